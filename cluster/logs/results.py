@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from array import array
 from functools import cache
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, NamedTuple
 
 from cluster.core.model.logs import Parsed, Setting
 from cluster.logs.columns import Columns, SeriesPoint
@@ -49,8 +49,8 @@ class ResultBuilder:
         self._indexed = 0  # how many series are in `_places`
         # By the id of the points of rows that were added together: first series, and columns
         self._rows: dict[int, tuple[int, Sequence[Definition]]] = {}
-        # A table that is all there is so far; most results are one
-        self._table: tuple[Sequence[Definition], Sequence[SeriesPoint], array[float]] | None = None
+        self._tables: list[_Table] = []  # without any point that was measured before
+        self._tabled: set[int] = set()  # the ids of the points of their rows
         self._is_doubted = False  # whether its rows may belong to another run
         self._notes: dict[str, None] = {}
         self._failures: dict[str, None] = {}
@@ -115,8 +115,11 @@ class ResultBuilder:
         if not points:
             return
         width = len(definitions)
-        if self.empty and _are_distinct(definitions, () if rising else points[::width]):
-            self._table = definitions, points, values
+        ids = set(map(id, points[::width]))
+        is_new = (rising or len(ids) * width == len(points)) and self._tabled.isdisjoint(ids)
+        if is_new and not self._metrics and len({d.metric for d in definitions}) == width:
+            self._tables.append(_Table(definitions, points, values))
+            self._tabled |= ids
             return
         self._settle()
         metrics = bytes(map(self._number, definitions))
@@ -152,16 +155,22 @@ class ResultBuilder:
         more.append(value)
 
     def _settle(self) -> None:
-        """Index the rows of the only table, as something follows it."""
-        if self._table is None:
-            return
-        definitions, points, values = self._table
-        self._table = None
-        width = len(definitions)
-        self._rows = {id(points[at]): (at, definitions) for at in range(0, len(points), width)}
-        self._metrics += bytes(map(self._number, definitions)) * (len(points) // width)
-        self._points += points
-        self._values += values
+        """Index the rows of all tables, as single values or the same points follow."""
+        first = len(self._metrics)
+        for definitions, points, _ in self._tables:
+            for at in range(0, len(points), len(definitions)):
+                self._rows[id(points[at])] = first + at, definitions
+            first += len(points)
+        self._join()
+
+    def _join(self) -> None:
+        """Make one sequence of all tables."""
+        for definitions, points, values in self._tables:
+            metrics = bytes(map(self._number, definitions))
+            self._metrics += metrics * (len(points) // len(definitions))
+            self._points += points
+            self._values += values
+        self._tables, self._tabled = [], set()
 
     def _index(self) -> None:
         """Index the series of rows, which were added without checking for duplicates."""
@@ -207,7 +216,7 @@ class ResultBuilder:
         for kept in (self._definitions, self._numbers, self._metrics, self._points, self._more):
             kept.clear()
         self._values = array("d")
-        self._table = None
+        self._tables, self._tabled = [], set()
         self._places.clear()
         self._rows.clear()
         self._indexed = 0
@@ -215,7 +224,7 @@ class ResultBuilder:
     @property
     def empty(self) -> bool:
         """Whether there are no values."""
-        return not self._metrics and self._table is None
+        return not self._metrics and not self._tables
 
     def parsed(self, detail: Detail | None = None) -> Parsed:
         """Give the complete result.
@@ -251,9 +260,9 @@ class ResultBuilder:
 
     def _columns(self) -> tuple[Sequence[Measurement], tuple[Definition, ...]]:
         """Give the series and the definitions of their metrics."""
-        if self._table is not None:
-            table, points, values = self._table
-            return Columns(table, _numbers(len(table), len(points)), points, values), tuple(table)
+        if len(self._tables) == 1:
+            return self._tables[0].columns(), tuple(self._tables[0].definitions)
+        self._join()
         definitions = tuple(self._definitions.values())
         if not self._metrics:
             return (), definitions
@@ -271,16 +280,23 @@ class ResultBuilder:
         return Columns(definitions, metrics, self._points, values, ends), definitions
 
 
+class _Table(NamedTuple):
+    """A table: its columns, the point of each value, and the values row by row."""
+
+    definitions: Sequence[Definition]
+    points: Sequence[SeriesPoint]
+    values: array[float]
+
+    def columns(self) -> Columns:
+        """Give its series."""
+        metrics = _metrics(len(self.definitions), len(self.points))
+        return Columns(self.definitions, metrics, self.points, self.values)
+
+
 @cache
-def _numbers(width: int, series: int) -> bytes:
+def _metrics(width: int, series: int) -> bytes:
     """Give the number of the metric of each series of a table, row by row."""
     return bytes(range(width)) * (series // width)
-
-
-def _are_distinct(definitions: Sequence[Definition], rows: Sequence[SeriesPoint]) -> bool:
-    """Tell whether no point and no metric of a table occurs twice."""
-    metrics = {definition.metric for definition in definitions}
-    return len(metrics) == len(definitions) and len(set(map(id, rows))) == len(rows)
 
 
 def _key(metric: str, point: SeriesPoint) -> tuple[object, ...]:

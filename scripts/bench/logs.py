@@ -3,14 +3,19 @@
 from __future__ import annotations
 
 import json
+import random
 import subprocess
 import sys
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, NamedTuple
 
 from stopwatch import BIN, MILLION, ROOT, say, seconds
 
 if TYPE_CHECKING:
     from pathlib import Path
+
+FAST = 20  # MB/s
+LEAST_MIB = 8  # of memory that may be needed whatever the log has
+MIB = 2**20
 
 
 def nccl_lines() -> str:
@@ -45,36 +50,52 @@ def iperf_document() -> str:
 
 
 def parsing(place: Path, repetitions: int) -> None:
-    """Measure 100 MB of each of two logs, and the memory that lines need."""
-    for what, part in (("NCCL log", nccl_lines()), ("iperf3 JSON", iperf_document())):
-        rate, peak = _read(part, 100, place, min(repetitions, 3))
-        say(f"100 MB of {what}", f"{rate:.0f} MB/s", "2 s: 50 MB/s", good=rate >= 50)  # noqa: PLR2004
-        if what == "NCCL log":
-            grown = peak - _read(part, 10, place, 1)[1]
-            value = f"{peak:.0f} MiB, {grown:.1f} MiB more than for 10 MB"
-            say(f"100 MB of {what}", value, "8 MiB more", good=grown <= 8)  # noqa: PLR2004
+    """Measure 100 MB of each long log: speed, and memory over that of the values."""
+    from long_logs import LONG  # noqa: PLC0415 - it takes NCCL's lines from here
+
+    for what, write in LONG.items():
+        chance = random.Random(what)  # noqa: S311 - no secret
+        part = "".join(write(chance) for _ in range(20))
+        large = _read(part, 100, place, min(repetitions, 3))
+        small = _read(part, 10, place, 1)
+        say(f"100 MB of {what}", f"{large.rate:.0f} MB/s", "20", good=large.rate >= FAST)
+        grown, kept = large.peak - small.peak, (large.kept - small.kept) / MIB
+        value = f"{grown:.1f} MiB more than for 10 MB, {kept:.1f} MiB of values"
+        say(f"100 MB of {what}", value, f"{LEAST_MIB} + 3 x", good=grown <= LEAST_MIB + 3 * kept)
+    large = _read(iperf_document(), 100, place, min(repetitions, 3))
+    say("100 MB of iperf3 JSON", f"{large.rate:.0f} MB/s", "50", good=large.rate >= 50)  # noqa: PLR2004
 
 
-def _read(part: str, megabytes: int, place: Path, repetitions: int) -> tuple[float, float]:
-    """Give megabytes per second, the best of some times, and the most MiB that it needed."""
+class Reading(NamedTuple):
+    """How a log was read: MB/s of processor time, MiB at most, and bytes of values."""
+
+    rate: float
+    peak: float
+    kept: int
+
+
+def _read(part: str, megabytes: int, place: Path, repetitions: int) -> Reading:
+    """Read a log of this text over and over, in processes of their own; give the fastest."""
     file = place / "log"
     with file.open("w") as out:
         for _ in range(megabytes * MILLION // len(part) + 1):
             out.write(part)
     line = (
         "import sys, time; from cluster.logs.reader import read\n"
-        "file = open(sys.argv[1], 'rb'); t = time.perf_counter()\n"
-        "read(iter(lambda: file.read(1 << 20), b''))\n"
-        "spent = time.perf_counter() - t\n"  # ru_maxrss would hold what we needed, too
-        "print(spent, open('/proc/self/status').read().split('VmHWM:')[1].split()[0])"
+        "file = open(sys.argv[1], 'rb'); t = time.process_time()\n"
+        "found = read(iter(lambda: file.read(1 << 20), b''))\n"
+        "spent = time.process_time() - t\n"  # ru_maxrss would hold what we needed, too
+        "peak = open('/proc/self/status').read().split('VmHWM:')[1].split()[0]\n"
+        "kept = sum(8 * len(m.values) for r in found.results for m in r.measurements)\n"
+        "print(spent, int(peak) / 1024, kept)"
     )
     argv = [sys.executable, "-c", line, str(file)]
-    found = [
-        subprocess.run(argv, check=True, capture_output=True, text=True).stdout.split()
-        for _ in range(repetitions)
-    ]
-    spent = min(float(seconds) for seconds, _ in found)
-    return file.stat().st_size / spent / MILLION, max(float(kib) / 1024 for _, kib in found)
+    found = []
+    for _ in range(repetitions):
+        out = subprocess.run(argv, check=True, capture_output=True, text=True).stdout.split()
+        rate = file.stat().st_size / float(out[0]) / MILLION
+        found.append(Reading(rate, float(out[1]), int(out[2])))
+    return max(found)
 
 
 def profiles(place: Path) -> None:

@@ -33,6 +33,8 @@ from cluster.logs.parsers.imb.metrics import (
 from cluster.logs.rows import row_by_row, size_rows
 
 if TYPE_CHECKING:
+    from collections.abc import Sequence
+
     from cluster.core.model.logs import Parsed
     from cluster.core.model.measurements import Definition
     from cluster.core.model.value import Scalar
@@ -81,6 +83,7 @@ _COLUMN = re.compile(
 )
 _UNMEASURED = re.compile(r"\s*(?:\d+\s+)?(\d+)\s+((?:out-of-mem|int-overflow|time-out)\.;.*)")
 _FILE = re.compile(r"[scp]_i?(?:write|read|open)")
+MOST = 64  # lines that are kept, because they may be repeated
 GAP = 2  # blank lines between benchmarks
 _KNOWN = re.compile(
     r"\s*#\s*(?:-+\s*$|$|\(|\w+\s*$|Calling|List of|Date|Machine|System|Release|Version|IMB-|"
@@ -101,11 +104,13 @@ class Imb(Parser):
 
     def __init__(self) -> None:
         """Begin outside any benchmark."""
-        self._builders: list[ResultBuilder] = []
+        self._parsed: list[Parsed] = []  # of the runs before the last
+        self._builder: ResultBuilder | None = None
         self._name = ""
         self._params: dict[str, Scalar] = {}
         self._columns: list[str] = []
         self._points = Points()
+        self._plain: set[str] = set()  # lines without information
         self._last = -1
         self._usual = MB  # a megabyte in this version
         self._next = 0  # the line after the head of a benchmark without rows so far; else 0
@@ -124,17 +129,20 @@ class Imb(Parser):
         return bool(self._next and self._columns) and len(line.split()) == len(self._columns)
 
     def _read(self, line: str, number: int) -> bool:
+        if line in self._plain and self._builder is not None:
+            return True
         if line.lstrip()[:1].isdigit():
             return self._row(line.split()) or self._unmeasured(line) or self._failed(line)
         start, name = _START.match(line), _NAME.match(line)
         if start or name:
             self._follow(number if name else 0, number)
         if start:
-            self._builders.append(ResultBuilder("imb", number, line.strip("# \t")))
+            self._end()
+            self._builder = ResultBuilder("imb", number, line.strip("# \t"))
             self._is_any = True
             self._usual = MIB if start[1] and int(start[1]) < DECIMAL else MB
             if self._is_mixed:
-                self._builders[-1].doubt()
+                self._builder.doubt()
         elif name:
             self._open(number)
             self._name, self._columns = name[1], []
@@ -150,7 +158,7 @@ class Imb(Parser):
         """Take rows of a table over sizes."""
         del number
         columns = self._columns
-        if columns[:2] != ["#bytes", "#repetitions"] or not self._builders:
+        if text[at] == "#" or columns[:2] != ["#bytes", "#repetitions"] or self._builder is None:
             return at
         rows = size_rows(text, at, len(columns) - 1)
         if rows is None or rows.sizes[0] < self._last:
@@ -160,12 +168,9 @@ class Imb(Parser):
         if scale is None or max(found.get("defects", (0.0,))) > DEFECT:
             return at
         kinds = {column: kind for column in found if (kind := self._kind(column))}
-        figures = [
-            [_in_unit(kind, figure, scale) for figure in found[column]]
-            for column, kind in kinds.items()
-        ]
+        figures = [_in_unit(kind, found[column], scale) for column, kind in kinds.items()]
         points = self._points.over(self._params, rows.sizes, tuple(map(_moves, kinds.values())))
-        self._builders[-1].add_rows(tuple(kinds.values()), points, row_by_row(figures))
+        self._builder.add_rows(tuple(kinds.values()), points, row_by_row(figures))
         self._last, self._next = rows.sizes[-1], 0
         return rows.end
 
@@ -189,33 +194,41 @@ class Imb(Parser):
             self._params |= {"groups": int(groups[1]), "processes": int(groups[2])}
         elif mode:
             self._params["mode"] = mode[1].lower()
-        elif invalid and self._builders:
+        elif invalid and self._builder:
             self._next = 0
-            self._builders[-1].note(invalid[1])
+            self._builder.note(invalid[1])
         elif not self._failed(line):
-            return bool(self._builders) and _KNOWN.match(line) is not None
+            return self._builder is not None and self._adds_nothing(line)
         return True
 
+    def _adds_nothing(self, line: str) -> bool:
+        """Tell whether it is a line without information, and keep it: benchmarks repeat them."""
+        known = _KNOWN.match(line) is not None
+        if known and len(self._plain) < MOST:
+            self._plain.add(line)
+        return known
+
     def _failed(self, line: str) -> bool:
-        failed = _FAILED.match(line) if self._builders else None
-        if failed:
-            self._is_any, self._next = True, 0
-            self._builders[-1].fail(f"{self._name}: {failed[1].strip()}")
-        return failed is not None
+        failed = _FAILED.match(line)
+        if failed is None or self._builder is None:
+            return False
+        self._is_any, self._next = True, 0
+        self._builder.fail(f"{self._name}: {failed[1].strip()}")
+        return True
 
     def _unmeasured(self, line: str) -> bool:
         match = _UNMEASURED.match(line)
-        if match and self._builders:
+        if match and self._builder:
             self._is_any, self._next = True, 0
             text = f"{self._name}, {match[1]} B: {match[2]}"
             # IMB stops a size that takes too long, and continues: that is not a failure.
-            (self._builders[-1].note if "time-out" in match[2] else self._builders[-1].fail)(text)
+            (self._builder.note if "time-out" in match[2] else self._builder.fail)(text)
         return match is not None
 
     def _row(self, cells: list[str]) -> bool:
         columns = self._columns
         values = numbers(cells)
-        if values is None or not columns or len(cells) != len(columns) or not self._builders:
+        if values is None or not columns or len(cells) != len(columns) or self._builder is None:
             return False
         named = dict(zip(columns, values, strict=True))
         point = dict(self._params)
@@ -232,7 +245,7 @@ class Imb(Parser):
         if scale is None:
             return False
         for column, value in named.items():
-            self._add(self._builders[-1], column, value, point, scale)
+            self._add(self._builder, column, value, point, scale)
         return True
 
     @property
@@ -288,7 +301,8 @@ class Imb(Parser):
         size = int(point.get("size", 0))
         kind = self._kind(column)
         if kind:
-            builder.add(kind, _in_unit(kind, value, scale), point, size=size * _moves(kind))
+            converted = _in_unit(kind, (value,), scale)[0]
+            builder.add(kind, converted, point, size=size * _moves(kind))
         elif column == "defects" and value > DEFECT:
             builder.fail(f"{self._name}, {size} B: {value:g} defects: what arrived is wrong")
 
@@ -298,18 +312,25 @@ class Imb(Parser):
         return _kind(self._test, column, counted="Msg/sec" in self._columns, pair=pair)
 
     def _open(self, number: int) -> ResultBuilder:
-        if not self._builders:
-            self._builders.append(ResultBuilder("imb", number, "Intel MPI Benchmarks"))
-        return self._builders[-1]
+        if self._builder is None:
+            self._builder = ResultBuilder("imb", number, "Intel MPI Benchmarks")
+        return self._builder
+
+    def _end(self) -> None:
+        """End the open run."""
+        if self._builder is None:
+            return
+        if self._builder.empty:
+            self._builder.fail("there is no row: it failed, or the log is cut off")
+        self._parsed.append(self._builder.parsed())
+        self._builder = None
 
     def results(self) -> tuple[Parsed, ...]:
         """Give a result per run."""
         if not self._is_any:
             return ()
-        for builder in self._builders:
-            if builder.empty:
-                builder.fail("there is no row: it failed, or the log is cut off")
-        return tuple(builder.parsed() for builder in self._builders)
+        self._end()
+        return tuple(self._parsed)
 
 
 def _multiples(ways: int | None) -> tuple[int, ...]:
@@ -360,11 +381,11 @@ def _moves(kind: Definition) -> bool:
     return kind.unit in ("s", "B/s")
 
 
-def _in_unit(kind: Definition, figure: float, scale: float) -> float:
-    """Convert a figure; `scale` is the number of bytes in a Mbyte."""
+def _in_unit(kind: Definition, figures: Sequence[float], scale: float) -> Sequence[float]:
+    """Convert figures; `scale` is the number of bytes in a Mbyte."""
     if kind.unit == "s":
-        return figure / MICRO
-    return figure * scale if kind.unit == "B/s" else figure
+        return [figure / MICRO for figure in figures]
+    return [figure * scale for figure in figures] if kind.unit == "B/s" else figures
 
 
 def _slack(time: float, rate: float) -> float:
@@ -373,5 +394,5 @@ def _slack(time: float, rate: float) -> float:
 
 def _fits(size: int, time: float, rate: float, scale: float, multiples: tuple[int, ...]) -> bool:
     """Tell whether a rate is clearly the size over the time, in Mbytes of this many bytes."""
-    share = rate * scale / (size / time * MICRO)
-    return min(abs(share / many - 1) for many in multiples) <= _slack(time, rate) / 2
+    share, slack = rate * scale / (size / time * MICRO), _slack(time, rate) / 2
+    return any(abs(share / many - 1) <= slack for many in multiples)

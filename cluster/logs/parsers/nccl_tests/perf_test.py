@@ -6,7 +6,7 @@ import re
 from array import array
 from collections import Counter
 from functools import lru_cache
-from itertools import pairwise
+from itertools import chain, pairwise
 from typing import TYPE_CHECKING
 
 from cluster.logs.parsers import GB, ResultBuilder, number, numbers
@@ -103,7 +103,7 @@ class PerfTest:
         self.ended = False
         self.ranks: dict[int, tuple[str, int]] = {}  # the host of each rank, and its device there
         self.models: dict[str, None] = {}
-        self._points: list[SeriesPoint] = []  # of each figure of each half of a row
+        self._points: list[Sequence[SeriesPoint]] = []  # of each figure of some rows
         self._values = array("d")  # of each half: time in us, both rates in GB/s
         self._width = HALF
         self._counts = True  # the last column of a half counts wrong values
@@ -252,8 +252,8 @@ class PerfTest:
             points, figures, rows = usual_rows(text, self._heads)
         except ValueError:  # a figure is none
             return 0
-        if figures is not None:
-            self._points += points
+        if figures is not None and rows:
+            self._points.append(points)
             self._values.frombytes(figures.tobytes())
         lines = text.split("\n", rows)
         return len(text) - len(lines[-1])
@@ -284,7 +284,7 @@ class PerfTest:
         self._add(point_of(size, type_, redop, place), values, wrong)
 
     def _add(self, point: SeriesPoint, values: list[float], wrong: str) -> None:
-        self._points += [point] * FIGURES
+        self._points.append((point,) * FIGURES)
         self._values.extend(values)
         many = number(wrong)
         if many is not None and many >= 1:
@@ -299,16 +299,23 @@ class PerfTest:
         figures = self._figures.copy()
         figures[:, 0] /= MICRO
         figures[:, 1:] *= GB
-        builder.add_rows(METRICS, self._points, array("d", figures.tobytes()))
+        builder.add_rows(METRICS, self._all_points, array("d", figures.tobytes()))
         if self.is_mixed and (self._ends != 1 or not self._rises):
             builder.doubt()
         self._say(builder)
         return builder.parsed()
 
     @property
+    def _all_points(self) -> Sequence[SeriesPoint]:
+        """The point of each figure; of a single table, those that all such tables share."""
+        if len(self._points) == 1:
+            return self._points[0]
+        return tuple(chain.from_iterable(self._points))
+
+    @property
     def _rises(self) -> bool:
         """Whether its sizes rise, as those of one test do; cycles start over at the smallest."""
-        sizes = [point.size for point in self._points[::FIGURES]]
+        sizes = [point.size for point in self._all_points[::FIGURES]]
         least = min(sizes, default=0)
         return all(a <= b or b == least for a, b in pairwise(sizes))
 

@@ -7,12 +7,24 @@ mean over ranks, and with `-f` also that of the fastest and the slowest rank.
 from __future__ import annotations
 
 import re
-from functools import lru_cache
 from operator import lt
 from typing import TYPE_CHECKING, ClassVar
 
 from cluster.logs.columns import Points
-from cluster.logs.parsers import GB, MB, Parser, ResultBuilder, count, numbers
+from cluster.logs.parsers import MB, Parser, ResultBuilder, count, numbers
+from cluster.logs.parsers.osu.headers import (
+    MICRO,
+    SCALES,
+    SIZES,
+    TAIL,
+    Plan,
+    columns_in,
+    fits,
+    kind_of,
+    plan_of,
+    said_by,
+    scaled,
+)
 from cluster.logs.parsers.osu.metrics import (
     BANDWIDTH,
     BIDIRECTIONAL,
@@ -38,22 +50,10 @@ if TYPE_CHECKING:
     from cluster.core.model.measurements import Definition
     from cluster.core.model.value import Scalar
 
-MICRO = 1e6  # microseconds per second
 
 _TITLE = re.compile(
     r"\s*#?\s*((?:OSU|OMB)(?:-Py)? (?:One Sided |MPI|OpenSHMEM|UPC|[A-Z]+CCL|Java).*\bTests?\b.*)"
 )
-# The library, and after a dash, the memory of the buffers: `MPI-CUDA`, `MPI_Put-CUDA`.
-_NAME = re.compile(
-    r"(?:OSU|OMB)(?:-Py)?\s+(?:One Sided\s+)?(?:(?:MPI|OpenSHMEM|UPC\S*)\s+)?"
-    r"(.*?)\s+Tests?\b"
-)
-_MEMORY = re.compile(r"\b(?:MPI\w*|[NRO]CCL|OpenSHMEM)-(\w+)")
-_COLUMN = re.compile(
-    r"(Size(?: \(B\))?|Iterations|Validation|Messages/s|Message Size|Datatype|MB/s)(?!\s*\()"
-    r"|([A-Za-z][\w. -]*?|)\s*\((us|MB/s|GB/s|%|ms)\)"
-)
-_HEAD = re.compile(r"#?\s*(?:Size|Message Size|Avg|Min|Max|Latency|Overall|Pairs)\b")
 _KNOWN = re.compile(
     r"#\s*(?:Datatype|Window creation|Overall =|Number of|Using|Heading)|This is a test with \d"
 )
@@ -71,22 +71,8 @@ _INIT = re.compile(
     r"\s*nprocs: (\d+), min: [\d.]+(?: ms)?, max: [\d.]+(?: ms)?, avg: ([\d.]+)(?: ms)?\s*$"
 )
 _INVALID = re.compile(r"DATA VALIDATION ERROR: (.*)")
-_TAIL = re.compile(r"P(\d+(?:\.\d+)?)\b")
-# Words in the names of ping-pong tests: their latency is one way.
-_ONE_WAY = {
-    *("latency", "multi", "multi-threaded", "multi-process", "congestion"),
-    *("persistent", "partitioned", "nccl", "rccl"),
-}
-_ONE_SIDED = re.compile(
-    r"MPI_(?:R?Put|R?Get|Acc|Fetch|CAS|Compare)|OpenSHMEM\S* (?:Put|Get|Atomic|Non)"
-    r"|UPC\S* (?:MEM|async)",
-    re.IGNORECASE,
-)
-SIZES = ("Size", "Size (B)", "Message Size")  # how the first column is called
 # The columns that `-f` adds to the mean; some builds print them without naming them in the header.
 FULL = (("Min Latency", "us"), ("Max Latency", "us"), ("Iterations", ""))
-SCALES = {"MB/s": MB, "GB/s": GB}
-MOST = 256  # titles and headers that are kept, because tests repeat them
 PLAIN = "CHAR"  # the datatype unless said otherwise
 _VARIED = re.compile(r"#\s*(?:(Uni-directional Bandwidth) \(MB/sec\)|(Message Rate) Profile)")
 _WINDOWS = re.compile(r"#\s+\d+(?:\s+\d+)*$")
@@ -166,9 +152,8 @@ class _Table:
         self.builder = ResultBuilder("osu", first, title)
         self.lines = 1  # of the table, without its rows
         self._points = points
-        self._is_plain = False  # whether its rows are nothing but a size and known figures
-        self._kinds: tuple[_Kind, ...] = ()  # of all columns but the first
-        self._test, memory, self._one_sided = _said_by(title)
+        self._plan: Plan | None = None  # of its columns
+        self._test, memory, self._one_sided = said_by(title)
         self._windows: list[int] = []  # the columns of a table with one per window size
         self._cell: Definition | None = None  # the metric of such a table
         self._params: dict[str, Scalar] = {"test": self._test}
@@ -198,12 +183,12 @@ class _Table:
         return self._said(text)
 
     def _header(self, text: str) -> bool:
-        columns = _columns_in(text)
+        columns = columns_in(text)
         if columns:
-            if (self._columns and self.builder.empty) or not _fits(self._test, columns):
+            if (self._columns and self.builder.empty) or not fits(self._test, columns):
                 self.builder.doubt()  # the columns of another table
             self._columns, self._windows, self._last = columns, [], -1
-            self._kinds, self._is_plain = _plan(self._test, columns, one_sided=self._one_sided)
+            self._plan = plan_of(self._test, columns, one_sided=self._one_sided)
             return True
         pairs, buffers, varied = _PAIRS.match(text), _BUFFERS.match(text), _VARIED.match(text)
         if varied:
@@ -220,19 +205,16 @@ class _Table:
 
     def take_rows(self, text: str, at: int) -> int:
         """Read rows whose sizes rise, and give the offset where they end."""
-        rows = size_rows(text, at, len(self._kinds)) if self._is_plain else None
-        if (
-            rows is None
-            or rows.sizes[0] <= self._last
-            or not all(map(lt, rows.sizes, rows.sizes[1:]))
-        ):
+        plan = self._plan
+        if plan is None or not plan.is_plain:
+            return at
+        rows = size_rows(text, at, len(plan.kinds))
+        if rows is None or rows.sizes[0] <= self._last or not _rise(rows.sizes):
             return at
         self._last = rows.sizes[-1]
-        values = row_by_row(list(map(_scaled, rows.columns, self._kinds)))
-        definitions = tuple(definition for definition, _ in self._kinds)
-        moved = tuple(definition.unit == "B/s" for definition in definitions)
-        points = self._points.over(self._params, rows.sizes, moved)
-        self.builder.add_rows(definitions, points, values, rising=True)
+        values = row_by_row(list(map(scaled, rows.columns, plan.kinds)))
+        points = self._points.over(self._params, rows.sizes, plan.moved)
+        self.builder.add_rows(plan.metrics, points, values, rising=True)
         return rows.end
 
     def _option(self, text: str) -> bool:
@@ -292,8 +274,8 @@ class _Table:
 
     def _add(self, name: str, unit: str, value: float, params: dict[str, Scalar]) -> None:
         size = int(params.get("size", 0))
-        tail = _TAIL.match(name.upper())
-        kind = _kind(self._test, name, unit, one_sided=self._one_sided)
+        tail = TAIL.match(name.upper())
+        kind = kind_of(self._test, name, unit, one_sided=self._one_sided)
         if tail:
             point = {**params, "percentile": float(tail[1])}
             if unit in SCALES:
@@ -318,98 +300,6 @@ class _Table:
         return self.builder.parsed()
 
 
-_Kind = tuple["Definition", float]
-"""Of a column: its metric, and its unit: how many per second, or the size of one."""
-
-
-@lru_cache(MOST)
-def _said_by(title: str) -> tuple[str, str, bool]:
-    """Give the test that a title names, the memory of its buffers, and whether it is one-sided."""
-    memory = _MEMORY.search(title)
-    named = _NAME.match(title.replace(f"-{memory[1]}", "", 1) if memory else title)
-    test = named[1] if named else title
-    return test, memory[1] if memory else "", _ONE_SIDED.search(title) is not None
-
-
-@lru_cache(MOST)
-def _columns_in(text: str) -> tuple[tuple[str, str], ...]:
-    """Give the name and the unit of each column of a header; none if it is none."""
-    columns = [(m[1] or m[2] or m[3], m[3] or "") for m in _COLUMN.finditer(text)]
-    rates = any(unit or name in ("MB/s", "Messages/s") for name, unit in columns)
-    return tuple(columns) if rates and _HEAD.match(text) else ()
-
-
-@lru_cache(MOST)
-def _fits(test: str, columns: tuple[tuple[str, str], ...]) -> bool:
-    """Tell whether the columns are rates if the title says so, and otherwise times."""
-    rates = any(unit in SCALES or name in ("MB/s", "Messages/s") for name, unit in columns)
-    overall = any(name == "Overall" for name, _ in columns)
-    title = test.lower()
-    titled = any(word in title for word in ("bandwidth", "bibw", "_bw", "message rate"))
-    return rates == titled and (not overall or "non-blocking" in title or "_i" in title)
-
-
-@lru_cache(MOST)
-def _plan(
-    test: str, columns: tuple[tuple[str, str], ...], *, one_sided: bool
-) -> tuple[tuple[_Kind, ...], bool]:
-    """Find the metric of each column, and whether all belong to one size."""
-    kinds = [_kind(test, name, unit, one_sided=one_sided) for name, unit in columns[1:]]
-    found = tuple(kind for kind in kinds if kind is not None)
-    return found, columns[0][0] in SIZES and len(found) == len(kinds) > 0
-
-
-def _kind(test: str, name: str, unit: str, *, one_sided: bool) -> _Kind | None:
-    """Find the metric of a column, and its unit.
-
-    None if its figures are not used, or have parameters of their own.
-    """
-    if _TAIL.match(name.upper()):
-        return None
-    if unit == "us":
-        time = _time(test, name.lower(), one_sided=one_sided)
-        return (time, MICRO) if time else None
-    if name == "Messages/s":
-        return RATE, 1.0
-    if name == "MB/s" or unit in SCALES:
-        return _rate(test), SCALES.get(unit, MB)
-    return (OVERLAP, 1.0) if unit == "%" else None
-
-
-def _scaled(figures: list[float], kind: _Kind) -> list[float]:
-    """Give the figures of a column in the unit of its metric."""
-    definition, scale = kind
-    if definition.unit == "s":
-        return [figure / scale for figure in figures]
-    return [figure * scale for figure in figures]
-
-
-def _rate(test: str) -> Definition:
-    test = test.lower()
-    if "bi-directional" in test or "bibw" in test:
-        return BIDIRECTIONAL
-    return MULTI if "multiple" in test else BANDWIDTH
-
-
-def _time(test: str, name: str, *, one_sided: bool) -> Definition | None:
-    """Find the metric of a column of times; parts of a non-blocking call are left out."""
-    for word, definition in (
-        ("overall", OVERALL),
-        ("compute", COMPUTE),
-        ("pure", PURE),
-        ("min lat", FASTEST),
-        ("max lat", SLOWEST),
-    ):
-        if name.startswith(word):
-            return definition
-    if "lat" not in name:
-        return None
-    if one_sided:
-        return ONE_SIDED
-    # `Allreduce Latency` is that of a collective, `Multi Latency` is one way
-    return LATENCY if set(test.lower().split()) <= _ONE_WAY else COLLECTIVE
-
-
 def _columns_of(
     columns: tuple[tuple[str, str], ...], cells: list[str]
 ) -> tuple[tuple[str, str], ...]:
@@ -420,3 +310,7 @@ def _columns_of(
     mean, least, greatest, iterations = values
     is_full = least <= mean <= greatest and iterations.is_integer()
     return (*columns, *FULL) if is_full else columns
+
+
+def _rise(sizes: tuple[int, ...]) -> bool:
+    return all(map(lt, sizes, sizes[1:]))
