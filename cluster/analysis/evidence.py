@@ -219,7 +219,7 @@ class Evidence(Value, frozen=True, kw_only=True):
     def _is_network(self, summary: Summary) -> bool:
         known = self.definitions[summary.definition]
         ours = known.benchmark in OURS and "memory" not in summary.limit
-        return known.medium in ("TCP", "network") or (ours and summary.bound is not None)
+        return known.medium in ("TCP", "network", "RDMA") or (ours and summary.bound is not None)
 
 
 def count(summary: Summary, name: str) -> int:

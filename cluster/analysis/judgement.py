@@ -15,6 +15,7 @@ import msgspec
 from cluster.analysis import hardware as known_hardware
 from cluster.analysis.hardware_bounds import with_hardware_bound
 from cluster.analysis.link_bounds import MEMORY, goodput, with_given_bound
+from cluster.analysis.network_bounds import JUMBO
 from cluster.analysis.verdict import COPIED, TOO_SMALL, Verdict, is_too_small, verdicts
 from cluster.core.model.hardware import Hardware
 from cluster.core.model.hosts import Link
@@ -234,7 +235,8 @@ def _on_hardware(
     hosts = _hosts(record)
     if hardware.nic is None or hosts == 1 or not definition.flow or _is_sender(summary, record):
         return summary
-    link = Link(rate=hardware.nic.rate, mtu=hardware.mtu, source=hardware.nic.source)
+    mtu = hardware.mtu or JUMBO  # the limit must hold whatever the MTU is
+    link = Link(rate=hardware.nic.rate, mtu=mtu, source=hardware.nic.source)
     rate = link.rate if hardware.rdma else goodput(link)
     bounded = with_given_bound(
         summary, definition, rate, hosts, record.spec.hosts * record.spec.ranks_per_host

@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING
 from cluster.analysis import corpus
 from cluster.analysis.corpus.checks import find
 from cluster.analysis.corpus.comparison import named
-from cluster.analysis.hardware_bounds import PAIR, network_share
+from cluster.analysis.network_bounds import PAIR, network_share
 from cluster.core.model.value import Value
 
 if TYPE_CHECKING:
@@ -24,7 +24,13 @@ if TYPE_CHECKING:
 
 RINGS = ("", "all_reduce", "all_gather", "reduce_scatter")  # the shares between hosts are of these
 # Bytes of a message from which it saturates its link, so that its share of the bound counts.
-LARGE = {"network": 1 << 20, "collective": 1 << 26, "host to GPU": 1 << 23, "GPU memory": 1 << 23}
+LARGE = {
+    "network": 1 << 20,
+    "RDMA": 1 << 16,  # perftest keeps 128 messages in flight
+    "collective": 1 << 26,
+    "host to GPU": 1 << 23,
+    "GPU memory": 1 << 23,
+}
 FEW_NICS = 4  # NICs of a host that one pair of ranks may be able to fill
 REPEATED = 0.9  # of a figure that was published once: above this, it is the same figure
 
@@ -80,7 +86,7 @@ def usual(definition: Definition, params: Mapping[str, Scalar], hardware: Hardwa
         return None
     if medium == "collective":
         return _usual_collective(params, hardware)
-    if medium == "network":
+    if medium in ("network", "RDMA"):
         return _usual_messages(definition, params, hardware)
     if medium == "host to GPU":
         return _usual_bus(params, hardware.bus)
@@ -105,7 +111,7 @@ def _usual_messages(
         return Usual(share=REPEATED * both.rate / (2 * hardware.nic.rate), source=both.source)
     if hardware.nics > FEW_NICS and isinstance(pairs, int) and pairs < hardware.nics:
         return None
-    return threshold("rdma" if hardware.rdma else "mpi_tcp")
+    return threshold("rdma" if hardware.rdma or definition.medium == "RDMA" else "mpi_tcp")
 
 
 def _usual_bus(params: Mapping[str, Scalar], bus: Figure | None) -> Usual | None:

@@ -45,6 +45,8 @@ NEXT = {
     "messages",
     "network": "next: ib_write_bw -d DEVICE HOST without MPI, and UCX_LOG_LEVEL=info or "
     "--mca btl_base_verbose 30 to see what carries the messages",
+    "RDMA": "next: ibstat (or ethtool of the interface): its rate and errors; ib_write_bw -q 4 "
+    "--report_gbits, on the NUMA node of the adapter (numactl --cpunodebind)",
     "collective": "next: the same test with NCCL_DEBUG=INFO, then cluster topology LOG: which "
     "network, which interfaces, with GPUDirect or without",
     "GPU to GPU": "next: nvidia-smi topo -m and nvidia-smi nvlink --status: are all links up?",

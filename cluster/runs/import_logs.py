@@ -35,7 +35,7 @@ if TYPE_CHECKING:
     from cluster.core.model.value import Scalar
 
 STDIN = "-"
-BETWEEN = ("network", "collective")  # media between hosts
+BETWEEN = ("network", "RDMA", "collective")  # media between hosts
 LATENCY = "latency"  # of a message: it depends on whether the ranks share a host
 NAME = "imported"
 PLAIN = Condition()
@@ -307,7 +307,7 @@ def _record(
         condition=condition.name,
         description=condition.description,
         expected=condition.expected,
-        hardware=hardware.with_fabric(known, models, fabric=any(log.fabric for log in logs)),
+        hardware=hardware.with_fabric(known, fabric=any(log.fabric for log in logs)),
     )
 
 

@@ -32,13 +32,13 @@ ONE_WAY = _rate(
     metric="bandwidth",
     what="all bytes of the queue pairs over the time, one way; MB/sec of 2**20 bytes, or Gb/sec",
     flow="one way",
-    medium="network",
+    medium="RDMA",
 )
 BOTH = _rate(
     metric="bidirectional",
     what="bytes of both directions at once over the time; MB/sec of 2**20 bytes, or Gb/sec",
     flow="both ways",
-    medium="network",
+    medium="RDMA",
 )
 PEAK = _rate(
     metric="peak_bandwidth",
