@@ -38,6 +38,7 @@ class Finding(Value, frozen=True, kw_only=True):
         confidence: how sure it is.
         remedy: what to do about it.
         confirm: the run that would confirm it.
+        is_slow: whether its evidence is a figure that is too low by itself.
 
     """
 
@@ -46,6 +47,7 @@ class Finding(Value, frozen=True, kw_only=True):
     confidence: Confidence
     remedy: str
     confirm: str
+    is_slow: bool = False
 
     def lines(self) -> tuple[str, ...]:
         """Format it for people.
