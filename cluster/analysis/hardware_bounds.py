@@ -161,10 +161,12 @@ def _inside(operation: str, ranks: int, hosts: int, hardware: Hardware) -> Bound
     part to each GPU: S (g+1)/g in each direction, where a ring needs 2 S (g-1)/g. Bus bandwidth is
     always computed as for a ring.
     """
+    here, word = ranks // max(1, hosts), FACTORS.get(operation, "")
     link = hardware.nvlink or hardware.bus
+    if hardware.pair and (here <= PAIR or operation == "sendrecv"):
+        link = hardware.pair
     if link is None:
         return None
-    here, word = ranks // max(1, hosts), FACTORS.get(operation, "")
     sums = bool(hardware.reduces and hardware.nvlink and here > PAIR) and word in ("", SUMMED)
     gain = 1.0
     if sums:
@@ -223,8 +225,9 @@ def _peers(
     """Bound copies between two GPUs of a host by all links of a GPU, or by PCIe without P2P."""
     direct = params.get("p2p") != "off"
     if direct and hardware.nvlink:
-        links = hardware.nvlink
-        words = f"{_links(links)} of a GPU, all links ({links.source})"
+        links = hardware.pair or hardware.nvlink
+        some = "those to one other" if hardware.pair else "all links"
+        words = f"{_links(links)} of a GPU, {some} ({links.source})"
         return in_ways(definition, Bound(rate=links.rate, limit=words))
     if hardware.bus is None:
         return None

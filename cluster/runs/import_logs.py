@@ -287,7 +287,7 @@ def _record(
     models = [model for result in results for model in result.devices]
     logs = [result.detail for result in results if isinstance(result.detail, NcclLog)]
     known = hardware.with_logged_gpus(place.hardware, models)
-    known = hardware.with_bridges(known, _nvlinks(results))
+    known = hardware.with_links(known, _nvlinks(results))
     doubt = hardware.contradiction(place.hardware, models)
     failures = [f"{result.title}: {text}" for result in results for text in result.failures]
     formats = dict.fromkeys(result.format for result in results)

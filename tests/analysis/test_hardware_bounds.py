@@ -7,8 +7,9 @@ from typing import TYPE_CHECKING
 import msgspec
 import pytest
 
-from cluster.analysis.hardware import find, with_bridges
-from cluster.analysis.hardware_bounds import Bound, bound, missing, with_hardware_bound
+from cluster.analysis.hardware import find, with_links
+from cluster.analysis.hardware_bounds import bound, missing, with_hardware_bound
+from cluster.analysis.network_bounds import Bound
 from cluster.analysis.usual import usual
 from cluster.analysis.verdict import verdicts
 from cluster.logs.parsers import bandwidth_test, mpi_test, p2p_matrix, perftest
@@ -268,13 +269,13 @@ def test_hosts_that_nvlink_joins_need_no_network_however_they_are_named() -> Non
 
 def test_more_boards_than_a_bridge_joins_are_bound_by_pcie() -> None:
     """Pairs of A100 boards: all that leaves a pair passes its two slots."""
-    pairs = with_bridges(find("a100-pcie-80gb"), 12)
+    pairs = with_links(find("a100-pcie-80gb"), 12)
     assert pairs is not None
     slot = 2 * 31.508e9
     assert busbw(pairs, "all_reduce", 2, 1) == 300e9
     assert busbw(pairs, "all_gather", 4, 1) == pytest.approx(slot * (3 / 4) / (1 / 2), rel=1e-3)
     assert busbw(pairs, "sendrecv", 8, 1) == pytest.approx(slot, rel=1e-3)
-    four = with_bridges(find("mi210"), 3)
+    four = with_links(find("mi210"), 3)
     assert four is not None
     assert busbw(four, "all_reduce", 4, 1) == 150e9
 
@@ -283,3 +284,15 @@ def test_a_copy_that_fits_a_cache_may_be_faster_than_the_memory() -> None:
     copy, memory = bandwidth_test.DEVICE_TO_DEVICE, find("rtx-4090")
     assert word(copy, memory, 3000e9, size=32 << 20, devices=1) == "unknown"
     assert word(copy, memory, 3000e9, size=1 << 30, devices=1) == "impossible"
+
+
+def test_links_without_a_switch_join_a_pair_with_a_part_of_them() -> None:
+    """Four A100 with NV4 between each two: 100 GB/s to one of them, 300 to all together."""
+    four = with_links(find("a100"), 4)
+    assert four is not None
+    assert not four.switched
+    assert rate(p2p_matrix.ONE_WAY, four, p2p="on") == 100e9
+    assert rate(p2p_matrix.BOTH_WAYS, four, p2p="on") == 200e9
+    assert busbw(four, "sendrecv", 4, 1) == busbw(four, "all_reduce", 2, 1) == 100e9
+    assert busbw(four, "all_reduce", 4, 1) == 300e9
+    assert with_links(find("a100"), 12) == find("a100")

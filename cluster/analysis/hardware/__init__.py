@@ -179,21 +179,27 @@ def with_fabric(hardware: Hardware | None, *, fabric: bool) -> Hardware | None:
     return msgspec.structs.replace(hardware, fabric=True)
 
 
-def with_bridges(hardware: Hardware | None, links: int) -> Hardware | None:
-    """Add the NVLink bridges that a log shows.
+def with_links(hardware: Hardware | None, links: int) -> Hardware | None:
+    """Add the NVLinks that a log shows: bridges of boards, or links without a switch.
 
     Args:
         hardware: as far as it is known.
-        links: NVLinks between two of its GPUs, as `nvidia-smi topo -m` counts them.
+        links: the most NVLinks between two of its GPUs, as `nvidia-smi topo -m` counts them.
 
     Returns:
         The hardware; the bridges become its NVLink if its boards may have bridges, and the log
-        shows links between them.
+        shows links between them. Fewer links than a GPU has join a pair without a switch.
 
     """
-    if hardware is None or hardware.nvlink or hardware.bridge is None or not links:
+    if hardware is None or not links:
         return hardware
-    return msgspec.structs.replace(hardware, nvlink=hardware.bridge)
+    if hardware.nvlink is None and hardware.bridge is not None:
+        return msgspec.structs.replace(hardware, nvlink=hardware.bridge)
+    gpu = listed_gpus().get(_gpu_key(hardware.gpu) or "")
+    if hardware.nvlink is None or gpu is None or links >= gpu.nvlinks:
+        return hardware
+    pair = link_speeds.nvlink(gpu.architecture, links)
+    return msgspec.structs.replace(hardware, pair=pair, switched=False, reduces=False)
 
 
 def contradiction(hardware: Hardware | None, models: Sequence[str]) -> str:

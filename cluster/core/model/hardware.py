@@ -32,6 +32,8 @@ class Hardware(Value, frozen=True, kw_only=True):
         gpu: the model of its GPUs; empty if that is not known.
         gpus: how many of them a host has; 0 if that is not known.
         nvlink: of one GPU, all its links together.
+        pair: between two of its GPUs, the NVLinks that join them, if those are fewer than all; none
+            if a switch joins them, or if that is not known.
         bus: between a GPU and its host: PCIe, or its replacement.
         memory: of a GPU, what it reads and writes counted together.
         bridge: between two of its GPUs, all NVLinks of the bridges that they may have; none if a
@@ -55,6 +57,7 @@ class Hardware(Value, frozen=True, kw_only=True):
     gpu: str = ""
     gpus: int = 0
     nvlink: Figure | None = None
+    pair: Figure | None = None
     bus: Figure | None = None
     memory: Figure | None = None
     bridge: Figure | None = None

@@ -177,3 +177,23 @@ def test_devices_before_the_first_test_are_its_own_without_the_head_of_nvbandwid
 def test_a_sum_of_latencies_is_no_rate() -> None:
     result = of("SUM device_to_device_memcpy_read_ce 9222.82\nSUM host_device_latency_sm 2312.78\n")
     assert {m.params["test"] for m in result.measurements} == {"device_to_device_memcpy_read_ce"}
+
+
+def test_two_models_in_one_matrix_are_told_apart() -> None:
+    """A copy within each has its own memory; between them, there is no model to name."""
+    found = of(
+        "[P2P (Peer-to-Peer) GPU Bandwidth Latency Test]\n"
+        "Device: 0, NVIDIA GeForce RTX 4090, pciBusID: c1, pciDeviceID: 0, pciDomainID:0\n"
+        "Device: 1, NVIDIA GeForce RTX 5090, pciBusID: 1, pciDeviceID: 0, pciDomainID:0\n"
+        "Unidirectional P2P=Disabled Bandwidth Matrix (GB/s)\n"
+        "   D\\D     0      1\n     0 909.49  20.65\n     1  20.21 1545.69\n"
+    )
+    models = {
+        (m.params["row"], m.params["column"]): m.params.get("gpu") for m in found.measurements
+    }
+    assert models == {
+        (0, 0): "NVIDIA GeForce RTX 4090",
+        (1, 1): "NVIDIA GeForce RTX 5090",
+        (0, 1): None,
+        (1, 0): None,
+    }
