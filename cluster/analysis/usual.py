@@ -31,7 +31,6 @@ LARGE = {
     "host to GPU": 1 << 23,
     "GPU memory": 1 << 23,
 }
-FEW_NICS = 4  # NICs of a host that one pair of ranks may be able to fill
 REPEATED = 0.9  # of a figure that was published once: above this, it is the same figure
 
 
@@ -105,13 +104,16 @@ def _usual_of_one(medium: Medium, params: Mapping[str, Scalar], hardware: Hardwa
 def _usual_messages(
     definition: Definition, params: Mapping[str, Scalar], hardware: Hardware
 ) -> Usual | None:
-    """Give the share for messages; one pair of ranks cannot fill many NICs of a host."""
+    """Give the share for messages; a pair of ranks may use one of the NICs of a host."""
     both, pairs = hardware.both_ways, params.get("pairs", 1)
     if definition.flow == "both ways" and both is not None and hardware.nic is not None:
         return Usual(share=REPEATED * both.rate / (2 * hardware.nic.rate), source=both.source)
-    if hardware.nics > FEW_NICS and isinstance(pairs, int) and pairs < hardware.nics:
-        return None
-    return threshold("rdma" if hardware.rdma or definition.medium == "RDMA" else "mpi_tcp")
+    known = threshold("rdma" if hardware.rdma or definition.medium == "RDMA" else "mpi_tcp")
+    used = max(1, pairs) if isinstance(pairs, int) else 1
+    if used >= hardware.nics:
+        return known
+    words = f"{used} of {hardware.nics} interfaces, one for each pair of ranks: {known.source}"
+    return Usual(share=known.share * used / hardware.nics, source=words)
 
 
 def _usual_bus(params: Mapping[str, Scalar], bus: Figure | None) -> Usual | None:

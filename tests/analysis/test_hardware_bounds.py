@@ -296,3 +296,12 @@ def test_links_without_a_switch_join_a_pair_with_a_part_of_them() -> None:
     assert busbw(four, "sendrecv", 4, 1) == busbw(four, "all_reduce", 2, 1) == 100e9
     assert busbw(four, "all_reduce", 4, 1) == 300e9
     assert with_links(find("a100"), 12) == find("a100")
+
+
+@pytest.mark.parametrize(
+    ("gb", "says"), [(24.0, "normal"), (12.0, "low"), (90.0, "normal"), (103.0, "impossible")]
+)
+def test_a_pair_of_ranks_may_use_one_of_the_interfaces(gb: float, says: str) -> None:
+    """osu_bw of two GH200 hosts with 4 x 200 Gbit/s: 24 GB/s through one of them."""
+    host = find("gh200,nic=200gbit,nics=4,rdma=yes")
+    assert word(osu.BANDWIDTH, host, gb * 1e9, hosts=2, size=4 << 20) == says
