@@ -38,6 +38,7 @@ class Finding(Value, frozen=True, kw_only=True):
         confidence: how sure it is.
         remedy: what to do about it.
         confirm: the run that would confirm it.
+        is_slow: whether its evidence is a figure that is too low by itself.
 
     """
 
@@ -46,6 +47,7 @@ class Finding(Value, frozen=True, kw_only=True):
     confidence: Confidence
     remedy: str
     confirm: str
+    is_slow: bool = False
 
     def lines(self) -> tuple[str, ...]:
         """Format it for people.
@@ -219,7 +221,7 @@ class Evidence(Value, frozen=True, kw_only=True):
     def _is_network(self, summary: Summary) -> bool:
         known = self.definitions[summary.definition]
         ours = known.benchmark in OURS and "memory" not in summary.limit
-        return known.medium in ("TCP", "network") or (ours and summary.bound is not None)
+        return known.medium in ("TCP", "network", "RDMA") or (ours and summary.bound is not None)
 
 
 def count(summary: Summary, name: str) -> int:

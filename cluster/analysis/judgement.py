@@ -15,7 +15,15 @@ import msgspec
 from cluster.analysis import hardware as known_hardware
 from cluster.analysis.hardware_bounds import with_hardware_bound
 from cluster.analysis.link_bounds import MEMORY, goodput, with_given_bound
-from cluster.analysis.verdict import COPIED, TOO_SMALL, Verdict, is_too_small, verdicts
+from cluster.analysis.network_bounds import JUMBO
+from cluster.analysis.verdict import (
+    COPIED,
+    IMPOSSIBLE_IF,
+    TOO_SMALL,
+    Verdict,
+    is_too_small,
+    verdicts,
+)
 from cluster.core.model.hardware import Hardware
 from cluster.core.model.hosts import Link
 from cluster.core.model.value import Value
@@ -43,6 +51,7 @@ FLEETS: dict[FleetWord, Judged] = {
 }
 STEP = "next: "  # before a command, in the hint of a series
 DETAILS = {"place", "type", "redop", "root"}  # parameters of nccl-tests, which the table has
+WITHIN = "device_copy"  # within a GPU: matrices have it beside what they are about
 MOST_SHOWN = 2  # series in the line that answers
 
 
@@ -112,9 +121,10 @@ def judge(
     ]
     several = groups if _is_ours(record) else [list(summaries)]
     found = tuple(_unless_small(v) for group in several for v in verdicts(group, ours, where))
-    words: set[str] = {verdict.word for verdict in found}
-    if record.status == "failed":
-        words.add("failed")
+    about = [v for v in found if v.metric != WITHIN or v.word in ("impossible", "low")] or found
+    words: set[str] = {verdict.word for verdict in about}
+    words |= {"low"} if any(finding.is_slow for finding in findings) else set()
+    words |= {"failed"} if record.status == "failed" else set()
     word: Judged = next((one for one in ORDER if one in words), "unknown")
     next_step = _next_step(word, record, findings, found, hardware)
     answers = _answers(found, word) or ["no values were measured"]
@@ -234,7 +244,8 @@ def _on_hardware(
     hosts = _hosts(record)
     if hardware.nic is None or hosts == 1 or not definition.flow or _is_sender(summary, record):
         return summary
-    link = Link(rate=hardware.nic.rate, mtu=hardware.mtu, source=hardware.nic.source)
+    mtu = hardware.mtu or JUMBO  # the limit must hold whatever the MTU is
+    link = Link(rate=hardware.nic.rate, mtu=mtu, source=hardware.nic.source)
     rate = link.rate if hardware.rdma else goodput(link)
     bounded = with_given_bound(
         summary, definition, rate, hosts, record.spec.hosts * record.spec.ranks_per_host
@@ -265,6 +276,7 @@ def _answers(found: Sequence[Verdict], word: Judged) -> list[str]:
     shown = [] if latency is None else [latency]
     shown += [v for v in found if v.word == word and v is not latency and v.bound]
     shown += [v for v in found if v not in shown and v.metric != MEMORY]
+    shown.sort(key=lambda v: v.metric == WITHIN)
     return [_answer(verdict) for verdict in shown[:MOST_SHOWN]]
 
 
@@ -288,9 +300,9 @@ def _limit_words(limit: str) -> str:
     """Shorten `one way: TCP over 1 Gbit/s, MTU 1500 (...)` to `TCP over 1 Gbit/s`."""
     if COPIED in limit:
         return "a memory copy here"
-    _, _, what = limit.partition(": ")
+    what = limit.partition(" (")[0].partition(": ")[2]
     what = re.sub(r", [^,]* both ways", "", what)  # the total, where one way is the limit
-    return what.partition(" (")[0].partition(", MTU")[0] or "its limit"
+    return what.partition(", MTU")[0] or "its limit"
 
 
 def _next_step(
@@ -302,7 +314,8 @@ def _next_step(
 ) -> str:
     """Choose the most informative command, given what is known; never the one just run."""
     if word in ("impossible", "low") and findings:
-        return findings[0].confirm.rstrip(".")
+        slow = (finding for finding in findings if finding.is_slow)
+        return next(slow, findings[0]).confirm.rstrip(".")
     if not _is_ours(record):
         return _next_for_log(word, found)
     if word == "failed":
@@ -321,7 +334,10 @@ def _next_for_log(word: Judged, found: Sequence[Verdict]) -> str:
         return next(iter(steps), "")
     if word != "unknown":
         return ""
-    hints = (v.hint for v in found if v.hint.startswith("say ") and not v.bound)
+    doubts = [v.hint.removeprefix(IMPOSSIBLE_IF) for v in found if v.hint.startswith(IMPOSSIBLE_IF)]
+    if doubts:
+        return f"find out whether {doubts[0]}; if not, say what it is: --hardware, --hosts"
+    hints = (v.hint for v in found if v.hint.startswith(("say ", "keep ")) and not v.bound)
     return next(hints, "compare it with another run of the test: cluster compare RUN_A RUN_B")
 
 

@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING
 from cluster.analysis import corpus
 from cluster.analysis.corpus.checks import find
 from cluster.analysis.corpus.comparison import named
-from cluster.analysis.hardware_bounds import PAIR, network_share
+from cluster.analysis.network_bounds import PAIR, network_share
 from cluster.core.model.value import Value
 
 if TYPE_CHECKING:
@@ -24,8 +24,13 @@ if TYPE_CHECKING:
 
 RINGS = ("", "all_reduce", "all_gather", "reduce_scatter")  # the shares between hosts are of these
 # Bytes of a message from which it saturates its link, so that its share of the bound counts.
-LARGE = {"network": 1 << 20, "collective": 1 << 26, "host to GPU": 1 << 23, "GPU memory": 1 << 23}
-FEW_NICS = 4  # NICs of a host that one pair of ranks may be able to fill
+LARGE = {
+    "network": 1 << 20,
+    "RDMA": 1 << 16,  # perftest keeps 128 messages in flight
+    "collective": 1 << 26,
+    "host to GPU": 1 << 23,
+    "GPU memory": 1 << 23,
+}
 REPEATED = 0.9  # of a figure that was published once: above this, it is the same figure
 
 
@@ -80,7 +85,7 @@ def usual(definition: Definition, params: Mapping[str, Scalar], hardware: Hardwa
         return None
     if medium == "collective":
         return _usual_collective(params, hardware)
-    if medium == "network":
+    if medium in ("network", "RDMA"):
         return _usual_messages(definition, params, hardware)
     if medium == "host to GPU":
         return _usual_bus(params, hardware.bus)
@@ -99,13 +104,16 @@ def _usual_of_one(medium: Medium, params: Mapping[str, Scalar], hardware: Hardwa
 def _usual_messages(
     definition: Definition, params: Mapping[str, Scalar], hardware: Hardware
 ) -> Usual | None:
-    """Give the share for messages; one pair of ranks cannot fill many NICs of a host."""
+    """Give the share for messages; a pair of ranks may use one of the NICs of a host."""
     both, pairs = hardware.both_ways, params.get("pairs", 1)
     if definition.flow == "both ways" and both is not None and hardware.nic is not None:
         return Usual(share=REPEATED * both.rate / (2 * hardware.nic.rate), source=both.source)
-    if hardware.nics > FEW_NICS and isinstance(pairs, int) and pairs < hardware.nics:
-        return None
-    return threshold("rdma" if hardware.rdma else "mpi_tcp")
+    known = threshold("rdma" if hardware.rdma or definition.medium == "RDMA" else "mpi_tcp")
+    used = max(1, pairs) if isinstance(pairs, int) else 1
+    if used >= hardware.nics:
+        return known
+    words = f"{used} of {hardware.nics} interfaces, one for each pair of ranks: {known.source}"
+    return Usual(share=known.share * used / hardware.nics, source=words)
 
 
 def _usual_bus(params: Mapping[str, Scalar], bus: Figure | None) -> Usual | None:

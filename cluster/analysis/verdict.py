@@ -35,6 +35,7 @@ SMALL = 64  # bytes of a small message
 COPIED = "a copy in memory"  # in the limit of messages between ranks of one host
 LARGE_IN_MEMORY = 1 << 16  # bytes from which a message within one host is meaningful
 TOO_SMALL = "too small a message"
+IMPOSSIBLE_IF = "impossible only if "  # before an assumption
 
 
 # The command that shows why a value is low, by what its bytes pass.
@@ -45,6 +46,13 @@ NEXT = {
     "messages",
     "network": "next: ib_write_bw -d DEVICE HOST without MPI, and UCX_LOG_LEVEL=info or "
     "--mca btl_base_verbose 30 to see what carries the messages",
+    "RDMA": "next: ibstat (or ethtool of the interface): its rate and errors; ib_write_bw -q 4 "
+    "--report_gbits, on the NUMA node of the adapter (numactl --cpunodebind)",
+    "EFA": "next: fi_info -p efa on each host, and FI_LOG_LEVEL=info to see which provider carries "
+    "the messages",
+    "NVLS": "next: the same test with NCCL_DEBUG=INFO: does it say NVLS multicast support is "
+    "available? If not, the switch does not sum (NCCL_NVLS_ENABLE, the fabric manager); if so, "
+    "nvidia-smi nvlink --status: are all links up?",
     "collective": "next: the same test with NCCL_DEBUG=INFO, then cluster topology LOG: which "
     "network, which interfaces, with GPUDirect or without",
     "GPU to GPU": "next: nvidia-smi topo -m and nvidia-smi nvlink --status: are all links up?",
@@ -116,11 +124,11 @@ def verdicts(
         A verdict for each main series of its benchmark.
 
     """
-    best = [_point(points, definitions) for points in _by_series(summaries)]
-    bounded = {s.definition.split(".")[0] for s in best if definitions[s.definition].medium}
+    points = [_point(points, definitions) for points in _by_series(summaries)]
+    bounded = {s.definition.split(".")[0] for s, _ in points if definitions[s.definition].medium}
     told: set[object] = set()
     found = []
-    for summary in best:
+    for summary, best in points:
         definition = definitions[summary.definition]
         if definition.benchmark in bounded and not definition.medium:
             continue  # times of the same messages as a rate
@@ -128,7 +136,7 @@ def verdicts(
         if definition.medium == "TCP" and where in told and summary.ci is None:
             continue  # a sender's figure; the receiver's is judged
         told.add(where)
-        found.append(_verdict(summary, definition, of_point(hardware, summary.params)))
+        found.append(_verdict(summary, best, definition, of_point(hardware, summary.params)))
     return tuple(found)
 
 
@@ -156,8 +164,10 @@ def _by_series(summaries: Iterable[Summary]) -> Iterable[list[Summary]]:
     return found.values()
 
 
-def _point(points: Sequence[Summary], definitions: Mapping[str, Definition]) -> Summary:
-    """Choose the point that is judged: small messages cannot fill what they pass.
+def _point(
+    points: Sequence[Summary], definitions: Mapping[str, Definition]
+) -> tuple[Summary, Summary]:
+    """Choose the point that is judged, and give the best one: small messages cannot fill a link.
 
     If a larger message is much slower than the best one, it is judged instead: that is a finding.
     """
@@ -166,7 +176,7 @@ def _point(points: Sequence[Summary], definitions: Mapping[str, Definition]) -> 
     in_memory = any(COPIED in s.limit for s in points)  # small messages may stay in a cache
     best = max(large if in_memory else points, key=_rank)
     slow = [s for s in _best_by_size(points) if _size(s) > _size(best) and _collapses(s, best)]
-    return min(slow, key=_rank) if slow else max(large, key=_rank)
+    return (min(slow, key=_rank) if slow else max(large, key=_rank)), best
 
 
 def large_from(summary: Summary, definition: Definition) -> int:
@@ -227,10 +237,17 @@ def _series(summary: Summary) -> tuple[object, ...]:
     return tuple((k, v) for k, v in summary.params.items() if k not in POINTS)
 
 
-def _verdict(summary: Summary, definition: Definition, hardware: Hardware | None) -> Verdict:
-    known = usual(definition, summary.params, hardware) if hardware and summary.share else None
+def _verdict(
+    summary: Summary, best: Summary, definition: Definition, hardware: Hardware | None
+) -> Verdict:
+    known = _usual(summary, definition, hardware)
     published = compare(summary, definition, hardware)
     word = word_of(summary, known, published)
+    fell = _collapses(summary, best) and _size(best) < _size(summary)
+    word = "low" if fell and word in ("normal", "plausible") else word
+    hint = _hint(summary, definition, hardware, published)
+    if known and hint.startswith(TOO_SMALL):
+        hint = ""
     return Verdict(
         word=word,
         benchmark=definition.benchmark,
@@ -247,10 +264,20 @@ def _verdict(summary: Summary, definition: Definition, hardware: Hardware | None
         assumes=summary.assumes,
         usual=known.share if known else None,
         usual_source=known.source if known else "",
-        hint=_hint(summary, definition, hardware, published)
-        or _next_step(summary, definition, word),
+        hint=hint or _next_step(summary, definition, word),
         published=published,
     )
+
+
+def _usual(summary: Summary, definition: Definition, hardware: Hardware | None) -> Usual | None:
+    """Give what is usual; a small message that reaches it all the same is not too small."""
+    if hardware is None or not summary.share:
+        return None
+    if not is_too_small(summary, definition):
+        return usual(definition, summary.params, hardware)
+    sizeless = {key: value for key, value in summary.params.items() if key != "size"}
+    known = usual(definition, sizeless, hardware)
+    return known if known and summary.share >= known.share else None
 
 
 def _hint(
@@ -263,7 +290,7 @@ def _hint(
     if summary.share is None and published is not None:
         return ""
     if (summary.share or 0.0) > BELIEVABLE and summary.assumes:
-        return f"impossible only if {summary.assumes}"
+        return f"{IMPOSSIBLE_IF}{summary.assumes}"
     if is_too_small(summary, definition):
         least = large_from(summary, definition)
         return f"{TOO_SMALL} to fill it; measure {format_size(least)} or more"
@@ -282,7 +309,9 @@ def _next_step(summary: Summary, definition: Definition, word: Word) -> str:
     if summary.metric == "latency":
         return NEXT["latency"]
     if definition.medium == "collective" and summary.params.get("hosts") == 1:
-        return NEXT["GPU to GPU"]
+        return NEXT["NVLS" if "NVLS" in summary.limit else "GPU to GPU"]
+    if definition.medium == "network" and "EFA" in summary.limit:
+        return NEXT["EFA"]
     return NEXT["TCP"] if "TCP" in summary.limit else NEXT.get(definition.medium, "")
 
 

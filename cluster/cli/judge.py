@@ -14,7 +14,7 @@ import typer
 from cluster.analysis import hardware
 from cluster.analysis.evidence import Finding
 from cluster.analysis.judgement import all_too_small
-from cluster.analysis.verdict import TOO_SMALL, Verdict
+from cluster.analysis.verdict import IMPOSSIBLE_IF, TOO_SMALL, Verdict
 from cluster.cli import flags
 from cluster.cli.gates import Gates, report_cases, with_gates
 from cluster.cli.launch_results import judge_launches
@@ -51,11 +51,12 @@ WORDS = {
     "impossible": "IMPOSSIBLE: a value is above what the hardware can do, so a definition, a unit "
     "or the hardware is wrong.",
     "low": "LOW: at least one value is below what healthy hardware reaches.",
-    "normal": "NORMAL: all values are in the usual range.",
+    "normal": "NORMAL: all values are in the usual range, as far as one is known.",
     "plausible": "PLAUSIBLE: nothing is faster than possible; there is no reference data for it.",
     "unknown": "UNKNOWN: no limit and no reference is known for these values.",
 }
 SMALL = "UNKNOWN: all messages are too small to fill a network or memory."
+ASSUMED = "UNKNOWN: a value is above its limit, which is based on an assumption."
 NOTHING = "NOTHING TO JUDGE: there are no values in it."
 ORDER = ("impossible", "low", "normal", "plausible", "unknown")
 MOST = 12  # series that are shown
@@ -249,12 +250,14 @@ def _answer(
 def _lines(run: Run, judged: Judgement, of: str) -> Iterator[str]:
     """Give the verdict first, then a few lines for each series, the worst first."""
     found = judged.verdicts
+    doubtful = judged.word == "unknown" and any(v.hint.startswith(IMPOSSIBLE_IF) for v in found)
     small = judged.word == "unknown" and all_too_small(found)
     known = found or judged.word == "failed"
     if run.fleet:
         yield f"{judged.word.upper()}: the check of the hosts says {run.fleet.verdict}."
     else:
-        yield SMALL if small else WORDS[judged.word] if known else NOTHING
+        plain = SMALL if small else WORDS[judged.word] if known else NOTHING
+        yield ASSUMED if doubtful else plain
     for one in run.fleet.blamed if run.fleet else ():
         yield f"  {one.kind} {' '.join(filter(None, (one.part, one.direction)))}: {one.evidence}"
     for result in run.results:

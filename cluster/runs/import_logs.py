@@ -35,7 +35,7 @@ if TYPE_CHECKING:
     from cluster.core.model.value import Scalar
 
 STDIN = "-"
-BETWEEN = ("network", "collective")  # media between hosts
+BETWEEN = ("network", "RDMA", "collective")  # media between hosts
 LATENCY = "latency"  # of a message: it depends on whether the ranks share a host
 NAME = "imported"
 PLAIN = Condition()
@@ -287,7 +287,7 @@ def _record(
     models = [model for result in results for model in result.devices]
     logs = [result.detail for result in results if isinstance(result.detail, NcclLog)]
     known = hardware.with_logged_gpus(place.hardware, models)
-    known = hardware.with_bridges(known, _nvlinks(results))
+    known = hardware.with_links(known, _nvlinks(results))
     doubt = hardware.contradiction(place.hardware, models)
     failures = [f"{result.title}: {text}" for result in results for text in result.failures]
     formats = dict.fromkeys(result.format for result in results)
@@ -307,7 +307,7 @@ def _record(
         condition=condition.name,
         description=condition.description,
         expected=condition.expected,
-        hardware=hardware.with_fabric(known, models, fabric=any(log.fabric for log in logs)),
+        hardware=hardware.with_fabric(known, fabric=any(log.fabric for log in logs)),
     )
 
 

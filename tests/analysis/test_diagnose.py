@@ -134,7 +134,7 @@ def test_a_trouble_shows_in_a_log_and_its_absence_is_silent(
     found = rule(look(log, hardware, 2))
 
     assert found is not None
-    assert all(msgspec.to_builtins(found).values())
+    assert all((found.name, found.evidence, found.confidence, found.remedy, found.confirm))
     assert found in diagnose(look(log, hardware, 2))
     try:
         healthy_evidence = look(healthy, hardware, 2)

@@ -7,11 +7,12 @@ from typing import TYPE_CHECKING
 import msgspec
 import pytest
 
-from cluster.analysis.hardware import find
-from cluster.analysis.hardware_bounds import Bound, bound, missing, with_hardware_bound
+from cluster.analysis.hardware import find, with_links
+from cluster.analysis.hardware_bounds import bound, missing, with_hardware_bound
+from cluster.analysis.network_bounds import Bound
 from cluster.analysis.usual import usual
 from cluster.analysis.verdict import verdicts
-from cluster.logs.parsers import bandwidth_test, mpi_test, p2p_matrix
+from cluster.logs.parsers import bandwidth_test, mpi_test, p2p_matrix, perftest
 from cluster.logs.parsers.iperf3.metrics import RECEIVED, SENT
 from cluster.logs.parsers.nccl_tests.metrics import BUSBW
 from cluster.logs.parsers.osu import metrics as osu
@@ -196,3 +197,111 @@ def test_nobody_knows_what_is_usual_for_some_of_a_hosts_gpus() -> None:
     params: dict[str, Scalar] = {"operation": "all_reduce", "ranks": 2, "hosts": 2}
 
     assert usual(BUSBW, params, P4D) is None
+
+
+def word(definition: Definition, hardware: Hardware, value: float, **params: Scalar) -> str:
+    """Judge one value."""
+    found = plain_summary(value, definition, params=params)
+    (verdict,) = verdicts(
+        [with_hardware_bound(found, definition, hardware)], {found.definition: definition}, hardware
+    )
+    return verdict.word
+
+
+@pytest.mark.parametrize(
+    ("words", "gbit", "says"),
+    [
+        ("nic=100gbit", 96.4, "unknown"),  # iperf over jumbo frames, which nobody mentioned
+        ("nic=100gbit,mtu=1500", 96.4, "impossible"),
+        ("nic=100gbit", 102.0, "impossible"),  # above what any MTU allows
+        ("p3.16xlarge", 26.0, "impossible"),  # the list knows the MTU
+    ],
+)
+def test_an_mtu_that_nobody_stated_is_an_assumption(words: str, gbit: float, says: str) -> None:
+    assert word(RECEIVED, find(words), gbit * GBIT) == says
+
+
+@pytest.mark.parametrize(
+    ("words", "says"),
+    [
+        ("nic=100gbit", "unknown"),
+        ("nic=100gbit,rdma=no", "unknown"),  # then only the MTU is
+        ("nic=100gbit,rdma=no,mtu=1500", "impossible"),
+        ("nic=100gbit,rdma=yes", "normal"),
+        ("p3.16xlarge", "impossible"),
+    ],
+)
+def test_that_messages_go_by_tcp_is_an_assumption(words: str, says: str) -> None:
+    """97 of 100 Gbit/s between two hosts are usual with RDMA, and too much for TCP."""
+    value = 97 * GBIT if words != "p3.16xlarge" else 26 * GBIT
+    assert word(osu.BANDWIDTH, find(words), value, hosts=2, size=4 << 20) == says
+
+
+def test_what_goes_by_rdma_in_any_case_is_not_bound_by_tcp() -> None:
+    """ib_write_bw sends 64 KiB unless told otherwise, with 128 messages in flight."""
+    plain = find("nic=100gbit")
+    assert word(perftest.ONE_WAY, plain, 98.02 * GBIT, hosts=2, size=65536) == "normal"
+    assert word(perftest.ONE_WAY, plain, 18.58 * GBIT, hosts=2, size=65536) == "low"
+    assert word(perftest.ONE_WAY, plain, 105 * GBIT, hosts=2, size=65536) == "impossible"
+
+
+@pytest.mark.parametrize(
+    ("operation", "busbw_", "says"),
+    [
+        ("all_reduce", 480e9, "unknown"),  # 8 hosts of 8: 450 GB/s without SHARP, 787.5 with it
+        ("all_reduce", 810e9, "impossible"),
+        ("all_gather", 480e9, "impossible"),  # nothing is summed
+    ],
+)
+def test_switches_of_a_network_that_sum_are_an_assumption(
+    operation: str, busbw_: float, says: str
+) -> None:
+    hosts = find("gpus=8,nic=400gbit,nics=8,rdma=yes")
+    params: dict[str, Scalar] = {"operation": operation, "ranks": 64, "hosts": 8, "size": 1 << 33}
+    assert word(BUSBW, hosts, busbw_, **params) == says
+
+
+def test_hosts_that_nvlink_joins_need_no_network_however_they_are_named() -> None:
+    """846.8 GB/s were published for a rack of GB200, whose network carries 200."""
+    rack = find("gb200,nic=400gbit,nics=4,rdma=yes")
+    assert bound(BUSBW, {"operation": "all_reduce", "ranks": 72, "hosts": 18}, rack) is None
+
+
+def test_more_boards_than_a_bridge_joins_are_bound_by_pcie() -> None:
+    """Pairs of A100 boards: all that leaves a pair passes its two slots."""
+    pairs = with_links(find("a100-pcie-80gb"), 12)
+    assert pairs is not None
+    slot = 2 * 31.508e9
+    assert busbw(pairs, "all_reduce", 2, 1) == 300e9
+    assert busbw(pairs, "all_gather", 4, 1) == pytest.approx(slot * (3 / 4) / (1 / 2), rel=1e-3)
+    assert busbw(pairs, "sendrecv", 8, 1) == pytest.approx(slot, rel=1e-3)
+    four = with_links(find("mi210"), 3)
+    assert four is not None
+    assert busbw(four, "all_reduce", 4, 1) == 150e9
+
+
+def test_a_copy_that_fits_a_cache_may_be_faster_than_the_memory() -> None:
+    copy, memory = bandwidth_test.DEVICE_TO_DEVICE, find("rtx-4090")
+    assert word(copy, memory, 3000e9, size=32 << 20, devices=1) == "unknown"
+    assert word(copy, memory, 3000e9, size=1 << 30, devices=1) == "impossible"
+
+
+def test_links_without_a_switch_join_a_pair_with_a_part_of_them() -> None:
+    """Four A100 with NV4 between each two: 100 GB/s to one of them, 300 to all together."""
+    four = with_links(find("a100"), 4)
+    assert four is not None
+    assert not four.switched
+    assert rate(p2p_matrix.ONE_WAY, four, p2p="on") == 100e9
+    assert rate(p2p_matrix.BOTH_WAYS, four, p2p="on") == 200e9
+    assert busbw(four, "sendrecv", 4, 1) == busbw(four, "all_reduce", 2, 1) == 100e9
+    assert busbw(four, "all_reduce", 4, 1) == 300e9
+    assert with_links(find("a100"), 12) == find("a100")
+
+
+@pytest.mark.parametrize(
+    ("gb", "says"), [(24.0, "normal"), (12.0, "low"), (90.0, "normal"), (103.0, "impossible")]
+)
+def test_a_pair_of_ranks_may_use_one_of_the_interfaces(gb: float, says: str) -> None:
+    """osu_bw of two GH200 hosts with 4 x 200 Gbit/s: 24 GB/s through one of them."""
+    host = find("gh200,nic=200gbit,nics=4,rdma=yes")
+    assert word(osu.BANDWIDTH, host, gb * 1e9, hosts=2, size=4 << 20) == says

@@ -245,3 +245,21 @@ def test_on_one_host_the_next_step_measures_the_same_between_hosts(benchmark: st
     assert judge([summary(BANDWIDTH, 1e9)], own).next_step == step
     program = judge([summary(LATENCY, 1.0)], record(hosts=1, benchmark="program"))
     assert "--ab env:NAME=A,B" in program.next_step
+
+
+def test_a_finding_that_is_a_low_figure_makes_a_run_low() -> None:
+    """Copies that are slower with peer-to-peer are below what the same hardware did without."""
+    slow = Finding(
+        name="peer-to-peer makes copies slower",
+        evidence="11.46 with it, 22.67 without",
+        confidence="certain",
+        remedy="r",
+        confirm="all_reduce_perf -g 2",
+        is_slow=True,
+    )
+    other = msgspec.structs.replace(slow, is_slow=False, confirm="x")
+    fine = over(GIGABIT, summary(BANDWIDTH, 110e6))
+
+    assert judge(fine, record(), [other]).word == "normal"
+    found = judge(fine, record(), [other, slow])
+    assert (found.word, found.next_step) == ("low", "all_reduce_perf -g 2")

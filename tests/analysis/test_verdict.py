@@ -211,3 +211,44 @@ def test_both_directions_of_efa_are_held_against_what_others_reached(judged: Jud
 
     assert found.word == "normal"
     assert "aws-parallelcluster" in found.usual_source
+
+
+def test_a_collapse_is_low_even_where_nobody_knows_what_is_usual(judged: Judge) -> None:
+    """On 16 NICs, one pair may reach any share, but not less with larger messages."""
+    text = "# OSU MPI Bandwidth Test v7.3\n# Size      Bandwidth (MB/s)\n"
+    rows = "262144 40000.00\n1048576 45000.00\n4194304 9000.00\n"
+    (found,) = judged(text + rows, "nic=400gbit,nics=8,rdma=yes", 2)
+
+    assert (found.params["size"], found.word) == (4 << 20, "low")
+    assert found.hint.startswith("next: ")
+
+
+def test_a_small_message_that_fills_its_link_is_not_too_small(judged: Judge) -> None:
+    """The pasted head of osu_mbw_mr: 94 % of 100 Gbit/s with 32 KiB."""
+    (fast,) = judged(BW + "16384 11338.92\n32768 11810.79\n", "nic=100gbit,rdma=yes", 2)
+    (slow,) = judged(BW + "16384 5338.92\n32768 5810.79\n", "nic=100gbit,rdma=yes", 2)
+
+    assert (fast.word, fast.hint) == ("normal", "")
+    assert "too small" in slow.hint
+
+
+def test_the_next_step_on_efa_is_not_of_infiniband(judged: Judge) -> None:
+    (found,) = judged(BW + "4194304 1265.38\n", "c5n.18xlarge", 2)
+
+    assert found.word == "low"
+    assert "fi_info -p efa" in found.hint
+
+
+def test_an_allreduce_at_the_rate_of_a_ring_may_lack_the_switch_that_sums(judged: Judge) -> None:
+    """361 GB/s on 8 H20 were 80 % of the links, in a ring; with NVLS, others reach 480."""
+    ranks = "".join(f"#  Rank {r} Pid 1 on a device {r} [0x0{r}] NVIDIA H20\n" for r in range(8))
+    (found,) = judged(ranks + HEAD + row(1 << 31, 10400e-6, 1.75))
+
+    assert found.word == "low"
+    assert "NVLS" in found.hint
+
+
+def test_messages_within_a_host_are_not_asked_for_their_hardware(judged: Judge) -> None:
+    (found,) = judged(BW + "4194304 9360.80\n", hosts=1)
+
+    assert found.hint == "it stayed within one host"

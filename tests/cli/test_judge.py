@@ -319,3 +319,40 @@ def test_a_rate_of_udp_that_was_asked_for_is_not_called_low() -> None:
     assert said.returncode == 0
     assert said.stdout.startswith("PLAUSIBLE")
     assert "as fast as it was asked for (-b)" in said.stdout
+
+
+PEERS = (
+    "[P2P (Peer-to-Peer) GPU Bandwidth Latency Test]\n"
+    "Device: 0, NVIDIA GeForce RTX 3090, pciBusID: 41, pciDeviceID: 0, pciDomainID:0\n"
+    "Device: 1, NVIDIA GeForce RTX 3090, pciBusID: 61, pciDeviceID: 0, pciDomainID:0\n"
+    "Unidirectional P2P=Disabled Bandwidth Matrix (GB/s)\n"
+    "   D\\D     0      1 \n     0 829.35  11.17 \n     1  11.42 830.63 \n"
+)
+
+
+def test_a_matrix_of_peers_is_not_judged_by_copies_within_a_gpu() -> None:
+    """The copies within are normal; of those between two boards, nobody knows what is usual."""
+    shown = answer("-", text=PEERS)
+
+    assert shown["verdict"] == "plausible"
+    assert shown["answer"].startswith("p2p_bandwidth row 1, column 0, p2p off, ways 1: 11.42 GB/s")
+    assert "89% of memory of the GPU (usual" in shown["answer"]
+
+
+def test_the_line_that_answers_names_a_limit_and_not_its_source() -> None:
+    text = (
+        "Running device_to_device_memcpy_read_ce.\n"
+        "memcpy CE GPU(row) -> GPU(column) bandwidth (GB/s)\n"
+        "          0         1\n0       N/A    172.16\n1    171.99       N/A\n"
+    )
+    shown = answer("-", "--hardware", "a800", text=text)
+    assert "86% of NVLink of a GPU, all links (usual" in shown["answer"]
+
+
+def test_a_value_above_an_assumed_limit_says_what_to_find_out() -> None:
+    text = "[SUM]  0.0-30.0 sec    337 GBytes  96.4 Gbits/sec\n"
+    done = judge("-", "--hardware", "nic=100gbit", "--hosts", "2", text=text)
+
+    assert done.returncode == 0
+    assert done.stdout.startswith("UNKNOWN: a value is above its limit, which is based on")
+    assert "find out whether its MTU is 1500" in done.stdout

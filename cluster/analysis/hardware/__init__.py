@@ -27,7 +27,6 @@ if TYPE_CHECKING:
 
 _YES_NO = {"yes": True, "no": False}
 THROUGH_SLOTS = ("PIX", "PXB", "PHB", "NODE", "SYS")  # paths through PCIe, as nvidia-smi names them
-_RACKS = re.compile(r"\bGB[23]00\b")  # sold as racks in which NVLink joins all hosts
 _BONDED = re.compile(r"NV(\d+)")
 _PLAIN = re.compile(r"[^a-z0-9]+")
 _GENERATIONS = {"gen1": 2.5, "gen2": 5.0, "gen3": 8.0, "gen4": 16.0, "gen5": 32.0, "gen6": 64.0}
@@ -164,40 +163,43 @@ def of_point(hardware: Hardware | None, params: Mapping[str, Scalar]) -> Hardwar
     return with_logged_gpus(hardware, [gpu]) if isinstance(gpu, str) else hardware
 
 
-def with_fabric(
-    hardware: Hardware | None, models: Iterable[str], *, fabric: bool
-) -> Hardware | None:
+def with_fabric(hardware: Hardware | None, *, fabric: bool) -> Hardware | None:
     """Record that NVLink also joins the hosts.
 
     Args:
         hardware: as far as it is known.
-        models: of GPUs, as tools print them.
         fabric: whether a log says so.
 
     Returns:
-        The hardware; `fabric` is also set for GPUs that are usually sold that way.
+        The hardware; unchanged if the log does not say so.
 
     """
-    if hardware is None or not (fabric or any(map(_RACKS.search, models))):
+    if hardware is None or not fabric:
         return hardware
     return msgspec.structs.replace(hardware, fabric=True)
 
 
-def with_bridges(hardware: Hardware | None, links: int) -> Hardware | None:
-    """Add the NVLink bridges that a log shows.
+def with_links(hardware: Hardware | None, links: int) -> Hardware | None:
+    """Add the NVLinks that a log shows: bridges of boards, or links without a switch.
 
     Args:
         hardware: as far as it is known.
-        links: NVLinks between two of its GPUs, as `nvidia-smi topo -m` counts them.
+        links: the most NVLinks between two of its GPUs, as `nvidia-smi topo -m` counts them.
 
     Returns:
         The hardware; the bridges become its NVLink if its boards may have bridges, and the log
-        shows links between them.
+        shows links between them. Fewer links than a GPU has join a pair without a switch.
 
     """
-    if hardware is None or hardware.nvlink or hardware.bridge is None or not links:
+    if hardware is None or not links:
         return hardware
-    return msgspec.structs.replace(hardware, nvlink=hardware.bridge)
+    if hardware.nvlink is None and hardware.bridge is not None:
+        return msgspec.structs.replace(hardware, nvlink=hardware.bridge)
+    gpu = listed_gpus().get(_gpu_key(hardware.gpu) or "")
+    if hardware.nvlink is None or gpu is None or links >= gpu.nvlinks:
+        return hardware
+    pair = link_speeds.nvlink(gpu.architecture, links)
+    return msgspec.structs.replace(hardware, pair=pair, switched=False, reduces=False)
 
 
 def contradiction(hardware: Hardware | None, models: Sequence[str]) -> str:
@@ -277,6 +279,8 @@ def _with_gpu(hardware: Hardware, key: str) -> Hardware:
         bus=gpu.bus.figure if gpu.bus else pcie.slot_bandwidth(gpu.slot),
         memory=None if gpu.memory is None else gpu.memory.figure,
         bridge=None if gpu.bridge is None else gpu.bridge.figure,
+        joins=gpu.joins,
+        fabric=gpu.fabric,
         switched=gpu.switched,
         reduces=gpu.reduces,
     )

@@ -52,6 +52,8 @@ class HardwareGpu(Value, frozen=True, kw_only=True):
     bus: ListedRate | None = None
     memory: ListedRate | None = None
     bridge: ListedRate | None = None
+    joins: int = 2
+    fabric: bool = False
     switched: bool = False
     reduces: bool = False
 

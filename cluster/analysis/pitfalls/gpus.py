@@ -211,6 +211,7 @@ def slow_peers(evidence: Evidence) -> Finding | None:
         remedy="NCCL_P2P_DISABLE=1, or NCCL_P2P_LEVEL=PXB, for GPUs below different bridges; "
         "switch ACS and the IOMMU's translation off, so that peers need not pass the root",
         confirm="all_reduce_perf -g 2 with NCCL_P2P_DISABLE=0 and =1",
+        is_slow=True,
     )
 
 

@@ -32,20 +32,23 @@ class Hardware(Value, frozen=True, kw_only=True):
         gpu: the model of its GPUs; empty if that is not known.
         gpus: how many of them a host has; 0 if that is not known.
         nvlink: of one GPU, all its links together.
+        pair: between two of its GPUs, the NVLinks that join them, if those are fewer than all; none
+            if a switch joins them, or if that is not known.
         bus: between a GPU and its host: PCIe, or its replacement.
         memory: of a GPU, what it reads and writes counted together.
         bridge: between two of its GPUs, all NVLinks of the bridges that they may have; none if a
             board has no connector for them.
+        joins: how many boards such a bridge joins.
         switched: a switch joins the GPUs: each can use all its links to reach any other one.
         reduces: that switch can add up data (NVLink SHARP).
         fabric: NVLink also joins hosts, or may do so; GPUs then do not need the network.
         nic: all network interfaces of a host together.
         nics: how many network interfaces a host has.
-        rdma: they support RDMA, so messages do not need TCP.
+        rdma: they support RDMA, so messages do not need TCP; none if that is not known.
         gpudirect: its network can read and write the GPUs' memory.
         both_ways: what two ranks on two hosts were measured to exchange, both directions together;
             none if there is no reference data.
-        mtu: bytes of a packet without its Ethernet frame, for TCP.
+        mtu: bytes of a packet without its Ethernet frame, for TCP; 0 if that is not known.
         flow: one TCP connection, if it has a limit of its own.
 
     """
@@ -54,16 +57,18 @@ class Hardware(Value, frozen=True, kw_only=True):
     gpu: str = ""
     gpus: int = 0
     nvlink: Figure | None = None
+    pair: Figure | None = None
     bus: Figure | None = None
     memory: Figure | None = None
     bridge: Figure | None = None
+    joins: int = 2
     switched: bool = False
     reduces: bool = False
     fabric: bool = False
     nic: Figure | None = None
     nics: int = 1
-    rdma: bool = False
+    rdma: bool | None = None
     gpudirect: bool = True
     both_ways: Figure | None = None
-    mtu: int = 1500
+    mtu: int = 0
     flow: Figure | None = None

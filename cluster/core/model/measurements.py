@@ -11,7 +11,9 @@ from cluster.core.model.value import Scalar, Value
 Aggregation = Literal["each rank", "one rank", "slowest rank", "mean of ranks", "all ranks"]
 Flow = Literal["", "one way", "both ways", "between hosts", "between ranks"]
 Factor = Literal["", "1", "(n-1)/n", "2(n-1)/n"]
-Medium = Literal["", "network", "TCP", "collective", "GPU to GPU", "host to GPU", "GPU memory"]
+Medium = Literal[
+    "", "network", "RDMA", "TCP", "collective", "GPU to GPU", "host to GPU", "GPU memory"
+]
 
 
 class Definition(Value, frozen=True, kw_only=True, omit_defaults=True):

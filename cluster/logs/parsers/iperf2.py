@@ -323,8 +323,8 @@ class _Iperf2Test:
 
     def _add(self, definition: Definition, flows: dict[str, _Flow]) -> None:
         """Add the rate of all streams of one direction together."""
-        streams = max(1, self._many, len(self._streams))
-        params: dict[str, Scalar] = {"streams": streams}
+        streams = max(self._many, len(self._streams))
+        params: dict[str, Scalar] = {"streams": streams} if streams else {}
         if self.protocol:
             params["protocol"] = self.protocol
         total = self._flows.get(SUM)

@@ -89,10 +89,11 @@ _DEVICE = re.compile(r"\s*(?:Process \d+ \(.*?\): )?[Dd]evice \d+: (.*?)(?: \([0
 _KNOWN = re.compile(
     r"\s*(?:nvbandwidth Version|Built from Git|CUDA (?:Runtime|Driver) Version|Driver Version|"
     r"NOTE: |Performance can vary|Additional system-specific tuning|Process \d+ \(|MPI version|"
-    r"Current offset :)"
+    r"Current offset :|COEFFICIENT_OF_VARIATION )"
 )
 MOST_DEVICES = 1024  # of a host, or of hosts that NVLink joins
 HEAD = 8  # lines before the first test
+NEXT = 2  # lines from a device to the next one, or to the first test
 _HELP = re.compile(
     r"\s*(?:nvbandwidth CLI|Index, Name:|-h \[ --help \]|(?:Usage|usage):? \S*nvbandwidth)"
 )
@@ -120,6 +121,8 @@ class NvBandwidth(Parser):
         self._is_help = False
         self._begun = ""  # a test that has begun, and printed nothing else so far
         self._begun_at = 0  # the number of its line
+        self._devices: list[str] = []  # that were named before a test, when its head is missing
+        self._devices_at = 0  # the number of the last such line
         self._is_next = False  # whether another test begins on the next line
 
     def take(self, line: str, at: int) -> bool:
@@ -146,7 +149,7 @@ class NvBandwidth(Parser):
             self._part = f"_{unit[1].lower()}" if unit[1] else ""
             self._unit, self._columns = unit[2] or unit[3], []
         else:
-            return self._cells(line) or self._rest(line)
+            return self._cells(line) or self._rest(line, at)
         return True
 
     def _cells(self, line: str) -> bool:
@@ -178,8 +181,9 @@ class NvBandwidth(Parser):
         else:
             builder.add(_family(test), value * GB, params)
 
-    def _rest(self, line: str) -> bool:
+    def _rest(self, line: str, at: int) -> bool:
         if not self._builders:
+            self._early(line, at)
             return False
         if _HELP.match(line):
             self._is_help = True
@@ -189,7 +193,7 @@ class NvBandwidth(Parser):
             self._builders[-1].on(device[1])
         elif total:
             value = number(total[2])
-            if value is not None and self._unit == "GB/s":
+            if value is not None and self._unit == "GB/s" and "latency" not in total[1]:
                 self._builders[-1].add(SUM, value * GB, {"test": total[1]})
         elif waived:
             self._begun = ""
@@ -201,6 +205,13 @@ class NvBandwidth(Parser):
             return _KNOWN.match(line) is not None
         return True
 
+    def _early(self, line: str, at: int) -> None:
+        """Keep a device that is named before any test: one that follows at once ran on it."""
+        device = _DEVICE.match(line)
+        if device:
+            kept = self._devices if at - self._devices_at <= NEXT else []
+            self._devices, self._devices_at = [*kept, device[1]], at
+
     def _leave(self, builder: ResultBuilder) -> None:
         """Record that a test has begun without a result."""
         if self._begun and self._is_next:
@@ -211,7 +222,10 @@ class NvBandwidth(Parser):
 
     def _open(self, at: int) -> ResultBuilder:
         if not self._builders:
-            self._builders.append(ResultBuilder("nvbandwidth", at, "nvbandwidth"))
+            builder = ResultBuilder("nvbandwidth", at, "nvbandwidth")
+            self._builders.append(builder)
+            for model in self._devices if at - self._devices_at <= NEXT else ():
+                builder.on(model)
         return self._builders[-1]
 
     def take_document(self, text: str, number: int) -> bool:

@@ -106,6 +106,7 @@ class P2PMatrix(Parser):
         self._columns: list[str] = []
         self._in_peers = False
         self._peers: dict[int, list[str]] = {}
+        self._models: dict[int, str] = {}  # of the devices
 
     def take(self, line: str, number: int) -> bool:
         """Read a title, a header or a row."""
@@ -125,6 +126,7 @@ class P2PMatrix(Parser):
         if device:
             self._open(number).note(f"device {device[1]} is {device[2]} at PCI bus {device[3]}")
             self._open(number).on(device[2])
+            self._models[int(device[1])] = device[2]
             return True
         if _FAILED.match(line):
             self._open(number).fail(line.strip())
@@ -152,6 +154,9 @@ class P2PMatrix(Parser):
         params["p2p"] = "on" if title[2] == "Enabled" else "off"
         if title[4]:
             params["by"] = title[4].lower()
+        models = {self._models.get(device, "") for device in pair}
+        if len(set(self._models.values())) > 1 and len(models) == 1 and "" not in models:
+            params["gpu"] = models.pop()  # between two models, the slower one decides
         is_link = pair[0] != pair[1]
         if title[3] == "Latency":
             params["clock"] = self._by

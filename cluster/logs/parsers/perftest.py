@@ -32,13 +32,13 @@ ONE_WAY = _rate(
     metric="bandwidth",
     what="all bytes of the queue pairs over the time, one way; MB/sec of 2**20 bytes, or Gb/sec",
     flow="one way",
-    medium="network",
+    medium="RDMA",
 )
 BOTH = _rate(
     metric="bidirectional",
     what="bytes of both directions at once over the time; MB/sec of 2**20 bytes, or Gb/sec",
     flow="both ways",
-    medium="network",
+    medium="RDMA",
 )
 PEAK = _rate(
     metric="peak_bandwidth",
@@ -93,6 +93,7 @@ _GIGABIT = 1e9 / 8
 _SCALES = {"MB/sec": MIB, "Gb/sec": _GIGABIT}
 SLACK = 0.02  # by which a rate and messages per second may differ, as both are rounded
 MILLION, MICRO = 1e6, 1e6
+GBITS = "Gb/sec"
 
 
 class Perftest(RunParser):
@@ -143,7 +144,12 @@ class Perftest(RunParser):
         values, size = numbers(cells), count(cells[0])
         if not values or size is None or len(cells) != len(self._columns):
             return False
-        self._add(run, size, dict(zip(self._columns, values, strict=True)))
+        named = dict(zip(self._columns, values, strict=True))
+        rate, messages = named.get("BW average[MB/sec]"), named.get("MsgRate[Mpps]")
+        if rate and messages and _unit(size, rate, messages) == GBITS:
+            run.note(f"its head says MB/sec, and its messages per second {GBITS}")
+            named = {name.replace("MB/sec", GBITS): value for name, value in named.items()}
+        self._add(run, size, named)
         return True
 
     def _add(self, run: ResultBuilder, size: int, named: dict[str, float]) -> None:
@@ -174,7 +180,8 @@ class Perftest(RunParser):
         qps = count(found.get("Number_of_qps", ""))
         self._params = {"qps": qps} if qps else {}
         named = {f"{name}[usec]": number(found.get(name, "")) for name in _TIMES}
-        unit = _unit(size, found)
+        rates = (number(found.get(name, "")) or 0.0 for name in ("BW_average", "MsgRate"))
+        unit = _unit(size, *rates)
         if unit:
             named |= {
                 f"BW peak[{unit}]": number(found.get("BW_peak", "")),
@@ -188,9 +195,8 @@ class Perftest(RunParser):
         return True
 
 
-def _unit(size: int, found: dict[str, str]) -> str:
-    """Find the unit in which the rate agrees with messages per second of this size."""
-    rate, messages = number(found.get("BW_average", "")), number(found.get("MsgRate", ""))
+def _unit(size: int, rate: float, messages: float) -> str:
+    """Find the unit in which a rate agrees with messages per second of a size, in millions."""
     if not rate or not messages:
         return ""
     fits = (

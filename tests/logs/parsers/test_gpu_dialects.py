@@ -9,7 +9,7 @@ from cluster.analysis.hardware_bounds import bound
 from cluster.core.model.logs import PeerAccess, Topology
 from cluster.logs.parsers.nvbandwidth import LOCAL
 from cluster.logs.reader import read
-from tests.logs.samples import LOGS, values
+from tests.logs.samples import LOGS, of, values
 
 PREFIXES = (
     "node01: ",  # pdsh
@@ -154,3 +154,46 @@ class TestCopies:
 
         assert isinstance(result.detail, PeerAccess)
         assert result.detail.status == (("X", "GNS"), ("GNS", "X"))
+
+
+PEERS_OF_TWO = """
+Running device_to_device_memcpy_read_ce.
+memcpy CE GPU(row) -> GPU(column) bandwidth (GB/s)
+          0         1
+0       N/A    370.90
+1    370.90       N/A
+
+SUM device_to_device_memcpy_read_ce 741.80
+COEFFICIENT_OF_VARIATION device_to_device_memcpy_read_ce 0.00
+"""
+
+
+def test_devices_before_the_first_test_are_its_own_without_the_head_of_nvbandwidth() -> None:
+    devices = "Device 0: NVIDIA H100 80GB HBM3\nDevice 1: NVIDIA H100 80GB HBM3\n"
+    assert of(devices + PEERS_OF_TWO).devices == ("NVIDIA H100 80GB HBM3",)
+    assert of(devices + "\n\n\n\n" + PEERS_OF_TWO).devices == ()
+
+
+def test_a_sum_of_latencies_is_no_rate() -> None:
+    result = of("SUM device_to_device_memcpy_read_ce 9222.82\nSUM host_device_latency_sm 2312.78\n")
+    assert {m.params["test"] for m in result.measurements} == {"device_to_device_memcpy_read_ce"}
+
+
+def test_two_models_in_one_matrix_are_told_apart() -> None:
+    """A copy within each has its own memory; between them, there is no model to name."""
+    found = of(
+        "[P2P (Peer-to-Peer) GPU Bandwidth Latency Test]\n"
+        "Device: 0, NVIDIA GeForce RTX 4090, pciBusID: c1, pciDeviceID: 0, pciDomainID:0\n"
+        "Device: 1, NVIDIA GeForce RTX 5090, pciBusID: 1, pciDeviceID: 0, pciDomainID:0\n"
+        "Unidirectional P2P=Disabled Bandwidth Matrix (GB/s)\n"
+        "   D\\D     0      1\n     0 909.49  20.65\n     1  20.21 1545.69\n"
+    )
+    models = {
+        (m.params["row"], m.params["column"]): m.params.get("gpu") for m in found.measurements
+    }
+    assert models == {
+        (0, 0): "NVIDIA GeForce RTX 4090",
+        (1, 1): "NVIDIA GeForce RTX 5090",
+        (0, 1): None,
+        (1, 0): None,
+    }

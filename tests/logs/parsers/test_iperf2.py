@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 
 from cluster.logs.reader import read
-from tests.logs.samples import LOGS, results, values
+from tests.logs.samples import LOGS, of, results, values
 
 GBIT = 1e9 / 8
 
@@ -82,3 +82,10 @@ RUNS = ((8.91, 7.65), (8.80, 7.56), (8.85, 7.60))
 
 def open_log(name: str) -> str:
     return (LOGS / f"{name}.txt").read_text()
+
+
+def test_a_sum_alone_does_not_say_of_how_many_streams_it_is() -> None:
+    """The last line of `-P 16`, as people paste it."""
+    result = of("[SUM]  0.0-30.0 sec    337 GBytes  96.4 Gbits/sec\n")
+    (rate,) = result.measurements
+    assert "streams" not in rate.params

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 import pytest
 
 from cluster.logs.reader import read
-from tests.logs.samples import LOGS, results, values
+from tests.logs.samples import LOGS, of, results, values
 
 if TYPE_CHECKING:
     from cluster.core.model.logs import Parsed
@@ -182,3 +182,11 @@ def test_a_document_without_an_end_is_a_failure() -> None:
     for broken in (text, empty):
         (test,) = read([broken.encode()]).results
         assert "no totals" in test.failures[0]
+
+
+def test_a_sum_alone_does_not_say_of_how_many_streams_it_is() -> None:
+    """The last lines of `-P 16`, as people paste them."""
+    line = "[SUM]   0.00-30.00  sec   123 GBytes  35.2 Gbits/sec"
+    result = of(f"{line}    0             sender\n{line}                  receiver\n")
+    assert result.measurements
+    assert all("streams" not in m.params for m in result.measurements)

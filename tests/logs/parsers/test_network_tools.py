@@ -130,3 +130,13 @@ def test_knb_leaves_out_what_moves_nothing() -> None:
 
     assert values(result, "bandwidth", path="pod to service") == [9811e6 / 8]
     assert len(result.measurements) == 3
+
+
+def test_a_head_of_perftest_that_contradicts_its_messages_per_second() -> None:
+    """96.25 Gbit/s under MB/sec, as some versions print it: 0.183585e6 messages of 64 KiB."""
+    found = of(
+        " #bytes     #iterations    BW peak[MB/sec]    BW average[MB/sec]   MsgRate[Mpps]\n"
+        " 65536      1101500          0.00               96.25  \t\t   0.183585\n"
+    )
+    assert values(found, "bandwidth") == [pytest.approx(96.25e9 / 8)]
+    assert any("MB/sec" in note for note in found.notes)

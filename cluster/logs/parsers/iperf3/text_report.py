@@ -148,13 +148,14 @@ class TextReport:
             return
         builder.note(ONLY_INTERVALS)
         for _, way, rate in sums or self._intervals:
-            params = {**self._params, "streams": max(1, streams), **({"way": way} if way else {})}
+            params = {**self._params, **({"way": way} if way else {})}
+            params |= {"streams": streams} if streams else {}
             builder.add(INTERVAL, rate, params)
 
     def _total(self, way: str, found: Mapping[str, object]) -> tuple[str, dict[str, Scalar]]:
         """Choose the total of all streams: their sum, or the only stream."""
         streams = [name for name in self._streams if not way or name in found]
-        params = {**self._params, "streams": max(1, len(streams))}
+        params = {**self._params, **({"streams": len(streams)} if streams else {})}
         if way:
             params["way"] = way
         return "SUM" if len(streams) > 1 else next(iter(found)), params
