@@ -29,11 +29,12 @@ _STRONG = (
     r"|client|shared|storage|deploy)(?:[_.-]|%20| )?key|connection[_-]?string|mnemonic"
     r"|webhook(?=[\w-]{0,20}[\"']?[:= ])|identitytoken|user_name)"
 )
-# After these names, numbers (`ms/token: 23.1`) and switches such as `true` are no secrets.
+# After these names, numbers (`ms/token: 23.1`, `tokens_per_sec: 22.8K`) and switches such as `true`
+# are no secrets.
 _WEAK = r"(?:token|(?<=[_.-])key|(?<=[\"'_-])auth(?![a-z])|authtoken)"
 _SUFFIX = r"[\w.-]{0,24}+"
 _FIGURE = (
-    r"(?:[+-]?\d{1,9}(?:\.\d+)?(?:e[+-]?\d+)?(?:[^\w.+/=~-]|$)"
+    r"(?:[+-]?\d{1,9}(?:\.\d+)?(?:e[+-]?\d+)?(?:[kmgt]|[mu]?s|%)?(?:/s(?:ec)?)?(?:[^\w.+/=~-]|$)"
     r"|(?:true|false|none|null|yes|no|on|off|auto)\b)"
 )
 # The name of a secret, anywhere in a line.

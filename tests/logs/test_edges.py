@@ -8,6 +8,7 @@ import pytest
 
 from cluster.core.errors import ParseError
 from cluster.logs.reader import read
+from cluster.logs.redaction import redact
 
 if TYPE_CHECKING:
     from cluster.core.model.logs import Parsed, Reading
@@ -49,7 +50,7 @@ def test_the_mean_of_horovod_stands_before_its_total() -> None:
     ],
 )
 def test_thousands_and_millions_after_a_rate(line: str, value: float) -> None:
-    (measurement,) = one(line + "\n").measurements
+    (measurement,) = read(redact([f"{line}\n".encode()])).results[0].measurements
 
     assert list(measurement.values) == [pytest.approx(value)]
 

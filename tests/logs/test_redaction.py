@@ -72,6 +72,7 @@ def test_a_secret_goes_and_the_line_stays(line: str, secret: str) -> None:
         "h:1:2 [0] NCCL INFO Using network IB",
         "h:1:2 [0] NCCL INFO NCCL_IB_PKEY set by environment to 1.",
         "ms/token: 23.1, time per output token: 4 ms",
+        "tokens_per_sec: 22.8K, tokens_per_second=1.2M, token_time: 12.5ms",
         "- name: NCCL_DEBUG\n  value: INFO",
         "# OSU MPI Latency Test v7.4",
         "see https://github.com/NVIDIA/nccl-tests for the key figures",
