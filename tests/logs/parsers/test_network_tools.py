@@ -22,6 +22,24 @@ def test_perftest_counts_megabytes_of_2_to_the_20() -> None:
     assert values(result, "message_rate", size=1024) == [5.677343e6]
 
 
+def test_perftest_of_today_prints_mebibytes_under_their_name() -> None:
+    (result,) = results("perftest.mib")
+
+    assert values(result, "bandwidth", size=8192) == [8909.75 * 2**20]
+    assert values(result, "peak_bandwidth", size=2) == [4.42 * 2**20]
+    assert not result.failures
+
+
+def test_percentiles_of_perftest_in_json() -> None:
+    times = (
+        '"t_typical": 1.02,\n"t_avg": 1.02,\n"t_99_percentile": 1.10,\n"t_99.9_percentile": 3.70\n'
+    )
+    result = of(f'{{\n"results": {{\n"MsgSize": 2,\n{times}}}\n}}\n')
+
+    assert values(result, "latency_percentile", percentile=99.9) == [3.7e-6]
+    assert values(result, "latency", size=2) == [1.02e-6]
+
+
 def test_perftest_in_gigabits_both_ways() -> None:
     (result,) = results("perftest.gbits")
 
@@ -37,16 +55,16 @@ def test_times_of_perftest() -> None:
 
 
 @pytest.mark.parametrize(
-    ("rate", "expected"), [("98.42", 98.42 * GBIT), ("11732.50", 11732.50 * 2**20)]
+    ("rate", "expected"), [("18.70", 18.70 * GBIT), ("2229.27", 2229.27 * 2**20)]
 )
 def test_the_unit_of_perftest_in_json_is_that_of_its_messages(rate: str, expected: float) -> None:
-    text = (LOGS / "perftest.json.txt").read_text().replace("98.42", rate)
+    text = (LOGS / "perftest.json.txt").read_text().replace("2229.27", rate)
 
     assert values(of(text), "bandwidth") == [expected]
 
 
 def test_a_rate_of_perftest_in_json_without_any_unit_is_none() -> None:
-    result = of((LOGS / "perftest.json.txt").read_text().replace("98.42", "50.00"))
+    result = of((LOGS / "perftest.json.txt").read_text().replace("2229.27", "50.00"))
 
     assert not values(result, "bandwidth")
     assert "have no unit" in result.failures[0]
