@@ -2,7 +2,7 @@
 
 MB/sec, which newer versions call MiB/sec, are 2**20 bytes; with `--report_gbits`, Gb/sec are 1e9
 bits. The JSON names no unit, so it is found by comparing the rate with the messages per second. The
-latency of a write or a send is half a round trip, that of a read or an atomic operation a whole one.
+latency of a write or a send is half a round trip, that of a read or an atomic operation a whole.
 https://github.com/linux-rdma/perftest
 """
 

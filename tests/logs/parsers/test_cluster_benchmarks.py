@@ -59,11 +59,29 @@ def test_a_row_of_hpl_whose_time_is_not_that_of_its_rate_is_none() -> None:
 
 def test_hpcg_that_is_valid_and_that_is_not() -> None:
     text = (LOGS / "hpcg.valid.txt").read_text()
-    invalid = text.rpartition("\nFinal")[0] + "\nFinal Summary::HPCG result is INVALID.\n"
+    invalid = text.rpartition("\nFinal")[0].rpartition("\nFinal")[0]
 
-    assert values(of(text), "flops_rate") == [153.201e9]
-    assert of(text).ranks == 64
-    assert "INVALID" in of(invalid).failures[0]
+    assert values(of(text), "flops_rate") == [1.60272e9]
+    assert values(of(text), "memory_bandwidth") == [12.5393e9]
+    assert of(text).ranks == 2
+    for line in ("Final Summary::HPCG result is INVALID.", "  HPCG result is: INVALID."):
+        assert "INVALID" in of(f"{invalid}\n{line}\n").failures[0]
+
+
+def test_hpcg_of_older_versions_in_yaml() -> None:
+    (result,) = results("hpcg.yaml")
+
+    assert values(result, "flops_rate") == [3.28908e9]
+    assert values(result, "memory_bandwidth") == [25.1834e9]
+    assert result.ranks == 8
+
+
+def test_the_end_of_a_report_of_hpcg_and_a_rating_of_a_large_cluster() -> None:
+    tail = (LOGS / "hpcg.valid.txt").read_text().partition("GB/s Summary=")[2]
+    rating = "Final Summary::HPCG result is VALID with a GFLOP/s rating of=1.60045e+07\n"
+
+    assert values(of(f"GB/s Summary={tail}"), "memory_bandwidth") == [12.5393e9]
+    assert values(of(rating), "flops_rate") == [1.60045e16]
 
 
 def test_hpcc_and_its_end() -> None:
