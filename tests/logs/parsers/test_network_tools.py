@@ -146,5 +146,49 @@ def test_sockperf_that_prints_round_trips_is_halved() -> None:
 def test_knb_leaves_out_what_moves_nothing() -> None:
     (result,) = results("knb.two_paths")
 
-    assert values(result, "bandwidth", path="pod to service") == [9811e6 / 8]
+    assert values(result, "bandwidth", path="pod to service") == [598e6 / 8]
     assert len(result.measurements) == 3
+
+
+KNB_YAML = """metadata:
+  generator: "knb"
+data:
+  mtu: "1440"
+  idle:
+    bandwidth: 0
+  pod2pod:
+    tcp:
+      bandwidth: 599
+      client:
+        cpu:
+          total: 7.79
+    udp:
+      bandwidth: 610
+"""
+KNB_JSON = """{
+  "metadata": {
+    "generator": "knb"
+  },
+  "data": {
+    "idle": {
+      "bandwidth": 0
+    },
+    "pod2pod": {
+      "tcp": {
+        "bandwidth": 599,
+        "client": {"cpu": {"total": 7.79}}
+      },
+      "udp": {
+        "bandwidth": 610
+      }
+    },
+  }
+}
+"""
+
+
+@pytest.mark.parametrize("text", [KNB_YAML, KNB_JSON, KNB_JSON.replace("\n", "") + "\n"])
+def test_knb_as_yaml_and_as_json(text: str) -> None:
+    assert values(of(text), "bandwidth", path="pod to pod", protocol="TCP") == [599e6 / 8]
+    assert values(of(text), "bandwidth", protocol="UDP") == [610e6 / 8]
+    assert len(of(text).measurements) == 2
