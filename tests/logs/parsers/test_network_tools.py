@@ -122,10 +122,47 @@ def test_qperf_over_sizes_is_not_pooled() -> None:
 def test_netperf() -> None:
     stream, requests, datagrams = results("netperf.several")
 
-    assert values(stream, "stream_bandwidth") == [9413.55 * 1e6 / 8]
-    assert values(requests, "transaction_rate", request=1) == [12507.44]
-    assert values(datagrams, "sent_bandwidth") == [9556.37 * 1e6 / 8]
-    assert values(datagrams, "stream_bandwidth") == [9495.84 * 1e6 / 8]
+    assert values(stream, "stream_bandwidth") == [4742.36 * 1e6 / 8]
+    assert values(requests, "transaction_rate", request=1) == [58764.13]
+    assert values(datagrams, "sent_bandwidth") == [7583.56 * 1e6 / 8]
+    assert values(datagrams, "stream_bandwidth") == [1.68 * 1e6 / 8]
+
+
+def test_omni_tests_of_netperf_as_a_table_and_as_keys() -> None:
+    table, keys = results("netperf.omni")
+
+    assert values(table, "throughput") == [25220.39 * 1e6 / 8]
+    assert values(keys, "throughput") == [11540.09 * 1e6 / 8]
+    assert values(keys, "transaction_time", statistic="p99") == [123e-6]
+
+
+UDP_LOAD = """Socket  Message  Elapsed      Messages                   CPU      Service
+Size    Size     Time         Okay Errors   Throughput   Util     Demand
+bytes   bytes    secs            #      #   10^6bits/sec % SS     us/KB
+--- Before
+212992    1400   10.00     2100620      0     2351.7     36.69    5.112
+212992           10.00     2100539            2351.6     26.18    3.648
+--- After
+212992    1400   10.00     2108972      0     2361.5     21.73    3.015
+212992           10.00     2097038            2348.1
+"""
+
+
+def test_tables_of_netperf_without_their_title() -> None:
+    before, after = read([UDP_LOAD.encode()]).results
+    stream = (LOGS / "netperf.several.txt").read_text().partition("AF_INET\n")[2]
+
+    assert values(before, "stream_bandwidth") == [2351.6e6 / 8]
+    assert values(after, "sent_bandwidth", size=1400) == [2361.5e6 / 8]
+    assert values(read([stream.encode()]).results[0], "stream_bandwidth") == [4742.36e6 / 8]
+
+
+def test_netperf_in_mebibytes() -> None:
+    text = (LOGS / "netperf.several.txt").read_text().partition("MIGRATED TCP REQ")[0]
+
+    result = of(text.replace("10^6bits/sec", "MBytes/sec"))
+
+    assert values(result, "stream_bandwidth") == [4742.36 * 2**20]
 
 
 def test_sockperf() -> None:
