@@ -67,7 +67,9 @@ _PREFIXES = (
 _NAME_PREFIXES = (
     re.compile(r"^(\[(?:pod/[^\]\s]{1,200}|[\w.-]{1,80}:\d{1,6})\]):? ?", re.MULTILINE),
     re.compile(r"^([\w.-]{1,80}) +\| ?", re.MULTILINE),
-    re.compile(r"^([A-Za-z][\w.-]{0,60}\d[\w.-]{0,20}|[\w.-]{1,80}(?=:  )): {1,2}", re.MULTILINE),
+    re.compile(
+        r"^([A-Za-z][\w.-]{0,60}\d[\w.-]{0,20}|[\w.-]{1,80}(?=:  )):(?: {1,2}|$)", re.MULTILINE
+    ),
 )
 FEW = 3  # lines that each name must precede
 _OPENING = re.compile(r"^[ \t]*\{[ \t]*(?=\n|\"|\}|$)", re.MULTILINE)
