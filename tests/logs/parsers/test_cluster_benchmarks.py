@@ -29,16 +29,52 @@ def test_deepspeed_in_its_three_forms() -> None:
 
     assert values(logger, "busbw", operation="reduce_scatter_tensor", calls=40) == [1376.31 * GBIT]
     assert values(logger, "time", operation="broadcast", size=2048) == [pytest.approx(0.08e-3)]
-    assert values(bench, "busbw", size=2**20) == [101.475 * GBIT]
-    assert (bench.operation, bench.ranks) == ("all_reduce", 4)
+    assert values(logger, "time", size=0) == [pytest.approx(0.1e-3)]
+    assert values(bench, "busbw", operation="all_reduce") == [149.863 * GBIT]
+    assert (bench.operation, bench.ranks) == ("all_reduce", 8)
+
+
+def test_the_table_of_stragglers_is_none_of_throughput() -> None:
+    rate = "      1.0 MB      24      2.05    0.08    197.06    172.24"
+    wait = "      1.0 MB      24      1.05    1.00    0.04      0.04"
+    result = of(
+        "Comm. Op  Message Size  Count  Total Latency(ms)  Avg Latency(ms)  tput_avg (Gbps)\n"
+        f"all_reduce\n{rate}\n"
+        "_______________________________\nBreakdown with straggler effect\n"
+        "Comm. Op  Message Size  Count  Total comm lat(ms)  Total straggler(ms)  Avg comm lat(ms)\n"
+        f"all_reduce\n{wait}\n"
+    )
+
+    assert values(result, "throughput") == [197.06 * GBIT]
+
+
+def test_ds_bench_without_units() -> None:
+    head = "---- Performance of all_reduce on 4 devices ----\n"
+    names = "Size (Bytes)  Description  Duration (us)  Throughput (GBps)  BusBW (GBps)\n"
+    result = of(f"{head}{names}4194304  1048576x4  172.352  48.671  36.504\n")
+
+    assert values(result, "time", size=4194304) == [pytest.approx(172.352e-6)]
+    assert values(result, "busbw") == [36.504e9]
 
 
 def test_param_comms() -> None:
-    (result,) = results("param_comms.all_reduce")
+    reduce, pair, quantised = results("param_comms.all_reduce")
 
-    assert values(result, "busbw", size=2**20) == [20.805e9]
-    assert values(result, "time_max", size=8) == [pytest.approx(49.3e-6)]
-    assert result.operation == "all_reduce"
+    assert values(reduce, "busbw", size=2**30) == [77.226e9]
+    assert values(reduce, "time_max", size=2**30) == [pytest.approx(26080.2e-6)]
+    assert (reduce.operation, pair.operation) == ("all_reduce", "pt2pt")
+    assert values(pair, "pair_bandwidth", type="float32") == [11.025e9]
+    assert values(pair, "ping_pong_latency") == [pytest.approx(188.2e-6)]
+    assert {m.metric for m in quantised.measurements} == {"time_p95"}
+
+
+def test_a_table_of_param_whose_names_touch_and_whose_rows_have_a_tag() -> None:
+    head = "COMMS-RES size (B) nElementsPerRank Latency(us):p50 p75 p95 Min Max AlgBW(GB/s)"
+    names = " BusBW(GB/s)TotalLatency(us):p50CompLatency(us):p50"
+    row = "COMMS-RES-all_gather_base-bfloat16-a1 8388608 524288 260.7 261.0 262.5 259.1 270.2"
+    result = of(f"\t{head}{names}\n\t{row} 32.177 28.155 300.1 40.2\n")
+
+    assert values(result, "busbw", type="bfloat16", size=2**23) == [28.155e9]
 
 
 def test_hpl_that_passed_and_that_did_not() -> None:
