@@ -21,7 +21,16 @@ def test_all_reduce_bench_new_and_old() -> None:
     assert (new.operation, new.ranks, old.ranks) == ("all_reduce", 256, 8)
     assert values(new, "busbw", size=16 * 2**30) == [224.86e9]
     assert values(new, "algbw", size=32 * 2**10) == [0.46e9]
-    assert values(old, "busbw", size=4 * 2**30) == [68.778e9]
+    assert values(old, "busbw", size=4 * 10**9) == [68.778e9]
+
+
+def test_all_reduce_bench_of_today() -> None:
+    means, trials = results("all_reduce_bench.today")
+
+    assert values(means, "busbw", size=32 * 2**10) == [1.18e9]
+    assert values(means, "algbw", size=4 * 2**20) == [66.43e9]
+    assert values(trials, "busbw", size=4 * 2**30) == [470.12e9, 468.98e9]
+    assert trials.ranks == 8
 
 
 def test_deepspeed_in_its_three_forms() -> None:
@@ -139,6 +148,26 @@ def test_a_matrix_of_rocm_bandwidth_test() -> None:
     assert values(result, "host_copy_bandwidth", row=0, column=1) == [27.917e9]
     assert values(result, "local_copy_bandwidth", row=1) == [1001.204e9]
     assert result.devices == ("AMD Instinct MI210",)
+
+
+def test_an_old_matrix_of_rocm_bandwidth_test_both_ways() -> None:
+    (result,) = results("rocm_bandwidth.old")
+
+    assert values(result, "host_copy_bandwidth", row=0, column=1) == [13.377405e9]
+    assert values(result, "host_copy_both_ways", row=0, column=1) == [25.912159e9]
+    assert values(result, "local_copy_bandwidth", row=1) == [404.438375e9]
+
+
+def test_a_processor_that_is_called_radeon_is_no_gpu() -> None:
+    result = of(
+        "Device: 0,  AMD RYZEN AI MAX+ 395 w/ Radeon 8060S\n"
+        "Device: 1,  AMD Radeon Graphics,  GPU-XX,  c3:0.0\n"
+        "Unidirectional copy peak bandwidth GB/s\n"
+        "D/D       0           1\n0         N/A         83.715\n1         85.476      212.588\n"
+    )
+
+    assert values(result, "host_copy_bandwidth") == [83.715e9, 85.476e9]
+    assert not values(result, "peer_copy_bandwidth")
 
 
 def test_the_links_of_rocm_smi() -> None:
