@@ -56,8 +56,10 @@ _PREFIXES = (
         r"|(?:\[INFO\]|INFO:?) )",
         re.MULTILINE,
     ),
-    re.compile(  # Ray, aprun
-        r"^(?:\([^()\n]{0,80}\bpid=\d+[^()\n]{0,80}\)|\[NID \d+\]) ", re.MULTILINE
+    re.compile(  # Ray, aprun, and programs that start others
+        r"^(?:\([^()\n]{0,80}\bpid=\d+[^()\n]{0,80}\)|\[NID \d+\]"
+        r"|\[(?:STDOUT|STDERR|OUTPUT|rank \d{1,6})\]) ",
+        re.MULTILINE,
     ),
     re.compile(r"^ {0,5}\d{1,6}: ", re.MULTILINE),  # srun --label
     # labels of MPICH and Intel MPI; iperf's stream ids look alike, but times follow them

@@ -20,6 +20,7 @@ BEFORE = (
         "[INFO] ",
     ),
     *("(worker pid=12, ip=10.0.0.1) ", "[NID 00123] ", "[1,mpirank:0,algo-1]<stdout>:", "mine:  "),
+    *("[STDOUT] ", "[rank 1] "),
 )
 
 

@@ -51,13 +51,11 @@ PAIR = _rate(
     metric="pair_bandwidth",
     what="of one pair of ranks, one way, mean over the pairs; printed in GB/s of 1e9 bytes",
     flow="one way",
-    medium="point to point",
 )
 PAIR_BOTH = _rate(
     metric="pair_bandwidth_both_ways",
     what="of one pair of ranks, both ways together, mean over the pairs; printed in GB/s",
     flow="both ways",
-    medium="point to point",
 )
 
 _HEAD = re.compile(r"\s*COMMS-RES\S*\s+(size \(B\)\s.*)$")
