@@ -37,7 +37,8 @@ ALGBW = _torch(metric="algbw", what="algorithm bandwidth: the size over the time
 
 _TITLE = re.compile(
     r"\s*The (?:average bandwidth of all_reduce "
-    r"(?:with a ([\d.]+)([KMG]?)B payload|over (\d+) ranks)|([\d.]+)([KMG]?)iB payload bandwidth of all_reduce over (\d+) ranks) \((.*)\):\s*$"
+    r"(?:with a ([\d.]+)([KMG]?)B payload|over (\d+) ranks)"
+    r"|([\d.]+)([KMG]?)iB payload bandwidth of all_reduce over (\d+) ranks) \((.*)\):\s*$"
 )
 _RANKS = re.compile(r"\b(\d{1,7}) ranks\b")
 _HEAD = re.compile(r"\s*\|(?:\s*payload\s*\|)?\s*busbw\s*\|\s*algbw\s*\|\s*$")
