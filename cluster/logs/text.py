@@ -56,8 +56,10 @@ _PREFIXES = (
         r"|(?:\[INFO\]|INFO:?) )",
         re.MULTILINE,
     ),
-    re.compile(  # Ray, aprun
-        r"^(?:\([^()\n]{0,80}\bpid=\d+[^()\n]{0,80}\)|\[NID \d+\]) ", re.MULTILINE
+    re.compile(  # Ray, aprun, and programs that start others
+        r"^(?:\([^()\n]{0,80}\bpid=\d+[^()\n]{0,80}\)|\[NID \d+\]"
+        r"|\[(?:STDOUT|STDERR|OUTPUT|rank \d{1,6})\]) ",
+        re.MULTILINE,
     ),
     re.compile(r"^ {0,5}\d{1,6}: ", re.MULTILINE),  # srun --label
     # labels of MPICH and Intel MPI; iperf's stream ids look alike, but times follow them
@@ -67,7 +69,9 @@ _PREFIXES = (
 _NAME_PREFIXES = (
     re.compile(r"^(\[(?:pod/[^\]\s]{1,200}|[\w.-]{1,80}:\d{1,6})\]):? ?", re.MULTILINE),
     re.compile(r"^([\w.-]{1,80}) +\| ?", re.MULTILINE),
-    re.compile(r"^([A-Za-z][\w.-]{0,60}\d[\w.-]{0,20}|[\w.-]{1,80}(?=:  )): {1,2}", re.MULTILINE),
+    re.compile(
+        r"^([A-Za-z][\w.-]{0,60}\d[\w.-]{0,20}|[\w.-]{1,80}(?=:  )):(?: {1,2}|$)", re.MULTILINE
+    ),
 )
 FEW = 3  # lines that each name must precede
 _OPENING = re.compile(r"^[ \t]*\{[ \t]*(?=\n|\"|\}|$)", re.MULTILINE)

@@ -20,6 +20,7 @@ BEFORE = (
         "[INFO] ",
     ),
     *("(worker pid=12, ip=10.0.0.1) ", "[NID 00123] ", "[1,mpirank:0,algo-1]<stdout>:", "mine:  "),
+    *("[STDOUT] ", "[rank 1] "),
 )
 
 
@@ -55,3 +56,10 @@ def test_what_lines_say_with_a_colon_is_no_name() -> None:
         read([b"GPU0: 1\nGPU1: 2\nGPU2: 3\n"])
 
     assert len(said("Throughput: 10.5 images/s\n" * 3)) == 1
+
+
+def test_names_before_blank_lines_that_lost_their_space() -> None:
+    text = (LOGS / "osu.latency.txt").read_text() + "\n"
+    labelled = "".join(f"node001: {line}".rstrip() + "\n" for line in text.split("\n"))
+
+    assert said(labelled) == said(text)

@@ -1,6 +1,7 @@
 """all_reduce_bench.py of PyTorch, in its old and its new form, and all_gather_object's table.
 
-GBps are 1e9 bytes, Gbps 1e9 bits, a payload of 4GB is 4 * 2**30 bytes.
+GBps are 1e9 bytes, Gbps 1e9 bits. A payload of 4GB is 4e9 bytes in the title of the old form, and
+4 * 2**30 bytes in the table of the new one, which newer versions call 4GiB.
 https://github.com/stas00/ml-engineering/tree/master/network/benchmarks
 """
 
@@ -35,21 +36,23 @@ BUSBW = _torch(
 ALGBW = _torch(metric="algbw", what="algorithm bandwidth: the size over the time of all_reduce")
 
 _TITLE = re.compile(
-    r"\s*The average bandwidth of all_reduce (?:with a ([\d.]+)([KMG]?)B payload|over (\d+) ranks)"
-    r" \((.*)\):\s*$"
+    r"\s*The (?:average bandwidth of all_reduce "
+    r"(?:with a ([\d.]+)([KMG]?)B payload|over (\d+) ranks)"
+    r"|([\d.]+)([KMG]?)iB payload bandwidth of all_reduce over (\d+) ranks) \((.*)\):\s*$"
 )
 _RANKS = re.compile(r"\b(\d{1,7}) ranks\b")
-_HEAD = re.compile(r"\s*\|\s*payload\s*\|\s*busbw\s*\|\s*algbw\s*\|\s*$")
+_HEAD = re.compile(r"\s*\|(?:\s*payload\s*\|)?\s*busbw\s*\|\s*algbw\s*\|\s*$")
 _RULE = re.compile(r"\s*\|[\s:|-]+\|\s*$")
 _ROW = re.compile(
-    r"\s*\|\s*(\d{1,9}(?:\.\d)?)([KMGT]?)B\s*\|\s*(\d+\.\d+)GBps\s*\|\s*(\d+\.\d+)GBps\s*\|\s*$"
+    r"\s*\|(?:\s*(\d{1,9}(?:\.\d)?)([KMGT]?)i?B\s*\|)?\s*(\d+\.\d+)GBps\s*\|\s*(\d+\.\d+)GBps\s*\|\s*$"
 )
 _FIGURE = re.compile(r"\s*(algbw|busbw): (\d+\.\d+) (GBps|Gbps)(?: \((\d+\.\d+) Gbps\))?\s*$")
 _KNOWN = re.compile(
     r"\s*(?:Environment:|- software:|- hardware:|ignore me \d|\*{3} Plotting|0 data size:"
-    r"|\d+:?\s*$)"
+    r"|\d+:?\s*$|Legend: |1GBps = |Elapsed time: |(?:CPU|GPU Memory) Usage: )"
 )
 _POWERS = {"": 1, "K": 2**10, "M": 2**20, "G": 2**30, "T": 2**40}
+_THOUSANDS = {"": 1, "K": 10**3, "M": 10**6, "G": 10**9}
 _SCALES = {"GBps": GB, "Gbps": GB / 8}
 
 
@@ -71,7 +74,7 @@ class AllReduceBench(RunParser):
         title, row, figure = _TITLE.match(line), _ROW.match(line), _FIGURE.match(line)
         if title:
             self._title(title, number_)
-        elif _HEAD.match(line):
+        elif _HEAD.match(line) and (self._run or "payload" in line):
             self._open(number_).operation = "all_reduce"
             self._is_table = True
         elif row and self._is_table:
@@ -91,11 +94,17 @@ class AllReduceBench(RunParser):
         run.operation = "all_reduce"
         ranks = _RANKS.search(title[0])
         run.ranks = int(ranks[1]) if ranks else 0
-        self._params = {"size": round(float(title[1]) * _POWERS[title[2]])} if title[1] else {}
+        decimal, binary = title.group(1, 2), title.group(4, 5)
+        self._params = {}
+        if decimal[0]:
+            self._params["size"] = round(float(decimal[0]) * _THOUSANDS[decimal[1]])
+        elif binary[0]:
+            self._params["size"] = round(float(binary[0]) * _POWERS[binary[1]])
         self._is_table = False
 
     def _row(self, row: re.Match[str], number_: int) -> None:
         run = self._open(number_)
-        size = round(float(row[1]) * _POWERS[row[2]])
+        size = int(self._params.get("size", 0))  # if each row is a trial of one payload
+        size = round(float(row[1]) * _POWERS[row[2]]) if row[1] else size
         run.add(BUSBW, (number(row[3]) or 0.0) * GB, {"size": size}, size=size)
         run.add(ALGBW, (number(row[4]) or 0.0) * GB, {"size": size}, size=size)

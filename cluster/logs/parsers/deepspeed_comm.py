@@ -47,28 +47,31 @@ BUSBW = _speed(
 )
 _CALL = re.compile(
     r".*\|\s*comm op: (\w+)(?:_v\d)?\s*\|\s*time \(ms\): (\d[\d.]*)\s*"
-    r"\|\s*msg size: (\d[\d.]*) ([KMGT]?)B"
+    r"\|\s*msg size: (\d[\d.]*) ?([KMGT]?)B"
     r"\s*\|\s*(?:algbw|tput)\w* \(Gbps\): (\d[\d.]*)\s*\|\s*busbw\w* \(Gbps\): (\d+\.\d{2,})(?!\d)"
 )
 _SUMMARY = re.compile(
     r"\s*Comm\. Op\s+Message Size\s+Count\s+Total Latency\(ms\)\s+Avg Latency\(ms\)"
 )
+# A second table of the same shape, which has other columns: how long each call waited for others.
+_STRAGGLERS = re.compile(r"\s*Comm\. Op\s+Message Size\s+Count\s+Total comm lat\(ms\)")
 _OP = re.compile(r"\s*([a-z]\w{2,40})\s*$")
 _ROW = re.compile(
-    r"\s*(\d[\d.]*) ([KMGT]?)B\s+(\d{1,12})\s+(\d[\d.]*)\s+(\d[\d.]*)\s+(\d[\d.]*)"
+    r"\s*(\d[\d.]*) ?([KMGT]?)B\s+(\d{1,12})\s+(\d[\d.]*)\s+(\d[\d.]*)\s+(\d[\d.]*)"
     r"\s+(\d+\.\d{2})\s*$"
 )
 _BENCH = re.compile(r"\s*-{2,} Performance of (\w+) on (\d{1,7}) devices -+\s*$")
 _BENCH_HEAD = re.compile(
-    r"\s*\|?\s*[Ss]ize(?: \(Bytes\))?\s+\|?\s*Description\s+\|?\s*Duration\b.*(Gbps|GB/s)"
+    r"\s*\|?\s*[Ss]ize(?: \(Bytes\))?\s+\|?\s*Description\s+\|?\s*Duration\b( \(us\))?"
+    r".*(Gbps|GB/s|GBps)"
 )
 _BENCH_ROW = re.compile(
-    r"\s*\|?\s*(\d[\d.]*) ([KMGT]?)B\s+\|?\s*(\S+)\s+\|?\s*(\d[\d.]*) ?(us|ms|s)\s+\|?"
+    r"\s*\|?\s*(\d[\d.]*)(?: ([KMGT]?)B)?\s+\|?\s*(\S+)\s+\|?\s*(\d[\d.]*)(?: ?(us|ms|s))?\s+\|?"
     r"\s*(\d[\d.]*)\s+\|?"
     r"\s*(\d+\.\d{3})\s*\|?\s*$"
 )
-_RULE = re.compile(r"\s*(?:-{10,}|\|[-|\s:]+\|)\s*$")
-_POWERS = {"": 1, "K": 2**10, "M": 2**20, "G": 2**30, "T": 2**40}
+_RULE = re.compile(r"\s*(?:[-_]{10,}|Breakdown with straggler effect|\|[-|\s:]+\|)\s*$")
+_POWERS = {"": 1, None: 1, "K": 2**10, "M": 2**20, "G": 2**30, "T": 2**40}
 _TIMES = {"us": 1e6, "ms": 1e3, "s": 1.0}
 GBIT = 1e9 / 8
 
@@ -86,6 +89,7 @@ class DeepspeedComm(RunParser):
         self._op = ""  # of the table that is open
         self._kind = ""  # of it: summary or bench
         self._scale = 0.0
+        self._is_raw = False  # bytes and microseconds, without their units
 
     def take(self, line: str, number_: int) -> bool:
         """Read a call, a header, the name of an operation, or a row."""
@@ -95,6 +99,8 @@ class DeepspeedComm(RunParser):
         elif _SUMMARY.match(line):
             self._open(number_).note("its times hold the wait for the slowest rank")
             self._kind, self._op = "summary", ""
+        elif _STRAGGLERS.match(line):
+            self._kind, self._op = "stragglers", ""
         elif bench:
             run = self._begin(number_, "ds_bench")
             run.operation, run.ranks = bench[1], int(bench[2])
@@ -107,8 +113,10 @@ class DeepspeedComm(RunParser):
         """Read a line of the table that is open."""
         head = _BENCH_HEAD.match(line)
         if head and self._kind == "bench":
-            self._scale = GBIT if head[1] == "Gbps" else 1e9
+            self._is_raw, self._scale = head[1] is not None, GBIT if head[2] == "Gbps" else 1e9
             return True
+        if self._kind == "stragglers":
+            return bool(_OP.match(line) or _ROW.match(line) or _RULE.match(line))
         if self._kind == "summary":
             op, row = _OP.match(line), _ROW.match(line)
             if op:
@@ -116,10 +124,12 @@ class DeepspeedComm(RunParser):
             elif row and self._op:
                 params: dict[str, Scalar] = {"calls": int(row[3])}
                 self._add(row.group(1, 2), _ms(row[5]), row.group(6, 7), self._op, number_, params)
-            return bool(op or (row and self._op))
+            return bool(op or (row and self._op) or _RULE.match(line))
         row = _BENCH_ROW.match(line)
+        if row and (row[2] is None or row[5] is None) and not self._is_raw:
+            return False  # only --raw leaves out the units
         if row and self._scale:
-            time = (number(row[4]) or 0.0) / _TIMES[row[5]]
+            time = (number(row[4]) or 0.0) / _TIMES[row[5] or "us"]
             self._add(row.group(1, 2), time, row.group(6, 7), self._op, number_)
         return bool(row or _RULE.match(line))
 

@@ -10,7 +10,7 @@ from functools import partial
 from typing import ClassVar
 
 from cluster.core.model.measurements import Definition
-from cluster.logs.parsers import GB, RunParser, number
+from cluster.logs.parsers import GB, RunParser, count, number
 
 _hpcc = partial(
     Definition,
@@ -105,6 +105,9 @@ class Hpcc(RunParser):
 
     def _said(self, name: str, text: str, number_: int) -> bool:
         value = number(text)
+        if name == "CommWorldProcs" and count(text):
+            self._open(number_).ranks = int(text)
+            return True
         kind = next((kind for kind in _KINDS if kind[0].fullmatch(name)), None)
         if kind is None or value is None:
             return self._run is not None and not self._is_ended

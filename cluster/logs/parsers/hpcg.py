@@ -31,38 +31,44 @@ MEMORY = _hpcg(
     unit="B/s",
     what="bytes read and written over the time, of all processes, as it counts them; in GB/s",
 )
+_NUMBER = r"(\d{1,12}(?:\.\d+)?(?:e[+-]?\d+)?)"
+# The text file has `name::part=value`, the YAML file of older versions `part: value` below a name.
 _VALID = re.compile(
-    r"\s*(?:Final Summary::)?HPCG result is VALID with a GFLOP/s rating of\s*[=:]\s*(\d+\.\d+)\s*$"
+    rf"\s*(?:Final Summary::)?HPCG result is VALID with a GFLOP/s rating of\s*[=:]?\s*{_NUMBER}\s*$"
 )
-_INVALID = re.compile(r"\s*(?:Final Summary::)?(HPCG result is INVALID\.?.*)")
-_TOTAL = re.compile(r"\s*GB/s Summary::Raw Total B/W=(\d+\.\d+)\s*$")
-_SECTION = re.compile(r"\s*[A-Z][\w /()-]{2,60}(?:::.*=.*|=)\s*$")
-_RANKS = re.compile(r"\s*Machine Summary::Distributed Processes=(\d{1,7})\s*$")
-_START = re.compile(r"\s*HPCG-Benchmark(?:\s+version=(\S+))?\s*$|\s*version=(\d\S+)\s*$")
+_INVALID = re.compile(r"\s*(?:Final Summary::)?(HPCG result is:?\s*INVALID\.?.*)")
+_TOTAL = re.compile(rf"\s*(?:GB/s Summary::)?Raw Total B/W\s*[=:]\s*{_NUMBER}\s*$")
+_RANKS = re.compile(r"\s*(?:Machine Summary::)?Distributed Processes\s*[=:]\s*(\d{1,7})\s*$")
+_START = re.compile(r"\s*(?:HPCG-Benchmark(?:\s+version=\S+)?|Machine Summary\s*[=:])\s*$")
+_KNOWN = re.compile(
+    r"\s*(?:version=\d\S*|\S+ version: V?\d\S*|Release date[=:].*|#{4,} .* #{4,}[=:]"
+    r"|[A-Z][^:=]{2,80}(?:::.*=.*|=)"
+    r"|[A-Za-z_][^:=]{1,80}: ?(?:[\d.]+(?:e[+-]?\d+)?|PASSED|FAILED|0?)|_{4,} .* _{4,}:)\s*$"
+)
 
 
 class Hpcg(RunParser):
     """HPCG: the GFLOP/s of a valid result."""
 
-    marks: ClassVar[tuple[str, ...]] = ("HPCG",)
+    marks: ClassVar[tuple[str, ...]] = ("HPCG", "Raw Total B/W")
     definitions: ClassVar[tuple[Definition, ...]] = (RATE, MEMORY)
     title: ClassVar[str] = "HPCG"
 
     def take(self, line: str, number_: int) -> bool:
-        """Read a line of the report, most of which are `name::part=value`."""
+        """Read a line of the report."""
         valid, invalid = _VALID.match(line), _INVALID.match(line)
-        total, ranks, start = _TOTAL.match(line), _RANKS.match(line), _START.match(line)
-        if start:
+        total, ranks = _TOTAL.match(line), _RANKS.match(line)
+        if _START.match(line):
             if self._run is None or not self._run.empty:
                 self._begin(number_)
         elif valid:
             self._open(number_).add(RATE, (number(valid[1]) or 0.0) * GB)
         elif invalid:
             self._open(number_).fail(invalid[1])
-        elif total and self._run:
-            self._run.add(MEMORY, (number(total[1]) or 0.0) * GB)
+        elif total:
+            self._open(number_).add(MEMORY, (number(total[1]) or 0.0) * GB)
         elif ranks and self._run:
             self._run.ranks = int(ranks[1])
         else:
-            return self._run is not None and _SECTION.match(line) is not None
+            return self._run is not None and _KNOWN.match(line) is not None
         return True

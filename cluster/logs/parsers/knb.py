@@ -13,6 +13,7 @@ from cluster.logs.parsers import RunParser, number
 
 if TYPE_CHECKING:
     from cluster.core.model.value import Scalar
+    from cluster.logs.parsers import ResultBuilder
 
 BANDWIDTH = Definition(
     benchmark="knb",
@@ -27,20 +28,27 @@ BANDWIDTH = Definition(
     flow="one way",
     medium="TCP",
 )
-_START = re.compile(r"\s*Benchmark Results\s*$")
-_PATH = re.compile(r"\s*(Pod to (?:pod|service)|Idle)\s*:\s*$", re.IGNORECASE)
-_PROTOCOL = re.compile(r"\s*(TCP|UDP)\s*:\s*$")
-_FIGURE = re.compile(r"\s*bandwidth = (\d[\d.]*) ([KMG])bit/s\s*$")
+_START = re.compile(r"\s*Benchmark Results\s*$|\s*generator: \"?knb\"?\s*$")
+_PATH = re.compile(r"\s*((?:Pod|Node) to (?:pod|service|node)|Idle)\s*:\s*$", re.IGNORECASE)
+_KEY = re.compile(r"\s*(idle|pod2pod|pod2svc|node2node)\s*:\s*$")
+_PROTOCOL = re.compile(r"\s*(TCP|UDP)\s*:\s*$", re.IGNORECASE)
+_FIGURE = re.compile(r"\s*bandwidth(?: = (\d[\d.]*) ([KMG])bit/s|: (\d[\d.]*))\s*$")
 _KNOWN = re.compile(
-    r"\s*(?:={10,}|-{10,}|Name\s+: knb|Date\s+: \d|(?:client|server) (?:cpu|ram) = total)"
+    r"\s*(?:={10,}|-{10,}|(?:Name|Date|Generator|Version|Server|Client|UDP Socket size)\s+: "
+    r"|Discovered [\w ]+ : |(?:client|server) (?:cpu = total|ram = \d+ MB)"
+    r"|(?:metadata|data|name|version|date|(?:server|client)-node|socket-buffer-size|cpu|kernel"
+    r"|k8s-version|mtu|client|server|total|user|nice|system|iowait|steal|ram):(?:\s|$))"
 )
+_JSON = re.compile(r"[{},\n]+")
+_GENERATED = re.compile(r"\"generator\"\s*:\s*\"knb\"")
 SCALES = {"K": 1e3 / 8, "M": 1e6 / 8, "G": 1e9 / 8}
+PATHS = {"pod2pod": "pod to pod", "pod2svc": "pod to service", "node2node": "node to node"}
 
 
 class Knb(RunParser):
-    """k8s-bench-suite: Mbit/s between pods, and through services."""
+    """k8s-bench-suite: Mbit/s between pods, and through services; as text, YAML or JSON."""
 
-    marks: ClassVar[tuple[str, ...]] = ("bit/s",)
+    marks: ClassVar[tuple[str, ...]] = ("bit/s", "generator")
     definitions: ClassVar[tuple[Definition, ...]] = (BANDWIDTH,)
     title: ClassVar[str] = "k8s-bench-suite"
 
@@ -51,22 +59,40 @@ class Knb(RunParser):
 
     def take(self, line: str, number_: int) -> bool:
         """Read the path of the packets, or a bandwidth."""
-        path, protocol, figure = _PATH.match(line), _PROTOCOL.match(line), _FIGURE.match(line)
-        if path or _START.match(line):
-            if self._run is None or not path:
-                self._begin(number_)
-            self._path, self._protocol = path[1].lower() if path else "", ""
+        path, key, protocol = _PATH.match(line), _KEY.match(line), _PROTOCOL.match(line)
+        figure = _FIGURE.match(line)
+        if _START.match(line):
+            self._begin(number_)
+            self._path = self._protocol = ""
+        elif path and (self._run or path[1].lower() != "idle"):
+            self._open(number_)
+            self._path, self._protocol = path[1].lower(), ""
         elif self._run is None:
             return False
+        elif key:
+            self._path, self._protocol = PATHS.get(key[1], key[1]), ""
         elif protocol:
-            self._protocol = protocol[1]
+            self._protocol = protocol[1].upper()
         elif figure:
-            value = number(figure[1])
-            if value is None or not self._path:
-                return False
-            if self._path != "idle":  # which moves nothing
-                point: dict[str, Scalar] = {"path": self._path, "protocol": self._protocol}
-                self._run.add(BANDWIDTH, value * SCALES[figure[2]], point)
+            return self._figure(self._run, figure)
         else:
             return _KNOWN.match(line) is not None
+        return True
+
+    def _figure(self, run: ResultBuilder, figure: re.Match[str]) -> bool:
+        value = number(figure[1] or figure[3])  # YAML and JSON have Mbit/s without the unit
+        if value is None or not self._path:
+            return False
+        if self._path != "idle":  # which moves nothing
+            point: dict[str, Scalar] = {"path": self._path, "protocol": self._protocol}
+            run.add(BANDWIDTH, value * SCALES[figure[2] or "M"], point)
+        return True
+
+    def take_document(self, text: str, number_: int) -> bool:
+        """Read the JSON, which has a comma too many where tests were left out, as the YAML."""
+        if not _GENERATED.search(text):
+            return False
+        for part in _JSON.split(text):
+            self.take(part.replace('"', "").replace(" :", ":"), number_)
+        self._end()
         return True

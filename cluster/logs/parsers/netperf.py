@@ -1,6 +1,7 @@
-"""netperf: streams (10^6 bits per second) and request/response tests, in their classic tables.
+"""netperf: streams (10^6 bits per second) and request/response tests, as tables or as `KEY=value`.
 
-The second row of a UDP stream is what arrived. https://hewlettpackard.github.io/netperf
+The second row of a UDP stream is what arrived. With `-f M`, MBytes are 2**20 bytes.
+https://hewlettpackard.github.io/netperf
 """
 
 from __future__ import annotations
@@ -10,7 +11,7 @@ from functools import partial
 from typing import TYPE_CHECKING, ClassVar
 
 from cluster.core.model.measurements import Definition
-from cluster.logs.parsers import RunParser, count, numbers
+from cluster.logs.parsers import KIB, RunParser, count, number, numbers
 
 if TYPE_CHECKING:
     from cluster.core.model.value import Scalar
@@ -44,65 +45,117 @@ RATE = _netperf(
     better="higher",
     what="requests with their responses per second, one after another",
 )
+OMNI = _netperf(
+    metric="throughput",
+    unit="B/s",
+    better="higher",
+    what="of an omni test: bytes of the side that its direction names; of UDP, some may be lost",
+)
+TIME = _netperf(
+    metric="transaction_time",
+    unit="s",
+    better="lower",
+    what="a request with its response, or a send call: the statistic over all; in microseconds",
+)
 _TITLE = re.compile(
-    r"\s*(?:MIGRATED )?((?:TCP|UDP|SCTP|UNIX|DLPI)[ _]"
+    r"(?:^\s*|done|[$;]\s*)(?:MIGRATED )?((?:TCP|UDP|SCTP|UNIX|DLPI)[ _]"
     r"(?:STREAM|MAERTS|SENDFILE|REQUEST/RESPONSE|Connect/Request/Response|RR|CRR)"
-    r") TEST\b"
+    r"|OMNI(?: [A-Z]\w+(?:\|\w+)?)?) TEST\b"
 )
-_UNITS = re.compile(r"10\^(\d)(bits|bytes)/s")
+_UNITS = re.compile(r"\s*bytes\s.*?(?:10\^(\d)(bits|bytes)|([KMG])Bytes) ?/s")
+# The first line of a table, whose title may be missing.
+_TABLES = (
+    (re.compile(r"\s*Socket\s+Message\s+Elapsed\s+Messages\b"), "UDP STREAM"),
+    (re.compile(r"\s*Recv\s+Send\s+Send(?:\s+Utilization\b.*)?\s*$"), "STREAM"),
+    (re.compile(r"\s*Local\s*/\s*Remote\s*$"), "REQUEST/RESPONSE"),
+)
 _HEAD = re.compile(
-    r"\s*(?:Recv\s+Send\s+Send|Local\s*/\s*Remote|Socket\s+(?:Socket\s+)?(?:Message|Size)|"
-    r"Size\s+Size|Send\s+Recv\s+Size|bytes\s+[Bb]ytes)"
+    r"\s*(?:Socket\s+(?:Socket\s+)?(?:Message|Size)|Size\s+Size|Send\s+Recv\s+Size|"
+    r"bytes\s+[Bb]ytes|Throughput\s+Throughput|Units\s)"
 )
+_KEY = re.compile(r"\s*([A-Z][A-Z0-9_]{2,40})=(\S+)\s*$")
+_LATENCY = re.compile(r"(MIN|MAX|MEAN|P\d\d)_LATENCY")
+_CELLS = re.compile(r"\s*(\d[\d.]*)\s+(10\^\dbits/s|[KMG]Bytes/s|Trans/s)(?:\s|$)")
+_UNIT = re.compile(r"(?:10\^(\d)(bits|bytes)|([KMG])Bytes)/s")
 _FAILED = re.compile(r".*((?:establish control|netperf: |recv_response: |send_\w+: |catcher: ).*)")
-RR, STREAMS, DATAGRAMS = 6, 5, 6  # cells of a row
+RR, STREAMS, DATAGRAMS, ARRIVED = 6, 5, 6, 4  # cells of a row
+MICRO = 1e6
+_POWERS = {"K": KIB, "M": KIB**2, "G": KIB**3}
 
 
 class Netperf(RunParser):
     """netperf: streams in 10^6 bits per second, transactions per second."""
 
-    marks: ClassVar[tuple[str, ...]] = (" TEST from ", " TEST to ", "netperf")
+    marks: ClassVar[tuple[str, ...]] = (
+        *(" TEST from ", " TEST to ", "netperf", "Elapsed      Messages"),
+    )
     has_rows: ClassVar[bool] = True
-    definitions: ClassVar[tuple[Definition, ...]] = (STREAM, SENT, RATE)
+    definitions: ClassVar[tuple[Definition, ...]] = (STREAM, SENT, RATE, OMNI, TIME)
     title: ClassVar[str] = "netperf"
 
     def __init__(self) -> None:
         """Begin outside any test."""
         super().__init__()
-        self._scale = 0.0
-        self._is_request = self._is_udp = False
-        self._rows = 0
+        self._test("")
+
+    def _test(self, title: str) -> None:
+        self._is_request = "equest" in title.lower() or title.endswith("RR")
+        self._is_udp = title.startswith("UDP") and not self._is_request
+        self._is_omni = title.startswith("OMNI")
+        self._scale, self._rows = 0.0, 0
+        self._said: dict[str, str] = {}  # the throughput and its unit
 
     def take(self, line: str, number: int) -> bool:
         """Read a title, a header or a row."""
-        title = _TITLE.match(line)
-        if title:
-            self._begin(number, title[1])
-            self._is_request = "equest" in title[1].lower() or title[1].endswith("RR")
-            self._is_udp = title[1].startswith("UDP") and not self._is_request
-            self._scale, self._rows = 0.0, 0
+        title = _TITLE.search(line)
+        table = next((name for head, name in _TABLES if head.match(line)), "")
+        if title or (table and (self._run is None or self._rows)):
+            self._begin(number, title[1] if title else table)
+            self._test(title[1] if title else table)
             return True
         if self._run is None:
             return False
-        unit, failed = _UNITS.search(line), _FAILED.match(line)
+        unit, key, failed = _UNITS.match(line), _KEY.match(line), _FAILED.match(line)
         if unit:
-            self._scale = 10.0 ** int(unit[1]) / (8 if unit[2] == "bits" else 1)
+            self._scale = _scale(unit)
         elif line.lstrip()[:1].isdigit():
-            return self._row(self._run, line.split())
+            return self._row(self._run, line, number)
+        elif key:
+            self._key(self._run, key[1], key[2])
         elif failed:
             self._run.fail(failed[1])
         else:
-            return _HEAD.match(line) is not None
+            return bool(table) or _HEAD.match(line) is not None
         return True
 
-    def _row(self, run: ResultBuilder, cells: list[str]) -> bool:
+    def _key(self, run: ResultBuilder, name: str, text: str) -> None:
+        """Read what `-k` prints; the unit may come before the throughput or after it."""
+        latency, value = _LATENCY.fullmatch(name), number(text)
+        if latency and value is not None:
+            run.add(TIME, value / MICRO, {"statistic": latency[1].lower()})
+        if name in ("THROUGHPUT", "THROUGHPUT_UNITS"):
+            self._said[name] = text
+            if len(self._said) > 1:
+                self._throughput(run, self._said["THROUGHPUT"], self._said["THROUGHPUT_UNITS"])
+
+    def _throughput(self, run: ResultBuilder, text: str, units: str) -> bool:
+        value, unit = number(text), _UNIT.fullmatch(units)
+        if value is None or not (unit or units == "Trans/s"):
+            return False
+        run.add(OMNI if unit else RATE, value * (_scale(unit) if unit else 1), {"test": run.title})
+        return True
+
+    def _row(self, run: ResultBuilder, line: str, at: int) -> bool:
+        cells, both = line.split(), _CELLS.match(line)
+        if self._is_omni:
+            return both is not None and self._throughput(run, both[1], both[2])
         values = numbers(cells)
         if values is None or count(cells[0]) is None:
             return False
         if self._is_request:
             done = self._request(run, cells, values)
         elif self._is_udp:
-            done = self._datagrams(run, cells, values)
+            done = self._datagrams(run, cells, values, at)
         else:
             done = self._stream(run, cells, values)
         self._rows += done
@@ -125,14 +178,26 @@ class Netperf(RunParser):
         run.add(STREAM, values[4] * self._scale, {"test": run.title, "size": size}, size=size)
         return True
 
-    def _datagrams(self, run: ResultBuilder, cells: list[str], values: list[float]) -> bool:
+    def _datagrams(
+        self, run: ResultBuilder, cells: list[str], values: list[float], at: int
+    ) -> bool:
+        """Read what was sent, or what arrived; two more cells are the load of the processor."""
+        is_sent = len(cells) in (DATAGRAMS, DATAGRAMS + 2) and count(cells[1]) is not None
         if not self._scale:
             return False
-        if not self._rows and len(cells) == DATAGRAMS:
-            self._size = int(values[1])
+        if self._rows != 1 and is_sent:
+            run = self._begin(at, run.title) if self._rows else run  # another test, no header
+            self._size, self._rows = int(values[1]), 0
             run.add(SENT, values[5] * self._scale, {"test": run.title, "size": self._size})
             return True
-        if self._rows != 1 or len(cells) != 4:  # noqa: PLR2004 - buffer, time, messages, rate
+        if self._rows != 1 or len(cells) not in (ARRIVED, ARRIVED + 2):
             return False
         run.add(STREAM, values[3] * self._scale, {"test": run.title, "size": self._size})
         return True
+
+
+def _scale(unit: re.Match[str]) -> float:
+    """Give how many bytes per second a unit is: a power of ten of bits or bytes, or of 1024."""
+    if unit[3]:
+        return _POWERS[unit[3]]
+    return 10.0 ** int(unit[1]) / (8 if unit[2] == "bits" else 1)

@@ -45,23 +45,41 @@ P75 = _time("time_p75", "the 75th percentile over the ranks")
 P95 = _time("time_p95", "the 95th percentile over the ranks")
 LEAST = _time("time_min", "the fastest rank")
 MOST = _time("time_max", "the slowest rank")
+PING = _time("ping_latency", "a message one way, median over the two ranks of a pair")
+PING_PONG = _time("ping_pong_latency", "a message to and fro, median over the two ranks of a pair")
+PAIR = _rate(
+    metric="pair_bandwidth",
+    what="of one pair of ranks, one way, mean over the pairs; printed in GB/s of 1e9 bytes",
+    flow="one way",
+)
+PAIR_BOTH = _rate(
+    metric="pair_bandwidth_both_ways",
+    what="of one pair of ranks, both ways together, mean over the pairs; printed in GB/s",
+    flow="both ways",
+)
 
-_HEAD = re.compile(r"\s*COMMS-RES(?:-\w+)*\s+(size \(B\)\s.*)$")
+_HEAD = re.compile(r"\s*COMMS-RES\S*\s+(size \(B\)\s.*)$")
+# Names as wide as their column touch the name before them.
 _NAMES = re.compile(
-    r"size \(B\)|(?:num-elements|nElementsPerRank)|Latency\(us\):p50|p75|p95|Min|Max"
-    r"|AlgBW\(GB/s\)|BusBW\(GB/s\)|[A-Z]\w+\([^)]*\)|\S+"
+    r"size \(B\)|P95 Latency\(us\): Quant|[A-Za-z]+\((?:us|GB/s)\)(?::p50)?"
+    r"|nElementsPerRank(?:\(\w+\))?|\S+"
 )
-_ROW = re.compile(
-    r"\s*COMMS-RES-?(\w*?)(?:-(float\w*|half|bfloat16|u?int\d+|double))?\s+(\d.*\d)\s*$"
-)
+_ROW = re.compile(r"\s*COMMS-RES(?:-QUANT)?-?(\w*)(?:-([a-z]+\d*)\S*)?\s+(\d.*\d)\s*$")
 _COLUMNS = {
     "Latency(us):p50": (MEDIAN, 1e-6),
     "p75": (P75, 1e-6),
     "p95": (P95, 1e-6),
+    "Overall": (P95, 1e-6),  # of quantising, communicating and the way back
     "Min": (LEAST, 1e-6),
     "Max": (MOST, 1e-6),
     "AlgBW(GB/s)": (ALGBW, GB),
     "BusBW(GB/s)": (BUSBW, GB),
+}
+_PAIRS = {  # its p75 and p95 are those of two different times
+    "pingLatency(us):p50": (PING, 1e-6),
+    "pingPongLatency(us):p50": (PING_PONG, 1e-6),
+    "avgUniBW(GB/s)": (PAIR, GB),
+    "avgBiBW(GB/s)": (PAIR_BOTH, GB),
 }
 
 
@@ -69,7 +87,9 @@ class ParamComms(RunParser):
     """PARAM comms.py: times in us, algorithm and bus bandwidth in GB/s of 1e9 bytes."""
 
     marks: ClassVar[tuple[str, ...]] = ("COMMS-RES",)
-    definitions: ClassVar[tuple[Definition, ...]] = (BUSBW, ALGBW, MEDIAN, P75, P95, LEAST, MOST)
+    definitions: ClassVar[tuple[Definition, ...]] = (
+        *(BUSBW, ALGBW, MEDIAN, P75, P95, LEAST, MOST, PING, PING_PONG, PAIR, PAIR_BOTH),
+    )
     title: ClassVar[str] = "PARAM comms"
 
     def __init__(self) -> None:
@@ -94,8 +114,9 @@ class ParamComms(RunParser):
         self._run.operation = row[1] or self._run.operation
         if row[1]:
             point["operation"] = row[1]
+        known = _PAIRS if _PAIRS.keys() & set(self._columns) else _COLUMNS
         for name, value in zip(self._columns, values, strict=True):
-            if name in _COLUMNS:
-                definition, scale = _COLUMNS[name]
+            if name in known:
+                definition, scale = known[name]
                 self._run.add(definition, (value or 0.0) * scale, point, size=size)
         return True

@@ -1,8 +1,8 @@
 """perftest: `ib_write_bw`, `ib_read_bw`, `ib_send_lat` and their siblings, text and `--out_json`.
 
-MB/sec are 2**20 bytes; with `--report_gbits`, Gb/sec are 1e9 bits. The JSON names no unit, so it is
-found by comparing the rate with the messages per second. The latency of a write or a send is half a
-round trip, that of a read or an atomic operation a whole one.
+MB/sec, which newer versions call MiB/sec, are 2**20 bytes; with `--report_gbits`, Gb/sec are 1e9
+bits. The JSON names no unit, so it is found by comparing the rate with the messages per second. The
+latency of a write or a send is half a round trip, that of a read or an atomic operation a whole.
 https://github.com/linux-rdma/perftest
 """
 
@@ -69,8 +69,8 @@ _TITLE = re.compile(
 )
 _HEAD = re.compile(r"\s*#bytes\s+#iterations\b")
 _COLUMN = re.compile(
-    r"#bytes|#iterations|BW (?:peak|average)\[(?:MB|Gb)/sec\]|MsgRate\[Mpps\]|t_\w+\[usec\]"
-    r"|[\d.]+% percentile\[usec\]|tps average"
+    r"#bytes|#iterations|BW (?:peak|average)\[(?:Mi?B|Gb)/sec\]|MsgRate\[Mpps\]|t_\w+\[usec\]"
+    r"|[\d.]+% percentile\[usec\]|tps average|CPU_Util\[%\]"
 )
 _NAMED = re.compile(
     r"(?<!\S)(Number of qps|Transport type|Connection type|Mtu|Link type)\s*:\s*(\S+)"
@@ -90,7 +90,8 @@ _FAILED = re.compile(
 )
 _PAIR = re.compile(r"\"?(\w[\w.%]*)\"?\s*:\s*\"?([^\s\",{}]+)")
 _GIGABIT = 1e9 / 8
-_SCALES = {"MB/sec": MIB, "Gb/sec": _GIGABIT}
+_SCALES = {"MB/sec": MIB, "MiB/sec": MIB, "Gb/sec": _GIGABIT}
+_TAIL_KEY = re.compile(r"(?:t_|percentile_)(\d\d(?:[._]\d+)?)_?(?:percentile)?")
 SLACK = 0.02  # by which a rate and messages per second may differ, as both are rounded
 MILLION, MICRO = 1e6, 1e6
 GBITS = "Gb/sec"
@@ -180,6 +181,9 @@ class Perftest(RunParser):
         qps = count(found.get("Number_of_qps", ""))
         self._params = {"qps": qps} if qps else {}
         named = {f"{name}[usec]": number(found.get(name, "")) for name in _TIMES}
+        for key, tail in ((key, _TAIL_KEY.fullmatch(key)) for key in found):
+            if tail:
+                named[f"{tail[1].replace('_', '.')}% percentile[usec]"] = number(found[key])
         rates = (number(found.get(name, "")) or 0.0 for name in ("BW_average", "MsgRate"))
         unit = _unit(size, *rates)
         if unit:

@@ -55,10 +55,12 @@ LOCAL = _rocm(
 )
 _START = re.compile(r"\s*RocmBandwidthTest Version:\s*(\S+)")
 _DEVICE = re.compile(r"\s*Device:\s*(\d{1,3}),\s+([^,]+?)\s*(?:,.*)?$")
-_TABLE = re.compile(r"\s*(Uni|Bi)directional copy peak bandwidth GB/s\s*$")
+_TABLE = re.compile(r"\s*(Uni|Bi?)directional copy peak bandwidth GB/s\s*$")
 _OTHER = re.compile(r"\s*(?:Inter-Device (?:Access|Numa Distance|Hops?)|.*[Ll]atency.*)\s*$")
 _HEAD = re.compile(r"\s*D/D((?:\s+\d{1,3})+)\s*$")
 _GPU = re.compile(r"AMD (?:Instinct|Radeon)|Instinct|Radeon|gfx\w+|Vega|Arcturus", re.IGNORECASE)
+_BUS = re.compile(r",\s+[0-9a-f]{1,4}:[0-9a-f]{1,2}\.\d\s*$")  # the address that GPUs have
+_PROCESSOR = re.compile(r"Ryzen|EPYC|Threadripper|Xeon|Processor|CPU", re.IGNORECASE)
 _KNOWN = re.compile(r"\s*(?:\.+|Launch Command is:|Data Path Validation)")
 
 
@@ -84,13 +86,14 @@ class RocmBandwidth(RunParser):
             self._begin(number_, f"rocm-bandwidth-test {start[1]}")
             self._gpus, self._way, self._columns = {}, "", []
         elif device:
-            is_gpu = _GPU.search(device[2]) is not None
+            is_named = _GPU.search(device[2]) is not None and not _PROCESSOR.search(device[2])
+            is_gpu = is_named or _BUS.search(line) is not None
             self._gpus[int(device[1])] = is_gpu
             if is_gpu:
                 self._open(number_).on(device[2])
         elif table:
             self._open(number_)
-            self._way, self._columns = table[1], []
+            self._way, self._columns = table[1][0], []  # old versions print Bdirectional
         elif head := _HEAD.match(line):
             self._columns = [int(cell) for cell in head[1].split()]
         elif _OTHER.match(line):
@@ -117,7 +120,7 @@ class RocmBandwidth(RunParser):
     def _kind(self, row: int, column: int) -> Definition | None:
         """Find the metric of a cell: two GPUs, a GPU and a processor, or one GPU alone."""
         known = [self._gpus.get(device) for device in (row, column)]
-        both = self._way == "Bi"
+        both = self._way == "B"
         if None in known or not any(known):
             return None
         if row == column:

@@ -79,11 +79,17 @@ class Sockperf(RunParser):
     definitions: ClassVar[tuple[Definition, ...]] = (LATENCY, TAIL, LEAST, MOST, RATE, BANDWIDTH)
     title: ClassVar[str] = "sockperf"
 
+    def __init__(self) -> None:
+        """Begin outside any test."""
+        super().__init__()
+        self._parts = MICRO  # into which a second is cut; twice as many for a round trip
+
     def take(self, line: str, number_: int) -> bool:
         """Read a line, each of which begins with the program's name."""
         start, said = _START.match(line), _LINE.match(line)
         if start:
             self._begin(number_, f"sockperf {start[1]}")
+            self._parts = MICRO
         elif said:
             self._said(self._open(number_), said[1])
         return bool(start or said)
@@ -92,15 +98,15 @@ class Sockperf(RunParser):
         latency, tail, end = _LATENCY.match(text), _TAIL.match(text), _END.match(text)
         rate, bandwidth, failed = _RATE.match(text), _BANDWIDTH.match(text), _FAILED.match(text)
         if latency:
-            halves = 2 if "Round trip" in text else 1
-            run.add(LATENCY, (number(latency[1]) or 0.0) / halves / MICRO)
-            if halves > 1:
+            self._parts = MICRO * (2 if "Round trip" in text else 1)
+            run.add(LATENCY, (number(latency[1]) or 0.0) / self._parts)
+            if self._parts > MICRO:
                 run.note("it printed round trips (--full-rtt): half of them is one way")
         elif tail:
             point = {"percentile": float(tail[1])}
-            run.add(TAIL, (number(tail[2]) or 0.0) / MICRO, point)
+            run.add(TAIL, (number(tail[2]) or 0.0) / self._parts, point)
         elif end:
-            run.add(MOST if end[1] == "MAX" else LEAST, (number(end[2]) or 0.0) / MICRO)
+            run.add(MOST if end[1] == "MAX" else LEAST, (number(end[2]) or 0.0) / self._parts)
         elif rate:
             run.add(RATE, float(rate[1]))
         elif bandwidth:

@@ -22,6 +22,24 @@ def test_perftest_counts_megabytes_of_2_to_the_20() -> None:
     assert values(result, "message_rate", size=1024) == [5.677343e6]
 
 
+def test_perftest_of_today_prints_mebibytes_under_their_name() -> None:
+    (result,) = results("perftest.mib")
+
+    assert values(result, "bandwidth", size=8192) == [8909.75 * 2**20]
+    assert values(result, "peak_bandwidth", size=2) == [4.42 * 2**20]
+    assert not result.failures
+
+
+def test_percentiles_of_perftest_in_json() -> None:
+    times = (
+        '"t_typical": 1.02,\n"t_avg": 1.02,\n"t_99_percentile": 1.10,\n"t_99.9_percentile": 3.70\n'
+    )
+    result = of(f'{{\n"results": {{\n"MsgSize": 2,\n{times}}}\n}}\n')
+
+    assert values(result, "latency_percentile", percentile=99.9) == [3.7e-6]
+    assert values(result, "latency", size=2) == [1.02e-6]
+
+
 def test_perftest_in_gigabits_both_ways() -> None:
     (result,) = results("perftest.gbits")
 
@@ -37,16 +55,16 @@ def test_times_of_perftest() -> None:
 
 
 @pytest.mark.parametrize(
-    ("rate", "expected"), [("98.42", 98.42 * GBIT), ("11732.50", 11732.50 * 2**20)]
+    ("rate", "expected"), [("18.70", 18.70 * GBIT), ("2229.27", 2229.27 * 2**20)]
 )
 def test_the_unit_of_perftest_in_json_is_that_of_its_messages(rate: str, expected: float) -> None:
-    text = (LOGS / "perftest.json.txt").read_text().replace("98.42", rate)
+    text = (LOGS / "perftest.json.txt").read_text().replace("2229.27", rate)
 
     assert values(of(text), "bandwidth") == [expected]
 
 
 def test_a_rate_of_perftest_in_json_without_any_unit_is_none() -> None:
-    result = of((LOGS / "perftest.json.txt").read_text().replace("98.42", "50.00"))
+    result = of((LOGS / "perftest.json.txt").read_text().replace("2229.27", "50.00"))
 
     assert not values(result, "bandwidth")
     assert "have no unit" in result.failures[0]
@@ -104,10 +122,47 @@ def test_qperf_over_sizes_is_not_pooled() -> None:
 def test_netperf() -> None:
     stream, requests, datagrams = results("netperf.several")
 
-    assert values(stream, "stream_bandwidth") == [9413.55 * 1e6 / 8]
-    assert values(requests, "transaction_rate", request=1) == [12507.44]
-    assert values(datagrams, "sent_bandwidth") == [9556.37 * 1e6 / 8]
-    assert values(datagrams, "stream_bandwidth") == [9495.84 * 1e6 / 8]
+    assert values(stream, "stream_bandwidth") == [4742.36 * 1e6 / 8]
+    assert values(requests, "transaction_rate", request=1) == [58764.13]
+    assert values(datagrams, "sent_bandwidth") == [7583.56 * 1e6 / 8]
+    assert values(datagrams, "stream_bandwidth") == [1.68 * 1e6 / 8]
+
+
+def test_omni_tests_of_netperf_as_a_table_and_as_keys() -> None:
+    table, keys = results("netperf.omni")
+
+    assert values(table, "throughput") == [25220.39 * 1e6 / 8]
+    assert values(keys, "throughput") == [11540.09 * 1e6 / 8]
+    assert values(keys, "transaction_time", statistic="p99") == [123e-6]
+
+
+UDP_LOAD = """Socket  Message  Elapsed      Messages                   CPU      Service
+Size    Size     Time         Okay Errors   Throughput   Util     Demand
+bytes   bytes    secs            #      #   10^6bits/sec % SS     us/KB
+--- Before
+212992    1400   10.00     2100620      0     2351.7     36.69    5.112
+212992           10.00     2100539            2351.6     26.18    3.648
+--- After
+212992    1400   10.00     2108972      0     2361.5     21.73    3.015
+212992           10.00     2097038            2348.1
+"""
+
+
+def test_tables_of_netperf_without_their_title() -> None:
+    before, after = read([UDP_LOAD.encode()]).results
+    stream = (LOGS / "netperf.several.txt").read_text().partition("AF_INET\n")[2]
+
+    assert values(before, "stream_bandwidth") == [2351.6e6 / 8]
+    assert values(after, "sent_bandwidth", size=1400) == [2361.5e6 / 8]
+    assert values(read([stream.encode()]).results[0], "stream_bandwidth") == [4742.36e6 / 8]
+
+
+def test_netperf_in_mebibytes() -> None:
+    text = (LOGS / "netperf.several.txt").read_text().partition("MIGRATED TCP REQ")[0]
+
+    result = of(text.replace("10^6bits/sec", "MBytes/sec"))
+
+    assert values(result, "stream_bandwidth") == [4742.36 * 2**20]
 
 
 def test_sockperf() -> None:
@@ -119,16 +174,22 @@ def test_sockperf() -> None:
 
 
 def test_sockperf_that_prints_round_trips_is_halved() -> None:
-    result = of("sockperf: Summary: Round trip is 20.000 usec\n")
+    result = of(
+        "sockperf: Summary: Round trip is 20.000 usec\n"
+        "sockperf: ---> <MAX> observation =   44.000\n"
+        "sockperf: ---> percentile 99.000 =   30.000\n"
+    )
 
     assert values(result, "latency") == [pytest.approx(10e-6)]
+    assert values(result, "latency_percentile") == [pytest.approx(15e-6)]
+    assert values(result, "max_latency") == [pytest.approx(22e-6)]
     assert "half of them" in result.notes[0]
 
 
 def test_knb_leaves_out_what_moves_nothing() -> None:
     (result,) = results("knb.two_paths")
 
-    assert values(result, "bandwidth", path="pod to service") == [9811e6 / 8]
+    assert values(result, "bandwidth", path="pod to service") == [598e6 / 8]
     assert len(result.measurements) == 3
 
 
@@ -140,3 +201,47 @@ def test_a_head_of_perftest_that_contradicts_its_messages_per_second() -> None:
     )
     assert values(found, "bandwidth") == [pytest.approx(96.25e9 / 8)]
     assert any("MB/sec" in note for note in found.notes)
+
+
+KNB_YAML = """metadata:
+  generator: "knb"
+data:
+  mtu: "1440"
+  idle:
+    bandwidth: 0
+  pod2pod:
+    tcp:
+      bandwidth: 599
+      client:
+        cpu:
+          total: 7.79
+    udp:
+      bandwidth: 610
+"""
+KNB_JSON = """{
+  "metadata": {
+    "generator": "knb"
+  },
+  "data": {
+    "idle": {
+      "bandwidth": 0
+    },
+    "pod2pod": {
+      "tcp": {
+        "bandwidth": 599,
+        "client": {"cpu": {"total": 7.79}}
+      },
+      "udp": {
+        "bandwidth": 610
+      }
+    },
+  }
+}
+"""
+
+
+@pytest.mark.parametrize("text", [KNB_YAML, KNB_JSON, KNB_JSON.replace("\n", "") + "\n"])
+def test_knb_as_yaml_and_as_json(text: str) -> None:
+    assert values(of(text), "bandwidth", path="pod to pod", protocol="TCP") == [599e6 / 8]
+    assert values(of(text), "bandwidth", protocol="UDP") == [610e6 / 8]
+    assert len(of(text).measurements) == 2
