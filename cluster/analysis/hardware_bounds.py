@@ -125,7 +125,7 @@ def missing(definition: Definition, params: Mapping[str, Scalar], hardware: Hard
         (hardware.nic is None and (hosts > 1 or medium == "TCP"), nic),
         (
             medium == "collective" and hosts not in (1, ranks) and not params.get("operation"),
-            "keep the lines around its table: they name the collective and the ranks",
+            "keep the lines around its table: they say which collective it was",
         ),
         (medium in ("host to GPU", "GPU to GPU") and hardware.bus is None, "use --hardware a100"),
     )

@@ -230,7 +230,8 @@ def _own_hardware(record: Record) -> Hardware | None:
         return None
     instance = record.spec.instance or ""
     if instance in known_hardware.names():
-        return known_hardware.find(instance)
+        # Their bound is that of one interface, as their kernel names it.
+        return msgspec.structs.replace(known_hardware.find(instance), nics=1)
     return Hardware(name=instance or record.spec.provider)
 
 
