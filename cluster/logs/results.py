@@ -49,7 +49,7 @@ class ResultBuilder:
         self._indexed = 0  # how many series are in `_places`
         # By the id of the points of rows that were added together: first series, and columns
         self._rows: dict[int, tuple[int, Sequence[Definition]]] = {}
-        self._tables: list[_Table] = []  # without any point that was measured before
+        self._tables: list[_ResultTable] = []  # without any point that was measured before
         self._tabled: set[int] = set()  # the ids of the points of their rows
         self._is_doubted = False  # whether its rows may belong to another run
         self._notes: dict[str, None] = {}
@@ -118,7 +118,7 @@ class ResultBuilder:
         ids = set(map(id, points[::width]))
         is_new = (rising or len(ids) * width == len(points)) and self._tabled.isdisjoint(ids)
         if is_new and not self._metrics and len({d.metric for d in definitions}) == width:
-            self._tables.append(_Table(definitions, points, values))
+            self._tables.append(_ResultTable(definitions, points, values))
             self._tabled |= ids
             return
         self._settle()
@@ -280,7 +280,7 @@ class ResultBuilder:
         return Columns(definitions, metrics, self._points, values, ends), definitions
 
 
-class _Table(NamedTuple):
+class _ResultTable(NamedTuple):
     """A table: its columns, the point of each value, and the values row by row."""
 
     definitions: Sequence[Definition]

@@ -11,11 +11,10 @@ from typing import TYPE_CHECKING, NamedTuple
 
 import msgspec
 
-from cluster.logs.parsers import DIGITS
-
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
+DIGITS = 18  # of a number that fits into 64 bits
 _DECIMALS = msgspec.json.Decoder(list[float])
 
 

@@ -92,9 +92,10 @@ def _read(part: str, megabytes: int, place: Path, repetitions: int) -> Reading:
     argv = [sys.executable, "-c", line, str(file)]
     found = []
     for _ in range(repetitions):
-        out = subprocess.run(argv, check=True, capture_output=True, text=True).stdout.split()
-        rate = file.stat().st_size / float(out[0]) / MILLION
-        found.append(Reading(rate, float(out[1]), int(out[2])))
+        printed = subprocess.run(argv, check=True, capture_output=True, text=True).stdout
+        spent, peak, kept = printed.split()
+        rate = file.stat().st_size / float(spent) / MILLION
+        found.append(Reading(rate, float(peak), int(kept)))
     return max(found)
 
 

@@ -14,6 +14,7 @@ from typing import TYPE_CHECKING, ClassVar
 
 from cluster.core.plugins import Plugin
 from cluster.logs.results import ResultBuilder as ResultBuilder
+from cluster.logs.rows import DIGITS as DIGITS
 
 if TYPE_CHECKING:
     from collections.abc import Iterable
@@ -23,7 +24,6 @@ if TYPE_CHECKING:
 
 KB, MB, GB = 1e3, 1e6, 1e9
 CUT = "there is no row: it failed, or the log is cut off"
-DIGITS = 18  # of a number that fits into 64 bits
 KIB, MIB, GIB = 2.0**10, 2.0**20, 2.0**30
 
 _NUMBER = re.compile(r"[+-]?(?:\d{1,20}(?:\.\d{0,20})?|\.\d{1,20})(?:[eE][+-]?\d{1,3})?")

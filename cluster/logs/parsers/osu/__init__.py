@@ -17,7 +17,7 @@ from cluster.logs.parsers.osu.headers import (
     SCALES,
     SIZES,
     TAIL,
-    Plan,
+    TablePlan,
     columns_in,
     fits,
     kind_of,
@@ -152,7 +152,7 @@ class _Table:
         self.builder = ResultBuilder("osu", first, title)
         self.lines = 1  # of the table, without its rows
         self._points = points
-        self._plan: Plan | None = None  # of its columns
+        self._plan: TablePlan | None = None  # of its columns
         self._test, memory, self._one_sided = said_by(title)
         self._windows: list[int] = []  # the columns of a table with one per window size
         self._cell: Definition | None = None  # the metric of such a table

@@ -65,7 +65,7 @@ class Kind(NamedTuple):
     scale: float
 
 
-class Plan(NamedTuple):
+class TablePlan(NamedTuple):
     """How rows of a table are read.
 
     Args:
@@ -110,12 +110,12 @@ def fits(test: str, columns: tuple[tuple[str, str], ...]) -> bool:
 
 
 @lru_cache(MOST)
-def plan_of(test: str, columns: tuple[tuple[str, str], ...], *, one_sided: bool) -> Plan:
+def plan_of(test: str, columns: tuple[tuple[str, str], ...], *, one_sided: bool) -> TablePlan:
     """Find the metric of each column, and whether all belong to one size."""
     kinds = [kind_of(test, name, unit, one_sided=one_sided) for name, unit in columns[1:]]
     found = tuple(kind for kind in kinds if kind is not None)
     metrics = tuple(kind.metric for kind in found)
-    return Plan(
+    return TablePlan(
         kinds=found,
         metrics=metrics,
         moved=tuple(metric.unit == "B/s" for metric in metrics),
