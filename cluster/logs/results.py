@@ -82,8 +82,10 @@ class ResultBuilder:
         key = (definition.metric, rank, *known.items())
         place = self._places.get(key)
         if place is None:
-            self._settle()
-            self._index()
+            if self._tables:
+                self._settle()
+            if self._indexed < len(self._metrics):
+                self._index()
             place = self._places.setdefault(key, len(self._metrics))
         if place < len(self._metrics):
             self._append(place, value)
@@ -174,8 +176,6 @@ class ResultBuilder:
 
     def _index(self) -> None:
         """Index the series of rows, which were added without checking for duplicates."""
-        if self._indexed == len(self._metrics):
-            return
         names = tuple(self._definitions)
         for at in range(self._indexed, len(self._metrics)):
             point = self._points[at]
@@ -183,8 +183,11 @@ class ResultBuilder:
         self._indexed = len(self._metrics)
 
     def _number(self, definition: Definition) -> int:
-        self._definitions.setdefault(definition.metric, definition)
-        return self._numbers.setdefault(definition.metric, len(self._numbers))
+        found = self._numbers.get(definition.metric)
+        if found is None:
+            self._definitions[definition.metric] = definition
+            found = self._numbers[definition.metric] = len(self._numbers)
+        return found
 
     def note(self, text: str) -> None:
         """Add a note for readers of the numbers, once."""
