@@ -5,22 +5,28 @@ The content is given as text, to be read like any other log. This module does no
 
 from __future__ import annotations
 
-from html.parser import HTMLParser
+import re
 from itertools import chain
 from typing import TYPE_CHECKING
 
 import msgspec
 
+from cluster.logs.pages import Page, plain
+
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator
 
-# The key under which a line is stored: by Docker, Fluentd, CloudWatch, Google, Loki.
-_LINE_KEYS = ("log", "message", "textPayload", "line", "msg")
+# The key under which a line is stored: by Docker, Fluentd, CloudWatch, Google, Loki, journald.
+_LINE_KEYS = ("log", "message", "textPayload", "line", "msg", "MESSAGE")
 _BESIDE = frozenset(
-    ("stream", "time", "timestamp", "ts", "level", "kubernetes", "resource", "insertId", "labels")
+    (
+        *("stream", "time", "timestamp", "ts", "level", "kubernetes", "resource", "insertId"),
+        *("labels", "@timestamp", "nodeName", "podName", "_HOSTNAME", "__REALTIME_TIMESTAMP"),
+    )
 )
-_BREAKS = frozenset(("br", "p", "div", "tr", "li", "pre", "h1", "h2", "h3", "h4", "table", "ul"))
-_HIDDEN = frozenset(("script", "style", "noscript", "svg", "head"))
+# What containerd and CRI-O write: time, stream, and whether the line is full or goes on.
+_CRI = re.compile(r"^\d{4}-\d\d-\d\dT\S+ std(?:out|err) ([FP]) (.*)\n?", re.MULTILINE)
+_IPYTHON = "<IPython.core.display."  # how a notebook shows what it has as HTML
 DEEPEST = 8  # levels of JSON that are searched
 LONGEST_PAGE = 1 << 26  # characters of a page that is held in memory
 
@@ -41,9 +47,11 @@ def unwrapped(portions: Iterable[str]) -> Iterator[str]:
     whole = chain((head,), rest)
     if begin[:15].lower().startswith(("<!doctype html", "<html")) or _is_broken_by_tags(begin):
         yield _page("".join(whole)[:LONGEST_PAGE])
-    elif _payload(begin.partition("\n")[0]) is not None:
+    elif begin.startswith("[") and begin[1:].lstrip().startswith("{"):
+        yield _listed("".join(whole))
+    elif _CRI.match(begin) or _payload(begin.partition("\n")[0]) is not None:
         for portion in whole:
-            yield "".join(map(_line, portion.splitlines(keepends=True)))
+            yield "".join(map(_line, _CRI.sub(_rest, portion).splitlines(keepends=True)))
     else:
         yield from whole
 
@@ -58,15 +66,24 @@ def inside(text: str) -> Iterator[str]:
         Documents within it, its strings of several lines, and the outputs of a notebook.
 
     """
-    try:
-        document = msgspec.json.decode(text)
-    except (msgspec.DecodeError, UnicodeEncodeError, RecursionError):
-        return
+    document = _decoded(text)
     if isinstance(document, dict) and isinstance(document.get("cells"), list):
         yield from _outputs(document["cells"])
-    elif isinstance(document, dict | list):
-        for value in document.values() if isinstance(document, dict) else document:
-            yield from _found(value, 1)
+    elif isinstance(document, list):
+        yield from _found(document, 0)
+    elif isinstance(document, dict):
+        seen = set()  # such as stdout, and stdout_lines
+        for part in chain.from_iterable(_found(value, 1) for value in document.values()):
+            if (said := part.strip()) not in seen:
+                yield part
+            seen.add(said)
+
+
+def _decoded(text: str) -> object:
+    try:
+        return msgspec.json.decode(text)
+    except (msgspec.DecodeError, UnicodeEncodeError, RecursionError):
+        return None
 
 
 def _found(value: object, depth: int) -> Iterator[str]:
@@ -74,13 +91,26 @@ def _found(value: object, depth: int) -> Iterator[str]:
     if isinstance(value, str):
         if "\n" in value.strip() or value.lstrip().startswith("{"):
             yield value
-    elif isinstance(value, list) and value and all(isinstance(line, str) for line in value):
-        yield "\n".join(line.rstrip("\n") for line in value)
+    elif isinstance(value, list) and (lines := _lines(value)):
+        yield "\n".join(line.rstrip("\n") for line in lines)
     elif isinstance(value, dict):
         yield msgspec.json.encode(value).decode()
     elif isinstance(value, list) and depth < DEEPEST:
         for part in value:
             yield from _found(part, depth + 1)
+
+
+def _lines(values: list[object]) -> list[str]:
+    """Give the lines of a list of lines, of records of a container log, or of Loki's pairs."""
+    texts = [value if isinstance(value, str) else _said(value) for value in values]
+    pairs = [
+        (value[0], value[1])
+        for value in values
+        if isinstance(value, list) and [str] * 2 == [type(part) for part in value]
+    ]
+    if pairs and len(pairs) == len(values) and all(time.isdigit() for time, _ in pairs):
+        return [text for _, text in sorted(pairs, key=lambda pair: int(pair[0][:20]))]
+    return [text for text in texts if text is not None] if None not in texts else []
 
 
 def _outputs(cells: list[object]) -> Iterator[str]:
@@ -95,30 +125,49 @@ def _outputs(cells: list[object]) -> Iterator[str]:
     for output in outputs:
         data = output.get("data")
         shown = data.get("text/plain") if isinstance(data, dict) else output.get("text")
+        if isinstance(data, dict) and "".join(map(str, shown or ())).startswith(_IPYTHON):
+            shown = data.get("text/html")
         if shown is None and isinstance(output.get("traceback"), list):
             shown = [f"{line}\n" for line in output["traceback"]]
-        text = "".join(shown) if isinstance(shown, list) else shown
+        text = "".join(map(str, shown)) if isinstance(shown, list) else shown
         if isinstance(text, str):
-            yield text
+            yield plain(text)
+
+
+def _rest(match: re.Match[str]) -> str:
+    """Give what is left of a line of containerd; a line that goes on has no end."""
+    return match[2] + ("\n" if match[1] == "F" else "")
 
 
 def _line(line: str) -> str:
-    payload = _payload(line)
-    return line if payload is None else payload.rstrip("\n") + "\n"
+    for _ in range(DEEPEST):  # a container that logs JSON has records in its records
+        payload = _payload(line)
+        if payload is None:
+            break
+        line = payload.rstrip("\n") + "\n"
+    return line
 
 
 def _payload(line: str) -> str | None:
     """Give the log line in a line of a container log; none if it is not such a line."""
-    if not line.lstrip().startswith("{"):
-        return None
-    try:
-        record = msgspec.json.decode(line)
-    except (msgspec.DecodeError, UnicodeEncodeError, RecursionError):
-        return None
+    return _said(_decoded(line)) if line.lstrip().startswith("{") else None
+
+
+def _said(record: object) -> str | None:
+    """Give the log line of a record; none if it is no record of a container log."""
     if not isinstance(record, dict) or not _BESIDE & record.keys():
         return None
-    texts = (record.get(key) for key in _LINE_KEYS)
+    inner = record.get("jsonPayload")  # Google's
+    inner = inner if isinstance(inner, dict) else record
+    texts = (inner.get(key) for key in _LINE_KEYS)
     return next((text for text in texts if isinstance(text, str)), None)
+
+
+def _listed(text: str) -> str:
+    """Give the lines of a list of records; leave any other list as it is."""
+    values = _decoded(text)
+    lines = _lines(values) if isinstance(values, list) else []
+    return "".join(_line(f"{line.rstrip()}\n") for line in lines) or text
 
 
 def _is_broken_by_tags(text: str) -> bool:
@@ -127,13 +176,20 @@ def _is_broken_by_tags(text: str) -> bool:
 
 
 def _page(text: str) -> str:
-    reader = _Page()
-    reader.feed(text)
-    reader.close()
-    shown = "".join(reader.shown)
-    if reader.has_blocks or not reader.data:
-        return shown
-    return "\n".join(chain.from_iterable(map(_texts, reader.data))) + "\n"
+    """Give the text of a page, and what only its JSON has: pages load their comments later."""
+    page = Page(text)
+    shown = page.shown if page.has_blocks or not page.data else ""
+    known = _stripped(shown)
+    for part in map(plain, chain.from_iterable(map(_texts, page.data))):
+        lines = _stripped(part)
+        if len(lines - known) * 2 > len(lines):
+            shown += f"\n{part}\n"
+            known |= lines
+    return shown
+
+
+def _stripped(text: str) -> set[str]:
+    return {line.strip() for line in text.split("\n")} - {""}
 
 
 def _texts(document: str) -> Iterator[str]:
@@ -148,38 +204,3 @@ def _texts(document: str) -> Iterator[str]:
             waiting += parts
         else:
             yield text
-
-
-class _Page(HTMLParser):
-    """The text of a web page, and the JSON in its scripts."""
-
-    def __init__(self) -> None:
-        super().__init__(convert_charrefs=True)
-        self.shown: list[str] = []
-        self.data: list[str] = []
-        self.has_blocks = False  # of code or output
-        self._hidden: list[str] = []
-        self._is_data = False
-
-    def handle_starttag(self, tag: str, attrs: list[tuple[str, str | None]]) -> None:
-        if tag in _HIDDEN:
-            self._hidden.append(tag)
-            self._is_data = tag == "script" and ("type", "application/json") in attrs
-        if tag in _BREAKS:
-            self.shown.append("\n")
-        if tag in ("td", "th"):
-            self.shown.append("\t")
-        self.has_blocks |= tag in ("pre", "br")
-
-    def handle_endtag(self, tag: str) -> None:
-        if tag in self._hidden:
-            self._hidden.remove(tag)
-            self._is_data = False
-        elif tag in _BREAKS:
-            self.shown.append("\n")
-
-    def handle_data(self, data: str) -> None:
-        if self._is_data:
-            self.data.append(data)
-        elif not self._hidden:
-            self.shown.append(data)

@@ -46,6 +46,10 @@ def busbw(text: str) -> list[float]:
         lambda line: {"timestamp": 1767323045, "message": line},
         lambda line: {"insertId": "a1", "textPayload": line, "resource": {"type": "k8s_container"}},
         lambda line: {"level": "info", "msg": f"[1,0]<stdout>:{line}"},
+        lambda line: {"jsonPayload": {"message": line}, "insertId": "a1"},
+        lambda line: {"MESSAGE": line, "_HOSTNAME": "a"},
+        lambda line: {"message": line, "nodeName": "a", "podName": "b"},
+        lambda line: {"log": json.dumps({"level": "info", "msg": line}) + "\n", "stream": "stdout"},
     ],
 )
 def test_lines_of_container_logs(record: object) -> None:
@@ -54,6 +58,49 @@ def test_lines_of_container_logs(record: object) -> None:
 
     assert busbw(text) == [18.35e9] * 6
     assert of(text).unread == 0
+
+
+def test_lines_of_containerd_and_those_that_go_on() -> None:
+    time = "2026-01-02T03:04:05.678901234Z"
+    full = "".join(f"{time} stdout F {line}\n" for line in LOG.splitlines())
+    parts = "".join(
+        f"{time} stdout P {line[:9]}\n{time} stdout F {line[9:]}\n" for line in LOG.splitlines()
+    )
+    records = "".join(
+        f"{time} stdout F {json.dumps({'level': 'info', 'msg': line})}\n"
+        for line in LOG.splitlines()
+    )
+
+    for text in (full, parts, records):
+        assert busbw(text) == [18.35e9] * 6
+
+
+@pytest.mark.parametrize("indent", [None, 2])
+def test_lists_of_records(indent: int | None) -> None:
+    lines = LOG.splitlines()
+    google = [{"textPayload": line, "insertId": "1"} for line in lines]
+    cloudwatch = {"events": [{"timestamp": 1, "message": line} for line in lines]}
+    newest_first = [[str(n), line] for n, line in enumerate(lines)][::-1]
+    loki = {"data": {"result": [{"stream": {"pod": "a"}, "values": newest_first}]}}
+
+    for document in (google, cloudwatch, loki):
+        assert busbw(json.dumps(document, indent=indent) + "\n") == [18.35e9] * 6
+
+
+def test_what_a_document_says_twice_is_read_once() -> None:
+    text = json.dumps({"rc": 0, "stdout": LOG, "stdout_lines": LOG.splitlines()}, indent=1)
+
+    assert busbw(text) == [18.35e9] * 6
+
+
+def test_what_a_notebook_shows_as_html() -> None:
+    data = {
+        "text/html": [f"<pre>{escape(LOG)}</pre>"],
+        "text/plain": ["<IPython.core.display.HTML object>"],
+    }
+    cells = [{"cell_type": "code", "outputs": [{"output_type": "display_data", "data": data}]}]
+
+    assert busbw(json.dumps({"cells": cells}, indent=1)) == [18.35e9] * 6
 
 
 def test_a_notebook_is_read_by_its_outputs_and_not_by_its_code() -> None:
@@ -114,6 +161,17 @@ def test_a_page_that_holds_its_text_in_json_only() -> None:
     )
 
     assert busbw(page) == [18.35e9] * 6
+
+
+def test_a_page_whose_comments_are_html_in_its_json() -> None:
+    data = json.dumps(
+        {"comment": {"bodyHTML": f"<p>slow</p><pre><code>{escape(LOG)}</code></pre>"}}
+    )
+    script = f'<script type="application/json">{data}</script>'
+
+    for body in ("<div>Loading</div>", "<pre>make</pre>", f"<pre>{escape(LOG)}</pre>"):
+        page = f"<!DOCTYPE html><html><body>{body}{script}</body></html>\n"
+        assert busbw(page) == [18.35e9] * 6
 
 
 def test_lines_that_end_with_a_tag() -> None:

@@ -40,10 +40,10 @@ _START = re.compile(
 )
 _HEAD = re.compile(r"\s*T/V\s+N\s+NB\s+P\s+Q\s+Time\s+Gflops")
 _ROW = re.compile(
-    r"\s*([WHC]\w{7,9})\s+(\d{1,9})\s+(\d{1,6})\s+(\d{1,6})\s+(\d{1,6})\s+(\d+\.\d+)\s+"
+    r"\s*([WHC]\w{2,9})\s+(\d{1,9})\s+(\d{1,6})\s+(\d{1,6})\s+(\d{1,6})\s+(\d+\.\d+)\s+"
     r"(\d\.\d+e[+-]\d\d)(?:\s+\(\s*\d\.\d+e[+-]\d\d\))?\s*$"
 )
-_CHECK = re.compile(r"\s*\|\|Ax-b\|\|_oo/.*=\s+(\S+)\s+\.+\s+(PASSED|FAILED)")
+_CHECK = re.compile(r"\s*\|\|Ax-b\|\|_oo ?/.*=\s+(\S+)\s+\.+\s+(PASSED|FAILED)")
 _KNOWN = re.compile(
     r"\s*(?:-{10,}|={10,}|HPL_pdgesv\(\) (?:start|end) time|"
     r"(?:N|NB|PMAP|P|Q|PFACT|NBMIN|NDIV|RFACT|BCAST|DEPTH|SWAP|L1|U|EQUIL|ALIGN)\s+:\s|"
@@ -59,7 +59,13 @@ GIGA = 1e9
 class Hpl(RunParser):
     """HPL: Gflops and seconds per size of the problem."""
 
-    marks: ClassVar[tuple[str, ...]] = ("HPLinpack", "Gflops", "HPL-NVIDIA", "HPL_pdgesv")
+    marks: ClassVar[tuple[str, ...]] = (
+        "HPLinpack",
+        "Gflops",
+        "HPL-NVIDIA",
+        "HPL_pdgesv",
+        "||Ax-b||",
+    )
     definitions: ClassVar[tuple[Definition, ...]] = (RATE, TIME)
     title: ClassVar[str] = "HPL"
 

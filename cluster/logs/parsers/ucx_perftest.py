@@ -1,4 +1,4 @@
-"""ucx_perftest: the `Final:` row of each test.
+"""ucx_perftest: the `Final:` row of each test, or the last row of versions up to 1.8.
 
 MB/s are 2**20 bytes. The latency of a ping-pong test is one way; that of a bandwidth test is the
 time that the processor is busy with a message. https://github.com/openucx/ucx
@@ -62,11 +62,15 @@ _NAME = re.compile(r"\s*=+ (\w+) =+\s*$|\|\s*(?:API|Test):\s+(.*?)\s*\|")
 _SIZE = re.compile(r"\|\s*Message size:\s+(\d{1,18})\s*\|")
 _MEMORY = re.compile(r"\|\s*(Send|Recv) memory:\s+(\S+)\s*\|")
 _KIND = re.compile(r"\|\s*\|?\s*(?:\|\s*)?(latency|overhead) \(usec\)")
+_OLD = re.compile(r"\s*\|\s*# iterations\s*\|\s*typical\s*\|")
+_OLD_ROW = re.compile(r"\s*(\d+(?:\s+\d+(?:\.\d+)?){7})\s*$")
+_COMMAND = re.compile(r"\bucx_perftest\b.*?\s-t\s*(\w+)")
 _ROW = re.compile(r"\s*(Final:|\[thread \d{1,4}\])\s+(\d[\d. ]*\d)\s*$")
 _BORDER = re.compile(r"\s*\+-[-+]+\+\s*$")
 _KNOWN = re.compile(r"\s*(?:Waiting for connection|Accepted connection from|=+ \w+ =+)\s*")
 _FAILED = re.compile(r".*\bUCX\s+ERROR\s+(.*)|.*\bFailed to run test: (.*)")
 CELLS = 8  # iterations; median, mean, overall time; rate and messages, each mean and overall
+ROUND = 1000  # fewer iterations take less than the second after which a row is printed
 MICRO = 1e6
 
 
@@ -74,6 +78,7 @@ class UcxPerftest(RunParser):
     """ucx_perftest: latency in usec one way, MB/s of 2**20 bytes, of all iterations."""
 
     marks: ClassVar[tuple[str, ...]] = ("# iterations", "[thread ", "Final:")
+    has_rows: ClassVar[bool] = True
     definitions: ClassVar[tuple[Definition, ...]] = (LATENCY, MEDIAN, OVERHEAD, BANDWIDTH, RATE)
     title: ClassVar[str] = "ucx_perftest"
 
@@ -82,18 +87,27 @@ class UcxPerftest(RunParser):
         super().__init__()
         self._params: dict[str, Scalar] = {}
         self._kind = ""
+        self._test = ""  # what the command names
+        self._last: list[float] | None = None  # the last row of an old table, which is its result
+        self._is_old = False
         self._boxed = False
 
     def take(self, line: str, number: int) -> bool:
         """Read the description of a test, or a row."""
-        row, kind = _ROW.match(line), _KIND.search(line)
+        row, kind, command = _ROW.match(line), _KIND.search(line), _COMMAND.search(line)
         # Other tables have bars, too, but no border above them.
         self._boxed = bool(_BORDER.match(line)) or (self._boxed and "|" in line)
         if row:
             return self._row(row, number)
-        if kind:
+        if self._is_old and (old := _OLD_ROW.match(line)):
+            self._last = numbers(old[1].split())
+        elif command:
+            self._test = command[1]
+        elif kind:
             self._kind = kind[1]
             self._start(number, "")
+        elif _OLD.match(line) and self._run:
+            self._is_old = True
         elif self._boxed or "|" in line or "==" in line:
             return self._box(line, number)
         else:
@@ -106,7 +120,7 @@ class UcxPerftest(RunParser):
     def _start(self, number: int, title: str) -> ResultBuilder:
         """Begin a test if there were rows since the last one began."""
         run = self._open(number)
-        if not run.empty:
+        if not run.empty or self._last:
             self._params = {}
             run = self._begin(number)
         run.title = title or run.title
@@ -144,3 +158,26 @@ class UcxPerftest(RunParser):
             run.add(OVERHEAD, values[3] / MICRO, point, size=size)
             run.add(BANDWIDTH, values[5] * MIB, point, size=size)
         run.add(RATE, values[7], point, size=size)
+
+    def _end(self) -> None:
+        if self._run is not None and self._last and _is_final(self._last[0]):
+            self._add_last(self._run, self._last)
+        self._last, self._is_old = None, False
+        super()._end()
+
+    def _add_last(self, run: ResultBuilder, values: list[float]) -> None:
+        """Add the result of an old table, which calls its times latency in tests of bandwidth."""
+        name = f"{self._test} {run.title}"
+        self._kind = "overhead" if "bw" in name or "bandwidth" in name else "latency"
+        if self._kind == "latency" and "lat" not in name:
+            run.note(
+                "whether it is a test of latency or of bandwidth is not known: -t NAME is lost"
+            )
+            run.add(RATE, values[7], dict(self._params), size=int(self._params.get("size", 0)))
+        else:
+            self._add(run, values)
+
+
+def _is_final(iterations: float) -> bool:
+    """Tell a result from the rows of each second before it: people ask for round numbers."""
+    return iterations < ROUND or iterations % ROUND == 0

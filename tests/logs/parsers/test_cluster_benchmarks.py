@@ -96,6 +96,14 @@ def test_hpl_that_passed_and_that_did_not() -> None:
     assert "is not known" in of(text.partition("HPL_pdgesv")[0]).notes[0]
 
 
+def test_hpl_of_nvidia() -> None:
+    (result,) = results("hpl.nvidia")
+
+    assert values(result, "flops_rate", n=299008) == [3.37e14]
+    assert result.ranks == 8
+    assert not result.failures
+
+
 def test_a_row_of_hpl_whose_time_is_not_that_of_its_rate_is_none() -> None:
     text = (LOGS / "hpl.passed.txt").read_text().replace("514.92", "51.492")
 

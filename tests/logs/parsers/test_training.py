@@ -101,3 +101,12 @@ def test_a_letter_behind_a_comma_is_no_million() -> None:
     (found,) = read([text]).results
 
     assert values(found, "samples_rate", name="CurrSamplesPerSec") == [40.5]
+
+
+def test_steps_of_nemo_slim_cifar_and_descendants_of_nanogpt() -> None:
+    (result,) = results("throughput.steps")
+
+    assert values(result, "iteration_time") == pytest.approx([2.505, 0.937, 0.278, 0.1352])
+    assert values(result, "derived_samples_rate") == [pytest.approx(8 / 2.505)]
+    assert values(result, "examples_rate") == [460.2]
+    assert values(result, "tokens_rate") == [121176.5]

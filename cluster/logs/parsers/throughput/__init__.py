@@ -107,6 +107,8 @@ _FORMS = tuple(
         (("Finished iteration ",), rf"\bFinished iteration .*\({_NUMBER} {_PER}\)", None),
         # `step 1 | tok/sec: 123456.7`
         (("| ",), rf"\|\s*{_PER}\s*[:=]\s*{_NUMBER}{_END}", None),
+        (("tokens/s ",), rf", tokens/s {_NUMBER}(?=,|$)", TOKENS),  # descendants of nanoGPT
+        (("examples/sec;",), rf"\({_NUMBER} {_PER}; ", None),  # TensorFlow's CIFAR-10
         ((" tok/s",), rf"\|\s*{_NUMBER} tok/s\b", TOKENS),  # llm.c
         (("Time: ",), rf"\bTime: +[\d.]+s, +{_NUMBER}/s +\(", IMAGES),  # timm
         (("wps",), rf"\b(?P<name>wps)['\"]?\s*[:=]\s*['\"]?{_NUMBER}", TOKENS),  # fairseq: words

@@ -1,7 +1,7 @@
 """The time of an iteration of a training loop, and the rate that follows from it.
 
 Megatron, NeMo, nanoGPT and its descendants, LitGPT, MaxText, mmcv and mmengine, detectron2, the
-ImageNet example of PyTorch, TensorFlow's estimators, and progress bars of tqdm.
+ImageNet example of PyTorch, TensorFlow's estimators, slim and CIFAR-10, and tqdm's progress bars.
 """
 
 from __future__ import annotations
@@ -76,12 +76,17 @@ _TIMES = tuple(
     Form(word, re.compile(pattern))
     for word, pattern in (
         ("per iteration (", r"elapsed time per iteration \((?P<unit>ms|s)\): (?P<time>\d[\d.]*)"),
-        (", time ", r"\biter \d+: loss \S+, time (?P<time>\d[\d.]*)(?P<unit>ms|s)\b"),
+        (
+            ", time ",
+            r"\b[Ii]ter \d+: loss [^|]{1,80}?, time (?P<time>\d[\d.]*)(?P<unit>ms|s)\b",
+        ),
         ("iter time:", r"\biter time: (?P<time>\d[\d.]*) ?(?P<unit>ms|s)\b"),
         (
             "step_timing",
-            r"\btrain_step_timing in (?P<unit>s)['\"]?\s?[:=] ?(?P<time>\d[\d.]*)(?=[\s,|\]])",
+            r"\btrain_step_timing in (?P<unit>s)['\"]?\s?[:=] ?(?P<time>\d[\d.]*)(?=[\s,|\]]|$)",
         ),
+        ("sec/", r"\bglobal step \d+: loss = .*\((?P<time>\d+\.\d+) (?P<unit>sec)/step\)"),
+        ("sec/", r"\(\d[\d.]* examples/sec; +(?P<time>\d+\.\d+) +(?P<unit>sec)/batch\)"),
         ("completed step:", r"\bcompleted step: \d+, seconds: (?P<time>\d[\d.]*)(?P<unit>),"),
         (
             "data_time:",
@@ -120,7 +125,16 @@ class IterationTimes:
 
     marks = (
         *("elapsed time per iteration", ", time ", "iter time:", "step_timing", "completed step:"),
-        *("data_time:", "Epoch: [", "dt: ", "s/it", "it/s", "global_step/sec"),
+        *(
+            "data_time:",
+            "Epoch: [",
+            "dt: ",
+            "s/it",
+            "it/s",
+            "global_step/sec",
+            "sec/step",
+            "sec/batch",
+        ),
     )
 
     def __init__(self) -> None:
