@@ -15,6 +15,7 @@ from cluster.cli.compare import compare_
 from cluster.cli.fit import fit
 from cluster.cli.judge import judge
 from cluster.cli.launch_results import show_launches
+from cluster.cli.placement import command as placement
 from cluster.cli.plot import plot
 from cluster.cli.profile import profile
 from cluster.cli.report import report_
@@ -34,7 +35,7 @@ from cluster.runs import store
 
 GROUPS = {
     "Measure": (
-        *("bench", "check", "judge", "compare", "report", "show", "runs", "watch"),
+        *("bench", "check", "placement", "judge", "compare", "report", "show", "runs", "watch"),
         *("fit", "plot", "sql", "push", "share", "verify"),
     ),
     "Clusters": (
@@ -48,6 +49,7 @@ GROUPS = {
 TOGETHER: dict[tuple[str, ...], str] = {
     ("put", "get"): "Copy a file or folder to all hosts, or a folder from them.",
     ("ls", "hosts"): "List the clusters that exist, or the hosts of one.",
+    ("check", "placement"): "Find bad hosts or links of a fleet, or near hosts.",
     ("share", "verify"): "Write a run into one file with pseudonyms, or check one.",
     ("stop", "start"): "Switch machines off, and on again; their disks stay.",
 }
@@ -130,6 +132,7 @@ app.command()(profile)
 app.command()(topology)
 app.command()(judge)
 app.command("check")(check)
+app.command("placement")(placement)
 
 
 @app.callback(invoke_without_command=True)

@@ -92,8 +92,14 @@ def _check(
     """Test the pairs, and show the results, also those of an interrupted run."""
     from cluster.cli.heat_map import CheckProgress  # noqa: PLC0415 - slow: numpy
     from cluster.orchestration.fleet_check import groups_of  # noqa: PLC0415
+    from cluster.orchestration.host_placement import placed_groups  # noqa: PLC0415
 
-    params = {**params, "groups": groups_of(cluster, _text_of(groups))}
+    if groups == "placement":
+        where = store.root(options.runs)
+        found = placed_groups(where, cluster.spec.name, len(cluster.machines))
+    else:
+        found = groups_of(cluster, _text_of(groups))
+    params = {**params, "groups": found}
     try:
         with CheckProgress(len(cluster.machines), params["metric"], stderr=options.json) as live:
             run = cluster.bench(
@@ -169,8 +175,9 @@ CHECK: flags.Declared = {
             Text,
             typer.Option(
                 "--groups",
-                metavar="topology|FILE",
-                help="Which hosts share a switch: from the provider, or a line per group."
+                metavar="topology|placement|FILE",
+                help="Which hosts share a switch: from the provider, from cluster placement, or a "
+                "line per group."
                 "  [default: topology]",
                 show_default=False,
             ),

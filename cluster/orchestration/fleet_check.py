@@ -14,7 +14,7 @@ from cluster.core.errors import SpecError
 from cluster.core.model.fleet import Fleet, FleetVerdict, PairMetric
 from cluster.orchestration.simulated import simulator_of
 from cluster.providers import Provider
-from cluster.runs import store
+from cluster.runs import findings
 from cluster.runs.run import PAIRS
 
 if TYPE_CHECKING:
@@ -71,7 +71,7 @@ def judge_fleet(run: Run) -> FleetVerdict:
         blamed=tuple(_with_words(one, record.spec.name, confirmed) for one in found.blamed),
         simulated=record.simulated,
     )
-    store.write_verdict(run.folder, verdict)
+    findings.write_verdict(run.folder, verdict)
     return verdict
 
 

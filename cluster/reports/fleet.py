@@ -9,6 +9,9 @@ from cluster.reports.tables import Table
 
 if TYPE_CHECKING:
     from cluster.core.model.fleet import FleetVerdict
+    from cluster.core.model.placement import Placement
+
+SHOWN = 8  # hosts of a group that are named
 
 
 def blamed_table(verdict: FleetVerdict) -> Table:
@@ -43,3 +46,33 @@ def blamed_table(verdict: FleetVerdict) -> Table:
         notes=(simulated,) if verdict.simulated else (),
         left=("verdict", "part", "direction", "evidence", "confirmed"),
     )
+
+
+def group_table(found: Placement) -> Table:
+    """Show the groups of hosts that are near one another.
+
+    Args:
+        found: groups of hosts; at least one.
+
+    Returns:
+        A row for each group.
+
+    """
+    simulated = "simulated: nothing was measured."
+    members: dict[int, list[int]] = {}
+    for host, group in enumerate(found.groups):
+        members.setdefault(group, []).append(host)
+    return Table(
+        title="simulated" if found.simulated else "",
+        columns=("group", "hosts", "which"),
+        rows=tuple(
+            (str(group), str(len(hosts)), _which(found, hosts)) for group, hosts in members.items()
+        ),
+        notes=(simulated,) if found.simulated else (),
+        left=("group", "which"),
+    )
+
+
+def _which(found: Placement, hosts: list[int]) -> str:
+    named = ", ".join(f"host:{host} ({found.names[host]})" for host in hosts[:SHOWN])
+    return f"{named}, and {len(hosts) - SHOWN} more" if len(hosts) > SHOWN else named

@@ -12,12 +12,11 @@ import msgspec
 
 from cluster.core import jsonl
 from cluster.core.errors import ClusterError, ParseError, SpecError
-from cluster.core.model.fleet import FleetVerdict
 from cluster.core.model.measurements import Measurement
 from cluster.core.model.records import Record
 from cluster.core.paths import make_private
+from cluster.runs import findings, shared_file
 from cluster.runs import run as of_runs
-from cluster.runs import shared_file
 from cluster.runs.run import RAW, Run
 
 if TYPE_CHECKING:
@@ -28,7 +27,6 @@ if TYPE_CHECKING:
 
 RECORD, MEASUREMENTS = of_runs.RECORD, of_runs.MEASUREMENTS
 VERSION = 1  # of the format of run.json
-VERDICT = "verdict.json"  # of a check of a fleet
 RESULTS = "results.jsonl"  # of imported logs, without their measurements
 DEFAULT_ROOT = "runs"
 
@@ -133,25 +131,6 @@ def write(folder: Path, record: Record) -> None:
             file.flush()
             os.fsync(file.fileno())
         part.replace(folder / RECORD)
-    except OSError as error:
-        raise _unwritable(folder, error) from error
-
-
-def write_verdict(folder: Path, verdict: FleetVerdict) -> None:
-    """Write the verdict of a check of a fleet.
-
-    Args:
-        folder: of the run.
-        verdict: of its hosts.
-
-    Raises:
-        ClusterError: it cannot be written.
-
-    """
-    try:
-        (folder / VERDICT).write_bytes(
-            msgspec.json.format(msgspec.json.encode(verdict), indent=2) + b"\n"
-        )
     except OSError as error:
         raise _unwritable(folder, error) from error
 
@@ -280,16 +259,8 @@ def read(folder: Path) -> Run:
         measurements=found,
         warnings=warnings,
         results=tuple(_results(folder)),
-        fleet=_verdict(folder),
+        fleet=findings.verdict(folder),
     )
-
-
-def _verdict(folder: Path) -> FleetVerdict | None:
-    """Read the verdict of a check; none if the run is not one, or its file is damaged."""
-    try:
-        return msgspec.json.decode((folder / VERDICT).read_bytes(), type=FleetVerdict)
-    except (OSError, msgspec.DecodeError, UnicodeDecodeError):
-        return None
 
 
 def _results(folder: Path) -> Iterator[Parsed]:

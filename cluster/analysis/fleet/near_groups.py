@@ -1,0 +1,210 @@
+"""Groups of hosts with short latencies between them, and the chance that they mean nothing.
+
+Pairs are near if their latency lies below the largest gap between sorted latencies. Groups are
+claimed only if the gap is wide, if "near" is transitive (a near b, b near c: then a near c), and if
+as many near pairs drawn at random would hardly ever be.
+"""
+
+from __future__ import annotations
+
+import math
+from typing import TYPE_CHECKING, NamedTuple
+
+import numpy as np
+
+if TYPE_CHECKING:
+    from numpy.typing import NDArray
+
+    Latencies = NDArray[np.float64]
+    Flags = NDArray[np.bool_]
+    Numbers = NDArray[np.int64]
+
+GAP = 1.04  # between near and far, as a ratio: below it, noise has such gaps
+SIDE = 2  # pairs that must lie on each side of it
+CONTRADICTIONS = 0.01  # of all pairs that may be within a group and not near
+CHANCE = 0.01  # that near pairs at random would be as transitive
+DRAWS = 400  # at random, where the chance cannot be counted
+COUNTED = 150  # hosts up to which it can: more have more partitions than a float holds
+LEAST = 3  # hosts of which two can be nearer than others
+
+
+class NearGroups(NamedTuple):
+    """Groups of hosts, or why there are none.
+
+    Args:
+        groups: the number of each host's group; empty if none are claimed.
+        reason: why none are claimed.
+        gap: between near and far pairs, as a ratio.
+        edge: the longest latency of a near pair, in seconds.
+        contradictions: pairs within a group that are not near.
+        chance: that near pairs at random would be as transitive; none if it was not asked for.
+
+    """
+
+    groups: tuple[int, ...]
+    reason: str
+    gap: float = 1.0
+    edge: float = 0.0
+    contradictions: int = 0
+    chance: float | None = None
+
+
+def near_groups(latency: Latencies) -> NearGroups:
+    """Find groups of hosts that are near one another.
+
+    Args:
+        latency: of each pair, in seconds, as a symmetric matrix; NaN where it is not known.
+
+    Returns:
+        The groups, numbered in the order of their first hosts.
+
+    """
+    rows, columns = np.triu_indices(len(latency), 1)
+    values = latency[rows, columns]
+    known = np.flatnonzero(~np.isnan(values))
+    if len(latency) < LEAST or len(known) < 2 * SIDE:
+        return NearGroups((), f"{len(known)} pairs are too few")
+    ranked = np.sort(values[known])
+    gaps = ranked[SIDE : -SIDE + 1] / ranked[SIDE - 1 : -SIDE]
+    at = int(gaps.argmax()) + SIDE - 1
+    gap, edge = float(gaps.max()), float(ranked[at])
+    if gap < GAP:
+        reason = f"the largest gap between latencies is {gap:.3f} x, and noise has up to {GAP} x"
+        return NearGroups((), reason, gap, edge)
+    tested = ~np.isnan(latency)
+    near = tested & (latency <= edge)
+    groups = _components(near)
+    wrong = _contradictions(near, tested, groups)
+    if wrong > CONTRADICTIONS * len(known):
+        reason = f"{wrong} pairs would be in one group and are not near"
+        return NearGroups((), reason, gap, edge, wrong)
+    chance = _chance(tested, near, wrong)
+    if chance > CHANCE:
+        reason = f"as many near pairs at random would form groups with a chance of {chance:.2g}"
+        return NearGroups((), reason, gap, edge, wrong, chance)
+    return NearGroups(tuple(groups.tolist()), "", gap, edge, wrong, chance)
+
+
+def layers_of(latency: Latencies, groups: tuple[int, ...]) -> tuple[tuple[int, ...], ...]:
+    """Find groups of groups, as long as there are any.
+
+    Args:
+        latency: of each pair.
+        groups: of each host.
+
+    Returns:
+        The groups, then the groups of these groups, and so on; each as a number per host.
+
+    """
+    layers = [groups]
+    while True:
+        numbers = np.array(layers[-1])
+        found = near_groups(_between(latency, numbers))
+        if not found.groups:
+            return tuple(layers)
+        layers.append(tuple(np.array(found.groups)[numbers].tolist()))
+
+
+def _between(latency: Latencies, groups: Numbers) -> Latencies:
+    """Give the median latency between each two groups."""
+    many = int(groups.max()) + 1
+    found = np.full((many, many), np.nan)
+    for one in range(many):
+        for other in range(one):
+            values = latency[np.ix_(groups == one, groups == other)]
+            if not np.isnan(values).all():
+                found[one, other] = found[other, one] = np.nanmedian(values)
+    return found
+
+
+def _components(near: Flags) -> Numbers:
+    """Number the connected hosts, in the order of their first hosts."""
+    groups = np.arange(len(near))
+    linked = near | np.eye(len(near), dtype=np.bool_)
+    while True:
+        least = np.where(linked, groups[None, :], len(near)).min(axis=1)
+        if (least == groups).all():
+            break
+        groups = least[least]
+    numbers: Numbers = np.unique(groups, return_inverse=True)[1]
+    return numbers
+
+
+def _contradictions(near: Flags, tested: Flags, groups: Numbers) -> int:
+    together = groups[:, None] == groups[None, :]
+    return int(np.triu(together & tested & ~near, 1).sum())
+
+
+def _chance(tested: Flags, near: Flags, wrong: int) -> float:
+    """Give the chance that as many near pairs at random have as few contradictions."""
+    hosts = len(tested)
+    rows, columns = np.nonzero(np.triu(tested, 1))
+    many = int(np.triu(near, 1).sum())
+    whole = len(rows) == hosts * (hosts - 1) // 2
+    if whole and not wrong and hosts <= COUNTED:
+        return _partitions(hosts, many) / math.comb(len(rows), many)
+    chance = np.random.default_rng(0)
+    hits = 0
+    for _ in range(DRAWS):
+        drawn = np.zeros_like(tested)
+        at = chance.choice(len(rows), many, replace=False)
+        drawn[rows[at], columns[at]] = drawn[columns[at], rows[at]] = True
+        hits += _contradictions(drawn, tested, _components(drawn)) <= wrong
+    return (hits + 1) / (DRAWS + 1)
+
+
+def _partitions(hosts: int, pairs: int) -> int:
+    """Count the ways to put hosts into groups that have this many pairs within them."""
+    ways = [{0: 1}]  # for the first hosts: number of ways by the number of pairs
+    for count in range(1, hosts + 1):
+        found: dict[int, int] = {}
+        for size in range(1, count + 1):  # of the group of the last host
+            within = size * (size - 1) // 2
+            if within > pairs:
+                break
+            others = math.comb(count - 1, size - 1)
+            for known, number in ways[count - size].items():
+                if known + within <= pairs:
+                    found[known + within] = found.get(known + within, 0) + others * number
+        ways.append(found)
+    return ways[hosts].get(pairs, 0)
+
+
+def near_order(latency: Latencies, groups: tuple[int, ...]) -> tuple[int, ...]:
+    """Order hosts so that those of a group follow one another, near groups side by side.
+
+    Args:
+        latency: of each pair.
+        groups: of each host; empty if there are none.
+
+    Returns:
+        The numbers of the hosts; a ring in this order leaves each group once.
+
+    """
+    if not groups:
+        return tuple(range(len(latency)))
+    numbers = np.array(groups)
+    between = _between(latency, numbers)
+    left = list(range(1, len(between)))
+    order = [0]
+    while left:
+        known = np.nan_to_num(between[order[-1], left], nan=np.inf)
+        order.append(left.pop(int(known.argmin())))
+    return tuple(int(host) for group in order for host in np.flatnonzero(numbers == group))
+
+
+def rand_index(one: tuple[int, ...], other: tuple[int, ...]) -> float:
+    """Give the share of pairs of hosts that two groupings treat alike.
+
+    Args:
+        one: the group of each host.
+        other: the same of another grouping.
+
+    Returns:
+        From 0 to 1.
+
+    """
+    a, b = np.array(one), np.array(other)
+    same = (a[:, None] == a[None, :]) == (b[:, None] == b[None, :])
+    rows, columns = np.triu_indices(len(a), 1)
+    return float(same[rows, columns].mean()) if len(rows) else 1.0

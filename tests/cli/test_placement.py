@@ -1,0 +1,98 @@
+"""`cluster placement`: on simulated hosts, and on this machine with real connections."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+
+import msgspec
+import pytest
+
+from cluster.core.errors import SpecError
+from cluster.orchestration.fleet_check import judge_fleet
+from cluster.orchestration.host_placement import judge_placement, placed_groups
+from cluster.orchestration.launch import launch
+from cluster.providers.sim import SimProvider
+from cluster.runs import findings, store
+from tests.conftest import answer, command
+
+FABRIC = ("--provider", "sim", "--option", "fabric=leafspine:4x4")
+
+
+def test_the_leaves_of_a_fabric_are_found_and_used_by_check(home: Path) -> None:
+    command("up", "big", *FABRIC)
+    found = answer("placement", "big")
+    shown = command("placement", "--from", "latest").stdout
+    command("check", "big", "--groups", "placement")
+    checked = store.read(store.find(store.root(), "latest"))
+
+    assert found["groups"] == [leaf for leaf in range(4) for _ in range(4)]
+    assert (found["agreement"], found["disagreements"], found["simulated"]) == (1.0, [], True)
+    assert (found["pairs"], found["untested"]) == (120, 0)
+    assert found["near"] * 1.04 < found["far"]
+    assert json.loads((Path(found["run"]) / "placement.json").read_text()) == found
+    assert "4 groups, of 4, 4, 4, 4 hosts: " in shown
+    assert "agree on 100.0% of the pairs" in shown
+    assert shown.splitlines()[-1] == "Next: cluster check big --groups placement"
+    assert judge_fleet(checked).groups == tuple(found["groups"])
+
+
+def test_hosts_below_one_switch_have_no_structure(home: Path) -> None:
+    command("up", "flat", "--provider", "sim", "--option", "fabric=leafspine:1x16")
+    assert command("placement", "flat").stdout.splitlines()[-1].startswith("No structure seen: ")
+    assert "shows no groups" in command("check", "flat", "--groups", "placement", status=2).stderr
+
+
+def test_a_provider_that_says_otherwise_is_contradicted(
+    home: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    with launch("big", provider="sim", hosts=16, options={"fabric": "leafspine:4x4"}) as cluster:
+        run = cluster.bench("pairs", metric="latency", rounds=0, alone=0)
+    wrong = (1, *([0] * 3), 0, *([1] * 3), *([2] * 4), *([3] * 4))  # hosts 0 and 4 changed places
+    monkeypatch.setattr(SimProvider, "groups", lambda *_: wrong)
+    found = judge_placement(run)
+
+    assert found.agreement == pytest.approx(1 - 12 / 120)
+    assert len(found.disagreements) == 10
+    assert found.disagreements[0] == (
+        "0.mpi.big and 1.mpi.big are near, and the provider says apart"
+    )
+    assert "agree on 90.0% of the pairs" in found.answer
+
+
+def test_an_interrupted_run_says_how_many_pairs_are_missing(home: Path) -> None:
+    with launch("big", provider="sim", hosts=16, options={"fabric": "leafspine:4x4"}) as cluster:
+        run = cluster.bench("pairs", metric="latency", rounds=0, alone=0)
+    half = msgspec.structs.replace(run, measurements=run.measurements[:160])
+    found = judge_placement(half)
+
+    assert 0 < found.untested < 120
+    assert found.pairs + found.untested == 120
+    assert bool(found.groups) != bool(found.reason)
+
+
+def test_a_run_without_latencies_is_refused(home: Path) -> None:
+    command("up", "big", *FABRIC)
+    command("check", "big")
+    failed = command("placement", "--from", "latest", status=2).stderr
+    assert "has no latencies of pairs" in failed
+    assert "cluster placement NAME" in failed
+    with pytest.raises(SpecError, match="No placement of big was measured"):
+        placed_groups(store.root(), "big", 16)
+
+
+def test_a_damaged_placement_is_none(home: Path) -> None:
+    command("up", "big", *FABRIC)
+    folder = Path(answer("placement", "big")["run"])
+    (folder / findings.PLACEMENT).write_text("{")
+    with pytest.raises(SpecError, match="No placement of big was measured"):
+        placed_groups(store.root(), "big", 16)
+
+
+def test_processes_of_this_machine(home: Path) -> None:
+    """Real connections: nothing is claimed of four processes that share one machine."""
+    found = answer("placement", "here", "--provider", "local", "--hosts", "4", "--milliseconds", "20")
+    assert found["pairs"] == 6
+    assert not found["simulated"]
+    assert found["groups"] == []
+    assert found["reason"]
