@@ -356,3 +356,11 @@ def test_a_value_above_an_assumed_limit_says_what_to_find_out() -> None:
     assert done.returncode == 0
     assert done.stdout.startswith("UNKNOWN: a value is above its limit, which is based on")
     assert "find out whether its MTU is 1500" in done.stdout
+
+
+def test_messages_that_are_all_small_ask_for_larger_ones() -> None:
+    text = "# OSU MPI Bandwidth Test v7.2\n# Size      Bandwidth (MB/s)\n65536 1157.28\n"
+    shown = answer("-", "--hardware", "nic=200gbit,rdma=yes", "--hosts", "2", text=text)
+
+    assert shown["verdict"] == "unknown"
+    assert shown["answer"].endswith("Next: measure 1 MiB or more")
