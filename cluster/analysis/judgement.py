@@ -338,6 +338,9 @@ def _next_for_log(word: Judged, found: Sequence[Verdict]) -> str:
     doubts = [v.hint.removeprefix(IMPOSSIBLE_IF) for v in found if v.hint.startswith(IMPOSSIBLE_IF)]
     if doubts:
         return f"find out whether {doubts[0]}; if not, say what it is: --hardware, --hosts"
+    if all_too_small(found):
+        small = next(v.hint for v in found if v.hint.startswith(TOO_SMALL))
+        return small.partition("; ")[2]
     hints = (v.hint for v in found if v.hint.startswith(("say ", "keep ")) and not v.bound)
     return next(hints, "compare it with another run of the test: cluster compare RUN_A RUN_B")
 

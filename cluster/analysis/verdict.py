@@ -9,7 +9,7 @@ from cluster.analysis.corpus.comparison import Published, compare
 from cluster.analysis.hardware import of_point
 from cluster.analysis.hardware_bounds import missing
 from cluster.analysis.link_bounds import BELIEVABLE
-from cluster.analysis.usual import LARGE, Usual, usual
+from cluster.analysis.usual import LARGE, Usual, threshold, usual
 from cluster.core.model.value import Scalar, Value
 from cluster.core.units import format_size
 
@@ -264,7 +264,7 @@ def _verdict(
         assumes=summary.assumes,
         usual=known.share if known else None,
         usual_source=known.source if known else "",
-        hint=hint or _next_step(summary, definition, word),
+        hint=hint or _next_step(summary, definition, word, hardware),
         published=published,
     )
 
@@ -302,14 +302,18 @@ def _hint(
     return ""
 
 
-def _next_step(summary: Summary, definition: Definition, word: Word) -> str:
+def _next_step(
+    summary: Summary, definition: Definition, word: Word, hardware: Hardware | None
+) -> str:
     """Give the command that shows why a value is low."""
     if word != "low":
         return ""
     if summary.metric == "latency":
         return NEXT["latency"]
     if definition.medium == "collective" and summary.params.get("hosts") == 1:
-        return NEXT["NVLS" if "NVLS" in summary.limit else "GPU to GPU"]
+        links = hardware.nvlink.rate if hardware and hardware.nvlink else 0.0
+        is_ring = "NVLS" in summary.limit and summary.median >= threshold("ring").share * links
+        return NEXT["NVLS" if is_ring else "GPU to GPU"]
     if definition.medium == "network" and "EFA" in summary.limit:
         return NEXT["EFA"]
     return NEXT["TCP"] if "TCP" in summary.limit else NEXT.get(definition.medium, "")

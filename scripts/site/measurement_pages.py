@@ -121,6 +121,7 @@ def _hardware() -> str:
 
 def _gpu(gpu: HardwareGpu) -> tuple[str, ...]:
     links = f"{gpu.nvlinks} links of {gpu.architecture}" if gpu.nvlinks else _figure(gpu.nvlink)
+    links = links or (f"if bridged: {_figure(gpu.bridge)}" if gpu.bridge else "")
     return links, gpu.slot or _figure(gpu.bus), _figure(gpu.memory)
 
 

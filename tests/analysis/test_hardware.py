@@ -154,3 +154,21 @@ def test_a_log_completes_what_was_said_and_may_contradict_it() -> None:
     assert contradiction(find_hardware("h100"), ["NVIDIA A100-SXM4-40GB"])
     assert not contradiction(find_hardware("a100"), ["NVIDIA A100-SXM4-40GB"])
     assert not contradiction(n1, ["NVIDIA A100-SXM4-40GB"])
+
+
+@pytest.mark.parametrize(
+    ("shape", "gpu", "gbit"),
+    [
+        ("BM.GPU.GB200.4", "NVIDIA GB200", 1600),
+        ("BM.GPU.GB300.4", "NVIDIA GB300", 3200),
+        ("BM.GPU.MI355X.8", "AMD Instinct MI355X", 3200),
+        ("BM.GPU.L40S.4", "NVIDIA L40S", 800),
+        ("BM.GPU.A10.4", "NVIDIA A10", 100),
+    ],
+)
+def test_shapes_of_oracle_have_the_network_of_its_table(shape: str, gpu: str, gbit: int) -> None:
+    found = find_hardware(shape)
+
+    assert (found.gpu, found.nic and found.nic.rate) == (gpu, gbit * 1e9 / 8)
+    assert found.fabric == ("GB" in gpu)
+    assert found.rdma == ("A10" not in gpu)

@@ -246,6 +246,9 @@ def test_an_allreduce_at_the_rate_of_a_ring_may_lack_the_switch_that_sums(judged
 
     assert found.word == "low"
     assert "NVLS" in found.hint
+    (slower,) = judged(ranks + HEAD + row(1 << 31, 145000e-6, 1.75))
+    assert "nvlink --status" in slower.hint  # far below a ring: not for want of a sum
+    assert "NVLS" not in slower.hint
 
 
 def test_messages_within_a_host_are_not_asked_for_their_hardware(judged: Judge) -> None:

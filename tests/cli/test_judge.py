@@ -292,7 +292,7 @@ def test_show_and_report_say_the_same(tmp_path: Path) -> None:
         ("bandwidth/bandwidthtest_csv.txt", (), "normal", 0.566),
         ("bandwidth/nvbandwidth.log", (), "normal", 0.694),
         ("iperf/iperf3_tcp.json", ("--hardware", "nic=1gbit"), "normal", 0.992),
-        ("iperf/iperf3_tcp.json", ("--hardware", "nic=100mbit"), "impossible", 9.923),
+        ("iperf/iperf3_tcp.json", ("--hardware", "nic=100mbit"), "impossible", 9.437),
         ("mlbench_p2p/cpu/1000000000", ("--hardware", "n1-standard-4"), "unknown", None),
         (
             "mlbench_p2p/cpu/1000000000",
@@ -356,3 +356,11 @@ def test_a_value_above_an_assumed_limit_says_what_to_find_out() -> None:
     assert done.returncode == 0
     assert done.stdout.startswith("UNKNOWN: a value is above its limit, which is based on")
     assert "find out whether its MTU is 1500" in done.stdout
+
+
+def test_messages_that_are_all_small_ask_for_larger_ones() -> None:
+    text = "# OSU MPI Bandwidth Test v7.2\n# Size      Bandwidth (MB/s)\n65536 1157.28\n"
+    shown = answer("-", "--hardware", "nic=200gbit,rdma=yes", "--hosts", "2", text=text)
+
+    assert shown["verdict"] == "unknown"
+    assert shown["answer"].endswith("Next: measure 1 MiB or more")
