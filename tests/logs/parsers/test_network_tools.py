@@ -248,3 +248,19 @@ def test_knb_as_yaml_and_as_json(text: str) -> None:
     assert values(of(text), "bandwidth", path="pod to pod", protocol="TCP") == [599e6 / 8]
     assert values(of(text), "bandwidth", protocol="UDP") == [610e6 / 8]
     assert len(of(text).measurements) == 2
+
+
+def test_k8s_netperf() -> None:
+    (result,) = results("k8s_netperf.two_drivers")
+
+    assert values(result, "stream_bandwidth", driver="iperf3") == [2483.078229e6 / 8]
+    assert values(result, "stream_bandwidth", host_network="false") == [2702.23e6 / 8]
+
+
+def test_the_network_benchmark_of_kubernetes_perf_tests() -> None:
+    (result,) = results("k8s_perf_tests.paths")
+    remote = "iperf TCP. Remote VM using Pod IP"
+
+    assert values(result, "bandwidth", test=remote, segment=288) == [663e6 / 8]
+    assert not values(result, "bandwidth", segment=160, test="iperf TCP. Same VM using Virtual IP")
+    assert "Mbit/s" in result.notes[0]
