@@ -71,7 +71,8 @@ _TABLES = (
 )
 _HEAD = re.compile(
     r"\s*(?:Socket\s+(?:Socket\s+)?(?:Message|Size)|Size\s+Size|Send\s+Recv\s+Size|"
-    r"bytes\s+[Bb]ytes|Throughput\s+Throughput|Units\s)"
+    r"bytes\s+[Bb]ytes|Throughput\s+Throughput|Units\s|"
+    r"\S+ \([^)]*\) port \d+ AF_INET)"  # the rest of a title that a mail has broken
 )
 _KEY = re.compile(r"\s*([A-Z][A-Z0-9_]{2,40})=(\S+)\s*$")
 _LATENCY = re.compile(r"(MIN|MAX|MEAN|P\d\d)_LATENCY")

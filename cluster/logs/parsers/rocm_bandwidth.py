@@ -56,7 +56,9 @@ LOCAL = _rocm(
 _START = re.compile(r"\s*RocmBandwidthTest Version:\s*(\S+)")
 _DEVICE = re.compile(r"\s*Device:\s*(\d{1,3}),\s+([^,]+?)\s*(?:,.*)?$")
 _TABLE = re.compile(r"\s*(Uni|Bi?)directional copy peak bandwidth GB/s\s*$")
-_OTHER = re.compile(r"\s*(?:Inter-Device (?:Access|Numa Distance|Hops?)|.*[Ll]atency.*)\s*$")
+_OTHER = re.compile(
+    r"\s*(?:(?:Inter-)?Device (?:Access|Numa Distance|Hops?)|\w+ copy\b.*[Ll]atency.*)\s*$"
+)
 _HEAD = re.compile(r"\s*D/D((?:\s+\d{1,3})+)\s*$")
 _GPU = re.compile(r"AMD (?:Instinct|Radeon)|Instinct|Radeon|gfx\w+|Vega|Arcturus", re.IGNORECASE)
 _BUS = re.compile(r",\s+[0-9a-f]{1,4}:[0-9a-f]{1,2}\.\d\s*$")  # the address that GPUs have
@@ -94,9 +96,9 @@ class RocmBandwidth(RunParser):
         elif table:
             self._open(number_)
             self._way, self._columns = table[1][0], []  # old versions print Bdirectional
-        elif head := _HEAD.match(line):
+        elif self._run is not None and (head := _HEAD.match(line)):
             self._columns = [int(cell) for cell in head[1].split()]
-        elif _OTHER.match(line):
+        elif self._run is not None and _OTHER.match(line):
             self._way, self._columns = "", []
         else:
             return self._run is not None and (

@@ -64,13 +64,13 @@ _MEMORY = re.compile(r"\|\s*(Send|Recv) memory:\s+(\S+)\s*\|")
 _KIND = re.compile(r"\|\s*\|?\s*(?:\|\s*)?(latency|overhead) \(usec\)")
 _OLD = re.compile(r"\s*\|\s*# iterations\s*\|\s*typical\s*\|")
 _OLD_ROW = re.compile(r"\s*(\d+(?:\s+\d+(?:\.\d+)?){7})\s*$")
-_COMMAND = re.compile(r"\bucx_perftest\b.*?\s-t\s*(\w+)")
 _ROW = re.compile(r"\s*(Final:|\[thread \d{1,4}\])\s+(\d[\d. ]*\d)\s*$")
 _BORDER = re.compile(r"\s*\+-[-+]+\+\s*$")
 _KNOWN = re.compile(r"\s*(?:Waiting for connection|Accepted connection from|=+ \w+ =+)\s*")
 _FAILED = re.compile(r".*\bUCX\s+ERROR\s+(.*)|.*\bFailed to run test: (.*)")
 CELLS = 8  # iterations; median, mean, overall time; rate and messages, each mean and overall
 ROUND = 1000  # fewer iterations take less than the second after which a row is printed
+SLACK = 0.05  # of the messages per second, whose time is rounded
 MICRO = 1e6
 
 
@@ -87,22 +87,19 @@ class UcxPerftest(RunParser):
         super().__init__()
         self._params: dict[str, Scalar] = {}
         self._kind = ""
-        self._test = ""  # what the command names
         self._last: list[float] | None = None  # the last row of an old table, which is its result
         self._is_old = False
         self._boxed = False
 
     def take(self, line: str, number: int) -> bool:
         """Read the description of a test, or a row."""
-        row, kind, command = _ROW.match(line), _KIND.search(line), _COMMAND.search(line)
+        row, kind = _ROW.match(line), _KIND.search(line)
         # Other tables have bars, too, but no border above them.
         self._boxed = bool(_BORDER.match(line)) or (self._boxed and "|" in line)
         if row:
             return self._row(row, number)
         if self._is_old and (old := _OLD_ROW.match(line)):
             self._last = numbers(old[1].split())
-        elif command:
-            self._test = command[1]
         elif kind:
             self._kind = kind[1]
             self._start(number, "")
@@ -166,16 +163,14 @@ class UcxPerftest(RunParser):
         super()._end()
 
     def _add_last(self, run: ResultBuilder, values: list[float]) -> None:
-        """Add the result of an old table, which calls its times latency in tests of bandwidth."""
-        name = f"{self._test} {run.title}"
-        self._kind = "overhead" if "bw" in name or "bandwidth" in name else "latency"
-        if self._kind == "latency" and "lat" not in name:
-            run.note(
-                "whether it is a test of latency or of bandwidth is not known: -t NAME is lost"
-            )
-            run.add(RATE, values[7], dict(self._params), size=int(self._params.get("size", 0)))
-        else:
-            self._add(run, values)
+        """Add the result of an old table, which calls its times latency in tests of bandwidth.
+
+        There, a message takes the time between two; in a test to and fro, half of that.
+        """
+        share = values[3] / MICRO * values[7]
+        for self._kind, expected in (("latency", 0.5), ("overhead", 1.0)):
+            if abs(share / expected - 1) < SLACK:
+                self._add(run, values)
 
 
 def _is_final(iterations: float) -> bool:

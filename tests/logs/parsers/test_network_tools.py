@@ -95,14 +95,11 @@ def test_ucx_perftest_without_its_last_row_has_no_figure() -> None:
 
 def test_the_last_row_of_old_tables_of_ucx_perftest() -> None:
     text = (LOGS / "ucx_perftest.old.txt").read_text()
-    bandwidth = of(text.replace("tag_lat", "tag_bw"))
-    unknown = of(text.partition("\n")[2])
+    streamed = of(text.replace("589339      587686", "1178678    1175088"))
 
     assert values(of(text), "latency") == [pytest.approx(0.851e-6)]
-    assert values(bandwidth, "overhead") == [pytest.approx(0.851e-6)]
-    assert values(bandwidth, "bandwidth") == [4.48 * 2**20]
-    assert [m.metric for m in unknown.measurements] == ["message_rate"]
-    assert "is not known" in unknown.notes[0]
+    assert values(streamed, "overhead") == [pytest.approx(0.851e-6)]
+    assert values(streamed, "bandwidth") == [4.48 * 2**20]
     assert not of(text.rpartition("     1000000")[0]).measurements  # the row of one second
 
 
@@ -258,3 +255,19 @@ def test_knb_as_yaml_and_as_json(text: str) -> None:
     assert values(of(text), "bandwidth", path="pod to pod", protocol="TCP") == [599e6 / 8]
     assert values(of(text), "bandwidth", protocol="UDP") == [610e6 / 8]
     assert len(of(text).measurements) == 2
+
+
+def test_k8s_netperf() -> None:
+    (result,) = results("k8s_netperf.two_drivers")
+
+    assert values(result, "stream_bandwidth", driver="iperf3") == [2483.078229e6 / 8]
+    assert values(result, "stream_bandwidth", host_network="false") == [2702.23e6 / 8]
+
+
+def test_the_network_benchmark_of_kubernetes_perf_tests() -> None:
+    (result,) = results("k8s_perf_tests.paths")
+    remote = "iperf TCP. Remote VM using Pod IP"
+
+    assert values(result, "bandwidth", test=remote, segment=288) == [663e6 / 8]
+    assert not values(result, "bandwidth", segment=160, test="iperf TCP. Same VM using Virtual IP")
+    assert "Mbit/s" in result.notes[0]

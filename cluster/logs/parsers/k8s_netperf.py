@@ -1,0 +1,90 @@
+"""k8s-netperf: a table of means of netperf, iperf3 and uperf between pods or hosts.
+
+https://github.com/cloud-bulldozer/k8s-netperf
+"""
+
+from __future__ import annotations
+
+import re
+from functools import partial
+from typing import TYPE_CHECKING, ClassVar
+
+from cluster.core.model.measurements import Definition
+from cluster.logs.parsers import RunParser, count, number
+
+if TYPE_CHECKING:
+    from cluster.core.model.value import Scalar
+    from cluster.logs.parsers import ResultBuilder
+
+_k8s = partial(
+    Definition,
+    benchmark="k8s_netperf",
+    clock="that of the driver: netperf, iperf3 or uperf",
+    synchronisation="each test alone",
+    warm_up="none",
+    aggregation="one rank",
+)
+STREAM = _k8s(
+    metric="stream_bandwidth",
+    unit="B/s",
+    better="higher",
+    what="mean over the samples, of all parallel streams; printed in Mb/s of 1e6 bits",
+    flow="one way",
+    medium="TCP",
+)
+RATE = _k8s(
+    metric="transaction_rate",
+    unit="transactions/s",
+    better="higher",
+    what="requests with their responses per second, mean over the samples",
+)
+TAIL = _k8s(
+    metric="latency_p99",
+    unit="s",
+    better="lower",
+    what="99th percentile of a request with its response, mean over the samples; in usec",
+)
+_UNITS = {"Mb/s": (STREAM, 1e6 / 8), "OP/s": (RATE, 1.0), "usec": (TAIL, 1e-6)}
+_VALUE = re.compile(r"(\d+(?:\.\d+)?) \((\S+)\)")
+_BORDER = re.compile(r"\s*\+-[-+]+\+\s*$")
+_NAMES = ("RESULT TYPE", "TYPE")  # of the first column
+
+
+class K8sNetperf(RunParser):
+    """k8s-netperf: Mb/s of 1e6 bits and transactions per second, with who talked to whom."""
+
+    marks: ClassVar[tuple[str, ...]] = ("HOST NETWORK",)
+    definitions: ClassVar[tuple[Definition, ...]] = (STREAM, RATE, TAIL)
+    title: ClassVar[str] = "k8s-netperf"
+
+    def __init__(self) -> None:
+        """Begin outside any table."""
+        super().__init__()
+        self._columns: list[str] = []
+
+    def take(self, line: str, number_: int) -> bool:
+        """Read a header, a row or a border."""
+        cells = [cell.strip() for cell in line.strip().strip("|").split("|")]
+        if cells[0] in _NAMES and "HOST NETWORK" in cells:
+            self._open(number_)
+            self._columns = cells
+            return True
+        if self._run is None:
+            return False
+        is_row = "|" in line and len(cells) == len(self._columns)
+        return self._row(self._run, cells) if is_row else _BORDER.match(line) is not None
+
+    def _row(self, run: ResultBuilder, cells: list[str]) -> bool:
+        named = dict(zip(self._columns, cells, strict=True))
+        value = _VALUE.fullmatch(named.get("AVG VALUE", ""))
+        if value is None:  # such as the number of retransmissions
+            return "AVG VALUE" in named
+        if value[2] not in _UNITS:
+            return False
+        definition, scale = _UNITS[value[2]]
+        size = count(named.get("MESSAGE SIZE", "")) or 0
+        point: dict[str, Scalar] = {"driver": named.get("DRIVER", ""), "size": size}
+        for name in ("SCENARIO", "PARALLELISM", "HOST NETWORK", "SERVICE", "SAME NODE"):
+            point[name.lower().replace(" ", "_")] = named.get(name, "")
+        run.add(definition, (number(value[1]) or 0.0) * scale, point, size=size)
+        return True
