@@ -91,7 +91,9 @@ def test_a_damaged_placement_is_none(home: Path) -> None:
 
 def test_processes_of_this_machine(home: Path) -> None:
     """Real connections: nothing is claimed of four processes that share one machine."""
-    found = answer("placement", "here", "--provider", "local", "--hosts", "4", "--milliseconds", "20")
+    found = answer(
+        "placement", "here", "--provider", "local", "--hosts", "4", "--milliseconds", "20"
+    )
     assert found["pairs"] == 6
     assert not found["simulated"]
     assert found["groups"] == []

@@ -43,7 +43,9 @@ _START = re.compile(r"\s*(?:HPCG-Benchmark(?:\s+version=\S+)?|Machine Summary\s*
 _KNOWN = re.compile(
     r"\s*(?:version=\d\S*|\S+ version: V?\d\S*|Release date[=:].*|#{4,} .* #{4,}[=:]"
     r"|[A-Z][^:=]{2,80}(?:::.*=.*|=)"
-    r"|[A-Za-z_][^:=]{1,80}: ?(?:[\d.]+(?:e[+-]?\d+)?|PASSED|FAILED|0?)|_{4,} .* _{4,}:)\s*$"
+    r"|[A-Za-z_][^:=]{1,80}: ?(?:[\d.]+(?:e[+-]?\d+)?|PASSED|FAILED)|_{4,} .* _{4,}:"
+    r"|[A-Z][^:=]{0,60}\b(?:Summary|Information|Tests?|Data|Problem|Domain|Setup|Use|Operations"
+    r"|B/W|Symmetry)\b[^:=]{0,60}: ?)\s*$"
 )
 
 
