@@ -42,10 +42,10 @@ _RANKS = re.compile(r"\s*(?:Machine Summary::)?Distributed Processes\s*[=:]\s*(\
 _START = re.compile(r"\s*(?:HPCG-Benchmark(?:\s+version=\S+)?|Machine Summary\s*[=:])\s*$")
 _KNOWN = re.compile(
     r"\s*(?:version=\d\S*|\S+ version: V?\d\S*|Release date[=:].*|#{4,} .* #{4,}[=:]"
-    r"|[A-Z][^:=]{2,80}(?:::.*=.*|=)"
-    r"|[A-Za-z_][^:=]{1,80}: ?(?:[\d.]+(?:e[+-]?\d+)?|PASSED|FAILED)|_{4,} .* _{4,}:"
-    r"|[A-Z][^:=]{0,60}\b(?:Summary|Information|Tests?|Data|Problem|Domain|Setup|Use|Operations"
-    r"|B/W|Symmetry)\b[^:=]{0,60}: ?)\s*$"
+    r"|_{4,} .* _{4,}:|[A-Z][\w /()-]{2,60}(?:::.*=.*|=)"
+    r"|[\w /]+ (?:Summary|Information|Dimensions|Tests|Overheads|Variations): ?)\s*$"
+    r"|\s*(?:(?:(?:Raw|Min|Max|Avg) )?(?:DDOT|WAXPBY|SpMV|MG|ALL_reduce|Total|Read|Write)"
+    r"|Threads per|Optimization|HPCG 2\.4)\b[^:=]{0,60}: \d\S*\s*$"
 )
 
 

@@ -119,6 +119,8 @@ class Netperf(RunParser):
         unit, key, failed = _UNITS.match(line), _KEY.match(line), _FAILED.match(line)
         if unit:
             self._scale = _scale(unit)
+        elif table or _HEAD.match(line):
+            return True
         elif line.lstrip()[:1].isdigit():
             return self._row(self._run, line, number)
         elif key:
@@ -126,7 +128,7 @@ class Netperf(RunParser):
         elif failed:
             self._run.fail(failed[1])
         else:
-            return bool(table) or _HEAD.match(line) is not None
+            return False
         return True
 
     def _key(self, run: ResultBuilder, name: str, text: str) -> None:

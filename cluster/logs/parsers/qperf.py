@@ -42,9 +42,11 @@ _VALUE = re.compile(
     r"\s*(bw|send_bw|recv_bw|latency|msg_rate|send_msg_rate|recv_msg_rate)\s+=\s+"
     r"(\d[\d.,]*)\s+(\S+)\s*$"
 )
-_SIZE = re.compile(r"\s*msg_size\s+=\s+(\d{1,12})\s+(bytes|KiB|MiB|GiB|KB|MB)(?: \(.*\))?\s*$")
+_SIZE = re.compile(
+    r"\s*msg_size\s+=\s+(\d{1,12}(?:\.\d{1,3})?)\s+(bytes|KiB|MiB|GiB|KB|MB)(?: \(.*\))?\s*$"
+)
 _KNOWN = re.compile(
-    r"\s*(?:msg_mt_bw|loc_|rem_|send_cost|recv_cost|msg_rate|time|timeout|protocol|sock_buf|cpus_|"
+    r"\s*(?:msg_mt_bw|loc_|rem_|(?:send|recv)_(?!bw|msg_rate)|msg_rate|time|timeout|protocol|sock_buf|cpus_|"
     r"port|access_recv|poll_mode|mtu_size|id|rd_atomic|rate|sl|use_cm)\w*\s+=\s"
 )
 _FAILED = re.compile(
@@ -88,7 +90,7 @@ class Qperf(RunParser):
             return False
         size, value, failed = _SIZE.match(line), _VALUE.match(line), _FAILED.match(line)
         if size:
-            self._size = int(size[1]) * BINARY[size[2]]
+            self._size = round(float(size[1]) * BINARY[size[2]])
         elif value:
             return self._figure(value)
         elif failed:

@@ -23,11 +23,13 @@ _TITLE = re.compile(
 _TABLE = re.compile(
     r"\s*(LINK TYPE|ACCESS|WEIGHT|HOPS|NUMA BW|CACHE COHERENCY|ATOMICS|DMA|BI-DIRECTIONAL) TABLE:"
 )
-_HEAD = re.compile(r"\s*(?:GPU\d{1,3}\s*){2,}$")
+_HEAD = re.compile(r"\s*(?:GPU\d{1,3}\s*)+$")
 _ROW = re.compile(r"\s*(GPU\d{1,3})((?:\s+(?:0|XGMI|PCIE|N/A|X|SELF)\b)+)\s*$")
 _NUMBERS = re.compile(r"\s*GPU\d{1,3}(?:\s+(?:\d{1,6}|True|False|N/A))+\s*$")
-_NUMA = re.compile(r"\s*GPU\[(\d{1,3})\]\s*: \(Topology\) Numa (Node|Affinity): (\d{1,4})\s*$")
-_KNOWN = re.compile(r"\s*(?:=+ .* =+|={20,}|GPU\[\d+\]\s*:.*)\s*$")
+_NUMA = re.compile(
+    r"\s*GPU(?:\[| )(\d{1,3})\]?\s*: \(Topology\) Numa (Node|Affinity): (\d{1,4})\s*$"
+)
+_KNOWN = re.compile(r"\s*(?:=+ .* =+|={20,}|GPU(?:\[| )\d+\]?\s*:.*)\s*$")
 
 
 class RocmTopology(Parser):

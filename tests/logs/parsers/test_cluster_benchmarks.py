@@ -2,10 +2,13 @@
 
 The samples beside it are shortened from stas00/ml-engineering, DeepSpeed's tutorial on its
 communication logger, the rules of SCC25 on HPL, and issues of ROCm/rocm_bandwidth_test (129) and
-ROCm/rocm_smi_lib (108).
+ROCm/rocm_smi_lib (108); those of HPCG, HPCC and ds_bench from logs in public notes. The rows of
+PARAM are printed by the formats of its comms.py, as no log of it was at hand.
 """
 
 from __future__ import annotations
+
+import re
 
 import pytest
 
@@ -185,3 +188,13 @@ def test_the_links_of_rocm_smi() -> None:
     assert result.detail.path("GPU0", "GPU1") == "XGMI"
     assert result.detail.path("GPU2", "GPU0") == "PCIE"
     assert [device.numa for device in result.detail.devices] == ["0", "0", "1"]
+
+
+def test_older_words_of_rocm_smi_and_a_single_gpu() -> None:
+    text = (LOGS / "rocm_topology.mi100.txt").read_text()
+    older = re.sub(r"GPU\[(\d+)\]\t*", r"GPU \1          ", text)
+    single = of("====== Link Type between two GPUs ======\n       GPU0\nGPU0   0\n")
+
+    assert of(older).detail == of(text).detail
+    assert isinstance(single.detail, Topology)
+    assert single.detail.devices[0].paths == ("X",)
