@@ -42,6 +42,9 @@ SUMMED: Factor = "2(n-1)/n"
 PAIR = 2  # ranks: none has to wait for a third
 FABRIC = "NVLink joins its hosts, or may do so, so the network is not a limit"
 UNBRIDGED = "no bridge of NVLink joins the boards (nvidia-smi topo -m says NV4 to NV18 if one does)"
+RECEIVER = (
+    "the receiver wrote the log: in an interval, a sender's kernel may take more than it sends"
+)
 UDP_SAVES = 24  # bytes: UDP's header has 8, TCP's with its time stamps 32
 
 
@@ -147,10 +150,21 @@ def missing(definition: Definition, params: Mapping[str, Scalar], hardware: Hard
 
 
 def _tcp(definition: Definition, params: Mapping[str, Scalar], hardware: Hardware) -> Bound | None:
-    """Bound TCP between two hosts, less frames and headers, and with the cap of a connection."""
+    """Bound TCP between two hosts; an interval may be of a sender, which the log does not say."""
+    found = _connections(definition, params, hardware)
+    if found is None or definition.metric != "interval":
+        return found
+    other = found.otherwise and msgspec.structs.replace(found.otherwise, assumes=RECEIVER)
+    return msgspec.structs.replace(found, assumes=found.assumes or RECEIVER, otherwise=other)
+
+
+def _connections(
+    definition: Definition, params: Mapping[str, Scalar], hardware: Hardware
+) -> Bound | None:
+    """Bound TCP by the network, less frames and headers, and by the cap of a connection."""
     if hardware.nic is None or (definition.metric == "sent" and params.get("protocol") == "UDP"):
         return None
-    streams = max(1, _count(params, "streams"))
+    streams = _count(params, "streams") if "streams" in params else 1  # or several, if not known
     rate, flow = hardware.nic.rate, hardware.flow
     udp = params.get("protocol") == "UDP"
     link = Link(
@@ -166,7 +180,7 @@ def _tcp(definition: Definition, params: Mapping[str, Scalar], hardware: Hardwar
         goodput(msgspec.structs.replace(link, flow=None)) * saved,
         f"{protocol} ({hardware.nic.source})",
     )
-    if flow is None or streams * flow.rate >= rate:
+    if flow is None or not streams or streams * flow.rate >= rate:
         return whole
     limit = f"{protocol} ({streams} connection(s): {flow.source})"
     capped = _ways(definition, goodput(link, streams) * saved, limit)

@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING
 import pytest
 
 from cluster.core.errors import ParseError
+from cluster.logs.intervals import ONLY_INTERVALS
 from cluster.logs.reader import read
 from cluster.logs.redaction import redact
 
@@ -65,6 +66,7 @@ def test_thousands_and_millions_after_a_rate(line: str, value: float) -> None:
         "[pod/nccl-launcher-0/main] [1,0]<stdout>:",
         "> 0: [1,0]<stdout>:",
         "[1,0]<stdout>:2024-05-01 10:00:00 ",
+        "41:24.9: ",
     ],
 )
 def test_prefixes_in_any_order(prefix: str) -> None:
@@ -87,20 +89,91 @@ IPERF = "".join(
 )
 
 
-def test_intervals_of_iperf_without_their_totals() -> None:
-    found = one(IPERF)
+OLD = "".join(f"[  3]  {n}.0- {n + 1}.0 sec   112 MBytes   94{n} Mbits/sec\n" for n in range(3))
+HEADS = {
+    "": IPERF,
+    "Connecting to host 10.0.0.2, port 5201\n": IPERF,
+    "[  3] local 10.0.0.1 port 40000 connected with 10.0.0.2 port 5001\n": OLD,
+    "Client connecting to 10.0.0.2, TCP port 5001\n": OLD,
+    "[ ID] Interval       Transfer     Bandwidth\n": OLD,
+}
+
+
+@pytest.mark.parametrize("head", HEADS)
+def test_intervals_of_iperf_without_their_totals(head: str) -> None:
+    text = HEADS[head]
+    found = one(head + text)
+    printed = [float(line.split()[-2]) for line in text.splitlines()]
+    unit = 1e9 if "Gbits" in text else 1e6
 
     assert not found.failures
-    assert values(found, "interval") == [9.40e9 / 8, 9.41e9 / 8, 9.42e9 / 8]
-    assert any("totals are missing" in note for note in found.notes)
+    assert values(found, "interval") == pytest.approx([rate * unit / 8 for rate in printed])
+    assert found.notes == (ONLY_INTERVALS,)
 
 
-def test_intervals_of_several_streams_are_their_sums() -> None:
-    line = "[{0:>3}]   0.00-1.00   sec  1.10 GBytes  {1} Gbits/sec\n"
-    text = "".join(line.format(name, rate) for name, rate in (("5", 4), ("7", 5), ("SUM", 9)))
+def test_an_interval_alone_is_not_the_whole_test() -> None:
+    first = one(OLD.splitlines(keepends=True)[0])
 
-    assert values(one(text), "interval") == [9e9 / 8]
-    assert one(text).measurements[0].params["streams"] == 2
+    assert values(first, "rate") == []
+    assert values(first, "interval") == [940e6 / 8]
+
+
+@pytest.mark.parametrize("text", [IPERF, OLD])
+def test_intervals_of_one_test_after_another(text: str) -> None:
+    found = of(text + text).results
+
+    assert [values(result, "interval") for result in found] == [values(one(text), "interval")] * 2
+
+
+STREAMS = {
+    "iperf3": "[{0:>3}]   0.00-1.00   sec  1.10 GBytes  {1} Gbits/sec\n",
+    "iperf3, both ways": "[{0:>3}][TX-C]   0.00-1.00   sec  1.10 GBytes  {1} Gbits/sec\n",
+    "iperf": "[{0:>3}]  0.0- 1.0 sec  1.10 GBytes  {1} Gbits/sec\n",
+}
+
+
+@pytest.mark.parametrize("line", STREAMS.values(), ids=STREAMS)
+@pytest.mark.parametrize(
+    ("rows", "streams"),
+    [
+        ((("5", 4), ("7", 5), ("SUM", 9)), 2),
+        ((("5", 4), ("7", 5)), 2),
+        ((("5", 4), ("SUM", 9)), "several"),  # lines of other streams are missing
+        ((("SUM", 9),), "several"),
+    ],
+)
+def test_intervals_of_several_streams_are_their_sums(
+    line: str, rows: tuple[tuple[str, int], ...], streams: int | str
+) -> None:
+    text = "".join(line.format(*row) for row in rows)
+    found = one(text + text.replace("0.00-1.00", "1.00-2.00").replace("0.0- 1.0", "1.0- 2.0"))
+
+    assert values(found, "interval") == [9e9 / 8] * 2
+    assert found.measurements[0].params["streams"] == streams
+
+
+def test_datagrams_of_intervals() -> None:
+    line = "[  3]  {}.0- {}.0 sec  1.25 MBytes  10.5 Mbits/sec   0.01{} ms    {}/  100 (0%)\n"
+    found = one("".join(line.format(n, n + 1, n, n) for n in range(3)))
+
+    assert values(found, "lost") == [0, 1, 2]
+    assert values(found, "jitter") == pytest.approx([10e-6, 11e-6, 12e-6])
+    assert found.measurements[0].params["protocol"] == "UDP"
+
+
+def test_totals_of_one_test_after_another_are_kept() -> None:
+    line = "[  5]   0.00-10.00  sec  1.10 GBytes  {} Mbits/sec    0             sender\n"
+    found = of("".join(line.format(rate) for rate in (940, 500))).results
+
+    assert [values(result, "sent") for result in found] == [[940e6 / 8], [500e6 / 8]]
+
+
+def test_the_total_of_streams_that_are_missing() -> None:
+    line = "[{:>3}]   0.00-10.00  sec  1.10 GBytes  {} Gbits/sec                  receiver\n"
+    found = one(line.format(5, 2.5) + line.format("SUM", 20))
+
+    assert values(found, "received") == [20e9 / 8]
+    assert found.measurements[0].params["streams"] == "several"
 
 
 def test_the_diagonal_that_nvbandwidth_prints_as_zero() -> None:

@@ -88,7 +88,6 @@ class Iperf3(Parser):
             if self._text is None or self._text.is_begun:
                 self._close()
                 self._text = TextReport(number)
-            self._text.is_headed = True
             self._text.say(line)
             return True
         error = _ERROR.match(line)
@@ -98,13 +97,20 @@ class Iperf3(Parser):
         match = LINE.match(line)
         if _OURS.match(line):
             self._open(number)
-        if match is None:
-            known = self._text is not None and _KNOWN.match(line) is not None
-            if known and self._text is not None:
-                self._text.say(line)
-            return known
-        if self._text is None and not ROLE.search(line):
+        return self._known(line) if match is None else self._row(match, number)
+
+    def _known(self, line: str) -> bool:
+        """Read a line without figures."""
+        if self._text is None or not _KNOWN.match(line):
+            return False
+        self._text.say(line)
+        return True
+
+    def _row(self, match: re.Match[str], number: int) -> bool:
+        if self._text is None and not ROLE.search(match[0]):
             return False  # a line of iperf2 has no role
+        if self._text is not None and self._text.ends_before(match):
+            self._close()
         return self._open(number).row(match)
 
     def take_document(self, text: str, number: int) -> bool:

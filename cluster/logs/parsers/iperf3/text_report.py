@@ -5,12 +5,12 @@ from __future__ import annotations
 import re
 from typing import TYPE_CHECKING
 
+from cluster.logs.intervals import ONLY_INTERVALS, SEVERAL, SUM, Intervals, adds_up
 from cluster.logs.parsers import GIB, KIB, MIB, ResultBuilder, number
 from cluster.logs.parsers.iperf3.metrics import (
     INTERVAL,
     JITTER,
     LOST,
-    ONLY_INTERVALS,
     ONLY_SENT,
     RECEIVED,
     RETRANSMITS,
@@ -26,17 +26,20 @@ if TYPE_CHECKING:
 
 BITS = {"": 1.0, "K": 1e3, "M": 1e6, "G": 1e9, "T": 1e12}
 BYTES = {"": 1.0, "K": KIB, "M": MIB, "G": GIB, "T": 2.0**40}
+START = 0.05  # seconds: a line that begins before this is of a test's beginning, or its whole
 _PREFIX = r"([KMGT]?)"
-LINE = re.compile(
-    r"\s*\[\s*(SUM|\d+)\](?:\[(TX|RX)-[CS]\])?\s+([\d.]+)\s*-\s*([\d.]+)\s+sec\s+"
+LINE = re.compile(  # seconds have two decimals, where iperf 2 has one or four
+    r"\s*\[\s*(SUM|\d+)\](?:\[(TX|RX)-[CS]\])?\s+(\d+\.\d\d)\s*-\s*(\d+\.\d\d)\s+sec\s+"
     rf"([\d.]+)\s+{_PREFIX}Bytes\s+([\d.]+)\s+{_PREFIX}(bits|Bytes)/sec(.*)"
 )
 _UDP = re.compile(r"\s+([\d.]+) ms\s+(\d+)/(\d+) \(([\d.e+-]+)%\)")
+_SENT_UDP = re.compile(r"\s+\d+\s*(?:\(omitted\)\s*)?$")  # only a number of datagrams
 _RETRANSMITS = re.compile(r"\s+(\d{1,15})\s+sender\s*$")
 OMITTED = re.compile(r"\(omitted\)")
 ROLE = re.compile(r"\b(sender|receiver)\s*$")
 # Above the totals of UDP in versions before 3.2, and above each interval.
 _OLD_UDP = re.compile(r"\s*\[ *ID\] Interval .*\bBandwidth\b.*\bJitter\b")
+_SERVER = re.compile(r"\s*Server output:")
 _SUMMARY = re.compile(r"\s*- - ")  # the line before the totals
 _SAID = (
     ("version", re.compile(r"iperf (3\.[\w.+-]+)")),
@@ -62,23 +65,35 @@ class TextReport:
         self._again: dict[str, int] = {}  # segments that were sent again
         self._udp: dict[str, dict[str, tuple[float, float]]] = {}  # way -> jitter and % lost
         self._params: dict[str, Scalar] = {}
-        self._intervals: list[tuple[str, str, float]] = []  # stream, way, rate
-        self._is_summary = self._is_old_udp = self._failed = False
+        self._intervals = Intervals()
+        self._datagrams: list[tuple[str, re.Match[str]]] = []  # of the intervals of streams
+        self._last = 0.0  # second that any interval reaches
+        self._is_summary = self._is_old_udp = self._is_servers = False
         self.is_begun = False
-        self.is_headed = False  # whether its first lines exist; without its last, it was stopped
 
     def fail(self, text: str) -> None:
         """Record a failure; a server that was stopped after the test did not fail."""
         if text.startswith(STOPPED) and (self._totals or not self.is_begun):
             self._builder.note("the server was stopped after the test")
             return
-        self.is_begun = self._failed = True
+        self.is_begun = True
         self._builder.fail(text)
+
+    def ends_before(self, match: re.Match[str]) -> bool:
+        """Tell whether a line of `LINE` is the first one of another test, whose head is missing."""
+        begin, end, rate = number(match[3]), number(match[4]), _rate(match)
+        if begin is None or end is None or begin > START or self._is_servers:
+            return False
+        side, way = self._side(match), match[2] or ""
+        if not side:
+            return not OMITTED.search(match[10]) and (bool(self._totals) or end < self._last)
+        return self._totals.get((side, way), {}).get(match[1], rate) != rate
 
     def say(self, line: str) -> None:
         """Read a line with its version or settings."""
         if line.lstrip().startswith("Reverse mode"):
             self._params["reverse"] = 1
+        self._is_servers |= _SERVER.match(line) is not None
         self._is_summary |= _SUMMARY.match(line) is not None
         self._is_old_udp |= self._is_summary and _OLD_UDP.match(line) is not None
         for name, pattern in _SAID:
@@ -88,29 +103,38 @@ class TextReport:
     def row(self, match: re.Match[str]) -> bool:
         """Read a line of `LINE`."""
         stream, way, begin, end = match[1], match[2] or "", number(match[3]), number(match[4])
-        amount = number(match[7])
-        if begin is None or end is None or amount is None:
+        rate = _rate(match)
+        if begin is None or end is None or rate is None:
             return False
         self.is_begun = True
-        if stream != "SUM":
+        if stream != SUM:
             self._streams[stream] = None
-        scale = BITS[match[8]] / 8 if match[9] == "bits" else BYTES[match[8]]
-        role, udp = ROLE.search(match[10]), _UDP.match(match[10])
-        if udp is not None:
+        side, udp = self._side(match), _UDP.match(match[10])
+        if udp is not None or _SENT_UDP.match(match[10]):
             self._params["protocol"] = "UDP"
-        # The totals of UDP have no role before 3.2; they are the sender's.
-        side = role[1] if role else "sender" if udp and self._is_old_udp else ""
-        if not side and not OMITTED.search(match[10]):
-            self._intervals.append((stream, way, amount * scale))
-        if side and amount:  # without bytes, this side does not know the count of the other one
-            self._totals.setdefault((side, way), {})[stream] = amount * scale
+        if side and rate:  # without bytes, this side does not know the count of the other one
+            self._totals.setdefault((side, way), {})[stream] = rate
+        elif not side and not OMITTED.search(match[10]):
+            self._interval(stream, way, (begin, end), rate)
+            self._datagrams += [(stream, udp)] if udp is not None and stream != SUM else []
         again = _RETRANSMITS.match(match[10])
         if again:
             self._again[way + stream] = int(again[1])
-        if udp and (side == "receiver" or (side and not role)):
-            lost = 100 * int(udp[2]) / max(1, int(udp[3]))
-            self._udp.setdefault(way, {})[stream] = (float(udp[1]) / 1e3, lost)
+        if udp and side and (side == "receiver" or not ROLE.search(match[10])):
+            self._udp.setdefault(way, {})[stream] = _jitter_and_loss(udp)
         return True
+
+    def _side(self, match: re.Match[str]) -> str:
+        """Tell whose total it is; empty for an interval."""
+        role = ROLE.search(match[10])
+        if role:
+            return role[1]
+        # The totals of UDP have no role before 3.2; they are the sender's.
+        return "sender" if self._is_old_udp and _UDP.match(match[10]) else ""
+
+    def _interval(self, stream: str, way: str, span: tuple[float, float], rate: float) -> None:
+        self._last = max(self._last, span[1])
+        self._intervals.add(stream, way, span, rate)
 
     def parsed(self) -> Parsed:
         """Return the results that were read."""
@@ -123,7 +147,7 @@ class TextReport:
             if name in totals:
                 builder.add(RECEIVED if role == "receiver" else SENT, totals[name], params)
         for way, datagrams in self._udp.items():
-            name, params = self._total(way, datagrams)
+            name, params = self._total(way, dict.fromkeys(datagrams, 0.0))
             if name in datagrams:
                 builder.add(JITTER, datagrams[name][0], params)
                 builder.add(LOST, datagrams[name][1], params)
@@ -134,28 +158,38 @@ class TextReport:
         return builder.parsed()
 
     def _without_totals(self, builder: ResultBuilder) -> None:
-        if self._intervals and not self._failed and not self.is_headed:
-            self._add_intervals(builder)
-        else:
-            builder.fail("there are no totals: it was stopped, or the log is cut off")
-
-    def _add_intervals(self, builder: ResultBuilder) -> None:
         """Use the rates of the intervals, if the log contains nothing else."""
-        names = dict.fromkeys(name for name, _, _ in self._intervals)
-        sums = [one for one in self._intervals if one[0] == "SUM"]
-        streams = len(names) - bool(sums)
-        if streams > 1 and not sums:
-            builder.fail(f"there are no totals, and no sums of its {streams} streams")
+        for way, streams, values in self._intervals.together():
+            for value in values:
+                builder.add(INTERVAL, value, self._point(way, streams))
+        if builder.empty:
+            builder.fail("there are no totals: it was stopped, or the log is cut off")
             return
         builder.note(ONLY_INTERVALS)
-        for _, way, rate in sums or self._intervals:
-            params = {**self._params, "streams": max(1, streams), **({"way": way} if way else {})}
-            builder.add(INTERVAL, rate, params)
+        for stream, udp in self._datagrams:
+            params: dict[str, Scalar] = {"stream": stream} if len(self._streams) > 1 else {}
+            jitter, lost = _jitter_and_loss(udp)
+            builder.add(JITTER, jitter, params)
+            builder.add(LOST, lost, params)
 
-    def _total(self, way: str, found: Mapping[str, object]) -> tuple[str, dict[str, Scalar]]:
-        """Choose the total of all streams: their sum, or the only stream."""
-        streams = [name for name in self._streams if not way or name in found]
-        params = {**self._params, "streams": max(1, len(streams))}
-        if way:
-            params["way"] = way
-        return "SUM" if len(streams) > 1 else next(iter(found)), params
+    def _total(self, way: str, found: Mapping[str, float]) -> tuple[str, dict[str, Scalar]]:
+        """Choose the total of all streams, their sum or the only stream, and count them."""
+        streams = len([name for name in self._streams if not way or name in found])
+        if SUM in found:
+            return SUM, self._point(way, max(1, streams) if adds_up(found) else SEVERAL)
+        return SUM if streams > 1 else next(iter(found)), self._point(way, streams)
+
+    def _point(self, way: str, streams: int | str) -> dict[str, Scalar]:
+        return self._params | {"streams": streams} | ({"way": way} if way else {})
+
+
+def _rate(match: re.Match[str]) -> float | None:
+    """Give the bytes per second of a line of `LINE`."""
+    amount = number(match[7])
+    scale = BITS[match[8]] / 8 if match[9] == "bits" else BYTES[match[8]]
+    return None if amount is None else amount * scale
+
+
+def _jitter_and_loss(udp: re.Match[str]) -> tuple[float, float]:
+    """Give jitter in seconds, and lost datagrams in percent."""
+    return float(udp[1]) / 1e3, 100 * int(udp[2]) / max(1, int(udp[3]))
