@@ -214,6 +214,21 @@ def test_a_log_without_figures_is_not_empty() -> None:
         "NET/OFI fi_cq_readerr: err: 113, prov_errno: 4",
         "[1700000000.1] [a:1:0] ib_mlx5_log.c:177 UCX  ERROR Transport retry count exceeded",
         "Terminated",
+        "[E ProcessGroupNCCL.cpp:478] Some NCCL operations have failed or timed out. Due to",
+        "  exitcode  : -9 (pid: 14750)",
+        "  traceback : Signal 9 (SIGKILL) received by PID 14750",
+        "torch.multiprocessing.spawn: process 0 terminated with signal SIGKILL",
+        "RuntimeError: DataLoader worker (pid 15) is killed by signal: Killed.",
+        "/bin/bash: line 1: 12345 Killed                  python train.py",
+        "job.sh: line 12:  4567 Terminated              mpirun ./a.out",
+        "./run.sh: line 5:  1234 Aborted                 (core dumped) ./a.out",
+        "Floating point exception (core dumped)",
+        "TERM_FORCE_OWNER: job killed by owner with force.",
+        "[n1:12345] *** An error occurred in MPI_Allreduce",
+        "[n1:12345] *** MPI_ERRORS_ARE_FATAL (processes in this win will now abort,",
+        "[n1:12345:0:12345] rc_verbs_iface.c:63   UCX  FATAL send completion with error",
+        "[n1:263417:0] Caught signal 11 (Segmentation fault: address not mapped to object",
+        "MPIDI_OFI_handle_cq_error(1059): OFI poll failed (ofi_events.c:1059)",
     ],
 )
 def test_failures_that_were_read_as_success(line: str) -> None:
@@ -227,6 +242,9 @@ def test_failures_that_were_read_as_success(line: str) -> None:
     [
         "srun: error: node1: task 0: Exited with exit code 1",
         "a:1:2 [0] search.cc:1 NCCL WARN Could not find a path, falling back to simple order",
+        "srun: Job step aborted: Waiting up to 32 seconds for job step to finish.",
+        "bash: module: command not found",
+        "ls: cannot access 'x.log': No such file or directory",
     ],
 )
 def test_successes_that_were_read_as_failures(line: str) -> None:
@@ -248,10 +266,34 @@ def test_the_same_failure_of_many_ranks_is_one() -> None:
     assert any("15 more" in note for note in one(lines).notes)
 
 
-def test_a_version_that_is_printed_twice_on_a_line() -> None:
-    assert one("NCCL version 2.18.3+cuda12.2NCCL version 2.18.3+cuda12.2\n").title == (
-        "NCCL 2.18.3+cuda12.2"
+@pytest.mark.parametrize(
+    "line",
+    [
+        "NET/IB: Got completion from peer 10.0.0.{n}<{n}908> with status=12 opcode=1 vendor err 129",
+        "socketProgress: Connection closed by remote peer node{n}.cluster<5569{n}>",
+    ],
+)
+def test_the_same_warning_of_many_ranks_is_one(line: str) -> None:
+    text = "".join(
+        f"a{n}:{n}:2 [{n}] net_ib.cc:24 NCCL WARN {line.format(n=n)}\n" for n in range(16)
     )
+
+    assert len(one(text).failures) == 1
+    assert any("15 more" in note for note in one(text).notes)
+
+
+@pytest.mark.parametrize(
+    ("line", "title"),
+    [
+        ("NCCL version 2.18.3+cuda12.2NCCL version 2.18.3+cuda12.2", "NCCL 2.18.3+cuda12.2"),
+        ("NCCL version 2.18.3+cuda12.2 NCCL version 2.18.3+cuda12.2", "NCCL 2.18.3+cuda12.2"),
+        ("a:1:1 [0] NCCL INFO NCCL version 2.18.3+cuda12.2n2:1:1 [0]", "NCCL 2.18.3+cuda12.2"),
+        ("NCCL version 2.18.3+cuda12.2 NCCL version 2.18.5", "NCCL 2.18.3+cuda12.2 2.18.5"),
+        ("RCCL version 2.18.3+hip6.0 HEAD:2f6d59e", "RCCL 2.18.3+hip6.0"),
+    ],
+)
+def test_versions_on_one_line(line: str, title: str) -> None:
+    assert one(f"{line}\n").title == title
 
 
 def test_ranks_by_the_last_line_that_names_one() -> None:
