@@ -318,6 +318,28 @@ def test_the_last_lines_alone() -> None:
     assert any("only its last lines" in note for note in found.notes)
 
 
+def test_the_last_lines_of_two_tests() -> None:
+    text = "Before:\n# Avg bus bandwidth    : 0.43\nAfter:\n# Avg bus bandwidth    : 12.5\n"
+
+    assert [values(result, "average_busbw") for result in of(text).results] == [[0.43e9], [12.5e9]]
+
+
+def test_wrong_values_that_only_the_last_lines_tell() -> None:
+    found = one("# Out of bounds values : 12 FAILED\n# Avg bus bandwidth    : 18.35\n")
+
+    assert found.failures == ("Out of bounds values : 12 FAILED",)
+    assert values(found, "average_busbw") == [18.35e9]
+    with pytest.raises(ParseError, match="holds no figure"):
+        of("# Out of bounds values : 0 OK\n")
+
+
+def test_rows_without_header_of_a_build_that_counts_no_errors() -> None:
+    found = one("  1048576   262144   float   sum   -1   45.20   23.20   43.50\n")
+
+    assert values(found, "busbw") == [43.5e9]
+    assert any("header is missing" in note for note in found.notes)
+
+
 def test_the_sum_of_nvbandwidth_alone() -> None:
     found = one("SUM device_to_device_memcpy_read_ce 2778.45\n")
 

@@ -7,6 +7,7 @@ from functools import partial
 from typing import TYPE_CHECKING
 
 from cluster.core.model.measurements import Definition
+from cluster.logs.parsers import GB
 
 if TYPE_CHECKING:
     import numpy as np
@@ -70,6 +71,8 @@ _FAMILIES = {
 }
 SLACK = 0.02  # by which a printed rate may differ from the other columns
 RESOLUTION = 0.01  # GB/s, to which rates are printed
+FOREVER, TINY = 1e18, 1e-18  # us, longer and shorter than any test
+MICRO = 1e6  # microseconds per second
 HALF_STEP = 0.51 * RESOLUTION  # a little more than half, for rounding of floats
 
 
@@ -134,3 +137,42 @@ def family_of(algbw: float, busbw: float, ranks: int) -> str:
         return ""
     fits = (f for f, factor in _FACTORS if abs(busbw / algbw - factor(ranks)) < SLACK)
     return next(fits, "")
+
+
+def are_good(table: NDArray[np.float64], sizes: NDArray[np.float64]) -> NDArray[np.bool_]:
+    """Tell which halves of rows agree with their size and have no wrong values.
+
+    Args:
+        table: times in us, both rates in GB/s, and counts of wrong values.
+        sizes: in bytes.
+
+    Returns:
+        For each half, whether it is good.
+
+    """
+    time, algbw, busbw, wrong = table.T
+    expected = sizes / time.clip(min=TINY) * MICRO / GB * (time > 0)
+    agree = abs(algbw - expected) <= RESOLUTION + SLACK * expected
+    possible = (busbw >= 0) & (busbw <= 2 * algbw + 2 * RESOLUTION) & (time >= 0)
+    good: NDArray[np.bool_] = agree & possible & (algbw >= 0) & (time < FOREVER) & (wrong < 1)
+    return good
+
+
+def agrees(size: float, time: float, algbw: float, busbw: float, slack: float) -> bool:
+    """Check that the figures of a row agree, which torn or shifted columns do not.
+
+    Args:
+        size: in bytes.
+        time: in us.
+        algbw: in GB/s.
+        busbw: in GB/s.
+        slack: share by which a rate may differ from size over time.
+
+    Returns:
+        Whether they agree.
+
+    """
+    if not 0 <= time < FOREVER or algbw < 0 or not 0 <= busbw <= 2 * algbw + 2 * RESOLUTION:
+        return False
+    expected = size / time * MICRO / GB if time else 0.0
+    return abs(algbw - expected) <= RESOLUTION + slack * expected

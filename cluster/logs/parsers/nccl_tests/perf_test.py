@@ -14,9 +14,11 @@ from cluster.logs.parsers.nccl_tests.metrics import (
     ALGBW,
     AVERAGE,
     BUSBW,
-    RESOLUTION,
+    MICRO,
     SLACK,
     TIME,
+    agrees,
+    are_good,
     family_of,
     operation,
     ranks_of,
@@ -30,11 +32,10 @@ if TYPE_CHECKING:
 
     from cluster.core.model.logs import Parsed
 
-MICRO, MILLI = 1e6, 1e3  # microseconds and milliseconds per second
+MILLI = 1e3  # milliseconds per second
 ABSENT = "N/A"  # a cell without a value
 HALF = 4  # columns of each half of a row, counted from the right: time algbw busbw error
 LEAST = 3  # columns before them: size, count, type
-FOREVER, TINY = 1e18, 1e-18  # us, longer and shorter than any test
 MANY = 8  # rows from which reading them as a table is faster
 METRICS = (TIME, ALGBW, BUSBW)
 COARSE = 0.05  # by which times of 10 s and more are rounded: they are printed as 1.7e+07
@@ -59,7 +60,7 @@ def named_rank(match: re.Match[str]) -> tuple[int, str, int, str]:
     return int(match[1]), match[2], int(match[3]), match[4] or ""
 
 
-_FOOT = re.compile(
+FOOT = re.compile(
     r"#?\s*(Out of bounds values|Bitwise mismatches|Avg bus bandwidth|"
     rf"{CONCLUDED})\s*:\s*(.*)"
 )
@@ -98,7 +99,7 @@ class Heads:
 
 
 def _places(cells: Sequence[str], halves: int) -> tuple[SeriesPoint, ...]:
-    size, elements = count(cells[0]), count(cells[1]) if len(cells) > 1 else None
+    size, elements = count(cells[0]), number(cells[1]) if len(cells) > 1 else None
     if len(cells) < LEAST or size is None or elements is None or number(cells[2]) is not None:
         return ()
     redop = cells[3] if len(cells) > LEAST and number(cells[3]) is None else ""  # or the root
@@ -201,7 +202,13 @@ class PerfTest:
     @property
     def is_any(self) -> bool:
         """Whether the log contains anything about it."""
-        return bool(self.headed or self.is_begun or self._failures)
+        has_foot = self._average is not None or self.name
+        return bool(self.headed or self._points or self._failures or (self.ended and has_foot))
+
+    @property
+    def is_mean_alone(self) -> bool:
+        """Whether it is only the mean that the last line of a test says."""
+        return self._average is not None and not (self.headed or self._points)
 
     def header(self, text: str, *, counts: bool = True) -> None:
         """Find the width of each half of a row, to which options add columns.
@@ -230,7 +237,7 @@ class PerfTest:
 
         """
         rank = RANK.match(text)
-        foot = _FOOT.match(text) if rank is None else None
+        foot = FOOT.match(text) if rank is None else None
         if rank:
             self.named([named_rank(rank)])
         elif foot and foot[1] == CONCLUDED:
@@ -263,7 +270,13 @@ class PerfTest:
 
     def row(self, cells: list[str]) -> bool:
         """Read a row from the right, because the columns in its middle vary."""
-        width = self._width
+        if self._row(cells, self._width):
+            return True
+        bare = not self.headed and self._row(cells, HALF - 1)  # a build that counts no errors
+        self._width -= bare
+        return bare
+
+    def _row(self, cells: list[str], width: int) -> bool:
         halves = 2 if len(cells) >= LEAST + 2 * width else 1
         head = len(cells) - halves * width
         places = self._heads.places(cells[:head], halves) if head >= LEAST else ()
@@ -309,7 +322,7 @@ class PerfTest:
             return 0
         table = table.reshape(-1, HALF)
         points = [point for places in found for point in places]
-        good = _are_good(table, np.array([float(point.size) for point in points]))
+        good = are_good(table, np.array([float(point.size) for point in points]))
         many = len(found) if good.all() else int(good.argmin()) // 2
         self._points += points[: 2 * many]
         for column, figures_ in zip(self._columns, table.T, strict=False):
@@ -327,11 +340,11 @@ class PerfTest:
             return None
         time, algbw, busbw = found[0] * MICRO / self._scale, found[1], found[2]
         slack = COARSE if "e" in half[0] else SLACK
-        if _agrees(size, time, algbw, busbw, slack):
+        if agrees(size, time, algbw, busbw, slack):
             return [time, algbw, busbw]
         named = len(self.ranks)
         part = 1 - 1 / max(2, named)
-        if named > 1 and algbw == busbw and _agrees(size * part, time, algbw, busbw, slack):
+        if named > 1 and algbw == busbw and agrees(size * part, time, algbw, busbw, slack):
             self._partial = True
             return [time, algbw / part, busbw]
         return None
@@ -398,7 +411,7 @@ class PerfTest:
 
     def _end(self, builder: ResultBuilder) -> None:
         """Say what is missing."""
-        if not (self.headed or self._points or self._failures) and self._average:
+        if self.is_mean_alone and self._average is not None:
             builder.add(AVERAGE, self._average * GB, {})
             builder.note(
                 "only its last lines are there, so the sizes behind this mean are not known"
@@ -416,7 +429,7 @@ class PerfTest:
                 "its rows cannot be read, because of other text around their columns: remove it "
                 f"({self.hidden[:60]!r})"
             )
-        elif builder.empty:
+        elif builder.empty and (self.headed or not self._failures):
             builder.fail("there is no row: it ended before its first size")
         elif not self.ended:
             builder.note("its last lines are missing: it was stopped, or the log is cut off")
@@ -429,21 +442,3 @@ class PerfTest:
         yield alone, "of one rank alone: nothing passed between GPUs"
         yield self._partial, PARTIAL
         yield self.stopped >= 0, f"its row of {self.stopped} B was begun, and has no end"
-
-
-def _are_good(table: NDArray[np.float64], sizes: NDArray[np.float64]) -> NDArray[np.bool_]:
-    """Tell which halves of rows agree with their size and have no wrong values."""
-    time, algbw, busbw, wrong = table.T
-    expected = sizes / time.clip(min=TINY) * MICRO / GB * (time > 0)
-    agree = abs(algbw - expected) <= RESOLUTION + SLACK * expected
-    possible = (busbw >= 0) & (busbw <= 2 * algbw + 2 * RESOLUTION) & (time >= 0)
-    good: NDArray[np.bool_] = agree & possible & (algbw >= 0) & (time < FOREVER) & (wrong < 1)
-    return good
-
-
-def _agrees(size: float, time: float, algbw: float, busbw: float, slack: float) -> bool:
-    """Check that the figures of a row agree, which torn or shifted columns do not."""
-    if not 0 <= time < FOREVER or algbw < 0 or not 0 <= busbw <= 2 * algbw + 2 * RESOLUTION:
-        return False
-    expected = size / time * MICRO / GB if time else 0.0
-    return abs(algbw - expected) <= RESOLUTION + slack * expected
