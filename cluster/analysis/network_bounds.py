@@ -38,6 +38,9 @@ FACTORS: dict[str, Factor] = {
 }
 SUMMED: Factor = "2(n-1)/n"
 PAIR = 2  # ranks: none has to wait for a third
+RECEIVER = (
+    "the receiver wrote the log: in an interval, a sender's kernel may take more than it sends"
+)
 UDP_SAVES = 24  # bytes: UDP's header has 8, TCP's with its time stamps 32
 MTU, JUMBO = 1500, 9000  # of Ethernet: usual, and the largest that is usual
 SUMMED_BY_SWITCHES = "no switch of the network sums (SHARP)"
@@ -96,7 +99,7 @@ def tcp(definition: Definition, params: Mapping[str, Scalar], hardware: Hardware
     """Bound TCP between two hosts, less frames and headers, and with the cap of a connection.
 
     Args:
-        definition: of the metric.
+        definition: of the metric; an interval may be of a sender, which the log does not say.
         params: the point, of which `streams` and `protocol` are used.
         hardware: of the hosts.
 
@@ -104,6 +107,16 @@ def tcp(definition: Definition, params: Mapping[str, Scalar], hardware: Hardware
         The bound; none if the network is not known.
 
     """
+    found = _connections(definition, params, hardware)
+    if found is None or definition.metric != "interval":
+        return found
+    other = found.otherwise and msgspec.structs.replace(found.otherwise, assumes=RECEIVER)
+    return msgspec.structs.replace(found, assumes=found.assumes or RECEIVER, otherwise=other)
+
+
+def _connections(
+    definition: Definition, params: Mapping[str, Scalar], hardware: Hardware
+) -> Bound | None:
     if hardware.nic is None or (definition.metric == "sent" and params.get("protocol") == "UDP"):
         return None
     streams, flow = count(params, "streams"), hardware.flow

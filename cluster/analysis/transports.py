@@ -27,6 +27,7 @@ if TYPE_CHECKING:
 
 MOST_SHOWN = 4  # carriers in the name of an experiment
 DIRECT = "P2P"
+ALIKE = 0.01  # of a rate: the best and the worst pair within this are alike
 ADDRESS = 4  # the fewest digits of a PCI address, as all versions of RCCL print it
 THROUGHPUTS = ("throughput", "tf_cnn", "horovod")  # parsers of what training prints
 TABLES = "tables"
@@ -318,8 +319,13 @@ def _extremes(experiments: Sequence[NcclExperiment]) -> Iterator[str]:
         return
     best = max(named, key=lambda one: one.rate or 0.0)
     worst = min(named, key=lambda one: one.rate or 0.0)
-    if best.rate and worst.rate and best.where != worst.where:
-        yield (
-            f"best {best.where} with {_shown(best)} ({best.how}), worst {worst.where} with "
-            f"{_shown(worst)} ({worst.how}): {1 - worst.rate / best.rate:.1%} less"
-        )
+    if not best.rate or not worst.rate or best.where == worst.where:
+        return
+    less = 1 - worst.rate / best.rate
+    if less <= ALIKE:
+        yield f"all {len(named)} pairs are alike: {_shown(best)} ({best.how}), within {less:.1%}"
+        return
+    yield (
+        f"best {best.where} with {_shown(best)} ({best.how}), worst {worst.where} with "
+        f"{_shown(worst)} ({worst.how}): {less:.1%} less"
+    )

@@ -25,7 +25,11 @@ EXAMPLES = 5  # lines that no parser understood, kept as examples
 HEAD = 1 << 16  # characters at the beginning of a document by which it is recognised
 SHOWN = 200  # characters of such a line
 JOB = "job"  # the parser of what launchers print about a job
-_HELPER = re.compile(r"srun: error: .*: Exited with exit code \d+$")  # of a Slurm step
+# What helpers of a job may say, of whose benchmark the figures are whole: steps of Slurm, shells.
+_HELPER = re.compile(
+    r"srun: (?:error: .*: Exited with exit code \d+$|Job step aborted)"
+    r"|(?!.*(?:mpirun|mpiexec|srun)).*: (?:command not found|No such file or directory)$"
+)
 _NAMED_NUMBER = re.compile(r"[A-Za-z]=[\d.]+$")
 _BARE = re.compile(r"\s*\d[\d.]*(?:\s|$)")  # how rows of numbers begin
 _FENCE = re.compile(r"^[ \t]*(?:```|~~~)", re.MULTILINE)

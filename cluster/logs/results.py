@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import re
 from array import array
+from collections import defaultdict
 from functools import cache
 from typing import TYPE_CHECKING, NamedTuple
 
@@ -10,7 +12,7 @@ from cluster.core.model.logs import Parsed, Setting
 from cluster.logs.columns import Columns, SeriesPoint
 
 if TYPE_CHECKING:
-    from collections.abc import Mapping, Sequence
+    from collections.abc import Iterable, Mapping, Sequence
 
     from cluster.core.model.logs import Detail
     from cluster.core.model.measurements import Definition, Measurement
@@ -20,6 +22,10 @@ MIXED = (
     "{} row(s) may be of another run, which began before this one and has none: the lines of two "
     "runs are mixed, and none of these rows is used"
 )
+
+ALIKE = "{} more line(s) say the same of other ranks, hosts or sizes"
+FEW = 2  # failures of a kind that are all shown
+_VARIES = re.compile(r"\b0x[0-9a-fA-F]+\b|\b[\w-]*\d[\w-]*\b")  # numbers, and names of hosts
 
 
 class ResultBuilder:
@@ -245,6 +251,9 @@ class ResultBuilder:
             self.clear()
             self.fail(MIXED.format(rows))
         measurements, definitions = self._columns()
+        failures = tuple(_without_repeats(self._failures))
+        if len(failures) < len(self._failures):
+            self.note(ALIKE.format(len(self._failures) - len(failures)))
         return Parsed(
             format=self.format,
             title=self.title,
@@ -253,7 +262,7 @@ class ResultBuilder:
             definitions=definitions,
             detail=detail,
             notes=tuple(self._notes),
-            failures=tuple(self._failures),
+            failures=failures,
             operation=self.operation,
             ranks=self.ranks,
             hosts=self.hosts,
@@ -305,3 +314,25 @@ def _metrics(width: int, series: int) -> bytes:
 def _key(metric: str, point: SeriesPoint) -> tuple[object, ...]:
     """Give what tells a series from others."""
     return (metric, point.rank, *point.params.items())
+
+
+def kind_of(failure: str) -> str:
+    """Give what several ranks, hosts or sizes have in common in a failure.
+
+    Args:
+        failure: a line.
+
+    Returns:
+        The line without what varies; equal for failures of one kind.
+
+    """
+    return _VARIES.sub("0", failure)
+
+
+def _without_repeats(failures: Iterable[str]) -> Iterable[str]:
+    """Give the first failure of each kind, or all of a kind with a few."""
+    kinds = defaultdict(list)
+    for failure in failures:
+        kinds[kind_of(failure)].append(failure)
+    for alike in kinds.values():
+        yield from alike if len(alike) <= FEW else alike[:1]

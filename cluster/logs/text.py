@@ -50,7 +50,7 @@ _PREFIXES = (
     re.compile(
         r"^\w{3} [ \d]\d \d\d:\d\d:\d\d (?:\S{1,100} [\w./-]{1,60}(?:\[\d+\])?: )?", re.MULTILINE
     ),
-    re.compile(r"^\[?\d\d:\d\d:\d\d(?:[.,]\d+)?\]? ", re.MULTILINE),
+    re.compile(r"^\[?(?:\d\d:)?\d\d:\d\d(?:[.,]\d+)?\]?:? ", re.MULTILINE),
     re.compile(  # Python's logging
         r"^(?:- (?:[\w.]{1,60} - )?(?:DEBUG|INFO|WARNING|ERROR) - |(?:DEBUG|INFO):[\w.]{1,60}:"
         r"|(?:\[INFO\]|INFO:?) )",

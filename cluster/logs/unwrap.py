@@ -1,4 +1,4 @@
-"""Logs inside something else: container logs, saved web pages, notebooks, JSON in JSON.
+"""Logs inside something else: container logs, saved web pages, notebooks, JSON in JSON, one line.
 
 The content is given as text, to be read like any other log. This module does no I/O.
 """
@@ -29,6 +29,19 @@ _CRI = re.compile(r"^\d{4}-\d\d-\d\dT\S+ std(?:out|err) ([FP]) (.*)\n?", re.MULT
 _IPYTHON = "<IPython.core.display."  # how a notebook shows what it has as HTML
 DEEPEST = 8  # levels of JSON that are searched
 LONGEST_PAGE = 1 << 26  # characters of a page that is held in memory
+LONG_LINE = 160, 1 << 19  # characters of a line that may hold all lines of a log
+_ESCAPED = re.compile(r"\\r?\\n|\\n")
+_QUOTED = re.compile(r"^\s*b?([\"'])(.*)\1\s*$", re.DOTALL)
+# What the lines of logs begin with: comments, rows of nccl-tests, streams of iperf, NCCL.
+_BEGINS = re.compile(
+    r"(?<=[^\s-])[ \t]+(?=- - )|(?<=\S)[ \t]+(?=#+ |#$|-{20}"
+    r"|\[ *(?:ID|SUM|\d+)\](?:\[\w\w-\w\])? +(?:local|Interval|\d)"
+    r"|\d+ +\d+ +(?:float|half|double|b?float\d+|u?int\d+|fp?8\w*) "
+    r"|[\w.-]+:\d+:\d+ \[\d+\] NCCL "
+    r"|(?:Connecting to host|Accepted connection|Server listening|Client connecting|TCP window"
+    r"|iperf Done)\b)"
+)
+_PAIRS = re.compile(r"(?<= )(?:\d{1,18} +\d+\.\d\d(?: +|$)){2,}")  # rows of a size and a figure
 
 
 def unwrapped(portions: Iterable[str]) -> Iterator[str]:
@@ -49,6 +62,9 @@ def unwrapped(portions: Iterable[str]) -> Iterator[str]:
         yield _page("".join(whole)[:LONGEST_PAGE])
     elif begin.startswith("[") and begin[1:].lstrip().startswith("{"):
         yield _listed("".join(whole))
+    elif _is_one_line(head):
+        yield _in_lines(head)
+        yield from rest
     elif _CRI.match(begin) or _payload(begin.partition("\n")[0]) is not None:
         for portion in whole:
             yield "".join(map(_line, _CRI.sub(_rest, portion).splitlines(keepends=True)))
@@ -173,6 +189,27 @@ def _listed(text: str) -> str:
 def _is_broken_by_tags(text: str) -> bool:
     """Tell whether lines end with `<br>` instead of newlines."""
     return text.count("<br") > max(1, text.count("\n"))
+
+
+def _is_one_line(text: str) -> bool:
+    """Tell whether the newlines of a log were lost, or are escaped; JSON needs none."""
+    if text.lstrip()[:1] in ("{", "") or len(text) > LONG_LINE[1]:
+        return False
+    lines = text.strip().count("\n") + 1
+    return len(_ESCAPED.findall(text[:4096])) > lines or (lines == 1 and len(text) > LONG_LINE[0])
+
+
+def _in_lines(text: str) -> str:
+    """Begin lines again where they began."""
+    quoted = _QUOTED.match(text)
+    text = _ESCAPED.sub("\n", quoted[2] if quoted else text).replace("\\t", "\t")
+    text = _PAIRS.sub(_rows, text)
+    return _BEGINS.sub("\n", text).rstrip("\n") + "\n"
+
+
+def _rows(match: re.Match[str]) -> str:
+    cells = match[0].split()
+    return "".join(f"\n{cells[at]} {cells[at + 1]}" for at in range(0, len(cells), 2)) + "\n"
 
 
 def _page(text: str) -> str:

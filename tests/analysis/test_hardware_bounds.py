@@ -13,7 +13,7 @@ from cluster.analysis.network_bounds import Bound
 from cluster.analysis.usual import usual
 from cluster.analysis.verdict import verdicts
 from cluster.logs.parsers import bandwidth_test, mpi_test, p2p_matrix, perftest
-from cluster.logs.parsers.iperf3.metrics import RECEIVED, SENT
+from cluster.logs.parsers.iperf3.metrics import INTERVAL, RECEIVED, SENT
 from cluster.logs.parsers.nccl_tests.metrics import BUSBW
 from cluster.logs.parsers.osu import metrics as osu
 from tests.plain_values import plain_summary
@@ -94,6 +94,19 @@ def test_tcp_has_the_cap_of_its_connections_and_pays_for_headers() -> None:
     assert rate(RECEIVED, small, streams=1) == pytest.approx(GBIT * 1448 / 1538)
     assert rate(RECEIVED, small, protocol="UDP") == pytest.approx(GBIT * 1472 / 1538)
     assert bound(SENT, {"protocol": "UDP"}, small) is None  # what is lost was sent, too
+
+
+def test_intervals_are_not_held_to_the_network_with_certainty() -> None:
+    """The kernel of a sender may take more in an interval than the network carries."""
+    for words in ("nic=1gbit", "nic=100gbit,flow=10gbit", "p4d.24xlarge"):
+        found = bound(INTERVAL, {"streams": 1}, find(words))
+        assert found is not None
+        assert found.assumes
+        assert found.otherwise is None or "receiver" in found.otherwise.assumes
+
+
+def test_several_connections_whose_number_is_not_known_have_no_cap() -> None:
+    assert rate(RECEIVED, P4D, streams="several") == rate(RECEIVED, P4D, streams=64)
 
 
 def test_messages_between_hosts_have_all_its_interfaces_and_both_directions() -> None:

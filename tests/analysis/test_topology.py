@@ -220,6 +220,14 @@ def test_experiments_on_the_same_gpus_are_compared() -> None:
     )
 
 
+def test_alike_pairs_have_no_best_and_no_worst() -> None:
+    _, carried = seen(DGX, run(0, 3, "P2P/IPC", 100000), run(0, 1, "P2P/IPC", 99500))
+
+    assert carried.findings[-1] == (
+        "all 2 pairs are alike: 100000 images/s (P2P/IPC, 1 channel(s)), within 0.5%"
+    )
+
+
 def test_what_goes_through_shared_memory_for_want_of_links_is_no_finding() -> None:
     _, carried = seen(DGX, run(1, 7, "direct shared memory", 97000))
 

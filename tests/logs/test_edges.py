@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING
 import pytest
 
 from cluster.core.errors import ParseError
+from cluster.logs.intervals import ONLY_INTERVALS
 from cluster.logs.reader import read
 from cluster.logs.redaction import redact
 
@@ -65,6 +66,7 @@ def test_thousands_and_millions_after_a_rate(line: str, value: float) -> None:
         "[pod/nccl-launcher-0/main] [1,0]<stdout>:",
         "> 0: [1,0]<stdout>:",
         "[1,0]<stdout>:2024-05-01 10:00:00 ",
+        "41:24.9: ",
     ],
 )
 def test_prefixes_in_any_order(prefix: str) -> None:
@@ -87,20 +89,91 @@ IPERF = "".join(
 )
 
 
-def test_intervals_of_iperf_without_their_totals() -> None:
-    found = one(IPERF)
+OLD = "".join(f"[  3]  {n}.0- {n + 1}.0 sec   112 MBytes   94{n} Mbits/sec\n" for n in range(3))
+HEADS = {
+    "": IPERF,
+    "Connecting to host 10.0.0.2, port 5201\n": IPERF,
+    "[  3] local 10.0.0.1 port 40000 connected with 10.0.0.2 port 5001\n": OLD,
+    "Client connecting to 10.0.0.2, TCP port 5001\n": OLD,
+    "[ ID] Interval       Transfer     Bandwidth\n": OLD,
+}
+
+
+@pytest.mark.parametrize("head", HEADS)
+def test_intervals_of_iperf_without_their_totals(head: str) -> None:
+    text = HEADS[head]
+    found = one(head + text)
+    printed = [float(line.split()[-2]) for line in text.splitlines()]
+    unit = 1e9 if "Gbits" in text else 1e6
 
     assert not found.failures
-    assert values(found, "interval") == [9.40e9 / 8, 9.41e9 / 8, 9.42e9 / 8]
-    assert any("totals are missing" in note for note in found.notes)
+    assert values(found, "interval") == pytest.approx([rate * unit / 8 for rate in printed])
+    assert found.notes == (ONLY_INTERVALS,)
 
 
-def test_intervals_of_several_streams_are_their_sums() -> None:
-    line = "[{0:>3}]   0.00-1.00   sec  1.10 GBytes  {1} Gbits/sec\n"
-    text = "".join(line.format(name, rate) for name, rate in (("5", 4), ("7", 5), ("SUM", 9)))
+def test_an_interval_alone_is_not_the_whole_test() -> None:
+    first = one(OLD.splitlines(keepends=True)[0])
 
-    assert values(one(text), "interval") == [9e9 / 8]
-    assert one(text).measurements[0].params["streams"] == 2
+    assert values(first, "rate") == []
+    assert values(first, "interval") == [940e6 / 8]
+
+
+@pytest.mark.parametrize("text", [IPERF, OLD])
+def test_intervals_of_one_test_after_another(text: str) -> None:
+    found = of(text + text).results
+
+    assert [values(result, "interval") for result in found] == [values(one(text), "interval")] * 2
+
+
+STREAMS = {
+    "iperf3": "[{0:>3}]   0.00-1.00   sec  1.10 GBytes  {1} Gbits/sec\n",
+    "iperf3, both ways": "[{0:>3}][TX-C]   0.00-1.00   sec  1.10 GBytes  {1} Gbits/sec\n",
+    "iperf": "[{0:>3}]  0.0- 1.0 sec  1.10 GBytes  {1} Gbits/sec\n",
+}
+
+
+@pytest.mark.parametrize("line", STREAMS.values(), ids=STREAMS)
+@pytest.mark.parametrize(
+    ("rows", "streams"),
+    [
+        ((("5", 4), ("7", 5), ("SUM", 9)), 2),
+        ((("5", 4), ("7", 5)), 2),
+        ((("5", 4), ("SUM", 9)), "several"),  # lines of other streams are missing
+        ((("SUM", 9),), "several"),
+    ],
+)
+def test_intervals_of_several_streams_are_their_sums(
+    line: str, rows: tuple[tuple[str, int], ...], streams: int | str
+) -> None:
+    text = "".join(line.format(*row) for row in rows)
+    found = one(text + text.replace("0.00-1.00", "1.00-2.00").replace("0.0- 1.0", "1.0- 2.0"))
+
+    assert values(found, "interval") == [9e9 / 8] * 2
+    assert found.measurements[0].params["streams"] == streams
+
+
+def test_datagrams_of_intervals() -> None:
+    line = "[  3]  {}.0- {}.0 sec  1.25 MBytes  10.5 Mbits/sec   0.01{} ms    {}/  100 (0%)\n"
+    found = one("".join(line.format(n, n + 1, n, n) for n in range(3)))
+
+    assert values(found, "lost") == [0, 1, 2]
+    assert values(found, "jitter") == pytest.approx([10e-6, 11e-6, 12e-6])
+    assert found.measurements[0].params["protocol"] == "UDP"
+
+
+def test_totals_of_one_test_after_another_are_kept() -> None:
+    line = "[  5]   0.00-10.00  sec  1.10 GBytes  {} Mbits/sec    0             sender\n"
+    found = of("".join(line.format(rate) for rate in (940, 500))).results
+
+    assert [values(result, "sent") for result in found] == [[940e6 / 8], [500e6 / 8]]
+
+
+def test_the_total_of_streams_that_are_missing() -> None:
+    line = "[{:>3}]   0.00-10.00  sec  1.10 GBytes  {} Gbits/sec                  receiver\n"
+    found = one(line.format(5, 2.5) + line.format("SUM", 20))
+
+    assert values(found, "received") == [20e9 / 8]
+    assert found.measurements[0].params["streams"] == "several"
 
 
 def test_the_diagonal_that_nvbandwidth_prints_as_zero() -> None:
@@ -141,6 +214,21 @@ def test_a_log_without_figures_is_not_empty() -> None:
         "NET/OFI fi_cq_readerr: err: 113, prov_errno: 4",
         "[1700000000.1] [a:1:0] ib_mlx5_log.c:177 UCX  ERROR Transport retry count exceeded",
         "Terminated",
+        "[E ProcessGroupNCCL.cpp:478] Some NCCL operations have failed or timed out. Due to",
+        "  exitcode  : -9 (pid: 14750)",
+        "  traceback : Signal 9 (SIGKILL) received by PID 14750",
+        "torch.multiprocessing.spawn: process 0 terminated with signal SIGKILL",
+        "RuntimeError: DataLoader worker (pid 15) is killed by signal: Killed.",
+        "/bin/bash: line 1: 12345 Killed                  python train.py",
+        "job.sh: line 12:  4567 Terminated              mpirun ./a.out",
+        "./run.sh: line 5:  1234 Aborted                 (core dumped) ./a.out",
+        "Floating point exception (core dumped)",
+        "TERM_FORCE_OWNER: job killed by owner with force.",
+        "[n1:12345] *** An error occurred in MPI_Allreduce",
+        "[n1:12345] *** MPI_ERRORS_ARE_FATAL (processes in this win will now abort,",
+        "[n1:12345:0:12345] rc_verbs_iface.c:63   UCX  FATAL send completion with error",
+        "[n1:263417:0] Caught signal 11 (Segmentation fault: address not mapped to object",
+        "MPIDI_OFI_handle_cq_error(1059): OFI poll failed (ofi_events.c:1059)",
     ],
 )
 def test_failures_that_were_read_as_success(line: str) -> None:
@@ -154,6 +242,9 @@ def test_failures_that_were_read_as_success(line: str) -> None:
     [
         "srun: error: node1: task 0: Exited with exit code 1",
         "a:1:2 [0] search.cc:1 NCCL WARN Could not find a path, falling back to simple order",
+        "srun: Job step aborted: Waiting up to 32 seconds for job step to finish.",
+        "bash: module: command not found",
+        "ls: cannot access 'x.log': No such file or directory",
     ],
 )
 def test_successes_that_were_read_as_failures(line: str) -> None:
@@ -175,10 +266,34 @@ def test_the_same_failure_of_many_ranks_is_one() -> None:
     assert any("15 more" in note for note in one(lines).notes)
 
 
-def test_a_version_that_is_printed_twice_on_a_line() -> None:
-    assert one("NCCL version 2.18.3+cuda12.2NCCL version 2.18.3+cuda12.2\n").title == (
-        "NCCL 2.18.3+cuda12.2"
+@pytest.mark.parametrize(
+    "line",
+    [
+        "NET/IB: Got completion from peer 10.0.0.{n}<{n}908> with status=12 vendor err 129",
+        "socketProgress: Connection closed by remote peer node{n}.cluster<5569{n}>",
+    ],
+)
+def test_the_same_warning_of_many_ranks_is_one(line: str) -> None:
+    text = "".join(
+        f"a{n}:{n}:2 [{n}] net_ib.cc:24 NCCL WARN {line.format(n=n)}\n" for n in range(16)
     )
+
+    assert len(one(text).failures) == 1
+    assert any("15 more" in note for note in one(text).notes)
+
+
+@pytest.mark.parametrize(
+    ("line", "title"),
+    [
+        ("NCCL version 2.18.3+cuda12.2NCCL version 2.18.3+cuda12.2", "NCCL 2.18.3+cuda12.2"),
+        ("NCCL version 2.18.3+cuda12.2 NCCL version 2.18.3+cuda12.2", "NCCL 2.18.3+cuda12.2"),
+        ("a:1:1 [0] NCCL INFO NCCL version 2.18.3+cuda12.2n2:1:1 [0]", "NCCL 2.18.3+cuda12.2"),
+        ("NCCL version 2.18.3+cuda12.2 NCCL version 2.18.5", "NCCL 2.18.3+cuda12.2 2.18.5"),
+        ("RCCL version 2.18.3+hip6.0 HEAD:2f6d59e", "RCCL 2.18.3+hip6.0"),
+    ],
+)
+def test_versions_on_one_line(line: str, title: str) -> None:
+    assert one(f"{line}\n").title == title
 
 
 def test_ranks_by_the_last_line_that_names_one() -> None:
@@ -201,6 +316,28 @@ def test_the_last_lines_alone() -> None:
     assert not found.failures
     assert values(found, "average_busbw") == [18.35e9]
     assert any("only its last lines" in note for note in found.notes)
+
+
+def test_the_last_lines_of_two_tests() -> None:
+    text = "Before:\n# Avg bus bandwidth    : 0.43\nAfter:\n# Avg bus bandwidth    : 12.5\n"
+
+    assert [values(result, "average_busbw") for result in of(text).results] == [[0.43e9], [12.5e9]]
+
+
+def test_wrong_values_that_only_the_last_lines_tell() -> None:
+    found = one("# Out of bounds values : 12 FAILED\n# Avg bus bandwidth    : 18.35\n")
+
+    assert found.failures == ("Out of bounds values : 12 FAILED",)
+    assert values(found, "average_busbw") == [18.35e9]
+    with pytest.raises(ParseError, match="holds no figure"):
+        of("# Out of bounds values : 0 OK\n")
+
+
+def test_rows_without_header_of_a_build_that_counts_no_errors() -> None:
+    found = one("  1048576   262144   float   sum   -1   45.20   23.20   43.50\n")
+
+    assert values(found, "busbw") == [43.5e9]
+    assert any("header is missing" in note for note in found.notes)
 
 
 def test_the_sum_of_nvbandwidth_alone() -> None:

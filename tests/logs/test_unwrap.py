@@ -34,6 +34,10 @@ def of(text: str) -> Reading:
     return read([text[at : at + 100].encode() for at in range(0, len(text), 100)])
 
 
+def read_values(text: str) -> list[tuple[str, tuple[float, ...]]]:
+    return [(m.metric, m.values) for r in of(text).results for m in r.measurements]
+
+
 def busbw(text: str) -> list[float]:
     (result,) = of(text).results
     return [v for m in result.measurements if m.metric == "busbw" for v in m.values]
@@ -184,3 +188,31 @@ def test_json_without_any_log_is_refused() -> None:
     for text in (deep, '{"time": 1, "message": "hello"}\n', '{"cells": [{"outputs": [1]}]}'):
         with pytest.raises(ParseError):
             of(text)
+
+
+ONE_LINE = {
+    "nccl-tests": LOG,
+    "OSU": "# OSU MPI Bandwidth Test v7.3\n# Size      Bandwidth (MB/s)\n"
+    + "".join(f"{2**n:<10} {2**n * 1.5:>20.2f}\n" for n in range(12)),
+    "iperf3": "Connecting to host 10.0.0.1, port 5201\n"
+    "[  5] local 10.0.0.2 port 60920 connected to 10.0.0.1 port 5201\n"
+    "[ ID] Interval           Transfer     Bitrate         Retr\n"
+    "[  5]   0.00-1.00   sec  1.10 GBytes  9.40 Gbits/sec    0\n"
+    "- - - - - - - - - - - - -\n"
+    "[  5]   0.00-2.00   sec  2.20 GBytes  9.41 Gbits/sec    0             sender\n"
+    "[  5]   0.00-2.04   sec  2.19 GBytes  9.22 Gbits/sec                  receiver\n",
+}
+
+
+@pytest.mark.parametrize("text", ONE_LINE.values(), ids=ONE_LINE)
+@pytest.mark.parametrize("lost", [" ", "  ", "\\n", "\\r\\n", "<br>"])
+def test_a_log_whose_newlines_were_lost(text: str, lost: str) -> None:
+    assert read_values(text.rstrip("\n").replace("\n", lost)) == read_values(text)
+
+
+def test_a_table_that_cannot_be_divided_is_not_guessed() -> None:
+    """With a column of iterations, the row that a size begins cannot be told on one line."""
+    rows = "".join(f"{2**n} {n + 1}.52 {n}.52 {n + 2}.52 1000 " for n in range(12))
+    text = f"# OSU MPI Allreduce Latency Test v7.3 # Size Avg Latency(us) Min Latency(us) {rows}"
+
+    assert read_values(text) == []

@@ -1,7 +1,8 @@
 """iperf 2: text and `-y C`.
 
 GBytes are 2**30 bytes and Gbits 1e9 bits. A client's figure counts what it sent, a server's what it
-received; if the log does not say which side wrote it, the metric is `rate`.
+received; if the log does not say which side wrote it, the metric is `rate`. If the report of the
+whole test is missing, there are the rates of its intervals.
 """
 
 from __future__ import annotations
@@ -11,6 +12,7 @@ from functools import partial
 from typing import TYPE_CHECKING, ClassVar
 
 from cluster.core.model.measurements import Definition
+from cluster.logs.intervals import ONLY_INTERVALS, SEVERAL, SUM, Intervals, adds_up
 from cluster.logs.parsers import GIB, KIB, MIB, Parser, ResultBuilder, count, number
 
 if TYPE_CHECKING:
@@ -24,7 +26,7 @@ WHOLE = 0.95  # of the end of the last report: a sum may end before its streams
 SLACK = 0.02  # by which the bits of a line of CSV may differ from its bytes over its seconds
 ROUNDING = 0.05  # seconds, by which each end of its interval may be off
 SAME = 0.05  # by which a sum may differ from the added rates of its streams
-SUM = "SUM"
+FIRST = 1.0  # seconds: a line alone of this time is probably the first interval of a longer test
 FIELDS = (9, 14)  # of a line of CSV: TCP, UDP
 
 _iperf = partial(
@@ -50,6 +52,11 @@ RECEIVED = _iperf(
 RATE = _iperf(
     metric="rate",
     what="bytes over the test, all streams together, on a side that the log does not name",
+)
+INTERVAL = _iperf(
+    metric="interval",
+    what="bytes of each interval, all streams together, over its seconds, on the side that wrote "
+    "the log",
 )
 LOST = _iperf(
     metric="lost",
@@ -105,8 +112,9 @@ class Iperf2(Parser):
         "Client connecting",
         "Server listening on ",
         ",0.0",
+        ",5001,",
     )
-    definitions: ClassVar[tuple[Definition, ...]] = (SENT, RECEIVED, RATE, LOST, JITTER)
+    definitions: ClassVar[tuple[Definition, ...]] = (SENT, RECEIVED, RATE, INTERVAL, LOST, JITTER)
 
     def __init__(self) -> None:
         """Begin outside any test."""
@@ -200,6 +208,7 @@ class _Flow:
         self.begin, self.end = begin, end
         self.amount, self.rate = amount, rate  # bytes, bytes per second
         self.last = end  # second that any of its reports reaches
+        self.is_alone = True  # its only report
         self.udp: re.Match[str] | None = None
 
     @classmethod
@@ -213,15 +222,20 @@ class _Flow:
         return flow
 
     @property
-    def is_whole(self) -> bool:
+    def covers(self) -> bool:
         """Whether it covers the whole time of all reports, and not only an interval."""
         return self.begin <= START and self.end >= WHOLE * self.last
+
+    @property
+    def is_whole(self) -> bool:
+        """Whether it is the report on the whole test, as far as the log shows."""
+        return self.covers and not (self.is_alone and self.end <= FIRST)
 
     def joined(self, other: _Flow) -> _Flow:
         """Take a later report of the same stream."""
         last = max(self.last, other.last)
         kept = other if other.begin <= START and other.end >= self.end else self
-        kept.last = last
+        kept.last, kept.is_alone = last, False
         return kept
 
 
@@ -240,6 +254,8 @@ class _Iperf2Test:
         self._reverse: set[str] = set()
         self._many = 0  # how many streams a sum counts
         self._csv: dict[str, _Flow] = {}  # the flows of a log without a sum
+        self._intervals = Intervals()
+        self._datagrams_of: list[tuple[str, re.Match[str]]] = []  # of all reports of streams
 
     @property
     def has_rows(self) -> bool:
@@ -257,9 +273,11 @@ class _Iperf2Test:
     def has_ended(self, stream: str, row: _Flow) -> bool:
         """Tell whether a row is of a later test, because this one already has its total."""
         known = self._flows.get(stream)
-        if known is None or stream == self._asked or row.begin > START or not known.is_whole:
+        if known is None or stream == self._asked or row.begin > START:
             return False
-        return row.end <= known.end and row.amount != known.amount
+        if row.end < WHOLE * known.last:
+            return True  # the first interval again
+        return known.covers and row.end <= known.end and row.amount != known.amount
 
     def other(self, line: str) -> bool:
         error, remote = _ERROR.match(line), _REMOTE.match(line)
@@ -271,6 +289,14 @@ class _Iperf2Test:
 
     def row(self, stream: str, flow: _Flow, match: re.Match[str]) -> None:
         known = self._remote if stream == self._asked else self._flows
+        if stream == self._asked:
+            flow.is_alone = False  # a server reports on the whole test
+        else:
+            if flow.udp is not None and stream != SUM:
+                self.protocol = self.protocol or "UDP"
+                self._datagrams_of.append((stream, flow.udp))
+            way = self._definition(stream).metric
+            self._intervals.add(stream, way, (flow.begin, flow.end), flow.rate)
         known[stream] = known[stream].joined(flow) if stream in known else flow
         if stream == SUM:
             self._many = int(match[2] or 0)
@@ -288,6 +314,7 @@ class _Iperf2Test:
             return False
         stream = "sum" if fields[5] == "-1" else fields[5]
         flow = _Flow(end, size, bits / 8, begin)
+        self._intervals.add(SUM if stream == "sum" else stream, "", (begin, end), flow.rate)
         self._csv[stream] = self._csv[stream].joined(flow) if stream in self._csv else flow
         return True
 
@@ -302,8 +329,10 @@ class _Iperf2Test:
             if stream != SUM:
                 sides.setdefault(self._definition(stream), {})[stream] = flow
         for definition, flows in (sides or self._only_sum()).items():
-            self._add(definition, flows)
+            self._add(definition, flows, is_both=len(sides) > 1)
         self._datagrams()
+        if builder.empty:
+            self._add_intervals(builder)
         self._remark()
         return builder.parsed()
 
@@ -321,41 +350,71 @@ class _Iperf2Test:
     def _only_sum(self) -> dict[Definition, dict[str, _Flow]]:
         return {self._definition(SUM): {}} if SUM in self._flows else {}
 
-    def _add(self, definition: Definition, flows: dict[str, _Flow]) -> None:
+    def _add(self, definition: Definition, flows: dict[str, _Flow], *, is_both: bool) -> None:
         """Add the rate of all streams of one direction together."""
-        streams = max(self._many, len(self._streams))
-        params: dict[str, Scalar] = {"streams": streams} if streams else {}
-        if self.protocol:
-            params["protocol"] = self.protocol
         total = self._flows.get(SUM)
         last = max((flow.last for flow in flows.values()), default=0.0)
-        if streams == 1:
-            total = next(iter(flows.values()), total)
+        if total is None and max(len(flows), len(self._streams)) == 1:
+            total = next(iter(flows.values()))
         if total is None or not total.is_whole or total.end < WHOLE * last:
             return
         amount = sum(flow.amount for flow in flows.values())
-        if amount and total.amount > (1 + SAME) * amount:  # it includes the other direction
+        if is_both and amount and total.amount > (1 + SAME) * amount:
             if not all(flow.is_whole for flow in flows.values()):
                 return
             self._builder.note(
                 "[SUM] is of both directions: rates of the streams were added instead"
             )
-            self._builder.add(definition, sum(flow.rate for flow in flows.values()), params)
+            rate = sum(flow.rate for flow in flows.values())
         else:
-            self._builder.add(definition, total.rate, params)
+            rate = total.rate
+        self._builder.add(definition, rate, self._params(self._count(flows, is_both=is_both)))
+
+    def _params(self, streams: int | str) -> dict[str, Scalar]:
+        params: dict[str, Scalar] = {"streams": streams}
+        return params | ({"protocol": self.protocol} if self.protocol else {})
+
+    def _count(self, flows: dict[str, _Flow], *, is_both: bool) -> int | str:
+        """Count the streams, unless the sum shows that lines of some are missing."""
+        streams = max(1, self._many, len(self._streams))
+        amounts = {name: flow.amount for name, flow in flows.items()}
+        total = self._flows.get(SUM)
+        if total is None or is_both or self._many or self.is_headed:
+            return streams
+        return streams if adds_up({**amounts, SUM: total.amount}) else SEVERAL
+
+    def _add_intervals(self, builder: ResultBuilder) -> None:
+        """Use the rates of intervals, as there is no report of the whole test."""
+        ways = self._intervals.together()
+        for way, streams, values in ways:
+            params = self._params(self._many or streams)
+            if len(ways) > 1:
+                params["way"] = way
+            for value in values:
+                builder.add(INTERVAL, value, params)
+        for stream, udp in self._datagrams_of if ways else ():
+            self._lost(stream, udp)
+        if not builder.empty:
+            builder.note(ONLY_INTERVALS)
 
     def _datagrams(self) -> None:
         """Add what a server reported about datagrams, in this log or to this client."""
         for flows in (self._flows, self._remote):
             for stream, flow in flows.items():
-                if flow.udp is None or not flow.is_whole or stream == SUM:
-                    continue
-                params: dict[str, Scalar] = {"stream": stream} if len(self._streams) > 1 else {}
-                self._builder.add(JITTER, float(flow.udp[1]) / 1e3, params)
-                self._builder.add(LOST, 100 * int(flow.udp[2]) / max(1, int(flow.udp[3])), params)
+                if flow.udp is not None and flow.is_whole and stream != SUM:
+                    self._lost(stream, flow.udp)
         for stream, flow in self._remote.items():
-            streams: dict[str, Scalar] = {"stream": stream} if len(self._streams) > 1 else {}
-            self._builder.add(RECEIVED, flow.rate, {"protocol": self.protocol or "UDP", **streams})
+            point = {"protocol": self.protocol or "UDP", **self._stream(stream)}
+            self._builder.add(RECEIVED, flow.rate, point)
+
+    def _lost(self, stream: str, udp: re.Match[str]) -> None:
+        params = self._stream(stream)
+        self._builder.add(JITTER, float(udp[1]) / 1e3, params)
+        self._builder.add(LOST, 100 * int(udp[2]) / max(1, int(udp[3])), params)
+
+    def _stream(self, stream: str) -> dict[str, Scalar]:
+        """Give the parameter that tells a stream apart from others."""
+        return {"stream": stream} if len(self._streams) > 1 else {}
 
     def _definition(self, stream: str) -> Definition:
         """Tell what the figure of a stream counts: with -R and --full-duplex, a client receives."""

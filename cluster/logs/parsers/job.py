@@ -11,6 +11,7 @@ from collections import Counter
 from typing import TYPE_CHECKING, ClassVar
 
 from cluster.logs.parsers import Parser, ResultBuilder
+from cluster.logs.results import ALIKE, kind_of
 from cluster.logs.shapes import Shapes, shape_of
 
 if TYPE_CHECKING:
@@ -33,14 +34,20 @@ _FAILED = re.compile(
     r"|ModuleNotFoundError: |ImportError: |RuntimeError: |MemoryError\b|ChildFailedError"
     r"|Fatal error in (?:P?MPI_|internal_)|CUDA error: |CUDA out of memory"
     r"|Watchdog caught collective operation timeout|DistBackendError: |HIP error: "
-    r"|terminate called after throwing|\bAborted \(core dumped\)|^\s*Killed\s*$"
+    r"|terminate called after throwing|^\s*(?:Killed|Terminated)(?:: \d+)?\s*$"
     r"|with the EXIT STRING|ORTE daemon has unexpectedly failed"
     r"|[Pp]rocess \d+ exit with status code [1-9]|TERMINATED WITH THE EXIT STRING"
-    r"|some NCCL operations have failed or timed out|\bfailed \(exitcode: -?[1-9]"
-    r"|Horovod has been shut down|\bTERM_(?:RUNLIMIT|MEMLIMIT|OWNER)\b"
+    r"|[Ss]ome NCCL operations have failed or timed out|taking the entire process down"
+    r"|\bfailed \(exitcode: -?[1-9]|\bexitcode +: -?[1-9]"
+    r"|Horovod has been shut down|\bTERM_[A-Z_]{3,20}: |exceeded its walltime"
+    r"|: line \d+: +\d+ (?:Killed|Terminated|Aborted)\b|\(core dumped\)|process killed \(SIG"
+    r"|An error occurred in MPI_|MPI_ERRORS_ARE_FATAL|\bcalled MPI_Abort\(|\bOFI poll failed"
+    r"|Application aborted|\bsrun: Job step aborted|\bnon-zero (?:exit )?status [1-9]"
     r"|\bexit(?:ed)?(?: with)?(?: exit)? (?:code|status):? (?:13[4-9]|143)\b"
-    r"|\bExited with exit code [1-9]|\bNVRM: Xid\b|\bfi_cq_readerr\b|\bUCX +ERROR\b"
-    r"|\bnccl(?:UnhandledCuda|System|Internal|Remote)Error\b|^\s*Terminated\s*$"
+    r"|\bExited with exit code [1-9]|\bNVRM: Xid\b|\bfi_cq_readerr\b|\bUCX +(?:ERROR|FATAL)\b"
+    r"|\bCaught signal \d|\bterminated with signal SIG|\bkilled by signal"
+    r"|SIGKILL\b.*(?:: 9>|PID \d)"
+    r"|\bnccl(?:UnhandledCuda|System|Internal|Remote)Error\b"
     r")"
 )
 _TRACEBACK = re.compile(r"\s*Traceback \(most recent call last\):\s*$")
@@ -49,7 +56,6 @@ _RAISED = re.compile(
     r"\s*[A-Za-z_][\w.]*(?:Error|Exception|Interrupt|Exit|Failure|Expired)\b(?:: |:?$)"
 )
 _HARMLESS = re.compile(r"\s*Exception ignored in")  # while Python ends
-_DIGITS = re.compile(r"\d+|0x[0-9a-f]+|\b[\w-]*\d[\w-]*\b")
 MOST = 20  # lines that are kept
 
 
@@ -68,6 +74,16 @@ class JobFailures(Parser):
         *("Watchdog caught", "DistBackendError", "HIP error", "have failed or timed out"),
         *("exitcode: ", "has been shut down", "TERM_", "exit code", "exit status", "exited "),
         *("NVRM: Xid", "fi_cq_readerr", "UCX", "Error", "Terminated", "Exception ignored in"),
+        *("entire process down", "exitcode  ", "walltime", "process killed", "error occurred in"),
+        *(
+            "MPI_ERRORS",
+            "MPI_Abort",
+            "poll failed",
+            "pplication aborted",
+            "step aborted",
+            "Aborted",
+        ),
+        *("non-zero", "Caught signal", "with signal", "by signal", "SIGKILL"),
     )
     definitions: ClassVar[tuple[Definition, ...]] = ()
 
@@ -124,7 +140,7 @@ class JobFailures(Parser):
         if self._builder is None:
             self._builder = ResultBuilder("job", number, "the job")
         text = line.strip()
-        kind = _DIGITS.sub("0", text)  # the same failure of many ranks
+        kind = kind_of(text)  # the same failure of many ranks
         self._kinds[kind] += 1
         if self._kinds[kind] == 1 and len(self._kinds) <= MOST:
             self._builder.fail(text)
@@ -137,5 +153,5 @@ class JobFailures(Parser):
             return ()
         more = sum(self._kinds.values()) - len(self._kinds)
         if more:
-            self._builder.note(f"{more} more line(s) say the same of other ranks or hosts")
+            self._builder.note(ALIKE.format(more))
         return (self._builder.parsed(),)

@@ -121,7 +121,8 @@ def test_two_logs_line_by_line(sample: str) -> None:
         mixed = [line for pair in zip_longest(*both) for line in pair if line is not None]
         first, second = said_by(SAMPLES[sample]), said_by(SAMPLES[other])
         for metric, values in said_by("\n".join(mixed) + "\n").items():
-            assert values <= first[metric] | second[metric], (other, metric)
+            if metric != "interval":  # read only if the totals cannot be told apart
+                assert values <= first[metric] | second[metric], (other, metric)
 
 
 @pytest.mark.parametrize("sample", SAMPLES)

@@ -189,4 +189,4 @@ def test_a_sum_alone_does_not_say_of_how_many_streams_it_is() -> None:
     line = "[SUM]   0.00-30.00  sec   123 GBytes  35.2 Gbits/sec"
     result = of(f"{line}    0             sender\n{line}                  receiver\n")
     assert result.measurements
-    assert all("streams" not in m.params for m in result.measurements)
+    assert {m.params["streams"] for m in result.measurements} == {"several"}

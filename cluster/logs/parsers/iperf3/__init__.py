@@ -86,11 +86,11 @@ class Iperf3(Parser):
         """Read a line of the text form."""
         row = LINE.match(line)
         if row is not None and self._text is not None:
-            return self._text.row(row)
-        error = _ERROR.match(line)
+            return self._row(self._text, row, number)
         if _HEAD.match(line):
             self._head(line, number)
             return True
+        error = _ERROR.match(line)
         if error:
             self._open(number).fail(error[1])
             return True
@@ -98,20 +98,26 @@ class Iperf3(Parser):
             self._open(number)
         if self._text is None:
             return False
-        if row is not None:
-            return self._text.row(row)
-        known = _KNOWN.match(line) is not None
-        if known:
-            self._text.say(line)
-        return known
+        return self._known(self._text, line) if row is None else self._text.row(row)
 
     def _head(self, line: str, number: int) -> None:
         """Read a line at the head of a test, or of the next one."""
         if self._text is None or self._text.is_begun:
             self._close()
             self._text = TextReport(number)
-        self._text.is_headed = True
         self._text.say(line)
+
+    def _known(self, text: TextReport, line: str) -> bool:
+        """Read a line without figures."""
+        known = _KNOWN.match(line) is not None
+        if known:
+            text.say(line)
+        return known
+
+    def _row(self, text: TextReport, row: re.Match[str], number: int) -> bool:
+        if text.ends_before(row):
+            self._close()
+        return self._open(number).row(row)
 
     def take_document(self, text: str, number: int) -> bool:
         """Read a document of `-J`."""

@@ -6,7 +6,6 @@ from functools import partial
 
 from cluster.core.model.measurements import Definition
 
-ONLY_INTERVALS = "its totals are missing: these are the rates of its intervals, of either side"
 ONLY_SENT = "there is only the sender's figure: some of its bytes may not have arrived"
 
 _iperf = partial(

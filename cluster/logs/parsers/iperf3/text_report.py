@@ -5,12 +5,12 @@ from __future__ import annotations
 import re
 from typing import TYPE_CHECKING
 
+from cluster.logs.intervals import ONLY_INTERVALS, SEVERAL, SUM, Intervals, adds_up
 from cluster.logs.parsers import GIB, KIB, MIB, ResultBuilder
 from cluster.logs.parsers.iperf3.metrics import (
     INTERVAL,
     JITTER,
     LOST,
-    ONLY_INTERVALS,
     ONLY_SENT,
     RECEIVED,
     RETRANSMITS,
@@ -26,18 +26,21 @@ if TYPE_CHECKING:
 
 BITS = {"": 1.0, "K": 1e3, "M": 1e6, "G": 1e9, "T": 1e12}
 BYTES = {"": 1.0, "K": KIB, "M": MIB, "G": GIB, "T": 2.0**40}
+START = 0.05  # seconds: a line that begins before this is of a test's beginning, or its whole
 _PREFIX = r"([KMGT]?)"
 _FIGURE = r"\d{1,20}(?:\.\d{0,20})?"
-LINE = re.compile(
-    rf"\s*\[\s*(SUM|\d+)\](?:\[(TX|RX)-[CS]\])?\s+{_FIGURE}\s*-\s*{_FIGURE}\s+sec\s+"
-    rf"{_FIGURE}\s+[KMGT]?Bytes\s+({_FIGURE})\s+{_PREFIX}(bits|Bytes)/sec(.*)"
+LINE = re.compile(  # seconds have two decimals, where iperf 2 has one or four
+    r"\s*\[\s*(SUM|\d+)\](?:\[(TX|RX)-[CS]\])?\s+(\d{1,12}\.\d\d)\s*-\s*(\d{1,12}\.\d\d)"
+    rf"\s+sec\s+{_FIGURE}\s+[KMGT]?Bytes\s+({_FIGURE})\s+{_PREFIX}(bits|Bytes)/sec(.*)"
 )
 _UDP = re.compile(r"\s+([\d.]+) ms\s+(\d+)/(\d+) \(([\d.e+-]+)%\)")
+_SENT_UDP = re.compile(r"\s+\d+\s*(?:\(omitted\)\s*)?$")  # only a number of datagrams
 _RETRANSMITS = re.compile(r"\s+(\d{1,15})\s+sender\s*$")
 OMITTED = "(omitted)"
 ROLE = re.compile(r"\b(sender|receiver)\s*$")
 # Above the totals of UDP in versions before 3.2, and above each interval.
 _OLD_UDP = re.compile(r"\s*\[ *ID\] Interval .*\bBandwidth\b.*\bJitter\b")
+_SERVER = re.compile(r"\s*Server output:")
 _SUMMARY = re.compile(r"\s*- - ")  # the line before the totals
 _SAID = (
     ("version", re.compile(r"iperf (3\.[\w.+-]+)")),
@@ -63,23 +66,36 @@ class TextReport:
         self._again: dict[str, int] = {}  # segments that were sent again
         self._udp: dict[str, dict[str, tuple[float, float]]] = {}  # way -> jitter and % lost
         self._params: dict[str, Scalar] = {}
-        self._intervals: list[tuple[str, str, float]] = []  # stream, way, rate
-        self._is_summary = self._is_old_udp = self._failed = False
+        self._intervals = Intervals()
+        self._datagrams: list[tuple[str, re.Match[str]]] = []  # of the intervals of streams
+        self._last = 0.0  # second that any interval reaches
+        self._is_summary = self._is_old_udp = self._is_servers = False
         self.is_begun = False
-        self.is_headed = False  # whether its first lines exist; without its last, it was stopped
 
     def fail(self, text: str) -> None:
         """Record a failure; a server that was stopped after the test did not fail."""
         if text.startswith(STOPPED) and (self._totals or not self.is_begun):
             self._builder.note("the server was stopped after the test")
             return
-        self.is_begun = self._failed = True
+        self.is_begun = True
         self._builder.fail(text)
+
+    def ends_before(self, match: re.Match[str]) -> bool:
+        """Tell whether a line of `LINE` is the first one of another test, whose head is missing."""
+        if self._is_servers or float(match[3]) > START:
+            return False
+        side, way = self._side(match[8]), match[2] or ""
+        if not side:
+            is_early = bool(self._totals) or float(match[4]) < self._last
+            return OMITTED not in match[8] and is_early
+        rate = _rate(match)
+        return self._totals.get((side, way), {}).get(match[1], rate) != rate
 
     def say(self, line: str) -> None:
         """Read a line with its version or settings."""
         if line.lstrip().startswith("Reverse mode"):
             self._params["reverse"] = 1
+        self._is_servers |= _SERVER.match(line) is not None
         self._is_summary |= _SUMMARY.match(line) is not None
         self._is_old_udp |= self._is_summary and _OLD_UDP.match(line) is not None
         for name, pattern in _SAID:
@@ -88,28 +104,36 @@ class TextReport:
 
     def row(self, match: re.Match[str]) -> bool:
         """Read a line of `LINE`."""
-        stream, marked, figure, prefix, unit, rest = match.groups()
-        way, amount = marked or "", float(figure)
+        stream, way, rest, rate = match[1], match[2] or "", match[8], _rate(match)
         self.is_begun = True
-        if stream != "SUM":
+        if stream != SUM:
             self._streams[stream] = None
-        scale = BITS[prefix] / 8 if unit == "bits" else BYTES[prefix]
-        role, udp = ROLE.search(rest), _UDP.match(rest) if "%" in rest else None
-        if udp is not None:
+        side, udp = self._side(rest), _UDP.match(rest) if "%" in rest else None
+        if udp is not None or _SENT_UDP.match(rest):
             self._params["protocol"] = "UDP"
-        # The totals of UDP have no role before 3.2; they are the sender's.
-        side = role[1] if role else "sender" if udp and self._is_old_udp else ""
-        if not side and OMITTED not in rest:
-            self._intervals.append((stream, way, amount * scale))
-        if side and amount:  # without bytes, this side does not know the count of the other one
-            self._totals.setdefault((side, way), {})[stream] = amount * scale
-        again = _RETRANSMITS.match(rest) if role else None
+        if side and rate:  # without bytes, this side does not know the count of the other one
+            self._totals.setdefault((side, way), {})[stream] = rate
+        elif not side and OMITTED not in rest:
+            self._interval(stream, way, (float(match[3]), float(match[4])), rate)
+            self._datagrams += [(stream, udp)] if udp is not None and stream != SUM else []
+        again = _RETRANSMITS.match(rest) if side else None
         if again:
             self._again[way + stream] = int(again[1])
-        if udp and (side == "receiver" or (side and not role)):
-            lost = 100 * int(udp[2]) / max(1, int(udp[3]))
-            self._udp.setdefault(way, {})[stream] = (float(udp[1]) / 1e3, lost)
+        if udp and side and (side == "receiver" or not ROLE.search(rest)):
+            self._udp.setdefault(way, {})[stream] = _jitter_and_loss(udp)
         return True
+
+    def _side(self, rest: str) -> str:
+        """Tell whose total it is, from the end of the line; empty for an interval."""
+        role = ROLE.search(rest) if "er" in rest else None
+        if role:
+            return role[1]
+        # The totals of UDP have no role before 3.2; they are the sender's.
+        return "sender" if self._is_old_udp and _UDP.match(rest) else ""
+
+    def _interval(self, stream: str, way: str, span: tuple[float, float], rate: float) -> None:
+        self._last = max(self._last, span[1])
+        self._intervals.add(stream, way, span, rate)
 
     def parsed(self) -> Parsed:
         """Return the results that were read."""
@@ -122,7 +146,7 @@ class TextReport:
             if name in totals:
                 builder.add(RECEIVED if role == "receiver" else SENT, totals[name], params)
         for way, datagrams in self._udp.items():
-            name, params = self._total(way, datagrams)
+            name, params = self._total(way, dict.fromkeys(datagrams, 0.0))
             if name in datagrams:
                 builder.add(JITTER, datagrams[name][0], params)
                 builder.add(LOST, datagrams[name][1], params)
@@ -133,29 +157,37 @@ class TextReport:
         return builder.parsed()
 
     def _without_totals(self, builder: ResultBuilder) -> None:
-        if self._intervals and not self._failed and not self.is_headed:
-            self._add_intervals(builder)
-        else:
-            builder.fail("there are no totals: it was stopped, or the log is cut off")
-
-    def _add_intervals(self, builder: ResultBuilder) -> None:
         """Use the rates of the intervals, if the log contains nothing else."""
-        names = dict.fromkeys(name for name, _, _ in self._intervals)
-        sums = [one for one in self._intervals if one[0] == "SUM"]
-        streams = len(names) - bool(sums)
-        if streams > 1 and not sums:
-            builder.fail(f"there are no totals, and no sums of its {streams} streams")
+        for way, streams, values in self._intervals.together():
+            for value in values:
+                builder.add(INTERVAL, value, self._point(way, streams))
+        if builder.empty:
+            builder.fail("there are no totals: it was stopped, or the log is cut off")
             return
         builder.note(ONLY_INTERVALS)
-        for _, way, rate in sums or self._intervals:
-            params = {**self._params, **({"way": way} if way else {})}
-            params |= {"streams": streams} if streams else {}
-            builder.add(INTERVAL, rate, params)
+        for stream, udp in self._datagrams:
+            params: dict[str, Scalar] = {"stream": stream} if len(self._streams) > 1 else {}
+            jitter, lost = _jitter_and_loss(udp)
+            builder.add(JITTER, jitter, params)
+            builder.add(LOST, lost, params)
 
-    def _total(self, way: str, found: Mapping[str, object]) -> tuple[str, dict[str, Scalar]]:
-        """Choose the total of all streams: their sum, or the only stream."""
-        streams = [name for name in self._streams if not way or name in found]
-        params = {**self._params, **({"streams": len(streams)} if streams else {})}
-        if way:
-            params["way"] = way
-        return "SUM" if len(streams) > 1 else next(iter(found)), params
+    def _total(self, way: str, found: Mapping[str, float]) -> tuple[str, dict[str, Scalar]]:
+        """Choose the total of all streams, their sum or the only stream, and count them."""
+        streams = len([name for name in self._streams if not way or name in found])
+        if SUM in found:
+            return SUM, self._point(way, max(1, streams) if adds_up(found) else SEVERAL)
+        return SUM if streams > 1 else next(iter(found)), self._point(way, streams)
+
+    def _point(self, way: str, streams: int | str) -> dict[str, Scalar]:
+        return self._params | {"streams": streams} | ({"way": way} if way else {})
+
+
+def _rate(match: re.Match[str]) -> float:
+    """Give the bytes per second of a line of `LINE`."""
+    scale = BITS[match[6]] / 8 if match[7] == "bits" else BYTES[match[6]]
+    return float(match[5]) * scale
+
+
+def _jitter_and_loss(udp: re.Match[str]) -> tuple[float, float]:
+    """Give jitter in seconds, and lost datagrams in percent."""
+    return float(udp[1]) / 1e3, 100 * int(udp[2]) / max(1, int(udp[3]))

@@ -50,7 +50,11 @@ _CHANNELS = re.compile(r"(\d{1,4}) coll channels,(?: \d+ \w+ channels,)*? (\d{1,
 _FABRIC = re.compile(r"MNNVL 1 cliqueId \w+ cliqueSize (\d+)(?:.* nvlDomainSize (\d+))?")
 _AFFINITY = re.compile(r"Setting affinity for GPU (\d{1,4}) to")
 _SETTING = re.compile(r"(NCCL_\w+) set (?:by environment )?to (\S+?)\.?\s*$")
-_VERSION = re.compile(r"([NR]CCL) version (?:: )?([\w.+-]+?)(?=[NR]CCL version|[^\w.+-]|$)")
+# Another line may follow without a newline: the same one again, or one with the name of a host.
+_VERSION = re.compile(
+    r"([NR]CCL) version (?:: )?"
+    r"([\w.+-]+?cuda\d+\.\d{1,2}|[\w.+-]+?(?=[NR]CCL version|[^\w.+-]|$))"
+)
 _WARNING = re.compile(r"NCCL WARN (.*)")
 _OLDEST = re.compile(r".*\brank access (\d{1,7}) -> (\d{1,7}) via (.+)")
 _SERIOUS = re.compile(
@@ -172,6 +176,11 @@ class NcclDebug(Parser):
         if len(self._seen) > MOST_SEEN:
             self._seen.clear()  # at worst, messages are read again
 
+    def _named(self, text: str) -> None:
+        """Keep the versions in a text: several processes may print into one line."""
+        for library, version in _VERSION.findall(text):
+            self._library, self._versions[version] = library, None
+
     def _other(self, line: str, number: int) -> bool:
         version, warning, oldest = (
             pattern.search(line) if word in line else None
@@ -183,7 +192,7 @@ class NcclDebug(Parser):
         )
         old = _OLD.match(line) if "INFO " in line or "WARN " in line else None
         if version:
-            self._library, self._versions[version[2]] = version[1], None
+            self._named(line)
         elif old and old[1]:
             self._new((old[1],))
         elif old:
@@ -284,8 +293,7 @@ class NcclDebug(Parser):
     def _rare(self, message: str) -> None:
         """Read messages that are rare in a log."""
         if "CCL version" in message:
-            for library, version in _VERSION.findall(message):
-                self._library, self._versions[version] = library, None
+            self._named(message)
         if message.startswith("NET/"):
             network = _NETWORK.match(message)
             interfaces = _INTERFACE.findall(network[2]) if network else []

@@ -24,6 +24,7 @@ from cluster.logs.parsers.nccl_tests.perf_test import (
     AVERAGE_LINE,
     ENDS,
     FAILED,
+    FOOT,
     RANK,
     PerfTest,
     named_rank,
@@ -74,7 +75,7 @@ class NcclTests(Parser):
     """nccl-tests: time, algorithm and bus bandwidth per size, out of place and in place."""
 
     marks: ClassVar[tuple[str, ...]] = (
-        *("algbw", "nccl-tests", "nThread", "Avg bus bandwidth", "out_of_place"),
+        *("algbw", "nccl-tests", "nThread", "Avg bus bandwidth", "Out of bounds", "out_of_place"),
         *("Test NCCL failure", "NCCL failure", " float ", " half ", " bfloat16 "),
     )
     rows_interrupted: ClassVar[bool] = True
@@ -115,7 +116,7 @@ class NcclTests(Parser):
 
     def _said(self, text: str, number: int) -> bool:
         """Read the first line of a test, the names of its columns, a last line, or a command."""
-        if self._test is not None and text.startswith(ENDS):
+        if self._test is not None and self._test.headed and text.startswith(ENDS):
             return self._test.take(text)
         if _START.match(text):
             self._begin(text, number)
@@ -203,9 +204,11 @@ class NcclTests(Parser):
         return [cell for part in parts[heads[-1] :] for cell in part] if heads else []
 
     def _around(self, text: str, number: int) -> bool:
-        begun = (RANK, FAILED, AVERAGE_LINE)
+        begun = (RANK, FAILED, FOOT)
         if self._test is None and any(form.match(text) for form in begun):
             self._open(number)  # the log begins after its head
+        elif self._test is not None and self._test.is_mean_alone and AVERAGE_LINE.match(text):
+            self._new(number)  # the last line of another test
         return self._test is not None and (self._test.take(text) or self._hides(self._test, text))
 
     def _hides(self, test: PerfTest, text: str) -> bool:

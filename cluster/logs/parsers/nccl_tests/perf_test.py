@@ -67,7 +67,7 @@ def named_rank(match: re.Match[str]) -> tuple[int, str, int, str]:
     return int(match[1]), match[2], int(match[3]), match[4] or ""
 
 
-_FOOT = re.compile(
+FOOT = re.compile(
     r"#?\s*(Out of bounds values|Bitwise mismatches|Avg bus bandwidth|"
     rf"{CONCLUDED})\s*:\s*(.*)"
 )
@@ -161,7 +161,13 @@ class PerfTest:
     @property
     def is_any(self) -> bool:
         """Whether the log contains anything about it."""
-        return bool(self.headed or self.is_begun or self._failures)
+        has_foot = self._average is not None or self.name
+        return bool(self.headed or self._points or self._failures or (self.ended and has_foot))
+
+    @property
+    def is_mean_alone(self) -> bool:
+        """Whether it is only the mean that the last line of a test says."""
+        return self._average is not None and not (self.headed or self._points)
 
     def header(self, text: str, *, counts: bool = True) -> None:
         """Find the width of each half of a row, to which options add columns.
@@ -186,7 +192,7 @@ class PerfTest:
 
         """
         rank = RANK.match(text)
-        foot = _FOOT.match(text) if rank is None else None
+        foot = FOOT.match(text) if rank is None else None
         if rank:
             self.named([named_rank(rank)])
         elif foot and foot[1] == CONCLUDED:
@@ -219,7 +225,13 @@ class PerfTest:
 
     def row(self, cells: list[str]) -> bool:
         """Read a row from the right, because the columns in its middle vary."""
-        width = self._width
+        if self._row(cells, self._width):
+            return True
+        bare = not self.headed and self._row(cells, HALF - 1)  # a build that counts no errors
+        self._width -= bare
+        return bare
+
+    def _row(self, cells: list[str], width: int) -> bool:
         halves = 2 if len(cells) >= LEAST + 2 * width else 1
         head = len(cells) - halves * width
         places = self._heads.places(cells[:head], halves) if head >= LEAST else ()
@@ -344,7 +356,7 @@ class PerfTest:
 
     def _end(self, builder: ResultBuilder) -> None:
         """Say what is missing."""
-        if not (self.headed or self._points or self._failures) and self._average:
+        if self.is_mean_alone and self._average is not None:
             builder.add(AVERAGE, self._average * GB, {})
             builder.note(
                 "only its last lines are there, so the sizes behind this mean are not known"
@@ -362,7 +374,7 @@ class PerfTest:
                 "its rows cannot be read, because of other text around their columns: remove it "
                 f"({self.hidden[:60]!r})"
             )
-        elif builder.empty:
+        elif builder.empty and (self.headed or not self._failures):
             builder.fail("there is no row: it ended before its first size")
         elif not self.ended:
             builder.note("its last lines are missing: it was stopped, or the log is cut off")

@@ -96,7 +96,7 @@ class Heads:
 
 
 def _places(cells: Sequence[str], halves: int) -> tuple[SeriesPoint, ...]:
-    size, elements = count(cells[0]), count(cells[1]) if len(cells) > 1 else None
+    size, elements = count(cells[0]), number(cells[1]) if len(cells) > 1 else None
     if len(cells) < LEAST or size is None or elements is None or number(cells[2]) is not None:
         return ()
     redop = cells[3] if len(cells) > LEAST and number(cells[3]) is None else ""  # or the root

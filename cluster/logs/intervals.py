@@ -1,0 +1,96 @@
+"""Rates of intervals, for logs of iperf that hold no totals: pasted in part, or of a stopped test.
+
+A test of several streams prints a line per stream and interval, and perhaps one for their sum.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, NamedTuple
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping
+
+SEVERAL = "several"  # how many streams there are, if that is not known
+SUM = "SUM"  # the name of the line that adds up the streams of an interval
+ONLY_INTERVALS = (
+    "its totals are missing: it was stopped, or the log is cut off; these are the rates of its "
+    "intervals"
+)
+SLACK = 0.05  # by which a sum may differ from its streams, as each is rounded
+DIGITS = 1  # decimals of seconds to which lines of one interval agree
+
+_Rates = dict[str, float]  # of streams and their sum, in bytes per second
+
+
+class Rates(NamedTuple):
+    """The rates of all streams of one direction together.
+
+    Args:
+        way: the direction.
+        streams: how many they are; `SEVERAL` if lines of some are missing, as the sum shows.
+        values: bytes per second, one for each interval.
+
+    """
+
+    way: str
+    streams: int | str
+    values: list[float]
+
+
+class Intervals:
+    """The intervals of one test."""
+
+    def __init__(self) -> None:
+        """Begin without intervals."""
+        # Of each direction: begin and end in seconds -> rates
+        self._ways: dict[str, dict[tuple[float, float], _Rates]] = {}
+
+    def add(self, stream: str, way: str, span: tuple[float, float], rate: float) -> None:
+        """Add a line.
+
+        Args:
+            stream: its name, or `SUM`.
+            way: its direction.
+            span: where the interval begins and ends, in seconds.
+            rate: in bytes per second.
+
+        """
+        spans = self._ways.setdefault(way, {})
+        spans.setdefault((round(span[0], DIGITS), round(span[1], DIGITS)), {})[stream] = rate
+
+    def together(self) -> list[Rates]:
+        """Give the rates of each direction, of the intervals that have all its streams."""
+        return [_together(way, _parts(spans)) for way, spans in self._ways.items()]
+
+
+def _parts(spans: Mapping[tuple[float, float], _Rates]) -> dict[tuple[float, float], _Rates]:
+    """Leave out reports on the whole test: a shorter interval begins where they do."""
+    ends: dict[float, float] = {}
+    for begin, end in spans:
+        ends[begin] = min(end, ends.get(begin, end))
+    return {span: rates for span, rates in spans.items() if ends[span[0]] == span[1]}
+
+
+def _together(way: str, spans: Mapping[tuple[float, float], _Rates]) -> Rates:
+    streams = {name for rates in spans.values() for name in rates} - {SUM}
+    values = [
+        rates.get(SUM, sum(rates.values()))
+        for rates in spans.values()
+        if SUM in rates or len(rates) == len(streams)
+    ]
+    known = all(adds_up(rates) for rates in spans.values() if SUM in rates)
+    return Rates(way, len(streams) if known else SEVERAL, values)
+
+
+def adds_up(rates: Mapping[str, float]) -> bool:
+    """Tell whether all streams are there.
+
+    Args:
+        rates: of streams, or their bytes, and those of `SUM`, if there is one.
+
+    Returns:
+        Whether the streams add up to their sum.
+
+    """
+    total = sum(value for name, value in rates.items() if name != SUM)
+    return abs(rates.get(SUM, total) - total) <= SLACK * total
