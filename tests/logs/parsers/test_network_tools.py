@@ -239,15 +239,11 @@ def test_sockperf() -> None:
 
 
 def test_sockperf_that_prints_round_trips_is_halved() -> None:
-    result = of(
-        "sockperf: Summary: Round trip is 20.000 usec\n"
-        "sockperf: ---> <MAX> observation =   44.000\n"
-        "sockperf: ---> percentile 99.000 =   30.000\n"
-    )
+    (result,) = results("sockperf.round_trips")
 
-    assert values(result, "latency") == [pytest.approx(10e-6)]
-    assert values(result, "latency_percentile") == [pytest.approx(15e-6)]
-    assert values(result, "max_latency") == [pytest.approx(22e-6)]
+    assert values(result, "latency") == [pytest.approx(47.395e-6)]
+    assert values(result, "latency_percentile", percentile=50.0) == [pytest.approx(46.778e-6)]
+    assert values(result, "max_latency") == [pytest.approx(1064.626e-6)]
     assert "half of them" in result.notes[0]
 
 
