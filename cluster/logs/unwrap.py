@@ -5,6 +5,7 @@ The content is given as text, to be read like any other log. This module does no
 
 from __future__ import annotations
 
+import quopri
 import re
 from itertools import chain
 from typing import TYPE_CHECKING
@@ -65,6 +66,9 @@ def unwrapped(portions: Iterable[str]) -> Iterator[str]:
     elif _is_one_line(head):
         yield _in_lines(head)
         yield from rest
+    elif "=3D" in begin and "=\n" in begin:  # a mail as it was sent: `=` escapes, and breaks lines
+        for portion in whole:
+            yield quopri.decodestring(portion.encode("utf-8", "replace")).decode("utf-8", "replace")
     elif _CRI.match(begin) or _payload(begin.partition("\n")[0]) is not None:
         for portion in whole:
             yield "".join(map(_line, _CRI.sub(_rest, portion).splitlines(keepends=True)))

@@ -18,6 +18,7 @@ if TYPE_CHECKING:
 # Of these, figures are sums or quotients of what is printed, or JSON that names no unit.
 COMPUTED = {"iperf3.json", "iperf3.stream", "iperf2.csv", "iperf2.both_ways", "iperf3.old_udp"}
 COMPUTED |= {"nccl_tests.json", "perftest.json"}
+COMPUTED |= {"sockperf.round_trips"}  # halves
 COMPUTED |= {"k8s_perf_tests.paths"}  # which names another unit than the one it has
 SAMPLES = [
     pytest.param(path, id=path.stem)

@@ -176,7 +176,8 @@ def test_a_part_of_a_log_has_no_other_number(path: Path) -> None:
         except ParseError:
             continue
         for name, m in values(part):
-            assert set(m.values) <= whole[name, m.key], (end, m)
+            if m.metric != "interval":  # read only if the totals are missing
+                assert set(m.values) <= whole[name, m.key], (end, m)
 
 
 @pytest.mark.parametrize("path", SAMPLES)

@@ -183,6 +183,20 @@ def test_lines_that_end_with_a_tag() -> None:
     assert busbw(LOG.replace("\n", "<br />\r")) == [18.35e9] * 6
 
 
+def test_a_mail_as_it_was_sent() -> None:
+    text = (
+        "> sockperf: =3D=3D=3D=3D=3D=3D=3D=3D=3D Printing statistics for Server No: =\n0\n"
+        "> sockperf: Summary: Latency is 24.571 usec\n"
+        "> sockperf: ---> <MAX> observation =3D 103294.331\n"
+        "> sockperf: ---> percentile 99.000 =3D   33.390\n"
+    )
+    (result,) = of(text).results
+
+    assert {m.metric for m in result.measurements} == {
+        *("latency", "max_latency", "latency_percentile"),
+    }
+
+
 def test_json_without_any_log_is_refused() -> None:
     deep = '{"a": ' * 30 + '"x\\ny"' + "}" * 30
     for text in (deep, '{"time": 1, "message": "hello"}\n', '{"cells": [{"outputs": [1]}]}'):

@@ -65,12 +65,13 @@ _TIMES = {"t_typical": TYPICAL, "t_avg": MEAN, "t_min": LEAST, "t_max": MOST}
 
 _TITLE = re.compile(
     r"\s*((?:RDMA_(?:Write|Read|Atomic)|Send|Write|Read|Atomic|Raw[ _]Ethernet)\b.*"
-    r"\b(?:BW|Latency) Test)\b"
+    r"\b(?:BW|Latency)(?: forwarding| Multicast)* Test)\b"
 )
-_HEAD = re.compile(r"\s*#bytes\s+#iterations\b")
+_HEAD = re.compile(r"\s*#bytes\s+(?:sl\s+)?#iterations\b")
+_SIDE = re.compile(r"\s*(Local|Remote) results:\s*$")  # --report-both: each direction alone
 _COLUMN = re.compile(
-    r"#bytes|#iterations|BW (?:peak|average)\[(?:Mi?B|Gb)/sec\]|MsgRate\[Mpps\]|t_\w+\[usec\]"
-    r"|[\d.]+% percentile\[usec\]|tps average|CPU_Util\[%\]"
+    r"#bytes|#iterations|\bsl\b|(?:BW|MsgRate|t_\w|CPU_Util|[\d.]+% percentile)[^\[\]]*\[[^\]]+\]"
+    r"|tps average"
 )
 _NAMED = re.compile(
     r"(?<!\S)(Number of qps|Transport type|Connection type|Mtu|Link type)\s*:\s*(\S+)"
@@ -89,6 +90,7 @@ _FAILED = re.compile(
     r"|Failed to (?:exchange|complete|modify|create|connect) .*)"
 )
 _PAIR = re.compile(r"\"?(\w[\w.%]*)\"?\s*:\s*\"?([^\s\",{}]+)")
+_RESULTS = re.compile(r"\"results(_local|_remote)?\"\s*:\s*\{([^{}]*)\}")
 _GIGABIT = 1e9 / 8
 _SCALES = {"MB/sec": MIB, "MiB/sec": MIB, "Gb/sec": _GIGABIT}
 _TAIL_KEY = re.compile(r"(?:t_|percentile_)(\d\d(?:[._]\d+)?)_?(?:percentile)?")
@@ -121,6 +123,8 @@ class Perftest(RunParser):
         if title:
             self._begin(number_, title[1])
             self._columns, self._params = [], {}
+        elif (side := _SIDE.match(line)) and self._run:
+            self._params = {**self._params, "side": side[1].lower()}
         elif _HEAD.match(line):
             self._open(number_)
             self._columns = _COLUMN.findall(line)
@@ -155,48 +159,59 @@ class Perftest(RunParser):
 
     def _add(self, run: ResultBuilder, size: int, named: dict[str, float]) -> None:
         point = {**self._params, "size": size}
-        both = "Bidirectional" in run.title
+        both = "Bidirectional" in run.title and "side" not in point
         for column, value in named.items():
             name, _, unit = column.rstrip("]").partition("[")
-            if unit in _SCALES and (value or name == "BW average"):
+            if name in ("BW peak", "BW average") and unit in _SCALES:
+                if not value and name == "BW peak":
+                    continue  # it was not measured
                 definition = PEAK if name == "BW peak" else BOTH if both else ONE_WAY
                 run.add(definition, value * _SCALES[unit], point, size=size)
             elif name == "MsgRate":
                 run.add(RATE, value * MILLION, point, size=size)
-            elif name in _TIMES:
+            elif name in _TIMES and unit == "usec":
                 run.add(_TIMES[name], value / MICRO, point, size=size)
-            elif "percentile" in name:
+            elif "percentile" in name and unit == "usec":
                 run.add(TAIL, value / MICRO, {**point, "percentile": float(name.split("%")[0])})
 
     def take_document(self, text: str, number_: int) -> bool:
-        """Read what `--out_json` wrote."""
-        found: dict[str, str] = dict(_PAIR.findall(text))
-        size = count(found.get("MsgSize", ""))
+        """Read what `--out_json` wrote; newer versions may write each direction alone."""
+        info: dict[str, str] = dict(_PAIR.findall(text))
+        sections = _RESULTS.findall(text) or [("", text)]
         is_whole = text.rstrip().endswith("}")
-        if size is None or not is_whole or ("BW_average" not in found and "t_avg" not in found):
+        if not is_whole or not (
+            info.keys() >= {"MsgSize"} and info.keys() & {"BW_average", "t_avg"}
+        ):
             return False
-        run = self._begin(number_, found.get("test", self.title).replace("_", " "))
-        both = found.get("Bidirectional", "OFF") != "OFF" or "Bidirectional" in run.title
-        run.title += " Bidirectional" if both and "Bidirectional" not in run.title else ""
-        qps = count(found.get("Number_of_qps", ""))
-        self._params = {"qps": qps} if qps else {}
+        run = self._begin(number_, info.get("test", self.title).replace("_", " "))
+        if info.get("Bidirectional", "OFF") != "OFF" and "Bidirectional" not in run.title:
+            run.title += " Bidirectional"
+        qps = count(info.get("Number_of_qps", ""))
+        for side, section in sections:
+            self._params = {"qps": qps} if qps else {}
+            self._params |= {"side": side.strip("_")} if side else {}
+            self._results(run, dict(_PAIR.findall(section)))
+        self._end()
+        return True
+
+    def _results(self, run: ResultBuilder, found: dict[str, str]) -> None:
+        size, unit = count(found.get("MsgSize", "")), ""
+        if size is None:
+            return
         named = {f"{name}[usec]": number(found.get(name, "")) for name in _TIMES}
         for key, tail in ((key, _TAIL_KEY.fullmatch(key)) for key in found):
             if tail:
                 named[f"{tail[1].replace('_', '.')}% percentile[usec]"] = number(found[key])
-        rates = (number(found.get(name, "")) or 0.0 for name in ("BW_average", "MsgRate"))
-        unit = _unit(size, *rates)
+        if "BW_average" in found:
+            rates = (number(found.get(name, "")) or 0.0 for name in ("BW_average", "MsgRate"))
+            unit = _unit(size, *rates)
         if unit:
-            named |= {
-                f"BW peak[{unit}]": number(found.get("BW_peak", "")),
-                f"BW average[{unit}]": number(found["BW_average"]),
-            }
+            named[f"BW peak[{unit}]"] = number(found.get("BW_peak", ""))
+            named[f"BW average[{unit}]"] = number(found["BW_average"])
         elif "BW_average" in found:
             run.fail("its rates have no unit, and agree with its messages per second in none")
         named["MsgRate[Mpps]"] = number(found.get("MsgRate", ""))
         self._add(run, size, {name: v for name, v in named.items() if v is not None})
-        self._end()
-        return True
 
 
 def _unit(size: int, rate: float, messages: float) -> str:

@@ -32,6 +32,50 @@ def test_perftest_of_today_prints_mebibytes_under_their_name() -> None:
     assert not result.failures
 
 
+def test_columns_of_perftest_per_port_with_service_levels_and_in_cycles() -> None:
+    port = "BW Port1[Gb/sec]   MsgRate Port1[Mpps]"
+    ports = of(
+        f" #bytes  sl  #iterations  BW peak[Gb/sec]  BW average[Gb/sec]  MsgRate[Mpps]  {port}\n"
+        " 65536    0   5000         0.00         196.10        0.374031       98.05       0.187\n"
+    )
+    cycles = of(
+        " #bytes #iterations    t_min[cycles]    t_avg[cycles]    99% percentile[cycles]\n"
+        " 2       1000          4200.00          4300.00          5000.00\n"
+    )
+
+    assert values(ports, "bandwidth") == [196.10 * GBIT]
+    assert values(ports, "message_rate") == [0.374031e6]
+    assert not cycles.measurements
+
+
+def test_each_direction_of_perftest_alone() -> None:
+    head = " #bytes     #iterations    BW peak[Gb/sec]    BW average[Gb/sec]   MsgRate[Mpps]\n"
+    result = of(
+        f"                    Send Bidirectional BW Test\n{head}"
+        " 65536      5000             0.00               390.00              0.743866\n"
+        f" Local results: \n{head}"
+        " 65536      5000             0.00               196.00              0.373840\n"
+        f" Remote results: \n{head}"
+        " 65536      5000             0.00               194.00              0.370026\n"
+    )
+
+    assert values(result, "bidirectional") == [390.0 * GBIT]
+    assert values(result, "bandwidth", side="remote") == [194.0 * GBIT]
+
+
+def test_each_direction_of_perftest_in_json() -> None:
+    results_ = "".join(
+        f'"results_{side}": {{"MsgSize": 65536, "BW_average": {rate}, "MsgRate": {messages}}},'
+        for side, rate, messages in (("local", 196.0, 0.37384), ("remote", 194.0, 0.370026))
+    )
+    info = '"test_info": {"test": "Send_Bidirectional_BW_Test", "Number_of_qps": 2},'
+    result = of(f'{{\n{info}\n{results_}\n"end": 0\n}}\n')
+
+    assert values(result, "bandwidth", side="local", qps=2) == [196.0 * GBIT]
+    assert values(result, "bandwidth", side="remote") == [194.0 * GBIT]
+    assert not values(result, "bidirectional")
+
+
 def test_percentiles_of_perftest_in_json() -> None:
     times = (
         '"t_typical": 1.02,\n"t_avg": 1.02,\n"t_99_percentile": 1.10,\n"t_99.9_percentile": 3.70\n'
@@ -195,15 +239,11 @@ def test_sockperf() -> None:
 
 
 def test_sockperf_that_prints_round_trips_is_halved() -> None:
-    result = of(
-        "sockperf: Summary: Round trip is 20.000 usec\n"
-        "sockperf: ---> <MAX> observation =   44.000\n"
-        "sockperf: ---> percentile 99.000 =   30.000\n"
-    )
+    (result,) = results("sockperf.round_trips")
 
-    assert values(result, "latency") == [pytest.approx(10e-6)]
-    assert values(result, "latency_percentile") == [pytest.approx(15e-6)]
-    assert values(result, "max_latency") == [pytest.approx(22e-6)]
+    assert values(result, "latency") == [pytest.approx(47.395e-6)]
+    assert values(result, "latency_percentile", percentile=50.0) == [pytest.approx(46.778e-6)]
+    assert values(result, "max_latency") == [pytest.approx(1064.626e-6)]
     assert "half of them" in result.notes[0]
 
 
