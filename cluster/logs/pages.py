@@ -8,7 +8,7 @@ _BREAKS = frozenset(("br", "p", "div", "tr", "li", "pre", "h1", "h2", "h3", "h4"
 _HIDDEN = frozenset(("script", "style", "noscript", "svg", "head"))
 
 
-class Page(HTMLParser):
+class SavedPage(HTMLParser):
     """The text of a web page, and the JSON in its scripts.
 
     Args:
@@ -69,4 +69,4 @@ def plain(text: str) -> str:
         Text.
 
     """
-    return Page(text).shown if "</pre>" in text or "</p>" in text else text
+    return SavedPage(text).shown if "</pre>" in text or "</p>" in text else text

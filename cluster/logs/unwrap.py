@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING
 
 import msgspec
 
-from cluster.logs.pages import Page, plain
+from cluster.logs.pages import SavedPage, plain
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator
@@ -218,7 +218,7 @@ def _rows(match: re.Match[str]) -> str:
 
 def _page(text: str) -> str:
     """Give the text of a page, and what only its JSON has: pages load their comments later."""
-    page = Page(text)
+    page = SavedPage(text)
     shown = page.shown if page.has_blocks or not page.data else ""
     known = _stripped(shown)
     for part in map(plain, chain.from_iterable(map(_texts, page.data))):

@@ -58,7 +58,7 @@ _ONE_SIDED = re.compile(
 )
 
 
-class Kind(NamedTuple):
+class ColumnKind(NamedTuple):
     """The metric of a column, and its unit: how many per second, or the size of one."""
 
     metric: Definition
@@ -76,7 +76,7 @@ class TablePlan(NamedTuple):
 
     """
 
-    kinds: tuple[Kind, ...]
+    kinds: tuple[ColumnKind, ...]
     metrics: tuple[Definition, ...]
     moved: tuple[bool, ...]
     is_plain: bool
@@ -123,7 +123,7 @@ def plan_of(test: str, columns: tuple[tuple[str, str], ...], *, one_sided: bool)
     )
 
 
-def kind_of(test: str, name: str, unit: str, *, one_sided: bool) -> Kind | None:
+def kind_of(test: str, name: str, unit: str, *, one_sided: bool) -> ColumnKind | None:
     """Find the metric of a column, and its unit.
 
     None if its figures are not used, or have parameters of their own.
@@ -132,15 +132,15 @@ def kind_of(test: str, name: str, unit: str, *, one_sided: bool) -> Kind | None:
         return None
     if unit == "us":
         time = _time(test, name.lower(), one_sided=one_sided)
-        return Kind(time, MICRO) if time else None
+        return ColumnKind(time, MICRO) if time else None
     if name == "Messages/s":
-        return Kind(RATE, 1.0)
+        return ColumnKind(RATE, 1.0)
     if name == "MB/s" or unit in SCALES:
-        return Kind(_rate(test), SCALES.get(unit, MB))
-    return Kind(OVERLAP, 1.0) if unit == "%" else None
+        return ColumnKind(_rate(test), SCALES.get(unit, MB))
+    return ColumnKind(OVERLAP, 1.0) if unit == "%" else None
 
 
-def scaled(figures: list[float], kind: Kind) -> list[float]:
+def scaled(figures: list[float], kind: ColumnKind) -> list[float]:
     """Give the figures of a column in the unit of its metric."""
     definition, scale = kind
     if definition.unit == "s":
