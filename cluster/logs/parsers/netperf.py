@@ -108,24 +108,24 @@ class Netperf(RunParser):
 
     def take(self, line: str, number: int) -> bool:
         """Read a title, a header or a row."""
-        title = _TITLE.search(line)
-        table = next((name for head, name in _TABLES if head.match(line)), "")
+        is_row = line.lstrip()[:1].isdigit()
+        title = _TITLE.search(line) if " TEST" in line else None
+        table = "" if is_row else next((name for head, name in _TABLES if head.match(line)), "")
         if title or (table and (self._run is None or self._rows)):
             self._begin(number, title[1] if title else table)
             self._test(title[1] if title else table)
             return True
         if self._run is None:
             return False
-        unit, key, failed = _UNITS.match(line), _KEY.match(line), _FAILED.match(line)
-        if unit:
+        if is_row and "AF_INET" not in line:
+            return self._row(self._run, line, number)
+        if unit := _UNITS.match(line):
             self._scale = _scale(unit)
         elif table or _HEAD.match(line):
             return True
-        elif line.lstrip()[:1].isdigit():
-            return self._row(self._run, line, number)
-        elif key:
+        elif key := _KEY.match(line):
             self._key(self._run, key[1], key[2])
-        elif failed:
+        elif failed := _FAILED.match(line):
             self._run.fail(failed[1])
         else:
             return False
