@@ -42,8 +42,7 @@ class Intervals:
 
     def __init__(self) -> None:
         """Begin without intervals."""
-        # Of each direction: begin and end in seconds -> rates
-        self._ways: dict[str, dict[tuple[float, float], _Rates]] = {}
+        self._lines: list[tuple[str, str, tuple[float, float], float]] = []
 
     def add(self, stream: str, way: str, span: tuple[float, float], rate: float) -> None:
         """Add a line.
@@ -55,12 +54,15 @@ class Intervals:
             rate: in bytes per second.
 
         """
-        spans = self._ways.setdefault(way, {})
-        spans.setdefault((round(span[0], DIGITS), round(span[1], DIGITS)), {})[stream] = rate
+        self._lines.append((stream, way, span, rate))
 
     def together(self) -> list[Rates]:
         """Give the rates of each direction, of the intervals that have all its streams."""
-        return [_together(way, _parts(spans)) for way, spans in self._ways.items()]
+        ways: dict[str, dict[tuple[float, float], _Rates]] = {}
+        for stream, way, (begin, end), rate in self._lines:
+            spans = ways.setdefault(way, {})
+            spans.setdefault((round(begin, DIGITS), round(end, DIGITS)), {})[stream] = rate
+        return [_together(way, _parts(spans)) for way, spans in ways.items()]
 
 
 def _parts(spans: Mapping[tuple[float, float], _Rates]) -> dict[tuple[float, float], _Rates]:

@@ -75,9 +75,11 @@ JITTER = _iperf(
     medium="",
 )
 
+_FIGURE = r"(\d{1,20}(?:\.\d{0,20})?)"
 _LINE = re.compile(
-    r"\s*\[\s*(\*?\d+|SUM)(?:-(\d+))?\]\s+([\d.]+)\s*-\s*([\d.]+)[ \t]sec\s+"  # iperf3: two
-    r"([\d.]+)\s+([KMGT]?)Bytes\s+([\d.]+)\s+([KMGT]?)(bits|Bytes)/sec(.*)"
+    r"\s*\[\s*(\*?\d+|SUM)(?:-(\d+))?\]\s+"
+    rf"{_FIGURE}\s*-\s*{_FIGURE}[ \t]sec\s+"  # iperf3 has two spaces before it
+    rf"{_FIGURE}\s+([KMGT]?)Bytes\s+{_FIGURE}\s+([KMGT]?)(bits|Bytes)/sec(.*)"
 )
 _UDP = re.compile(r"\s+([\d.]+) ms\s+(\d+)/\s*(\d+) \(")
 _CLIENT = re.compile(r"\s*Client connecting to (\S+),? (TCP|UDP) port")
@@ -103,6 +105,9 @@ _CSV = re.compile(
 )
 
 
+OPEN = 2  # tests that may still get lines: a host's server and client
+
+
 class Iperf2(Parser):
     """iperf 2: rates in bits per second; its GBytes are 2**30 bytes."""
 
@@ -118,12 +123,16 @@ class Iperf2(Parser):
 
     def __init__(self) -> None:
         """Begin outside any test."""
+        self._parsed: list[Parsed] = []  # of the tests before these
         self._tests: list[_Iperf2Test] = []
         self._owners: dict[str, _Iperf2Test] = {}  # of streams
         self._port = ""  # that the last server listens on
 
     def take(self, line: str, number: int) -> bool:
         """Read a line of text or CSV."""
+        row = _LINE.match(line)
+        if row:
+            return not row[10].rstrip().endswith(("sender", "receiver")) and self._row(row, number)
         client, server = _CLIENT.match(line), _SERVER.match(line)
         if client:
             return self._head(number, "client", client[2])
@@ -133,9 +142,6 @@ class Iperf2(Parser):
         connected = _CONNECTED.match(line)
         if connected:
             return self._connect(connected, number)
-        match = _LINE.match(line)
-        if match and not match[10].rstrip().endswith(("sender", "receiver")):
-            return self._row(match, number)
         if _CSV.match(line):
             return self._open(number).csv(line.strip().split(","))
         return bool(self._tests) and self._tests[-1].other(line)
@@ -189,6 +195,8 @@ class Iperf2(Parser):
         # A server that only printed that it listens is the other side of this client.
         beside = newest is not None and newest.role == "server"
         self._tests.append(_Iperf2Test(number, is_beside=like is None and beside))
+        while len(self._tests) > OPEN and self._tests[0] not in self._owners.values():
+            self._parsed.append(self._tests.pop(0).parsed())
         if like is not None:
             self._tests[-1].role, self._tests[-1].protocol = like.role, like.protocol
         return self._tests[-1]
@@ -198,7 +206,7 @@ class Iperf2(Parser):
 
     def results(self) -> tuple[Parsed, ...]:
         """Give a result per client or server."""
-        return tuple(test.parsed() for test in self._tests)
+        return (*self._parsed, *(test.parsed() for test in self._tests))
 
 
 class _Flow:
@@ -213,12 +221,12 @@ class _Flow:
 
     @classmethod
     def of(cls, match: re.Match[str]) -> _Flow | None:
-        begin, end, amount, rate = (number(match[at]) for at in (3, 4, 5, 7))
-        if begin is None or end is None or amount is None or rate is None or end <= begin:
+        _, _, begin, end, amount, of_amount, rate, of_rate, unit, rest = match.groups()
+        if float(end) <= float(begin):
             return None
-        scale = BITS[match[8]] / 8 if match[9] == "bits" else BYTES[match[8]]
-        flow = cls(end, amount * BYTES[match[6]], rate * scale, begin)
-        flow.udp = _UDP.match(match[10])
+        scale = BITS[of_rate] / 8 if unit == "bits" else BYTES[of_rate]
+        flow = cls(float(end), float(amount) * BYTES[of_amount], float(rate) * scale, float(begin))
+        flow.udp = _UDP.match(rest) if "(" in rest else None
         return flow
 
     @property
