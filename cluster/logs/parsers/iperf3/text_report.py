@@ -104,7 +104,8 @@ class TextReport:
 
     def row(self, match: re.Match[str]) -> bool:
         """Read a line of `LINE`."""
-        stream, way, rest, rate = match[1], match[2] or "", match[8], _rate(match)
+        stream, named, begin, end, _, _, _, rest = match.groups()
+        way, rate = named or "", _rate(match)
         self.is_begun = True
         if stream != SUM:
             self._streams[stream] = None
@@ -114,12 +115,15 @@ class TextReport:
         if side and rate:  # without bytes, this side does not know the count of the other one
             self._totals.setdefault((side, way), {})[stream] = rate
         elif not side and OMITTED not in rest:
-            self._interval(stream, way, (float(match[3]), float(match[4])), rate)
+            self._last = max(self._last, float(end))
+            self._intervals.add(stream, way, (float(begin), float(end)), rate)
             self._datagrams += [(stream, udp)] if udp is not None and stream != SUM else []
-        again = _RETRANSMITS.match(rest) if side else None
+        if not side:
+            return True
+        again = _RETRANSMITS.match(rest)
         if again:
             self._again[way + stream] = int(again[1])
-        if udp and side and (side == "receiver" or not ROLE.search(rest)):
+        if udp and (side == "receiver" or not ROLE.search(rest)):
             self._udp.setdefault(way, {})[stream] = _jitter_and_loss(udp)
         return True
 
@@ -130,10 +134,6 @@ class TextReport:
             return role[1]
         # The totals of UDP have no role before 3.2; they are the sender's.
         return "sender" if self._is_old_udp and _UDP.match(rest) else ""
-
-    def _interval(self, stream: str, way: str, span: tuple[float, float], rate: float) -> None:
-        self._last = max(self._last, span[1])
-        self._intervals.add(stream, way, span, rate)
 
     def parsed(self) -> Parsed:
         """Return the results that were read."""
