@@ -13,6 +13,7 @@ from cluster.logs.parsers import RunParser, number
 
 if TYPE_CHECKING:
     from cluster.core.model.value import Scalar
+    from cluster.logs.parsers import ResultBuilder
 
 BANDWIDTH = Definition(
     benchmark="knb",
@@ -48,6 +49,7 @@ class Knb(RunParser):
         """Begin outside any test."""
         super().__init__()
         self._path = self._protocol = ""
+        self._protocols: set[str] = set()  # of this path
 
     def take(self, line: str, number_: int) -> bool:
         """Read the path of the packets, or a bandwidth."""
@@ -56,17 +58,25 @@ class Knb(RunParser):
             if self._run is None or not path:
                 self._begin(number_)
             self._path, self._protocol = path[1].lower() if path else "", ""
+            self._protocols.clear()
         elif self._run is None:
             return False
         elif protocol:
+            if protocol[1] in self._protocols:
+                self._path = ""  # of another path, whose name is missing
             self._protocol = protocol[1]
+            self._protocols.add(protocol[1])
         elif figure:
-            value = number(figure[1])
-            if value is None or not self._path:
-                return False
-            if self._path != "idle":  # which moves nothing
-                point: dict[str, Scalar] = {"path": self._path, "protocol": self._protocol}
-                self._run.add(BANDWIDTH, value * SCALES[figure[2]], point)
+            return self._figure(self._run, figure)
         else:
             return _KNOWN.match(line) is not None
+        return True
+
+    def _figure(self, run: ResultBuilder, figure: re.Match[str]) -> bool:
+        value, protocol, self._protocol = number(figure[1]), self._protocol, ""
+        if value is None or not self._path or (self._path != "idle" and not protocol):
+            return False
+        if self._path != "idle":  # which moves nothing
+            point: dict[str, Scalar] = {"path": self._path, "protocol": protocol}
+            run.add(BANDWIDTH, value * SCALES[figure[2]], point)
         return True

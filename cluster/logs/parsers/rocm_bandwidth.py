@@ -76,6 +76,7 @@ class RocmBandwidth(RunParser):
         self._gpus: dict[int, bool] = {}  # devices, and whether each is a GPU
         self._way = ""  # of the open matrix; empty if it has no bandwidths
         self._columns: list[int] = []
+        self._rows: set[int] = set()  # of the open matrix
 
     def take(self, line: str, number_: int) -> bool:
         """Read a device, the title of a matrix, or a row."""
@@ -92,7 +93,11 @@ class RocmBandwidth(RunParser):
             self._open(number_)
             self._way, self._columns = table[1], []
         elif head := _HEAD.match(line):
+            if self._columns and self._run is not None:
+                self._run.note("the title of a matrix is missing, so it is not used")
+                self._way = ""
             self._columns = [int(cell) for cell in head[1].split()]
+            self._rows.clear()
         elif _OTHER.match(line):
             self._way, self._columns = "", []
         else:
@@ -108,6 +113,10 @@ class RocmBandwidth(RunParser):
         values = [number(cell) for cell in cells[1:]]
         if any(v is None and cell != "N/A" for v, cell in zip(values, cells[1:], strict=True)):
             return False
+        if row in self._rows:
+            self._columns = []  # of another matrix, whose first lines are missing
+            return False
+        self._rows.add(row)
         for column, value in zip(self._columns, values, strict=True):
             definition = self._kind(row, column)
             if value and definition and self._way:

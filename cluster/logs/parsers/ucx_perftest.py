@@ -92,8 +92,8 @@ class UcxPerftest(RunParser):
         if row:
             return self._row(row, number)
         if kind:
-            self._kind = kind[1]
             self._start(number, "")
+            self._kind = kind[1]
         elif self._boxed or "|" in line or "==" in line:
             return self._box(line, number)
         else:
@@ -107,7 +107,7 @@ class UcxPerftest(RunParser):
         """Begin a test if there were rows since the last one began."""
         run = self._open(number)
         if not run.empty:
-            self._params = {}
+            self._params, self._kind = {}, ""
             run = self._begin(number)
         run.title = title or run.title
         return run
