@@ -108,7 +108,7 @@ def test_intervals_of_iperf_without_their_totals(head: str) -> None:
 
     assert not found.failures
     assert values(found, "interval") == pytest.approx([rate * unit / 8 for rate in printed])
-    assert found.notes == (ONLY_INTERVALS,)
+    assert ONLY_INTERVALS in found.notes
 
 
 def test_an_interval_alone_is_not_the_whole_test() -> None:
@@ -345,3 +345,46 @@ def test_the_sum_of_nvbandwidth_alone() -> None:
 
     assert values(found, "copy_bandwidth_sum") == [2778.45e9]
     assert any("matrix is missing" in note for note in found.notes)
+
+
+UNTITLED = {
+    "p2p": ("   D\\D     0      1\n     0 740.15   9.91\n     1   9.95 741.55\n", [9.91e9, 9.95e9]),
+    "nvbandwidth": (
+        (
+            "memcpy CE GPU(row) -> GPU(column) bandwidth (GB/s)\n           0         1\n"
+            " 0       N/A    276.07\n 1    276.19       N/A\n"
+        ),
+        [276.07e9, 276.19e9],
+    ),
+    "OSU": (
+        "# Size      Bandwidth (MB/s)\n1            1.93\n2            3.86\n",
+        [1.93e6, 3.86e6],
+    ),
+    "perftest": (
+        (
+            " #bytes     #iterations    BW peak[Gb/sec]    BW average[Gb/sec]   MsgRate[Mpps]\n"
+            " 65536      5000             92.57              92.51                0.176451\n"
+        ),
+        [92.57e9 / 8, 92.51e9 / 8],
+    ),
+}
+
+
+@pytest.mark.parametrize(("text", "rates"), UNTITLED.values(), ids=UNTITLED)
+def test_a_table_without_its_title_claims_no_direction(text: str, rates: list[float]) -> None:
+    found = one(text)
+    flows = {one.metric: one.flow for one in found.definitions}
+    between = [m for m in found.measurements if m.unit == "B/s" and m.metric != "device_copy"]
+
+    assert [v for m in between for v in m.values] == rates
+    assert {flows[m.metric] for m in between} == {""}
+    assert any("missing" in note for note in found.notes)
+
+
+def test_a_second_matrix_without_its_title_is_not_that_of_the_first() -> None:
+    text = UNTITLED["p2p"][0]
+    titled = "Unidirectional P2P=Disabled Bandwidth Matrix (GB/s)\n" + text
+    found = one(titled + text.replace("9.9", "48.3"))
+
+    assert values(found, "p2p_bandwidth") == [9.91e9, 9.95e9]
+    assert values(found, "copy_bandwidth") == [48.31e9, 48.35e9]

@@ -114,6 +114,8 @@ class BandwidthTest(Parser):
         title, memory, unit = _TITLE.match(line), _MEMORY.match(line), _UNIT.match(line)
         if title:
             self._title, self._unit, self._memory = title, "", ""
+        elif (memory or unit) and self._unit:
+            self._title = None  # of another table, whose title is missing
         elif memory and self._title:
             self._memory = memory[1].lower()
         elif unit and self._title:

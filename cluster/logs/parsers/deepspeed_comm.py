@@ -90,6 +90,7 @@ class DeepspeedComm(RunParser):
         self._kind = ""  # of it: summary or bench
         self._scale = 0.0
         self._is_raw = False  # bytes and microseconds, without their units
+        self._last = -1  # bytes of the last row of the operation
 
     def take(self, line: str, number_: int) -> bool:
         """Read a call, a header, the name of an operation, or a row."""
@@ -120,8 +121,8 @@ class DeepspeedComm(RunParser):
         if self._kind == "summary":
             op, row = _OP.match(line), _ROW.match(line)
             if op:
-                self._op = op[1]
-            elif row and self._op:
+                self._op, self._last = op[1], -1
+            elif row and self._op and self._rises(row):
                 params: dict[str, Scalar] = {"calls": int(row[3])}
                 self._add(row.group(1, 2), _ms(row[5]), row.group(6, 7), self._op, number_, params)
             return bool(op or (row and self._op) or _RULE.match(line))
@@ -133,6 +134,13 @@ class DeepspeedComm(RunParser):
             self._add(row.group(1, 2), time, row.group(6, 7), self._op, number_)
         return bool(row or _RULE.match(line))
 
+    def _rises(self, row: re.Match[str]) -> bool:
+        """Tell whether a row belongs to the open operation: otherwise its name is missing."""
+        size = _bytes(row[1], row[2])
+        self._op = self._op if size > self._last else ""
+        self._last = size
+        return bool(self._op)
+
     def _add(
         self,
         size: tuple[str, ...],
@@ -142,12 +150,16 @@ class DeepspeedComm(RunParser):
         number_: int,
         more: dict[str, Scalar] | None = None,
     ) -> None:
-        run, moved = self._open(number_), round(float(size[0]) * _POWERS[size[1]])
+        run, moved = self._open(number_), _bytes(*size)
         point: dict[str, Scalar] = {"operation": op, "size": moved, **(more or {})}
         scale = self._scale if self._kind == "bench" and self._scale else GBIT
         run.add(TIME, time, point, size=moved)
         for definition, rate in zip((TPUT, BUSBW), rates, strict=True):
             run.add(definition, (number(rate) or 0.0) * scale, point, size=moved)
+
+
+def _bytes(amount: str, power: str) -> int:
+    return round(float(amount) * _POWERS[power])
 
 
 def _ms(text: str) -> float:

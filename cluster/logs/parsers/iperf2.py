@@ -26,6 +26,10 @@ WHOLE = 0.95  # of the end of the last report: a sum may end before its streams
 SLACK = 0.02  # by which the bits of a line of CSV may differ from its bytes over its seconds
 ROUNDING = 0.05  # seconds, by which each end of its interval may be off
 SAME = 0.05  # by which a sum may differ from the added rates of its streams
+NO_STREAMS = (
+    "lines of streams are missing: how many [SUM] counts, and in which directions, is not known"
+)
+NO_HEAD = "its first lines are missing"
 FIRST = 1.0  # seconds: a line alone of this time is probably the first interval of a longer test
 FIELDS = (9, 14)  # of a line of CSV: TCP, UDP
 
@@ -252,7 +256,7 @@ class _Iperf2Test:
 
     def __init__(self, first: int, *, is_beside: bool) -> None:
         self.role = self.protocol = ""
-        self.is_headed = False
+        self.is_headed = self._is_connected = False
         self.is_beside = is_beside
         self._builder = ResultBuilder("iperf2", first)
         self._flows: dict[str, _Flow] = {}  # of streams and of their sum
@@ -275,6 +279,7 @@ class _Iperf2Test:
 
     def connect(self, stream: str, *, is_reverse: bool) -> None:
         self._streams[stream.lstrip("*")] = None
+        self._is_connected = True
         if is_reverse:
             self._reverse.add(stream.lstrip("*"))
 
@@ -301,9 +306,9 @@ class _Iperf2Test:
             flow.is_alone = False  # a server reports on the whole test
         else:
             if flow.udp is not None and stream != SUM:
-                self.protocol = self.protocol or "UDP"
+                self.protocol = "UDP"
                 self._datagrams_of.append((stream, flow.udp))
-            way = self._definition(stream).metric
+            way = self._way(stream) or self._definition(stream).metric
             self._intervals.add(stream, way, (flow.begin, flow.end), flow.rate)
         known[stream] = known[stream].joined(flow) if stream in known else flow
         if stream == SUM:
@@ -332,12 +337,13 @@ class _Iperf2Test:
         for stream, flow in self._csv.items():
             if flow.is_whole:
                 builder.add(RATE, flow.rate, {"stream": stream})
-        sides: dict[Definition, dict[str, _Flow]] = {}
+        sides: dict[tuple[Definition, str], dict[str, _Flow]] = {}
         for stream, flow in self._flows.items():
             if stream != SUM:
-                sides.setdefault(self._definition(stream), {})[stream] = flow
-        for definition, flows in (sides or self._only_sum()).items():
-            self._add(definition, flows, is_both=len(sides) > 1)
+                side = self._definition(stream), self._way(stream)
+                sides.setdefault(side, {})[stream] = flow
+        for (definition, way), flows in (sides or self._only_sum()).items():
+            self._add(definition, way, flows, is_both=len(sides) > 1)
         self._datagrams()
         if builder.empty:
             self._add_intervals(builder)
@@ -346,6 +352,8 @@ class _Iperf2Test:
 
     def _remark(self) -> None:
         """Say what is missing."""
+        if self._flows and not (self.is_headed or self._is_connected):
+            self._builder.note(NO_HEAD)
         if self._csv:
             self._builder.note("the log does not say whether the client or the server wrote it")
         if self._builder.empty and self.role == "server" and not self._streams:
@@ -355,10 +363,16 @@ class _Iperf2Test:
                 "there is no report of the whole test: it was stopped, or the log is cut off"
             )
 
-    def _only_sum(self) -> dict[Definition, dict[str, _Flow]]:
-        return {self._definition(SUM): {}} if SUM in self._flows else {}
+    def _only_sum(self) -> dict[tuple[Definition, str], dict[str, _Flow]]:
+        return {(self._definition(SUM), ""): {}} if SUM in self._flows else {}
 
-    def _add(self, definition: Definition, flows: dict[str, _Flow], *, is_both: bool) -> None:
+    def _way(self, stream: str) -> str:
+        """Name the direction of a stream, if its definition does not."""
+        return "" if self.role or not stream.startswith("*") else "back"
+
+    def _add(
+        self, definition: Definition, way: str, flows: dict[str, _Flow], *, is_both: bool
+    ) -> None:
         """Add the rate of all streams of one direction together."""
         total = self._flows.get(SUM)
         last = max((flow.last for flow in flows.values()), default=0.0)
@@ -368,7 +382,8 @@ class _Iperf2Test:
             return
         amount = sum(flow.amount for flow in flows.values())
         if is_both and amount and total.amount > (1 + SAME) * amount:
-            if not all(flow.is_whole for flow in flows.values()):
+            amounts = {name: flow.amount for name, flow in self._flows.items()}
+            if not adds_up(amounts) or not all(flow.is_whole for flow in flows.values()):
                 return
             self._builder.note(
                 "[SUM] is of both directions: rates of the streams were added instead"
@@ -376,7 +391,8 @@ class _Iperf2Test:
             rate = sum(flow.rate for flow in flows.values())
         else:
             rate = total.rate
-        self._builder.add(definition, rate, self._params(self._count(flows, is_both=is_both)))
+        params = self._params(self._count(flows, is_both=is_both))
+        self._builder.add(definition, rate, {**params, **({"way": way} if way else {})})
 
     def _params(self, streams: int | str) -> dict[str, Scalar]:
         params: dict[str, Scalar] = {"streams": streams}
@@ -389,7 +405,10 @@ class _Iperf2Test:
         total = self._flows.get(SUM)
         if total is None or is_both or self._many or self.is_headed:
             return streams
-        return streams if adds_up({**amounts, SUM: total.amount}) else SEVERAL
+        if adds_up({**amounts, SUM: total.amount}):
+            return streams
+        self._builder.note(NO_STREAMS)
+        return SEVERAL
 
     def _add_intervals(self, builder: ResultBuilder) -> None:
         """Use the rates of intervals, as there is no report of the whole test."""

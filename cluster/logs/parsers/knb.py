@@ -56,6 +56,7 @@ class Knb(RunParser):
         """Begin outside any test."""
         super().__init__()
         self._path = self._protocol = ""
+        self._protocols: set[str] = set()  # of this path
 
     def take(self, line: str, number_: int) -> bool:
         """Read the path of the packets, or a bandwidth."""
@@ -64,15 +65,20 @@ class Knb(RunParser):
         if _START.match(line):
             self._begin(number_)
             self._path = self._protocol = ""
+            self._protocols.clear()
         elif path and (self._run or path[1].lower() != "idle"):
             self._open(number_)
             self._path, self._protocol = path[1].lower(), ""
+            self._protocols.clear()
         elif self._run is None:
             return False
         elif key:
             self._path, self._protocol = PATHS.get(key[1], key[1]), ""
         elif protocol:
+            if protocol[1].upper() in self._protocols:
+                self._path = ""  # of another path, whose name is missing
             self._protocol = protocol[1].upper()
+            self._protocols.add(self._protocol)
         elif figure:
             return self._figure(self._run, figure)
         else:
@@ -81,10 +87,11 @@ class Knb(RunParser):
 
     def _figure(self, run: ResultBuilder, figure: re.Match[str]) -> bool:
         value = number(figure[1] or figure[3])  # YAML and JSON have Mbit/s without the unit
-        if value is None or not self._path:
+        protocol, self._protocol = self._protocol, ""
+        if value is None or not self._path or (self._path != "idle" and not protocol):
             return False
         if self._path != "idle":  # which moves nothing
-            point: dict[str, Scalar] = {"path": self._path, "protocol": self._protocol}
+            point: dict[str, Scalar] = {"path": self._path, "protocol": protocol}
             run.add(BANDWIDTH, value * SCALES[figure[2] or "M"], point)
         return True
 

@@ -71,6 +71,7 @@ LATENCY = _nv(
     what="one access by a kernel that chases pointers; printed in ns",
 )
 
+UNNAMED = "the name of a test (Running ...) is missing: it is called by the title of its matrix"
 WAIVED = "some tests were waived: this host lacks what they need"
 _STATUS = {"Running": "it was begun, and never ended"}
 _RUNNING = re.compile(r"\s*Running (?:benchmark )?(\w+)\.\s*$")
@@ -80,6 +81,7 @@ _UNIT = re.compile(
 )
 _HEADER = re.compile(r"\s*\d{1,4}(?:\s+\d{1,4})*\s*$")
 _SUM = re.compile(r"\s*SUM (\w+) (\S+)")
+_SUMMED = re.compile(r"(?!.*latency)\w+_(?:memcpy_\w+|local_copy|to_one|to_all|sm|ce)")  # in GB/s
 _WAIVED = re.compile(r"\s*(?:Waived|WAIVED):|\s*Waiving \w+\.|\s*\w+ WAIVED")
 _ERROR = re.compile(
     r"\s*(?:\[?ERROR|ERROR:|Error:?|\[CUDA_ERROR\w*\]|CUDA_ERROR\w*|.*CUDA error|NVML_ERROR|"
@@ -103,7 +105,9 @@ _MODEL = re.compile(r"\d+: (.*?)(?: \([0-9a-f:]+\).*)?")  # in the JSON
 class NvBandwidth(Parser):
     """nvbandwidth: a matrix per test; rates in GB/s of 1e9 bytes, latencies in ns."""
 
-    marks: ClassVar[tuple[str, ...]] = ("nvbandwidth", "memcpy CE", "memcpy SM", "_memcpy_")
+    marks: ClassVar[tuple[str, ...]] = (
+        *("nvbandwidth", "memcpy CE", "memcpy SM", "_memcpy_", "_local_copy"),
+    )
     has_rows: ClassVar[bool] = True
     definitions: ClassVar[tuple[Definition, ...]] = (
         *(PEER, PEERS_BOTH, HOST, LOCAL, BANDWIDTH, SUM, LATENCY),
@@ -116,8 +120,10 @@ class NvBandwidth(Parser):
         self._part = (
             ""  # the part of a bidirectional test: one direction, the other, or both together
         )
+        self._parts: set[str] = set()  # of this test, whose matrices have begun
         self._unit = ""
         self._columns: list[str] = []
+        self._rows: set[int] = set()  # of the open matrix
         self._is_help = False
         self._begun = ""  # a test that has begun, and printed nothing else so far
         self._begun_at = 0  # the number of its line
@@ -128,9 +134,8 @@ class NvBandwidth(Parser):
     def take(self, line: str, at: int) -> bool:
         """Read the name of a test, its matrix, or an error."""
         alone = None if self._builders else _SUM.match(line)
-        if alone and "memcpy" in alone[1] and number(alone[2]) is not None:
+        if alone and _SUMMED.match(alone[1]) and number(alone[2]) is not None:
             self._open(at).note("only its sum is there: the matrix is missing")
-            self._unit = "GB/s"
         if "nvbandwidth Version" in line:
             last = self._builders[-1] if self._builders else None
             is_mixed = last is not None and last.empty and at - last.first <= HEAD
@@ -144,19 +149,30 @@ class NvBandwidth(Parser):
             self._leave(self._open(at))
             self._begun, self._begun_at = running[1], at
             self._test, self._part, self._unit, self._columns = running[1], "", "", []
-        elif unit and self._builders:
-            self._begun = ""
-            self._part = f"_{unit[1].lower()}" if unit[1] else ""
-            self._unit, self._columns = unit[2] or unit[3], []
+            self._parts.clear()
+        elif unit and (self._builders or "(row)" in line):
+            self._title(line, unit, at)
         else:
             return self._cells(line) or self._rest(line, at)
         return True
+
+    def _title(self, line: str, unit: re.Match[str], at: int) -> None:
+        """Begin a matrix; a second one of the same part belongs to a test that is not named."""
+        self._begun = ""
+        self._part = f"_{unit[1].lower()}" if unit[1] else ""
+        self._unit, self._columns = unit[2] or unit[3], []
+        if not self._test or self._part in self._parts:
+            self._test = " ".join(line.split()).partition(" bandwidth")[0]
+            self._open(at).note(UNNAMED)
+            self._parts.clear()
+        self._parts.add(self._part)
 
     def _cells(self, line: str) -> bool:
         if not self._unit or not self._builders:
             return False
         if not self._columns and _HEADER.match(line):
             self._columns = line.split()
+            self._rows.clear()
             return True
         row, *cells = line.split() or [""]
         values = [number(cell) for cell in cells]
@@ -166,10 +182,13 @@ class NvBandwidth(Parser):
             return False
         if device >= MOST_DEVICES:
             return False  # a row of sizes
+        if device in self._rows or _HEADER.match(line):
+            self._unit = ""  # of another matrix, whose first lines are missing
+        self._rows.add(device)
         for column, value in zip(self._columns, values, strict=False):
-            if value is not None:
-                self._add(self._builders[-1], (int(row), int(column)), value)
-        return True
+            if value is not None and self._unit:
+                self._add(self._builders[-1], (device, int(column)), value)
+        return bool(self._unit)
 
     def _add(self, builder: ResultBuilder, cell: tuple[int, int], value: float) -> None:
         if not value and cell[0] == cell[1]:
@@ -193,8 +212,9 @@ class NvBandwidth(Parser):
             self._builders[-1].on(device[1])
         elif total:
             value = number(total[2])
-            if value is not None and self._unit == "GB/s" and "latency" not in total[1]:
+            if value is not None and _SUMMED.match(total[1]):
                 self._builders[-1].add(SUM, value * GB, {"test": total[1]})
+            self._unit = ""  # the matrix has ended
         elif waived:
             self._begun = ""
             self._builders[-1].note(WAIVED)
@@ -250,7 +270,8 @@ class NvBandwidth(Parser):
         unit = _UNIT.match(case.bandwidth_description)
         self._test = case.name
         self._part = f"_{unit[1].lower()}" if unit and unit[1] else ""
-        self._unit = "ns" if "(ns)" in case.bandwidth_description else "GB/s"
+        is_time = "(ns)" in case.bandwidth_description or "latency" in case.name
+        self._unit = "ns" if is_time else "GB/s"
         if case.status in ("Error", "Not Found", "Running") or case.error:
             builder.fail(f"{case.name}: {case.error or _STATUS.get(case.status, case.status)}")
         elif case.status == "Waived":

@@ -2,6 +2,9 @@
 
 Bidirectional bandwidth counts both directions. The diagonal is a copy within one device, without a
 link. Rows and columns are CUDA devices; which of the two sends is not printed.
+
+A matrix whose title is missing is one of bandwidth if copies within a device are faster, and one of
+latency if they take less time.
 """
 
 from __future__ import annotations
@@ -68,6 +71,18 @@ LOCAL_LATENCY = _p2p(
     warm_up="none",
     what="the diagonal: a copy of 16 bytes within one GPU's memory; printed in us",
 )
+UNTITLED = _p2p(
+    metric="copy_bandwidth",
+    unit="B/s",
+    better="higher",
+    warm_up="none",
+    what="copies between two GPUs, of a matrix without its title: in one direction or in both, "
+    "with or without peer-to-peer; printed in GB/s of 1e9 bytes",
+)
+NO_TITLE = (
+    "the title of a matrix is missing: whether its copies go in one direction or in both, and with "
+    "or without peer-to-peer, is not known"
+)
 
 _TITLE = re.compile(
     r"\s*(Unidirectional|Bidirectional)?\s*P2P=(Disabled|Enabled)\s+(Bandwidth|Latency)"
@@ -83,15 +98,22 @@ _KNOWN = re.compile(
 )
 _FAILED = re.compile(r"\s*(?:Cuda failure|CUDA error at) \S*p2pBandwidthLatencyTest\.cu:\d+")
 _TEST = "p2pBandwidthLatencyTest"
+CORNER = "D\\D"  # of a matrix
 
 
 class P2PMatrix(Parser):
     """p2pBandwidthLatencyTest: between all pairs of GPUs, with and without peer-to-peer."""
 
-    marks: ClassVar[tuple[str, ...]] = ("P2P=", "P2P Connectivity", "P2P (Peer-to-Peer)", _TEST)
+    marks: ClassVar[tuple[str, ...]] = (
+        "P2P=",
+        "P2P Connectivity",
+        "P2P (Peer-to-Peer)",
+        _TEST,
+        "D\\D",
+    )
     has_rows: ClassVar[bool] = True
     definitions: ClassVar[tuple[Definition, ...]] = (
-        *(ONE_WAY, BOTH_WAYS, LOCAL, LATENCY, LOCAL_LATENCY),
+        *(ONE_WAY, BOTH_WAYS, LOCAL, LATENCY, LOCAL_LATENCY, UNTITLED),
     )
 
     def __init__(self) -> None:
@@ -105,6 +127,9 @@ class P2PMatrix(Parser):
         self._by = ""  # whose clock a latency is measured with: GPU or CPU
         self._columns: list[str] = []
         self._in_peers = False
+        self._corners: set[str] = set()  # of the matrices below the title: one, or GPU and CPU
+        self._rows: set[int] = set()  # of the open matrix
+        self._untitled: dict[int, list[float]] = {}  # rows of a matrix without a title
         self._peers: dict[int, list[str]] = {}
         self._models: dict[int, str] = {}  # of the devices
 
@@ -115,12 +140,20 @@ class P2PMatrix(Parser):
         title, peers = _TITLE.match(line), _PEERS.match(line)
         if title or peers:
             self._open(number)
+            self._untitle()
             self._title, self._in_peers, self._columns = title, bool(peers), []
+            self._corners.clear()
             return True
         header = _HEADER.match(line)
-        if header and (self._title or self._in_peers):
+        if header and (self._title or self._in_peers or header[1] == CORNER):
+            self._untitle()
+            if header[1] in self._corners or not self._fits(header[1]):
+                self._title, self._in_peers = None, False  # of another matrix: its title is missing
+            self._corners.add(header[1])
+            self._rows.clear()
+            self._open(number)
             self._columns = header[2].split()
-            self._by = header[1] if header[1] != "D\\D" else "GPU"
+            self._by = header[1] if header[1] != CORNER else "GPU"
             return True
         device = _DEVICE.match(line)
         if device:
@@ -133,10 +166,18 @@ class P2PMatrix(Parser):
             return True
         return bool(_KNOWN.match(line)) or self._row(line.split())
 
+    def _fits(self, corner: str) -> bool:
+        """Tell whether a matrix may have the open title: only latencies have one for each clock."""
+        return corner == CORNER or (self._title is not None and self._title[3] == "Latency")
+
     def _row(self, cells: list[str]) -> bool:
         row = count(cells[0]) if cells else None
         if row is None or not self._columns or len(cells) != len(self._columns) + 1:
             return False
+        if row in self._rows:
+            self._columns = []  # of another matrix, whose first lines are missing
+            return False
+        self._rows.add(row)
         values = numbers(cells[1:])
         if values is None or min(values) < 0:
             return False
@@ -145,7 +186,26 @@ class P2PMatrix(Parser):
         elif self._title and self._builder:
             for column, value in zip(self._columns, values, strict=True):
                 self._add(self._builder, self._title, (row, int(column)), value)
+        elif not self._title:
+            self._untitled[row] = values
         return True
+
+    def _untitle(self) -> None:
+        """End a matrix without a title: its diagonal shows what it is."""
+        rows, columns, self._untitled = self._untitled, list(map(int, self._columns)), {}
+        cells = [(a, b, value) for a in rows for b, value in zip(columns, rows[a], strict=True)]
+        inside = [value for a, b, value in cells if a == b]
+        between = [value for a, b, value in cells if a != b]
+        if not inside or not between or self._builder is None:
+            return
+        is_rate, is_time = min(inside) > max(between), max(inside) < min(between)
+        for a, b, value in cells if is_rate or is_time else ():
+            pair: dict[str, Scalar] = {"row": a, "column": b}
+            if is_rate:
+                self._builder.add(UNTITLED if a != b else LOCAL, value * GB, pair)
+            else:
+                self._builder.add(LATENCY if a != b else LOCAL_LATENCY, value / MICRO, pair)
+            self._builder.note(NO_TITLE)
 
     def _add(
         self, builder: ResultBuilder, title: re.Match[str], pair: tuple[int, int], value: float
@@ -177,6 +237,7 @@ class P2PMatrix(Parser):
         return tuple(self._parsed)
 
     def _end(self) -> None:
+        self._untitle()
         if self._builder is None:
             return
         if self._builder.empty and not self._peers:

@@ -52,6 +52,15 @@ RATE = _perf(
 )
 
 
+UNTITLED = _perf(
+    metric="untitled_bandwidth",
+    unit="B/s",
+    better="higher",
+    what="bytes per second of a test whose title is missing: in one direction, or in both together",
+)
+NO_TITLE = "its title is missing: whether its rates are of one direction or of both is not known"
+
+
 def _time(metric: str, what: str) -> Definition:
     return _perf(metric=metric, unit="s", better="lower", what=f"{what}; printed in usec")
 
@@ -107,7 +116,7 @@ class Perftest(RunParser):
     )
     has_rows: ClassVar[bool] = True
     definitions: ClassVar[tuple[Definition, ...]] = (
-        *(ONE_WAY, BOTH, PEAK, RATE, TYPICAL, MEAN, LEAST, MOST, TAIL),
+        *(ONE_WAY, BOTH, UNTITLED, PEAK, RATE, TYPICAL, MEAN, LEAST, MOST, TAIL),
     )
     title: ClassVar[str] = "perftest"
 
@@ -124,8 +133,11 @@ class Perftest(RunParser):
             self._begin(number_, title[1])
             self._columns, self._params = [], {}
         elif (side := _SIDE.match(line)) and self._run:
-            self._params = {**self._params, "side": side[1].lower()}
+            self._params, self._columns = {**self._params, "side": side[1].lower()}, []
         elif _HEAD.match(line):
+            if self._columns:
+                self._begin(number_)  # of another test, whose title is missing
+                self._params = {}
             self._open(number_)
             self._columns = _COLUMN.findall(line)
         elif line.lstrip()[:1].isdigit():
@@ -159,13 +171,16 @@ class Perftest(RunParser):
 
     def _add(self, run: ResultBuilder, size: int, named: dict[str, float]) -> None:
         point = {**self._params, "size": size}
-        both = "Bidirectional" in run.title and "side" not in point
+        rate = BOTH if "Bidirectional" in run.title and "side" not in point else ONE_WAY
+        rate = UNTITLED if run.title == self.title else rate
         for column, value in named.items():
             name, _, unit = column.rstrip("]").partition("[")
             if name in ("BW peak", "BW average") and unit in _SCALES:
                 if not value and name == "BW peak":
                     continue  # it was not measured
-                definition = PEAK if name == "BW peak" else BOTH if both else ONE_WAY
+                definition = PEAK if name == "BW peak" else rate
+                if rate is UNTITLED:
+                    run.note(NO_TITLE)
                 run.add(definition, value * _SCALES[unit], point, size=size)
             elif name == "MsgRate":
                 run.add(RATE, value * MILLION, point, size=size)

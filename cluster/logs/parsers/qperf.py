@@ -103,9 +103,13 @@ class Qperf(RunParser):
         value = number(match[2].replace(",", ""))
         unit, name = match[3], match[1]
         moved, messages = _BYTES.fullmatch(unit), _MESSAGES.fullmatch(unit)
-        if value is None:
+        is_time, test = name == "latency", str(self._params["test"])
+        if test.endswith("_bw" if is_time else "_lat") and "rate" not in name:
+            self._flush()
+            self._params = {}  # of another test, whose name is missing
+        if value is None or not self._params:
             return False
-        if name == "latency" and unit in TIMES:
+        if is_time and unit in TIMES:
             self._waiting.append((LATENCY, value / TIMES[unit], ""))
         elif name.endswith("bw") and moved:
             bits = 8 if moved[2].startswith("b") and moved[2] != "bytes" else 1

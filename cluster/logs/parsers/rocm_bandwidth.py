@@ -80,6 +80,7 @@ class RocmBandwidth(RunParser):
         self._gpus: dict[int, bool] = {}  # devices, and whether each is a GPU
         self._way = ""  # of the open matrix; empty if it has no bandwidths
         self._columns: list[int] = []
+        self._rows: set[int] = set()  # of the open matrix
 
     def take(self, line: str, number_: int) -> bool:
         """Read a device, the title of a matrix, or a row."""
@@ -97,7 +98,11 @@ class RocmBandwidth(RunParser):
             self._open(number_)
             self._way, self._columns = table[1][0], []  # old versions print Bdirectional
         elif self._run is not None and (head := _HEAD.match(line)):
+            if self._columns:
+                self._run.note("the title of a matrix is missing, so it is not used")
+                self._way = ""
             self._columns = [int(cell) for cell in head[1].split()]
+            self._rows.clear()
         elif self._run is not None and _OTHER.match(line):
             self._way, self._columns = "", []
         else:
@@ -113,6 +118,10 @@ class RocmBandwidth(RunParser):
         values = [number(cell) for cell in cells[1:]]
         if any(v is None and cell != "N/A" for v, cell in zip(values, cells[1:], strict=True)):
             return False
+        if row in self._rows:
+            self._columns = []  # of another matrix, whose first lines are missing
+            return False
+        self._rows.add(row)
         for column, value in zip(self._columns, values, strict=True):
             definition = self._kind(row, column)
             if value and definition and self._way:

@@ -70,6 +70,7 @@ _RATE = re.compile(r"Summary: Message Rate is (\d+) \[msg/sec\]")
 _BANDWIDTH = re.compile(r"Summary: BandWidth is ([\d.]+) MBps \(([\d.]+) Mbps\)")
 _FAILED = re.compile(r"(ERROR: .*|.*\bFailed\b.*|No messages were received from the server.*)")
 MICRO = 1e6
+UNKNOWN = "the line of its mean is missing: whether its times are round trips is not known"
 
 
 class Sockperf(RunParser):
@@ -82,6 +83,7 @@ class Sockperf(RunParser):
     def __init__(self) -> None:
         """Begin outside any test."""
         super().__init__()
+        self._is_said = False  # whether its times are round trips, or one way
         self._parts = MICRO  # into which a second is cut; twice as many for a round trip
 
     def take(self, line: str, number_: int) -> bool:
@@ -89,7 +91,7 @@ class Sockperf(RunParser):
         start, said = _START.match(line), _LINE.match(line)
         if start:
             self._begin(number_, f"sockperf {start[1]}")
-            self._parts = MICRO
+            self._parts, self._is_said = MICRO, False
         elif said:
             self._said(self._open(number_), said[1])
         return bool(start or said)
@@ -97,19 +99,30 @@ class Sockperf(RunParser):
     def _said(self, run: ResultBuilder, text: str) -> None:
         latency, tail, end = _LATENCY.match(text), _TAIL.match(text), _END.match(text)
         rate, bandwidth, failed = _RATE.match(text), _BANDWIDTH.match(text), _FAILED.match(text)
+        if text.startswith("====> avg-rtt=") or latency:
+            self._is_said = True
+            self._parts = MICRO if "Latency is" in text else 2 * MICRO
         if latency:
-            self._parts = MICRO * (2 if "Round trip" in text else 1)
             run.add(LATENCY, (number(latency[1]) or 0.0) / self._parts)
             if self._parts > MICRO:
                 run.note("it printed round trips (--full-rtt): half of them is one way")
-        elif tail:
-            point = {"percentile": float(tail[1])}
-            run.add(TAIL, (number(tail[2]) or 0.0) / self._parts, point)
-        elif end:
-            run.add(MOST if end[1] == "MAX" else LEAST, (number(end[2]) or 0.0) / self._parts)
+        elif tail or end:
+            self._observed(run, tail, end)
         elif rate:
             run.add(RATE, float(rate[1]))
         elif bandwidth:
             run.add(BANDWIDTH, (number(bandwidth[1]) or 0.0) * MIB)
         elif failed:
             run.fail(failed[1])
+
+    def _observed(
+        self, run: ResultBuilder, tail: re.Match[str] | None, end: re.Match[str] | None
+    ) -> None:
+        """Read a percentile, or the shortest or longest time."""
+        if not self._is_said:
+            run.note(UNKNOWN)
+        if tail:
+            point = {"percentile": float(tail[1])}
+            run.add(TAIL, (number(tail[2]) or 0.0) / self._parts, point)
+        elif end:
+            run.add(MOST if end[1] == "MAX" else LEAST, (number(end[2]) or 0.0) / self._parts)

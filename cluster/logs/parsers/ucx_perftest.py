@@ -101,8 +101,8 @@ class UcxPerftest(RunParser):
         if self._is_old and (old := _OLD_ROW.match(line)):
             self._last = numbers(old[1].split())
         elif kind:
-            self._kind = kind[1]
             self._start(number, "")
+            self._kind = kind[1]
         elif _OLD.match(line) and self._run:
             self._is_old = True
         elif self._boxed or "|" in line or "==" in line:
@@ -118,7 +118,7 @@ class UcxPerftest(RunParser):
         """Begin a test if there were rows since the last one began."""
         run = self._open(number)
         if not run.empty or self._last:
-            self._params = {}
+            self._params, self._kind = {}, ""
             run = self._begin(number)
         run.title = title or run.title
         return run

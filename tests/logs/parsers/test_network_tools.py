@@ -43,7 +43,7 @@ def test_columns_of_perftest_per_port_with_service_levels_and_in_cycles() -> Non
         " 2       1000          4200.00          4300.00          5000.00\n"
     )
 
-    assert values(ports, "bandwidth") == [196.10 * GBIT]
+    assert values(ports, "untitled_bandwidth") == [196.10 * GBIT]
     assert values(ports, "message_rate") == [0.374031e6]
     assert not cycles.measurements
 
@@ -260,7 +260,7 @@ def test_a_head_of_perftest_that_contradicts_its_messages_per_second() -> None:
         " #bytes     #iterations    BW peak[MB/sec]    BW average[MB/sec]   MsgRate[Mpps]\n"
         " 65536      1101500          0.00               96.25  \t\t   0.183585\n"
     )
-    assert values(found, "bandwidth") == [pytest.approx(96.25e9 / 8)]
+    assert values(found, "untitled_bandwidth") == [pytest.approx(96.25e9 / 8)]
     assert any("MB/sec" in note for note in found.notes)
 
 

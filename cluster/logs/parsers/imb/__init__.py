@@ -84,6 +84,7 @@ _COLUMN = re.compile(
 _UNMEASURED = re.compile(r"\s*(?:\d+\s+)?(\d+)\s+((?:out-of-mem|int-overflow|time-out)\.;.*)")
 _FILE = re.compile(r"[scp]_i?(?:write|read|open)")
 MOST = 64  # lines that are kept, because they may be repeated
+UNNAMED = "the name of a benchmark is missing (# Benchmarking ...)"
 GAP = 2  # blank lines between benchmarks
 _KNOWN = re.compile(
     r"\s*#\s*(?:-+\s*$|$|\(|\w+\s*$|Calling|List of|Date|Machine|System|Release|Version|IMB-|"
@@ -107,6 +108,7 @@ class Imb(Parser):
         self._parsed: list[Parsed] = []  # of the runs before the last
         self._builder: ResultBuilder | None = None
         self._name = ""
+        self._is_unnamed = False  # the name of the benchmark is missing, and not only the head
         self._params: dict[str, Scalar] = {}
         self._columns: list[str] = []
         self._points = Points()
@@ -145,14 +147,21 @@ class Imb(Parser):
                 self._builder.doubt()
         elif name:
             self._open(number)
-            self._name, self._columns = name[1], []
+            self._name, self._columns, self._is_unnamed = name[1], [], False
             self._params = {"test": name[1]}
         elif _HEADER.match(line):
-            self._open(number)
-            self._columns, self._last, self._is_any = _COLUMN.findall(line), -1, True
+            self._header(line, number)
         else:
             return self._said(line)
         return True
+
+    def _header(self, line: str, number: int) -> None:
+        run = self._open(number)
+        if self._columns:  # of another benchmark
+            run.note(UNNAMED)
+            self._name, self._is_unnamed = "", True
+            self._params.pop("test", None)
+        self._columns, self._last, self._is_any = _COLUMN.findall(line), -1, True
 
     def take_rows(self, text: str, at: int, number: int) -> int:
         """Take rows of a table over sizes."""
@@ -193,7 +202,7 @@ class Imb(Parser):
         elif groups:
             self._params |= {"groups": int(groups[1]), "processes": int(groups[2])}
         elif mode:
-            self._params["mode"] = mode[1].lower()
+            self._params["mode"], self._columns = mode[1].lower(), []
         elif invalid and self._builder:
             self._next = 0
             self._builder.note(invalid[1])
@@ -220,7 +229,8 @@ class Imb(Parser):
         match = _UNMEASURED.match(line)
         if match and self._builder:
             self._is_any, self._next = True, 0
-            text = f"{self._name}, {match[1]} B: {match[2]}"
+            name = self._name or "a benchmark"
+            text = f"{name}, {match[1]} B: {match[2]}"
             # IMB stops a size that takes too long, and continues: that is not a failure.
             (self._builder.note if "time-out" in match[2] else self._builder.fail)(text)
         return match is not None
@@ -251,7 +261,7 @@ class Imb(Parser):
     @property
     def _test(self) -> str:
         """The name of the benchmark, without the parts that all of its kind share."""
-        if not self._name and "t[usec]" in self._columns:
+        if not self._name and "t[usec]" in self._columns and not self._is_unnamed:
             return "pingpong"  # the only test that people paste without its name
         name = self._name.lower().removeprefix("multi-")
         return name.removesuffix("specificsource").removesuffix("anysource")

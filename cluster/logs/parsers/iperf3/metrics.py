@@ -6,6 +6,7 @@ from functools import partial
 
 from cluster.core.model.measurements import Definition
 
+NO_STREAMS = "lines of streams are missing: how many [SUM] counts is not known"
 ONLY_SENT = "there is only the sender's figure: some of its bytes may not have arrived"
 
 _iperf = partial(

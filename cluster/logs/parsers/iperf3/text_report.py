@@ -11,6 +11,7 @@ from cluster.logs.parsers.iperf3.metrics import (
     INTERVAL,
     JITTER,
     LOST,
+    NO_STREAMS,
     ONLY_SENT,
     RECEIVED,
     RETRANSMITS,
@@ -34,7 +35,8 @@ LINE = re.compile(  # seconds have two decimals, where iperf 2 has one or four
     rf"\s+sec\s+{_FIGURE}\s+[KMGT]?Bytes\s+({_FIGURE})\s+{_PREFIX}(bits|Bytes)/sec(.*)"
 )
 _UDP = re.compile(r"\s+([\d.]+) ms\s+(\d+)/(\d+) \(([\d.e+-]+)%\)")
-_SENT_UDP = re.compile(r"\s+\d+\s*(?:\(omitted\)\s*)?$")  # only a number of datagrams
+# Only a number of datagrams, where a stream of TCP has segments sent again and a window.
+_SENT_UDP = re.compile(r"\s+\d+\s*(?:\(omitted\)\s*)?$")
 _RETRANSMITS = re.compile(r"\s+(\d{1,15})\s+sender\s*$")
 OMITTED = "(omitted)"
 ROLE = re.compile(r"\b(sender|receiver)\s*$")
@@ -110,7 +112,7 @@ class TextReport:
         if stream != SUM:
             self._streams[stream] = None
         side, udp = self._side(rest), _UDP.match(rest) if "%" in rest else None
-        if udp is not None or _SENT_UDP.match(rest):
+        if udp is not None or (stream != SUM and _SENT_UDP.match(rest)):
             self._params["protocol"] = "UDP"
         if side and rate:  # without bytes, this side does not know the count of the other one
             self._totals.setdefault((side, way), {})[stream] = rate
@@ -175,6 +177,8 @@ class TextReport:
         """Choose the total of all streams, their sum or the only stream, and count them."""
         streams = len([name for name in self._streams if not way or name in found])
         if SUM in found:
+            if not adds_up(found):
+                self._builder.note(NO_STREAMS)
             return SUM, self._point(way, max(1, streams) if adds_up(found) else SEVERAL)
         return SUM if streams > 1 else next(iter(found)), self._point(way, streams)
 

@@ -42,6 +42,8 @@ from cluster.logs.parsers.osu.metrics import (
     RATE,
     RATE_PERCENTILE,
     SLOWEST,
+    UNNAMED_RATE,
+    UNNAMED_TIME,
 )
 from cluster.logs.rows import row_by_row, size_rows
 
@@ -54,6 +56,8 @@ if TYPE_CHECKING:
 _TITLE = re.compile(
     r"\s*#?\s*((?:OSU|OMB)(?:-Py)? (?:One Sided |MPI|OpenSHMEM|UPC|[A-Z]+CCL|Java).*\bTests?\b.*)"
 )
+_UNTITLED = re.compile(r"\s*# (?:Size +)?(?:Avg )?(?:Latency|Bandwidth) ?\((?:us|MB/s)\)")
+NO_TITLE = "its title is missing: which test it is, and in how many directions, is not known"
 _KNOWN = re.compile(
     r"#\s*(?:Datatype|Window creation|Overall =|Number of|Using|Heading)|This is a test with \d"
 )
@@ -81,11 +85,12 @@ _WINDOWS = re.compile(r"#\s+\d+(?:\s+\d+)*$")
 class Osu(Parser):
     """OSU Micro-Benchmarks: one-way latencies in us, rates in MB/s of 1e6 bytes."""
 
-    marks: ClassVar[tuple[str, ...]] = ("OSU ", "OMB")
+    marks: ClassVar[tuple[str, ...]] = ("OSU ", "OMB", "# Size ")
     has_rows: ClassVar[bool] = True
     definitions: ClassVar[tuple[Definition, ...]] = (
         *(LATENCY, COLLECTIVE, FASTEST, SLOWEST, PERCENTILE, BANDWIDTH, BIDIRECTIONAL, MULTI),
         *(RATE, OVERALL, COMPUTE, PURE, OVERLAP, INIT, ONE_SIDED, RATE_PERCENTILE),
+        *(UNNAMED_TIME, UNNAMED_RATE),
     )
 
     def __init__(self) -> None:
@@ -112,6 +117,10 @@ class Osu(Parser):
             return True
         if startup:
             return self._start(startup[1])
+        if _UNTITLED.match(line) and (self._table is None or self._table.is_done):
+            self._end()
+            self._table = _Table("", number, self._points)
+            self._table.builder.note(NO_TITLE)
         taken = self._table is not None and self._table.take(line)
         if taken and self._table is not None:
             self._table.lines += 1
@@ -149,19 +158,25 @@ class _Table:
     """One test: its title, its columns, its rows."""
 
     def __init__(self, title: str, first: int, points: Points) -> None:
-        self.builder = ResultBuilder("osu", first, title)
+        self.builder = ResultBuilder("osu", first, title or "OSU")
         self.lines = 1  # of the table, without its rows
         self._points = points
         self._plan: TablePlan | None = None  # of its columns
         self._test, memory, self._one_sided = said_by(title)
         self._windows: list[int] = []  # the columns of a table with one per window size
         self._cell: Definition | None = None  # the metric of such a table
-        self._params: dict[str, Scalar] = {"test": self._test}
+        self._params: dict[str, Scalar] = {"test": self._test} if title else {}
         if memory:
             self._params["memory"] = memory
         self._columns: tuple[tuple[str, str], ...] = ()
         self._last = -1
         self._mixed = False
+        self._is_announced = True  # by its title, or by another datatype
+
+    @property
+    def is_done(self) -> bool:
+        """Whether a header that follows belongs to another test."""
+        return not self.builder.empty and not self._is_announced
 
     def awaits(self, cells: list[str]) -> bool:
         """Tell whether a row has its columns, and is the first one."""
@@ -188,12 +203,14 @@ class _Table:
             if (self._columns and self.builder.empty) or not fits(self._test, columns):
                 self.builder.doubt()  # the columns of another table
             self._columns, self._windows, self._last = columns, [], -1
+            self._is_announced = False
             self._plan = plan_of(self._test, columns, one_sided=self._one_sided)
             return True
         pairs, buffers, varied = _PAIRS.match(text), _BUFFERS.match(text), _VARIED.match(text)
         if varied:
             self._cell, self._windows = MULTI if varied[1] else RATE, []
         elif self._cell is not None and _WINDOWS.match(text):
+            self._cell = None if self._windows else self._cell  # of another metric, without title
             self._windows, self._last = [int(word) for word in text.split()[1:]], -1
         elif pairs:
             self._params |= {"pairs": int(pairs[1])}
@@ -220,6 +237,8 @@ class _Table:
     def _option(self, text: str) -> bool:
         """Read a setting of the rows below."""
         datatype, synchronisation = _DATATYPE.match(text), _SYNCHRONISATION.match(text)
+        if datatype:  # the same one again belongs to another test
+            self._is_announced |= datatype[1] != self._params.get("datatype", PLAIN)
         if datatype and (datatype[1] != PLAIN or "datatype" in self._params):
             self._params |= {"datatype": datatype[1]}
         if synchronisation:

@@ -24,6 +24,8 @@ from cluster.logs.parsers.osu.metrics import (
     PURE,
     RATE,
     SLOWEST,
+    UNNAMED_RATE,
+    UNNAMED_TIME,
 )
 
 if TYPE_CHECKING:
@@ -105,6 +107,8 @@ def fits(test: str, columns: tuple[tuple[str, str], ...]) -> bool:
     rates = any(unit in SCALES or name in ("MB/s", "Messages/s") for name, unit in columns)
     overall = any(name == "Overall" for name, _ in columns)
     title = test.lower()
+    if not title:
+        return True
     titled = any(word in title for word in ("bandwidth", "bibw", "_bw", "message rate"))
     return rates == titled and (not overall or "non-blocking" in title or "_i" in title)
 
@@ -150,6 +154,8 @@ def scaled(figures: list[float], kind: ColumnKind) -> list[float]:
 
 def _rate(test: str) -> Definition:
     test = test.lower()
+    if not test:
+        return UNNAMED_RATE
     if "bi-directional" in test or "bibw" in test:
         return BIDIRECTIONAL
     return MULTI if "multiple" in test else BANDWIDTH
@@ -168,6 +174,8 @@ def _time(test: str, name: str, *, one_sided: bool) -> Definition | None:
             return definition
     if "lat" not in name:
         return None
+    if not test:
+        return UNNAMED_TIME
     if one_sided:
         return ONE_SIDED
     # `Allreduce Latency` is that of a collective, `Multi Latency` is one way

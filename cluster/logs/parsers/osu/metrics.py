@@ -20,6 +20,21 @@ LATENCY = _osu(
     what="half of a round trip, one way, mean over the iterations; printed in us",
     aggregation="one rank",
 )
+UNNAMED_TIME = _osu(
+    metric="untitled_time",
+    unit="s",
+    better="lower",
+    what="the time of a test whose title is missing: one way, or of a whole call; printed in us",
+    aggregation="one rank",
+)
+UNNAMED_RATE = _osu(
+    metric="untitled_bandwidth",
+    unit="B/s",
+    better="higher",
+    what="the rate of a test whose title is missing: in one direction, or in both together; "
+    "printed in MB/s of 1e6 bytes",
+    aggregation="all ranks",
+)
 COLLECTIVE = _osu(
     metric="collective_time",
     unit="s",

@@ -1,0 +1,76 @@
+"""Logs with lines removed: what is read of the rest is never surer than what the whole says."""
+
+from __future__ import annotations
+
+import random
+import re
+from typing import TYPE_CHECKING
+
+import pytest
+
+from cluster.core.errors import ParseError
+from cluster.logs.reader import read
+from tests.logs.samples import LOGS
+
+if TYPE_CHECKING:
+    from cluster.core.model.logs import Parsed
+    from cluster.core.model.measurements import Definition
+
+SAMPLES = {
+    path.stem: path.read_text(errors="replace")
+    for path in sorted(LOGS.glob("*.txt"))
+    if not path.read_text(errors="replace").lstrip().startswith("{")  # no lines to remove
+}
+MOST = 200  # lines of a sample that are used
+CUTS = 40  # lines at which a sample is cut
+MISSING = re.compile(r"missing|not known|only|cut off|several|does not say|but \d|but the")
+
+
+def results(text: str) -> tuple[Parsed, ...]:
+    try:
+        return read([text.encode()]).results
+    except ParseError:
+        return ()
+
+
+def definition_of(result: Parsed, metric: str) -> Definition:
+    return next(one for one in result.definitions if one.metric == metric)
+
+
+def figures(text: str) -> dict[tuple[str, str, float], set[tuple[str, str]]]:
+    """Give all figures: format, unit and value, with what each says that its bytes pass."""
+    found: dict[tuple[str, str, float], set[tuple[str, str]]] = {}
+    for result in results(text):
+        for m in result.measurements:
+            definition = definition_of(result, m.metric)
+            for value in m.values:
+                what = found.setdefault((result.format, m.unit, value), set())
+                what.add((definition.flow, definition.medium))
+    return found
+
+
+def parts(name: str) -> list[str]:
+    """Give a sample without one of its lines, and without its beginning or its end."""
+    lines = SAMPLES[name].splitlines(keepends=True)[:MOST]
+    chance = random.Random(name)
+    places = chance.sample(range(len(lines)), min(len(lines), CUTS))
+    cuts = [*((at, at + 1) for at in places), *((0, at) for at in places)]
+    cuts += [(at, len(lines)) for at in places]
+    return ["".join((*lines[:start], *lines[end:])) for start, end in cuts]
+
+
+@pytest.mark.parametrize("name", SAMPLES)
+def test_removing_lines_never_raises_the_certainty_of_a_figure(name: str) -> None:
+    """A figure of the rest is one of the whole, of the same unit, or a labelled one.
+
+    Its bytes pass the same in as many directions as in the whole, or that is not known.
+    """
+    whole = figures("".join(SAMPLES[name].splitlines(keepends=True)[:MOST]))
+    for text in parts(name):
+        for (format_, unit, value), kinds in figures(text).items():
+            known = whole.get((format_, unit, value))
+            if known is None:
+                notes = {note for r in results(text) if r.format == format_ for note in r.notes}
+                assert any(map(MISSING.search, notes)), (unit, value, text)
+            else:
+                assert kinds <= known | {("", "")}, (unit, value, text)
