@@ -350,9 +350,8 @@ def test_the_sum_of_nvbandwidth_alone() -> None:
 UNTITLED = {
     "p2p": ("   D\\D     0      1\n     0 740.15   9.91\n     1   9.95 741.55\n", [9.91e9, 9.95e9]),
     "nvbandwidth": (
-        (
-            "memcpy CE GPU(row) -> GPU(column) bandwidth (GB/s)\n           0         1\n"
-            " 0       N/A    276.07\n 1    276.19       N/A\n"
+        "memcpy CE GPU(row) -> GPU(column) bandwidth (GB/s)\n{}".format(
+            "           0         1\n 0       N/A    276.07\n 1    276.19       N/A\n"
         ),
         [276.07e9, 276.19e9],
     ),
@@ -361,8 +360,7 @@ UNTITLED = {
         [1.93e6, 3.86e6],
     ),
     "perftest": (
-        (
-            " #bytes     #iterations    BW peak[Gb/sec]    BW average[Gb/sec]   MsgRate[Mpps]\n"
+        " #bytes  #iterations  BW peak[Gb/sec]  BW average[Gb/sec]  MsgRate[Mpps]\n{}".format(
             " 65536      5000             92.57              92.51                0.176451\n"
         ),
         [92.57e9 / 8, 92.51e9 / 8],

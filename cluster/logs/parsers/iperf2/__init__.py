@@ -8,15 +8,15 @@ whole test is missing, there are the rates of its intervals.
 from __future__ import annotations
 
 import re
-from functools import partial
 from typing import TYPE_CHECKING, ClassVar
 
-from cluster.core.model.measurements import Definition
 from cluster.logs.intervals import ONLY_INTERVALS, SEVERAL, SUM, Intervals, adds_up
 from cluster.logs.parsers import GIB, KIB, MIB, Parser, ResultBuilder, count, number
+from cluster.logs.parsers.iperf2.metrics import INTERVAL, JITTER, LOST, RATE, RECEIVED, SENT
 
 if TYPE_CHECKING:
     from cluster.core.model.logs import Parsed
+    from cluster.core.model.measurements import Definition
     from cluster.core.model.value import Scalar
 
 BITS = {"": 1.0, "K": 1e3, "M": 1e6, "G": 1e9, "T": 1e12}
@@ -32,52 +32,6 @@ NO_STREAMS = (
 NO_HEAD = "its first lines are missing"
 FIRST = 1.0  # seconds: a line alone of this time is probably the first interval of a longer test
 FIELDS = (9, 14)  # of a line of CSV: TCP, UDP
-
-_iperf = partial(
-    Definition,
-    benchmark="iperf2",
-    unit="B/s",
-    better="higher",
-    clock="iperf's own, on the host that wrote the log",
-    synchronisation="the client begins when the server listens",
-    warm_up="none",
-    aggregation="all ranks",
-    flow="one way",
-    medium="TCP",
-)
-SENT = _iperf(
-    metric="sent",
-    what="bytes that the sender's kernel took, all streams together, over the test; in bit/s",
-)
-RECEIVED = _iperf(
-    metric="received",
-    what="bytes that the receiver took, all streams together, over the test; printed in bit/s",
-)
-RATE = _iperf(
-    metric="rate",
-    what="bytes over the test, all streams together, on a side that the log does not name",
-)
-INTERVAL = _iperf(
-    metric="interval",
-    what="bytes of each interval, all streams together, over its seconds, on the side that wrote "
-    "the log",
-)
-LOST = _iperf(
-    metric="lost",
-    unit="%",
-    better="lower",
-    what="UDP datagrams that did not arrive, in percent of those sent",
-    flow="",
-    medium="",
-)
-JITTER = _iperf(
-    metric="jitter",
-    unit="s",
-    better="lower",
-    what="jitter of UDP datagrams; printed in ms",
-    flow="",
-    medium="",
-)
 
 _FIGURE = r"(\d{1,20}(?:\.\d{0,20})?)"
 _LINE = re.compile(
