@@ -41,6 +41,7 @@ if TYPE_CHECKING:
     from cluster.runs.run import Run
 
 
+MOST_ROWS = 500  # of a table on the screen: nobody reads more, and each takes a millisecond
 VERDICT_STYLES = {  # PLAUSIBLE and UNKNOWN are plain
     "normal": "bold green",
     "low": "bold yellow",
@@ -101,7 +102,8 @@ def show_run(
         sys.stdout.write(f"Run folder: {relative_path(run.folder)}\n")
         return None
     summaries = run.summary()
-    judged = judgement(run, summaries)
+    found = findings(run, summaries)
+    judged = judgement(run, summaries, found=found)
     if as_json:
         answer = RunAnswer(
             verdict=judged.word,
@@ -110,14 +112,14 @@ def show_run(
             status=run.status,
             reason=run.record.reason,
             notes=notes_of(run, summaries),
-            findings=findings(run, summaries),
+            findings=found,
             missing=run.missing,
             summaries=summaries,
         )
         print_json(answer)
         return judged
     if report == "terminal":
-        _show_on_screen(run, summaries, judged, wide=wide)
+        _show_on_screen(run, summaries, judged, found, wide=wide)
         return judged
     rendered = plugins.load(Report, report).render(summaries, notes=notes_of(run, summaries))
     if isinstance(rendered, bytes):
@@ -129,12 +131,23 @@ def show_run(
 
 
 def _show_on_screen(
-    run: Run, summaries: tuple[Summary, ...], judged: Judgement, *, wide: bool
+    run: Run,
+    summaries: tuple[Summary, ...],
+    judged: Judgement,
+    found: tuple[Finding, ...],
+    *,
+    wide: bool,
 ) -> None:
     """Show tables, findings and where the run is, as wide as the terminal; the answer last."""
     width = None if wide else screen_width()
-    sys.stdout.write(summaries_text(summaries, notes_of(run, summaries), width))
-    print_lines(*_gpu_lines(run.record.environment), *finding_lines(findings(run, summaries)))
+    sys.stdout.write(summaries_text(summaries[:MOST_ROWS], notes_of(run, summaries), width))
+    if len(summaries) > MOST_ROWS:
+        which = "/".join(run.folder.parts[-2:])
+        print_lines(
+            f"These are {MOST_ROWS} of {len(summaries)} series. All of them: cluster show {which} "
+            "--json, or cluster sql."
+        )
+    print_lines(*_gpu_lines(run.record.environment), *finding_lines(found))
     reason = f": {run.record.reason}" if run.record.reason else ""
     print_lines(f"Run folder: {relative_path(run.folder)} ({run.status}{reason})")
     _show_profiles(run)
@@ -175,7 +188,11 @@ def _show_profiles(run: Run) -> None:
 
 
 def judgement(
-    run: Run, summaries: Sequence[Summary], hardware: Hardware | None = None
+    run: Run,
+    summaries: Sequence[Summary],
+    hardware: Hardware | None = None,
+    *,
+    found: tuple[Finding, ...] | None = None,
 ) -> Judgement:
     """Judge a run: the same for `show`, `report`, `judge` and `bench`.
 
@@ -183,6 +200,7 @@ def judgement(
         run: read from its folder.
         summaries: of its series.
         hardware: of its hosts, if the user gave it.
+        found: what may be wrong with it, if that is known already.
 
     Returns:
         The verdict, the line that explains it, and the next command.
@@ -190,8 +208,8 @@ def judgement(
     """
     from cluster.analysis.judgement import judge  # noqa: PLC0415 - only for summaries
 
-    found = findings(run, tuple(summaries))
-    return judge(summaries, run.record, found, hardware, fleet=run.fleet)
+    known = findings(run, tuple(summaries)) if found is None else found
+    return judge(summaries, run.record, known, hardware, fleet=run.fleet)
 
 
 def print_judgement(judged: Judgement) -> None:

@@ -235,3 +235,16 @@ def test_measurements_and_definitions_are_joined_by_an_id(tools: None) -> None:
     line = json.loads((Path(made["run"]) / "measurements.jsonl").read_text())
 
     assert record["definitions"][line["definition"]]["metric"] == "latency"
+
+
+def test_the_first_of_many_series_are_shown(home: Path, tmp_path: Path) -> None:
+    """Of a log with thousands of tables, each row of the screen takes a millisecond."""
+    rows = "".join(f"{2**power:<10}{1.5 + power:18.2f}\n" for power in range(20))
+    log = tmp_path / "log"
+    log.write_text(f"# OSU MPI Latency Test v5.9\n# Size          Latency (us)\n{rows}\n" * 30)
+    shown = command("import", str(log)).stdout
+    (said,) = (line for line in shown.splitlines() if line.startswith("These are"))
+
+    assert said.startswith("These are 500 of 600 series. All of them: cluster show imported/")
+    assert sum(line.lstrip().startswith("latency  ") for line in shown.splitlines()) == 500
+    assert len(answer("show", "latest")["summaries"]) == 600

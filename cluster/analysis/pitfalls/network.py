@@ -290,13 +290,12 @@ def retransmissions(evidence: Evidence) -> Finding | None:
 
 def old_iperf(evidence: Evidence) -> Finding | None:
     """An iperf3 with one thread for all streams was used."""
-    for result in evidence.results:
+    logs = [result for result in evidence.results if result.format == "iperf3"]
+    several = [s for s in evidence.between_hosts() if count(s, "streams") > 1] if logs else []
+    for result in logs:
         said = {s.name: s.value for s in result.settings}
-        version = tuple(
-            int(p) for p in said.get("version", "").split("+")[0].split(".") if p.isdigit()
-        )
-        several = [s for s in evidence.between_hosts() if count(s, "streams") > 1]
-        if result.format != "iperf3" or len(version) < 2 or version >= OLD or not several:  # noqa: PLR2004
+        version = _version(said.get("version", ""))
+        if len(version) < 2 or version >= OLD or not several:  # noqa: PLR2004
             continue
         busy = float(said.get("cpu") or 0)
         if busy > 90 or (several[0].share is not None and several[0].share < 0.9):  # noqa: PLR2004
