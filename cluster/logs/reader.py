@@ -268,9 +268,13 @@ class _Reader:
         """Notice a bare row that may belong to another parser.
 
         It follows a line of another table, or may be the first row of a table that began right
-        before this one.
+        before this one, or the next row of a matrix that is not complete.
         """
         is_row = _BARE.match(line) is not None
+        others = (other for other in self._active if other is not parser) if is_row else ()
+        for other in others:
+            if other.expects(line):
+                self._mixed |= {parser.name, other.name}
         if parser.name != self._owner:
             if self._owner and is_row:
                 self._mixed |= {parser.name, self._owner}

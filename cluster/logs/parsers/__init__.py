@@ -77,6 +77,19 @@ class Parser(Plugin):
         del line
         return False
 
+    def expects(self, line: str) -> bool:
+        """Tell whether a row is the next one of a matrix that is not complete.
+
+        Args:
+            line: that another parser took.
+
+        Returns:
+            Whether the row may belong to this parser, too.
+
+        """
+        del line
+        return False
+
     def take_rows(self, text: str, at: int, number: int) -> int:
         """Read many consecutive rows at once.
 

@@ -58,7 +58,7 @@ _TITLE = re.compile(
 )
 _MEMORY = re.compile(r"\s*(PINNED|PAGEABLE|WRITE-COMBINED \w+|\w+) Memory Transfers")
 _UNIT = re.compile(r"\s*Transfer Size \(Bytes\)\s+Bandwidth\s*\((MB/s|GB/s)\)")
-_ROW = re.compile(r"\s*(\d{1,15})\s+(\S+)\s*$")
+_ROW = re.compile(r"\s*(\d{1,15})\s+(\d+[.,]\d)\s*$")  # always with one decimal
 _CSV = re.compile(
     r"\s*bandwidthTest-([HD]2[HD])(?:-(\w+))?, Bandwidth = (\S+) (MB/s|GB/s), Time = (\S+) s,"
     r" Size = (\d{1,15}) bytes, NumDevsUsed = (\d{1,3})"

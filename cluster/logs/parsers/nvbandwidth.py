@@ -156,6 +156,13 @@ class NvBandwidth(Parser):
             return self._cells(line) or self._rest(line, at)
         return True
 
+    def expects(self, line: str) -> bool:
+        """Tell whether a row is the next one of a matrix of pairs."""
+        cells = line.split()
+        is_open = bool(self._unit and self._columns) and cells[:1] == [str(len(self._rows))]
+        is_of_pairs = "device_to_device" in self._test
+        return is_open and is_of_pairs and len(self._rows) < len(self._columns) == len(cells) - 1
+
     def _title(self, line: str, unit: re.Match[str], at: int) -> None:
         """Begin a matrix; a second one of the same part belongs to a test that is not named."""
         self._begun = ""
@@ -180,8 +187,8 @@ class NvBandwidth(Parser):
         device = count(row)
         if device is None or not cells or not known or len(cells) > len(self._columns):
             return False
-        if device >= MOST_DEVICES:
-            return False  # a row of sizes
+        if device >= MOST_DEVICES or (device and row not in self._columns):
+            return False  # a row of sizes, or of another table
         if device in self._rows or _HEADER.match(line):
             self._unit = ""  # of another matrix, whose first lines are missing
         self._rows.add(device)

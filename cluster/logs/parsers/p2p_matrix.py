@@ -166,6 +166,12 @@ class P2PMatrix(Parser):
             return True
         return bool(_KNOWN.match(line)) or self._row(line.split())
 
+    def expects(self, line: str) -> bool:
+        """Tell whether a row is the next one of the open matrix."""
+        cells = line.split()
+        is_next = bool(self._columns) and cells[:1] == [str(len(self._rows))]
+        return is_next and len(self._rows) < len(self._columns) == len(cells) - 1
+
     def _fits(self, corner: str) -> bool:
         """Tell whether a matrix may have the open title: only latencies have one for each clock."""
         return corner == CORNER or (self._title is not None and self._title[3] == "Latency")

@@ -79,6 +79,7 @@ _INVALID = re.compile(r"DATA VALIDATION ERROR: (.*)")
 FULL = (("Min Latency", "us"), ("Max Latency", "us"), ("Iterations", ""))
 PLAIN = "CHAR"  # the datatype unless said otherwise
 _VARIED = re.compile(r"#\s*(?:(Uni-directional Bandwidth) \(MB/sec\)|(Message Rate) Profile)")
+_FIGURE = re.compile(r"[.,]\d\d")
 _WINDOWS = re.compile(r"#\s+\d+(?:\s+\d+)*$")
 
 
@@ -111,16 +112,19 @@ class Osu(Parser):
             self._end()
             self._table = _Table(title[1].strip(), number, self._points)
             if is_mixed:
-                self._table.builder.doubt()
+                self._table.doubt()
             self._table.builder.ranks = len(self._hosts)
             self._table.builder.hosts = len(set(self._hosts.values()))
             return True
         if startup:
             return self._start(startup[1])
         if _UNTITLED.match(line) and (self._table is None or self._table.is_done):
+            is_mixed = self._table is not None and self._table.is_mixed
             self._end()
             self._table = _Table("", number, self._points)
             self._table.builder.note(NO_TITLE)
+            if is_mixed:
+                self._table.doubt()
         taken = self._table is not None and self._table.take(line)
         if taken and self._table is not None:
             self._table.lines += 1
@@ -171,12 +175,18 @@ class _Table:
         self._columns: tuple[tuple[str, str], ...] = ()
         self._last = -1
         self._mixed = False
+        self.is_mixed = False  # with lines of another table
         self._is_announced = True  # by its title, or by another datatype
 
     @property
     def is_done(self) -> bool:
         """Whether a header that follows belongs to another test."""
         return not self.builder.empty and not self._is_announced
+
+    def doubt(self) -> None:
+        """Record that its rows may belong to another table."""
+        self.is_mixed = True
+        self.builder.doubt()
 
     def awaits(self, cells: list[str]) -> bool:
         """Tell whether a row has its columns, and is the first one."""
@@ -190,7 +200,7 @@ class _Table:
         text = line.strip()
         if text[:1].isdigit():
             if not (self._columns or self._windows):
-                self.builder.doubt()  # a row of another table: this one has no columns yet
+                self.doubt()  # a row of another table: this one has no columns yet
             cells = text.split()
             return self._varied(cells) if self._windows else self._row(cells)
         if text.startswith(("#", "Size", "[ pairs", "Overall", "Avg Latency")):
@@ -201,7 +211,7 @@ class _Table:
         columns = columns_in(text)
         if columns:
             if (self._columns and self.builder.empty) or not fits(self._test, columns):
-                self.builder.doubt()  # the columns of another table
+                self.doubt()  # the columns of another table
             self._columns, self._windows, self._last = columns, [], -1
             self._is_announced = False
             self._plan = plan_of(self._test, columns, one_sided=self._one_sided)
@@ -227,6 +237,8 @@ class _Table:
             return at
         rows = size_rows(text, at, len(plan.kinds))
         if rows is None or rows.sizes[0] <= self._last or not _rise(rows.sizes):
+            return at
+        if text.count(".", at, rows.end) < len(rows.sizes):  # a row of whole numbers is none of OSU
             return at
         self._last = rows.sizes[-1]
         values = row_by_row(list(map(scaled, rows.columns, plan.kinds)))
@@ -277,8 +289,8 @@ class _Table:
                 self.builder.fail(f"{self._test}: validation of {cells[0]} B says {cells[-1]}")
             columns, cells = columns[:-1], cells[:-1]
         values = numbers(cells)
-        if values is None:
-            return False
+        if values is None or not any(map(_FIGURE.search, cells)):
+            return False  # of another program: OSU prints two decimals
         params = dict(self._params)
         if columns[0][0] in SIZES:
             size = count(cells[0])
