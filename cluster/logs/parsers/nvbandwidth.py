@@ -187,7 +187,8 @@ class NvBandwidth(Parser):
         device = count(row)
         if device is None or not cells or not known or len(cells) > len(self._columns):
             return False
-        if device >= MOST_DEVICES or (device and row not in self._columns):
+        is_pair = row in self._columns or "device_to_device" not in self._test
+        if device >= MOST_DEVICES or not is_pair:
             return False  # a row of sizes, or of another table
         if device in self._rows or _HEADER.match(line):
             self._unit = ""  # of another matrix, whose first lines are missing
