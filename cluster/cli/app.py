@@ -49,7 +49,7 @@ GROUPS = {
 TOGETHER: dict[tuple[str, ...], str] = {
     ("put", "get"): "Copy a file or folder to all hosts, or a folder from them.",
     ("ls", "hosts"): "List the clusters that exist, or the hosts of one.",
-    ("check", "placement"): "Find bad hosts or links of a fleet, or near hosts.",
+    ("fit", "plot"): "Fit t = alpha + size / beta to sweeps, or draw runs.",
     ("share", "verify"): "Write a run into one file with pseudonyms, or check one.",
     ("stop", "start"): "Switch machines off, and on again; their disks stay.",
 }

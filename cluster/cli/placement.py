@@ -44,7 +44,7 @@ def placement(  # noqa: PLR0913 - each is a flag
     json: bool,
     **machines: Any,  # noqa: ANN401 - each flag has its own type
 ) -> None:
-    """Find which hosts are near one another, by the latencies of all pairs.
+    """Find which hosts are near one another, by latency.
 
     Example: cluster placement big
     """

@@ -67,6 +67,7 @@ class _Reader:
         self._idle = [_parser(name)() for name in names]
         self._active: list[Parser] = []
         self._known = Shapes()  # of lines without words of idle parsers
+        self._matrices: list[Parser] = []  # parsers that may wait for the next row of a matrix
         if format_:
             self._active, self._idle = self._idle, []
         self._results: list[Parsed] = []
@@ -180,9 +181,14 @@ class _Reader:
             if line and not taken:
                 missed.append((number, line))
             at, number, refused = end + 1, number + 1, 0
-            if taken and self._before is None:
+            if taken and self._before is None and self._is_alone:
                 at, number, refused = self._more(text, at, number)
         return missed
+
+    @property
+    def _is_alone(self) -> bool:
+        """Whether no row can belong to another parser than the one that took the last line."""
+        return all(parser is self._active[0] for parser in self._matrices)
 
     def _more(self, text: str, at: int, number: int) -> tuple[int, int, int]:
         """Offer lines to the parser that took the last one, until it does not take one.
@@ -243,6 +249,7 @@ class _Reader:
         awake = [p for p in self._idle if any(mark in text for mark in p.marks)] if text else []
         self._idle = [parser for parser in self._idle if parser not in awake]
         self._active += awake
+        self._matrices = [parser for parser in self._active if _has_matrices(parser)]
         return bool(awake)
 
     def _offer(self, line: str, number: int, refused: int = 0) -> bool:
@@ -313,6 +320,7 @@ class _Reader:
         self._collect()
         self._idle = [type(parser)() for parser in (*self._idle, *self._active)]
         self._active = []
+        self._matrices = []
         self._known = Shapes()
         if self._forced:
             self._active, self._idle = self._idle, []
@@ -344,6 +352,10 @@ class _Reader:
             line=first.text,
             remedy=f"Name its format: --format NAME, of {known}",
         )
+
+
+def _has_matrices(parser: Parser) -> bool:
+    return type(parser).expects is not Parser.expects
 
 
 def _reads_later(parser: Parser) -> bool:

@@ -33,6 +33,7 @@ from cluster.cli.show import RunAnswer
 from cluster.core import plugins
 from cluster.core.model.fleet import FleetVerdict
 from cluster.core.model.measurements import Measurement
+from cluster.core.model.placement import Placement
 from cluster.core.model.records import Record
 from cluster.core.model.resources import Plan, Resource
 from cluster.core.model.spec import SpecOptions
@@ -62,6 +63,7 @@ ANSWERS: dict[str, Any] = {  # what --json of a command prints; None: it depends
     "judge": JudgeAnswer,
     "compare": list[Comparison],
     "check": FleetVerdict,
+    "placement": Placement,
     "fit": FitAnswer,
     "scaling": list[Scaling],
     "import": ImportAnswer,
