@@ -60,18 +60,21 @@ def parsing(place: Path, repetitions: int) -> None:
         small = _read(part, 10, place, 1)
         say(f"100 MB of {what}", f"{large.rate:.0f} MB/s", "20", good=large.rate >= FAST)
         grown, kept = large.peak - small.peak, (large.kept - small.kept) / MIB
-        value = f"{grown:.1f} MiB more than for 10 MB, {kept:.1f} MiB of values"
-        say(f"100 MB of {what}", value, f"{LEAST_MIB} + 3 x", good=grown <= LEAST_MIB + 3 * kept)
+        results = large.results - small.results
+        most = LEAST_MIB + 3 * kept + results / 1024
+        value = f"{grown:.1f} MiB more than for 10 MB: {kept:.1f} MiB of values, {results} results"
+        say(f"100 MB of {what}", value, f"{most:.1f} MiB: 8, 3 x, 1 KiB", good=grown <= most)
     large = _read(iperf_document(), 100, place, min(repetitions, 3))
     say("100 MB of iperf3 JSON", f"{large.rate:.0f} MB/s", "50", good=large.rate >= 50)  # noqa: PLR2004
 
 
 class Reading(NamedTuple):
-    """How a log was read: MB/s of processor time, MiB at most, and bytes of values."""
+    """How a log was read: MB/s of processor time, MiB at most, bytes of values, and results."""
 
     rate: float
     peak: float
     kept: int
+    results: int
 
 
 def _read(part: str, megabytes: int, place: Path, repetitions: int) -> Reading:
@@ -87,15 +90,15 @@ def _read(part: str, megabytes: int, place: Path, repetitions: int) -> Reading:
         "spent = time.process_time() - t\n"  # ru_maxrss would hold what we needed, too
         "peak = open('/proc/self/status').read().split('VmHWM:')[1].split()[0]\n"
         "kept = sum(8 * len(m.values) for r in found.results for m in r.measurements)\n"
-        "print(spent, int(peak) / 1024, kept)"
+        "print(spent, int(peak) / 1024, kept, len(found.results))"
     )
     argv = [sys.executable, "-c", line, str(file)]
     found = []
     for _ in range(repetitions):
         printed = subprocess.run(argv, check=True, capture_output=True, text=True).stdout
-        spent, peak, kept = printed.split()
+        spent, peak, kept, results = printed.split()
         rate = file.stat().st_size / float(spent) / MILLION
-        found.append(Reading(rate, float(peak), int(kept)))
+        found.append(Reading(rate, float(peak), int(kept), int(results)))
     return max(found)
 
 
