@@ -29,7 +29,9 @@ def test_a_latency_is_judged_beside_published_ones() -> None:
 
 
 def test_a_latency_within_one_host_is_not_compared() -> None:
-    shown = answer("-", "--hardware", "c5n.18xlarge", "--hosts", "1", text=LATENCY.format(us="40.00"))
+    shown = answer(
+        "-", "--hardware", "c5n.18xlarge", "--hosts", "1", text=LATENCY.format(us="40.00")
+    )
 
     assert shown["verdict"] == "unknown"
     assert shown["verdicts"][0]["published"]["runs"] == 0
