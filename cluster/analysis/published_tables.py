@@ -24,11 +24,13 @@ RATE_COLUMN = re.compile(
 )
 RANKS_COLUMN = re.compile(
     r"^\W*(?:(?:num(?:ber)?(?: of)?|total)[ _])?(?:ranks|gpus|processes|workers|world size|devices)"
-    r"(?! ?/| per)\b",
+    r"(?![ _-]?/|[ _-]per)\b",
     re.IGNORECASE,
 )
 NODES_COLUMN = re.compile(r"^\W*(?:num(?:ber)?(?: of)? )?(?:nodes|hosts)\b", re.IGNORECASE)
-EACH_COLUMN = re.compile(r"(?:gpus|ranks|processes) ?(?:/|per) ?(?:node|host)", re.IGNORECASE)
+EACH_COLUMN = re.compile(
+    r"(?:gpus|ranks|processes)[ _-]?(?:/|per)[ _-]?(?:node|host)", re.IGNORECASE
+)
 PRINTED_COLUMN = re.compile(r"efficiency", re.IGNORECASE)
 GROUP_COLUMN = re.compile(
     r"network|cluster|model|batch|precision|d?type\b|^gpu$|instance|framework|seq|dataset|config"

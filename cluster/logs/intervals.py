@@ -5,10 +5,16 @@ A test of several streams prints a line per stream and interval, and perhaps one
 
 from __future__ import annotations
 
+from array import array
+from functools import cache
+from operator import lt, mul
 from typing import TYPE_CHECKING, NamedTuple
 
+from cluster.logs.rows import decimals, row_by_row
+
 if TYPE_CHECKING:
-    from collections.abc import Mapping
+    import re
+    from collections.abc import Iterator, Mapping
 
 SEVERAL = "several"  # how many streams there are, if that is not known
 SUM = "SUM"  # the name of the line that adds up the streams of an interval
@@ -17,9 +23,26 @@ ONLY_INTERVALS = (
     "intervals"
 )
 SLACK = 0.05  # by which a sum may differ from its streams, as each is rounded
+PREFIXES = ("", "K", "M", "G", "T")
 DIGITS = 1  # decimals of seconds to which lines of one interval agree
 
 _Rates = dict[str, float]  # of streams and their sum, in bytes per second
+
+
+@cache
+def bytes_of(prefix: str, unit: str) -> float:
+    """Give the size of a unit of iperf in bytes: its GBytes are 2**30 bytes, its Gbits 1e9 bits.
+
+    Args:
+        prefix: such as `G`, or nothing.
+        unit: `bits` or `Bytes`.
+
+    Returns:
+        Bytes.
+
+    """
+    power = PREFIXES.index(prefix)
+    return 1e3**power / 8 if unit == "bits" else 1024.0**power
 
 
 class Rates(NamedTuple):
@@ -37,12 +60,33 @@ class Rates(NamedTuple):
     values: list[float]
 
 
+class LaterRows(NamedTuple):
+    """Consecutive lines of intervals of one or several streams, none of them a test's first.
+
+    Args:
+        streams: the stream of each line and its direction, empty if the line names none.
+        begins: of the intervals, in seconds.
+        ends: of the intervals, in seconds.
+        rates: of each line, in bytes per second.
+        end: the offset in the text behind the last line.
+
+    """
+
+    streams: list[tuple[str, str]]
+    begins: list[float]
+    ends: list[float]
+    rates: list[float]
+    end: int
+
+
 class Intervals:
     """The intervals of one test."""
 
     def __init__(self) -> None:
         """Begin without intervals."""
-        self._lines: list[tuple[str, str, tuple[float, float], float]] = []
+        self._numbers: dict[tuple[str, str], int] = {}  # of streams and directions
+        self._streams = array("L")  # of each line: the number of its stream and direction
+        self._figures = array("d")  # of each line: begin and end in seconds, bytes per second
 
     def add(self, stream: str, way: str, span: tuple[float, float], rate: float) -> None:
         """Add a line.
@@ -54,15 +98,77 @@ class Intervals:
             rate: in bytes per second.
 
         """
-        self._lines.append((stream, way, span, rate))
+        self._streams.append(self._number(stream, way))
+        self._figures.extend((*span, rate))
+
+    def extend(self, rows: LaterRows, ways: Mapping[str, str]) -> None:
+        """Add many lines.
+
+        Args:
+            rows: the lines.
+            ways: the direction of streams of which the lines name none.
+
+        """
+        numbers = {
+            (stream, way): self._number(stream, way or ways.get(stream, ""))
+            for stream, way in set(rows.streams)
+        }
+        self._streams.extend(map(numbers.__getitem__, rows.streams))
+        self._figures += row_by_row([rows.begins, rows.ends, rows.rates])
+
+    def _number(self, stream: str, way: str) -> int:
+        return self._numbers.setdefault((stream, way), len(self._numbers))
+
+    def _lines(self) -> Iterator[tuple[str, str, tuple[float, float], float]]:
+        """Give the stream, direction, interval and rate of each line."""
+        names = tuple(self._numbers)
+        figures = iter(self._figures)
+        for number, begin, end, rate in zip(self._streams, figures, figures, figures, strict=True):
+            yield *names[number], (begin, end), rate
 
     def together(self) -> list[Rates]:
         """Give the rates of each direction, of the intervals that have all its streams."""
         ways: dict[str, dict[tuple[float, float], _Rates]] = {}
-        for stream, way, (begin, end), rate in self._lines:
+        for stream, way, (begin, end), rate in self._lines():
             spans = ways.setdefault(way, {})
             spans.setdefault((round(begin, DIGITS), round(end, DIGITS)), {})[stream] = rate
         return [_together(way, _parts(spans)) for way, spans in ways.items()]
+
+
+def later_rows(text: str, at: int, row: re.Pattern[str]) -> LaterRows | None:
+    """Read consecutive lines of intervals.
+
+    Args:
+        text: many lines.
+        at: the offset in it at which a line begins.
+        row: the pattern of a line with its end, and with six groups: the stream, its direction,
+            begin, end, rate, and the prefix and unit of the rate.
+
+    Returns:
+        The lines; none if there are none, or if they have to be read one by one.
+
+    """
+    found = []
+    while match := row.match(text, at):
+        found.append(match.groups(""))
+        at = match.end()
+    if not found:
+        return None
+    streams, ways, begins, ends, rates, prefixes, units = zip(*found, strict=True)
+    try:
+        figures = decimals((*begins, *ends, *rates))
+    except ValueError:
+        return None
+    many = len(found)
+    if not all(map(lt, figures[:many], figures[many:])):
+        return None
+    return LaterRows(
+        list(zip(streams, ways, strict=True)),
+        figures[:many],
+        figures[many : 2 * many],
+        list(map(mul, figures[2 * many :], map(bytes_of, prefixes, units))),
+        at,
+    )
 
 
 def _parts(spans: Mapping[tuple[float, float], _Rates]) -> dict[tuple[float, float], _Rates]:

@@ -76,8 +76,15 @@ def test_prefixes_in_any_order(prefix: str) -> None:
     assert of(text).unread == 0
 
 
-def test_prose_on_bandwidths_is_no_table() -> None:
-    text = "Bottom line: busbw is algbw times 2(n-1)/n, and the time does not count.\n"
+@pytest.mark.parametrize(
+    "text",
+    [
+        "Bottom line: busbw is algbw times 2(n-1)/n, and the time does not count.\n",
+        "We looked at the columns time algbw busbw in the table above.\n",
+        "The columns are size, time algbw busbw\n",
+    ],
+)
+def test_prose_on_bandwidths_is_no_table(text: str) -> None:
     found = of(text + IPERF)
 
     assert [result.format for result in found.results] == ["iperf3"]

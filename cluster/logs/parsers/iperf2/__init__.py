@@ -10,28 +10,15 @@ from __future__ import annotations
 import re
 from typing import TYPE_CHECKING, ClassVar
 
-from cluster.logs.intervals import ONLY_INTERVALS, SEVERAL, SUM, Intervals, adds_up
-from cluster.logs.parsers import GIB, KIB, MIB, Parser, ResultBuilder, count, number
+from cluster.logs.intervals import SUM, later_rows
+from cluster.logs.parsers import Parser
 from cluster.logs.parsers.iperf2.metrics import INTERVAL, JITTER, LOST, RATE, RECEIVED, SENT
+from cluster.logs.parsers.iperf2.report import Iperf2Test, StreamReport
 
 if TYPE_CHECKING:
     from cluster.core.model.logs import Parsed
     from cluster.core.model.measurements import Definition
-    from cluster.core.model.value import Scalar
 
-BITS = {"": 1.0, "K": 1e3, "M": 1e6, "G": 1e9, "T": 1e12}
-BYTES = {"": 1.0, "K": KIB, "M": MIB, "G": GIB, "T": 2.0**40}
-START = 0.05  # seconds: a report that begins before this covers the whole test
-WHOLE = 0.95  # of the end of the last report: a sum may end before its streams
-SLACK = 0.02  # by which the bits of a line of CSV may differ from its bytes over its seconds
-ROUNDING = 0.05  # seconds, by which each end of its interval may be off
-SAME = 0.05  # by which a sum may differ from the added rates of its streams
-NO_STREAMS = (
-    "lines of streams are missing: how many [SUM] counts, and in which directions, is not known"
-)
-NO_HEAD = "its first lines are missing"
-FIRST = 1.0  # seconds: a line alone of this time is probably the first interval of a longer test
-FIELDS = (9, 14)  # of a line of CSV: TCP, UDP
 
 _FIGURE = r"(\d{1,20}(?:\.\d{0,20})?)"
 _LINE = re.compile(
@@ -39,24 +26,15 @@ _LINE = re.compile(
     rf"{_FIGURE}\s*-\s*{_FIGURE}[ \t]sec\s+"  # iperf3 has two spaces before it
     rf"{_FIGURE}\s+([KMGT]?)Bytes\s+{_FIGURE}\s+([KMGT]?)(bits|Bytes)/sec(.*)"
 )
-_UDP = re.compile(r"\s+([\d.]+) ms\s+(\d+)/\s*(\d+) \(")
+_LATER = re.compile(  # an interval of TCP that does not begin with the test, as in `_LINE`
+    r"[ \t]*\[ *(SUM|\d+)()\][ \t]+(?!0\.0)(\d{1,12}\.\d{1,20})[ \t]*-[ \t]*"
+    r"(\d{1,12}\.\d{1,20})[ \t]sec[ \t]+\d{1,20}(?:\.\d{1,20})?[ \t]+[KMGT]?Bytes[ \t]+"
+    r"(\d{1,20}(?:\.\d{1,20})?)[ \t]+([KMGT]?)(bits|Bytes)/sec[ \t]*\n"
+)
 _CLIENT = re.compile(r"\s*Client connecting to (\S+),? (TCP|UDP) port")
 _SERVER = re.compile(r"\s*Server listening on (TCP|UDP) port (\d+)")
 _CONNECTED = re.compile(
     r"\s*\[\s*(\*?\d+)(?:-\d+)?\] local \S+ port (\d+) connected with .*?port \d+( \(reverse\))?"
-)
-_REMOTE = re.compile(r"\s*\[\s*(\d+)\] Server Report:")
-_ERROR = re.compile(
-    r".*\b((?:connect|write|read|bind|listen|recv)\d? failed\b.*|tcp connect failed.*"
-    r"|did not receive ack of last datagram.*|unable to connect.*)",
-    re.IGNORECASE,
-)
-_KNOWN = re.compile(
-    r"\s*(?:-{10,}\s*$|\[(?: *ID|SUM-cnt)\] Interval|TCP window size|UDP buffer size|"
-    r"Sending \d+ byte datagrams|Receiving \d+ byte|Write buffer size|Read buffer size|Binding to|"
-    r"TCP congestion|\[(?: *\d+|SUM(?:-\d+)?)\] Sent |TOS set to |\[ *CT\] |\[FD\d+\] |"
-    r"\[(?: *\*?\d+|SUM)\] +[\d.]+ *-[\d. ]+sec +\d+ datagrams? received out-of-order|"
-    r"Waiting for server threads)"
 )
 _CSV = re.compile(
     r"\s*\d{14}(?:\.\d+)?,[^,]*,\d*,[^,]*,\d*,\*?-?\d+,[\d.]+-[\d.]+,\d+,\d+(?:,|\s*$)"
@@ -82,27 +60,43 @@ class Iperf2(Parser):
     def __init__(self) -> None:
         """Begin outside any test."""
         self._parsed: list[Parsed] = []  # of the tests before these
-        self._tests: list[_Iperf2Test] = []
-        self._owners: dict[str, _Iperf2Test] = {}  # of streams
+        self._tests: list[Iperf2Test] = []
+        self._owners: dict[str, Iperf2Test] = {}  # of streams
         self._port = ""  # that the last server listens on
 
     def take(self, line: str, number: int) -> bool:
         """Read a line of text or CSV."""
-        row = _LINE.match(line)
+        row = _LINE.match(line) if "/sec" in line else None
         if row:
             return not row[10].rstrip().endswith(("sender", "receiver")) and self._row(row, number)
-        client, server = _CLIENT.match(line), _SERVER.match(line)
+        if "onnect" in line or "listening" in line:
+            return self._begin(line, number) or self._other(line)
+        if "," in line and _CSV.match(line):
+            return self._open(number).csv(line.strip().split(","))
+        return self._other(line)
+
+    def _begin(self, line: str, number: int) -> bool:
+        """Read a line that begins a test, or that a stream connected."""
+        client, server, connected = (p.match(line) for p in (_CLIENT, _SERVER, _CONNECTED))
         if client:
             return self._head(number, "client", client[2])
         if server:
             self._port = server[2]
             return self._head(number, "server", server[1])
-        connected = _CONNECTED.match(line)
-        if connected:
-            return self._connect(connected, number)
-        if _CSV.match(line):
-            return self._open(number).csv(line.strip().split(","))
+        return connected is not None and self._connect(connected, number)
+
+    def _other(self, line: str) -> bool:
         return bool(self._tests) and self._tests[-1].other(line)
+
+    def take_rows(self, text: str, at: int, number: int) -> int:
+        """Read consecutive lines of intervals of one test."""
+        del number
+        rows = None if self._is_dual or not self._tests else later_rows(text, at, _LATER)
+        if rows is None:
+            return at
+        newest, names = self._tests[-1], {name for name, _ in rows.streams}
+        owners = [self._owners.get(name, newest) for name in names]
+        return rows.end if set(owners) == {newest} and newest.later(rows, names) else at
 
     def _head(self, number: int, role: str, protocol: str) -> bool:
         """Begin a test; streams may have connected before its role is printed."""
@@ -127,7 +121,7 @@ class Iperf2(Parser):
 
     def _row(self, match: re.Match[str], number: int) -> bool:
         """Read a figure; a second one for the whole test belongs to another test."""
-        name, flow = match[1], _Flow.of(match)
+        name, flow = match[1], StreamReport.of(match)
         if flow is None:
             return False
         test = self._owners.get(name) or self._owners.get(name.lstrip("*")) or self._open(number)
@@ -143,268 +137,25 @@ class Iperf2(Parser):
         roles = [test.role for test in self._tests[-2:]]
         return roles == ["server", "client"] and self._tests[-1].is_beside
 
-    def _dual(self, port: str) -> _Iperf2Test:
+    def _dual(self, port: str) -> Iperf2Test:
         """Find the side that a stream belongs to: a server's stream has the server's port here."""
         server, client = self._tests[-2:]
         return server if port == self._port else client
 
-    def _new(self, number: int, like: _Iperf2Test | None = None) -> _Iperf2Test:
+    def _new(self, number: int, like: Iperf2Test | None = None) -> Iperf2Test:
         newest = self._tests[-1] if self._tests else None
         # A server that only printed that it listens is the other side of this client.
         beside = newest is not None and newest.role == "server"
-        self._tests.append(_Iperf2Test(number, is_beside=like is None and beside))
+        self._tests.append(Iperf2Test(number, is_beside=like is None and beside))
         while len(self._tests) > OPEN and self._tests[0] not in self._owners.values():
             self._parsed.append(self._tests.pop(0).parsed())
         if like is not None:
             self._tests[-1].role, self._tests[-1].protocol = like.role, like.protocol
         return self._tests[-1]
 
-    def _open(self, number: int) -> _Iperf2Test:
+    def _open(self, number: int) -> Iperf2Test:
         return self._tests[-1] if self._tests else self._new(number)
 
     def results(self) -> tuple[Parsed, ...]:
         """Give a result per client or server."""
         return (*self._parsed, *(test.parsed() for test in self._tests))
-
-
-class _Flow:
-    """The report on a stream in one direction: of all its reports, that on the whole test."""
-
-    def __init__(self, end: float, amount: float, rate: float, begin: float = 0.0) -> None:
-        self.begin, self.end = begin, end
-        self.amount, self.rate = amount, rate  # bytes, bytes per second
-        self.last = end  # second that any of its reports reaches
-        self.is_alone = True  # its only report
-        self.udp: re.Match[str] | None = None
-
-    @classmethod
-    def of(cls, match: re.Match[str]) -> _Flow | None:
-        _, _, begin, end, amount, of_amount, rate, of_rate, unit, rest = match.groups()
-        if float(end) <= float(begin):
-            return None
-        scale = BITS[of_rate] / 8 if unit == "bits" else BYTES[of_rate]
-        flow = cls(float(end), float(amount) * BYTES[of_amount], float(rate) * scale, float(begin))
-        flow.udp = _UDP.match(rest) if "(" in rest else None
-        return flow
-
-    @property
-    def covers(self) -> bool:
-        """Whether it covers the whole time of all reports, and not only an interval."""
-        return self.begin <= START and self.end >= WHOLE * self.last
-
-    @property
-    def is_whole(self) -> bool:
-        """Whether it is the report on the whole test, as far as the log shows."""
-        return self.covers and not (self.is_alone and self.end <= FIRST)
-
-    def joined(self, other: _Flow) -> _Flow:
-        """Take a later report of the same stream."""
-        last = max(self.last, other.last)
-        kept = other if other.begin <= START and other.end >= self.end else self
-        kept.last, kept.is_alone = last, False
-        return kept
-
-
-class _Iperf2Test:
-    """What one client or server reported."""
-
-    def __init__(self, first: int, *, is_beside: bool) -> None:
-        self.role = self.protocol = ""
-        self.is_headed = self._is_connected = False
-        self.is_beside = is_beside
-        self._builder = ResultBuilder("iperf2", first)
-        self._flows: dict[str, _Flow] = {}  # of streams and of their sum
-        self._remote: dict[str, _Flow] = {}  # that a server reported to this client (UDP)
-        self._asked = ""  # the stream whose next row is the server's report
-        self._streams: dict[str, None] = {}
-        self._reverse: set[str] = set()
-        self._many = 0  # how many streams a sum counts
-        self._csv: dict[str, _Flow] = {}  # the flows of a log without a sum
-        self._intervals = Intervals()
-        self._datagrams_of: list[tuple[str, re.Match[str]]] = []  # of all reports of streams
-
-    @property
-    def has_rows(self) -> bool:
-        """Whether it has any figure."""
-        return bool(self._flows or self._csv)
-
-    def name(self, role: str, protocol: str) -> None:
-        self.role, self.protocol, self.is_headed = role, protocol, True
-
-    def connect(self, stream: str, *, is_reverse: bool) -> None:
-        self._streams[stream.lstrip("*")] = None
-        self._is_connected = True
-        if is_reverse:
-            self._reverse.add(stream.lstrip("*"))
-
-    def has_ended(self, stream: str, row: _Flow) -> bool:
-        """Tell whether a row is of a later test, because this one already has its total."""
-        known = self._flows.get(stream)
-        if known is None or stream == self._asked or row.begin > START:
-            return False
-        if row.end < WHOLE * known.last:
-            return True  # the first interval again
-        return known.covers and row.end <= known.end and row.amount != known.amount
-
-    def other(self, line: str) -> bool:
-        error, remote = _ERROR.match(line), _REMOTE.match(line)
-        if error:
-            self._builder.fail(error[1].strip())
-        elif remote:
-            self._asked = remote[1]
-        return bool(error or remote or _KNOWN.match(line))
-
-    def row(self, stream: str, flow: _Flow, match: re.Match[str]) -> None:
-        known = self._remote if stream == self._asked else self._flows
-        if stream == self._asked:
-            flow.is_alone = False  # a server reports on the whole test
-        else:
-            if flow.udp is not None and stream != SUM:
-                self.protocol = "UDP"
-                self._datagrams_of.append((stream, flow.udp))
-            way = self._way(stream) or self._definition(stream).metric
-            self._intervals.add(stream, way, (flow.begin, flow.end), flow.rate)
-        known[stream] = known[stream].joined(flow) if stream in known else flow
-        if stream == SUM:
-            self._many = int(match[2] or 0)
-        else:
-            self._streams[stream.lstrip("*")] = None
-
-    def csv(self, fields: list[str]) -> bool:
-        """Read a line of CSV, whose last number must agree with the others."""
-        begin, end = (number(part) for part in fields[6].split("-"))
-        size, bits = count(fields[7]), count(fields[8])
-        if len(fields) not in FIELDS or begin is None or end is None or end <= begin:
-            return False
-        slack = SLACK + 2 * ROUNDING / (end - begin)
-        if size is None or bits is None or abs(size * 8 / (end - begin) - bits) > slack * bits + 1:
-            return False
-        stream = "sum" if fields[5] == "-1" else fields[5]
-        flow = _Flow(end, size, bits / 8, begin)
-        self._intervals.add(SUM if stream == "sum" else stream, "", (begin, end), flow.rate)
-        self._csv[stream] = self._csv[stream].joined(flow) if stream in self._csv else flow
-        return True
-
-    def parsed(self) -> Parsed:
-        builder = self._builder
-        builder.title = f"iperf {self.role}".strip()
-        for stream, flow in self._csv.items():
-            if flow.is_whole:
-                builder.add(RATE, flow.rate, {"stream": stream})
-        sides: dict[tuple[Definition, str], dict[str, _Flow]] = {}
-        for stream, flow in self._flows.items():
-            if stream != SUM:
-                side = self._definition(stream), self._way(stream)
-                sides.setdefault(side, {})[stream] = flow
-        for (definition, way), flows in (sides or self._only_sum()).items():
-            self._add(definition, way, flows, is_both=len(sides) > 1)
-        self._datagrams()
-        if builder.empty:
-            self._add_intervals(builder)
-        self._remark()
-        return builder.parsed()
-
-    def _remark(self) -> None:
-        """Say what is missing."""
-        if self._flows and not (self.is_headed or self._is_connected):
-            self._builder.note(NO_HEAD)
-        if self._csv:
-            self._builder.note("the log does not say whether the client or the server wrote it")
-        if self._builder.empty and self.role == "server" and not self._streams:
-            self._builder.note("no client connected to this server")
-        elif self._builder.empty:
-            self._builder.fail(
-                "there is no report of the whole test: it was stopped, or the log is cut off"
-            )
-
-    def _only_sum(self) -> dict[tuple[Definition, str], dict[str, _Flow]]:
-        return {(self._definition(SUM), ""): {}} if SUM in self._flows else {}
-
-    def _way(self, stream: str) -> str:
-        """Name the direction of a stream, if its definition does not."""
-        return "" if self.role or not stream.startswith("*") else "back"
-
-    def _add(
-        self, definition: Definition, way: str, flows: dict[str, _Flow], *, is_both: bool
-    ) -> None:
-        """Add the rate of all streams of one direction together."""
-        total = self._flows.get(SUM)
-        last = max((flow.last for flow in flows.values()), default=0.0)
-        if total is None and max(len(flows), len(self._streams)) == 1:
-            total = next(iter(flows.values()))
-        if total is None or not total.is_whole or total.end < WHOLE * last:
-            return
-        amount = sum(flow.amount for flow in flows.values())
-        if is_both and amount and total.amount > (1 + SAME) * amount:
-            amounts = {name: flow.amount for name, flow in self._flows.items()}
-            if not adds_up(amounts) or not all(flow.is_whole for flow in flows.values()):
-                return
-            self._builder.note(
-                "[SUM] is of both directions: rates of the streams were added instead"
-            )
-            rate = sum(flow.rate for flow in flows.values())
-        else:
-            rate = total.rate
-        params = self._params(self._count(flows, is_both=is_both))
-        self._builder.add(definition, rate, {**params, **({"way": way} if way else {})})
-
-    def _params(self, streams: int | str) -> dict[str, Scalar]:
-        params: dict[str, Scalar] = {"streams": streams}
-        return params | ({"protocol": self.protocol} if self.protocol else {})
-
-    def _count(self, flows: dict[str, _Flow], *, is_both: bool) -> int | str:
-        """Count the streams, unless the sum shows that lines of some are missing."""
-        streams = max(1, self._many, len(self._streams))
-        amounts = {name: flow.amount for name, flow in flows.items()}
-        total = self._flows.get(SUM)
-        if total is None or is_both or self._many or self.is_headed:
-            return streams
-        if adds_up({**amounts, SUM: total.amount}):
-            return streams
-        self._builder.note(NO_STREAMS)
-        return SEVERAL
-
-    def _add_intervals(self, builder: ResultBuilder) -> None:
-        """Use the rates of intervals, as there is no report of the whole test."""
-        ways = self._intervals.together()
-        known = sum(streams for _, streams, _ in ways if isinstance(streams, int))
-        if known < len(self._streams) and SUM not in self._flows:
-            return  # lines of some streams that connected are missing
-        for way, streams, values in ways:
-            params = self._params(self._many or streams)
-            if len(ways) > 1:
-                params["way"] = way
-            for value in values:
-                builder.add(INTERVAL, value, params)
-        for stream, udp in self._datagrams_of if ways else ():
-            self._lost(stream, udp)
-        if not builder.empty:
-            builder.note(ONLY_INTERVALS)
-
-    def _datagrams(self) -> None:
-        """Add what a server reported about datagrams, in this log or to this client."""
-        for flows in (self._flows, self._remote):
-            for stream, flow in flows.items():
-                if flow.udp is not None and flow.is_whole and stream != SUM:
-                    self._lost(stream, flow.udp)
-        for stream, flow in self._remote.items():
-            point = {"protocol": self.protocol or "UDP", **self._stream(stream)}
-            self._builder.add(RECEIVED, flow.rate, point)
-
-    def _lost(self, stream: str, udp: re.Match[str]) -> None:
-        params = self._stream(stream)
-        self._builder.add(JITTER, float(udp[1]) / 1e3, params)
-        self._builder.add(LOST, 100 * int(udp[2]) / max(1, int(udp[3])), params)
-
-    def _stream(self, stream: str) -> dict[str, Scalar]:
-        """Give the parameter that tells a stream apart from others."""
-        return {"stream": stream} if len(self._streams) > 1 else {}
-
-    def _definition(self, stream: str) -> Definition:
-        """Tell what the figure of a stream counts: with -R and --full-duplex, a client receives."""
-        name = stream.lstrip("*")
-        turned = name in self._reverse or (stream == SUM and bool(self._reverse))
-        # The client that a server starts beside itself (-d, -r) sends, though it has a star.
-        turned |= name != stream and not self.is_beside
-        client, server = (RECEIVED, SENT) if turned else (SENT, RECEIVED)
-        return {"client": client, "server": server}.get(self.role, RATE)

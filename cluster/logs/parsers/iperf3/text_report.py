@@ -5,8 +5,16 @@ from __future__ import annotations
 import re
 from typing import TYPE_CHECKING
 
-from cluster.logs.intervals import ONLY_INTERVALS, SEVERAL, SUM, Intervals, adds_up
-from cluster.logs.parsers import GIB, KIB, MIB, ResultBuilder
+from cluster.logs.intervals import (
+    ONLY_INTERVALS,
+    SEVERAL,
+    SUM,
+    Intervals,
+    adds_up,
+    bytes_of,
+    later_rows,
+)
+from cluster.logs.parsers import ResultBuilder
 from cluster.logs.parsers.iperf3.metrics import (
     INTERVAL,
     JITTER,
@@ -20,19 +28,22 @@ from cluster.logs.parsers.iperf3.metrics import (
 )
 
 if TYPE_CHECKING:
-    from collections.abc import Mapping
+    from collections.abc import Iterable, Mapping
 
     from cluster.core.model.logs import Parsed
     from cluster.core.model.value import Scalar
 
-BITS = {"": 1.0, "K": 1e3, "M": 1e6, "G": 1e9, "T": 1e12}
-BYTES = {"": 1.0, "K": KIB, "M": MIB, "G": GIB, "T": 2.0**40}
 START = 0.05  # seconds: a line that begins before this is of a test's beginning, or its whole
 _PREFIX = r"([KMGT]?)"
 _FIGURE = r"\d{1,20}(?:\.\d{0,20})?"
 LINE = re.compile(  # seconds have two decimals, where iperf 2 has one or four
     r"\s*\[\s*(SUM|\d+)\](?:\[(TX|RX)-[CS]\])?\s+(\d{1,12}\.\d\d)\s*-\s*(\d{1,12}\.\d\d)"
     rf"\s+sec\s+{_FIGURE}\s+[KMGT]?Bytes\s+({_FIGURE})\s+{_PREFIX}(bits|Bytes)/sec(.*)"
+)
+_LATER = re.compile(  # an interval of TCP that does not begin with the test, as in `LINE`
+    r"[ \t]*\[ *(SUM|\d+)\](?:\[(TX|RX)-[CS]\])?[ \t]+(?!0\.0)(\d{1,12}\.\d\d)-"
+    rf"(\d{{1,12}}\.\d\d)[ \t]+sec[ \t]+{_FIGURE}[ \t]+[KMGT]?Bytes[ \t]+({_FIGURE})[ \t]+{_PREFIX}"
+    rf"(bits|Bytes)/sec(?:[ \t]+\d{{1,15}}[ \t]+{_FIGURE}[ \t]+[KMGT]?Bytes)?[ \t]*\n"
 )
 _UDP = re.compile(r"\s+([\d.]+) ms\s+(\d+)/(\d+) \(([\d.e+-]+)%\)")
 # Only a number of datagrams, where a stream of TCP has segments sent again and a window.
@@ -129,6 +140,19 @@ class TextReport:
             self._udp.setdefault(way, {})[stream] = _jitter_and_loss(udp)
         return True
 
+    def rows(self, text: str, at: int) -> int:
+        """Read consecutive lines of intervals of known streams; give where they end."""
+        found = later_rows(text, at, _LATER)
+        if found is None or self._is_servers or not self._knows(found.streams):
+            return at
+        self._last = max(self._last, *found.ends)
+        self._intervals.extend(found, {})
+        return found.end
+
+    def _knows(self, streams: Iterable[tuple[str, str]]) -> bool:
+        """Tell whether no line is of a stream that had none before."""
+        return all(name == SUM or name in self._streams for name, _ in set(streams))
+
     def _side(self, rest: str) -> str:
         """Tell whose total it is, from the end of the line; empty for an interval."""
         role = ROLE.search(rest) if "er" in rest else None
@@ -188,8 +212,7 @@ class TextReport:
 
 def _rate(match: re.Match[str]) -> float:
     """Give the bytes per second of a line of `LINE`."""
-    scale = BITS[match[6]] / 8 if match[7] == "bits" else BYTES[match[6]]
-    return float(match[5]) * scale
+    return float(match[5]) * bytes_of(match[6], match[7])
 
 
 def _jitter_and_loss(udp: re.Match[str]) -> tuple[float, float]:

@@ -47,7 +47,14 @@ _KNOWN = re.compile(
 )
 _HEAD = re.compile(r"\d+\s+\d+\s+[a-z]\w*(?:\s+[a-z]\w*)?(?:\s+-?\d+)?")  # of a row
 _COMMENTED = re.compile(r"#\s*\d+\s+\d+\s+[a-z]")
-_COLUMNS = re.compile(r"\btime\s+algbw\s+busbw\b|\bcputime\s+algbw\s+busbw\b")  # no prose
+_COLUMN = (
+    r"(?:#[A-Za-z]\w*|(?:bytes|size|N|count|type|op|redop|root|wrong|errors?|res|time|cputime|algbw"
+    r"|busbw|timestamp)\b)(?:\([^)]*\))?"
+)
+_COLUMNS = re.compile(  # no prose: around the three are only numbers and other columns
+    rf"[^A-Za-z#]*(?:#[^A-Za-z#]*)*(?:{_COLUMN}[^A-Za-z#]+)*?(?:cpu)?time\s+algbw\s+busbw\b"
+    rf"(?:[^A-Za-z#]+{_COLUMN})*[^A-Za-z#]*$"
+)
 _COUNTS = re.compile(r"\bbusbw #?(?:wrong|err|res)")  # wrong values, in the last column of a half
 _UNITS = re.compile(r"\([^)|]*\)")
 _RULE = re.compile(r"[|\s:-]+$")
@@ -121,7 +128,7 @@ class NcclTests(Parser):
         if _START.match(text):
             self._begin(text, number)
             return True
-        if _COLUMNS.search(text):
+        if _COLUMNS.match(text):
             self._open(number).header(text)
             return True
         command = _COMMAND.search(text) if "_perf" in text else None
