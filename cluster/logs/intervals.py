@@ -24,6 +24,7 @@ ONLY_INTERVALS = (
 )
 SLACK = 0.05  # by which a sum may differ from its streams, as each is rounded
 PREFIXES = ("", "K", "M", "G", "T")
+_SEPARATORS = str.maketrans("[]-", "   ")  # in a line of an interval
 DIGITS = 1  # decimals of seconds to which lines of one interval agree
 
 _Rates = dict[str, float]  # of streams and their sum, in bytes per second
@@ -64,7 +65,7 @@ class LaterRows(NamedTuple):
     """Consecutive lines of intervals of one or several streams, none of them a test's first.
 
     Args:
-        streams: the stream of each line and its direction, empty if the line names none.
+        streams: the stream of each line.
         begins: of the intervals, in seconds.
         ends: of the intervals, in seconds.
         rates: of each line, in bytes per second.
@@ -72,7 +73,7 @@ class LaterRows(NamedTuple):
 
     """
 
-    streams: list[tuple[str, str]]
+    streams: list[str]
     begins: list[float]
     ends: list[float]
     rates: list[float]
@@ -106,13 +107,10 @@ class Intervals:
 
         Args:
             rows: the lines.
-            ways: the direction of streams of which the lines name none.
+            ways: the direction of each stream.
 
         """
-        numbers = {
-            (stream, way): self._number(stream, way or ways.get(stream, ""))
-            for stream, way in set(rows.streams)
-        }
+        numbers = {name: self._number(name, ways[name]) for name in set(rows.streams)}
         self._streams.extend(map(numbers.__getitem__, rows.streams))
         self._figures += row_by_row([rows.begins, rows.ends, rows.rates])
 
@@ -135,40 +133,44 @@ class Intervals:
         return [_together(way, _parts(spans)) for way, spans in ways.items()]
 
 
-def later_rows(text: str, at: int, row: re.Pattern[str]) -> LaterRows | None:
+def later_rows(text: str, at: int, rows: re.Pattern[str]) -> LaterRows | None:
     """Read consecutive lines of intervals.
 
     Args:
         text: many lines.
         at: the offset in it at which a line begins.
-        row: the pattern of a line with its end, and with six groups: the stream, its direction,
-            begin, end, rate, and the prefix and unit of the rate.
+        rows: the pattern of such lines, such as `[  3]  1.0-2.0 sec  1.1 GBytes  9.4 Gbits/sec`.
 
     Returns:
         The lines; none if there are none, or if they have to be read one by one.
 
     """
-    found = []
-    while match := row.match(text, at):
-        found.append(match.groups(""))
-        at = match.end()
-    if not found:
+    found = rows.match(text, at)
+    if found is None:
         return None
-    streams, ways, begins, ends, rates, prefixes, units = zip(*found, strict=True)
+    cells, lines = found[0].translate(_SEPARATORS).split(), found[0].count("\n")
+    width = len(cells) // lines
+    streams, begins, ends, words, rates, units = (
+        cells[column::width] for column in (0, 1, 2, 3, 6, 7)
+    )
+    if set(words) != {"sec"} or not len(words) == len(units) == lines:
+        return None  # they have different columns
     try:
-        figures = decimals((*begins, *ends, *rates))
+        figures = decimals(begins + ends + rates)
     except ValueError:
         return None
-    many = len(found)
-    if not all(map(lt, figures[:many], figures[many:])):
+    begun, ended = figures[:lines], figures[lines : 2 * lines]
+    if not all(map(lt, begun, ended)):
         return None
-    return LaterRows(
-        list(zip(streams, ways, strict=True)),
-        figures[:many],
-        figures[many : 2 * many],
-        list(map(mul, figures[2 * many :], map(bytes_of, prefixes, units))),
-        at,
-    )
+    scaled = list(map(mul, figures[2 * lines :], map(_bytes_of_unit, units)))
+    return LaterRows(streams, begun, ended, scaled, found.end())
+
+
+@cache
+def _bytes_of_unit(unit: str) -> float:
+    """Give the bytes per second of a unit such as `Gbits/sec`."""
+    prefix = unit[0] if unit[0] in PREFIXES else ""
+    return bytes_of(prefix, unit.removeprefix(prefix).removesuffix("/sec"))
 
 
 def _parts(spans: Mapping[tuple[float, float], _Rates]) -> dict[tuple[float, float], _Rates]:

@@ -8,8 +8,12 @@ from typing import TYPE_CHECKING
 
 import pytest
 
+from cluster.core.errors import ParseError
 from cluster.logs.columns import Columns, Points, SeriesPoint
 from cluster.logs.parsers import Parser, ResultBuilder
+from cluster.logs.parsers.imb import Imb
+from cluster.logs.parsers.iperf2 import Iperf2
+from cluster.logs.parsers.iperf3 import Iperf3
 from cluster.logs.parsers.nccl_tests import NcclTests
 from cluster.logs.parsers.osu import Osu
 from cluster.logs.reader import read
@@ -20,6 +24,7 @@ if TYPE_CHECKING:
     from collections.abc import Sequence
     from pathlib import Path
 
+    from cluster.core.model.logs import Reading
     from cluster.core.model.measurements import Measurement
 
 TIME, RATE = (
@@ -96,12 +101,55 @@ def test_a_table_at_once_is_what_its_rows_are(wrong: str, monkeypatch: pytest.Mo
     assert bool(at_once.results[0].failures) == (wrong == "7")
 
 
-@pytest.mark.parametrize("path", sorted(LOGS.glob("osu.*.txt")), ids=lambda path: path.stem)
-def test_osu_at_once_is_what_its_rows_are(path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    at_once = read([path.read_bytes()])
-    monkeypatch.setattr(Osu, "take_rows", Parser.take_rows)
+AT_ONCE = {"osu": Osu, "imb": Imb, "iperf2": Iperf2, "iperf3": Iperf3}
 
-    assert read([path.read_bytes()]) == at_once
+
+@pytest.mark.parametrize(
+    "path",
+    [path for name in AT_ONCE for path in sorted(LOGS.glob(f"{name}.*.txt"))],
+    ids=lambda path: path.stem,
+)
+def test_rows_at_once_are_what_each_of_them_is(path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Also of logs without their ends, of which the rates of intervals are all that is left."""
+    lines = path.read_bytes().splitlines(keepends=True)
+    logs = [lines, lines[:-3], lines[:-5], lines[4:], lines[::2]]
+    at_once = [_read_or_refused(log) for log in logs]
+    parser = AT_ONCE[path.name.partition(".")[0]]
+    monkeypatch.setattr(parser, "take_rows", Parser.take_rows)
+
+    assert [_read_or_refused(log) for log in logs] == at_once
+
+
+@pytest.mark.parametrize("streams", [["5"], ["5", "7"], ["5", "7", "SUM"]])
+@pytest.mark.parametrize("end", ["sec", " sec"], ids=["iperf2", "iperf3"])
+def test_intervals_at_once_are_what_each_of_them_is(
+    streams: list[str], end: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Of one and of several streams, and with a line that is cut and one of another program."""
+    log = [
+        f"[{name:>3}] {second:>3}.00-{second + 1}.00 {end}  {1.05 * share:.2f} GBytes  "
+        f"{9.02 * share:.2f} Gbits/sec{'' if second % 3 else '    7   1.2 MBytes'}\n"
+        for second in range(12)
+        for name in streams
+        for share in (len(streams) - 1 if name == "SUM" else 1,)
+    ]
+    logs = [
+        [line.encode() for line in text] for text in (log, [*log[:9], "[  5]  9.0\n", *log[9:]])
+    ]
+    at_once = [_read_or_refused(lines) for lines in logs]
+    for parser in (Iperf2, Iperf3):
+        monkeypatch.setattr(parser, "take_rows", Parser.take_rows)
+
+    assert [_read_or_refused(lines) for lines in logs] == at_once
+    assert at_once[0] is not None
+    assert len(at_once[0].results[0].measurements[0].values) == 12
+
+
+def _read_or_refused(lines: list[bytes]) -> Reading | None:
+    try:
+        return read([b"".join(lines)])
+    except ParseError:
+        return None
 
 
 def test_a_value_in_a_large_log_takes_three_numbers_at_most() -> None:

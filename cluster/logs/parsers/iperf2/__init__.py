@@ -26,10 +26,10 @@ _LINE = re.compile(
     rf"{_FIGURE}\s*-\s*{_FIGURE}[ \t]sec\s+"  # iperf3 has two spaces before it
     rf"{_FIGURE}\s+([KMGT]?)Bytes\s+{_FIGURE}\s+([KMGT]?)(bits|Bytes)/sec(.*)"
 )
-_LATER = re.compile(  # an interval of TCP that does not begin with the test, as in `_LINE`
-    r"[ \t]*\[ *(SUM|\d+)()\][ \t]+(?!0\.0)(\d{1,12}\.\d{1,20})[ \t]*-[ \t]*"
-    r"(\d{1,12}\.\d{1,20})[ \t]sec[ \t]+\d{1,20}(?:\.\d{1,20})?[ \t]+[KMGT]?Bytes[ \t]+"
-    r"(\d{1,20}(?:\.\d{1,20})?)[ \t]+([KMGT]?)(bits|Bytes)/sec[ \t]*\n"
+_LATER = re.compile(  # intervals of TCP that do not begin with the test, as in `_LINE`
+    r"(?:[ \t]*\[ *(?:SUM|\d+)\][ \t]+(?!0\.0)\d{1,12}\.\d{1,20}[ \t]*-[ \t]*\d{1,12}\.\d{1,20}"
+    r"[ \t]sec[ \t]+\d{1,20}(?:\.\d{1,20})?[ \t]+[KMGT]?Bytes[ \t]+\d{1,20}(?:\.\d{1,20})?[ \t]+"
+    r"[KMGT]?(?:bits|Bytes)/sec[ \t]*\n)+"
 )
 _CLIENT = re.compile(r"\s*Client connecting to (\S+),? (TCP|UDP) port")
 _SERVER = re.compile(r"\s*Server listening on (TCP|UDP) port (\d+)")
@@ -94,7 +94,7 @@ class Iperf2(Parser):
         rows = None if self._is_dual or not self._tests else later_rows(text, at, _LATER)
         if rows is None:
             return at
-        newest, names = self._tests[-1], {name for name, _ in rows.streams}
+        newest, names = self._tests[-1], set(rows.streams)
         owners = [self._owners.get(name, newest) for name in names]
         return rows.end if set(owners) == {newest} and newest.later(rows, names) else at
 

@@ -190,7 +190,7 @@ class Iperf2Test:
         """Read lines of intervals, unless one of their streams has none that begins the test."""
         if self._asked or not self._flows.keys() >= names:
             return False
-        for (name, _), end in dict(sorted(zip(rows.streams, rows.ends, strict=True))).items():
+        for name, end in dict(sorted(zip(rows.streams, rows.ends, strict=True))).items():
             flow = self._flows[name]
             flow.last, flow.is_alone = max(flow.last, end), False
         self._intervals.extend(rows, {name: self._side(name) for name in names})

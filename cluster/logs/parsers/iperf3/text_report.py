@@ -28,7 +28,7 @@ from cluster.logs.parsers.iperf3.metrics import (
 )
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable, Mapping
+    from collections.abc import Mapping
 
     from cluster.core.model.logs import Parsed
     from cluster.core.model.value import Scalar
@@ -40,10 +40,10 @@ LINE = re.compile(  # seconds have two decimals, where iperf 2 has one or four
     r"\s*\[\s*(SUM|\d+)\](?:\[(TX|RX)-[CS]\])?\s+(\d{1,12}\.\d\d)\s*-\s*(\d{1,12}\.\d\d)"
     rf"\s+sec\s+{_FIGURE}\s+[KMGT]?Bytes\s+({_FIGURE})\s+{_PREFIX}(bits|Bytes)/sec(.*)"
 )
-_LATER = re.compile(  # an interval of TCP that does not begin with the test, as in `LINE`
-    r"[ \t]*\[ *(SUM|\d+)\](?:\[(TX|RX)-[CS]\])?[ \t]+(?!0\.0)(\d{1,12}\.\d\d)-"
-    rf"(\d{{1,12}}\.\d\d)[ \t]+sec[ \t]+{_FIGURE}[ \t]+[KMGT]?Bytes[ \t]+({_FIGURE})[ \t]+{_PREFIX}"
-    rf"(bits|Bytes)/sec(?:[ \t]+\d{{1,15}}[ \t]+{_FIGURE}[ \t]+[KMGT]?Bytes)?[ \t]*\n"
+_LATER = re.compile(  # intervals of TCP that do not begin with the test, as in `LINE`
+    r"(?:[ \t]*\[ *(?:SUM|\d+)\][ \t]+(?!0\.0)\d{1,12}\.\d\d-\d{1,12}\.\d\d[ \t]+sec[ \t]+"
+    rf"{_FIGURE}[ \t]+[KMGT]?Bytes[ \t]+{_FIGURE}[ \t]+[KMGT]?(?:bits|Bytes)/sec"
+    rf"(?:[ \t]+\d{{1,15}}[ \t]+{_FIGURE}[ \t]+[KMGT]?Bytes)?[ \t]*\n)+"
 )
 _UDP = re.compile(r"\s+([\d.]+) ms\s+(\d+)/(\d+) \(([\d.e+-]+)%\)")
 # Only a number of datagrams, where a stream of TCP has segments sent again and a window.
@@ -143,15 +143,14 @@ class TextReport:
     def rows(self, text: str, at: int) -> int:
         """Read consecutive lines of intervals of known streams; give where they end."""
         found = later_rows(text, at, _LATER)
-        if found is None or self._is_servers or not self._knows(found.streams):
+        if found is None or self._is_servers:
+            return at
+        names = set(found.streams)
+        if not self._streams.keys() >= names - {SUM}:
             return at
         self._last = max(self._last, *found.ends)
-        self._intervals.extend(found, {})
+        self._intervals.extend(found, dict.fromkeys(names, ""))
         return found.end
-
-    def _knows(self, streams: Iterable[tuple[str, str]]) -> bool:
-        """Tell whether no line is of a stream that had none before."""
-        return all(name == SUM or name in self._streams for name, _ in set(streams))
 
     def _side(self, rest: str) -> str:
         """Tell whose total it is, from the end of the line; empty for an interval."""
