@@ -52,7 +52,7 @@ class PairsParams(Value, frozen=True, kw_only=True):
 
     Args:
         metric: What to measure: bandwidth or latency.
-        rounds: How many; 0 until all pairs are tested.
+        rounds: How many; 0 until all pairs are tested, as with 10 or more on up to 17 hosts.
         groups: The group of each host (rack, leaf switch, placement group), such as 0,0,1,1.
         alone: How many pairs are also tested alone.
         confirm: Test blamed parts again, with other partners.

@@ -163,7 +163,12 @@ CHECK: flags.Declared = {
         None,
     ),
     "rounds": (
-        Annotated[str, typer.Option("--rounds", metavar="N|all", help="Rounds of disjoint pairs.")],
+        Annotated[
+            str,
+            typer.Option(
+                "--rounds", metavar="N|all", help="Rounds of disjoint pairs; up to 17 hosts: all."
+            ),
+        ],
         "10",
     ),
     "metric": (

@@ -6,6 +6,7 @@ of the provider interface.
 
 from __future__ import annotations
 
+import re
 import sys
 from typing import TYPE_CHECKING, Annotated
 
@@ -16,11 +17,15 @@ from cluster.core.errors import SpecError
 from cluster.core.model.hosts import Machine
 from cluster.core.units import format_rate
 from cluster.orchestration.cluster import attach
-from cluster.providers.lab.control import Verb, alter
+from cluster.providers.lab.control import Direction, Verb, alter, alter_pair, alter_uplink
 
 if TYPE_CHECKING:
     from cluster.orchestration.cluster import Cluster
 
+LEAF = re.compile(r"leaf:(\d{1,9})")
+PAIR = re.compile(r"(\d+)-(\d+)")
+VERBS: dict[str, Verb] = {"slow": "slow", "cut": "cut", "heal": "heal", "kill": "kill"}
+DIRECTIONS: dict[str, Direction] = {"tx": "tx", "rx": "rx", "both": "both"}
 DONE = {
     "slow": "is slow now",
     "cut": "is cut off now",
@@ -39,11 +44,21 @@ def lab(
             autocompletion=lambda: list(DONE),
         ),
     ],
-    host: Annotated[str, typer.Argument(metavar="HOST", help="Its number, name or address.")],
+    host: Annotated[
+        str,
+        typer.Argument(
+            metavar="HOST|A-B|leaf:N",
+            help="A host (number, name or address), a pair, or the uplink of a leaf.",
+        ),
+    ],
     rate: Annotated[
         str,
         typer.Option("--rate", metavar="RATE", help="Rate for slow: 100mbit.  [default: a tenth]"),
     ] = "",
+    direction: Annotated[
+        str,
+        typer.Option("--direction", metavar="tx|rx|both", help="In which a slow host is slow."),
+    ] = "both",
 ) -> None:
     """Slow, cut, heal or kill a host of a lab.
 
@@ -61,15 +76,28 @@ def lab(
             f"{name} is not a lab: its provider is {cluster.spec.provider!r}.",
             remedy=f"Make one: cluster up {name}-lab --provider lab",
         )
-    chosen = _machine(cluster, host)
-    now = alter(chosen, _verb(verb), rate)
+    if direction not in DIRECTIONS:
+        raise SpecError(
+            f"{direction!r} is no direction.", remedy=f"There are: {', '.join(DIRECTIONS)}"
+        )
+    what, now = _alter(cluster, host, VERBS[verb], rate, DIRECTIONS[direction])
     speed = f" ({format_rate(now)})" if now else ""
-    sys.stdout.write(f"{chosen.name} {DONE[verb]}{speed}.\n")
+    sys.stdout.write(f"{what} {DONE[verb]}{speed}.\n")
 
 
-def _verb(word: str) -> Verb:
-    verbs: dict[str, Verb] = {"slow": "slow", "cut": "cut", "heal": "heal", "kill": "kill"}
-    return verbs[word]
+def _alter(
+    cluster: Cluster, host: str, verb: Verb, rate: str, direction: Direction
+) -> tuple[str, float | None]:
+    """Change what is named; give its name, and its rate now."""
+    leaf, pair = LEAF.fullmatch(host), PAIR.fullmatch(host)
+    if leaf:
+        return host, alter_uplink(cluster.name, int(leaf[1]), verb, rate)
+    if pair:
+        first, second = (_machine(cluster, number) for number in pair.groups())
+        alter_pair(first, second, verb)
+        return f"The way between {first.name} and {second.name}", None
+    chosen = _machine(cluster, host)
+    return chosen.name, alter(chosen, verb, rate, direction)
 
 
 def _machine(cluster: Cluster, host: str) -> Machine:

@@ -398,7 +398,8 @@ def unstable_parts(
         parts: the parts to check: directions of hosts.
 
     Yields:
-        A part, how many of its tests are low, and how many tests it has.
+        A part, with how many partners it was low, and how many partners it was tested with. A pair
+        that was repeated counts once: what is between its two ends could be the cause.
 
     """
     odd = blame.unexplained
@@ -406,26 +407,18 @@ def unstable_parts(
     quiet = ~tests.shared if crowded else np.ones_like(tests.shared)
     taken = {c.part for c in (*blame.blamed, *blame.undecided)}
     known = quiet & (blame.explained_by < 0)
-    total, lows = int(known.sum()), int((odd & known).sum())
-    counts = _counts(tests.paths[known], len(tests.kinds))
-    hits = _counts(tests.paths[odd & known], len(tests.kinds))
+    met, pair = np.unique(tests.paths[known, :2], axis=0, return_inverse=True)
+    is_low = np.zeros(len(met), dtype=bool)
+    is_low[pair.ravel()[odd[known]]] = True
+    total, lows = len(met), int(is_low.sum())
+    counts, hits = (_counts(ends, len(tests.kinds)) for ends in (met, met[is_low]))
     for part in parts:
-        if part in taken:
-            continue
         count, hit = int(counts[part]), int(hits[part])
-        if not _several_partners(tests.paths, odd & known, part):
-            continue
-        if hit < 2 or count == 0:  # noqa: PLR2004 - once is chance
+        if part in taken or hit < 2:  # noqa: PLR2004 - one partner could be the cause
             continue
         background = (lows - hit + 0.5) / (total - count + 1)
         if _at_least(hit, count, background) * len(parts) <= CHANCE:
             yield part, hit, count
-
-
-def _several_partners(paths: Numbers, wanted: Flags, part: int) -> bool:
-    """Tell whether a host was tested with several others: a single one could be the cause."""
-    own = paths[wanted & (paths[:, :2] == part).any(axis=1), :2]
-    return len(np.unique(own[own != part])) > 1
 
 
 def _at_least(hits: int, count: int, share: float) -> float:

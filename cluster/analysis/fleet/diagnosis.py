@@ -151,7 +151,7 @@ def _answer(
         return f"UNDECIDED: {len(left)} of {hosts} hosts could not be tested; the others are good."
     if word == "LOW":
         return f"LOW: no host differs from the others, but {usual}."
-    shared = " The fabric is shared: see below." if any(b.kind == "SHARED" for b in blamed) else ""
+    shared = next((f" SHARED: {b.evidence}." for b in blamed if b.kind == "SHARED"), "")
     return f"HEALTHY: {hosts} hosts in {rounds} rounds, nobody is blamed; {usual}.{shared}"
 
 

@@ -120,25 +120,29 @@ def crowded_groups(fleet: Fleet, found: Diagnosed) -> Iterator[Blamed]:
         return
     everywhere = float(np.median(table.rates[innocent]))
     first, count = 2 * found.parts.endpoints, found.parts.groups
-    for way, ends in (("tx", table.source), ("rx", table.target)):
-        for group in range(count):
+    for group in range(count):
+        medians: dict[str, float] = {}
+        tests = 0
+        for way, ends in (("tx", table.source), ("rx", table.target)):
             own = innocent & (table.groups[ends] == group)
             part = first + group + (count if way == "rx" else 0)
-            if own.sum() < MANY or part in blamed:
-                continue
-            median = float(np.median(table.rates[own]))
-            if median < WORSE * everywhere:
-                yield Blamed(
-                    part=f"group:{names[group // fleet.nics]}",
-                    kind="SHARED",
-                    direction=direction_of([way]),
-                    capacity=unit_value(fleet, found, median),
-                    tests=int(own.sum()),
-                    evidence=f"at once, its traffic {'to' if way == 'tx' else 'from'} other groups "
-                    f"reaches {shown(fleet, found, median)} (median), that of other groups "
-                    f"{shown(fleet, found, everywhere)}; one pair of it alone is good: fewer "
-                    "uplinks, or all flows on one of them",
-                )
+            if own.sum() >= MANY and part not in blamed:
+                medians[way] = float(np.median(table.rates[own]))
+                tests += int(own.sum())
+        ways = {way for way, median in medians.items() if median < WORSE * everywhere}
+        if ways:
+            worst = min(medians.values())
+            yield Blamed(
+                part=f"group:{names[group // fleet.nics]}",
+                kind="GROUP",
+                direction=direction_of(ways),
+                capacity=unit_value(fleet, found, worst),
+                tests=tests,
+                evidence=f"when all hosts send, its traffic with other groups reaches "
+                f"{shown(fleet, found, worst)} (median), that of other groups "
+                f"{shown(fleet, found, everywhere)}; its hosts are good, and so is one pair alone: "
+                "fewer uplinks, or all flows on one of them",
+            )
 
 
 def _at_once_ratios(found: Diagnosed, wanted: NDArray[np.bool_]) -> NDArray[np.float64]:

@@ -214,7 +214,7 @@ def unstable_hosts(fleet: Fleet, found: Diagnosed) -> Iterator[Blamed]:
             kind="UNSTABLE",
             direction=direction_of(w[0] for w in ways),
             tests=low,
-            evidence=f"{low} of {count} tests are low, the others good: it comes and goes"
+            evidence=f"low with {low} of {count} partners, good with the others: it comes and goes"
             + (f" ({why})" if why else ""),
             confirm=confirming_command(fleet, found, host),
         )

@@ -7,7 +7,7 @@ with one other; then all pairs that are left.
 
 from __future__ import annotations
 
-from itertools import cycle, islice
+from itertools import chain, cycle, islice
 from typing import TYPE_CHECKING
 
 import numpy as np
@@ -53,8 +53,9 @@ def schedule(groups: Sequence[int]) -> Iterator[Pairs]:
         groups: the group of each host; all the same where groups are not known.
 
     Yields:
-        Rounds of disjoint pairs; each pair exactly once. A tournament of n - 1 or n rounds where
-        there is one group; up to ten more rounds where there are several.
+        Rounds of disjoint pairs; each pair exactly once. They are n - 1 or n where there is one
+        group, and n - 1 for an even number of groups of the same even size; other groups need
+        more.
 
     """
     members = group_members(groups)
@@ -63,13 +64,11 @@ def schedule(groups: Sequence[int]) -> Iterator[Pairs]:
         yield from tournament(n)
         return
     met: set[int] = set()
-    for pairs in [*_inside(members), *between_groups(members, BETWEEN)]:
+    for pairs in chain(
+        _inside(members, INSIDE), between_groups(members, BETWEEN), _rest(members), tournament(n)
+    ):
         fresh = _unmet(pairs, met, n)
         met.update(_keys(fresh, n).tolist())
-        if len(fresh):
-            yield fresh
-    for pairs in tournament(n):
-        fresh = _unmet(pairs, met, n)
         if len(fresh):
             yield fresh
 
@@ -106,10 +105,18 @@ def group_members(groups: Sequence[int]) -> list[Hosts]:
     return list(np.split(order, ends))
 
 
-def _inside(members: list[Hosts]) -> Iterator[Pairs]:
+def _rest(members: list[Hosts]) -> Iterator[Pairs]:
+    """Give all pairs in the fewest rounds, where the groups are of one size."""
+    largest = max(map(len, members))
+    yield from _inside(members, largest)
+    meetings = len(members) - 1 + len(members) % 2
+    yield from between_groups(members, meetings * largest)
+
+
+def _inside(members: list[Hosts], count: int) -> Iterator[Pairs]:
     """Give the first rounds inside all groups at once; small groups need fewer."""
-    rounds = [list(islice(tournament(len(hosts)), INSIDE)) for hosts in members]
-    for number in range(INSIDE):
+    rounds = [list(islice(tournament(len(hosts)), count)) for hosts in members]
+    for number in range(count):
         met = [h[r[number]] for h, r in zip(members, rounds, strict=True) if number < len(r)]
         if met:
             yield np.concatenate(met)

@@ -24,6 +24,8 @@ if TYPE_CHECKING:
 
 CONFIRMATION = "confirmation"
 ALL = 0  # rounds: until every pair has met
+DEFAULT = 10  # rounds
+FEW_HOSTS = 17  # whose pairs all meet in 16 or 17 rounds
 MOST_AGAIN = 16  # pairs that are tested again for each reason
 MOST_TIMES = 3  # repeated tests: clearing one suspect may leave another
 PORTS = 4  # tried for a low pair of good hosts: other ports may take other paths
@@ -52,14 +54,14 @@ class SurveyPlan(NamedTuple):
     """How thorough a check is.
 
     Args:
-        rounds: how many; `ALL` until every pair has met.
+        rounds: how many, as in `planned_rounds`.
         alone: how many pairs are also tested alone, as a sample.
         confirm: test blamed hosts again, with new partners.
         pairs: test these pairs alone, and nothing else.
 
     """
 
-    rounds: int = 10
+    rounds: int = DEFAULT
     alone: int = 8
     confirm: bool = False
     pairs: tuple[tuple[int, int], ...] = ()
@@ -84,8 +86,7 @@ def survey(
     if plan.pairs:
         tests += measure(_alone(0, plan.pairs, "the pairs that were named"))
         return tests
-    whole = schedule(fleet.groups) if plan.rounds == ALL else None
-    rounds = list(whole or first_rounds(fleet.groups, plan.rounds))
+    rounds = planned_rounds(fleet.groups, plan.rounds)
     for number, pairs in enumerate(rounds):
         tests += measure(SurveyStep(number, pairs, alone=False, port=0, what=f"round {number + 1}"))
     if rounds and plan.alone:
@@ -97,6 +98,25 @@ def survey(
     if plan.confirm and (again := _confirming(fleet, tests, routes)):
         tests += measure(_alone(_next(tests), again, CONFIRMATION))
     return tests
+
+
+def planned_rounds(groups: Sequence[int], count: int) -> list[Pairs]:
+    """Give the rounds of a check.
+
+    Args:
+        groups: the group of each host.
+        count: of rounds; `ALL` until every pair has met.
+
+    Returns:
+        The rounds. Few hosts have few pairs: from `DEFAULT` rounds on, all pairs of up to
+        `FEW_HOSTS` hosts are tested.
+
+    """
+    if count == ALL:
+        return list(schedule(groups))
+    if count >= DEFAULT and len(groups) <= FEW_HOSTS:
+        count = max(count, sum(1 for _ in schedule(groups)))
+    return list(first_rounds(groups, count))
 
 
 def _next(tests: Sequence[PairTest]) -> int:
@@ -135,15 +155,20 @@ def _repeated_tests(
         return
     found = diagnosed(table, routes)
     number = _next(tests)
-    known = {(t.source, t.target) for t in tests if t.alone}
-    pairs = dict.fromkeys(
-        [*_suspects(fleet, found), *_unexplained_pairs(found), *_slow_fabric(found)]
-    )
+    known = {_either_way((t.source, t.target)) for t in tests if t.alone}
+    unexplained = dict.fromkeys(map(_either_way, _unexplained_pairs(found)))
+    others = map(_either_way, (*_suspects(fleet, found), *_slow_fabric(found)))
+    pairs = dict.fromkeys([*unexplained, *others])
     if fresh := [pair for pair in pairs if pair not in known]:
         yield _alone(number, fresh, "what could be chance, alone")
-    odd = [pair for pair in dict.fromkeys(_unexplained_pairs(found)) if pair not in known]
+    odd = [pair for pair in unexplained if pair not in known]
     for port in range(1, PORTS if odd else 0):
         yield _alone(number + port, odd, "pairs of good hosts, by other ports", port)
+
+
+def _either_way(pair: tuple[int, int]) -> tuple[int, int]:
+    """Name a pair, of which a step tests both directions."""
+    return min(pair), max(pair)
 
 
 def _suspects(fleet: Fleet, found: Diagnosed) -> Iterator[tuple[int, int]]:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 import socket
+import struct
 import time
 from contextlib import suppress
 from typing import TYPE_CHECKING
@@ -14,6 +15,7 @@ if TYPE_CHECKING:
 HELLO = b"cluster!"  # 8 bytes: if they arrive and nothing else does, large packets are lost
 CHUNK = 1 << 20  # bytes
 WARM_UP = 0.2  # share of the time that is not counted
+ENOUGH = 2  # reads that make a rate
 HOLE = "small messages arrive, large ones do not: an MTU hole?"
 SILENT = "nothing arrived within the limit"
 
@@ -113,16 +115,21 @@ def _receive_exactly(link: socket.socket, size: int) -> None:
 def _send_for(link: socket.socket, seconds: float) -> None:
     data = memoryview(bytes(CHUNK))
     end = time.perf_counter() + seconds
-    while time.perf_counter() < end:
-        link.send(data)
+    try:
+        while time.perf_counter() < end:
+            link.send(data)
+    except ConnectionError:
+        if time.perf_counter() < end:  # afterwards, the receiver has closed: it read long enough
+            raise
     with suppress(OSError):
         link.shutdown(socket.SHUT_WR)
 
 
 def _receive_rate(link: socket.socket, seconds: float) -> float:
-    """Receive to the end, and give the rate after the warm-up, in bytes per second.
+    """Receive for some time, and give the rate after the warm-up, in bytes per second.
 
-    If the host was too busy to read twice in that time, it is the rate of all but the first read.
+    What is in buffers then is thrown away: on a slow link, it would take as long as the test. If
+    the host was too busy to read twice in that time, it is the rate of all but the first read.
     """
     data = bytearray(CHUNK)
     total = 0
@@ -136,6 +143,9 @@ def _receive_rate(link: socket.socket, seconds: float) -> float:
             break
         total += got
         marks.append((time.perf_counter(), total))
+        if marks[-1][0] - marks[0][0] > seconds and len(marks) > ENOUGH:
+            link.setsockopt(socket.SOL_SOCKET, socket.SO_LINGER, struct.pack("ii", 1, 0))
+            break
     if not marks:
         raise TransferError(HOLE)
     return _rate(marks, seconds)

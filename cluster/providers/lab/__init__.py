@@ -3,7 +3,8 @@
 Each host is one process tree: `unshare`, and below it, as process 1 of the host, its sshd. The
 host's network, mounts, process ids and host name end with these processes, so nothing else has to
 be found and deleted after a crash: the command line of `unshare` names the cluster. The switch is
-one more such process; its network namespace contains the bridge.
+one more such process; its network namespace contains the bridges, one per leaf switch and one for
+the spine.
 """
 
 from __future__ import annotations
@@ -40,7 +41,14 @@ from cluster.providers.lab.network import (
     tool_environment,
     write_network,
 )
-from cluster.providers.lab.options import READY_WITHIN, SBIN, LabFolder, LabOptions, upper_of
+from cluster.providers.lab.options import (
+    READY_WITHIN,
+    SBIN,
+    LabFolder,
+    LabOptions,
+    leaf_of,
+    upper_of,
+)
 from cluster.providers.lab.processes import START, kill_all, processes_of
 from cluster.providers.lab.rootfs import (
     INIT,
@@ -85,9 +93,10 @@ class LabProvider(Provider):
         _check_options(spec, options)
         _check_machine()
         rate = f" of {options.rate}" if options.rate else ""
+        leaves = f" on {options.leaves} leaf switches" if options.leaves else ""
         overlay = f", {options.overlay} over it" if options.overlay else ""
         links = f"links{rate}, MTU {options.mtu}{overlay}"
-        return Plan(lines=(f"{spec.hosts} hosts of namespaces on this machine, {links}",))
+        return Plan(lines=(f"{spec.hosts} hosts of namespaces on this machine{leaves}, {links}",))
 
     def create(
         self, spec: ClusterSpec, journal: journal.Journal, tell: StateCallback = ignore
@@ -104,6 +113,11 @@ class LabProvider(Provider):
                     f"The lab {spec.name} could not be made: {_why(error)}",
                     means="Nothing is left.",
                 ) from error
+
+    def groups(self, spec: ClusterSpec) -> tuple[int, ...]:
+        """Give the leaf switch of each host."""
+        leaves = msgspec.convert(spec.options, LabOptions, strict=False).leaves
+        return tuple(leaf_of(number, spec.hosts, leaves) for number in range(spec.hosts) if leaves)
 
     def find(self, name: str) -> tuple[Resource, ...]:
         """Find the lab's processes on this machine, and its folders, which are deleted last."""
@@ -138,8 +152,16 @@ def _check_options(spec: ClusterSpec, options: LabOptions) -> None:
     most = network_of_room(0, UNDERLAY).num_addresses - SPARE
     if spec.hosts > most:
         raise SpecError(f"--hosts is {spec.hosts}; a lab has at most {most}.")
-    if options.rate:
-        parse_rate(options.rate)
+    for rate in filter(None, (options.rate, options.uplink)):
+        parse_rate(rate)
+    if not 0 <= options.leaves <= spec.hosts:
+        raise SpecError(
+            f"The option leaves is {options.leaves}; {spec.hosts} hosts have at most as many."
+        )
+    if options.uplink and not options.leaves:
+        raise SpecError(
+            "The option uplink needs leaf switches.", remedy="Say how many: --option leaves=2"
+        )
     if not 576 <= options.mtu <= 65535:  # noqa: PLR2004 - IPv4: every host accepts 576; a 16-bit field
         raise SpecError(f"The option mtu is {options.mtu}; it must be between 576 and 65535.")
     if not (Path(options.root) / SSHD[1:]).exists():

@@ -8,9 +8,9 @@ import msgspec
 
 from cluster.core.errors import SpecError
 from cluster.core.units import format_rate, parse_rate
-from cluster.providers.lab.network import host_number, inside, line_rate
+from cluster.providers.lab.network import host_number, inside, line_rate, shape_uplink
 from cluster.providers.lab.options import LabOptions
-from cluster.providers.lab.processes import kill_all, processes_of
+from cluster.providers.lab.processes import HostProcess, kill_all, processes_of
 from cluster.providers.lab.rootfs import (
     shape,
     text_of,
@@ -21,9 +21,13 @@ if TYPE_CHECKING:
 
 
 Verb = Literal["slow", "cut", "heal", "kill"]
+Direction = Literal["tx", "rx", "both"]
+NOWHERE = "02:00:00:00:00:01"  # a locally administered MAC address that no host has
 
 
-def alter(machine: Machine, verb: Verb, rate: str = "") -> float | None:
+def alter(
+    machine: Machine, verb: Verb, rate: str = "", direction: Direction = "both"
+) -> float | None:
     """Change the link of one host, or end the host, while the cluster runs.
 
     The change is a fault: the machine keeps the link that it was made with, which limits what it
@@ -35,6 +39,7 @@ def alter(machine: Machine, verb: Verb, rate: str = "") -> float | None:
             link is restored) or `kill` (its power is gone:
             its link carries no packets, and all its processes are killed).
         rate: for `slow`, such as `100mbit`; a tenth of the original rate, if empty.
+        direction: for `slow`, in which it is slow: `tx`, what it sends, or `rx`, what it receives.
 
     Returns:
         The rate of its link now, in bytes per second; None if it is unlimited or down.
@@ -43,31 +48,101 @@ def alter(machine: Machine, verb: Verb, rate: str = "") -> float | None:
         SpecError: the host does not run any more, or the rate is not valid.
 
     """
-    number, name = host_number(machine), machine.name.split(".")[2]
-    running = {process.number: process for process in processes_of(name)}
-    if number not in running or "switch" not in running:
-        raise SpecError(
-            f"{machine.name} does not run any more.", remedy=f"Create it again: cluster down {name}"
-        )
-    host, switch = running[number], running["switch"]
-    made = msgspec.json.decode(text_of(host.folder / "options.json"), type=LabOptions)
+    number, switch, host = host_number(machine), *_running(machine.name.split(".")[2], machine)
+    made = _made(host)
     if verb in ("cut", "kill"):
         inside(switch.pid, "ip", f"link set dev h{number} down\n")
         if verb == "kill":  # after the link, as a host that loses its power closes no connection
             kill_all([host])
         return None
-    made = _slower(made, rate) if verb == "slow" else made
+    now = _slower(made, rate) if verb == "slow" else made
+    sends, receives = (now if direction in (which, "both") else made for which in ("tx", "rx"))
     inside(switch.pid, "ip", f"link set dev h{number} up\n")
-    inside(switch.pid, "tc", shape(f"h{number}", line_rate(made), made.mtu))
-    inside(host.pid, "tc", shape("eth0", line_rate(made), made.mtu))
-    return line_rate(made)
+    inside(host.pid, "ip", "neigh flush dev eth0 nud permanent\n")
+    inside(switch.pid, "tc", shape(f"h{number}", line_rate(receives), made.mtu))
+    inside(host.pid, "tc", shape("eth0", line_rate(sends), made.mtu))
+    return line_rate(now)
+
+
+def alter_uplink(name: str, leaf: int, verb: Verb, rate: str = "") -> float | None:
+    """Change the uplink of a leaf switch.
+
+    Args:
+        name: of the lab.
+        leaf: the number of the switch.
+        verb: `slow`, `cut` or `heal`.
+        rate: for `slow`; a tenth of the original rate, if empty.
+
+    Returns:
+        The rate of the uplink now, in bytes per second; None if it is unlimited or down.
+
+    Raises:
+        SpecError: there is no such leaf, the verb is for hosts only, or the rate is not valid.
+
+    """
+    (switch,) = _running(name)
+    made = _made(switch)
+    if leaf not in range(made.leaves):
+        raise SpecError(
+            f"The lab {name} has {made.leaves} leaf switches, and none has number {leaf}.",
+            remedy="Make some: cluster up NAME --provider lab --hosts 16 --option leaves=4",
+        )
+    if verb == "kill":
+        raise SpecError("A leaf switch can be slowed, cut off or healed.")
+    inside(switch.pid, "ip", f"link set dev up{leaf} {'down' if verb == 'cut' else 'up'}\n")
+    if verb == "cut":
+        return None
+    now = _slow_rate(made.uplink, rate) if verb == "slow" else made.uplink
+    inside(switch.pid, "tc", shape_uplink(leaf, now, made.mtu))
+    return parse_rate(now) if now else None
+
+
+def alter_pair(first: Machine, second: Machine, verb: Verb) -> None:
+    """Lose all packets between two hosts, or let them pass again.
+
+    Args:
+        first: a host.
+        second: another one.
+        verb: `cut` or `heal`.
+
+    Raises:
+        SpecError: a host does not run any more, or the verb is for one host only.
+
+    """
+    if verb not in ("cut", "heal"):
+        raise SpecError("A pair of hosts can be cut off from one another, or healed.")
+    for machine, other in ((first, second), (second, first)):
+        _, host = _running(machine.name.split(".")[2], machine)
+        address = other.access.host if other.access else other.address
+        change = f"replace {address} lladdr {NOWHERE} nud permanent" if verb == "cut" else ""
+        inside(host.pid, "ip", f"neigh {change or f'del {address}'} dev eth0\n")
+
+
+def _running(name: str, *machines: Machine) -> tuple[HostProcess, ...]:
+    """Find the processes of a lab's switch and of some of its hosts."""
+    running = {process.number: process for process in processes_of(name)}
+    numbers = ("switch", *map(host_number, machines))
+    for number, what in zip(numbers, (name, *(m.name for m in machines)), strict=True):
+        if number not in running:
+            raise SpecError(
+                f"{what} does not run any more.", remedy=f"Create it again: cluster down {name}"
+            )
+    return tuple(running[number] for number in numbers)
+
+
+def _made(process: HostProcess) -> LabOptions:
+    text = text_of(process.folder / "options.json")
+    return msgspec.json.decode(text, type=LabOptions)
 
 
 def _slower(options: LabOptions, rate: str) -> LabOptions:
-    if not rate and not options.rate:
+    return msgspec.structs.replace(options, rate=_slow_rate(options.rate, rate))
+
+
+def _slow_rate(made: str, rate: str) -> str:
+    if not rate and not made:
         raise SpecError(
             "Its links have no rate of which a tenth could be taken.",
             remedy="Say how slow: --rate 100mbit",
         )
-    slow = parse_rate(rate) if rate else parse_rate(options.rate) / 10
-    return msgspec.structs.replace(options, rate=format_rate(slow))
+    return format_rate(parse_rate(rate) if rate else parse_rate(made) / 10)

@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING
 from cluster.core.errors import ProvisionError
 from cluster.core.model.hosts import Link, Machine
 from cluster.core.units import parse_rate
-from cluster.providers.lab.options import SBIN, LabFolder, LabOptions, upper_of
+from cluster.providers.lab.options import SBIN, LabFolder, LabOptions, leaf_of, upper_of
 from cluster.providers.lab.rootfs import (
     VXLAN,
     links,
@@ -26,6 +26,7 @@ if TYPE_CHECKING:
 ROOMS = 64  # labs at once: one network of 1024 addresses for each
 UNDERLAY, OVERLAY = "198.18.0.0/16", "198.19.0.0/16"  # RFC 2544: for network benchmarks
 PREFIX = 22  # bits, of each lab's network
+SPINE = "bridge0"  # the switch of all hosts, or of all leaf switches
 FIRST = 2  # of the hosts' addresses; this machine has address 1
 SPARE = 3  # addresses that no host can have: network, broadcast and this machine
 
@@ -42,25 +43,45 @@ def join(pids: dict[str, int], options: LabOptions) -> int:
     """
     switch = pids.pop("switch")
     room = _take_room(switch)
-    # The namespace contains only the bridge, so no firewall of this machine filters its packets.
+    # The namespace contains only bridges, so no firewall of this machine filters their packets.
     lines = [
-        "link add dev bridge0 type bridge mcast_snooping 0",
-        "link set dev bridge0 up",
-        f"link set dev up mtu {options.mtu} master bridge0 up",
+        f"link add dev {SPINE} type bridge mcast_snooping 0",
+        f"link set dev {SPINE} up",
+        f"link set dev up mtu {options.mtu} master {SPINE} up",
+        *(line for leaf in range(options.leaves) for line in _leaf(leaf, options.mtu)),
     ]
     for number, pid in pids.items():
+        bridge = f"leaf{leaf_of(int(number), len(pids), options.leaves)}"
         veth = f"mtu {options.mtu} type veth peer name eth0 mtu {options.mtu} netns {pid}"
-        lines += [f"link add dev h{number} {veth}", f"link set dev h{number} master bridge0 up"]
+        lines.append(f"link add dev h{number} {veth}")
+        lines.append(f"link set dev h{number} master {bridge if options.leaves else SPINE} up")
     inside(switch, "ip", "\n".join(lines) + "\n")
-    inside(
-        switch,
-        "tc",
-        "".join(shape(f"h{number}", line_rate(options), options.mtu) for number in pids),
+    ports = "".join(shape(f"h{number}", line_rate(options), options.mtu) for number in pids)
+    uplinks = "".join(
+        shape_uplink(leaf, options.uplink, options.mtu) for leaf in range(options.leaves)
     )
+    inside(switch, "tc", ports + uplinks)
     network = network_of_room(room, UNDERLAY)
     here = f"addr add {network[1]}/{network.prefixlen} dev lab{room}\n"
     inside(os.getpid(), "ip", f"{here}link set dev lab{room} mtu {options.mtu} up\n")
     return room
+
+
+def _leaf(leaf: int, mtu: int) -> list[str]:
+    """Give the commands of `ip` that create a leaf switch and its uplink."""
+    return [
+        f"link add dev leaf{leaf} type bridge mcast_snooping 0",
+        f"link set dev leaf{leaf} up",
+        f"link add dev up{leaf} mtu {mtu} type veth peer name down{leaf} mtu {mtu}",
+        f"link set dev up{leaf} master leaf{leaf} up",
+        f"link set dev down{leaf} master {SPINE} up",
+    ]
+
+
+def shape_uplink(leaf: int, rate: str, mtu: int) -> str:
+    """Give the commands of `tc` that set the rate of a leaf's uplink, each way."""
+    line = parse_rate(rate) if rate else None
+    return shape(f"up{leaf}", line, mtu) + shape(f"down{leaf}", line, mtu)
 
 
 def _take_room(switch: int) -> int:

@@ -27,6 +27,9 @@ class LabOptions(EnvironmentOptions, frozen=True, kw_only=True):
         root: the folder of a root file system for the hosts; this machine's own `/`, with homes,
             /tmp, /opt, /srv, /var/tmp and the checkout emptied, if not given.
         user: whom to log in as; made on every host if it is not there.
+        leaves: leaf switches, each with an equal share of the hosts and an uplink to one spine
+            switch; one switch for all hosts, if 0.
+        uplink: rate of each leaf's uplink, each way; as fast as this machine can, if empty.
 
     """
 
@@ -35,6 +38,8 @@ class LabOptions(EnvironmentOptions, frozen=True, kw_only=True):
     overlay: Literal["", "vxlan"] = ""
     root: str = "/"
     user: str = "root"
+    leaves: int = 0
+    uplink: str = ""
 
 
 class LabFolder(Value, frozen=True, kw_only=True):
@@ -57,3 +62,8 @@ class LabFolder(Value, frozen=True, kw_only=True):
 def upper_of(files: LabFolder, number: int, options: LabOptions) -> Upper:
     """Give the upper layer of a host's root file system: what differs from the lower one."""
     return Upper(files.host(number) / "upper", Path(options.root))
+
+
+def leaf_of(number: int, hosts: int, leaves: int) -> int:
+    """Give the leaf switch of a host: consecutive hosts share one."""
+    return number * leaves // hosts

@@ -16,7 +16,7 @@ FAULTS = {  # B5: every kind of fault has a test that its diagnosis names it
     "cpu:4=0.5": ["BAD host:4 both"],
     "mtu:5": ["HUNG host:5 both"],
     "leaf:3=0.4": ["GROUP group:3 both"],
-    "misroute:3": ["SHARED group:3 tx"],
+    "misroute:3": ["GROUP group:3 tx"],
     "duplicate:9": ["UNSTABLE host:9 rx", "UNSTABLE host:10 rx"],
     "drift:6=0.3": ["UNSTABLE host:6 both"],
 }
@@ -27,7 +27,7 @@ ROUTED = {  # where the routes are known
     "spine:2=0.3": ["LINK spine:2 both"],
     "flap:6=0.3": ["UNSTABLE host:6 both"],
     "leaf:3=0.4": ["GROUP group:3 both"],
-    "misroute:3": ["SHARED group:3 tx"],
+    "misroute:3": ["GROUP group:3 tx"],
 }
 
 
