@@ -20,6 +20,7 @@ from analysis_speed import asking, judging, reporting, summarising
 from cloud import launching_in_a_cloud
 from fleet import checking_fleets
 from hosts import installing, launching_again, moving, reading, running
+from lab_fleet import checking_a_lab
 from log_formats import formats
 from logs import parsing, profiles
 from loops import measuring, profiling, turning
@@ -59,6 +60,7 @@ def main() -> None:
                 "launching_again": lambda: launching_again(repetitions),
                 "moving": lambda: moving(min(repetitions, 5), Path(place)),
                 "reading": lambda: reading(repetitions),
+                "lab_fleet": lambda: checking_a_lab(repetitions),
                 "installing": lambda: installing(min(repetitions, 3), Path(place)),
             }
         for part in chosen or parts:

@@ -29,7 +29,7 @@ def test_a_simulated_fleet_is_checked_as_a_real_one(home: Path) -> None:
     (bad,) = (one for one in verdict["blamed"] if one["kind"] == "BAD")
 
     assert list(verdict)[:4] == ["run", "verdict", "rounds", "blamed"]
-    assert (verdict["verdict"], verdict["rounds"], verdict["simulated"]) == ("FAULTY", 10, True)
+    assert (verdict["verdict"], verdict["rounds"], verdict["simulated"]) == ("FAULTY", 15, True)
     assert (bad["part"], bad["name"], bad["direction"]) == ("host:7", "7.mpi.big", "rx")
     assert bad["confirmed"].startswith("low in 3 of 3 tests alone, with ")
     assert json.loads((Path(verdict["run"]) / "verdict.json").read_text()) == verdict

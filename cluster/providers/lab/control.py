@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Literal
 import msgspec
 
 from cluster.core.errors import SpecError
-from cluster.core.units import format_rate, parse_rate
+from cluster.core.units import parse_rate
 from cluster.providers.lab.network import host_number, inside, line_rate, shape_uplink
 from cluster.providers.lab.options import LabOptions
 from cluster.providers.lab.processes import HostProcess, kill_all, processes_of
@@ -55,13 +55,14 @@ def alter(
         if verb == "kill":  # after the link, as a host that loses its power closes no connection
             kill_all([host])
         return None
-    now = _slower(made, rate) if verb == "slow" else made
-    sends, receives = (now if direction in (which, "both") else made for which in ("tx", "rx"))
+    whole = line_rate(made)
+    now = _slow(whole, rate) if verb == "slow" else whole
+    sends, receives = (now if direction in (way, "both") else whole for way in ("tx", "rx"))
     inside(switch.pid, "ip", f"link set dev h{number} up\n")
     inside(host.pid, "ip", "neigh flush dev eth0 nud permanent\n")
-    inside(switch.pid, "tc", shape(f"h{number}", line_rate(receives), made.mtu))
-    inside(host.pid, "tc", shape("eth0", line_rate(sends), made.mtu))
-    return line_rate(now)
+    inside(switch.pid, "tc", shape(f"h{number}", receives, made.mtu))
+    inside(host.pid, "tc", shape("eth0", sends, made.mtu))
+    return now
 
 
 def alter_uplink(name: str, leaf: int, verb: Verb, rate: str = "") -> float | None:
@@ -92,9 +93,10 @@ def alter_uplink(name: str, leaf: int, verb: Verb, rate: str = "") -> float | No
     inside(switch.pid, "ip", f"link set dev up{leaf} {'down' if verb == 'cut' else 'up'}\n")
     if verb == "cut":
         return None
-    now = _slow_rate(made.uplink, rate) if verb == "slow" else made.uplink
+    whole = parse_rate(made.uplink) if made.uplink else None
+    now = _slow(whole, rate) if verb == "slow" else whole
     inside(switch.pid, "tc", shape_uplink(leaf, now, made.mtu))
-    return parse_rate(now) if now else None
+    return now
 
 
 def alter_pair(first: Machine, second: Machine, verb: Verb) -> None:
@@ -135,14 +137,13 @@ def _made(process: HostProcess) -> LabOptions:
     return msgspec.json.decode(text, type=LabOptions)
 
 
-def _slower(options: LabOptions, rate: str) -> LabOptions:
-    return msgspec.structs.replace(options, rate=_slow_rate(options.rate, rate))
-
-
-def _slow_rate(made: str, rate: str) -> str:
-    if not rate and not made:
+def _slow(whole: float | None, rate: str) -> float:
+    """Give the rate of a slow link in bytes per second: the one named, or a tenth of the whole."""
+    if rate:
+        return parse_rate(rate)
+    if whole is None:
         raise SpecError(
             "Its links have no rate of which a tenth could be taken.",
             remedy="Say how slow: --rate 100mbit",
         )
-    return format_rate(parse_rate(rate) if rate else parse_rate(made) / 10)
+    return whole / 10

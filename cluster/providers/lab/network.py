@@ -58,7 +58,8 @@ def join(pids: dict[str, int], options: LabOptions) -> int:
     inside(switch, "ip", "\n".join(lines) + "\n")
     ports = "".join(shape(f"h{number}", line_rate(options), options.mtu) for number in pids)
     uplinks = "".join(
-        shape_uplink(leaf, options.uplink, options.mtu) for leaf in range(options.leaves)
+        shape_uplink(leaf, parse_rate(options.uplink) if options.uplink else None, options.mtu)
+        for leaf in range(options.leaves)
     )
     inside(switch, "tc", ports + uplinks)
     network = network_of_room(room, UNDERLAY)
@@ -78,9 +79,8 @@ def _leaf(leaf: int, mtu: int) -> list[str]:
     ]
 
 
-def shape_uplink(leaf: int, rate: str, mtu: int) -> str:
-    """Give the commands of `tc` that set the rate of a leaf's uplink, each way."""
-    line = parse_rate(rate) if rate else None
+def shape_uplink(leaf: int, line: float | None, mtu: int) -> str:
+    """Give the commands of `tc` that set the rate of a leaf's uplink, in bytes per second."""
     return shape(f"up{leaf}", line, mtu) + shape(f"down{leaf}", line, mtu)
 
 
