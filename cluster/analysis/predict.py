@@ -73,6 +73,11 @@ def _halving(ranks: int, size: float) -> Iterator[float]:
     yield from (size / 2 ** (k + 1) for k in range(_doublings(ranks)))
 
 
+def _bruck(ranks: int, size: float) -> Iterator[float]:
+    """Half of all data in each of few rounds (J. Bruck et al., 1997): for small messages."""
+    yield from [size / 2] * _doublings(ranks)
+
+
 def _then(first: Rounds, second: Rounds) -> Rounds:
     def rounds(ranks: int, size: float) -> Iterator[float]:
         yield from first(ranks, size)
@@ -96,7 +101,7 @@ ALGORITHMS: dict[str, dict[str, Rounds]] = {
     "reduce_scatter": {"recursive halving": _halving, "ring": _ring},
     "bcast": {"binomial tree": _tree, "scatter and allgather": _then(_halving, _ring)},
     "reduce": {"binomial tree": _tree, "reduce-scatter and gather": _then(_halving, _halving)},
-    "alltoall": {"pairwise": _ring},
+    "alltoall": {"Bruck": _bruck, "pairwise": _ring},
     BARRIER: {"dissemination": _signal},
 }
 
@@ -117,14 +122,34 @@ def predict(fit: Fit, collective: str, ranks: int, size: float) -> tuple[str, fl
 
     """
     found = {
-        name: sum(times)
-        for name, rounds in ALGORITHMS.get(collective, {}).items()
-        if (times := _times(fit, rounds(ranks, size))) is not None
+        name: time
+        for name in ALGORITHMS.get(collective, {})
+        if (time := predicted_time(fit, collective, name, ranks, size)) is not None
     }
     if not found or ranks < 2:  # noqa: PLR2004 - alone, nothing is exchanged
         return None
     best = min(found, key=lambda name: found[name])
     return best, found[best]
+
+
+def predicted_time(
+    fit: Fit, collective: str, algorithm: str, ranks: int, size: float
+) -> float | None:
+    """Predict the time of one algorithm.
+
+    Args:
+        fit: of point-to-point messages between the same ranks.
+        collective: its name.
+        algorithm: one of `ALGORITHMS`.
+        ranks: that take part.
+        size: of all data, in bytes, as in `predict`.
+
+    Returns:
+        Seconds; none if the algorithm needs messages of sizes outside the range of the fit.
+
+    """
+    times = _times(fit, ALGORITHMS[collective][algorithm](ranks, size))
+    return None if times is None else sum(times)
 
 
 def _times(fit: Fit, sizes: Iterable[float]) -> list[float] | None:

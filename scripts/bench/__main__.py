@@ -16,6 +16,7 @@ import tempfile
 from pathlib import Path
 from typing import TYPE_CHECKING
 
+from against_simgrid import predicting, sharing
 from analysis_speed import asking, judging, reporting, summarising
 from cloud import launching_in_a_cloud
 from fleet import checking_fleets
@@ -52,6 +53,8 @@ def main() -> None:
             "turning": lambda: turning(repetitions),
             "measuring": lambda: measuring(repetitions),
             "cloud": launching_in_a_cloud,
+            "predicting": lambda: predicting(Path(place)),
+            "sharing": sharing,
             "fleet": lambda: checking_fleets(repetitions),
         }
         if os.geteuid() == 0:

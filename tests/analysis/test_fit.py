@@ -145,7 +145,8 @@ def test_what_is_no_sweep_is_not_fitted() -> None:
     [
         ("allreduce", 8, 64, "recursive doubling", 3 * (ALPHA + 64 / BETA)),
         ("allreduce", 4, 2**22, "halving and doubling", 4 * ALPHA + 1.5 * 2**22 / BETA),
-        ("alltoall", 4, 4096, "pairwise", 3 * (ALPHA + 1024 / BETA)),
+        ("alltoall", 4, 2**20, "pairwise", 3 * (ALPHA + 2**18 / BETA)),
+        ("alltoall", 64, 1024, "Bruck", 6 * (ALPHA + 512 / BETA)),
         ("bcast", 2, 1024, "binomial tree", ALPHA + 1024 / BETA),
         ("barrier", 8, 0, "dissemination", 3 * (ALPHA + 2 / BETA)),
     ],
