@@ -1,0 +1,58 @@
+"""A fleet on leaf switches: `check` names planted faults of hosts, pairs and uplinks."""
+
+from __future__ import annotations
+
+import pytest
+
+from tests.conftest import answer, command
+
+LEAVES = (
+    *("--provider", "lab", "--hosts", "8", "--option", "leaves=4"),
+    *("--option", "rate=20mbit", "--option", "uplink=40mbit"),
+)
+
+
+def faults(name: str) -> set[str]:
+    """Give what a check blames; rates are so low that a busy machine carries all of them."""
+    found = answer("check", name, "--milliseconds", "200")
+    kinds = ("BAD", "LINK", "GROUP", "HUNG", "UNSTABLE")
+    return {
+        f"{b['kind']} {b['part']} {b['direction']}" for b in found["blamed"] if b["kind"] in kinds
+    }
+
+
+@pytest.mark.usefixtures("own", "home")
+def test_planted_faults_are_named_by_a_check() -> None:
+    """25 s: eight hosts start, and each check tests all 28 pairs in both directions."""
+    command("up", "leaves", *LEAVES)
+    command("lab", "leaves", "slow", "5", "--rate", "8mbit", "--direction", "rx")
+    command("lab", "leaves", "cut", "2-7")
+    assert faults("leaves") == {"BAD host:5 rx", "LINK pair:2-7 both"}
+
+    command("lab", "leaves", "heal", "5")
+    command("lab", "leaves", "heal", "2-7")
+    command("lab", "leaves", "slow", "leaf:1", "--rate", "8mbit")
+    assert faults("leaves") == {"GROUP group:1 both"}
+
+    refused = {
+        ("slow", "leaf:9"): "has 4 leaf switches, and none has number 9",
+        ("kill", "leaf:1"): "can be slowed, cut off or healed",
+        ("slow", "2-7"): "can be cut off from one another, or healed",
+        ("slow", "5", "--direction", "up"): "'up' is no direction",
+    }
+    for words, said in refused.items():
+        assert said in command("lab", "leaves", *words, status=2).stderr
+
+
+@pytest.mark.parametrize(
+    ("options", "said"),
+    [
+        ({"leaves": "3"}, "leaves is 3; 2 hosts have at most as many"),
+        ({"uplink": "1gbit"}, "needs leaf switches"),
+    ],
+)
+@pytest.mark.usefixtures("possible")
+def test_leaf_switches_that_cannot_be(options: dict[str, str], said: str) -> None:
+    words = (word for name, value in options.items() for word in ("--option", f"{name}={value}"))
+
+    assert said in command("up", "none", "--provider", "lab", *words, status=2).stderr
