@@ -17,7 +17,7 @@ from cluster.cli.confirm import confirm_cost
 from cluster.cli.console import console
 from cluster.cli.host_progress import HostProgress
 from cluster.cli.launches import BenchOptions, run_launches
-from cluster.cli.show import print_json, show_plan, table
+from cluster.cli.show import print_json, print_lines, show_plan, table
 from cluster.core.errors import ClusterError, SpecError
 from cluster.core.model.hosts import Completed, Machine
 from cluster.core.model.value import Value
@@ -35,6 +35,7 @@ if TYPE_CHECKING:
 
 commands = typer.Typer()
 
+MOST_SHOWN = 64  # hosts, after `up` and `start`
 NONE = "none"  # `--workdir none` copies nothing
 
 Command = Annotated[
@@ -86,7 +87,7 @@ def up(
         cluster = launch_spec(spec, waiting, planned)
         if install:
             cluster.install(tell=waiting)
-    _show(cluster, as_json=json)
+    _show(cluster, as_json=json, most=MOST_SHOWN)
 
 
 def plan_(*, json: bool, **machines: Any) -> None:  # noqa: ANN401 - each flag has its own type
@@ -141,7 +142,7 @@ def start_(name: flags.ClusterName, json: flags.Json = False) -> None:
     cluster = attach(name)
     with HostProgress(console(stderr=True)) as waiting:
         cluster.start(waiting)
-    _show(cluster, as_json=json)
+    _show(cluster, as_json=json, most=MOST_SHOWN)
 
 
 @commands.command("hosts")
@@ -163,16 +164,22 @@ def hosts_(
         _show(cluster, as_json=json)
 
 
-def _show(cluster: Cluster, *, as_json: bool) -> None:
+def _show(cluster: Cluster, *, as_json: bool, most: int = 0) -> None:
+    """Show the hosts of a cluster: all, or the first few."""
     rows = [_row(machine) for machine in cluster.machines]
     if as_json:
         print_json(rows)
         return
     table(
         ("name", "id", "address", "user", "port"),
-        [(r.name, r.id, r.address, r.user or "-", str(r.port or "-")) for r in rows],
+        [
+            (r.name, r.id, r.address, r.user or "-", str(r.port or "-"))
+            for r in rows[: most or None]
+        ],
         empty="It has no hosts.",
     )
+    if 0 < most < len(rows):
+        print_lines(f"{len(rows) - most} more; all: cluster hosts {cluster.name}")
 
 
 def _row(machine: Machine) -> HostRow:

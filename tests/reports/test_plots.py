@@ -215,11 +215,24 @@ def test_a_map_of_pairs_is_ordered_by_group_and_marks_who_is_blamed() -> None:
     assert drawn.title == "bandwidth of 12 tests of pairs"
     assert "100% is what most hosts reach, 10.00 GB/s." in drawn.caption
     assert "Red marks: blamed as senders" in drawn.caption
-    shares = _shares(tests, [0, 2, 1, 3], verdict)
+    shares = _shares(tests, [0, 2, 1, 3], verdict, 1)
     assert shares[:, 2].tolist()[:2] == [0.4, 0.4]
     assert math.isnan(shares[2, 2])
     nothing = msgspec.structs.replace(verdict, reference=None)
     assert plots.pair_map(tests, (), nothing) == ()
+
+
+def test_a_map_of_many_hosts_has_squares_of_several_each() -> None:
+    """10,240 hosts have 1e8 pairs, which took 12 GB; a square shows the worst of its pairs."""
+    hosts = 10_240
+    tests = [PairTest(round=1, source=7, target=9, value=v) for v in (1e10, 4e9)]
+    verdict = FleetVerdict(verdict="HEALTHY", rounds=1, answer="", reference=1e10)
+    [drawn] = plots.pair_map(tests, [str(n) for n in range(hosts)], verdict)
+
+    assert "the worst bandwidth of all pairs of 20 and 20 hosts" in drawn.caption
+    shares = _shares(tests, range(hosts), verdict, 20)
+    assert shares.shape == (512, 512)
+    assert shares[0, 0] == 0.4
 
 
 def dotted_lines(picture: plots.Picture) -> int:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from itertools import pairwise
 from typing import TYPE_CHECKING
 
@@ -18,6 +19,8 @@ if TYPE_CHECKING:
     from cluster.core.model.fleet import FleetVerdict, PairTest
 
 SIDE = 4.6  # inches
+MOST_SQUARES = 512  # in a row: more than the picture has pixels
+MOST_LINES = 64  # between groups
 LEAST = 0.5  # share of the reference at the lower end of the colours
 
 
@@ -46,10 +49,18 @@ def pair_map(
     if not verdict.reference:
         return ()
     order = sorted(range(hosts), key=lambda host: (_group(verdict, host), host))
-    shares = _shares(tests, order, verdict)
+    together = math.ceil(hosts / MOST_SQUARES)
+    shares = _shares(tests, order, verdict, together)
+    end = len(shares) * together - 0.5
     figure, axes = new_figure(SIDE)
     image = axes.imshow(
-        shares, cmap="viridis", vmin=LEAST, vmax=1.0, interpolation="nearest", aspect="equal"
+        shares,
+        cmap="viridis",
+        vmin=LEAST,
+        vmax=1.0,
+        interpolation="nearest",
+        aspect="equal",
+        extent=(-0.5, end, end, -0.5),
     )
     bar = figure.colorbar(image, ax=axes, shrink=0.8)
     bar.ax.yaxis.set_major_formatter(lambda x, _: f"{x:.0%}")
@@ -60,7 +71,7 @@ def pair_map(
     axes.set_xlabel("host that receives")
     axes.set_ylabel("host that sends")
     title = f"{verdict.metric} of {len(tests)} tests of pairs"
-    return (finish(figure, title, kind, {}, _caption(verdict)),)
+    return (finish(figure, title, kind, {}, _caption(verdict, together)),)
 
 
 def _mark_bad(axes: Axes, order: Sequence[int], verdict: FleetVerdict) -> None:
@@ -77,21 +88,28 @@ def _mark_bad(axes: Axes, order: Sequence[int], verdict: FleetVerdict) -> None:
 
 
 def _separate_groups(axes: Axes, order: Sequence[int], verdict: FleetVerdict) -> None:
+    if not _has_lines(verdict):
+        return
     for at, (before, host) in enumerate(pairwise(order), 1):
         if _group(verdict, host) != _group(verdict, before):
             axes.axhline(at - 0.5, color="black", lw=0.4)
             axes.axvline(at - 0.5, color="black", lw=0.4)
 
 
-def _caption(verdict: FleetVerdict) -> str:
+def _has_lines(verdict: FleetVerdict) -> bool:
+    return 1 < len(set(verdict.groups)) <= MOST_LINES
+
+
+def _caption(verdict: FleetVerdict, together: int) -> str:
     unit = "B/s" if verdict.metric == "bandwidth" else "s"
     blamed = any(one.part.startswith("host:") for one in verdict.blamed)
     reference = format_value(verdict.reference or 0.0, unit)
+    pairs = "a pair" if together == 1 else f"all pairs of {together} and {together} hosts"
     sentences = (
-        f"Each square is the worst {verdict.metric} of a pair; 100% is what most hosts reach, "
+        f"Each square is the worst {verdict.metric} of {pairs}; 100% is what most hosts reach, "
         + reference,
         "White pairs were not tested",
-        "Lines separate groups" if verdict.groups else "",
+        "Lines separate groups" if _has_lines(verdict) else "",
         "Red marks: blamed as senders or as receivers" if blamed else "No host is blamed",
     )
     return " ".join(f"{sentence}." for sentence in sentences if sentence)
@@ -102,13 +120,25 @@ def _group(verdict: FleetVerdict, host: int) -> int:
 
 
 def _shares(
-    tests: Sequence[PairTest], order: Sequence[int], verdict: FleetVerdict
+    tests: Sequence[PairTest], order: Sequence[int], verdict: FleetVerdict, together: int
 ) -> NDArray[np.float64]:
-    """Give the worst share of each pair; NaN where it was not tested, 0 where nothing arrived."""
+    """Give the worst share of each pair; NaN where it was not tested, 0 where nothing arrived.
+
+    Args:
+        tests: of the pairs.
+        order: of the hosts.
+        verdict: on them.
+        together: hosts that share a row and a column.
+
+    Returns:
+        An array of the shape (squares, squares): rows send, columns receive.
+
+    """
     import numpy as np  # noqa: PLC0415 - it is slow to import
 
-    place = {host: at for at, host in enumerate(order)}
-    found = np.full((len(order), len(order)), np.nan)
+    place = {host: at // together for at, host in enumerate(order)}
+    squares = math.ceil(len(order) / together)
+    found = np.full((squares, squares), np.nan)
     reference = verdict.reference or 1.0
     for test in tests:
         if test.value is None:
