@@ -27,6 +27,7 @@ FIRST_PORT, PORTS = 20_000, 10_000
 SILENCE = "5"  # seconds without an answer
 
 # $1 our folder on the host, $2 the first port to try, $3 the configuration of sshd
+AT_ONCE = 32  # connections that a host begins: more may time out where it has few cores
 OPEN = r"""
 set -eu
 umask 077
@@ -249,7 +250,8 @@ def _try_all(shells: Mapping[str, Shell], hosts: Mapping[str, MeshHost]) -> None
         for name, host in hosts.items()
         if name != first
     ]
-    script = "\n".join([*tries, "wait"])
+    waves = (tries[at : at + AT_ONCE] for at in range(0, len(tries), AT_ONCE))
+    script = "\n".join(line for wave in waves for line in (*wave, "wait"))
     done = shells[first].run(["sh", "-c", script], timeout=COMMAND_TIMEOUT)
     if failed := done.stdout.splitlines():
         raise ShellError(

@@ -18,7 +18,8 @@ if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence
 
 AGENT = ("-P", "-m", "cluster.measure.pairs.host_agent")
-START_WITHIN = 30.0  # seconds for all agents to be ready
+START_WITHIN = 30.0  # seconds for an agent to be ready
+AT_ONCE = 32  # agents that start: connections of more may time out where a host has few cores
 KEEPALIVE = (
     *("-o", "ServerAliveInterval=2", "-o", "ServerAliveCountMax=2"),
     *("-o", "ConnectTimeout=5"),
@@ -39,19 +40,22 @@ class HostLinks:
     """
 
     def __init__(self, addresses: Sequence[str], ssh_config: str) -> None:
-        """Start an agent on each host."""
+        """Begin without any agent."""
         self.lost: dict[int, str] = {}
+        self._addresses = addresses
+        self._ssh_config = ssh_config
         self._selector = selectors.DefaultSelector()
         self._stderr = [tempfile.TemporaryFile() for _ in addresses]  # noqa: SIM115 - open to the end
-        self._agents = [
-            self._start(number, address, ssh_config) for number, address in enumerate(addresses)
-        ]
+        self._agents: list[subprocess.Popen[bytes]] = []  # in the order of the hosts
         self._rests = [b""] * len(addresses)
 
-    def _start(self, number: int, address: str, ssh_config: str) -> subprocess.Popen[bytes]:
+    def _start(self) -> None:
+        """Start the agent of the next host."""
+        number = len(self._agents)
         words = [sys.executable, *AGENT]
-        if ssh_config and number:
-            words = ["ssh", "-F", ssh_config, *KEEPALIVE, address, "exec", "python3", *AGENT]
+        if self._ssh_config and number:
+            ssh = ("ssh", "-F", self._ssh_config, *KEEPALIVE)
+            words = [*ssh, self._addresses[number], "exec", "python3", *AGENT]
         process = subprocess.Popen(
             words,
             stdin=subprocess.PIPE,
@@ -59,19 +63,21 @@ class HostLinks:
             stderr=self._stderr[number],
         )
         self._selector.register(_pipe(process.stdout), selectors.EVENT_READ, number)
-        return process
+        self._agents.append(process)
 
     def __enter__(self) -> Self:
-        """Wait until all agents are ready, or are lost."""
-        waiting = set(range(len(self._agents)))
-        deadline = time.monotonic() + START_WITHIN
-        while waiting and time.monotonic() < deadline:
-            for number, answer in self.answers(deadline - time.monotonic()):
+        """Start an agent on each host, and wait until all are ready, or are lost."""
+        deadlines: dict[int, float] = {}  # of agents that are not ready
+        while deadlines or len(self._agents) < len(self._addresses):
+            while len(deadlines) < AT_ONCE and len(self._agents) < len(self._addresses):
+                deadlines[len(self._agents)] = time.monotonic() + START_WITHIN
+                self._start()
+            for number, answer in self.answers(min(deadlines.values()) - time.monotonic()):
                 if isinstance(answer, Ready):
-                    waiting.discard(number)
-            waiting -= self.lost.keys()
-        for number in waiting:
-            self.give_up(number, f"it did not answer within {START_WITHIN:g} s")
+                    deadlines.pop(number, None)
+            for number in [n for n, end in deadlines.items() if end < time.monotonic()]:
+                self.give_up(number, f"it did not answer within {START_WITHIN:g} s")
+            deadlines = {n: end for n, end in deadlines.items() if n not in self.lost}
         return self
 
     def __exit__(self, *error: object) -> None:
