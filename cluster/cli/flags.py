@@ -107,6 +107,14 @@ Profile = Annotated[
         show_default=False,
     ),
 ]
+Order = Annotated[
+    str,
+    typer.Option(
+        "--order",
+        metavar="given|near",
+        help="near: neighbouring ranks on near hosts, as cluster placement found them.",
+    ),
+]
 Describe = Annotated[str, typer.Option("--describe", metavar="TEXT", help="What the run is for.")]
 Expect = Annotated[
     str,

@@ -34,6 +34,7 @@ from cluster.orchestration.ab_test import (
 )
 from cluster.orchestration.bench import TIMEOUT
 from cluster.orchestration.cluster import Cluster
+from cluster.orchestration.host_order import HostOrder
 from cluster.orchestration.variables import variable
 from cluster.orchestration.working_folder import WorkingFolder
 from cluster.reports.ci import Case, comparison_cases, judgement_cases
@@ -74,6 +75,7 @@ class BenchOptions(Value, frozen=True, kw_only=True):
     gates: Gates = Gates()
     founding: bool = False
     workdir: WorkingFolder | None = None
+    order: HostOrder = "given"
 
     @property
     def variables(self) -> dict[str, str]:
@@ -249,6 +251,7 @@ def _bench(
         describe=options.describe,
         expect=options.expect,
         workdir=options.workdir,
+        order=options.order,
         **more,
     )
 
