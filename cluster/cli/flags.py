@@ -90,6 +90,15 @@ Launches = Annotated[
     ),
 ]
 Yes = Annotated[bool, typer.Option("--yes", "-y", help="Do not ask before it costs money.")]
+Lottery = Annotated[
+    int | None,
+    typer.Option(
+        "--lottery",
+        metavar="K",
+        help="Launch the machines K times, measure and end them: what is a lucky draw worth?",
+        show_default=False,
+    ),
+]
 Mca = Annotated[
     list[str] | None,
     typer.Option("--mca", metavar="NAME=VALUE", help="Parameter of Open MPI; repeatable."),
