@@ -7,6 +7,7 @@ differ, too; only what draws differ by beyond that can be won by drawing again.
 from __future__ import annotations
 
 import math
+from collections import Counter
 from typing import TYPE_CHECKING, NamedTuple
 
 import numpy as np
@@ -90,6 +91,21 @@ def _chance(values: np.ndarray, counts: np.ndarray, among: float) -> float:
     dealt = np.random.default_rng(0).permuted(np.tile(values, (SHUFFLES, 1)), axis=1)
     hits = (_between_squares(dealt, counts) >= among * (1 - 1e-9)).sum()
     return float(hits + 1) / (SHUFFLES + 1)
+
+
+def least_chance(jobs: Sequence[int]) -> float:
+    """Give the smallest chance that any values can have: that of the deals that differ most.
+
+    Args:
+        jobs: how many each draw has.
+
+    Returns:
+        From 0 to 1; draws with this many jobs cannot be said to differ beyond it.
+
+    """
+    alike = math.prod(math.factorial(count) for count in Counter(jobs).values())
+    deals = math.factorial(sum(jobs)) // math.prod(map(math.factorial, jobs))
+    return max(alike / deals, 1 / (SHUFFLES + 1))
 
 
 def expected_best(values: Sequence[float], draws: int, better: Better) -> float:

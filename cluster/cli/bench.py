@@ -189,10 +189,8 @@ def _check_order(name: str, benchmark: str, options: BenchOptions) -> None:
             remedy=f"Type: cluster up {name}; cluster placement {name}; then this again, with "
             f"--name {name}",
         )
-    state = attach(name).state
-    where = runs_root(options.runs)
     chosen = plugins.load(Benchmark, benchmark)
-    host_order(options.order, chosen, where, state.spec, state.machines)
+    host_order(options.order, chosen, runs_root(options.runs), attach(name).state)
 
 
 def _launch(

@@ -116,7 +116,7 @@ def _groups(cluster: Cluster, source: str | None, where: Path) -> tuple[int, ...
     if source == "topology":
         return topology_groups(cluster.spec, cluster.machines)
     if source == "placement":
-        return placed_groups(where, cluster.spec, cluster.machines)
+        return placed_groups(where, cluster.state)
     return read_groups(_text_of(source), cluster.machines)
 
 

@@ -18,12 +18,10 @@ from cluster.core import journal, plugins
 from cluster.core.errors import SpecError
 from cluster.core.model.lottery import DrawCost, DrawnSeries
 from cluster.core.model.value import Value
-from cluster.core.money import HOUR
-from cluster.core.units import format_point, format_seconds
 from cluster.orchestration.ab_test import PLAIN, Trial
 from cluster.orchestration.launch import launch_spec
 from cluster.providers import Provider
-from cluster.reports.lottery_table import lottery_table
+from cluster.reports.lottery_table import lottery_answer, lottery_table
 from cluster.runs.store import make_root
 from cluster.runs.store import root as runs_root
 
@@ -183,7 +181,12 @@ def _show(drawn: Sequence[tuple[Draw, list[Run]]], *, as_json: bool) -> None:
     series = drawn_series(
         [[run.summary() for run in ran] for _, ran in drawn], [draw.cost for draw in draws]
     )
-    answer = _answer(series, draws)
+    paid = [draw.cost.dollars for draw in draws if draw.cost.dollars is not None]
+    answer = lottery_answer(
+        series,
+        [len(draw.runs) for draw in draws],
+        sum(paid) if len(paid) == len(draws) else None,
+    )
     if as_json:
         print_json(LotteryAnswer(draws=draws, series=series, answer=answer))
         return
@@ -191,27 +194,3 @@ def _show(drawn: Sequence[tuple[Draw, list[Run]]], *, as_json: bool) -> None:
     for number, (_, ran) in enumerate(drawn, 1):
         print_lines(f"Draw {number}: {relative_path(ran[-1].folder)} is its newest run")
     print_lines(answer)
-
-
-def _answer(series: Sequence[DrawnSeries], draws: Sequence[Draw]) -> str:
-    """Say what the luck of a draw is worth; the machines of all draws are gone."""
-    paid = [draw.cost.dollars for draw in draws if draw.cost.dollars is not None]
-    cost = f", for ${sum(paid):.2f}" if len(paid) == len(draws) else ""
-    if not series:
-        return f"No series has a value in all of the {len(draws)} draws{cost}."
-    differing = [one for one in series if one.differs]
-    if not differing:
-        return (
-            f"The machines of {len(draws)} draws do not differ more than the jobs on them{cost}: "
-            "to launch again gains nothing that shows."
-        )
-    most = max(differing, key=lambda one: one.best[-1].gain)
-    best = most.best[-1]
-    what = " ".join(filter(None, (most.metric, format_point(most.params))))
-    hours = format_seconds((best.hours or 0.0) * HOUR)
-    after = f", and pays off after {hours} of such work" if best.hours else ""
-    return (
-        f"Draws differ in {len(differing)} of {len(series)} series, most in {what}: the best of "
-        f"{best.draws} is expected {best.gain:.1%} better than one{cost}{after}. Nothing is left "
-        "running: these machines are gone, and the next launch is another draw."
-    )

@@ -280,7 +280,7 @@ class Cluster:
         root, workdir = runs_root(options.runs), options.workdir
         if isinstance(workdir, str | Path):
             workdir = find_files(workdir, root)
-        order = host_order(options.order, benchmark, root, self.spec, self.machines)
+        order = host_order(options.order, benchmark, root, self.state)
         if self._provider.simulates:
             return simulate(self.state, benchmark, checked, root, options.about, listener)
         self._keep_phases({p: s for p, s in self.phases.items() if p in LAUNCH_PHASES})

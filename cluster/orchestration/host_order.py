@@ -15,11 +15,10 @@ if TYPE_CHECKING:
     from pathlib import Path
     from typing import Any
 
-    from cluster.core.model.hosts import Machine
     from cluster.core.model.records import Condition
-    from cluster.core.model.spec import ClusterSpec
     from cluster.measure.benchmark import Benchmark
     from cluster.orchestration.host_setup import ReadyHosts
+    from cluster.orchestration.state import ClusterState
 
 HostOrder = Literal["given", "near"]
 NAMED = 16  # hosts in a note
@@ -29,8 +28,7 @@ def host_order(
     wanted: HostOrder,
     benchmark: Benchmark[Any],
     where: Path,
-    spec: ClusterSpec,
-    machines: tuple[Machine, ...],
+    state: ClusterState,
 ) -> tuple[int, ...]:
     """Give the order of the hosts for a benchmark.
 
@@ -38,8 +36,7 @@ def host_order(
         wanted: `near`: along the newest placement of these machines.
         benchmark: to run.
         where: the folder of all runs.
-        spec: of the cluster.
-        machines: of the cluster; none if it does not exist yet.
+        state: of the cluster.
 
     Returns:
         The numbers of the hosts, from 0, the first of which comes first; empty for the order of the
@@ -60,7 +57,7 @@ def host_order(
         )
     from cluster.orchestration.host_placement import newest_placement  # noqa: PLC0415 - NumPy
 
-    return newest_placement(where, spec, machines).order
+    return newest_placement(where, state).order
 
 
 def with_order(condition: Condition, order: tuple[int, ...]) -> Condition:

@@ -38,8 +38,8 @@ if TYPE_CHECKING:
     from cluster.core.model.fleet import PairTest
     from cluster.core.model.hosts import Machine
     from cluster.core.model.placement import NetworkLayer, ProviderTopology
-    from cluster.core.model.records import Record
     from cluster.core.model.spec import ClusterSpec
+    from cluster.orchestration.state import ClusterState
     from cluster.runs.run import Run
 
     Groups = tuple[int, ...]
@@ -77,13 +77,12 @@ def judge_placement(run: Run) -> Placement:
     return placement
 
 
-def placed_groups(where: Path, spec: ClusterSpec, machines: tuple[Machine, ...]) -> Groups:
+def placed_groups(where: Path, state: ClusterState) -> Groups:
     """Give the groups that the newest placement of a cluster shows.
 
     Args:
         where: the folder of all runs.
-        spec: of the cluster.
-        machines: of the cluster.
+        state: of the cluster.
 
     Returns:
         The group of each host.
@@ -92,22 +91,21 @@ def placed_groups(where: Path, spec: ClusterSpec, machines: tuple[Machine, ...])
         SpecError: none was measured, or it shows no structure.
 
     """
-    known = newest_placement(where, spec, machines)
+    known = newest_placement(where, state)
     if not known.groups:
         raise SpecError(
-            f"The placement of {spec.name} shows no groups: {known.reason}.",
+            f"The placement of {state.name} shows no groups: {known.reason}.",
             remedy="Leave --groups out, or give a file with the hosts of a group on each line.",
         )
     return known.groups
 
 
-def newest_placement(where: Path, spec: ClusterSpec, machines: tuple[Machine, ...]) -> Placement:
-    """Give the newest placement of a cluster's machines.
+def newest_placement(where: Path, state: ClusterState) -> Placement:
+    """Give the newest placement of a cluster's machines, since they were launched or switched on.
 
     Args:
         where: the folder of all runs.
-        spec: of the cluster.
-        machines: of the cluster; those of an earlier launch of the same name were elsewhere.
+        state: of the cluster; machines of an earlier launch of the same name were elsewhere.
 
     Returns:
         The placement.
@@ -116,19 +114,18 @@ def newest_placement(where: Path, spec: ClusterSpec, machines: tuple[Machine, ..
         SpecError: none was measured.
 
     """
+    identity = _identity(state.spec, state.machines)
     for folder in reversed(store.folders(where)):
-        known = findings.placement(folder)
-        if known and _place(store.record(folder)) == _identity(spec, machines):
-            return known
+        if known := findings.placement(folder):
+            record = store.record(folder)
+            same = _identity(record.spec, record.machines) == identity
+            if same and record.at >= max((state.at, *state.power)):
+                return known
     raise SpecError(
-        f"No placement of {spec.name} was measured.",
+        f"No placement of {state.name} was measured.",
         means="Which of its hosts are near one another is not known.",
-        remedy=f"Measure it: cluster placement {spec.name}",
+        remedy=f"Measure it: cluster placement {state.name}",
     )
-
-
-def _place(record: Record) -> object:
-    return _identity(record.spec, record.machines)
 
 
 def _identity(spec: ClusterSpec, machines: tuple[Machine, ...]) -> object:

@@ -13,6 +13,7 @@ from cluster.analysis.lottery import (
     SIGNIFICANT,
     drawn_series,
     expected_best,
+    least_chance,
     split,
 )
 from cluster.core.model.lottery import DrawCost, DrawnSeries
@@ -102,6 +103,16 @@ def test_draws_may_have_different_numbers_of_jobs() -> None:
 @pytest.mark.parametrize("draws", [[], [[1.0, 2.0]], [[1.0], [2.0]], [[1.0, 2.0], []]])
 def test_too_little_to_split(draws: list[list[float]]) -> None:
     assert split(draws) is None
+
+
+@pytest.mark.parametrize("jobs", [(2, 2), (3, 3), (2, 2, 2), (3, 2), (2, 2, 1)])
+def test_no_values_have_a_smaller_chance_than_the_least(jobs: tuple[int, ...]) -> None:
+    part = split([[10.0**draw] * count for draw, count in enumerate(jobs)])
+    assert part is not None
+    assert part.chance >= 0.8 * least_chance(jobs)
+    assert least_chance((2, 2)) == pytest.approx(1 / 3)
+    assert least_chance((3, 3, 3)) == pytest.approx(1 / 280)
+    assert least_chance((9,) * 9) == pytest.approx(1 / 4001)
 
 
 def test_draws_without_any_variance() -> None:

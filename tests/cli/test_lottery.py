@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 import pytest
 
 from cluster.core.model.lottery import BestOfDraws, DrawnSeries
-from cluster.reports.lottery_table import lottery_table
+from cluster.reports.lottery_table import lottery_answer, lottery_table
 from tests.conftest import command
 
 if TYPE_CHECKING:
@@ -85,3 +85,17 @@ def test_the_table_of_a_lottery() -> None:
     assert table.rows[0][3:] == ("10.0%", "2.0%", "0.002", "9.000 µs", "10.0%", "2 h 0 min")
     assert table.rows[1][-2:] == ("none seen", "-")
     assert table.rows[2][-2:] == ("0.0%", "-")
+
+
+def test_the_answer_of_a_lottery() -> None:
+    equal, lucky = (series(differs=one, gain=0.1, hours=2.0) for one in (False, True))
+    jobs = [3] * 5
+    said = lottery_answer([equal, lucky], jobs, 12.5)
+    assert "Draws differ in 1 of 2 series, most in latency 8 B" in said
+    assert "the best of 2 is expected 10.0% better than one" in said
+    assert "which pays off after 2 h 0 min of such work. The draws cost $12.50. " in said
+    assert said.endswith("Nothing is left running: the next launch is another draw.")
+    assert "do not differ more than the jobs on them" in lottery_answer([equal], jobs, None)
+    assert "$" not in lottery_answer([equal], jobs, None)
+    assert "too few to tell luck from chance in 1 series" in lottery_answer([lucky], [2, 2], None)
+    assert "No series has a value in all of the 5 draws" in lottery_answer([], jobs, None)

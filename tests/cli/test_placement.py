@@ -81,7 +81,7 @@ def test_a_run_without_latencies_is_refused(home: Path) -> None:
     assert "has no latencies of pairs" in failed
     assert "cluster placement NAME" in failed
     with pytest.raises(SpecError, match="No placement of big was measured"):
-        placed_groups(store.root(), attach("big").spec, attach("big").machines)
+        placed_groups(store.root(), attach("big").state)
 
 
 def test_a_damaged_placement_is_none(home: Path) -> None:
@@ -89,7 +89,7 @@ def test_a_damaged_placement_is_none(home: Path) -> None:
     folder = Path(answer("placement", "big")["run"])
     (folder / findings.PLACEMENT).write_text("{")
     with pytest.raises(SpecError, match="No placement of big was measured"):
-        placed_groups(store.root(), attach("big").spec, attach("big").machines)
+        placed_groups(store.root(), attach("big").state)
 
 
 def test_processes_of_this_machine(home: Path) -> None:

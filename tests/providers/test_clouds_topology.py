@@ -13,6 +13,7 @@ from cluster.core.errors import SpecError
 from cluster.orchestration.host_placement import judge_placement, newest_placement
 from cluster.orchestration.launch import launch
 from cluster.orchestration.provider_topology import ask_topology, topology_groups
+from cluster.orchestration.state import ClusterState
 from cluster.runs import store
 from tests.conftest import ROOT, command
 from tests.fakes.aws import Fault
@@ -237,7 +238,11 @@ def test_the_placement_of_other_machines_of_that_name_does_not_count(
     run = measured(fast(), machines)
     found = judge_placement(run)
     others = tuple(msgspec.structs.replace(one, id=f"i-{one.id[:-2]}") for one in machines)
+    state = ClusterState(spec=fast(), at=run.record.at - 9, machines=machines)
+    later = msgspec.structs.replace(state, power=(run.record.at - 2, run.record.at + 1))
 
-    assert newest_placement(store.root(), fast(), machines) == found
-    with pytest.raises(SpecError, match="No placement of c5 was measured"):
-        newest_placement(store.root(), fast(), others)
+    assert newest_placement(store.root(), state) == found
+    again = msgspec.structs.replace(state, at=run.record.at + 1)  # a lab's machines have no ids
+    for other in (msgspec.structs.replace(state, machines=others), later, again):
+        with pytest.raises(SpecError, match="No placement of c5 was measured"):
+            newest_placement(store.root(), other)
