@@ -79,6 +79,7 @@ def factors(record: Record) -> Iterator[tuple[str, str]]:
         yield "condition", record.condition
     yield from _flat("", msgspec.to_builtins(record.spec), leave={"name"})
     yield from _flat("", msgspec.json.decode(record.params))
+    yield "order", "near" if record.order else "given"
     for name, value in record.variables.items():
         mca = name.startswith(MCA)
         yield (f"mca:{name.removeprefix(MCA)}" if mca else f"env:{name}"), value

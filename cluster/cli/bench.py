@@ -16,9 +16,13 @@ from cluster.cli.host_progress import HostProgress
 from cluster.cli.job_progress import JobProgress
 from cluster.cli.launches import BenchOptions, alternate, check_count, run_launches
 from cluster.cli.show import receipt_lines, show_plan
+from cluster.core import journal, plugins
 from cluster.core.errors import SpecError
 from cluster.core.units import parse_expected
+from cluster.measure.benchmark import Benchmark
 from cluster.orchestration.ab_test import PLAIN, Trial, check_common, check_launches, trials
+from cluster.orchestration.cluster import attach
+from cluster.orchestration.host_order import host_order
 from cluster.orchestration.launch import launch_spec, plan_spec
 from cluster.orchestration.prepare import check_bench, check_plan
 from cluster.runs.store import make_root
@@ -58,6 +62,7 @@ def measure(
     _check_how(spec, options)
     pair = trials(options.ab, benchmark) if options.ab else None
     planned = check(spec, benchmark, params, options, pair or (trial,))
+    _check_order(spec.name, benchmark, options)
     if options.plan:
         show_plan(planned[1], as_json=options.json)
         return
@@ -171,6 +176,21 @@ def _check_how(spec: ClusterSpec, options: BenchOptions) -> None:
                 "--ab and --detach contradict each other: a process must start each launch.",
                 remedy="Leave --detach out, and run it inside tmux.",
             )
+
+
+def _check_order(name: str, benchmark: str, options: BenchOptions) -> None:
+    """Refuse an order that nobody measured, before anything is launched."""
+    if options.order == "given":
+        return
+    if name not in journal.names():
+        raise SpecError(
+            f"--order near needs a placement, and the cluster {name} does not run.",
+            means="Which of its hosts are near one another is not known before they exist.",
+            remedy=f"Type: cluster up {name}; cluster placement {name}; then this again, with "
+            f"--name {name}",
+        )
+    chosen = plugins.load(Benchmark, benchmark)
+    host_order(options.order, chosen, runs_root(options.runs), attach(name).state)
 
 
 def _launch(

@@ -14,6 +14,7 @@ from cluster.cli.bench import measure
 from cluster.cli.gates import FLAGS as GATES
 from cluster.cli.gates import read_gates
 from cluster.cli.launches import BenchOptions
+from cluster.cli.lottery import draw_lottery
 from cluster.cli.param_flags import param_flags
 from cluster.core import plugins
 from cluster.core.errors import SpecError
@@ -39,9 +40,11 @@ FOLDED = {
     *RUN_FLAGS,
     "name",
     "launches",
+    "lottery",
     "mca",
     "env",
     "profile",
+    "order",
     "describe",
     "expect",
     *GATES,
@@ -130,7 +133,8 @@ def _command(benchmark: Benchmark[Any]) -> Callable[..., None]:
             values = flags.like_running(values["name"], values)
         else:
             values["provider"] = _provider(values, flags.DEFAULT_PROVIDER)
-        measure(flags.spec(**values), benchmark.name, given, options)
+        begin = measure if options.lottery is None else draw_lottery
+        begin(flags.spec(**values), benchmark.name, given, options)
 
     shared: flags.Declared = {
         "name": (flags.Name, benchmark.name),
@@ -142,9 +146,11 @@ def _command(benchmark: Benchmark[Any]) -> Callable[..., None]:
         **RUN_FLAGS,
         "ab": (flags.Ab, None),
         "launches": (flags.Launches, None),
+        "lottery": (flags.Lottery, None),
         "mca": (flags.Mca, None),
         "env": (flags.Env, None),
         "profile": (flags.Profile, None),
+        "order": (flags.Order, "given"),
         "describe": (flags.Describe, ""),
         "expect": (flags.Expect, ""),
         **GATES,

@@ -91,15 +91,8 @@ def _check(
 ) -> None:
     """Test the pairs, and show the results, also those of an interrupted run."""
     from cluster.cli.heat_map import CheckProgress  # noqa: PLC0415 - slow: numpy
-    from cluster.orchestration.fleet_check import groups_of  # noqa: PLC0415
-    from cluster.orchestration.host_placement import placed_groups  # noqa: PLC0415
 
-    if groups == "placement":
-        where = store.root(options.runs)
-        found = placed_groups(where, cluster.spec.name, len(cluster.machines))
-    else:
-        found = groups_of(cluster, _text_of(groups))
-    params = {**params, "groups": found}
+    params = {**params, "groups": _groups(cluster, groups, store.root(options.runs))}
     try:
         with CheckProgress(len(cluster.machines), params["metric"], stderr=options.json) as live:
             run = cluster.bench(
@@ -112,15 +105,28 @@ def _check(
     _show(run, as_json=options.json)
 
 
-def _text_of(groups: str | None) -> str | None:
-    if groups in (None, "topology"):
-        return None
+def _groups(cluster: Cluster, source: str | None, where: Path) -> tuple[int, ...]:
+    """Find which hosts share a switch; empty if nobody was told to say, and nobody knows."""
+    from cluster.orchestration.fleet_check import known_groups, read_groups  # noqa: PLC0415
+    from cluster.orchestration.host_placement import placed_groups  # noqa: PLC0415
+    from cluster.orchestration.provider_topology import topology_groups  # noqa: PLC0415
+
+    if source is None:
+        return known_groups(cluster)
+    if source == "topology":
+        return topology_groups(cluster.spec, cluster.machines)
+    if source == "placement":
+        return placed_groups(where, cluster.state)
+    return read_groups(_text_of(source), cluster.machines)
+
+
+def _text_of(file: str) -> str:
     try:
-        return Path(str(groups)).read_text()
+        return Path(file).read_text()
     except (OSError, UnicodeDecodeError) as error:
         raise SpecError(
-            f"--groups {groups} cannot be read: {error}",
-            remedy="Give 'topology', or a file with the hosts of a group on each line.",
+            f"--groups {file} cannot be read: {error}",
+            remedy="Give topology, placement, or a file with the hosts of a group on each line.",
         ) from error
 
 

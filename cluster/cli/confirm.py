@@ -20,7 +20,12 @@ if TYPE_CHECKING:
 
 
 def confirm_cost(
-    spec: ClusterSpec, plan: Plan, show: Callable[[str], object], *, yes: bool
+    spec: ClusterSpec,
+    plan: Plan,
+    show: Callable[[str], object],
+    *,
+    yes: bool,
+    launches: int = 1,
 ) -> None:
     """Show what will be created and its price, and ask; do nothing if it costs no money.
 
@@ -29,6 +34,7 @@ def confirm_cost(
         plan: what the provider would do.
         show: prints a line.
         yes: continue without a question.
+        launches: of the machines, one after another.
 
     Raises:
         SpecError: the answer is no, or there is no terminal to ask on.
@@ -36,17 +42,19 @@ def confirm_cost(
     """
     if not plan.costs:
         return
+    price = price_words(spec, plan, launches)
     for line in plan.lines:
         show(line)
+    if launches > 1:
+        show(f"{launches} launches, one after another: {price}")
     if yes or _is_running(spec):
         return
     if not has_terminal():
         raise SpecError(
-            f"This costs {price_words(spec, plan)}, and there is no terminal to ask on. "
-            "Nothing was created.",
+            f"This costs {price}, and there is no terminal to ask on. Nothing was created.",
             remedy="To go on without a question, add --yes to the command.",
         )
-    question = f"Create {spec.name} for {price_words(spec, plan)}?"
+    question = f"Create {spec.name} for {price}?"
     if not typer.confirm(question, err=True):
         raise SpecError("Nothing was created.", remedy="To see the plan again, add --plan.")
 
@@ -56,24 +64,25 @@ def has_terminal() -> bool:
     return sys.stdin.isatty() and sys.stderr.isatty()
 
 
-def price_words(spec: ClusterSpec, plan: Plan) -> str:
+def price_words(spec: ClusterSpec, plan: Plan, launches: int = 1) -> str:
     """Say what a cluster costs while it runs.
 
     Args:
         spec: of the cluster.
         plan: of its provider.
+        launches: of the machines, one after another.
 
     Returns:
         Such as `$7.78 an hour until it is taken down, at the latest after 2 h 0 min ($15.56)`.
 
     """
-    end = "until it is taken down"
+    end = "until it is taken down" if launches == 1 else f"{launches} times until it is taken down"
     if plan.ttl is not None:
-        end = f"until it is taken down, at the latest after {format_seconds(plan.ttl)}"
+        end += f", at the latest after {format_seconds(plan.ttl)}"
     if plan.price is None:
         return f"money (the price is not known) {end}"
     hourly = plan.price.hourly * spec.hosts
-    most = "" if plan.ttl is None else f" (${hourly * plan.ttl / 3600:.2f})"
+    most = "" if plan.ttl is None else f" (${launches * hourly * plan.ttl / 3600:.2f})"
     return f"${hourly:.4g} an hour {end}{most}"
 
 

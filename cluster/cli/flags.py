@@ -90,6 +90,15 @@ Launches = Annotated[
     ),
 ]
 Yes = Annotated[bool, typer.Option("--yes", "-y", help="Do not ask before it costs money.")]
+Lottery = Annotated[
+    int | None,
+    typer.Option(
+        "--lottery",
+        metavar="K",
+        help="Launch the machines K times, measure and end them: what is a lucky draw worth?",
+        show_default=False,
+    ),
+]
 Mca = Annotated[
     list[str] | None,
     typer.Option("--mca", metavar="NAME=VALUE", help="Parameter of Open MPI; repeatable."),
@@ -105,6 +114,14 @@ Profile = Annotated[
         metavar="[=PATH]",
         help="Count and time the ranks' calls of MPI; with the libmpitrace at PATH, if given.",
         show_default=False,
+    ),
+]
+Order = Annotated[
+    str,
+    typer.Option(
+        "--order",
+        metavar="given|near",
+        help="near: neighbouring ranks on near hosts, as cluster placement found them.",
     ),
 ]
 Describe = Annotated[str, typer.Option("--describe", metavar="TEXT", help="What the run is for.")]

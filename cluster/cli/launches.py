@@ -34,6 +34,7 @@ from cluster.orchestration.ab_test import (
 )
 from cluster.orchestration.bench import TIMEOUT
 from cluster.orchestration.cluster import Cluster
+from cluster.orchestration.host_order import HostOrder
 from cluster.orchestration.variables import variable
 from cluster.orchestration.working_folder import WorkingFolder
 from cluster.reports.ci import Case, comparison_cases, judgement_cases
@@ -74,6 +75,8 @@ class BenchOptions(Value, frozen=True, kw_only=True):
     gates: Gates = Gates()
     founding: bool = False
     workdir: WorkingFolder | None = None
+    order: HostOrder = "given"
+    lottery: int | None = None
 
     @property
     def variables(self) -> dict[str, str]:
@@ -165,7 +168,7 @@ def run_launches(
     launch_of = f"{time.time():.3f}" if total > 1 else ""
 
     def launch(live: JobProgress) -> Run:
-        return _launch(cluster, benchmark, params, options, trial, live, launch_of)
+        return launch_once(cluster, benchmark, params, options, trial, live, launch_of)
 
     if total == 1:
         _run_once(cluster, launch, options, cases)
@@ -215,7 +218,7 @@ def _progress(options: BenchOptions, launches: int) -> JobProgress:
     return JobProgress(stderr=options.json, founding=options.founding, launches=launches)
 
 
-def _launch(
+def launch_once(
     cluster: Cluster,
     benchmark: str,
     params: Mapping[str, object],
@@ -224,7 +227,24 @@ def _launch(
     live: JobProgress,
     launch_of: str,
 ) -> Run:
-    """Run a benchmark once under a condition."""
+    """Run a benchmark once under a condition.
+
+    Args:
+        cluster: that runs it.
+        benchmark: its name.
+        params: of the benchmark.
+        options: of the command.
+        trial: the condition.
+        live: shows the progress.
+        launch_of: what all launches of one command share; empty for a single launch.
+
+    Returns:
+        The run.
+
+    Raises:
+        JobError: the job failed.
+
+    """
     variables = {**options.variables, **trial.variables}
     own = {**params, **trial.params}
     about = {"variables": variables, "condition": trial.name, "launch_of": launch_of}
@@ -249,6 +269,7 @@ def _bench(
         describe=options.describe,
         expect=options.expect,
         workdir=options.workdir,
+        order=options.order,
         **more,
     )
 

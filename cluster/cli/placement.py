@@ -16,7 +16,7 @@ from cluster.cli.show import print_json, print_lines, relative_path, screen_widt
 from cluster.core import journal
 from cluster.orchestration.bench import TIMEOUT
 from cluster.orchestration.cluster import Cluster, attach
-from cluster.reports.fleet import group_table
+from cluster.reports.fleet import group_table, layer_table
 from cluster.reports.formats.terminal import table_text
 from cluster.runs import store
 from cluster.runs.run import PAIRS
@@ -84,6 +84,8 @@ def _show(run: Run, *, as_json: bool) -> None:
         return
     if found.groups:
         sys.stdout.write(table_text(group_table(found), screen_width()))
+    if found.topology.layers:
+        sys.stdout.write(table_text(layer_table(found), screen_width()))
     print_lines(*_lines(found, run.record.spec.name))
 
 

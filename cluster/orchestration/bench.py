@@ -12,6 +12,7 @@ from cluster.core import plugins
 from cluster.core.model.records import Condition
 from cluster.core.model.value import Value
 from cluster.measure.benchmark import Benchmark
+from cluster.orchestration.host_order import HostOrder
 from cluster.orchestration.listener import Listener
 from cluster.orchestration.prepare import make_condition
 from cluster.orchestration.variables import all_variables
@@ -43,6 +44,7 @@ class RunArgs(TypedDict, total=False):
     expect: str
     workdir: str | Path | WorkingFolder | None
     launch_of: str
+    order: HostOrder
 
 
 class RunOptions(Value, frozen=True, kw_only=True):
@@ -55,6 +57,7 @@ class RunOptions(Value, frozen=True, kw_only=True):
     listener: Listener | None
     profile: str | None
     workdir: str | Path | WorkingFolder | None
+    order: HostOrder
 
 
 class RepeatedArgs(RunArgs, total=False):
@@ -151,6 +154,7 @@ class Bench:
         expect: str = "",
         workdir: str | Path | WorkingFolder | None = None,
         launch_of: str = "",
+        order: HostOrder = "given",
         **params: object,
     ) -> Run:
         """Run a benchmark and download its results.
@@ -170,19 +174,16 @@ class Bench:
             expect: the expected result, such as `1.1GB/s`.
             workdir: ranks run in a copy of this folder; `raw/workdir` gets what they change.
             launch_of: any text that launches share, which are then judged together.
+            order: `near`: neighbouring ranks on near hosts, as `cluster placement` found them.
             params: of the benchmark: `cluster bench NAME --help` lists them.
 
         """
         every = all_variables(variables, mca, env)
         options = RunOptions(
             about=make_condition(condition, every, describe, expect, launch_of),
-            runs=runs,
-            timeout=timeout,
-            detach=detach,
-            listener=listener,
-            profile=profile,
-            workdir=workdir,
-        )
+            runs=runs, timeout=timeout, detach=detach, listener=listener,
+            profile=profile, workdir=workdir, order=order,
+        )  # fmt: skip
         return self._run(benchmark, options, params)
 
     def p2p(self, **given: Unpack[P2PArgs]) -> Run:

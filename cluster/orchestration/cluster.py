@@ -17,6 +17,7 @@ from cluster.orchestration import host_setup
 from cluster.orchestration.bench import Bench, RunOptions
 from cluster.orchestration.cluster_jobs import Jobs
 from cluster.orchestration.collect import JobResult, raise_unless_done
+from cluster.orchestration.host_order import host_order, in_order, with_order
 from cluster.orchestration.host_setup import ReadyHosts
 from cluster.orchestration.notebook import default_listener
 from cluster.orchestration.prepare import (
@@ -279,12 +280,14 @@ class Cluster:
         root, workdir = runs_root(options.runs), options.workdir
         if isinstance(workdir, str | Path):
             workdir = find_files(workdir, root)
+        order = host_order(options.order, benchmark, root, self.state)
         if self._provider.simulates:
             return simulate(self.state, benchmark, checked, root, options.about, listener)
         self._keep_phases({p: s for p, s in self.phases.items() if p in LAUNCH_PHASES})
-        hosts = self._ready(benchmark, checked, listener.preparing)
-        check_hosts(hosts, benchmark, checked, options.about, self.shells())
-        about = with_profile(options.about, options.profile, hosts, self.shells())
+        hosts = in_order(self._ready(benchmark, checked, listener.preparing), order)
+        about = with_order(options.about, order)
+        check_hosts(hosts, benchmark, checked, about, self.shells())
+        about = with_profile(about, options.profile, hosts, self.shells())
         self.jobs.make_room()
         prepared = prepare(
             hosts, benchmark, checked, root, options.timeout, about, self.phases, workdir

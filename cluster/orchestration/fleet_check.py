@@ -7,13 +7,13 @@ from typing import TYPE_CHECKING
 import msgspec
 
 from cluster.analysis.fleet.diagnosis import diagnose
+from cluster.analysis.fleet.network_layers import switch_groups
 from cluster.analysis.fleet.pair_measurements import pair_tests
 from cluster.analysis.link_bounds import goodput
-from cluster.core import plugins
 from cluster.core.errors import SpecError
 from cluster.core.model.fleet import Fleet, FleetVerdict, PairMetric
+from cluster.orchestration.provider_topology import ask_topology
 from cluster.orchestration.simulated import simulator_of
-from cluster.providers import Provider
 from cluster.runs import findings
 from cluster.runs.run import PAIRS
 
@@ -123,23 +123,17 @@ def _is_low(found: FleetVerdict, test: PairTest, usual: float) -> bool:
     return share < 1 - found.tolerance
 
 
-def groups_of(cluster: Cluster, text: str | None = None) -> tuple[int, ...]:
-    """Find which hosts of a cluster share a switch.
+def known_groups(cluster: Cluster) -> tuple[int, ...]:
+    """Give the groups that the provider of a cluster names, if it names any.
 
     Args:
         cluster: whose hosts.
-        text: for `read_groups`; without it, the provider is asked.
 
     Returns:
-        The group of each host; empty if it is not known.
-
-    Raises:
-        SpecError: the text names hosts that the cluster does not have.
+        The group of each host; empty if they are not known.
 
     """
-    if text is not None:
-        return read_groups(text, cluster.machines)
-    return plugins.load(Provider, cluster.spec.provider).groups(cluster.spec)
+    return switch_groups(ask_topology(cluster.spec, cluster.machines).layers)
 
 
 def read_groups(text: str, machines: Sequence[Machine]) -> tuple[int, ...]:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections import Counter
+from itertools import islice
 from typing import TYPE_CHECKING
 
 import msgspec
@@ -12,25 +13,33 @@ from cluster.analysis.fleet.near_groups import (
     layers_of,
     near_groups,
     near_order,
-    rand_index,
+)
+from cluster.analysis.fleet.network_layers import (
+    agreement,
+    closest_layer,
+    compared,
+    disagreements,
 )
 from cluster.analysis.fleet.pair_measurements import pair_tests
-from cluster.core import plugins
 from cluster.core.errors import SpecError
 from cluster.core.model.placement import Placement
 from cluster.core.units import format_value
-from cluster.providers import Provider
+from cluster.orchestration.provider_topology import ask_topology
 from cluster.runs import findings, store
 from cluster.runs.run import PAIRS
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable, Iterator
+    from collections.abc import Iterable, Iterator, Sequence
     from pathlib import Path
 
     from numpy.typing import NDArray
 
     from cluster.analysis.fleet.near_groups import NearGroups
     from cluster.core.model.fleet import PairTest
+    from cluster.core.model.hosts import Machine
+    from cluster.core.model.placement import NetworkLayer, ProviderTopology
+    from cluster.core.model.spec import ClusterSpec
+    from cluster.orchestration.state import ClusterState
     from cluster.runs.run import Run
 
     Groups = tuple[int, ...]
@@ -62,21 +71,18 @@ def judge_placement(run: Run) -> Placement:
         )
     names = tuple(machine.name for machine in record.machines)
     latency = _matrix(len(names), tests)
-    found = near_groups(latency)
-    provider = plugins.load(Provider, record.spec.provider).groups(record.spec)
-    placement = _placement(names, latency, found, provider)
+    placement = _placement(names, latency, near_groups(latency), _topology(run))
     placement = msgspec.structs.replace(placement, run=str(run.folder), simulated=record.simulated)
     findings.write_placement(run.folder, placement)
     return placement
 
 
-def placed_groups(where: Path, name: str, hosts: int) -> Groups:
+def placed_groups(where: Path, state: ClusterState) -> Groups:
     """Give the groups that the newest placement of a cluster shows.
 
     Args:
         where: the folder of all runs.
-        name: of the cluster.
-        hosts: of the cluster.
+        state: of the cluster.
 
     Returns:
         The group of each host.
@@ -85,20 +91,46 @@ def placed_groups(where: Path, name: str, hosts: int) -> Groups:
         SpecError: none was measured, or it shows no structure.
 
     """
+    known = newest_placement(where, state)
+    if not known.groups:
+        raise SpecError(
+            f"The placement of {state.name} shows no groups: {known.reason}.",
+            remedy="Leave --groups out, or give a file with the hosts of a group on each line.",
+        )
+    return known.groups
+
+
+def newest_placement(where: Path, state: ClusterState) -> Placement:
+    """Give the newest placement of a cluster's machines, since they were launched or switched on.
+
+    Args:
+        where: the folder of all runs.
+        state: of the cluster; machines of an earlier launch of the same name were elsewhere.
+
+    Returns:
+        The placement.
+
+    Raises:
+        SpecError: none was measured.
+
+    """
+    identity = _identity(state.spec, state.machines)
     for folder in reversed(store.folders(where)):
-        known = findings.placement(folder)
-        if known is None or len(known.names) != hosts or store.record(folder).spec.name != name:
-            continue
-        if not known.groups:
-            raise SpecError(
-                f"The placement of {name} shows no groups: {known.reason}.",
-                remedy="Leave --groups out, or give a file with the hosts of a group on each line.",
-            )
-        return known.groups
+        if known := findings.placement(folder):
+            record = store.record(folder)
+            same = _identity(record.spec, record.machines) == identity
+            if same and record.at >= max((state.at, *state.power)):
+                return known
     raise SpecError(
-        f"No placement of {name} was measured.",
-        remedy=f"Measure it: cluster placement {name}",
+        f"No placement of {state.name} was measured.",
+        means="Which of its hosts are near one another is not known.",
+        remedy=f"Measure it: cluster placement {state.name}",
     )
+
+
+def _identity(spec: ClusterSpec, machines: tuple[Machine, ...]) -> object:
+    """Give what must be the same for hosts to be where they were: also a simulated fabric."""
+    return spec.name, spec.provider, spec.options, tuple(machine.id for machine in machines)
 
 
 def _matrix(hosts: int, tests: Iterable[PairTest]) -> NDArray[np.float64]:
@@ -111,19 +143,33 @@ def _matrix(hosts: int, tests: Iterable[PairTest]) -> NDArray[np.float64]:
     return found
 
 
+def _topology(run: Run) -> ProviderTopology:
+    """Ask the provider where the hosts are, unless it has told: machines do not live for ever."""
+    known = findings.placement(run.folder)
+    if known and known.topology.layers:
+        return known.topology
+    return ask_topology(run.record.spec, run.record.machines)
+
+
 def _placement(
-    names: tuple[str, ...], latency: NDArray[np.float64], found: NearGroups, provider: Groups
+    names: tuple[str, ...],
+    latency: NDArray[np.float64],
+    found: NearGroups,
+    topology: ProviderTopology,
 ) -> Placement:
     rows, columns = np.triu_indices(len(names), 1)
     values = latency[rows, columns]
     numbers = np.array(found.groups)
     near = numbers[rows] == numbers[columns] if found.groups else np.zeros(len(rows), np.bool_)
-    both = bool(found.groups and provider)
+    nested = layers_of(latency, found.groups) if found.groups else ()
+    said = tuple(compared(layer, nested) for layer in topology.layers)
+    closest = closest_layer(found.groups, said)
+    share = agreement(found.groups, closest) if closest else None
     return Placement(
         names=names,
         groups=found.groups,
-        layers=layers_of(latency, found.groups) if found.groups else (),
-        answer=_answer(found, values, near, provider),
+        layers=nested,
+        answer=f"{_answer(found, values, near)} {_comparison(topology, closest, share)}",
         reason=found.reason,
         near=float(np.nanmedian(values[near])) if found.groups else None,
         far=float(np.nanmedian(values[~near])) if found.groups else None,
@@ -132,44 +178,50 @@ def _placement(
         chance=found.chance,
         pairs=int((~np.isnan(values)).sum()),
         untested=int(np.isnan(values).sum()),
-        provider=provider,
-        agreement=rand_index(found.groups, provider) if both else None,
-        disagreements=tuple(_disagreements(names, found.groups, provider)) if both else (),
+        topology=msgspec.structs.replace(topology, layers=said),
+        layer=closest.name if closest else "",
+        agreement=share,
+        disagreements=tuple(_disagreements(names, found.groups, closest)) if closest else (),
         order=near_order(latency, found.groups),
     )
 
 
-def _answer(
-    found: NearGroups, values: NDArray[np.float64], near: NDArray[np.bool_], provider: Groups
-) -> str:
-    """Say in one line what was found, and whether the provider agrees."""
+def _answer(found: NearGroups, values: NDArray[np.float64], near: NDArray[np.bool_]) -> str:
+    """Say in one line what was found."""
     if not found.groups:
         return f"No structure seen: {found.reason}."
     sizes = sorted(Counter(found.groups).values(), reverse=True)
-    words = ", ".join(map(str, sizes[:NAMED])) + (", ..." if len(sizes) > NAMED else "")
     inside, outside = (format_value(float(np.nanmedian(values[at])), "s") for at in (near, ~near))
-    answer = (
-        f"{len(sizes)} groups, of {words} hosts: {inside} within, {outside} between "
+    return (
+        f"{len(sizes)} groups, of {_listed(sizes)} hosts: {inside} within, {outside} between "
         f"(gap {found.gap:.3f} x; the chance that it is noise is {_chance(found.chance or 0.0)})."
     )
-    if provider:
-        same = rand_index(found.groups, provider)
-        answer += f" The provider's groups agree on {same:.1%} of the pairs."
-    return answer
+
+
+def _comparison(
+    topology: ProviderTopology, closest: NetworkLayer | None, share: float | None
+) -> str:
+    """Say whether the provider agrees."""
+    if not topology.layers:
+        return f"Not compared with the provider: {topology.reason}."
+    if closest and share is not None:
+        return f"The provider's groups by {closest.name} agree on {share:.1%} of the pairs."
+    nearest = topology.layers[0]
+    if len(nearest.sizes) == 1:
+        return f"The provider puts all of them below one {nearest.name}."
+    return f"The provider puts {_listed(nearest.sizes)} of them together by {nearest.name}."
+
+
+def _listed(sizes: Sequence[int]) -> str:
+    return ", ".join(map(str, sizes[:NAMED])) + (", ..." if len(sizes) > NAMED else "")
 
 
 def _chance(value: float) -> str:
     return f"{value:.1g}" if value >= LEAST_CHANCE else f"below {LEAST_CHANCE:g}"
 
 
-def _disagreements(names: tuple[str, ...], groups: Groups, provider: Groups) -> Iterator[str]:
+def _disagreements(names: tuple[str, ...], groups: Groups, layer: NetworkLayer) -> Iterator[str]:
     """Name pairs that latency and the provider treat differently."""
-    pairs = (
-        (a, b)
-        for a in range(len(names))
-        for b in range(a + 1, len(names))
-        if (groups[a] == groups[b]) != (provider[a] == provider[b])
-    )
-    for (a, b), _ in zip(pairs, range(NAMED), strict=False):
+    for a, b in islice(disagreements(groups, layer), NAMED):
         seen, said = ("near", "apart") if groups[a] == groups[b] else ("far", "together")
         yield f"{names[a]} and {names[b]} are {seen}, and the provider says {said}"

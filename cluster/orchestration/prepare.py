@@ -358,6 +358,7 @@ def _with_condition(
         description=condition.description,
         launch_of=condition.launch_of,
         expected=condition.expected,
+        order=condition.order,
     )
 
 

@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, ClassVar
 import msgspec
 
 from cluster.core.errors import SpecError
+from cluster.core.model.placement import ProviderTopology
 from cluster.core.model.spec import Environment, EnvironmentOptions
 from cluster.core.model.value import Value, ignore
 from cluster.core.plugins import Plugin
@@ -136,18 +137,22 @@ class Provider(Plugin):
         del options
         return 2
 
-    def groups(self, spec: ClusterSpec) -> tuple[int, ...]:
-        """Give the switch that each host is connected to; not known by default.
+    def topology(self, spec: ClusterSpec, machines: tuple[Machine, ...]) -> ProviderTopology:
+        """Give the layers of the network in which hosts are together; not known by default.
 
         Args:
             spec: of the cluster.
+            machines: of the cluster, which exist.
 
         Returns:
-            The number of each host's switch; empty if it is not known.
+            The layers, or why none are known.
+
+        Raises:
+            ProvisionError: the provider was asked, and refused.
 
         """
-        del spec
-        return ()
+        del spec, machines
+        return ProviderTopology(reason=f"the provider {self.name!r} knows no switches")
 
     def is_usable(self, machine: Machine) -> bool:
         """Return whether a new launch of the same spec may use a machine again.

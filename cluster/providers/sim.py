@@ -12,6 +12,7 @@ import msgspec
 from cluster.core.errors import SpecError
 from cluster.core.model.fabric import Fabric, Fault, Routing, parse_fabric, parse_faults
 from cluster.core.model.hosts import SIMULATED, Link, Machine, machine_name
+from cluster.core.model.placement import NetworkLayer, ProviderTopology
 from cluster.core.model.resources import Plan, Resource
 from cluster.core.model.value import StateCallback, Value, ignore
 from cluster.core.units import parse_rate
@@ -95,10 +96,18 @@ class SimProvider(Provider):
             for number in range(spec.hosts)
         )
 
-    def groups(self, spec: ClusterSpec) -> tuple[int, ...]:
-        """Give the number of each host's leaf switch, or of its group."""
+    def topology(self, spec: ClusterSpec, machines: tuple[Machine, ...]) -> ProviderTopology:
+        """Give each host's leaf switch, or group of rails; of a fat tree, its pod as well."""
+        del machines
         fabric = fabric_of(spec)
-        return tuple(host // fabric.hosts for host in range(spec.hosts))
+        sizes = {"group of rails" if fabric.kind == "rail" else "leaf switch": fabric.hosts}
+        if fabric.kind == "fattree":
+            sizes["pod"] = (fabric.ports // 2) ** 2
+        layers = (
+            NetworkLayer(name=name, groups=tuple(host // size for host in range(spec.hosts)))
+            for name, size in sizes.items()
+        )
+        return ProviderTopology(layers=tuple(layers))
 
     def find(self, name: str) -> tuple[Resource, ...]:
         """Find nothing: nothing was created."""

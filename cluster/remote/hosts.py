@@ -35,11 +35,19 @@ def distinct(machines: tuple[Machine, ...]) -> tuple[Machine, ...]:
         The first machine of each address and port.
 
     """
-    return tuple({_place(machine): machine for machine in reversed(machines)}.values())[::-1]
+    return tuple({place_of(machine): machine for machine in reversed(machines)}.values())[::-1]
 
 
-def _place(machine: Machine) -> Hashable:
-    """Give the identity of a real machine: two may share an address, with different ports."""
+def place_of(machine: Machine) -> Hashable:
+    """Give the identity of a real machine: two may share an address, with different ports.
+
+    Args:
+        machine: of a cluster.
+
+    Returns:
+        The same for all hosts that are the same machine.
+
+    """
     return machine.shell, machine.access or machine.address
 
 
@@ -150,7 +158,7 @@ class Hosts:
         self._shells = alive  # hosts that were considered dead may be back
         names = {machine.name: machine for machine in distinct(self.machines)}
         for name, error in unanswering(self.shells(), seconds).items():
-            self._shells[_place(names[name])] = DeadShell(error)
+            self._shells[place_of(names[name])] = DeadShell(error)
 
     def run(
         self,
@@ -245,7 +253,7 @@ class Hosts:
 
     def _shell(self, machine: Machine) -> Shell:
         """Make a shell to a host."""
-        place = _place(machine)
+        place = place_of(machine)
         if place not in self._shells:
             simulated = machine.shell == SIMULATED
             kind = SimulatedShell if simulated else plugins.find(Shell, machine.shell)

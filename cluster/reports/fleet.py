@@ -11,6 +11,7 @@ if TYPE_CHECKING:
     from cluster.core.model.fleet import FleetVerdict
     from cluster.core.model.placement import Placement
 
+SIMULATED = "simulated: nothing was measured."
 SHOWN = 8  # hosts of a group that are named
 
 
@@ -27,7 +28,6 @@ def blamed_table(verdict: FleetVerdict) -> Table:
     unit = "B/s" if verdict.metric == "bandwidth" else "s"
     confirmed = any(one.confirmed for one in verdict.blamed)
     names = ("verdict", "part", "direction", "best", "tests", "evidence")
-    simulated = "simulated: nothing was measured."
     return Table(
         title="simulated" if verdict.simulated else "",
         columns=(*names, "confirmed") if confirmed else names,
@@ -43,7 +43,7 @@ def blamed_table(verdict: FleetVerdict) -> Table:
             + ((one.confirmed or "-",) if confirmed else ())
             for one in verdict.blamed
         ),
-        notes=(simulated,) if verdict.simulated else (),
+        notes=(SIMULATED,) if verdict.simulated else (),
         left=("verdict", "part", "direction", "evidence", "confirmed"),
     )
 
@@ -58,7 +58,6 @@ def group_table(found: Placement) -> Table:
         A row for each group.
 
     """
-    simulated = "simulated: nothing was measured."
     members: dict[int, list[int]] = {}
     for host, group in enumerate(found.groups):
         members.setdefault(group, []).append(host)
@@ -68,8 +67,36 @@ def group_table(found: Placement) -> Table:
         rows=tuple(
             (str(group), str(len(hosts)), _which(found, hosts)) for group, hosts in members.items()
         ),
-        notes=(simulated,) if found.simulated else (),
+        notes=(SIMULATED,) if found.simulated else (),
         left=("group", "which"),
+    )
+
+
+def layer_table(found: Placement) -> Table:
+    """Show which hosts the provider puts together, and how far latency agrees.
+
+    Args:
+        found: groups of hosts; the provider names at least one layer.
+
+    Returns:
+        A row for each layer of the provider's network, the nearest to the hosts first.
+
+    """
+    return Table(
+        title="simulated" if found.simulated else "",
+        columns=("provider's layer", "groups", "hosts in each", "agrees"),
+        rows=tuple(
+            (
+                layer.name,
+                str(len(layer.sizes)),
+                ", ".join(map(str, layer.sizes[:SHOWN]))
+                + (", ..." if len(layer.sizes) > SHOWN else ""),
+                "-" if layer.agreement is None else f"{layer.agreement:.1%}",
+            )
+            for layer in found.topology.layers
+        ),
+        notes=(SIMULATED,) if found.simulated else (),
+        left=("provider's layer", "hosts in each"),
     )
 
 

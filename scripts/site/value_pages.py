@@ -27,6 +27,7 @@ from cluster.cli.jobs import StatusAnswer
 from cluster.cli.judge import JudgeAnswer
 from cluster.cli.launch_results import LaunchesAnswer
 from cluster.cli.launches import AbAnswer
+from cluster.cli.lottery import LotteryAnswer
 from cluster.cli.profile import ProfileAnswer
 from cluster.cli.runs import RunRow
 from cluster.cli.show import RunAnswer
@@ -58,6 +59,7 @@ ANSWERS: dict[str, Any] = {  # what --json of a command prints; None: it depends
     "bench": RunAnswer,
     "bench --ab": AbAnswer,
     "bench --launches": LaunchesAnswer,
+    "bench --lottery": LotteryAnswer,
     "show": RunAnswer,
     "fetch": RunAnswer,
     "judge": JudgeAnswer,

@@ -9,6 +9,8 @@ import msgspec
 import pytest
 
 from cluster.core.errors import SpecError
+from cluster.core.model.placement import NetworkLayer, ProviderTopology
+from cluster.orchestration.cluster import attach
 from cluster.orchestration.fleet_check import judge_fleet
 from cluster.orchestration.host_placement import judge_placement, placed_groups
 from cluster.orchestration.launch import launch
@@ -49,7 +51,8 @@ def test_a_provider_that_says_otherwise_is_contradicted(
     with launch("big", provider="sim", hosts=16, options={"fabric": "leafspine:4x4"}) as cluster:
         run = cluster.bench("pairs", metric="latency", rounds=0, alone=0)
     wrong = (1, *([0] * 3), 0, *([1] * 3), *([2] * 4), *([3] * 4))  # hosts 0 and 4 changed places
-    monkeypatch.setattr(SimProvider, "groups", lambda *_: wrong)
+    told = ProviderTopology(layers=(NetworkLayer(name="leaf switch", groups=wrong),))
+    monkeypatch.setattr(SimProvider, "topology", lambda *_: told)
     found = judge_placement(run)
 
     assert found.agreement == pytest.approx(1 - 12 / 120)
@@ -78,7 +81,7 @@ def test_a_run_without_latencies_is_refused(home: Path) -> None:
     assert "has no latencies of pairs" in failed
     assert "cluster placement NAME" in failed
     with pytest.raises(SpecError, match="No placement of big was measured"):
-        placed_groups(store.root(), "big", 16)
+        placed_groups(store.root(), attach("big").state)
 
 
 def test_a_damaged_placement_is_none(home: Path) -> None:
@@ -86,7 +89,7 @@ def test_a_damaged_placement_is_none(home: Path) -> None:
     folder = Path(answer("placement", "big")["run"])
     (folder / findings.PLACEMENT).write_text("{")
     with pytest.raises(SpecError, match="No placement of big was measured"):
-        placed_groups(store.root(), "big", 16)
+        placed_groups(store.root(), attach("big").state)
 
 
 def test_processes_of_this_machine(home: Path) -> None:
@@ -98,3 +101,21 @@ def test_processes_of_this_machine(home: Path) -> None:
     assert not found["simulated"]
     assert found["groups"] == []
     assert found["reason"]
+
+
+def test_the_layers_of_a_fat_tree_are_compared_one_by_one(home: Path) -> None:
+    command("up", "tree", "--provider", "sim", "--option", "fabric=fattree:8")
+    found = answer("placement", "tree")
+    said = found["topology"]["layers"]
+
+    assert [(one["name"], max(one["groups"])) for one in said] == [("leaf switch", 31), ("pod", 7)]
+    assert [one["agreement"] for one in said] == [1.0, 1.0]
+    assert (found["layer"], len(found["layers"])) == ("leaf switch", 2)
+
+
+def test_only_who_asks_for_the_providers_groups_is_told_that_there_are_none(home: Path) -> None:
+    here = ("--provider", "local", "--hosts", "3", "--milliseconds", "20")
+    refused = command("check", "here", *here, "--groups", "topology", status=2).stderr
+    assert "the provider 'local' knows no switches" in refused
+    assert "cluster placement here" in refused
+    command("check", "here", *here)

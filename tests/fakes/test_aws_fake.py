@@ -52,6 +52,24 @@ def states(ec2: Any, ids: list[str]) -> set[str]:
     return {i["State"]["Name"] for r in found for i in r["Instances"]}
 
 
+def test_network_nodes_are_told_of_some_types_while_they_run(aws: Cloud, ec2: Any) -> None:
+    aws.set(nodes=(("nn-1", "nn-2", "nn-3"),))
+    ids = launch(ec2, InstanceType="p4d.24xlarge") + launch(ec2)
+    told = ec2.describe_instance_topology(InstanceIds=ids)["Instances"]
+    pages = ec2.describe_instance_topology(MaxResults=1)
+    rest = ec2.describe_instance_topology(MaxResults=1, NextToken=pages["NextToken"])
+
+    assert [one.get("NetworkNodes") for one in told] == [["nn-1", "nn-2", "nn-3"], None]
+    assert len(pages["Instances"] + rest["Instances"]) == 2
+    assert pages["Instances"] != rest["Instances"]
+    ask = ec2.describe_instance_topology
+    assert refusal(ask, InstanceIds=ids, MaxResults=9)[0] == "InvalidParameterCombination"
+    assert refusal(ask, InstanceIds=ids[:1] * 101)[0] == "InvalidParameterValue"
+    assert refusal(ask, InstanceIds=["i-0123456789abcdef0"])[0] == "InvalidInstanceID.NotFound"
+    ec2.stop_instances(InstanceIds=ids[:1])
+    assert "NetworkNodes" not in ask(InstanceIds=ids[:1])["Instances"][0]
+
+
 def test_a_placement_group_is_checked_kept_and_in_use(aws: Cloud, ec2: Any) -> None:
     ec2.create_placement_group(GroupName="g", Strategy="cluster")
     where = {"GroupName": "g"}

@@ -5,10 +5,12 @@ from __future__ import annotations
 import shutil
 from typing import TYPE_CHECKING
 
+import msgspec
 import pytest
 
 import cluster
-from cluster.runs import store
+from cluster.orchestration.host_placement import judge_placement
+from cluster.runs import findings, store
 from tests.conftest import answer, command, launcher, run, runs_folder
 from tests.lab.conftest import must
 
@@ -44,6 +46,22 @@ def test_two_ranks_on_each_host() -> None:
 
     assert hosts == {0: "two-0", 1: "two-0", 2: "two-1", 3: "two-1"}
     command("down", "two")
+
+
+@pytest.mark.usefixtures("own", "faulty")
+def test_ranks_follow_the_placement() -> None:
+    """All of them are equally near here, so that the order is written by hand."""
+    with cluster.launch("four", provider="lab", hosts=4) as four:
+        judge_placement(four.bench("pairs", metric="latency", rounds=0, alone=0, milliseconds=20))
+        [folder] = [one for one in store.folders(runs_folder()) if findings.placement(one)]
+        known = findings.placement(folder)
+        assert known is not None
+        findings.write_placement(folder, msgspec.structs.replace(known, order=(0, 2, 3, 1)))
+        near = four.bench("faulty", order="near")
+
+    hosts = {m.rank: m.host for m in near.measurements}
+    assert hosts == {0: "four-0", 1: "four-2", 2: "four-3", 3: "four-1"}
+    assert [fact.host for fact in near.record.environment] == list(hosts.values())
 
 
 @pytest.mark.usefixtures("faulty")

@@ -5,6 +5,44 @@ from __future__ import annotations
 from cluster.core.model.value import Value
 
 
+class NetworkLayer(Value, frozen=True, kw_only=True):
+    """Which hosts of a cluster a provider puts together, in one layer of its network.
+
+    Args:
+        name: such as `leaf switch`, `network node 3` or `sub-block`.
+        groups: the number of each host's group; none where the provider does not say.
+        switch: they share a switch; if not, they share a physical machine, and its NICs.
+        agreement: the share of pairs that this layer and latency both put together, or both apart
+            (Rand index), where latency shows several layers with the one that agrees most; none if
+            it shows no groups.
+
+    """
+
+    name: str
+    groups: tuple[int | None, ...]
+    switch: bool = True
+    agreement: float | None = None
+
+    @property
+    def sizes(self) -> tuple[int, ...]:
+        """How many hosts each group has, the largest first."""
+        known = [group for group in self.groups if group is not None]
+        return tuple(sorted((known.count(group) for group in set(known)), reverse=True))
+
+
+class ProviderTopology(Value, frozen=True, kw_only=True):
+    """Where a provider says that the hosts of a cluster are.
+
+    Args:
+        layers: of its network, the nearest to the hosts first.
+        reason: why there are none; empty if there are.
+
+    """
+
+    layers: tuple[NetworkLayer, ...] = ()
+    reason: str = ""
+
+
 class Placement(Value, frozen=True, kw_only=True):
     """The groups of hosts that latency shows.
 
@@ -22,9 +60,11 @@ class Placement(Value, frozen=True, kw_only=True):
         chance: that as many near pairs, drawn at random, would fall into groups as well.
         pairs: that have a latency.
         untested: pairs without one.
-        provider: the groups that the provider names; empty if it names none.
+        topology: where the provider says that the hosts are.
+        layer: the name of its layer that agrees most with the groups; empty if none was compared.
         agreement: the share of pairs that both put together, or both apart (Rand index).
-        disagreements: in words, at most ten.
+        disagreements: pairs that the groups and that layer treat differently; in words, at most
+            ten.
         order: the hosts in an order in which neighbours are near.
         simulated: nothing was measured: the provider is a simulator.
 
@@ -43,7 +83,8 @@ class Placement(Value, frozen=True, kw_only=True):
     chance: float | None = None
     pairs: int = 0
     untested: int = 0
-    provider: tuple[int, ...] = ()
+    topology: ProviderTopology = ProviderTopology()
+    layer: str = ""
     agreement: float | None = None
     disagreements: tuple[str, ...] = ()
     order: tuple[int, ...] = ()

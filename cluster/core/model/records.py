@@ -42,6 +42,7 @@ class Condition(Value, frozen=True, kw_only=True):
         description: of the run, by who started it.
         expected: the result that the user expects, if given.
         launch_of: what all launches of one command share; empty for a single launch.
+        order: the numbers of the hosts in the order of the ranks; empty for that of the cluster.
 
     """
 
@@ -51,6 +52,7 @@ class Condition(Value, frozen=True, kw_only=True):
     description: str = ""
     expected: ExpectedResult | None = None
     launch_of: str = ""
+    order: tuple[int, ...] = ()
 
 
 class JobRecord(Value, frozen=True, kw_only=True):
@@ -84,7 +86,7 @@ class Record(Value, frozen=True, kw_only=True):
         status: How far the run got.
         at: When it was started, in seconds since the epoch.
         spec: The cluster asked for.
-        machines: Machines that it ran on.
+        machines: Machines that it ran on, in the order of the ranks.
         params: Parameters of the benchmark, as JSON.
         command: Command line that started the ranks.
         argv: Command line of the process that started the run.
@@ -105,6 +107,8 @@ class Record(Value, frozen=True, kw_only=True):
         planned: Every series that it should measure, if the benchmark lists them.
         hardware: Hardware of the hosts that an imported log was written on, if known.
         launch_of: What all launches of one command share; empty for a single launch.
+        order: Numbers that the machines have in their cluster, if the ranks were handed out along a
+            placement (`--order near`); `machines` and `environment` are in this order, too.
 
     """
 
@@ -134,6 +138,7 @@ class Record(Value, frozen=True, kw_only=True):
     planned: tuple[Planned, ...] = ()
     hardware: Hardware | None = None
     launch_of: str = ""
+    order: tuple[int, ...] = ()
 
     @property
     def simulated(self) -> bool:

@@ -15,6 +15,7 @@ import msgspec
 from cluster.core import journal
 from cluster.core.cleanup import on_failure
 from cluster.core.errors import ProvisionError
+from cluster.core.model.placement import ProviderTopology
 from cluster.core.model.resources import Plan, Resource
 from cluster.core.model.value import ignore
 from cluster.providers import Provider
@@ -113,6 +114,11 @@ class CloudProvider(Provider, Generic[ClientT, OfferT]):
     def abandon_intent(self, cluster: journal.Journal) -> None:
         """Make sure that no launch continues this intent: its resources are about to be deleted."""
 
+    def locate(self, client: ClientT, name: str, ids: tuple[str, ...]) -> ProviderTopology:
+        """Read where the machines of a cluster are in the cloud's network, by their ids."""
+        del client, name, ids
+        return ProviderTopology(reason=f"the provider {self.name!r} knows no switches")
+
     # What is the same for every cloud.
 
     def plan(self, spec: ClusterSpec) -> Plan:
@@ -159,6 +165,14 @@ class CloudProvider(Provider, Generic[ClientT, OfferT]):
             self.abandon_intent(cluster)
             deletions = tuple(self.deletion(*pair, cluster) for pair in chosen)
             in_each(deletions, lambda one: one.delete())
+
+    def topology(self, spec: ClusterSpec, machines: tuple[Machine, ...]) -> ProviderTopology:
+        """Ask the cloud where the machines are in its network, while they exist."""
+        if not journal.for_cluster(spec.name).entries():
+            return ProviderTopology(reason="the machines do not exist any more")
+        with self.translating_errors("The machines are as they were."):
+            [client] = self.clients_of(spec.name)
+            return self.locate(client, spec.name, tuple(machine.id for machine in machines))
 
     def live(self) -> tuple[RemoteCluster, ...]:
         """List the caller's clusters in every place in which anything was ever created."""

@@ -32,10 +32,12 @@ from cluster.providers.aws.inventory import list_clusters, regions
 from cluster.providers.aws.options import AwsOffer, AwsOptions
 from cluster.providers.aws.plan import REGION, make_offer, region_of
 from cluster.providers.aws.request import instance_view
+from cluster.providers.aws.topology import read_topology
 
 if TYPE_CHECKING:
     from cluster.core.errors import ClusterError
     from cluster.core.model.hosts import Machine
+    from cluster.core.model.placement import ProviderTopology
     from cluster.core.model.resources import Plan, RemoteCluster
     from cluster.core.model.spec import ClusterSpec, Environment
     from cluster.core.model.value import StateCallback
@@ -160,6 +162,11 @@ class AwsProvider(CloudProvider["Region", AwsOffer]):
             machine(was.name, instance_view(one), options, known, was.link)
             for was, one in zip(machines, found, strict=True)
         )
+
+    def locate(self, client: Region, name: str, ids: tuple[str, ...]) -> ProviderTopology:
+        """Read the network nodes above the instances; only some types have them."""
+        del name
+        return read_topology(client, ids)
 
     def console(self, machine: Machine) -> str:
         """Read the serial console of a machine."""

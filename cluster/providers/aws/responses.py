@@ -103,6 +103,14 @@ class AwsInstance(TaggedResource, frozen=True, kw_only=True):
         return next((one.network_interface_id for one in found), "")
 
 
+class InstanceTopology(AwsResponse, frozen=True, kw_only=True):
+    """The network nodes above an instance, from the top; none if its type is not supported."""
+
+    instance_id: str
+    instance_type: str = ""
+    network_nodes: tuple[str, ...] | None = None
+
+
 class Reservation(AwsResponse, frozen=True, kw_only=True):
     """The instances that one call created."""
 

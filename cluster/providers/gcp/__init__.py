@@ -18,12 +18,15 @@ from cluster.providers.gcp.create import GcpLaunch
 from cluster.providers.gcp.delete import LOOKED_FOR, GcpDeletion, GcpUnlisted, OpenCall, console
 from cluster.providers.gcp.errors import to_cluster_error
 from cluster.providers.gcp.inventory import PLACE, list_clusters
+from cluster.providers.gcp.labels import filter_of
 from cluster.providers.gcp.options import GcpOffer, GcpOptions
 from cluster.providers.gcp.plan import make_offer, project_of
+from cluster.providers.gcp.topology import read_topology
 
 if TYPE_CHECKING:
     from cluster.core.errors import ClusterError
     from cluster.core.model.hosts import Machine
+    from cluster.core.model.placement import ProviderTopology
     from cluster.core.model.resources import Plan, RemoteCluster
     from cluster.core.model.spec import ClusterSpec
     from cluster.core.model.value import StateCallback
@@ -106,6 +109,10 @@ class GcpProvider(CloudProvider["Project", GcpOffer]):
     def translate_error(self, failure: Failure, left: str) -> ClusterError:
         """Explain a failure, and give the commands of Google's tools that help."""
         return to_cluster_error(failure, left=left)
+
+    def locate(self, client: Project, name: str, ids: tuple[str, ...]) -> ProviderTopology:
+        """Read the cluster, block, sub-block and physical host of the machines."""
+        return read_topology(client, ids, filter_of(self.selection(client, name)))
 
     def console(self, machine: Machine) -> str:
         """Read the serial console of a machine."""

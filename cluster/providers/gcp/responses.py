@@ -121,6 +121,22 @@ class Scheduling(GcpResponse, frozen=True, kw_only=True):
     provisioning_model: str = ""
 
 
+class PhysicalHostTopology(GcpResponse, frozen=True, kw_only=True):
+    """Where a machine is: in a sub-block of a block of a cluster of hosts."""
+
+    cluster: str = ""
+    block: str = ""
+    subblock: str = ""
+    host: str = ""
+
+
+class ResourceStatus(GcpResponse, frozen=True, kw_only=True):
+    """What Google knows of a running machine; `physical_host` is `block/sub-block/host`."""
+
+    physical_host: str = ""
+    physical_host_topology: PhysicalHostTopology = PhysicalHostTopology()
+
+
 class GcpInstance(NamedResource, frozen=True, kw_only=True):
     """A machine."""
 
@@ -132,6 +148,7 @@ class GcpInstance(NamedResource, frozen=True, kw_only=True):
     network_interfaces: tuple[NetworkInterface, ...] = ()
     guest_accelerators: tuple[AttachedAccelerator, ...] = ()
     scheduling: Scheduling = Scheduling()
+    resource_status: ResourceStatus = ResourceStatus()
 
     @property
     def private(self) -> str:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+from typing import TYPE_CHECKING
 
 import numpy as np
 import pytest
@@ -14,6 +15,9 @@ from cluster.analysis.fleet.near_groups import (
     near_order,
     rand_index,
 )
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
 
 NEAR, FAR = 12.9e-6, 16.2e-6  # of EC2, 8 B, within and between the lowest switches
 JITTER = 0.05
@@ -127,11 +131,36 @@ def test_groups_of_groups() -> None:
     assert layers == (tuple(leaves.tolist()), tuple(pods.tolist()))
 
 
-@pytest.mark.parametrize("seed", range(5))
+def crossings(groups: Sequence[int], order: Sequence[int]) -> int:
+    """Count the neighbours in a ring that are in different groups."""
+    ring = [groups[host] for host in order]
+    return sum(a != b for a, b in zip(ring, ring[1:] + ring[:1], strict=True))
+
+
+@pytest.mark.parametrize("seed", range(20))
 def test_a_ring_in_this_order_leaves_each_group_once(seed: int) -> None:
     leaves, latency = fabric([16, 8, 8, 4], seed)
     order = near_order(latency, near_groups(latency).groups)
-    ring = [leaves[host] for host in order]
-    crossings = sum(a != b for a, b in zip(ring, ring[1:] + ring[:1], strict=True))
     assert sorted(order) == list(range(36))
-    assert crossings == 4
+    assert order[0] == 0  # mpirun runs on the first host
+    assert crossings(leaves, order) == 4 <= crossings(leaves, range(36))
+
+
+@pytest.mark.parametrize("given", [range(12), (0, 6, 1, 7, 2, 8, 3, 9, 4, 10, 5, 11)])
+def test_an_order_is_never_worse_than_the_given(given: Sequence[int]) -> None:
+    """Also if the given order is the best that there is, and without any structure."""
+    groups = tuple(int(host >= 6) for host in given)
+    latency = np.where(np.array(groups)[:, None] == np.array(groups), NEAR, FAR)
+    assert crossings(groups, near_order(latency, groups)) == 2 <= crossings(groups, range(12))
+    assert near_order(latency, ()) == tuple(range(12))
+
+
+def test_a_ring_leaves_each_pod_once_too() -> None:
+    chance = np.random.default_rng(5)
+    leaves = chance.permutation(np.repeat(np.arange(12), 3))
+    pods = leaves // 4
+    latency = np.where(pods[:, None] == pods, 2.1e-6, 2.7e-6)
+    latency = np.where(leaves[:, None] == leaves, 1.5e-6, latency)
+    order = near_order(latency, tuple(leaves.tolist()))
+    assert crossings(leaves.tolist(), order) == 12
+    assert crossings(pods.tolist(), order) == 3

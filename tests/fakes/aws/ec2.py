@@ -8,16 +8,16 @@ from moto.ec2.responses import EC2Response
 
 from tests.fakes.aws.addresses import AddressCalls
 from tests.fakes.aws.groups import GroupCalls
-from tests.fakes.aws.instances import InstanceCalls
 from tests.fakes.aws.networks import NetworkCalls
 from tests.fakes.aws.prices import SpotPriceCalls
 from tests.fakes.aws.run_instances import LaunchCalls
 from tests.fakes.aws.service import Service
+from tests.fakes.aws.topology import TopologyCalls
 
 
 class Ec2(
     LaunchCalls,
-    InstanceCalls,
+    TopologyCalls,
     AddressCalls,
     GroupCalls,
     NetworkCalls,

@@ -22,6 +22,7 @@ READS = {
         DescribeImages Filters ImageIds Owners IncludeDeprecated
         DescribeInstanceAttribute Attribute InstanceId
         DescribeInstanceStatus Filters IncludeAllInstances InstanceIds
+        DescribeInstanceTopology InstanceIds MaxResults NextToken
         DescribeInstanceTypeOfferings Filters LocationType MaxResults NextToken
         DescribeInstanceTypes Filters InstanceTypes MaxResults NextToken
         DescribeInstances Filters InstanceIds MaxResults NextToken

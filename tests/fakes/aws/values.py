@@ -30,6 +30,9 @@ class Settings(Value, frozen=True, kw_only=True):
         default_vpc: the regions that have one; all, if none.
         elastic_ips: how many Elastic IPs an account may have in a region.
         page: how many instances a page of DescribeInstances has at most.
+        nodes: the network nodes above each instance of a launch, from the top; all have the same
+            ones, if none are said.
+        nodes_page: how many instances a page of DescribeInstanceTopology has at most.
 
     """
 
@@ -48,3 +51,5 @@ class Settings(Value, frozen=True, kw_only=True):
     default_vpc: tuple[str, ...] | None = None
     elastic_ips: int = 5
     page: int = 1000
+    nodes: tuple[tuple[str, ...], ...] = ()
+    nodes_page: int = 1000

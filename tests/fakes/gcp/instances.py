@@ -142,6 +142,7 @@ class InstanceCalls(ResourceCalls):
         }
         made = {
             **properties,
+            "kind": "compute#instance",
             "name": name,
             "id": str(time.time_ns()),
             "zone": place,

@@ -5,7 +5,7 @@ from __future__ import annotations
 import re
 from typing import TYPE_CHECKING, Any
 
-from tests.fakes.gcp import discovery
+from tests.fakes.gcp import discovery, topology
 from tests.fakes.gcp.catalog import PROJECT
 from tests.fakes.gcp.errors import RefusedError, missing
 from tests.fakes.gcp.quotas import Quotas
@@ -56,6 +56,8 @@ class ResourceCalls:
 
     def shown(self, one: dict[str, Any]) -> dict[str, Any]:
         """Give a thing as it is answered: where it is named, it is by a URL."""
+        if one.get("kind") == "compute#instance":
+            return {"selfLink": "", **one, **topology.status(self.cloud.settings, one)}
         return {"selfLink": "", **one}
 
     def begin(self, kind: str, target: str) -> Operation:

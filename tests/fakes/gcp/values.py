@@ -43,6 +43,9 @@ class Settings(Value, frozen=True, kw_only=True):
         policies_answer: status and text that are answered instead, if any.
         retired: whether there are accelerators that Google has taken away.
         page: how many things a page has at most.
+        locations: cluster, block, sub-block and host of each machine of a launch; all are in one
+            sub-block, if none are said.
+        physical_topology: whether these are told one by one, and not only as a path.
 
     """
 
@@ -68,6 +71,8 @@ class Settings(Value, frozen=True, kw_only=True):
     policies_answer: tuple[int, str] | None = None
     retired: bool = False
     page: int = 500
+    locations: tuple[tuple[str, str, str, str], ...] = ()
+    physical_topology: bool = True
 
 
 class Fault(values.Fault, frozen=True, kw_only=True):

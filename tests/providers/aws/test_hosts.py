@@ -6,6 +6,7 @@ import json
 import signal
 import subprocess
 import time
+from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import msgspec
@@ -35,6 +36,21 @@ UP = ("up", "c5", "--provider", "aws", "--instance", "c5.18xlarge", "--placement
 def soon(monkeypatch: pytest.MonkeyPatch) -> None:
     """Let Amazon be consistent after a second: the test cloud is."""
     monkeypatch.setenv("CLUSTER_LATE", "1")
+
+
+def test_a_lottery_pays_for_each_draw_and_leaves_nothing(aws_hosts: Cloud) -> None:
+    before = aws_hosts.things()
+    words = ("--provider=aws", "--instance=c5.18xlarge", "--yes", "--lottery=2", "--launches=2")
+    found = answer("bench", "p2p", "--name=c5", *words, "--metrics=latency", "--sizes=8")
+    [series] = found["series"]
+    paid = [draw["cost"]["dollars"] for draw in found["draws"]]
+
+    assert aws_hosts.things() == before
+    assert [call.code for call in aws_hosts.calls("RunInstances") if call.mutating] == ["", ""]
+    assert min(paid) > 0
+    assert series["best"][1]["dollars"] == pytest.approx(sum(paid))
+    assert f"The draws cost ${sum(paid):.2f}. Nothing is left running" in found["answer"]
+    assert len({record(Path(d["runs"][0]))["machines"][0]["id"] for d in found["draws"]}) == 2
 
 
 def test_the_founding_command(aws_hosts: Cloud) -> None:

@@ -1,0 +1,205 @@
+"""Machines drawn several times: how much luck there is in a launch, and what it is worth.
+
+A cloud puts machines anywhere, so a launch of machines is a draw. Jobs on the machines of one draw
+differ, too; only what draws differ by beyond that can be won by drawing again.
+"""
+
+from __future__ import annotations
+
+import math
+from collections import Counter
+from typing import TYPE_CHECKING, NamedTuple
+
+import numpy as np
+
+from cluster.core.model.lottery import BestOfDraws, DrawnSeries
+from cluster.core.money import HOUR
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator, Sequence
+
+    from cluster.core.model.lottery import Better, DrawCost
+    from cluster.core.model.measurements import Summary
+
+SHUFFLES = 4000  # of the jobs among the draws
+SIGNIFICANT = 0.05  # chance below which draws differ, of all series together
+
+
+class VarianceSplit(NamedTuple):
+    """The variance of jobs, split into that of draws and that within them.
+
+    Args:
+        mean: of all jobs.
+        between: standard deviation of draws, without what jobs add; 0 if it is not above that.
+        within: standard deviation of jobs of one draw.
+        reliability: the share of the variance of the draws' means that is not from jobs.
+        chance: that jobs dealt to the draws at random would differ as much between them.
+
+    """
+
+    mean: float
+    between: float
+    within: float
+    reliability: float
+    chance: float
+
+
+def split(draws: Sequence[Sequence[float]]) -> VarianceSplit | None:
+    """Split the variance of jobs by the draws that they ran on.
+
+    One-way analysis of variance with random effects, also of draws with different numbers of jobs
+    (S. R. Searle, G. Casella, C. E. McCulloch, "Variance Components", 1992, section 3.6). Its
+    chance is that of a permutation test, which assumes no distribution.
+
+    Args:
+        draws: the value of each job, for each draw.
+
+    Returns:
+        The parts; none with fewer than two draws, or with one job in each.
+
+    """
+    counts = np.array([len(jobs) for jobs in draws])
+    jobs, many = int(counts.sum()), len(counts)
+    if many < 2 or jobs <= many or not counts.all():  # noqa: PLR2004 - two differ
+        return None
+    values = np.array([value for each in draws for value in each])
+    squares = float(((values - values.mean()) ** 2).sum())
+    among = float(_between_squares(values[None, :], counts)[0])
+    within = max(squares - among, 0.0) / (jobs - many)
+    typical = (jobs - float((counts**2).sum()) / jobs) / (many - 1)  # jobs of a draw
+    between = max(0.0, (among / (many - 1) - within) / typical)
+    total = between + within / typical
+    return VarianceSplit(
+        mean=float(values.mean()),
+        between=math.sqrt(between),
+        within=math.sqrt(within),
+        reliability=between / total if total else 0.0,
+        chance=_chance(values, counts, among),
+    )
+
+
+def _between_squares(rows: np.ndarray, counts: np.ndarray) -> np.ndarray:
+    """Give the sum of squares between draws of each row, whose jobs are in the order of draws."""
+    starts = np.concatenate([[0], np.cumsum(counts)[:-1]])
+    means = np.add.reduceat(rows, starts, axis=1) / counts
+    squares: np.ndarray = (counts * (means - rows.mean(axis=1, keepdims=True)) ** 2).sum(axis=1)
+    return squares
+
+
+def _chance(values: np.ndarray, counts: np.ndarray, among: float) -> float:
+    """Give the share of random deals that differ as much between draws, this one included."""
+    dealt = np.random.default_rng(0).permuted(np.tile(values, (SHUFFLES, 1)), axis=1)
+    hits = (_between_squares(dealt, counts) >= among * (1 - 1e-9)).sum()
+    return float(hits + 1) / (SHUFFLES + 1)
+
+
+def least_chance(jobs: Sequence[int]) -> float:
+    """Give the smallest chance that any values can have: that of the deals that differ most.
+
+    Args:
+        jobs: how many each draw has.
+
+    Returns:
+        From 0 to 1; draws with this many jobs cannot be said to differ beyond it.
+
+    """
+    alike = math.prod(math.factorial(count) for count in Counter(jobs).values())
+    deals = math.factorial(sum(jobs)) // math.prod(map(math.factorial, jobs))
+    return max(alike / deals, 1 / (SHUFFLES + 1))
+
+
+def expected_best(values: Sequence[float], draws: int, better: Better) -> float:
+    """Give the mean of the best of some draws over all ways to choose them from those measured.
+
+    It is unbiased for draws from the same distribution, as each choice is a sample of it; hence not
+    for more draws than there were.
+
+    Args:
+        values: of each draw.
+        draws: how many are chosen; at most as many as there are.
+        better: which direction is better.
+
+    Returns:
+        The value.
+
+    """
+    worst_first = sorted(values, reverse=better == "lower")
+    ways = math.comb(len(values), draws)
+    return sum(value * math.comb(rank, draws - 1) / ways for rank, value in enumerate(worst_first))
+
+
+def drawn_series(
+    draws: Sequence[Sequence[Sequence[Summary]]], costs: Sequence[DrawCost]
+) -> tuple[DrawnSeries, ...]:
+    """Analyse all series that every draw has.
+
+    Args:
+        draws: the summaries of each job, for each draw.
+        costs: of each draw.
+
+    Returns:
+        The series, in the order of the first job.
+
+    """
+    series = [(one, _medians(one, draws)) for one in draws[0][0]]
+    whole = [(one, medians) for one, medians in series if all(medians)]
+    parts = [(one, medians, split(medians)) for one, medians in whole]
+    known = [(one, medians, part) for one, medians, part in parts if part is not None]
+    limit = SIGNIFICANT / max(1, len(known))
+    return tuple(
+        DrawnSeries(
+            metric=one.metric,
+            params=one.params,
+            unit=one.unit,
+            better=one.better,
+            draws=medians,
+            mean=part.mean,
+            between=part.between,
+            within=part.within,
+            chance=part.chance,
+            differs=part.chance <= limit,
+            best=tuple(_best(medians, one.better, part, costs)),
+        )
+        for one, medians, part in known
+    )
+
+
+def _medians(
+    wanted: Summary, draws: Sequence[Sequence[Sequence[Summary]]]
+) -> tuple[tuple[float, ...], ...]:
+    """Give the median of each job's series, for each draw."""
+    return tuple(
+        tuple(
+            one.median
+            for job in jobs
+            for one in job
+            if (one.metric, one.params) == (wanted.metric, wanted.params)
+        )
+        for jobs in draws
+    )
+
+
+def _best(
+    draws: tuple[tuple[float, ...], ...],
+    better: Better,
+    part: VarianceSplit,
+    costs: Sequence[DrawCost],
+) -> Iterator[BestOfDraws]:
+    """Give what is expected of the best of 1, 2, ... draws."""
+    means = [math.fsum(jobs) / len(jobs) for jobs in draws]
+    usual = math.fsum(means) / len(means)
+    seconds = math.fsum(cost.seconds for cost in costs) / len(costs)
+    paid = [cost.dollars for cost in costs if cost.dollars is not None]
+    each = math.fsum(paid) / len(paid) if len(paid) == len(costs) else None
+    for count in range(1, len(means) + 1):
+        best = expected_best(means, count, better)
+        # The best draw is expected at its share of the distance that is not from jobs.
+        gain = part.reliability * abs(best - usual) / abs(usual) if usual else 0.0
+        saved = gain if better == "lower" else gain / (1 + gain)
+        yield BestOfDraws(
+            draws=count,
+            measured=best,
+            gain=gain,
+            dollars=None if each is None else count * each,
+            hours=(count - 1) * seconds / HOUR / saved if saved else None,
+        )

@@ -1,0 +1,58 @@
+"""What the provider says about where the hosts of a cluster are in its network."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from cluster.analysis.fleet.network_layers import switch_groups
+from cluster.core import plugins
+from cluster.core.errors import ClusterError, SpecError
+from cluster.core.model.placement import ProviderTopology
+from cluster.providers import Provider
+
+if TYPE_CHECKING:
+    from cluster.core.model.hosts import Machine
+    from cluster.core.model.spec import ClusterSpec
+
+
+def ask_topology(spec: ClusterSpec, machines: tuple[Machine, ...]) -> ProviderTopology:
+    """Ask the provider where hosts are; a refusal is a reason, and no error.
+
+    Args:
+        spec: of the cluster.
+        machines: of the cluster.
+
+    Returns:
+        The layers of the network, or why there are none.
+
+    """
+    try:
+        return plugins.load(Provider, spec.provider).topology(spec, machines)
+    except ClusterError as error:
+        return ProviderTopology(reason=f"{error.what} {error.means}".strip().rstrip("."))
+
+
+def topology_groups(spec: ClusterSpec, machines: tuple[Machine, ...]) -> tuple[int, ...]:
+    """Give the groups of hosts that share a switch, as the provider says.
+
+    Args:
+        spec: of the cluster.
+        machines: of the cluster.
+
+    Returns:
+        The group of each host.
+
+    Raises:
+        SpecError: the provider does not say.
+
+    """
+    asked = ask_topology(spec, machines)
+    groups = switch_groups(asked.layers)
+    if not groups:
+        reason = asked.reason or "each of these hosts has a switch of its own"
+        raise SpecError(
+            f"Which hosts share a switch is not known: {reason}.",
+            remedy="Find it by latency: cluster placement "
+            f"{spec.name}; cluster check {spec.name} --groups placement",
+        )
+    return groups

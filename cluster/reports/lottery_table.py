@@ -1,0 +1,109 @@
+"""Machines drawn several times: how much draws differ, as a table and in one line."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from cluster.analysis.lottery import SIGNIFICANT, least_chance
+from cluster.core.money import HOUR
+from cluster.core.units import format_point, format_seconds, format_value
+from cluster.reports.tables import Table
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+
+    from cluster.core.model.lottery import DrawnSeries
+
+TERMS = (
+    "between: standard deviation of draws, without what the jobs within a draw add; chance: that "
+    "draws differ as much by chance; gain: of the best draw, without its luck with jobs. It pays "
+    "off for a job that does nothing else on these machines."
+)
+TIME = (
+    "Draws follow one another: what changes with time, such as the load of neighbours, counts as "
+    "the draw."
+)
+
+
+def lottery_table(series: Sequence[DrawnSeries], draws: int) -> Table:
+    """Show how much draws of machines differ: a row per data point.
+
+    Args:
+        series: of the draws.
+        draws: how many there were.
+
+    Returns:
+        A table.
+
+    """
+    return Table(
+        title=f"{draws} draws of machines",
+        columns=(
+            *("metric", "parameters", "mean", "between draws", "within", "chance"),
+            *(f"best of {draws}", "gain", "pays off after"),
+        ),
+        rows=tuple(map(_row, series)),
+        notes=(TERMS, TIME),
+        left=("metric", "parameters"),
+        spare=(("pays off after",), ("chance",)),
+    )
+
+
+def _row(one: DrawnSeries) -> tuple[str, ...]:
+    best = one.best[-1]
+    return (
+        one.metric,
+        format_point(one.params),
+        format_value(one.mean, one.unit),
+        f"{one.between / abs(one.mean):.1%}" if one.mean else "-",
+        f"{one.within / abs(one.mean):.1%}" if one.mean else "-",
+        f"{one.chance:.2g}",
+        format_value(best.measured, one.unit),
+        f"{best.gain:.1%}" if one.differs else "none seen",
+        format_seconds(best.hours * HOUR) if one.differs and best.hours else "-",
+    )
+
+
+def lottery_answer(
+    series: Sequence[DrawnSeries], jobs: Sequence[int], dollars: float | None
+) -> str:
+    """Say what the luck of a draw is worth.
+
+    Args:
+        series: of the draws.
+        jobs: how many each draw had.
+        dollars: what all draws cost, if that is known.
+
+    Returns:
+        Sentences, the last of which says that the machines are gone.
+
+    """
+    cost = "" if dollars is None else f" The draws cost ${dollars:.2f}."
+    return f"{_luck(series, jobs)}{cost} Nothing is left running: the next launch is another draw."
+
+
+def _luck(series: Sequence[DrawnSeries], jobs: Sequence[int]) -> str:
+    draws = len(jobs)
+    if not series:
+        return f"No series has a value in all of the {draws} draws."
+    if least_chance(jobs) > SIGNIFICANT / len(series):
+        return (
+            f"{draws} draws of {jobs[0]} jobs are too few to tell luck from chance in "
+            f"{len(series)} series: draw more, such as --lottery 5 --launches 3, or measure fewer "
+            "--sizes."
+        )
+    differing = [one for one in series if one.differs]
+    if not differing:
+        return (
+            f"The machines of {draws} draws do not differ more than the jobs on them: to launch "
+            "again gains nothing that shows."
+        )
+    most = max(differing, key=lambda one: one.best[-1].gain)
+    best = most.best[-1]
+    what = " ".join(filter(None, (most.metric, format_point(most.params))))
+    hours = format_seconds((best.hours or 0.0) * HOUR)
+    after = f", which pays off after {hours} of such work" if best.hours else ""
+    return (
+        f"Draws differ in {len(differing)} of {len(series)} series, most in {what}: the best of "
+        f"{best.draws} is expected {best.gain:.1%} better than one{after}."
+    )

@@ -1,0 +1,88 @@
+"""`--order near`: ranks along the placement of a cluster."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+import msgspec
+
+from cluster.agent.facts import host_facts
+from cluster.analysis.factors import factors
+from cluster.core.model.hosts import Machine
+from cluster.core.model.spec import ClusterSpec
+from cluster.orchestration.host_order import in_order
+from cluster.orchestration.host_setup import ReadyHosts
+from cluster.runs import findings, store
+from tests.conftest import answer, command
+
+if TYPE_CHECKING:
+    from pathlib import Path
+
+LOCAL = "local"
+QUICK = ("--operations", "allreduce", "--sizes", "8", "--iterations", "5")
+
+
+def hosts(*addresses: str) -> ReadyHosts:
+    machines = tuple(
+        Machine(
+            name=f"{number}.mpi.four",
+            id=str(number),
+            address=address,
+            shell=LOCAL,
+            folder="f",
+            bin="b",
+        )
+        for number, address in enumerate(addresses)
+    )
+    own = host_facts()
+    distinct = dict.fromkeys(addresses)
+    facts = tuple(msgspec.structs.replace(own, host=f"h-{one}") for one in distinct)
+    spec = ClusterSpec(name="four", provider="local", hosts=len(addresses))
+    return ReadyHosts(spec=spec, machines=machines, facts=facts)
+
+
+def test_ranks_are_handed_out_in_the_order() -> None:
+    ready = in_order(hosts("a", "b", "c", "d"), (0, 2, 1, 3))
+    assert [one.address for one in ready.machines] == ["a", "c", "b", "d"]
+    assert [fact.host for fact in ready.facts] == ["h-a", "h-c", "h-b", "h-d"]
+
+
+def test_the_facts_follow_also_where_hosts_share_a_machine() -> None:
+    ready = in_order(hosts("a", "b", "a", "b"), (0, 2, 1, 3))
+    assert [one.address for one in ready.machines] == ["a", "a", "b", "b"]
+    assert [fact.host for fact in ready.facts] == ["h-a", "h-b"]
+    assert in_order(ready, ()) == ready
+
+
+def test_without_a_placement_it_says_how_to_measure_one(home: Path) -> None:
+    """Nothing is launched for it: a new cluster has no placement."""
+    here = ("bench", "collectives", "--provider", "local", "--name", "here", "--order", "near")
+    before = command(*here, status=2).stderr
+    assert "cluster up here; cluster placement here" in before
+    assert command("ls").stdout == "There are no clusters.\n"
+    command("up", "here", "--provider", "local", "--hosts", "3")
+    unknown = command("bench", "collectives", "--name", "here", "--order", "near", status=2).stderr
+    assert "No placement of here was measured" in unknown
+    assert "cluster placement here" in unknown
+    wrong = command("bench", "collectives", "--name", "here", "--order", "far", status=2).stderr
+    assert "There are: given, near" in wrong
+    command("placement", "here", "--milliseconds", "20")
+    pairs = command("bench", "pairs", "--name", "here", "--order", "near", status=2).stderr
+    assert "has no effect on pairs" in pairs
+
+
+def test_the_run_records_the_order(home: Path) -> None:
+    command("up", "here", "--provider", "local", "--hosts", "3")
+    placed = store.find(store.root(), answer("placement", "here", "--milliseconds", "20")["run"])
+    bench = ("bench", "collectives", "--name", "here", *QUICK, "--order", "near")
+    flat = store.read(store.find(store.root(), answer(*bench)["run"])).record
+    known = findings.placement(placed)
+    assert known is not None
+    findings.write_placement(placed, msgspec.structs.replace(known, order=(0, 2, 1)))
+    near = store.read(store.find(store.root(), answer(*bench)["run"])).record
+
+    assert [machine.name for machine in near.machines] == ["0.mpi.here", "2.mpi.here", "1.mpi.here"]
+    assert (flat.order, near.order) == ((0, 1, 2), (0, 2, 1))
+    assert "--order near: ranks are handed out to the hosts 0, 2, 1." in near.notes
+    assert any("--order near changes nothing" in note for note in flat.notes)
+    assert dict(factors(near))["order"] == "near"

@@ -1,0 +1,101 @@
+"""What is refused before anything is launched, and the money that is said before."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+import pytest
+
+from cluster.core.model.lottery import BestOfDraws, DrawnSeries
+from cluster.reports.lottery_table import lottery_answer, lottery_table
+from tests.conftest import command
+
+if TYPE_CHECKING:
+    from tests.fakes.aws import Cloud
+
+P2P = ("bench", "p2p", "--name", "c5")
+AWS = ("--provider", "aws", "--instance", "c5.18xlarge", "--ttl", "1h")
+
+
+@pytest.mark.parametrize(
+    ("words", "said"),
+    [
+        (("--lottery", "1"), "two launches of machines or more"),
+        (("--lottery", "3", "--launches", "1"), "two jobs on each"),
+        (("--lottery", "3", "--keep"), "--lottery and --keep contradict"),
+        (("--lottery", "3", "--detach"), "--lottery and --detach contradict"),
+        (("--lottery", "3", "--ab", "window=1,2"), "--lottery and --ab contradict"),
+        (("--lottery", "3", "--order", "near"), "--lottery and --order near contradict"),
+        (("--lottery", "3", "--github"), "contradict"),
+        (("--lottery", "3", "--provider", "local"), "the same hosts each time"),
+        (("--lottery", "3", "--provider", "sim"), "the same hosts each time"),
+    ],
+)
+def test_what_is_no_lottery_is_refused(words: tuple[str, ...], said: str) -> None:
+    provider = () if "--provider" in words else ("--provider", "lab")
+    assert said in command(*P2P, *words, *provider, status=2).stderr
+    assert command("ls").stdout == "There are no clusters.\n"
+
+
+def test_money_is_said_before_and_nothing_is_made_unasked(aws: Cloud) -> None:
+    before = aws.things()
+    once = command(*P2P, *AWS, status=2).stderr
+    asked = command(*P2P, *AWS, "--lottery", "5", status=2)
+    hourly = float(once.partition("$")[2].split()[0])
+
+    assert f"5 launches, one after another: ${hourly:.4g} an hour 5 times" in asked.stdout
+    assert f"(${5 * hourly:.2f})" in asked.stdout  # five times the hour after which machines end
+    assert "there is no terminal to ask on. Nothing was created." in asked.stderr
+    assert aws.things() == before
+    assert not aws.calls("RunInstances") or all(c.code for c in aws.calls("RunInstances"))
+
+
+def test_a_plan_creates_nothing(aws: Cloud) -> None:
+    before = aws.things()
+    assert "c5.18xlarge" in command(*P2P, *AWS, "--lottery", "5", "--plan").stdout
+    assert aws.things() == before
+
+
+def series(*, differs: bool, gain: float, hours: float | None) -> DrawnSeries:
+    best = BestOfDraws(draws=2, measured=9e-6, gain=gain, dollars=4.0, hours=hours)
+    return DrawnSeries(
+        metric="latency",
+        params={"size": 8},
+        unit="s",
+        better="lower",
+        draws=((1e-5, 1.1e-5), (9e-6, 9e-6)),
+        mean=1e-5,
+        between=1e-6,
+        within=2e-7,
+        chance=0.002,
+        differs=differs,
+        best=(best,),
+    )
+
+
+def test_the_table_of_a_lottery() -> None:
+    table = lottery_table(
+        [
+            series(differs=True, gain=0.1, hours=2.0),
+            series(differs=False, gain=0.1, hours=2.0),
+            series(differs=True, gain=0.0, hours=None),
+        ],
+        2,
+    )
+    assert table.rows[0][3:] == ("10.0%", "2.0%", "0.002", "9.000 µs", "10.0%", "2 h 0 min")
+    assert table.rows[1][-2:] == ("none seen", "-")
+    assert table.rows[2][-2:] == ("0.0%", "-")
+
+
+def test_the_answer_of_a_lottery() -> None:
+    equal, lucky = (series(differs=one, gain=0.1, hours=2.0) for one in (False, True))
+    jobs = [3] * 5
+    said = lottery_answer([equal, lucky], jobs, 12.5)
+    assert "Draws differ in 1 of 2 series, most in latency 8 B" in said
+    assert "the best of 2 is expected 10.0% better than one" in said
+    assert "which pays off after 2 h 0 min of such work. The draws cost $12.50. " in said
+    assert said.endswith("Nothing is left running: the next launch is another draw.")
+    assert "do not differ more than the jobs on them" in lottery_answer([equal], jobs, None)
+    assert "$" not in lottery_answer([equal], jobs, None)
+    assert "too few to tell luck from chance in 1 series" in lottery_answer([lucky], [2, 2], None)
+    assert "No series has a value in all of the 5 draws" in lottery_answer([], jobs, None)
