@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING
 import msgspec
 
 from cluster.analysis.fleet.diagnosis import diagnose
+from cluster.analysis.fleet.foreign_diagnosis import diagnose_foreign
 from cluster.analysis.fleet.pair_measurements import pair_tests
 from cluster.analysis.link_bounds import goodput
 from cluster.core import plugins
@@ -32,6 +33,10 @@ class SurveyParams(msgspec.Struct, frozen=True, kw_only=True):
     metric: PairMetric = "bandwidth"
     groups: tuple[int, ...] = ()
     confirm: bool = False
+    directed: bool = True
+    foreign: bool = False
+    limit: float | None = None
+    assumptions: tuple[str, ...] = ()
 
 
 def judge_fleet(run: Run) -> FleetVerdict:
@@ -59,17 +64,20 @@ def judge_fleet(run: Run) -> FleetVerdict:
         names=tuple(machine.name for machine in record.machines),
         groups=params.groups or (0,) * len(record.machines),
         nics=1 if routes is None else routes.fabric_links.fabric.nics,
-        limit=_limit(record.machines),
+        limit=params.limit or _limit(record.machines),
         metric=params.metric,
+        directed=params.directed,
+        foreign=params.foreign,
     )
     tests = tuple(pair_tests(run.measurements))
-    found = diagnose(fleet, tests, routes)
+    found = diagnose_foreign(fleet, tests) if params.foreign else diagnose(fleet, tests, routes)
     confirmed = _confirmed(found, tests) if params.confirm else {}
     verdict = msgspec.structs.replace(
         found,
         run=str(run.folder),
         blamed=tuple(_with_words(one, record.spec.name, confirmed) for one in found.blamed),
         simulated=record.simulated,
+        assumptions=params.assumptions,
     )
     findings.write_verdict(run.folder, verdict)
     return verdict
@@ -142,13 +150,16 @@ def groups_of(cluster: Cluster, text: str | None = None) -> tuple[int, ...]:
     return plugins.load(Provider, cluster.spec.provider).groups(cluster.spec)
 
 
-def read_groups(text: str, machines: Sequence[Machine]) -> tuple[int, ...]:
+def read_groups(
+    text: str, machines: Sequence[Machine], *, remedy: str = "See its hosts: cluster hosts NAME"
+) -> tuple[int, ...]:
     """Parse which hosts share a switch: one line per group, with its hosts.
 
     Args:
         text: names, ids, addresses or numbers of hosts, with spaces or commas; `#` begins a
             comment.
         machines: of the cluster.
+        remedy: what to do about an unknown host.
 
     Returns:
         The group of each host; one that is not named gets a group of its own.
@@ -168,7 +179,7 @@ def read_groups(text: str, machines: Sequence[Machine]) -> tuple[int, ...]:
             if word not in known:
                 raise SpecError(
                     f"The groups name a host {word!r} that is not of this cluster.",
-                    remedy="See its hosts: cluster hosts NAME",
+                    remedy=remedy,
                 )
             if known[word] in found:
                 raise SpecError(f"The groups name the host {word!r} twice.")

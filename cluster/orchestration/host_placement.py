@@ -21,6 +21,7 @@ from cluster.core.model.placement import Placement
 from cluster.core.units import format_value
 from cluster.providers import Provider
 from cluster.runs import findings, store
+from cluster.runs.import_logs import NAME
 from cluster.runs.run import PAIRS
 
 if TYPE_CHECKING:
@@ -63,7 +64,8 @@ def judge_placement(run: Run) -> Placement:
     names = tuple(machine.name for machine in record.machines)
     latency = _matrix(len(names), tests)
     found = near_groups(latency)
-    provider = plugins.load(Provider, record.spec.provider).groups(record.spec)
+    imported = record.spec.provider == NAME  # from logs: nobody knows more about these hosts
+    provider = () if imported else plugins.load(Provider, record.spec.provider).groups(record.spec)
     placement = _placement(names, latency, found, provider)
     placement = msgspec.structs.replace(placement, run=str(run.folder), simulated=record.simulated)
     findings.write_placement(run.folder, placement)
