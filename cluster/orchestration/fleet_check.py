@@ -8,6 +8,7 @@ import msgspec
 
 from cluster.analysis.fleet.diagnosis import diagnose
 from cluster.analysis.fleet.foreign_diagnosis import diagnose_foreign
+from cluster.analysis.fleet.gpu_diagnosis import diagnose_gpus
 from cluster.analysis.fleet.pair_measurements import pair_tests
 from cluster.analysis.link_bounds import goodput
 from cluster.core import plugins
@@ -36,6 +37,7 @@ class SurveyParams(msgspec.Struct, frozen=True, kw_only=True):
     directed: bool = True
     foreign: bool = False
     limit: float | None = None
+    gpus: bool = False
     assumptions: tuple[str, ...] = ()
 
 
@@ -70,7 +72,12 @@ def judge_fleet(run: Run) -> FleetVerdict:
         foreign=params.foreign,
     )
     tests = tuple(pair_tests(run.measurements))
-    found = diagnose_foreign(fleet, tests) if params.foreign else diagnose(fleet, tests, routes)
+    if params.gpus:
+        found = diagnose_gpus(fleet, tests)
+    elif params.foreign:
+        found = diagnose_foreign(fleet, tests)
+    else:
+        found = diagnose(fleet, tests, routes)
     confirmed = _confirmed(found, tests) if params.confirm else {}
     verdict = msgspec.structs.replace(
         found,

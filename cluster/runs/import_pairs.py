@@ -46,6 +46,7 @@ class ImportedPairsParams(msgspec.Struct, frozen=True, kw_only=True):
     foreign: bool = True
     title: str
     limit: float | None
+    gpus: bool
     assumptions: tuple[str, ...]
 
 
@@ -135,7 +136,7 @@ def _record(
         metric=logs.metric,
         unit="B/s" if logs.metric == "bandwidth" else "s",
         better="higher" if logs.metric == "bandwidth" else "lower",
-        what=f"a value of each pair of hosts, as logs have it: {logs.title}",
+        what=f"a value of each pair, as logs have it: {logs.title}",
         clock="that of the tool",
         synchronisation="not known",
         warm_up="not known",
@@ -147,6 +148,7 @@ def _record(
         directed=logs.directed,
         title=logs.title,
         limit=told[1],
+        gpus=logs.gpus,
         assumptions=tuple(text for text in logs.assumptions if not (told[1] and text == NO_LIMIT)),
     )
     return Record(

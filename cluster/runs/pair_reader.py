@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING, NamedTuple
 
 import msgspec
 
+from cluster.analysis.fleet.gpu_pairs import gpu_pairs, is_gpu_matrix
 from cluster.analysis.fleet.pair_series import BOTH_WAYS, UNKNOWN, PairResult, pair_logs
 from cluster.core.errors import ParseError, SpecError
 from cluster.core.model.pair_logs import LoggedPair, PairLogs
@@ -60,6 +61,13 @@ class LogText(NamedTuple):
     text: str
 
 
+class _ReadLog(NamedTuple):
+    """A log, and what a parser read in it."""
+
+    log: LogText
+    reading: Reading
+
+
 def read_pairs(texts: Sequence[LogText], options: PairLogOptions) -> PairLogs:
     """Read tables of hosts, or logs of pairs of hosts, or those of the GPUs of one host.
 
@@ -81,7 +89,13 @@ def read_pairs(texts: Sequence[LogText], options: PairLogOptions) -> PairLogs:
         return _of_tables(tables, options.metric, others)
     left_out: list[str] = []
     failed: list[LoggedPair] = []
-    results = list(_results(texts, options.pattern, left_out, failed))
+    known = list(_readings(texts, options.pattern, left_out, failed))
+    of_gpus = [one for one in known if any(map(is_gpu_matrix, one.reading.results))]
+    of_hosts = [one for one in known if one not in of_gpus]
+    if of_gpus and not any(r.measurements for one in of_hosts for r in one.reading.results):
+        return _of_gpus(of_gpus, known, options.metric)
+    left_out += [f"{Path(one.log.file).name}: copies between GPUs of a host" for one in of_gpus]
+    results = list(_results(of_hosts, options.pattern, left_out))
     logs = pair_logs(results, options.metric, options.series)
     if not (logs.pairs or failed):
         raise SpecError(
@@ -93,6 +107,21 @@ def read_pairs(texts: Sequence[LogText], options: PairLogOptions) -> PairLogs:
     return msgspec.structs.replace(
         logs, pairs=(*logs.pairs, *failed), left_out=(*left_out, *logs.left_out)
     )
+
+
+def _of_gpus(matrices: Sequence[_ReadLog], known: Sequence[_ReadLog], metric: str) -> PairLogs:
+    """Give the pairs of GPUs of one host; the topology may be in another log."""
+    if len(matrices) > 1:
+        names = ", ".join(Path(one.log.file).name for one in matrices[:NAMED])
+        raise SpecError(
+            f"{len(matrices)} logs have copies between GPUs, and one host is judged at a time: "
+            f"{names}.",
+            remedy="Name one of them, and the log of nvidia-smi topo -m of the same host.",
+        )
+    if metric != "bandwidth":
+        raise SpecError(f"Between GPUs, bandwidth is judged, and no {metric}.")
+    results = [result for one in known for result in one.reading.results]
+    return gpu_pairs(results, matrices[0].log.file)
 
 
 def _table(log: LogText) -> HostValues | None:
@@ -133,25 +162,28 @@ def _of_tables(
     )
 
 
-def _results(
+def _readings(
     texts: Sequence[LogText], pattern: str, left_out: list[str], failed: list[LoggedPair]
-) -> Iterator[PairResult]:
-    """Give the results of the logs with their hosts; say which logs are left out, or failed."""
-    unknown: list[str] = []
+) -> Iterator[_ReadLog]:
+    """Parse the logs; those without a result are left out, or are pairs that failed."""
     for log in texts:
-        name = Path(log.file).name
         try:
-            reading = read([log.text.encode()])
+            yield _ReadLog(log, read([log.text.encode()]))
         except ParseError as error:
             _note_failure(log.file, error.what, pattern, left_out, failed)
-            continue
+
+
+def _results(known: Sequence[_ReadLog], pattern: str, left_out: list[str]) -> Iterator[PairResult]:
+    """Give the results of the logs with their hosts; say which are left out."""
+    unknown: list[str] = []
+    for log, reading in known:
         every = _hosts(log, reading, pattern)
         for hosts, result in zip(every, reading.results, strict=True):
             if len(hosts) == PAIR:
                 yield PairResult(log.file, (hosts[0], hosts[1]), result)
             elif hosts:
                 where = "one host" if len(hosts) == 1 else f"{len(hosts)} hosts"
-                left_out.append(f"{name}: {result.title}: it ran on {where}")
+                left_out.append(f"{Path(log.file).name}: {result.title}: it ran on {where}")
             elif result.measurements:
                 unknown.append(log.file)
     if unknown:

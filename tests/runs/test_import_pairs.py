@@ -285,3 +285,38 @@ def test_a_pattern_and_a_folder_name_files(tmp_path: Path, metric: PairMetric) -
     assert judged(tmp_path, words, metric=metric).tests == 28
     with pytest.raises(SpecError, match="There are no files in"):
         judged(tmp_path, f"{tmp_path}/*.none")
+
+
+def topology(tmp_path: Path, far: str) -> Path:
+    """Write what `nvidia-smi topo -m` prints of six GPUs, of which the fourth has other paths."""
+    paths = [
+        ["X" if a == b else far if 3 in (a, b) else "NODE" for b in range(6)] for a in range(6)
+    ]
+    head = "\t" + "\t".join(f"GPU{b}" for b in range(6)) + "\tCPU Affinity\tNUMA Affinity\n"
+    rows = "".join(f"GPU{a}\t" + "\t".join(row) + "\t0-63\t0\n" for a, row in enumerate(paths))
+    file = tmp_path / "topo.txt"
+    file.write_text(head + rows)
+    return file
+
+
+@pytest.mark.parametrize(
+    ("far", "word", "blamed"),
+    [("SYS", "HEALTHY", []), ("NODE", "FAULTY", [("gpu:3", "BAD")])],
+)
+def test_a_gpu_is_compared_within_its_class(
+    tmp_path: Path, far: str, word: str, blamed: list[tuple[str, str]]
+) -> None:
+    """A real matrix, in which GPU3 gives 51 GB/s and the others 56: is it on another socket?"""
+    verdict = judged(tmp_path, LOGS / "turin_6gpu.txt", topology(tmp_path, far))
+
+    assert verdict.verdict == word
+    assert [(one.part, one.kind) for one in verdict.blamed] == blamed
+
+
+def test_a_gpu_matrix_without_its_topology_blames_nobody(tmp_path: Path) -> None:
+    verdict = judged(tmp_path, LOGS / "turin_6gpu.txt")
+
+    assert (verdict.verdict, verdict.blamed) == ("UNDECIDED", ())
+    assert verdict.undecided[0].startswith("gpu:3: ")
+    with pytest.raises(SpecError, match="2 logs have copies between GPUs"):
+        judged(tmp_path, LOGS / "turin_6gpu.txt", TOOLS / "p2p_matrix.full.txt")

@@ -8,12 +8,12 @@ from typing import TYPE_CHECKING, NamedTuple
 import msgspec
 import numpy as np
 
-from cluster.analysis.fleet.blame import HOST
+from cluster.analysis.fleet.blame import HOST, REFERENCE
 from cluster.analysis.fleet.diagnosis import MOST_NAMED, USUAL, in_order, no_values
 from cluster.analysis.fleet.fabric_findings import bad_groups
 from cluster.analysis.fleet.host_findings import bad_hosts, undecided_hosts, untested_hosts
 from cluster.analysis.fleet.joint_blame import blame_together
-from cluster.analysis.fleet.near_groups import near_groups
+from cluster.analysis.fleet.near_groups import GAP, near_groups
 from cluster.analysis.fleet.pair_table import diagnosed, pair_table, shown, unit_value
 from cluster.core.model.fleet import Blamed, FleetVerdict
 from cluster.core.units import format_value
@@ -130,25 +130,35 @@ def _too_few(
 
 
 def _seen(fleet: Fleet, tests: Sequence[PairTest]) -> _Seen:
-    """Solve; if the tests themselves show groups of hosts, compare hosts within these only.
+    """Solve; if pairs between groups of hosts are slower, compare hosts within groups only.
 
-    Latencies between groups are compared with one another, too: distance is no fault.
+    The groups are those that are known, or that the tests themselves show. Latencies between groups
+    are compared with one another, too: distance is no fault.
     """
     found = _solved(fleet, tests)
-    groups = () if fleet.grouped else _groups(fleet, found)
+    groups = fleet.groups if fleet.grouped else _groups(fleet, found)
     if not groups:
         return _Seen(fleet, found)
     known = msgspec.structs.replace(fleet, groups=groups)
-    if fleet.metric == "latency":
-        return _Seen(known, _solved(known, tests))
+    whole = _solved(known, tests)
+    if fleet.metric == "latency" or not _is_slow_between(whole):
+        return _Seen(known, whole)
     inside = [test for test in tests if groups[test.source] == groups[test.target]]
     blamed = tuple(bad_hosts(fleet, found))
     return _Seen(
         known,
         _solved(known, inside),
-        (*blamed, _between_groups(known, _solved(known, tests))),
+        (*blamed, _between_groups(known, whole)),
         tuple(_single_hosts(known, [one.part for one in blamed])),
     )
+
+
+def _is_slow_between(found: Diagnosed) -> bool:
+    """Tell whether even good pairs between groups are slower than those inside, beyond noise."""
+    rates, apart = found.table.rates, found.table.between
+    if not apart.any() or apart.all():
+        return False
+    return bool(GAP * np.percentile(rates[apart], REFERENCE) < np.median(rates[~apart]))
 
 
 def _solved(fleet: Fleet, tests: Sequence[PairTest]) -> Diagnosed:

@@ -205,7 +205,14 @@ def fleet_tests(logs: PairLogs, names: Sequence[str]) -> list[PairTest]:
         key = ends if logs.directed else (min(ends), max(ends))
         value, reason = _believable(one, usual, logs.metric)
         tests.append(
-            PairTest(round=seen[key], source=ends[0], target=ends[1], value=value, reason=reason)
+            PairTest(
+                round=seen[key],
+                source=ends[0],
+                target=ends[1],
+                value=value,
+                reason=reason,
+                path=one.path,
+            )
         )
         seen[key] += 1
     return [*tests, *_untried(seen, len(names), directed=logs.directed)]

@@ -23,6 +23,7 @@ class PairTest(Value, frozen=True, kw_only=True):
         alone: no other test ran at the same time.
         nic: the number of the NIC on both hosts, if they have several.
         port: of the connection; with another port, it may take another path through the fabric.
+        path: between two GPUs of a host, such as `NV18` or `SYS`; empty if it is not known.
 
     """
 
@@ -34,6 +35,7 @@ class PairTest(Value, frozen=True, kw_only=True):
     alone: bool = False
     nic: int = 0
     port: int = 0
+    path: str = ""
 
 
 class Fleet(Value, frozen=True, kw_only=True):

@@ -14,6 +14,7 @@ class LoggedPair(Value, frozen=True, kw_only=True):
         value: bytes per second, or seconds; none if the log has none.
         reason: why there is no value.
         log: the file.
+        path: between two GPUs of a host, such as `NV18` or `SYS`; empty if it is not known.
 
     """
 
@@ -21,6 +22,7 @@ class LoggedPair(Value, frozen=True, kw_only=True):
     value: float | None
     reason: str = ""
     log: str = ""
+    path: str = ""
 
 
 class PairLogs(Value, frozen=True, kw_only=True):
@@ -34,6 +36,7 @@ class PairLogs(Value, frozen=True, kw_only=True):
         pairs: the values, in the order of the logs.
         assumptions: what the logs do not say, and what is assumed instead.
         left_out: what is not used, each with the reason.
+        gpus: the pairs are GPUs of one host.
 
     """
 
@@ -43,3 +46,4 @@ class PairLogs(Value, frozen=True, kw_only=True):
     pairs: tuple[LoggedPair, ...]
     assumptions: tuple[str, ...] = ()
     left_out: tuple[str, ...] = ()
+    gpus: bool = False

@@ -101,3 +101,24 @@ def test_a_bad_host_in_groups_that_share_links_is_named_beside_them() -> None:
         ("fabric", "SHARED"),
     ]
     assert "groups of 6, 5, 1" in verdict.blamed[1].evidence
+
+
+def test_a_group_that_is_slow_to_all_others_is_named_if_groups_are_known() -> None:
+    groups = tuple(host // 4 for host in range(16))
+    tests = [
+        PairTest(
+            round=0,
+            source=a,
+            target=b,
+            value=10e9 * (0.4 if a // 4 != b // 4 and 1 in (a // 4, b // 4) else 1),
+        )
+        for a, b in combinations(range(16), 2)
+    ]
+    names = tuple(f"n{host}" for host in range(16))
+    verdict = diagnose_foreign(
+        Fleet(names=names, groups=groups, directed=False, foreign=True), tests
+    )
+
+    assert [(one.part, one.kind, one.direction) for one in verdict.blamed] == [
+        ("group:1", "GROUP", "")
+    ]
