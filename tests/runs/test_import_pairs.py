@@ -95,6 +95,15 @@ def test_latencies_of_logs_show_the_placement(tmp_path: Path) -> None:
     assert "the chance that it is noise is 0.0006" in answer
 
 
+def test_latencies_of_a_table_show_the_placement(tmp_path: Path) -> None:
+    """E1: EKS 32."""
+    sizes, answer, gap = placed(tmp_path, "eks32.csv")
+
+    assert sizes == [3, 2, 2, 1]
+    assert gap == pytest.approx(1.065, abs=5e-4)
+    assert "the chance that it is noise is 0.009" in answer
+
+
 def test_latencies_without_structure_are_refused(tmp_path: Path) -> None:
     """E1: CycleCloud 32."""
     sizes, answer, gap = placed(tmp_path, "cyclecloud32.out")
@@ -104,9 +113,23 @@ def test_latencies_without_structure_are_refused(tmp_path: Path) -> None:
     assert answer.startswith("No structure seen")
 
 
-def test_distance_is_no_fault(tmp_path: Path) -> None:
-    verdict = judged(tmp_path, LOGS / "pcluster32.out", metric="latency")
+@pytest.mark.parametrize("file", ["pcluster32.out", "eks32.csv", "cyclecloud32.out"])
+def test_distance_is_no_fault(tmp_path: Path, file: str) -> None:
+    verdict = judged(tmp_path, LOGS / file, metric="latency")
     assert (verdict.verdict, verdict.blamed, verdict.undecided) == ("HEALTHY", (), ())
+
+
+def test_a_host_that_is_far_from_all_others_is_undecided(tmp_path: Path) -> None:
+    lines = [
+        f"n{a},n{b},{30 if 3 in (a, b) else 15 + (a + b) / 50}"
+        for a, b in combinations(range(9), 2)
+    ]
+    (tmp_path / "far.csv").write_text("host_a,host_b,us\n" + "\n".join(lines))
+    verdict = judged(tmp_path, tmp_path / "far.csv", metric="latency")
+
+    assert (verdict.verdict, verdict.blamed) == ("UNDECIDED", ())
+    assert verdict.undecided[0].startswith("host:3 (n3): ")
+    assert verdict.undecided[0].endswith("slow, or far away")
 
 
 @pytest.mark.parametrize("series", ["alltoall", "sendrecv"])

@@ -63,17 +63,9 @@ def diagnose_foreign(fleet: Fleet, tests: Sequence[PairTest]) -> FleetVerdict:
         return _too_few(fleet, tests, untested, missing)
     seen = _seen(fleet, tests)
     found, fleet = seen.found, seen.fleet
-    blamed = in_order(
-        [
-            *bad_hosts(fleet, found),
-            *bad_groups(fleet, found),
-            *seen.others,
-            *_unexplained(fleet, found),
-            *untested,
-        ]
-    )
-    blamed = [msgspec.structs.replace(one, confirm=_confirm(one)) for one in blamed]
-    undecided = (*undecided_hosts(fleet, found), *seen.undecided)
+    blamed = _blamed(seen, untested)
+    far = _far_hosts(fleet, found)
+    undecided = (*undecided_hosts(fleet, found), *seen.undecided, *far)
     reference = unit_value(fleet, found, float(found.blame.references[HOST]))
     count = sum(1 for test in tests if test.value)
     word = _word(blamed, undecided, count)
@@ -94,6 +86,15 @@ def diagnose_foreign(fleet: Fleet, tests: Sequence[PairTest]) -> FleetVerdict:
         groups=fleet.groups if fleet.grouped else (),
         missing=missing,
     )
+
+
+def _blamed(seen: _Seen, untested: Sequence[Blamed]) -> list[Blamed]:
+    """Give all findings; of latencies, none about a host, which may only be far away."""
+    fleet, found = seen.fleet, seen.found
+    hosts = bad_hosts(fleet, found) if fleet.metric == "bandwidth" else ()
+    findings = (*hosts, *bad_groups(fleet, found), *seen.others, *_unexplained(fleet, found))
+    ranked = in_order([*findings, *untested])
+    return [msgspec.structs.replace(one, confirm=_confirm(one)) for one in ranked]
 
 
 def _usual(fleet: Fleet, reference: float, count: int) -> str:
@@ -220,9 +221,17 @@ def _single_hosts(fleet: Fleet, blamed: Sequence[str]) -> Iterator[str]:
             yield f"host:{host} ({fleet.names[host]}): it is low with all others, and in no group"
 
 
+def _far_hosts(fleet: Fleet, found: Diagnosed) -> Iterator[str]:
+    """Name the hosts with long latencies to all others: they may only be far away."""
+    for one in bad_hosts(fleet, found) if fleet.metric == "latency" else ():
+        yield f"{one.part} ({one.name}): {one.evidence}: slow, or far away"
+
+
 def _unexplained(fleet: Fleet, found: Diagnosed) -> Iterator[Blamed]:
-    """List the low tests that no part explains."""
+    """List the low tests that no part explains; of latencies, none: distance is no fault."""
     table = found.table
+    if fleet.metric == "latency":
+        return
     suspects = [culprit.part for culprit in found.blame.undecided]
     doubtful = np.isin(found.parts.paths, suspects).any(axis=1)
     odd = np.flatnonzero(found.blame.unexplained & ~doubtful)
@@ -269,8 +278,8 @@ def _answer(word: FleetWord, blamed: Sequence[Blamed], undecided: Sequence[str],
         return f"FAULTY: {named}{more}; {usual}."
     if undecided:
         return (
-            f"UNDECIDED: {len(undecided)} host(s) are low in all their tests, and so would good "
-            f"ones be by chance: test them with more partners, one pair at a time; {usual}."
+            f"UNDECIDED: {len(undecided)} host(s) are low in all their tests, and so could good "
+            f"ones be: test them with more partners, one pair at a time; {usual}."
         )
     if word == "UNDECIDED" and any(one.kind == "UNSTABLE" for one in blamed):
         return f"UNDECIDED: some pairs are low, and no host explains them; {usual}."
