@@ -12,6 +12,7 @@ import typer
 from cluster.cli import flags
 from cluster.cli.bench import launched
 from cluster.cli.launches import BenchOptions
+from cluster.cli.pair_logs import LIMIT, PAIR_LOGS, PairLogFlags, missing_lines, only_name, run_of
 from cluster.cli.show import print_json, print_lines, relative_path, screen_width
 from cluster.core import journal
 from cluster.core.errors import JobError, SpecError
@@ -35,7 +36,7 @@ LONGEST = 30 * 24 * 3600.0  # seconds
 
 def check(  # noqa: PLR0913 - each is a flag
     *,
-    name: str | None,
+    names: list[str] | None,
     rounds: str,
     metric: str,
     groups: str | None,
@@ -44,6 +45,9 @@ def check(  # noqa: PLR0913 - each is a flag
     confirm: bool,
     milliseconds: int,
     from_: list[str] | None,
+    pairs_pattern: str | None,
+    series: str | None,
+    limit: str | None,
     provider: str | None,
     runs: str | None,
     keep: bool | None,
@@ -57,8 +61,10 @@ def check(  # noqa: PLR0913 - each is a flag
     Example: cluster check big --confirm
     """
     if from_:
-        _show(store.read(store.find(store.root(runs), from_[0])), as_json=json)
+        typed = PairLogFlags(metric, pairs_pattern, series, groups, limit)
+        _show(run_of((*from_, *(names or ())), store.root(runs), typed), as_json=json)
         return
+    name = only_name(names)
     options = BenchOptions(runs=runs, timeout=timeout, keep=keep, yes=yes, json=json)
     params = {
         "rounds": _rounds(rounds),
@@ -145,6 +151,8 @@ def _show(run: Run, *, as_json: bool) -> None:
 
 def _lines(verdict: FleetVerdict) -> Iterator[str]:
     yield from (f"Undecided: {which}" for which in verdict.undecided)
+    yield from missing_lines(verdict.missing)
+    yield from (f"Assumed: {what}" for what in verdict.assumptions)
     for one in verdict.blamed:
         if one.confirm and not one.confirmed:
             yield f"To confirm {one.part}: {one.confirm}"
@@ -164,8 +172,8 @@ def _lines(verdict: FleetVerdict) -> Iterator[str]:
 
 Text = str | None
 CHECK: flags.Declared = {
-    "name": (
-        Annotated[Text, typer.Argument(metavar="[NAME]", help="A running cluster.")],
+    "names": (
+        Annotated[list[str] | None, typer.Argument(metavar="[NAME]", help="A running cluster.")],
         None,
     ),
     "rounds": (
@@ -219,10 +227,14 @@ CHECK: flags.Declared = {
     "from_": (
         Annotated[
             list[str] | None,
-            typer.Option("--from", metavar="RUN", help="Judge an existing run."),
+            typer.Option(
+                "--from", metavar="RUN|LOG...", help="Judge a run, or logs of other tools."
+            ),
         ],
         None,
     ),
+    **PAIR_LOGS,
+    **LIMIT,
     "provider": flags.SPEC["provider"],
     "hosts": flags.SPEC["hosts"],
     "ranks_per_host": flags.SPEC["ranks_per_host"],
@@ -237,7 +249,7 @@ command = flags.with_flags(
     check,
     [
         parameter.replace(kind=Parameter.POSITIONAL_OR_KEYWORD)
-        if parameter.name == "name"
+        if parameter.name == "names"
         else parameter
         for parameter in flags.parameters(CHECK)
     ],

@@ -12,6 +12,7 @@ import typer
 from cluster.cli import flags
 from cluster.cli.bench import launched
 from cluster.cli.launches import BenchOptions
+from cluster.cli.pair_logs import PAIR_LOGS, PairLogFlags, only_name, run_of
 from cluster.cli.show import print_json, print_lines, relative_path, screen_width
 from cluster.core import journal
 from cluster.orchestration.bench import TIMEOUT
@@ -19,6 +20,7 @@ from cluster.orchestration.cluster import Cluster, attach
 from cluster.reports.fleet import group_table, layer_table
 from cluster.reports.formats.terminal import table_text
 from cluster.runs import store
+from cluster.runs.import_logs import NAME as IMPORTED
 from cluster.runs.run import PAIRS
 
 if TYPE_CHECKING:
@@ -33,9 +35,11 @@ PARAMS = {"metric": "latency", "rounds": 0, "alone": 0}
 
 def placement(  # noqa: PLR0913 - each is a flag
     *,
-    name: str | None,
+    names: list[str] | None,
     milliseconds: int,
-    from_: str | None,
+    from_: list[str] | None,
+    pairs_pattern: str | None,
+    series: str | None,
     provider: str | None,
     runs: str | None,
     keep: bool | None,
@@ -49,8 +53,10 @@ def placement(  # noqa: PLR0913 - each is a flag
     Example: cluster placement big
     """
     if from_:
-        _show(store.read(store.find(store.root(runs), from_)), as_json=json)
+        typed = PairLogFlags("latency", pairs_pattern, series)
+        _show(run_of((*from_, *(names or ())), store.root(runs), typed), as_json=json)
         return
+    name = only_name(names)
     options = BenchOptions(runs=runs, timeout=timeout, keep=keep, yes=yes, json=json)
     params = {**PARAMS, "milliseconds": milliseconds}
     if name is not None and provider is None:
@@ -98,13 +104,13 @@ def _lines(found: Placement, name: str) -> Iterator[str]:
     if found.untested:
         yield f"{found.untested} of {found.pairs + found.untested} pairs have no latency."
     yield found.answer
-    if found.groups:
+    if found.groups and name != IMPORTED:
         yield f"Next: cluster check {name} --groups placement"
 
 
 PLACEMENT: flags.Declared = {
-    "name": (
-        Annotated[str | None, typer.Argument(metavar="[NAME]", help="A running cluster.")],
+    "names": (
+        Annotated[list[str] | None, typer.Argument(metavar="[NAME]", help="A running cluster.")],
         None,
     ),
     "milliseconds": (
@@ -112,9 +118,15 @@ PLACEMENT: flags.Declared = {
         100,
     ),
     "from_": (
-        Annotated[str | None, typer.Option("--from", metavar="RUN", help="Judge an existing run.")],
+        Annotated[
+            list[str] | None,
+            typer.Option(
+                "--from", metavar="RUN|LOG...", help="Judge a run, or logs of other tools."
+            ),
+        ],
         None,
     ),
+    **PAIR_LOGS,
     "provider": flags.SPEC["provider"],
     "hosts": flags.SPEC["hosts"],
     "ranks_per_host": flags.SPEC["ranks_per_host"],
@@ -129,7 +141,7 @@ command = flags.with_flags(
     placement,
     [
         parameter.replace(kind=Parameter.POSITIONAL_OR_KEYWORD)
-        if parameter.name == "name"
+        if parameter.name == "names"
         else parameter
         for parameter in flags.parameters(PLACEMENT)
     ],

@@ -7,6 +7,8 @@ from typing import TYPE_CHECKING
 import msgspec
 
 from cluster.analysis.fleet.diagnosis import diagnose
+from cluster.analysis.fleet.foreign_diagnosis import diagnose_foreign
+from cluster.analysis.fleet.gpu_diagnosis import diagnose_gpus
 from cluster.analysis.fleet.network_layers import switch_groups
 from cluster.analysis.fleet.pair_measurements import pair_tests
 from cluster.analysis.link_bounds import goodput
@@ -32,6 +34,11 @@ class SurveyParams(msgspec.Struct, frozen=True, kw_only=True):
     metric: PairMetric = "bandwidth"
     groups: tuple[int, ...] = ()
     confirm: bool = False
+    directed: bool = True
+    foreign: bool = False
+    limit: float | None = None
+    gpus: bool = False
+    assumptions: tuple[str, ...] = ()
 
 
 def judge_fleet(run: Run) -> FleetVerdict:
@@ -59,17 +66,25 @@ def judge_fleet(run: Run) -> FleetVerdict:
         names=tuple(machine.name for machine in record.machines),
         groups=params.groups or (0,) * len(record.machines),
         nics=1 if routes is None else routes.fabric_links.fabric.nics,
-        limit=_limit(record.machines),
+        limit=params.limit or _limit(record.machines),
         metric=params.metric,
+        directed=params.directed,
+        foreign=params.foreign,
     )
     tests = tuple(pair_tests(run.measurements))
-    found = diagnose(fleet, tests, routes)
+    if params.gpus:
+        found = diagnose_gpus(fleet, tests)
+    elif params.foreign:
+        found = diagnose_foreign(fleet, tests)
+    else:
+        found = diagnose(fleet, tests, routes)
     confirmed = _confirmed(found, tests) if params.confirm else {}
     verdict = msgspec.structs.replace(
         found,
         run=str(run.folder),
         blamed=tuple(_with_words(one, record.spec.name, confirmed) for one in found.blamed),
         simulated=record.simulated,
+        assumptions=params.assumptions,
     )
     findings.write_verdict(run.folder, verdict)
     return verdict
@@ -136,13 +151,16 @@ def known_groups(cluster: Cluster) -> tuple[int, ...]:
     return switch_groups(ask_topology(cluster.spec, cluster.machines).layers)
 
 
-def read_groups(text: str, machines: Sequence[Machine]) -> tuple[int, ...]:
+def read_groups(
+    text: str, machines: Sequence[Machine], *, remedy: str = "See its hosts: cluster hosts NAME"
+) -> tuple[int, ...]:
     """Parse which hosts share a switch: one line per group, with its hosts.
 
     Args:
         text: names, ids, addresses or numbers of hosts, with spaces or commas; `#` begins a
             comment.
         machines: of the cluster.
+        remedy: what to do about an unknown host.
 
     Returns:
         The group of each host; one that is not named gets a group of its own.
@@ -162,7 +180,7 @@ def read_groups(text: str, machines: Sequence[Machine]) -> tuple[int, ...]:
             if word not in known:
                 raise SpecError(
                     f"The groups name a host {word!r} that is not of this cluster.",
-                    remedy="See its hosts: cluster hosts NAME",
+                    remedy=remedy,
                 )
             if known[word] in found:
                 raise SpecError(f"The groups name the host {word!r} twice.")

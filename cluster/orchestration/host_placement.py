@@ -22,10 +22,11 @@ from cluster.analysis.fleet.network_layers import (
 )
 from cluster.analysis.fleet.pair_measurements import pair_tests
 from cluster.core.errors import SpecError
-from cluster.core.model.placement import Placement
+from cluster.core.model.placement import Placement, ProviderTopology
 from cluster.core.units import format_value
 from cluster.orchestration.provider_topology import ask_topology
 from cluster.runs import findings, store
+from cluster.runs.import_logs import NAME
 from cluster.runs.run import PAIRS
 
 if TYPE_CHECKING:
@@ -37,7 +38,7 @@ if TYPE_CHECKING:
     from cluster.analysis.fleet.near_groups import NearGroups
     from cluster.core.model.fleet import PairTest
     from cluster.core.model.hosts import Machine
-    from cluster.core.model.placement import NetworkLayer, ProviderTopology
+    from cluster.core.model.placement import NetworkLayer
     from cluster.core.model.spec import ClusterSpec
     from cluster.orchestration.state import ClusterState
     from cluster.runs.run import Run
@@ -145,6 +146,8 @@ def _matrix(hosts: int, tests: Iterable[PairTest]) -> NDArray[np.float64]:
 
 def _topology(run: Run) -> ProviderTopology:
     """Ask the provider where the hosts are, unless it has told: machines do not live for ever."""
+    if run.record.spec.provider == NAME:
+        return ProviderTopology(reason="the hosts are those of a log")
     known = findings.placement(run.folder)
     if known and known.topology.layers:
         return known.topology

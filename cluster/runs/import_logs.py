@@ -169,16 +169,16 @@ def read_log(file: str, *, format_: str = "", stdin: BinaryIO | None = None) -> 
         ParseError: no line of it was understood.
 
     """
-    return _named(file, _chunks(file, stdin), format_)
+    return _named(file, log_chunks(file, stdin), format_)
 
 
 def _read(file: str, raw: Path, format_: str, stdin: BinaryIO | None) -> Reading:
     """Read a log, and keep a copy without secrets."""
     raw.mkdir(exist_ok=True)
     stem = "stdin" if file == STDIN else Path(file).name
-    place = next(p for p in _places(raw, stem) if not p.exists())
+    place = next(p for p in raw_places(raw, stem) if not p.exists())
     with place.open("xb") as out:
-        return _named(file, _kept(redact(_chunks(file, stdin)), out), format_)
+        return _named(file, _kept(redact(log_chunks(file, stdin)), out), format_)
 
 
 def _check_prose(file: str, format_: str) -> None:
@@ -200,7 +200,17 @@ def _named(file: str, chunks: Iterable[bytes], format_: str) -> Reading:
         raise ParseError(f"{file}: {error.what}", line=error.line, remedy=error.remedy) from error
 
 
-def _places(raw: Path, stem: str) -> Iterator[Path]:
+def raw_places(raw: Path, stem: str) -> Iterator[Path]:
+    """Give names for the copy of a log.
+
+    Args:
+        raw: the folder of copies.
+        stem: the name of the log.
+
+    Yields:
+        Its own name, then numbered ones.
+
+    """
     yield raw / stem
     number = 2
     while True:
@@ -208,8 +218,20 @@ def _places(raw: Path, stem: str) -> Iterator[Path]:
         number += 1
 
 
-def _chunks(file: str, stdin: BinaryIO | None) -> Iterator[bytes]:
-    """Give the bytes of a log, decompressed if it is gzip."""
+def log_chunks(file: str, stdin: BinaryIO | None) -> Iterator[bytes]:
+    """Read a log, decompressed if it is gzip.
+
+    Args:
+        file: its path; `-` is standard input.
+        stdin: stream to read for `-`.
+
+    Yields:
+        Its bytes, in portions.
+
+    Raises:
+        SpecError: it cannot be read, or is damaged.
+
+    """
     unzip = None
     for at, chunk in enumerate(_portions(file, stdin)):
         if not at and chunk.startswith(GZIP):

@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, NamedTuple
 from stopwatch import say
 
 from cluster.analysis.fleet.diagnosis import FAULTS
-from cluster.orchestration.fleet_check import groups_of, judge_fleet
+from cluster.orchestration.fleet_check import judge_fleet, known_groups
 from cluster.orchestration.launch import launch
 from cluster.providers.lab.control import alter, alter_pair, alter_uplink
 
@@ -110,5 +110,5 @@ def _is(fault: Planted, part: str, direction: str) -> bool:
 
 def _checked(lab: Cluster) -> tuple[FleetVerdict, float]:
     began = time.monotonic()
-    verdict = judge_fleet(lab.bench("pairs", groups=groups_of(lab)))
+    verdict = judge_fleet(lab.bench("pairs", groups=known_groups(lab)))
     return verdict, time.monotonic() - began

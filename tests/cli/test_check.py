@@ -17,7 +17,7 @@ from cluster.orchestration.cluster import attach
 from cluster.orchestration.fleet_check import judge_fleet, read_groups
 from cluster.orchestration.launch import launch
 from cluster.runs import store
-from tests.conftest import COMMAND, answer, command
+from tests.conftest import COMMAND, ROOT, answer, command
 
 SIM = ("--provider", "sim", "--option", "fabric=leafspine:4x4")
 
@@ -166,3 +166,50 @@ def test_a_killed_controller_leaves_a_check_that_can_be_finished() -> None:
     found = answer("check", "--from", "killed")
 
     assert (found["rounds"], found["tests"], found["failed"]) == (3, 24, 0)
+
+
+PAIR_LOGS = ROOT / "tests" / "runs" / "pair_logs"
+
+
+def test_logs_of_other_tools_are_judged_as_the_shell_names_them(home: Path) -> None:
+    """`--from logs/*.out`: the shell makes several words of it."""
+    logs = sorted(map(str, (PAIR_LOGS / "aks32").iterdir()))
+    verdict = answer("check", "--from", *logs)
+    shown = command("check", "--from", str(PAIR_LOGS / "alltoall_g8.csv"))
+
+    assert (verdict["verdict"], verdict["tests"], verdict["blamed"]) == ("UNDECIDED", 9, [])
+    assert len(verdict["assumptions"]) == 3
+    assert "SHARED" in shown.stdout
+    assert "No value: cnode2-002 and cnode2-008: line 23 has no value" in shown.stdout
+    assert "Assumed: no limit of a pair is known (--limit)" in shown.stdout
+    assert "SHARED" in command("check", "--from", "latest").stdout
+
+
+@pytest.mark.parametrize(
+    ("words", "said"),
+    [
+        (("--from", "nowhere.log"), "There is no file nowhere.log, and no run of that name"),
+        (("--from", "nobody"), "There is no run 'nobody'"),
+        (("--from", str(PAIR_LOGS), "--metric", "luck"), "There are: bandwidth, latency"),
+        (("--from", str(PAIR_LOGS), "--groups", "placement"), "is not known of hosts in logs"),
+        (("--from", str(PAIR_LOGS), "--groups", "nowhere.txt"), "cannot be read"),
+        (("--from", str(PAIR_LOGS / "nccl")), "Choose one by words of its name: --series"),
+        (("one", "two"), "One cluster is checked at a time"),
+    ],
+)
+def test_logs_that_cannot_be_judged_are_refused(
+    home: Path, words: tuple[str, ...], said: str
+) -> None:
+    assert said in command("check", *words, status=2).stderr
+
+
+def test_groups_in_a_file_are_those_of_hosts_in_logs(home: Path) -> None:
+    Path("groups.txt").write_text(
+        " ".join(f"cnode2-{n:03}" for n in (1, 2, 3, 4, 6, 9, 12, 16, 17))
+        + "\n"
+        + " ".join(f"cnode2-{n:03}" for n in (5, 7, 8, 10, 11, 13, 14, 15))
+    )
+    verdict = answer(
+        "check", "--from", str(PAIR_LOGS / "alltoall_g8.csv"), "--groups", "groups.txt"
+    )
+    assert [(one["part"], one["kind"]) for one in verdict["blamed"]] == [("fabric", "SHARED")]

@@ -28,7 +28,7 @@ from cluster.core.model.fleet import FleetVerdict
 from cluster.core.units import format_value
 
 if TYPE_CHECKING:
-    from collections.abc import Sequence
+    from collections.abc import Iterable, Sequence
 
     from cluster.analysis.fleet.pair_table import Diagnosed
     from cluster.analysis.fleet.simulation import FleetSimulator
@@ -58,7 +58,7 @@ def diagnose(
     table = pair_table(fleet, tests)
     untested = tuple(untested_hosts(fleet, tests))
     if not table.tests or not (table.rates > 0).any():
-        return _nothing(fleet, tests, rounds, untested)
+        return no_values(fleet, tests, rounds, untested)
     found = diagnosed(table, routes if fleet.metric == "bandwidth" else None)
     blamed: list[Blamed] = [
         *bad_hosts(fleet, found),
@@ -70,8 +70,7 @@ def diagnose(
         *crowded_groups(fleet, found),
         *untested,
     ]
-    blamed.sort(key=lambda b: ORDER.index(b.kind))
-    blamed = list({b.part: b for b in reversed(blamed)}.values())[::-1]
+    blamed = in_order(blamed)
     undecided = tuple(undecided_hosts(fleet, found))
     reference = unit_value(fleet, found, float(found.blame.references[HOST]))
     word = _word(fleet, blamed, undecided, reference)
@@ -91,10 +90,35 @@ def diagnose(
     )
 
 
-def _nothing(
+def in_order(blamed: Iterable[Blamed]) -> list[Blamed]:
+    """Sort findings, the worst first, and leave only the worst of each part.
+
+    Args:
+        blamed: in any order.
+
+    Returns:
+        The findings.
+
+    """
+    ranked = sorted(blamed, key=lambda b: ORDER.index(b.kind))
+    return list({b.part: b for b in reversed(ranked)}.values())[::-1]
+
+
+def no_values(
     fleet: Fleet, tests: Sequence[PairTest], rounds: int, untested: tuple[Blamed, ...]
 ) -> FleetVerdict:
-    """Say that no pair gave a value."""
+    """Say that no pair gave a value.
+
+    Args:
+        fleet: the hosts.
+        tests: of their pairs; none has a value.
+        rounds: how many were run.
+        untested: findings about hosts without a test.
+
+    Returns:
+        The verdict.
+
+    """
     reason = most_common_reason(tests)
     answer = (
         f"UNDECIDED: none of {len(tests)} tests gave a value{reason and ': ' + reason}. No host "

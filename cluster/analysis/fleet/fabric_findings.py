@@ -40,7 +40,7 @@ def bad_groups(fleet: Fleet, found: Diagnosed) -> Iterator[Blamed]:
         yield Blamed(
             part=f"group:{names[hosts]}",
             kind="GROUP",
-            direction=direction_of(ways),
+            direction=direction_of(ways, directed=fleet.directed),
             capacity=unit_value(fleet, found, worst.capacity),
             tests=sum(c.tests for c in culprits),
             evidence=f"its hosts are good among themselves, and reach other groups with at most "

@@ -80,7 +80,8 @@ def _host(fleet: Fleet, found: Diagnosed, part: str, own: Sequence[Culprit], hos
     if hung:
         evidence = f"none of {len(tests)} tests gave a value: {most_common_reason(failed)}"
     else:
-        verb = {"tx": "sends", "rx": "receives"}.get("".join(ways), "carries")
+        way = direction_of(ways, directed=fleet.directed)
+        verb = {"tx": "sends", "rx": "receives"}.get(way, "carries")
         evidence = (
             f"{verb} at most {shown(fleet, found, worst.capacity)}, "
             f"{worst.capacity / usual:.0%} of what most hosts reach, in {len(tests)} of "
@@ -92,7 +93,7 @@ def _host(fleet: Fleet, found: Diagnosed, part: str, own: Sequence[Culprit], hos
         part=part,
         name=fleet.names[host],
         kind="HUNG" if hung else "UNSTABLE" if comes else "BAD",
-        direction=direction_of(ways),
+        direction=direction_of(ways, directed=fleet.directed),
         capacity=None if hung else unit_value(fleet, found, worst.capacity),
         tests=len(tests),
         evidence=evidence,
@@ -212,7 +213,7 @@ def unstable_hosts(fleet: Fleet, found: Diagnosed) -> Iterator[Blamed]:
             part=f"host:{host}",
             name=fleet.names[host],
             kind="UNSTABLE",
-            direction=direction_of(w[0] for w in ways),
+            direction=direction_of((w[0] for w in ways), directed=fleet.directed),
             tests=low,
             evidence=f"low with {low} of {count} partners, good with the others: it comes and goes"
             + (f" ({why})" if why else ""),
@@ -225,13 +226,17 @@ def undecided_hosts(fleet: Fleet, found: Diagnosed) -> Iterator[str]:
     ends = found.parts.endpoints
     suspects = [c for c in found.blame.undecided if c.part < 2 * ends]
     for culprit in suspects:
-        host = culprit.part % ends // fleet.nics
-        way = "rx" if culprit.part >= ends else "tx"
+        suspect = _end(fleet, culprit.part, ends)
         if culprit.twins:
-            others = ", ".join(
-                f"host:{t % ends // fleet.nics} {'rx' if t >= ends else 'tx'}"
-                for t in culprit.twins
-            )
-            yield f"host:{host} {way} or {others}: the same tests speak against each of them"
+            others = ", ".join(_end(fleet, twin, ends) for twin in culprit.twins)
+            yield f"{suspect} or {others}: the same tests speak against each of them"
         else:
-            yield f"host:{host} {way}: its {culprit.tests} low tests could be chance"
+            yield f"{suspect}: its {culprit.tests} low tests could be chance"
+
+
+def _end(fleet: Fleet, part: int, ends: int) -> str:
+    """Name a host and its direction; one of a log by its own name, too."""
+    host = part % ends // fleet.nics
+    name = f" ({fleet.names[host]})" if fleet.foreign else ""
+    way = f" {'rx' if part >= ends else 'tx'}" if fleet.directed else ""
+    return f"host:{host}{name}{way}"

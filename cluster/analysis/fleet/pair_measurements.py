@@ -16,7 +16,7 @@ if TYPE_CHECKING:
     from cluster.core.model.value import Scalar
 
 FAILED, SKIPPED = "failed", "skipped"  # parameters that say why there is no value
-OPTIONAL = ("nic", "port")
+OPTIONAL = ("nic", "port", "path")
 PLACES = ("round", "source", "target", *OPTIONAL, FAILED, SKIPPED)
 
 
@@ -76,6 +76,7 @@ def pair_tests(measurements: Iterable[Measurement]) -> Iterator[PairTest]:
             alone=bool(places.get("alone", 0)),
             nic=int(places.get("nic", 0)),
             port=int(places.get("port", 0)),
+            path=str(places.get("path", "")),
         )
 
 

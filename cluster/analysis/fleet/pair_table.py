@@ -25,7 +25,7 @@ if TYPE_CHECKING:
     Numbers = NDArray[np.int64]
     Values = NDArray[np.float64]
     Flags = NDArray[np.bool_]
-    Way = Literal["tx", "rx", "both"]
+    Way = Literal["", "tx", "rx", "both"]
 
 
 CROWDED = 0.8  # of what a pair reaches alone: below this, it shares the fabric with others
@@ -43,6 +43,8 @@ class PairTable(NamedTuple):
         alone: whether no other test ran at the same time.
         between: whether source and target are in different groups.
         groups: of each endpoint.
+        directed: which endpoint of a test sends is known.
+        foreign: other tools measured; any test may have run beside others.
 
     """
 
@@ -53,6 +55,8 @@ class PairTable(NamedTuple):
     alone: Flags
     between: Flags
     groups: Numbers
+    directed: bool = True
+    foreign: bool = False
 
 
 class Diagnosed(NamedTuple):
@@ -96,7 +100,9 @@ def pair_table(fleet: Fleet, tests: Sequence[PairTest]) -> PairTable:
     if fleet.metric != "bandwidth":
         values = _turned_over(values, between)
     alone = np.array([t.alone for t in tried], dtype=np.bool_)
-    return PairTable(tried, source, target, values, alone, between, groups)
+    ends = source, target
+    known = fleet.directed, fleet.foreign
+    return PairTable(tried, *ends, values, alone, between, groups, *known)
 
 
 def endpoint_groups(fleet: Fleet) -> Numbers:
@@ -132,7 +138,7 @@ def diagnosed(table: PairTable, routes: FleetSimulator | None = None) -> Diagnos
     """
     if routes is not None:
         return _routed(table, routes)
-    parts = parts_of(table.source, table.target, table.groups)
+    parts = parts_of(table.source, table.target, table.groups, directed=table.directed)
     seen = PairTests(parts.paths, table.rates, _shares(table), parts.kinds)
     return Diagnosed(table, parts, seen, solve(seen))
 
@@ -142,7 +148,7 @@ def _shares(table: PairTable) -> Flags:
 
     A test in which nothing arrived is not among them: others can slow a test down, not stop it.
     """
-    several = bool(table.between.any())
+    several = bool(table.between.any()) and not table.foreign
     wide = table.between if several else np.ones_like(table.alone)
     return ~table.alone & wide & (table.rates > 0)
 
@@ -192,9 +198,11 @@ def shown(fleet: Fleet, found: Diagnosed, rate: float) -> str:
     return format_value(unit_value(fleet, found, rate), unit)
 
 
-def direction_of(ways: Iterable[str]) -> Way:
-    """Give `tx`, `rx`, or `both` if there are several."""
+def direction_of(ways: Iterable[str], *, directed: bool = True) -> Way:
+    """Give `tx`, `rx`, or `both` if there are several; nothing if directions are not known."""
     known = set(ways)
+    if not directed:
+        return ""
     return (
         "both" if len(known) > 1 else "rx" if "rx" in known else "tx" if known <= {"tx"} else "both"
     )

@@ -34,13 +34,15 @@ class Parts(NamedTuple):
     groups: int
 
 
-def parts_of(source: Numbers, target: Numbers, groups: Numbers) -> Parts:
+def parts_of(source: Numbers, target: Numbers, groups: Numbers, *, directed: bool = True) -> Parts:
     """Give hosts and groups, if the routes are not known.
 
     Args:
         source: endpoint that sends, of each test.
         target: endpoint that receives.
         groups: of each endpoint; the same for all if groups are not known.
+        directed: which endpoint of a test sends is known; else an endpoint, and a group, is one
+            part, its sending direction.
 
     Returns:
         The parts. A group of one endpoint is not a separate part: it would be the host's twin.
@@ -50,9 +52,10 @@ def parts_of(source: Numbers, target: Numbers, groups: Numbers) -> Parts:
     sizes = np.bincount(groups, minlength=count)
     over = groups[source] != groups[target]
     tx = np.where(over & (sizes[groups[source]] > 1), 2 * n + groups[source], -1)
-    rx = np.where(over & (sizes[groups[target]] > 1), 2 * n + count + groups[target], -1)
+    far, far_group = (n, count) if directed else (0, 0)
+    rx = np.where(over & (sizes[groups[target]] > 1), 2 * n + far_group + groups[target], -1)
     return Parts(
-        paths=np.stack([source, n + target, tx, rx], axis=1),
+        paths=np.stack([source, far + target, tx, rx], axis=1),
         kinds=np.repeat([HOST, GROUP], [2 * n, 2 * count]),
         endpoints=n,
         groups=count,

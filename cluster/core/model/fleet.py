@@ -23,6 +23,7 @@ class PairTest(Value, frozen=True, kw_only=True):
         alone: no other test ran at the same time.
         nic: the number of the NIC on both hosts, if they have several.
         port: of the connection; with another port, it may take another path through the fabric.
+        path: between two GPUs of a host, such as `NV18` or `SYS`; empty if it is not known.
 
     """
 
@@ -34,6 +35,7 @@ class PairTest(Value, frozen=True, kw_only=True):
     alone: bool = False
     nic: int = 0
     port: int = 0
+    path: str = ""
 
 
 class Fleet(Value, frozen=True, kw_only=True):
@@ -46,6 +48,8 @@ class Fleet(Value, frozen=True, kw_only=True):
         nics: how many NICs of each host are tested one by one.
         limit: the highest value that a test can reach, in bytes per second, if it is known.
         metric: what was measured.
+        directed: a test is of one direction; else of both, or of one that is not known.
+        foreign: other tools measured; whether tests ran at the same time is not known.
 
     """
 
@@ -54,6 +58,8 @@ class Fleet(Value, frozen=True, kw_only=True):
     nics: int = 1
     limit: float | None = None
     metric: PairMetric = "bandwidth"
+    directed: bool = True
+    foreign: bool = False
 
     @property
     def grouped(self) -> bool:
@@ -108,6 +114,8 @@ class FleetVerdict(Value, frozen=True, kw_only=True):
         undecided: parts that may be at fault but need more rounds, each with a reason.
         simulated: nothing was measured: the provider is a simulator.
         groups: the number of each host's group; empty if they are not known.
+        assumptions: what logs of other tools do not say, and what is assumed instead.
+        missing: pairs of such logs without a value, each with its reason.
 
     """
 
@@ -125,3 +133,5 @@ class FleetVerdict(Value, frozen=True, kw_only=True):
     tolerance: float = 0.0
     simulated: bool = False
     groups: tuple[int, ...] = ()
+    assumptions: tuple[str, ...] = ()
+    missing: tuple[str, ...] = ()

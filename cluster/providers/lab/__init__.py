@@ -25,6 +25,7 @@ from cluster.core import journal
 from cluster.core.cleanup import on_failure
 from cluster.core.errors import ProvisionError, SpecError, Timeout, tail
 from cluster.core.model.hosts import Access, Machine, machine_name
+from cluster.core.model.placement import NetworkLayer, ProviderTopology
 from cluster.core.model.resources import Plan, Resource
 from cluster.core.model.value import StateCallback, Value, ignore
 from cluster.core.units import parse_rate
@@ -114,10 +115,13 @@ class LabProvider(Provider):
                     means="Nothing is left.",
                 ) from error
 
-    def groups(self, spec: ClusterSpec) -> tuple[int, ...]:
+    def topology(self, spec: ClusterSpec, machines: tuple[Machine, ...]) -> ProviderTopology:
         """Give the leaf switch of each host."""
         leaves = msgspec.convert(spec.options, LabOptions, strict=False).leaves
-        return tuple(leaf_of(number, spec.hosts, leaves) for number in range(spec.hosts) if leaves)
+        if not leaves:
+            return ProviderTopology(reason="a lab without --option leaves=N has one switch")
+        groups = tuple(leaf_of(number, len(machines), leaves) for number in range(len(machines)))
+        return ProviderTopology(layers=(NetworkLayer(name="leaf switch", groups=groups),))
 
     def find(self, name: str) -> tuple[Resource, ...]:
         """Find the lab's processes on this machine, and its folders, which are deleted last."""

@@ -257,11 +257,12 @@ class NcclTests(Parser):
         """Begin a test, unless the one that has just begun is still at its head."""
         test = self._test
         is_mixed = test is not None and (not test.ended if test.is_begun else test.differs(text))
-        if test is None or test.is_begun:
+        named = _NAME.match(text)
+        other = test is not None and named is not None and test.name not in ("", named[1])
+        if test is None or test.is_begun or other:  # another name: the last test failed at once
             test = self._new(number)
         test.is_mixed |= is_mixed
         test.head(text)
-        named = _NAME.match(text)
         test.headed = True
         test.name = named[1] if named else test.name or self._command
         self._command = ""  # the next test has its own

@@ -1,0 +1,49 @@
+"""Tests of pairs of hosts, as logs of other tools have them."""
+
+from __future__ import annotations
+
+from cluster.core.model.fleet import PairMetric
+from cluster.core.model.value import Value
+
+
+class LoggedPair(Value, frozen=True, kw_only=True):
+    """A value of a pair of hosts in a log.
+
+    Args:
+        hosts: the two; if the direction is known, the first one sends.
+        value: bytes per second, or seconds; none if the log has none.
+        reason: why there is no value.
+        log: the file.
+        path: between two GPUs of a host, such as `NV18` or `SYS`; empty if it is not known.
+
+    """
+
+    hosts: tuple[str, str]
+    value: float | None
+    reason: str = ""
+    log: str = ""
+    path: str = ""
+
+
+class PairLogs(Value, frozen=True, kw_only=True):
+    """Comparable values of pairs of hosts.
+
+    Args:
+        title: the test, in words.
+        metric: that was measured.
+        directed: the first host of each pair sends to the second; else a value is of both
+            directions, or the direction is not known.
+        pairs: the values, in the order of the logs.
+        assumptions: what the logs do not say, and what is assumed instead.
+        left_out: what is not used, each with the reason.
+        gpus: the pairs are GPUs of one host.
+
+    """
+
+    title: str
+    metric: PairMetric
+    directed: bool = False
+    pairs: tuple[LoggedPair, ...]
+    assumptions: tuple[str, ...] = ()
+    left_out: tuple[str, ...] = ()
+    gpus: bool = False

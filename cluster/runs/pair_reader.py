@@ -1,0 +1,223 @@
+"""Values of pairs of hosts, or of pairs of GPUs, in the logs of other tools."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import TYPE_CHECKING, NamedTuple
+
+import msgspec
+
+from cluster.analysis.fleet.gpu_pairs import gpu_pairs, is_gpu_matrix
+from cluster.analysis.fleet.pair_series import BOTH_WAYS, UNKNOWN, PairResult, pair_logs
+from cluster.core.errors import ParseError, SpecError
+from cluster.core.model.pair_logs import LoggedPair, PairLogs
+from cluster.logs.host_values import HostValues, read_host_values
+from cluster.logs.pair_hosts import host_lines, hosts_by_pattern, hosts_in_name, hosts_of_results
+from cluster.logs.reader import read
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Iterator, Sequence
+
+    from cluster.core.model.fleet import PairMetric
+    from cluster.core.model.hosts import Machine
+    from cluster.core.model.logs import Reading
+
+    Grouping = Callable[[Sequence[Machine]], tuple[int, ...]]
+
+PAIR = 2  # hosts
+NAMED = 3  # files in a message
+ROW_SENDS = "the row of a matrix, or the first host of a line, is the host that sends"
+
+
+class PairLogOptions(NamedTuple):
+    """How logs of pairs are read.
+
+    Args:
+        metric: to judge.
+        pattern: of the names of files, such as `bw_{a}_{b}.log`; empty to find hosts in them.
+        series: words in the name of the test, if the logs have several.
+        grouping: gives the group of each host; none if they are not known.
+        limit: the highest value that a pair can reach, in bytes per second, if it is known.
+
+    """
+
+    metric: PairMetric = "bandwidth"
+    pattern: str = ""
+    series: str = ""
+    grouping: Grouping | None = None
+    limit: float | None = None
+
+
+class LogText(NamedTuple):
+    """A log.
+
+    Args:
+        file: its path.
+        text: its content, without secrets.
+
+    """
+
+    file: str
+    text: str
+
+
+class _ReadLog(NamedTuple):
+    """A log, and what a parser read in it."""
+
+    log: LogText
+    reading: Reading
+
+
+def read_pairs(texts: Sequence[LogText], options: PairLogOptions) -> PairLogs:
+    """Read tables of hosts, or logs of pairs of hosts, or those of the GPUs of one host.
+
+    Args:
+        texts: of the logs.
+        options: how they are read.
+
+    Returns:
+        Comparable values of pairs.
+
+    Raises:
+        SpecError: the two hosts of a log are not known; the logs have several tests, or none.
+        ParseError: a table has impossible values.
+
+    """
+    tables = [(log, table) for log in texts if (table := _table(log)) is not None]
+    if tables:
+        others = [Path(log.file).name for log in texts if log not in [known for known, _ in tables]]
+        return _of_tables(tables, options.metric, others)
+    left_out: list[str] = []
+    failed: list[LoggedPair] = []
+    known = list(_readings(texts, options.pattern, left_out, failed))
+    of_gpus = [one for one in known if any(map(is_gpu_matrix, one.reading.results))]
+    of_hosts = [one for one in known if one not in of_gpus]
+    if of_gpus and not any(r.measurements for one in of_hosts for r in one.reading.results):
+        return _of_gpus(of_gpus, known, options.metric)
+    left_out += [f"{Path(one.log.file).name}: copies between GPUs of a host" for one in of_gpus]
+    results = list(_results(of_hosts, options.pattern, left_out))
+    logs = pair_logs(results, options.metric, options.series)
+    if not (logs.pairs or failed):
+        raise SpecError(
+            "None of these files is a log of a pair of hosts.",
+            means="; ".join(left_out[:NAMED]),
+            remedy="Name logs of tests between two hosts, such as osu_bw, iperf3 or nccl-tests, or "
+            "a table: host_a,host_b,GB/s in its first line, and a line per pair.",
+        )
+    return msgspec.structs.replace(
+        logs, pairs=(*logs.pairs, *failed), left_out=(*left_out, *logs.left_out)
+    )
+
+
+def _of_gpus(matrices: Sequence[_ReadLog], known: Sequence[_ReadLog], metric: str) -> PairLogs:
+    """Give the pairs of GPUs of one host; the topology may be in another log."""
+    if len(matrices) > 1:
+        names = ", ".join(Path(one.log.file).name for one in matrices[:NAMED])
+        raise SpecError(
+            f"{len(matrices)} logs have copies between GPUs, and one host is judged at a time: "
+            f"{names}.",
+            remedy="Name one of them, and the log of nvidia-smi topo -m of the same host.",
+        )
+    if metric != "bandwidth":
+        raise SpecError(f"Between GPUs, bandwidth is judged, and no {metric}.")
+    results = [result for one in known for result in one.reading.results]
+    return gpu_pairs(results, matrices[0].log.file)
+
+
+def _table(log: LogText) -> HostValues | None:
+    try:
+        return read_host_values(log.text)
+    except ParseError as error:
+        raise ParseError(f"{log.file}: {error.what}", remedy=error.remedy) from error
+
+
+def _of_tables(
+    tables: Sequence[tuple[LogText, HostValues]], metric: PairMetric, others: Sequence[str]
+) -> PairLogs:
+    """Join the cells of tables; a pair that occurs in both orders has two directions."""
+    fit = [(log, table) for log, table in tables if table.metric == metric]
+    if not fit:
+        other = tables[0][1].metric
+        what = f"The table has a {other}, and no {metric}."
+        raise SpecError(what, remedy=f"Type --metric {other}")
+    pairs = tuple(
+        LoggedPair(
+            hosts=(cell.source, cell.target),
+            value=cell.value,
+            reason="" if cell.value else f"line {cell.line} has no value",
+            log=log.file,
+        )
+        for log, table in fit
+        for cell in table.cells
+    )
+    every = {pair.hosts for pair in pairs}
+    directed = metric == "bandwidth" and any((b, a) in every for a, b in every)
+    return PairLogs(
+        title=fit[0][1].title,
+        metric=metric,
+        directed=directed,
+        pairs=pairs,
+        assumptions=(ROW_SENDS if directed else BOTH_WAYS, *UNKNOWN),
+        left_out=tuple(f"{name}: no table of hosts" for name in others),
+    )
+
+
+def _readings(
+    texts: Sequence[LogText], pattern: str, left_out: list[str], failed: list[LoggedPair]
+) -> Iterator[_ReadLog]:
+    """Parse the logs; those without a result are left out, or are pairs that failed."""
+    for log in texts:
+        try:
+            yield _ReadLog(log, read([log.text.encode()]))
+        except ParseError as error:
+            _note_failure(log.file, error.what, pattern, left_out, failed)
+
+
+def _results(known: Sequence[_ReadLog], pattern: str, left_out: list[str]) -> Iterator[PairResult]:
+    """Give the results of the logs with their hosts; say which are left out."""
+    unknown: list[str] = []
+    for log, reading in known:
+        every = _hosts(log, reading, pattern)
+        for hosts, result in zip(every, reading.results, strict=True):
+            if len(hosts) == PAIR:
+                yield PairResult(log.file, (hosts[0], hosts[1]), result)
+            elif hosts:
+                where = "one host" if len(hosts) == 1 else f"{len(hosts)} hosts"
+                left_out.append(f"{Path(log.file).name}: {result.title}: it ran on {where}")
+            elif result.measurements:
+                unknown.append(log.file)
+    if unknown:
+        raise _unknown_hosts(list(dict.fromkeys(unknown)))
+
+
+def _note_failure(
+    file: str, what: str, pattern: str, left_out: list[str], failed: list[LoggedPair]
+) -> None:
+    """Note a log without a result: a pair that failed, if its name has one."""
+    name = Path(file).name
+    pair = hosts_by_pattern(pattern, name) if pattern else hosts_in_name(name)
+    if pair is None:
+        left_out.append(f"{name}: {what}")
+    else:
+        failed.append(LoggedPair(hosts=pair, value=None, reason=what.rstrip("."), log=file))
+
+
+def _hosts(log: LogText, reading: Reading, pattern: str) -> list[tuple[str, ...]]:
+    """Give the hosts of each result: by the pattern, by the lines of the log, or by its name."""
+    name = Path(log.file).name
+    if pattern:
+        return [hosts_by_pattern(pattern, name) or ()] * len(reading.results)
+    found = hosts_of_results(host_lines(log.text), [result.first for result in reading.results])
+    named = hosts_in_name(name) or ()
+    return [hosts or named for hosts in found]
+
+
+def _unknown_hosts(files: Sequence[str]) -> SpecError:
+    names = ", ".join(Path(file).name for file in files[:NAMED])
+    more = f" and {len(files) - NAMED} more" if len(files) > NAMED else ""
+    return SpecError(
+        f"Which two hosts these logs are between is not known: {names}{more}.",
+        means="Neither their lines nor their names say it in a way that has one meaning.",
+        remedy="Say where the hosts are in the names: --pairs-pattern 'bw_{a}_{b}.log', or write "
+        "a table: host_a,host_b,GB/s in its first line, and a line per pair.",
+    )

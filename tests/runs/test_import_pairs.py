@@ -1,0 +1,345 @@
+"""Logs of pairs of hosts that other tools wrote: public ones, and bad ones."""
+
+from __future__ import annotations
+
+from itertools import combinations
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import pytest
+
+from cluster.core.errors import ParseError, SpecError
+from cluster.orchestration.fleet_check import judge_fleet, read_groups
+from cluster.orchestration.host_placement import judge_placement
+from cluster.runs.import_pairs import import_pairs
+from cluster.runs.pair_reader import PairLogOptions
+from tests.logs.samples import LOGS as TOOLS
+
+if TYPE_CHECKING:
+    from cluster.core.model.fleet import FleetVerdict, PairMetric
+
+LOGS = Path(__file__).parent / "pair_logs"
+OSU = (
+    "# OSU MPI Bandwidth Test v5.8\n# Size      Bandwidth (MB/s)\n"
+    "1048576 {0:.2f}\n4194304 {0:.2f}\n"
+)
+
+
+def judged(tmp_path: Path, *files: Path | str, **options: Any) -> FleetVerdict:
+    words = [str(file) for file in files]
+    return judge_fleet(import_pairs(words, tmp_path / "runs", PairLogOptions(**options)))
+
+
+def folder(tmp_path: Path, hosts: int = 6, rate: float = 24000.0) -> Path:
+    """A log per pair."""
+    where = tmp_path / "logs"
+    where.mkdir()
+    for a, b in combinations(range(1, hosts + 1), 2):
+        (where / f"bw_n{a}_n{b}.log").write_text(OSU.format(rate))
+    return where
+
+
+def test_two_groups_that_share_links_are_no_fault_of_a_host(tmp_path: Path) -> None:
+    """A4: alltoall between 17 hosts of 8 H100: 23 GB/s within two groups, 11 to 17 between them."""
+    verdict = judged(tmp_path, LOGS / "alltoall_g8.csv")
+    (shared,) = verdict.blamed
+
+    assert (verdict.verdict, verdict.tests, verdict.failed) == ("HEALTHY", 131, 5)
+    assert (shared.part, shared.kind) == ("fabric", "SHARED")
+    assert "groups of 9, 8 (one is cnode2-005, cnode2-007, cnode2-008" in shared.evidence
+    assert "cnode2-002 and cnode2-008: line 23 has no value" in verdict.missing
+    assert verdict.undecided == ()
+
+
+def test_send_and_receive_between_the_same_hosts_has_no_finding(tmp_path: Path) -> None:
+    """A4: one pair has no row, and those of the first six were not kept."""
+    verdict = judged(tmp_path, LOGS / "sendrecv_g8.csv")
+
+    assert (verdict.verdict, verdict.blamed, verdict.undecided) == ("HEALTHY", (), ())
+    assert verdict.failed == 136 - 125
+    assert "cnode2-003 and cnode2-008: there is no log of this pair" in verdict.missing
+
+
+def test_infiniband_hosts_of_a_cloud_are_healthy(tmp_path: Path) -> None:
+    """A4: CycleCloud, one file with all pairs, bandwidth and latency."""
+    verdict = judged(tmp_path, LOGS / "cyclecloud32.out")
+
+    assert (verdict.verdict, verdict.blamed, verdict.tests) == ("HEALTHY", (), 28)
+    assert verdict.reference == pytest.approx(24.67e9, rel=1e-3)
+    assert len(verdict.assumptions) == 3
+
+
+def test_a_few_low_pairs_blame_nobody(tmp_path: Path) -> None:
+    """A4: AKS, where some tests ran while others did; the hosts are in Flux' job specification."""
+    verdict = judged(tmp_path, LOGS / "aks32")
+
+    assert verdict.verdict == "UNDECIDED"
+    assert [one for one in verdict.blamed if one.part.startswith("host")] == []
+    assert len(verdict.undecided) == 5
+    assert "host:4 (flux-sample-7): its 2 low tests could be chance" in verdict.undecided
+
+
+def placed(tmp_path: Path, file: str) -> tuple[list[int], str, float | None]:
+    options = PairLogOptions(metric="latency")
+    found = judge_placement(import_pairs([str(LOGS / file)], tmp_path, options))
+    sizes = sorted((found.groups.count(g) for g in set(found.groups)), reverse=True)
+    return sizes, found.answer, found.gap
+
+
+def test_latencies_of_logs_show_the_placement(tmp_path: Path) -> None:
+    """E1: ParallelCluster 32."""
+    sizes, answer, gap = placed(tmp_path, "pcluster32.out")
+
+    assert sizes == [4, 2, 1, 1]
+    assert gap == pytest.approx(1.139, abs=5e-4)
+    assert "the chance that it is noise is 0.0006" in answer
+
+
+def test_latencies_of_a_table_show_the_placement(tmp_path: Path) -> None:
+    """E1: EKS 32."""
+    sizes, answer, gap = placed(tmp_path, "eks32.csv")
+
+    assert sizes == [3, 2, 2, 1]
+    assert gap == pytest.approx(1.065, abs=5e-4)
+    assert "the chance that it is noise is 0.009" in answer
+
+
+def test_latencies_without_structure_are_refused(tmp_path: Path) -> None:
+    """E1: CycleCloud 32."""
+    sizes, answer, gap = placed(tmp_path, "cyclecloud32.out")
+
+    assert not sizes
+    assert gap == pytest.approx(1.006, abs=5e-4)
+    assert answer.startswith("No structure seen")
+
+
+@pytest.mark.parametrize("file", ["pcluster32.out", "eks32.csv", "cyclecloud32.out"])
+def test_distance_is_no_fault(tmp_path: Path, file: str) -> None:
+    verdict = judged(tmp_path, LOGS / file, metric="latency")
+    assert (verdict.verdict, verdict.blamed, verdict.undecided) == ("HEALTHY", (), ())
+
+
+def test_a_host_that_is_far_from_all_others_is_undecided(tmp_path: Path) -> None:
+    lines = [
+        f"n{a},n{b},{30 if 3 in (a, b) else 15 + (a + b) / 50}"
+        for a, b in combinations(range(9), 2)
+    ]
+    (tmp_path / "far.csv").write_text("host_a,host_b,us\n" + "\n".join(lines))
+    verdict = judged(tmp_path, tmp_path / "far.csv", metric="latency")
+
+    assert (verdict.verdict, verdict.blamed) == ("UNDECIDED", ())
+    assert verdict.undecided[0].startswith("host:3 (n3): ")
+    assert verdict.undecided[0].endswith("slow, or far away")
+
+
+@pytest.mark.parametrize("series", ["alltoall", "sendrecv"])
+def test_one_of_several_tests_is_judged(tmp_path: Path, series: str) -> None:
+    with pytest.raises(SpecError, match="The logs have 2 tests"):
+        judged(tmp_path, LOGS / "nccl" / "nccl_N2_G1_cnode2-004_cnode2-009.log")
+    verdict = judged(tmp_path, LOGS / "nccl", series=series)
+
+    assert verdict.answer.startswith("UNDECIDED: one pair has a value")
+
+
+def test_a_failed_test_before_another_has_its_own_reason(tmp_path: Path) -> None:
+    """Both tests of the log failed before their first row; the second is no part of the first."""
+    file = LOGS / "nccl" / "nccl_N2_G8_cnode2-002_cnode2-008.log"
+    verdict = judged(tmp_path, file)
+
+    assert len(verdict.missing) == 2
+    assert verdict.missing[0].startswith(
+        "cnode2-002 and cnode2-008: cnode2-002: Test NCCL failure common.cu:1279"
+    )
+
+
+@pytest.mark.parametrize("bad", [(2,), (2, 5)])
+@pytest.mark.parametrize("share", [0.4, 0.8])
+def test_planted_hosts_are_named(tmp_path: Path, bad: tuple[int, ...], share: float) -> None:
+    logs = folder(tmp_path, 8)
+    for a, b in combinations(range(1, 9), 2):
+        rate = 24000 * (share if a in bad or b in bad else 1)
+        (logs / f"bw_n{a}_n{b}.log").write_text(OSU.format(rate - a - b))
+    verdict = judged(tmp_path, logs)
+    named = {(one.name, one.kind, one.direction) for one in verdict.blamed}
+
+    assert verdict.verdict == "FAULTY"
+    assert named == {(f"n{host}", "BAD", "") for host in bad}
+    assert "again with three other hosts" in verdict.blamed[0].confirm
+
+
+def test_a_matrix_with_both_directions_names_the_direction(tmp_path: Path) -> None:
+    """MpiGraph's table, with holes."""
+    names = [f"n{host}:{host}" for host in range(8)]
+    rows = [
+        [(0.0 if a == b else 4000.0 if b == 3 else 11000.0 + a) for b in range(8)] for a in range(8)
+    ]
+    table = "\n".join(
+        f"{name} to\t" + "\t".join(f"{value:.3f}" for value in row) + "\t"
+        for name, row in zip(names, rows, strict=True)
+    )
+    header = "\t".join(names)
+    (tmp_path / "mpigraph.out").write_text(
+        f"START mpiGraph v1.5\nMsgSize\t65536\n\nSend max\t1\n\nSend\t{header}\t\n{table}\n\n"
+        f"Recv\t{header}\t\nn0:0 from\t0.000\t1.0\t\n"
+    )
+    verdict = judged(tmp_path, tmp_path / "mpigraph.out")
+
+    assert verdict.reference == pytest.approx(11005 * 2**20, rel=1e-3)
+    assert [(b.part, b.direction) for b in verdict.blamed] == [("host:3", "rx")]
+
+
+def test_a_slow_fleet_is_low_against_its_limit(tmp_path: Path) -> None:
+    verdict = judged(tmp_path, folder(tmp_path, rate=10.0), limit=125e6)
+
+    assert verdict.verdict == "LOW"
+    assert not any("limit" in text for text in verdict.assumptions)
+
+
+def test_a_log_of_another_tool_in_between_is_left_out(tmp_path: Path) -> None:
+    logs = folder(tmp_path)
+    (logs / "bw_n2_n3.log").write_bytes((TOOLS / "iperf3.text.txt").read_bytes())
+    (logs / "README.md").write_text("notes\n")
+    run = import_pairs([str(logs)], tmp_path, PairLogOptions())
+    verdict = judge_fleet(run)
+
+    assert verdict.verdict == "HEALTHY"
+    assert verdict.missing == ("n2 and n3: there is no log of this pair",)
+    assert [note for note in run.record.notes if "left out" in note] == [
+        "left out: README.md: Nothing in 1 line(s) could be read (line 1 is the first of them).",
+        "left out: 1 result(s) of iperf3",
+    ]
+
+
+@pytest.mark.parametrize(
+    ("text", "reason"),
+    [
+        ("", "The log is empty"),
+        (OSU.format(0), "the log has no bandwidth at 4 MiB"),
+        (OSU.format(-5), "-5.000 MB/s is no bandwidth"),
+        (OSU.format(24e9), "2.400e+07 GB/s is 1000000 times the median of all pairs: not believed"),
+    ],
+)
+def test_a_pair_without_a_believable_value_is_missing(
+    tmp_path: Path, text: str, reason: str
+) -> None:
+    logs = folder(tmp_path)
+    (logs / "bw_n2_n3.log").write_text(text)
+    verdict = judged(tmp_path, logs)
+
+    assert verdict.missing == (f"n2 and n3: {reason}",)
+    assert (verdict.verdict, verdict.blamed) == ("HEALTHY", ())
+
+
+def test_all_pairs_failed(tmp_path: Path) -> None:
+    logs = folder(tmp_path)
+    for file in logs.iterdir():
+        file.write_text("connection refused\n")
+    verdict = judged(tmp_path, logs)
+
+    assert verdict.answer.startswith("UNDECIDED: none of 15 tests gave a value")
+    assert {one.kind for one in verdict.blamed} == {"UNTESTED"}
+
+
+def test_two_hosts_cannot_be_compared(tmp_path: Path) -> None:
+    assert judged(tmp_path, folder(tmp_path, 2)).answer.startswith(
+        "UNDECIDED: one pair has a value"
+    )
+
+
+MATRIX = "GB/s,a,b,c\na,-,10,10\nb,10,-,{0}\nc,10,,-\n"
+
+
+@pytest.mark.parametrize(
+    ("text", "said"),
+    [
+        (MATRIX.format("-10"), "Line 3 has '-10', which cannot be a rate"),
+        (MATRIX.format("fast"), "Line 3 has 'fast'"),
+        (MATRIX.format("10").replace("c", "a"), "names the host 'a' twice"),
+        (MATRIX.format("10").replace("GB/s", "bw"), "first word of the matrix is 'bw'"),
+        ("a b\na 0 1\nb 1 0\n", "first word of the matrix is ''"),
+        ("host_a,host_b,GB/s\na,a,3\n", "Line 2 does not name two hosts"),
+        ("host_a,host_b,speed\na,b,3\n", "the header of the third column is 'speed'"),
+        ("host_a,host_b,us\na,b,3\n", "The table has a latency, and no bandwidth."),
+        ("some notes\n", "None of these files is a log of a pair"),
+    ],
+)
+def test_a_table_that_cannot_be_read_is_refused(tmp_path: Path, text: str, said: str) -> None:
+    (tmp_path / "table.csv").write_text(text)
+    with pytest.raises((ParseError, SpecError), match=said.replace("(", r"\(")):
+        judged(tmp_path, tmp_path / "table.csv")
+    assert not list((tmp_path / "runs").glob("*/*"))
+
+
+def test_a_matrix_may_have_holes(tmp_path: Path) -> None:
+    (tmp_path / "table.csv").write_text(MATRIX.format("nan"))
+    verdict = judged(tmp_path, tmp_path / "table.csv")
+
+    assert verdict.missing == ("b and c: line 3 has no value", "c and b: line 4 has no value")
+    assert verdict.verdict == "HEALTHY"
+
+
+@pytest.mark.parametrize(
+    ("text", "said"),
+    [("n1 n2 n3\nn4 n5 n9\n", "a host 'n9'"), ("n1 n2\nn1 n3\n", "the host 'n1' twice")],
+)
+def test_groups_with_unknown_or_repeated_hosts_are_refused(
+    tmp_path: Path, text: str, said: str
+) -> None:
+    with pytest.raises(SpecError, match=said):
+        judged(tmp_path, folder(tmp_path), grouping=lambda machines: read_groups(text, machines))
+
+
+def test_hosts_in_names_that_have_several_meanings_are_asked_for(tmp_path: Path) -> None:
+    logs = folder(tmp_path, 3)
+    for file in sorted(logs.iterdir()):
+        file.rename(file.with_name(file.name.replace("bw_n1_n2", "alpha-beta")))
+    with pytest.raises(SpecError, match=r"is not known: alpha-beta.log\.(.|\n)*pairs.pattern"):
+        judged(tmp_path, logs)
+    with pytest.raises(SpecError, match="does not say where both hosts are"):
+        judged(tmp_path, logs, pattern="bw_{a}.log")
+    (logs / "alpha-beta.log").rename(logs / "bw_alpha_beta.log")
+
+    assert judged(tmp_path, logs, pattern="bw_{a}_{b}.log").tests == 3
+
+
+@pytest.mark.parametrize("metric", ["bandwidth", "latency"])
+def test_a_pattern_and_a_folder_name_files(tmp_path: Path, metric: PairMetric) -> None:
+    words = f"{LOGS}/*cloud32.out"
+    assert judged(tmp_path, words, metric=metric).tests == 28
+    with pytest.raises(SpecError, match="There are no files in"):
+        judged(tmp_path, f"{tmp_path}/*.none")
+
+
+def topology(tmp_path: Path, far: str) -> Path:
+    """Write what `nvidia-smi topo -m` prints of six GPUs, of which the fourth has other paths."""
+    paths = [
+        ["X" if a == b else far if 3 in (a, b) else "NODE" for b in range(6)] for a in range(6)
+    ]
+    head = "\t" + "\t".join(f"GPU{b}" for b in range(6)) + "\tCPU Affinity\tNUMA Affinity\n"
+    rows = "".join(f"GPU{a}\t" + "\t".join(row) + "\t0-63\t0\n" for a, row in enumerate(paths))
+    file = tmp_path / "topo.txt"
+    file.write_text(head + rows)
+    return file
+
+
+@pytest.mark.parametrize(
+    ("far", "word", "blamed"),
+    [("SYS", "HEALTHY", []), ("NODE", "FAULTY", [("gpu:3", "BAD")])],
+)
+def test_a_gpu_is_compared_within_its_class(
+    tmp_path: Path, far: str, word: str, blamed: list[tuple[str, str]]
+) -> None:
+    """A real matrix, in which GPU3 gives 51 GB/s and the others 56: is it on another socket?"""
+    verdict = judged(tmp_path, LOGS / "turin_6gpu.txt", topology(tmp_path, far))
+
+    assert verdict.verdict == word
+    assert [(one.part, one.kind) for one in verdict.blamed] == blamed
+
+
+def test_a_gpu_matrix_without_its_topology_blames_nobody(tmp_path: Path) -> None:
+    verdict = judged(tmp_path, LOGS / "turin_6gpu.txt")
+
+    assert (verdict.verdict, verdict.blamed) == ("UNDECIDED", ())
+    assert verdict.undecided[0].startswith("gpu:3: ")
+    with pytest.raises(SpecError, match="2 logs have copies between GPUs"):
+        judged(tmp_path, LOGS / "turin_6gpu.txt", TOOLS / "p2p_matrix.full.txt")
