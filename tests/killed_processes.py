@@ -12,6 +12,7 @@ from typing import TYPE_CHECKING
 
 from cluster.orchestration.cluster import attach
 from cluster.orchestration.launch import launch_spec
+from tests.replacements import replace_host
 from cluster.providers.aws.api import service_models
 from tests.fork_server import spare_the_collector
 
@@ -63,6 +64,11 @@ def launch(spec: ClusterSpec) -> None:
 def down(name: str) -> None:
     """Take a cluster down."""
     attach(name).down(reachable=False)
+
+
+def replace(name: str) -> None:
+    """Replace the last host of a cluster."""
+    replace_host(name)
 
 
 def _in(environ: dict[str, str], what: Callable[..., None], *args: object) -> None:

@@ -40,15 +40,31 @@ def confirm_cost(
         show(line)
     if yes or _is_running(spec):
         return
+    words = price_words(spec, plan)
+    if not ask(f"Create {spec.name} for {words}?", words):
+        raise SpecError("Nothing was created.", remedy="To see the plan again, add --plan.")
+
+
+def ask(question: str, price: str) -> bool:
+    """Ask before something costs money.
+
+    Args:
+        question: that yes or no answers.
+        price: in words.
+
+    Returns:
+        Whether the answer is yes.
+
+    Raises:
+        SpecError: there is no terminal to ask on.
+
+    """
     if not has_terminal():
         raise SpecError(
-            f"This costs {price_words(spec, plan)}, and there is no terminal to ask on. "
-            "Nothing was created.",
+            f"This costs {price}, and there is no terminal to ask on. Nothing was created.",
             remedy="To go on without a question, add --yes to the command.",
         )
-    question = f"Create {spec.name} for {price_words(spec, plan)}?"
-    if not typer.confirm(question, err=True):
-        raise SpecError("Nothing was created.", remedy="To see the plan again, add --plan.")
+    return typer.confirm(question, err=True)
 
 
 def has_terminal() -> bool:

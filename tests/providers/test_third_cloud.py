@@ -130,8 +130,13 @@ class ToyProvider(CloudProvider[Toy, CloudOffer]):
         known = cluster.folder / "known_hosts"
         return tuple(
             machine(f"{n}.mpi.{spec.name}", view, CloudOptions(), known, None)
-            for n, view in enumerate(views)
+            for n, view in zip(intent.places or range(spec.hosts), views, strict=True)
         )
+
+    def offer_near(self, client: Toy, offer: CloudOffer, like: Machine) -> CloudOffer:
+        return offer
+
+    add_machines = create_machines
 
     def list_clusters(self, client: Toy) -> tuple[RemoteCluster, ...]:
         names = {t.name for t in client.instances.values() if t.owner == client.owner}

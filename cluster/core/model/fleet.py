@@ -89,6 +89,29 @@ class Blamed(Value, frozen=True, kw_only=True):
     confirmed: str = ""
 
 
+class HostReplacement(Value, frozen=True, kw_only=True):
+    """What became of a bad host that was to be replaced.
+
+    Args:
+        part: such as `host:7`.
+        name: of the host; its new machine has the same name.
+        old: the provider's id of the bad machine.
+        new: the id of the machine that took its place; empty if none did.
+        evidence: what tests of the new machine with good hosts showed, or why there is none.
+        run: the folder of these tests.
+        command: what to type, where the provider cannot replace it.
+
+    """
+
+    part: str
+    name: str
+    old: str
+    new: str = ""
+    evidence: str
+    run: str = ""
+    command: str = ""
+
+
 class FleetVerdict(Value, frozen=True, kw_only=True):
     """The verdict on a fleet.
 
@@ -108,6 +131,7 @@ class FleetVerdict(Value, frozen=True, kw_only=True):
         undecided: parts that may be at fault but need more rounds, each with a reason.
         simulated: nothing was measured: the provider is a simulator.
         groups: the number of each host's group; empty if they are not known.
+        replaced: the bad hosts for which new machines were created afterwards.
 
     """
 
@@ -125,3 +149,4 @@ class FleetVerdict(Value, frozen=True, kw_only=True):
     tolerance: float = 0.0
     simulated: bool = False
     groups: tuple[int, ...] = ()
+    replaced: tuple[HostReplacement, ...] = ()
