@@ -12,9 +12,9 @@ from typing import TYPE_CHECKING
 
 from cluster.orchestration.cluster import attach
 from cluster.orchestration.launch import launch_spec
-from tests.replacements import replace_host
 from cluster.providers.aws.api import service_models
 from tests.fork_server import spare_the_collector
+from tests.replacements import replace_host
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator

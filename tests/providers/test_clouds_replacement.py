@@ -5,7 +5,6 @@ from __future__ import annotations
 import json
 import signal
 import time
-from collections.abc import Mapping
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -27,6 +26,8 @@ from tests.providers.test_clouds_crashes import clear, moments
 from tests.replacements import replace_host
 
 if TYPE_CHECKING:
+    from collections.abc import Mapping
+
     from tests.fakes.cloud import Emulated
 
 CODES: Mapping[tuple[str, str], Mapping[str, Any]] = {
@@ -101,7 +102,8 @@ def test_one_call_creates_the_new_machine_and_only_the_bad_one_ends(
     assert alike(world, second.params) == alike(world, first.params)
     assert "sends 100% and receives 100% of the usual 1.000 GB/s, in 2 tests with 0" in one.evidence
     receipt = cluster.receipt()
-    assert receipt is not None and receipt.hosts == 2
+    assert receipt is not None
+    assert receipt.hosts == 2
     assert cluster.state.extra > 0
 
     (again,) = replace_host(NAME, bad=0)
@@ -247,14 +249,14 @@ def test_a_host_that_hangs_is_tested_again_and_its_new_machine_too(
 ) -> None:
     """A new machine that is slow is ended, and the command says so and fails."""
     before = hosts.things()
-    old = up(world, 3)
-    command("check", NAME, "--rounds", "2")  # so that the hosts are known
+    old = up(world, 4)
+    command("check", NAME, "--rounds", "3")  # so that the hosts are known
     assert hosts.hosts
     dead = hosts.hosts.of(host_of(hosts, old[1]))
     assert dead
     dead.end()
     hosts.set(rate="50mbit")  # of hosts from now on
-    done = command("check", NAME, "--rounds", "2", "--replace", "--yes", status=1)
+    done = command("check", NAME, "--rounds", "3", "--replace", "--yes", status=1)
 
     assert "HUNG" in done.stdout
     assert f"Not replaced: host:1 (1.mpi.{NAME}): its new machine " in done.stdout
