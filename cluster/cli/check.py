@@ -18,7 +18,7 @@ from cluster.core.errors import JobError, SpecError
 from cluster.core.units import format_value
 from cluster.orchestration.bench import TIMEOUT
 from cluster.orchestration.cluster import Cluster, attach
-from cluster.reports.fleet import blamed_table
+from cluster.reports.fleet import blamed_table, replacement_lines
 from cluster.reports.formats.terminal import table_text
 from cluster.runs import store
 from cluster.runs.run import PAIRS
@@ -131,7 +131,7 @@ def _check(
 
 def _replace(cluster: Cluster, run: Run, params: dict[str, Any], options: BenchOptions) -> None:
     """Show the verdict, also if nothing can be replaced; then replace the bad hosts."""
-    from cluster.cli.replace import raise_if_bad, replace, replacement_lines  # noqa: PLC0415
+    from cluster.cli.replace import raise_if_bad, replace  # noqa: PLC0415
     from cluster.orchestration.fleet_check import judge_fleet  # noqa: PLC0415 - slow: numpy
 
     verdict = judge_fleet(run)
@@ -143,7 +143,8 @@ def _replace(cluster: Cluster, run: Run, params: dict[str, Any], options: BenchO
         if options.json:
             print_json(verdict)
     if not options.json:
-        print_lines(*replacement_lines(verdict.replaced))
+        nothing = "No host is confirmed to be bad by itself, so none is replaced."
+        print_lines(*(tuple(replacement_lines(verdict)) or (nothing,)))
     raise_if_bad(verdict, cluster.name)
 
 
@@ -192,6 +193,7 @@ def _lines(verdict: FleetVerdict) -> Iterator[str]:
             f"{verdict.tests} tests, {verdict.failed} without a value; low is {side} "
             f"{format_value(line, unit)}."
         )
+    yield from replacement_lines(verdict)
     yield verdict.answer
 
 

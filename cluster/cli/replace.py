@@ -24,7 +24,7 @@ from cluster.runs import findings
 from cluster.runs.run import PAIRS
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator, Mapping, Sequence
+    from collections.abc import Mapping, Sequence
 
     from cluster.cli.launches import BenchOptions
     from cluster.core.model.fleet import Blamed, FleetVerdict, HostReplacement
@@ -112,25 +112,6 @@ def _ask(cluster: Cluster, bad: Mapping[int, Blamed], options: BenchOptions) -> 
         raise SpecError(
             "Nothing was replaced.", remedy=f"See it again: cluster hosts {cluster.name}"
         )
-
-
-def replacement_lines(replaced: Sequence[HostReplacement]) -> Iterator[str]:
-    """Say what became of the hosts that were to be replaced.
-
-    Args:
-        replaced: as the verdict has them.
-
-    Yields:
-        A line for each.
-
-    """
-    for one in replaced:
-        if one.new:
-            yield f"Replaced {one.part} ({one.name}): {one.old} by {one.new}; {one.evidence}."
-        elif one.command:
-            yield f"Not replaced: {one.part} ({one.name}): {one.evidence}. {one.command}"
-        else:
-            yield f"Not replaced: {one.part} ({one.name}): {one.evidence}. {one.old} stays."
 
 
 def raise_if_bad(verdict: FleetVerdict, name: str) -> None:

@@ -137,12 +137,14 @@ def confirmations(found: FleetVerdict, tests: Sequence[PairTest]) -> dict[str, C
         if kind not in ("host", "nic") or not usual:
             continue
         host = int(number.partition(".")[0])
+        nic = int(number.partition(".")[2]) if kind == "nic" else None
         own = [
             test
             for test in tests
             if test.round == last
             and test.alone
             and test.value is not None
+            and nic in (None, test.nic)
             and host in _blamed_ends(test, blamed.direction)
         ]
         if own:

@@ -8,6 +8,8 @@ from cluster.core.units import format_value
 from cluster.reports.tables import Table
 
 if TYPE_CHECKING:
+    from collections.abc import Iterator
+
     from cluster.core.model.fleet import FleetVerdict
     from cluster.core.model.placement import Placement
 
@@ -46,6 +48,26 @@ def blamed_table(verdict: FleetVerdict) -> Table:
         notes=(simulated,) if verdict.simulated else (),
         left=("verdict", "part", "direction", "evidence", "confirmed"),
     )
+
+
+def replacement_lines(verdict: FleetVerdict) -> Iterator[str]:
+    """Say what became of the hosts that were to be replaced.
+
+    Args:
+        verdict: of a fleet.
+
+    Yields:
+        A line for each.
+
+    """
+    for one in verdict.replaced:
+        name = f"{one.part} ({one.name})"
+        if one.new:
+            yield f"Replaced {name}: {one.old} by {one.new}; {one.evidence}."
+        elif one.command:
+            yield f"Not replaced: {name}: {one.evidence}. {one.command}"
+        else:
+            yield f"Not replaced: {name}: {one.evidence}. {one.old} stays."
 
 
 def group_table(found: Placement) -> Table:

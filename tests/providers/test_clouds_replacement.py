@@ -5,9 +5,11 @@ from __future__ import annotations
 import json
 import signal
 import time
+from collections import Counter
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
+import msgspec
 import pytest
 
 from cluster.analysis.fleet.pair_measurements import pair_tests
@@ -18,9 +20,10 @@ from cluster.orchestration.orphans import find_orphans, remove
 from cluster.orchestration.replacement import finish_replacement
 from cluster.runs import findings, store
 from tests import killed_processes
-from tests.clouds import GCP, NAME, World
+from tests.clouds import AWS, GCP, NAME, World
 from tests.conftest import answer, command
 from tests.fakes import gcp
+from tests.fakes.aws import Settings
 from tests.fakes.values import Fault
 from tests.providers.test_clouds_crashes import clear, moments
 from tests.replacements import replace_host
@@ -219,8 +222,9 @@ def test_a_slow_host_is_replaced_and_only_the_new_one_is_tested(
     """A6: one call more, pairs of the new host only; `check` goes on, and nothing is left."""
     before = hosts.things()
     old = up(world, 4)
+    bad = 0 if world is GCP else 2  # the first host runs the jobs' scripts
     assert hosts.hosts
-    hosts.hosts.slow(host_of(hosts, old[2]), "50mbit")
+    hosts.hosts.slow(host_of(hosts, old[bad]), "50mbit")
     refused = command("check", NAME, "--rounds", "4", "--replace", status=2)
     assert "there is no terminal to ask on. Nothing was created." in refused.stderr
     assert machines() == old
@@ -228,14 +232,15 @@ def test_a_slow_host_is_replaced_and_only_the_new_one_is_tested(
 
     verdict = answer("check", NAME, "--rounds", "4", "--replace", "--yes")
     (one,) = verdict["replaced"]
-    assert (one["part"], one["name"], one["old"]) == ("host:2", f"2.mpi.{NAME}", old[2])
-    assert machines() == [old[0], old[1], one["new"], old[3]]
+    assert (one["part"], one["name"]) == (f"host:{bad}", f"{bad}.mpi.{NAME}")
+    assert one["old"] == old[bad]
+    assert machines() == [one["new"] if n == bad else id_ for n, id_ in enumerate(old)]
     assert in_cloud(world) == set(machines())
     assert made(hosts, world) == 2
     assert json.loads((Path(verdict["run"]) / findings.VERDICT).read_text()) == verdict
     tests = tuple(pair_tests(store.read(Path(one["run"])).measurements))
-    assert {2} < {end for test in tests for end in (test.source, test.target)}
-    assert all(2 in (test.source, test.target) and test.alone for test in tests)
+    assert {bad} < {end for test in tests for end in (test.source, test.target)}
+    assert all(bad in (test.source, test.target) and test.alone for test in tests)
 
     again = answer("check", NAME, "--rounds", "4")
     assert again["blamed"] == []
@@ -265,3 +270,24 @@ def test_a_host_that_hangs_is_tested_again_and_its_new_machine_too(
     assert in_cloud(world) == set(old)
     command("down", NAME)
     assert hosts.things() == before
+
+
+@pytest.mark.parametrize("network", ["default", "made by the launch"])
+def test_a_new_machine_with_an_elastic_ip_leaves_none_of_the_old_one(
+    aws: Emulated[Any], network: str
+) -> None:
+    """In the subnet of the others, also where the launch made it."""
+    aws.reset(Settings(default_vpc=() if network != "default" else Settings().default_vpc))
+    before = aws.things()
+    options = {"efa": "1", "elastic_ip": "1"}
+    spec = msgspec.structs.replace(AWS.spec, instance="p4d.24xlarge", options=options)
+    world = msgspec.structs.replace(AWS, spec=spec)
+    launched(world)
+    kinds = Counter(thing.kind for thing in aws.things() - before)
+    (one,) = replace_host(NAME)
+
+    assert one.new
+    assert Counter(thing.kind for thing in aws.things() - before) == kinds
+    assert kinds["address"] == 2
+    attach(NAME).down(reachable=False)
+    assert aws.things() == before
