@@ -10,7 +10,7 @@ from unittest.mock import patch
 from cluster.analysis.fleet.pair_measurements import measurement_of
 from cluster.benchmarks.pairs import BANDWIDTH
 from cluster.core.model.fleet import Blamed, FleetVerdict, HostReplacement, PairTest
-from cluster.orchestration.cluster import attach
+from cluster.orchestration.cluster import Cluster, attach
 from cluster.orchestration.replacement import replace_hosts
 
 if TYPE_CHECKING:
@@ -38,17 +38,20 @@ def run_of(pairs: Sequence[tuple[int, int]], value: float) -> Run:
 
 
 def replace_host(
-    name: str, value: float = USUAL, bad: int | None = None
+    which: str | Cluster,
+    value: float = USUAL,
+    bad: int | None = None,
+    error: Exception | None = None,
 ) -> tuple[HostReplacement, ...]:
     """Replace a host of a cluster, by default the last; nobody connects to the new one."""
-    cluster = attach(name)
+    cluster = attach(which) if isinstance(which, str) else which
     host = len(cluster.machines) - 1 if bad is None else bad
     verdict = verdict_on(host)
+
+    def test(pairs: Sequence[tuple[int, int]]) -> Run:
+        if error:
+            raise error
+        return run_of(pairs, value)
+
     with patch("cluster.orchestration.replacement.connect"):
-        return replace_hosts(
-            cluster,
-            verdict,
-            {host: verdict.blamed[0]},
-            lambda pairs: run_of(pairs, value),
-            lambda *_: None,
-        )
+        return replace_hosts(cluster, verdict, {host: verdict.blamed[0]}, test, lambda *_: None)

@@ -29,10 +29,12 @@ def blamed_table(verdict: FleetVerdict) -> Table:
     unit = "B/s" if verdict.metric == "bandwidth" else "s"
     confirmed = any(one.confirmed for one in verdict.blamed)
     names = ("verdict", "part", "direction", "best", "tests", "evidence")
+    new = {one.part: one.new for one in verdict.replaced}
     simulated = "simulated: nothing was measured."
+    more = (*(("confirmed",) if confirmed else ()), *(("replaced by",) if new else ()))
     return Table(
         title="simulated" if verdict.simulated else "",
-        columns=(*names, "confirmed") if confirmed else names,
+        columns=(*names, *more),
         rows=tuple(
             (
                 one.kind,
@@ -43,11 +45,18 @@ def blamed_table(verdict: FleetVerdict) -> Table:
                 one.evidence,
             )
             + ((one.confirmed or "-",) if confirmed else ())
+            + ((new.get(_host(one.part)) or "-",) if new else ())
             for one in verdict.blamed
         ),
         notes=(simulated,) if verdict.simulated else (),
-        left=("verdict", "part", "direction", "evidence", "confirmed"),
+        left=("verdict", "part", "direction", "evidence", "confirmed", "replaced by"),
     )
+
+
+def _host(part: str) -> str:
+    """Give the host that a part belongs to, such as `host:3` for `nic:3.2`."""
+    kind, _, number = part.partition(":")
+    return f"host:{number.partition('.')[0]}" if kind in ("host", "nic") else ""
 
 
 def replacement_lines(verdict: FleetVerdict) -> Iterator[str]:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import msgspec
 import pytest
 
 from cluster.core import journal
@@ -173,3 +174,30 @@ def test_a_cluster_that_another_process_took_down_cannot_be_changed() -> None:
     with pytest.raises(ClusterError, match="taken down by another process"), disk.lock():
         pytest.fail("it was held")
     assert disk.state.machines == ()
+
+
+NEW = (MACHINES[0], msgspec.structs.replace(MACHINES[1], id="n"))
+AGAIN = journal.Requested(provider="aws", region="r", kind="instances", token="u", at=1000.0)  # noqa: S106
+MADE = journal.Answered(token="u", ids=("n",))  # noqa: S106
+
+
+def test_a_replacement_costs_the_time_in_which_both_machines_exist() -> None:
+    up = (ORDERED, ANSWERED, CREATED, journal.LaunchFinished())
+    begun = (*up, journal.Replacing(kept=MACHINES), AGAIN, MADE, journal.Created(machines=NEW))
+    during = state(*begun).receipt(1100.0)
+    over = state(*begun, journal.Replacing(kept=NEW), journal.Replaced(at=1200.0))
+    after = over.receipt(1300.0)
+
+    assert during is not None
+    assert during.dollars == pytest.approx((2 * 990 + 100) * 3.6 / 3600)
+    assert after is not None
+    assert after.dollars == pytest.approx((2 * 1190 + 200) * 3.6 / 3600)
+    assert (after.hosts, over.machines, over.kept) == (2, NEW, ())
+
+
+def test_a_replacement_that_was_given_up_has_the_machines_of_before() -> None:
+    facts = journal.Examined(facts=())
+    begun = (CREATED, journal.Replacing(kept=MACHINES), journal.Created(machines=NEW), facts)
+
+    assert (state(*begun).machines, state(*begun).kept) == (NEW, MACHINES)
+    assert state(*begun, journal.Replaced(at=9.0)).machines == MACHINES

@@ -43,8 +43,11 @@ def hosts_at_fault(verdict: FleetVerdict) -> dict[int, Blamed]:
         What each is blamed for, by the number of the host.
 
     """
-    found = ((HOST.match(one.part), one) for one in verdict.blamed if one.kind in KINDS)
-    return {int(match[1]): one for match, one in reversed(list(found)) if match}
+    found: dict[int, Blamed] = {}
+    for one in verdict.blamed:
+        if one.kind in KINDS and (match := HOST.match(one.part)):
+            found.setdefault(int(match[1]), one)
+    return found
 
 
 def pairs_to_test(
