@@ -12,6 +12,7 @@ import msgspec
 from cluster.cli.confirm import ask, price_words
 from cluster.cli.console import console
 from cluster.cli.host_progress import HostProgress
+from cluster.core.cleanup import on_failure
 from cluster.core.errors import ProvisionError, SpecError
 from cluster.orchestration.replacement import (
     bad_hosts,
@@ -82,7 +83,16 @@ def _replaced(
             waiting.close()  # the tests show their own progress
             return test(pairs)
 
-        return replace_hosts(cluster, verdict, bad, test_new, tell)
+        with on_failure(lambda: _say_what_is_left(cluster)):
+            return replace_hosts(cluster, verdict, bad, test_new, tell)
+
+
+def _say_what_is_left(cluster: Cluster) -> None:
+    """Say after a failure whether new machines may exist."""
+    if cluster.state.kept:
+        sys.stderr.write("New or bad machines may still exist. To end them: cluster gc -y\n")
+    else:
+        sys.stderr.write(f"{cluster.name} is as it was: no host was replaced.\n")
 
 
 def _test(

@@ -93,7 +93,7 @@ def irreplaceable(cluster: Cluster, bad: Mapping[int, Blamed]) -> tuple[HostRepl
             part=f"host:{host}",
             name=cluster.machines[host].name,
             old=cluster.machines[host].id,
-            evidence="Slurm chooses its hosts" if in_slurm else "cluster did not create it",
+            evidence=f"the provider {provider.name!r} cannot replace hosts",
             command=_drain(_node(cluster, host), one) if in_slurm else own,
         )
         for host, one in bad.items()

@@ -18,6 +18,7 @@ from cluster.core.errors import Capacity, Quota
 from cluster.orchestration.cluster import attach
 from cluster.orchestration.orphans import find_orphans, remove
 from cluster.orchestration.replacement import finish_replacement
+from cluster.providers._cloud.tags import EXPIRES, timestamp
 from cluster.runs import findings, store
 from tests import killed_processes
 from tests.clouds import AWS, GCP, NAME, World
@@ -291,3 +292,19 @@ def test_a_new_machine_with_an_elastic_ip_leaves_none_of_the_old_one(
     assert kinds["address"] == 2
     attach(NAME).down(reachable=False)
     assert aws.things() == before
+
+
+def test_a_new_machine_ends_when_the_others_do(cloud: Emulated[Any], world: World) -> None:
+    """Not when they were to end at first: a start of stopped machines makes it later."""
+    launched(world)
+    cluster = attach(NAME)
+    expires = time.time() + 5 * 3600
+    cluster.disk.record(journal.Created(machines=cluster.machines, expires=expires))
+    replace_host(NAME)
+
+    tags = [tag for thing in cloud.things(theirs=False) for tag in thing.tags]
+    ends = {tag.partition("=")[2] for tag in tags if tag.startswith(EXPIRES)}
+    assert len(ends) == 2
+    in_words = {timestamp(expires + late) for late in range(-3, 4)}
+    assert ends & (in_words | {f"{expires + late:.0f}" for late in range(-3, 4)})
+    assert attach(NAME).expires == expires

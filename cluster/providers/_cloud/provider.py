@@ -173,7 +173,7 @@ class CloudProvider(Provider, Generic[ClientT, OfferT]):
             client = self.client(self.place_of(spec), spec)
             ownership.select(journal, self.name, client)  # refuses another user's cluster
             first = self._intent_of(journal)
-            left = max(SHORTEST, first.tags.expires - client.now())
+            left = max(SHORTEST, (expiry(journal) or first.tags.expires) - client.now())
             offer = self.offer_near(client, first.offer, like)
             expires = client.now() + left
             intent = self.intent(
@@ -358,6 +358,12 @@ def what_remains(cluster: journal.Journal, intent: Intent[Any]) -> str:
         f"end by themselves at {timestamp(intent.tags.expires)}; all else, such as reserved "
         f"addresses, stays until you type: cluster down {intent.tags.name}"
     )
+
+
+def expiry(cluster: journal.Journal) -> float | None:
+    """Give when the machines of a cluster end by themselves: a start makes it later."""
+    known = [one.expires for one in cluster.entries() if isinstance(one, journal.Created)]
+    return known[-1] if known else None
 
 
 def specs_of(name: str) -> tuple[ClusterSpec, ...]:

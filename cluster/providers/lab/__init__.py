@@ -105,6 +105,12 @@ class LabProvider(Provider):
                     means="Nothing is left.",
                 ) from error
 
+    def words_without(self, spec: ClusterSpec, bad: tuple[Machine, ...]) -> str:
+        """Say that the lab is made anew."""
+        del bad
+        again = f"cluster up {spec.name} --provider lab --hosts {spec.hosts}"
+        return f"Make the lab anew: cluster down {spec.name}; {again}"
+
     def find(self, name: str) -> tuple[Resource, ...]:
         """Find the lab's processes on this machine, and its folders, which are deleted last."""
         ours = processes_of(name)
