@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import os
+import signal
 from pathlib import Path
 from types import SimpleNamespace
 from typing import TYPE_CHECKING, cast
@@ -16,6 +18,7 @@ from cluster.orchestration.replacement import replace_hosts
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
+    from cluster.orchestration.replacement import TestPairs
     from cluster.runs.run import Run
 
 USUAL = 1e9  # B/s
@@ -29,7 +32,7 @@ def verdict_on(*bad: int) -> FleetVerdict:
     )
 
 
-def run_of(pairs: Sequence[tuple[int, int]], value: float) -> Run:
+def good(pairs: Sequence[tuple[int, int]], value: float = USUAL) -> Run:
     """Give what is read of a run of pairs in which every test had the same value."""
     ends = [*pairs, *((b, a) for a, b in pairs)]
     tests = [PairTest(round=0, source=a, target=b, value=value, alone=True) for a, b in ends]
@@ -37,21 +40,28 @@ def run_of(pairs: Sequence[tuple[int, int]], value: float) -> Run:
     return cast("Run", SimpleNamespace(measurements=values, folder=Path("runs/c5/pairs")))
 
 
+def slow(pairs: Sequence[tuple[int, int]]) -> Run:
+    """Give what is read of a run in which every test had half of what most hosts reach."""
+    return good(pairs, USUAL / 2)
+
+
+def interrupted(_: Sequence[tuple[int, int]]) -> Run:
+    """End as by Ctrl-C."""
+    raise KeyboardInterrupt
+
+
+def killed(_: Sequence[tuple[int, int]]) -> Run:
+    """End at once."""
+    os.kill(os.getpid(), signal.SIGKILL)
+    raise AssertionError
+
+
 def replace_host(
-    which: str | Cluster,
-    value: float = USUAL,
-    bad: int | None = None,
-    error: Exception | None = None,
+    which: str | Cluster, test: TestPairs = good, bad: int | None = None
 ) -> tuple[HostReplacement, ...]:
     """Replace a host of a cluster, by default the last; nobody connects to the new one."""
     cluster = attach(which) if isinstance(which, str) else which
     host = len(cluster.machines) - 1 if bad is None else bad
     verdict = verdict_on(host)
-
-    def test(pairs: Sequence[tuple[int, int]]) -> Run:
-        if error:
-            raise error
-        return run_of(pairs, value)
-
     with patch("cluster.orchestration.replacement.connect"):
         return replace_hosts(cluster, verdict, {host: verdict.blamed[0]}, test, lambda *_: None)

@@ -7,6 +7,7 @@ crash ends all others: `finish`.
 from __future__ import annotations
 
 import os
+import platform
 import shlex
 import time
 from typing import TYPE_CHECKING
@@ -87,7 +88,7 @@ def irreplaceable(cluster: Cluster, bad: Mapping[int, Blamed]) -> tuple[HostRepl
     provider = _provider(cluster)
     machines = tuple(cluster.machines[host] for host in bad)
     own = provider.words_without(cluster.spec, machines)
-    in_slurm = SLURM in os.environ
+    in_slurm = SLURM in os.environ and not provider.makes_machines
     return tuple(
         HostReplacement(
             part=f"host:{host}",
@@ -105,7 +106,7 @@ def _node(cluster: Cluster, host: int) -> str:
     machine = cluster.machines[host]
     if len(cluster.facts) == len(cluster.machines):
         return cluster.facts[host].host.partition(".")[0]
-    return machine.access.host if machine.access else machine.id
+    return machine.access.host if machine.access else platform.node().partition(".")[0]
 
 
 def _drain(node: str, one: Blamed) -> str:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import platform
 import shlex
 import time
 from typing import TYPE_CHECKING
@@ -12,6 +13,7 @@ import pytest
 from cluster.core import journal
 from cluster.core.errors import SpecError
 from cluster.core.model.fleet import Blamed
+from cluster.core.model.hosts import Machine
 from cluster.core.model.spec import ClusterSpec
 from cluster.orchestration.cluster import Cluster, attach
 from cluster.orchestration.launch import launch
@@ -22,7 +24,7 @@ from cluster.orchestration.replacement import (
     replacement_plan,
 )
 from cluster.providers.ssh import SshProvider
-from tests.replacements import replace_host
+from tests.replacements import interrupted, replace_host
 
 if TYPE_CHECKING:
     from pathlib import Path
@@ -68,10 +70,31 @@ def test_a_host_of_slurm_is_to_be_drained(home: Path, monkeypatch: pytest.Monkey
     ]
 
 
-def test_this_machine_is_all_hosts(home: Path) -> None:
+def test_this_machine_is_all_hosts(home: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     with launch("here", hosts=3) as cluster:
         (one,) = irreplaceable(cluster, BAD)
+        monkeypatch.setenv("SLURM_JOB_ID", "17")
+        (drained,) = irreplaceable(cluster, BAD)
+
     assert "All hosts are this machine" in one.command
+    assert f"nodename={platform.node().partition('.')[0]} " in drained.command
+
+
+def test_a_lab_is_made_anew_and_is_no_node_of_slurm(
+    home: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("SLURM_JOB_ID", "17")
+    spec = ClusterSpec(name="lab", provider="lab", hosts=2, options={"rate": "1gbit"})
+    host = Machine(name="1.mpi.lab", id="lab-1", address="h", shell="ssh", folder="", bin="")  # noqa: S604
+    book = journal.for_cluster("lab")
+    book.append(journal.Intended(spec=spec, at=time.time()))
+    book.append(journal.Created(machines=(host, host)))
+    (one,) = irreplaceable(attach("lab"), BAD)
+
+    assert one.command == (
+        "Make the lab anew: cluster down lab; "
+        "cluster up lab --provider lab --hosts 2 --option rate=1gbit"
+    )
 
 
 def simulated() -> Cluster:
@@ -122,10 +145,10 @@ def test_one_process_replaces_at_a_time(home: Path) -> None:
         assert attach("big").state.kept == ()
 
 
-def test_tests_that_fail_leave_the_cluster_as_it_was(home: Path) -> None:
+def test_tests_that_are_interrupted_leave_the_cluster_as_it_was(home: Path) -> None:
     with simulated() as cluster:
-        with pytest.raises(ZeroDivisionError):
-            replace_host("big", error=ZeroDivisionError())
+        with pytest.raises(KeyboardInterrupt):
+            replace_host("big", interrupted)
         assert [one.id for one in attach("big").machines] == [f"sim-{n}" for n in range(4)]
         assert attach("big").state.kept == ()
         cluster.disk.refresh()

@@ -27,7 +27,7 @@ from tests.fakes import gcp
 from tests.fakes.aws import Settings
 from tests.fakes.values import Fault
 from tests.providers.test_clouds_crashes import clear, moments
-from tests.replacements import replace_host
+from tests.replacements import interrupted, replace_host, slow
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
@@ -122,7 +122,7 @@ def test_a_new_machine_that_is_bad_too_is_ended_and_the_old_one_stays(
 ) -> None:
     before = cloud.things()
     old = launched(world)
-    (one,) = replace_host(NAME, value=5e8)
+    (one,) = replace_host(NAME, slow)
 
     assert one.new == ""
     assert "is bad, too, and was ended: sends 50% and receives 50%" in one.evidence
@@ -171,6 +171,34 @@ def test_a_replacement_that_is_killed_at_any_call_leaves_what_everybody_knows(
             cloud.mend()
             _leave(world, way, old)
             assert cloud.things() == before, f"{fault}, then {way}"
+
+
+@pytest.mark.parametrize("way", ["interrupted", "finish", "gc", "down"])
+def test_a_replacement_that_ends_while_the_new_machine_is_tested_has_the_old_one(
+    cloud: Emulated[Any], world: World, way: str
+) -> None:
+    """The new one is seen and ended, by whoever comes next."""
+    before = cloud.things()
+    old = launched(world)
+    if way == "interrupted":
+        with pytest.raises(KeyboardInterrupt):
+            replace_host(NAME, interrupted)
+    else:
+        status = killed_processes.status(killed_processes.replace_until_tests, NAME)
+        assert status == -signal.SIGKILL
+        (orphan,) = find_orphans()
+        assert {one.id for one in orphan.resources} == in_cloud(world) - set(old)
+        assert len(orphan.resources) == 1
+        if way == "finish":
+            finish_replacement(attach(NAME))
+        elif way == "gc":
+            remove(orphan)
+    if way != "down":
+        assert in_cloud(world) == set(old)
+        assert tuple(one.id for one in attach(NAME).machines) == old
+        assert not find_orphans()
+    clear("down")
+    assert cloud.things() == before
 
 
 def _leave(world: World, way: str, old: tuple[str, ...]) -> None:

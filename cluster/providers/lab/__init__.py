@@ -108,7 +108,10 @@ class LabProvider(Provider):
     def words_without(self, spec: ClusterSpec, bad: tuple[Machine, ...]) -> str:
         """Say that the lab is made anew."""
         del bad
-        again = f"cluster up {spec.name} --provider lab --hosts {spec.hosts}"
+        options = "".join(
+            f" --option {shlex.quote(f'{key}={value}')}" for key, value in spec.options.items()
+        )
+        again = f"cluster up {spec.name} --provider lab --hosts {spec.hosts}{options}"
         return f"Make the lab anew: cluster down {spec.name}; {again}"
 
     def find(self, name: str) -> tuple[Resource, ...]:
