@@ -48,6 +48,7 @@ class ClusterState(Value, frozen=True, kw_only=True):
         collected: the run folders of the jobs whose files were downloaded.
         ended_at: when the last machine had ended, in seconds since the epoch.
         kept: the machines to keep while some are being replaced; empty at all other times.
+        known: the facts of machines that were examined before or during a replacement, by id.
         added: how many machines exist besides the hosts of the cluster, while some are replaced.
         added_at: when they were requested, in seconds since the epoch.
         extra: for how many seconds such machines existed in earlier replacements, all together.
@@ -71,6 +72,7 @@ class ClusterState(Value, frozen=True, kw_only=True):
     collected: frozenset[str] = frozenset()
     ended_at: float | None = None
     kept: tuple[Machine, ...] = ()
+    known: dict[str, Facts] = {}  # noqa: RUF012
     added: int = 0
     added_at: float = 0.0
     extra: float = 0.0
@@ -124,7 +126,7 @@ class ClusterState(Value, frozen=True, kw_only=True):
             case journal.Collected():
                 return replace(self, collected=self.collected | {entry.run})
             case journal.Replacing():
-                return replace(self, kept=entry.kept)
+                return replace(self, kept=entry.kept, known=self._known_facts)
             case journal.Replaced():
                 return self._replaced(entry.at)
         return self._after_order(entry)
@@ -145,15 +147,25 @@ class ClusterState(Value, frozen=True, kw_only=True):
         return self
 
     def _replaced(self, at: float) -> ClusterState:
-        """Take the machines that were kept, which must be examined again if they are others."""
+        """Take the machines that were kept, and what is known about each."""
+        known, ids = self._known_facts, {one.id for one in self.kept}
         return replace(
             self,
             machines=self.kept,
-            facts=self.facts if self.kept == self.machines else (),
+            facts=tuple(known[one.id] for one in self.kept) if ids <= known.keys() else (),
             kept=(),
+            known={},
             added=0,
             extra=self.extra + self._added_seconds(at),
         )
+
+    @property
+    def _known_facts(self) -> dict[str, Facts]:
+        """The facts of each machine that was examined, by its id."""
+        if len(self.facts) != len(self.machines):
+            return self.known
+        own = {one.id: fact for one, fact in zip(self.machines, self.facts, strict=True)}
+        return {**self.known, **own}
 
     def _added_seconds(self, at: float) -> float:
         return self.added * (at - self.added_at)

@@ -92,7 +92,7 @@ def test_a_lab_is_made_anew_and_is_no_node_of_slurm(
     (one,) = irreplaceable(attach("lab"), BAD)
 
     assert one.command == (
-        "Make the lab anew: cluster down lab; "
+        "Make the lab again: cluster down lab; "
         "cluster up lab --provider lab --hosts 2 --option rate=1gbit"
     )
 

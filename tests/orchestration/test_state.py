@@ -12,6 +12,7 @@ from cluster.core.model.records import JobRecord
 from cluster.core.model.resources import Price
 from cluster.core.model.spec import ClusterSpec
 from cluster.orchestration.state import ClusterState, StateOnDisk
+from tests.plain_values import plain_facts
 
 SPEC = ClusterSpec(name="mine", hosts=2)
 PRICE = Price(hourly=3.6, at="2026-11-01", source="a list")
@@ -201,3 +202,22 @@ def test_a_replacement_that_was_given_up_has_the_machines_of_before() -> None:
 
     assert (state(*begun).machines, state(*begun).kept) == (NEW, MACHINES)
     assert state(*begun, journal.Replaced(at=9.0)).machines == MACHINES
+
+
+def test_what_is_known_of_hosts_outlives_a_replacement() -> None:
+    """A dead host that stays is left out as before: it was examined once."""
+    old = (MACHINES[0], msgspec.structs.replace(MACHINES[1], id="o"))
+    created, new = journal.Created(machines=old), (MACHINES[0], NEW[1])
+    seen = journal.Examined(facts=(plain_facts("a"), plain_facts("old")))
+    begun = (created, seen, journal.Replacing(kept=old), journal.Created(machines=new))
+    both = (plain_facts("a"), plain_facts("n"))
+    again = (journal.Examined(facts=()), journal.Examined(facts=both))
+    over = journal.Replaced(at=9.0)
+
+    def hosts(*entries: journal.Entry) -> list[str]:
+        return [fact.host for fact in state(*begun, *entries).facts]
+
+    assert hosts(again[0], over) == ["a", "old"]
+    assert hosts(*again, over) == ["a", "old"]
+    assert hosts(*again, journal.Replacing(kept=new), over) == ["a", "n"]
+    assert hosts(again[0], journal.Replacing(kept=new), over) == []

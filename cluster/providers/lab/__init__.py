@@ -106,13 +106,13 @@ class LabProvider(Provider):
                 ) from error
 
     def words_without(self, spec: ClusterSpec, bad: tuple[Machine, ...]) -> str:
-        """Say that the lab is made anew."""
+        """Give the commands that make the lab again."""
         del bad
         options = "".join(
             f" --option {shlex.quote(f'{key}={value}')}" for key, value in spec.options.items()
         )
         again = f"cluster up {spec.name} --provider lab --hosts {spec.hosts}{options}"
-        return f"Make the lab anew: cluster down {spec.name}; {again}"
+        return f"Make the lab again: cluster down {spec.name}; {again}"
 
     def find(self, name: str) -> tuple[Resource, ...]:
         """Find the lab's processes on this machine, and its folders, which are deleted last."""
