@@ -14,6 +14,7 @@ from cluster.orchestration.cluster import attach
 from cluster.orchestration.launch import launch_spec
 from cluster.providers.aws.api import service_models
 from tests.fork_server import spare_the_collector
+from tests.replacements import killed, replace_host
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator
@@ -63,6 +64,16 @@ def launch(spec: ClusterSpec) -> None:
 def down(name: str) -> None:
     """Take a cluster down."""
     attach(name).down(reachable=False)
+
+
+def replace(name: str) -> None:
+    """Replace the last host of a cluster."""
+    replace_host(name)
+
+
+def replace_until_tests(name: str) -> None:
+    """Replace the last host of a cluster, and die as soon as the new one is tested."""
+    replace_host(name, killed)
 
 
 def _in(environ: dict[str, str], what: Callable[..., None], *args: object) -> None:

@@ -19,7 +19,7 @@ from cluster.core.errors import JobError, SpecError
 from cluster.core.units import format_value
 from cluster.orchestration.bench import TIMEOUT
 from cluster.orchestration.cluster import Cluster, attach
-from cluster.reports.fleet import blamed_table
+from cluster.reports.fleet import blamed_table, replacement_lines
 from cluster.reports.formats.terminal import table_text
 from cluster.runs import store
 from cluster.runs.run import PAIRS
@@ -43,6 +43,7 @@ def check(  # noqa: PLR0913 - each is a flag
     alone: int,
     pairs: str | None,
     confirm: bool,
+    replace: bool,
     milliseconds: int,
     from_: list[str] | None,
     pairs_pattern: str | None,
@@ -60,6 +61,11 @@ def check(  # noqa: PLR0913 - each is a flag
 
     Example: cluster check big --confirm
     """
+    if replace and (from_ or pairs or (provider is not None and not keep)):
+        raise SpecError(
+            "--replace changes a cluster that stays, after rounds of pairs.",
+            remedy="Type: cluster check NAME --replace",
+        )
     if from_:
         typed = PairLogFlags(metric, pairs_pattern, series, groups, limit)
         _show(run_of((*from_, *(names or ())), store.root(runs), typed), as_json=json)
@@ -70,18 +76,18 @@ def check(  # noqa: PLR0913 - each is a flag
         "rounds": _rounds(rounds),
         "metric": metric,
         "alone": alone,
-        "confirm": confirm,
+        "confirm": confirm or replace,
         "pairs": tuple((pairs or "").split(",")) if pairs else (),
         "milliseconds": milliseconds,
     }
     if name is not None and name in journal.names() and provider is None:
-        _check(attach(name), params, groups, options)
+        _check(attach(name), params, groups, options, replace=replace)
         return
     if name is not None and provider is None:
         attach(name)  # raises the error that there is none
     spec = flags.spec(name=name or NAME, provider=provider or flags.DEFAULT_PROVIDER, **machines)
     with launched(spec, PAIRS, params, options) as cluster:
-        _check(cluster, params, groups, options)
+        _check(cluster, params, groups, options, replace=replace)
 
 
 def _rounds(text: str) -> int:
@@ -93,11 +99,19 @@ def _rounds(text: str) -> int:
 
 
 def _check(
-    cluster: Cluster, params: dict[str, Any], groups: str | None, options: BenchOptions
+    cluster: Cluster,
+    params: dict[str, Any],
+    groups: str | None,
+    options: BenchOptions,
+    *,
+    replace: bool,
 ) -> None:
     """Test the pairs, and show the results, also those of an interrupted run."""
     from cluster.cli.heat_map import CheckProgress  # noqa: PLC0415 - slow: numpy
+    from cluster.orchestration.replacement import finish_replacement  # noqa: PLC0415
 
+    if replace:
+        finish_replacement(cluster)
     params = {**params, "groups": _groups(cluster, groups, store.root(options.runs))}
     try:
         with CheckProgress(len(cluster.machines), params["metric"], stderr=options.json) as live:
@@ -108,7 +122,29 @@ def _check(
         if cluster.state.jobs:
             _show(store.read(Path(cluster.job()[0].run)), as_json=options.json)
         raise
-    _show(run, as_json=options.json)
+    if replace:
+        _replace(cluster, run, params, options)
+    else:
+        _show(run, as_json=options.json)
+
+
+def _replace(cluster: Cluster, run: Run, params: dict[str, Any], options: BenchOptions) -> None:
+    """Show the verdict, also if nothing can be replaced; then replace the bad hosts."""
+    from cluster.cli.replace import raise_if_bad, replace  # noqa: PLC0415
+    from cluster.orchestration.fleet_check import judge_fleet  # noqa: PLC0415 - slow: numpy
+
+    verdict = judge_fleet(run)
+    if not options.json:
+        _print(verdict)
+    try:
+        verdict = replace(cluster, run, verdict, params, options)
+    finally:
+        if options.json:
+            print_json(verdict)
+    if not options.json:
+        nothing = "No host is confirmed to be bad by itself, so none is replaced."
+        print_lines(*(tuple(replacement_lines(verdict)) or (nothing,)))
+    raise_if_bad(verdict, cluster.name)
 
 
 def _groups(cluster: Cluster, source: str | None, where: Path) -> tuple[int, ...]:
@@ -143,7 +179,11 @@ def _show(run: Run, *, as_json: bool) -> None:
     verdict = judge_fleet(run)
     if as_json:
         print_json(verdict)
-        return
+    else:
+        _print(verdict)
+
+
+def _print(verdict: FleetVerdict) -> None:
     if verdict.blamed:
         sys.stdout.write(table_text(blamed_table(verdict), screen_width()))
     print_lines(*_lines(verdict))
@@ -167,6 +207,7 @@ def _lines(verdict: FleetVerdict) -> Iterator[str]:
             f"{verdict.tests} tests, {verdict.failed} without a value; low is {side} "
             f"{format_value(line, unit)}."
         )
+    yield from replacement_lines(verdict)
     yield verdict.answer
 
 
@@ -217,6 +258,13 @@ CHECK: flags.Declared = {
     "confirm": (
         Annotated[
             bool, typer.Option("--confirm", help="Test blamed parts again, with other partners.")
+        ],
+        False,
+    ),
+    "replace": (
+        Annotated[
+            bool,
+            typer.Option("--replace", help="Create new machines for confirmed bad hosts."),
         ],
         False,
     ),

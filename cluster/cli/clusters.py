@@ -129,6 +129,9 @@ def _cluster_row(name: str) -> ClusterRow:
             name=name, provider="?", hosts=0, addresses=(), age=0.0, status="unreadable", run=None
         )
     status, _, run = _state(cluster)
+    if cluster.state.kept:
+        now = cluster.disk.journal.is_launching()
+        status = "replacing hosts" if now else "replacing hosts was interrupted: cluster gc"
     receipt = cluster.receipt()
     return ClusterRow(
         name=name,

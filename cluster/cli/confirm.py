@@ -49,14 +49,30 @@ def confirm_cost(
         show(f"{launches} launches, one after another: {price}")
     if yes or _is_running(spec):
         return
+    if not ask(f"Create {spec.name} for {price}?", price):
+        raise SpecError("Nothing was created.", remedy="To see the plan again, add --plan.")
+
+
+def ask(question: str, price: str) -> bool:
+    """Ask before something costs money.
+
+    Args:
+        question: that yes or no answers.
+        price: in words.
+
+    Returns:
+        Whether the answer is yes.
+
+    Raises:
+        SpecError: there is no terminal to ask on.
+
+    """
     if not has_terminal():
         raise SpecError(
             f"This costs {price}, and there is no terminal to ask on. Nothing was created.",
             remedy="To go on without a question, add --yes to the command.",
         )
-    question = f"Create {spec.name} for {price}?"
-    if not typer.confirm(question, err=True):
-        raise SpecError("Nothing was created.", remedy="To see the plan again, add --plan.")
+    return typer.confirm(question, err=True)
 
 
 def has_terminal() -> bool:

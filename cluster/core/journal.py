@@ -119,6 +119,18 @@ class Created(Value, frozen=True, kw_only=True, tag="created"):
     expires: float | None = None
 
 
+class Replacing(Value, frozen=True, kw_only=True, tag="replacing"):
+    """Machines may exist besides these, which are kept: new ones, or bad ones that are to end."""
+
+    kept: tuple[Machine, ...]
+
+
+class Replaced(Value, frozen=True, kw_only=True, tag="replaced"):
+    """Only the machines that were to be kept exist, since this time in seconds since the epoch."""
+
+    at: float
+
+
 class Switched(Value, frozen=True, kw_only=True, tag="switched"):
     """The machines were switched off, or on again.
 
@@ -167,6 +179,8 @@ Entry = (
     | Requested
     | Answered
     | Created
+    | Replacing
+    | Replaced
     | Switched
     | Timed
     | LaunchFinished
@@ -307,18 +321,31 @@ class Journal(Value, frozen=True, kw_only=True):
             self._open()
         with ExitStack() as until_launched:
             with self.lock():
-                if self.is_launching() or (self.entries() and not resuming):
+                if self.entries() and not resuming:
                     raise self.busy_error()
-                file = until_launched.enter_context((self.folder / "launching").open("wb"))
-                fcntl.flock(file, fcntl.LOCK_EX)
+                until_launched.enter_context(self.in_use())
                 if not resuming:
                     self.append(intended)
+            yield
+
+    @contextmanager
+    def in_use(self) -> Iterator[None]:
+        """Let no other process launch the cluster or replace its machines while this one lives.
+
+        Raises:
+            SpecError: another process does.
+
+        """
+        if self.is_launching():
+            raise self.busy_error()
+        with (self.folder / "launching").open("wb") as file:
+            fcntl.flock(file, fcntl.LOCK_EX)
             yield
 
     def busy_error(self) -> SpecError:
         """Give the error for a second launch at the same time."""
         return SpecError(
-            f"Another process is launching the cluster {self.name!r} right now.",
+            f"Another process is launching the cluster {self.name!r} right now, or replaces hosts.",
             means="It is left alone, and nothing was started.",
             remedy=f"Choose another --name, or wait until it is up: cluster hosts {self.name}",
         )

@@ -88,3 +88,18 @@ def write_known_hosts(path: Path, hosts: Iterable[tuple[str, str]]) -> None:
 
     """
     write_secret(path, "".join(f"{alias} {public}\n" for alias, public in hosts).encode())
+
+
+def add_known_hosts(path: Path, hosts: Iterable[tuple[str, str]]) -> None:
+    """Replace the keys of some hosts in a known_hosts file, and keep those of all others.
+
+    Args:
+        path: of the known_hosts file, which need not exist.
+        hosts: the alias of each and a public key; an alias may occur several times.
+
+    """
+    new = tuple(hosts)
+    lines = path.read_text().splitlines() if path.exists() else []
+    pairs = [(alias, public) for alias, _, public in (line.partition(" ") for line in lines)]
+    aliases = {alias for alias, _ in new}
+    write_known_hosts(path, [*(pair for pair in pairs if pair[0] not in aliases), *new])

@@ -78,13 +78,16 @@ def judge_fleet(run: Run) -> FleetVerdict:
         found = diagnose_foreign(fleet, tests)
     else:
         found = diagnose(fleet, tests, routes)
-    confirmed = _confirmed(found, tests) if params.confirm else {}
+    shown = confirmations(found, tests) if params.confirm else {}
+    confirmed = {part: one.words for part, one in shown.items()}
+    before = findings.verdict(run.folder)
     verdict = msgspec.structs.replace(
         found,
         run=str(run.folder),
         blamed=tuple(_with_words(one, record.spec.name, confirmed) for one in found.blamed),
         simulated=record.simulated,
         assumptions=params.assumptions,
+        replaced=before.replaced if before else (),
     )
     findings.write_verdict(run.folder, verdict)
     return verdict
@@ -104,26 +107,67 @@ def _with_words(blamed: Blamed, name: str, confirmed: Mapping[str, str]) -> Blam
     )
 
 
-def _confirmed(found: FleetVerdict, tests: Sequence[PairTest]) -> dict[str, str]:
-    """Give the result of the last step, which tests each blamed host again."""
+class Confirmation(msgspec.Struct, frozen=True, kw_only=True):
+    """What the last step of a check showed, which tests a blamed host again.
+
+    Args:
+        low: how many tests were low.
+        tests: how many there were.
+        partners: the hosts that it was tested with.
+
+    """
+
+    low: int
+    tests: int
+    partners: tuple[int, ...]
+
+    @property
+    def holds(self) -> bool:
+        """Whether every test was low."""
+        return self.low == self.tests
+
+    @property
+    def words(self) -> str:
+        """The result in words."""
+        partners = ", ".join(map(str, self.partners))
+        return f"low in {self.low} of {self.tests} tests alone, with {partners}"
+
+
+def confirmations(found: FleetVerdict, tests: Sequence[PairTest]) -> dict[str, Confirmation]:
+    """Give the result of the last step of a check, which tests each blamed host again.
+
+    Args:
+        found: the verdict.
+        tests: of the run. Tests that were not tried, because a host was lost, show nothing.
+
+    Returns:
+        For each blamed host or NIC that was tested in that step, what was shown.
+
+    """
     last = max((test.round for test in tests), default=-1)
     usual = found.reference or 0.0
-    confirmed: dict[str, str] = {}
+    confirmed: dict[str, Confirmation] = {}
     for blamed in found.blamed:
         kind, _, number = blamed.part.partition(":")
         if kind not in ("host", "nic") or not usual:
             continue
         host = int(number.partition(".")[0])
+        nic = int(number.partition(".")[2]) if kind == "nic" else None
         own = [
             test
             for test in tests
-            if test.round == last and test.alone and host in _blamed_ends(test, blamed.direction)
+            if test.round == last
+            and test.alone
+            and test.value is not None
+            and nic in (None, test.nic)
+            and host in _blamed_ends(test, blamed.direction)
         ]
-        low = [test for test in own if _is_low(found, test, usual)]
-        others = sorted({t.source if t.target == host else t.target for t in own})
         if own:
-            partners = ", ".join(map(str, others))
-            confirmed[blamed.part] = f"low in {len(low)} of {len(own)} tests alone, with {partners}"
+            low = [test for test in own if _is_low(found, test, usual)]
+            others = sorted({t.source if t.target == host else t.target for t in own})
+            confirmed[blamed.part] = Confirmation(
+                low=len(low), tests=len(own), partners=tuple(others)
+            )
     return confirmed
 
 

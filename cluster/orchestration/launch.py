@@ -24,9 +24,9 @@ from cluster.remote import host_keys
 from cluster.remote.parallel import connect_all
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Mapping
-    from pathlib import Path
+    from collections.abc import Callable, Mapping, Sequence
 
+    from cluster.core.model.hosts import Machine
     from cluster.core.model.resources import Plan
 
 ANSWER_WITHIN = 5.0  # seconds for hosts that were reachable before to answer
@@ -202,7 +202,10 @@ def _make(
             expires = time.time() + plan.ttl if plan.ttl else None
             cluster_journal.append(journal.Created(machines=machines, expires=expires))
         cluster = Cluster(cluster_journal)
-        _connect(cluster, provider, tell, cluster_journal.folder / KNOWN)
+        began = time.monotonic()
+        connect(cluster, provider, cluster.machines, tell)
+        if cluster.costs:
+            cluster.disk.record(journal.Timed(phase="ssh", seconds=time.monotonic() - began))
         cluster.disk.record(journal.LaunchFinished())
     return cluster
 
@@ -225,19 +228,31 @@ def _add_cost(error: ClusterError, cluster: Cluster) -> None:
         error.means = f"{error.means}\n{existed}: ${receipt.dollars:.2f}.".strip()
 
 
-def _connect(cluster: Cluster, provider: Provider, tell: StateCallback, known_hosts: Path) -> None:
-    """Wait until every machine answers; the error for one that does not has its console."""
-    began = time.monotonic()
+def connect(
+    cluster: Cluster, provider: Provider, machines: Sequence[Machine], tell: StateCallback
+) -> None:
+    """Wait until new machines answer; the error for one that does not has its console.
+
+    Args:
+        cluster: of the machines.
+        provider: that created them.
+        machines: the new ones.
+        tell: called with a machine and its new state.
+
+    Raises:
+        Timeout: one does not answer in time.
+        ClusterError: its host key could not be changed.
+
+    """
+    by_name = {machine.name: machine for machine in machines}
+    shells = {name: shell for name, shell in cluster.shells().items() if name in by_name}
     try:
-        shells, transient = cluster.shells(), provider.transient_states
         within = provider.reachable_within(cluster.spec)
-        connect_all(shells, within, tell, transient=transient)
+        connect_all(shells, within, tell, transient=provider.transient_states)
         if provider.rotates_host_keys:
-            host_keys.rotate(shells, {m.name: m for m in cluster.machines}, known_hosts)
-        if cluster.costs:
-            cluster.disk.record(journal.Timed(phase="ssh", seconds=time.monotonic() - began))
+            host_keys.rotate(shells, by_name, cluster.disk.journal.folder / KNOWN)
     except Timeout as error:
-        consoles = [provider.console(m) for m in cluster.machines if error.what.startswith(m.name)]
+        consoles = [provider.console(m) for m in machines if error.what.startswith(m.name)]
         means = "\n".join([error.means, *(tail(text) for text in consoles if text)])
         raise Timeout(error.what, means=means, remedy=error.remedy) from error
 

@@ -14,6 +14,7 @@ from cluster.core.errors import ClusterError, ProvisionError, SpecError
 from cluster.core.model.resources import Resource
 from cluster.core.model.value import Value
 from cluster.orchestration.cluster import attach
+from cluster.orchestration.replacement import finish_replacement, is_half_replaced
 from cluster.orchestration.state import ClusterState
 from cluster.orchestration.teardown import destroy
 from cluster.providers import Provider
@@ -142,7 +143,11 @@ def remove(orphan: Orphan) -> None:
         for resource in orphan.resources:
             _remove_memory(Path(resource.id))
     elif orphan.name in journal.names():
-        attach(orphan.name).down(reachable=False)
+        cluster = attach(orphan.name)
+        if is_half_replaced(cluster.state):
+            finish_replacement(cluster)
+        else:
+            cluster.down(reachable=False)
     else:
         provider = plugins.find(Provider, orphan.provider)(orphan.regions)
         destroy(provider, orphan.name, again=AGAIN)
@@ -175,7 +180,7 @@ def take_down(name: str, regions: Sequence[str] = ()) -> tuple[str, ...]:
 
 
 def _half_made(name: str) -> Iterator[Orphan]:
-    """Find a launch whose process died before its end, or a cluster that has expired."""
+    """Find a launch or replacement whose process died, or a cluster that has expired."""
     cluster_journal = journal.for_cluster(name)
     try:
         state = ClusterState.from_entries(cluster_journal.entries())
@@ -183,10 +188,18 @@ def _half_made(name: str) -> Iterator[Orphan]:
         return  # written by another version, whose entries may differ
     if state is None or cluster_journal.is_launching():
         return
+    provider = plugins.load(Provider, state.spec.provider)
+    if is_half_replaced(state):
+        yield Orphan(
+            name=name,
+            provider=state.spec.provider,
+            why="the replacement of its hosts was interrupted; the others stay",
+            resources=provider.besides(name, state.kept),
+        )
+        return
     expired = state.has_expired(time.time())
     if state.launched and not expired:
         return
-    provider = plugins.load(Provider, state.spec.provider)
     yield Orphan(
         name=name,
         provider=state.spec.provider,

@@ -11,9 +11,11 @@ from cluster.orchestration.new_record import make_record
 from cluster.runs import store
 
 if TYPE_CHECKING:
+    from collections.abc import Sequence
     from pathlib import Path
 
     from cluster.analysis.fleet.simulation import FleetSimulator
+    from cluster.core.model.hosts import Machine
     from cluster.core.model.records import Condition, Record
     from cluster.core.model.spec import ClusterSpec
     from cluster.measure.benchmark import Benchmark
@@ -24,11 +26,12 @@ if TYPE_CHECKING:
 AT_ONCE = 1000  # values that are written together
 
 
-def simulator_of(spec: ClusterSpec) -> FleetSimulator:
+def simulator_of(spec: ClusterSpec, machines: Sequence[Machine] = ()) -> FleetSimulator:
     """Give the model of a cluster's hosts.
 
     Args:
         spec: of a cluster of the provider `sim`.
+        machines: that it has now: new ones are without the faults of those that they replaced.
 
     Returns:
         The model; a NIC's bandwidth is the goodput of TCP over a link of its rate.
@@ -37,13 +40,13 @@ def simulator_of(spec: ClusterSpec) -> FleetSimulator:
     from cluster.analysis.fleet.simulation import FleetSimulator  # noqa: PLC0415 - NumPy
     from cluster.analysis.link_bounds import goodput  # noqa: PLC0415
     from cluster.core.model.hosts import Link  # noqa: PLC0415
-    from cluster.providers.sim import MTU, SimOptions, fabric_of, faults_of  # noqa: PLC0415
+    from cluster.providers.sim import MTU, SimOptions, fabric_of, faults_left  # noqa: PLC0415
 
     options = msgspec.convert(spec.options, SimOptions, strict=False)
     fabric = fabric_of(spec)
     rate = goodput(Link(rate=fabric.rate, mtu=MTU, source="simulated"))
     whole = msgspec.structs.replace(fabric, rate=rate)
-    return FleetSimulator(whole, spec.hosts, faults_of(spec), options.seed)
+    return FleetSimulator(whole, spec.hosts, faults_left(spec, machines), options.seed)
 
 
 def simulate(
@@ -72,7 +75,7 @@ def simulate(
 
     """
     spec = state.spec
-    values = benchmark.model(params, simulator_of(spec))
+    values = benchmark.model(params, simulator_of(spec, state.machines))
     began = time.time()
     folder = store.create(where, spec.name, benchmark.name, began)
     new = make_record(

@@ -47,6 +47,11 @@ class ClusterState(Value, frozen=True, kw_only=True):
         jobs: all that were started, the newest last.
         collected: the run folders of the jobs whose files were downloaded.
         ended_at: when the last machine had ended, in seconds since the epoch.
+        kept: the machines to keep while some are being replaced; empty at all other times.
+        known: the facts of machines that were examined before or during a replacement, by id.
+        added: how many machines exist besides the hosts of the cluster, while some are replaced.
+        added_at: when they were requested, in seconds since the epoch.
+        extra: for how many seconds such machines existed in earlier replacements, all together.
 
     """
 
@@ -66,6 +71,11 @@ class ClusterState(Value, frozen=True, kw_only=True):
     jobs: tuple[JobRecord, ...] = ()
     collected: frozenset[str] = frozenset()
     ended_at: float | None = None
+    kept: tuple[Machine, ...] = ()
+    known: dict[str, Facts] = {}  # noqa: RUF012
+    added: int = 0
+    added_at: float = 0.0
+    extra: float = 0.0
 
     @classmethod
     def from_entries(cls, entries: Iterable[Entry]) -> ClusterState | None:
@@ -115,6 +125,10 @@ class ClusterState(Value, frozen=True, kw_only=True):
                 return replace(self, jobs=(*self.jobs, entry.job))
             case journal.Collected():
                 return replace(self, collected=self.collected | {entry.run})
+            case journal.Replacing():
+                return replace(self, kept=entry.kept, known=self._known_facts)
+            case journal.Replaced():
+                return self._replaced(entry.at)
         return self._after_order(entry)
 
     def _after_order(self, entry: Entry) -> ClusterState:
@@ -122,12 +136,39 @@ class ClusterState(Value, frozen=True, kw_only=True):
         match entry:
             case journal.Requested(kind=journal.INSTANCES):
                 return replace(self, create_calls={entry.token: entry.at, **self.create_calls})
+            case journal.Answered() if self.kept and entry.token in self.create_calls:
+                at = self.create_calls[entry.token]
+                return replace(self, added=len(entry.ids), added_at=at)
             case journal.Answered() if entry.ids and entry.token in self.create_calls:
                 power = self.power or (self.create_calls[entry.token],)
                 return replace(self, obtained=len(entry.ids), power=power)
             case journal.Switched():
                 return replace(self, power=(*self.power, entry.at))
         return self
+
+    def _replaced(self, at: float) -> ClusterState:
+        """Take the machines that were kept, and what is known about each."""
+        known, ids = self._known_facts, {one.id for one in self.kept}
+        return replace(
+            self,
+            machines=self.kept,
+            facts=tuple(known[one.id] for one in self.kept) if ids <= known.keys() else (),
+            kept=(),
+            known={},
+            added=0,
+            extra=self.extra + self._added_seconds(at),
+        )
+
+    @property
+    def _known_facts(self) -> dict[str, Facts]:
+        """The facts of each machine that was examined, by its id."""
+        if len(self.facts) != len(self.machines):
+            return self.known
+        own = {one.id: fact for one, fact in zip(self.machines, self.facts, strict=True)}
+        return {**self.known, **own}
+
+    def _added_seconds(self, at: float) -> float:
+        return self.added * (at - self.added_at)
 
     def ended(self, at: float) -> ClusterState:
         """Give the state when nothing of the cluster exists any more.
@@ -210,11 +251,12 @@ class ClusterState(Value, frozen=True, kw_only=True):
         times = [*self.power, self.ended_at or at]
         seconds = sum(off - on for on, off in zip(times[::2], times[1::2], strict=False))
         hosts = len(self.machines) or self.obtained
+        extra = self.extra + self._added_seconds(self.ended_at or at)
         return Receipt(
             hosts=hosts,
             seconds=seconds,
             price=self.price,
-            dollars=None if self.price is None else dollars(self.price, hosts, seconds),
+            dollars=None if self.price is None else dollars(self.price, 1, hosts * seconds + extra),
             final=self.ended_at is not None,
         )
 
@@ -288,6 +330,10 @@ class StateOnDisk:
 
         """
         self.record(journal.Created(machines=tuple(machines), expires=self.state.expires))
+
+    def refresh(self) -> None:
+        """Read what others, such as the provider, wrote into the journal."""
+        self.state = self._read()
 
     @contextmanager
     def lock(self) -> Iterator[None]:

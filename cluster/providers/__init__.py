@@ -94,6 +94,9 @@ class Provider(Plugin):
     rotates_host_keys: ClassVar[bool] = False
     """Whether others may have read the machines' first host keys, so that they are replaced."""
 
+    replaces: ClassVar[bool] = False
+    """Whether single hosts can be replaced: `add` new machines, then `end_besides` the others."""
+
     simulates: ClassVar[bool] = False
     """Whether its hosts exist only in a model: they run no programs, and nothing is measured."""
 
@@ -248,6 +251,83 @@ class Provider(Plugin):
             ProvisionError: something is left.
 
         """
+
+    def add(
+        self,
+        spec: ClusterSpec,
+        like: Machine,
+        places: tuple[int, ...],
+        journal: Journal,
+        tell: StateCallback = ignore,
+    ) -> tuple[Machine, ...]:
+        """Create more machines for a cluster, like those that it has, all in one call.
+
+        If it fails, new machines may exist: `end_besides` ends them.
+
+        Args:
+            spec: of the cluster.
+            like: one of its machines; the new ones are as near to it as the others are.
+            places: the numbers of the hosts that the new machines are to be, from 0.
+            journal: of the cluster; each intent is written to it before its call.
+            tell: called with a machine's name and the state that it has reached.
+
+        Returns:
+            The new machines, in the order of the places.
+
+        Raises:
+            SpecError: the provider cannot replace machines.
+            ProvisionError: they could not be created.
+
+        """
+        raise self._no_replacement(spec.name)
+
+    def besides(self, name: str, kept: tuple[Machine, ...]) -> tuple[Resource, ...]:
+        """Ask the provider which machines of a cluster exist besides some.
+
+        Args:
+            name: of the cluster.
+            kept: machines that are to exist.
+
+        Returns:
+            All others that were created for it.
+
+        """
+        del name, kept
+        return ()
+
+    def end_besides(self, name: str, kept: tuple[Machine, ...]) -> None:
+        """Delete all machines of a cluster besides some, and wait until they are gone.
+
+        Args:
+            name: of the cluster.
+            kept: machines to keep.
+
+        Raises:
+            SpecError: the provider cannot replace machines.
+            ProvisionError: some are left.
+
+        """
+        raise self._no_replacement(name)
+
+    def words_without(self, spec: ClusterSpec, bad: tuple[Machine, ...]) -> str:
+        """Say what to type to go on without bad hosts, where they cannot be replaced.
+
+        Args:
+            spec: of the cluster.
+            bad: hosts of it.
+
+        Returns:
+            A command, or a sentence with one.
+
+        """
+        del bad
+        return f"Take it down, and launch it again on other hosts: cluster down {spec.name}"
+
+    def _no_replacement(self, name: str) -> SpecError:
+        return SpecError(
+            f"The hosts of {name} cannot be replaced: the provider {self.name!r} creates none.",
+            remedy=f"Take it down, and launch it again on other hosts: cluster down {name}",
+        )
 
     def names(self) -> tuple[str, ...]:
         """Ask the provider which clusters still have resources.

@@ -61,6 +61,11 @@ class LocalProvider(Provider):
             for number in range(spec.hosts)
         )
 
+    def words_without(self, spec: ClusterSpec, bad: tuple[Machine, ...]) -> str:
+        """Say that all hosts are this machine."""
+        del spec, bad
+        return "All hosts are this machine, so none can be replaced: cluster doctor"
+
     def is_usable(self, machine: Machine) -> bool:
         """Return whether the Python of the earlier launch is still there: a checkout may be gone.
 

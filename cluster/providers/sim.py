@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING, ClassVar
 import msgspec
 
 from cluster.core.errors import SpecError
+from cluster.core.journal import Replacing
 from cluster.core.model.fabric import Fabric, Fault, Routing, parse_fabric, parse_faults
 from cluster.core.model.hosts import SIMULATED, Link, Machine, machine_name
 from cluster.core.model.placement import NetworkLayer, ProviderTopology
@@ -19,6 +20,8 @@ from cluster.core.units import parse_rate
 from cluster.providers import CLOUD_OPTIONS, Provider, refuse
 
 if TYPE_CHECKING:
+    from collections.abc import Sequence
+
     from cluster.core.journal import Journal
     from cluster.core.model.spec import ClusterSpec
 
@@ -29,6 +32,7 @@ REFUSED_OPTIONS = {
     "zone": "its hosts are nowhere",
 }
 MTU = 9000
+OF_HOSTS = ("host", "nic", "duplicate", "mtu", "cpu", "flap", "drift")  # faults of a host
 
 
 class SimOptions(Value, frozen=True, kw_only=True):
@@ -60,6 +64,7 @@ class SimProvider(Provider):
 
     Options: ClassVar[type[Value]] = SimOptions
     simulates: ClassVar[bool] = True
+    replaces: ClassVar[bool] = True
 
     def default_hosts(self, options: dict[str, str]) -> int:
         """Give the number of hosts that the fabric has room for."""
@@ -82,19 +87,22 @@ class SimProvider(Provider):
         self, spec: ClusterSpec, journal: Journal, tell: StateCallback = ignore
     ) -> tuple[Machine, ...]:
         """Give simulated hosts, numbered from 0, each with a link of the fabric's rate."""
-        link = Link(rate=fabric_of(spec).rate, mtu=MTU, source="simulated")
-        return tuple(
-            Machine(
-                name=machine_name(spec.name, number),
-                id=f"sim-{number}",
-                address=f"sim-{number}",
-                shell=SIMULATED,
-                folder="/nowhere",
-                bin="/nowhere",
-                link=link,
-            )
-            for number in range(spec.hosts)
-        )
+        return tuple(_machine(spec, number, f"sim-{number}") for number in range(spec.hosts))
+
+    def add(
+        self,
+        spec: ClusterSpec,
+        like: Machine,
+        places: tuple[int, ...],
+        journal: Journal,
+        tell: StateCallback = ignore,
+    ) -> tuple[Machine, ...]:
+        """Give new simulated hosts, without the faults of those that they replace."""
+        new = sum(isinstance(entry, Replacing) for entry in journal.entries())
+        return tuple(_machine(spec, number, f"sim-{number}-new{new}") for number in places)
+
+    def end_besides(self, name: str, kept: tuple[Machine, ...]) -> None:
+        """Do nothing: nothing was created."""
 
     def topology(self, spec: ClusterSpec, machines: tuple[Machine, ...]) -> ProviderTopology:
         """Give each host's leaf switch, or group of rails; of a fat tree, its pod as well."""
@@ -115,6 +123,33 @@ class SimProvider(Provider):
 
     def destroy(self, name: str) -> None:
         """Do nothing: nothing was created."""
+
+
+def _machine(spec: ClusterSpec, number: int, id_: str) -> Machine:
+    return Machine(
+        name=machine_name(spec.name, number),
+        id=id_,
+        address=id_,
+        shell=SIMULATED,
+        folder="/nowhere",
+        bin="/nowhere",
+        link=Link(rate=fabric_of(spec).rate, mtu=MTU, source="simulated"),
+    )
+
+
+def faults_left(spec: ClusterSpec, machines: Sequence[Machine]) -> tuple[Fault, ...]:
+    """Give the faults that are injected into a cluster some of whose hosts were replaced.
+
+    Args:
+        spec: of the cluster.
+        machines: that it has now.
+
+    Returns:
+        The faults, without those of hosts that were replaced.
+
+    """
+    new = {at for at, machine in enumerate(machines) if machine.id != f"sim-{at}"}
+    return tuple(f for f in faults_of(spec) if f.kind not in OF_HOSTS or f.number not in new)
 
 
 def fabric_of(spec: ClusterSpec) -> Fabric:

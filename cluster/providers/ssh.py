@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import shlex
 from pathlib import Path
 from typing import TYPE_CHECKING, ClassVar, Literal
 
@@ -87,6 +88,18 @@ class SshProvider(Provider):
         """Give no environment, so that nothing is installed, if the user names a Python."""
         options = msgspec.convert(spec.options, SshOptions)
         return None if options.bin else super().environment(spec)
+
+    def words_without(self, spec: ClusterSpec, bad: tuple[Machine, ...]) -> str:
+        """Give the commands that launch the cluster again without some hosts."""
+        options = msgspec.convert(spec.options, SshOptions)
+        numbers = {int(machine.name.partition(".")[0]) for machine in bad}
+        words = list(enumerate(_words(options)))
+        out = ", ".join(word for number, word in words if number in numbers)
+        if options.inventory:
+            return f"Take {out} out of {options.inventory}, then type: cluster down {spec.name}"
+        left = shlex.quote("hosts=" + ",".join(w for number, w in words if number not in numbers))
+        again = f"cluster up {spec.name} --provider ssh --option {left}"
+        return f"Take {out} out of your list: cluster down {spec.name}; {again}"
 
     def find(self, name: str) -> tuple[Resource, ...]:
         """Find nothing: nothing was created."""

@@ -96,7 +96,7 @@ def rotate(shells: Mapping[str, Shell], machines: Mapping[str, Machine], known: 
     before = [tuple(line.split(" ", 1)) for line in known.read_text().splitlines()]
     ssh_keys.write_known_hosts(known, [*((alias, public) for alias, public in before), *new])
     on_each(shells, lambda _, shell: _as_root(shell, USE))
-    ssh_keys.write_known_hosts(known, new)
+    ssh_keys.add_known_hosts(known, new)
     _reconnect(shells)
 
 

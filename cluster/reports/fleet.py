@@ -8,6 +8,8 @@ from cluster.core.units import format_value
 from cluster.reports.tables import Table
 
 if TYPE_CHECKING:
+    from collections.abc import Iterator
+
     from cluster.core.model.fleet import FleetVerdict
     from cluster.core.model.placement import Placement
 
@@ -28,9 +30,11 @@ def blamed_table(verdict: FleetVerdict) -> Table:
     unit = "B/s" if verdict.metric == "bandwidth" else "s"
     confirmed = any(one.confirmed for one in verdict.blamed)
     names = ("verdict", "part", "direction", "best", "tests", "evidence")
+    new = {one.part: one.new for one in verdict.replaced}
+    more = (*(("confirmed",) if confirmed else ()), *(("replaced by",) if new else ()))
     return Table(
         title="simulated" if verdict.simulated else "",
-        columns=(*names, "confirmed") if confirmed else names,
+        columns=(*names, *more),
         rows=tuple(
             (
                 one.kind,
@@ -41,11 +45,38 @@ def blamed_table(verdict: FleetVerdict) -> Table:
                 one.evidence,
             )
             + ((one.confirmed or "-",) if confirmed else ())
+            + ((new.get(_host(one.part)) or "-",) if new else ())
             for one in verdict.blamed
         ),
         notes=(SIMULATED,) if verdict.simulated else (),
-        left=("verdict", "part", "direction", "evidence", "confirmed"),
+        left=("verdict", "part", "direction", "evidence", "confirmed", "replaced by"),
     )
+
+
+def _host(part: str) -> str:
+    """Give the host that a part belongs to, such as `host:3` for `nic:3.2`."""
+    kind, _, number = part.partition(":")
+    return f"host:{number.partition('.')[0]}" if kind in ("host", "nic") else ""
+
+
+def replacement_lines(verdict: FleetVerdict) -> Iterator[str]:
+    """Say what became of the hosts that were to be replaced.
+
+    Args:
+        verdict: of a fleet.
+
+    Yields:
+        A line for each.
+
+    """
+    for one in verdict.replaced:
+        name = f"{one.part} ({one.name})"
+        if one.new:
+            yield f"Replaced {name}: {one.old} by {one.new}; {one.evidence}."
+        elif one.command:
+            yield f"Not replaced: {name}: {one.evidence}. {one.command}"
+        else:
+            yield f"Not replaced: {name}: {one.evidence}. {one.old} stays."
 
 
 def group_table(found: Placement) -> Table:

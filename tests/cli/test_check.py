@@ -10,6 +10,7 @@ import pytest
 
 from cluster.analysis.fleet.pair_measurements import pair_tests
 from cluster.cli.heat_map import PairMap
+from cluster.core import journal
 from cluster.core.errors import SpecError
 from cluster.core.model.fleet import PairTest
 from cluster.core.model.hosts import Machine
@@ -213,3 +214,58 @@ def test_groups_in_a_file_are_those_of_hosts_in_logs(home: Path) -> None:
         "check", "--from", str(PAIR_LOGS / "alltoall_g8.csv"), "--groups", "groups.txt"
     )
     assert [(one["part"], one["kind"]) for one in verdict["blamed"]] == [("fabric", "SHARED")]
+
+
+def test_simulated_hosts_are_replaced_to_rehearse(home: Path) -> None:
+    """6: those that are bad by themselves, and no link; the verdict keeps what was done."""
+    faults = "host:7:rx=0.4,host:2=0,link:3-1=0.3,host:9=0.5"
+    command("up", "big", *SIM, "--option", f"fault={faults}")
+    verdict = answer("check", "big", "--replace")
+    replaced = {one["part"]: one for one in verdict["replaced"]}
+
+    assert set(replaced) == {"host:2", "host:7", "host:9"}
+    assert (replaced["host:7"]["old"], replaced["host:7"]["new"]) == ("sim-7", "sim-7-new1")
+    hosts = [host["id"] for host in answer("hosts", "big")]
+    assert hosts == [replaced[p]["new"] if (p := f"host:{n}") in replaced else f"sim-{n}"
+                     for n in range(16)]  # fmt: skip
+    again = answer("check", "--from", verdict["run"])
+    assert again["replaced"] == verdict["replaced"]
+    assert "replaced by" in command("check", "--from", verdict["run"]).stdout
+    after = command("check", "big", "--replace").stdout
+    assert "No host is confirmed to be bad by itself, so none is replaced." in after
+    assert "LINK" in after
+
+
+def test_one_nic_of_a_host_is_reason_enough(home: Path) -> None:
+    rail = ("--provider", "sim", "--option", "fabric=rail:2x4x4", "--option", "fault=nic:3.2=0.3")
+    command("up", "rails", *rail)
+    verdict = answer("check", "rails", "--replace")
+
+    assert [one["part"] for one in verdict["blamed"] if one["kind"] == "BAD"] == ["nic:3.2"]
+    assert [one["old"] for one in verdict["replaced"]] == ["sim-3"]
+    assert answer("check", "rails")["verdict"] == "HEALTHY"
+
+
+@pytest.mark.parametrize(
+    "words",
+    [("--from", "latest"), ("big", "--pairs", "1-2"), ("--provider", "sim"), (*SIM, "--no-keep")],
+)
+def test_replacing_needs_a_cluster_that_stays(home: Path, words: tuple[str, ...]) -> None:
+    done = command("check", *words, "--replace", status=2)
+    assert "--replace changes a cluster that stays" in done.stderr
+
+
+def test_an_interrupted_replacement_is_seen_and_finished(home: Path) -> None:
+    command("up", "big", *SIM, "--option", "fault=host:7:rx=0.4")
+    cluster = attach("big")
+    cluster.disk.record(journal.Replacing(kept=cluster.machines))
+
+    assert answer("ls")[0]["status"] == "replacing hosts was interrupted: cluster gc"
+    (orphan,) = answer("gc")
+    assert "the replacement of its hosts was interrupted" in orphan["why"]
+    with cluster.disk.journal.in_use():
+        assert answer("gc") == []  # not while a process is at it
+        assert answer("ls")[0]["status"] == "replacing hosts"
+    command("gc", "-y")
+    assert answer("gc") == []
+    assert len(answer("hosts", "big")) == 16

@@ -179,6 +179,11 @@ class Hosts:
         if host is not None:
             self._later(lambda: _put_aside(host))
 
+    def slow(self, instance_id: str, rate: str) -> None:
+        """Let a host receive no more than a rate, whatever else it can."""
+        host = self._hosts[instance_id]
+        self._network.shape(shape(f"h{host.number}", parse_rate(rate), network.MTU))
+
     def obey(self) -> None:
         """Let the rules of this moment hold."""
         self._later(self._obey)

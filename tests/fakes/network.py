@@ -122,10 +122,14 @@ class Network:
             ]
         batch("\n".join(lines) + "\n", self.pid)
         self._set({f"neigh/h{place.number}/proxy_delay": 0 for place in places})
-        inside = ["nsenter", f"--net=/proc/{self.pid}/ns/net", "tc", "-batch", "-"]
-        _need(call(inside, "".join(shapes)))
+        self.shape("".join(shapes))
         if self._peered:
             self.peer([place.private for place in places])
+
+    def shape(self, lines: str) -> None:
+        """Give tc a batch of commands about what hosts receive."""
+        inside = ["nsenter", f"--net=/proc/{self.pid}/ns/net", "tc", "-batch", "-"]
+        _need(call(inside, lines))
 
     def peer(self, addresses: Iterable[str]) -> None:
         """Let private addresses be reached from here."""

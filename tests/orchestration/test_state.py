@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import msgspec
 import pytest
 
 from cluster.core import journal
@@ -11,6 +12,7 @@ from cluster.core.model.records import JobRecord
 from cluster.core.model.resources import Price
 from cluster.core.model.spec import ClusterSpec
 from cluster.orchestration.state import ClusterState, StateOnDisk
+from tests.plain_values import plain_facts
 
 SPEC = ClusterSpec(name="mine", hosts=2)
 PRICE = Price(hourly=3.6, at="2026-11-01", source="a list")
@@ -173,3 +175,49 @@ def test_a_cluster_that_another_process_took_down_cannot_be_changed() -> None:
     with pytest.raises(ClusterError, match="taken down by another process"), disk.lock():
         pytest.fail("it was held")
     assert disk.state.machines == ()
+
+
+NEW = (MACHINES[0], msgspec.structs.replace(MACHINES[1], id="n"))
+AGAIN = journal.Requested(provider="aws", region="r", kind="instances", token="u", at=1000.0)  # noqa: S106
+MADE = journal.Answered(token="u", ids=("n",))  # noqa: S106
+
+
+def test_a_replacement_costs_the_time_in_which_both_machines_exist() -> None:
+    up = (ORDERED, ANSWERED, CREATED, journal.LaunchFinished())
+    begun = (*up, journal.Replacing(kept=MACHINES), AGAIN, MADE, journal.Created(machines=NEW))
+    during = state(*begun).receipt(1100.0)
+    over = state(*begun, journal.Replacing(kept=NEW), journal.Replaced(at=1200.0))
+    after = over.receipt(1300.0)
+
+    assert during is not None
+    assert during.dollars == pytest.approx((2 * 990 + 100) * 3.6 / 3600)
+    assert after is not None
+    assert after.dollars == pytest.approx((2 * 1190 + 200) * 3.6 / 3600)
+    assert (after.hosts, over.machines, over.kept) == (2, NEW, ())
+
+
+def test_a_replacement_that_was_given_up_has_the_machines_of_before() -> None:
+    facts = journal.Examined(facts=())
+    begun = (CREATED, journal.Replacing(kept=MACHINES), journal.Created(machines=NEW), facts)
+
+    assert (state(*begun).machines, state(*begun).kept) == (NEW, MACHINES)
+    assert state(*begun, journal.Replaced(at=9.0)).machines == MACHINES
+
+
+def test_what_is_known_of_hosts_outlives_a_replacement() -> None:
+    """A dead host that stays is left out as before: it was examined once."""
+    old = (MACHINES[0], msgspec.structs.replace(MACHINES[1], id="o"))
+    created, new = journal.Created(machines=old), (MACHINES[0], NEW[1])
+    seen = journal.Examined(facts=(plain_facts("a"), plain_facts("old")))
+    begun = (created, seen, journal.Replacing(kept=old), journal.Created(machines=new))
+    both = (plain_facts("a"), plain_facts("n"))
+    again = (journal.Examined(facts=()), journal.Examined(facts=both))
+    over = journal.Replaced(at=9.0)
+
+    def hosts(*entries: journal.Entry) -> list[str]:
+        return [fact.host for fact in state(*begun, *entries).facts]
+
+    assert hosts(again[0], over) == ["a", "old"]
+    assert hosts(*again, over) == ["a", "old"]
+    assert hosts(*again, journal.Replacing(kept=new), over) == ["a", "n"]
+    assert hosts(again[0], journal.Replacing(kept=new), over) == []

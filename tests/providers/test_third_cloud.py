@@ -130,8 +130,13 @@ class ToyProvider(CloudProvider[Toy, CloudOffer]):
         known = cluster.folder / "known_hosts"
         return tuple(
             machine(f"{n}.mpi.{spec.name}", view, CloudOptions(), known, None)
-            for n, view in enumerate(views)
+            for n, view in zip(intent.places or range(spec.hosts), views, strict=True)
         )
+
+    def offer_near(self, client: Toy, offer: CloudOffer, like: Machine) -> CloudOffer:
+        return offer
+
+    add_machines = create_machines
 
     def list_clusters(self, client: Toy) -> tuple[RemoteCluster, ...]:
         names = {t.name for t in client.instances.values() if t.owner == client.owner}
@@ -200,3 +205,22 @@ def test_somebody_else_is_refused(toy: Toy) -> None:
     with pytest.raises(Denied, match="launched by alice"):
         ToyProvider().destroy("third")
     assert len(toy.instances) == 2
+
+
+def test_a_machine_is_added_and_others_end(toy: Toy) -> None:
+    """With two methods of its own; a full zone leaves all as it was."""
+    old = launched()
+    book = journal.for_cluster(SPEC.name)
+    provider = ToyProvider()
+    (new,) = provider.add(SPEC, old[0], (1,), book)
+    assert new.name == "1.mpi.third"
+    assert {one.id for one in provider.besides("third", old)} == {new.id}
+    provider.end_besides("third", (old[0], new))
+    assert set(toy.instances) == {old[0].id, new.id}
+
+    toy.full = set(ZONES)
+    with pytest.raises(Capacity, match="north-b"):
+        provider.add(SPEC, old[0], (1,), book)
+    assert set(toy.instances) == {old[0].id, new.id}
+    provider.destroy("third")
+    assert toy.instances == {}

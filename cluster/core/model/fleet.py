@@ -95,6 +95,29 @@ class Blamed(Value, frozen=True, kw_only=True):
     confirmed: str = ""
 
 
+class HostReplacement(Value, frozen=True, kw_only=True):
+    """What became of a bad host that was to be replaced.
+
+    Args:
+        part: such as `host:7`.
+        name: of the host; its new machine has the same name.
+        old: the provider's id of the bad machine.
+        new: the id of the machine that took its place; empty if none did.
+        evidence: what tests of the new machine with good hosts showed, or why there is none.
+        run: the folder of these tests.
+        command: what to type, where the provider cannot replace it.
+
+    """
+
+    part: str
+    name: str
+    old: str
+    new: str = ""
+    evidence: str
+    run: str = ""
+    command: str = ""
+
+
 class FleetVerdict(Value, frozen=True, kw_only=True):
     """The verdict on a fleet.
 
@@ -116,6 +139,7 @@ class FleetVerdict(Value, frozen=True, kw_only=True):
         groups: the number of each host's group; empty if they are not known.
         assumptions: what logs of other tools do not say, and what is assumed instead.
         missing: pairs of such logs without a value, each with its reason.
+        replaced: the bad hosts for which new machines were created afterwards.
 
     """
 
@@ -135,3 +159,4 @@ class FleetVerdict(Value, frozen=True, kw_only=True):
     groups: tuple[int, ...] = ()
     assumptions: tuple[str, ...] = ()
     missing: tuple[str, ...] = ()
+    replaced: tuple[HostReplacement, ...] = ()

@@ -14,7 +14,7 @@ from cluster.providers._cloud.api_errors import PASSING, Failure
 from cluster.providers._cloud.tags import Tags
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Sequence
+    from collections.abc import Callable, Collection, Sequence
 
 WITHIN = 600.0  # seconds for everything to be gone
 FIRST_POLL, LONGEST_POLL = 0.1, 2.0  # seconds between two rounds
@@ -103,6 +103,38 @@ class Deletion(ABC, Generic[R]):
 
         """
         delete_until_gone(lambda: self._attempt(self._machines()), self._where)
+
+    def besides(self, kept: Collection[str]) -> Sequence[R]:
+        """List the machines besides some.
+
+        Args:
+            kept: ids of machines.
+
+        Returns:
+            The others that exist.
+
+        """
+        return [one for one in self._machines() if one.id not in kept]
+
+    def delete_besides(self, kept: Collection[str]) -> None:
+        """Delete all machines besides some, wait until they are gone, then delete what they used.
+
+        Args:
+            kept: ids of machines.
+
+        Raises:
+            ProvisionError: some are left.
+            Failure: the cloud refused a call.
+
+        """
+        delete_until_gone(
+            lambda: self._attempt(self.besides(kept)) or self._unlisted(), self._where
+        )
+        self._delete(self._unused())
+
+    def _unused(self) -> Sequence[R]:
+        """List what costs money although the machine that used it is gone."""
+        return ()
 
     def _round(self) -> tuple[Resource, ...]:
         """Delete what can be deleted now, machines first, then by kind; give what still existed.

@@ -86,11 +86,13 @@ class Intent(Value, Generic[Offer], frozen=True, kw_only=True):
     Args:
         tags: of all its resources; the field in the file is called `mark`.
         offer: what the launch creates.
+        places: the numbers of the hosts that the machines are to be, if a cluster gets new ones.
 
     """
 
     tags: Tags = msgspec.field(name="mark")
     offer: Offer
+    places: tuple[int, ...] = ()
 
 
 class LaunchJournal:
@@ -127,18 +129,28 @@ class LaunchJournal:
         if path.exists():
             return msgspec.json.decode(path.read_bytes(), type=of)
         intent = decide()
+        self.record_owner(intent.tags, account)
+        ssh_keys.write_secret(path, msgspec.json.encode(intent))
+        journal.remember_region(self._provider, self._place)
+        return intent
+
+    def record_owner(self, tags: Tags, account: str) -> None:
+        """Record who is about to create resources, and by which tags they are found.
+
+        Args:
+            tags: of the resources.
+            account: that is billed.
+
+        """
         self._cluster_journal.append(
             journal.Owned(
                 provider=self._provider,
                 region=self._place,
                 account=account,
-                owner=intent.tags.owner,
-                launch=intent.tags.launch,
+                owner=tags.owner,
+                launch=tags.launch,
             )
         )
-        ssh_keys.write_secret(path, msgspec.json.encode(intent))
-        journal.remember_region(self._provider, self._place)
-        return intent
 
     def note(self, kind: str, token: str) -> None:
         """Record what the next call creates.
@@ -264,6 +276,8 @@ class CloudLaunch(Generic[ClientT, OptionsT, Offer]):
         self._cluster_journal = cluster_journal
         self._journal = LaunchJournal(self.provider, client.name, cluster_journal)
         self._tags, self._offer = intent.tags, intent.offer
+        self._added = bool(intent.places)
+        self._places = intent.places or tuple(range(spec.hosts))
         self._whose = Selection(launches=(intent.tags.launch,))
         self._tell = tell
 
@@ -329,7 +343,7 @@ class CloudLaunch(Generic[ClientT, OptionsT, Offer]):
         )
 
     def _name(self, number: int) -> str:
-        return machine_name(self._spec.name, number)
+        return machine_name(self._spec.name, self._places[number])
 
 
 def intent_file(cluster_journal: journal.Journal, provider: str) -> Path:

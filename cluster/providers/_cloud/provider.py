@@ -14,7 +14,7 @@ import msgspec
 
 from cluster.core import journal
 from cluster.core.cleanup import on_failure
-from cluster.core.errors import ProvisionError
+from cluster.core.errors import ProvisionError, SpecError
 from cluster.core.model.placement import ProviderTopology
 from cluster.core.model.resources import Plan, Resource
 from cluster.core.model.value import ignore
@@ -41,6 +41,7 @@ ClientT = TypeVar("ClientT", bound=Client)
 OfferT = TypeVar("OfferT", bound=CloudOffer)
 PlaceT = TypeVar("PlaceT")
 T = TypeVar("T")
+SHORTEST = 60.0  # seconds that a machine is created for: Google's least is 30
 
 
 class CloudProvider(Provider, Generic[ClientT, OfferT]):
@@ -49,6 +50,7 @@ class CloudProvider(Provider, Generic[ClientT, OfferT]):
     Options: ClassVar[type[CloudOptions]]
 
     resumes: ClassVar[bool] = True
+    replaces: ClassVar[bool] = True
     # sshd answers before the guest agent or cloud-init has created the user.
     transient_states: ClassVar[frozenset[str]] = frozenset({"authentication"})
 
@@ -96,6 +98,21 @@ class CloudProvider(Provider, Generic[ClientT, OfferT]):
         tell: StateCallback,
     ) -> tuple[Machine, ...]:
         """Create what the intent describes, and wait until all machines run."""
+
+    @abstractmethod
+    def offer_near(self, client: ClientT, offer: OfferT, like: Machine) -> OfferT:
+        """Narrow the offer of a launch to the place of one of its machines."""
+
+    @abstractmethod
+    def add_machines(
+        self,
+        client: ClientT,
+        spec: ClusterSpec,
+        cluster: journal.Journal,
+        intent: Intent[OfferT],
+        tell: StateCallback,
+    ) -> tuple[Machine, ...]:
+        """Create machines in a cluster that has all else, and wait until all of them run."""
 
     @abstractmethod
     def list_clusters(self, client: ClientT) -> tuple[RemoteCluster, ...]:
@@ -146,24 +163,58 @@ class CloudProvider(Provider, Generic[ClientT, OfferT]):
             with on_failure(clean_up):
                 return self.create_machines(client, spec, journal, intent, tell)
 
+    def add(
+        self,
+        spec: ClusterSpec,
+        like: Machine,
+        places: tuple[int, ...],
+        journal: journal.Journal,
+        tell: StateCallback = ignore,
+    ) -> tuple[Machine, ...]:
+        """Create machines in one call, as a launch of their own among the resources of the first.
+
+        They end when the cluster's other machines do.
+        """
+        with self.translating_errors("The cluster is as it was."):
+            client = self.client(self.place_of(spec), spec)
+            ownership.select(journal, self.name, client)  # refuses another user's cluster
+            first = self._intent_of(journal)
+            left = max(SHORTEST, (expiry(journal) or first.tags.expires) - client.now())
+            offer = self.offer_near(client, first.offer, like)
+            expires = client.now() + left
+            intent = self.intent(
+                tags=new_tags(spec.name, client.owner, expires, user=client.user),
+                offer=msgspec.structs.replace(offer, ttl=left),
+                places=places,
+            )
+            LaunchJournal(self.name, client.name, journal).record_owner(intent.tags, client.account)
+            wanted = msgspec.structs.replace(spec, hosts=len(places))
+            return self.add_machines(client, wanted, journal, intent, tell)
+
+    def besides(self, name: str, kept: tuple[Machine, ...]) -> tuple[Resource, ...]:
+        """List the machines of a cluster besides some, in every place where it may have some."""
+        ids = {machine.id for machine in kept}
+        with self.translating_errors("They may still exist."):
+            found = in_each(self._deletions(name), lambda one: one.besides(ids))
+        return tuple(one.resource for there in found for one in there)
+
+    def end_besides(self, name: str, kept: tuple[Machine, ...]) -> None:
+        """Delete the machines of a cluster besides some, in every place where it may have some."""
+        ids = {machine.id for machine in kept}
+        with self.translating_errors("They may still exist, and cost money."):
+            in_each(self._deletions(name), lambda one: one.delete_besides(ids))
+
     def find(self, name: str) -> tuple[Resource, ...]:
         """List the resources of a cluster in every place where it may have some."""
         with self.translating_errors("It may still exist."):
-            found = in_each(
-                self.clients_of(name),
-                lambda client: self.deletion(
-                    client, self.selection(client, name), journal.for_cluster(name)
-                ).found(),
-            )
+            found = in_each(self._deletions(name), lambda one: one.found())
         return tuple(one.resource for there in found for one in there)
 
     def destroy(self, name: str) -> None:
         """Delete the resources of a cluster in every place where it may have some."""
-        cluster = journal.for_cluster(name)
         with self.translating_errors("It may still exist."):
-            chosen = [(one, self.selection(one, name)) for one in self.clients_of(name)]
-            self.abandon_intent(cluster)
-            deletions = tuple(self.deletion(*pair, cluster) for pair in chosen)
+            deletions = self._deletions(name)
+            self.abandon_intent(journal.for_cluster(name))
             in_each(deletions, lambda one: one.delete())
 
     def topology(self, spec: ClusterSpec, machines: tuple[Machine, ...]) -> ProviderTopology:
@@ -225,11 +276,9 @@ class CloudProvider(Provider, Generic[ClientT, OfferT]):
 
     def _begun(self, spec: ClusterSpec) -> OfferT | None:
         """Give the offer of an interrupted launch of the same spec; none if there is none."""
-        path = intent_file(journal.for_cluster(spec.name), self.name)
-        if specs_of(spec.name)[-1:] != (spec,) or not path.exists():
-            return None
-        offer: OfferT = msgspec.json.decode(path.read_bytes(), type=self.intent).offer
-        return offer
+        cluster = journal.for_cluster(spec.name)
+        known = specs_of(spec.name)[-1:] == (spec,) and intent_file(cluster, self.name).exists()
+        return self._intent_of(cluster).offer if known else None
 
     def _record_intent(
         self, client: ClientT, spec: ClusterSpec, cluster: journal.Journal
@@ -244,6 +293,24 @@ class CloudProvider(Provider, Generic[ClientT, OfferT]):
 
         launch_journal = LaunchJournal(self.name, client.name, cluster)
         return launch_journal.record_intent(self.intent, client.account, decide)
+
+    def _deletions(self, name: str) -> tuple[Deletion[Any], ...]:
+        """Give the deletion of a cluster's resources in every place where it may have some."""
+        cluster = journal.for_cluster(name)
+        chosen = [(one, self.selection(one, name)) for one in self.clients_of(name)]
+        return tuple(self.deletion(*pair, cluster) for pair in chosen)
+
+    def _intent_of(self, cluster: journal.Journal) -> Intent[OfferT]:
+        """Give the intent of a cluster's launch."""
+        path = intent_file(cluster, self.name)
+        if not path.exists():
+            raise SpecError(
+                f"It is not known any more how {cluster.name} was launched: {path} is missing.",
+                means="Machines like its own cannot be created.",
+                remedy=f"Take it down, and launch it again: cluster down {cluster.name}",
+            )
+        found: Intent[OfferT] = msgspec.json.decode(path.read_bytes(), type=self.intent)
+        return found
 
     def _clean_up(
         self, deletion: Deletion[Any], cluster: journal.Journal, intent: Intent[OfferT]
@@ -305,6 +372,12 @@ def what_remains(cluster: journal.Journal, intent: Intent[Any]) -> str:
         f"end by themselves at {timestamp(intent.tags.expires)}; all else, such as reserved "
         f"addresses, stays until you type: cluster down {intent.tags.name}"
     )
+
+
+def expiry(cluster: journal.Journal) -> float | None:
+    """Give when the machines of a cluster end by themselves: a start makes it later."""
+    known = [one.expires for one in cluster.entries() if isinstance(one, journal.Created)]
+    return known[-1] if known else None
 
 
 def specs_of(name: str) -> tuple[ClusterSpec, ...]:

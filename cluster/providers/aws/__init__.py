@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Any, ClassVar
 import msgspec
 
 from cluster.core import journal
+from cluster.core.errors import ProvisionError
 from cluster.core.model.resources import Resource
 from cluster.core.model.value import ignore
 from cluster.core.ssh_keys import KNOWN
@@ -26,10 +27,11 @@ from cluster.providers.aws.delete import (
     AwsUnlisted,
     console,
     filters_of,
+    instances,
 )
 from cluster.providers.aws.errors import to_cluster_error
 from cluster.providers.aws.inventory import list_clusters, regions
-from cluster.providers.aws.options import AwsOffer, AwsOptions
+from cluster.providers.aws.options import AwsOffer, AwsOptions, ZoneSubnet
 from cluster.providers.aws.plan import REGION, make_offer, region_of
 from cluster.providers.aws.request import instance_view
 from cluster.providers.aws.topology import read_topology
@@ -115,6 +117,29 @@ class AwsProvider(CloudProvider["Region", AwsOffer]):
     ) -> tuple[Machine, ...]:
         """Create the groups and the key pair, then all machines in one call."""
         return AwsLaunch(client, spec, _options(spec), cluster, intent, tell).launch()
+
+    def offer_near(self, client: Region, offer: AwsOffer, like: Machine) -> AwsOffer:
+        """Narrow an offer to the zone and the subnet of a machine."""
+        by_id = [{"Name": "instance-id", "Values": [like.id]}]
+        for one in instances(client, by_id):
+            site = ZoneSubnet(zone=one.placement.availability_zone, subnet=one.primary.subnet_id)
+            return msgspec.structs.replace(offer, vpc=one.primary.vpc_id, sites=(site,))
+        raise ProvisionError(
+            f"{like.name} ({like.id}) does not exist any more.",
+            means="So it is not known where new machines are near the others.",
+            remedy="See which exist: cluster ls",
+        )
+
+    def add_machines(
+        self,
+        client: Region,
+        spec: ClusterSpec,
+        cluster: journal.Journal,
+        intent: Intent[AwsOffer],
+        tell: StateCallback,
+    ) -> tuple[Machine, ...]:
+        """Create machines in the groups of the cluster, in one call."""
+        return AwsLaunch(client, spec, _options(spec), cluster, intent, tell).add()
 
     def list_clusters(self, client: Region) -> tuple[RemoteCluster, ...]:
         """List the caller's clusters in a region."""

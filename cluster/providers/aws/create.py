@@ -73,17 +73,43 @@ class AwsLaunch(CloudLaunch[Region, AwsOptions, AwsOffer]):
 
         """
         login = ssh_keys.load_or_create(self._cluster_journal.folder / ssh_keys.LOGIN)
-        first = ssh_keys.load_or_create(self._cluster_journal.folder / ssh_keys.FIRST)
         vpc = self._offer.vpc or self._vpc()
         group = self._security_group(vpc)
         self._open(group)
         if self._spec.placement:
             self._placement_group()
         self._key_pair(login.public)
+        return self._machines(vpc, group)
+
+    def add(self) -> tuple[Machine, ...]:
+        """Create the machines in the security group and the placement group of the cluster.
+
+        Returns:
+            The machines, all running.
+
+        Raises:
+            Failure: Amazon refused a call.
+            ProvisionError: a machine did not start.
+
+        """
+        found = self._find(
+            "describe_security_groups", "SecurityGroups", SecurityGroup, "group-name"
+        )
+        if not found:
+            raise ProvisionError(
+                f"The security group {self._tags.label} does not exist any more.",
+                means="Somebody deleted it. The cluster is as it was.",
+                remedy=f"Take it down, and launch it again: cluster down {self._tags.name}",
+            )
+        return self._machines(self._offer.vpc, found[0].group_id)
+
+    def _machines(self, vpc: str, group: str) -> tuple[Machine, ...]:
+        """Create the machines, and trust the first host key that each is given."""
+        first = ssh_keys.load_or_create(self._cluster_journal.folder / ssh_keys.FIRST)
         data = cloud_init.user_data(first, self._offer.ttl, self._offer.packages)
-        found = self._machines(vpc, group, data)
+        found = self._instances(vpc, group, data)
         known = self._cluster_journal.folder / ssh_keys.KNOWN
-        ssh_keys.write_known_hosts(known, [(one.instance_id, first.public) for one in found])
+        ssh_keys.add_known_hosts(known, [(one.instance_id, first.public) for one in found])
         link = self._offer.link
         return tuple(
             machine(self._name(number), instance_view(one), self._options, known, link)
@@ -203,7 +229,7 @@ class AwsLaunch(CloudLaunch[Region, AwsOptions, AwsOffer]):
 
     # Machines.
 
-    def _machines(self, vpc: str, group: str, data: str) -> tuple[AwsInstance, ...]:
+    def _instances(self, vpc: str, group: str, data: str) -> tuple[AwsInstance, ...]:
         """Give the machines once they run and have their addresses."""
         elastic = ElasticIps(self._client, self._tags, self._journal)
         if self._options.elastic_ip:

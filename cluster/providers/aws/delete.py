@@ -315,6 +315,10 @@ class AwsDeletion(Deletion[AwsResource]):
     def _unlisted(self) -> tuple[Resource, ...]:
         return self._expected.missing(self._seen)
 
+    def _unused(self) -> Sequence[AwsResource]:
+        addresses = next(type_ for type_ in RESOURCE_TYPES if type_.kind == ELASTIC_IP)
+        return [one for one in self._listed(addresses) if not one.in_use]
+
     def _delete(self, there: Sequence[AwsResource]) -> None:
         self._terminate_all([one for one in there if one.type is None])
         for one in there:

@@ -81,7 +81,8 @@ class ElasticIps:
             Failure: Amazon refused.
 
         """
-        bare = [one.primary for one in machines if one.primary and one.primary not in self._taken]
+        first = [one.primary.network_interface_id for one in machines]
+        bare = [interface for interface in first if interface and interface not in self._taken]
         for interface, address in zip(bare, tuple(self._free), strict=False):
             call = partial(
                 self._region.once,

@@ -69,6 +69,8 @@ class InstanceInterface(AwsResponse, frozen=True, kw_only=True):
     """A network interface of an instance."""
 
     network_interface_id: str = ""
+    subnet_id: str = ""
+    vpc_id: str = ""
     attachment: InterfaceAttachment = InterfaceAttachment()
 
 
@@ -96,11 +98,11 @@ class AwsInstance(TaggedResource, frozen=True, kw_only=True):
     network_interfaces: tuple[InstanceInterface, ...] = ()
 
     @property
-    def primary(self) -> str:
-        """The id of its first network interface; empty if it is not listed yet."""
+    def primary(self) -> InstanceInterface:
+        """Its first network interface; without an id if it is not listed yet."""
         first = InterfaceAttachment()
         found = (one for one in self.network_interfaces if one.attachment == first)
-        return next((one.network_interface_id for one in found), "")
+        return next(found, InstanceInterface())
 
 
 class InstanceTopology(AwsResponse, frozen=True, kw_only=True):

@@ -94,6 +94,22 @@ class GcpProvider(CloudProvider["Project", GcpOffer]):
         """Create the firewall rules and the placement policy, then all machines in one call."""
         return GcpLaunch(client, spec, _options(spec), cluster, intent, tell).launch()
 
+    def offer_near(self, client: Project, offer: GcpOffer, like: Machine) -> GcpOffer:
+        """Narrow an offer to the zone of a machine."""
+        del client
+        return msgspec.structs.replace(offer, zones=(like.id.partition("/")[0],))
+
+    def add_machines(
+        self,
+        client: Project,
+        spec: ClusterSpec,
+        cluster: journal.Journal,
+        intent: Intent[GcpOffer],
+        tell: StateCallback,
+    ) -> tuple[Machine, ...]:
+        """Create machines under the rules and in the policy of the cluster, in one call."""
+        return GcpLaunch(client, spec, _options(spec), cluster, intent, tell).add()
+
     def abandon_intent(self, cluster: journal.Journal) -> None:
         """Delete the intent: Google knows its request ids, and would not run its calls again."""
         intent_file(cluster, self.name).unlink(missing_ok=True)

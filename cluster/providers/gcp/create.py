@@ -67,12 +67,28 @@ class GcpLaunch(CloudLaunch[Project, GcpOptions, GcpOffer]):
         self._firewalls()
         if self._spec.placement:
             self._policy()
-        found = self._run(login.public)
+        return self._machines(login.public)
+
+    def add(self) -> tuple[Machine, ...]:
+        """Create the machines under the firewall rules and the placement policy of the cluster.
+
+        Returns:
+            The machines, all running, with their host keys known.
+
+        Raises:
+            Failure: Google refused a call.
+            ProvisionError: a machine did not start.
+
+        """
+        login = ssh_keys.load_or_create(self._cluster_journal.folder / ssh_keys.LOGIN)
+        return self._machines(login.public)
+
+    def _machines(self, public_key: str) -> tuple[Machine, ...]:
+        """Create the machines, and trust the host keys that they report."""
+        found = self._run(public_key)
         known = self._cluster_journal.folder / ssh_keys.KNOWN
         waited = HostKeys(self._client, self._options.wait).wait(found)
-        ssh_keys.write_known_hosts(
-            known, [(alias(one), key) for one, all_ in waited for key in all_]
-        )
+        ssh_keys.add_known_hosts(known, [(alias(one), key) for one, all_ in waited for key in all_])
         return tuple(
             machine(self._name(number), instance_view(one), self._options, known, self._offer.link)
             for number, one in enumerate(found)
@@ -206,11 +222,20 @@ class GcpLaunch(CloudLaunch[Project, GcpOptions, GcpOffer]):
             zone=zone,
             request_id=token.partition("/")[2],
             bulk_insert_instance_resource_resource=request(
-                self._spec, self._options, self._offer, self._tags, public_key
+                self._spec, self._options, self._offer, self._tags, public_key, self._stem
             ),
         )
         made = self._client.finish(BULK, operation).created
-        return tuple(f"{label(self._tags)}-{number:0{DIGITS}}" for number in range(1, made + 1))
+        return tuple(f"{self._stem}-{number:0{DIGITS}}" for number in range(1, made + 1))
+
+    @property
+    def _stem(self) -> str:
+        """How names of machines begin; those that are added have a letter where others have digits.
+
+        So the first name in the order of the alphabet shows how all of them begin.
+        """
+        own = label(self._tags)
+        return f"{own}-r{self._tags.launch[:4]}" if self._added else own
 
     def _too_few(self, zone: str, what: str) -> Failure:
         return too_few_machines(BULK, zone, what)

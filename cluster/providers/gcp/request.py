@@ -19,7 +19,12 @@ EVERYBODY = "0.0.0.0/0"
 
 
 def request(
-    spec: ClusterSpec, options: GcpOptions, offer: GcpOffer, tags: Tags, public_key: str
+    spec: ClusterSpec,
+    options: GcpOptions,
+    offer: GcpOffer,
+    tags: Tags,
+    public_key: str,
+    stem: str = "",
 ) -> dict[str, Any]:
     """Give the body of bulkInsert: it creates all machines, or none.
 
@@ -32,6 +37,7 @@ def request(
         offer: what the launch creates.
         tags: of the launch.
         public_key: the public key for logins.
+        stem: how the names of the machines begin, if not with the label; a number follows.
 
     Returns:
         The body of the call.
@@ -54,7 +60,7 @@ def request(
     }
     return {
         "count": spec.hosts,
-        "name_pattern": f"{label(tags)}-{'#' * DIGITS}",
+        "name_pattern": f"{stem or label(tags)}-{'#' * DIGITS}",
         "instance_properties": properties | _extras(spec, options, offer, tags),
     }
 

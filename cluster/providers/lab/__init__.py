@@ -123,6 +123,15 @@ class LabProvider(Provider):
         groups = tuple(leaf_of(number, len(machines), leaves) for number in range(len(machines)))
         return ProviderTopology(layers=(NetworkLayer(name="leaf switch", groups=groups),))
 
+    def words_without(self, spec: ClusterSpec, bad: tuple[Machine, ...]) -> str:
+        """Give the commands that make the lab again."""
+        del bad
+        options = "".join(
+            f" --option {shlex.quote(f'{key}={value}')}" for key, value in spec.options.items()
+        )
+        again = f"cluster up {spec.name} --provider lab --hosts {spec.hosts}{options}"
+        return f"Make the lab again: cluster down {spec.name}; {again}"
+
     def find(self, name: str) -> tuple[Resource, ...]:
         """Find the lab's processes on this machine, and its folders, which are deleted last."""
         ours = processes_of(name)

@@ -1,0 +1,154 @@
+"""What cannot be replaced gets the command to type, which nobody runs."""
+
+from __future__ import annotations
+
+import platform
+import shlex
+import time
+from typing import TYPE_CHECKING
+
+import msgspec
+import pytest
+
+from cluster.core import journal
+from cluster.core.errors import SpecError
+from cluster.core.model.fleet import Blamed
+from cluster.core.model.hosts import Machine
+from cluster.core.model.spec import ClusterSpec
+from cluster.orchestration.cluster import Cluster, attach
+from cluster.orchestration.launch import launch
+from cluster.orchestration.replacement import (
+    can_replace,
+    finish_replacement,
+    irreplaceable,
+    replacement_plan,
+)
+from cluster.providers.ssh import SshProvider
+from tests.replacements import interrupted, replace_host
+
+if TYPE_CHECKING:
+    from pathlib import Path
+
+BAD = {1: Blamed(part="host:1", kind="BAD", direction="rx", evidence="it's 40%")}
+
+
+def of_ssh(options: dict[str, str], hosts: int = 3) -> Cluster:
+    """Launch a cluster of own hosts, up to the first connection."""
+    spec = ClusterSpec(name="own", provider="ssh", hosts=hosts, options=options)
+    book = journal.for_cluster("own")
+    book.append(journal.Intended(spec=spec, at=time.time()))
+    book.append(journal.Created(machines=SshProvider().create(spec, book)))
+    return attach("own")
+
+
+def test_own_hosts_are_taken_out_of_their_list(home: Path) -> None:
+    cluster = of_ssh({"hosts": "h0,al@h1:2222,h2,spare"})
+    (one,) = irreplaceable(cluster, BAD)
+
+    assert not can_replace(cluster)
+    assert (one.part, one.old, one.new) == ("host:1", "h1", "")
+    assert one.command == (
+        "Take al@h1:2222 out of your list: cluster down own; "
+        "cluster up own --provider ssh --option hosts=h0,h2,spare"
+    )
+
+
+def test_own_hosts_are_taken_out_of_their_inventory(home: Path) -> None:
+    (home / "mine.txt").write_text("h0\nh1  # rack 3\nh2\n")
+    (one,) = irreplaceable(of_ssh({"inventory": "mine.txt"}), BAD)
+
+    assert one.command == "Take h1 out of mine.txt, then type: cluster down own"
+
+
+def test_a_host_of_slurm_is_to_be_drained(home: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("SLURM_JOB_ID", "17")
+    (one,) = irreplaceable(of_ssh({"hosts": "h0,h1,h2"}), BAD)
+
+    assert shlex.split(one.command) == [
+        *("scontrol", "update", "nodename=h1", "state=drain"),
+        "reason=cluster: BAD rx, it's 40%",
+    ]
+
+
+def test_this_machine_is_all_hosts(home: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    with launch("here", hosts=3) as cluster:
+        (one,) = irreplaceable(cluster, BAD)
+        monkeypatch.setenv("SLURM_JOB_ID", "17")
+        (drained,) = irreplaceable(cluster, BAD)
+
+    assert "All hosts are this machine" in one.command
+    assert f"nodename={platform.node().partition('.')[0]} " in drained.command
+
+
+def test_a_lab_is_made_anew_and_is_no_node_of_slurm(
+    home: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("SLURM_JOB_ID", "17")
+    spec = ClusterSpec(name="lab", provider="lab", hosts=2, options={"rate": "1gbit"})
+    host = Machine(name="1.mpi.lab", id="lab-1", address="h", shell="ssh", folder="", bin="")  # noqa: S604
+    book = journal.for_cluster("lab")
+    book.append(journal.Intended(spec=spec, at=time.time()))
+    book.append(journal.Created(machines=(host, host)))
+    (one,) = irreplaceable(attach("lab"), BAD)
+
+    assert one.command == (
+        "Make the lab again: cluster down lab; "
+        "cluster up lab --provider lab --hosts 2 --option rate=1gbit"
+    )
+
+
+def simulated() -> Cluster:
+    return launch("big", provider="sim", hosts=4, options={"fabric": "leafspine:1x4"})
+
+
+def test_without_a_good_host_nothing_is_created(home: Path) -> None:
+    with launch("one", provider="sim", hosts=1, options={"fabric": "leafspine:1x4"}) as cluster:
+        with pytest.raises(SpecError, match="No host is good"):
+            replace_host("one")
+        assert [one.id for one in cluster.machines] == ["sim-0"]
+
+
+def test_an_expired_cluster_is_not_replaced(home: Path) -> None:
+    with simulated() as cluster:
+        cluster.disk.record(journal.Created(machines=cluster.machines, expires=1.0))
+        with pytest.raises(SpecError, match="time to live of big is over"):
+            replacement_plan(cluster, BAD)
+
+
+def test_a_plan_names_the_bad_hosts(home: Path) -> None:
+    with simulated() as cluster:
+        plan = replacement_plan(cluster, BAD)
+    assert not plan.costs
+    assert plan.lines[0] == "replace host:1 (1.mpi.big, sim-1): BAD rx, it's 40%"
+
+
+def test_hosts_that_another_process_replaced_meanwhile_are_left_alone(home: Path) -> None:
+    with simulated() as cluster:
+        other = attach("big")
+        new = msgspec.structs.replace(other.machines[3], id="sim-3-other")
+        stale = attach("big")
+        other.disk.note_machines((*other.machines[:3], new))
+        with pytest.raises(SpecError, match="Another process replaced hosts of big meanwhile"):
+            replace_host(stale)
+        assert attach("big").machines[3].id == "sim-3-other"
+        cluster.disk.refresh()
+
+
+def test_one_process_replaces_at_a_time(home: Path) -> None:
+    with simulated() as cluster:
+        with cluster.disk.journal.in_use(), pytest.raises(SpecError, match="right now"):
+            replace_host("big")
+        cluster.disk.record(journal.Replacing(kept=cluster.machines))
+        with cluster.disk.journal.in_use(), pytest.raises(SpecError, match="right now"):
+            finish_replacement(cluster)
+        finish_replacement(cluster)
+        assert attach("big").state.kept == ()
+
+
+def test_tests_that_are_interrupted_leave_the_cluster_as_it_was(home: Path) -> None:
+    with simulated() as cluster:
+        with pytest.raises(KeyboardInterrupt):
+            replace_host("big", interrupted)
+        assert [one.id for one in attach("big").machines] == [f"sim-{n}" for n in range(4)]
+        assert attach("big").state.kept == ()
+        cluster.disk.refresh()

@@ -1,0 +1,67 @@
+"""A replacement of a host without hosts: what would be measured is said."""
+
+from __future__ import annotations
+
+import os
+import signal
+from pathlib import Path
+from types import SimpleNamespace
+from typing import TYPE_CHECKING, cast
+from unittest.mock import patch
+
+from cluster.analysis.fleet.pair_measurements import measurement_of
+from cluster.benchmarks.pairs import BANDWIDTH
+from cluster.core.model.fleet import Blamed, FleetVerdict, HostReplacement, PairTest
+from cluster.orchestration.cluster import Cluster, attach
+from cluster.orchestration.replacement import replace_hosts
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+
+    from cluster.orchestration.replacement import TestPairs
+    from cluster.runs.run import Run
+
+USUAL = 1e9  # B/s
+
+
+def verdict_on(*bad: int) -> FleetVerdict:
+    """Blame hosts."""
+    blamed = tuple(Blamed(part=f"host:{n}", kind="BAD", direction="rx") for n in bad)
+    return FleetVerdict(
+        verdict="FAULTY", rounds=10, answer="", blamed=blamed, reference=USUAL, tolerance=0.02
+    )
+
+
+def good(pairs: Sequence[tuple[int, int]], value: float = USUAL) -> Run:
+    """Give what is read of a run of pairs in which every test had the same value."""
+    ends = [*pairs, *((b, a) for a, b in pairs)]
+    tests = [PairTest(round=0, source=a, target=b, value=value, alone=True) for a, b in ends]
+    values = tuple(measurement_of(one, BANDWIDTH, "host") for one in tests)
+    return cast("Run", SimpleNamespace(measurements=values, folder=Path("runs/c5/pairs")))
+
+
+def slow(pairs: Sequence[tuple[int, int]]) -> Run:
+    """Give what is read of a run in which every test had half of what most hosts reach."""
+    return good(pairs, USUAL / 2)
+
+
+def interrupted(_: Sequence[tuple[int, int]]) -> Run:
+    """End as by Ctrl-C."""
+    raise KeyboardInterrupt
+
+
+def killed(_: Sequence[tuple[int, int]]) -> Run:
+    """End at once."""
+    os.kill(os.getpid(), signal.SIGKILL)
+    raise AssertionError
+
+
+def replace_host(
+    which: str | Cluster, test: TestPairs = good, bad: int | None = None
+) -> tuple[HostReplacement, ...]:
+    """Replace a host of a cluster, by default the last; nobody connects to the new one."""
+    cluster = attach(which) if isinstance(which, str) else which
+    host = len(cluster.machines) - 1 if bad is None else bad
+    verdict = verdict_on(host)
+    with patch("cluster.orchestration.replacement.connect"):
+        return replace_hosts(cluster, verdict, {host: verdict.blamed[0]}, test, lambda *_: None)
