@@ -8,7 +8,7 @@ from tests.conftest import answer, command
 
 LEAVES = (
     *("--provider", "lab", "--hosts", "8", "--option", "leaves=4"),
-    *("--option", "rate=20mbit", "--option", "uplink=40mbit"),
+    *("--option", "rate=60mbit", "--option", "uplink=120mbit"),
 )
 
 
@@ -25,13 +25,13 @@ def faults(name: str) -> set[str]:
 def test_planted_faults_are_named_by_a_check() -> None:
     """25 s: eight hosts start, and each check tests all 28 pairs in both directions."""
     command("up", "leaves", *LEAVES)
-    command("lab", "leaves", "slow", "5", "--rate", "8mbit", "--direction", "rx")
+    command("lab", "leaves", "slow", "5", "--rate", "24mbit", "--direction", "rx")
     command("lab", "leaves", "cut", "2-7")
     assert faults("leaves") == {"BAD host:5 rx", "LINK pair:2-7 both"}
 
     command("lab", "leaves", "heal", "5")
     command("lab", "leaves", "heal", "2-7")
-    command("lab", "leaves", "slow", "leaf:1", "--rate", "8mbit")
+    command("lab", "leaves", "slow", "leaf:1", "--rate", "24mbit")
     assert faults("leaves") == {"GROUP group:1 both"}
 
     refused = {
