@@ -5,6 +5,8 @@ from __future__ import annotations
 from functools import partial
 from typing import TYPE_CHECKING, ClassVar, Literal
 
+from msgspec.structs import replace
+
 from cluster.analysis.fleet.pair_measurements import measurement_of
 from cluster.analysis.fleet.survey import SurveyPlan, survey
 from cluster.core.errors import SpecError
@@ -14,7 +16,7 @@ from cluster.core.model.value import Value
 from cluster.measure.benchmark import Benchmark
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable, Iterator
+    from collections.abc import Iterable, Iterator, Sequence
 
     from cluster.analysis.fleet.simulation import FleetSimulator
     from cluster.analysis.fleet.survey import SurveyStep
@@ -45,6 +47,16 @@ LATENCY = _pairs(
     what="half of the shortest round trip of 8 bytes over one TCP connection, in a window of time",
     clock="time.perf_counter of the host that begins",
 )
+ALLREDUCE = _pairs(
+    metric="allreduce",
+    unit="B/s",
+    better="higher",
+    what="bytes of a buffer over the time of an allreduce of two ranks, the median; algbw = busbw",
+    clock="MPI_Wtime of the slower rank",
+    warm_up="two operations",
+    flow="one way",
+    medium="",
+)
 
 
 class PairsParams(Value, frozen=True, kw_only=True):
@@ -58,6 +70,7 @@ class PairsParams(Value, frozen=True, kw_only=True):
         confirm: Test blamed parts again, with other partners.
         pairs: Test these pairs alone and no others, such as 7-12,7-40.
         milliseconds: Of each test.
+        allreduce: Bytes that two ranks of MPI sum, instead of a transfer over TCP.
 
     """
 
@@ -68,6 +81,7 @@ class PairsParams(Value, frozen=True, kw_only=True):
     confirm: bool = False
     pairs: tuple[str, ...] = ()
     milliseconds: int = 300
+    allreduce: int = 0
 
     @property
     def plan(self) -> SurveyPlan:
@@ -119,7 +133,7 @@ class Pairs(Benchmark[PairsParams]):
     """Disjoint pairs of hosts in rounds."""
 
     Params = PairsParams
-    metrics: ClassVar[tuple[Definition, ...]] = (BANDWIDTH, LATENCY)
+    metrics: ClassVar[tuple[Definition, ...]] = (BANDWIDTH, LATENCY, ALLREDUCE)
     starter: ClassVar[str] = "first_host"
 
     def check(self, params: PairsParams, ranks: int) -> None:
@@ -128,6 +142,11 @@ class Pairs(Benchmark[PairsParams]):
             raise SpecError("One host has no partner.", remedy="Check two hosts or more: --hosts 4")
         if params.rounds < 0 or params.alone < 0 or params.milliseconds < 1:
             raise SpecError("--rounds and --alone must not be negative, --milliseconds not 0.")
+        if params.allreduce < 0 or (params.allreduce and params.metric != "bandwidth"):
+            raise SpecError(
+                "An allreduce of pairs has a size, and its metric is a bandwidth.",
+                remedy="Type: cluster check NAME --metric allreduce:64MiB",
+            )
         if params.groups and len(params.groups) != ranks:
             raise SpecError(
                 f"--groups has {len(params.groups)} numbers, and there are {ranks} hosts.",
@@ -139,7 +158,7 @@ class Pairs(Benchmark[PairsParams]):
 
     def selected(self, params: PairsParams) -> tuple[Definition, ...]:
         """Give the definition of the metric asked for."""
-        return self.named([params.metric])
+        return self.named(["allreduce" if params.allreduce else params.metric])
 
     def model(self, params: PairsParams, fleet: FleetSimulator) -> Iterator[Measurement]:
         """Test pairs of simulated hosts."""
@@ -152,6 +171,7 @@ class Pairs(Benchmark[PairsParams]):
             tests = fleet.measure(
                 step.pairs, step.number, metric=params.metric, alone=step.alone, port=step.port
             )
+            tests = _slower_way(tests) if params.allreduce else tests
             found.extend(tests)
             return tests
 
@@ -164,4 +184,18 @@ class Pairs(Benchmark[PairsParams]):
         from cluster.measure.pairs.coordinator import coordinate  # noqa: PLC0415 - not for simulated hosts
 
         (definition,) = self.selected(params)
-        coordinate(rank, params.plan, params.fleet, definition, params.milliseconds / 1e3)
+        coordinate(
+            rank, params.plan, params.fleet, definition, params.milliseconds / 1e3, params.allreduce
+        )
+
+
+def _slower_way(tests: Sequence[PairTest]) -> list[PairTest]:
+    """Give an allreduce of each pair: it sends in both directions, and the slower one decides."""
+    rates: dict[frozenset[int], float] = {}
+    for test in tests:
+        pair = frozenset((test.source, test.target))
+        rates[pair] = min(test.value or 0.0, rates.get(pair, test.value or 0.0))
+    return [
+        replace(test, value=rates[frozenset((test.source, test.target))]) if test.value else test
+        for test in tests
+    ]

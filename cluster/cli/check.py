@@ -14,9 +14,8 @@ from cluster.cli.bench import launched
 from cluster.cli.launches import BenchOptions
 from cluster.cli.pair_logs import LIMIT, PAIR_LOGS, PairLogFlags, missing_lines, only_name, run_of
 from cluster.cli.show import print_json, print_lines, relative_path, screen_width
-from cluster.core import journal
 from cluster.core.errors import JobError, SpecError
-from cluster.core.units import format_value
+from cluster.core.units import format_value, parse_size
 from cluster.orchestration.bench import TIMEOUT
 from cluster.orchestration.cluster import Cluster, attach
 from cluster.reports.fleet import blamed_table, replacement_lines
@@ -30,6 +29,7 @@ if TYPE_CHECKING:
     from cluster.core.model.fleet import FleetVerdict
     from cluster.runs.run import Run
 
+METRICS = ("bandwidth", "latency", "allreduce")
 NAME = "check"  # of a cluster that is launched for a check
 LONGEST = 30 * 24 * 3600.0  # seconds
 
@@ -61,11 +61,8 @@ def check(  # noqa: PLR0913 - each is a flag
 
     Example: cluster check big --confirm
     """
-    if replace and (from_ or pairs or (provider is not None and not keep)):
-        raise SpecError(
-            "--replace changes a cluster that stays, after rounds of pairs.",
-            remedy="Type: cluster check NAME --replace",
-        )
+    if replace:
+        _refuse_unless_it_stays(stays=not (from_ or pairs) and (provider is None or bool(keep)))
     if from_:
         typed = PairLogFlags(metric, pairs_pattern, series, groups, limit)
         _show(run_of((*from_, *(names or ())), store.root(runs), typed), as_json=json)
@@ -74,20 +71,26 @@ def check(  # noqa: PLR0913 - each is a flag
     options = BenchOptions(runs=runs, timeout=timeout, keep=keep, yes=yes, json=json)
     params = {
         "rounds": _rounds(rounds),
-        "metric": metric,
+        **_metric(metric),
         "alone": alone,
         "confirm": confirm or replace,
         "pairs": tuple((pairs or "").split(",")) if pairs else (),
         "milliseconds": milliseconds,
     }
-    if name is not None and name in journal.names() and provider is None:
+    if name is not None and provider is None:
         _check(attach(name), params, groups, options, replace=replace)
         return
-    if name is not None and provider is None:
-        attach(name)  # raises the error that there is none
     spec = flags.spec(name=name or NAME, provider=provider or flags.DEFAULT_PROVIDER, **machines)
     with launched(spec, PAIRS, params, options) as cluster:
         _check(cluster, params, groups, options, replace=replace)
+
+
+def _refuse_unless_it_stays(*, stays: bool) -> None:
+    if not stays:
+        raise SpecError(
+            "--replace changes a cluster that stays, after rounds of pairs.",
+            remedy="Type: cluster check NAME --replace",
+        )
 
 
 def _rounds(text: str) -> int:
@@ -96,6 +99,22 @@ def _rounds(text: str) -> int:
     if not text.isdecimal() or int(text) < 1:
         raise SpecError(f"--rounds {text} is neither a number nor 'all'.")
     return int(text)
+
+
+def _metric(text: str) -> dict[str, Any]:
+    """Give the parameters of a metric: `bandwidth`, `latency`, or `allreduce:SIZE`."""
+    name, _, size = text.partition(":")
+    if name not in METRICS or (size and name != "allreduce"):
+        raise SpecError(
+            f"--metric {text} is not known.", remedy=f"There are: {', '.join(METRICS)}:SIZE"
+        )
+    if name != "allreduce":
+        return {"metric": name}
+    if not size:
+        raise SpecError(
+            "--metric allreduce has no size.", remedy="Such as: --metric allreduce:64MiB"
+        )
+    return {"metric": "bandwidth", "allreduce": parse_size(size)}
 
 
 def _check(
@@ -227,7 +246,10 @@ CHECK: flags.Declared = {
         "10",
     ),
     "metric": (
-        Annotated[str, typer.Option("--metric", metavar="WORD", help="bandwidth or latency.")],
+        Annotated[
+            str,
+            typer.Option("--metric", metavar="WORD", help="bandwidth, latency, allreduce:SIZE."),
+        ],
         "bandwidth",
     ),
     "groups": (

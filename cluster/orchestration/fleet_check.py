@@ -14,6 +14,7 @@ from cluster.analysis.fleet.pair_measurements import pair_tests
 from cluster.analysis.link_bounds import goodput
 from cluster.core.errors import SpecError
 from cluster.core.model.fleet import Fleet, FleetVerdict, PairMetric
+from cluster.core.units import format_size
 from cluster.orchestration.provider_topology import ask_topology
 from cluster.orchestration.simulated import simulator_of
 from cluster.runs import findings
@@ -22,6 +23,7 @@ from cluster.runs.run import PAIRS
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
 
+    from cluster.analysis.fleet.simulation import FleetSimulator
     from cluster.core.model.fleet import Blamed, PairTest
     from cluster.core.model.hosts import Machine
     from cluster.orchestration.cluster import Cluster
@@ -32,6 +34,7 @@ class SurveyParams(msgspec.Struct, frozen=True, kw_only=True):
     """Those parameters of `pairs` that a verdict needs."""
 
     metric: PairMetric = "bandwidth"
+    allreduce: int = 0  # bytes: how near its limit an operation of a library comes is not known
     groups: tuple[int, ...] = ()
     confirm: bool = False
     directed: bool = True
@@ -66,25 +69,23 @@ def judge_fleet(run: Run) -> FleetVerdict:
         names=tuple(machine.name for machine in record.machines),
         groups=params.groups or (0,) * len(record.machines),
         nics=1 if routes is None else routes.fabric_links.fabric.nics,
-        limit=params.limit or _limit(record.machines),
+        limit=params.limit or (None if params.allreduce else _limit(record.machines)),
         metric=params.metric,
         directed=params.directed,
         foreign=params.foreign,
     )
     tests = tuple(pair_tests(run.measurements))
-    if params.gpus:
-        found = diagnose_gpus(fleet, tests)
-    elif params.foreign:
-        found = diagnose_foreign(fleet, tests)
-    else:
-        found = diagnose(fleet, tests, routes)
+    found = _diagnosed(fleet, tests, routes, params)
     shown = confirmations(found, tests) if params.confirm else {}
     confirmed = {part: one.words for part, one in shown.items()}
     before = findings.verdict(run.folder)
     verdict = msgspec.structs.replace(
         found,
         run=str(run.folder),
-        blamed=tuple(_with_words(one, record.spec.name, confirmed) for one in found.blamed),
+        blamed=tuple(
+            _with_words(one, record.spec.name, _metric_words(params), confirmed)
+            for one in found.blamed
+        ),
         simulated=record.simulated,
         assumptions=params.assumptions,
         replaced=before.replaced if before else (),
@@ -93,15 +94,30 @@ def judge_fleet(run: Run) -> FleetVerdict:
     return verdict
 
 
+def _diagnosed(
+    fleet: Fleet, tests: Sequence[PairTest], routes: FleetSimulator | None, params: SurveyParams
+) -> FleetVerdict:
+    if params.gpus:
+        return diagnose_gpus(fleet, tests)
+    return diagnose_foreign(fleet, tests) if params.foreign else diagnose(fleet, tests, routes)
+
+
 def _limit(machines: Sequence[Machine]) -> float | None:
     """Give the goodput of TCP through the median link of the hosts, in B/s; None if unknown."""
     known = sorted(goodput(machine.link) for machine in machines if machine.link)
     return known[len(known) // 2] if known else None
 
 
-def _with_words(blamed: Blamed, name: str, confirmed: Mapping[str, str]) -> Blamed:
-    """Name the cluster in the command that confirms a finding, and add its result if it ran."""
-    confirm = blamed.confirm.replace(" NAME", f" {name}")
+def _metric_words(params: SurveyParams) -> str:
+    """Give the flag that makes a check measure the same again."""
+    if params.allreduce:
+        return f" --metric allreduce:{format_size(params.allreduce).replace(' ', '')}"
+    return "" if params.metric == "bandwidth" else f" --metric {params.metric}"
+
+
+def _with_words(blamed: Blamed, name: str, metric: str, confirmed: Mapping[str, str]) -> Blamed:
+    """Complete the command that confirms a finding, and add its result if it ran."""
+    confirm = blamed.confirm and f"{blamed.confirm.replace(' NAME', f' {name}')}{metric}"
     return msgspec.structs.replace(
         blamed, confirm=confirm, confirmed=confirmed.get(blamed.part, "")
     )

@@ -271,7 +271,7 @@ def _try_first_addresses(
     Each connection would wait for more than two minutes (net.ipv4.tcp_syn_retries), or end the job
     if no route leads there. A refused connection is an answer.
     """
-    for name, host in hosts.items():
+    for name, host in hosts.items() if len(hosts) > 1 else ():
         other = next(one for one in hosts if one != name)
         for dead in host.tried_first:
             attempt = f"< /dev/tcp/{dead.address}/{endpoints[name].port}"

@@ -40,6 +40,16 @@ def test_a_simulated_fleet_is_checked_as_a_real_one(home: Path) -> None:
     assert "BAD" in command("check", "--from", "latest").stdout
 
 
+def test_an_allreduce_of_pairs_blames_both_directions(home: Path) -> None:
+    """It sends in both directions at once, so a host that receives slowly is slow in both."""
+    command("up", "big", *SIM, "--option", "fault=host:7:rx=0.4")
+    verdict = answer("check", "big", "--metric", "allreduce:64MiB")
+    (bad,) = (one for one in verdict["blamed"] if one["kind"] == "BAD")
+
+    assert (bad["part"], bad["direction"]) == ("host:7", "both")
+    assert bad["confirm"].endswith(" --metric allreduce:64MiB")
+
+
 def test_the_same_seed_gives_the_same_bytes(home: Path) -> None:
     """B6"""
     with launch("sim", provider="sim", hosts=16, options={"fabric": "leafspine:4x4"}) as cluster:

@@ -20,7 +20,7 @@ LAUNCHING = {  # the function that is about to be called
     "the links are half made": "cluster.providers.lab.network:shape",
     "the links are made": "cluster.providers.lab:write_network",
     "the hosts are up": "cluster.orchestration.launch:journal.Created",
-    "the hosts are in the journal": "cluster.orchestration.launch:_connect",
+    "the hosts are in the journal": "cluster.orchestration.launch:connect",
     "connecting": "cluster.remote.ssh.connection:_called",
 }
 RUNNING = {

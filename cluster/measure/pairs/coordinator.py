@@ -9,11 +9,14 @@ import os
 import time
 from typing import TYPE_CHECKING, Literal
 
+from msgspec.structs import replace
+
 from cluster.analysis.fleet.pair_measurements import measurement_of
 from cluster.analysis.fleet.survey import survey
 from cluster.core.errors import ClusterError
 from cluster.core.model.fleet import PairTest
 from cluster.measure.first_host import HOSTS, SSH_CONFIG
+from cluster.measure.open_mpi_variables import PREFIXES
 from cluster.measure.pairs.host_links import HostLinks
 from cluster.measure.pairs.messages import BeginTest, EndTest, Listening, TestOutcome
 
@@ -38,6 +41,7 @@ def coordinate(
     fleet_of: Callable[[Iterable[str]], Fleet],
     definition: Definition,
     seconds: float,
+    allreduce: int = 0,
 ) -> None:
     """Test the pairs of a fleet from its first host.
 
@@ -47,6 +51,7 @@ def coordinate(
         fleet_of: makes the fleet from the names of its hosts.
         definition: of the metric.
         seconds: of each test.
+        allreduce: bytes that two ranks of MPI sum, instead of a transfer.
 
     Raises:
         ClusterError: the addresses of the hosts are not known.
@@ -57,7 +62,7 @@ def coordinate(
         raise ClusterError(f"The addresses of the hosts are not known: {HOSTS} is not set.")
     fleet = fleet_of(addresses)
     with HostLinks(addresses, os.environ.get(SSH_CONFIG, "")) as links:
-        coordinator = Coordinator(rank, links, addresses, definition, seconds)
+        coordinator = Coordinator(rank, links, addresses, definition, seconds, allreduce)
         survey(fleet, plan, coordinator.measure)
     for why in links.lost.values():
         rank.note(why)
@@ -72,6 +77,7 @@ class Coordinator:
         addresses: of the hosts.
         definition: of the metric.
         seconds: of each test.
+        allreduce: bytes that two ranks of MPI sum, instead of a transfer.
 
     """
 
@@ -82,6 +88,7 @@ class Coordinator:
         addresses: Sequence[str],
         definition: Definition,
         seconds: float,
+        allreduce: int = 0,
     ) -> None:
         """Start with no test done."""
         self._rank = rank
@@ -89,18 +96,25 @@ class Coordinator:
         self._addresses = addresses
         self._definition = definition
         self._seconds = seconds
+        self._allreduce = allreduce
         self._numbers = 0
         self._slowest = 0.0
         self._unanswered: dict[int, int] = {}
 
     def measure(self, step: SurveyStep) -> list[PairTest]:
-        """Test the pairs of a step: all in one direction, then in the other; or one at a time."""
+        """Test the pairs of a step: all in one direction, then in the other; or one at a time.
+
+        An allreduce sends in both directions at once, so its value is that of both.
+        """
         forward = [(int(a), int(b)) for a, b in step.pairs]
-        ways = [forward, [(b, a) for a, b in forward]]
+        ways = [forward] if self._allreduce else [forward, [(b, a) for a, b in forward]]
         batches = [[pair] for way in ways for pair in way] if step.alone else ways
         found: list[PairTest] = []
         for batch in batches:
-            for test in self._run_batch(batch, step):
+            tests = self._run_batch(batch, step)
+            if self._allreduce:
+                tests += [replace(t, source=t.target, target=t.source) for t in tests]
+            for test in tests:
                 found.append(test)
                 self._rank.add(measurement_of(test, self._definition, self._addresses[test.source]))
         succeeded = [test.value for test in found if test.value]
@@ -118,10 +132,13 @@ class Coordinator:
     def _run_batch(self, pairs: Sequence[tuple[int, int]], step: SurveyStep) -> list[PairTest]:
         """Run tests at the same time."""
         tried = [pair for pair in pairs if not set(pair) & self._links.lost.keys()]
-        batch = _TestBatch(self._links, tried, self._numbers)
+        batch = _TestBatch(self._links, tried, self._numbers, sides=1 if self._allreduce else 2)
         self._numbers += len(tried)
         limit = self._limit
-        self._begin(batch, limit)
+        if self._allreduce:
+            self._begin_allreduce(batch, limit)
+        else:
+            self._begin(batch, limit)
         self._give_up_silent_hosts(batch)
         reports = {pair: batch.report(pair, self._links.lost) for pair in tried}
         times = [batch.took[pair] for pair in tried if reports[pair][0]]
@@ -137,13 +154,27 @@ class Coordinator:
             source, target = batch.tests[number]
             self._links.send(source, self._order("send", number, target, limit, port))
         batch.wait_for_results(time.monotonic() + limit + LEAST_LIMIT)
+        self._end(batch)
+
+    def _begin_allreduce(self, batch: _TestBatch, limit: float) -> None:
+        """Let one host of each pair start the ranks on both, and wait for their results."""
+        for number, (source, target) in batch.tests.items():
+            order = self._order("allreduce", number, target, limit)
+            own = self._addresses[source]
+            variables = tuple((k, v) for k, v in os.environ.items() if k.startswith(PREFIXES))
+            full = replace(order, own_address=own, size=self._allreduce, variables=variables)
+            self._links.send(source, full)
+        batch.wait_for_results(time.monotonic() + limit + LEAST_LIMIT)
+        self._end(batch)
+
+    def _end(self, batch: _TestBatch) -> None:
         for number in batch.tests:
             for host in batch.tests[number]:
                 self._links.send(host, EndTest(test=number))
 
     def _order(
         self,
-        role: Literal["receive", "send"],
+        role: Literal["receive", "send", "allreduce"],
         number: int,
         target: int,
         limit: float,
@@ -160,14 +191,15 @@ class Coordinator:
         )
 
     def _give_up_silent_hosts(self, batch: _TestBatch) -> None:
-        """Give up each host that did not begin to listen, twice in a row."""
-        for number, (_, target) in batch.tests.items():
-            if number in batch.ports or target in self._links.lost:
-                self._unanswered.pop(target, None)
+        """Give up each host that did not begin to listen, or to answer, twice in a row."""
+        for number, pair in batch.tests.items():
+            host = pair[0] if self._allreduce else pair[1]
+            if batch.has_begun(number) or host in self._links.lost:
+                self._unanswered.pop(host, None)
                 continue
-            self._unanswered[target] = self._unanswered.get(target, 0) + 1
-            if self._unanswered[target] >= MOST_UNANSWERED:
-                self._links.give_up(target, "it does not answer")
+            self._unanswered[host] = self._unanswered.get(host, 0) + 1
+            if self._unanswered[host] >= MOST_UNANSWERED:
+                self._links.give_up(host, "it does not answer")
 
     def _test(
         self, pair: tuple[int, int], report: tuple[float, str] | None, step: SurveyStep
@@ -193,12 +225,16 @@ class _TestBatch:
         links: to the agents.
         pairs: sender and receiver of each test.
         first: the number of the first test.
+        sides: how many ends of a test report a result.
 
     """
 
-    def __init__(self, links: HostLinks, pairs: Sequence[tuple[int, int]], first: int) -> None:
+    def __init__(
+        self, links: HostLinks, pairs: Sequence[tuple[int, int]], first: int, *, sides: int
+    ) -> None:
         """Number the tests."""
         self._links = links
+        self._sides = sides
         self.tests = {first + place: pair for place, pair in enumerate(pairs)}
         self.ports: dict[int, int] = {}
         self.took: dict[tuple[int, int], float] = {}
@@ -212,12 +248,18 @@ class _TestBatch:
         self._wait(deadline, lambda number: number in self.ports or number in self._reasons)
 
     def wait_for_results(self, deadline: float) -> None:
-        """Wait until both sides of every test have reported their result."""
-        both = 2
+        """Wait until every test that has begun has all its results."""
         self._wait(
             deadline,
-            lambda number: number not in self.ports or self._done.get(number, 0) == both,
+            lambda number: (
+                (self._sides > 1 and number not in self.ports)
+                or self._done.get(number, 0) == self._sides
+            ),
         )
+
+    def has_begun(self, number: int) -> bool:
+        """Tell whether the host that begins a test has answered."""
+        return number in self.ports or (self._sides == 1 and number in self._done)
 
     def _wait(self, deadline: float, over: Callable[[int], bool]) -> None:
         while (left := deadline - time.monotonic()) > 0:
@@ -249,4 +291,5 @@ class _TestBatch:
         why = next((lost[host] for host in pair if host in lost), "")
         if number in self._reasons:
             return 0.0, self._reasons[number]
-        return 0.0, why or f"host:{pair[1]} did not begin to listen within the limit"
+        silent = f"host:{pair[1]} did not begin to listen within the limit"
+        return 0.0, why or (silent if self._sides > 1 else "it did not end within the limit")

@@ -6,13 +6,25 @@ When its input ends, it ends all processes that it began, and itself.
 from __future__ import annotations
 
 import os
+import shutil
 import signal
+import subprocess
 import sys
+from contextlib import suppress
 
 import msgspec
 
-from cluster.measure.pairs.messages import BeginTest, Listening, Order, Ready, TestOutcome
+from cluster.measure.pairs.messages import (
+    AllreduceOutcome,
+    BeginTest,
+    Listening,
+    Order,
+    Ready,
+    TestOutcome,
+)
 from cluster.measure.pairs.transfer import TransferError, exit_quietly, receive, send
+
+ALLREDUCE = "cluster.measure.pairs.allreduce"
 
 
 def main() -> None:
@@ -38,9 +50,9 @@ def _write(answer: Ready | Listening | TestOutcome) -> None:
 
 
 def _end(pid: int) -> None:
-    """Kill a child that was not reaped: until then its number belongs to no other process."""
+    """Kill a child that was not reaped, and what it started: until then its number is its own."""
     if pid:
-        os.kill(pid, signal.SIGKILL)
+        os.killpg(pid, signal.SIGKILL)
         os.waitpid(pid, 0)
 
 
@@ -53,6 +65,8 @@ def _reap(children: dict[int, int]) -> None:
 
 def _begin(order: BeginTest) -> int:
     pid = os.fork()
+    with suppress(PermissionError):  # both do it, as either may be first
+        os.setpgid(pid, 0)
     if pid:
         return pid
     try:
@@ -65,7 +79,9 @@ def _begin(order: BeginTest) -> int:
 
 def _outcome(order: BeginTest) -> TestOutcome:
     try:
-        if order.role == "receive":
+        if order.role == "allreduce":
+            value: float | None = _allreduce(order)
+        elif order.role == "receive":
             value = receive(
                 order.address,
                 order.metric,
@@ -80,6 +96,34 @@ def _outcome(order: BeginTest) -> TestOutcome:
     except OSError as error:
         return TestOutcome(test=order.test, reason=f"{error.strerror or error}")
     return TestOutcome(test=order.test, value=value)
+
+
+def _allreduce(order: BeginTest) -> float:
+    """Run the program of two ranks, and give its result in bytes per second."""
+    mpirun = shutil.which("mpirun")
+    if mpirun is None:
+        raise TransferError("there is no mpirun on this host")
+    root = ["--allow-run-as-root"] if os.geteuid() == 0 else []
+    hosts = ["-np", "2", "--host", f"{order.own_address}:1,{order.address}:1", "--bind-to", "none"]
+    program = [sys.executable, "-P", "-m", ALLREDUCE, str(order.size), str(order.seconds)]
+    try:
+        done = subprocess.run(
+            [mpirun, *root, *hosts, *program],
+            capture_output=True,
+            text=True,
+            check=False,
+            timeout=order.limit,
+            stdin=subprocess.DEVNULL,
+            env={**os.environ, **dict(order.variables)},
+        )
+    except subprocess.TimeoutExpired as error:
+        raise TransferError("the allreduce did not end within the limit") from error
+    found = [line for line in done.stdout.splitlines() if line.startswith("{")]
+    if done.returncode or not found:
+        said = [line for line in done.stderr.splitlines() if line.strip(" -=*")]
+        why = said[-1].strip() if said else f"exit status {done.returncode}"
+        raise TransferError(f"the allreduce failed: {why}")
+    return msgspec.json.decode(found[-1], type=AllreduceOutcome).rate
 
 
 if __name__ == "__main__":

@@ -12,22 +12,29 @@ class BeginTest(Value, frozen=True, kw_only=True, tag="begin"):
 
     Args:
         test: its number.
-        role: `receive` waits for a connection, `send` makes it.
+        role: `receive` waits for a connection, `send` makes it; `allreduce` starts two ranks of
+            MPI, one on this host and one on that of `address`.
         metric: that is measured.
         seconds: of the test.
         limit: seconds after which this side gives up.
-        address: of the host that receives.
+        address: of the host that receives, or of the partner.
         port: of the host that receives; for `send`.
+        own_address: of this host; for `allreduce`.
+        size: bytes; for `allreduce`.
+        variables: of the environment, with their values; for `allreduce`.
 
     """
 
     test: int
-    role: Literal["receive", "send"]
+    role: Literal["receive", "send", "allreduce"]
     metric: str
     seconds: float
     limit: float
     address: str
     port: int = 0
+    own_address: str = ""
+    size: int = 0
+    variables: tuple[tuple[str, str], ...] = ()
 
 
 class EndTest(Value, frozen=True, kw_only=True, tag="end"):
@@ -60,6 +67,17 @@ class TestOutcome(Value, frozen=True, kw_only=True, tag="outcome"):
     test: int
     value: float | None = None
     reason: str = ""
+
+
+class AllreduceOutcome(Value, frozen=True, kw_only=True):
+    """What the program of an allreduce prints.
+
+    Args:
+        rate: bytes of the buffer over the time of the slower rank, per second.
+
+    """
+
+    rate: float
 
 
 Order = BeginTest | EndTest

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, ClassVar
 
+from cluster.measure.open_mpi_variables import open_mpi_variables
 from cluster.measure.starters import Starter
 
 if TYPE_CHECKING:
@@ -12,10 +13,14 @@ if TYPE_CHECKING:
     from cluster.core.model.hosts import Layout
 
 
+YIELD = "OMPI_MCA_mpi_yield_when_idle"
+
+
 class FirstHost(Starter):
     """Starts the program once, with the addresses of all hosts.
 
-    It uses no MPI, so that a host that dies or hangs does not end the program on the others.
+    It uses no MPI, so that a host that dies or hangs does not end the program on the others; what
+    it starts may use MPI.
     """
 
     needs_every_host: ClassVar[bool] = False
@@ -34,3 +39,8 @@ class FirstHost(Starter):
             "--",
             *program,
         ]
+
+    def env(self, layout: Layout) -> dict[str, str]:
+        """Give the variables by which the ranks of programs that it starts reach one another."""
+        shared = layout.oversubscribed or layout.sharing > 1
+        return open_mpi_variables(layout) | ({YIELD: "1"} if shared else {})

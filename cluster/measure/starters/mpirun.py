@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
+from cluster.measure.open_mpi_variables import open_mpi_variables
 from cluster.measure.starters import Starter
 
 if TYPE_CHECKING:
@@ -13,17 +14,6 @@ if TYPE_CHECKING:
 
 
 ADDRESSES = "CLUSTER_ADDRESSES"  # of each rank, in their order
-AGENTS = ("PRTE_MCA_plm_ssh_agent", "OMPI_MCA_plm_rsh_agent")
-INCLUDES = (
-    "OMPI_MCA_btl_tcp_if_include",
-    "OMPI_MCA_oob_tcp_if_include",
-    "PRTE_MCA_prte_if_include",
-    "PMIX_MCA_ptl_tcp_if_include",
-)
-# TCP keepalive of mpirun's daemons: seconds of silence, seconds between probes, number of probes;
-# the defaults are 300, 20 and 9. With these, daemons that lost the first host end their ranks soon,
-# but not before the first host has reported the reason.
-KEEPALIVE = {"time": "6", "intvl": "3", "probes": "3"}
 
 
 class Mpirun(Starter):
@@ -48,21 +38,8 @@ class Mpirun(Starter):
         ]
 
     def env(self, layout: Layout) -> dict[str, str]:
-        """Give the variables by which version 4 (OMPI) and 5 (PRTE, PMIX) reach other hosts.
-
-        Daemons and messages use the cluster's networks only, by their CIDR: a bridge such as
-        docker0 has the same address on every host, and a rank that tries it waits for ever
-        (open-mpi/ompi#6377).
-        """
-        variables = {ADDRESSES: ",".join(layout.places)}
-        if layout.ssh_config:
-            agent, networks = f"ssh -F {layout.ssh_config}", ",".join(layout.networks)
-            variables |= dict.fromkeys(AGENTS, agent)
-            variables |= dict.fromkeys(INCLUDES, networks)
-            for name, value in KEEPALIVE.items():
-                names = (f"{version}_MCA_oob_tcp_keepalive_{name}" for version in ("OMPI", "PRTE"))
-                variables |= dict.fromkeys(names, value)
-        return variables
+        """Give the addresses of the ranks, and the variables by which they are reached."""
+        return {ADDRESSES: ",".join(layout.places), **open_mpi_variables(layout)}
 
 
 def _binding(layout: Layout) -> list[str]:
