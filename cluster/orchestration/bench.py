@@ -110,6 +110,7 @@ class PairsArgs(RunArgs, total=False):
     confirm: bool
     pairs: Names
     milliseconds: int
+    allreduce: int
 
 
 class ProgramArgs(RunArgs, total=False):
@@ -223,7 +224,7 @@ class Bench:
 
         Args:
             given: `metric` (bandwidth or latency), `rounds`, `groups`, `alone`, `confirm`, `pairs`,
-                `milliseconds`; and what `bench` itself takes.
+                `milliseconds`, `allreduce`; and what `bench` itself takes.
 
         """
         return self("pairs", **given)
