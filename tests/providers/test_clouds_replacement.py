@@ -153,7 +153,10 @@ def test_where_there_is_no_room_nothing_is_ended(
 def test_a_replacement_that_is_killed_at_any_call_leaves_what_everybody_knows(
     cloud: Emulated[Any], world: World
 ) -> None:
-    """At a call that changes something, every way out is taken; at others, each in turn."""
+    """At a call that changes something, every way out is taken; at each third other, one in turn.
+
+    45 s: each moment has a launch, a process that is killed, and a way out.
+    """
     before = cloud.things()
     launched(world)
     since = len(cloud.calls())
@@ -162,6 +165,8 @@ def test_a_replacement_that_is_killed_at_any_call_leaves_what_everybody_knows(
     attach(NAME).down(reachable=False)
 
     for turn, fault in enumerate(moments(asked)):
+        if fault.action == "*" and turn % 3:
+            continue
         for way in WAYS if fault.action != "*" else (WAYS[turn % len(WAYS)],):
             old = launched(world)
             cloud.fail(fault)
