@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import sys
-from inspect import Parameter
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
 
@@ -12,11 +11,11 @@ import typer
 from cluster.cli import flags
 from cluster.cli.bench import launched
 from cluster.cli.launches import BenchOptions
-from cluster.cli.pair_logs import LIMIT, PAIR_LOGS, PairLogFlags, missing_lines, only_name, run_of
+from cluster.cli.pair_logs import LIMIT, PairLogFlags, missing_lines, only_name, run_of
 from cluster.cli.show import print_json, print_lines, relative_path, screen_width
+from cluster.cli.survey_flags import SHARED, survey_command, test_length
 from cluster.core.errors import JobError, SpecError
 from cluster.core.units import format_value, parse_size
-from cluster.orchestration.bench import TIMEOUT
 from cluster.orchestration.cluster import Cluster, attach
 from cluster.reports.fleet import blamed_table, replacement_lines
 from cluster.reports.formats.terminal import table_text
@@ -232,10 +231,6 @@ def _lines(verdict: FleetVerdict) -> Iterator[str]:
 
 Text = str | None
 CHECK: flags.Declared = {
-    "names": (
-        Annotated[list[str] | None, typer.Argument(metavar="[NAME]", help="A running cluster.")],
-        None,
-    ),
     "rounds": (
         Annotated[
             str,
@@ -290,37 +285,8 @@ CHECK: flags.Declared = {
         ],
         False,
     ),
-    "milliseconds": (
-        Annotated[int, typer.Option("--milliseconds", metavar="N", help="Length of a test.")],
-        300,
-    ),
-    "from_": (
-        Annotated[
-            list[str] | None,
-            typer.Option(
-                "--from", metavar="RUN|LOG...", help="Judge a run, or logs of other tools."
-            ),
-        ],
-        None,
-    ),
-    **PAIR_LOGS,
+    **test_length(300),
+    **SHARED,
     **LIMIT,
-    "provider": flags.SPEC["provider"],
-    "hosts": flags.SPEC["hosts"],
-    "ranks_per_host": flags.SPEC["ranks_per_host"],
-    **flags.MACHINES,
-    "runs": (flags.Runs, None),
-    "keep": (flags.Keep, None),
-    "timeout": (flags.Timeout, TIMEOUT),
-    "yes": (flags.Yes, False),
-    "json": (flags.Json, False),
 }
-command = flags.with_flags(
-    check,
-    [
-        parameter.replace(kind=Parameter.POSITIONAL_OR_KEYWORD)
-        if parameter.name == "names"
-        else parameter
-        for parameter in flags.parameters(CHECK)
-    ],
-)
+command = survey_command(check, CHECK)

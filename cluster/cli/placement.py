@@ -3,19 +3,16 @@
 from __future__ import annotations
 
 import sys
-from inspect import Parameter
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, Any
-
-import typer
+from typing import TYPE_CHECKING, Any
 
 from cluster.cli import flags
 from cluster.cli.bench import launched
 from cluster.cli.launches import BenchOptions
-from cluster.cli.pair_logs import PAIR_LOGS, PairLogFlags, only_name, run_of
+from cluster.cli.pair_logs import PairLogFlags, only_name, run_of
 from cluster.cli.show import print_json, print_lines, relative_path, screen_width
+from cluster.cli.survey_flags import SHARED, survey_command, test_length
 from cluster.core import journal
-from cluster.orchestration.bench import TIMEOUT
 from cluster.orchestration.cluster import Cluster, attach
 from cluster.reports.fleet import group_table, layer_table
 from cluster.reports.formats.terminal import table_text
@@ -108,41 +105,4 @@ def _lines(found: Placement, name: str) -> Iterator[str]:
         yield f"Next: cluster check {name} --groups placement"
 
 
-PLACEMENT: flags.Declared = {
-    "names": (
-        Annotated[list[str] | None, typer.Argument(metavar="[NAME]", help="A running cluster.")],
-        None,
-    ),
-    "milliseconds": (
-        Annotated[int, typer.Option("--milliseconds", metavar="N", help="Length of a test.")],
-        100,
-    ),
-    "from_": (
-        Annotated[
-            list[str] | None,
-            typer.Option(
-                "--from", metavar="RUN|LOG...", help="Judge a run, or logs of other tools."
-            ),
-        ],
-        None,
-    ),
-    **PAIR_LOGS,
-    "provider": flags.SPEC["provider"],
-    "hosts": flags.SPEC["hosts"],
-    "ranks_per_host": flags.SPEC["ranks_per_host"],
-    **flags.MACHINES,
-    "runs": (flags.Runs, None),
-    "keep": (flags.Keep, None),
-    "timeout": (flags.Timeout, TIMEOUT),
-    "yes": (flags.Yes, False),
-    "json": (flags.Json, False),
-}
-command = flags.with_flags(
-    placement,
-    [
-        parameter.replace(kind=Parameter.POSITIONAL_OR_KEYWORD)
-        if parameter.name == "names"
-        else parameter
-        for parameter in flags.parameters(PLACEMENT)
-    ],
-)
+command = survey_command(placement, {**test_length(100), **SHARED})

@@ -21,7 +21,7 @@ from tests.logs.samples import LOGS
 from tests.plain_values import plain_definition
 
 if TYPE_CHECKING:
-    from collections.abc import Sequence
+    from collections.abc import Callable, Sequence
     from pathlib import Path
 
     from cluster.core.model.logs import Reading
@@ -136,8 +136,22 @@ def test_intervals_at_once_are_what_each_of_them_is(
     logs = [
         [line.encode() for line in text] for text in (log, [*log[:9], "[  5]  9.0\n", *log[9:]])
     ]
-    at_once = [_read_or_refused(lines) for lines in logs]
-    for parser in (Iperf2, Iperf3):
+    offered = 0
+
+    def count(parser: Parser, line: str, number: int) -> bool:
+        nonlocal offered
+        offered += 1
+        return taken[type(parser)](parser, line, number)
+
+    taken: dict[type[Parser], Callable[..., bool]] = {p: p.take for p in (Iperf2, Iperf3)}
+    with monkeypatch.context() as counted:
+        for parser in taken:
+            counted.setattr(parser, "take", count)
+        at_once = [_read_or_refused(lines) for lines in logs]
+    assert offered < sum(
+        map(len, logs)
+    )  # the others were read at once, by the parser that took one
+    for parser in taken:
         monkeypatch.setattr(parser, "take_rows", Parser.take_rows)
 
     assert [_read_or_refused(lines) for lines in logs] == at_once

@@ -166,3 +166,28 @@ def test_the_same_seed_gives_the_same_verdict() -> None:
 
     assert first == again
     assert first != Simulated(fault="flap:6=0.3", seed=10).check()
+
+
+def test_a_pair_that_was_repeated_counts_once_and_is_a_link() -> None:
+    """Nothing arrives between 1 and 2, by any port; one other test of host 1 was low by chance."""
+    tests = [
+        PairTest(
+            round=r,
+            source=a,
+            target=b,
+            value=0.0 if {a, b} == {1, 2} else 5e8 if (r, a, b) == (0, 1, 5) else 1e9,
+            reason="no answer",
+        )
+        for r in range(2)
+        for a in range(12)
+        for b in range(12)
+        if a != b
+    ]
+    again = [
+        PairTest(round=2 + n, source=a, target=b, value=0.0, reason="no answer", alone=True, port=n)
+        for n in range(5)
+        for a, b in ((1, 2), (2, 1))
+    ]
+    verdict = diagnose(Fleet(names=tuple("abcdefghijkl"), groups=(0,) * 12), [*tests, *again])
+
+    assert named(verdict) == ["LINK pair:1-2 both"]

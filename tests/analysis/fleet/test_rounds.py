@@ -57,3 +57,10 @@ def test_few_hosts_begin_again() -> None:
     assert len(rounds) == 10
     assert rounds[3] == rounds[0]
     assert rounds[0] != rounds[1]
+
+
+@pytest.mark.parametrize(("groups", "hosts"), [(4, 4), (2, 8), (8, 8), (6, 2)])
+def test_equal_groups_need_no_more_rounds_than_a_tournament(groups: int, hosts: int) -> None:
+    rounds = list(schedule([host // hosts for host in range(groups * hosts)]))
+
+    assert [len(pairs) for pairs in rounds] == [groups * hosts // 2] * (groups * hosts - 1)
