@@ -139,7 +139,7 @@ class Coordinator:
             self._begin_allreduce(batch, limit)
         else:
             self._begin(batch, limit)
-        self._give_up_silent_hosts(batch)
+            self._give_up_silent_hosts(batch)
         reports = {pair: batch.report(pair, self._links.lost) for pair in tried}
         times = [batch.took[pair] for pair in tried if reports[pair][0]]
         self._slowest = max([self._slowest, *times])
@@ -191,15 +191,17 @@ class Coordinator:
         )
 
     def _give_up_silent_hosts(self, batch: _TestBatch) -> None:
-        """Give up each host that did not begin to listen, or to answer, twice in a row."""
-        for number, pair in batch.tests.items():
-            host = pair[0] if self._allreduce else pair[1]
-            if batch.has_begun(number) or host in self._links.lost:
-                self._unanswered.pop(host, None)
+        """Give up each host that did not begin to listen, twice in a row.
+
+        The silence of an allreduce does not say which of the two hosts is the cause.
+        """
+        for number, (_, target) in batch.tests.items():
+            if number in batch.ports or target in self._links.lost:
+                self._unanswered.pop(target, None)
                 continue
-            self._unanswered[host] = self._unanswered.get(host, 0) + 1
-            if self._unanswered[host] >= MOST_UNANSWERED:
-                self._links.give_up(host, "it does not answer")
+            self._unanswered[target] = self._unanswered.get(target, 0) + 1
+            if self._unanswered[target] >= MOST_UNANSWERED:
+                self._links.give_up(target, "it does not answer")
 
     def _test(
         self, pair: tuple[int, int], report: tuple[float, str] | None, step: SurveyStep
@@ -256,10 +258,6 @@ class _TestBatch:
                 or self._done.get(number, 0) == self._sides
             ),
         )
-
-    def has_begun(self, number: int) -> bool:
-        """Tell whether the host that begins a test has answered."""
-        return number in self.ports or (self._sides == 1 and number in self._done)
 
     def _wait(self, deadline: float, over: Callable[[int], bool]) -> None:
         while (left := deadline - time.monotonic()) > 0:
