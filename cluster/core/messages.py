@@ -22,6 +22,7 @@ class _MessageReader:
 
 _PROGRAMS = (
     *("apt-get", "aws", "cluster", "docker", "gcloud", "iperf3", "mpirun", "numactl", "nvidia-smi"),
+    *("sacctmgr", "sbatch", "scancel", "scontrol", "sinfo", "squeue", "srun"),
     *("ompi_info", "pip", "pip3", "pipx", "podman", "python", "python3", "rsync", "ssh", "tmux"),
     *("ucx_info", "uv"),
 )

@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING, Self
 from cluster.core.errors import ShellError
 from cluster.core.model.hosts import Completed
 from cluster.remote import transfer
-from cluster.remote.shells import Shell
+from cluster.remote.shell import Shell
 from cluster.remote.streams import ChunkWriter, StreamReader
 from cluster.remote.transfer_scripts import fetch_script, file_script, folder_script, only_grew
 

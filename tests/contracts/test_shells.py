@@ -1,4 +1,4 @@
-"""What every shell does, here and over a real SSH connection: the same."""
+"""What every shell does, here, over real SSH, and in steps of a real Slurm: the same."""
 
 from __future__ import annotations
 
@@ -11,24 +11,45 @@ import pytest
 
 from cluster.core import plugins
 from cluster.core.errors import ShellError
+from cluster.core.model.hosts import Machine
 from cluster.remote.shells import Shell
 from tests.contracts.sshd import Sshd, sshd
+from tests.slurm_here import SlurmHere, slurm_here
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
     from pathlib import Path
 
-__all__ = ["sshd"]
+__all__ = ["slurm_here", "sshd"]
 ODD = ["a 0", 'a"=0"', "a'; echo foo", "a\n0", "$(exit 1)", "*", "-n", "ü", "\\"]
+
+
+@pytest.fixture(scope="session")
+def slurm_job(slurm_here: SlurmHere) -> Iterator[str]:
+    """A job that holds the node of a real Slurm."""
+    job = slurm_here.hold()
+    yield job
+    slurm_here.end(job)
+
+
+@pytest.fixture
+def slurm_node(slurm_here: SlurmHere, slurm_job: str, monkeypatch: pytest.MonkeyPatch) -> Machine:
+    """The node that the job holds."""
+    monkeypatch.setenv("SLURM_CONF", str(slurm_here.conf))
+    return Machine(  # noqa: S604 - "shell" names a plug-in
+        name="0.mpi.held", id="here", address="", shell="srun", folder="", bin="", job=slurm_job
+    )
 
 
 @pytest.fixture(params=plugins.names(Shell))
 def shell(request: pytest.FixtureRequest) -> Iterator[Shell]:
     """Every shell that there is."""
     machine = None
-    if request.param != "local":
+    if request.param == "ssh":
         server: Sshd = request.getfixturevalue("sshd")
         machine = server.machine()
+    elif request.param == "srun":
+        machine = request.getfixturevalue("slurm_node")
     made = plugins.find(Shell, request.param)(machine)
     yield made
     made.close()

@@ -48,7 +48,8 @@ SILENT = 60  # questions in a row that slurmctld may leave unanswered while a jo
 SEEN_WITHIN = 30.0  # seconds in which a submitted job is listed, also if its answer was lost
 GONE_WITHIN = 90.0  # seconds for a cancelled job to end
 KIND = "job"
-DOWN = "Required partition not available"  # the job would wait until it is up
+# `sbatch --test-only` fails with these also where the job would wait: for nodes that are down.
+NOT_NOW = ("Required partition not available", "node configuration is not available")
 
 
 class SlurmProvider(Provider):
@@ -326,9 +327,9 @@ def _expected_start(client: SlurmClient, spec: ClusterSpec) -> str:
     """Ask Slurm whether it takes the job, without submitting it, and when it may start."""
     try:
         done = client.run(("sbatch", "--test-only", *flags(spec), "--wrap=true"))
-    except ProvisionError as error:
-        if DOWN in error.what:
-            return "the partition is down: it would wait until it is up"
+    except (ProvisionError, SpecError) as error:
+        if any(words in error.what for words in NOT_NOW):
+            return f"{error.what}; it would be refused, or wait until nodes are up"
         raise
     lines = [line for line in done.stderr.splitlines() if " to start at " in line]
     start = lines[-1].partition(" to start at ")[2].split()[0] if lines else ""

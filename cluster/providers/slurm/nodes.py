@@ -38,7 +38,7 @@ def machines_of(
         options: of the provider.
         name: of the cluster.
         hosts: how many.
-        token: random, of the launch; it names our folder on the nodes, as several may share a home.
+        token: random, of the launch: it names our folder, as the nodes may share a home.
         folder: of the cluster's state, for the host keys of the nodes.
 
     Returns:
@@ -52,14 +52,15 @@ def machines_of(
     if len(names) < hosts:
         raise ProvisionError(f"The job {job.id} has {len(names)} nodes, not {hosts}: {job.nodes}")
     addresses = client.addresses_of(job.nodes)
+    ours = f"/tmp/cluster-{token}"  # noqa: S108 - nobody can guess it
     machines = [
         Machine(  # noqa: S604 - "shell" names a plug-in
             name=machine_name(name, number),
             id=node,
             address=addresses.get(node, node),
             shell="ssh",
-            folder=f"/tmp/cluster-{token}",  # noqa: S108 - nobody can guess it
-            bin=f"/tmp/cluster-{token}/env/bin",  # noqa: S108
+            folder=ours,
+            bin=f"{ours}/env/bin",
             access=_access(client, addresses.get(node, node), folder),
             job=job.id,
         )

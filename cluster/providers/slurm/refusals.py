@@ -133,6 +133,7 @@ def no_commands(program: str, where: str) -> SpecError:
 
 def _last(words: str) -> str:
     """Give the last line that is not about the batch job in general."""
-    lines = [line.strip() for line in words.splitlines() if line.strip()]
+    lines = [line.strip() for line in words.splitlines()]
+    lines = [line for line in lines if line and not line.startswith("Try ")]
     told = [line for line in lines if "Batch job submission failed" in line] or lines
     return told[-1] if told else ""

@@ -28,6 +28,7 @@ SSH = ("ssh", "-o", "BatchMode=yes", "-o", "ConnectTimeout=10")
 SSH_FAILED = 255  # exit status of ssh if it could not connect
 # What srun itself says when the step could not run, or was lost: no exit status of the command.
 LOST = (
+    "srun: error: Slurm job",  # ... has expired
     "srun: error: Unable to",
     "srun: error: Node failure on",
     "srun: error: Timed out waiting",

@@ -1,0 +1,297 @@
+"""The provider slurm on a real Slurm of one node: what is asked for, refused, waited for, ended."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+import cluster
+from cluster.core import journal
+from cluster.core.errors import ProvisionError, SpecError
+from cluster.orchestration.launch import launch_spec, make_spec, plan_spec
+from cluster.orchestration.orphans import find_orphans, remove
+from cluster.providers.slurm.batch import mark_of
+from cluster.providers.slurm.client import SlurmClient
+from cluster.providers.slurm.states import (
+    ENDED,
+    KNOWN,
+    SlurmJob,
+    is_hopeless,
+    parse_jobs,
+    why_over,
+    words_of,
+)
+from tests.conftest import command
+from tests.slurm_here import SlurmHere, slurm_here
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+    from pathlib import Path
+
+__all__ = ["slurm_here"]
+PRINTED = """\
+4711|PENDING|Resources|2026-11-22T14:05:00|N/A||cluster:mine:0a1b@login1
+4712|RUNNING|None|2026-11-22T13:05:00|2026-11-22T14:05:00|node[1-3,7]|(null)
+4713|CANCELLED by 1000|None|Unknown|Unknown||
+4714|REBOOTING_MOON|None|N/A|N/A||a|b
+squeue: warning: something else
+"""
+
+
+def test_what_squeue_prints_is_read() -> None:
+    waiting, running, cancelled, odd = parse_jobs(PRINTED)
+
+    assert waiting.reason == "Resources"
+    mark = mark_of(waiting)
+    assert mark is not None
+    assert (mark.name, mark.token, mark.host) == ("mine", "0a1b", "login1")
+    assert (running.state, running.nodes, running.comment) == ("RUNNING", "node[1-3,7]", "")
+    assert (cancelled.state, cancelled.start) == ("CANCELLED", "")
+    assert mark_of(odd) is None
+    assert odd.comment == "a|b"
+
+
+def test_states_and_reasons_in_words() -> None:
+    def job(state: str, reason: str = "", start: str = "") -> SlurmJob:
+        return SlurmJob(id="1", state=state, reason=reason, start=start)
+
+    soon = job("PENDING", "Resources", "2026-11-22T14:05:00")
+    assert words_of(soon) == (
+        "PENDING: it waits for nodes to become free, may start at 2026-11-22 14:05:00"
+    )
+    down = job("PENDING", "ReqNodeNotAvail, UnavailableNodes:node7")
+    assert "not available (ReqNodeNotAvail, UnavailableNodes:node7)" in words_of(down)
+    assert words_of(job("PENDING", "SiteSpecificReason")) == "PENDING: SiteSpecificReason"
+    assert "'MOON', which is not known here" in words_of(job("MOON"))
+    assert why_over(job("TIMEOUT")) == "TIMEOUT: its time limit was reached"
+    assert why_over(job("PENDING")) == "PENDING: it was put back into the queue"
+    assert why_over(None) == "Slurm does not list it any more"
+    assert is_hopeless(job("PENDING", "BadConstraints"))
+    assert not is_hopeless(job("PENDING", "Resources"))
+
+
+@settings(max_examples=50)
+@given(st.text(max_size=200), st.sampled_from(sorted(KNOWN)))
+def test_no_text_runs_by_default(text: str, state: str) -> None:
+    """Whatever Slurm prints: only the word RUNNING is a job that runs, and only ends are ends."""
+    for job in parse_jobs(f"{text}\n1|{state}|{text.splitlines()[:1]}|||n1|{text}"):
+        if job.state == "RUNNING":
+            assert "RUNNING" in (f"{text}{state}").upper()
+        assert job.is_over == (job.state in ENDED)
+        assert words_of(job)
+        assert bool(why_over(job)) == (job.state in KNOWN - {"RUNNING"}) or not why_over(job)
+
+
+@pytest.fixture
+def slurm(
+    slurm_here: SlurmHere, home: Path, monkeypatch: pytest.MonkeyPatch
+) -> Iterator[SlurmHere]:
+    """A Slurm whose commands are on this machine; no job is left in it."""
+    monkeypatch.setenv("SLURM_CONF", str(slurm_here.conf))
+    yield slurm_here
+    left = slurm_here.call("squeue", "-h", "-o", "%A").split()
+    for job in left:
+        slurm_here.end(job)
+    assert not left
+
+
+def up(name: str = "mine", **options: str) -> cluster.Cluster:
+    return cluster.launch(name, provider="slurm", hosts=1, options={"reach": "srun", **options})
+
+
+def test_a_cluster_is_a_job_and_its_end_is_the_end_of_the_job(slurm: SlurmHere) -> None:
+    mine = up(time="5m")
+
+    assert mine.run(["printenv", "HOME"])["0.mpi.mine"].status == 0
+    assert slurm.call("squeue", "-h", "-o", "%j %l").split() == ["cluster-mine", "5:00"]
+    assert 0 < (mine.expires or 0) - journal.for_cluster("mine").path.stat().st_mtime <= 300
+
+    mine.down()
+    assert slurm.call("squeue", "-h") == ""
+    assert "on this machine" in mine.looked_for
+
+
+def test_inside_an_allocation_its_nodes_are_used_and_it_is_never_cancelled(
+    slurm: SlurmHere, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    job = slurm.hold()
+    monkeypatch.setenv("SLURM_JOB_ID", job)
+    monkeypatch.setenv("SLURM_JOB_NUM_NODES", "1")
+
+    said = command("up", "inside", "--provider", "slurm", "--option", "reach=srun")
+    assert "here" in said.stdout
+    command("down", "inside")
+    assert slurm.call("squeue", "-h", "-o", "%A %T").split() == [job, "RUNNING"]
+
+    slurm.end(job)
+    refused = command("up", "inside", "--provider", "slurm", status=2).stderr
+    assert f"SLURM_JOB_ID is {job}, but this job does not run" in refused
+    assert "unset SLURM_JOB_ID" in refused
+
+
+@pytest.mark.parametrize(
+    ("options", "said", "typed"),
+    [
+        ({"partition": "gpu"}, "no such partition", "sinfo --summarize"),
+        ({"gres": "gpu:8"}, "No node has such a generic resource", "sinfo --format '%N %G'"),
+        ({"constraint": "fast"}, "No node has this feature", "constraint=FEATURE"),
+        ({"reservation": "mine"}, "no such reservation", "scontrol show reservation"),
+        ({"nodelist": "moon"}, "no such node", "sinfo --Node"),
+        ({"time": "soon"}, "is not a duration", "90min"),
+        ({"login": "a", "lab": "b"}, "name two Slurms", "Leave one"),
+        ({"login": "-oProxyCommand=x"}, "is not a login host", "alice@login1"),
+        ({"lab": "none"}, "no laboratory 'none' with Slurm", "slurm=1"),
+        ({"extra": "--no-such-flag"}, "unrecognized option", "sbatch --version"),
+    ],
+)
+@pytest.mark.usefixtures("slurm")
+def test_what_slurm_refuses_is_said_before_anything_is_submitted(
+    options: dict[str, str], said: str, typed: str
+) -> None:
+    with pytest.raises((SpecError, ProvisionError)) as refused:
+        plan_spec(make_spec("mine", {"provider": "slurm", "hosts": 1, "options": options}))
+
+    assert said in str(refused.value)
+    assert typed in refused.value.remedy
+
+
+@pytest.mark.parametrize(
+    ("asked", "said"),
+    [
+        ({"accelerator": "h100:8"}, "gres=gpu:8"),
+        ({"ttl": 300.0, "options": {"time": "3m"}}, "Both are the time limit"),
+    ],
+)
+@pytest.mark.usefixtures("slurm")
+def test_other_requests_that_cannot_be(asked: dict[str, object], said: str) -> None:
+    with pytest.raises((SpecError, ProvisionError)) as refused:
+        plan_spec(make_spec("mine", {"provider": "slurm", "hosts": 1, **asked}))
+
+    assert said in refused.value.what + refused.value.means
+
+
+@pytest.mark.parametrize(
+    ("asked", "said"),
+    [
+        ({"hosts": 9}, "PENDING: the partition gives no job so many nodes or so much time"),
+        ({"ttl": 7200.0}, "PENDING: the partition gives no job so many nodes or so much time"),
+    ],
+)
+def test_what_can_never_start_is_refused_and_cancelled(
+    slurm: SlurmHere, asked: dict[str, object], said: str
+) -> None:
+    """Slurm takes a job that its partition can never run, and lets it wait for ever."""
+    with pytest.raises((SpecError, ProvisionError)) as refused:
+        launch_spec(make_spec("mine", {"provider": "slurm", "hosts": 1, **asked}))
+
+    assert said in str(refused.value)
+    assert slurm.call("squeue", "-h") == ""
+
+
+def test_a_partition_that_is_down_is_said_and_waited_for(slurm: SlurmHere) -> None:
+    states: list[str] = []
+
+    def hear(host: str, state: str) -> None:
+        states.append(f"{host} {state}")
+        if "partition is down" in state:
+            slurm.call("scontrol", "update", "PartitionName=off", "State=UP")
+
+    options = {"partition": "off", "reach": "srun"}
+    mine = launch_spec(
+        make_spec("mine", {"provider": "slurm", "hosts": 1, "options": options}), hear
+    )
+    slurm.call("scontrol", "update", "PartitionName=off", "State=DOWN")
+    mine.down()
+    assert "0.mpi.mine PENDING: the partition is down" in states
+
+
+def test_without_slurm_the_message_says_where_to_look(
+    home: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("PATH", str(home))
+
+    with pytest.raises(SpecError, match="There is no sbatch on this machine") as refused:
+        plan_spec(make_spec("mine", {"provider": "slurm"}))
+    assert "--option login=alice@login1" in refused.value.remedy
+    assert "slurm=1" in refused.value.remedy
+
+
+def test_a_command_that_hangs_is_given_up(home: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """A strict stand-in: a real slurmctld cannot be made to hang without stopping it."""
+    hangs = home / "squeue"
+    hangs.write_text("#!/bin/sh\nexec sleep 600\n")
+    hangs.chmod(0o755)
+    monkeypatch.setenv("PATH", f"{home}:/usr/bin:/bin")
+    monkeypatch.setattr("cluster.providers.slurm.client.ANSWERS_WITHIN", 0.2)
+
+    with pytest.raises(ProvisionError, match=r"squeue did not answer on this machine") as hung:
+        SlurmClient().run(("squeue",), within=0.2)
+    assert "scontrol ping" in str(hung.value)
+
+
+@pytest.fixture
+def drained(slurm: SlurmHere) -> Iterator[SlurmHere]:
+    """A Slurm whose node takes no new jobs."""
+    slurm.call("scontrol", "update", "NodeName=here", "State=DRAIN", "Reason=test")
+    yield slurm
+    slurm.call("scontrol", "update", "NodeName=here", "State=RESUME")
+
+
+def interrupt(host: str, state: str) -> None:
+    """Press Ctrl-C as soon as the job waits."""
+    del host, state
+    raise KeyboardInterrupt
+
+
+def test_a_job_that_was_left_in_the_queue_is_found_by_the_same_command(drained: SlurmHere) -> None:
+    options = {"interrupt": "leave", "reach": "srun"}
+    spec = make_spec("mine", {"provider": "slurm", "hosts": 1, "options": options})
+    provider, plan = plan_spec(spec)
+    assert "wait until nodes are up" in plan.lines[1]
+    with pytest.raises(ProvisionError, match=r"The job \d+ stays in the queue"):
+        launch_spec(spec, interrupt)
+    [left] = provider.find("mine")
+
+    drained.call("scontrol", "update", "NodeName=here", "State=RESUME")
+    mine = launch_spec(spec)
+    assert [machine.job for machine in mine.machines] == [left.id]
+    mine.down()
+
+
+def test_ctrl_c_cancels_what_waits(drained: SlurmHere) -> None:
+    with pytest.raises(KeyboardInterrupt):
+        launch_spec(make_spec("mine", {"provider": "slurm", "hosts": 1}), interrupt)
+
+    assert drained.call("squeue", "-h") == ""
+
+
+def test_gc_finds_ours_by_its_comment_and_nothing_else(slurm: SlurmHere) -> None:
+    other = slurm.call("sbatch", "--parsable", "--begin=now+1hour", "--wrap=true").strip()
+    mine = up()
+    journal.for_cluster("mine").forget()
+
+    [orphan] = find_orphans()
+    assert (orphan.name, orphan.provider) == ("mine", "slurm")
+    assert "no journal here knows of it" in orphan.why
+    remove(orphan)
+    assert slurm.call("squeue", "-h", "-o", "%A").split() == [other]
+    mine.close()
+    slurm.end(other)
+
+
+def test_a_job_that_others_cancel_ends_the_run_with_its_reason(slurm: SlurmHere) -> None:
+    """It is noticed within the 4 s after which Slurm is asked again."""
+    mine = up()
+    mine.bench("program", command="sleep 600", detach=True)
+    slurm.call("scancel", mine.machines[0].job)
+
+    with pytest.raises(cluster.JobError, match=r"is over\. CANCELLED: somebody cancelled it"):
+        mine.wait()
+    with pytest.raises(cluster.JobError, match="CANCELLED"):
+        mine.fetch()
+    assert cluster.load("mine").record.status == "interrupted"
+    mine.down()
+    assert find_orphans() == ()
