@@ -26,6 +26,7 @@ from cluster.providers.slurm.client import HERE, SlurmClient, client_of, exists
 from cluster.providers.slurm.nodes import machines_of
 from cluster.providers.slurm.options import SlurmOptions, options_of, own_allocation, time_limit
 from cluster.providers.slurm.states import (
+    COMPLETING,
     RUNNING,
     SlurmJob,
     is_hopeless,
@@ -183,7 +184,7 @@ class SlurmProvider(Provider):
         """Say why the job that holds the machines is over; empty while it runs, or is unknown."""
         number = machines[0].job
         try:
-            why = why_over(client_of(options_of(spec)).job(number))
+            why = why_over(_settled(client_of(options_of(spec)), number))
         except ClusterError:
             return ""  # who does not answer does not say that it is over
         return f"Slurm's job {number} is over. {why}." if why else ""
@@ -251,6 +252,17 @@ class SlurmProvider(Provider):
         """Say which jobs are looked for, and where."""
         places = ", ".join(client.words for client in self._clients(name))
         return f"jobs of Slurm {places}" if places else ""
+
+
+def _settled(client: SlurmClient, number: str) -> SlurmJob | None:
+    """Ask for a job; while it is being ended, its state does not yet say why."""
+    job = client.job(number)
+    for pause in POLLS:
+        if job is None or job.state != COMPLETING:
+            break
+        time.sleep(pause)
+        job = client.job(number)
+    return job
 
 
 def _entries(name: str) -> tuple[journal.Entry, ...]:

@@ -11,7 +11,8 @@ WAITING = frozenset({"PENDING", "CONFIGURING", "REQUEUED", "REQUEUE_FED", "POWER
 HELD = frozenset({"REQUEUE_HOLD", "RESV_DEL_HOLD", "SPECIAL_EXIT"})
 RUNNING = "RUNNING"
 # The job has its nodes still, but runs nothing new, or nothing at all.
-LEAVING = frozenset({"COMPLETING", "SIGNALING", "STAGE_OUT", "SUSPENDED", "STOPPED", "RESIZING"})
+COMPLETING = "COMPLETING"
+LEAVING = frozenset({COMPLETING, "SIGNALING", "STAGE_OUT", "SUSPENDED", "STOPPED", "RESIZING"})
 ENDED = {
     "BOOT_FAIL": "its nodes could not be started",
     "CANCELLED": "somebody cancelled it (scancel)",
@@ -168,6 +169,8 @@ def why_over(job: SlurmJob | None) -> str:
     if job.state in ENDED:
         said = "" if job.reason in ("", "None") else f" ({job.reason})"
         return f"{job.state}: {ENDED[job.state]}{said}"
+    if job.state == COMPLETING:
+        return f"{job.state}: it is being ended"
     if job.state in WAITING | HELD:
         return f"{job.state}: it was put back into the queue"
     return ""
