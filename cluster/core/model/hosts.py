@@ -102,6 +102,8 @@ class Machine(Value, frozen=True, kw_only=True):
         bin: The folder on it with our `python3`, and an `mpirun` if we installed one.
         access: How SSH reaches it; None if it is not reached by SSH.
         link: What its network can do at most, if that is known.
+        batch_job: The batch system's job that has it, such as `slurm:1234`; its `id` is then the
+            batch system's name for it. Empty if no batch system is involved.
 
     """
 
@@ -113,6 +115,24 @@ class Machine(Value, frozen=True, kw_only=True):
     bin: str
     access: Access | None = None
     link: Link | None = None
+    batch_job: str = ""
+
+
+class Allocation(Value, frozen=True, kw_only=True):
+    """How a batch system names the hosts that it lent to a job.
+
+    Args:
+        job: the id of the job.
+        names: of the hosts, in the order of the layout's addresses.
+        system: such as `slurm`.
+        pmi: how srun tells ranks about one another: the value of its `--mpi`.
+
+    """
+
+    job: str
+    names: tuple[str, ...]
+    system: str = "slurm"
+    pmi: str = ""
 
 
 class Layout(Value, frozen=True, kw_only=True):
@@ -126,6 +146,7 @@ class Layout(Value, frozen=True, kw_only=True):
         root: the ranks are started by the superuser.
         networks: the only ones that ranks may use, such as `10.0.0.0/24`; any, if empty.
         ssh_config: file on every host by which OpenSSH reaches the others; empty for one host.
+        allocation: the job of a batch system that has the hosts; None if there is none.
 
     """
 
@@ -136,6 +157,7 @@ class Layout(Value, frozen=True, kw_only=True):
     root: bool = False
     networks: tuple[str, ...] = ()
     ssh_config: str = ""
+    allocation: Allocation | None = None
 
     @property
     def size(self) -> int:
