@@ -8,15 +8,13 @@ from contextlib import suppress
 from typing import TYPE_CHECKING
 
 from cluster.core.errors import ClusterError
-from cluster.measure.addresses import ADDRESSES
+from cluster.measure.addresses import ADDRESSES, RANKS
 from cluster.measure.pmi import pmi_of, spoken_by
 
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
 
     from mpi4py.MPI import Intracomm
-
-SIZE = "CLUSTER_RANKS"  # how many ranks were started, where their hosts are not known before
 
 
 def check_world(comm: Intracomm, library: str, variables: Mapping[str, str] = os.environ) -> None:
@@ -32,7 +30,7 @@ def check_world(comm: Intracomm, library: str, variables: Mapping[str, str] = os
 
     """
     places = variables.get(ADDRESSES, "").split(",") if variables.get(ADDRESSES) else []
-    wanted = len(places) or int(variables.get(SIZE) or 0)
+    wanted = len(places) or int(variables.get(RANKS) or 0)
     if wanted and comm.Get_size() != wanted:
         raise _wrong_size(comm, wanted, library, variables)
     if len(set(places)) > 1:

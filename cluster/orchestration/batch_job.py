@@ -47,7 +47,6 @@ LIMIT = 120.0  # seconds for the hosts to report
 PLENTY = 1 << 16  # cores: a process that only reports needs none of its own
 JOBS = ".jobs"  # the folder of the ranks' folders, in that of all runs
 SCRIPT, RECORD, FACTS = "job.sh", "job.json", "facts"
-APRUN = "aprun"
 # What each host does: only on a shared file system does it find the folder.
 REPORT = (
     'cd -- "$1" && facts="facts.${SLURMD_NODENAME:-$(uname -n)}" && '
@@ -100,10 +99,11 @@ def begin(request: BatchRequest, variables: Mapping[str, str] = os.environ) -> P
     lent = find_lent_hosts(variables, _expand)
     name, _, variant = request.starter.partition(":")
     where = store.root()
-    machines = _machines(request, lent, where / JOBS)
+    starter = plugins.load(Starter, name)
+    machines = _machines(request, lent, starter, where / JOBS)
     store.make_root(where)
-    facts = _reports(machines, plugins.load(Starter, name), where / JOBS)
-    if name == APRUN:  # it alone knows the hosts of a Cray
+    facts = _reports(machines, starter, where / JOBS)
+    if not starter.places_ranks:
         machines = tuple(_named_by(m, f) for m, f in zip(machines, facts, strict=True))
     if len(machines) > 1:
         machines = with_common_addresses(machines, facts)
@@ -158,7 +158,9 @@ def end(folder: Path) -> Run:
     return run
 
 
-def _machines(request: BatchRequest, lent: LentHosts | None, folder: Path) -> tuple[Machine, ...]:
+def _machines(
+    request: BatchRequest, lent: LentHosts | None, starter: Starter, folder: Path
+) -> tuple[Machine, ...]:
     """Make a machine of each host of the allocation."""
     if lent is None:
         raise SpecError(
@@ -166,8 +168,8 @@ def _machines(request: BatchRequest, lent: LentHosts | None, folder: Path) -> tu
             means="SLURM_JOB_ID, PBS_NODEFILE, LSB_JOBID and CLUSTER_HOSTFILE are not set.",
             remedy="Hand the script to the batch system: sbatch, qsub or bsub <",
         )
-    cray = request.starter == APRUN
-    names = [f"nid{n}" for n in range(request.hosts)] if cray else _names(request, lent)
+    any_names = [f"host{number}" for number in range(request.hosts)]  # until they report
+    names = _names(request, lent) if starter.places_ranks else any_names
     return tuple(
         Machine(
             name=machine_name(request.name, number),
@@ -249,7 +251,7 @@ def _report(
             remedy=f"Every host must see {sys.executable} and the folder {folder.parent}, which "
             "has to be on a file system that they share: export CLUSTER_RUNS=/shared/runs",
         )
-    return _in_order(machines, found) if starter.name != APRUN else tuple(f for _, f in found)
+    return _in_order(machines, found) if starter.places_ranks else tuple(f for _, f in found)
 
 
 def _forgotten() -> list[str]:

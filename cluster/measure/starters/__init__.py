@@ -27,6 +27,9 @@ class Starter(Plugin):
     program: ClassVar[str] = ""
     """The program of a site that the first host needs; empty if cluster brings it."""
 
+    places_ranks: ClassVar[bool] = True
+    """Whether the layout decides on which host each rank runs; else the starter does."""
+
     needs_allocation: ClassVar[bool] = False
     """Whether it starts processes only on hosts that a batch system has lent."""
 

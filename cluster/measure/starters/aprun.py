@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, ClassVar
 
+from cluster.measure.addresses import RANKS
 from cluster.measure.starters import Starter
 
 if TYPE_CHECKING:
@@ -20,6 +21,7 @@ class Aprun(Starter):
 
     program: ClassVar[str] = "aprun"
     needs_allocation: ClassVar[bool] = True
+    places_ranks: ClassVar[bool] = False
 
     def argv(self, program: Sequence[str], layout: Layout) -> list[str]:
         """Give the aprun command line."""
@@ -31,3 +33,7 @@ class Aprun(Starter):
             *("-cc", "depth", "-d", str(depth)),
             *program,
         ]
+
+    def env(self, layout: Layout) -> dict[str, str]:
+        """Give the number of ranks, so that each can check that it found the others."""
+        return {RANKS: str(layout.size)}
