@@ -73,6 +73,10 @@ class Timeout(ProvisionError):
     """The machines did not become ready in time."""
 
 
+class LaunchLeft(ProvisionError):
+    """The user left a launch unfinished: the request stays, and the same command goes on."""
+
+
 class ShellError(ClusterError):
     """A command could not be run on a host, or the connection to it broke."""
 

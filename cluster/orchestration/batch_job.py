@@ -96,13 +96,13 @@ def begin(request: BatchRequest, variables: Mapping[str, str] = os.environ) -> P
 
     """
     benchmark, params = checked(request)
-    lent = find_lent_hosts(variables, _expand)
+    lent = _lent(variables)
     name, _, variant = request.starter.partition(":")
     where = store.root()
     starter = plugins.load(Starter, name)
     machines = _machines(request, lent, starter, where / JOBS)
     store.make_root(where)
-    facts = _reports(machines, starter, where / JOBS)
+    facts = _reports(machines, starter, lent.system, where / JOBS)
     if not starter.places_ranks:
         machines = tuple(_named_by(m, f) for m, f in zip(machines, facts, strict=True))
     if len(machines) > 1:
@@ -113,11 +113,23 @@ def begin(request: BatchRequest, variables: Mapping[str, str] = os.environ) -> P
         facts=facts,
         starter=name if benchmark.starter == ANY_MPI else benchmark.starter,
         pmi=find_pmi(variant, benchmark, facts[0], LocalShell()) if name == SRUN else "",
+        system=lent.system,
     )
     about = make_condition("", {}, request.describe, "", "")
     made = prepare(hosts, benchmark, params, where, request.timeout, about, {})
     _write(made)
     return Path(made.job.folder)
+
+
+def _lent(variables: Mapping[str, str]) -> LentHosts:
+    lent = find_lent_hosts(variables, _expand)
+    if lent is None:
+        raise SpecError(
+            "This process is in no job of a batch system.",
+            means="SLURM_JOB_ID, PBS_NODEFILE, LSB_JOBID and CLUSTER_HOSTFILE are not set.",
+            remedy="Hand the script to the batch system: sbatch, qsub or bsub <",
+        )
+    return lent
 
 
 def _expand(nodes: str) -> str | None:
@@ -159,15 +171,9 @@ def end(folder: Path) -> Run:
 
 
 def _machines(
-    request: BatchRequest, lent: LentHosts | None, starter: Starter, folder: Path
+    request: BatchRequest, lent: LentHosts, starter: Starter, folder: Path
 ) -> tuple[Machine, ...]:
     """Make a machine of each host of the allocation."""
-    if lent is None:
-        raise SpecError(
-            "This process is in no job of a batch system.",
-            means="SLURM_JOB_ID, PBS_NODEFILE, LSB_JOBID and CLUSTER_HOSTFILE are not set.",
-            remedy="Hand the script to the batch system: sbatch, qsub or bsub <",
-        )
     any_names = [f"host{number}" for number in range(request.hosts)]  # until they report
     names = _names(request, lent) if starter.places_ranks else any_names
     return tuple(
@@ -209,7 +215,9 @@ def _names(request: BatchRequest, lent: LentHosts) -> list[str]:
     return names
 
 
-def _reports(machines: tuple[Machine, ...], starter: Starter, jobs: Path) -> tuple[Facts, ...]:
+def _reports(
+    machines: tuple[Machine, ...], starter: Starter, system: str, jobs: Path
+) -> tuple[Facts, ...]:
     """Let every host write its facts into one folder, by a process of the starter on each."""
     if starter.program and find_program(starter.program) is None:
         raise SpecError(
@@ -221,22 +229,21 @@ def _reports(machines: tuple[Machine, ...], starter: Starter, jobs: Path) -> tup
     folder = Path(tempfile.mkdtemp(prefix="facts-", dir=jobs))
     with closing(LocalShell()) as shell:
         try:
-            return _report(machines, starter, folder, shell)
+            return _report(machines, starter, system, folder, shell)
         finally:
             shutil.rmtree(folder, ignore_errors=True)
 
 
 def _report(
-    machines: tuple[Machine, ...], starter: Starter, folder: Path, shell: LocalShell
+    machines: tuple[Machine, ...], starter: Starter, system: str, folder: Path, shell: LocalShell
 ) -> tuple[Facts, ...]:
-    system, _, job = machines[0].batch_job.partition(":")
     names = tuple(machine.id for machine in machines)
     layout = Layout(
         addresses=tuple(machine.address for machine in machines),
         cores=PLENTY,
         sharing=2,  # processes are bound to no core
         root=os.geteuid() == 0,
-        allocation=Allocation(job=job, names=names, system=system),
+        allocation=Allocation(job=machines[0].job, names=names, system=system),
     )
     words = ["sh", "-c", REPORT, "sh", str(folder), sys.executable]
     told = [f"{name}={value}" for name, value in starter.env(layout).items()]

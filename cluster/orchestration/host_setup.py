@@ -36,6 +36,7 @@ class ReadyHosts(Value, frozen=True, kw_only=True):
         environment: that was installed; None if the hosts are used as they are.
         starter: of the ranks.
         pmi: how srun tells the ranks about one another; empty for other starters.
+        system: the batch system whose job holds the hosts, if one does.
 
     """
 
@@ -45,6 +46,7 @@ class ReadyHosts(Value, frozen=True, kw_only=True):
     environment: Environment | None = None
     starter: str = ""
     pmi: str = ""
+    system: str = "slurm"
 
     @property
     def several(self) -> bool:
@@ -55,7 +57,7 @@ class ReadyHosts(Value, frozen=True, kw_only=True):
     def is_meshed(self) -> bool:
         """Whether hosts reach one another by SSH of ours; those of a batch system may have none."""
         first = self.machines[0]
-        return self.several and (not first.batch_job or first.shell == "ssh")
+        return self.several and (not first.job or first.shell == "ssh")
 
     @property
     def layout(self) -> Layout:
@@ -76,9 +78,9 @@ class ReadyHosts(Value, frozen=True, kw_only=True):
 
     @property
     def _allocation(self) -> Allocation | None:
-        system, _, job = self.machines[0].batch_job.partition(":")
+        job = self.machines[0].job
         names = tuple(machine.id for machine in self.machines)
-        return Allocation(job=job, names=names, system=system, pmi=self.pmi) if system else None
+        return Allocation(job=job, names=names, system=self.system, pmi=self.pmi) if job else None
 
     @property
     def variables(self) -> dict[str, str]:

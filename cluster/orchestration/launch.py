@@ -12,7 +12,7 @@ from msgspec import structs
 
 from cluster.core import journal, plugins
 from cluster.core.cleanup import on_failure
-from cluster.core.errors import ClusterError, SpecError, Timeout, tail
+from cluster.core.errors import ClusterError, LaunchLeft, SpecError, Timeout, tail
 from cluster.core.model.spec import ClusterSpec, SpecOptions
 from cluster.core.model.value import StateCallback, ignore
 from cluster.core.options import convert
@@ -213,6 +213,8 @@ def _make(
 def _take_down(name: str) -> None:
     """Take down the machines of a failed launch, and add their cost to its error."""
     error = sys.exception()
+    if isinstance(error, LaunchLeft):
+        return
     with suppress(SpecError):  # another process may have taken it down already
         failed = attach(name)
         failed.down(reachable=False)

@@ -82,7 +82,7 @@ def with_starter(
     name = name or _fitting(hosts, benchmark)
     starter = plugins.find(Starter, name)
     first = hosts.machines[0]
-    if starter.needs_allocation and not first.batch_job.startswith("slurm:"):
+    if starter.needs_allocation and not first.job:
         raise SpecError(
             f"{name} starts ranks on hosts of an allocation, and {first.name} is in none.",
             remedy=f"Launch hosts that Slurm lends: cluster up {hosts.spec.name} --provider slurm\n"

@@ -97,6 +97,9 @@ class Provider(Plugin):
     replaces: ClassVar[bool] = False
     """Whether single hosts can be replaced: `add` new machines, then `end_besides` the others."""
 
+    revocable: ClassVar[bool] = False
+    """Whether its machines can be taken away while a job runs, so that `gone` is asked."""
+
     simulates: ClassVar[bool] = False
     """Whether its hosts exist only in a model: they run no programs, and nothing is measured."""
 
@@ -192,6 +195,20 @@ class Provider(Plugin):
         return Environment(
             source=options.source, mpi=options.mpi, image=options.image, python=options.python
         )
+
+    def gone(self, spec: ClusterSpec, machines: tuple[Machine, ...]) -> str:
+        """Say why machines are not ours any more, although nobody took them down here.
+
+        Args:
+            spec: of the cluster.
+            machines: of the cluster.
+
+        Returns:
+            A sentence; empty while they are ours, or where it cannot be known.
+
+        """
+        del spec, machines
+        return ""
 
     @abstractmethod
     def plan(self, spec: ClusterSpec) -> Plan:

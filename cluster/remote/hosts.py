@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, NoReturn
 
 from cluster.core import plugins
 from cluster.core.errors import ShellError, SpecError
-from cluster.core.model.hosts import SIMULATED, Completed
+from cluster.core.model.hosts import SIMULATED, Completed, ssh_words
 from cluster.remote.parallel import on_each, results, try_each, unanswering
 from cluster.remote.shells import Shell
 from cluster.remote.tmux import attach_words
@@ -18,7 +18,7 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Hashable, Sequence
 
     from cluster.core.errors import ClusterError, Unreachable
-    from cluster.core.model.hosts import Access, Machine
+    from cluster.core.model.hosts import Machine
 
 # Seconds within which every host must run `true`. Once some hosts have answered, the others get 10
 # times as long as these took, but at least 4 s and never more than this (`parallel.unanswering`).
@@ -48,7 +48,7 @@ def place_of(machine: Machine) -> Hashable:
         The same for all hosts that are the same machine.
 
     """
-    return machine.shell, machine.access or machine.address
+    return machine.shell, machine.access, machine.address
 
 
 class DeadShell(Shell):
@@ -284,23 +284,3 @@ class Hosts:
             job = shlex.join(attach_words(self.name))
             command.append(f'{job} 2> /dev/null; exec "${{SHELL:-/bin/sh}}" -l')
         return command
-
-
-def ssh_words(access: Access) -> list[str]:
-    """Give the arguments of `ssh` that reach a host as we do.
-
-    Args:
-        access: how SSH reaches it.
-
-    Returns:
-        Options, then the host; unquoted.
-
-    """
-    user = ["-l", access.user] if access.user else []
-    port = ["-p", str(access.port)] if access.port else []
-    # Each key of the agent counts as an attempt, and sshd allows only a few.
-    key = ["-i", access.key, "-o", "IdentitiesOnly=yes"] if access.key else []
-    known = ["-o", f"UserKnownHostsFile={access.known_hosts}"] if access.known_hosts else []
-    alias = ["-o", f"HostKeyAlias={access.alias}"] if access.alias else []
-    jump = ["-J", access.jump] if access.jump else []
-    return [*user, *port, *key, *known, *alias, *jump, access.host]

@@ -12,7 +12,8 @@ import pytest
 from cluster.core.errors import ShellError
 from cluster.core.printable import printable
 from cluster.remote import transfer
-from cluster.remote.shells.ssh import MOST_OUTPUT, SshShell
+from cluster.remote.remote_shell import MOST_OUTPUT
+from cluster.remote.shells.ssh import SshShell
 from tests.conftest import command, run
 from tests.contracts.sshd import Sshd, servers, sshd
 
@@ -181,7 +182,7 @@ def test_endless_output_of_a_command_is_given_up(
     answers: Callable[[str], SshShell], monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """As the answer to facts."""
-    monkeypatch.setattr("cluster.remote.shells.ssh.MOST_OUTPUT", 4 << 20)
+    monkeypatch.setattr("cluster.remote.remote_shell.MOST_OUTPUT", 4 << 20)
     shell = answers("exec cat /dev/zero")
     with pytest.raises(ShellError, match="printed more than 4 MiB"):
         shell.run(["python3", "-m", "cluster.agent", "facts"])

@@ -40,6 +40,26 @@ class Access(Value, frozen=True, kw_only=True):
     jump: str = ""
 
 
+def ssh_words(access: Access) -> list[str]:
+    """Give the arguments of `ssh` that reach a host as we do.
+
+    Args:
+        access: how SSH reaches it.
+
+    Returns:
+        Options, then the host; unquoted.
+
+    """
+    user = ["-l", access.user] if access.user else []
+    port = ["-p", str(access.port)] if access.port else []
+    # Each key of the agent counts as an attempt, and sshd allows only a few.
+    key = ["-i", access.key, "-o", "IdentitiesOnly=yes"] if access.key else []
+    known = ["-o", f"UserKnownHostsFile={access.known_hosts}"] if access.known_hosts else []
+    alias = ["-o", f"HostKeyAlias={access.alias}"] if access.alias else []
+    jump = ["-J", access.jump] if access.jump else []
+    return [*user, *port, *key, *known, *alias, *jump, access.host]
+
+
 class Link(Value, frozen=True, kw_only=True):
     """What a host's network interface can do at most.
 
@@ -102,8 +122,7 @@ class Machine(Value, frozen=True, kw_only=True):
         bin: The folder on it with our `python3`, and an `mpirun` if we installed one.
         access: How SSH reaches it; None if it is not reached by SSH.
         link: What its network can do at most, if that is known.
-        batch_job: The batch system's job that has it, such as `slurm:1234`; its `id` is then the
-            batch system's name for it. Empty if no batch system is involved.
+        job: The scheduler's job that holds it; empty if none does.
 
     """
 
@@ -115,7 +134,7 @@ class Machine(Value, frozen=True, kw_only=True):
     bin: str
     access: Access | None = None
     link: Link | None = None
-    batch_job: str = ""
+    job: str = ""
 
 
 class Allocation(Value, frozen=True, kw_only=True):

@@ -57,6 +57,7 @@ from cluster.providers.lab.rootfs import (
     private,
     text_of,
 )
+from cluster.providers.lab.slurm import check_programs, write_settings, write_slurm
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence
@@ -177,6 +178,8 @@ def _check_options(spec: ClusterSpec, options: LabOptions) -> None:
         )
     if not 576 <= options.mtu <= 65535:  # noqa: PLR2004 - IPv4: every host accepts 576; a 16-bit field
         raise SpecError(f"The option mtu is {options.mtu}; it must be between 576 and 65535.")
+    if options.slurm:
+        check_programs(options.root)
     if not (Path(options.root) / SSHD[1:]).exists():
         remedy = "Type: sudo apt-get install openssh-server"
         chroot = f"Type: sudo chroot {shlex.quote(options.root)} apt-get install openssh-server"
@@ -236,6 +239,8 @@ def _write_files(files: LabFolder, hosts: int, options: LabOptions) -> None:
         upper.write("/etc/ssh/cluster_authorized_keys", text_of(files.folder / "key.pub"))
         upper.write("/etc/hostname", f"{files.name}-{number}\n")
         upper.let_in(options.user)
+    if options.slurm:
+        write_slurm(files, hosts, options)
 
 
 def _bring_up(files: LabFolder, hosts: int, options: LabOptions) -> tuple[Machine, ...]:
@@ -258,6 +263,8 @@ def _bring_up(files: LabFolder, hosts: int, options: LabOptions) -> tuple[Machin
         room = join(pids, options)
         machines = tuple(_machine(files, number, room, options) for number in range(hosts))
         write_network(files, machines, options)
+        if options.slurm:
+            write_settings(files, machines, options, len(os.sched_getaffinity(0)))
         (files.folder / "linked").touch()
         if starting.stdin:
             starting.stdin.close()

@@ -30,6 +30,7 @@ class LabOptions(EnvironmentOptions, frozen=True, kw_only=True):
         leaves: leaf switches, each with an equal share of the hosts and an uplink to one spine
             switch; one switch for all hosts, if 0.
         uplink: rate of each leaf's uplink, each way; as fast as this machine can, if empty.
+        slurm: Slurm runs on the hosts: its controller on the first one, a worker on each.
 
     """
 
@@ -40,6 +41,7 @@ class LabOptions(EnvironmentOptions, frozen=True, kw_only=True):
     user: str = "root"
     leaves: int = 0
     uplink: str = ""
+    slurm: bool = False
 
 
 class LabFolder(Value, frozen=True, kw_only=True):

@@ -1,0 +1,335 @@
+"""Nodes of a Slurm: a job of ours holds them, or the allocation that we run in."""
+
+from __future__ import annotations
+
+import os
+import secrets
+import shlex
+import sys
+import time
+from contextlib import suppress
+from datetime import UTC, datetime
+from typing import TYPE_CHECKING, ClassVar
+
+import msgspec
+
+from cluster.core import journal
+from cluster.core.cleanup import on_failure
+from cluster.core.errors import ClusterError, LaunchLeft, ProvisionError, SpecError
+from cluster.core.model.hosts import Machine, machine_name
+from cluster.core.model.resources import Plan, RemoteCluster, Resource
+from cluster.core.model.value import StateCallback, Value, ignore
+from cluster.core.units import format_seconds
+from cluster.providers import Provider, refuse
+from cluster.providers.slurm.batch import flags, mark_of, new_mark, request
+from cluster.providers.slurm.client import HERE, SlurmClient, client_of, exists
+from cluster.providers.slurm.nodes import machines_of
+from cluster.providers.slurm.options import SlurmOptions, options_of, own_allocation, time_limit
+from cluster.providers.slurm.states import (
+    RUNNING,
+    SlurmJob,
+    is_hopeless,
+    why_over,
+    words_of,
+)
+
+if TYPE_CHECKING:
+    from cluster.core.model.spec import ClusterSpec
+
+REFUSED_OPTIONS = {
+    "instance": "Slurm's nodes are what they are; choose with --option partition or constraint",
+    "zone": "its nodes are where they are",
+    "image": "its nodes keep their system; ranks can run in one: --option image=IMAGE",
+    "accelerator": "ask Slurm for GPUs: --option gres=gpu:8",
+    "spot": "ask Slurm for a partition that can be preempted: --option partition=NAME",
+}
+POLLS = (0.2, 0.5, 1.0, 2.0, 5.0)  # seconds between two questions, the last for ever
+SILENT = 60  # questions in a row that slurmctld may leave unanswered while a job waits
+SEEN_WITHIN = 30.0  # seconds in which a submitted job is listed, also if its answer was lost
+GONE_WITHIN = 90.0  # seconds for a cancelled job to end
+KIND = "job"
+DOWN = "Required partition not available"  # the job would wait until it is up
+
+
+class SlurmProvider(Provider):
+    """Nodes that Slurm gives to a job of ours."""
+
+    Options: ClassVar[type[Value]] = SlurmOptions
+    makes_machines: ClassVar[bool] = False
+    resumes: ClassVar[bool] = True
+    revocable: ClassVar[bool] = True
+
+    def default_hosts(self, options: dict[str, str]) -> int:
+        """Count the nodes of the allocation that we run in; two for a new job."""
+        if own_allocation(msgspec.convert(options, SlurmOptions, strict=False)):
+            return int(os.environ.get("SLURM_JOB_NUM_NODES", "1"))
+        return 2
+
+    def plan(self, spec: ClusterSpec) -> Plan:
+        """Ask Slurm whether it would take the job, and when it might start."""
+        refuse(spec, REFUSED_OPTIONS)
+        options = options_of(spec)
+        client = client_of(options)
+        if number := own_allocation(options):
+            job = client.job(number)
+            if job is None or job.state != RUNNING:
+                raise SpecError(
+                    f"SLURM_JOB_ID is {number}, but this job does not run.",
+                    means="It is taken to be the allocation whose nodes are to be used.",
+                    remedy="Unset it for a job of its own: unset SLURM_JOB_ID",
+                )
+            return Plan(lines=(f"use {spec.hosts} nodes of the job {number}: {job.nodes}",))
+        limit = time_limit(spec)
+        words = ["sbatch", *flags(spec)]
+        lines = (
+            f"submit a job {client.words}: {shlex.join(words)}",
+            f"time limit: {format_seconds(limit)}; {_expected_start(client, spec)}",
+        )
+        return Plan(lines=lines, ttl=limit)
+
+    def create(
+        self, spec: ClusterSpec, journal: journal.Journal, tell: StateCallback = ignore
+    ) -> tuple[Machine, ...]:
+        """Submit a job, or find the one that was left in the queue, and wait until it runs."""
+        options = options_of(spec)
+        client = client_of(options)
+        token = secrets.token_hex(8)
+        number = own_allocation(options)
+        with on_failure(lambda: self._take_back(spec.name)):
+            if not number:
+                token, number = self._submit(client, spec, journal, token)
+            try:
+                job = self._wait(client, number, spec, tell)
+            except KeyboardInterrupt as interrupt:
+                if options.interrupt == "cancel":
+                    raise
+                raise LaunchLeft(
+                    f"The job {number} stays in the queue.",
+                    remedy=f"Go on with the same command; or cancel it: cluster down {spec.name}",
+                ) from interrupt
+            return machines_of(
+                client,
+                job,
+                options,
+                name=spec.name,
+                hosts=spec.hosts,
+                token=token,
+                folder=journal.folder,
+            )
+
+    def _take_back(self, name: str) -> None:
+        if not isinstance(sys.exception(), LaunchLeft):
+            self.destroy(name)
+
+    def _submit(
+        self, client: SlurmClient, spec: ClusterSpec, cluster: journal.Journal, token: str
+    ) -> tuple[str, str]:
+        """Submit the job, unless an interrupted launch did; give its token and its number."""
+        for job in self._ours(spec.name):
+            mark = mark_of(job)
+            if mark:
+                return mark.token, job.id
+        journal.remember_region(self.name, client.place)
+        asked = journal.Requested(
+            provider=self.name, region=client.place, kind=KIND, token=token, at=time.time()
+        )
+        cluster.append(asked)
+        try:
+            done = client.run(request(spec, new_mark(spec.name, token)))
+        except (SpecError, ProvisionError):
+            cluster.append(journal.Answered(token=token))
+            raise
+        number = done.stdout.strip().partition(";")[0]  # NUMBER;CLUSTER in a federation
+        cluster.append(journal.Answered(token=token, ids=(number,)))
+        return token, number
+
+    def _wait(
+        self, client: SlurmClient, number: str, spec: ClusterSpec, tell: StateCallback
+    ) -> SlurmJob:
+        """Wait until a job runs."""
+        unanswered, asked = 0, 0
+        while True:
+            try:
+                job, unanswered = client.job(number), 0
+            except ProvisionError:
+                unanswered += 1
+                if unanswered > SILENT:
+                    raise
+                self._tell_all(spec, tell, "waiting: slurmctld does not answer")
+            else:
+                if job is not None and job.state == RUNNING:
+                    return job
+                if job is None or job.is_over:
+                    raise ProvisionError(
+                        f"The job {number} ended before it ran: {why_over(job)}.",
+                        remedy="Launch it again, or look: scontrol show job " + number,
+                    )
+                if is_hopeless(job):
+                    raise ProvisionError(
+                        f"The job {number} would wait for ever. {words_of(job)}.",
+                        means="It was cancelled: waiting does not help.",
+                        remedy="Ask for less, or for another partition, account or QOS.",
+                    )
+                self._tell_all(spec, tell, words_of(job))
+            time.sleep(POLLS[min(asked, len(POLLS) - 1)])
+            asked += 1
+
+    def _tell_all(self, spec: ClusterSpec, tell: StateCallback, state: str) -> None:
+        for number in range(spec.hosts):
+            tell(machine_name(spec.name, number), state)
+
+    def gone(self, spec: ClusterSpec, machines: tuple[Machine, ...]) -> str:
+        """Say why the job that holds the machines is over; empty while it runs, or is unknown."""
+        number = machines[0].job
+        try:
+            why = why_over(client_of(options_of(spec)).job(number))
+        except ClusterError:
+            return ""  # who does not answer does not say that it is over
+        return f"Slurm's job {number} is over: {why}." if why else ""
+
+    def is_usable(self, machine: Machine) -> bool:
+        """Tell whether the job that holds a machine still runs."""
+        name = machine.name.split(".")[2]
+        specs = [e.spec for e in _entries(name) if isinstance(e, journal.Intended)]
+        return bool(specs) and not self.gone(specs[-1], (machine,))
+
+    def words_without(self, spec: ClusterSpec, bad: tuple[Machine, ...]) -> str:
+        """Give the commands that submit the job again without some nodes."""
+        options = {k: v for k, v in spec.options.items() if k != "exclude"}
+        out = ",".join(filter(None, (spec.options.get("exclude"), *(m.id for m in bad))))
+        more = "".join(
+            f" --option {shlex.quote(f'{k}={v}')}" for k, v in {**options, "exclude": out}.items()
+        )
+        again = f"cluster up {spec.name} --provider slurm --hosts {spec.hosts}{more}"
+        return f"Ask for other nodes: cluster down {spec.name}; {again}"
+
+    def find(self, name: str) -> tuple[Resource, ...]:
+        """List the jobs of a cluster that are not over."""
+        return tuple(Resource(kind=KIND, id=job.id) for job in self._ours(name))
+
+    def destroy(self, name: str) -> None:
+        """Cancel the jobs of a cluster, and wait until they are over.
+
+        A job whose submission was never answered may appear late, so that is waited for.
+        """
+        deadline = time.monotonic() + GONE_WITHIN
+        asked = 0
+        while True:
+            left = [job for client in self._clients(name) for job in _cancelled(client, name)]
+            if not left and time.time() > _unanswered(name) + SEEN_WITHIN:
+                return
+            if time.monotonic() > deadline:
+                raise ProvisionError(
+                    f"The jobs {', '.join(job.id for job in left)} of {name} were cancelled, and "
+                    f"are still {', '.join(sorted({job.state for job in left}))}.",
+                    means="A node of theirs does not answer Slurm; their time limits end them.",
+                    remedy=f"Try again later: cluster down {name}; look: squeue --me",
+                )
+            time.sleep(POLLS[min(asked, len(POLLS) - 1)])
+            asked += 1
+
+    def _ours(self, name: str) -> tuple[SlurmJob, ...]:
+        """List the jobs of a cluster that are not over, in every place where it may have some."""
+        return tuple(job for client in self._clients(name) for job in _active(client, name))
+
+    def _clients(self, name: str) -> tuple[SlurmClient, ...]:
+        asked = [e.region for e in _entries(name) if isinstance(e, journal.Requested)]
+        places = asked or (*self.regions, *journal.used_regions(self.name))
+        return tuple(SlurmClient(place=place) for place in dict.fromkeys(places))
+
+    def live(self) -> tuple[RemoteCluster, ...]:
+        """List the jobs of this user that any machine submitted for a cluster."""
+        used = (*self.regions, *journal.used_regions(self.name))
+        found = [one for place in dict.fromkeys(used) for one in _live(SlurmClient(place=place))]
+        if HERE not in used and exists("squeue"):
+            with suppress(ProvisionError, SpecError):  # Slurm is installed, but not set up
+                found += _live(SlurmClient())
+        return tuple(found)
+
+    def looked_for(self, name: str) -> str:
+        """Say which jobs are looked for, and where."""
+        places = ", ".join(client.words for client in self._clients(name))
+        return f"jobs of Slurm {places}" if places else ""
+
+
+def _entries(name: str) -> tuple[journal.Entry, ...]:
+    return journal.for_cluster(name).entries()
+
+
+def _active(client: SlurmClient, name: str) -> tuple[SlurmJob, ...]:
+    """List the jobs of a cluster that are not over.
+
+    Only those that its journal names count, where there is one: another machine may have a
+    cluster of the same name.
+    """
+    entries = _entries(name)
+    tokens = {e.token for e in entries if isinstance(e, journal.Requested)}
+    marked = ((job, mark_of(job)) for job in _listed(client) if not job.is_over)
+    return tuple(
+        job
+        for job, mark in marked
+        if mark and mark.name == name and (mark.token in tokens or not entries)
+    )
+
+
+def _cancelled(client: SlurmClient, name: str) -> tuple[SlurmJob, ...]:
+    """Cancel the jobs of a cluster, and give those that were not over."""
+    jobs = _active(client, name)
+    if jobs:
+        client.run(("scancel", *(job.id for job in jobs)))
+    return jobs
+
+
+def _listed(client: SlurmClient) -> tuple[SlurmJob, ...]:
+    """List the jobs of this user; none if the laboratory is gone, and its Slurm with it."""
+    try:
+        return client.jobs()
+    except SpecError:
+        if client.place == HERE:
+            raise
+        return ()
+
+
+def _live(client: SlurmClient) -> list[RemoteCluster]:
+    marked = [(job, mark_of(job)) for job in _listed(client) if not job.is_over]
+    return [
+        RemoteCluster(
+            name=mark.name,
+            region=client.place,
+            host=mark.host,
+            addresses=(job.nodes,) if job.nodes else (),
+            states=(job.state,),
+            since=_epoch(job.start),
+            expires=_epoch(job.end),
+        )
+        for job, mark in marked
+        if mark
+    ]
+
+
+def _epoch(text: str) -> float:
+    """Read a time of squeue, which is in the time zone of its host; taken to be ours."""
+    with suppress(ValueError):
+        return datetime.fromisoformat(text).astimezone(UTC).timestamp()
+    return 0.0
+
+
+def _unanswered(name: str) -> float:
+    """Give when the last job was submitted whose answer the journal does not have, or 0."""
+    entries = _entries(name)
+    answered = {e.token for e in entries if isinstance(e, journal.Answered)}
+    asked = (e for e in entries if isinstance(e, journal.Requested))
+    return max((e.at for e in asked if e.token not in answered), default=0.0)
+
+
+def _expected_start(client: SlurmClient, spec: ClusterSpec) -> str:
+    """Ask Slurm whether it takes the job, without submitting it, and when it may start."""
+    try:
+        done = client.run(("sbatch", "--test-only", *flags(spec), "--wrap=true"))
+    except ProvisionError as error:
+        if DOWN in error.what:
+            return "the partition is down: it would wait until it is up"
+        raise
+    lines = [line for line in done.stderr.splitlines() if " to start at " in line]
+    start = lines[-1].partition(" to start at ")[2].split()[0] if lines else ""
+    return f"may start at {start.replace('T', ' ')}" if start else "Slurm would take it"

@@ -1,0 +1,114 @@
+"""The job that holds the nodes: what sbatch is asked for, and the script that waits."""
+
+from __future__ import annotations
+
+import platform
+import shlex
+from typing import TYPE_CHECKING
+
+from cluster.core.model.value import Value
+from cluster.providers.slurm.options import ASKED, MINUTE, options_of, time_limit
+
+if TYPE_CHECKING:
+    from cluster.core.model.spec import ClusterSpec
+    from cluster.providers.slurm.states import SlurmJob
+
+PREFIX = "cluster"  # of the comment by which our jobs are found
+
+# Sessions of tmux belong to the job if its server does: where Slurm tracks processes by cgroups,
+# what a step of srun starts ends with the step. The server must not hand out the job's SLURM_*
+# variables: mpirun would start its daemons by srun.
+HOLDER = """\
+(
+  for name in $(env | sed -n 's/^\\(SLURM[A-Z0-9_]*\\)=.*/\\1/p'); do unset "$name"; done
+  tmux start-server ';' set-option -g exit-empty off 2> /dev/null
+)
+exec sleep infinity"""
+
+
+class Mark(Value, frozen=True, kw_only=True):
+    """The comment of a job of ours.
+
+    Args:
+        name: of the cluster.
+        token: of the request, which our journal has.
+        host: that submitted the job.
+
+    """
+
+    name: str
+    token: str
+    host: str
+
+    @property
+    def comment(self) -> str:
+        """As sbatch gets it."""
+        return f"{PREFIX}:{self.name}:{self.token}@{self.host}"
+
+
+def new_mark(name: str, token: str) -> Mark:
+    """Mark a job that this machine submits.
+
+    Args:
+        name: of the cluster.
+        token: of the request.
+
+    """
+    return Mark(name=name, token=token, host=platform.node())
+
+
+def mark_of(job: SlurmJob) -> Mark | None:
+    """Read the mark of a job; None if the job is not ours.
+
+    Args:
+        job: as squeue lists it.
+
+    """
+    prefix, _, rest = job.comment.partition(":")
+    name, colon, tail = rest.partition(":")
+    token, at, host = tail.partition("@")
+    whole = prefix == PREFIX and bool(name and colon and token and at)
+    return Mark(name=name, token=token, host=host) if whole else None
+
+
+def request(spec: ClusterSpec, mark: Mark) -> tuple[str, ...]:
+    """Give the command that submits the job.
+
+    Args:
+        spec: of the cluster.
+        mark: of the job.
+
+    Returns:
+        The words of sbatch. Nodes are exclusive: other jobs on them would be measured too.
+
+    """
+    return (
+        "sbatch",
+        "--parsable",
+        *flags(spec),
+        f"--comment={mark.comment}",
+        f"--wrap={HOLDER}",
+    )
+
+
+def flags(spec: ClusterSpec) -> tuple[str, ...]:
+    """Give the flags of sbatch by which the nodes are chosen.
+
+    Args:
+        spec: of the cluster.
+
+    """
+    options = options_of(spec)
+    asked = ((flag, getattr(options, flag)) for flag in ASKED)
+    return (
+        f"--job-name={PREFIX}-{spec.name}",
+        f"--nodes={spec.hosts}",
+        "--ntasks-per-node=1",
+        "--exclusive",
+        "--no-requeue",
+        f"--time={round(time_limit(spec) / MINUTE)}",
+        "--chdir=/",
+        "--output=/dev/null",
+        *(f"--{flag}={value}" for flag, value in asked if value),
+        *shlex.split(options.extra),
+    )

@@ -1,0 +1,261 @@
+"""The commands of Slurm, run on this machine or on a login host."""
+
+from __future__ import annotations
+
+import contextlib
+import os
+import shlex
+import subprocess
+import time
+from typing import TYPE_CHECKING
+
+from cluster.core import journal
+from cluster.core.errors import ProvisionError, SpecError
+from cluster.core.model.hosts import Access, Completed, Machine, ssh_words
+from cluster.core.model.value import Value
+from cluster.providers.slurm.refusals import NO_COMMANDS, SSH_FAILED, no_commands, refusal
+from cluster.providers.slurm.states import FORMAT, SlurmJob, parse_jobs
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+
+    from cluster.providers.slurm.options import SlurmOptions
+
+HERE, LAB, LOGIN = "this machine", "lab:", "login:"
+ANSWERS_WITHIN = 60.0  # seconds; a busy slurmctld takes tens of them
+TRIES = 4  # of a command that could not reach slurmctld
+BETWEEN_TRIES = 2.0  # seconds
+# slurmctld restarts or is busy: the same command will succeed later.
+PASSING = ("Unable to contact slurm controller", "Socket timed out", "Connection refused")
+SSH = ("ssh", "-o", "BatchMode=yes", "-o", "ConnectTimeout=10")
+
+
+class SlurmClient(Value, frozen=True, kw_only=True):
+    """Runs the commands of one Slurm.
+
+    Args:
+        place: where they are: `this machine`, `login:alice@login1` or `lab:NAME`.
+
+    """
+
+    place: str = HERE
+
+    @property
+    def words(self) -> str:
+        """Where the commands run, for a sentence."""
+        return "on this machine" if self.place == HERE else f"on {self.place.partition(':')[2]}"
+
+    @property
+    def access(self) -> Access | None:
+        """How SSH reaches the host with the commands; None for this machine.
+
+        Raises:
+            SpecError: the laboratory does not exist.
+
+        """
+        if self.place.startswith(LAB):
+            return lab_machines(self.place.removeprefix(LAB))[0].access
+        if self.place.startswith(LOGIN):
+            return login_access(self.place.removeprefix(LOGIN))
+        return None
+
+    def run(self, argv: Sequence[str], *, within: float = ANSWERS_WITHIN) -> Completed:
+        """Run a command, again if slurmctld could not be reached.
+
+        Args:
+            argv: such as `("squeue", "--me")`.
+            within: seconds after which it is given up.
+
+        Returns:
+            Its streams.
+
+        Raises:
+            SpecError: there is no such command, or Slurm can never do what is asked for.
+            ProvisionError: it failed.
+
+        """
+        done = self._once(argv, within)
+        for _ in range(TRIES - 1):
+            if not any(words in done.stderr for words in PASSING):
+                break
+            time.sleep(BETWEEN_TRIES)
+            done = self._once(argv, within)
+        if done.status == 0:
+            return done
+        if done.status == NO_COMMANDS:
+            raise no_commands(argv[0], self.words)
+        if done.status == SSH_FAILED and self.place != HERE:
+            raise ProvisionError(
+                f"{self.place.partition(':')[2]} cannot be reached by ssh: {done.stderr.strip()}",
+                means=f"{argv[0]} was not run, or its answer was lost.",
+                remedy=f"Try it: {shlex.join(['ssh', *ssh_words(self._login()), 'sinfo'])}",
+            )
+        if any(words in done.stderr for words in PASSING):
+            raise ProvisionError(
+                f"slurmctld does not answer {argv[0]} {self.words}: {done.stderr.strip()}",
+                means="Slurm's controller is down, or restarts. Jobs that run go on.",
+                remedy="Ask again: scontrol ping",
+            )
+        raise refusal(argv[0], done.stderr, self.words)
+
+    def _login(self) -> Access:
+        return self.access or Access(host="127.0.0.1")
+
+    def _once(self, argv: Sequence[str], within: float) -> Completed:
+        access = self.access
+        words = [*SSH, *ssh_words(access), shlex.join(argv)] if access else list(argv)
+        try:
+            done = subprocess.run(
+                words,
+                stdin=subprocess.DEVNULL,
+                capture_output=True,
+                text=True,
+                errors="replace",
+                check=False,
+                timeout=within,
+                env={**os.environ, "SLURM_TIME_FORMAT": "standard"},
+            )
+        except FileNotFoundError as error:
+            raise no_commands(words[0], self.words) from error
+        except subprocess.TimeoutExpired as error:
+            raise ProvisionError(
+                f"{argv[0]} did not answer {self.words} within {within:g} s.",
+                means="slurmctld is down or very busy, or the file system of the command hangs.",
+                remedy=f"Ask by hand: scontrol ping; {argv[0]} --version",
+            ) from error
+        return Completed(
+            argv=tuple(argv), status=done.returncode, stdout=done.stdout, stderr=done.stderr
+        )
+
+    def job(self, number: str) -> SlurmJob | None:
+        """Ask for one job; None if Slurm does not list it any more.
+
+        Args:
+            number: of the job.
+
+        Raises:
+            ProvisionError: Slurm does not answer.
+
+        """
+        argv = ("squeue", "--noheader", "--states=all", f"--jobs={number}", f"--format={FORMAT}")
+        try:
+            text = self.run(argv).stdout
+        except ProvisionError as error:
+            if "Invalid job id" in error.what:
+                return None
+            raise
+        return next((job for job in parse_jobs(text) if job.id == number), None)
+
+    def jobs(self) -> tuple[SlurmJob, ...]:
+        """Ask for all jobs of this user that Slurm lists, also those that have just ended.
+
+        Raises:
+            ProvisionError: Slurm does not answer.
+
+        """
+        argv = ("squeue", "--me", "--noheader", "--states=all", f"--format={FORMAT}")
+        return parse_jobs(self.run(argv).stdout)
+
+    def names_in(self, nodes: str) -> tuple[str, ...]:
+        """Give the names in a list of nodes, in their order.
+
+        Slurm itself is asked: its lists have more shapes than any other parser of them knows.
+
+        Args:
+            nodes: such as `node[1-3,7],gpu01`.
+
+        """
+        return tuple(self.run(("scontrol", "show", "hostnames", nodes)).stdout.split())
+
+    def addresses_of(self, nodes: str) -> dict[str, str]:
+        """Give the address at which Slurm reaches each node, by its name.
+
+        Args:
+            nodes: such as `node[1-3]`.
+
+        """
+        text = self.run(("scontrol", "--oneliner", "show", "node", nodes)).stdout
+        rows = (dict(_pairs(line)) for line in text.splitlines())
+        return {row["NodeName"]: row.get("NodeAddr", row["NodeName"]) for row in rows if row}
+
+
+def client_of(options: SlurmOptions) -> SlurmClient:
+    """Give the client that the options name.
+
+    Args:
+        options: of the provider.
+
+    Raises:
+        SpecError: they name two places.
+
+    """
+    if options.login and options.lab:
+        raise SpecError(
+            "The options login and lab name two Slurms.", remedy="Leave one of them out."
+        )
+    if options.lab:
+        return SlurmClient(place=f"{LAB}{options.lab}")
+    return SlurmClient(place=f"{LOGIN}{options.login}") if options.login else SlurmClient()
+
+
+def lab_machines(name: str) -> tuple[Machine, ...]:
+    """Give the hosts of a laboratory with Slurm.
+
+    Args:
+        name: of the laboratory.
+
+    Returns:
+        Its hosts; slurmctld and the commands are on the first one.
+
+    Raises:
+        SpecError: there is no such laboratory, or it has no Slurm.
+
+    """
+    entries = journal.for_cluster(name).entries()
+    specs = [one.spec for one in entries if isinstance(one, journal.Intended)]
+    created = [one.machines for one in entries if isinstance(one, journal.Created)]
+    with_slurm = specs and specs[-1].provider == "lab" and specs[-1].options.get("slurm")
+    if not with_slurm or not created:
+        raise SpecError(
+            f"There is no laboratory {name!r} with Slurm.",
+            remedy=f"Make one: cluster up {name} --provider lab --hosts 4 --option slurm=1",
+        )
+    return created[-1]
+
+
+def login_access(word: str) -> Access:
+    """Read the name of a login host.
+
+    Args:
+        word: such as `alice@login1:2222`.
+
+    Raises:
+        SpecError: it is no host.
+
+    """
+    user, _, place = word.rpartition("@")
+    host, colon, port = place.partition(":")
+    if not host or host.startswith("-") or (colon and not port.isdigit()):
+        raise SpecError(
+            f"{word!r} is not a login host.", remedy="Write login1, alice@login1 or login1:2222."
+        )
+    return Access(host=host, user=user, port=int(port or 0))
+
+
+def _pairs(line: str) -> list[tuple[str, str]]:
+    """Read the words `KEY=VALUE` of a line of scontrol."""
+    found = (word.partition("=") for word in line.split())
+    return [(key, value) for key, equals, value in found if equals]
+
+
+def exists(program: str) -> bool:
+    """Tell whether this machine has a command of Slurm.
+
+    Args:
+        program: such as `squeue`.
+
+    """
+    folders = os.environ.get("PATH", "").split(os.pathsep)
+    with contextlib.suppress(OSError):
+        return any(os.access(f"{folder}/{program}", os.X_OK) for folder in folders)
+    return False

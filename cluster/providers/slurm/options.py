@@ -1,0 +1,111 @@
+"""The options of the provider `slurm`."""
+
+from __future__ import annotations
+
+import math
+import os
+from typing import TYPE_CHECKING, Literal
+
+import msgspec
+
+from cluster.core.errors import SpecError
+from cluster.core.model.spec import EnvironmentOptions
+from cluster.core.units import parse_seconds
+
+if TYPE_CHECKING:
+    from cluster.core.model.spec import ClusterSpec
+
+TIME = 3600.0  # seconds, if neither --ttl nor the option time is given
+MINUTE = 60.0  # seconds; Slurm counts time limits in minutes
+ASKED = ("partition", "account", "qos", "constraint", "nodelist", "exclude", "gres", "reservation")
+"""The options that are flags of sbatch."""
+
+
+class SlurmOptions(EnvironmentOptions, frozen=True, kw_only=True):
+    """The options of the provider `slurm`.
+
+    Args:
+        partition: of the job, as all up to `reservation` are flags of sbatch.
+        account: that is charged.
+        qos: quality of service.
+        constraint: features that the nodes must have.
+        nodelist: nodes that must be among those given, such as `node[1-4]`.
+        exclude: nodes that must not be.
+        gres: generic resources of each node, such as `gpu:8`.
+        reservation: from which the nodes are taken.
+        time: the time limit of the job, such as `30m`; --ttl is the same. One hour, if neither is
+            given.
+        extra: more flags of sbatch, as in a shell.
+        login: a host on which Slurm's commands are, such as `alice@login1`; this machine, if empty.
+        lab: the name of a laboratory that was made with `--option slurm=1`, to rehearse.
+        reach: how commands reach the nodes: by `ssh`, by `srun` steps in the job, or `auto`: by
+            SSH if the first node lets us in.
+        interrupt: what Ctrl-C does while the job waits: `cancel` it, or `leave` it in the queue.
+
+    """
+
+    partition: str = ""
+    account: str = ""
+    qos: str = ""
+    constraint: str = ""
+    nodelist: str = ""
+    exclude: str = ""
+    gres: str = ""
+    reservation: str = ""
+    time: str = ""
+    extra: str = ""
+    login: str = ""
+    lab: str = ""
+    reach: Literal["auto", "ssh", "srun"] = "auto"
+    interrupt: Literal["cancel", "leave"] = "cancel"
+
+
+def options_of(spec: ClusterSpec) -> SlurmOptions:
+    """Give the options of a spec, typed.
+
+    Args:
+        spec: of the cluster.
+
+    Returns:
+        The options.
+
+    """
+    return msgspec.convert(spec.options, SlurmOptions, strict=False)
+
+
+def time_limit(spec: ClusterSpec) -> float:
+    """Give the time limit of the job.
+
+    Args:
+        spec: of the cluster.
+
+    Returns:
+        Seconds, whole minutes.
+
+    Raises:
+        SpecError: `--ttl` and the option time differ, or the time is no duration.
+
+    """
+    option = options_of(spec).time
+    asked = parse_seconds(option) if option else None
+    if asked is not None and spec.ttl not in (None, asked):
+        raise SpecError(
+            f"--ttl is {spec.ttl:g} s, and --option time={option} is another time.",
+            means="Both are the time limit of the job.",
+            remedy="Leave one out.",
+        )
+    return MINUTE * math.ceil((asked or spec.ttl or TIME) / MINUTE)
+
+
+def own_allocation(options: SlurmOptions) -> str:
+    """Give the id of the job that this process runs in, if its nodes are the ones to use.
+
+    Args:
+        options: of the provider; one that asks for a new job, or for another Slurm, wins.
+
+    Returns:
+        The id; empty if a job is to be submitted.
+
+    """
+    asks = any(getattr(options, flag) for flag in (*ASKED, "time", "extra", "login", "lab"))
+    return "" if asks else os.environ.get("SLURM_JOB_ID", "")

@@ -1,0 +1,134 @@
+"""What Slurm's commands refuse, as errors that say what to type."""
+
+from __future__ import annotations
+
+from cluster.core.errors import Denied, ProvisionError, Quota, SpecError
+
+NO_COMMANDS = 127  # exit status of a shell if there is no such program
+SSH_FAILED = 255  # exit status of ssh if it could not connect
+
+# A part of Slurm's message, the kind of error, what it means, and what to type.
+REFUSALS: tuple[tuple[str, type[ProvisionError | SpecError], str, str], ...] = (
+    (
+        "invalid partition",
+        SpecError,
+        "There is no such partition.",
+        "List them: sinfo --summarize; then: --option partition=NAME",
+    ),
+    (
+        "Invalid account",
+        Denied,
+        "You have no such account, or it may not use this partition.",
+        "List yours: sacctmgr show associations user=$USER; then: --option account=NAME",
+    ),
+    (
+        "Invalid qos",
+        Denied,
+        "You have no such QOS.",
+        "List yours: sacctmgr show associations user=$USER format=qos; then: --option qos=NAME",
+    ),
+    (
+        "Invalid feature",
+        SpecError,
+        "No node has this feature.",
+        "List them: sinfo --format '%N %f'; then: --option constraint=FEATURE",
+    ),
+    (
+        "reservation is invalid",
+        SpecError,
+        "There is no such reservation, or it is not for you.",
+        "List them: scontrol show reservation; then: --option reservation=NAME",
+    ),
+    (
+        "Invalid generic resource",
+        SpecError,
+        "No node has such a generic resource.",
+        "List them: sinfo --format '%N %G'; then: --option gres=gpu:8",
+    ),
+    (
+        "Invalid node name",
+        SpecError,
+        "There is no such node.",
+        "List them: sinfo --Node; then: --option nodelist=NAMES",
+    ),
+    (
+        "time limit",
+        SpecError,
+        "The partition gives no job so much time.",
+        "Look at its limit: sinfo --format '%P %l'; then: --ttl 30min",
+    ),
+    (
+        "Node count specification invalid",
+        SpecError,
+        "The partition has fewer nodes.",
+        "Look: sinfo --format '%P %D'; then: --hosts N",
+    ),
+    (
+        "node configuration is not available",
+        SpecError,
+        "No nodes of the partition have all of what is asked for.",
+        "Look: sinfo --Node --long; then ask for fewer --hosts, or leave an --option out.",
+    ),
+    (
+        "violates accounting/QOS policy",
+        Quota,
+        "The account's limit of jobs, nodes or time is reached.",
+        "Look: sacctmgr show associations user=$USER; your jobs: squeue --me",
+    ),
+    (
+        "Access/permission denied",
+        Denied,
+        "You may not submit jobs here.",
+        "Ask the site's administrators, or name another login host: --option login=alice@login1",
+    ),
+)
+
+
+def refusal(program: str, said: str, where: str) -> ProvisionError | SpecError:
+    """Make the error for a command of Slurm that failed.
+
+    Args:
+        program: such as `sbatch`.
+        said: its standard error.
+        where: it ran, in words.
+
+    Returns:
+        The error.
+
+    """
+    words = said.strip()
+    for part, kind, means, remedy in REFUSALS:
+        if part.lower() in words.lower():
+            return kind(
+                f"{program} refused the request: {_last(words)}", means=means, remedy=remedy
+            )
+    return ProvisionError(
+        f"{program} failed {where}: {_last(words) or 'it printed no reason'}",
+        remedy=f"Try it by hand there: {program} --version; and: sinfo",
+    )
+
+
+def no_commands(program: str, where: str) -> SpecError:
+    """Make the error for a host without Slurm's commands.
+
+    Args:
+        program: that is missing.
+        where: it was looked for, in words.
+
+    Returns:
+        The error.
+
+    """
+    return SpecError(
+        f"There is no {program} {where}.",
+        means="The provider 'slurm' uses the commands of Slurm, as on a login node.",
+        remedy="Name a host that has them: --option login=alice@login1; or rehearse in a lab: "
+        "cluster up rehearsal --provider lab --hosts 4 --option slurm=1",
+    )
+
+
+def _last(words: str) -> str:
+    """Give the last line that is not about the batch job in general."""
+    lines = [line.strip() for line in words.splitlines() if line.strip()]
+    told = [line for line in lines if "Batch job submission failed" in line] or lines
+    return told[-1].removeprefix("sbatch: error: ") if told else ""

@@ -1,0 +1,180 @@
+"""The states of Slurm's jobs, and the reasons for which they wait, in words.
+
+States and reasons: squeue(1), "JOB STATE CODES" and "JOB REASON CODES", Slurm 20.11 to 24.05.
+"""
+
+from __future__ import annotations
+
+from cluster.core.model.value import Value
+
+WAITING = frozenset({"PENDING", "CONFIGURING", "REQUEUED", "REQUEUE_FED", "POWER_UP_NODE"})
+HELD = frozenset({"REQUEUE_HOLD", "RESV_DEL_HOLD", "SPECIAL_EXIT"})
+RUNNING = "RUNNING"
+# The job has its nodes still, but runs nothing new, or nothing at all.
+LEAVING = frozenset({"COMPLETING", "SIGNALING", "STAGE_OUT", "SUSPENDED", "STOPPED", "RESIZING"})
+ENDED = {
+    "BOOT_FAIL": "its nodes could not be started",
+    "CANCELLED": "somebody cancelled it (scancel)",
+    "COMPLETED": "its script ended",
+    "DEADLINE": "its deadline has passed",
+    "FAILED": "its script failed",
+    "LAUNCH_FAILED": "it could not be launched on its nodes",
+    "NODE_FAIL": "one of its nodes failed",
+    "OUT_OF_MEMORY": "it ran out of memory",
+    "PREEMPTED": "it was preempted by another job",
+    "RECONFIG_FAIL": "its nodes could not be reconfigured",
+    "REVOKED": "another cluster of the federation started it",
+    "TIMEOUT": "its time limit was reached",
+}
+KNOWN = WAITING | HELD | LEAVING | ENDED.keys() | {RUNNING}
+
+REASONS = {
+    "AssocGrpNodeLimit": "the account's nodes are all in use",
+    "AssocMaxJobsLimit": "the account has its most jobs running",
+    "AssocMaxNodePerJobLimit": "the account may not have so many nodes in a job",
+    "AssociationJobLimit": "the account has its most jobs running",
+    "AssociationResourceLimit": "the account's share is in use",
+    "BadConstraints": "no nodes can ever satisfy the constraints",
+    "BeginTime": "its begin time is in the future",
+    "Dependency": "it waits for another job",
+    "InvalidAccount": "the account is not valid",
+    "InvalidQOS": "the QOS is not valid",
+    "JobHeldAdmin": "an administrator holds it",
+    "JobHeldUser": "its user holds it",
+    "Licenses": "licenses are all in use",
+    "MaxMemPerLimit": "it asks for more memory than allowed",
+    "NodeDown": "a node that it needs is down",
+    "None": "it was just submitted",
+    "PartitionDown": "the partition is down",
+    "PartitionInactive": "the partition is inactive",
+    "PartitionNodeLimit": "the partition gives no job so many nodes",
+    "PartitionTimeLimit": "the partition gives no job so much time",
+    "Priority": "jobs of higher priority wait before it",
+    "QOSJobLimit": "the QOS has its most jobs running",
+    "QOSMaxJobsPerUserLimit": "you have as many jobs running as the QOS allows",
+    "QOSMaxNodePerJobLimit": "the QOS gives no job so many nodes",
+    "QOSMaxNodePerUserLimit": "the QOS gives no user so many nodes",
+    "QOSMaxWallDurationPerJobLimit": "the QOS gives no job so much time",
+    "QOSResourceLimit": "the QOS's share is in use",
+    "QOSTimeLimit": "the QOS's time is used up",
+    "ReqNodeNotAvail": "a node that it needs is not available",
+    "Reservation": "its reservation has not begun",
+    "Resources": "it waits for nodes to become free",
+}
+# With these, waiting does not help: someone has to change the request, or the site's settings.
+HOPELESS = frozenset(
+    {
+        "AssocMaxNodePerJobLimit",
+        "BadConstraints",
+        "InvalidAccount",
+        "InvalidQOS",
+        "MaxMemPerLimit",
+        "PartitionNodeLimit",
+        "PartitionTimeLimit",
+        "QOSMaxNodePerJobLimit",
+        "QOSMaxWallDurationPerJobLimit",
+    }
+)
+FORMAT = "%A|%T|%r|%S|%e|%N|%k"  # of squeue; the comment is last, as it may contain anything
+NOTHING = frozenset({"", "N/A", "(null)", "NONE", "Unknown"})
+
+
+class SlurmJob(Value, frozen=True, kw_only=True):
+    """A job, as squeue prints it.
+
+    Args:
+        id: its number.
+        state: such as `PENDING`; any word, as other versions of Slurm may have more.
+        reason: for which it waits, or ended; empty if there is none.
+        start: when it started or is expected to, such as `2026-11-22T14:05:00`; empty if unknown.
+        end: when its time limit is reached.
+        nodes: that it has, such as `node[1-4]`; empty while it has none.
+        comment: that it was submitted with.
+
+    """
+
+    id: str
+    state: str
+    reason: str = ""
+    start: str = ""
+    end: str = ""
+    nodes: str = ""
+    comment: str = ""
+
+    @property
+    def is_over(self) -> bool:
+        """Whether it has ended, and has no nodes any more."""
+        return self.state in ENDED
+
+
+def parse_jobs(text: str) -> tuple[SlurmJob, ...]:
+    """Read what `squeue --noheader --format FORMAT` prints.
+
+    Args:
+        text: a job on each line; lines of another shape are left out.
+
+    Returns:
+        The jobs.
+
+    """
+    rows = (line.strip().split("|", 6) for line in text.splitlines())
+    return tuple(_job(row) for row in rows if len(row) == len(FORMAT.split("|")))
+
+
+def _job(row: list[str]) -> SlurmJob:
+    number, state, *others = (field.strip() for field in row)
+    reason, start, end, nodes, comment = ("" if word in NOTHING else word for word in others)
+    # sacct and some versions write CANCELLED by 1000, or CANCELLED+ where a column is narrow.
+    name = state.partition(" ")[0].rstrip("+").upper()
+    return SlurmJob(
+        id=number, state=name, reason=reason, start=start, end=end, nodes=nodes, comment=comment
+    )
+
+
+def words_of(job: SlurmJob) -> str:
+    """Say in which state a waiting job is, why, and when it may start.
+
+    Args:
+        job: that has not started.
+
+    Returns:
+        Such as `PENDING: it waits for nodes to become free, may start at 14:05`.
+
+    """
+    if job.state not in KNOWN:
+        return f"in the state {job.state!r}, which is not known here"
+    code = job.reason.partition(",")[0].strip("()")
+    why = REASONS.get(code, job.reason)
+    more = f" ({job.reason})" if code in REASONS and code != job.reason.strip("()") else ""
+    start = f", may start at {job.start.replace('T', ' ')}" if job.start else ""
+    return f"{job.state}: {why}{more}{start}" if why else f"{job.state}{start}"
+
+
+def why_over(job: SlurmJob | None) -> str:
+    """Say why the hosts of a job cannot be used any more.
+
+    Args:
+        job: as squeue lists it; none if it does not list it any more.
+
+    Returns:
+        The end of a sentence about the job; empty while it runs, or where its state says neither.
+
+    """
+    if job is None:
+        return "Slurm does not list it any more"
+    if job.state in ENDED:
+        said = "" if job.reason in ("", "None") else f" ({job.reason})"
+        return f"{ENDED[job.state]}: {job.state}{said}"
+    if job.state in WAITING | HELD:
+        return f"it was put back into the queue: {job.state}"
+    return ""
+
+
+def is_hopeless(job: SlurmJob) -> bool:
+    """Tell whether a waiting job will never start as it is.
+
+    Args:
+        job: that waits.
+
+    """
+    return job.state == "PENDING" and job.reason.partition(",")[0].strip("()") in HOPELESS

@@ -1,0 +1,285 @@
+"""A shell on another host: commands and files as streams, whatever carries them."""
+
+from __future__ import annotations
+
+import logging
+import math
+import shlex
+import tarfile
+import threading
+from abc import ABC, abstractmethod
+from pathlib import PurePosixPath
+from typing import TYPE_CHECKING, Self
+
+from cluster.core.errors import ShellError
+from cluster.core.model.hosts import Completed
+from cluster.remote import transfer
+from cluster.remote.shells import Shell
+from cluster.remote.streams import ChunkWriter, StreamReader
+from cluster.remote.transfer_scripts import fetch_script, file_script, folder_script, only_grew
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Iterable, Iterator, Sequence
+    from pathlib import Path
+
+_log = logging.getLogger(__name__)
+CHUNK = 1 << 18  # bytes that are read from a stream at a time
+FETCHED = 1 << 22  # bytes of a file that are read at a time
+MOST_OUTPUT = 256 << 20  # bytes of a command's output that are kept in memory
+MOST_ERRORS = 16 << 20  # bytes of its standard error that are kept in memory
+ENDS_WITHIN = 5.0  # seconds for a command to end after its last output
+MOST_LINE = 8 << 20  # bytes of a line; longer ones are passed on in parts
+PIECE = (1 << 15) - 64  # bytes of a packet that OpenSSH accepts, less its header
+
+
+class RemoteCommand(ABC):
+    """A running command on a host, and its three streams."""
+
+    def __enter__(self) -> Self:
+        """Give the command."""
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        """Close it."""
+        self.close()
+
+    @abstractmethod
+    def close(self) -> None:
+        """Close the streams, and end what carries them."""
+
+    @abstractmethod
+    def receive(self, most: int) -> bytes:
+        """Read its output.
+
+        Args:
+            most: bytes, at most.
+
+        Returns:
+            At least one byte; none if the output or the connection ended, which `end` tells apart.
+
+        """
+
+    @abstractmethod
+    def send(self, piece: bytes) -> int:
+        """Send to its standard input.
+
+        Args:
+            piece: of which the beginning is sent.
+
+        Returns:
+            How many bytes were sent; 0 if the command reads no more.
+
+        """
+
+    @abstractmethod
+    def close_input(self) -> None:
+        """Close its standard input; if the connection is broken, `end` raises."""
+
+    @abstractmethod
+    def has_ended(self) -> bool:
+        """Wait a moment for its exit status, which follows the end of its output."""
+
+    @abstractmethod
+    def end(self) -> tuple[int, str]:
+        """Wait for its end.
+
+        Returns:
+            Its exit status and standard error.
+
+        Raises:
+            ShellError: the connection broke.
+
+        """
+
+
+class RemoteShell(Shell):
+    """Runs commands and moves files by the streams of commands.
+
+    A kind of shell says how a command line is started on its host.
+    """
+
+    @property
+    @abstractmethod
+    def host(self) -> str:
+        """The host's name, for messages."""
+
+    @abstractmethod
+    def begin(self, what: str, line: str) -> RemoteCommand:
+        """Start a command line on the host.
+
+        Args:
+            what: is done, for messages.
+            line: of the host's `sh`.
+
+        Raises:
+            ShellError: it could not be started.
+
+        """
+
+    def run(
+        self,
+        argv: Sequence[str],
+        *,
+        timeout: float | None = None,
+        on_line: Callable[[str], None] | None = None,
+    ) -> Completed:
+        """Run a command; if the connection breaks, that is a `ShellError`, not an exit status."""
+        _log.debug("%s: %s", self.host, shlex.join(argv))
+        late = threading.Event()
+        with self.begin(argv[0], _line(argv, timeout)) as command:
+            clock = threading.Timer(timeout or 0, lambda: _give_up(command, late))
+            if timeout is not None:
+                clock.start()
+            try:
+                command.close_input()
+                stdout = _read(command.receive, on_line)
+                status, stderr = command.end()
+            except ShellError:
+                if not late.is_set():
+                    raise
+            finally:
+                clock.cancel()
+        if late.is_set():
+            raise ShellError(f"{argv[0]} did not end within {timeout:g} s on {self.host}.")
+        return Completed(argv=tuple(argv), status=status, stdout=stdout, stderr=stderr)
+
+    def write(self, text: str, path: str, *, mode: int = 0o644) -> None:
+        """Write a temporary file beside it, then rename."""
+        data = text.encode()
+        self._deliver(path, file_script(path, len(data), mode), lambda out: out.write(data))
+
+    def put(self, path: Path, to: str) -> None:
+        """Stream it to a temporary name, then rename; a folder that exists gets the files."""
+        source = path.resolve()
+        if source.is_dir():
+            script = folder_script(to)
+            self._deliver(to, script, lambda out: transfer.pack(source, out))
+            return
+        try:
+            if source.exists() and not source.is_file():
+                raise _failed("written", to, f"{path} is neither a file nor a folder")
+            with source.open("rb") as file:
+                about = source.stat()
+                script = file_script(to, about.st_size, about.st_mode & 0o777)
+                self._deliver(to, script, lambda out: transfer.send(file, about.st_size, out))
+        except OSError as error:
+            raise _failed("written", to, error.strerror or str(error)) from error
+
+    def fetch(self, path: str, to: Path) -> None:
+        """Stream a file, or a folder as one archive; special files are refused."""
+        with self.begin("fetch", shlex.join(["sh", "-c", fetch_script(path)])) as command:
+            command.close_input()
+            reader = StreamReader(lambda: command.receive(FETCHED))
+            mode = reader.line().decode(errors="replace")
+
+            def check() -> None:
+                status, said = command.end()
+                if status != 0 and not only_grew(said):
+                    raise _failed("copied", path, said.strip())
+
+            try:
+                if mode == transfer.FOLDER:
+                    transfer.unpack(reader, to)
+                elif mode:
+                    to.mkdir(parents=True, exist_ok=True)
+                    target = to / PurePosixPath(path).name
+                    transfer.receive(reader, target, _mode(mode), good=check)
+            except (OSError, tarfile.TarError) as error:
+                if command.has_ended():  # not a host that never stops sending
+                    check()  # a broken connection is the cause of a broken archive
+                raise _failed("copied", path, str(error)) from error
+            if not command.has_ended():
+                raise _failed("copied", path, "the host goes on sending after its end")
+            check()
+
+    def exists(self, path: str) -> bool:
+        """Run `test -e`."""
+        return self.run(["test", "-e", path]).status == 0
+
+    def remove(self, path: str) -> None:
+        """Run `rm -rf`."""
+        done = self.run(["rm", "-rf", "--", path])
+        if done.status != 0:
+            raise _failed("removed", path, done.stderr.strip())
+
+    def _deliver(self, to: str, script: str, pump: Callable[[ChunkWriter], object]) -> None:
+        """Run a script on the host that reads what we send, and raise if it fails."""
+        why = ""
+        with self.begin("put", shlex.join(["sh", "-c", script])) as command:
+            writer = ChunkWriter(command.send, PIECE)
+            try:
+                pump(writer)
+                writer.flush()
+            except BrokenPipeError:
+                pass  # the script's standard error says why
+            except OSError as error:
+                why = error.strerror or str(error)
+            command.close_input()
+            status, said = command.end()
+        if why or status != 0:
+            raise _failed("written", to, why or said.strip())
+
+
+def _give_up(command: RemoteCommand, late: threading.Event) -> None:
+    late.set()
+    command.close()
+
+
+def _mode(text: str) -> int:
+    """Parse a file's mode as the host sent it; only the permission bits are used."""
+    if not text.isascii() or not text.isdigit() or set(text) & {"8", "9"}:
+        raise tarfile.TarError(f"it begins with {text!r}, which is no mode of a file")
+    return int(text, 8) & 0o777
+
+
+def _failed(done: str, path: str, why: str) -> ShellError:
+    return ShellError(f"{path} could not be {done}: {why}")
+
+
+def _line(argv: Sequence[str], timeout: float | None) -> str:
+    """Give the command line, with a timeout on the host as well."""
+    # With `exit`, the shell does not exec the command, and reports a signal as 128 + N.
+    inner = f"{shlex.join(argv)}; exit $?"
+    if timeout is None:
+        return shlex.join(["sh", "-c", inner])
+    guard = shlex.join(["timeout", "-s", "KILL", str(math.ceil(timeout)), "sh", "-c", inner])
+    return shlex.join(["sh", "-c", f"command -v timeout > /dev/null && exec {guard}; {inner}"])
+
+
+def _read(receive: Callable[[int], bytes], on_line: Callable[[str], None] | None) -> str:
+    pieces = iter(lambda: receive(CHUNK), b"")
+    if on_line is None:
+        return b"".join(_bounded(pieces)).decode(errors="replace")
+    for line in _lines(pieces):
+        on_line(line.decode(errors="replace"))
+    return ""
+
+
+def _bounded(pieces: Iterable[bytes]) -> Iterator[bytes]:
+    held = 0
+    for piece in pieces:
+        held += len(piece)
+        if held > MOST_OUTPUT:
+            raise ShellError(
+                f"A command printed more than {MOST_OUTPUT >> 20} MiB, and was given up.",
+                means="What a host prints is held in memory here, so there is an end to it.",
+                remedy="Let it write a file, and bring that: cluster get NAME FILE",
+            )
+        yield piece
+
+
+def _lines(pieces: Iterable[bytes]) -> Iterator[bytes]:
+    """Cut a stream into lines, and long lines into parts; memory holds one part and one piece."""
+    held: list[bytes] = []
+    for piece in pieces:
+        first, *others = piece.split(b"\n")
+        held.append(first)
+        if not others and sum(map(len, held)) > MOST_LINE:
+            yield b"".join(held)
+            held = []
+        if others:
+            yield b"".join(held)
+            yield from others[:-1]
+            held = [others[-1]]
+    if rest := b"".join(held):
+        yield rest

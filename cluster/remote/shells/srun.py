@@ -1,0 +1,230 @@
+"""Steps of srun inside a Slurm job: for nodes that let nobody in by SSH.
+
+Each command is a step of its own, `srun --overlap`, started on this machine or on a login host.
+Where Slurm tracks processes by cgroups, what a command leaves in the background ends with its step.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import os
+import shlex
+import subprocess
+import threading
+from typing import TYPE_CHECKING
+
+from cluster.core.errors import ShellError, Unreachable
+from cluster.core.model.hosts import ssh_words
+from cluster.remote.remote_shell import CHUNK, ENDS_WITHIN, MOST_ERRORS, RemoteCommand, RemoteShell
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
+
+    from cluster.core.model.hosts import Machine
+
+STARTS_WITHIN = 30.0  # seconds for a first step; a busy slurmctld takes seconds
+TERMINATES_WITHIN = 2.0  # seconds for srun to end its step after SIGTERM
+SSH = ("ssh", "-o", "BatchMode=yes", "-o", "ConnectTimeout=10")
+SSH_FAILED = 255  # exit status of ssh if it could not connect
+# What srun itself says when the step could not run, or was lost: no exit status of the command.
+LOST = (
+    "srun: error: Unable to",
+    "srun: error: Node failure on",
+    "srun: error: Timed out waiting",
+    "srun: error: slurm_receive_msg",
+    "srun: error: Invalid job id",
+    "srun: fatal:",
+    "srun: Force Terminated",
+    "srun: Job step aborted",
+)
+# What it says about the exit status of the command, which we get anyway, and about binding.
+ABOUT_STATUS, NO_BINDING = ": task 0: ", "srun: cluster configuration lacks support for cpu binding"
+# What a command starts is no part of the step: mpirun would start its daemons by srun.
+FORGET = "unset $(env | sed -n 's/^\\(SLURM[A-Z0-9_]*\\)=.*/\\1/p')"
+ENVIRONMENT = "HOME,USER,LOGNAME,SHELL,LANG,PATH"  # as SSH sets it; srun would pass on all of ours
+
+
+class SrunShell(RemoteShell):
+    """Runs commands on a node as steps of the job that holds it.
+
+    Args:
+        machine: the node; its `access` is the host where srun is, this machine if it has none.
+
+    """
+
+    def __init__(self, machine: Machine | None = None) -> None:
+        """Keep the machine; each command starts a step."""
+        super().__init__(machine)
+        self._running: set[SrunCommand] = set()
+        self._lock = threading.Lock()
+
+    @property
+    def host(self) -> str:
+        """The node's name in Slurm."""
+        return self.machine.id if self.machine else ""
+
+    def connect(self) -> None:
+        """Run one step, so that a job that is over or a node that is down is noticed now."""
+        self.state = "connecting"
+        with self.begin("connect", "exit 0") as command:
+            command.close_input()
+            if not command.has_ended(STARTS_WITHIN):
+                raise Unreachable(
+                    f"srun started nothing on {self.host} within {STARTS_WITHIN:g} s.",
+                    state="connecting",
+                    transient=True,
+                    means="slurmctld or the node's slurmd does not answer, or a prolog runs.",
+                    remedy=f"Look: scontrol show node {self.host}; squeue --steps",
+                )
+            status, said = command.end()
+        if status != 0:
+            raise Unreachable(f"srun failed on {self.host}: {said.strip()}", state="connecting")
+        self.state = "ready"
+
+    def close(self) -> None:
+        """End all commands that run."""
+        with self._lock:
+            running = tuple(self._running)
+        self.state = ""
+        for command in running:
+            command.close()
+
+    def begin(self, what: str, line: str) -> SrunCommand:
+        """Start a step."""
+        if self.machine is None or not self.machine.job:
+            raise ShellError("No Slurm job is known that holds this host.")
+        try:
+            process = subprocess.Popen(
+                _words(self.machine, line),
+                stdin=subprocess.PIPE,
+                stdout=subprocess.PIPE,
+                stderr=subprocess.PIPE,
+                start_new_session=True,
+                bufsize=0,
+            )
+        except OSError as error:
+            raise ShellError(
+                f"{what} could not be started on {self.host}: {error.strerror}: {error.filename}.",
+                remedy="Run this where Slurm's commands are, as on a login node.",
+            ) from error
+        command = SrunCommand(process, self.host, self._ended)
+        with self._lock:
+            self._running.add(command)
+        return command
+
+    def _ended(self, command: SrunCommand) -> None:
+        with self._lock:
+            self._running.discard(command)
+
+
+def _words(machine: Machine, line: str) -> list[str]:
+    step = [
+        *("srun", f"--jobid={machine.job}", "--overlap", "--nodes=1", "--ntasks=1"),
+        *(f"--nodelist={machine.id}", "--mpi=none", "--cpu-bind=none", "--quiet"),
+        *(f"--export={ENVIRONMENT}", "--chdir=/", "sh", "-c", f"{FORGET}; cd; {line}"),
+    ]
+    if machine.access is None:
+        return step
+    return [*SSH, *ssh_words(machine.access), shlex.join(step)]
+
+
+class SrunCommand(RemoteCommand):
+    """A step that runs; a thread collects its standard error.
+
+    Args:
+        process: of srun, or of ssh to the host where srun runs.
+        host: the node.
+        ended: called once, when the command is closed.
+
+    """
+
+    def __init__(
+        self, process: subprocess.Popen[bytes], host: str, ended: Callable[[SrunCommand], None]
+    ) -> None:
+        """Begin to collect the errors."""
+        self._process = process
+        self._host = host
+        self._ended = ended
+        self._complaints: list[bytes] = []
+        self._reader = threading.Thread(target=self._collect, daemon=True)
+        self._reader.start()
+
+    def _collect(self) -> None:
+        held = 0
+        with contextlib.suppress(OSError, ValueError):  # the stream was closed
+            while self._process.stderr and (piece := self._process.stderr.read(CHUNK)):
+                held += len(piece)
+                if held <= MOST_ERRORS:
+                    self._complaints.append(piece)
+
+    def close(self) -> None:
+        """End srun, which ends the step; then close the streams."""
+        if self._process.poll() is None:
+            self._process.terminate()
+            try:
+                self._process.wait(TERMINATES_WITHIN)
+            except subprocess.TimeoutExpired:
+                self._process.kill()
+                self._process.wait()
+        self._reader.join(ENDS_WITHIN)
+        for stream in (self._process.stdin, self._process.stdout, self._process.stderr):
+            if stream is not None:
+                with contextlib.suppress(OSError):
+                    stream.close()
+        self._ended(self)
+
+    def receive(self, most: int) -> bytes:
+        """Read its output."""
+        with contextlib.suppress(OSError, ValueError):
+            if self._process.stdout is not None:
+                return os.read(self._process.stdout.fileno(), most)
+        return b""
+
+    def send(self, piece: bytes) -> int:
+        """Send to its standard input."""
+        with contextlib.suppress(OSError, ValueError):
+            if self._process.stdin is not None:
+                return os.write(self._process.stdin.fileno(), piece)
+        return 0
+
+    def close_input(self) -> None:
+        """Close its standard input."""
+        with contextlib.suppress(OSError):
+            if self._process.stdin is not None:
+                self._process.stdin.close()
+
+    def has_ended(self, within: float = ENDS_WITHIN) -> bool:
+        """Wait for its end.
+
+        Args:
+            within: seconds.
+
+        """
+        try:
+            self._process.wait(within)
+        except subprocess.TimeoutExpired:
+            return False
+        return True
+
+    def end(self) -> tuple[int, str]:
+        """Wait for its end; raise if Slurm, and not the command, ended it."""
+        status = self._process.wait()
+        self._reader.join()
+        lines = b"".join(self._complaints).decode(errors="replace").splitlines(keepends=True)
+        ours = [line for line in lines if not _is_noise(line)]
+        lost = [line.strip() for line in ours if line.startswith(LOST)]
+        if status < 0 or (status != 0 and lost) or (status == SSH_FAILED and not lost):
+            why = lost[-1] if lost else "".join(ours).strip() or "srun was ended"
+            raise Unreachable(
+                f"The step on {self._host} was lost: {why}",
+                state="broken",
+                transient=True,
+                means="Whether the command went on there is not known.",
+                remedy="Look whether the job still runs: squeue --me",
+            )
+        return status, "".join(ours)
+
+
+def _is_noise(line: str) -> bool:
+    ended = line.startswith("srun: error: ") and ABOUT_STATUS in line
+    return ended or line.startswith(NO_BINDING)
