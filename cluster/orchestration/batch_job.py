@@ -184,7 +184,7 @@ def _machines(
             shell="batch" if number else "local",
             folder=str(folder),
             bin=str(Path(sys.executable).parent),
-            batch_job=f"{lent.system}:{lent.job}",
+            job=lent.job or lent.system,
         )
         for number, name in enumerate(names)
     )
