@@ -13,9 +13,9 @@ from cluster.core.model.value import Value
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping
 
-HOSTFILE = "CLUSTER_HOSTFILE"  # a host per line, with `slots=N` or without
+HOSTFILE = "CLUSTER_HOSTFILE"  # a host per line, with `slots=N`, `:N` or neither
 MPIJOB_HOSTFILE = "OMPI_MCA_orte_default_hostfile"  # as the MPI operator of Kubernetes sets it
-SLOTS = re.compile(r"\bslots=(\d+)")
+SLOTS = re.compile(r"(?:\bslots=|:)(\d+)")
 
 
 class LentHosts(Value, frozen=True, kw_only=True):
