@@ -225,6 +225,7 @@ def run(
         ),
     ] = None,
     profile: flags.Profile = None,
+    starter: flags.Starter = "",
     root: flags.Runs = None,
     json: flags.Json = False,
 ) -> None:
@@ -232,7 +233,7 @@ def run(
 
     Example: cluster run mine --mpi -- python3 hello.py
     """
-    if mpi or profile is not None:
+    if mpi or starter or profile is not None:
         folder = _working_folder(words, workdir, root)
         cluster = attach(name)
         if folder is not None:
@@ -243,6 +244,7 @@ def run(
             json=json,
             profile=profile,
             workdir=folder,
+            starter=starter,
             launches=1,
         )
         run_launches(cluster, "program", {"command": shlex.join(words)}, options)

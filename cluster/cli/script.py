@@ -46,7 +46,7 @@ EMULATED = {"pbs": "PBS", "lsf": "LSF", "cray": "aprun and Cobalt"}
 CHECK = "check"
 
 
-def script(
+def script(  # noqa: PLR0913, PLR0917 - each is a flag
     context: typer.Context,
     system: Annotated[
         str,
