@@ -400,7 +400,9 @@ class Cluster:
 
         Machines that we created are deleted next, so it does not matter if they do not answer.
         """
-        if self._provider.makes_machines:
+        provider = self._provider
+        taken = provider.revocable and provider.gone(self.spec, self.machines)
+        if provider.makes_machines or taken:
             if self.state.jobs:  # also end its session: some providers' machines stay
                 self.hosts.give_up_dead(DEAD_AFTER)
                 with suppress(ClusterError, ExceptionGroup):

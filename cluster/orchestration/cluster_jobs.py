@@ -2,14 +2,16 @@
 
 from __future__ import annotations
 
+import threading
 import time
 from contextlib import suppress
+from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING
 
 import msgspec
 
-from cluster.core import journal
+from cluster.core import journal, plugins
 from cluster.core.errors import ClusterError, JobError, SpecError, Unreachable
 from cluster.core.model.records import JobRecord, Status
 from cluster.orchestration.collect import (
@@ -22,7 +24,9 @@ from cluster.orchestration.collect import (
     raise_unless_done,
     raw_text,
 )
+from cluster.orchestration.revocation import RevocationWatch
 from cluster.orchestration.working_folder import copied
+from cluster.providers import Provider
 from cluster.remote.jobs import Job
 from cluster.runs import store
 
@@ -32,6 +36,8 @@ if TYPE_CHECKING:
     from cluster.orchestration.state import StateOnDisk
     from cluster.remote.hosts import Hosts
     from cluster.runs.run import Run
+
+GIVE_UP_AFTER = 6.0  # seconds for hosts that were taken away to end a job; then nobody waits
 
 
 class Jobs:
@@ -129,15 +135,33 @@ class Jobs:
 
         """
         began = time.monotonic()
+        run = Path(job.record.run)
         try:
-            return job_result(job.watch(JobOutput(listener, Path(job.record.run))))
-        except JobError as error:
-            return JobResult(status="failed", reason=error.what)
+            with self._revocation(job) as revocation:
+                result = _watched(job, JobOutput(listener, run), revocation)
         except Unreachable as error:
-            _note_unreachable(Path(job.record.run), error)
+            _note_unreachable(run, error)
             raise
         finally:
             self._phases["run"] = time.monotonic() - began
+        return result
+
+    def _revocation(self, job: Job) -> RevocationWatch:
+        """Notice that the hosts are taken away, and end what still runs there."""
+        spec, machines = self._disk.state.spec, self._hosts.machines
+        provider = plugins.load(Provider, spec.provider)
+
+        def stop() -> None:
+            giving_up = threading.Timer(GIVE_UP_AFTER, self._hosts.close)
+            giving_up.start()
+            try:
+                job.stop()
+            finally:
+                giving_up.cancel()
+                self._hosts.close()  # ends what waits for the job
+
+        gone = partial(provider.gone, spec, machines) if provider.revocable else None
+        return RevocationWatch(gone, stop)
 
     def close(self, job: Job, result: JobResult, *, stop: bool = False) -> Run:
         """Download a job's files, and close its run.
@@ -178,7 +202,18 @@ class Jobs:
         """
         job = self.newest()
         if not self._is_collected(job):
-            return job.watch(JobOutput(listener, None))
+            with self._revocation(job) as revocation:
+                try:
+                    status = job.watch(JobOutput(listener, None))
+                except (JobError, Unreachable):
+                    if not revocation.ask():
+                        raise
+                    status = None
+            if status != 0 and revocation.ask():
+                raise JobError(
+                    revocation.reason, remedy=f"Keep its values: cluster fetch {self._hosts.name}"
+                )
+            return status or 0
         record = store.record(Path(job.record.run))
         return int(record.status != "done") if record.exit_status is None else record.exit_status
 
@@ -198,8 +233,13 @@ class Jobs:
             return raise_unless_done(store.read(Path(job.record.run)))
         try:
             status = job.status()
-        except JobError as error:
-            lost = JobResult(status="failed", reason=error.what)
+        except (JobError, Unreachable) as error:
+            reason = self._revocation(job).ask()
+            if not reason and isinstance(error, Unreachable):
+                raise
+            lost = JobResult(
+                status="interrupted" if reason else "failed", reason=reason or error.what
+            )
             return raise_unless_done(self.close(job, lost))
         if status is None:
             name = self._hosts.name
@@ -287,6 +327,21 @@ class Jobs:
 
     def _is_collected(self, job: Job) -> bool:
         return job.record.run in self._disk.state.collected
+
+
+def _watched(job: Job, output: JobOutput, revocation: RevocationWatch) -> JobResult:
+    """Wait for the end of a job; a job whose hosts were taken away ends with their reason."""
+    try:
+        result = job_result(job.watch(output))
+    except JobError as error:
+        result = JobResult(status="failed", reason=error.what)
+    except Unreachable:
+        if not revocation.ask():
+            raise
+        result = JobResult(status="interrupted")
+    if result.status == "done" or not revocation.ask():
+        return result
+    return JobResult(status="interrupted", reason=revocation.reason)
 
 
 def _known_reason(folder: Path) -> str:

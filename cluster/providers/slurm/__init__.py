@@ -185,7 +185,7 @@ class SlurmProvider(Provider):
             why = why_over(client_of(options_of(spec)).job(number))
         except ClusterError:
             return ""  # who does not answer does not say that it is over
-        return f"Slurm's job {number} is over: {why}." if why else ""
+        return f"Slurm's job {number} is over. {why}." if why else ""
 
     def is_usable(self, machine: Machine) -> bool:
         """Tell whether the job that holds a machine still runs."""

@@ -103,7 +103,7 @@ class SlurmClient(Value, frozen=True, kw_only=True):
 
     def _once(self, argv: Sequence[str], within: float) -> Completed:
         access = self.access
-        words = [*SSH, *ssh_words(access), shlex.join(argv)] if access else list(argv)
+        words = [*SSH, *ssh_words(access), _unlike_ssh(argv)] if access else list(argv)
         try:
             done = subprocess.run(
                 words,
@@ -240,6 +240,12 @@ def login_access(word: str) -> Access:
             f"{word!r} is not a login host.", remedy="Write login1, alice@login1 or login1:2222."
         )
     return Access(host=host, user=user, port=int(port or 0))
+
+
+def _unlike_ssh(argv: Sequence[str]) -> str:
+    """Give a command line whose exit status is not the one by which ssh says that it failed."""
+    other = f"[ $status != {SSH_FAILED} ] || status=1; exit $status"
+    return f"{shlex.join(argv)} || {{ status=$?; {other}; }}"
 
 
 def _pairs(line: str) -> list[tuple[str, str]]:

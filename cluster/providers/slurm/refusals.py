@@ -10,6 +10,12 @@ SSH_FAILED = 255  # exit status of ssh if it could not connect
 # A part of Slurm's message, the kind of error, what it means, and what to type.
 REFUSALS: tuple[tuple[str, type[ProvisionError | SpecError], str, str], ...] = (
     (
+        "Could not establish a configuration source",
+        SpecError,
+        "Slurm's commands are installed there, but belong to no Slurm: slurm.conf is missing.",
+        "Name a host that has one: --option login=alice@login1",
+    ),
+    (
         "invalid partition",
         SpecError,
         "There is no such partition.",
@@ -99,9 +105,7 @@ def refusal(program: str, said: str, where: str) -> ProvisionError | SpecError:
     words = said.strip()
     for part, kind, means, remedy in REFUSALS:
         if part.lower() in words.lower():
-            return kind(
-                f"{program} refused the request: {_last(words)}", means=means, remedy=remedy
-            )
+            return kind(f"{program} says {where}: {_last(words)}", means=means, remedy=remedy)
     return ProvisionError(
         f"{program} failed {where}: {_last(words) or 'it printed no reason'}",
         remedy=f"Try it by hand there: {program} --version; and: sinfo",
@@ -131,4 +135,4 @@ def _last(words: str) -> str:
     """Give the last line that is not about the batch job in general."""
     lines = [line.strip() for line in words.splitlines() if line.strip()]
     told = [line for line in lines if "Batch job submission failed" in line] or lines
-    return told[-1].removeprefix("sbatch: error: ") if told else ""
+    return told[-1] if told else ""

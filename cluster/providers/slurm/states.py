@@ -157,16 +157,17 @@ def why_over(job: SlurmJob | None) -> str:
         job: as squeue lists it; none if it does not list it any more.
 
     Returns:
-        The end of a sentence about the job; empty while it runs, or where its state says neither.
+        Such as `TIMEOUT: its time limit was reached`; empty while it runs, or where its state does
+        not say that it is over.
 
     """
     if job is None:
         return "Slurm does not list it any more"
     if job.state in ENDED:
         said = "" if job.reason in ("", "None") else f" ({job.reason})"
-        return f"{ENDED[job.state]}: {job.state}{said}"
+        return f"{job.state}: {ENDED[job.state]}{said}"
     if job.state in WAITING | HELD:
-        return f"it was put back into the queue: {job.state}"
+        return f"{job.state}: it was put back into the queue"
     return ""
 
 

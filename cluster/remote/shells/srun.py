@@ -107,7 +107,8 @@ class SrunShell(RemoteShell):
                 f"{what} could not be started on {self.host}: {error.strerror}: {error.filename}.",
                 remedy="Run this where Slurm's commands are, as on a login node.",
             ) from error
-        command = SrunCommand(process, self.host, self._ended)
+        by_ssh = self.machine.access is not None
+        command = SrunCommand(process, self.host, self._ended, by_ssh=by_ssh)
         with self._lock:
             self._running.add(command)
         return command
@@ -135,16 +136,23 @@ class SrunCommand(RemoteCommand):
         process: of srun, or of ssh to the host where srun runs.
         host: the node.
         ended: called once, when the command is closed.
+        by_ssh: the process is ssh.
 
     """
 
     def __init__(
-        self, process: subprocess.Popen[bytes], host: str, ended: Callable[[SrunCommand], None]
+        self,
+        process: subprocess.Popen[bytes],
+        host: str,
+        ended: Callable[[SrunCommand], None],
+        *,
+        by_ssh: bool,
     ) -> None:
         """Begin to collect the errors."""
         self._process = process
         self._host = host
         self._ended = ended
+        self._by_ssh = by_ssh
         self._complaints: list[bytes] = []
         self._reader = threading.Thread(target=self._collect, daemon=True)
         self._reader.start()
@@ -213,7 +221,7 @@ class SrunCommand(RemoteCommand):
         lines = b"".join(self._complaints).decode(errors="replace").splitlines(keepends=True)
         ours = [line for line in lines if not _is_noise(line)]
         lost = [line.strip() for line in ours if line.startswith(LOST)]
-        if status < 0 or (status != 0 and lost) or (status == SSH_FAILED and not lost):
+        if status < 0 or (status != 0 and lost) or (status == SSH_FAILED and self._by_ssh):
             why = lost[-1] if lost else "".join(ours).strip() or "srun was ended"
             raise Unreachable(
                 f"The step on {self._host} was lost: {why}",
