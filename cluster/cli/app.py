@@ -20,7 +20,7 @@ from cluster.cli.plot import plot
 from cluster.cli.profile import profile
 from cluster.cli.report import report_
 from cluster.cli.scaling import scaling
-from cluster.cli.script import script
+from cluster.cli.script import command as script
 from cluster.cli.share import share, verify
 from cluster.cli.show import (
     print_json,
@@ -124,7 +124,9 @@ app.command()(scaling)
 app.command()(plot)
 app.command("report")(report_)
 app.command()(sql)
-app.command(context_settings={"ignore_unknown_options": True, "allow_extra_args": True})(script)
+app.command("script", context_settings={"ignore_unknown_options": True, "allow_extra_args": True})(
+    script
+)
 app.command("runs")(runs.runs_)
 app.command()(runs.push)
 app.command()(share)

@@ -206,9 +206,10 @@ def _block(machine: Machine) -> str:
 
 
 @commands.command()
-def run(
+def run(  # noqa: PLR0913 - each is a flag
     name: flags.ClusterName,
     words: Command,
+    *,
     timeout: Annotated[
         float | None, typer.Option("--timeout", metavar="S", help="Seconds it may take.")
     ] = None,

@@ -5,6 +5,7 @@ from __future__ import annotations
 import re
 import shlex
 import sys
+from inspect import Parameter
 from typing import TYPE_CHECKING, Annotated, Any
 
 import msgspec
@@ -25,7 +26,7 @@ from cluster.runs import store
 from cluster.runs.run import PAIRS
 
 if TYPE_CHECKING:
-    from collections.abc import Sequence
+    from collections.abc import Mapping, Sequence
 
 # What is printed, and what starts the ranks there.
 SYSTEMS = {
@@ -46,48 +47,13 @@ EMULATED = {"pbs": "PBS", "lsf": "LSF", "cray": "aprun and Cobalt"}
 CHECK = "check"
 
 
-def script(  # noqa: PLR0913, PLR0917 - each is a flag
+def script(
     context: typer.Context,
-    system: Annotated[
-        str,
-        typer.Argument(
-            metavar="STARTER|SYSTEM",
-            help="srun, mpirun, torchrun, aprun, slurm, pbs, lsf, mpijob or jobset.",
-            autocompletion=lambda: list(SYSTEMS),
-        ),
-    ],
-    benchmark: Annotated[
-        str, typer.Argument(metavar="[BENCHMARK|check]", help="What to run, with its own flags.")
-    ] = "p2p",
-    hosts: Annotated[int, typer.Option("--hosts", metavar="N", help="How many hosts.")] = 2,
-    ranks_per_host: Annotated[
-        int, typer.Option("--ranks-per-host", metavar="N", help="MPI processes on each.")
-    ] = 1,
-    starter: Annotated[
-        str, typer.Option("--starter", metavar="NAME", help="Another one than usual there.")
-    ] = "",
-    time: Annotated[str, typer.Option("--time", metavar="SPAN", help="Of the job: 30min, 2h.")] = (
-        "30min"
-    ),
-    queue: Annotated[str, typer.Option("--queue", help="Partition or queue.")] = "",
-    account: Annotated[str, typer.Option("--account", help="Account or project that pays.")] = "",
-    extra: Annotated[
-        list[str] | None,
-        typer.Option("--extra", metavar="LINE", help="More for the header: '-C gpu'; repeatable."),
-    ] = None,
-    python: Annotated[
-        str, typer.Option("--python", metavar="PATH", help="Python with cluster, on every host.")
-    ] = "",
-    name: Annotated[
-        str, typer.Option("--name", help="Name under which the run is kept.")
-    ] = "batch",
-    describe: flags.Describe = "",
-    image: Annotated[str, typer.Option("--image", help="Kubernetes: of the pods.")] = "",
-    claim: Annotated[
-        str, typer.Option("--claim", help="Kubernetes: volume claim for the runs.")
-    ] = "cluster-runs",
-    gpus: Annotated[int, typer.Option("--gpus", metavar="N", help="Kubernetes: per pod.")] = 0,
-    runs: flags.Runs = None,
+    *,
+    system: str,
+    benchmark: str,
+    time: str,
+    **given: Any,  # noqa: ANN401
 ) -> None:
     """Print a script for a batch system, or a manifest for Kubernetes.
 
@@ -95,48 +61,62 @@ def script(  # noqa: PLR0913, PLR0917 - each is a flag
     """
     kind, usual = _system(system)
     options = BatchOptions(
-        seconds=int(parse_seconds(time)), queue=queue, account=account, extra=tuple(extra or ())
+        seconds=int(parse_seconds(time)),
+        queue=given["queue"],
+        account=given["account"],
+        extra=tuple(given["extra"] or ()),
     )
     what = PAIRS if benchmark == CHECK else benchmark
     request = BatchRequest(
         benchmark=what,
         params=_params(what, context.args),
-        starter=starter or usual,
-        hosts=hosts,
-        ranks_per_host=ranks_per_host,
+        starter=given["starter"] or usual,
         timeout=batch_script.ranks_seconds(options),
-        name=name,
-        describe=describe,
+        **{key: given[key] for key in ("hosts", "ranks_per_host", "name", "describe")},
     )
     _check(kind, request)
-    in_pods = kind in kubernetes_manifests.KINDS
-    paths = {
-        "python": python or ("python3" if in_pods else sys.executable),
-        "runs": kubernetes_manifests.RUNS if in_pods else str(store.root(runs)),
-        "command": shlex.join(["cluster", *sys.argv[1:]]),
-    }
-    if not in_pods:
-        sys.stdout.write(batch_script.shell_script(kind, request, options, paths))
-        if kind in EMULATED:
-            sys.stderr.write(
-                f"{EMULATED[kind]}: the script was proven by emulation only; read its header.\n"
-            )
+    if kind in kubernetes_manifests.KINDS:
+        sys.stdout.write(_manifest(kind, request, options, given))
         return
-    if not image:
+    paths = {
+        "python": given["python"] or sys.executable,
+        "runs": str(store.root(given["runs"])),
+        "command": _command(),
+    }
+    sys.stdout.write(batch_script.shell_script(kind, request, options, paths))
+    if kind in EMULATED:
+        sys.stderr.write(
+            f"{EMULATED[kind]}: the script was proven by emulation only; read its header.\n"
+        )
+
+
+def _command() -> str:
+    return shlex.join(["cluster", *sys.argv[1:]])
+
+
+def _manifest(
+    kind: str, request: BatchRequest, options: BatchOptions, given: Mapping[str, Any]
+) -> str:
+    if not given["image"]:
         raise SpecError(
             f"{kind} needs the image of its pods.",
             remedy="Name one with Python, cluster and sshd: --image registry/cluster:1",
         )
+    paths = {
+        "python": given["python"] or "python3",
+        "runs": kubernetes_manifests.RUNS,
+        "command": _command(),
+    }
     pods = kubernetes_manifests.PodOptions(
-        name=name,
-        image=image,
-        claim=claim,
-        cpus=ranks_per_host,
-        gpus=gpus,
+        name=request.name,
+        image=given["image"],
+        claim=given["claim"],
+        cpus=request.ranks_per_host,
+        gpus=given["gpus"],
         seconds=options.seconds,
         script=batch_script.body(request, paths),
     )
-    sys.stdout.write(kubernetes_manifests.manifest(kind, request, pods))
+    return kubernetes_manifests.manifest(kind, request, pods)
 
 
 def _system(name: str) -> tuple[str, str]:
@@ -180,3 +160,50 @@ def _params(benchmark: str, words: Sequence[str]) -> dict[str, str]:
 
 def _text(value: object) -> str:
     return value if isinstance(value, str) else msgspec.json.encode(value).decode()
+
+
+def _option(kind: Any, flag: str, what: str, metavar: str | None = None) -> Any:  # noqa: ANN401
+    return Annotated[kind, typer.Option(flag, metavar=metavar, help=what)]
+
+
+SCRIPT: flags.Declared = {
+    "context": (typer.Context, Parameter.empty),
+    "system": (
+        Annotated[
+            str,
+            typer.Argument(
+                metavar="STARTER|SYSTEM",
+                help="srun, mpirun, torchrun, aprun, slurm, pbs, lsf, mpijob or jobset.",
+                autocompletion=lambda: list(SYSTEMS),
+            ),
+        ],
+        Parameter.empty,
+    ),
+    "benchmark": (
+        Annotated[
+            str,
+            typer.Argument(
+                metavar="[BENCHMARK|check]", help="What to run; its own flags are those of bench."
+            ),
+        ],
+        "p2p",
+    ),
+    "hosts": (_option(int, "--hosts", "How many hosts.", "N"), 2),
+    "ranks_per_host": (_option(int, "--ranks-per-host", "MPI processes on each.", "N"), 1),
+    "starter": (_option(str, "--starter", "Another one than usual there.", "NAME"), ""),
+    "time": (_option(str, "--time", "Of the job: 30min, 2h.", "SPAN"), "30min"),
+    "queue": (_option(str, "--queue", "Partition or queue."), ""),
+    "account": (_option(str, "--account", "Account or project that pays."), ""),
+    "extra": (
+        _option(list[str] | None, "--extra", "More for the header; repeatable.", "LINE"),
+        None,
+    ),
+    "python": (_option(str, "--python", "Python with cluster, on every host.", "PATH"), ""),
+    "name": (_option(str, "--name", "Name under which the run is kept."), "batch"),
+    "describe": (flags.Describe, ""),
+    "image": (_option(str, "--image", "Kubernetes: of the pods."), ""),
+    "claim": (_option(str, "--claim", "Kubernetes: volume claim of the runs."), "cluster-runs"),
+    "gpus": (_option(int, "--gpus", "Kubernetes: of each pod.", "N"), 0),
+    "runs": (flags.Runs, None),
+}
+command = flags.with_flags(script, flags.parameters(SCRIPT))

@@ -130,8 +130,8 @@ def test_torchrun_gives_each_process_its_rank(home: Path, tmp_path: Path) -> Non
 @pytest.mark.parametrize("kind", ["mpijob", "jobset"])
 @pytest.mark.parametrize("hosts", ["1", "8"])
 def test_a_manifest_fits_the_published_schema(home: Path, kind: str, hosts: str) -> None:
-    words = ("--hosts", hosts, "--gpus", "8", "--image", "site/cluster:1", "--name", "p2p")
-    found = json.loads(command("script", kind, "p2p", *words).stdout)
+    words = ("--hosts", hosts, "--gpus", "8", "--image", "site/cluster:1", "--name", "x")
+    found = json.loads(command("script", kind, "collectives", *words, "--ranks-per-host=2").stdout)
 
     jsonschema.validate(found, json.loads((SCHEMAS / f"{kind}.json").read_text()))
     text = json.dumps(found)
