@@ -47,6 +47,7 @@ class Program(Benchmark[ProgramParams]):
 
     Params = ProgramParams
     metrics = (RUN_TIME,)
+    needs_mpi = False
     variables: ClassVar[Mapping[str, str]] = {}  # the command gets the user's environment
 
     def check(self, params: ProgramParams, ranks: int) -> None:

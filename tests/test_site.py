@@ -17,7 +17,10 @@ if TYPE_CHECKING:
     from pathlib import Path
 
 # Set by cluster for its own processes on the hosts; nobody else sets them.
-INTERNAL = {f"CLUSTER_{name}" for name in ("ADDRESSES", "FOLDER", "HOSTS", "SSH_CONFIG")}
+INTERNAL = {
+    f"CLUSTER_{name}"
+    for name in ("ADDRESSES", "FOLDER", "HOSTS", "NAMES", "RANKS", "REACH", "SSH_CONFIG")
+}
 LOADED = re.compile(
     r'<(?:script|img|iframe)[^>]* src="(https?:[^"]*)|<link[^>]* href="(https?:[^"]*)'
 )

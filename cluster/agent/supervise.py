@@ -30,8 +30,13 @@ from cluster.agent.protocol import (
 from cluster.core.model.measurements import Progress
 
 RANKS_GRACE = 5.0  # seconds for ranks to write their values, and then for their starter to end
+BEGIN_WITHIN = 120.0  # seconds for rank 0 to begin, under a starter that may wait for ever:
+MAY_HANG = ("srun", "aprun")
 STOP_GRACE = 20.0  # seconds for a job to end cleanly on SIGTERM: more than its own grace periods
-RANK_MARKS = (b"PMIX_RANK=", b"OMPI_COMM_WORLD_RANK=", b"PMI_RANK=")  # of a rank's environment
+RANK_MARKS = (  # of a rank's environment; the last two are of torchrun and aprun
+    *(b"PMIX_RANK=", b"OMPI_COMM_WORLD_RANK=", b"PMI_RANK="),
+    *(b"TORCHELASTIC_RUN_ID=", b"ALPS_APP_PE="),
+)
 HALT_GRACE = 3.0  # seconds for the ranks of one host: less than the first host waits
 
 
@@ -103,13 +108,12 @@ def run_job(seconds: float, argv: list[str]) -> int:
     peers.connect()
     # A process group of its own: a Ctrl-C in the session comes only here, and is a clean end.
     process = subprocess.Popen(argv, stdin=subprocess.DEVNULL, process_group=0)
-    deadline = time.monotonic() + seconds
+    began = time.monotonic()
     status = None
     while status is None and process.poll() is None:
-        left = max(0.0, deadline - time.monotonic())
-        if not select.select([reader], [], [], left)[0]:
-            status = TIMED_OUT
-            _report_time_up()
+        limit = seconds if _has_begun(argv) else min(seconds, BEGIN_WITHIN)
+        if not select.select([reader], [], [], max(0.0, began + limit - time.monotonic()))[0]:
+            status = _time_up(argv, limit, seconds)
         elif any(number in stop_signals for number in os.read(reader, 64)):
             status = BY_SIGNAL + signal.SIGTERM
         elif process.poll() is None and (lost := peers.lost()):
@@ -129,6 +133,25 @@ def _report_lost(lost: dict[str, str]) -> None:
     Path(REASON).write_text(reason)
     sys.stderr.write(f"{NOTICE}{reason}\n")
     sys.stderr.flush()
+
+
+def _has_begun(argv: list[str]) -> bool:
+    """Tell whether rank 0 has begun, or its starter may take as long as it likes."""
+    return argv[0] not in MAY_HANG or Path(PROGRESS).exists()
+
+
+def _time_up(argv: list[str], limit: float, seconds: float) -> int | None:
+    """Report why the ranks are ended; None if they have begun just now, and have time left."""
+    if not _has_begun(argv):
+        Path(REASON).write_text(
+            f"{argv[0]} started no rank within {limit:g} s. It waits for hosts that another step "
+            "of the job holds, or for a daemon that does not answer: squeue --steps; sinfo."
+        )
+    elif limit < seconds:
+        return None
+    else:
+        _report_time_up()
+    return TIMED_OUT
 
 
 def _report_time_up() -> None:

@@ -20,6 +20,7 @@ from cluster.cli.plot import plot
 from cluster.cli.profile import profile
 from cluster.cli.report import report_
 from cluster.cli.scaling import scaling
+from cluster.cli.script import command as script
 from cluster.cli.share import share, verify
 from cluster.cli.show import (
     print_json,
@@ -43,7 +44,7 @@ GROUPS = {
         *("down", "stop", "start", "lab"),
     ),
     "Logs": ("import", "topology", "profile", "scaling", "corpus"),
-    "Maintenance": ("gc", "doctor", "plan"),
+    "Maintenance": ("gc", "doctor", "plan", "script"),
 }
 """All commands, in the order of use."""
 TOGETHER: dict[tuple[str, ...], str] = {
@@ -51,6 +52,7 @@ TOGETHER: dict[tuple[str, ...], str] = {
     ("ls", "hosts"): "List the clusters that exist, or the hosts of one.",
     ("fit", "plot"): "Fit t = alpha + size / beta to sweeps, or draw runs.",
     ("share", "verify"): "Write a run into one file with pseudonyms, or check one.",
+    ("plan", "script"): "Show what would be created, or print a batch script.",
     ("stop", "start"): "Switch machines off, and on again; their disks stay.",
 }
 """Commands that share a line of the help, so that it fits a screen of 50 lines."""
@@ -122,6 +124,9 @@ app.command()(scaling)
 app.command()(plot)
 app.command("report")(report_)
 app.command()(sql)
+app.command("script", context_settings={"ignore_unknown_options": True, "allow_extra_args": True})(
+    script
+)
 app.command("runs")(runs.runs_)
 app.command()(runs.push)
 app.command()(share)

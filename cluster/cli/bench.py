@@ -25,6 +25,7 @@ from cluster.orchestration.cluster import attach
 from cluster.orchestration.host_order import host_order
 from cluster.orchestration.launch import launch_spec, plan_spec
 from cluster.orchestration.prepare import check_bench, check_plan
+from cluster.orchestration.rank_starter import check_starter
 from cluster.runs.store import make_root
 from cluster.runs.store import root as runs_root
 
@@ -146,6 +147,8 @@ def check(
         check_bench(spec, benchmark, {**params, **one.params}, options.timeout)
         for one in conditions
     ]
+    for chosen, _ in checked:
+        check_starter(options.starter, chosen)
     check_common(checked, spec)
     planned = plan_spec(spec)
     for chosen, own in checked:

@@ -17,6 +17,7 @@ from cluster.core.model.spec import ClusterSpec, SpecOptions
 from cluster.core.options import help_of
 from cluster.core.units import parse_seconds
 from cluster.logs.parsers import Parser
+from cluster.measure.starters import Starter as StarterPlugin
 from cluster.orchestration.cluster import attach
 from cluster.orchestration.launch import make_spec
 from cluster.providers import Provider as ProviderPlugin
@@ -122,6 +123,17 @@ Order = Annotated[
         "--order",
         metavar="given|near",
         help="near: neighbouring ranks on near hosts, as cluster placement found them.",
+    ),
+]
+Starter = Annotated[
+    str,
+    typer.Option(
+        "--starter",
+        metavar="NAME",
+        help="What starts the ranks: mpirun, srun[:PMI], torchrun, aprun."
+        "  [default: what fits the hosts]",
+        show_default=False,
+        autocompletion=lambda: list(plugins.names(StarterPlugin)),
     ),
 ]
 Describe = Annotated[str, typer.Option("--describe", metavar="TEXT", help="What the run is for.")]

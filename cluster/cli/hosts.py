@@ -206,9 +206,10 @@ def _block(machine: Machine) -> str:
 
 
 @commands.command()
-def run(
+def run(  # noqa: PLR0913 - each is a flag
     name: flags.ClusterName,
     words: Command,
+    *,
     timeout: Annotated[
         float | None, typer.Option("--timeout", metavar="S", help="Seconds it may take.")
     ] = None,
@@ -225,6 +226,7 @@ def run(
         ),
     ] = None,
     profile: flags.Profile = None,
+    starter: flags.Starter = "",
     root: flags.Runs = None,
     json: flags.Json = False,
 ) -> None:
@@ -232,7 +234,7 @@ def run(
 
     Example: cluster run mine --mpi -- python3 hello.py
     """
-    if mpi or profile is not None:
+    if mpi or starter or profile is not None:
         folder = _working_folder(words, workdir, root)
         cluster = attach(name)
         if folder is not None:
@@ -243,6 +245,7 @@ def run(
             json=json,
             profile=profile,
             workdir=folder,
+            starter=starter,
             launches=1,
         )
         run_launches(cluster, "program", {"command": shlex.join(words)}, options)

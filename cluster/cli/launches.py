@@ -76,6 +76,7 @@ class BenchOptions(Value, frozen=True, kw_only=True):
     founding: bool = False
     workdir: WorkingFolder | None = None
     order: HostOrder = "given"
+    starter: str = ""
     lottery: int | None = None
 
     @property
@@ -270,6 +271,7 @@ def _bench(
         expect=options.expect,
         workdir=options.workdir,
         order=options.order,
+        starter=options.starter,
         **more,
     )
 

@@ -69,6 +69,16 @@ VARIABLES = tuple(
             "none",
             "File to which each command appends what it does: the commands on hosts, the journal.",
         ),
+        (
+            "CLUSTER_PYTHON",
+            "the Python that printed the script",
+            "In a batch script of `cluster script`: the Python with cluster, on every host.",
+        ),
+        (
+            "CLUSTER_HOSTFILE",
+            "none",
+            "In a batch script, outside of Slurm, PBS and LSF: a file with a host per line.",
+        ),
         ("NO_COLOR", "none", "Any value turns colours off."),
         (
             "GITHUB_ACTIONS, GITHUB_STEP_SUMMARY",

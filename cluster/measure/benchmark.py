@@ -35,7 +35,10 @@ class Benchmark(Plugin, Generic[ParamsT]):
     folder: ClassVar[str] = "cluster.benchmarks"
 
     starter: ClassVar[str] = "mpirun"
-    """What starts its ranks."""
+    """What starts its ranks, unless the user chooses: `mpirun`, or a starter that it needs."""
+
+    needs_mpi: ClassVar[bool] = True
+    """Whether its ranks find one another through MPI."""
 
     programs: ClassVar[tuple[str, ...]] = ()
     """Programs that its hosts need beside Python and an MPI; each is in a package of its name."""

@@ -7,19 +7,24 @@ import sys
 
 HOSTS = "CLUSTER_HOSTS"  # addresses, in the order of the hosts
 SSH_CONFIG = "CLUSTER_SSH_CONFIG"  # for OpenSSH's client; empty where all hosts are this one
+REACH = "CLUSTER_REACH"  # the words that run a program on the host `{}`, inside of an allocation
+NAMES = "CLUSTER_NAMES"  # of the hosts, for these words
 
 
 def main(words: list[str]) -> None:
     """Put the hosts into the environment, and replace this process by the program after `--`.
 
     Args:
-        words: `--hosts A,B --count 2 [--ssh-config FILE] -- PROGRAM...`.
+        words: `--hosts A,B --count 2 [--ssh-config FILE] [--reach WORDS --names A,B]
+            -- PROGRAM...`.
 
     """
     own, program = words[: words.index("--")], words[words.index("--") + 1 :]
     said = dict(zip(own[::2], own[1::2], strict=True))
     os.environ[HOSTS] = said["--hosts"]
     os.environ[SSH_CONFIG] = said.get("--ssh-config", "")
+    os.environ[REACH] = said.get("--reach", "")
+    os.environ[NAMES] = said.get("--names", "")
     os.execvp(program[0], program)  # noqa: S606 - a list, and no shell
 
 

@@ -15,24 +15,32 @@ from cluster.core.errors import ClusterError
 from cluster.core.messages import for_command_line
 from cluster.core.options import convert
 from cluster.measure.rank import Rank
+from cluster.measure.world import check_world
 
 if TYPE_CHECKING:
     from mpi4py.MPI import Intracomm
 
     from cluster.measure.benchmark import Benchmark
 
+# Of Open MPI, PMIx, PMI-2, srun without a PMI, and aprun.
+RANKS = ("OMPI_COMM_WORLD_RANK", "PMIX_RANK", "PMI_RANK", "SLURM_PROCID", "ALPS_APP_PE")
+SIZES = ("OMPI_COMM_WORLD_SIZE", "PMI_SIZE", "SLURM_NTASKS")
+TORCHRUN = "TORCHELASTIC_RUN_ID"  # set by torchrun, which mpirun or srun may have started
+
 
 class _RankFromVariables:
     """This rank's number, from its starter's variables: the program that it starts may use MPI."""
 
     def Get_rank(self) -> int:  # noqa: N802 - as in mpi4py
-        return self._number("OMPI_COMM_WORLD_RANK", "PMIX_RANK", "PMI_RANK", otherwise=0)
+        return self._number("RANK", *RANKS, otherwise=0)
 
     def Get_size(self) -> int:  # noqa: N802
-        return self._number("OMPI_COMM_WORLD_SIZE", "PMI_SIZE", otherwise=1)
+        return self._number("WORLD_SIZE", *SIZES, otherwise=1)
 
     @staticmethod
-    def _number(*names: str, otherwise: int) -> int:
+    def _number(torch: str, *names: str, otherwise: int) -> int:
+        if TORCHRUN in os.environ:
+            return int(os.environ[torch])
         return next((int(os.environ[name]) for name in names if name in os.environ), otherwise)
 
 
@@ -73,6 +81,7 @@ def main(benchmark: Benchmark[Any]) -> None:
 
     comm, folder = MPI.COMM_WORLD, Path.cwd()
     try:
+        check_world(comm, MPI.Get_library_version())
         params = convert(msgspec.json.decode(sys.argv[1]), benchmark.Params, "parameter")
         rank = Rank(comm, folder)
         _enter_copy()

@@ -8,6 +8,7 @@ if TYPE_CHECKING:
     from cluster.core.model.hosts import Layout
 
 PREFIXES = ("OMPI_MCA_", "PRTE_MCA_", "PMIX_MCA_")  # of all of them
+LAUNCHED_BY = {"PRTE_MCA_plm": "ssh", "OMPI_MCA_plm": "rsh"}  # never by srun, also inside of Slurm
 AGENTS = ("PRTE_MCA_plm_ssh_agent", "OMPI_MCA_plm_rsh_agent")
 INCLUDES = (
     "OMPI_MCA_btl_tcp_if_include",
@@ -32,14 +33,27 @@ def open_mpi_variables(layout: Layout) -> dict[str, str]:
         layout: which hosts run how many ranks.
 
     Returns:
-        Names and values; none if all ranks are on this host.
+        Names and values; without our own SSH, only those that keep it on the networks.
 
     """
     if not layout.ssh_config:
-        return {}
-    agent, networks = f"ssh -F {layout.ssh_config}", ",".join(layout.networks)
-    variables = dict.fromkeys(AGENTS, agent) | dict.fromkeys(INCLUDES, networks)
+        return network_variables(layout)
+    variables = dict.fromkeys(AGENTS, f"ssh -F {layout.ssh_config}") | LAUNCHED_BY
+    variables |= network_variables(layout)
     for name, value in KEEPALIVE.items():
         names = (f"{version}_MCA_oob_tcp_keepalive_{name}" for version in ("OMPI", "PRTE"))
         variables |= dict.fromkeys(names, value)
     return variables
+
+
+def network_variables(layout: Layout) -> dict[str, str]:
+    """Give the variables that keep Open MPI on the networks of a cluster.
+
+    Args:
+        layout: which hosts run how many ranks.
+
+    Returns:
+        Names and values; none if the networks are not known.
+
+    """
+    return dict.fromkeys(INCLUDES, ",".join(layout.networks)) if layout.networks else {}

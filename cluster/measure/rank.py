@@ -21,6 +21,7 @@ from cluster.core.errors import ClusterError
 from cluster.core.model.hosts import PROCESS_FILE
 from cluster.core.model.measurements import Definition, Measurement, Progress
 from cluster.core.model.records import NOTES_FILE
+from cluster.measure.addresses import ADDRESSES
 
 if TYPE_CHECKING:
     from pathlib import Path
@@ -30,7 +31,6 @@ if TYPE_CHECKING:
     from cluster.core.model.value import Scalar
 
 
-ADDRESSES = "CLUSTER_ADDRESSES"  # of all ranks, by rank
 PROGRESS_EVERY = 0.1  # seconds between two lines of progress
 NAP = 0.005  # seconds between two checks for a message
 LINGER = 1.0  # seconds that a stopped rank waits, while the others write their values

@@ -45,6 +45,7 @@ class RunArgs(TypedDict, total=False):
     workdir: str | Path | WorkingFolder | None
     launch_of: str
     order: HostOrder
+    starter: str
 
 
 class RunOptions(Value, frozen=True, kw_only=True):
@@ -58,6 +59,7 @@ class RunOptions(Value, frozen=True, kw_only=True):
     profile: str | None
     workdir: str | Path | WorkingFolder | None
     order: HostOrder
+    starter: str
 
 
 class RepeatedArgs(RunArgs, total=False):
@@ -156,6 +158,7 @@ class Bench:
         workdir: str | Path | WorkingFolder | None = None,
         launch_of: str = "",
         order: HostOrder = "given",
+        starter: str = "",
         **params: object,
     ) -> Run:
         """Run a benchmark and download its results.
@@ -176,6 +179,7 @@ class Bench:
             workdir: ranks run in a copy of this folder; `raw/workdir` gets what they change.
             launch_of: any text that launches share, which are then judged together.
             order: `near`: neighbouring ranks on near hosts, as `cluster placement` found them.
+            starter: of the ranks: `mpirun`, `srun`, ...; by default, what fits the hosts.
             params: of the benchmark: `cluster bench NAME --help` lists them.
 
         """
@@ -183,7 +187,7 @@ class Bench:
         options = RunOptions(
             about=make_condition(condition, every, describe, expect, launch_of),
             runs=runs, timeout=timeout, detach=detach, listener=listener,
-            profile=profile, workdir=workdir, order=order,
+            profile=profile, workdir=workdir, order=order, starter=starter,
         )  # fmt: skip
         return self._run(benchmark, options, params)
 

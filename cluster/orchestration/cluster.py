@@ -28,6 +28,7 @@ from cluster.orchestration.prepare import (
     prepare,
     with_profile,
 )
+from cluster.orchestration.rank_starter import check_starter, with_starter
 from cluster.orchestration.signals import interrupts_ignored
 from cluster.orchestration.simulated import simulate
 from cluster.orchestration.state import StateOnDisk
@@ -276,6 +277,7 @@ class Cluster:
         """Run a benchmark; see `Bench.__call__`."""
         self._standing_machines()
         benchmark, checked = check_bench(self.spec, name, params, options.timeout)
+        check_starter(options.starter, benchmark)
         listener = options.listener or default_listener()
         root, workdir = runs_root(options.runs), options.workdir
         if isinstance(workdir, str | Path):
@@ -286,6 +288,7 @@ class Cluster:
         self._keep_phases({p: s for p, s in self.phases.items() if p in LAUNCH_PHASES})
         hosts = in_order(self._ready(benchmark, checked, listener.preparing), order)
         about = with_order(options.about, order)
+        hosts = with_starter(hosts, options.starter, benchmark, self.shells())
         check_hosts(hosts, benchmark, checked, about, self.shells())
         about = with_profile(about, options.profile, hosts, self.shells())
         self.jobs.make_room()

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING
 import msgspec
 
 from cluster.core.errors import SpecError
-from cluster.core.model.hosts import Facts, Layout, Machine
+from cluster.core.model.hosts import Allocation, Facts, Layout, Machine
 from cluster.core.model.spec import ClusterSpec, Environment
 from cluster.core.model.value import Value
 from cluster.remote import libfabric, ssh_mesh
@@ -34,6 +34,9 @@ class ReadyHosts(Value, frozen=True, kw_only=True):
         machines: in the order of the ranks.
         facts: of each real machine.
         environment: that was installed; None if the hosts are used as they are.
+        starter: of the ranks.
+        pmi: how srun tells the ranks about one another; empty for other starters.
+        system: the batch system whose job holds the hosts, if one does.
 
     """
 
@@ -41,6 +44,9 @@ class ReadyHosts(Value, frozen=True, kw_only=True):
     machines: tuple[Machine, ...]
     facts: tuple[Facts, ...]
     environment: Environment | None = None
+    starter: str = ""
+    pmi: str = ""
+    system: str = "slurm"
 
     @property
     def several(self) -> bool:
@@ -48,9 +54,15 @@ class ReadyHosts(Value, frozen=True, kw_only=True):
         return len(distinct(self.machines)) > 1
 
     @property
+    def is_meshed(self) -> bool:
+        """Whether hosts reach one another by SSH of ours; those of a batch system may have none."""
+        first = self.machines[0]
+        return self.several and (not first.job or first.shell == "ssh")
+
+    @property
     def layout(self) -> Layout:
         """Which hosts run how many ranks."""
-        several = self.several
+        several, meshed = self.several, self.is_meshed
         folder = posixpath.join(self.facts[0].home, self.machines[0].folder) if several else ""
         sharing = Counter(fact.boot for fact in self.facts)
         return Layout(
@@ -60,8 +72,15 @@ class ReadyHosts(Value, frozen=True, kw_only=True):
             sharing=max(sharing.values(), default=1),
             root=any(fact.user == "root" for fact in self.facts),
             networks=find_common_network(self.machines, self.facts).networks if several else (),
-            ssh_config=ssh_mesh.config_file(folder) if several else "",
+            ssh_config=ssh_mesh.config_file(folder) if meshed else "",
+            allocation=self._allocation,
         )
+
+    @property
+    def _allocation(self) -> Allocation | None:
+        job = self.machines[0].job
+        names = tuple(machine.id for machine in self.machines)
+        return Allocation(job=job, names=names, system=self.system, pmi=self.pmi) if job else None
 
     @property
     def variables(self) -> dict[str, str]:
@@ -213,7 +232,7 @@ def connect(hosts: ReadyHosts, shells: Mapping[str, Shell], folder: Path) -> Non
         ExceptionGroup: several failed.
 
     """
-    if not hosts.several:
+    if not hosts.is_meshed:
         return
     libfabric.check_provider(shells, hosts.fabric)
     homes = {fact.home for fact in hosts.facts}

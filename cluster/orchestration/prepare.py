@@ -254,7 +254,7 @@ def prepare(
 
     """
     machine, session, at = hosts.machines[0], hosts.spec.name, time.time()
-    starter = plugins.load(Starter, benchmark.starter)
+    starter = plugins.load(Starter, hosts.starter or benchmark.starter)
     home = hosts.facts[0].home  # a machine's paths may be relative to it
     bin_ = posixpath.join(home, machine.bin)
     variables = {**benchmark.variables, **condition.variables}

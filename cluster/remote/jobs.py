@@ -48,6 +48,7 @@ runner= asked=
 trap 'asked=1; [ -z "$runner" ] || kill -TERM "$runner" 2> /dev/null' TERM INT HUP
 echo $$ > pid.part && mv pid.part pid
 unset {forget}
+for name in {batch_systems}; do [ "$name" = SLURM_CONF ] || unset "$name"; done
 export HOME="${{HOME:-$(cd ~ && pwd)}}"
 {exports}
 if [ -e scratch ]; then
@@ -71,6 +72,12 @@ exit "$status"
 """
 
 
+# Variables of an allocation or a step around us. With them, mpirun would start its daemons by srun,
+# and count the slots of the allocation; srun would take them as its own flags.
+BATCH_PREFIXES = (
+    *("SLURM_", "PMI_", "PMIX_RANK", "PMIX_NAMESPACE", "PMIX_SERVER_"),
+    *("PBS_NODEFILE", "PBS_ENVIRONMENT", "LSB_", "PE_HOSTFILE"),
+)
 # Variables of Open MPI 5, then 4, that set where it keeps a job's session directory and the memory
 # that the ranks of a host share. It leaves both behind when mpirun and the ranks are killed.
 SCRATCH_VARIABLES = (
@@ -150,6 +157,7 @@ def script(
         exports="\n".join(exports),
         seconds=f"{timeout:g}",
         command=shlex.join(argv),
+        batch_systems=" ".join(f"${{!{prefix}@}}" for prefix in BATCH_PREFIXES),
         # The tmux server may still have other values, from when it was started.
         forget=" ".join([*VARIABLE_NAMES, *(f"${{!{prefix}@}}" for prefix in VARIABLE_PREFIXES)]),
     )

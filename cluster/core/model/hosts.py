@@ -137,6 +137,23 @@ class Machine(Value, frozen=True, kw_only=True):
     job: str = ""
 
 
+class Allocation(Value, frozen=True, kw_only=True):
+    """How a batch system names the hosts that it lent to a job.
+
+    Args:
+        job: the id of the job.
+        names: of the hosts, in the order of the layout's addresses.
+        system: such as `slurm`.
+        pmi: how srun tells ranks about one another: the value of its `--mpi`.
+
+    """
+
+    job: str
+    names: tuple[str, ...]
+    system: str = "slurm"
+    pmi: str = ""
+
+
 class Layout(Value, frozen=True, kw_only=True):
     """Which hosts run how many ranks.
 
@@ -148,6 +165,7 @@ class Layout(Value, frozen=True, kw_only=True):
         root: the ranks are started by the superuser.
         networks: the only ones that ranks may use, such as `10.0.0.0/24`; any, if empty.
         ssh_config: file on every host by which OpenSSH reaches the others; empty for one host.
+        allocation: the job of a batch system that has the hosts; None if there is none.
 
     """
 
@@ -158,6 +176,7 @@ class Layout(Value, frozen=True, kw_only=True):
     root: bool = False
     networks: tuple[str, ...] = ()
     ssh_config: str = ""
+    allocation: Allocation | None = None
 
     @property
     def size(self) -> int:

@@ -6,6 +6,7 @@ No host can end the survey: a test that hangs has a limit, and a host that dies 
 from __future__ import annotations
 
 import os
+import shlex
 import time
 from typing import TYPE_CHECKING, Literal
 
@@ -15,7 +16,7 @@ from cluster.analysis.fleet.pair_measurements import measurement_of
 from cluster.analysis.fleet.survey import survey
 from cluster.core.errors import ClusterError
 from cluster.core.model.fleet import PairTest
-from cluster.measure.first_host import HOSTS, SSH_CONFIG
+from cluster.measure.first_host import HOSTS, NAMES, REACH, SSH_CONFIG
 from cluster.measure.open_mpi_variables import PREFIXES
 from cluster.measure.pairs.host_links import HostLinks
 from cluster.measure.pairs.messages import BeginTest, EndTest, Listening, TestOutcome
@@ -61,7 +62,9 @@ def coordinate(
     if addresses == [""]:
         raise ClusterError(f"The addresses of the hosts are not known: {HOSTS} is not set.")
     fleet = fleet_of(addresses)
-    with HostLinks(addresses, os.environ.get(SSH_CONFIG, "")) as links:
+    words, names = shlex.split(os.environ.get(REACH, "")), os.environ.get(NAMES, "").split(",")
+    reach = [[word.replace("{}", name) for word in words] for name in names] if words else []
+    with HostLinks(addresses, os.environ.get(SSH_CONFIG, ""), reach) as links:
         coordinator = Coordinator(rank, links, addresses, definition, seconds, allreduce)
         survey(fleet, plan, coordinator.measure)
     for why in links.lost.values():

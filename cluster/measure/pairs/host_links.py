@@ -33,17 +33,21 @@ class HostLinks:
     Args:
         addresses: of the hosts; the first one is this host.
         ssh_config: for OpenSSH's client; empty if all hosts are this one.
+        reach: inside of an allocation, the words that run a program on each host, by its number.
 
     Attributes:
         lost: for each lost host, by its number, the reason why it is lost.
 
     """
 
-    def __init__(self, addresses: Sequence[str], ssh_config: str) -> None:
+    def __init__(
+        self, addresses: Sequence[str], ssh_config: str, reach: Sequence[Sequence[str]] = ()
+    ) -> None:
         """Begin without any agent."""
         self.lost: dict[int, str] = {}
         self._addresses = addresses
         self._ssh_config = ssh_config
+        self._reach = reach
         self._selector = selectors.DefaultSelector()
         self._stderr = [tempfile.TemporaryFile() for _ in addresses]  # noqa: SIM115 - open to the end
         self._agents: list[subprocess.Popen[bytes]] = []  # in the order of the hosts
@@ -56,6 +60,8 @@ class HostLinks:
         if self._ssh_config and number:
             ssh = ("ssh", "-F", self._ssh_config, *KEEPALIVE)
             words = [*ssh, self._addresses[number], "exec", "python3", *AGENT]
+        elif self._reach and number:
+            words = [*self._reach[number], *words]
         process = subprocess.Popen(
             words,
             stdin=subprocess.PIPE,

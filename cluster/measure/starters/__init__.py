@@ -21,6 +21,18 @@ class Starter(Plugin):
     needs_every_host: ClassVar[bool] = True
     """Whether the job ends when one of its hosts is lost."""
 
+    starts_mpi: ClassVar[bool] = True
+    """Whether the processes that it starts find one another through MPI."""
+
+    program: ClassVar[str] = ""
+    """The program of a site that the first host needs; empty if cluster brings it."""
+
+    places_ranks: ClassVar[bool] = True
+    """Whether the layout decides on which host each rank runs; else the starter does."""
+
+    needs_allocation: ClassVar[bool] = False
+    """Whether it starts processes only on hosts that a batch system has lent."""
+
     @abstractmethod
     def argv(self, program: Sequence[str], layout: Layout) -> list[str]:
         """Give the command line that starts all ranks.

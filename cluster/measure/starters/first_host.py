@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import shlex
 from typing import TYPE_CHECKING, ClassVar
 
 from cluster.measure.open_mpi_variables import open_mpi_variables
@@ -10,7 +11,7 @@ from cluster.measure.starters import Starter
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
-    from cluster.core.model.hosts import Layout
+    from cluster.core.model.hosts import Allocation, Layout
 
 
 YIELD = "OMPI_MCA_mpi_yield_when_idle"
@@ -28,7 +29,11 @@ class FirstHost(Starter):
     def argv(self, program: Sequence[str], layout: Layout) -> list[str]:
         """Give the program, after the options that name the hosts."""
         config = ["--ssh-config", layout.ssh_config] if layout.ssh_config else []
-        hosts = ["--hosts", ",".join(layout.places), "--count", str(layout.size)]
+        if layout.allocation and not layout.ssh_config:
+            config = ["--reach", shlex.join(_reach_words(layout.allocation))]
+        named = layout.allocation.names if layout.allocation and not layout.ssh_config else ()
+        names = ["--names", ",".join(named)] if named else []
+        hosts = [*names, "--hosts", ",".join(layout.places), "--count", str(layout.size)]
         return [
             "python3",
             "-P",
@@ -44,3 +49,11 @@ class FirstHost(Starter):
         """Give the variables by which the ranks of programs that it starts reach one another."""
         shared = layout.oversubscribed or layout.sharing > 1
         return open_mpi_variables(layout) | ({YIELD: "1"} if shared else {})
+
+
+def _reach_words(lent: Allocation) -> list[str]:
+    """Give the words that run a program on another host, whose name replaces `{}`."""
+    if lent.system != "slurm":
+        return ["ssh", "-o", "BatchMode=yes", "-o", "ConnectTimeout=10", "{}", "exec"]
+    step = ["srun", f"--jobid={lent.job}", "--mpi=none", "--overlap", "--overcommit"]
+    return [*step, "-N", "1", "-n", "1", "--cpu-bind=none", "--export=ALL", "--nodelist={}"]

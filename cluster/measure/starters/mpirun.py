@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
+from cluster.measure.addresses import ADDRESSES
 from cluster.measure.open_mpi_variables import open_mpi_variables
 from cluster.measure.starters import Starter
 
@@ -11,9 +12,6 @@ if TYPE_CHECKING:
     from collections.abc import Sequence
 
     from cluster.core.model.hosts import Layout
-
-
-ADDRESSES = "CLUSTER_ADDRESSES"  # of each rank, in their order
 
 
 class Mpirun(Starter):

@@ -1,0 +1,96 @@
+"""PMI, the interface by which srun tells ranks about one another: what is spoken, what fits.
+
+Open MPI 5 speaks PMIx only (its PMI-1 and PMI-2 were removed with 5.0); with another PMI, each
+process is rank 0 of 1. MPICH and its relatives speak PMI-2; with PMIx, MPICH of PyPI ends in
+MPI_Init: "unsupported PMI version PMIx".
+"""
+
+from __future__ import annotations
+
+import re
+from typing import TYPE_CHECKING
+
+from cluster.core.errors import SpecError
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping, Sequence
+
+PMIX, PMI2, NONE = "pmix", "pmi2", "none"
+OPEN_MPI = re.compile(r"Open MPI\)? v?(\d+)")
+MPICH = ("MPICH", "HYDRA", "Intel", "MVAPICH")
+NAMES = re.compile(r"^\s*(?:srun: )?(\w+)\s*$")  # a type per line, in every version of Slurm
+
+
+def spoken_by(mpi: str) -> tuple[str, ...]:
+    """Tell which PMIs an MPI speaks.
+
+    Args:
+        mpi: what `mpirun --version` or the library says.
+
+    Returns:
+        Their names as srun knows them, the best first.
+
+    """
+    found = OPEN_MPI.search(mpi)
+    if found:
+        return (PMIX,) if int(found[1]) >= 5 else (PMIX, PMI2)  # noqa: PLR2004 - version 5
+    return (PMI2,) if any(name in mpi for name in MPICH) else (PMIX, PMI2)
+
+
+def pmi_of(variables: Mapping[str, str]) -> str:
+    """Tell with which PMI srun started this process.
+
+    Args:
+        variables: of its environment.
+
+    Returns:
+        `pmix`, `pmi2` or `none`; empty if srun did not start it.
+
+    """
+    if "SLURM_STEP_ID" not in variables and "SLURM_STEPID" not in variables:
+        return ""
+    if "PMIX_RANK" in variables:
+        return PMIX
+    return PMI2 if "PMI_FD" in variables else NONE
+
+
+def read_list(text: str) -> tuple[str, ...]:
+    """Read what `srun --mpi=list` prints.
+
+    Args:
+        text: of both its streams: older versions write to standard error.
+
+    Returns:
+        The types that this Slurm offers.
+
+    """
+    return tuple(match[1] for line in text.splitlines() if (match := NAMES.match(line)))
+
+
+def choose(mpi: str, offered: Sequence[str]) -> str:
+    """Choose the value of `--mpi` for ranks of an MPI.
+
+    Args:
+        mpi: what `mpirun --version` or the library says.
+        offered: by this Slurm.
+
+    Returns:
+        A type that it offers, and that the MPI speaks.
+
+    Raises:
+        SpecError: there is none.
+
+    """
+    spoken = spoken_by(mpi)
+    for wanted in spoken:
+        if wanted in offered:
+            return wanted
+        versions = [one for one in offered if one.startswith(f"{wanted}_v")]
+        if versions:
+            return max(versions, key=lambda one: int(re.sub(r"\D", "", one) or 0))
+    raise SpecError(
+        f"srun cannot start ranks of {mpi or 'an unknown MPI'}: they speak "
+        f"{' and '.join(spoken)}, and this Slurm offers {', '.join(offered) or 'nothing'}.",
+        means="Nothing was started: each process would be rank 0 of 1.",
+        remedy="Let the MPI start them: --starter mpirun",
+    )

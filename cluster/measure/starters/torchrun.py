@@ -1,0 +1,59 @@
+"""PyTorch's torchrun: one agent per host, whose processes meet at the first host."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, ClassVar
+
+from cluster.measure.open_mpi_variables import open_mpi_variables
+from cluster.measure.srun_step import step_words
+from cluster.measure.starters import Starter
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+
+    from cluster.core.model.hosts import Layout
+
+PORT = 29500  # torchrun's own default
+
+
+class Torchrun(Starter):
+    """Starts processes with RANK and WORLD_SIZE for torch.distributed; they are no ranks of MPI.
+
+    torchrun starts processes on its own host only, so srun or mpirun starts one torchrun per host.
+    A process that fails is not started again: its values would hide the failure.
+    """
+
+    starts_mpi: ClassVar[bool] = False
+    program: ClassVar[str] = "torchrun"
+
+    def argv(self, program: Sequence[str], layout: Layout) -> list[str]:
+        """Give the torchrun command line, behind one that starts it on every host."""
+        agents = len(layout.addresses)
+        first = layout.addresses[0]
+        return [
+            *_one_per_host(layout),
+            "torchrun",
+            *("--nnodes", str(agents), "--nproc-per-node", str(layout.ranks_per_host)),
+            *("--rdzv-backend", "c10d", "--rdzv-endpoint", f"{first}:{PORT}"),
+            *("--max-restarts", "0", "--no-python"),
+            *program,
+        ]
+
+    def env(self, layout: Layout) -> dict[str, str]:
+        """Give the variables by which mpirun reaches the other hosts."""
+        return open_mpi_variables(layout)
+
+
+def _one_per_host(layout: Layout) -> list[str]:
+    """Give the words that start one agent per entry of the layout; none for a single one."""
+    if len(layout.addresses) == 1:
+        return []
+    lent = layout.allocation
+    if lent and lent.system == "slurm" and not layout.ssh_config:
+        return step_words(layout, 1, pmi="none", overcommit=True)
+    slots = ",".join(f"{a}:{layout.addresses.count(a)}" for a in layout.slots)
+    return [
+        "mpirun",
+        *(["--allow-run-as-root"] if layout.root else []),
+        *("-np", str(len(layout.addresses)), "--host", slots, "--bind-to", "none"),
+    ]

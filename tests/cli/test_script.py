@@ -1,0 +1,174 @@
+"""`cluster script`: scripts that run as they are printed, and manifests that Kubernetes takes."""
+
+from __future__ import annotations
+
+import json
+import os
+import platform
+import shutil
+import sys
+from pathlib import Path
+from typing import Any
+
+import jsonschema
+import pytest
+
+from tests.conftest import command, run
+
+SCHEMAS = Path(__file__).parent / "schemas"
+SMALL = ("--sizes", "8", "--metrics", "latency", "--iterations", "20")
+# aprun of one host: it takes only the flags that Cray's has, and starts the ranks by mpirun.
+APRUN = """#!/bin/sh
+set -eu
+[ "$1" = -n ] && [ "$3" = -N ] && [ "$5 $6" = "-cc depth" ] && [ "$7" = -d ] || exit 64
+ranks=$2
+shift 8
+exec mpirun --allow-run-as-root --oversubscribe -x CLUSTER_RANKS -np "$ranks" "$@"
+"""
+# torchrun of one host: it refuses what torchrun does not know, and starts the processes.
+TORCHRUN = """#!/bin/sh
+set -eu
+[ "$1 $3 $5 $6 $7 $9" = "--nnodes --nproc-per-node --rdzv-backend c10d --rdzv-endpoint \
+--max-restarts" ] || exit 64
+[ "$2" = 1 ] && [ "${11}" = --no-python ] || exit 64
+count=$4 rank=0
+shift 11
+while [ "$rank" -lt "$count" ]; do
+  TORCHELASTIC_RUN_ID=none RANK=$rank WORLD_SIZE=$count "$@" &
+  rank=$((rank + 1))
+done
+wait
+"""
+
+
+def printed(tmp_path: Path, *words: str) -> Path:
+    """Print a script, which bash understands, and shellcheck where it is installed."""
+    path = tmp_path / "job.sh"
+    path.write_text(command("script", *words).stdout)
+    run("bash", "-n", str(path))
+    if shutil.which("shellcheck"):
+        run("shellcheck", "--severity=warning", str(path))
+    return path
+
+
+def batch(script: Path, status: int = 0, **variables: str) -> str:
+    """Run a script as its batch system would."""
+    clean = {k: v for k, v in os.environ.items() if not k.startswith(("SLURM_", "PBS_", "LSB_"))}
+    done = run("bash", str(script), status=status, env={**clean, **variables}, cwd=script.parent)
+    return done.stdout + done.stderr
+
+
+def shown(tmp_path: Path, name: str) -> dict[str, Any]:
+    answer: dict[str, Any] = json.loads(command("show", name, "--json").stdout)
+    return answer
+
+
+def program(folder: Path, name: str, text: str) -> str:
+    """Put a stand-in before the PATH."""
+    folder.mkdir(exist_ok=True)
+    (folder / name).write_text(text)
+    (folder / name).chmod(0o755)
+    return f"{folder}{os.pathsep}{Path(sys.executable).parent}{os.pathsep}{os.environ['PATH']}"
+
+
+def test_a_pbs_script_leaves_a_run_that_show_and_judge_take(home: Path, tmp_path: Path) -> None:
+    """Real ranks, 5 s: only the list of hosts stands in for PBS."""
+    (tmp_path / "nodes").write_text(f"{platform.node()}\n" * 2)
+    words = ("pbs", "p2p", "--hosts", "1", "--ranks-per-host", "2", "--name", "night", *SMALL)
+    script = printed(tmp_path, *words)
+    assert "#PBS -l select=1:ncpus=2:mpiprocs=2" in script.read_text()
+    said = batch(script, PBS_NODEFILE=str(tmp_path / "nodes"), PBS_JOBID="7.server")
+
+    assert "Next: cluster show" in said
+    answer = shown(tmp_path, "night")
+    assert answer["status"] == "done"
+    assert [one["metric"] for one in answer["summaries"]] == ["latency"]
+    command("judge", "night")
+
+
+def test_too_few_slots_or_hosts_are_refused_before_anything_starts(
+    home: Path, tmp_path: Path
+) -> None:
+    script = printed(tmp_path, "lsf", "p2p", "--hosts", "1", "--ranks-per-host", "2", *SMALL)
+    assert '#BSUB -R "span[ptile=2]"' in script.read_text()
+
+    said = batch(script, 1, LSB_JOBID="9", LSB_MCPU_HOSTS="h1 1")
+    assert "The lsf job 9 has 1 slot(s) on h1, and the script starts 2 ranks there" in said
+    assert "in no job of a batch system" in batch(script, 1)
+    two = printed(tmp_path, "lsf", "p2p", *SMALL)
+    said = batch(two, 1, LSB_JOBID="9", LSB_HOSTS="h1")
+    assert "has 1 host(s), and the script wants 2" in said
+    assert not list(home.glob("runs/*/*/run.json"))
+
+
+def test_aprun_in_a_qsub_as_in_the_origin(home: Path, tmp_path: Path) -> None:
+    """A strict stand-in for aprun; real ranks."""
+    words = ("aprun", "p2p", "--hosts", "1", "--ranks-per-host", "2", "--name", "cray", *SMALL)
+    script = printed(tmp_path, *words)
+    assert "#COBALT -n 1" in script.read_text()
+    (tmp_path / "nodes").write_text("mom1\n")
+    nodes = str(tmp_path / "nodes")
+
+    assert "There is no aprun on this host" in batch(script, 1, PBS_NODEFILE=nodes)
+    batch(script, PBS_NODEFILE=nodes, PATH=program(tmp_path / "bin", "aprun", APRUN))
+    assert shown(tmp_path, "cray")["status"] == "done"
+
+
+def test_torchrun_gives_each_process_its_rank(home: Path, tmp_path: Path) -> None:
+    """A strict stand-in for torchrun; real processes."""
+    (tmp_path / "hosts").write_text(f"{platform.node()} slots=2\n")
+    told = f'touch "{tmp_path}/$RANK.of.$WORLD_SIZE"'
+    words = ("--hosts", "1", "--ranks-per-host", "2", "--name", "torch", "--command", told)
+    script = printed(tmp_path, "torchrun", "program", *words)
+    path = program(tmp_path / "bin", "torchrun", TORCHRUN)
+    batch(script, CLUSTER_HOSTFILE=str(tmp_path / "hosts"), PATH=path)
+
+    assert sorted(one.name for one in tmp_path.glob("*.of.*")) == ["0.of.2", "1.of.2"]
+    assert shown(tmp_path, "torch")["summaries"][0]["n"] == 1
+
+
+@pytest.mark.parametrize("kind", ["mpijob", "jobset"])
+@pytest.mark.parametrize("hosts", ["1", "8"])
+def test_a_manifest_fits_the_published_schema(home: Path, kind: str, hosts: str) -> None:
+    words = ("--hosts", hosts, "--gpus", "8", "--image", "site/cluster:1", "--name", "x")
+    found = json.loads(command("script", kind, "collectives", *words, "--ranks-per-host=2").stdout)
+
+    jsonschema.validate(found, json.loads((SCHEMAS / f"{kind}.json").read_text()))
+    text = json.dumps(found)
+    assert "batch_job begin" in text
+    assert text.count("site/cluster:1") >= (1 if hosts == "1" else 2)
+
+
+def test_a_jobset_lists_its_pods_by_the_names_that_it_gives_them(home: Path) -> None:
+    words = ("jobset", "p2p", "--hosts", "3", "--image", "i", "--name", "x", "--ranks-per-host=2")
+    found = json.loads(command("script", *words).stdout)
+    first = found["spec"]["replicatedJobs"][0]["template"]["spec"]["template"]["spec"]
+    listed = first["containers"][0]["command"][2].splitlines()[0]
+
+    assert "'x-launcher-0-0.x slots=2' 'x-workers-0-0.x slots=2' 'x-workers-0-1.x" in listed
+
+
+@pytest.mark.parametrize(
+    ("words", "said"),
+    [
+        (("sge",), "There is no script for 'sge'"),
+        (("srun", "nix"), "There is no benchmark 'nix'"),
+        (("srun", "p2p", "--starter", "nix"), "There is no starter 'nix'"),
+        (("pbs", "p2p", "--starter", "srun"), "srun does not start ranks on pbs"),
+        (("torchrun", "p2p"), "p2p needs ranks of MPI, and torchrun starts none"),
+        (("aprun", "check"), "which aprun does not do"),
+        (("srun", "p2p", "--time", "1min"), "a batch job needs more than 120 s"),
+        (("srun", "p2p", "--size", "8"), "No such option"),
+        (("mpijob", "p2p"), "mpijob needs the image of its pods"),
+        (("mpijob", "p2p", "--image", "i", "--name", "A_b"), "cannot be the name of an object"),
+        (("srun", "p2p", "--starter", "mpirun:pmix"), "only srun takes a PMI"),
+    ],
+)
+def test_what_no_job_could_run_is_refused_here(
+    home: Path, words: tuple[str, ...], said: str
+) -> None:
+    done = command("script", *words, status=2)
+
+    assert said in done.stderr
+    assert "Traceback" not in done.stderr
+    assert not done.stdout
