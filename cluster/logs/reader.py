@@ -216,8 +216,8 @@ class _Reader:
                 line = ""
                 rows = take_rows(text, at, number)
                 if rows > at:
-                    many = text.count("\n", at, rows)
-                    at, number, taken = rows, number + many, taken + many
+                    many, empty = text.count("\n", at, rows), text.count("\n\n", at, rows)
+                    at, number, taken = rows, number + many, taken + many - empty
                     start, behind, last = 0, at - 1, number - 1
                     continue
                 if not at < end <= at + LONGEST:

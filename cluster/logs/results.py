@@ -126,7 +126,8 @@ class ResultBuilder:
         ids = set(map(id, points[::width]))
         is_new = (rising or len(ids) * width == len(points)) and self._tabled.isdisjoint(ids)
         if is_new and not self._metrics and len({d.metric for d in definitions}) == width:
-            self._tables.append(_ResultTable(definitions, points, values))
+            kinds = _cycle(width, len(points))
+            self._tables.append(_ResultTable(definitions, kinds, points, values))
             self._tabled |= ids
             return
         self._settle()
@@ -144,6 +145,50 @@ class ResultBuilder:
                 self._metrics += metrics
                 self._points += row
                 self._values += values[at : at + width]
+
+    def add_cells(self, cells: TableCells, values: array[float]) -> None:
+        """Add cells of a table that has another metric or other parameters in each.
+
+        Args:
+            cells: what was measured, and where; kept by the parser, as logs repeat their tables.
+            values: of each cell, in the unit of its definition.
+
+        """
+        if not self._metrics and self._tabled.isdisjoint(cells.ids):
+            self._tables.append(
+                _ResultTable(cells.definitions, cells.kinds, cells.points, values)
+            )
+            self._tabled |= cells.ids
+            return
+        for kind, point, value in zip(cells.kinds, cells.points, values, strict=True):
+            definition = cells.definitions[kind]
+            self.add(definition, value, point.params, rank=point.rank, size=point.size)
+
+    def extend(
+        self,
+        definition: Definition,
+        values: Sequence[float],
+        params: Mapping[str, Scalar] | None = None,
+        *,
+        rank: int = 0,
+        size: int = 0,
+    ) -> None:
+        """Add values to one series.
+
+        Args:
+            definition: of the metric.
+            values: in the definition's unit.
+            params: the point; metrics of a point may share this object, which must not change.
+            rank: that measured them; 0 if it is not known.
+            size: bytes that moved during each.
+
+        """
+        if not values:
+            return
+        self.add(definition, values[0], params, rank=rank, size=size)
+        if len(values) > 1:
+            place = self._places[definition.metric, rank, *(params or {}).items()]
+            self._more.setdefault(place, array("d")).extend(values[1:])
 
     def _add_row(
         self, definitions: Sequence[Definition], row: Sequence[SeriesPoint], values: array[float]
@@ -165,17 +210,22 @@ class ResultBuilder:
     def _settle(self) -> None:
         """Index the rows of all tables, as single values or the same points follow."""
         first = len(self._metrics)
-        for definitions, points, _ in self._tables:
-            for at in range(0, len(points), len(definitions)):
-                self._rows[id(points[at])] = first + at, definitions
-            first += len(points)
+        are_rows = True
+        for table in self._tables:
+            for at in range(0, len(table.points), len(table.definitions)) if table.has_rows else ():
+                self._rows[id(table.points[at])] = first + at, table.definitions
+            are_rows &= table.has_rows
+            first += len(table.points)
         self._join()
+        if not are_rows:
+            self._index()
 
     def _join(self) -> None:
         """Make one sequence of all tables."""
-        for definitions, points, values in self._tables:
+        for definitions, kinds, points, values in self._tables:
             metrics = bytes(map(self._number, definitions))
-            self._metrics += metrics * (len(points) // len(definitions))
+            is_same = metrics == _cycle(len(metrics), len(metrics))
+            self._metrics += kinds if is_same else kinds.translate(metrics.ljust(256))
             self._points += points
             self._values += values
         self._tables, self._tabled = [], set()
@@ -292,21 +342,48 @@ class ResultBuilder:
         return Columns(definitions, metrics, self._points, values, ends), definitions
 
 
+class TableCells:
+    """The cells of a table: what was measured in each, and where.
+
+    Args:
+        definitions: of the metrics.
+        cells: the index of a metric among these, and the point, of each value; no two are alike.
+
+    """
+
+    __slots__ = ("definitions", "ids", "kinds", "points")
+
+    def __init__(
+        self, definitions: Sequence[Definition], cells: Iterable[tuple[int, SeriesPoint]]
+    ) -> None:
+        """Keep the cells."""
+        found = tuple(cells)
+        self.definitions = tuple(definitions)
+        self.kinds = bytes(kind for kind, _ in found)
+        self.points = tuple(point for _, point in found)
+        self.ids = frozenset(map(id, self.points))
+
+
 class _ResultTable(NamedTuple):
-    """A table: its columns, the point of each value, and the values row by row."""
+    """A table: its metrics; the metric and the point of each value; and the values row by row."""
 
     definitions: Sequence[Definition]
+    kinds: bytes
     points: Sequence[SeriesPoint]
     values: array[float]
 
+    @property
+    def has_rows(self) -> bool:
+        """Whether each row has each metric once."""
+        return self.kinds == _cycle(len(self.definitions), len(self.points))
+
     def columns(self) -> Columns:
         """Give its series."""
-        metrics = _metrics(len(self.definitions), len(self.points))
-        return Columns(self.definitions, metrics, self.points, self.values)
+        return Columns(self.definitions, self.kinds, self.points, self.values)
 
 
 @cache
-def _metrics(width: int, series: int) -> bytes:
+def _cycle(width: int, series: int) -> bytes:
     """Give the number of the metric of each series of a table, row by row."""
     return bytes(range(width)) * (series // width)
 
