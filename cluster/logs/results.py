@@ -56,7 +56,10 @@ class ResultBuilder:
         # By the id of the points of rows that were added together: first series, and columns
         self._rows: dict[int, tuple[int, Sequence[Definition]]] = {}
         self._tables: list[_ResultTable] = []  # without any point that was measured before
-        self._tabled: set[int] = set()  # the ids of the points of their rows
+        self._tabled: set[int] = set()  # the ids of the points of tables
+        self._celled: set[str] = set()  # the metrics of tables of cells
+        self._others: set[str] = set()  # the metrics of all other values
+        self._unindexed: set[str] = set()  # the metrics of series that are not in `_places`
         self._is_doubted = False  # whether its rows may belong to another run
         self._notes: dict[str, None] = {}
         self._failures: dict[str, None] = {}
@@ -88,20 +91,21 @@ class ResultBuilder:
         key = (definition.metric, rank, *known.items())
         place = self._places.get(key)
         if place is None:
+            self._others.add(definition.metric)
             if self._tables:
-                self._settle()
-            if self._indexed < len(self._metrics):
+                self._join()
+            if definition.metric in self._unindexed:
                 self._index()
             place = self._places.setdefault(key, len(self._metrics))
         if place < len(self._metrics):
             self._append(place, value)
             return
+        self._indexed += self._indexed == len(self._metrics)
         self._metrics.append(self._number(definition))
         self._points.append(
             SeriesPoint(known if isinstance(known, dict) else dict(known), rank, size)
         )
         self._values.append(value)
-        self._indexed += 1
 
     def add_rows(
         self,
@@ -122,10 +126,12 @@ class ResultBuilder:
         """
         if not points:
             return
-        width = len(definitions)
+        width, names = len(definitions), {d.metric for d in definitions}
         ids = set(map(id, points[::width]))
         is_new = (rising or len(ids) * width == len(points)) and self._tabled.isdisjoint(ids)
-        if is_new and not self._metrics and len({d.metric for d in definitions}) == width:
+        is_new = is_new and not self._metrics and self._celled.isdisjoint(names)
+        self._others |= names
+        if is_new and len(names) == width:
             kinds = _cycle(width, len(points))
             self._tables.append(_ResultTable(definitions, kinds, points, values))
             self._tabled |= ids
@@ -142,6 +148,7 @@ class ResultBuilder:
                 self._add_row(definitions, row, values[at : at + width])
             else:
                 self._rows[id(row[0])] = place, definitions
+                self._unindexed |= names
                 self._metrics += metrics
                 self._points += row
                 self._values += values[at : at + width]
@@ -154,11 +161,10 @@ class ResultBuilder:
             values: of each cell, in the unit of its definition.
 
         """
-        if not self._metrics and self._tabled.isdisjoint(cells.ids):
-            self._tables.append(
-                _ResultTable(cells.definitions, cells.kinds, cells.points, values)
-            )
+        if self._others.isdisjoint(cells.metrics) and self._tabled.isdisjoint(cells.ids):
+            self._tables.append(_ResultTable(cells.definitions, cells.kinds, cells.points, values))
             self._tabled |= cells.ids
+            self._celled |= cells.metrics
             return
         for kind, point, value in zip(cells.kinds, cells.points, values, strict=True):
             definition = cells.definitions[kind]
@@ -228,7 +234,8 @@ class ResultBuilder:
             self._metrics += kinds if is_same else kinds.translate(metrics.ljust(256))
             self._points += points
             self._values += values
-        self._tables, self._tabled = [], set()
+            self._unindexed.update(definition.metric for definition in definitions)
+        self._tables = []
 
     def _index(self) -> None:
         """Index the series of rows, which were added without checking for duplicates."""
@@ -237,6 +244,7 @@ class ResultBuilder:
             point = self._points[at]
             self._places[_key(names[self._metrics[at]], point)] = at
         self._indexed = len(self._metrics)
+        self._unindexed.clear()
 
     def _number(self, definition: Definition) -> int:
         found = self._numbers.get(definition.metric)
@@ -275,7 +283,9 @@ class ResultBuilder:
         for kept in (self._definitions, self._numbers, self._metrics, self._points, self._more):
             kept.clear()
         self._values = array("d")
-        self._tables, self._tabled = [], set()
+        self._tables = []
+        for names in (self._tabled, self._celled, self._others, self._unindexed):
+            names.clear()
         self._places.clear()
         self._rows.clear()
         self._indexed = 0
@@ -322,7 +332,7 @@ class ResultBuilder:
 
     def _columns(self) -> tuple[Sequence[Measurement], tuple[Definition, ...]]:
         """Give the series and the definitions of their metrics."""
-        if len(self._tables) == 1:
+        if len(self._tables) == 1 and not self._metrics:
             return self._tables[0].columns(), tuple(self._tables[0].definitions)
         self._join()
         definitions = tuple(self._definitions.values())
@@ -351,7 +361,7 @@ class TableCells:
 
     """
 
-    __slots__ = ("definitions", "ids", "kinds", "points")
+    __slots__ = ("definitions", "ids", "kinds", "metrics", "points")
 
     def __init__(
         self, definitions: Sequence[Definition], cells: Iterable[tuple[int, SeriesPoint]]
@@ -361,6 +371,7 @@ class TableCells:
         self.definitions = tuple(definitions)
         self.kinds = bytes(kind for kind, _ in found)
         self.points = tuple(point for _, point in found)
+        self.metrics = frozenset(definition.metric for definition in definitions)
         self.ids = frozenset(map(id, self.points))
 
 

@@ -103,6 +103,26 @@ class MatrixRows(NamedTuple):
         return len(set(self.labels)) == len(self.labels)
 
 
+def cells_of(text: str, at: int, rows: re.Pattern[str], drop: str = "") -> tuple[list[str], int]:
+    """Split consecutive rows into cells.
+
+    Args:
+        text: many lines.
+        at: the offset in it at which a line begins.
+        rows: the pattern of such rows, each with its newline.
+        drop: characters between cells, besides white space.
+
+    Returns:
+        The cells of all rows, and the offset at which the rows end; `at` if there is none.
+
+    """
+    found = rows.match(text, at)
+    if found is None:
+        return [], at
+    whole = found[0].translate(dict.fromkeys(map(ord, drop), " ")) if drop else found[0]
+    return whole.split(), found.end()
+
+
 def matrix_rows(text: str, at: int, columns: int) -> MatrixRows | None:
     """Read consecutive rows of a matrix; an empty line may separate them.
 
