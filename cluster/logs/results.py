@@ -161,6 +161,8 @@ class ResultBuilder:
             values: of each cell, in the unit of its definition.
 
         """
+        if not values:
+            return
         if self._others.isdisjoint(cells.metrics) and self._tabled.isdisjoint(cells.ids):
             self._tables.append(_ResultTable(cells.definitions, cells.kinds, cells.points, values))
             self._tabled |= cells.ids

@@ -84,9 +84,10 @@ class SizeTables:
             if len(self._cells) >= MOST_TABLES:
                 self._cells.clear()
             points = (self._point(column, params, size) for size in sizes for column in kinds)
-            numbers = (at for _ in sizes for at in range(len(kinds)))
             definitions = [column.definition for column in kinds]
-            cells = TableCells(definitions, zip(numbers, points, strict=True))
+            metrics = list(dict.fromkeys(definitions))
+            numbers = [metrics.index(definition) for definition in definitions] * len(sizes)
+            cells = TableCells(metrics, zip(numbers, points, strict=True))
             self._cells[key] = cells
         figures = [[v * c.times / c.over for v in values] for c, values in columns]
         run.add_cells(cells, row_by_row(figures))

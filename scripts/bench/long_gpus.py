@@ -45,7 +45,10 @@ def p2p_matrix(chance: random.Random) -> str:
     ]
     pairs = [(a, b) for a in GPUS for b in GPUS if a != b]
     lines += [f"Device={a} CAN Access Peer Device={b}" for a, b in pairs]
-    lines += ["", "***NOTE: In case a device doesn't have P2P access to other one, it falls back to "]
+    lines += [
+        "",
+        "***NOTE: In case a device doesn't have P2P access to other one, it falls back to ",
+    ]
     lines[-1] += "normal memcopy procedure."
     lines.append("So you can see lesser Bandwidth (GB/s) and unstable Latency (us) in those cases.")
     lines += ["", "P2P Connectivity Matrix", "     D\\D" + "".join(f"{gpu:6}" for gpu in GPUS)]
@@ -59,7 +62,10 @@ def p2p_matrix(chance: random.Random) -> str:
     )
     for title in ways:
         lines += [title, f"   D\\D{head}", *_square(chance, 740.0, 48.0)]
-    for title in ("P2P=Disabled Latency Matrix (us)", "P2P=Enabled Latency (P2P Writes) Matrix (us)"):
+    for title in (
+        "P2P=Disabled Latency Matrix (us)",
+        "P2P=Enabled Latency (P2P Writes) Matrix (us)",
+    ):
         lines += [title, f"   GPU{head}", *_square(chance, 1.7, 9.0), ""]
         lines += [f"   CPU{head}", *_square(chance, 3.0, 11.0)]
     lines += ["", "NOTE: The CUDA Samples are not meant for performance measurements. Results may "]
@@ -81,10 +87,17 @@ def nvbandwidth(chance: random.Random) -> str:
     lines += [f"Device {gpu}: NVIDIA H100 80GB HBM3 (00000000:{gpu + 25}:00)" for gpu in GPUS]
     lines.append("")
     ends = ("host_to_device", "device_to_host")
-    tests = [f"{end}{way}_memcpy_{engine}" for engine in ("ce", "sm") for end in ends
-             for way in ("", "_bidirectional")]
-    tests += [f"device_to_device_memcpy_{way}_{engine}" for engine in ("ce", "sm")
-              for way in ("read", "write")]
+    tests = [
+        f"{end}{way}_memcpy_{engine}"
+        for engine in ("ce", "sm")
+        for end in ends
+        for way in ("", "_bidirectional")
+    ]
+    tests += [
+        f"device_to_device_memcpy_{way}_{engine}"
+        for engine in ("ce", "sm")
+        for way in ("read", "write")
+    ]
     tests += ["device_to_device_bidirectional_memcpy_read_ce", "host_device_latency_sm"]
     for test in tests:
         engine = test[-2:].upper()
@@ -97,15 +110,23 @@ def nvbandwidth(chance: random.Random) -> str:
                 lines.append(f"memcpy {engine} GPU(row) -> GPU(column){part} bandwidth (GB/s)")
                 lines += ["  " + "".join(f"{gpu:10}" for gpu in GPUS), *_pairs(chance), ""]
         else:
-            way = "CPU(row) -> GPU(column)" if test.startswith("host") else "CPU(row) <- GPU(column)"
+            way = (
+                "CPU(row) -> GPU(column)" if test.startswith("host") else "CPU(row) <- GPU(column)"
+            )
             title = f"memcpy {engine} {way} bandwidth (GB/s)"
             is_time = "latency" in test
             lines.append("memory latency SM CPU(row) <-> GPU(column) (ns)" if is_time else title)
-            cells = "".join(f"{chance.uniform(50, 56) * (14 if is_time else 1):10.2f}" for _ in GPUS)
+            cells = "".join(
+                f"{chance.uniform(50, 56) * (14 if is_time else 1):10.2f}" for _ in GPUS
+            )
             lines += ["  " + "".join(f"{gpu:10}" for gpu in GPUS), f" 0{cells}", ""]
         lines += [f"SUM {test} {chance.uniform(400, 440):.2f}", ""]
-    lines.append("NOTE: The reported results may not reflect the full capabilities of the platform.")
-    lines.append("Performance can vary with software drivers, hardware clocks, and system topology.")
+    lines.append(
+        "NOTE: The reported results may not reflect the full capabilities of the platform."
+    )
+    lines.append(
+        "Performance can vary with software drivers, hardware clocks, and system topology."
+    )
     return "\n".join([*lines, "", ""])
 
 
@@ -163,12 +184,18 @@ def topology(chance: random.Random) -> str:
     lines = ["\t" + "\t".join([*names, "CPU Affinity", "NUMA Affinity", "GPU NUMA ID"])]
     for a in names:
         both = [("NV18",) if a[0] == b[0] == "G" else ("PIX", "NODE", "SYS") for b in names]
-        cells = [" X " if a == b else chance.choice(kinds) for b, kinds in zip(names, both, strict=True)]
+        cells = [
+            " X " if a == b else chance.choice(kinds) for b, kinds in zip(names, both, strict=True)
+        ]
         lines.append("\t".join([a, *cells, *(("0-47,96-143", "0", "N/A") if a[0] == "G" else ())]))
     lines += ["", "Legend:", "", "  X    = Self"]
-    lines.append("  SYS  = Connection traversing PCIe as well as the SMP interconnect between NUMA ")
+    lines.append(
+        "  SYS  = Connection traversing PCIe as well as the SMP interconnect between NUMA "
+    )
     lines[-1] += "nodes (e.g., QPI/UPI)"
-    lines.append("  NODE = Connection traversing PCIe as well as the interconnect between PCIe Host ")
+    lines.append(
+        "  NODE = Connection traversing PCIe as well as the interconnect between PCIe Host "
+    )
     lines[-1] += "Bridges within a NUMA node"
     lines.append("  PIX  = Connection traversing at most a single PCIe bridge")
     lines += ["  NV#  = Connection traversing a bonded set of # NVLinks", "", "NIC Legend:", ""]
@@ -178,7 +205,9 @@ def topology(chance: random.Random) -> str:
 def all_reduce_bench(chance: random.Random) -> str:
     """Write all_reduce_bench.py over 64 ranks, from 32 KiB to 16 GiB."""
     lines = ["Environment:", "- software: torch=2.7.0, cuda=12.8, nccl=(2, 26, 2)"]
-    lines.append("- hardware: _CudaDeviceProperties(name='NVIDIA H100 80GB HBM3', major=9, minor=0)")
+    lines.append(
+        "- hardware: _CudaDeviceProperties(name='NVIDIA H100 80GB HBM3', major=9, minor=0)"
+    )
     lines += ["", "The average bandwidth of all_reduce over 64 ranks (5 warmups / 20 trials):", ""]
     lines += ["| payload |    busbw   |    algbw   |", "| ------: | ---------: | ---------: |"]
     for power in range(15, 35):
@@ -187,12 +216,16 @@ def all_reduce_bench(chance: random.Random) -> str:
         lines.append(f"| {shown:>7} | {rate:6.2f}GBps | {rate / 1.97:6.2f}GBps |")
     lines += ["", "*** Plotting results into plot.png", ""]
     lines.append("Legend: 1KiB = 2**10Bytes, 1MiB = 2**20Bytes, 1GiB = 2**30Bytes")
-    return "\n".join([*lines, "        1GBps = 10**9Bytes per second (networking bw spec convention)", ""])
+    return "\n".join(
+        [*lines, "        1GBps = 10**9Bytes per second (networking bw spec convention)", ""]
+    )
 
 
 def param_comms(chance: random.Random) -> str:
     """Write comms.py of PARAM from 8 B to 1 GiB."""
-    lines = ["\tCOMMS-RES                                size (B)  nElementsPerRank   Latency(us):p50"]
+    lines = [
+        "\tCOMMS-RES                                size (B)  nElementsPerRank   Latency(us):p50"
+    ]
     lines[-1] += "         p75         p95         Min         Max    AlgBW(GB/s) BusBW(GB/s)"
     for power in range(3, 31):
         time = (30 + (1 << power) / 2e5) * chance.uniform(1, 1.05)
@@ -217,13 +250,17 @@ def deepspeed_comm(chance: random.Random) -> str:
             f"msg size: {size} MB | algbw (Gbps): {rate:.2f}  | busbw (Gbps): {rate * 0.94:.2f}"
         )
     names = ("Message Size", "Count", "Total Latency(ms)", "Avg Latency(ms)", "tput_avg (Gbps)")
-    lines.append(f"{'Comm. Op':<20}" + "".join(f"{name:<20}" for name in (*names, "busbw_avg (Gbps)")))
+    lines.append(
+        f"{'Comm. Op':<20}" + "".join(f"{name:<20}" for name in (*names, "busbw_avg (Gbps)"))
+    )
     for name in ("broadcast", "all_gather", "reduce_scatter_tensor", "all_reduce"):
         lines.append(name)
         for size in ("0B", "2.0 KB", "48.0 KB", "2.25 MB", "12.5 MB", "98.25 MB", "678.86 MB"):
             time, rate = chance.uniform(1, 9), chance.uniform(300, 1500)
             cells = (size, str(CALLS), f"{time * CALLS:.2f}", f"{time:.2f}", f"{rate:.2f}")
-            lines.append(" " * 20 + "".join(f"{cell:<20}" for cell in (*cells, f"{rate * 0.94:.2f}")))
+            lines.append(
+                " " * 20 + "".join(f"{cell:<20}" for cell in (*cells, f"{rate * 0.94:.2f}"))
+            )
     return "\n".join([*lines, ""])
 
 

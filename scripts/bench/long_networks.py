@@ -246,7 +246,9 @@ def k8s_perf_tests(chance: random.Random) -> str:
     lines.append("the output for each MSS testpoint is a single value in Gbits/sec")
     lines.append("MSS                                          , Maximum, ")
     lines[-1] += ", ".join(map(str, SEGMENTS))
-    for number, (tool, path) in enumerate((t, p) for t in ("iperf TCP.", "netperf.") for p in PATHS):
+    for number, (tool, path) in enumerate(
+        (t, p) for t in ("iperf TCP.", "netperf.") for p in PATHS
+    ):
         rates = [chance.randrange(10_000, 26_000) for _ in SEGMENTS]
         figures = ",".join(map(str, rates))
         lines.append(f"{number + 1} {tool} {path:<34},{max(rates)}.000000,{figures},")
@@ -267,7 +269,10 @@ def knb(chance: random.Random) -> str:
     for path in ("Pod to pod", "Pod to Service"):
         lines.append(f"  {path} :")
         for protocol in ("TCP", "UDP"):
-            lines += [f"    {protocol} :", f"      bandwidth = {chance.randrange(500, 9999)} Mbit/s"]
+            lines += [
+                f"    {protocol} :",
+                f"      bandwidth = {chance.randrange(500, 9999)} Mbit/s",
+            ]
             lines += [f"  {line}" for side in ("client", "server") for line in _load(chance, side)]
     return "\n".join([*lines, rule, ""])
 

@@ -48,7 +48,14 @@ HPCG = (  # sections of its report, each with the names of its figures
     ),
 )
 HPCC = (  # lines of its summary; those that it measures vary
-    *("VersionMajor=1", "VersionMinor=5", "VersionMicro=0", "VersionRelease=f", "LANG=C", "Success=1"),
+    *(
+        "VersionMajor=1",
+        "VersionMinor=5",
+        "VersionMicro=0",
+        "VersionRelease=f",
+        "LANG=C",
+        "Success=1",
+    ),
     *("sizeof_char=1", "sizeof_short=2", "sizeof_int=4", "sizeof_long=8", "sizeof_float=4"),
     *("CommWorldProcs=64", "MPI_Wtick=1.0e-06", "HPL_Tflops", "HPL_time", "HPL_eps=1.11022e-16"),
     *("HPL_RnormI", "HPL_Anorm1", "HPL_N=100000", "HPL_NB=192", "HPL_nprow=8", "HPL_npcol=8"),
@@ -81,9 +88,19 @@ def hpl(chance: random.Random) -> str:
     lines += ["An explanation of the input/output parameters follows:", ""]
     lines += ["The following parameter values will be used:", ""]
     sizes, blocks = (20_000, 40_000, 60_000, 80_000), (128, 192, 256)
-    lines += [f"N      :   {'    '.join(map(str, sizes))}", f"NB     :     {'  '.join(map(str, blocks))}"]
+    lines += [
+        f"N      :   {'    '.join(map(str, sizes))}",
+        f"NB     :     {'  '.join(map(str, blocks))}",
+    ]
     lines += ["PMAP   : Row-major process mapping", "P      :       8 ", "Q      :       8 "]
-    lines += ["PFACT  :   Right ", "NBMIN  :       4 ", "BCAST  :  1ringM ", "DEPTH  :       1 ", line, ""]
+    lines += [
+        "PFACT  :   Right ",
+        "NBMIN  :       4 ",
+        "BCAST  :  1ringM ",
+        "DEPTH  :       1 ",
+        line,
+        "",
+    ]
     lines += ["- The matrix A is randomly generated for each test.", ""]
     for n in sizes:
         for nb in blocks:
@@ -149,7 +166,10 @@ def mpitrace(chance: random.Random) -> str:
     lines += [rule, f"total communication time = {total:.3f} seconds."]
     lines.append(f"total elapsed time       = {total * 3:.3f} seconds.")
     lines.append(f"user cpu time            = {total * 2:.3f} seconds.")
-    lines += ["system time              = 0.125 seconds.", "max resident set size    = 411.500 MiB."]
+    lines += [
+        "system time              = 0.125 seconds.",
+        "max resident set size    = 411.500 MiB.",
+    ]
     lines += ["", "-" * 65, "Message size distributions:", ""]
     for name, rows in sizes.items():
         lines.append(f"{f'MPI_{name}':<26}#calls    avg. bytes      time(sec)")
@@ -163,7 +183,9 @@ def horovod(chance: random.Random) -> str:
     rate = chance.uniform(200, 240)
     lines = ["Model: resnet50", "Batch size: 32", "Number of GPUs: 64", "Running warmup..."]
     lines.append("Running benchmark...")
-    lines += [f"Iter #{at}: {rate * chance.uniform(0.99, 1.01):.1f} img/sec per GPU" for at in range(10)]
+    lines += [
+        f"Iter #{at}: {rate * chance.uniform(0.99, 1.01):.1f} img/sec per GPU" for at in range(10)
+    ]
     lines.append(f"Img/sec per GPU: {rate:.1f} +-{rate / 200:.1f}")
     lines.append(f"Total img/sec on 64 GPU(s): {rate * 64:.1f} +-{rate / 3:.1f}")
     return "\n".join([*lines, ""])
@@ -183,7 +205,9 @@ def tf_cnn(chance: random.Random) -> str:
             f"(jitter = {chance.uniform(0, 9):.1f})\t{chance.uniform(7, 8):.3f}"
         )
     rule = "-" * 64
-    return "\n".join([*lines, rule, f"total images/sec: {chance.uniform(2400, 2600):.2f}", rule, ""])
+    return "\n".join(
+        [*lines, rule, f"total images/sec: {chance.uniform(2400, 2600):.2f}", rule, ""]
+    )
 
 
 def tables(chance: random.Random) -> str:
@@ -211,10 +235,14 @@ def job(chance: random.Random) -> str:
     ]
     lines += ["Traceback (most recent call last):"]
     for frame in range(8):
-        lines.append(f'  File "/opt/train/engine_{frame}.py", line {chance.randrange(900)}, in step')
+        lines.append(
+            f'  File "/opt/train/engine_{frame}.py", line {chance.randrange(900)}, in step'
+        )
         lines.append("    loss = self.model(batch)")
     lines.append("RuntimeError: CUDA error: an illegal memory access was encountered")
-    lines += [f"slurmstepd: error: *** STEP {chance.randrange(90_000)}.0 ON node-{host} CANCELLED AT "]
+    lines += [
+        f"slurmstepd: error: *** STEP {chance.randrange(90_000)}.0 ON node-{host} CANCELLED AT "
+    ]
     lines[-1] += "2026-01-02T03:04:05 ***"
     lines += ["-" * 74, f"mpirun noticed that process rank {chance.randrange(RANKS)} with PID "]
     lines[-1] += f"{chance.randrange(90_000)} on node node-{host} exited on signal 9 (Killed)."
@@ -223,13 +251,22 @@ def job(chance: random.Random) -> str:
 
 def symptoms(chance: random.Random) -> str:
     """Write the settings of a host, and what MPI and UCX say on it, rank by rank."""
-    lines = ["kernel.yama.ptrace_scope = 1", "net.core.rmem_max = 212992", "net.core.wmem_max = 212992"]
+    lines = [
+        "kernel.yama.ptrace_scope = 1",
+        "net.core.rmem_max = 212992",
+        "net.core.wmem_max = 212992",
+    ]
     lines += ["net.ipv4.tcp_congestion_control = cubic", "net.core.default_qdisc = fq_codel"]
-    lines += ["max locked memory           (kbytes, -l) 64", "Thread(s) per core:                 2"]
+    lines += [
+        "max locked memory           (kbytes, -l) 64",
+        "Thread(s) per core:                 2",
+    ]
     for rank in range(RANKS):
         who = f"[node-{rank // 8}:{chance.randrange(90_000)}]"
         lines.append(f"{who} Read -1, expected {chance.randrange(1 << 20)}, errno = 1")
-        lines.append(f"{who} The call to cuIpcOpenMemHandle failed. This is a warning and the program ")
+        lines.append(
+            f"{who} The call to cuIpcOpenMemHandle failed. This is a warning and the program "
+        )
         lines[-1] += "will continue."
         lines.append("  cuIpcOpenMemHandle return value:   217")
     return "\n".join([*lines, ""])

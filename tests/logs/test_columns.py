@@ -8,14 +8,13 @@ from typing import TYPE_CHECKING
 
 import pytest
 
+from cluster.core import plugins
 from cluster.core.errors import ParseError
 from cluster.logs.columns import Columns, Points, SeriesPoint
 from cluster.logs.parsers import Parser, ResultBuilder
-from cluster.logs.parsers.imb import Imb
 from cluster.logs.parsers.iperf2 import Iperf2
 from cluster.logs.parsers.iperf3 import Iperf3
 from cluster.logs.parsers.nccl_tests import NcclTests
-from cluster.logs.parsers.osu import Osu
 from cluster.logs.reader import read
 from tests.logs.samples import LOGS
 from tests.plain_values import plain_definition
@@ -101,7 +100,12 @@ def test_a_table_at_once_is_what_its_rows_are(wrong: str, monkeypatch: pytest.Mo
     assert bool(at_once.results[0].failures) == (wrong == "7")
 
 
-AT_ONCE = {"osu": Osu, "imb": Imb, "iperf2": Iperf2, "iperf3": Iperf3}
+AT_ONCE = {  # nccl-tests has a test of its own
+    name: parser
+    for name in plugins.names(Parser)
+    if (parser := plugins.find(Parser, name)).take_rows is not Parser.take_rows
+    and name != "nccl_tests"
+}
 
 
 @pytest.mark.parametrize(

@@ -13,8 +13,8 @@ from statistics import median
 from typing import TYPE_CHECKING, ClassVar
 
 from cluster.core.model.measurements import Definition
-from cluster.logs.rows import cells_of, decimals
 from cluster.logs.parsers import Parser, ResultBuilder, number
+from cluster.logs.rows import cells_of, decimals
 
 if TYPE_CHECKING:
     from cluster.core.model.logs import Parsed

@@ -10,9 +10,9 @@ from functools import partial
 from typing import TYPE_CHECKING, ClassVar
 
 from cluster.core.model.measurements import Definition
+from cluster.logs.parsers import GB, RunParser, count, number
 from cluster.logs.rows import cells_of, decimals
 from cluster.logs.size_tables import Column, SizeTables
-from cluster.logs.parsers import GB, RunParser, count, number
 
 if TYPE_CHECKING:
     from cluster.core.model.value import Scalar
@@ -135,7 +135,12 @@ class ParamComms(RunParser):
         cells, end = cells_of(text, at, _ROWS) if self._run else ([], at)
         width = len(self._columns) + 1
         many = text.count("\n", at, end)
-        if self._run is None or not many or len(cells) != many * width or len(set(cells[::width])) > 1:
+        if (
+            self._run is None
+            or not many
+            or len(cells) != many * width
+            or len(set(cells[::width])) > 1
+        ):
             return at
         row = _ROW.match(text, at, text.index("\n", at))
         sizes = tuple(map(int, cells[1::width]))

@@ -12,14 +12,12 @@ from typing import TYPE_CHECKING, ClassVar
 
 from cluster.core.model.measurements import Definition
 from cluster.logs.columns import CellPoints
+from cluster.logs.parsers import MIB, RunParser, number
 from cluster.logs.results import TableCells
 from cluster.logs.rows import cells_of, decimals
-from cluster.logs.parsers import MIB, RunParser, number
 
 if TYPE_CHECKING:
     from cluster.logs.columns import CellPoints
-from cluster.logs.results import TableCells
-from cluster.logs.rows import cells_of, decimals
 from cluster.logs.parsers import ResultBuilder
 
 _sock = partial(
