@@ -40,7 +40,8 @@ def p2p_matrix(chance: random.Random) -> str:
     """Write p2pBandwidthLatencyTest on eight GPUs."""
     lines = ["[P2P (Peer-to-Peer) GPU Bandwidth Latency Test]"]
     lines += [
-        f"Device: {gpu}, Tesla V100-SXM2-16GB, pciBusID: {gpu + 16:x}, pciDeviceID: 0, pciDomainID:0"
+        f"Device: {gpu}, Tesla V100-SXM2-16GB, pciBusID: {gpu + 16:x}, pciDeviceID: 0, "
+        "pciDomainID:0"
         for gpu in GPUS
     ]
     pairs = [(a, b) for a in GPUS for b in GPUS if a != b]
@@ -242,12 +243,12 @@ def deepspeed_comm(chance: random.Random) -> str:
     """Write the calls of many steps of DeepSpeed's communication logger, and its summary."""
     lines = []
     for _ in range(CALLS):
-        size, time = chance.choice((678.86, 98.25, 12.5)), chance.uniform(1, 9)
-        rate = size * 8.39 / time
+        moved, time = chance.choice((678.86, 98.25, 12.5)), chance.uniform(1, 9)
+        rate = moved * 8.39 / time
         lines.append(
             "[2026-06-26 01:39:55,722] [INFO] [logging.py:69:log_dist] [Rank 0] rank=0 | comm op: "
             f"{chance.choice(('all_gather', 'reduce_scatter_tensor'))} | time (ms): {time:.2f} | "
-            f"msg size: {size} MB | algbw (Gbps): {rate:.2f}  | busbw (Gbps): {rate * 0.94:.2f}"
+            f"msg size: {moved} MB | algbw (Gbps): {rate:.2f}  | busbw (Gbps): {rate * 0.94:.2f}"
         )
     names = ("Message Size", "Count", "Total Latency(ms)", "Avg Latency(ms)", "tput_avg (Gbps)")
     lines.append(

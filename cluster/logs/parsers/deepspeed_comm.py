@@ -49,7 +49,8 @@ BUSBW = _speed(
 _CALL = re.compile(
     r"[^\n]*\|[ \t]*comm op: (\w+)(?:_v\d)?[ \t]*\|[ \t]*time \(ms\): (\d[\d.]*)[ \t]*"
     r"\|[ \t]*msg size: (\d[\d.]*) ?([KMGT]?)B"
-    r"[ \t]*\|[ \t]*(?:algbw|tput)\w* \(Gbps\): (\d[\d.]*)[ \t]*\|[ \t]*busbw\w* \(Gbps\): (\d+\.\d{2,})(?!\d)"
+    r"[ \t]*\|[ \t]*(?:algbw|tput)\w* \(Gbps\): (\d[\d.]*)[ \t]*"
+    r"\|[ \t]*busbw\w* \(Gbps\): (\d+\.\d{2,})(?!\d)"
 )
 _SUMMARY = re.compile(
     r"\s*Comm\. Op\s+Message Size\s+Count\s+Total Latency\(ms\)\s+Avg Latency\(ms\)"
@@ -113,7 +114,7 @@ class DeepspeedComm(RunParser):
 
     def take_rows(self, text: str, at: int, number_: int) -> int:
         """Take calls, one after another."""
-        series: dict[tuple[str, str, str], tuple[list[float], ...]] = {}
+        series: dict[tuple[str, ...], tuple[list[float], ...]] = {}
         call = _CALL.match(text, at)
         while call:
             end = text.find("\n", call.end())

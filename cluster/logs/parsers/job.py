@@ -105,8 +105,11 @@ class JobFailures(Parser):
         if kind:
             self._count(line, number, kind)
             return True
-        if not self._traceback and not self._may_fail(line, shape):
-            return False
+        may_fail = self._traceback or self._may_fail(line, shape)
+        return bool(may_fail) and self._read(line, number, shape)
+
+    def _read(self, line: str, number: int, shape: bytes) -> bool:
+        """Read a line that has a word of a failure, or may belong to a traceback."""
         if _HARMLESS.match(line):
             self._is_harmless = True
         elif _TRACEBACK.match(line):

@@ -87,7 +87,9 @@ class K8sPerfTests(RunParser):
         if key not in self._rows:
             pairs = zip(self._sizes, there, strict=False)
             used = tuple(bool(size) and is_there for size, is_there in pairs)
-            params = ({"test": test, "segment": size} for size in compress(self._sizes, used))
-            points = [self._points.at(BANDWIDTH.metric, {**point}) for point in params]
+            sizes = compress(self._sizes, used)
+            points = [
+                self._points.at(BANDWIDTH.metric, {"test": test, "segment": size}) for size in sizes
+            ]
             self._rows[key] = TableCells((BANDWIDTH,), ((0, point) for point in points)), used
         return self._rows[key]

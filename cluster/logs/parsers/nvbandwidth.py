@@ -259,11 +259,7 @@ class NvBandwidth(Parser):
         elif total:
             value = number(total[2])
             if value is not None and _SUMMED.match(total[1]):
-                cells = self._sums.get(total[1])
-                if cells is None:
-                    point = self._points.at(SUM.metric, {"test": total[1]})
-                    cells = self._sums[total[1]] = TableCells((SUM,), ((0, point),))
-                self._builders[-1].add_cells(cells, array("d", (value * GB,)))
+                self._builders[-1].add_cells(self._sum(total[1]), array("d", (value * GB,)))
             self._unit = ""  # the matrix has ended
         elif waived:
             self._begun = ""
@@ -274,6 +270,14 @@ class NvBandwidth(Parser):
         else:
             return _KNOWN.match(line) is not None
         return True
+
+    def _sum(self, test: str) -> TableCells:
+        """Give the one cell of a sum."""
+        cells = self._sums.get(test)
+        if cells is None:
+            point = self._points.at(SUM.metric, {"test": test})
+            cells = self._sums[test] = TableCells((SUM,), ((0, point),))
+        return cells
 
     def _early(self, line: str, at: int) -> None:
         """Keep a device that is named before any test: one that follows at once ran on it."""

@@ -17,8 +17,7 @@ from cluster.logs.results import TableCells
 from cluster.logs.rows import cells_of, decimals
 
 if TYPE_CHECKING:
-    from cluster.logs.columns import CellPoints
-from cluster.logs.parsers import ResultBuilder
+    from cluster.logs.parsers import ResultBuilder
 
 _sock = partial(
     Definition,
