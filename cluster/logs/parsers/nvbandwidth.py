@@ -151,7 +151,8 @@ class NvBandwidth(Parser):
             if is_mixed:
                 self._builders[-1].doubt()
             return True
-        running, unit = _RUNNING.match(line), _UNIT.match(line)
+        running = _RUNNING.match(line) if "Running" in line else None
+        unit = _UNIT.match(line) if "(" in line else None
         if running:
             self._is_next = at == self._begun_at + 1
             self._leave(self._open(at))
@@ -183,7 +184,7 @@ class NvBandwidth(Parser):
         self._parts.add(self._part)
 
     def _cells(self, line: str) -> bool:
-        if not self._unit or not self._builders:
+        if not self._unit or not self._builders or not line.lstrip()[:1].isdigit():
             return False
         if not self._columns and _HEADER.match(line):
             self._columns = line.split()
@@ -253,7 +254,9 @@ class NvBandwidth(Parser):
         if _HELP.match(line):
             self._is_help = True
             return True
-        total, waived, device = _SUM.match(line), _WAIVED.match(line), _DEVICE.match(line)
+        total = _SUM.match(line) if "SUM" in line else None
+        waived = _WAIVED.match(line) if "aiv" in line or "WAIVED" in line else None
+        device = _DEVICE.match(line) if "evice " in line else None
         if device:
             self._builders[-1].on(device[1])
         elif total:

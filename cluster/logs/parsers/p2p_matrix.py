@@ -145,9 +145,10 @@ class P2PMatrix(Parser):
 
     def take(self, line: str, number: int) -> bool:
         """Read a title, a header or a row."""
-        if _FIRST.match(line):
+        if "[P2P" in line and _FIRST.match(line):
             self._end()  # another run begins
-        title, peers = _TITLE.match(line), _PEERS.match(line)
+        title = _TITLE.match(line) if "P2P=" in line else None
+        peers = _PEERS.match(line) if "P2P C" in line else None
         if title or peers:
             self._open(number)
             self._untitle()
@@ -165,13 +166,13 @@ class P2PMatrix(Parser):
             self._columns = header[2].split()
             self._by = header[1] if header[1] != CORNER else "GPU"
             return True
-        device = _DEVICE.match(line)
+        device = _DEVICE.match(line) if "Device:" in line else None
         if device:
             self._open(number).note(f"device {device[1]} is {device[2]} at PCI bus {device[3]}")
             self._open(number).on(device[2])
             self._models[int(device[1])] = device[2]
             return True
-        if _FAILED.match(line):
+        if ("failure" in line or "error" in line) and _FAILED.match(line):
             self._open(number).fail(line.strip())
             return True
         return bool(_KNOWN.match(line)) or self._row(line.split())

@@ -80,6 +80,9 @@ _COLUMN = re.compile(
     r"|(?:total |global )?(?:images?|imgs?|tok(?:en)?s?|samples?|sequences?|sentences?)"
     r" ?(?:/|per) ?s(?:ec(?:ond)?)?\b"
 )
+_HEAD_WORDS = re.compile(  # each header has one of them
+    r"/ ?s|per ?s|processing|throughput|efficiency|expected", re.IGNORECASE
+)
 _KINDS = (
     (re.compile(r"\b(?:images?|imgs?) ?(?:/|per) ?s"), RATE),
     (re.compile(r"\b(?:samples?|examples?) ?(?:/|per) ?s"), SAMPLES),
@@ -136,7 +139,8 @@ class Tables(Parser):
             if not comment and line.strip():
                 self._columns = []
             return False
-        if any(map(_begins_column, cells)) and not _FIGURE.search(line):
+        has_word = _HEAD_WORDS.search(line) is not None
+        if has_word and any(map(_begins_column, cells)) and not _FIGURE.search(line):
             self._columns, self._is_new = [_name(cell) for cell in cells], True
             self._is_closed = line.rstrip().endswith("|")
             self._builders.append(ResultBuilder("tables", number_, self._heading or "table"))
@@ -160,7 +164,7 @@ class Tables(Parser):
         params = _params(named, _settings(tuple(self._columns)), commented=commented)
         if not commented:
             self._tell_apart(params)
-        has_unit = any("/s" in cell.lower() for cell in cells)
+        has_unit = "/s" in "".join(cells).lower()
         found = [
             self._cell(builder, name, cell, params)
             for name, cell in named.items()
