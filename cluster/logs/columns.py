@@ -35,6 +35,32 @@ class SeriesPoint(NamedTuple):
     size: int
 
 
+class CellPoints:
+    """The points of the cells of matrices, each created once, as logs repeat their matrices."""
+
+    def __init__(self) -> None:
+        """Begin without points."""
+        self._known: dict[tuple[object, ...], SeriesPoint] = {}
+
+    def at(self, metric: str, params: dict[str, Scalar], size: int = 0) -> SeriesPoint:
+        """Give the point of a cell.
+
+        Args:
+            metric: that is measured there.
+            params: of it.
+            size: bytes that moved.
+
+        Returns:
+            The same object for the same series, and another for any other.
+
+        """
+        key = (metric, size, *params.items())
+        found = self._known.get(key)
+        if found is None:
+            found = self._known[key] = SeriesPoint(params, 0, size)
+        return found
+
+
 class Points:
     """The points of one log over sizes, each created once, as tables repeat them."""
 
@@ -44,7 +70,11 @@ class Points:
         self._tables: dict[tuple[object, ...], tuple[SeriesPoint, ...]] = {}
 
     def over(
-        self, params: dict[str, Scalar], sizes: tuple[int, ...], moved: tuple[bool, ...]
+        self,
+        params: dict[str, Scalar],
+        sizes: tuple[int, ...],
+        moved: tuple[bool, ...],
+        more: tuple[tuple[tuple[str, Scalar], ...], ...] = (),
     ) -> tuple[SeriesPoint, ...]:
         """Give the points of a table.
 
@@ -52,17 +82,22 @@ class Points:
             params: of all its rows.
             sizes: of the rows, in bytes.
             moved: for each column, whether this number of bytes moved during each value.
+            more: for each column, parameters of its own, such as a percentile; empty if none has.
 
         Returns:
             A point for each value, row by row; points with equal parameters are the same object.
 
         """
-        key = (sizes, moved, *params.items())
+        key = (sizes, moved, more, *params.items())
         found = self._tables.get(key)
         if found is None:
             if len(self._tables) >= MOST_TABLES:
                 self._tables.clear()
-            columns = [self._column(params, sizes, moved=column) for column in moved]
+            own = more or ((),) * len(moved)
+            columns = [
+                self._column({**params, "size": 0, **dict(extra)}, sizes, moved=column)
+                for column, extra in zip(moved, own, strict=True)
+            ]
             found = self._tables[key] = tuple(chain.from_iterable(zip(*columns, strict=True)))
         return found
 

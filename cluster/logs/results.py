@@ -56,7 +56,10 @@ class ResultBuilder:
         # By the id of the points of rows that were added together: first series, and columns
         self._rows: dict[int, tuple[int, Sequence[Definition]]] = {}
         self._tables: list[_ResultTable] = []  # without any point that was measured before
-        self._tabled: set[int] = set()  # the ids of the points of their rows
+        self._tabled: set[int] = set()  # the ids of the points of tables
+        self._celled: set[str] = set()  # the metrics of tables of cells
+        self._others: set[str] = set()  # the metrics of all other values
+        self._unindexed: set[str] = set()  # the metrics of series that are not in `_places`
         self._is_doubted = False  # whether its rows may belong to another run
         self._notes: dict[str, None] = {}
         self._failures: dict[str, None] = {}
@@ -88,20 +91,21 @@ class ResultBuilder:
         key = (definition.metric, rank, *known.items())
         place = self._places.get(key)
         if place is None:
+            self._others.add(definition.metric)
             if self._tables:
-                self._settle()
-            if self._indexed < len(self._metrics):
+                self._join()
+            if definition.metric in self._unindexed:
                 self._index()
             place = self._places.setdefault(key, len(self._metrics))
         if place < len(self._metrics):
             self._append(place, value)
             return
+        self._indexed += self._indexed == len(self._metrics)
         self._metrics.append(self._number(definition))
         self._points.append(
             SeriesPoint(known if isinstance(known, dict) else dict(known), rank, size)
         )
         self._values.append(value)
-        self._indexed += 1
 
     def add_rows(
         self,
@@ -122,11 +126,14 @@ class ResultBuilder:
         """
         if not points:
             return
-        width = len(definitions)
+        width, names = len(definitions), {d.metric for d in definitions}
         ids = set(map(id, points[::width]))
         is_new = (rising or len(ids) * width == len(points)) and self._tabled.isdisjoint(ids)
-        if is_new and not self._metrics and len({d.metric for d in definitions}) == width:
-            self._tables.append(_ResultTable(definitions, points, values))
+        is_new = is_new and not self._metrics and self._celled.isdisjoint(names)
+        self._others |= names
+        if is_new and len(names) == width:
+            kinds = _cycle(width, len(points))
+            self._tables.append(_ResultTable(definitions, kinds, points, values))
             self._tabled |= ids
             return
         self._settle()
@@ -141,9 +148,55 @@ class ResultBuilder:
                 self._add_row(definitions, row, values[at : at + width])
             else:
                 self._rows[id(row[0])] = place, definitions
+                self._unindexed |= names
                 self._metrics += metrics
                 self._points += row
                 self._values += values[at : at + width]
+
+    def add_cells(self, cells: TableCells, values: array[float]) -> None:
+        """Add cells of a table that has another metric or other parameters in each.
+
+        Args:
+            cells: what was measured, and where; kept by the parser, as logs repeat their tables.
+            values: of each cell, in the unit of its definition.
+
+        """
+        if not values:
+            return
+        if self._others.isdisjoint(cells.metrics) and self._tabled.isdisjoint(cells.ids):
+            self._tables.append(_ResultTable(cells.definitions, cells.kinds, cells.points, values))
+            self._tabled |= cells.ids
+            self._celled |= cells.metrics
+            return
+        for kind, point, value in zip(cells.kinds, cells.points, values, strict=True):
+            definition = cells.definitions[kind]
+            self.add(definition, value, point.params, rank=point.rank, size=point.size)
+
+    def extend(
+        self,
+        definition: Definition,
+        values: Sequence[float],
+        params: Mapping[str, Scalar] | None = None,
+        *,
+        rank: int = 0,
+        size: int = 0,
+    ) -> None:
+        """Add values to one series.
+
+        Args:
+            definition: of the metric.
+            values: in the definition's unit.
+            params: the point; metrics of a point may share this object, which must not change.
+            rank: that measured them; 0 if it is not known.
+            size: bytes that moved during each.
+
+        """
+        if not values:
+            return
+        self.add(definition, values[0], params, rank=rank, size=size)
+        if len(values) > 1:
+            place = self._places[definition.metric, rank, *(params or {}).items()]
+            self._more.setdefault(place, array("d")).extend(values[1:])
 
     def _add_row(
         self, definitions: Sequence[Definition], row: Sequence[SeriesPoint], values: array[float]
@@ -165,20 +218,26 @@ class ResultBuilder:
     def _settle(self) -> None:
         """Index the rows of all tables, as single values or the same points follow."""
         first = len(self._metrics)
-        for definitions, points, _ in self._tables:
-            for at in range(0, len(points), len(definitions)):
-                self._rows[id(points[at])] = first + at, definitions
-            first += len(points)
+        are_rows = True
+        for table in self._tables:
+            for at in range(0, len(table.points), len(table.definitions)) if table.has_rows else ():
+                self._rows[id(table.points[at])] = first + at, table.definitions
+            are_rows &= table.has_rows
+            first += len(table.points)
         self._join()
+        if not are_rows:
+            self._index()
 
     def _join(self) -> None:
         """Make one sequence of all tables."""
-        for definitions, points, values in self._tables:
+        for definitions, kinds, points, values in self._tables:
             metrics = bytes(map(self._number, definitions))
-            self._metrics += metrics * (len(points) // len(definitions))
+            is_same = metrics == _cycle(len(metrics), len(metrics))
+            self._metrics += kinds if is_same else kinds.translate(metrics.ljust(256))
             self._points += points
             self._values += values
-        self._tables, self._tabled = [], set()
+            self._unindexed.update(definition.metric for definition in definitions)
+        self._tables = []
 
     def _index(self) -> None:
         """Index the series of rows, which were added without checking for duplicates."""
@@ -187,6 +246,7 @@ class ResultBuilder:
             point = self._points[at]
             self._places[_key(names[self._metrics[at]], point)] = at
         self._indexed = len(self._metrics)
+        self._unindexed.clear()
 
     def _number(self, definition: Definition) -> int:
         found = self._numbers.get(definition.metric)
@@ -225,7 +285,9 @@ class ResultBuilder:
         for kept in (self._definitions, self._numbers, self._metrics, self._points, self._more):
             kept.clear()
         self._values = array("d")
-        self._tables, self._tabled = [], set()
+        self._tables = []
+        for names in (self._tabled, self._celled, self._others, self._unindexed):
+            names.clear()
         self._places.clear()
         self._rows.clear()
         self._indexed = 0
@@ -272,7 +334,7 @@ class ResultBuilder:
 
     def _columns(self) -> tuple[Sequence[Measurement], tuple[Definition, ...]]:
         """Give the series and the definitions of their metrics."""
-        if len(self._tables) == 1:
+        if len(self._tables) == 1 and not self._metrics:
             return self._tables[0].columns(), tuple(self._tables[0].definitions)
         self._join()
         definitions = tuple(self._definitions.values())
@@ -292,21 +354,49 @@ class ResultBuilder:
         return Columns(definitions, metrics, self._points, values, ends), definitions
 
 
+class TableCells:
+    """The cells of a table: what was measured in each, and where.
+
+    Args:
+        definitions: of the metrics.
+        cells: the index of a metric among these, and the point, of each value; no two are alike.
+
+    """
+
+    __slots__ = ("definitions", "ids", "kinds", "metrics", "points")
+
+    def __init__(
+        self, definitions: Sequence[Definition], cells: Iterable[tuple[int, SeriesPoint]]
+    ) -> None:
+        """Keep the cells."""
+        found = tuple(cells)
+        self.definitions = tuple(definitions)
+        self.kinds = bytes(kind for kind, _ in found)
+        self.points = tuple(point for _, point in found)
+        self.metrics = frozenset(definition.metric for definition in definitions)
+        self.ids = frozenset(map(id, self.points))
+
+
 class _ResultTable(NamedTuple):
-    """A table: its columns, the point of each value, and the values row by row."""
+    """A table: its metrics; the metric and the point of each value; and the values row by row."""
 
     definitions: Sequence[Definition]
+    kinds: bytes
     points: Sequence[SeriesPoint]
     values: array[float]
 
+    @property
+    def has_rows(self) -> bool:
+        """Whether each row has each metric once."""
+        return self.kinds == _cycle(len(self.definitions), len(self.points))
+
     def columns(self) -> Columns:
         """Give its series."""
-        metrics = _metrics(len(self.definitions), len(self.points))
-        return Columns(self.definitions, metrics, self.points, self.values)
+        return Columns(self.definitions, self.kinds, self.points, self.values)
 
 
 @cache
-def _metrics(width: int, series: int) -> bytes:
+def _cycle(width: int, series: int) -> bytes:
     """Give the number of the metric of each series of a table, row by row."""
     return bytes(range(width)) * (series // width)
 

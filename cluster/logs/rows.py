@@ -53,19 +53,20 @@ def decimals(cells: Sequence[str]) -> list[float]:
     return found
 
 
-def size_rows(text: str, at: int, figures: int) -> SizeRows | None:
+def size_rows(text: str, at: int, figures: int, places: int = 0) -> SizeRows | None:
     """Read consecutive rows of a size and this many figures.
 
     Args:
         text: many lines.
         at: the offset in it at which a line begins.
         figures: in each row, after the size.
+        places: decimals of each figure; 0 if they differ, or if some have none.
 
     Returns:
         The rows; none if there are none, or if they have to be read one by one.
 
     """
-    rows = _rows_of(figures).match(text, at)
+    rows = _rows_of(figures, places).match(text, at)
     if rows is None:
         return None
     cells, width = rows[0].split(), figures + 1
@@ -80,6 +81,76 @@ def size_rows(text: str, at: int, figures: int) -> SizeRows | None:
     return SizeRows(sizes, [found[column::figures] for column in range(figures)], rows.end())
 
 
+class MatrixRows(NamedTuple):
+    """Consecutive rows of a matrix.
+
+    Args:
+        labels: the first cell of each row.
+        cells: for each cell, row by row, whether it has a figure: 1, or 0 for `N/A`.
+        figures: those that are there, row by row.
+        end: where the rows end in the text.
+
+    """
+
+    labels: tuple[int, ...]
+    cells: bytes
+    figures: list[float]
+    end: int
+
+    @property
+    def is_plain(self) -> bool:
+        """Whether each row occurs once."""
+        return len(set(self.labels)) == len(self.labels)
+
+
+def cells_of(text: str, at: int, rows: re.Pattern[str], drop: str = "") -> tuple[list[str], int]:
+    """Split consecutive rows into cells.
+
+    Args:
+        text: many lines.
+        at: the offset in it at which a line begins.
+        rows: the pattern of such rows, each with its newline.
+        drop: characters between cells, besides white space.
+
+    Returns:
+        The cells of all rows, and the offset at which the rows end; `at` if there is none.
+
+    """
+    found = rows.match(text, at)
+    if found is None:
+        return [], at
+    whole = found[0].translate(dict.fromkeys(map(ord, drop), " ")) if drop else found[0]
+    return whole.split(), found.end()
+
+
+def matrix_rows(text: str, at: int, columns: int) -> MatrixRows | None:
+    """Read consecutive rows of a matrix; an empty line may separate them.
+
+    Args:
+        text: many lines.
+        at: the offset in it at which a line begins.
+        columns: how many cells follow the number of a row: figures with decimals, or `N/A`.
+
+    Returns:
+        The rows; none if there are none, or if they have to be read one by one.
+
+    """
+    rows = _matrix_of(columns).match(text, at)
+    if rows is None:
+        return None
+    cells = rows[0].split()
+    labels = tuple(map(int, cells[:: columns + 1]))
+    del cells[:: columns + 1]
+    there = b"\1" * len(cells)
+    if "N/A" in cells:
+        there = bytes(cell != "N/A" for cell in cells)
+        cells = [cell for cell in cells if cell != "N/A"]
+    try:
+        return MatrixRows(labels, there, decimals(cells), rows.end())
+    except ValueError:
+        return None
+
+
 def row_by_row(columns: Sequence[Sequence[float]]) -> array[float]:
     """Give the figures of columns of equal length in the order of the rows."""
     one = len(columns) == 1
@@ -87,8 +158,17 @@ def row_by_row(columns: Sequence[Sequence[float]]) -> array[float]:
 
 
 @cache
-def _rows_of(figures: int) -> re.Pattern[str]:
+def _matrix_of(columns: int) -> re.Pattern[str]:
+    """Give a pattern for rows of a number and this many cells."""
+    cell = rf"[ \t]+(?:\d{{1,{DIGITS}}}\.\d{{1,20}}|N/A)"
+    row = rf"[ \t]*\d{{1,3}}(?:{cell}){{{columns}}}[ \t]*\n"
+    return re.compile(rf"{row}(?:\n?{row})*")
+
+
+@cache
+def _rows_of(figures: int, places: int) -> re.Pattern[str]:
     """Give a pattern for rows of a size and this many figures."""
     whole = rf"\d{{1,{DIGITS}}}"
-    figure = rf"[ \t]+{whole}(?:\.\d{{1,20}})?"
+    rest = rf"\.\d{{{places}}}" if places else r"(?:\.\d{1,20})?"
+    figure = rf"[ \t]+{whole}{rest}"
     return re.compile(rf"(?:[ \t]*{whole}(?:{figure}){{{figures}}}[ \t]*\n)+")

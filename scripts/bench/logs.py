@@ -8,7 +8,11 @@ import subprocess
 import sys
 from typing import TYPE_CHECKING, NamedTuple
 
+from long_logs import LONG
 from stopwatch import BIN, MILLION, ROOT, say, seconds
+
+from cluster.core import plugins
+from cluster.logs.parsers import Parser
 
 if TYPE_CHECKING:
     from pathlib import Path
@@ -16,25 +20,6 @@ if TYPE_CHECKING:
 FAST = 20  # MB/s
 LEAST_MIB = 8  # of memory that may be needed whatever the log has
 MIB = 2**20
-
-
-def nccl_lines() -> str:
-    """Write a log of NCCL as 64 ranks would, of four communicators."""
-    lines = ["NCCL version 2.20.5+cuda12.4"]
-    for comm, rank in ((comm, rank) for comm in range(4) for rank in range(64)):
-        near, to = rank % 8, (rank + 1) % 64
-        head = f"node-{rank // 8:03}:{10_000 + rank}:{20_000 + rank} [{near}] NCCL INFO"
-        via = "[send] via NET/IB/0/GDRDMA" if near == 7 else "via P2P/CUMEM/read"  # noqa: PLR2004
-        lines += [
-            f"{head} Channel {c:02}/{comm} : {rank}[{near}] -> {to}[{to % 8}] {via}"
-            for c in range(24)
-        ]
-        lines += [f"{head} Channel {c:02}/24 :    0   1   2   3   4   5   6   7" for c in range(8)]
-        lines.append(
-            f"{head} ncclCommInitRank comm 0x5{comm}{rank:03x} rank {rank} nranks 64 "
-            f"cudaDev {near} nvmlDev {near} busId 19000 commId 0x{comm} - Init COMPLETE"
-        )
-    return "\n".join(lines) + "\n"
 
 
 def iperf_document() -> str:
@@ -51,8 +36,8 @@ def iperf_document() -> str:
 
 def parsing(place: Path, repetitions: int) -> None:
     """Measure 100 MB of each long log: speed, and memory over that of the values."""
-    from long_logs import LONG  # noqa: PLC0415 - it takes NCCL's lines from here
-
+    missing = sorted(set(plugins.names(Parser)) - LONG.keys())
+    say("formats without a long log", ", ".join(missing) or "none", "none", good=not missing)
     for what, write in LONG.items():
         chance = random.Random(what)  # noqa: S311 - no secret
         part = "".join(write(chance) for _ in range(20))

@@ -4,7 +4,9 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from logs import nccl_lines
+from long_gpus import GPU_TESTS
+from long_networks import NETWORKS
+from long_programs import PROGRAMS
 
 if TYPE_CHECKING:
     import random
@@ -142,18 +144,36 @@ def other_lines(chance: random.Random) -> str:
 
 
 def nccl_debug(chance: random.Random) -> str:
-    """Write the lines of NCCL_DEBUG=INFO of 64 ranks."""
-    del chance
-    return nccl_lines()
+    """Write the lines of NCCL_DEBUG=INFO of 64 ranks, of four communicators."""
+    host = chance.randrange(100)
+    lines = ["NCCL version 2.20.5+cuda12.4"]
+    for comm, rank in ((comm, rank) for comm in range(4) for rank in range(64)):
+        near, to = rank % 8, (rank + 1) % 64
+        head = f"node-{host + rank // 8:03}:{10_000 + rank}:{20_000 + rank} [{near}] NCCL INFO"
+        via = "[send] via NET/IB/0/GDRDMA" if near == 7 else "via P2P/CUMEM/read"  # noqa: PLR2004
+        lines += [
+            f"{head} Channel {c:02}/{comm} : {rank}[{near}] -> {to}[{to % 8}] {via}"
+            for c in range(24)
+        ]
+        lines += [f"{head} Channel {c:02}/24 :    0   1   2   3   4   5   6   7" for c in range(8)]
+        lines.append(
+            f"{head} ncclCommInitRank comm 0x5{comm}{rank:03x} rank {rank} nranks 64 "
+            f"cudaDev {near} nvmlDev {near} busId 19000 commId 0x{comm} - Init COMPLETE"
+        )
+    return "\n".join([*lines, ""])
 
 
-LONG: dict[str, Callable[[random.Random], str]] = {
-    "nccl-tests": nccl_test,
-    "OSU": osu_tests,
-    "IMB": imb_tests,
+OTHERS = "other programs' lines"
+LONG: dict[str, Callable[[random.Random], str]] = {  # of each parser
+    "nccl_tests": nccl_test,
+    "osu": osu_tests,
+    "imb": imb_tests,
     "iperf3": iperf3_test,
-    "iperf 2": iperf2_test,
-    "training steps": training_steps,
-    "NCCL_DEBUG=INFO": nccl_debug,
-    "other programs' lines": other_lines,
+    "iperf2": iperf2_test,
+    "throughput": training_steps,
+    "nccl_log": nccl_debug,
+    **NETWORKS,
+    **GPU_TESTS,
+    **PROGRAMS,
+    OTHERS: other_lines,
 }

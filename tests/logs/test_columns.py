@@ -2,21 +2,22 @@
 
 from __future__ import annotations
 
+import gc
 import sys
 from array import array
 from typing import TYPE_CHECKING
 
 import pytest
 
+from cluster.core import plugins
 from cluster.core.errors import ParseError
-from cluster.logs.columns import Columns, Points, SeriesPoint
+from cluster.logs.columns import CellPoints, Columns, Points, SeriesPoint
 from cluster.logs.parsers import Parser, ResultBuilder
-from cluster.logs.parsers.imb import Imb
 from cluster.logs.parsers.iperf2 import Iperf2
 from cluster.logs.parsers.iperf3 import Iperf3
 from cluster.logs.parsers.nccl_tests import NcclTests
-from cluster.logs.parsers.osu import Osu
 from cluster.logs.reader import read
+from cluster.logs.results import TableCells
 from tests.logs.samples import LOGS
 from tests.plain_values import plain_definition
 
@@ -76,6 +77,40 @@ def test_rows_and_single_values_join_the_same_series() -> None:
     ]
 
 
+def test_cells_and_single_values_join_the_same_series() -> None:
+    """A table that is repeated, and a value of one of its cells, in any order."""
+    points = CellPoints()
+    cells = TableCells(
+        (TIME, RATE),
+        ((0, points.at("time", {"row": 0}, 8)), (1, points.at("rate", {"row": 0}, 16))),
+    )
+    for order in ("ctsc", "tcsc", "cscs", "scct"):
+        sheet = ResultBuilder("any", 1)
+        for step in order:
+            if step == "c":
+                sheet.add_cells(cells, array("d", (1, 2)))
+            elif step == "t":
+                sheet.extend(TIME, (5, 6), {"row": 1}, size=32)
+            else:
+                sheet.add(RATE, 9, {"row": 0}, size=16)
+        found = {(metric, size): kept for metric, size, kept in values(sheet.parsed().measurements)}
+
+        assert len(found) == 2 + ("t" in order), order
+        assert found["time", 8] == (1,) * order.count("c"), order
+        rates = [value for step in order for value in {"c": (2,), "s": (9,)}.get(step, ())]
+        assert found["rate", 16] == tuple(rates), order
+        assert found.get(("time", 32), (5, 6)) == (5, 6), order
+
+
+def test_the_collector_runs_again_after_a_log_was_read_or_refused() -> None:
+    assert gc.isenabled()
+    read([b"# OSU MPI Latency Test v5.9\n# Size   Latency (us)\n1   1.50\n"])
+    with pytest.raises(ParseError):
+        read([b"nothing that is known\n"])
+
+    assert gc.isenabled()
+
+
 def test_forgotten_values_leave_nothing() -> None:
     sheet = ResultBuilder("any", 1)
     sheet.add(TIME, 1.0)
@@ -101,7 +136,12 @@ def test_a_table_at_once_is_what_its_rows_are(wrong: str, monkeypatch: pytest.Mo
     assert bool(at_once.results[0].failures) == (wrong == "7")
 
 
-AT_ONCE = {"osu": Osu, "imb": Imb, "iperf2": Iperf2, "iperf3": Iperf3}
+AT_ONCE = {  # nccl-tests has a test of its own
+    name: parser
+    for name in plugins.names(Parser)
+    if (parser := plugins.find(Parser, name)).take_rows is not Parser.take_rows
+    and name != "nccl_tests"
+}
 
 
 @pytest.mark.parametrize(

@@ -7,11 +7,15 @@ bytes. A copy within the device counts its bytes twice: read and written.
 from __future__ import annotations
 
 import re
+from array import array
 from functools import partial
 from typing import TYPE_CHECKING, ClassVar
 
 from cluster.core.model.measurements import Definition
+from cluster.logs.columns import CellPoints
 from cluster.logs.parsers import GB, MIB, Parser, ResultBuilder, count, number
+from cluster.logs.results import TableCells
+from cluster.logs.rows import size_rows
 
 if TYPE_CHECKING:
     from cluster.core.model.logs import Parsed
@@ -84,6 +88,8 @@ class BandwidthTest(Parser):
     def __init__(self) -> None:
         """Begin outside any test."""
         self._builders: list[ResultBuilder] = []
+        self._points = CellPoints()
+        self._tables: dict[tuple[object, ...], TableCells] = {}
         self._ended = False
         self._title: re.Match[str] | None = None
         self._memory = ""
@@ -130,6 +136,28 @@ class BandwidthTest(Parser):
         self._add(at, _SHORT[self._title[1]], value * SCALE[self._unit], (match[1], self._title[2]))
         return True
 
+    def take_rows(self, text: str, at: int, number: int) -> int:
+        """Take rows of the open table, whose sizes rise."""
+        del number
+        if not (self._unit and self._title and self._builders):
+            return at
+        rows = size_rows(text, at, 1, places=1)
+        if rows is None or not rows.sizes[0] or len(set(rows.sizes)) < len(rows.sizes):
+            return at
+        way, devices = _SHORT[self._title[1]], self._title[2]
+        key = (way, devices, self._memory, rows.sizes)
+        cells = self._tables.get(key)
+        if cells is None:
+            definition = _DEFINITIONS[way]
+            points = [
+                self._points.at(definition.metric, self._params(way, size, devices), size)
+                for size in rows.sizes
+            ]
+            cells = self._tables[key] = TableCells((definition,), ((0, point) for point in points))
+        scale = SCALE[self._unit]
+        self._builders[-1].add_cells(cells, array("d", [v * scale for v in rows.columns[0]]))
+        return rows.end
+
     def _csv(self, line: str, at: int) -> bool:
         match = _CSV.match(line)
         value = number(match[3]) if match else None
@@ -140,11 +168,15 @@ class BandwidthTest(Parser):
         return True
 
     def _add(self, at: int, way: str, value: float, point: tuple[str, str]) -> None:
-        size, devices = (count(text) or 0 for text in point)
-        params: dict[str, Scalar] = {"size": size, "devices": devices}
+        size = count(point[0]) or 0
+        params = self._params(way, size, point[1])
+        self._open(at).add(_DEFINITIONS[way], value, params, size=size)
+
+    def _params(self, way: str, size: int, devices: str) -> dict[str, Scalar]:
+        params: dict[str, Scalar] = {"size": size, "devices": count(devices) or 0}
         if self._memory and way != "D2D":
             params["memory"] = self._memory
-        self._open(at).add(_DEFINITIONS[way], value, params, size=size)
+        return params
 
     def _rest(self, line: str, at: int) -> bool:
         result, device = _RESULT.match(line), _DEVICE.match(line)

@@ -13,6 +13,7 @@ from typing import TYPE_CHECKING, ClassVar
 
 from cluster.core.model.measurements import Definition
 from cluster.logs.parsers import RunParser, number
+from cluster.logs.text import LONGEST
 
 if TYPE_CHECKING:
     from cluster.core.model.value import Scalar
@@ -46,9 +47,10 @@ BUSBW = _speed(
     medium="collective",
 )
 _CALL = re.compile(
-    r".*\|\s*comm op: (\w+)(?:_v\d)?\s*\|\s*time \(ms\): (\d[\d.]*)\s*"
-    r"\|\s*msg size: (\d[\d.]*) ?([KMGT]?)B"
-    r"\s*\|\s*(?:algbw|tput)\w* \(Gbps\): (\d[\d.]*)\s*\|\s*busbw\w* \(Gbps\): (\d+\.\d{2,})(?!\d)"
+    r"[^\n]*\|[ \t]*comm op: (\w+)(?:_v\d)?[ \t]*\|[ \t]*time \(ms\): (\d[\d.]*)[ \t]*"
+    r"\|[ \t]*msg size: (\d[\d.]*) ?([KMGT]?)B"
+    r"[ \t]*\|[ \t]*(?:algbw|tput)\w* \(Gbps\): (\d[\d.]*)[ \t]*"
+    r"\|[ \t]*busbw\w* \(Gbps\): (\d+\.\d{2,})(?!\d)"
 )
 _SUMMARY = re.compile(
     r"\s*Comm\. Op\s+Message Size\s+Count\s+Total Latency\(ms\)\s+Avg Latency\(ms\)"
@@ -110,6 +112,33 @@ class DeepspeedComm(RunParser):
             return bool(self._kind) and self._table(line, number_)
         return True
 
+    def take_rows(self, text: str, at: int, number_: int) -> int:
+        """Take calls, one after another."""
+        series: dict[tuple[str, ...], tuple[list[float], ...]] = {}
+        call = _CALL.match(text, at)
+        while call:
+            end = text.find("\n", call.end())
+            if not at < end <= at + LONGEST:
+                break
+            values = series.setdefault(call.group(1, 3, 4), ([], [], []))
+            for kept, figure in zip(values, call.group(2, 5, 6), strict=True):
+                kept.append(number(figure) or 0.0)
+            at = end + 1
+            call = _CALL.match(text, at)
+        for (op, size, power), (times, *rates) in series.items():
+            moved = _bytes(size, power)
+            point: dict[str, Scalar] = {"operation": op, "size": moved}
+            run, scale = self._open(number_), self._rate
+            run.extend(TIME, [time / 1e3 for time in times], point, size=moved)
+            for definition, found in zip((TPUT, BUSBW), rates, strict=True):
+                run.extend(definition, [rate * scale for rate in found], point, size=moved)
+        return at
+
+    @property
+    def _rate(self) -> float:
+        """Bytes per second of a figure of the open table."""
+        return self._scale if self._kind == "bench" and self._scale else GBIT
+
     def _table(self, line: str, number_: int) -> bool:
         """Read a line of the table that is open."""
         head = _BENCH_HEAD.match(line)
@@ -152,7 +181,7 @@ class DeepspeedComm(RunParser):
     ) -> None:
         run, moved = self._open(number_), _bytes(*size)
         point: dict[str, Scalar] = {"operation": op, "size": moved, **(more or {})}
-        scale = self._scale if self._kind == "bench" and self._scale else GBIT
+        scale = self._rate
         run.add(TIME, time, point, size=moved)
         for definition, rate in zip((TPUT, BUSBW), rates, strict=True):
             run.add(definition, (number(rate) or 0.0) * scale, point, size=moved)

@@ -7,11 +7,13 @@ https://github.com/ofiwg/libfabric
 from __future__ import annotations
 
 import re
-from functools import partial
+from functools import cache, partial
 from typing import TYPE_CHECKING, ClassVar
 
 from cluster.core.model.measurements import Definition
 from cluster.logs.parsers import MB, RunParser, number
+from cluster.logs.rows import cells_of, decimals
+from cluster.logs.size_tables import Column, SizeTables
 
 if TYPE_CHECKING:
     from cluster.logs.parsers import ResultBuilder
@@ -52,6 +54,14 @@ SLACK = 0.02  # of the rate: size over time, both rounded
 RESOLUTION = 0.01  # MB/sec and usec, to which they are printed
 
 
+COLUMNS = (Column(TIME, over=MICRO, moved=True), Column(BANDWIDTH, MB, moved=True))
+_FIGURE = r"[ \t]+\d{1,18}\.\d{1,20}"
+_ROWS = re.compile(
+    rf"(?:(?:[ \t]*[\w.-]{{1,60}}[ \t]+)?[ \t]*\d{{1,15}}(?:\.\d)?[kmg]?"
+    rf"(?:[ \t]+=?[\d.]{{1,15}}[kmg]?){{2,3}}[ \t]+[\d.]{{1,15}}s(?:{_FIGURE}){{3}}[ \t]*\n)+"
+)
+
+
 class Fabtests(RunParser):
     """fabtests (fi_rdm_pingpong, fi_rma_bw, ...): usec per transfer, MB/sec of 1e6 bytes."""
 
@@ -64,6 +74,7 @@ class Fabtests(RunParser):
         super().__init__()
         self._columns = 0
         self._command = ""
+        self._tables = SizeTables()
 
     def take(self, line: str, number_: int) -> bool:
         """Read a header, a row, or what went wrong."""
@@ -80,23 +91,49 @@ class Fabtests(RunParser):
             self._run.fail(failed[1])
         return failed is not None or (self._run is not None and self._row(self._run, line.split()))
 
+    def take_rows(self, text: str, at: int, number_: int) -> int:
+        """Take rows whose sizes differ, and agree with their figures."""
+        del number_
+        width = self._columns
+        cells, end = cells_of(text, at, _ROWS) if self._run else ([], at)
+        many = text.count("\n", at, end)
+        if self._run is None or not many or len(cells) != many * width:
+            return at
+        known = {cell[0] == "=" for cell in cells[width - 6 :: width]}
+        sizes = tuple(map(_bytes, cells[width - (8 if True in known else 7) :: width]))
+        figures = decimals(cells[width - 3 :: width] + cells[width - 2 :: width])
+        rates, times = figures[:many], figures[many:]
+        if len(known) > 1 or len(set(sizes)) < many or not all(map(_agree, sizes, rates, times)):
+            return at
+        columns = tuple(zip(COLUMNS, (times, rates), strict=True))
+        self._tables.add(self._run, {}, sizes, columns)
+        return end
+
     def _row(self, run: ResultBuilder, cells: list[str]) -> bool:
         if len(cells) != self._columns or not cells[-4].endswith("s"):
             return False
-        size = _SIZE.fullmatch(cells[-8] if cells[-6].startswith("=") else cells[-7])
+        many = _bytes(cells[-8] if cells[-6].startswith("=") else cells[-7])
         rate, time, rest = (number(cell) for cell in cells[-3:])
-        if size is None or rate is None or time is None or rest is None:
+        if many < 0 or rate is None or time is None or rest is None:
             return False
-        many = round(float(size[1]) * _POWERS[size[2]])
         if not _agree(many, rate, time):
             return False
-        run.add(TIME, time / MICRO, {"size": many}, size=many)
-        run.add(BANDWIDTH, rate * MB, {"size": many}, size=many)
+        for column, value in zip(COLUMNS, (time, rate), strict=True):
+            column.add(run, value, {"size": many}, many)
         return True
+
+
+@cache
+def _bytes(size: str) -> int:
+    """Give the bytes of a size such as `64k`; -1 if it is none."""
+    match = _SIZE.fullmatch(size)
+    return round(float(match[1]) * _POWERS[match[2]]) if match else -1
 
 
 def _agree(size: int, rate: float, time: float) -> bool:
     """Tell whether size over time is the rate; a size such as 1.5k is rounded."""
+    if size < 0:
+        return False
     expected = size / time if time else 0.0
     slack = SLACK + RESOLUTION / time if time else 1.0
     return abs(rate - expected) <= RESOLUTION + slack * max(expected, rate)

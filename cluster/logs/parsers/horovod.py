@@ -14,6 +14,7 @@ from typing import TYPE_CHECKING, ClassVar
 
 from cluster.core.model.measurements import Definition
 from cluster.logs.parsers import Parser, ResultBuilder, number
+from cluster.logs.rows import cells_of, decimals
 
 if TYPE_CHECKING:
     from cluster.core.model.logs import Parsed
@@ -55,6 +56,9 @@ _ITERATION = re.compile(
     r"\s*Iter #(\d{1,9}): (\d+\.\d+) (?:img|image|images|samples)/sec"
     r"(?: per ([\w:]+))?(?:, .*)?\s*$"
 )
+_ITERATIONS = re.compile(
+    r"(?:Iter #\d{1,9}:[ ]\d{1,18}\.\d{1,20} (?:img|image|images|samples)/sec per [\w:]{1,40}\n)+"
+)
 _MEAN = re.compile(r"\s*(?:Img|Images)/sec per ([\w:]+): (\d+\.\d+) ?\+/?- ?(\d+\.\d)")
 _TOTAL = re.compile(
     r"\s*Total (?:img|images)/sec on (\d{1,7}) ([\w:]+)(?:\(s\))?: (\d+\.\d+) ?\+/?- ?(\d+\.\d)"
@@ -79,7 +83,10 @@ class Horovod(Parser):
 
     def take(self, line: str, number_: int) -> bool:
         """Read an iteration, a mean or the total."""
-        iteration, mean, total = _ITERATION.match(line), _MEAN.match(line), _TOTAL.match(line)
+        begin = line.lstrip()[:2]
+        iteration = _ITERATION.match(line) if begin == "It" else None
+        mean = _MEAN.match(line) if begin == "Im" else None
+        total = _TOTAL.match(line) if begin == "To" else None
         if iteration:
             builder, value = self._open(number_), number(iteration[2]) or 0.0
             if iteration[3]:
@@ -100,6 +107,13 @@ class Horovod(Parser):
         else:
             return self._rest(line)
         return True
+
+    def take_rows(self, text: str, at: int, number_: int) -> int:
+        """Take iterations of one GPU."""
+        cells, end = cells_of(text, at, _ITERATIONS) if text.startswith("Iter", at) else ([], at)
+        if cells:
+            self._open(number_).extend(ITERATION, decimals(cells[2::6]))
+        return end
 
     def _clear_up(self, builder: ResultBuilder, total: float) -> None:
         """Find out from the last lines whether iterations are of one GPU or of all."""

@@ -6,11 +6,15 @@ https://hpcchallenge.org
 from __future__ import annotations
 
 import re
-from functools import partial
+from array import array
+from functools import lru_cache, partial
 from typing import ClassVar
 
 from cluster.core.model.measurements import Definition
+from cluster.logs.columns import CellPoints
 from cluster.logs.parsers import GB, RunParser, count, number
+from cluster.logs.results import TableCells
+from cluster.logs.rows import cells_of, decimals
 
 _hpcc = partial(
     Definition,
@@ -61,6 +65,8 @@ UPDATES = _hpcc(
     what="RandomAccess: updates of memory per second; printed in GUP/s",
     aggregation="all ranks",
 )
+_LINES = re.compile(r"(?:[ \t]*[A-Za-z]\w{1,60}=[^\s=]{1,80}[ \t]*\n)+")
+MOST = 1000  # names of lines that are kept
 _BEGIN = re.compile(r"\s*Begin of Summary section\.")
 _END = re.compile(r"\s*End of Summary section\.")
 _LINE = re.compile(r"\s*([A-Za-z]\w{1,60})=(\S+)\s*$")
@@ -88,6 +94,8 @@ class Hpcc(RunParser):
         """Begin outside any summary."""
         super().__init__()
         self._is_ended = False
+        self._points = CellPoints()
+        self._known: dict[tuple[str, ...], TableCells] = {}  # of figures that come together
 
     def take(self, line: str, number_: int) -> bool:
         """Read a line of the summary."""
@@ -108,15 +116,58 @@ class Hpcc(RunParser):
         if name == "CommWorldProcs" and count(text):
             self._open(number_).ranks = int(text)
             return True
-        kind = next((kind for kind in _KINDS if kind[0].fullmatch(name)), None)
+        kind = _kind(name)
         if kind is None or value is None:
             return self._run is not None and not self._is_ended
         run = self._open(number_)
         if value > 0:  # tests that did not run print -1 or 0
-            run.add(kind[1], value * kind[2], {"test": name.rpartition("_")[0]})
+            run.add(kind[0], value * kind[1], {"test": name.rpartition("_")[0]})
         return True
+
+    def take_rows(self, text: str, at: int, number_: int) -> int:
+        """Take lines of the open summary, each with a figure of its own."""
+        cells, end = cells_of(text, at, _LINES) if self._run and not self._is_ended else ([], at)
+        if self._run is None or not cells:
+            return at
+        said = {name: figure for name, _, figure in (cell.partition("=") for cell in cells)}
+        names = [name for name in said if _kind(name)]
+        try:
+            figures = decimals([said[name] for name in names])
+        except ValueError:
+            return at
+        if len(said) < len(cells):
+            return at
+        if "CommWorldProcs" in said:
+            self._said("CommWorldProcs", said["CommWorldProcs"], number_)
+        measured = tuple(name for name, value in zip(names, figures, strict=True) if value > 0)
+        if measured not in self._known:
+            self._known[measured] = self._cells(measured)
+        values = (value for value in figures if value > 0)
+        scaled = [value * _scale(name) for name, value in zip(measured, values, strict=True)]
+        self._run.add_cells(self._known[measured], array("d", scaled))
+        return end
+
+    def _cells(self, names: tuple[str, ...]) -> TableCells:
+        kinds = [kind[0] for kind in map(_kind, names) if kind]
+        metrics = list(dict.fromkeys(kinds))
+        points = (
+            self._points.at(kind.metric, {"test": name.rpartition("_")[0]})
+            for kind, name in zip(kinds, names, strict=True)
+        )
+        return TableCells(metrics, zip(map(metrics.index, kinds), points, strict=True))
 
     def _end(self) -> None:
         if self._run is not None and not self._run.empty and not self._is_ended:
             self._run.note("its summary is cut off: figures may be missing")
         super()._end()
+
+
+@lru_cache(MOST)
+def _kind(name: str) -> tuple[Definition, float] | None:
+    """Find what a line measures, and its unit."""
+    return next((kind[1:] for kind in _KINDS if kind[0].fullmatch(name)), None)
+
+
+def _scale(name: str) -> float:
+    kind = _kind(name)
+    return kind[1] if kind else 0.0

@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import re
 from functools import partial
-from typing import TYPE_CHECKING, ClassVar
+from typing import TYPE_CHECKING, ClassVar, NamedTuple
 
 from cluster.core.model.measurements import Definition
 from cluster.logs.parsers import RunParser, count, number
@@ -50,6 +50,25 @@ _BORDER = re.compile(r"\s*\+-[-+]+\+\s*$")
 _NAMES = ("RESULT TYPE", "TYPE")  # of the first column
 
 
+MOST = 10_000  # rows that are kept
+
+
+class _Row(NamedTuple):
+    """What a row says beside its figure."""
+
+    definition: Definition
+    unit: str
+    scale: float
+    point: dict[str, Scalar]
+    size: int
+
+
+def _apart(line: str) -> tuple[str, str]:
+    """Separate the last cell of a row from the others."""
+    head, _, figure = line.rstrip(" |").rpartition("|")
+    return head, figure.strip()
+
+
 class K8sNetperf(RunParser):
     """k8s-netperf: Mb/s of 1e6 bits and transactions per second, with who talked to whom."""
 
@@ -61,20 +80,36 @@ class K8sNetperf(RunParser):
         """Begin outside any table."""
         super().__init__()
         self._columns: list[str] = []
+        self._rows: dict[str, _Row] = {}  # by their text before the figure
 
     def take(self, line: str, number_: int) -> bool:
         """Read a header, a row or a border."""
+        if self._run is not None and self._repeated(self._run, line):
+            return True
         cells = [cell.strip() for cell in line.strip().strip("|").split("|")]
         if cells[0] in _NAMES and "HOST NETWORK" in cells:
             self._open(number_)
+            if cells != self._columns:
+                self._rows.clear()
             self._columns = cells
             return True
         if self._run is None:
             return False
         is_row = "|" in line and len(cells) == len(self._columns)
-        return self._row(self._run, cells) if is_row else _BORDER.match(line) is not None
+        return self._row(self._run, cells, line) if is_row else _BORDER.match(line) is not None
 
-    def _row(self, run: ResultBuilder, cells: list[str]) -> bool:
+    def _repeated(self, run: ResultBuilder, line: str) -> bool:
+        """Read a row that differs only in its figure from one of an earlier table."""
+        head, figure = _apart(line)
+        row = self._rows.get(head)
+        value = _VALUE.fullmatch(figure) if row else None
+        if row is None or value is None or value[2] != row.unit:
+            return False
+        scaled = (number(value[1]) or 0.0) * row.scale
+        run.add(row.definition, scaled, row.point, size=row.size)
+        return True
+
+    def _row(self, run: ResultBuilder, cells: list[str], line: str) -> bool:
         named = dict(zip(self._columns, cells, strict=True))
         value = _VALUE.fullmatch(named.get("AVG VALUE", ""))
         if value is None:  # such as the number of retransmissions
@@ -87,4 +122,8 @@ class K8sNetperf(RunParser):
         for name in ("SCENARIO", "PARALLELISM", "HOST NETWORK", "SERVICE", "SAME NODE"):
             point[name.lower().replace(" ", "_")] = named.get(name, "")
         run.add(definition, (number(value[1]) or 0.0) * scale, point, size=size)
+        if self._columns[-1] == "AVG VALUE":
+            if len(self._rows) >= MOST:
+                self._rows.clear()
+            self._rows[_apart(line)[0]] = _Row(definition, value[2], scale, point, size)
         return True

@@ -146,8 +146,8 @@ class _MlBenchJson(msgspec.Struct):
         size = self.length * FLOAT
         first, then = (FIRST, ONE_WAY) if self.throughput else (FIRST_COLLECTIVE, COLLECTIVE)
         scale = MIB if self.throughput else 1.0
-        for value in self.values[1:]:
-            builder.add(then, value * scale, {"size": size}, size=size)
+        values = [value * scale for value in self.values[1:]]
+        builder.extend(then, values, {"size": size}, size=size)
         builder.add(first, self.values[0] * scale, {"size": size}, size=size)
         builder.note(
             f"the first of {len(self.values)} iterations is a warm-up, and not among the values of "

@@ -22,6 +22,7 @@ from cluster.core.model.logs import (
 )
 from cluster.core.model.measurements import Definition
 from cluster.logs.parsers import GIB, KIB, MIB, Parser, ResultBuilder, count, number, numbers
+from cluster.logs.rows import cells_of
 
 if TYPE_CHECKING:
     from collections.abc import Iterable
@@ -54,6 +55,10 @@ _ROW = re.compile(r"\s*(MPI_\w+)\s+(\d{1,18})((?:\s+\d{1,18}\.\d)?\s+\d{1,12}\.\
 _SIZES = re.compile(r"\s*(On-node m|M)essage size distributions:")
 _SIZED = re.compile(r"\s*(MPI_\w+)\s+#calls\s+avg\. bytes")
 _SIZE = re.compile(r"\s*(\d{1,18})\s+(\d{1,18}\.\d)\s+(\d{1,12}\.\d{3})\s*$")
+_NUMBER_CELLS = r"[ \t]+\d{1,18}[ \t]+\d{1,18}\.\d[ \t]+\d{1,12}\.\d{3}[ \t]*\n"
+_ROWS = re.compile(rf"(?:[ \t]*MPI_\w{{1,60}}{_NUMBER_CELLS})+")
+_SIZE_ROWS = re.compile(rf"(?:{_NUMBER_CELLS})+")
+RULE = 10  # dashes
 _ROLE = re.compile(r"\s*MPI task \d+ of \d+ had the (minimum|median|maximum) communication time")
 _EXTREME = re.compile(
     r"\s*(minimum|median|maximum)\s+communication time\s*=\s*(\d+\.\d+) sec\w* for task (\d{1,9})"
@@ -99,7 +104,9 @@ class MpiTrace(Parser):
 
     def take(self, line: str, number: int) -> bool:
         """Read a line of a profile."""
-        rank, context = _RANK.match(line), _CONTEXT.match(line)
+        begins = line.lstrip().startswith("Data for")
+        rank = _RANK.match(line) if begins else None
+        context = _CONTEXT.match(line) if begins else None
         if rank:
             self._profiles.append(_Profile(number, int(rank[1]), int(rank[2])))
         elif context:
@@ -109,6 +116,11 @@ class MpiTrace(Parser):
         else:
             return bool(self._profiles) and self._profiles[-1].take(line)
         return True
+
+    def take_rows(self, text: str, at: int, number: int) -> int:
+        """Take rows of the open table."""
+        del number
+        return self._profiles[-1].take_rows(text, at) if self._profiles else at
 
     def _open(self, number: int) -> _Profile:
         if not self._profiles:
@@ -156,7 +168,25 @@ class _Profile:
         self._into = part.sections[-1][3] if part.sections else part.routines
         self._columns = []
 
+    def take_rows(self, text: str, at: int) -> int:
+        """Take rows of routines, or of the sizes of one routine's messages."""
+        cells, end = cells_of(text, at, _ROWS)
+        width, name = 4, ""
+        if not cells and self._routine and not self._columns:
+            cells, end = cells_of(text, at, _SIZE_ROWS)
+            width, name = 3, self._routine
+        if len(cells) != width * text.count("\n", at, end):
+            return at  # rows of different tables
+        names = [name] * (len(cells) // width) if name else cells[::width]
+        columns = (cells[place::width] for place in range(width - 3, width))
+        calls, sizes, times = columns
+        figures = zip(names, map(int, calls), map(float, sizes), map(float, times), strict=True)
+        self._into += [Routine(name=n, calls=c, bytes=b, time=t) for n, c, b, t in figures]
+        return end
+
     def take(self, line: str) -> bool:
+        if len(line) >= RULE and not line.strip("-"):
+            return True
         for read in (
             *(self._table_row, self._sizes, self._total, self._extreme, self._section, self._task),
         ):

@@ -7,7 +7,7 @@ https://hewlettpackard.github.io/netperf
 from __future__ import annotations
 
 import re
-from functools import partial
+from functools import lru_cache, partial
 from typing import TYPE_CHECKING, ClassVar
 
 from cluster.core.model.measurements import Definition
@@ -79,6 +79,7 @@ _LATENCY = re.compile(r"(MIN|MAX|MEAN|P\d\d)_LATENCY")
 _CELLS = re.compile(r"\s*(\d[\d.]*)\s+(10\^\dbits/s|[KMG]Bytes/s|Trans/s)(?:\s|$)")
 _UNIT = re.compile(r"(?:10\^(\d)(bits|bytes)|([KMG])Bytes)/s")
 _FAILED = re.compile(r".*((?:establish control|netperf: |recv_response: |send_\w+: |catcher: ).*)")
+MOST = 100  # lines of headers that are kept
 RR, STREAMS, DATAGRAMS, ARRIVED = 6, 5, 6, 4  # cells of a row
 MICRO = 1e6
 _POWERS = {"K": KIB, "M": KIB**2, "G": KIB**3}
@@ -110,7 +111,7 @@ class Netperf(RunParser):
         """Read a title, a header or a row."""
         is_row = line.lstrip()[:1].isdigit()
         title = _TITLE.search(line) if " TEST" in line else None
-        table = "" if is_row else next((name for head, name in _TABLES if head.match(line)), "")
+        table = "" if is_row or title else _table(line)
         if title or (table and (self._run is None or self._rows)):
             self._begin(number, title[1] if title else table)
             self._test(title[1] if title else table)
@@ -197,6 +198,12 @@ class Netperf(RunParser):
             return False
         run.add(STREAM, values[3] * self._scale, {"test": run.title, "size": self._size})
         return True
+
+
+@lru_cache(MOST)
+def _table(line: str) -> str:
+    """Give the kind of table that begins with a line; empty if none does."""
+    return next((name for head, name in _TABLES if head.match(line)), "")
 
 
 def _scale(unit: re.Match[str]) -> float:

@@ -7,13 +7,18 @@ A copy within a device counts its bytes once, although the memory reads and writ
 from __future__ import annotations
 
 import re
+from array import array
 from functools import partial
+from itertools import compress, product
 from typing import TYPE_CHECKING, ClassVar
 
 import msgspec
 
 from cluster.core.model.measurements import Definition
+from cluster.logs.columns import CellPoints
 from cluster.logs.parsers import GB, Parser, ResultBuilder, count, number
+from cluster.logs.results import TableCells
+from cluster.logs.rows import MatrixRows, matrix_rows
 
 if TYPE_CHECKING:
     from cluster.core.model.logs import Parsed
@@ -116,6 +121,9 @@ class NvBandwidth(Parser):
     def __init__(self) -> None:
         """Begin outside any test."""
         self._builders: list[ResultBuilder] = []
+        self._points = CellPoints()
+        self._matrices: dict[tuple[object, ...], TableCells] = {}
+        self._sums: dict[str, TableCells] = {}
         self._test = ""
         self._part = (
             ""  # the part of a bidirectional test: one direction, the other, or both together
@@ -143,7 +151,8 @@ class NvBandwidth(Parser):
             if is_mixed:
                 self._builders[-1].doubt()
             return True
-        running, unit = _RUNNING.match(line), _UNIT.match(line)
+        running = _RUNNING.match(line) if "Running" in line else None
+        unit = _UNIT.match(line) if "(" in line else None
         if running:
             self._is_next = at == self._begun_at + 1
             self._leave(self._open(at))
@@ -175,7 +184,7 @@ class NvBandwidth(Parser):
         self._parts.add(self._part)
 
     def _cells(self, line: str) -> bool:
-        if not self._unit or not self._builders:
+        if not self._unit or not self._builders or not line.lstrip()[:1].isdigit():
             return False
         if not self._columns and _HEADER.match(line):
             self._columns = line.split()
@@ -198,15 +207,45 @@ class NvBandwidth(Parser):
                 self._add(self._builders[-1], (device, int(column)), value)
         return bool(self._unit)
 
+    def take_rows(self, text: str, at: int, number: int) -> int:
+        """Take the rows of a matrix that has just begun."""
+        del number
+        if not (self._unit and self._builders and self._columns) or self._rows:
+            return at
+        rows = matrix_rows(text, at, len(self._columns))
+        if rows is None or not rows.is_plain or 0.0 in rows.figures:
+            return at
+        if not set(map(str, rows.labels)).issubset(self._columns):
+            return at
+        self._rows.update(rows.labels)
+        key = (self._test, self._part, self._unit, rows.labels, rows.cells, *self._columns)
+        cells = self._matrices.get(key)
+        if cells is None:
+            cells = self._matrices[key] = self._cells_of(rows)
+        figures = rows.figures
+        scaled = [v / NANO for v in figures] if self._unit == "ns" else [v * GB for v in figures]
+        self._builders[-1].add_cells(cells, array("d", scaled))
+        return rows.end
+
+    def _cells_of(self, rows: MatrixRows) -> TableCells:
+        pairs = compress(product(rows.labels, map(int, self._columns)), rows.cells)
+        definition = self._definition()
+        points = [self._points.at(definition.metric, self._params(pair)) for pair in pairs]
+        return TableCells((definition,), ((0, point) for point in points))
+
     def _add(self, builder: ResultBuilder, cell: tuple[int, int], value: float) -> None:
         if not value and cell[0] == cell[1]:
             return  # a GPU with itself, which some versions print as 0.00
+        scaled = value / NANO if self._unit == "ns" else value * GB
+        builder.add(self._definition(), scaled, self._params(cell))
+
+    def _params(self, cell: tuple[int, int]) -> dict[str, Scalar]:
         test = self._test.removesuffix(self._part) + self._part
-        params: dict[str, Scalar] = {"test": test, "row": cell[0], "column": cell[1]}
-        if self._unit == "ns":
-            builder.add(LATENCY, value / NANO, params)
-        else:
-            builder.add(_family(test), value * GB, params)
+        return {"test": test, "row": cell[0], "column": cell[1]}
+
+    def _definition(self) -> Definition:
+        test = self._test.removesuffix(self._part) + self._part
+        return LATENCY if self._unit == "ns" else _family(test)
 
     def _rest(self, line: str, at: int) -> bool:
         if not self._builders:
@@ -215,13 +254,15 @@ class NvBandwidth(Parser):
         if _HELP.match(line):
             self._is_help = True
             return True
-        total, waived, device = _SUM.match(line), _WAIVED.match(line), _DEVICE.match(line)
+        total = _SUM.match(line) if "SUM" in line else None
+        waived = _WAIVED.match(line) if "aiv" in line or "WAIVED" in line else None
+        device = _DEVICE.match(line) if "evice " in line else None
         if device:
             self._builders[-1].on(device[1])
         elif total:
             value = number(total[2])
             if value is not None and _SUMMED.match(total[1]):
-                self._builders[-1].add(SUM, value * GB, {"test": total[1]})
+                self._builders[-1].add_cells(self._sum(total[1]), array("d", (value * GB,)))
             self._unit = ""  # the matrix has ended
         elif waived:
             self._begun = ""
@@ -232,6 +273,14 @@ class NvBandwidth(Parser):
         else:
             return _KNOWN.match(line) is not None
         return True
+
+    def _sum(self, test: str) -> TableCells:
+        """Give the one cell of a sum."""
+        cells = self._sums.get(test)
+        if cells is None:
+            point = self._points.at(SUM.metric, {"test": test})
+            cells = self._sums[test] = TableCells((SUM,), ((0, point),))
+        return cells
 
     def _early(self, line: str, at: int) -> None:
         """Keep a device that is named before any test: one that follows at once ran on it."""

@@ -10,14 +10,21 @@ latency if they take less time.
 from __future__ import annotations
 
 import re
+from array import array
 from functools import partial
+from itertools import product
 from typing import TYPE_CHECKING, ClassVar
 
 from cluster.core.model.logs import PeerAccess
 from cluster.core.model.measurements import Definition
+from cluster.logs.columns import CellPoints
 from cluster.logs.parsers import GB, Parser, ResultBuilder, count, numbers
+from cluster.logs.results import TableCells
+from cluster.logs.rows import MatrixRows, matrix_rows
 
 if TYPE_CHECKING:
+    from collections.abc import Callable
+
     from cluster.core.model.logs import Parsed
     from cluster.core.model.value import Scalar
 
@@ -96,6 +103,7 @@ _KNOWN = re.compile(
     r"\s*(?:\[P2P \(Peer-to-Peer\) GPU Bandwidth|Device=\d+ CAN(?:NOT)? Access Peer|\*+NOTE|"
     r"So you can see|NOTE: The CUDA Samples)"
 )
+_ACCESS = re.compile(r"(?:Device=\d+ CAN(?:NOT)? Access Peer [^\n]{1,80}\n)+")
 _FAILED = re.compile(r"\s*(?:Cuda failure|CUDA error at) \S*p2pBandwidthLatencyTest\.cu:\d+")
 _TEST = "p2pBandwidthLatencyTest"
 CORNER = "D\\D"  # of a matrix
@@ -119,6 +127,8 @@ class P2PMatrix(Parser):
     def __init__(self) -> None:
         """Begin outside any matrix."""
         self._parsed: list[Parsed] = []
+        self._points = CellPoints()
+        self._matrices: dict[tuple[object, ...], TableCells] = {}
         self._begin()
 
     def _begin(self) -> None:
@@ -135,9 +145,10 @@ class P2PMatrix(Parser):
 
     def take(self, line: str, number: int) -> bool:
         """Read a title, a header or a row."""
-        if _FIRST.match(line):
+        if "[P2P" in line and _FIRST.match(line):
             self._end()  # another run begins
-        title, peers = _TITLE.match(line), _PEERS.match(line)
+        title = _TITLE.match(line) if "P2P=" in line else None
+        peers = _PEERS.match(line) if "P2P C" in line else None
         if title or peers:
             self._open(number)
             self._untitle()
@@ -155,13 +166,13 @@ class P2PMatrix(Parser):
             self._columns = header[2].split()
             self._by = header[1] if header[1] != CORNER else "GPU"
             return True
-        device = _DEVICE.match(line)
+        device = _DEVICE.match(line) if "Device:" in line else None
         if device:
             self._open(number).note(f"device {device[1]} is {device[2]} at PCI bus {device[3]}")
             self._open(number).on(device[2])
             self._models[int(device[1])] = device[2]
             return True
-        if _FAILED.match(line):
+        if ("failure" in line or "error" in line) and _FAILED.match(line):
             self._open(number).fail(line.strip())
             return True
         return bool(_KNOWN.match(line)) or self._row(line.split())
@@ -213,9 +224,43 @@ class P2PMatrix(Parser):
                 self._builder.add(LATENCY if a != b else LOCAL_LATENCY, value / MICRO, pair)
             self._builder.note(NO_TITLE)
 
+    def take_rows(self, text: str, at: int, number: int) -> int:
+        """Take the rows of a matrix that has just begun, or lines on who may access whom."""
+        del number
+        access = _ACCESS.match(text, at)
+        if access:
+            return access.end()
+        if self._title is None or self._builder is None or not self._columns or self._rows:
+            return at
+        rows = matrix_rows(text, at, len(self._columns))
+        if rows is None or not rows.is_plain or 0 in rows.cells:
+            return at
+        self._rows.update(rows.labels)
+        key = (self._title.groups(), self._by, rows.labels, *self._columns, *self._models.items())
+        cells = self._matrices.get(key)
+        if cells is None:
+            cells = self._matrices[key] = self._cells(self._title, rows)
+        scaled = map(_scale(self._title), rows.figures)
+        self._builder.add_cells(cells, array("d", scaled))
+        return rows.end
+
+    def _cells(self, title: re.Match[str], rows: MatrixRows) -> TableCells:
+        pairs = product(rows.labels, map(int, self._columns))
+        found = [self._cell(title, pair) for pair in pairs]
+        kinds = list(dict.fromkeys(definition for definition, _ in found))
+        points = (self._points.at(kind.metric, params) for kind, params in found)
+        return TableCells(kinds, zip((kinds.index(kind) for kind, _ in found), points, strict=True))
+
     def _add(
         self, builder: ResultBuilder, title: re.Match[str], pair: tuple[int, int], value: float
     ) -> None:
+        definition, params = self._cell(title, pair)
+        builder.add(definition, _scale(title)(value), params)
+
+    def _cell(
+        self, title: re.Match[str], pair: tuple[int, int]
+    ) -> tuple[Definition, dict[str, Scalar]]:
+        """Give what a cell measures, and where."""
         params: dict[str, Scalar] = {"row": pair[0], "column": pair[1]}
         params["p2p"] = "on" if title[2] == "Enabled" else "off"
         if title[4]:
@@ -226,11 +271,10 @@ class P2PMatrix(Parser):
         is_link = pair[0] != pair[1]
         if title[3] == "Latency":
             params["clock"] = self._by
-            builder.add(LATENCY if is_link else LOCAL_LATENCY, value / MICRO, params)
-            return
+            return LATENCY if is_link else LOCAL_LATENCY, params
         params["ways"] = 2 if title[1] == "Bidirectional" else 1
         definition = BOTH_WAYS if title[1] == "Bidirectional" else ONE_WAY
-        builder.add(definition if is_link else LOCAL, value * GB, params)
+        return definition if is_link else LOCAL, params
 
     def _open(self, number: int) -> ResultBuilder:
         if self._builder is None:
@@ -265,3 +309,8 @@ class P2PMatrix(Parser):
                 for i, row in enumerate(rows)
             ),
         )
+
+
+def _scale(title: re.Match[str]) -> Callable[[float], float]:
+    """Give what converts a figure of a matrix to seconds, or to bytes per second."""
+    return MICRO.__rtruediv__ if title[3] == "Latency" else GB.__mul__

@@ -14,6 +14,8 @@ from typing import TYPE_CHECKING, ClassVar
 
 from cluster.core.model.measurements import Definition
 from cluster.logs.parsers import MIB, RunParser, count, number, numbers
+from cluster.logs.rows import size_rows
+from cluster.logs.size_tables import Column, SizeTables
 
 if TYPE_CHECKING:
     from cluster.core.model.value import Scalar
@@ -105,7 +107,8 @@ _SCALES = {"MB/sec": MIB, "MiB/sec": MIB, "Gb/sec": _GIGABIT}
 _TAIL_KEY = re.compile(r"(?:t_|percentile_)(\d\d(?:[._]\d+)?)_?(?:percentile)?")
 SLACK = 0.02  # by which a rate and messages per second may differ, as both are rounded
 MILLION, MICRO = 1e6, 1e6
-GBITS = "Gb/sec"
+GBITS, MEBI = "Gb/sec", "MB/sec"
+MESSAGES = "MsgRate[Mpps]"
 
 
 class Perftest(RunParser):
@@ -125,6 +128,7 @@ class Perftest(RunParser):
         super().__init__()
         self._columns: list[str] = []
         self._params: dict[str, Scalar] = {}
+        self._tables = SizeTables()
 
     def take(self, line: str, number_: int) -> bool:
         """Read a title, a setting, a header or a row."""
@@ -157,37 +161,69 @@ class Perftest(RunParser):
             run.fail(failed[1].strip())
         return bool(pairs or failed or _KNOWN.match(line))
 
+    def take_rows(self, text: str, at: int, number_: int) -> int:
+        """Take rows whose rates have the unit that their head says."""
+        del number_
+        run, columns = self._run, self._columns
+        rows = size_rows(text, at, len(columns) - 1) if run and columns else None
+        if run is None or rows is None or len(set(rows.sizes)) < len(rows.sizes):
+            return at
+        named = dict(zip(columns[1:], rows.columns, strict=True))
+        messages, rates = named.get(MESSAGES, ()), named.get(f"BW average[{MEBI}]", ())
+        pairs = zip(rows.sizes, rates, messages, strict=False)
+        if any(map(_is_gigabits, pairs)):
+            return at  # or perhaps not that of the head
+        kinds = []
+        for name, values in named.items():
+            column = self._column(run, name)
+            missing = values.count(0.0) if column and column.definition is PEAK else 0
+            if 0 < missing < len(values):
+                return at
+            if column and not missing:
+                kinds.append((column, values))
+        self._tables.add(run, self._params, rows.sizes, kinds)
+        return rows.end
+
     def _row(self, run: ResultBuilder, cells: list[str]) -> bool:
         values, size = numbers(cells), count(cells[0])
         if not values or size is None or len(cells) != len(self._columns):
             return False
         named = dict(zip(self._columns, values, strict=True))
-        rate, messages = named.get("BW average[MB/sec]"), named.get("MsgRate[Mpps]")
+        rate, messages = named.get(f"BW average[{MEBI}]"), named.get(MESSAGES)
         if rate and messages and _unit(size, rate, messages) == GBITS:
             run.note(f"its head says MB/sec, and its messages per second {GBITS}")
-            named = {name.replace("MB/sec", GBITS): value for name, value in named.items()}
+            named = {name.replace(MEBI, GBITS): value for name, value in named.items()}
         self._add(run, size, named)
         return True
 
     def _add(self, run: ResultBuilder, size: int, named: dict[str, float]) -> None:
         point = {**self._params, "size": size}
-        rate = BOTH if "Bidirectional" in run.title and "side" not in point else ONE_WAY
-        rate = UNTITLED if run.title == self.title else rate
-        for column, value in named.items():
-            name, _, unit = column.rstrip("]").partition("[")
-            if name in ("BW peak", "BW average") and unit in _SCALES:
-                if not value and name == "BW peak":
-                    continue  # it was not measured
-                definition = PEAK if name == "BW peak" else rate
-                if rate is UNTITLED:
-                    run.note(NO_TITLE)
-                run.add(definition, value * _SCALES[unit], point, size=size)
-            elif name == "MsgRate":
-                run.add(RATE, value * MILLION, point, size=size)
-            elif name in _TIMES and unit == "usec":
-                run.add(_TIMES[name], value / MICRO, point, size=size)
-            elif "percentile" in name and unit == "usec":
-                run.add(TAIL, value / MICRO, {**point, "percentile": float(name.split("%")[0])})
+        for name, value in named.items():
+            column = self._column(run, name)
+            if column and (value or column.definition is not PEAK):  # 0: it was not measured
+                column.add(run, value, point, size)
+
+    def _column(self, run: ResultBuilder, head: str) -> Column | None:
+        """Find what a column measures."""
+        name, _, unit = head.rstrip("]").partition("[")
+        if name == "BW peak" and unit in _SCALES:
+            return Column(PEAK, _SCALES[unit], moved=True)
+        if name == "BW average" and unit in _SCALES:
+            if run.title == self.title:
+                run.note(NO_TITLE)
+            return Column(self._rate(run), _SCALES[unit], moved=True)
+        if name == "MsgRate":
+            return Column(RATE, MILLION, moved=True)
+        if name in _TIMES and unit == "usec":
+            return Column(_TIMES[name], over=MICRO, moved=True)
+        if "percentile" in name and unit == "usec":
+            return Column(TAIL, over=MICRO, more=(("percentile", float(name.split("%")[0])),))
+        return None
+
+    def _rate(self, run: ResultBuilder) -> Definition:
+        if run.title == self.title:
+            return UNTITLED
+        return BOTH if "Bidirectional" in run.title and "side" not in self._params else ONE_WAY
 
     def take_document(self, text: str, number_: int) -> bool:
         """Read what `--out_json` wrote; newer versions may write each direction alone."""
@@ -227,6 +263,12 @@ class Perftest(RunParser):
             run.fail("its rates have no unit, and agree with its messages per second in none")
         named["MsgRate[Mpps]"] = number(found.get("MsgRate", ""))
         self._add(run, size, {name: v for name, v in named.items() if v is not None})
+
+
+def _is_gigabits(row: tuple[int, float, float]) -> bool:
+    """Tell whether a rate may be in Gb/sec, of a size and messages per second, in millions."""
+    size, rate, messages = row
+    return bool(rate) and abs(messages * MILLION * size / (rate * _GIGABIT) - 1) < SLACK
 
 
 def _unit(size: int, rate: float, messages: float) -> str:

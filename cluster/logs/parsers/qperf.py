@@ -6,7 +6,7 @@ GB/sec are 1e9 bytes. `tcp_lat` and its kind are one way. https://github.com/lin
 from __future__ import annotations
 
 import re
-from functools import partial
+from functools import lru_cache, partial
 from typing import TYPE_CHECKING, ClassVar
 
 from cluster.core.model.measurements import Definition
@@ -52,11 +52,20 @@ _KNOWN = re.compile(
 _FAILED = re.compile(
     r"\s*(failed to (?:connect|receive|find|create|open|modify|bind).*|.*: protocol error.*)"
 )
+MOST = 1000  # names of lines that are kept
 POWERS = {"": 1.0, "K": 1e3, "M": 1e6, "G": 1e9, "T": 1e12}
 BINARY = {"bytes": 1, "KiB": 2**10, "MiB": 2**20, "GiB": 2**30, "KB": 10**3, "MB": 10**6}
 TIMES = {"ns": 1e9, "us": 1e6, "ms": 1e3, "sec": 1.0}
 _BYTES = re.compile(r"([KMGT]?)(bytes|B|bits|b)/sec")
 _MESSAGES = re.compile(r"([KMGT]?)/sec")
+
+
+@lru_cache(MOST)
+def _is_known(name: str) -> bool:
+    """Tell whether a line of this name holds no figure that is read."""
+    named = (pattern.match(f"{name}= 1 sec") for pattern in (_VALUE, _SIZE))
+    sized = _SIZE.match(f"{name}= 1 bytes")
+    return not sized and not any(named) and _KNOWN.match(f"{name}= ") is not None
 
 
 class Qperf(RunParser):
@@ -76,7 +85,8 @@ class Qperf(RunParser):
 
     def take(self, line: str, number_: int) -> bool:
         """Read the name of a test, or one of its figures."""
-        test = _TEST.match(line)
+        name, _, figure = line.partition("=")
+        test = None if figure else _TEST.match(line)
         if test:
             self._flush()
             if test[1] in self._tests:  # repeated, perhaps with another size
@@ -88,7 +98,10 @@ class Qperf(RunParser):
             return True
         if self._run is None or not self._params:
             return False
-        size, value, failed = _SIZE.match(line), _VALUE.match(line), _FAILED.match(line)
+        if figure and _is_known(name):
+            return True  # the load of the processor, a setting, ...
+        size, value = _SIZE.match(line), _VALUE.match(line)
+        failed = None if figure else _FAILED.match(line)
         if size:
             self._size = round(float(size[1]) * BINARY[size[2]])
         elif value:

@@ -6,11 +6,15 @@ MBps are 2**20 bytes. https://github.com/Mellanox/sockperf
 from __future__ import annotations
 
 import re
+from array import array
 from functools import partial
 from typing import TYPE_CHECKING, ClassVar
 
 from cluster.core.model.measurements import Definition
+from cluster.logs.columns import CellPoints
 from cluster.logs.parsers import MIB, RunParser, number
+from cluster.logs.results import TableCells
+from cluster.logs.rows import cells_of, decimals
 
 if TYPE_CHECKING:
     from cluster.logs.parsers import ResultBuilder
@@ -61,7 +65,11 @@ BANDWIDTH = _sock(
     flow="one way",
     medium="network",
 )
-_START = re.compile(r"\s*sockperf: == version #(\S+) ==")
+NAME = "sockperf: "
+_START = re.compile(r"== version #(\S+) ==")
+_TAILS = re.compile(
+    r"(?:sockperf: -{1,9}> percentile \d{1,3}(?:\.\d{1,9})? =[ \t]+\d{1,18}\.\d{3}[ \t]*\n)+"
+)
 _LINE = re.compile(r"\s*sockperf(?:\[\w+\] send on)?:\s?(.*?)\s*$")
 _LATENCY = re.compile(r"Summary: (?:Latency|Round trip) is ([\d.]+) usec\b")
 _TAIL = re.compile(r"-+> percentile ([\d.]+) =\s+(\d+\.\d{3})$")
@@ -69,6 +77,7 @@ _END = re.compile(r"-+> <?(MAX|MIN)>? observation =\s+(\d+\.\d{3})$")
 _RATE = re.compile(r"Summary: Message Rate is (\d+) \[msg/sec\]")
 _BANDWIDTH = re.compile(r"Summary: BandWidth is ([\d.]+) MBps \(([\d.]+) Mbps\)")
 _FAILED = re.compile(r"(ERROR: .*|.*\bFailed\b.*|No messages were received from the server.*)")
+FAILED = ("ERROR", "Failed", "No messages")
 MICRO = 1e6
 UNKNOWN = "the line of its mean is missing: whether its times are round trips is not known"
 
@@ -83,43 +92,72 @@ class Sockperf(RunParser):
     def __init__(self) -> None:
         """Begin outside any test."""
         super().__init__()
+        self._points = CellPoints()
+        self._tails: dict[tuple[str, ...], TableCells] = {}  # by the percentiles of a test
         self._is_said = False  # whether its times are round trips, or one way
         self._parts = MICRO  # into which a second is cut; twice as many for a round trip
 
     def take(self, line: str, number_: int) -> bool:
         """Read a line, each of which begins with the program's name."""
-        start, said = _START.match(line), _LINE.match(line)
+        said = line[len(NAME) :].rstrip() if line.startswith(NAME) else None
+        if said is None:
+            match = _LINE.match(line)
+            said = match[1] if match else None
+        start = _START.match(said) if said and said.startswith("== version") else None
         if start:
             self._begin(number_, f"sockperf {start[1]}")
             self._parts, self._is_said = MICRO, False
-        elif said:
-            self._said(self._open(number_), said[1])
-        return bool(start or said)
+        elif said is not None:
+            self._said(self._open(number_), said)
+        return said is not None
+
+    def take_rows(self, text: str, at: int, number_: int) -> int:
+        """Take percentiles of a test that has said whether its times are round trips."""
+        del number_
+        if self._run is None or not self._is_said:
+            return at
+        cells, end = cells_of(text, at, _TAILS)
+        if not cells:
+            return at
+        tails = tuple(cells[3::6])
+        if tails not in self._tails:
+            if len(set(map(float, tails))) < len(tails):
+                return at
+            points = [self._points.at(TAIL.metric, {"percentile": float(tail)}) for tail in tails]
+            self._tails[tails] = TableCells((TAIL,), ((0, point) for point in points))
+        parts = self._parts
+        figures = array("d", [figure / parts for figure in decimals(cells[5::6])])
+        self._run.add_cells(self._tails[tails], figures)
+        return end
 
     def _said(self, run: ResultBuilder, text: str) -> None:
-        latency, tail, end = _LATENCY.match(text), _TAIL.match(text), _END.match(text)
-        rate, bandwidth, failed = _RATE.match(text), _BANDWIDTH.match(text), _FAILED.match(text)
-        if text.startswith("====> avg-rtt=") or latency:
+        if text.startswith("-"):
+            self._observed(run, _TAIL.match(text), _END.match(text))
+        elif text.startswith("Summary: "):
+            self._summary(run, text)
+        elif text.startswith("====> avg-rtt="):
+            self._is_said, self._parts = True, 2 * MICRO
+        elif any(map(text.__contains__, FAILED)) and (failed := _FAILED.match(text)):
+            run.fail(failed[1])
+
+    def _summary(self, run: ResultBuilder, text: str) -> None:
+        latency, rate, bandwidth = _LATENCY.match(text), _RATE.match(text), _BANDWIDTH.match(text)
+        if latency:
             self._is_said = True
             self._parts = MICRO if "Latency is" in text else 2 * MICRO
-        if latency:
             run.add(LATENCY, (number(latency[1]) or 0.0) / self._parts)
             if self._parts > MICRO:
                 run.note("it printed round trips (--full-rtt): half of them is one way")
-        elif tail or end:
-            self._observed(run, tail, end)
         elif rate:
             run.add(RATE, float(rate[1]))
         elif bandwidth:
             run.add(BANDWIDTH, (number(bandwidth[1]) or 0.0) * MIB)
-        elif failed:
-            run.fail(failed[1])
 
     def _observed(
         self, run: ResultBuilder, tail: re.Match[str] | None, end: re.Match[str] | None
     ) -> None:
         """Read a percentile, or the shortest or longest time."""
-        if not self._is_said:
+        if not self._is_said and (tail or end):
             run.note(UNKNOWN)
         if tail:
             point = {"percentile": float(tail[1])}

@@ -7,16 +7,20 @@ in a table is kept as printed. Some tables round it and others truncate it, so r
 from __future__ import annotations
 
 import re
-from functools import partial
+from functools import lru_cache, partial
 from typing import TYPE_CHECKING, ClassVar
 
 from cluster.core.model.measurements import Definition
 from cluster.logs.parsers import Parser, ResultBuilder, count, number
 
 if TYPE_CHECKING:
+    from collections.abc import Sequence
+
     from cluster.core.model.logs import Parsed
     from cluster.core.model.value import Scalar
 
+_PLAIN = frozenset("*`<")  # what emphasis begins with
+MOST = 1000  # names of columns that are kept
 LONGEST = 60  # characters of a cell that is kept as a parameter
 PERCENT = 100.0
 ABOUT = (
@@ -76,6 +80,9 @@ _COLUMN = re.compile(
     r"|(?:total |global )?(?:images?|imgs?|tok(?:en)?s?|samples?|sequences?|sentences?)"
     r" ?(?:/|per) ?s(?:ec(?:ond)?)?\b"
 )
+_HEAD_WORDS = re.compile(  # each header has one of them
+    r"/ ?s|per ?s|processing|throughput|efficiency|expected", re.IGNORECASE
+)
 _KINDS = (
     (re.compile(r"\b(?:images?|imgs?) ?(?:/|per) ?s"), RATE),
     (re.compile(r"\b(?:samples?|examples?) ?(?:/|per) ?s"), SAMPLES),
@@ -122,19 +129,19 @@ class Tables(Parser):
 
     def take(self, line: str, number_: int) -> bool:
         """Read a heading, a header or a row."""
-        heading = _HEADING.match(line)
+        heading = _HEADING.match(line) if "#" in line else None
         if heading:
             self._heading = heading[1].rstrip(":")
             return False  # any document may have headings
-        comment = _COMMENT.match(line)
+        comment = _COMMENT.match(line) if "<!--" in line else None
         cells = _cells(comment[1] if comment else line)
         if len(cells) < 2:  # noqa: PLR2004 - a table has columns
             if not comment and line.strip():
                 self._columns = []
             return False
-        names = [cell.lower().removeprefix("#").strip() for cell in cells]
-        if any(map(_COLUMN.match, names)) and not _FIGURE.search(line):
-            self._columns, self._is_new = names, True
+        has_word = _HEAD_WORDS.search(line) is not None
+        if has_word and any(map(_begins_column, cells)) and not _FIGURE.search(line):
+            self._columns, self._is_new = [_name(cell) for cell in cells], True
             self._is_closed = line.rstrip().endswith("|")
             self._builders.append(ResultBuilder("tables", number_, self._heading or "table"))
             self._rows = {}
@@ -154,10 +161,15 @@ class Tables(Parser):
         if commented:
             builder.note("rows in HTML comments were read, too: they are marked `commented`")
         named = dict(zip(self._columns, cells, strict=False))
-        params = _params(named, commented=commented)
+        params = _params(named, _settings(tuple(self._columns)), commented=commented)
         if not commented:
             self._tell_apart(params)
-        found = [self._cell(builder, name, cell, params) for name, cell in named.items()]
+        has_unit = "/s" in "".join(cells).lower()
+        found = [
+            self._cell(builder, name, cell, params)
+            for name, cell in named.items()
+            if has_unit or _has_figures(name)
+        ]
         return any(found)
 
     def _tell_apart(self, params: dict[str, Scalar]) -> None:
@@ -170,7 +182,9 @@ class Tables(Parser):
     def _cell(
         self, builder: ResultBuilder, name: str, cell: str, params: dict[str, Scalar]
     ) -> bool:
-        sentence, percent, rate = _SENTENCE.search(cell), _PERCENT.match(cell), _RATE.match(cell)
+        sentence = _SENTENCE.search(cell) if "expected" in cell.lower() else None
+        percent = _PERCENT.match(cell) if "%" in cell else None
+        rate = _RATE.match(cell) if "/s" in cell or "/S" in cell else None
         bare = _BARE.match(cell)
         if sentence:
             _add(builder, RATE, sentence[1], params)
@@ -194,6 +208,7 @@ class Tables(Parser):
         return tuple(builder.parsed() for builder in self._builders if not builder.empty)
 
 
+@lru_cache(MOST)
 def _kind(column: str) -> Definition | None:
     """Find the metric of bare numbers in a column; none if they are not rates, or of bytes."""
     if _RATIO.search(column):
@@ -210,28 +225,49 @@ def _kind(column: str) -> Definition | None:
 def _cells(line: str) -> list[str]:
     if "|" not in line:
         return []
-    texts = (_LINK.sub(r"\1", cell) for cell in line.strip().strip("|").split("|"))
-    cells = [_EMPHASIS.sub("", text).strip() for text in texts]
+    texts = line.strip().strip("|").split("|")
+    if "](" in line:
+        texts = [_LINK.sub(r"\1", text) if "](" in text else text for text in texts]
+    if not _PLAIN.isdisjoint(line):
+        texts = [_EMPHASIS.sub("", text) for text in texts]
+    cells = [text.strip() for text in texts]
     return cells if len(cells) > 1 else []
 
 
-def _params(named: dict[str, str], *, commented: bool) -> dict[str, Scalar]:
+def _params(
+    named: dict[str, str], settings: Sequence[str], *, commented: bool
+) -> dict[str, Scalar]:
     """Convert the cells that are not figures to parameters."""
-    params: dict[str, Scalar] = {}
-    for name in ABOUT:
-        cell = named.get(name, "")
-        if cell:
-            params[name] = _value(cell)
-    for name, cell in named.items():
-        is_setting = _SETTING.search(name) is not None and _kind(name) is None
-        if is_setting and cell and name not in params and not _RESULT.search(name):
-            params[name] = _value(cell)
-    gpus = _GPUS.search(named.get("description", ""))
+    params = {name: _value(cell) for name in settings if (cell := named.get(name))}
+    gpus = _GPUS.search(named["description"]) if "description" in named else None
     if gpus:
         params["gpus"] = int(gpus[1] or gpus[2])
     if commented:
         params["commented"] = 1
     return params
+
+
+@lru_cache(MOST)
+def _settings(columns: tuple[str, ...]) -> tuple[str, ...]:
+    """Give the columns that describe what was run."""
+    others = (name for name in columns if name not in ABOUT and _SETTING.search(name))
+    named = (name for name in others if not _RESULT.search(name) and _kind(name) is None)
+    return *(name for name in ABOUT if name in columns), *dict.fromkeys(named)
+
+
+@lru_cache(MOST)
+def _has_figures(column: str) -> bool:
+    """Tell whether a column may have figures without their unit."""
+    return "efficiency" in column or column.startswith("top-") or _kind(column) is not None
+
+
+def _name(cell: str) -> str:
+    return cell.lower().removeprefix("#").strip()
+
+
+def _begins_column(cell: str) -> bool:
+    """Tell whether a cell names a column with figures; names begin with a letter."""
+    return not cell[:1].isdigit() and _COLUMN.match(_name(cell)) is not None
 
 
 def _value(cell: str) -> Scalar:

@@ -12,6 +12,7 @@ from typing import TYPE_CHECKING, ClassVar
 
 from cluster.core.model.measurements import Definition
 from cluster.logs.parsers import Parser, ResultBuilder, number
+from cluster.logs.rows import cells_of, decimals
 
 if TYPE_CHECKING:
     from cluster.core.model.logs import Parsed
@@ -40,6 +41,10 @@ _HEAD = re.compile(r"\s*Step\s+Img/sec\b")
 _STEP = re.compile(
     r"\s*(\d{1,9})\s+images/sec: (\d+\.\d+) \+/- (\d+\.\d+) \(jitter = (\d+\.\d+)\)\s+\S"
 )
+_STEPS = re.compile(
+    r"(?:\d{1,9}[ \t]+images/sec: \d{1,18}\.\d{1,20} \+/- \d{1,18}\.\d{1,20}"
+    r" \(jitter = \d{1,18}\.\d{1,20}\)[ \t]+\d{1,9}\.\d{1,9}\n)+"
+)
 _TOTAL = re.compile(r"\s*total images/sec: (\d+\.\d{2,15})\s*$")
 _ABOUT = re.compile(
     r"\s*(Model|Batch size|Devices|Variables|Data format|Num batches|Mode):\s+(.*\S)"
@@ -67,7 +72,9 @@ class TfCnn(Parser):
 
     def take(self, line: str, number_: int) -> bool:
         """Read a step or the total."""
-        step, total = _STEP.match(line), _TOTAL.match(line)
+        begin = line.lstrip()[:1]
+        step = _STEP.match(line) if begin.isdigit() else None
+        total = _TOTAL.match(line) if begin == "t" else None
         if step:
             self._open(number_).add(STEP, number(step[2]) or 0.0)
             self._steps[step[1]] = self._steps.get(step[1], 0) + 1
@@ -82,6 +89,15 @@ class TfCnn(Parser):
                 self._about[about[1]] = about[2][:200]
             return bool(about or _KNOWN.match(line))
         return True
+
+    def take_rows(self, text: str, at: int, number_: int) -> int:
+        """Take steps that have no figure but the rate and the loss."""
+        cells, end = cells_of(text, at, _STEPS)
+        if cells:
+            self._open(number_).extend(STEP, decimals(cells[2::9]))
+            for step in cells[::9]:
+                self._steps[step] = self._steps.get(step, 0) + 1
+        return end
 
     def _open(self, first: int) -> ResultBuilder:
         if self._builder is None:

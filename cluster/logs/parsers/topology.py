@@ -7,6 +7,7 @@ There are no measurements in it. From fast to slow: NV# (bonded NVLinks), PIX (o
 from __future__ import annotations
 
 import re
+from functools import lru_cache
 from typing import TYPE_CHECKING, ClassVar
 
 from cluster.core.model.logs import Device, PeerAccess, Topology
@@ -24,6 +25,7 @@ _CELLS = re.compile(f"(?:{PATH.pattern}){{2,}}")
 _NAME = re.compile(r"[A-Za-z][\w.:-]{0,40}")
 _LEGEND = re.compile(r"\s*(NIC\d+): (\S+)\s*$")
 _KNOWN = re.compile(r"\s*(?:(?:NIC )?Legend:|[A-Z]{1,4}#? +=\s)")
+MOST = 1000  # different cells that are kept
 _TAIL = ("CPU", "NUMA", "GPU NUMA")
 
 
@@ -39,7 +41,10 @@ class NvidiaTopology(Parser):
 
     def take(self, line: str, number: int) -> bool:
         """Read a header, a row or a legend."""
-        cells = _apart(line.split())
+        cells = line.split()
+        if self._matrices and self._matrices[-1].take(cells, plain=True):
+            return True
+        cells = _apart(cells)
         if len(cells) >= 1 and _GPU.fullmatch(cells[0]) and all(map(_is_header, cells)):
             names = _devices(cells)
             if len(set(names)) < len(names):
@@ -63,7 +68,7 @@ class NvidiaTopology(Parser):
 
 def _apart(cells: list[str]) -> list[str]:
     """Split cells without a space between them, such as `SYSPIX` and `NIC7NIC8`."""
-    if not any(map(_NAMES.fullmatch, cells)) and not any(map(_CELLS.fullmatch, cells)):
+    if not any(map(_are_joined, cells)):
         return cells
     found = []
     for cell in cells:
@@ -72,6 +77,12 @@ def _apart(cells: list[str]) -> list[str]:
         else:
             found += PATH.findall(cell) if _CELLS.fullmatch(cell) else [cell]
     return found
+
+
+@lru_cache(MOST)
+def _are_joined(cell: str) -> bool:
+    """Tell whether a cell is of several columns."""
+    return _NAMES.fullmatch(cell) is not None or _CELLS.fullmatch(cell) is not None
 
 
 def _is_header(cell: str) -> bool:
@@ -95,12 +106,15 @@ class _Matrix:
         self.rows: dict[str, list[str]] = {}
         self.models: dict[str, str] = {}
 
-    def take(self, cells: list[str]) -> bool:
+    def take(self, cells: list[str], *, plain: bool = False) -> bool:
+        """Take a row; if `plain`, only one that has all its cells, and cannot be a header."""
         if len(cells) < 2 or cells[0] not in self._names or cells[0] in self.rows:  # noqa: PLR2004
             return False
         row = cells[1:]
-        inner = row[: len(self._names)]
-        if not (all(map(PATH.fullmatch, inner)) or all(map(STATUS.fullmatch, inner))):
+        inner = frozenset(row[: len(self._names)])
+        if plain and (len(row) < len(self._names) or "X" not in inner):
+            return False
+        if not _are_known(inner):
             return False
         self.rows[cells[0]] = row
         return True
@@ -133,6 +147,12 @@ class _Matrix:
             numa=_known(behind[1]) if self._has_numa and len(behind) > 1 else "",
             model=self.models.get(name, ""),
         )
+
+
+@lru_cache(MOST)
+def _are_known(cells: frozenset[str]) -> bool:
+    """Tell whether cells are those of a matrix."""
+    return all(map(PATH.fullmatch, cells)) or all(map(STATUS.fullmatch, cells))
 
 
 def _known(cell: str) -> str:

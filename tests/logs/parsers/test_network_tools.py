@@ -322,3 +322,10 @@ def test_the_network_benchmark_of_kubernetes_perf_tests() -> None:
     assert values(result, "bandwidth", test=remote, segment=288) == [663e6 / 8]
     assert not values(result, "bandwidth", segment=160, test="iperf TCP. Same VM using Virtual IP")
     assert "Mbit/s" in result.notes[0]
+
+
+def test_the_header_of_kubernetes_perf_tests_is_padded_to_the_width_of_the_labels() -> None:
+    text = f"{'MSS':<45}, Maximum, 96, 160,\n{'1 iperf TCP. Same VM using Pod IP':<45},9.5,8,9,\n"
+    (result,) = read([text.encode()]).results
+
+    assert values(result, "bandwidth", segment=160) == [9e6 / 8]
