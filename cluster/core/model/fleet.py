@@ -26,6 +26,9 @@ class PairTest(Value, frozen=True, kw_only=True):
         port: of the connection; with another port, it may take another path through the fabric.
         path: between two devices of a host, such as `NV18`, `SYS`, or `21`, the distance of two
             NUMA nodes; empty if it is not known.
+        source_busy: the share of the time in which the sending process ran or waited for a
+            processor, instead of its link; 0 if it is not known.
+        target_busy: the same for the receiving process.
 
     """
 
@@ -38,6 +41,8 @@ class PairTest(Value, frozen=True, kw_only=True):
     nic: int = 0
     port: int = 0
     path: str = ""
+    source_busy: float = 0.0
+    target_busy: float = 0.0
 
 
 class Fleet(Value, frozen=True, kw_only=True):

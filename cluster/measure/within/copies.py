@@ -16,7 +16,7 @@ WARM_UP = 2  # copies between two GPUs that are not timed
 
 
 class CoreCopies:
-    """CoreCopies that cores of this host write and read.
+    """Memory that cores of this host write and read.
 
     Args:
         size: of a copy, in bytes.
@@ -73,7 +73,7 @@ class CoreCopies:
 
 
 class TorchCopies:
-    """CoreCopies of the GPUs of this host, by PyTorch.
+    """Memory of the GPUs of this host, by PyTorch.
 
     Args:
         torch: the module.
