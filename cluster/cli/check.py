@@ -65,6 +65,8 @@ def check(  # noqa: PLR0913 - each is a flag
     """
     if replace:
         _refuse_unless_it_stays(stays=not (from_ or pairs) and (provider is None or bool(keep)))
+    if within:
+        _refuse_besides_within(from_=from_, pairs=pairs, groups=groups, confirm=confirm or replace)
     if from_:
         typed = PairLogFlags(metric, pairs_pattern, series, groups, limit)
         _show(run_of((*from_, *(names or ())), store.root(runs), typed), as_json=json)
@@ -72,7 +74,6 @@ def check(  # noqa: PLR0913 - each is a flag
     name = only_name(names)
     options = BenchOptions(runs=runs, timeout=timeout, keep=keep, yes=yes, json=json)
     if within:
-        _refuse_hosts_and_devices(pairs=pairs, groups=groups, confirm=confirm, replace=replace)
         spec = _spec(name, provider, machines)
         _show(check_within(name if provider is None else None, within, spec, options), as_json=json)
         return
@@ -101,13 +102,13 @@ def _spec(name: str | None, provider: str | None, machines: dict[str, Any]) -> C
     return flags.spec(name=name or NAME, provider=provider or flags.DEFAULT_PROVIDER, **machines)
 
 
-def _refuse_hosts_and_devices(**typed: object) -> None:
-    """Refuse flags about pairs of hosts: `--within` compares the parts of each host."""
-    unfit = [f"--{flag}" for flag, value in typed.items() if value]
+def _refuse_besides_within(**typed: object) -> None:
+    """Refuse flags about pairs of hosts, or about logs."""
+    unfit = [f"--{flag.rstrip('_')}" for flag, value in typed.items() if value]
     if unfit:
         raise SpecError(
-            f"{unfit[0]} is about pairs of hosts, and --within about the devices of each host.",
-            remedy="Leave one of them out.",
+            f"{unfit[0]} does not go with --within, which measures the devices of each host.",
+            remedy="Leave one of them out. Logs of devices need no --within: --from LOG...",
         )
 
 

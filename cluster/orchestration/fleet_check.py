@@ -245,7 +245,10 @@ def read_groups(
                     remedy=remedy,
                 )
             if known[word] in found:
-                raise SpecError(f"The groups name the host {word!r} twice.")
+                raise SpecError(
+                    f"The groups name the host {word!r} twice.",
+                    remedy="Name each host on one line only.",
+                )
             found[known[word]] = group
     first = len(text.splitlines())
     return tuple(found.get(number, first + number) for number in range(len(machines)))

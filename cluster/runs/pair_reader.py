@@ -9,7 +9,7 @@ import msgspec
 
 from cluster.analysis.fleet.gpu_pairs import is_gpu_matrix
 from cluster.analysis.fleet.numa_pairs import is_numa_matrix
-from cluster.analysis.fleet.pair_series import BOTH_WAYS, UNKNOWN, PairResult, pair_logs
+from cluster.analysis.fleet.pair_series import BOTH_WAYS, UNKNOWN, PairResult, has_metric, pair_logs
 from cluster.core.errors import ParseError, SpecError
 from cluster.core.model.pair_logs import LoggedPair, PairLogs
 from cluster.logs.host_values import HostValues, read_host_values
@@ -95,7 +95,7 @@ def _of_hosts(
     inside = [o for o in known if any(is_gpu_matrix(r) or is_numa_matrix(r) for r in o[1].results)]
     left_out += [f"{Path(one.log.file).name}: of devices of one host" for one in inside]
     of_hosts = [one for one in known if one not in inside]
-    results = list(_results(of_hosts, options.pattern, left_out))
+    results = list(_results(of_hosts, options, left_out))
     logs = pair_logs(results, options.metric, options.series)
     if not (logs.pairs or failed):
         raise SpecError(
@@ -158,19 +158,23 @@ def _readings(texts: Sequence[LogText]) -> tuple[list[ReadLog], list[UnreadLog]]
     return known, unread
 
 
-def _results(known: Sequence[ReadLog], pattern: str, left_out: list[str]) -> Iterator[PairResult]:
+def _results(
+    known: Sequence[ReadLog], options: PairLogOptions, left_out: list[str]
+) -> Iterator[PairResult]:
     """Give the results of the logs with their hosts; say which are left out."""
     unknown: list[str] = []
     for log, reading in known:
-        every = _hosts(log, reading, pattern)
+        every = _hosts(log, reading, options.pattern)
         for hosts, result in zip(every, reading.results, strict=True):
             if len(hosts) == PAIR:
                 yield PairResult(log.file, (hosts[0], hosts[1]), result)
             elif hosts:
                 where = "one host" if len(hosts) == 1 else f"{len(hosts)} hosts"
                 left_out.append(f"{Path(log.file).name}: {result.title}: it ran on {where}")
-            elif result.measurements:
+            elif has_metric(result, options.metric):
                 unknown.append(log.file)
+            elif result.measurements:
+                left_out.append(f"{Path(log.file).name}: {result.title}: no {options.metric}")
     if unknown:
         raise _unknown_hosts(list(dict.fromkeys(unknown)))
 
