@@ -129,9 +129,7 @@ class _Host:
                 f"{platform.node()}: NUMA node {node} has no core that the rank may use: not tested"
             )
         units = {node.number: node for node in self.nodes}
-        pairs = [
-            _Pair(a, b, node_distance(units[a], units[b])) for a in units for b in units
-        ]
+        pairs = [_Pair(a, b, node_distance(units[a], units[b])) for a in units for b in units]
         memory = CoreCopies(self._params.size or SIZES[NUMA])
         self._time(NUMA, pairs, lambda p, n: memory.times(units[p.reader], units[p.writer], n))
 

@@ -52,7 +52,7 @@ def test_two_groups_that_share_links_are_no_fault_of_a_host(tmp_path: Path) -> N
 
 
 def test_pairs_that_collide_are_unstable_and_no_host_is_blamed(tmp_path: Path) -> None:
-    """A4: with one GPU of each of 17 hosts, eight of 130 pairs are slow; each host has good ones."""
+    """A4: with one GPU of each of 17 hosts, eight of 130 pairs are slow; each has good ones."""
     verdict = judged(tmp_path, LOGS / "alltoall_g1.csv")
     (pairs,) = verdict.blamed
 
@@ -69,7 +69,7 @@ def test_eight_hosts_in_two_groups_are_no_fault_of_a_host(tmp_path: Path) -> Non
     assert [(one.part, one.kind) for one in verdict.blamed] == [("fabric", "SHARED")]
 
 
-def test_a_log_of_another_tool_in_between_is_left_out(tmp_path: Path) -> None:
+def test_a_log_without_the_metric_is_left_out(tmp_path: Path) -> None:
     verdict = judged(tmp_path, LOGS / "cyclecloud32.out", TOOLS / "hpl.passed.txt")
 
     assert verdict.tests == 28
@@ -244,7 +244,10 @@ def test_a_log_of_another_tool_in_between_is_left_out(tmp_path: Path) -> None:
         ("", "The log is empty"),
         (OSU.format(0), "the log has no bandwidth at 4 MiB"),
         (OSU.format(-5), "-5.000 MB/s is no bandwidth"),
-        (OSU.format(24e9), "2.400e+07 GB/s is more than 1000 times the median of all pairs: not believed"),
+        (
+            OSU.format(24e9),
+            "2.400e+07 GB/s is more than 1000 times the median of all pairs: not believed",
+        ),
     ],
 )
 def test_a_pair_without_a_believable_value_is_missing(

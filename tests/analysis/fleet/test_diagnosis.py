@@ -195,16 +195,23 @@ def test_a_pair_that_was_repeated_counts_once_and_is_a_link() -> None:
     assert named(verdict) == ["LINK pair:1-2 both"]
 
 
-def starved(host: int, share: float, busy: float, *, slow_link: float = 1.0) -> list[PairTest]:
+def starved(host: int, share: float, busy: float) -> list[PairTest]:
     """Test 16 hosts in two groups, of which one reaches a share of what others do."""
     tests = []
     for number, pairs in enumerate(first_rounds([n // 8 for n in range(16)], 10)):
         for a, b in (*pairs.tolist(), *pairs[:, ::-1].tolist()):
             mine = host in (a, b)
-            value = 1e9 * (share * slow_link if mine else 1 - 0.01 * (a * b % 3))
-            load = {"source_busy": busy if a == host else 0.2}
-            load["target_busy"] = busy if b == host else 0.2
-            tests.append(PairTest(round=number, source=a, target=b, value=value, **load))
+            value = 1e9 * (share if mine else 1 - 0.01 * (a * b % 3))
+            tests.append(
+                PairTest(
+                    round=number,
+                    source=a,
+                    target=b,
+                    value=value,
+                    source_busy=busy if a == host else 0.2,
+                    target_busy=busy if b == host else 0.2,
+                )
+            )
     return tests
 
 
