@@ -122,6 +122,7 @@ def test_a_wrong_name_is_an_error_in_an_editor(tmp_path: Path) -> None:
         ("collectives", bench.CollectivesArgs),
         ("iperf", bench.IperfArgs),
         ("pairs", bench.PairsArgs),
+        ("within", bench.WithinArgs),
         ("program", bench.ProgramArgs),
     ],
 )

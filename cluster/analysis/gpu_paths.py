@@ -1,4 +1,4 @@
-"""Paths between the GPUs of a host, as `nvidia-smi topo` and `rocm-smi --showtopo` name them."""
+"""Paths between the devices of a host, as `nvidia-smi topo`, `rocm-smi` and `numactl` name them."""
 
 from __future__ import annotations
 
@@ -15,12 +15,14 @@ def speed(path: str) -> tuple[int, int]:
     """Give a key that orders paths by speed.
 
     Args:
-        path: such as `NV2` or `SYS`.
+        path: such as `NV2` or `SYS`, or the distance of two NUMA nodes, such as `21`.
 
     Returns:
         The larger, the faster; the smallest for an unknown path.
 
     """
+    if path.isdecimal():
+        return 0, -int(path)
     links = nvlinks(path)
     if links:
         return len(CLASSES) + 1, links

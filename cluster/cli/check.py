@@ -14,18 +14,20 @@ from cluster.cli.launches import BenchOptions
 from cluster.cli.pair_logs import LIMIT, PairLogFlags, missing_lines, only_name, run_of
 from cluster.cli.show import print_json, print_lines, relative_path, screen_width
 from cluster.cli.survey_flags import SHARED, survey_command, test_length
+from cluster.cli.within import check_within
 from cluster.core.errors import JobError, SpecError
 from cluster.core.units import format_value, parse_size
 from cluster.orchestration.cluster import Cluster, attach
 from cluster.reports.fleet import blamed_table, replacement_lines
 from cluster.reports.formats.terminal import table_text
 from cluster.runs import store
-from cluster.runs.run import PAIRS
+from cluster.runs.run import PAIRS, WITHIN
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
     from cluster.core.model.fleet import FleetVerdict
+    from cluster.core.model.spec import ClusterSpec
     from cluster.runs.run import Run
 
 METRICS = ("bandwidth", "latency", "allreduce")
@@ -41,6 +43,7 @@ def check(  # noqa: PLR0913 - each is a flag
     groups: str | None,
     alone: int,
     pairs: str | None,
+    within: str | None,
     confirm: bool,
     replace: bool,
     milliseconds: int,
@@ -62,26 +65,51 @@ def check(  # noqa: PLR0913 - each is a flag
     """
     if replace:
         _refuse_unless_it_stays(stays=not (from_ or pairs) and (provider is None or bool(keep)))
+    if within:
+        _refuse_besides_within(from_=from_, pairs=pairs, groups=groups, confirm=confirm or replace)
     if from_:
         typed = PairLogFlags(metric, pairs_pattern, series, groups, limit)
         _show(run_of((*from_, *(names or ())), store.root(runs), typed), as_json=json)
         return
     name = only_name(names)
     options = BenchOptions(runs=runs, timeout=timeout, keep=keep, yes=yes, json=json)
-    params = {
-        "rounds": _rounds(rounds),
-        **_metric(metric),
-        "alone": alone,
-        "confirm": confirm or replace,
-        "pairs": tuple((pairs or "").split(",")) if pairs else (),
-        "milliseconds": milliseconds,
-    }
+    if within:
+        spec = _spec(name, provider, machines)
+        _show(check_within(name if provider is None else None, within, spec, options), as_json=json)
+        return
+    params = _params(rounds, metric, alone, pairs, milliseconds) | {"confirm": confirm or replace}
     if name is not None and provider is None:
         _check(attach(name), params, groups, options, replace=replace)
         return
-    spec = flags.spec(name=name or NAME, provider=provider or flags.DEFAULT_PROVIDER, **machines)
+    spec = _spec(name, provider, machines)
     with launched(spec, PAIRS, params, options) as cluster:
         _check(cluster, params, groups, options, replace=replace)
+
+
+def _params(
+    rounds: str, metric: str, alone: int, pairs: str | None, milliseconds: int
+) -> dict[str, Any]:
+    return {
+        "rounds": _rounds(rounds),
+        **_metric(metric),
+        "alone": alone,
+        "pairs": tuple((pairs or "").split(",")) if pairs else (),
+        "milliseconds": milliseconds,
+    }
+
+
+def _spec(name: str | None, provider: str | None, machines: dict[str, Any]) -> ClusterSpec:
+    return flags.spec(name=name or NAME, provider=provider or flags.DEFAULT_PROVIDER, **machines)
+
+
+def _refuse_besides_within(**typed: object) -> None:
+    """Refuse flags about pairs of hosts, or about logs."""
+    unfit = [f"--{flag.rstrip('_')}" for flag, value in typed.items() if value]
+    if unfit:
+        raise SpecError(
+            f"{unfit[0]} does not go with --within, which measures the devices of each host.",
+            remedy="Leave one of them out. Logs of devices need no --within: --from LOG...",
+        )
 
 
 def _refuse_unless_it_stays(*, stays: bool) -> None:
@@ -193,8 +221,9 @@ def _text_of(file: str) -> str:
 def _show(run: Run, *, as_json: bool) -> None:
     """Judge the fleet; show its bad parts, then the verdict."""
     from cluster.orchestration.fleet_check import judge_fleet  # noqa: PLC0415 - slow: numpy
+    from cluster.orchestration.within_check import judge_within  # noqa: PLC0415
 
-    verdict = judge_fleet(run)
+    verdict = (judge_within if run.record.benchmark == WITHIN else judge_fleet)(run)
     if as_json:
         print_json(verdict)
     else:
@@ -269,6 +298,17 @@ CHECK: flags.Declared = {
         Annotated[
             Text,
             typer.Option("--pairs", metavar="LIST", help="Test only these, alone: 7-12,7-40."),
+        ],
+        None,
+    ),
+    "within": (
+        Annotated[
+            Text,
+            typer.Option(
+                "--within",
+                metavar="auto|gpus|numa|cores",
+                help="Compare the GPUs, NUMA nodes or cores of each host instead of hosts.",
+            ),
         ],
         None,
     ),

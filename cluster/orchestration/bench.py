@@ -115,6 +115,14 @@ class PairsArgs(RunArgs, total=False):
     allreduce: int
 
 
+class WithinArgs(RunArgs, total=False):
+    """The parameters of `within`."""
+
+    devices: Literal["auto", "gpus", "numa", "cores"]
+    size: int
+    iterations: int
+
+
 class ProgramArgs(RunArgs, total=False):
     """The parameters of `program`."""
 
@@ -232,6 +240,16 @@ class Bench:
 
         """
         return self("pairs", **given)
+
+    def within(self, **given: Unpack[WithinArgs]) -> Run:
+        """Measure copies between the GPUs, NUMA nodes or cores of each host.
+
+        Args:
+            given: `devices` (auto, gpus, numa or cores), `size`, `iterations`; and what `bench`
+                itself takes.
+
+        """
+        return self("within", **given)
 
     def program(self, **given: Unpack[ProgramArgs]) -> Run:
         """Time a program on all ranks.

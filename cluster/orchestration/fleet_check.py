@@ -2,18 +2,18 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Literal
 
 import msgspec
 
+from cluster.analysis.fleet.device_diagnosis import diagnose_devices
 from cluster.analysis.fleet.diagnosis import diagnose
 from cluster.analysis.fleet.foreign_diagnosis import diagnose_foreign
-from cluster.analysis.fleet.gpu_diagnosis import diagnose_gpus
 from cluster.analysis.fleet.network_layers import switch_groups
 from cluster.analysis.fleet.pair_measurements import pair_tests
 from cluster.analysis.link_bounds import goodput
 from cluster.core.errors import SpecError
-from cluster.core.model.fleet import Fleet, FleetVerdict, PairMetric
+from cluster.core.model.fleet import DeviceKind, Fleet, FleetVerdict, PairMetric
 from cluster.core.units import format_size
 from cluster.orchestration.provider_topology import ask_topology
 from cluster.orchestration.simulated import simulator_of
@@ -40,7 +40,8 @@ class SurveyParams(msgspec.Struct, frozen=True, kw_only=True):
     directed: bool = True
     foreign: bool = False
     limit: float | None = None
-    gpus: bool = False
+    devices: DeviceKind | Literal[""] = ""
+    gpus: bool = False  # instead of `devices`, as runs of before have it
     assumptions: tuple[str, ...] = ()
 
 
@@ -97,8 +98,9 @@ def judge_fleet(run: Run) -> FleetVerdict:
 def _diagnosed(
     fleet: Fleet, tests: Sequence[PairTest], routes: FleetSimulator | None, params: SurveyParams
 ) -> FleetVerdict:
-    if params.gpus:
-        return diagnose_gpus(fleet, tests)
+    devices: DeviceKind | Literal[""] = "gpus" if params.gpus else params.devices
+    if devices:
+        return diagnose_devices(fleet, tests, devices)
     return diagnose_foreign(fleet, tests) if params.foreign else diagnose(fleet, tests, routes)
 
 
@@ -243,7 +245,10 @@ def read_groups(
                     remedy=remedy,
                 )
             if known[word] in found:
-                raise SpecError(f"The groups name the host {word!r} twice.")
+                raise SpecError(
+                    f"The groups name the host {word!r} twice.",
+                    remedy="Name each host on one line only.",
+                )
             found[known[word]] = group
     first = len(text.splitlines())
     return tuple(found.get(number, first + number) for number in range(len(machines)))

@@ -6,7 +6,7 @@ import shutil
 import sys
 import time
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Literal
 
 import msgspec
 
@@ -14,7 +14,7 @@ from cluster.analysis.fleet.pair_measurements import measurement_of
 from cluster.analysis.fleet.pair_series import NO_LIMIT, fleet_tests
 from cluster.core.cleanup import on_failure
 from cluster.core.errors import SpecError
-from cluster.core.model.fleet import PairMetric
+from cluster.core.model.fleet import DeviceKind, PairMetric
 from cluster.core.model.hosts import Machine
 from cluster.core.model.measurements import Definition
 from cluster.core.model.records import Record
@@ -23,8 +23,9 @@ from cluster.core.version import __version__, revision
 from cluster.logs.pair_hosts import host_order
 from cluster.logs.redaction import redact
 from cluster.runs import store
+from cluster.runs.device_reader import LogText
 from cluster.runs.import_logs import NAME, log_chunks, raw_places
-from cluster.runs.pair_reader import LogText, read_pairs
+from cluster.runs.pair_reader import read_pairs
 from cluster.runs.run import PAIRS, RAW, Run
 
 if TYPE_CHECKING:
@@ -46,7 +47,7 @@ class ImportedPairsParams(msgspec.Struct, frozen=True, kw_only=True):
     foreign: bool = True
     title: str
     limit: float | None
-    gpus: bool
+    devices: DeviceKind | Literal[""]
     assumptions: tuple[str, ...]
 
 
@@ -148,7 +149,7 @@ def _record(
         directed=logs.directed,
         title=logs.title,
         limit=told[1],
-        gpus=logs.gpus,
+        devices=logs.devices,
         assumptions=tuple(text for text in logs.assumptions if not (told[1] and text == NO_LIMIT)),
     )
     return Record(

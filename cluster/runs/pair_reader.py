@@ -1,4 +1,4 @@
-"""Values of pairs of hosts, or of pairs of GPUs, in the logs of other tools."""
+"""Values of pairs of hosts, or of devices of one host, in the logs of other tools."""
 
 from __future__ import annotations
 
@@ -7,13 +7,15 @@ from typing import TYPE_CHECKING, NamedTuple
 
 import msgspec
 
-from cluster.analysis.fleet.gpu_pairs import gpu_pairs, is_gpu_matrix
-from cluster.analysis.fleet.pair_series import BOTH_WAYS, UNKNOWN, PairResult, pair_logs
+from cluster.analysis.fleet.gpu_pairs import is_gpu_matrix
+from cluster.analysis.fleet.numa_pairs import is_numa_matrix
+from cluster.analysis.fleet.pair_series import BOTH_WAYS, UNKNOWN, PairResult, has_metric, pair_logs
 from cluster.core.errors import ParseError, SpecError
 from cluster.core.model.pair_logs import LoggedPair, PairLogs
 from cluster.logs.host_values import HostValues, read_host_values
 from cluster.logs.pair_hosts import host_lines, hosts_by_pattern, hosts_in_name, hosts_of_results
 from cluster.logs.reader import read
+from cluster.runs.device_reader import LogText, ReadLog, UnreadLog, matrices_of, nics_of
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator, Sequence
@@ -48,28 +50,8 @@ class PairLogOptions(NamedTuple):
     limit: float | None = None
 
 
-class LogText(NamedTuple):
-    """A log.
-
-    Args:
-        file: its path.
-        text: its content, without secrets.
-
-    """
-
-    file: str
-    text: str
-
-
-class _ReadLog(NamedTuple):
-    """A log, and what a parser read in it."""
-
-    log: LogText
-    reading: Reading
-
-
 def read_pairs(texts: Sequence[LogText], options: PairLogOptions) -> PairLogs:
-    """Read tables of hosts, or logs of pairs of hosts, or those of the GPUs of one host.
+    """Read tables of hosts, or logs of pairs of hosts, or those of devices of one host.
 
     Args:
         texts: of the logs.
@@ -87,15 +69,33 @@ def read_pairs(texts: Sequence[LogText], options: PairLogOptions) -> PairLogs:
     if tables:
         others = [Path(log.file).name for log in texts if log not in [known for known, _ in tables]]
         return _of_tables(tables, options.metric, others)
+    known, unread = _readings(texts)
+    within = matrices_of(known, options.metric)
+    if within is None and not _are_of_several_pairs(known, options.pattern):
+        within = nics_of(known, unread, options.metric, options.series)
+    return within or _of_hosts(known, unread, options)
+
+
+def _are_of_several_pairs(known: Sequence[ReadLog], pattern: str) -> bool:
+    """Tell whether the logs name several pairs of hosts; if not, they may be of one host's NICs."""
+    pairs = {
+        frozenset(hosts) for one in known for hosts in _hosts(*one, pattern) if len(hosts) == PAIR
+    }
+    return bool(pattern) or len(pairs) > 1
+
+
+def _of_hosts(
+    known: Sequence[ReadLog], unread: Sequence[UnreadLog], options: PairLogOptions
+) -> PairLogs:
+    """Give the values of pairs of hosts; those of devices of a host are left out."""
     left_out: list[str] = []
     failed: list[LoggedPair] = []
-    known = list(_readings(texts, options.pattern, left_out, failed))
-    of_gpus = [one for one in known if any(map(is_gpu_matrix, one.reading.results))]
-    of_hosts = [one for one in known if one not in of_gpus]
-    if of_gpus and not any(r.measurements for one in of_hosts for r in one.reading.results):
-        return _of_gpus(of_gpus, known, options.metric)
-    left_out += [f"{Path(one.log.file).name}: copies between GPUs of a host" for one in of_gpus]
-    results = list(_results(of_hosts, options.pattern, left_out))
+    for log, why in unread:
+        _note_failure(log.file, why, options.pattern, left_out, failed)
+    inside = [o for o in known if any(is_gpu_matrix(r) or is_numa_matrix(r) for r in o[1].results)]
+    left_out += [f"{Path(one.log.file).name}: of devices of one host" for one in inside]
+    of_hosts = [one for one in known if one not in inside]
+    results = list(_results(of_hosts, options, left_out))
     logs = pair_logs(results, options.metric, options.series)
     if not (logs.pairs or failed):
         raise SpecError(
@@ -107,21 +107,6 @@ def read_pairs(texts: Sequence[LogText], options: PairLogOptions) -> PairLogs:
     return msgspec.structs.replace(
         logs, pairs=(*logs.pairs, *failed), left_out=(*left_out, *logs.left_out)
     )
-
-
-def _of_gpus(matrices: Sequence[_ReadLog], known: Sequence[_ReadLog], metric: str) -> PairLogs:
-    """Give the pairs of GPUs of one host; the topology may be in another log."""
-    if len(matrices) > 1:
-        names = ", ".join(Path(one.log.file).name for one in matrices[:NAMED])
-        raise SpecError(
-            f"{len(matrices)} logs have copies between GPUs, and one host is judged at a time: "
-            f"{names}.",
-            remedy="Name one of them, and the log of nvidia-smi topo -m of the same host.",
-        )
-    if metric != "bandwidth":
-        raise SpecError(f"Between GPUs, bandwidth is judged, and no {metric}.")
-    results = [result for one in known for result in one.reading.results]
-    return gpu_pairs(results, matrices[0].log.file)
 
 
 def _table(log: LogText) -> HostValues | None:
@@ -162,30 +147,34 @@ def _of_tables(
     )
 
 
-def _readings(
-    texts: Sequence[LogText], pattern: str, left_out: list[str], failed: list[LoggedPair]
-) -> Iterator[_ReadLog]:
-    """Parse the logs; those without a result are left out, or are pairs that failed."""
+def _readings(texts: Sequence[LogText]) -> tuple[list[ReadLog], list[UnreadLog]]:
+    """Parse the logs; some have no result."""
+    known, unread = [], []
     for log in texts:
         try:
-            yield _ReadLog(log, read([log.text.encode()]))
+            known.append(ReadLog(log, read([log.text.encode()])))
         except ParseError as error:
-            _note_failure(log.file, error.what, pattern, left_out, failed)
+            unread.append(UnreadLog(log, error.what))
+    return known, unread
 
 
-def _results(known: Sequence[_ReadLog], pattern: str, left_out: list[str]) -> Iterator[PairResult]:
+def _results(
+    known: Sequence[ReadLog], options: PairLogOptions, left_out: list[str]
+) -> Iterator[PairResult]:
     """Give the results of the logs with their hosts; say which are left out."""
     unknown: list[str] = []
     for log, reading in known:
-        every = _hosts(log, reading, pattern)
+        every = _hosts(log, reading, options.pattern)
         for hosts, result in zip(every, reading.results, strict=True):
             if len(hosts) == PAIR:
                 yield PairResult(log.file, (hosts[0], hosts[1]), result)
             elif hosts:
                 where = "one host" if len(hosts) == 1 else f"{len(hosts)} hosts"
                 left_out.append(f"{Path(log.file).name}: {result.title}: it ran on {where}")
-            elif result.measurements:
+            elif has_metric(result, options.metric):
                 unknown.append(log.file)
+            elif result.measurements:
+                left_out.append(f"{Path(log.file).name}: {result.title}: no {options.metric}")
     if unknown:
         raise _unknown_hosts(list(dict.fromkeys(unknown)))
 

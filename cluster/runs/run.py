@@ -31,6 +31,7 @@ if TYPE_CHECKING:
 
 RAW = "raw"
 PAIRS = "pairs"  # the benchmark that measures pairs of hosts
+WITHIN = "within"  # the benchmark that measures pairs of devices of each host
 RECORD = "run.json"
 MEASUREMENTS = "measurements.jsonl"
 

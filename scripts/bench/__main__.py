@@ -21,6 +21,7 @@ from analysis_speed import asking, judging, reporting, summarising
 from cloud import launching_in_a_cloud
 from fleet import checking_fleets
 from hosts import installing, launching_again, moving, reading, running
+from lab_and_simulator import lab_and_simulator
 from lab_fleet import checking_a_lab
 from log_formats import formats
 from logs import parsing, profiles
@@ -63,6 +64,7 @@ def main() -> None:
                 "launching_again": lambda: launching_again(repetitions),
                 "moving": lambda: moving(min(repetitions, 5), Path(place)),
                 "reading": lambda: reading(repetitions),
+                "lab_and_simulator": lab_and_simulator,
                 "lab_fleet": lambda: checking_a_lab(repetitions),
                 "installing": lambda: installing(min(repetitions, 3), Path(place)),
             }

@@ -46,6 +46,7 @@ from cluster.orchestration.bench import (
     PairsArgs,
     ProgramArgs,
     RunArgs,
+    WithinArgs,
 )
 from cluster.providers import Provider
 from cluster.reports.plots.picture import Picture
@@ -98,7 +99,17 @@ in bytes per second. New fields may be added; fields are not renamed.
 INTERNAL = "disk|state|looked_for|phases|shells|as_reported|evidence|passing|key"
 """Members that other layers of cluster use, and scripts do not need."""
 GIVEN = (
-    *(SpecOptions, Bench, RunArgs, P2PArgs, CollectivesArgs, IperfArgs, PairsArgs, ProgramArgs),
+    *(
+        SpecOptions,
+        Bench,
+        RunArgs,
+        P2PArgs,
+        CollectivesArgs,
+        IperfArgs,
+        PairsArgs,
+        WithinArgs,
+        ProgramArgs,
+    ),
     *(Judgement, Verdict, Picture, RunList),
 )
 """What the Python API gives and takes, besides what has a name in `cluster`."""

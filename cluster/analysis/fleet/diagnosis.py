@@ -14,6 +14,7 @@ from cluster.analysis.fleet.fabric_findings import (
 from cluster.analysis.fleet.host_findings import (
     bad_hosts,
     bad_pairs,
+    short_hosts,
     undecided_hosts,
     unstable_hosts,
     untested_hosts,
@@ -68,6 +69,7 @@ def diagnose(
         *bad_pairs(found, {one.part for one in unstable}),
         *shared_fabric(fleet, found),
         *crowded_groups(fleet, found),
+        *short_hosts(fleet, found),
         *untested,
     ]
     blamed = in_order(blamed)
@@ -172,7 +174,7 @@ def _answer(
         return f"UNDECIDED: {_too_little(found, rounds, hosts)} {usual[0].upper()}{usual[1:]}."
     if word == "UNDECIDED":
         left = [b.part for b in blamed if b.kind == "UNTESTED"]
-        return f"UNDECIDED: {len(left)} of {hosts} hosts could not be tested; the others are good."
+        return f"UNDECIDED: {len(left)} of {hosts} hosts could not be judged; the others are good."
     if word == "LOW":
         return f"LOW: no host differs from the others, but {usual}."
     shared = next((f" SHARED: {b.evidence}." for b in blamed if b.kind == "SHARED"), "")

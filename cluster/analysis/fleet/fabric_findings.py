@@ -114,6 +114,7 @@ def crowded_groups(fleet: Fleet, found: Diagnosed) -> Iterator[Blamed]:
     """Find groups whose traffic to others is slower than other groups', but only while all send."""
     table = found.table
     innocent = table.between & ~table.alone & (found.blame.explained_by < 0) & (table.rates > 0)
+    innocent &= ~(table.limited & (found.parts.paths < 0).all(axis=1))
     blamed = {c.part for c in found.blame.blamed}
     names = np.unique(np.asarray(fleet.groups))
     if not innocent.any():
@@ -150,7 +151,7 @@ def _at_once_ratios(found: Diagnosed, wanted: NDArray[np.bool_]) -> NDArray[np.f
     table = found.table
     alone: defaultdict[tuple[int, int], list[float]] = defaultdict(list)
     crowd: defaultdict[tuple[int, int], list[float]] = defaultdict(list)
-    for at in np.flatnonzero(wanted & (table.rates > 0)):
+    for at in np.flatnonzero(wanted & (table.rates > 0) & ~table.limited):
         key = (int(table.source[at]), int(table.target[at]))
         (alone if table.alone[at] else crowd)[key].append(float(table.rates[at]))
     both = [key for key in alone if key in crowd]

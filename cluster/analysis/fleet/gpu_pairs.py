@@ -47,7 +47,8 @@ def gpu_pairs(results: Sequence[Parsed], log: str) -> PairLogs:
     """
     copies = [m for result in results if is_gpu_matrix(result) for m in result.measurements]
     details = [result.detail for result in results]
-    topology = next((d for d in details if isinstance(d, Topology)), None)
+    matrices = [d for d in details if isinstance(d, Topology)]
+    topology = next((m for m in matrices if any(d.is_gpu for d in m.devices)), None)
     models = [model for result in results for model in result.devices]
     pairs = gpu_topology(topology, copies, models=models).pairs
     known = [_pair(one.gpus, one.copies.rate or one.copies.rate_without, one.path, log)
@@ -60,7 +61,7 @@ def gpu_pairs(results: Sequence[Parsed], log: str) -> PairLogs:
         metric="bandwidth",
         pairs=tuple(known),
         assumptions=(SLOWER, NO_PATHS if unknown else assumed),
-        gpus=True,
+        devices="gpus",
     )
 
 

@@ -51,6 +51,37 @@ def untested_hosts(fleet: Fleet, tests: Sequence[PairTest]) -> Iterator[Blamed]:
             yield Blamed(part=f"host:{host}", name=name, kind="UNTESTED", evidence=why)
 
 
+def short_hosts(fleet: Fleet, found: Diagnosed) -> Iterator[Blamed]:
+    """Give the hosts of which nothing is known, as a processor limited all their low tests."""
+    table, nics = found.table, fleet.nics
+    left_out = np.max(found.parts.paths, axis=1) < 0
+    for host, name in enumerate(fleet.names):
+        ends = (table.source // nics == host, table.target // nics == host)
+        ways = {
+            way: own
+            for way, own in zip(("tx", "rx"), ends, strict=True)
+            if own.any() and left_out[own].all()
+        }
+        if not ways:
+            continue
+        mine = sum(int((table.busy[end] & left_out & own).sum()) for end, own in enumerate(ends))
+        tests = sum(int(own.sum()) for own in ways.values())
+        short = (
+            f"it was short of processor time during {mine} of them"
+            if mine
+            else "its partners were short of processor time"
+        )
+        yield Blamed(
+            part=f"host:{host}",
+            name=name,
+            kind="UNTESTED",
+            direction=direction_of(ways),
+            evidence=f"low in all of its {tests} tests, but {short}, so they say nothing about its "
+            "link: not judged. End other work there, and check again",
+            confirm=confirming_command(fleet, found, host),
+        )
+
+
 def bad_hosts(fleet: Fleet, found: Diagnosed) -> Iterator[Blamed]:
     """Give the hosts, or NICs of hosts, that are blamed; both directions together."""
     ends = found.parts.endpoints

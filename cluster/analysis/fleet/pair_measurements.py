@@ -16,7 +16,7 @@ if TYPE_CHECKING:
     from cluster.core.model.value import Scalar
 
 FAILED, SKIPPED = "failed", "skipped"  # parameters that say why there is no value
-OPTIONAL = ("nic", "port", "path")
+OPTIONAL = ("nic", "port", "path", "source_busy", "target_busy")
 PLACES = ("round", "source", "target", *OPTIONAL, FAILED, SKIPPED)
 
 
@@ -77,6 +77,8 @@ def pair_tests(measurements: Iterable[Measurement]) -> Iterator[PairTest]:
             nic=int(places.get("nic", 0)),
             port=int(places.get("port", 0)),
             path=str(places.get("path", "")),
+            source_busy=float(places.get("source_busy", 0.0)),
+            target_busy=float(places.get("target_busy", 0.0)),
         )
 
 

@@ -23,6 +23,7 @@ if TYPE_CHECKING:
 LATENCY_SIZE = 8  # bytes, of which latencies are compared, if the logs have them
 RIVAL = 0.5  # of the pairs of the most frequent test: with more, another test could be meant
 ABSURD = 10.0  # times the median: no healthy host of the same fleet is so fast
+MOST_TIMES = 1000.0  # that are counted in a message
 WHOLE = 0.5  # of all pairs: with more, the logs were meant to have every pair
 NO_LOG = "there is no log of this pair"
 NO_LIMIT = "no limit of a pair is known (--limit): a fleet that is slow as a whole looks healthy"
@@ -101,6 +102,20 @@ def _title(result: Parsed) -> str:
     """Name a test, so that tests with the same name can be compared."""
     name = _VERSION.sub("", result.title or result.format)
     return f"{name} ({result.ranks} ranks)" if result.ranks else name
+
+
+def has_metric(result: Parsed, metric: PairMetric) -> bool:
+    """Tell whether a result may be of a pair of hosts.
+
+    Args:
+        result: of a tool.
+        metric: to compare.
+
+    Returns:
+        Whether it has such values.
+
+    """
+    return _definition(result, metric) is not None
 
 
 def _definition(result: Parsed, metric: PairMetric) -> Definition | None:
@@ -215,6 +230,8 @@ def fleet_tests(logs: PairLogs, names: Sequence[str]) -> list[PairTest]:
             )
         )
         seen[key] += 1
+    if logs.devices in ("nics", "numa"):  # a node may have no cores, and a NIC no test with a GPU
+        return tests
     return [*tests, *_untried(seen, len(names), directed=logs.directed)]
 
 
@@ -225,7 +242,9 @@ def _believable(one: LoggedPair, usual: float, metric: PairMetric) -> tuple[floa
         return None, f"{shown} is no {metric}"
     if one.value is None or metric == "latency" or one.value <= ABSURD * usual:
         return one.value, one.reason
-    return None, f"{shown} is {one.value / usual:.0f} times the median of all pairs: not believed"
+    times = one.value / usual if usual else MOST_TIMES
+    many = f"{times:.0f}" if times < MOST_TIMES else f"more than {MOST_TIMES:.0f}"
+    return None, f"{shown} is {many} times the median of all pairs: not believed"
 
 
 def _untried(

@@ -6,8 +6,9 @@ from collections import Counter
 from typing import TYPE_CHECKING, Literal, NamedTuple
 
 import numpy as np
+from numpy.typing import NDArray
 
-from cluster.analysis.fleet.blame import PairTests, solve, usual_spread
+from cluster.analysis.fleet.blame import HOST, PairTests, solve, usual_spread
 from cluster.analysis.fleet.flows import max_min_rates
 from cluster.analysis.fleet.parts import parts_of, routed_parts
 from cluster.core.units import format_value
@@ -15,21 +16,24 @@ from cluster.core.units import format_value
 if TYPE_CHECKING:
     from collections.abc import Iterable, Sequence
 
-    from numpy.typing import NDArray
-
     from cluster.analysis.fleet.blame import Blame
     from cluster.analysis.fleet.parts import Parts
     from cluster.analysis.fleet.simulation import FleetSimulator
     from cluster.core.model.fleet import Fleet, PairTest
 
-    Numbers = NDArray[np.int64]
-    Values = NDArray[np.float64]
-    Flags = NDArray[np.bool_]
     Way = Literal["", "tx", "rx", "both"]
 
 
+Numbers = NDArray[np.int64]
+Values = NDArray[np.float64]
+Flags = NDArray[np.bool_]
+BURST = 1.25  # of what most hosts reach: more comes from memory, and not over the link
+BUSY = 0.8  # of the time of a test: from this on, the processor limits it, and not the link
 CROWDED = 0.8  # of what a pair reaches alone: below this, it shares the fabric with others
 FREE = 0.95  # of what a test reaches alone: above this, others took nothing from it
+
+
+NO_FLAGS: Flags = np.zeros((2, 0), dtype=np.bool_)
 
 
 class PairTable(NamedTuple):
@@ -45,6 +49,8 @@ class PairTable(NamedTuple):
         groups: of each endpoint.
         directed: which endpoint of a test sends is known.
         foreign: other tools measured; any test may have run beside others.
+        busy: whether the processor of the source, and that of the target, limited each test; of
+            the shape (2, tests).
 
     """
 
@@ -57,6 +63,13 @@ class PairTable(NamedTuple):
     groups: Numbers
     directed: bool = True
     foreign: bool = False
+    busy: Flags = NO_FLAGS
+
+    @property
+    def limited(self) -> Flags:
+        """Whether a processor limited each test."""
+        source, target = self.busy if self.busy.size else (np.zeros_like(self.alone),) * 2
+        return np.logical_or(source, target)
 
 
 class Diagnosed(NamedTuple):
@@ -102,7 +115,9 @@ def pair_table(fleet: Fleet, tests: Sequence[PairTest]) -> PairTable:
     alone = np.array([t.alone for t in tried], dtype=np.bool_)
     ends = source, target
     known = fleet.directed, fleet.foreign
-    return PairTable(tried, *ends, values, alone, between, groups, *known)
+    busy = np.array([[t.source_busy for t in tried], [t.target_busy for t in tried]]) >= BUSY
+    busy &= fleet.metric == "bandwidth"  # a process that waits for each message is always busy
+    return PairTable(tried, *ends, values, alone, between, groups, *known, busy)
 
 
 def endpoint_groups(fleet: Fleet) -> Numbers:
@@ -140,7 +155,24 @@ def diagnosed(table: PairTable, routes: FleetSimulator | None = None) -> Diagnos
         return _routed(table, routes)
     parts = parts_of(table.source, table.target, table.groups, directed=table.directed)
     seen = PairTests(parts.paths, table.rates, _shares(table), parts.kinds)
-    return Diagnosed(table, parts, seen, solve(seen))
+    return _without_limited_tests(Diagnosed(table, parts, seen, solve(seen)))
+
+
+def _without_limited_tests(found: Diagnosed) -> Diagnosed:
+    """Leave out the low tests that a processor limited: they are no evidence against any part.
+
+    Those that are good in spite of that still clear the parts on their path, unless they are faster
+    than any link here: a receiver that was late then read what had waited in its memory.
+    """
+    rates = found.table.rates
+    unbelievable = rates > BURST * found.blame.references[HOST]
+    told = ~(found.table.limited & ((found.blame.low & (rates > 0)) | unbelievable))
+    if told.all():
+        return found
+    paths = np.where(told[:, None], found.parts.paths, -1)
+    seen = found.seen._replace(paths=paths)
+    parts = found.parts._replace(paths=paths)
+    return found._replace(parts=parts, seen=seen, blame=solve(seen))
 
 
 def _shares(table: PairTable) -> Flags:

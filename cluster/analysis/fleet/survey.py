@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING, NamedTuple
 
 import numpy as np
 
-from cluster.analysis.fleet.host_findings import fresh_partners
+from cluster.analysis.fleet.host_findings import fresh_partners, short_hosts
 from cluster.analysis.fleet.pair_table import diagnosed, pair_table
 from cluster.analysis.fleet.rounds import first_rounds, schedule
 
@@ -157,7 +157,8 @@ def _repeated_tests(
     number = _next(tests)
     known = {_either_way((t.source, t.target)) for t in tests if t.alone}
     unexplained = dict.fromkeys(map(_either_way, _unexplained_pairs(found)))
-    others = map(_either_way, (*_suspects(fleet, found), *_slow_fabric(found)))
+    doubtful = (*_suspects(fleet, found), *_short(fleet, found), *_slow_fabric(found))
+    others = map(_either_way, doubtful)
     pairs = dict.fromkeys([*unexplained, *others])
     if fresh := [pair for pair in pairs if pair not in known]:
         yield _alone(number, fresh, "what could be chance, alone")
@@ -181,6 +182,13 @@ def _suspects(fleet: Fleet, found: Diagnosed) -> Iterator[tuple[int, int]]:
         if part < 2 * ends
     )
     for host in list(hosts)[:MOST_AGAIN]:
+        yield from ((host, other) for other in fresh_partners(fleet, found, host))
+
+
+def _short(fleet: Fleet, found: Diagnosed) -> Iterator[tuple[int, int]]:
+    """Pair each host that was short of processor time with good ones: it may have time now."""
+    for one in list(short_hosts(fleet, found))[:MOST_AGAIN]:
+        host = int(one.part.removeprefix("host:"))
         yield from ((host, other) for other in fresh_partners(fleet, found, host))
 
 

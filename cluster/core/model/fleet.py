@@ -7,6 +7,7 @@ from typing import Literal
 from cluster.core.model.value import Value
 
 PairMetric = Literal["bandwidth", "latency", "allreduce"]
+DeviceKind = Literal["gpus", "nics", "numa", "cores"]
 FaultVerdict = Literal["BAD", "LINK", "GROUP", "SHARED", "UNSTABLE", "HUNG", "UNTESTED"]
 FleetWord = Literal["HEALTHY", "FAULTY", "LOW", "UNDECIDED"]
 
@@ -23,7 +24,11 @@ class PairTest(Value, frozen=True, kw_only=True):
         alone: no other test ran at the same time.
         nic: the number of the NIC on both hosts, if they have several.
         port: of the connection; with another port, it may take another path through the fabric.
-        path: between two GPUs of a host, such as `NV18` or `SYS`; empty if it is not known.
+        path: between two devices of a host, such as `NV18`, `SYS`, or `21`, the distance of two
+            NUMA nodes; empty if it is not known.
+        source_busy: the share of the time in which the sending process ran or waited for a
+            processor, instead of its link; 0 if it is not known.
+        target_busy: the same for the receiving process.
 
     """
 
@@ -36,6 +41,8 @@ class PairTest(Value, frozen=True, kw_only=True):
     nic: int = 0
     port: int = 0
     path: str = ""
+    source_busy: float = 0.0
+    target_busy: float = 0.0
 
 
 class Fleet(Value, frozen=True, kw_only=True):

@@ -10,14 +10,17 @@ from collections.abc import Sequence
 from cluster.core.model.measurements import Definition, Measurement
 from cluster.core.model.value import Value
 
+NUMA = "NUMA"  # the name of a NUMA node is this and its number
+
 
 class Device(Value, frozen=True, kw_only=True):
-    """A row of the matrix of `nvidia-smi topo -m`.
+    """A row of the matrix of `nvidia-smi topo -m`, or of the distances of `numactl --hardware`.
 
     Args:
-        name: such as `GPU0`, `NIC0` or `mlx5_0`.
+        name: such as `GPU0`, `NIC0`, `mlx5_0` or `NUMA0`.
         paths: to each device of `Topology.devices`: `X` itself, `NV4` (bonded NVLinks), `PIX`,
-            `PXB`, `PHB`, `NODE`, `SYS`, or the older `SOC`; `?` where the log lost it.
+            `PXB`, `PHB`, `NODE`, `SYS`, or the older `SOC`; of NUMA nodes the distance, such as
+            `10`; `?` where the log lost it.
         cpus: near it, such as `0-19,40-59`; empty if the log does not say.
         numa: nodes near it, such as `0`; empty if the log does not say.
         model: the name of a NIC in the legend, such as `mlx5_0`; empty if there is none.
@@ -35,6 +38,11 @@ class Device(Value, frozen=True, kw_only=True):
         """Whether it is a GPU and no NIC."""
         number = self.name.removeprefix("GPU")
         return number != self.name and number.isascii() and number.isdigit()
+
+    @property
+    def is_node(self) -> bool:
+        """Whether it is a NUMA node."""
+        return self.name.startswith(NUMA)
 
 
 class Topology(Value, frozen=True, kw_only=True, tag="topology"):

@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
-from cluster.core.model.fleet import PairMetric
+from typing import Literal
+
+from cluster.core.model.fleet import DeviceKind, PairMetric
 from cluster.core.model.value import Value
 
 
@@ -14,7 +16,8 @@ class LoggedPair(Value, frozen=True, kw_only=True):
         value: bytes per second, or seconds; none if the log has none.
         reason: why there is no value.
         log: the file.
-        path: between two GPUs of a host, such as `NV18` or `SYS`; empty if it is not known.
+        path: between two devices of a host, such as `NV18`, `SYS`, or `21`, the distance of two
+            NUMA nodes; empty if it is not known.
 
     """
 
@@ -36,7 +39,7 @@ class PairLogs(Value, frozen=True, kw_only=True):
         pairs: the values, in the order of the logs.
         assumptions: what the logs do not say, and what is assumed instead.
         left_out: what is not used, each with the reason.
-        gpus: the pairs are GPUs of one host.
+        devices: what the pairs are, if they are devices of one host, and not hosts.
 
     """
 
@@ -46,4 +49,4 @@ class PairLogs(Value, frozen=True, kw_only=True):
     pairs: tuple[LoggedPair, ...]
     assumptions: tuple[str, ...] = ()
     left_out: tuple[str, ...] = ()
-    gpus: bool = False
+    devices: DeviceKind | Literal[""] = ""

@@ -146,7 +146,7 @@ class Coordinator:
         reports = {pair: batch.report(pair, self._links.lost) for pair in tried}
         times = [batch.took[pair] for pair in tried if reports[pair][0]]
         self._slowest = max([self._slowest, *times])
-        return [self._test(pair, reports.get(pair), step) for pair in pairs]
+        return [self._test(pair, reports.get(pair), step, batch.busy) for pair in pairs]
 
     def _begin(self, batch: _TestBatch, limit: float) -> None:
         """Start all receivers, then all senders, and wait for their results."""
@@ -207,7 +207,11 @@ class Coordinator:
                 self._links.give_up(target, "it does not answer")
 
     def _test(
-        self, pair: tuple[int, int], report: tuple[float, str] | None, step: SurveyStep
+        self,
+        pair: tuple[int, int],
+        report: tuple[float, str] | None,
+        step: SurveyStep,
+        busy: dict[tuple[tuple[int, int], int], float],
     ) -> PairTest:
         """Make the record of a test; without a report it was not tried, as one host was lost."""
         lost = [self._links.lost[host] for host in pair if host in self._links.lost]
@@ -220,6 +224,8 @@ class Coordinator:
             reason=reason,
             alone=step.alone,
             port=step.port,
+            source_busy=round(busy.get((pair, pair[0]), 0.0), 2),
+            target_busy=round(busy.get((pair, pair[1]), 0.0), 2),
         )
 
 
@@ -243,6 +249,7 @@ class _TestBatch:
         self.tests = {first + place: pair for place, pair in enumerate(pairs)}
         self.ports: dict[int, int] = {}
         self.took: dict[tuple[int, int], float] = {}
+        self.busy: dict[tuple[tuple[int, int], int], float] = {}  # of a pair, at one of its hosts
         self._values: dict[int, float] = {}
         self._reasons: dict[int, str] = {}
         self._done: dict[int, int] = {}
@@ -267,17 +274,18 @@ class _TestBatch:
             waiting = [n for n, pair in self.tests.items() if not over(n) and not self._lost(pair)]
             if not waiting:
                 return
-            for _, answer in self._links.answers(left):
-                self._add(answer)
+            for host, answer in self._links.answers(left):
+                self._add(host, answer)
 
     def _lost(self, pair: tuple[int, int]) -> bool:
         return bool(set(pair) & self._links.lost.keys())
 
-    def _add(self, answer: Answer) -> None:
+    def _add(self, host: int, answer: Answer) -> None:
         if isinstance(answer, Listening) and answer.test in self.tests:
             self.ports[answer.test] = answer.port
         elif isinstance(answer, TestOutcome) and answer.test in self.tests:
             self._done[answer.test] = self._done.get(answer.test, 0) + 1
+            self.busy[self.tests[answer.test], host] = answer.busy
             if answer.value is not None:
                 self._values[answer.test] = answer.value
             if answer.reason:

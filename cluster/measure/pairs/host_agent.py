@@ -22,6 +22,7 @@ from cluster.measure.pairs.messages import (
     Ready,
     TestOutcome,
 )
+from cluster.measure.pairs.processor_load import ProcessorLoad
 from cluster.measure.pairs.transfer import TransferError, exit_quietly, receive, send
 
 ALLREDUCE = "cluster.measure.pairs.allreduce"
@@ -78,6 +79,7 @@ def _begin(order: BeginTest) -> int:
 
 
 def _outcome(order: BeginTest) -> TestOutcome:
+    load = ProcessorLoad()
     try:
         if order.role == "allreduce":
             value: float | None = _allreduce(order)
@@ -88,14 +90,15 @@ def _outcome(order: BeginTest) -> TestOutcome:
                 order.seconds,
                 order.limit,
                 lambda port: _write(Listening(test=order.test, port=port)),
+                load,
             )
         else:
-            value = send(order.address, order.port, order.metric, order.seconds, order.limit)
+            value = send(order.address, order.port, order.metric, order.seconds, order.limit, load)
     except TransferError as error:
         return TestOutcome(test=order.test, reason=str(error))
     except OSError as error:
         return TestOutcome(test=order.test, reason=f"{error.strerror or error}")
-    return TestOutcome(test=order.test, value=value)
+    return TestOutcome(test=order.test, value=value, busy=load.share)
 
 
 def _allreduce(order: BeginTest) -> float:

@@ -61,12 +61,14 @@ class TestOutcome(Value, frozen=True, kw_only=True, tag="outcome"):
         test: its number.
         value: bytes per second or seconds; None from the side that does not measure.
         reason: why the test failed; empty if it succeeded.
+        busy: the share of the time in which this side ran or waited for a processor.
 
     """
 
     test: int
     value: float | None = None
     reason: str = ""
+    busy: float = 0.0
 
 
 class AllreduceOutcome(Value, frozen=True, kw_only=True):

@@ -12,6 +12,8 @@ from typing import TYPE_CHECKING
 if TYPE_CHECKING:
     from collections.abc import Callable
 
+    from cluster.measure.pairs.processor_load import ProcessorLoad
+
 HELLO = b"cluster!"  # 8 bytes: if they arrive and nothing else does, large packets are lost
 CHUNK = 1 << 20  # bytes
 WARM_UP = 0.2  # share of the time that is not counted
@@ -25,7 +27,12 @@ class TransferError(Exception):
 
 
 def receive(
-    address: str, metric: str, seconds: float, limit: float, report_port: Callable[[int], None]
+    address: str,
+    metric: str,
+    seconds: float,
+    limit: float,
+    report_port: Callable[[int], None],
+    load: ProcessorLoad,
 ) -> float | None:
     """Wait for the sender's connection, and receive from it.
 
@@ -35,6 +42,7 @@ def receive(
         seconds: of the test.
         limit: seconds after which to give up.
         report_port: called with the port at which this side listens.
+        load: of the processor, from the connection on.
 
     Returns:
         Bytes per second for `bandwidth`, else None.
@@ -55,6 +63,7 @@ def receive(
         link.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
         try:
             _receive_exactly(link, len(HELLO))
+            load.begin()
             if metric == "latency":
                 _echo(link)
                 return None
@@ -63,9 +72,13 @@ def receive(
             raise TransferError(SILENT) from error
         except OSError as error:
             raise TransferError(f"the connection broke: {error.strerror}") from error
+        finally:
+            load.end()
 
 
-def send(address: str, port: int, metric: str, seconds: float, limit: float) -> float | None:
+def send(
+    address: str, port: int, metric: str, seconds: float, limit: float, load: ProcessorLoad
+) -> float | None:
     """Connect to the receiver, and send to it.
 
     Args:
@@ -74,6 +87,7 @@ def send(address: str, port: int, metric: str, seconds: float, limit: float) -> 
         metric: `latency` is measured on this side.
         seconds: of the test.
         limit: seconds after which to give up.
+        load: of the processor, from the connection on.
 
     Returns:
         Seconds of half a round trip for `latency`, else None.
@@ -93,6 +107,7 @@ def send(address: str, port: int, metric: str, seconds: float, limit: float) -> 
         link.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
         try:
             link.sendall(HELLO)
+            load.begin()
             if metric == "latency":
                 return _ping_pong(link, seconds)
             _send_for(link, seconds)
@@ -100,6 +115,8 @@ def send(address: str, port: int, metric: str, seconds: float, limit: float) -> 
             raise TransferError(SILENT) from error
         except OSError as error:
             raise TransferError(f"the connection broke: {error.strerror}") from error
+        finally:
+            load.end()
     return None
 
 

@@ -5,6 +5,8 @@ from __future__ import annotations
 import pytest
 
 from cluster.analysis.fleet.diagnosis import diagnose
+from cluster.analysis.fleet.rounds import first_rounds
+from cluster.analysis.fleet.survey import SurveyPlan, SurveyStep, survey
 from cluster.core.model.fleet import Fleet, PairTest
 from tests.analysis.fleet.fleets import Simulated, named
 
@@ -191,3 +193,74 @@ def test_a_pair_that_was_repeated_counts_once_and_is_a_link() -> None:
     verdict = diagnose(Fleet(names=tuple("abcdefghijkl"), groups=(0,) * 12), [*tests, *again])
 
     assert named(verdict) == ["LINK pair:1-2 both"]
+
+
+def starved(host: int, share: float, busy: float) -> list[PairTest]:
+    """Test 16 hosts in two groups, of which one reaches a share of what others do."""
+    tests = []
+    for number, pairs in enumerate(first_rounds([n // 8 for n in range(16)], 10)):
+        for a, b in (*pairs.tolist(), *pairs[:, ::-1].tolist()):
+            mine = host in (a, b)
+            value = 1e9 * (share if mine else 1 - 0.01 * (a * b % 3))
+            tests.append(
+                PairTest(
+                    round=number,
+                    source=a,
+                    target=b,
+                    value=value,
+                    source_busy=busy if a == host else 0.2,
+                    target_busy=busy if b == host else 0.2,
+                )
+            )
+    return tests
+
+
+SIXTEEN = Fleet(names=tuple(f"n{n}" for n in range(16)), groups=tuple(n // 8 for n in range(16)))
+
+
+def test_a_host_that_is_short_of_processor_time_is_not_blamed() -> None:
+    """Its processes ran or waited for a core all the time, so its link was not the limit."""
+    verdict = diagnose(SIXTEEN, starved(0, 0.4, busy=0.95))
+    (short,) = verdict.blamed
+
+    assert (short.part, short.kind, short.direction) == ("host:0", "UNTESTED", "both")
+    assert "short of processor time during 20 of them" in short.evidence
+    assert verdict.answer.startswith("UNDECIDED: 1 of 16 hosts could not be judged")
+
+
+def test_a_slow_link_is_blamed_although_the_processor_does_other_work() -> None:
+    """Its processes mostly wait for the link."""
+    verdict = diagnose(SIXTEEN, starved(0, 0.4, busy=0.5))
+
+    assert named(verdict) == ["BAD host:0 both"]
+
+
+def test_good_tests_count_whatever_the_processor_did() -> None:
+    assert diagnose(SIXTEEN, starved(0, 1.0, busy=0.99)).verdict == "HEALTHY"
+
+
+def test_a_host_that_was_short_of_processor_time_is_tested_again_alone() -> None:
+    """The overload may be over after the rounds; then it is good, and the fleet is healthy."""
+    asked: list[tuple[int, int]] = []
+
+    def measure(step: SurveyStep) -> list[PairTest]:
+        asked.extend(map(tuple, step.pairs.tolist()) if step.alone else ())
+        late = step.alone
+        pairs = [*step.pairs.tolist(), *step.pairs[:, ::-1].tolist()]
+        return [
+            PairTest(
+                round=step.number,
+                source=a,
+                target=b,
+                alone=step.alone,
+                value=0.3e9 if 0 in (a, b) and not late else 1e9,
+                source_busy=0.95 if a == 0 and not late else 0.1,
+                target_busy=0.95 if b == 0 and not late else 0.1,
+            )
+            for a, b in pairs
+        ]
+
+    tests = survey(SIXTEEN, SurveyPlan(alone=0), measure)
+
+    assert {min(pair) for pair in asked} == {0}
+    assert diagnose(SIXTEEN, tests).verdict == "HEALTHY"

@@ -7,7 +7,7 @@ from itertools import combinations
 import numpy as np
 import pytest
 
-from cluster.analysis.fleet.gpu_diagnosis import diagnose_gpus
+from cluster.analysis.fleet.device_diagnosis import diagnose_devices
 from cluster.core.model.fleet import Fleet, FleetVerdict, PairTest
 
 RATES = {
@@ -52,9 +52,8 @@ def judged(
         value = RATES[path] * share * (1 - 0.01 * abs(chance.standard_normal()))
         tests.append(PairTest(round=0, source=a, target=b, value=value, path=path))
     names = tuple(f"GPU{gpu}" for gpu in range(count))
-    return diagnose_gpus(
-        Fleet(names=names, groups=(0,) * count, directed=False, foreign=True), tests
-    )
+    fleet = Fleet(names=names, groups=(0,) * count, directed=False, foreign=True)
+    return diagnose_devices(fleet, tests, "gpus")
 
 
 @pytest.mark.parametrize("host", HOSTS)
@@ -79,7 +78,7 @@ def test_a_slow_pair_is_named_and_no_gpu(host: str) -> None:
     assert [(b.part, b.kind) for b in verdict.blamed] == [
         (f"pair:GPU{pair[0]}-GPU{pair[1]}", "LINK")
     ]
-    assert "50% of what other pairs reach" in verdict.blamed[0].evidence
+    assert "50% of what others of its class do" in verdict.blamed[0].evidence
 
 
 def test_a_gpu_of_another_socket_is_not_compared_across_classes() -> None:

@@ -1,0 +1,197 @@
+"""Copies between the NUMA nodes, cores or GPUs of each host; `cluster check --within` judges them.
+
+One rank of each host measures, one pair after another, in both directions.
+"""
+
+from __future__ import annotations
+
+import platform
+from typing import TYPE_CHECKING, Literal, NamedTuple
+
+from cluster.core.errors import ClusterError, SpecError
+from cluster.core.model.measurements import Definition
+from cluster.core.model.value import Value
+from cluster.measure.benchmark import Benchmark
+from cluster.measure.main import main
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Iterator
+
+    from cluster.core.model.value import Scalar
+    from cluster.measure.rank import Rank
+
+NUMA, CORES, GPUS = "numa", "cores", "gpus"
+ROUNDS = 10  # of disjoint pairs of cores; up to 17 cores, all pairs
+SEVERAL = 2  # units, which make a pair
+SIZES = {NUMA: 128 << 20, CORES: 256 << 10, GPUS: 256 << 20}  # bytes: memory, or caches
+COUNTS = {NUMA: 3, CORES: 50, GPUS: 10}
+
+COPY = Definition(
+    benchmark="within",
+    metric="device_pair_copy",
+    unit="B/s",
+    better="higher",
+    what="bytes over the time in which a core copies what a core of another NUMA node, or another "
+    "core, wrote before; or a GPU what another one has",
+    clock="time.perf_counter of the rank",
+    synchronisation="one pair at a time on a host; hosts measure at the same time",
+    warm_up="between cores, none: memory was written before; between GPUs, two copies",
+    aggregation="one rank",
+)
+
+
+class WithinParams(Value, frozen=True, kw_only=True):
+    """The parameters of `within`.
+
+    Args:
+        devices: What to compare: gpus, numa, cores; auto: the first of them of which the host has
+            several.
+        size: Bytes of a copy; 0 for 128 MiB between NUMA nodes, 256 KiB between cores, and 256 MiB
+            between GPUs.
+        iterations: Copies in each direction; 0 for 3 between NUMA nodes, 50 between cores, and 10
+            between GPUs.
+
+    """
+
+    devices: Literal["auto", "gpus", "numa", "cores"] = "auto"
+    size: int = 0
+    iterations: int = 0
+
+
+class _Pair(NamedTuple):
+    """Two units: the first one reads what the second one has."""
+
+    reader: int
+    writer: int
+    path: str
+
+
+class Within(Benchmark[WithinParams]):
+    """Pairs of NUMA nodes, cores or GPUs of each host."""
+
+    Params = WithinParams
+    metrics = (COPY,)
+
+    def check(self, params: WithinParams, ranks: int) -> None:
+        """Refuse negative sizes and counts."""
+        del ranks
+        if params.size < 0 or params.iterations < 0:
+            raise SpecError("--size and --iterations must not be negative.")
+
+    def measure(self, rank: Rank, params: WithinParams) -> None:
+        """Measure on the first rank of each host, while its others wait."""
+        from mpi4py import MPI  # noqa: PLC0415 - it is initialised by now
+
+        host = rank.comm.Split_type(MPI.COMM_TYPE_SHARED)
+        if host.Get_rank() == 0:
+            _Host(rank, params).measure()
+        rank.barrier()
+
+
+class _Host:
+    """The host of a rank, and what it compares."""
+
+    def __init__(self, rank: Rank, params: WithinParams) -> None:
+        from cluster.measure.within.processors import cores, numa_nodes, usable_cpus  # noqa: PLC0415
+
+        self._rank = rank
+        self._params = params
+        cpus = usable_cpus()
+        self.nodes, self.without_cores = numa_nodes(cpus)
+        self.cores = cores(cpus)
+
+    def measure(self) -> None:
+        """Measure all pairs."""
+        devices = self._devices()
+        if devices == GPUS:
+            self._between_gpus()
+        elif devices == NUMA:
+            self._between_nodes()
+        else:
+            self._between_cores()
+
+    def _devices(self) -> str:
+        """Choose what is compared: the first of which there are several."""
+        from cluster.agent.gpus import list_gpus  # noqa: PLC0415
+
+        if self._params.devices != "auto":
+            return self._params.devices
+        if len(list_gpus()) >= SEVERAL:
+            return GPUS
+        return NUMA if len(self.nodes) >= SEVERAL else CORES
+
+    def _between_nodes(self) -> None:
+        from cluster.measure.within.copies import CoreCopies  # noqa: PLC0415
+        from cluster.measure.within.processors import node_distance  # noqa: PLC0415
+
+        for node in self.without_cores:
+            self._rank.note(
+                f"{platform.node()}: NUMA node {node} has no core that the rank may use: not tested"
+            )
+        units = {node.number: node for node in self.nodes}
+        pairs = [_Pair(a, b, node_distance(units[a], units[b])) for a in units for b in units]
+        memory = CoreCopies(self._params.size or SIZES[NUMA])
+        self._time(NUMA, pairs, lambda p, n: memory.times(units[p.reader], units[p.writer], n))
+
+    def _between_cores(self) -> None:
+        from cluster.analysis.fleet.survey import planned_rounds  # noqa: PLC0415 - slow: numpy
+        from cluster.measure.within.copies import CoreCopies  # noqa: PLC0415
+        from cluster.measure.within.processors import core_path  # noqa: PLC0415
+
+        units = {core.number: core for core in self.cores}
+        numbers = list(units)
+        rounds = planned_rounds((0,) * len(numbers), ROUNDS) if len(numbers) >= SEVERAL else []
+        both = dict.fromkeys((int(a), int(b)) for pairs in rounds for a, b in pairs)
+        pairs = [
+            _Pair(numbers[a], numbers[b], core_path(units[numbers[a]], units[numbers[b]]))
+            for one in both
+            for a, b in (one, one[::-1])
+        ]
+        memory = CoreCopies(self._params.size or SIZES[CORES])
+        self._time(CORES, pairs, lambda p, n: memory.times(units[p.reader], units[p.writer], n))
+
+    def _between_gpus(self) -> None:
+        from cluster.measure.within.copies import TorchCopies  # noqa: PLC0415
+
+        try:
+            import torch  # noqa: PLC0415 - gigabytes, which cluster does not install
+        except ImportError as error:
+            raise ClusterError(
+                f"PyTorch is not installed for the ranks on {platform.node()}.",
+                means="It copies between GPUs; cluster does not install it, because it takes "
+                "gigabytes.",
+                remedy="Name a Python there that has torch: --option python=PATH\n"
+                "Or compare what needs none: --within numa",
+            ) from error
+        count = int(torch.cuda.device_count()) if torch.cuda.is_available() else 0
+        pairs = [_Pair(a, b, "") for a in range(count) for b in range(count) if a != b]
+        memory = TorchCopies(torch, self._params.size or SIZES[GPUS])
+        self._time(GPUS, pairs, lambda p, n: memory.times(p.reader, p.writer, n))
+
+    def _time(
+        self, devices: str, pairs: list[_Pair], times: Callable[[_Pair, int], list[float]]
+    ) -> None:
+        """Record the copies of each pair; without any pair, how many units there are."""
+        size = self._params.size or SIZES[devices]
+        count = self._params.iterations or COUNTS[devices]
+        for at, pair in enumerate(pairs):
+            values = self._rank.begin(COPY, dict(_point(devices, pair)), size=size)
+            values += times(pair, count)
+            self._rank.end()
+            self._rank.progress(at + 1, len(pairs), f"{pair.reader} from {pair.writer}")
+        what = f"{len(pairs)} pairs of {devices}"
+        if not pairs:
+            self._rank.note(f"{platform.node()}: it has no two {devices} to compare")
+        self._rank.print_line(f"{platform.node()}: {what}")
+
+
+def _point(devices: str, pair: _Pair) -> Iterator[tuple[str, Scalar]]:
+    yield "devices", devices
+    yield "reader", pair.reader
+    yield "writer", pair.writer
+    if pair.path:
+        yield "path", pair.path
+
+
+if __name__ == "__main__":
+    main(Within())

@@ -1,0 +1,97 @@
+"""`numactl --hardware`: the NUMA nodes of a host, and the distance between each two.
+
+There are no measurements in it. A distance is what the firmware reports: 10 for a node's own
+memory, and more for others; it is relative, not a time.
+"""
+
+from __future__ import annotations
+
+import re
+from typing import TYPE_CHECKING, ClassVar
+
+from cluster.core.model.logs import NUMA, Device, Topology
+from cluster.logs.parsers import Parser, ResultBuilder
+
+if TYPE_CHECKING:
+    from cluster.core.model.logs import Parsed
+    from cluster.core.model.measurements import Definition
+
+_FIRST = re.compile(r"\s*available: (\d{1,4}) nodes? \(")
+_CPUS = re.compile(r"\s*node (\d{1,4}) cpus:((?:\s+\d{1,5})*)\s*$")
+_SIZE = re.compile(r"\s*node \d{1,4} (?:size|free): \d+ MB\s*$")
+_TITLE = re.compile(r"\s*node distances:\s*$")
+_HEADER = re.compile(r"\s*node((?:\s+\d{1,4})+)\s*$")
+_ROW = re.compile(r"\s*(\d{1,4}):((?:\s+\d{1,3})+)\s*$")
+
+
+class Numactl(Parser):
+    """numactl --hardware: the distance between NUMA nodes."""
+
+    marks: ClassVar[tuple[str, ...]] = ("node distances:", "numactl", "available: ")
+    definitions: ClassVar[tuple[Definition, ...]] = ()
+
+    def __init__(self) -> None:
+        """Begin outside any list of nodes."""
+        self._found: list[_Nodes] = []
+
+    def take(self, line: str, number: int) -> bool:
+        """Read the cores of a node, or a row of distances."""
+        if _FIRST.match(line) or (_TITLE.match(line) and not self._is_open):
+            self._found.append(_Nodes(number, has_title=bool(_TITLE.match(line))))
+            return True
+        return self._is_open and self._found[-1].take(line)
+
+    @property
+    def _is_open(self) -> bool:
+        return bool(self._found) and not self._found[-1].is_complete
+
+    def results(self) -> tuple[Parsed, ...]:
+        """Give a result per list of nodes."""
+        return tuple(nodes.parsed() for nodes in self._found if nodes.rows)
+
+
+class _Nodes:
+    """What was read of the nodes of one host."""
+
+    def __init__(self, first: int, *, has_title: bool) -> None:
+        self._first = first
+        self._has_title = has_title
+        self._columns: list[str] = []
+        self._cpus: dict[str, list[str]] = {}
+        self.rows: dict[str, list[str]] = {}
+
+    @property
+    def is_complete(self) -> bool:
+        return bool(self._columns) and len(self.rows) == len(self._columns)
+
+    def take(self, line: str) -> bool:
+        cpus, header, row = _CPUS.match(line), _HEADER.match(line), _ROW.match(line)
+        if cpus:
+            self._cpus[cpus[1]] = cpus[2].split()
+        elif _TITLE.match(line):
+            self._has_title = True
+        elif header and self._has_title and not self._columns:
+            self._columns = header[1].split()
+        elif row and row[1] in self._columns and row[1] not in self.rows:
+            if len(row[2].split()) != len(self._columns):
+                return False
+            self.rows[row[1]] = row[2].split()
+        else:
+            return bool(_SIZE.match(line))
+        return True
+
+    def parsed(self) -> Parsed:
+        missing = [node for node in self._columns if node not in self.rows]
+        builder = ResultBuilder("numactl", self._first, f"{len(self._columns)} NUMA nodes")
+        if missing:
+            builder.note(f"the rows of nodes {', '.join(missing)} are missing")
+        return builder.parsed(Topology(devices=tuple(map(self._device, self._columns))))
+
+    def _device(self, node: str) -> Device:
+        unknown = ["?"] * len(self._columns)
+        return Device(
+            name=f"{NUMA}{node}",
+            paths=tuple(self.rows.get(node, unknown)),
+            cpus=",".join(self._cpus.get(node, ())),
+            numa=node,
+        )

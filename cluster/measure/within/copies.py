@@ -1,0 +1,115 @@
+"""One core copies what another one wrote, or a GPU what another one has."""
+
+from __future__ import annotations
+
+import mmap
+import os
+from time import perf_counter
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+
+if TYPE_CHECKING:
+    from cluster.measure.within.processors import CoreUnit
+
+WARM_UP = 2  # copies between two GPUs that are not timed
+
+
+class CoreCopies:
+    """Memory that cores of this host write and read.
+
+    Args:
+        size: of a copy, in bytes.
+
+    """
+
+    def __init__(self, size: int) -> None:
+        """Keep the size."""
+        self.size = size
+
+    def times(self, reader: CoreUnit, writer: CoreUnit, count: int) -> list[float]:
+        """Time copies: the reader copies what the writer wrote before, into memory of its own.
+
+        Linux places a page on the node of the core that writes it first.
+
+        Args:
+            reader: whose core copies.
+            writer: whose core writes first.
+            count: of copies.
+
+        Returns:
+            Seconds of each.
+
+        """
+        before = os.sched_getaffinity(0)
+        try:
+            os.sched_setaffinity(0, {reader.cpu})
+            own = self._fresh()
+            os.sched_setaffinity(0, {writer.cpu})
+            other = self._fresh()
+            return [self._time(own, other, reader, writer) for _ in range(count)]
+        finally:
+            os.sched_setaffinity(0, before)
+
+    def _fresh(self) -> np.ndarray[Any, np.dtype[np.uint8]]:
+        """Give memory that the core of this moment has written."""
+        array = np.frombuffer(mmap.mmap(-1, self.size), dtype=np.uint8)
+        array[:] = 1
+        return array
+
+    def _time(
+        self,
+        own: np.ndarray[Any, np.dtype[np.uint8]],
+        other: np.ndarray[Any, np.dtype[np.uint8]],
+        reader: CoreUnit,
+        writer: CoreUnit,
+    ) -> float:
+        os.sched_setaffinity(0, {writer.cpu})
+        other[:] = 2
+        os.sched_setaffinity(0, {reader.cpu})
+        began = perf_counter()
+        np.copyto(own, other)
+        return perf_counter() - began
+
+
+class TorchCopies:
+    """Memory of the GPUs of this host, by PyTorch.
+
+    Args:
+        torch: the module.
+        size: of a copy, in bytes.
+
+    """
+
+    def __init__(self, torch: Any, size: int) -> None:  # noqa: ANN401 - a module
+        """Keep the module."""
+        self._torch = torch
+        self._size = size
+
+    def times(self, reader: int, writer: int, count: int) -> list[float]:
+        """Time copies from the memory of one GPU to that of another.
+
+        Args:
+            reader: the number of the GPU that receives.
+            writer: the number of the GPU that has the bytes.
+            count: of copies.
+
+        Returns:
+            Seconds of each.
+
+        """
+        torch = self._torch
+        source = torch.ones(self._size, dtype=torch.uint8, device=f"cuda:{writer}")
+        target = torch.zeros(self._size, dtype=torch.uint8, device=f"cuda:{reader}")
+        found = []
+        for _ in range(WARM_UP + count):
+            self._wait(reader, writer)
+            began = perf_counter()
+            target.copy_(source)
+            self._wait(reader, writer)
+            found.append(perf_counter() - began)
+        return found[WARM_UP:]
+
+    def _wait(self, *gpus: int) -> None:
+        for gpu in gpus:
+            self._torch.cuda.synchronize(gpu)

@@ -1,0 +1,132 @@
+"""The cores and NUMA nodes of this host, and how near they are, as Linux reports them."""
+
+from __future__ import annotations
+
+import os
+from pathlib import Path
+from typing import NamedTuple
+
+from cluster.agent.kernel_files import read_text
+
+SYSTEM = Path("/sys/devices/system")
+NODE, SYS = "NODE", "SYS"  # classes of cores without a common cache: of one NUMA node, or not
+
+
+class CoreUnit(NamedTuple):
+    """A core, or a NUMA node.
+
+    Args:
+        number: of the core or of the node.
+        cpu: the processor of it that is used: the first thread of a core.
+
+    """
+
+    number: int
+    cpu: int
+
+
+def usable_cpus() -> set[int]:
+    """Find the processors that this rank may use; a starter may have bound it to one of them.
+
+    Returns:
+        Their numbers: those of the process that started it, too.
+
+    """
+    return os.sched_getaffinity(os.getppid()) | os.sched_getaffinity(0)
+
+
+def numa_nodes(cpus: set[int], system: Path = SYSTEM) -> tuple[list[CoreUnit], list[int]]:
+    """Find the NUMA nodes.
+
+    Args:
+        cpus: that may be used.
+        system: where Linux describes them.
+
+    Returns:
+        The nodes with a usable core, and the numbers of those without one.
+
+    """
+    folders = (system / "node").glob("node[0-9]*")
+    numbers = sorted(int(folder.name.removeprefix("node")) for folder in folders)
+    own = {n: cpu_list(read_text(system / "node" / f"node{n}" / "cpulist")) & cpus for n in numbers}
+    nodes = [CoreUnit(number, min(found)) for number, found in own.items() if found]
+    return nodes, [number for number, found in own.items() if not found]
+
+
+def cores(cpus: set[int], system: Path = SYSTEM) -> list[CoreUnit]:
+    """Find the cores.
+
+    Args:
+        cpus: that may be used.
+        system: where Linux describes them.
+
+    Returns:
+        The cores, each with the first usable one of its threads; numbered by that.
+
+    """
+    found: dict[frozenset[int], int] = {}
+    for cpu in sorted(cpus):
+        threads = read_text(system / "cpu" / f"cpu{cpu}" / "topology" / "thread_siblings_list")
+        found.setdefault(frozenset(cpu_list(threads) or {cpu}), cpu)
+    return [CoreUnit(cpu, cpu) for cpu in found.values()]
+
+
+def node_distance(one: CoreUnit, other: CoreUnit, system: Path = SYSTEM) -> str:
+    """Give the distance of two NUMA nodes.
+
+    Args:
+        one: a node.
+        other: another, or the same.
+        system: where Linux describes them.
+
+    Returns:
+        Such as `10` or `21`; empty if it is not known.
+
+    """
+    row = read_text(system / "node" / f"node{one.number}" / "distance").split()
+    order = sorted(int(f.name.removeprefix("node")) for f in (system / "node").glob("node[0-9]*"))
+    at = order.index(other.number)
+    return row[at] if len(row) == len(order) else ""
+
+
+def core_path(one: CoreUnit, other: CoreUnit, system: Path = SYSTEM) -> str:
+    """Give the class of two cores.
+
+    Args:
+        one: a core.
+        other: another.
+        system: where Linux describes them.
+
+    Returns:
+        The smallest cache that both use, such as `L3`; else `NODE` or `SYS`.
+
+    """
+    caches = (system / "cpu" / f"cpu{one.cpu}" / "cache").glob("index*")
+    levels = [
+        read_text(cache / "level")
+        for cache in caches
+        if other.cpu in cpu_list(read_text(cache / "shared_cpu_list"))
+    ]
+    if levels:
+        return f"L{min(levels)}"
+    nodes = (system / "node").glob("node[0-9]*")
+    near = any({one.cpu, other.cpu} <= cpu_list(read_text(node / "cpulist")) for node in nodes)
+    return NODE if near else SYS
+
+
+def cpu_list(text: str) -> set[int]:
+    """Read a list of processors.
+
+    Args:
+        text: such as `0-13,28`.
+
+    Returns:
+        Their numbers.
+
+    """
+    found: set[int] = set()
+    for part in text.strip().split(","):
+        low, _, high = part.partition("-")
+        if low.isdecimal():
+            found |= set(range(int(low), int(high or low) + 1))
+    return found

@@ -1,0 +1,78 @@
+"""B4: the same tests in a lab and in the simulator of the same fabric, as shares of a pair alone.
+
+One uplink per leaf switch, as fast as a host, so that the simulator has one spine switch and no
+choice of paths. TCP does not share a link as evenly as max-min does, so flows that share an uplink
+are compared by their mean.
+"""
+
+from __future__ import annotations
+
+from collections import defaultdict
+from typing import TYPE_CHECKING
+
+import numpy as np
+from stopwatch import say
+
+from cluster.analysis.fleet.pair_measurements import pair_tests
+from cluster.analysis.fleet.simulation import FleetSimulator
+from cluster.core.model.fabric import Fabric
+from cluster.orchestration.fleet_check import known_groups
+from cluster.orchestration.launch import launch
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable, Sequence
+
+    from numpy.typing import NDArray
+
+    from cluster.core.model.fleet import PairTest
+
+HOSTS, LEAVES, RATE = 16, 4, 40  # Mbit/s of each host, and of each uplink
+MILLISECONDS = 3000  # longer than bursts of TCP, so that flows that share an uplink overlap
+MOST = 0.05  # by which lab and simulator may differ
+
+
+def lab_and_simulator() -> None:
+    """Test all kinds of pairs in a lab, and simulate the same tests."""
+    options = {"leaves": str(LEAVES), "rate": f"{RATE}mbit", "uplink": f"{RATE}mbit"}
+    with launch("bench4", provider="lab", hosts=HOSTS, options=options) as lab:
+        groups = known_groups(lab)
+        run = lab.bench("pairs", groups=groups, milliseconds=MILLISECONDS, rounds=10)
+    tests = [test for test in pair_tests(run.measurements) if test.value and not test.port]
+    own = HOSTS // LEAVES
+    fabric = Fabric(leaves=LEAVES, hosts=own, oversubscription=own, rate=RATE * 1e6 / 8)
+    simulated = list(_simulated(tests, FleetSimulator(fabric, HOSTS)))
+    measured = np.array([test.value for test in tests])
+    alone = np.array([test.alone for test in tests])
+    apart = np.array([groups[test.source] != groups[test.target] for test in tests])
+    lab_shares = measured / np.median(measured[alone])
+    shares = np.array(simulated) / np.median(np.array(simulated)[alone])
+    kinds = {
+        "alone": alone,
+        "at once, inside a leaf": ~alone & ~apart,
+        "at once, between leaves (mean)": ~alone & apart,
+    }
+    for kind, which in kinds.items():
+        one, other = float(lab_shares[which].mean()), float(shares[which].mean())
+        off = abs(one / other - 1)
+        words = f"{kind}: {int(which.sum())} tests, lab {one:.3f}, simulator {other:.3f}"
+        say(words, f"{off:.1%}", f"{MOST:.0%}", good=off <= MOST)
+
+
+def _simulated(tests: Sequence[PairTest], simulator: FleetSimulator) -> Iterable[float]:
+    """Give the rate of each test; those of a round run in one direction, then in the other."""
+    rounds: defaultdict[tuple[int, bool], list[PairTest]] = defaultdict(list)
+    for test in tests:
+        rounds[test.round, test.alone].append(test)
+    found: dict[int, float] = {}
+    for (number, alone), own in rounds.items():
+        half = len(own) if alone else len(own) // 2
+        for part in filter(None, (own[:half], own[half:])):
+            ends = _ends(part)
+            values = simulator.rates(*ends, number, alone=alone).values
+            found |= {id(test): float(value) for test, value in zip(part, values, strict=True)}
+    return [found[id(test)] for test in tests]
+
+
+def _ends(tests: Iterable[PairTest]) -> tuple[NDArray[np.int64], NDArray[np.int64]]:
+    pairs = np.array([(test.source, test.target) for test in tests], dtype=np.int64)
+    return pairs[:, 0], pairs[:, 1]

@@ -1,0 +1,154 @@
+"""Copies between the NUMA nodes, cores and GPUs of a host, and the verdict on them."""
+
+from __future__ import annotations
+
+import os
+from types import SimpleNamespace
+from typing import TYPE_CHECKING, Any
+
+import pytest
+
+import cluster
+from cluster.analysis.fleet.device_diagnosis import diagnose_devices
+from cluster.core.errors import JobError, SpecError
+from cluster.core.model.fleet import Fleet, PairTest
+from cluster.measure.within.copies import CoreCopies, TorchCopies
+from cluster.measure.within.processors import (
+    CoreUnit,
+    core_path,
+    cores,
+    cpu_list,
+    node_distance,
+    numa_nodes,
+)
+from cluster.orchestration.within_check import judge_within
+
+if TYPE_CHECKING:
+    from pathlib import Path
+
+TWO = {0: "0-3,8-11", 1: "4-7,12-15", 2: ""}  # sockets with four cores of two threads; CXL memory
+
+
+@pytest.fixture
+def system(tmp_path: Path) -> Path:
+    """What Linux says of such a host."""
+    for node, cpus in TWO.items():
+        folder = tmp_path / "node" / f"node{node}"
+        folder.mkdir(parents=True)
+        (folder / "cpulist").write_text(f"{cpus}\n")
+        (folder / "distance").write_text(["10 21 30", "21 10 40", "30 40 10"][node] + "\n")
+    for cpu in range(16):
+        core, half = cpu % 8, cpu % 8 // 4
+        threads = tmp_path / "cpu" / f"cpu{cpu}" / "topology"
+        threads.mkdir(parents=True)
+        (threads / "thread_siblings_list").write_text(f"{core},{core + 8}\n")
+        for index, (level, shared) in enumerate(((2, f"{core},{core + 8}"), (3, TWO[half]))):
+            cache = tmp_path / "cpu" / f"cpu{cpu}" / "cache" / f"index{index}"
+            cache.mkdir(parents=True)
+            (cache / "level").write_text(f"{level}\n")
+            (cache / "shared_cpu_list").write_text(f"{shared}\n")
+    return tmp_path
+
+
+def test_nodes_and_cores_are_those_that_may_be_used(system: Path) -> None:
+    every = set(range(16))
+
+    assert numa_nodes(every, system) == ([CoreUnit(0, 0), CoreUnit(1, 4)], [2])
+    assert numa_nodes({13, 14}, system) == ([CoreUnit(1, 13)], [0, 2])
+    assert [core.cpu for core in cores(every, system)] == list(range(8))
+    assert cores({9, 1, 4}, system) == [CoreUnit(1, 1), CoreUnit(4, 4)]
+    assert cpu_list("0-2,7\n") == {0, 1, 2, 7}
+
+
+def test_classes_are_distances_and_shared_caches(system: Path) -> None:
+    near, far = CoreUnit(1, 1), CoreUnit(5, 5)
+
+    assert core_path(CoreUnit(0, 0), near, system) == "L3"
+    assert core_path(CoreUnit(0, 0), far, system) == "SYS"
+    assert [node_distance(CoreUnit(0, 0), CoreUnit(n, 0), system) for n in TWO] == [
+        "10",
+        "21",
+        "30",
+    ]
+
+
+def test_copies_leave_the_cores_as_they_were() -> None:
+    before = os.sched_getaffinity(0)
+    usable = sorted(before)
+    times = CoreCopies(1 << 16).times(CoreUnit(0, usable[0]), CoreUnit(1, usable[-1]), 3)
+
+    assert len(times) == 3
+    assert min(times) > 0
+    assert os.sched_getaffinity(0) == before
+
+
+def test_copies_between_gpus_wait_for_both() -> None:
+    """PyTorch and GPUs cannot be here: a double that knows only these calls, and their order."""
+    said: list[str] = []
+
+    class Array:
+        def __init__(self, device: str) -> None:
+            self.device = device
+
+        def copy_(self, other: Array) -> None:
+            said.append(f"{other.device} to {self.device}")
+
+    def make(size: int, *, dtype: str, device: str) -> Array:
+        assert (size, dtype) == (64, "uint8")
+        return Array(device)
+
+    cuda = SimpleNamespace(synchronize=lambda gpu: said.append(f"wait {gpu}"))
+    torch = SimpleNamespace(ones=make, zeros=make, uint8="uint8", cuda=cuda)
+
+    assert len(TorchCopies(torch, 64).times(1, 0, 2)) == 2
+    assert said[:5] == ["wait 1", "wait 0", "cuda:0 to cuda:1", "wait 1", "wait 0"]
+
+
+@pytest.mark.usefixtures("tools")
+def test_this_host_says_what_there_is_to_compare() -> None:
+    """It has as many cores and nodes as it has: with less than three pairs, no part is blamed."""
+    with cluster.launch("within", provider="local", hosts=2) as c:
+        run = c.bench("within", devices="cores", iterations=5)
+        verdict = judge_within(run)
+        alone = judge_within(c.bench("within", devices="numa", size=1 << 20))
+        with pytest.raises(JobError, match="PyTorch is not installed"):
+            c.bench("within", devices="gpus")
+        with pytest.raises(SpecError, match="must not be negative"):
+            c.bench("within", size=-1)
+
+    count = len(cores(os.sched_getaffinity(0)))
+    assert len({m.host for m in run.measurements}) == 1  # two hosts that are one: it measures once
+    if count == 1:
+        assert verdict.answer.startswith("UNDECIDED: there is no pair to compare")
+    elif count == 2:
+        assert verdict.tests == 2
+        assert verdict.verdict in ("HEALTHY", "UNDECIDED")
+        assert verdict.blamed == ()
+    assert "NUMA node" in alone.answer
+    assert (run.folder / "verdict.json").is_file()
+
+
+def judged(slow: dict[tuple[int, int], float], hosts: int = 2) -> Any:
+    """Judge hosts of four NUMA nodes, of which some pairs reach a share."""
+    names = tuple(f"h{host}/NUMA{node}" for host in range(hosts) for node in range(4))
+    tests = [
+        PairTest(
+            round=0,
+            source=4 * host + a,
+            target=4 * host + b,
+            value=20e9 / (1 + (a // 2 != b // 2)) * slow.get((4 * host + a, 4 * host + b), 1.0),
+            path="10" if a == b else "12" if a // 2 == b // 2 else "32",
+            alone=True,
+        )
+        for host in range(hosts)
+        for a in range(4)
+        for b in range(4)
+    ]
+    return diagnose_devices(Fleet(names=names, groups=(0,) * len(names)), tests, "numa")
+
+
+def test_nodes_of_several_hosts_are_named_with_their_host() -> None:
+    verdict = judged({(4 + a, 4 + 3): 0.6 for a in range(4)})
+
+    assert [one.part for one in verdict.blamed] == ["numa:h1/3"]
+    assert judged({}).verdict == "HEALTHY"

@@ -1,0 +1,168 @@
+"""NICs and NUMA nodes of one host in logs of other tools: each is compared within its class."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+import pytest
+
+from cluster.core.errors import SpecError
+from cluster.orchestration.fleet_check import judge_fleet
+from cluster.runs.import_pairs import import_pairs
+from cluster.runs.pair_reader import PairLogOptions
+
+if TYPE_CHECKING:
+    from cluster.core.model.fleet import FleetVerdict, PairMetric
+
+TOOLS = Path(__file__).parents[1] / "logs"
+CXL, DISTANCES = TOOLS / "mlc.cxl.txt", TOOLS / "numactl.cxl.txt"
+RATES = {"PIX": 196.0, "NODE": 120.0, "SYS": 90.0}  # Gb/s
+
+
+def judged(tmp_path: Path, *files: Path, metric: PairMetric = "bandwidth") -> FleetVerdict:
+    options = PairLogOptions(metric=metric)
+    return judge_fleet(import_pairs(list(map(str, files)), tmp_path / "runs", options))
+
+
+def changed(tmp_path: Path, file: Path, **values: str) -> Path:
+    """Copy a log with other values."""
+    text = file.read_text()
+    for name, value in values.items():
+        old = name.removeprefix("v").replace("_", ".")
+        assert old in text
+        text = text.replace(old, value)
+    copy = tmp_path / f"changed{len(list(tmp_path.iterdir()))}.txt"
+    copy.write_text(text)
+    return copy
+
+
+@pytest.mark.parametrize(("metric", "usual"), [("bandwidth", "GB/s"), ("latency", "ns")])
+def test_far_memory_is_no_fault(tmp_path: Path, metric: PairMetric, usual: str) -> None:
+    """Two sockets of two nodes each, and memory behind CXL: distances 10, 12, 32, 50 and 60."""
+    verdict = judged(tmp_path, CXL, DISTANCES, metric=metric)
+
+    assert (verdict.verdict, verdict.blamed, verdict.undecided) == ("HEALTHY", (), ())
+    assert "distance 32" in verdict.answer
+    assert usual in verdict.answer
+
+
+def test_slow_memory_of_a_node_is_named(tmp_path: Path) -> None:
+    """A node with half of its DIMMs: all nodes read its memory slowly, its cores read others'."""
+    halves = {"v99833_3": "49833.3", "v101196_7": "51196.7", "v76935_0": "46935.0"}
+    slow = changed(tmp_path, CXL, **halves, v76710_9="46710.9")
+    verdict = judged(tmp_path, slow, DISTANCES)
+
+    assert [(one.part, one.kind) for one in verdict.blamed] == [("numa:0", "BAD")]
+    assert "its memory" in verdict.blamed[0].evidence
+    assert "its cores" not in verdict.blamed[0].evidence
+
+
+def test_a_slow_link_between_two_good_nodes_is_named(tmp_path: Path) -> None:
+    slow = changed(tmp_path, CXL, v77137_2="40000.0")
+    verdict = judged(tmp_path, slow, DISTANCES)
+
+    assert [(one.part, one.kind) for one in verdict.blamed] == [("pair:NUMA1-NUMA2", "LINK")]
+
+
+def test_without_distances_a_far_node_is_undecided(tmp_path: Path) -> None:
+    verdict = judged(tmp_path, CXL)
+
+    assert (verdict.verdict, verdict.blamed) == ("UNDECIDED", ())
+    assert "numactl --hardware" in verdict.answer
+    assert verdict.undecided[0].startswith("numa:4: ")
+
+
+def test_two_sockets_are_compared_as_far_as_two_can_be(tmp_path: Path) -> None:
+    """Alike is HEALTHY; if they differ, nothing says which one is at fault."""
+    two = TOOLS / "mlc.two_sockets.txt"
+    verdict = judged(tmp_path, changed(tmp_path, two, v50916_6="11091.6"))
+
+    assert judged(tmp_path, two).verdict == "HEALTHY"
+    assert (verdict.verdict, verdict.blamed) == ("UNDECIDED", ())
+    assert verdict.undecided[0].startswith("NUMA1-NUMA0: 11.09 GB/s, and the best of 2")
+
+
+def test_matrices_of_several_hosts_or_without_the_metric_are_refused(tmp_path: Path) -> None:
+    two = TOOLS / "mlc.two_sockets.txt"
+    with pytest.raises(SpecError, match="one host is judged at a time"):
+        judged(tmp_path, CXL, two)
+    with pytest.raises(SpecError, match="one kind is judged at a time"):
+        judged(tmp_path, CXL, TOOLS / "p2p_matrix.full.txt")
+    only = tmp_path / "latency.txt"
+    only.write_text(two.read_text().partition("Measuring Memory")[0])
+    with pytest.raises(SpecError, match=r"no bandwidth(.|\n)*metric latency"):
+        judged(tmp_path, only)
+
+
+def perftest(nic: str, rate: float, gpu: int | None = None) -> str:
+    """Write what ib_write_bw prints, with the parts of its head that matter."""
+    picked = "" if gpu is None else f"initializing CUDA\nPicking device No. {gpu}\n"
+    return (
+        f"{picked}                    RDMA_Write BW Test\n"
+        f" Dual-port       : OFF\t\tDevice         : {nic}\n"
+        " #bytes     #iterations    BW peak[Gb/sec]    BW average[Gb/sec]   MsgRate[Mpps]\n"
+        f" 65536      5000             {rate:.2f}             {rate:.2f}           0.747376\n"
+    )
+
+
+def path(one: str, other: str) -> str:
+    """Give the class of two devices of a host with a NIC per GPU, and two GPUs per socket."""
+    a, b = int(one[-1]), int(other[-1])
+    if one == other:
+        return "X"
+    if one[0] == other[0] == "G":
+        return "NV12"
+    return "PIX" if a == b else "NODE" if a // 2 == b // 2 else "SYS"
+
+
+def topology(tmp_path: Path) -> Path:
+    names = [f"{kind}{n}" for kind in ("GPU", "NIC") for n in range(4)]
+    rows = ["\t".join([one, *(path(one, other) for other in names)]) for one in names]
+    head = "\t".join(["", *names, "CPU Affinity", "NUMA Affinity"])
+    legend = [f"  NIC{n}: mlx5_{n}" for n in range(4)]
+    file = tmp_path / "topo.txt"
+    file.write_text("\n".join([head, *rows, "", "NIC Legend:", "", *legend, ""]))
+    return file
+
+
+@pytest.mark.parametrize("slow", ["NIC2", "GPU1", ""])
+def test_nics_and_gpus_are_compared_within_their_class(tmp_path: Path, slow: str) -> None:
+    """Each GPU through each NIC: PIX is faster than SYS, and no GPU is at fault for that."""
+    for gpu in range(4):
+        tests = []
+        for nic in range(4):
+            rate = RATES[path(f"GPU{gpu}", f"NIC{nic}")] - gpu / 10
+            share = 0.5 if slow in (f"GPU{gpu}", f"NIC{nic}") else 1.0
+            tests.append(perftest(f"mlx5_{nic}", rate * share, gpu))
+        (tmp_path / f"gpu{gpu}.log").write_text("".join(tests))
+    verdict = judged(tmp_path, *sorted(tmp_path.glob("gpu*")), topology(tmp_path))
+
+    wanted = {"NIC2": ["nic:mlx5_2"], "GPU1": ["gpu:1"], "": []}[slow]
+    assert [one.part for one in verdict.blamed] == wanted, verdict
+    assert verdict.verdict == ("FAULTY" if slow else "HEALTHY")
+    assert verdict.tests == 16
+
+
+@pytest.mark.parametrize("repeats", [1, 2])
+def test_a_nic_is_blamed_from_the_second_low_test_on(tmp_path: Path, repeats: int) -> None:
+    """One test alone could be the partner's fault."""
+    for at in range(repeats):
+        for nic in range(4):
+            text = perftest(f"mlx5_{nic}", 96.1 if nic == 3 else 196.5 - nic / 10)
+            (tmp_path / f"to_node{at}.{nic}.log").write_text(text)
+    verdict = judged(tmp_path, *sorted(tmp_path.glob("to_*")), topology(tmp_path))
+
+    blamed = [(one.part, one.kind) for one in verdict.blamed]
+    assert blamed == ([("nic:mlx5_3", "BAD")] if repeats > 1 else [])
+    assert any(text.startswith("nic:mlx5_3: ") for text in verdict.undecided) == (repeats == 1)
+
+
+def test_a_nic_whose_test_failed_is_listed(tmp_path: Path) -> None:
+    for nic in range(3):
+        (tmp_path / f"bw_mlx5_{nic}.log").write_text(perftest(f"mlx5_{nic}", 196.5))
+    (tmp_path / "bw_mlx5_3.log").write_text("nothing was printed\n")
+    verdict = judged(tmp_path, *sorted(tmp_path.glob("bw_*")), topology(tmp_path))
+
+    assert verdict.verdict == "HEALTHY"
+    assert [text.partition(":")[0] for text in verdict.missing] == ["mlx5_3"]
