@@ -8,7 +8,19 @@ from typing import Annotated, Any
 import typer
 from typer.core import TyperGroup
 
-from cluster.cli import clusters, corpus, doctor, flags, gc, hosts, import_, jobs, lab, runs
+from cluster.cli import (
+    clusters,
+    corpus,
+    doctor,
+    flags,
+    gc,
+    hosts,
+    import_,
+    jobs,
+    lab,
+    runs,
+    watch,
+)
 from cluster.cli.bench_commands import BenchGroup
 from cluster.cli.check import command as check
 from cluster.cli.compare import compare_
@@ -27,7 +39,6 @@ from cluster.cli.show import (
 )
 from cluster.cli.sql import sql
 from cluster.cli.topology import topology
-from cluster.cli.watch import watch
 from cluster.core import plugins
 from cluster.core.version import __version__
 from cluster.reports.formats import Report
@@ -114,6 +125,7 @@ app.add_typer(
 )
 app.add_typer(hosts.commands)
 app.add_typer(corpus.commands)
+app.add_typer(watch.commands)
 app.command()(lab.lab)
 app.command()(gc.gc)
 app.command("compare")(compare_)
@@ -126,7 +138,6 @@ app.command("runs")(runs.runs_)
 app.command()(runs.push)
 app.command()(share)
 app.command()(verify)
-app.command()(watch)
 app.command("import")(import_.import_)
 app.command()(profile)
 app.command()(topology)
