@@ -171,8 +171,8 @@ def _cron_times(every: float) -> str:
         return "0 0 * * *"
     if minutes % 60 == 0 and minutes:
         hours = minutes // 60
-        return f"0 */{hours} * * *" if 24 % hours == 0 else "0 * * * *"  # noqa: PLR2004 - a day
-    return f"*/{minutes} * * * *" if minutes and 60 % minutes == 0 else "* * * * *"  # noqa: PLR2004
+        return f"0 */{hours} * * *" if 24 % hours == 0 else "0 * * * *"
+    return f"*/{minutes} * * * *" if minutes and 60 % minutes == 0 else "* * * * *"
 
 
 def _systemd_word(word: str) -> str:

@@ -100,7 +100,7 @@ def _gauges(each: WatchedSeries) -> Iterator[Gauge]:
         "cluster": each.cluster,
         "metric": each.metric,
         "definition": each.definition,
-        **{name: str(value) for name, value in each.params.items() if name not in ("cluster",)},
+        **{name: str(value) for name, value in each.params.items() if name != "cluster"},
     }
     for name, about, value in (
         (f"last{unit}", "Newest median of a series of runs.", each.last),
