@@ -30,6 +30,7 @@ from cluster.cli.launch_results import show_launches
 from cluster.cli.placement import command as placement
 from cluster.cli.plot import plot
 from cluster.cli.profile import profile
+from cluster.cli.replay import command as replay
 from cluster.cli.report import report_
 from cluster.cli.scaling import scaling
 from cluster.cli.share import share, verify
@@ -46,8 +47,8 @@ from cluster.runs import store
 
 GROUPS = {
     "Measure": (
-        *("bench", "check", "placement", "judge", "compare", "report", "show", "runs", "watch"),
-        *("fit", "plot", "sql", "push", "share", "verify"),
+        *("bench", "check", "placement", "judge", "compare", "replay", "report", "show", "runs"),
+        *("watch", "fit", "plot", "sql", "push", "share", "verify"),
     ),
     "Clusters": (
         *("up", "run", "put", "get", "ls", "hosts", "connect", "status", "logs", "wait", "fetch"),
@@ -61,6 +62,7 @@ TOGETHER: dict[tuple[str, ...], str] = {
     ("put", "get"): "Copy a file or folder to all hosts, or a folder from them.",
     ("ls", "hosts"): "List the clusters that exist, or the hosts of one.",
     ("fit", "plot"): "Fit t = alpha + size / beta to sweeps, or draw runs.",
+    ("compare", "replay"): "Compare runs, or measure again what one measured, and compare.",
     ("share", "verify"): "Write a run into one file with pseudonyms, or check one.",
     ("stop", "start"): "Switch machines off, and on again; their disks stay.",
 }
@@ -144,6 +146,7 @@ app.command()(topology)
 app.command()(judge)
 app.command("check")(check)
 app.command("placement")(placement)
+app.command("replay")(replay)
 
 
 @app.callback(invoke_without_command=True)
