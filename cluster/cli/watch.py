@@ -100,14 +100,15 @@ def _row(each: WatchedSeries) -> tuple[str, ...]:
 
 
 def _lines(found: Sequence[WatchedSeries]) -> Iterator[str]:
-    from cluster.analysis.change_points import LEAST  # noqa: PLC0415 - slow to import: numpy
+    from cluster.analysis.change_points import ALARMS, PROVED  # noqa: PLC0415 - slow: numpy
 
     for each in found:
         for change in each.changes:
             yield change_text(each, change)
             yield from (f"  changed with it: {text}" for text in factor_texts(change))
-    if found and max(each.runs for each in found) < LEAST:
-        yield f"{LEAST} runs are needed before a change differs from noise."
+    needed = PROVED + min(ALARMS)
+    if found and max(each.runs for each in found) < needed:
+        yield f"{needed} runs are needed before a change differs from noise."
 
 
 def _attempts(where: Path, name: str) -> Iterator[str]:

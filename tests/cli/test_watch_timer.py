@@ -7,11 +7,13 @@ import os
 import shutil
 import signal
 import subprocess
+import time
 from pathlib import Path
 from typing import TYPE_CHECKING
 
 import pytest
 
+from cluster.cli import watch_run
 from cluster.runs import watches
 from cluster.runs.watches import WatchEvent, in_order, why_not_due
 from tests.cli.test_watch import add_run
@@ -82,14 +84,12 @@ def test_runs_that_overlap_or_were_killed_measure_once() -> None:
 
 
 def test_a_failure_is_noted_and_tried_again() -> None:
-    add(bench="p2p --provider ssh --option hosts=192.0.2.1 --option connect=1")
-    done = command("watch", "run", "w", status=None)
+    add(bench="p2p --run-local --hosts 0")
+    command("watch", "run", "w", status=2)
+    command("watch", "run", "w", status=2)
 
-    assert done.returncode in (1, 2)
-    ((outcome, reason),) = outcomes()
-    assert outcome == "failed"
-    assert reason
-    assert "was a failure" in command("watch").stdout
+    assert outcomes() == [("failed", "--hosts is 0; it must be between 1 and 100000.")] * 2
+    assert "was a failure: --hosts is 0" in command("watch").stdout
 
 
 @pytest.mark.parametrize(
@@ -115,18 +115,22 @@ def test_an_unknown_kind_of_timer_is_refused() -> None:
 
 def test_units_of_systemd_are_valid_and_run_this_command(tmp_path: Path) -> None:
     said = add("--timer", "systemd", every="90min")
-    parts = said.split("\n# ")[1:]
-    files = {Path(part.split("\n", 1)[0]).name: part.split("\n", 1)[1] for part in parts[:]}
-    service, timer = "cluster-watch-w.service", "cluster-watch-w.timer"
-    (tmp_path / service).write_text(said[said.index("[Unit]") : said.index(f"/{timer}")])
-    (tmp_path / service).write_text((tmp_path / service).read_text().rsplit("\n#", 1)[0])
-    (tmp_path / timer).write_text(files[timer].split("\n\nThen")[0])
+    service, timer = said[said.index("[Unit]") : said.index("\nThen type")].rsplit("\n# /", 1)
+    timer = timer[timer.index("[Unit]") :]
+    (tmp_path / "cluster-watch-w.service").write_text(service)
+    (tmp_path / "cluster-watch-w.timer").write_text(timer)
 
-    assert "OnUnitActiveSec=5400s" in files[timer]
+    assert "OnUnitActiveSec=5400s" in timer
     assert f"{COMMAND} watch run w --runs {os.environ['CLUSTER_RUNS']}" in said
     assert f"CLUSTER_STATE={os.environ['CLUSTER_STATE']}" in said
     if shutil.which("systemd-analyze"):
-        done = run("systemd-analyze", "verify", "--user", str(tmp_path / timer), status=None)
+        done = run(
+            "systemd-analyze",
+            "verify",
+            "--user",
+            str(tmp_path / "cluster-watch-w.timer"),
+            status=None,
+        )
         assert "w.timer" not in done.stderr
         assert "w.service" not in done.stderr
 
@@ -230,27 +234,23 @@ def test_a_log_that_was_cut_off_is_continued(tmp_path: Path) -> None:
     assert [e.runs for e in watches.events(tmp_path, "w")] == [("a",), ("b",)]
 
 
-def test_a_full_disk_is_said(tmp_path: Path) -> None:
+def test_a_full_disk_is_said() -> None:
+    """A limit on the size of files stands for the disk: the kernel refuses to write, too."""
     add()
-    log = Path(os.environ["CLUSTER_RUNS"]) / "w" / watches.LOG
-    log.symlink_to("/dev/full")
-    said = command("watch", "run", "w", status=None)
+    root = Path(os.environ["CLUSTER_RUNS"])
+    watches.note(root, "w", event(time.time(), "a"))
+    limited = f"ulimit -f 0; exec {COMMAND} watch run w"
+    said = run("sh", "-c", limited, status=1).stderr
 
-    assert said.returncode == 1
-    assert "No space left on device" in said.stderr
+    assert "The watch cannot be written" in said
+    assert [e.runs for e in watches.events(root, "w")] == [("a",)]
 
 
-def test_an_alarm_is_told_once_and_is_in_the_file_of_prometheus(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    """A benchmark that only copies a run takes the place of one that measures."""
-    from cluster.cli import watch_run  # noqa: PLC0415
-    from cluster.runs.watches import Watch  # noqa: PLC0415
-
+def test_an_alarm_is_told_once_and_is_in_the_file_of_prometheus(tmp_path: Path) -> None:
     told, text = tmp_path / "told", tmp_path / "cluster.prom"
     for number in range(16):
         add_run(tmp_path, number, 1 + 0.002 * (number * 7 % 5))
-    watch = Watch(
+    watch = watches.Watch(
         name="old",
         every=60.0,
         bench=("p2p",),
@@ -264,11 +264,12 @@ def test_an_alarm_is_told_once_and_is_in_the_file_of_prometheus(
         add_run(tmp_path, number, 1.25 + 0.001 * (number % 3))
         watches.note(tmp_path, "old", event(float(number)))
         states.append(watch_run._report(tmp_path, watch))
-        (tmp_path / "ok").touch()
+        if number > 16:
+            (tmp_path / "ok").touch()
 
     assert states == [0, 3, 3, 3]
     lines = [line for line in told.read_text().splitlines() if line.startswith("old: ")]
-    assert len(lines) == 2 * 2  # two series; the first attempt of each failed
+    assert len(lines) == 2 * 2  # two series, and the first attempt to tell of each failed
     assert lines[0].startswith("old: latency 8 B: +25")
     shown = text.read_text()
     assert 'cluster_watch_state{cluster="old",metric="latency",' in shown
