@@ -32,11 +32,11 @@ THRESHOLD = 4.0  # standard errors of a change before the newest values
 # How many of the newest values changed, and the standard deviations of a normal distribution that
 # are an alarm. A series is looked at after each run: of 1,000 stationary ones, at most 10 have an
 # alarm at any of 60 looks.
-ALARMS = {2: 4.4, 3: 4.05, 4: 4.25, 5: 4.25, 6: 4.25}
+ALARMS = {2: 4.1, 3: 4.1, 4: 4.25, 5: 4.25, 6: 4.25}
 WATCHED = 2.75  # standard deviations, from which the newest values are watched
 ASSUMED, WEIGHT = 0.5, 10  # the correlation that is assumed, and the number of values it counts for
 SMALLEST = 0.02  # of the baseline: smaller changes are ignored
-SHARED = 1 / 3  # of the larger change: each of the newest two must have moved by as much
+SHARED = 0.4  # of the larger change: each of the newest two must have moved by as much
 MIDDLE = 0.5  # of the mean change: the median of the newest values must have moved by as much
 USUAL = 0.9  # of the baseline: the newest values are beyond as many of its values
 CLIPPED = 4.0  # robust standard deviations of the others, beyond which the newest value is watched
@@ -80,7 +80,11 @@ def change_points(values: Sequence[float]) -> tuple[ChangePoint, ...]:
 
     """
     logs = np.log(np.asarray(values, dtype=np.float64))
-    places = _places(logs)
+    return _described(logs, _places(logs)[0])
+
+
+def _described(logs: Floats, places: Sequence[_Place]) -> tuple[ChangePoint, ...]:
+    """Give the size and the interval of each change that is not too small."""
     ends = [0, *(place.at for place in places), len(logs)]
     found = []
     for (at, errors, error), start, end in zip(places, ends, ends[2:], strict=False):
@@ -105,15 +109,14 @@ def state(values: Sequence[float]) -> State:
         out of the range of the others, or if the newest few differ less clearly; else `steady`.
 
     """
-    points = change_points(values)
-    if any(point.at >= len(values) - max(ALARMS) for point in points):
+    logs = np.log(np.asarray(values, dtype=np.float64))
+    places, newest = _places(logs)
+    if any(point.at >= len(values) - max(ALARMS) for point in _described(logs, places)):
         return "alarm"
     if len(values) <= LEAST:
         return "steady"
-    logs = np.log(np.asarray(values, dtype=np.float64))
     center, spread = _robust(logs[:-1])
     far = abs(float(logs[-1]) - center)
-    newest = _newest(logs, _settled(logs))
     moved = newest is not None and newest.deviations > WATCHED
     return "watch" if moved or far > max(CLIPPED * spread, SMALLEST) else "steady"
 
@@ -126,13 +129,14 @@ class _Place(NamedTuple):
     error: float
 
 
-def _places(logs: Floats) -> list[_Place]:
-    """Find all changes: those of the newest values, which have a test of their own, and others."""
+def _places(logs: Floats) -> tuple[list[_Place], _Newest | None]:
+    """Find all changes, and what the test of the newest values gave."""
     settled = _settled(logs)
     newest = _newest(logs, settled)
     if newest and newest.excess > 0:
-        return [*settled, _Place(len(logs) - newest.size, newest.errors, newest.error)]
-    return sorted(_split(logs, 0, len(logs), max(ALARMS) + 1))
+        last = _Place(len(logs) - newest.size, newest.errors, newest.error)
+        return [*settled, last], newest
+    return sorted(_split(logs, 0, len(logs), max(ALARMS) + 1)), newest
 
 
 def _settled(logs: Floats) -> list[_Place]:
@@ -219,6 +223,9 @@ def _difference(before: Floats, after: Floats) -> tuple[float, float, float]:
     variance = float(rest @ rest) / (count - 2)
     if variance <= 0:
         return (math.inf, 0.0, math.inf) if distance > 0 else (0.0, 0.0, 0.0)
+    least = math.sqrt(variance * (1 / len(before) + 1 / len(after)))
+    if distance < WATCHED * least:  # a correlation would only lessen it
+        return distance / least, least, 0.0
     found = _correlation(rest, variance)
     correlation = min(max((count * found + WEIGHT * ASSUMED) / (count + WEIGHT), 0.0), CORRELATED)
     sizes = np.array([len(before), len(after)])

@@ -71,9 +71,9 @@ def test_a_step_of_three_deviations_is_found_where_it_is() -> None:
 
 
 def test_looks_after_each_run_alarm_in_at_most_one_of_a_hundred_series() -> None:
-    """100 series at 47 looks each: 5 s. 1,000 of them are measured by `scripts/bench`."""
+    """80 series at 47 looks each: 3 s, as each look is a chance of a false alarm."""
     chance = np.random.default_rng(7)
-    alarms = [kind.__name__ for kind in KINDS for _ in range(COUNT // 10) if _alarms(kind(chance))]
+    alarms = [kind.__name__ for kind in KINDS for _ in range(20) if _alarms(kind(chance))]
 
     assert len(alarms) <= 3, alarms  # of 1 expected: chance gives more in 2 of 100
 

@@ -69,7 +69,7 @@ def test_runs_that_overlap_or_were_killed_measure_once() -> None:
     add(bench="p2p --run-local --metrics memory_copy --sizes 8 --iterations 2000000")
     first = subprocess.Popen([COMMAND, "watch", "run", "w"], stdout=subprocess.DEVNULL)
     folder = Path(os.environ["CLUSTER_RUNS"]) / "w"
-    until(lambda: any('"running"' in p.read_text() for p in folder.glob("*/run.json")))
+    until(lambda: any('"running"' in p.read_text() for p in folder.glob("*/run.json")), "a run")
     beside = command("watch", "run", "w").stdout
     first.send_signal(signal.SIGKILL)
     first.wait()
@@ -270,7 +270,7 @@ def test_an_alarm_is_told_once_and_is_in_the_file_of_prometheus(tmp_path: Path) 
     assert states == [0, 3, 3, 3]
     lines = [line for line in told.read_text().splitlines() if line.startswith("old: ")]
     assert len(lines) == 2 * 2  # two series, and the first attempt to tell of each failed
-    assert lines[0].startswith("old: latency 8 B: +25")
+    assert lines[0].startswith("old: latency 8 B: +24.7% (95% CI")
     shown = text.read_text()
     assert 'cluster_watch_state{cluster="old",metric="latency",' in shown
     assert shown.count("# TYPE cluster_watch_state gauge") == 1
