@@ -32,13 +32,13 @@ THRESHOLD = 4.0  # standard errors of a change before the newest values
 # How many of the newest values changed, and the standard deviations of a normal distribution that
 # are an alarm. A series is looked at after each run: of 1,000 stationary ones, at most 10 have an
 # alarm at any of 60 looks.
-ALARMS = {2: 4.1, 3: 4.1, 4: 4.25, 5: 4.25, 6: 4.25}
+ALARMS = {2: 4.0, 3: 4.1, 4: 4.25, 5: 4.25, 6: 4.25}
 WATCHED = 2.75  # standard deviations, from which the newest values are watched
 ASSUMED, WEIGHT = 0.5, 10  # the correlation that is assumed, and the number of values it counts for
 SMALLEST = 0.02  # of the baseline: smaller changes are ignored
-SHARED = 0.4  # of the larger change: each of the newest two must have moved by as much
-MIDDLE = 0.5  # of the mean change: the median of the newest values must have moved by as much
-USUAL = 0.9  # of the baseline: the newest values are beyond as many of its values
+SHARED = 0.36  # of the larger change: each of the newest two must have moved by as much
+MIDDLE = 0.75  # of the mean change: the median of the newest values must have moved by as much
+USUAL, RARE = 0.9, 0.98  # of the baseline: the median, or both of two, are beyond as many values
 CLIPPED = 4.0  # robust standard deviations of the others, beyond which the newest value is watched
 SPIKE = 3.0  # standard deviations from its neighbours, at which a value is clipped
 MAD = 1.4826  # the standard deviation of normal values over their median absolute deviation
@@ -142,7 +142,7 @@ def _places(logs: Floats) -> tuple[list[_Place], _Newest | None]:
 def _settled(logs: Floats) -> list[_Place]:
     """Find the changes that the newest values have no part in."""
     settled = logs[: -max(ALARMS)]
-    return sorted(_split(settled, 0, len(settled), SEGMENT))
+    return sorted(_split(settled, 0, len(settled), PROVED))
 
 
 def _split(logs: Floats, start: int, end: int, last: int) -> Iterator[_Place]:
@@ -196,14 +196,20 @@ def _newest(logs: Floats, settled: Sequence[_Place]) -> _Newest | None:
 def _all_moved(before: Floats, after: Floats) -> bool:
     """Tell whether the newest values moved together: not one spike, nor a usual mode."""
     center = float(np.median(before))
-    moved = after - center
+    moved = np.sort(after - center)
     if len(after) < SEGMENT:
-        largest = float(moved[np.argmax(np.abs(moved))])
-        return bool(np.all(moved * largest > SHARED * largest**2))
+        less, more = sorted(moved, key=abs)
+        together = bool(less * more > SHARED * more**2)
+        return together and abs(less) > _edge(before - center, less, RARE)
     middle = float(np.median(moved))
-    rank = int((USUAL if middle > 0 else 1 - USUAL) * (len(before) - 1))
-    edge = float(np.partition(before, rank)[rank]) - center
-    return middle / (float(np.mean(moved)) or math.inf) > MIDDLE and abs(middle) > abs(edge)
+    mean = float(np.mean(moved))
+    return middle * mean > MIDDLE * mean**2 and abs(middle) > _edge(before - center, middle, USUAL)
+
+
+def _edge(moved: Floats, like: float, share: float) -> float:
+    """Give the distance that a share of the values does not exceed, in the direction of another."""
+    rank = int(share * (len(moved) - 1))
+    return float(np.partition(moved if like > 0 else -moved, rank)[rank])
 
 
 def _difference(before: Floats, after: Floats) -> tuple[float, float, float]:
