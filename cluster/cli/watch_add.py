@@ -23,8 +23,9 @@ SHORTEST = 60.0  # seconds: cron has no shorter interval
 OURS = ("--name", "--runs", "--detach", "--plan", "--json", "--ab", "--lottery")
 
 
-def add(  # noqa: PLR0913, PLR0917 - each is a flag
+def add(  # noqa: PLR0913 - each is a flag
     name: Annotated[str, typer.Argument(metavar="NAME", help="Name of the cluster.")],
+    *,
     every: Annotated[str, typer.Option("--every", metavar="SPAN", help="90min, 6h or 1d.")],
     bench: Annotated[
         str, typer.Option("--bench", metavar="WORDS", help="What follows `cluster bench`.")
