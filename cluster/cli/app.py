@@ -61,6 +61,7 @@ GROUPS = {
 TOGETHER: dict[tuple[str, ...], str] = {
     ("put", "get"): "Copy a file or folder to all hosts, or a folder from them.",
     ("ls", "hosts"): "List the clusters that exist, or the hosts of one.",
+    ("sql", "push"): "Query runs with SQL, or copy them to a store of objects.",
     ("fit", "plot"): "Fit t = alpha + size / beta to sweeps, or draw runs.",
     ("compare", "replay"): "Compare runs, or measure again what one measured, and compare.",
     ("share", "verify"): "Write a run into one file with pseudonyms, or check one.",
