@@ -3,12 +3,15 @@
 Binary segmentation (A. J. Scott and M. Knott, Biometrics 30, 1974) over the largest standardised
 difference of means. The variance of a mean is that of an AR(1) process, because launches of the
 same day resemble each other. Values are logarithms, clipped at outliers: one spike is no change.
+
+The newest values have a test of their own, because a series is looked at after each run, and each
+look is a chance of a false alarm. docs/explanation/statistics.md says what that costs.
 """
 
 from __future__ import annotations
 
 import math
-from typing import TYPE_CHECKING, Literal
+from typing import TYPE_CHECKING, Literal, NamedTuple
 
 import numpy as np
 
@@ -24,10 +27,18 @@ if TYPE_CHECKING:
 State = Literal["steady", "watch", "alarm"]
 LEAST = 8  # values that a baseline needs
 SEGMENT = 3  # values that a segment between two changes needs
-NEWEST = 2  # values that the newest segment needs
-THRESHOLD = 4.0  # standard errors: 8 of 1,000 stationary series of 60 values exceed that
+PROVED = 12  # values that a baseline needs for an alarm: fewer may all be of one mode of two
+THRESHOLD = 4.0  # standard errors of a change before the newest values
+# How many of the newest values changed, and the standard deviations of a normal distribution that
+# are an alarm. A series is looked at after each run: of 1,000 stationary ones, at most 10 have an
+# alarm at any of 60 looks.
+ALARMS = {2: 4.0, 3: 4.1, 4: 4.25, 5: 4.25, 6: 4.25}
+WATCHED = 2.75  # standard deviations, from which the newest values are watched
+ASSUMED, WEIGHT = 0.5, 10  # the correlation that is assumed, and the number of values it counts for
 SMALLEST = 0.02  # of the baseline: smaller changes are ignored
-SHARED = 1 / 3  # of the largest change: each of the newest values must have moved by as much
+SHARED = 0.36  # of the larger change: each of the newest two must have moved by as much
+MIDDLE = 0.75  # of the mean change: the median of the newest values must have moved by as much
+USUAL, RARE = 0.9, 0.98  # of the baseline: the median, or both of two, are beyond as many values
 CLIPPED = 4.0  # robust standard deviations of the others, beyond which the newest value is watched
 SPIKE = 3.0  # standard deviations from its neighbours, at which a value is clipped
 MAD = 1.4826  # the standard deviation of normal values over their median absolute deviation
@@ -69,8 +80,12 @@ def change_points(values: Sequence[float]) -> tuple[ChangePoint, ...]:
 
     """
     logs = np.log(np.asarray(values, dtype=np.float64))
-    places = sorted(_split(logs, 0, len(logs)))
-    ends = [0, *(at for at, _, _ in places), len(logs)]
+    return _described(logs, _places(logs)[0])
+
+
+def _described(logs: Floats, places: Sequence[_Place]) -> tuple[ChangePoint, ...]:
+    """Give the size and the interval of each change that is not too small."""
+    ends = [0, *(place.at for place in places), len(logs)]
     found = []
     for (at, errors, error), start, end in zip(places, ends, ends[2:], strict=False):
         before, after = float(np.median(logs[start:at])), float(np.median(logs[at:end]))
@@ -90,51 +105,148 @@ def state(values: Sequence[float]) -> State:
         values: medians of launches, the oldest first; all above 0.
 
     Returns:
-        `alarm` if a change begins within the newest three values, `watch` if only the newest value
-        is out of the range of the others, else `steady`.
+        `alarm` if a change begins within the newest six values; `watch` if only the newest value is
+        out of the range of the others, or if the newest few differ less clearly; else `steady`.
 
     """
-    recent = [p for p in change_points(values) if p.at >= len(values) - SEGMENT]
-    if recent:
+    logs = np.log(np.asarray(values, dtype=np.float64))
+    places, newest = _places(logs)
+    if any(point.at >= len(values) - max(ALARMS) for point in _described(logs, places)):
         return "alarm"
     if len(values) <= LEAST:
         return "steady"
-    logs = np.log(np.asarray(values, dtype=np.float64))
     center, spread = _robust(logs[:-1])
     far = abs(float(logs[-1]) - center)
-    return "watch" if far > max(CLIPPED * spread, SMALLEST) else "steady"
+    moved = newest is not None and newest.deviations > WATCHED
+    return "watch" if moved or far > max(CLIPPED * spread, SMALLEST) else "steady"
 
 
-def _split(logs: Floats, start: int, end: int) -> Iterator[tuple[int, float, float]]:
-    """Split a segment at its largest change, and each part again."""
-    if end - start < LEAST:
+class _Place(NamedTuple):
+    """Where a series changed, by how many standard errors, and the standard error."""
+
+    at: int
+    errors: float
+    error: float
+
+
+def _places(logs: Floats) -> tuple[list[_Place], _Newest | None]:
+    """Find all changes, and what the test of the newest values gave."""
+    settled = _settled(logs)
+    newest = _newest(logs, settled)
+    if newest and newest.excess > 0:
+        last = _Place(len(logs) - newest.size, newest.errors, newest.error)
+        return [*settled, last], newest
+    return sorted(_split(logs, 0, len(logs), max(ALARMS) + 1)), newest
+
+
+def _settled(logs: Floats) -> list[_Place]:
+    """Find the changes that the newest values have no part in."""
+    settled = logs[: -max(ALARMS)]
+    return sorted(_split(settled, 0, len(settled), PROVED))
+
+
+def _split(logs: Floats, start: int, end: int, last: int) -> Iterator[_Place]:
+    """Split a segment at its largest change, and each part again.
+
+    The last segment of all has at least `last` values.
+    """
+    right = last if end == len(logs) else SEGMENT
+    if end - start < max(LEAST, SEGMENT + right):
         return
-    newest = NEWEST if end == len(logs) else SEGMENT
-    at, errors, error = _largest_difference(_clipped(logs[start:end]), newest)
+    at, errors, error = _largest_difference(_clipped(logs[start:end]), right)
     if errors < THRESHOLD:
         return
-    if newest == NEWEST and not _all_moved(logs, start + at):
-        yield from _split(logs[:-1], start, end - 1)
-        return
-    yield start + at, errors, error
-    yield from _split(logs, start, start + at)
-    yield from _split(logs, start + at, end)
+    yield _Place(start + at, errors, error)
+    yield from _split(logs, start, start + at, last)
+    yield from _split(logs, start + at, end, last)
 
 
-def _all_moved(logs: Floats, at: int) -> bool:
-    """Tell whether each of the few newest values moved: a single one may be a spike."""
-    if len(logs) - at > SEGMENT:
-        return True
-    moved = logs[at:] - np.median(logs[:at])
-    largest = moved[np.argmax(np.abs(moved))]
-    return bool(np.all(moved / largest > SHARED))
+class _Newest(NamedTuple):
+    """How many of the newest values differ from those before, and how much.
+
+    `errors` and `deviations` are as in `_difference`; `excess` is above 0 for an alarm.
+    """
+
+    excess: float
+    size: int
+    errors: float
+    error: float
+    deviations: float
 
 
-def _largest_difference(logs: Floats, newest: int) -> tuple[int, float, float]:
+def _newest(logs: Floats, settled: Sequence[_Place]) -> _Newest | None:
+    """Compare the newest values with all since the last change: the number that differs most."""
+    whole = logs[settled[-1].at if settled else 0 :]
+    if len(whole) < LEAST + max(ALARMS):
+        values = whole
+    else:
+        values = np.concatenate((_clipped(whole[: -max(ALARMS)]), whole[-max(ALARMS) :]))
+    found = []
+    for count, alarm in ALARMS.items():
+        before, after = values[:-count], values[-count:]
+        if len(before) < LEAST or not _all_moved(before, after):
+            continue
+        errors, error, deviations = _difference(before, after)
+        excess = deviations - alarm if len(before) >= PROVED else -math.inf
+        if abs(float(np.median(after) - np.median(before))) >= math.log1p(SMALLEST):
+            found.append(_Newest(excess, count, errors, error, deviations))
+    return max(found, default=None)
+
+
+def _all_moved(before: Floats, after: Floats) -> bool:
+    """Tell whether the newest values moved together: not one spike, nor a usual mode."""
+    center = float(np.median(before))
+    moved = np.sort(after - center)
+    if len(after) < SEGMENT:
+        less, more = sorted(moved, key=abs)
+        together = bool(less * more > SHARED * more**2)
+        return together and abs(less) > _edge(before - center, less, RARE)
+    middle = float(np.median(moved))
+    mean = float(np.mean(moved))
+    return middle * mean > MIDDLE * mean**2 and abs(middle) > _edge(before - center, middle, USUAL)
+
+
+def _edge(moved: Floats, like: float, share: float) -> float:
+    """Give the distance that a share of the values does not exceed, in the direction of another."""
+    rank = int(share * (len(moved) - 1))
+    return float(np.partition(moved if like > 0 else -moved, rank)[rank])
+
+
+def _difference(before: Floats, after: Floats) -> tuple[float, float, float]:
+    """Compare the newest values with those before.
+
+    The correlation of neighbours is estimated, with a prior, as short series say little about it.
+    The t statistic is converted to a normal deviate: D. L. Wallace, Annals of Mathematical
+    Statistics 30, 1959.
+
+    Returns:
+        The difference of the means in standard errors, the standard error, and the normal deviate.
+
+    """
+    count = len(before) + len(after)
+    rest = np.concatenate((before - before.mean(), after - after.mean()))
+    distance = abs(float(after.mean() - before.mean()))
+    variance = float(rest @ rest) / (count - 2)
+    if variance <= 0:
+        return (math.inf, 0.0, math.inf) if distance > 0 else (0.0, 0.0, 0.0)
+    least = math.sqrt(variance * (1 / len(before) + 1 / len(after)))
+    if distance < WATCHED * least:  # a correlation would only lessen it
+        return distance / least, least, 0.0
+    found = _correlation(rest, variance)
+    correlation = min(max((count * found + WEIGHT * ASSUMED) / (count + WEIGHT), 0.0), CORRELATED)
+    sizes = np.array([len(before), len(after)])
+    error = math.sqrt(variance * float(_variance_of_mean(sizes, correlation).sum()))
+    errors = distance / error
+    freedom = max(1.0, (count - 2) * (1 - correlation**2) / (1 + correlation**2))
+    scale = (8 * freedom + 1) / (8 * freedom + 3)
+    return errors, error, scale * math.sqrt(freedom * math.log1p(errors**2 / freedom))
+
+
+def _largest_difference(logs: Floats, right_least: int) -> tuple[int, float, float]:
     """Give the place of the largest standardised difference of means, and its standard error."""
     count = len(logs)
     sums = np.cumsum(logs)
-    sizes = np.arange(SEGMENT, count - newest + 1)
+    sizes = np.arange(SEGMENT, count - right_least + 1)
     left = sums[sizes - 1] / sizes
     right = (sums[-1] - sums[sizes - 1]) / (count - sizes)
     distance = np.abs(right - left)
@@ -154,14 +266,18 @@ def _largest_difference(logs: Floats, newest: int) -> tuple[int, float, float]:
 
 
 def _autocorrelation(rest: Floats, variance: float) -> float:
-    """Estimate the correlation of a value with the one before, corrected for short series."""
-    count = len(rest)
-    found = float(rest[1:] @ rest[:-1]) / (count - 1) / variance
-    corrected = found + (1 + 4 * max(found, 0.0)) / count
-    error = 1 / math.sqrt(count)
+    """Estimate the correlation of a value with the one before, on the high side."""
+    corrected = _correlation(rest, variance)
+    error = 1 / math.sqrt(len(rest))
     if corrected > error:
         corrected += error  # if launches resemble each other, assume the higher correlation
     return min(max(corrected, 0.0), CORRELATED)
+
+
+def _correlation(rest: Floats, variance: float) -> float:
+    count = len(rest)
+    found = float(rest[1:] @ rest[:-1]) / (count - 1) / variance
+    return found + (1 + 4 * max(found, 0.0)) / count
 
 
 def _variance_of_mean(sizes: NDArray[np.int_], correlation: float) -> Floats:

@@ -8,7 +8,19 @@ from typing import Annotated, Any
 import typer
 from typer.core import TyperGroup
 
-from cluster.cli import clusters, corpus, doctor, flags, gc, hosts, import_, jobs, lab, runs
+from cluster.cli import (
+    clusters,
+    corpus,
+    doctor,
+    flags,
+    gc,
+    hosts,
+    import_,
+    jobs,
+    lab,
+    runs,
+    watch,
+)
 from cluster.cli.bench_commands import BenchGroup
 from cluster.cli.check import command as check
 from cluster.cli.compare import compare_
@@ -18,6 +30,7 @@ from cluster.cli.launch_results import show_launches
 from cluster.cli.placement import command as placement
 from cluster.cli.plot import plot
 from cluster.cli.profile import profile
+from cluster.cli.replay import command as replay
 from cluster.cli.report import report_
 from cluster.cli.scaling import scaling
 from cluster.cli.script import command as script
@@ -28,7 +41,6 @@ from cluster.cli.show import (
 )
 from cluster.cli.sql import sql
 from cluster.cli.topology import topology
-from cluster.cli.watch import watch
 from cluster.core import plugins
 from cluster.core.version import __version__
 from cluster.reports.formats import Report
@@ -36,8 +48,8 @@ from cluster.runs import store
 
 GROUPS = {
     "Measure": (
-        *("bench", "check", "placement", "judge", "compare", "report", "show", "runs", "watch"),
-        *("fit", "plot", "sql", "push", "share", "verify"),
+        *("bench", "check", "placement", "judge", "compare", "replay", "report", "show", "runs"),
+        *("watch", "fit", "plot", "sql", "push", "share", "verify"),
     ),
     "Clusters": (
         *("up", "run", "put", "get", "ls", "hosts", "connect", "status", "logs", "wait", "fetch"),
@@ -50,7 +62,9 @@ GROUPS = {
 TOGETHER: dict[tuple[str, ...], str] = {
     ("put", "get"): "Copy a file or folder to all hosts, or a folder from them.",
     ("ls", "hosts"): "List the clusters that exist, or the hosts of one.",
+    ("sql", "push"): "Query runs with SQL, or copy them to a store of objects.",
     ("fit", "plot"): "Fit t = alpha + size / beta to sweeps, or draw runs.",
+    ("compare", "replay"): "Compare runs, or measure again what one measured, and compare.",
     ("share", "verify"): "Write a run into one file with pseudonyms, or check one.",
     ("plan", "script"): "Show what would be created, or print a batch script.",
     ("stop", "start"): "Switch machines off, and on again; their disks stay.",
@@ -116,6 +130,7 @@ app.add_typer(
 )
 app.add_typer(hosts.commands)
 app.add_typer(corpus.commands)
+app.add_typer(watch.commands)
 app.command()(lab.lab)
 app.command()(gc.gc)
 app.command("compare")(compare_)
@@ -131,13 +146,13 @@ app.command("runs")(runs.runs_)
 app.command()(runs.push)
 app.command()(share)
 app.command()(verify)
-app.command()(watch)
 app.command("import")(import_.import_)
 app.command()(profile)
 app.command()(topology)
 app.command()(judge)
 app.command("check")(check)
 app.command("placement")(placement)
+app.command("replay")(replay)
 
 
 @app.callback(invoke_without_command=True)

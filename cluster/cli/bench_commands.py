@@ -65,16 +65,30 @@ class BenchGroup(TyperGroup):
 
     def get_command(self, ctx: Any, cmd_name: str) -> Any:  # noqa: ANN401, ARG002
         """Make the command of one benchmark."""
-        if cmd_name not in plugins.names(Benchmark):
-            _suggest(cmd_name)
-        benchmark: Benchmark[Any] = plugins.load(Benchmark, cmd_name)
-        app = typer.Typer(
-            add_completion=False, rich_markup_mode=None, pretty_exceptions_enable=False
-        )
-        app.command(cmd_name, help=_help(benchmark), cls=BenchCommand)(_command(benchmark))
-        command = get_command(app)
-        command.name = cmd_name
-        return command
+        return bench_command(cmd_name)
+
+
+def bench_command(name: str) -> Any:  # noqa: ANN401 - typer's own type
+    """Make the command of one benchmark.
+
+    Args:
+        name: of the benchmark.
+
+    Returns:
+        The command.
+
+    Raises:
+        SpecError: there is no such benchmark.
+
+    """
+    if name not in plugins.names(Benchmark):
+        _suggest(name)
+    benchmark: Benchmark[Any] = plugins.load(Benchmark, name)
+    app = typer.Typer(add_completion=False, rich_markup_mode=None, pretty_exceptions_enable=False)
+    app.command(name, help=_help(benchmark), cls=BenchCommand)(_command(benchmark))
+    command = get_command(app)
+    command.name = name
+    return command
 
 
 def _suggest(metric: str) -> None:

@@ -13,7 +13,7 @@ STATUSES = {
     "`report` and `compare` with `--fail-on`, `--junit` or `--github`); or `doctor` found a "
     "problem",
     REFUSED: "wrong usage, or refused before anything was created",
-    GATE_HIT: "a verdict that `--fail-on` names",
+    GATE_HIT: "a verdict that `--fail-on` names; or an alarm of `cluster watch`",
     INTERRUPTED: "interrupted by Ctrl-C",
     TERMINATED: "ended by SIGTERM",
 }

@@ -25,6 +25,8 @@ FIELDS: dict[str, Kind] = {  # in run.json and measurements.jsonl, at any depth
 MACHINE_FIELDS: dict[str, Kind] = {"name": "host", "id": "id"}
 KEPT = {"", "localhost", "127.0.0.1", "0.0.0.0", "::1", "root", "all"}  # noqa: S104 - a word
 NETMASK = "255."
+# Words of the kernel's settings, such as vm.nr_hugepages: a host of this name stays as it is.
+KEPT |= {"vm", "net", "fs", "kernel"}
 SHORTEST = 2  # characters of a name, at least, for it to be replaced
 ROOTS = "home|Users|root|fsx|mnt|data|scratch|work|shared|nfs|tmp|lustre|gpfs|efs"
 PATTERNS: tuple[tuple[Kind, re.Pattern[str]], ...] = (

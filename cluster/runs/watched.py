@@ -4,18 +4,22 @@ from __future__ import annotations
 
 from collections import defaultdict
 from statistics import median
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, NamedTuple
 
 from cluster.analysis.change_points import ChangePoint, State, change_points, state
 from cluster.analysis.factors import Factor, differing_factors
 from cluster.analysis.link_bounds import MEMORY
 from cluster.core.model.value import Scalar, Value
+from cluster.runs.run import PAIRS
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable, Iterator, Sequence
+    from collections.abc import Iterable, Iterator, Mapping, Sequence
 
     from cluster.core.model.records import Record
     from cluster.runs.run import Run
+
+HOST = "host"  # the parameter of a series that is about one host of a fleet
+OF_MEDIAN = "of the fleet's median"
 
 
 class WatchedChange(Value, frozen=True, kw_only=True):
@@ -39,68 +43,110 @@ class WatchedSeries(Value, frozen=True, kw_only=True):
     """The medians of a cluster's runs, at one data point of one definition.
 
     Args:
-        metric: its name.
+        cluster: its name.
+        metric: its name; `host_` and that of a test of pairs, for a host of a fleet.
         definition: its id; a changed definition is another series.
-        unit: of the medians.
-        params: of the data point.
-        runs: how many there are.
+        unit: of the medians; of a host, they are shares of the fleet's median in the same run.
+        params: of the data point; `host` if it is about one host of a fleet.
+        runs: how many there are; several launches of one command are one run.
         last: the newest median.
+        at: when the newest run was started, in seconds since the epoch.
         baseline: the median of the runs since the last change.
         state: `alarm` only if the memory copies of the same runs did not change as well.
         changes: the oldest first.
 
     """
 
+    cluster: str = ""
     metric: str
     definition: str
     unit: str
     params: dict[str, Scalar]
     runs: int
     last: float
+    at: float = 0.0
     baseline: float
     state: State
     changes: tuple[WatchedChange, ...]
 
 
-def series(runs: Iterable[Run]) -> Iterator[WatchedSeries]:
-    """Collect the medians of runs into one series per data point.
+class _Point(NamedTuple):
+    """What a run says about a series: its key, its unit and parameters, and the value."""
+
+    metric: str
+    definition: str
+    unit: str
+    params: Mapping[str, Scalar]
+    value: float
+
+    @property
+    def key(self) -> tuple[object, ...]:
+        return (self.metric, self.definition, *sorted(self.params.items()))
+
+
+def series(runs: Iterable[Run], cluster: str = "") -> Iterator[WatchedSeries]:
+    """Collect the medians of runs into one series per data point, and per host of a fleet.
 
     Args:
         runs: the oldest first; those that are not done are left out.
+        cluster: its name.
 
     Yields:
         Each series, with its changes.
 
     """
-    medians: dict[tuple[object, ...], list[tuple[Record, float]]] = defaultdict(list)
-    shown = {}
+    found: dict[tuple[object, ...], dict[str, list[tuple[Record, _Point]]]] = {}
     for run in runs:
-        for summary in run.summary() if run.status == "done" else ():
-            key = (summary.definition, *sorted(summary.params.items()))
-            shown[key] = summary
-            if summary.median > 0:
-                medians[key].append((run.record, summary.median))
-    controls = [
-        [value for _, value in medians[key]] for key, s in shown.items() if s.metric == MEMORY
-    ]
-    moved = any(state(values) == "alarm" for values in controls)
-    for key, summary in shown.items():
-        values = [value for _, value in medians[key]]
-        if not values:
-            continue
-        changes = tuple(_changes([record for record, _ in medians[key]], values))
+        launch = run.record.launch_of or run.record.id
+        for point in _points(run) if run.status == "done" else ():
+            own = found.setdefault(point.key, defaultdict(list))
+            own[launch].append((run.record, point))
+    every = [_medians(own.values()) for own in found.values()]
+    moved = any(state(v) == "alarm" for _, point, v in every if point.metric == MEMORY)
+    for records, point, values in every:
+        changes = tuple(_changes(records, values))
         now = state(values)
+        spared = moved and point.metric != MEMORY and HOST not in point.params
         yield WatchedSeries(
-            metric=summary.metric,
-            definition=summary.definition,
-            unit=summary.unit,
-            params=summary.params,
+            cluster=cluster,
+            metric=point.metric,
+            definition=point.definition,
+            unit=point.unit,
+            params=dict(point.params),
             runs=len(values),
             last=values[-1],
+            at=records[-1].at,
             baseline=median(values[changes[-1].point.at if changes else 0 :]),
-            state="watch" if now == "alarm" and moved and summary.metric != MEMORY else now,
+            state="watch" if now == "alarm" and spared else now,
             changes=changes,
         )
+
+
+def _points(run: Run) -> Iterator[_Point]:
+    """Give the medians of a run; of tests of pairs, also the share of each host."""
+    for s in run.summary():
+        if s.median > 0:
+            yield _Point(s.metric, s.definition, s.unit, s.params, s.median)
+    if run.record.benchmark != PAIRS or not run.measurements:
+        return
+    from cluster.analysis.fleet.host_shares import host_shares  # noqa: PLC0415 - few are of pairs
+    from cluster.analysis.fleet.pair_measurements import pair_tests  # noqa: PLC0415
+
+    first = run.measurements[0]
+    definition = run.record.definitions[first.definition]
+    shares = host_shares(pair_tests(run.measurements), better=definition.better)
+    for number, share in shares.items():
+        host: dict[str, Scalar] = {HOST: run.record.machines[number].name}
+        yield _Point(f"{HOST}_{first.metric}", first.definition, OF_MEDIAN, host, share)
+
+
+def _medians(
+    launches: Iterable[Sequence[tuple[Record, _Point]]],
+) -> tuple[list[Record], _Point, list[float]]:
+    """Give a median per run: of its launches, whose values resemble each other."""
+    own = list(launches)
+    values = [median(point.value for _, point in launch) for launch in own]
+    return [launch[0][0] for launch in own], own[-1][-1][1], values
 
 
 def _changes(records: Sequence[Record], values: Sequence[float]) -> Iterator[WatchedChange]:

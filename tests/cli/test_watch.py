@@ -31,7 +31,7 @@ def add_run(root: Path, number: int, times: float) -> None:
 
 @pytest.fixture
 def root(tmp_path: Path) -> Path:
-    for number in range(10):
+    for number in range(12):
         add_run(tmp_path, number, 1 + 0.002 * (number * 7 % 5))
     return tmp_path
 
@@ -39,9 +39,9 @@ def root(tmp_path: Path) -> Path:
 def test_two_slow_runs_are_an_alarm_and_one_is_watched(root: Path) -> None:
     words = ("watch", "old", "--runs", str(root))
     steady = json.loads(command(*words, "--json").stdout)
-    add_run(root, 10, 1.25)
+    add_run(root, 12, 1.25)
     one = json.loads(command(*words, "--json").stdout)
-    add_run(root, 11, 1.251)
+    add_run(root, 13, 1.251)
     two = json.loads(command(*words, "--json", status=3).stdout)
     shown = command(*words, status=3).stdout
 
@@ -49,7 +49,7 @@ def test_two_slow_runs_are_an_alarm_and_one_is_watched(root: Path) -> None:
     assert {each["state"] for each in one} == {"watch"}
     assert {each["state"] for each in two} == {"alarm"}
     (change,) = two[0]["changes"]
-    assert change["run"] == "20261111T120000Z-p2p"
+    assert change["run"] == "20261113T120000Z-p2p"
     assert change["point"]["after"] / change["point"]["before"] == pytest.approx(1.25, abs=0.01)
     assert "changed with it: env:NCCL_ALGO: - -> Ring" in shown
 
@@ -57,4 +57,4 @@ def test_two_slow_runs_are_an_alarm_and_one_is_watched(root: Path) -> None:
 def test_too_few_runs_say_so(tmp_path: Path) -> None:
     add_run(tmp_path, 0, 1.0)
 
-    assert "8 runs are needed" in command("watch", "old", "--runs", str(tmp_path)).stdout
+    assert "14 runs are needed" in command("watch", "old", "--runs", str(tmp_path)).stdout

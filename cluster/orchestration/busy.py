@@ -1,0 +1,75 @@
+"""Whether hosts are in use by others, so that a measurement would disturb both."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from cluster.core import journal
+from cluster.core.errors import ClusterError, SpecError
+from cluster.orchestration.cluster import attach
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+
+    from cluster.orchestration.cluster import Cluster
+
+# The times of all processors since boot, twice; and the processes that compute on GPUs.
+PROBE = """
+head -n 1 /proc/stat; sleep 1; head -n 1 /proc/stat
+command -v nvidia-smi > /dev/null || exit 0
+nvidia-smi --query-compute-apps=pid --format=csv,noheader
+"""
+PATIENCE = 30.0  # seconds
+IDLE = slice(3, 5)  # idle and iowait in a line of /proc/stat: proc(5)
+
+
+def why_busy(name: str, most: float) -> str:
+    """Say why the hosts of a cluster should not be measured now.
+
+    Args:
+        name: of the cluster.
+        most: the share of a host's processors that may be in use.
+
+    Returns:
+        The reasons in one line; empty if there are none, if the cluster is not up, and for hosts
+        that do not answer: a measurement says more about them.
+
+    """
+    if name not in journal.names():
+        return ""
+    if journal.for_cluster(name).is_launching():
+        return f"another process is launching {name}, or replaces its hosts"
+    cluster = attach(name)
+    if _has_job(cluster):
+        return f"a job runs on {name}"
+    try:
+        found = cluster.try_run(PROBE, timeout=PATIENCE)
+    finally:
+        cluster.close()
+    reasons = {
+        reason: host
+        for host, done in found.items()
+        if not isinstance(done, ClusterError)
+        for reason in _reasons(done.stdout, most)
+    }
+    return "; ".join(f"{host}: {reason}" for reason, host in reasons.items())
+
+
+def _has_job(cluster: Cluster) -> bool:
+    try:
+        return bool(cluster.state.open_jobs) and cluster.jobs.exit_status() is None
+    except (SpecError, ClusterError):  # it was lost: the next job cleans up
+        return False
+
+
+def _reasons(printed: str, most: float) -> Iterator[str]:
+    """Read what the probe printed."""
+    lines = printed.splitlines()
+    before, after = ([int(word) for word in line.split()[1:9]] for line in lines[:2])
+    spent = [b - a for a, b in zip(before, after, strict=True)]
+    used = 1 - sum(spent[IDLE]) / max(1, sum(spent))
+    if used > most:
+        yield f"{used:.0%} of its processors are in use"
+    apps = [line for line in lines[2:] if line.strip().isdigit()]
+    if apps:
+        yield f"{len(apps)} process(es) use its GPUs"

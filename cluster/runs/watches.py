@@ -1,0 +1,288 @@
+"""Benchmarks that a timer repeats: what is repeated, and what became of each attempt.
+
+Both are files in the folder of the cluster's runs, `RUNS/NAME`: `watch.json`, and `watch.jsonl`, to
+which every attempt adds a line. The folder is locked while one is measured.
+"""
+
+from __future__ import annotations
+
+import fcntl
+import os
+from contextlib import contextmanager
+from itertools import accumulate
+from typing import TYPE_CHECKING, Literal
+
+import msgspec
+
+from cluster.core import jsonl
+from cluster.core.errors import ClusterError, ParseError, SpecError
+from cluster.core.model.value import Value
+from cluster.core.paths import make_private
+from cluster.core.units import format_seconds
+from cluster.runs.run import RECORD
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator, Sequence
+    from pathlib import Path
+
+WATCH, LOG = "watch.json", "watch.jsonl"
+EARLY = 0.9  # of the interval: a timer may come as early as that, and finds nothing to skip
+BUSY = 0.25  # of the processors of a host
+
+Outcome = Literal["measured", "skipped", "failed", "told"]
+
+
+class Watch(Value, frozen=True, kw_only=True):
+    """A benchmark that a timer repeats.
+
+    Args:
+        name: of the cluster.
+        every: seconds between two runs.
+        bench: the words behind `cluster bench`.
+        at: when it was added, in seconds since the epoch.
+        busy: the share of a host's processors in use, above which it is not measured.
+        prometheus: the file for node_exporter; empty for none.
+        on_change: the shell command for an alarm; empty for none.
+
+    """
+
+    name: str
+    every: float
+    bench: tuple[str, ...]
+    at: float
+    busy: float = BUSY
+    prometheus: str = ""
+    on_change: str = ""
+
+
+class WatchEvent(Value, frozen=True, kw_only=True):
+    """What became of an attempt to measure.
+
+    Args:
+        at: when, in seconds since the epoch.
+        outcome: `told` is an alarm that was handed to the command of the user.
+        reason: why it was skipped or failed.
+        runs: that were measured, the oldest first; or with which the told change began.
+
+    """
+
+    at: float
+    outcome: Outcome
+    reason: str = ""
+    runs: tuple[str, ...] = ()
+
+
+def add(where: Path, watch: Watch) -> None:
+    """Write a watch; one of the same name is replaced, and its log stays.
+
+    Args:
+        where: the folder of all runs.
+        watch: to write.
+
+    Raises:
+        ClusterError: it cannot be written.
+
+    """
+    folder = where / watch.name
+    part = folder / f".{WATCH}.part"
+    try:
+        make_private(folder)
+        part.write_bytes(msgspec.json.format(msgspec.json.encode(watch), indent=2) + b"\n")
+        part.replace(folder / WATCH)
+    except OSError as error:
+        raise _unwritable(folder, error) from error
+
+
+def remove(where: Path, name: str) -> None:
+    """Remove a watch; its runs and its log stay.
+
+    Args:
+        where: the folder of all runs.
+        name: of the watch.
+
+    Raises:
+        SpecError: there is none.
+
+    """
+    find(where, name)
+    (where / name / WATCH).unlink(missing_ok=True)
+
+
+def find(where: Path, name: str) -> Watch:
+    """Read a watch.
+
+    Args:
+        where: the folder of all runs.
+        name: of the watch.
+
+    Returns:
+        The watch.
+
+    Raises:
+        SpecError: there is none.
+        ParseError: it is damaged.
+
+    """
+    path = where / name / WATCH
+    try:
+        return msgspec.json.decode(path.read_bytes(), type=Watch)
+    except FileNotFoundError as error:
+        raise SpecError(
+            f"There is no watch {name!r} under {where}.",
+            remedy=f"Type: cluster watch add {name} --every 6h --bench 'p2p --hosts 2'",
+        ) from error
+    except msgspec.DecodeError as error:
+        raise ParseError(
+            f"{path} cannot be read: {error}.", remedy=f"Write it again: cluster watch add {name}"
+        ) from error
+
+
+def names(where: Path) -> tuple[str, ...]:
+    """List the watches in their alphabetical order.
+
+    Args:
+        where: the folder of all runs.
+
+    Returns:
+        Their names.
+
+    """
+    return tuple(sorted(path.parent.name for path in where.glob(f"*/{WATCH}")))
+
+
+def events(where: Path, name: str) -> tuple[WatchEvent, ...]:
+    """Read what became of all attempts.
+
+    Args:
+        where: the folder of all runs.
+        name: of the watch.
+
+    Returns:
+        The events in the order of the log; a last line that was cut off is left out.
+
+    Raises:
+        ParseError: a line cannot be read.
+
+    """
+    path = where / name / LOG
+    try:
+        lines = jsonl.complete_lines(path.read_bytes())
+        return tuple(msgspec.json.decode(line, type=WatchEvent) for line in lines)
+    except FileNotFoundError:
+        return ()
+    except msgspec.DecodeError as error:
+        raise ParseError(
+            f"{path} cannot be read: {error}.", remedy=f"Move it away: mv {path} {path}.bad"
+        ) from error
+
+
+def note(where: Path, name: str, event: WatchEvent) -> None:
+    """Add an event to the log.
+
+    Args:
+        where: the folder of all runs.
+        name: of the watch.
+        event: to add.
+
+    Raises:
+        ClusterError: it cannot be written.
+
+    """
+    path = where / name / LOG
+    try:
+        with path.open("ab") as file:
+            fcntl.flock(file, fcntl.LOCK_EX)  # a skipped attempt writes beside the one that runs
+            jsonl.append(path, msgspec.json.encode(event) + b"\n", sync=True)
+    except OSError as error:
+        raise _unwritable(path, error) from error
+
+
+@contextmanager
+def lock(where: Path, name: str) -> Iterator[bool]:
+    """Keep a second attempt from measuring at the same time; the kernel ends it with the process.
+
+    Args:
+        where: the folder of all runs.
+        name: of a watch that exists.
+
+    Yields:
+        Whether this process may measure: no other one does.
+
+    """
+    handle = os.open(where / name, os.O_RDONLY)
+    try:
+        yield _is_locked(handle)
+    finally:
+        os.close(handle)
+
+
+def _is_locked(handle: int) -> bool:
+    try:
+        fcntl.flock(handle, fcntl.LOCK_EX | fcntl.LOCK_NB)
+    except BlockingIOError:
+        return False
+    return True
+
+
+def why_not_due(watch: Watch, known: Sequence[WatchEvent], now: float) -> str:
+    """Say why it is too early to measure again.
+
+    Args:
+        watch: the watch.
+        known: its events.
+        now: in seconds since the epoch.
+
+    Returns:
+        A sentence; empty if a run is due. A newest run in the future means that the clock was set
+        back, and then it is due.
+
+    """
+    newest = next((e.at for e in reversed(known) if e.outcome == "measured"), None)
+    if newest is None or not 0 <= now - newest < EARLY * watch.every:
+        return ""
+    return (
+        f"the newest run is {format_seconds(now - newest)} old, and one is due every "
+        f"{format_seconds(watch.every)}"
+    )
+
+
+def in_order(folders: Sequence[Path], known: Sequence[WatchEvent]) -> list[Path]:
+    """Sort runs by the log, as a clock that was set back gives new runs older names.
+
+    Args:
+        folders: of runs, sorted by their names.
+        known: the events of the watch; runs that are not in it keep their places.
+
+    Returns:
+        The folders, the oldest first.
+
+    """
+    place = {folder.name: at for at, folder in enumerate(folders)}
+    measured = [event for event in known if event.outcome == "measured"]
+    logged = [place[run] for event in measured for run in event.runs if run in place]
+    pairs = zip(logged, accumulate(logged, max), strict=True)
+    after = {own: (latest, number) for number, (own, latest) in enumerate(pairs)}
+    ages = sorted(range(len(folders)), key=lambda at: after.get(at, (at, -1)))
+    return [folders[at] for at in ages]
+
+
+def run_ids(where: Path, name: str) -> frozenset[str]:
+    """Give the ids of all runs of a cluster.
+
+    Args:
+        where: the folder of all runs.
+        name: of the cluster.
+
+    Returns:
+        Their ids.
+
+    """
+    return frozenset(path.parent.name for path in (where / name).glob(f"*/{RECORD}"))
+
+
+def _unwritable(path: Path, error: OSError) -> ClusterError:
+    return ClusterError(
+        f"The watch cannot be written: {path}: {error.strerror}.",
+        means="Without its log, the next attempt would not know of this one.",
+        remedy="Make room, or choose another place: --runs DIR",
+    )

@@ -1,0 +1,276 @@
+"""`cluster watch add`, `run` and `remove`: a benchmark that a timer repeats."""
+
+from __future__ import annotations
+
+import json
+import os
+import shutil
+import signal
+import subprocess
+import time
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+import pytest
+
+from cluster.cli import watch_run
+from cluster.runs import watches
+from cluster.runs.watches import WatchEvent, in_order, why_not_due
+from tests.cli.test_watch import add_run
+from tests.conftest import COMMAND, command, run, until
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+
+P2P = "p2p --run-local --metrics memory_copy --sizes 8 --iterations 5"
+ANY = ("--busy", "1")  # other tests use this machine, too
+
+
+def add(*words: str, every: str = "6h", bench: str = P2P, status: int = 0) -> str:
+    done = command(
+        "watch", "add", "w", "--every", every, "--bench", bench, *ANY, *words, status=status
+    )
+    return done.stdout if status == 0 else done.stderr
+
+
+def outcomes() -> list[tuple[str, str]]:
+    return [(event.outcome, event.reason) for event in events()]
+
+
+def events() -> tuple[WatchEvent, ...]:
+    return watches.events(Path(os.environ["CLUSTER_RUNS"]), "w")
+
+
+@pytest.fixture
+def local(tools: None) -> Iterator[None]:
+    """A cluster on this machine, taken down afterwards."""
+    yield
+    command("down", "w", "-y", status=None)
+
+
+@pytest.mark.usefixtures("local")
+def test_a_run_is_measured_once_per_interval() -> None:
+    """Three launches of `mpirun`, one after another: 10 s."""
+    add()
+    command("watch", "run", "w")
+    early = command("watch", "run", "w").stdout
+    command("watch", "run", "w", "--now")
+
+    assert "Skipped: the newest run is" in early
+    assert "one is due every 6 h 0 min" in early
+    assert [outcome for outcome, _ in outcomes()] == ["measured", "skipped", "measured"]
+    assert len(list(Path(os.environ["CLUSTER_RUNS"]).glob("w/*-p2p"))) == 2
+    assert {row["runs"] for row in json.loads(command("watch", "--json").stdout)} == {2}
+
+
+@pytest.mark.usefixtures("local")
+def test_runs_that_overlap_or_were_killed_measure_once() -> None:
+    """Two launches; the first is killed while its ranks run, as by a crash: 10 s."""
+    add(bench="p2p --run-local --metrics memory_copy --sizes 8 --iterations 2000000")
+    first = subprocess.Popen([COMMAND, "watch", "run", "w"], stdout=subprocess.DEVNULL)
+    folder = Path(os.environ["CLUSTER_RUNS"]) / "w"
+    until(lambda: any('"running"' in p.read_text() for p in folder.glob("*/run.json")), "a run")
+    beside = command("watch", "run", "w").stdout
+    first.send_signal(signal.SIGKILL)
+    first.wait()
+    still = command("watch", "run", "w").stdout
+
+    assert beside == "Skipped: another `cluster watch run` measures.\n"
+    assert still == "Skipped: a job runs on w.\n"
+    command("down", "w", "-y")
+    add()
+    command("watch", "run", "w")
+    assert [outcome for outcome, _ in outcomes()] == ["skipped", "skipped", "measured"]
+
+
+def test_a_failure_is_noted_and_tried_again() -> None:
+    add(bench="p2p --run-local --hosts 0")
+    command("watch", "run", "w", status=2)
+    command("watch", "run", "w", status=2)
+
+    assert outcomes() == [("failed", "--hosts is 0; it must be between 1 and 100000.")] * 2
+    assert "was a failure: --hosts is 0" in command("watch").stdout
+
+
+@pytest.mark.parametrize(
+    ("words", "said"),
+    [
+        ({"every": "5s"}, "shorter than a minute"),
+        ({"every": "soon"}, "'soon' is not a duration"),
+        ({"bench": ""}, "--bench is empty"),
+        ({"bench": "p2p --sizes 'x"}, "cannot be split"),
+        ({"bench": "nothing"}, "There is no benchmark 'nothing'"),
+        ({"bench": "p2p --nothing"}, "No such option: --nothing"),
+        ({"bench": "p2p --name x"}, "--name cannot be repeated by a timer"),
+    ],
+)
+def test_what_a_timer_could_not_repeat_is_refused(words: dict[str, str], said: str) -> None:
+    assert said in add(status=2, **words)
+    assert not Path(os.environ["CLUSTER_RUNS"], "w").exists()
+
+
+def test_an_unknown_kind_of_timer_is_refused() -> None:
+    assert "There are: systemd, cron" in add("--timer", "at", status=2)
+
+
+def test_units_of_systemd_are_valid_and_run_this_command(tmp_path: Path) -> None:
+    said = add("--timer", "systemd", every="90min")
+    service, timer = said[said.index("[Unit]") : said.index("\nThen type")].rsplit("\n# /", 1)
+    timer = timer[timer.index("[Unit]") :]
+    (tmp_path / "cluster-watch-w.service").write_text(service)
+    (tmp_path / "cluster-watch-w.timer").write_text(timer)
+
+    assert "OnUnitActiveSec=5400s" in timer
+    assert f"{COMMAND} watch run w --runs {os.environ['CLUSTER_RUNS']}" in said
+    assert f"CLUSTER_STATE={os.environ['CLUSTER_STATE']}" in said
+    if shutil.which("systemd-analyze"):
+        done = run(
+            "systemd-analyze",
+            "verify",
+            "--user",
+            str(tmp_path / "cluster-watch-w.timer"),
+            status=None,
+        )
+        assert "w.timer" not in done.stderr
+        assert "w.service" not in done.stderr
+
+
+@pytest.mark.parametrize(
+    ("every", "times"),
+    [
+        ("1d", "0 0 * * *"),
+        ("2d", "0 0 * * *"),
+        ("6h", "0 */6 * * *"),
+        ("5h", "0 * * * *"),
+        ("15min", "*/15 * * * *"),
+        ("7min", "* * * * *"),
+    ],
+)
+def test_a_crontab_starts_often_enough(every: str, times: str) -> None:
+    line = add("--timer", "cron", every=every).splitlines()[2]
+
+    assert line.startswith(f"{times} /usr/bin/env ")
+    assert line.endswith("# cluster-watch-w")
+
+
+FAKE_CRONTAB = """#!/bin/sh
+set -eu
+case "$*" in
+  -l) [ -e "$HOME/tab" ] || { echo "no crontab for you" >&2; exit 1; }; cat "$HOME/tab" ;;
+  -) cat > "$HOME/tab" ;;
+  *) echo "unknown: $*" >&2; exit 64 ;;
+esac
+"""
+FAKE_SYSTEMCTL = """#!/bin/sh
+set -eu
+echo "$*" >> "$HOME/systemctl"
+case "$*" in
+  "--user daemon-reload") ;;
+  "--user enable --now cluster-watch-w.timer" | "--user disable --now cluster-watch-w.timer")
+    [ -e "$HOME/.config/systemd/user/cluster-watch-w.timer" ] ;;
+  *) exit 64 ;;
+esac
+"""
+
+
+@pytest.fixture
+def timers(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+    """The programs of timers: a container has neither cron nor a systemd for its users."""
+    for name, text in (("crontab", FAKE_CRONTAB), ("systemctl", FAKE_SYSTEMCTL)):
+        path = tmp_path / "fakes" / name
+        path.parent.mkdir(exist_ok=True)
+        path.write_text(text)
+        path.chmod(0o755)
+    monkeypatch.setenv("PATH", f"{tmp_path / 'fakes'}:{os.environ['PATH']}")
+    return tmp_path
+
+
+def test_a_crontab_keeps_the_lines_of_others(timers: Path) -> None:
+    (timers / "tab").write_text("1 2 * * * mine\n")
+    add("--timer", "cron", "--install")
+    add("--timer", "cron", "--install", every="1d")
+    lines = (timers / "tab").read_text().splitlines()
+    removed = command("watch", "remove", "w").stdout
+
+    assert [line.partition("/")[0] for line in lines] == ["1 2 * * * mine", "0 0 * * * "]
+    assert "a line of the crontab" in removed
+    assert (timers / "tab").read_text() == "1 2 * * * mine\n"
+
+
+def test_units_are_installed_and_removed(timers: Path) -> None:
+    add("--timer", "systemd", "--install")
+    units = timers / ".config" / "systemd" / "user"
+    there = sorted(path.name for path in units.iterdir())
+    command("watch", "remove", "w")
+
+    assert there == ["cluster-watch-w.service", "cluster-watch-w.timer"]
+    assert not list(units.iterdir())
+    assert "enable --now" in (timers / "systemctl").read_text()
+    assert "There is no watch 'w'" in command("watch", "run", "w", status=2).stderr
+
+
+def event(at: float, *runs: str) -> WatchEvent:
+    return WatchEvent(at=at, outcome="measured", runs=runs)
+
+
+def test_a_clock_that_jumps_neither_skips_for_ever_nor_mixes_the_order(tmp_path: Path) -> None:
+    watch = watches.Watch(name="w", every=3600.0, bench=("p2p",), at=0.0)
+    known = [event(7000.0, "20260103"), event(100.0, "20260101"), event(200.0, "20260104")]
+    folders = [tmp_path / f"2026010{day}" for day in range(5)]
+
+    assert why_not_due(watch, [event(9000.0)], 50.0) == ""
+    assert why_not_due(watch, [event(9000.0)], 9000.0 + 3200) != ""
+    assert why_not_due(watch, [event(9000.0)], 9000.0 + 3300) == ""
+    assert [f.name[-1] for f in in_order(folders, known)] == ["0", "2", "3", "1", "4"]
+
+
+def test_a_log_that_was_cut_off_is_continued(tmp_path: Path) -> None:
+    (tmp_path / "w").mkdir()
+    watches.note(tmp_path, "w", event(1.0, "a"))
+    with (tmp_path / "w" / watches.LOG).open("a") as file:
+        file.write('{"at": 2.0, "outc')
+    watches.note(tmp_path, "w", event(3.0, "b"))
+
+    assert [e.runs for e in watches.events(tmp_path, "w")] == [("a",), ("b",)]
+
+
+def test_a_full_disk_is_said() -> None:
+    """A limit on the size of files stands for the disk: the kernel refuses to write, too."""
+    add()
+    root = Path(os.environ["CLUSTER_RUNS"])
+    watches.note(root, "w", event(time.time(), "a"))
+    limited = f"ulimit -f 0; exec {COMMAND} watch run w"
+    said = run("sh", "-c", limited, status=1).stderr
+
+    assert "The watch cannot be written" in said
+    assert [e.runs for e in watches.events(root, "w")] == [("a",)]
+
+
+def test_an_alarm_is_told_once_and_is_in_the_file_of_prometheus(tmp_path: Path) -> None:
+    told, text = tmp_path / "told", tmp_path / "cluster.prom"
+    for number in range(16):
+        add_run(tmp_path, number, 1 + 0.002 * (number * 7 % 5))
+    watch = watches.Watch(
+        name="old",
+        every=60.0,
+        bench=("p2p",),
+        at=0.0,
+        prometheus=str(text),
+        on_change=f'echo "$CLUSTER_WATCH: $CLUSTER_CHANGE" >> {told}; [ -e {tmp_path}/ok ]',
+    )
+    watches.add(tmp_path, watch)
+    states = []
+    for number in range(16, 20):
+        add_run(tmp_path, number, 1.25 + 0.001 * (number % 3))
+        watches.note(tmp_path, "old", event(float(number)))
+        states.append(watch_run._report(tmp_path, watch))
+        if number > 16:
+            (tmp_path / "ok").touch()
+
+    assert states == [0, 3, 3, 3]
+    lines = [line for line in told.read_text().splitlines() if line.startswith("old: ")]
+    assert len(lines) == 2 * 2  # two series, and the first attempt to tell of each failed
+    assert lines[0].startswith("old: latency 8 B: +24.7% (95% CI")
+    shown = text.read_text()
+    assert 'cluster_watch_state{cluster="old",metric="latency",' in shown
+    assert shown.count("# TYPE cluster_watch_state gauge") == 1
