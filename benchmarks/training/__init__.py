@@ -47,7 +47,7 @@ class Training(Benchmark[TrainingParams]):
         """Give each part of a step for each kind of step, and what is measured once."""
         for own in self.selected(params):
             if own in definitions.BY_PHASE:
-                for phase in params.phases:
+                for phase in params.phases[own in definitions.WAITS :]:
                     yield Planned(metric=own.metric, params={"data": phase})
             elif own is not definitions.TIME_TO_ACCURACY and (
                 ranks > 1 or own is not definitions.EXCHANGE_RATE

@@ -112,6 +112,7 @@ FINAL_LOSS = _training(
     what="mean cross-entropy of the last epoch's batches, of all ranks; a value per seed",
     aggregation="one rank",
 )
+WAITS = (PARTS["fetch"], PARTS["preparation"])  # none with data resident on the device
 BY_PHASE = (SAMPLES_RATE, STEP_TIME, *PARTS.values())
 ACCURACY = (TIME_TO_ACCURACY, FINAL_ACCURACY, FINAL_LOSS)
 METRICS = (

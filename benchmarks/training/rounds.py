@@ -30,6 +30,8 @@ if TYPE_CHECKING:
 
 KEPT = 32  # shards that a rank keeps in memory, and goes through again and again
 SAMPLE_BYTES = 4 * digits.SIDE**2 + 8  # an image in single precision, and its label
+LOADED = ("fetch", "preparation")  # the parts of a step that end when its batch is there
+OWN = ("copy", "compute", "exchange", "update")
 PROBED = 3  # exchanges per round, without any computing
 
 
@@ -70,7 +72,7 @@ def train(rank: Rank, params: TrainingParams, prepare: Callable[[Digits], Digits
     backend = "nccl" if params.device == "cuda" else "gloo"
     torch = torch_group.require_torch(backend, "training")
     device = torch_group.choose_gpu(rank, torch) if params.device == "cuda" else "cpu"
-    torch.set_num_threads(_threads(rank))
+    torch.set_num_threads(max(1, _unbound() // place_on_host(rank.comm)[1]))
     torch_group.join(rank, torch, backend)
     real, tested = digits.load()
     trainer = Trainer(torch, device, params.width, params.seed)
@@ -83,10 +85,14 @@ def train(rank: Rank, params: TrainingParams, prepare: Callable[[Digits], Digits
     torch.distributed.destroy_process_group()
 
 
-def _threads(rank: Rank) -> int:
-    """Share the cores of the host among its ranks: more threads than cores wait for each other."""
-    _, here = place_on_host(rank.comm)
-    return max(1, len(os.sched_getaffinity(0)) // here)
+def _unbound() -> int:
+    """Use every core that the job may use: mpirun binds a rank to one, and this one has threads.
+
+    The parent is mpirun itself, or its daemon on this host, and is not bound.
+    """
+    cores = os.sched_getaffinity(os.getppid())
+    os.sched_setaffinity(0, cores)
+    return len(cores)
 
 
 def _set_up(
@@ -167,11 +173,9 @@ def _phase(rank: Rank, name: str) -> _Phase:
     def series(own: Definition) -> list[float]:
         return rank.begin(own, {"data": name}, beside=True)
 
-    return _Phase(
-        name,
-        series(definitions.STEP_TIME),
-        {part: series(own) for part, own in definitions.PARTS.items()},
-    )
+    waits = () if name == "resident" else LOADED
+    parts = {p: series(own) for p, own in definitions.PARTS.items() if p in (*OWN, *waits)}
+    return _Phase(name, series(definitions.STEP_TIME), parts)
 
 
 def _train(setting: _Setting, phase: _Phase) -> float:
@@ -197,10 +201,11 @@ def _train(setting: _Setting, phase: _Phase) -> float:
 
 
 def _append(phase: _Phase, parts: StepParts, batch: Batch | tuple[Any, Any]) -> None:
-    waits = (batch.fetch_wait, batch.preparation_wait) if isinstance(batch, Batch) else (0.0, 0.0)
-    for name, values in phase.parts.items():
-        values.append(getattr(parts, name))
-    phase.parts["fetch"][-1], phase.parts["preparation"][-1] = waits
+    if isinstance(batch, Batch):
+        phase.parts["fetch"].append(batch.fetch_wait)
+        phase.parts["preparation"].append(batch.preparation_wait)
+    for name in OWN:
+        phase.parts[name].append(getattr(parts, name))
 
 
 def _feed(
@@ -277,9 +282,9 @@ class _Found:
         for own, seconds in lost.items():
             self._stalls[own].append(100 * seconds / asked)
 
-    def step(self, phase: str) -> float:
-        """Give the seconds of a step, the median of the rounds."""
-        return median(self.seconds[phase]) / self.params.steps
+    def steps(self, phase: str) -> tuple[float, ...]:
+        """Give the seconds of a step, by rounds."""
+        return tuple(seconds / self.params.steps for seconds in self.seconds[phase])
 
     def rate(self, own: Definition) -> float | None:
         """Give the median of a probe; none if it was not made."""
@@ -319,16 +324,18 @@ def _conclude(setting: _Setting, found: _Found, phases: Sequence[_Phase]) -> Non
     rank, params = setting.rank, setting.params
     own = {part: median(values) for part, values in phases[0].parts.items()}
     parts = rank.comm.gather(StepParts(**own))
-    if parts is None:
+    exchanges = rank.comm.gather(phases[0].parts["exchange"])
+    if parts is None or exchanges is None:
         return
     link = found.rate(definitions.LINK_RATE)
     size = len(setting.memory.fetch(setting.kept[0])) / params.shard
     trained = Trained(
         samples=params.batch * rank.size,
-        resident=found.step("resident"),
-        memory=found.step("memory"),
-        asked=found.step(params.phases[-1]),
+        resident=found.steps("resident"),
+        memory=found.steps("memory"),
+        asked=found.steps(params.phases[-1]),
         parts=tuple(parts),
+        exposed=median(map(min, zip(*exchanges, strict=True))),
         fetch=None if link is None else link / size,
         preparation=found.rate(definitions.PREPARATION_RATE),
         exchange=found.rate(definitions.EXCHANGE_RATE),

@@ -11,6 +11,9 @@ from __future__ import annotations
 from statistics import median
 from typing import TYPE_CHECKING, Literal
 
+import numpy as np
+
+from cluster.analysis.median import median_interval
 from cluster.core.model.value import Value
 
 if TYPE_CHECKING:
@@ -64,10 +67,12 @@ class Trained(Value, frozen=True, kw_only=True):
 
     Args:
         samples: that all ranks together process per step.
-        resident: seconds of a step with data resident on the device.
-        memory: with data in memory, which have to be prepared.
+        resident: seconds of a step with data resident on the device, by rounds.
+        memory: with data in memory, which have to be prepared, by the same rounds.
         asked: with data from where the user asked for.
         parts: of a step with data resident, of each rank.
+        exposed: seconds that the last rank to compute waits for the exchange, with data resident:
+            the wait of any other rank is also one for that rank.
         fetch: samples per second that all ranks together can fetch if they do nothing else; none
             if the data are in memory.
         preparation: samples per second that the workers of all ranks prepare if nothing is trained.
@@ -76,10 +81,11 @@ class Trained(Value, frozen=True, kw_only=True):
     """
 
     samples: int
-    resident: float
-    memory: float
-    asked: float
+    resident: tuple[float, ...]
+    memory: tuple[float, ...]
+    asked: tuple[float, ...]
     parts: tuple[StepParts, ...]
+    exposed: float = 0.0
     fetch: float | None = None
     preparation: float | None = None
     exchange: float | None = None
@@ -89,8 +95,8 @@ class Stalls(Value, frozen=True, kw_only=True):
     """Shares of a step with data as asked, between 0 and 1.
 
     Args:
-        fetch: that vanishes if the data are in memory.
-        preparation: that vanishes too if they are prepared.
+        fetch: that vanishes if the data are in memory; 0 if that is less than chance may do.
+        preparation: that vanishes too if they are prepared; 0 likewise.
         exchange: that the last rank to compute still waits for the exchange.
         slow_rank: that the slowest rank computes longer than the middle one.
 
@@ -154,17 +160,25 @@ def stalls(trained: Trained) -> Stalls:
         trained: what was measured.
 
     Returns:
-        The shares; a difference below 0 is noise, and counts as 0.
+        The shares.
 
     """
-    busy = [part.busy for part in trained.parts]
-    lost = {
-        "fetch": trained.asked - trained.memory,
-        "preparation": trained.memory - trained.resident,
-        "exchange": min(part.exchange for part in trained.parts),
-        "slow_rank": max(busy) - median(busy) if len(busy) > 2 else max(busy) - min(busy),  # noqa: PLR2004
-    }
-    return Stalls(**{name: max(0.0, own) / trained.asked for name, own in lost.items()})
+    busy, step = [part.busy for part in trained.parts], median(trained.asked)
+    slower = max(busy) - (median(busy) if len(busy) > 2 else min(busy))  # noqa: PLR2004 - of two, the other
+    return Stalls(
+        fetch=_lost(trained.asked, trained.memory, trained.asked),
+        preparation=_lost(trained.memory, trained.resident, trained.asked),
+        exchange=trained.exposed / step,
+        slow_rank=slower / step,
+    )
+
+
+def _lost(with_: Sequence[float], without: Sequence[float], asked: Sequence[float]) -> float:
+    """Give the median share of the rounds, if the 95 % interval of that median is above 0."""
+    shares = sorted((a - b) / c for a, b, c in zip(with_, without, asked, strict=True))
+    interval = median_interval(np.array(shares))
+    lowest = shares[0] if interval is None else interval[0]
+    return median(shares) if lowest > 0 else 0.0
 
 
 def bounds(trained: Trained) -> dict[Stage, float]:
@@ -216,7 +230,7 @@ def judge(trained: Trained) -> TrainingVerdict:
     busy = [part.busy for part in trained.parts]
     slowest = busy.index(max(busy))
     stage = _stage(trained, lost)
-    rate = trained.samples / trained.asked
+    rate = trained.samples / median(trained.asked)
     return TrainingVerdict(
         stage=stage,
         rate=rate,
@@ -260,4 +274,6 @@ def _words(
     if stage == "compute":
         return f"compute: no stall, {reached}"
     share = {"fetch": lost.fetch, "preparation": lost.preparation, "exchange": lost.exchange}
-    return ", ".join(filter(None, (name, reached, f"{share[stage]:.0%} of a step is this stall")))
+    limits = stage == min(allowed, key=lambda one: allowed[one])
+    stalled = f"{share[stage]:.0%} of a step is this stall"
+    return ", ".join((name, reached, stalled) if limits else (name, stalled))

@@ -219,6 +219,15 @@ def _opened(url: str) -> Any:  # noqa: ANN401 - obstore has one class per cloud
     if url.startswith("s3:"):
         from obstore.auth.boto3 import Boto3CredentialProvider  # noqa: PLC0415 - optional
 
-        options["credential_provider"] = Boto3CredentialProvider()  # as Amazon's own tools find them
+        try:
+            options["credential_provider"] = Boto3CredentialProvider()
+        except ValueError as error:  # it found none
+            raise ClusterError(
+                f"The ranks on {os.uname().nodename} have no credentials for {url}.",
+                means="They look where Amazon's own tools do; the variables of your shell are not "
+                "passed on, as they would end up in the record of the run.",
+                remedy="Write ~/.aws/credentials there, give the machine a role, or name a file: "
+                "--env AWS_CONFIG_FILE=PATH",
+            ) from error
         options |= {"endpoint": endpoint} if endpoint else {}
     return make(url, **options)
