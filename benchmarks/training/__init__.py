@@ -21,6 +21,9 @@ if TYPE_CHECKING:
     from cluster.measure.training.digits import Digits
 
 
+TORCH = "torch==2.13.0+cpu"  # for CUDA it brings gigabytes, which are no use to a processor
+
+
 class Training(Benchmark[TrainingParams]):
     """Training of a small network on all ranks."""
 
@@ -34,7 +37,7 @@ class Training(Benchmark[TrainingParams]):
     def libraries(self, params: TrainingParams) -> tuple[str, ...]:
         """Ask for torch and the digits, and for a client of the store."""
         store = ("obstore", "boto3") if params.in_store else ()
-        return ("torch", "scikit-learn", *store)
+        return ("torch" if params.device == "cuda" else TORCH, "scikit-learn", *store)
 
     def selected(self, params: TrainingParams) -> tuple[Definition, ...]:
         """Give the definitions without those of other sources and of an accuracy not asked for."""

@@ -5,6 +5,7 @@ from __future__ import annotations
 from functools import partial
 from typing import TYPE_CHECKING
 
+from cluster.analysis.training import PART_METRICS, TIMED_STEP
 from cluster.core.model.measurements import Definition
 
 if TYPE_CHECKING:
@@ -27,7 +28,7 @@ SAMPLES_RATE = _rate(
     "slowest rank",
 )
 STEP_TIME = _training(
-    metric="step_time",
+    metric=TIMED_STEP,
     unit="s",
     better="lower",
     what="from the request for a batch to the request for the next one",
@@ -35,21 +36,21 @@ STEP_TIME = _training(
 )
 PARTS: Mapping[str, Definition] = {
     "fetch": _part(
-        metric="fetch_wait",
+        metric=PART_METRICS["fetch"],
         what="a step's wait for its batch while the file of the batch is being read",
     ),
     "preparation": _part(
-        metric="preparation_wait",
+        metric=PART_METRICS["preparation"],
         what="the rest of a step's wait for its batch: decoding, and the worker's turn",
     ),
-    "copy": _part(metric="copy", what="the batch to the device"),
-    "compute": _part(metric="compute", what="forward and backward, until the last gradient"),
+    "copy": _part(metric=PART_METRICS["copy"], what="the batch to the device"),
+    "compute": _part(metric=PART_METRICS["compute"], what="forward and backward, until the last gradient"),
     "exchange": _part(
-        metric="exposed_exchange",
+        metric=PART_METRICS["exchange"],
         what="from a rank's last gradient until the gradients of all ranks are reduced; with the "
         "wait for slower ranks",
     ),
-    "update": _part(metric="update", what="of the weights, and the loss read from the device"),
+    "update": _part(metric=PART_METRICS["update"], what="of the weights, and the loss read from the device"),
 }
 FETCH_STALL = _share(
     metric="fetch_stall",

@@ -28,6 +28,15 @@ BOUNDS: dict[Stage, str] = {
     "preparation": "what the workers can prepare",
     "exchange": "what the exchange alone allows",
 }
+TIMED_STEP = "step_time"  # the metric of a whole step
+PART_METRICS = {
+    "fetch": "fetch_wait",
+    "preparation": "preparation_wait",
+    "copy": "copy",
+    "compute": "compute",
+    "exchange": "exposed_exchange",
+    "update": "update",
+}
 NAMES: dict[Stage, str] = {"fetch": "input: fetch", "preparation": "input: preparation"}
 
 
@@ -136,9 +145,7 @@ class TrainingVerdict(Value, frozen=True, kw_only=True):
         return self.rate / self.bound
 
 
-def split_wait(
-    waited: tuple[float, float], fetched: tuple[float, float]
-) -> tuple[float, float]:
+def split_wait(waited: tuple[float, float], fetched: tuple[float, float]) -> tuple[float, float]:
     """Divide the wait for a batch between its source and its preparation.
 
     Args:

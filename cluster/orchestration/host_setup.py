@@ -34,6 +34,7 @@ class ReadyHosts(Value, frozen=True, kw_only=True):
         machines: in the order of the ranks.
         facts: of each real machine.
         environment: that was installed; None if the hosts are used as they are.
+        libraries: folder of libraries beside the environment of this machine; empty without one.
 
     """
 
@@ -41,6 +42,7 @@ class ReadyHosts(Value, frozen=True, kw_only=True):
     machines: tuple[Machine, ...]
     facts: tuple[Facts, ...]
     environment: Environment | None = None
+    libraries: str = ""
 
     @property
     def several(self) -> bool:
@@ -69,7 +71,8 @@ class ReadyHosts(Value, frozen=True, kw_only=True):
         from cluster.remote.environment.steps import variables  # noqa: PLC0415 - local hosts need none
 
         needed = variables(self.environment) if self.environment else {}
-        return {**needed, **libfabric.variables(self.fabric)}
+        beside = {"PYTHONPATH": self.libraries} if self.libraries else {}
+        return {**needed, **beside, **libfabric.variables(self.fabric)}
 
     @property
     def fabric(self) -> str:
@@ -106,6 +109,27 @@ def install(
     from cluster.remote.environment import install as steps  # noqa: PLC0415 - slow, and local hosts need none
 
     steps.install(shells, {machine.name: machine for machine in machines}, environment, logs, tell)
+
+
+def install_libraries(libraries: Sequence[str], benchmark: str) -> str:
+    """Install the libraries of a benchmark for ranks on this machine, if it lacks any.
+
+    Args:
+        libraries: requirements; often none.
+        benchmark: its name, which is also that of the extra with these libraries.
+
+    Returns:
+        The folder that has them; empty if nothing is missing.
+
+    Raises:
+        SpecError: they could not be installed.
+
+    """
+    if not libraries:
+        return ""
+    from cluster.remote.environment.beside import install_beside  # noqa: PLC0415 - few benchmarks want any
+
+    return str(install_beside(libraries, benchmark) or "")
 
 
 def examine(

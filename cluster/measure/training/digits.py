@@ -129,9 +129,7 @@ def augmented(real: Digits, dataset: Dataset, number: int) -> Digits:
     every = np.arange(dataset.shard)[:, None, None]
     moved = padded[every, rows[:, :, None] + 1, columns[:, None, :] + 1]
     noisy = moved + chance.normal(0, NOISE, moved.shape)
-    return Digits(
-        images=noisy.clip(0, BRIGHTEST).astype(np.float32), labels=real.labels[chosen]
-    )
+    return Digits(images=noisy.clip(0, BRIGHTEST).astype(np.float32), labels=real.labels[chosen])
 
 
 def encoded(samples: Digits) -> bytes:

@@ -18,9 +18,7 @@ if TYPE_CHECKING:
 FOLDER = "data"  # in the job's
 
 
-def opened(
-    rank: Rank, where: str, folder: str, real: Digits, dataset: Dataset
-) -> Source | None:
+def opened(rank: Rank, where: str, folder: str, real: Digits, dataset: Dataset) -> Source | None:
     """Open the place of the data, and write them there unless they are there already.
 
     Args:

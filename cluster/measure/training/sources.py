@@ -86,7 +86,10 @@ class MemorySource(Source):
 
     def _read(self, name: str) -> bytes:
         self._count(1)
-        return self._files[name]
+        try:
+            return self._files[name]
+        except KeyError:
+            raise FileNotFoundError(name) from None
 
     def write(self, name: str, content: bytes) -> None:
         """Keep it."""
