@@ -91,6 +91,13 @@ BYTES_READ = _training(
     what="bytes that a rank read from where the data are, of all rounds and probes",
     aggregation="all ranks",
 )
+GRADIENT_BYTES = _training(
+    metric="gradient_bytes",
+    unit="B",
+    better="lower",
+    what="gradients of the model, which all ranks reduce per step",
+    aggregation="one rank",
+)
 TIME_TO_ACCURACY = _training(
     metric="time_to_accuracy",
     unit="s",
@@ -125,5 +132,6 @@ METRICS = (
     EXCHANGE_RATE,
     REQUESTS,
     BYTES_READ,
+    GRADIENT_BYTES,
     *ACCURACY,
 )

@@ -159,6 +159,7 @@ def _rounds(setting: _Setting) -> None:
             found.trained(phase.name, _train(setting, phase))
         _probe(setting, found)
         found.compared()
+    found.series(definitions.GRADIENT_BYTES).append(setting.trainer.gradient_bytes)
     for own, value in (
         (definitions.REQUESTS, setting.asked.requests),
         (definitions.BYTES_READ, setting.asked.bytes),

@@ -1,9 +1,9 @@
 """What limits data-parallel training: stalls by difference of runs, bounds, and a verdict.
 
 The stalls are those of DS-Analyzer: the same steps with data resident on the device, with data in
-memory, and with data as asked (J. Mohan, A. Phanishayee, A. Raniwala, V. Chidambaram, "Analyzing and
-Mitigating Data Stalls in DNN Training", VLDB 2021, section 4). A timer of one run cannot give them:
-what it calls waiting may be work that another thread takes the core for.
+memory, and with data as asked (J. Mohan, A. Phanishayee, A. Raniwala, V. Chidambaram,
+"Analyzing and Mitigating Data Stalls in DNN Training", VLDB 2021, section 4). A timer of one run
+cannot give them: what it calls waiting may be work that another thread takes the core for.
 """
 
 from __future__ import annotations

@@ -62,10 +62,8 @@ def _metavar(kind: Any) -> str | None:  # noqa: ANN401 - an annotation
 
 def _flag_type(kind: Any, default: Any) -> tuple[Any, object, str | bool]:  # noqa: ANN401
     """Choose a type that typer can check; other values are text, which the benchmark checks."""
-    if kind is bool or kind is int:
-        return kind, default, True
-    if kind is float:
-        return kind, default, bool(default)
+    if kind in (bool, int, float):
+        return kind, default, kind is not float or bool(default)
     if kind == (int | None):
         return kind, None, False
     if kind is str:

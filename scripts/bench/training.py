@@ -1,7 +1,8 @@
 """Stalls of training that are planted: a link of known rate, slow preparation, a slow rank.
 
-The store is moto's server in a network namespace of its own, behind a token bucket, so that the link
-and nothing else decides. It needs root, and the libraries of the benchmark, which install themselves.
+The store is moto's server in a network namespace of its own, behind a token bucket, so that the
+link and nothing else decides. It needs root, and the libraries of the benchmark, which install
+themselves.
 """
 
 from __future__ import annotations
@@ -35,9 +36,10 @@ BATCH, SHARD = 64, 512
 SHAPE = {"shard": SHARD, "batch": BATCH, "steps": 16, "warm_up": 8, "workers": 2, "width": 4}
 SERVER = """
 import time, boto3, moto.server, sys
-served = moto.server.ThreadedMotoServer(ip_address=sys.argv[1], port=int(sys.argv[2]), verbose=False)
+address, port = sys.argv[1], int(sys.argv[2])
+served = moto.server.ThreadedMotoServer(ip_address=address, port=port, verbose=False)
 served.start()
-boto3.resource("s3", endpoint_url=f"http://{sys.argv[1]}:{sys.argv[2]}").Bucket("digits").create()
+boto3.resource("s3", endpoint_url=f"http://{address}:{port}").Bucket("digits").create()
 print("ready", flush=True)
 time.sleep(10**6)
 """
@@ -194,8 +196,8 @@ def _store(place: Path) -> Iterator[dict[str, str]]:
         with subprocess.Popen(
             argv, cwd=ROOT, env=env, stdout=subprocess.PIPE, stderr=subprocess.DEVNULL
         ) as server:
-            assert server.stdout is not None
-            server.stdout.readline()
+            if server.stdout:
+                server.stdout.readline()  # ready
             try:
                 yield {
                     "AWS_CONFIG_FILE": str(config),

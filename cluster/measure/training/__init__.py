@@ -1,1 +1,1 @@
-"""Data-parallel training on real data: shards, where they are kept, a loader, a model, its steps."""
+"""Data-parallel training on real data: shards and their places, a loader, a model."""

@@ -1,17 +1,17 @@
 """Handwritten digits in shards: real images, as many as are asked for, the same for a seed.
 
-The 1,797 images of 8 x 8 pixels come with scikit-learn (E. Alpaydin, C. Kaynak, "Optical Recognition
-of Handwritten Digits", UCI Machine Learning Repository, 1998), so nothing is downloaded. More of
-them are made by shifts of a pixel and noise.
+The 1,797 images of 8 x 8 pixels come with scikit-learn (E. Alpaydin, C. Kaynak, "Optical
+Recognition of Handwritten Digits", UCI Machine Learning Repository, 1998), so nothing is
+downloaded. More of them are made by shifts of a pixel and noise.
 """
 
 from __future__ import annotations
 
 import io
 import zipfile
+from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
-import msgspec
 import numpy as np
 
 from cluster.core.errors import ClusterError
@@ -29,7 +29,8 @@ SPLIT_SEED = 0  # the same images are tested, whatever is trained
 INDEX = "index.json"
 
 
-class Digits(msgspec.Struct, frozen=True, kw_only=True):
+@dataclass(frozen=True, kw_only=True)
+class Digits:
     """Images and their digits.
 
     Args:

@@ -2,7 +2,7 @@
 
 Shards come in the order asked for, whatever the number of threads, so a seed decides what a rank
 trains on. The time that the training waits for a batch is divided by the loader's own clock: what
-falls into the fetch of that batch's shard is a wait for the source, the rest is one for preparation.
+falls into the fetch of that batch's shard is a wait for the source, the rest one for preparation.
 """
 
 from __future__ import annotations

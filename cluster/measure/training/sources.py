@@ -5,7 +5,6 @@ from __future__ import annotations
 import os
 import time
 from abc import ABC, abstractmethod
-from pathlib import Path
 from threading import Lock
 from typing import TYPE_CHECKING, Any, TypeVar
 
@@ -13,6 +12,7 @@ from cluster.core.errors import ClusterError
 
 if TYPE_CHECKING:
     from collections.abc import Callable
+    from pathlib import Path
 
 T = TypeVar("T")
 TRIES = 4  # of one object

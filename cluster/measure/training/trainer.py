@@ -1,4 +1,4 @@
-"""A small convolutional network, trained by torch's DistributedDataParallel, with the time of each part."""
+"""A small convolutional network, trained by torch's DistributedDataParallel, part by part."""
 
 from __future__ import annotations
 

@@ -1,7 +1,8 @@
-"""Libraries that a benchmark needs on this machine, in a folder beside the environment that runs us.
+"""Libraries that a benchmark needs on this machine, in a folder beside our own environment.
 
 Ranks of `--provider local` use our own environment, which nobody asked us to change. The folder is
-kept under the cache, one for each set of libraries and Python; a complete one is renamed into place.
+kept under the cache, one for each set of libraries and Python; a complete one is renamed into
+place.
 """
 
 from __future__ import annotations

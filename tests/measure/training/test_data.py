@@ -132,8 +132,7 @@ def test_a_corrupt_shard_is_named(real: Digits, workers: int, cut: slice) -> Non
     source.write(NAMES[1], source.fetch(NAMES[1])[cut])
     loader = Loader(stages(source), NAMES, workers)
     with pytest.raises(ClusterError, match=r"The shard 000001\.npz is corrupt"):
-        for _ in count():
-            loader.next()
+        all(loader.next() for _ in count())
     loader.close()
 
 
