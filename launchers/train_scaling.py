@@ -38,6 +38,7 @@ def train_scaling(  # noqa: PLR0913 - each is a flag
     counts = sorted({int(word) for word in ranks.split(",") if word.strip().isdecimal()})
     if not counts or len(counts) != len(ranks.split(",")) or counts[0] < 1:
         raise SpecError(f"--ranks is {ranks!r}.", remedy="Such as: --ranks 1,2,4")
+    variables = dict(flags.pair("--env", words) for words in env or ())
     found = {}
     for count in counts:
         per = min(ranks_per_host, count)
@@ -48,7 +49,7 @@ def train_scaling(  # noqa: PLR0913 - each is a flag
             raise SpecError("\n".join(planned[1].lines), remedy="If it may cost that: --yes")
         with launch_spec(spec, planned=planned) as here:
             run = here.bench.training(
-                source=source, rounds=rounds, batch=BATCH, env=dict(flags.pair("--env", e) for e in env or ()),
+                source=source, rounds=rounds, batch=BATCH, env=variables,
                 describe=f"training on {count} ranks of {counts}", condition=f"{count} ranks",
             )  # fmt: skip
         verdict = next((n for n in reversed(run.record.notes) if "samples/s. " in n), "")

@@ -256,7 +256,8 @@ class _Found:
 
     def slowest(self, seconds: float) -> float:
         """Give the time of the slowest rank to all of them."""
-        return max(self.rank.comm.allgather(seconds))
+        every: list[float] = self.rank.comm.allgather(seconds)
+        return max(every)
 
     def trained(self, phase: str, seconds: float) -> None:
         """Note how long a round took."""

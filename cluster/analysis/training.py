@@ -11,15 +11,14 @@ from __future__ import annotations
 from statistics import median
 from typing import TYPE_CHECKING, Literal
 
-import numpy as np
-
-from cluster.analysis.median import median_interval
+from cluster.analysis.median import median_interval_ranks
 from cluster.core.model.value import Value
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
 Stage = Literal["compute", "fetch", "preparation", "exchange", "slow rank"]
+ONE_SIDED = 0.9  # of an interval whose lower end alone counts: 5 % are below it
 NOTICED = 0.1  # of a step: a smaller stall is within what launches on a shared machine differ by
 SLOWER = 1.25  # times as long as the other ranks compute: a rank that all others wait for
 BOUNDS: dict[Stage, str] = {
@@ -181,10 +180,10 @@ def stalls(trained: Trained) -> Stalls:
 
 
 def _lost(with_: Sequence[float], without: Sequence[float], asked: Sequence[float]) -> float:
-    """Give the median share of the rounds, if the 95 % interval of that median is above 0."""
+    """Give the median share of the rounds, if it is above 0 with 95 % confidence, one-sided."""
     shares = sorted((a - b) / c for a, b, c in zip(with_, without, asked, strict=True))
-    interval = median_interval(np.array(shares))
-    lowest = shares[0] if interval is None else interval[0]
+    ranks = median_interval_ranks(len(shares), ONE_SIDED)
+    lowest = shares[ranks[0] - 1] if ranks else shares[0]
     return median(shares) if lowest > 0 else 0.0
 
 

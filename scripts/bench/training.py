@@ -106,7 +106,7 @@ def planting_fetch_stalls(place: Path) -> None:
             needed = size * BATCH / step
             rate = needed * (1 - stall) if stall else needed * SPARE
             _shape(rate / PAYLOAD)
-            found = _judged(_trained(here, variables, rounds=8), rate, size)
+            found = _judged(_trained(here, variables, rounds=10), rate, size)
             off = abs(found.stall - found.expected)
             sys.stdout.write(f"      {found.verdict}\n")
             say(
@@ -116,10 +116,10 @@ def planting_fetch_stalls(place: Path) -> None:
 
 
 def _judged(run: Run, rate: float, size: float) -> Found:
-    memory = _median(run, "step_time", "memory")
+    rates = _values(run, "samples_rate", "memory")  # of each round, as the computing drifts
     return Found(
         stall=max(0.0, _median(run, "fetch_stall")),
-        expected=100 * fetch_stall_expected(memory / BATCH, size, rate),
+        expected=100 * median(fetch_stall_expected(1 / one, size, rate) for one in rates),
         verdict=run.record.notes[-1],
     )
 
@@ -166,13 +166,16 @@ def _trained(here: Cluster, variables: dict[str, str], rounds: int) -> Run:
 
 
 def _median(run: Run, metric: str, data: str | None = None) -> float:
-    values = [
+    return median(_values(run, metric, data))
+
+
+def _values(run: Run, metric: str, data: str | None = None) -> list[float]:
+    return [
         value
         for m in run.measurements
         if m.metric == metric and (data is None or m.params.get("data") == data)
         for value in m.values
     ]
-    return median(values)
 
 
 @contextmanager

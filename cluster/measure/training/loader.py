@@ -11,7 +11,7 @@ from itertools import count
 from queue import Empty, Queue
 from threading import Event, Thread
 from time import perf_counter
-from typing import TYPE_CHECKING, NamedTuple
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 from cluster.analysis.training import split_wait
 
@@ -125,8 +125,10 @@ class Loader:
         self._stop.set()
         for thread in self._threads:
             while thread.is_alive():
-                for queue in (*self._fetching, *self._queues):
-                    _take_all(queue)
+                for fetching in self._fetching:
+                    _take_all(fetching)
+                for ready in self._queues:
+                    _take_all(ready)
                 thread.join(JOINED_WITHIN)
 
     def _fetch(self, names: Iterator[str], out: Queue[_Fetched | Exception]) -> None:
@@ -192,7 +194,7 @@ def _turns(names: Sequence[str], first: int, each: int) -> Iterator[str]:
     return (names[place % len(names)] for place in count(first, each))
 
 
-def _take_all(queue: Queue[object]) -> None:
+def _take_all(queue: Queue[Any]) -> None:
     try:
         while True:
             queue.get_nowait()

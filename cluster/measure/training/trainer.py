@@ -55,7 +55,7 @@ class Trainer:
     @property
     def gradient_bytes(self) -> int:
         """The bytes that all ranks reduce per step."""
-        return GRADIENT_BYTES * self.parameters
+        return GRADIENT_BYTES * int(self.parameters)
 
     def place(self, samples: Digits) -> tuple[Any, Any]:
         """Copy a batch to the device.
