@@ -123,6 +123,7 @@ def test_a_wrong_name_is_an_error_in_an_editor(tmp_path: Path) -> None:
         ("iperf", bench.IperfArgs),
         ("pairs", bench.PairsArgs),
         ("program", bench.ProgramArgs),
+        ("training", bench.TrainingArgs),
     ],
 )
 def test_the_typed_parameters_are_those_of_the_benchmark(benchmark: str, typed: type) -> None:

@@ -25,7 +25,7 @@ class TrainingParams(Value, frozen=True, kw_only=True):
         workers: Threads that fetch, and as many that prepare, per rank.
         rounds: Each has steps with data resident, in memory and as asked.
         steps: Timed steps of each kind per round.
-        warm_up: Steps before them, not timed.
+        warm_up: Steps before them, not timed; at least a shard of each worker.
         seed: Of the data and the weights.
         target: Also train until this accuracy, such as 0.97.
         seeds: How often, each time with other weights.
@@ -66,6 +66,16 @@ class TrainingParams(Value, frozen=True, kw_only=True):
         asked = "store" if self.in_store else self.source
         return tuple(dict.fromkeys(("resident", "memory", asked)))
 
+    @property
+    def cycle(self) -> int:
+        """Steps that use up one shard of each worker: waits repeat after as many."""
+        return max(1, self.workers) * (self.shard // self.batch)
+
+    @property
+    def untimed(self) -> int:
+        """Steps of a round before those that are timed: the workers' first shards come together."""
+        return max(self.warm_up, self.cycle)
+
     def check(self, ranks: int) -> None:
         """Refuse what these ranks cannot train on.
 
@@ -89,12 +99,12 @@ class TrainingParams(Value, frozen=True, kw_only=True):
                 remedy=f"Such as: --samples {64 * self.batch * 4} --shard {4 * self.batch} "
                 f"--batch {self.batch}",
             )
-        each = self.shard // self.batch
-        if self.steps % each:
+        if self.steps % self.cycle:
             raise SpecError(
-                f"--steps is {self.steps}, and a shard has {each} batches.",
+                f"--steps is {self.steps}, and the shards that {max(1, self.workers)} worker(s) "
+                f"fetch at once have {self.cycle} batches.",
                 means="A round that ends within a shard would count its fetch for too few steps.",
-                remedy=f"Say --steps {max(each, self.steps // each * each)}",
+                remedy=f"Say --steps {max(1, self.steps // self.cycle) * self.cycle}",
             )
         if self.dataset.shards < ranks:
             raise SpecError(
@@ -109,7 +119,7 @@ class TrainingParams(Value, frozen=True, kw_only=True):
         for field in ("workers", "warm_up", "seed"):
             if getattr(self, field) < 0:
                 flag = field.replace("_", "-")
-                raise SpecError(f"--{flag} is {getattr(self, field)}; it must be at least 0.")
+                raise SpecError(f"--{flag} is {getattr(self, field)}; it must not be negative.")
         if not 0 <= self.target < 1:
             raise SpecError(
                 f"--target is {self.target:g}; an accuracy is a share.", remedy="Say --target 0.97"

@@ -186,7 +186,7 @@ def _train(setting: _Setting, phase: _Phase) -> float:
     try:
         setting.rank.barrier()
         begin = end = 0.0
-        for number in range(-params.warm_up, params.steps):
+        for number in range(-params.untimed, params.steps):
             if number == 0:
                 begin = end = perf_counter()
             batch = take()

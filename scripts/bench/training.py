@@ -32,8 +32,7 @@ STALLS = (0.0, 0.2, 0.4, 0.6, 0.8)  # shares of a step
 SPARE = 1.6  # times the rate that the computing needs, where no stall is wanted
 POINTS = 3.0  # percentage points that a stall may be off
 PAYLOAD = 1448 / 1514  # of a frame that TCP fills: what tbf counts has headers
-BATCH, SHARD = 64, 512
-SHAPE = {"shard": SHARD, "batch": BATCH, "steps": 16, "warm_up": 8, "workers": 2, "width": 4}
+BATCH, SHARD = 64, 256
 SERVER = """
 import time, boto3, moto.server, sys
 address, port = sys.argv[1], int(sys.argv[2])
@@ -161,7 +160,7 @@ def _plant(place: Path) -> None:
 def _trained(here: Cluster, variables: dict[str, str], rounds: int) -> Run:
     return here.bench(
         "training_planted", source="s3://digits/bench", env={**variables, "PLANT": "computing"},
-        rounds=rounds, **SHAPE,
+        rounds=rounds, shard=SHARD, batch=BATCH, steps=16, warm_up=16, workers=2, width=4,
     )  # fmt: skip
 
 

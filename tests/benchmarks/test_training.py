@@ -37,10 +37,11 @@ def real_torch() -> None:
     [
         ({"source": "ftp://x"}, "data are in memory, on disk, or in a store"),
         ({"shard": 100}, "a whole number of batches"),
-        ({"steps": 5}, "a shard has 4 batches"),
+        ({"steps": 5}, "fetch at once have 4 batches"),
+        ({"workers": 2}, "fetch at once have 8 batches"),
         ({"samples": 256}, "1 shards for 2 ranks"),
         ({"rounds": 0}, "at least 1"),
-        ({"warm_up": -1}, "--warm-up is -1"),
+        ({"warm_up": -1}, "must not be negative"),
         ({"target": 97.0}, "an accuracy is a share"),
     ],
 )
