@@ -26,7 +26,7 @@ if TYPE_CHECKING:
     from cluster.core.model.measurements import Definition
     from cluster.measure.rank import Rank
     from cluster.measure.training.digits import Digits
-    from cluster.measure.training.sources import Source
+    from cluster.measure.training.sources import ShardSource
 
 KEPT = 32  # shards that a rank keeps in memory, and goes through again and again
 SAMPLE_BYTES = 4 * digits.SIDE**2 + 8  # an image in single precision, and its label
@@ -41,12 +41,12 @@ class _Setting(NamedTuple):
     rank: Rank
     params: TrainingParams
     trainer: Trainer
-    asked: Source
+    asked: ShardSource
     memory: MemorySource
     names: Sequence[str]  # of this rank's shards
     kept: Sequence[str]  # of those in memory
     resident: Sequence[tuple[Any, Any]]
-    stages: Callable[[Source], Stages]
+    stages: Callable[[ShardSource], Stages]
 
 
 class _Phase(NamedTuple):

@@ -7,6 +7,7 @@ the readers. What it prints as MB and GB are MiB and GiB.
 
 from __future__ import annotations
 
+import re
 from functools import partial
 from statistics import fmean, pstdev
 from typing import TYPE_CHECKING, ClassVar
@@ -21,6 +22,7 @@ if TYPE_CHECKING:
 
     from cluster.core.model.logs import Parsed
 
+_KEY = re.compile(r'\s*"(?:train|eval)_(?:au|throughput|io)_\w+":')
 CLOSE = 1e-6  # relative: figures are written with all their digits
 MOST = 100.0  # percent
 _dlio = partial(
@@ -83,11 +85,17 @@ class Dlio(Parser):
     def __init__(self) -> None:
         """Begin without results."""
         self._builders: list[ResultBuilder] = []
+        self._cut: ResultBuilder | None = None
 
     def take(self, line: str, number: int) -> bool:
-        """Take no line: only a whole document says what its figures are."""
-        del line, number
-        return False
+        """Take a line of a document that is cut off: other parsers would take it for their own."""
+        if not _KEY.match(line):
+            return False
+        if not self._cut:
+            self._cut = ResultBuilder("dlio", number, "DLIO")
+            self._cut.fail("the summary is cut off: none of its figures is used")
+            self._builders.append(self._cut)
+        return True
 
     def take_document(self, text: str, number: int) -> bool:
         """Read a summary."""

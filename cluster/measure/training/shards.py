@@ -9,7 +9,7 @@ import msgspec
 
 from cluster.measure.buffers import place_on_host
 from cluster.measure.training import digits
-from cluster.measure.training.sources import DiskSource, Source, StoreSource
+from cluster.measure.training.sources import DiskSource, ShardSource, StoreSource
 
 if TYPE_CHECKING:
     from cluster.measure.rank import Rank
@@ -18,7 +18,9 @@ if TYPE_CHECKING:
 FOLDER = "data"  # in the job's
 
 
-def opened(rank: Rank, where: str, folder: str, real: Digits, dataset: Dataset) -> Source | None:
+def opened(
+    rank: Rank, where: str, folder: str, real: Digits, dataset: Dataset
+) -> ShardSource | None:
     """Open the place of the data, and write them there unless they are there already.
 
     Args:
@@ -37,7 +39,7 @@ def opened(rank: Rank, where: str, folder: str, real: Digits, dataset: Dataset) 
     """
     if where == "memory":
         return None
-    source: Source
+    source: ShardSource
     if where == "disk":
         source = DiskSource(Path(folder or FOLDER))
         writes = place_on_host(rank.comm)[0] == 0  # one rank of each host
@@ -51,7 +53,7 @@ def opened(rank: Rank, where: str, folder: str, real: Digits, dataset: Dataset) 
     return source
 
 
-def write(source: Source, real: Digits, dataset: Dataset) -> None:
+def write(source: ShardSource, real: Digits, dataset: Dataset) -> None:
     """Write the shards of a dataset, and its index last: a dataset with an index is complete.
 
     Args:
@@ -72,7 +74,7 @@ def write(source: Source, real: Digits, dataset: Dataset) -> None:
     source.write(digits.INDEX, index)
 
 
-def _index(source: Source) -> bytes | None:
+def _index(source: ShardSource) -> bytes | None:
     try:
         return source.fetch(digits.INDEX)
     except FileNotFoundError:

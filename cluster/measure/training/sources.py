@@ -21,7 +21,7 @@ TIMEOUT = "20s"  # of one request
 DENIED = ("403", "InvalidAccessKeyId", "SignatureDoesNotMatch", "AccessDenied", "Unauthenticated")
 
 
-class Source(ABC):
+class ShardSource(ABC):
     """A place that has the content of shards, by name; threads may share it.
 
     Attributes:
@@ -76,7 +76,7 @@ class Source(ABC):
             self.bytes += size
 
 
-class MemorySource(Source):
+class MemorySource(ShardSource):
     """The memory of this rank."""
 
     def __init__(self) -> None:
@@ -96,7 +96,7 @@ class MemorySource(Source):
         self._files[name] = content
 
 
-class DiskSource(Source):
+class DiskSource(ShardSource):
     """A folder of this host. Its files leave the page cache once they are read.
 
     Args:
@@ -155,7 +155,7 @@ def _on_disk(path: Path, do: Callable[[], T]) -> T:
         ) from error
 
 
-class StoreSource(Source):
+class StoreSource(ShardSource):
     """A bucket of an object store, by obstore. A request that fails is repeated, and counted.
 
     Args:
