@@ -52,7 +52,9 @@ def train_to_accuracy(
     failed = 0
     for number in range(params.seeds):
         rank.progress(number, params.seeds, f"to {params.target:.0%} accuracy")
-        ended = _once(rank, params, trainer(params.seed + number), params.seed + number, real, tested)
+        ended = _once(
+            rank, params, trainer(params.seed + number), params.seed + number, real, tested
+        )
         accuracies.append(100 * ended.accuracy)
         losses.append(ended.loss)
         if ended.accuracy >= params.target:
@@ -78,9 +80,7 @@ def _once(
         accuracy = trainer.accuracy(tested)
         if accuracy >= params.target:
             break
-    return _Ended(
-        max(rank.comm.allgather(spent)), accuracy, fmean(rank.comm.allgather(loss))
-    )
+    return _Ended(max(rank.comm.allgather(spent)), accuracy, fmean(rank.comm.allgather(loss)))
 
 
 def _batches(rank: Rank, real: Digits, seed: int, epoch: int) -> Iterator[Digits]:

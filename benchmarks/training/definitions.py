@@ -44,13 +44,17 @@ PARTS: Mapping[str, Definition] = {
         what="the rest of a step's wait for its batch: decoding, and the worker's turn",
     ),
     "copy": _part(metric=PART_METRICS["copy"], what="the batch to the device"),
-    "compute": _part(metric=PART_METRICS["compute"], what="forward and backward, until the last gradient"),
+    "compute": _part(
+        metric=PART_METRICS["compute"], what="forward and backward, until the last gradient"
+    ),
     "exchange": _part(
         metric=PART_METRICS["exchange"],
         what="from a rank's last gradient until the gradients of all ranks are reduced; with the "
         "wait for slower ranks",
     ),
-    "update": _part(metric=PART_METRICS["update"], what="of the weights, and the loss read from the device"),
+    "update": _part(
+        metric=PART_METRICS["update"], what="of the weights, and the loss read from the device"
+    ),
 }
 FETCH_STALL = _share(
     metric="fetch_stall",

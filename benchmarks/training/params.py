@@ -90,12 +90,12 @@ class TrainingParams(Value, frozen=True, kw_only=True):
         if self.source not in ("memory", "disk") and not self.in_store:
             raise SpecError(
                 f"--source is {self.source!r}; data are in memory, on disk, or in a store.",
-                remedy="Say --source memory, --source disk or --source s3://BUCKET/PREFIX",
+                remedy="Use --source memory, --source disk or --source s3://BUCKET/PREFIX",
             )
         if self.shard % self.batch or self.samples % self.shard:
             raise SpecError(
                 "A shard holds a whole number of batches, and the data a whole number of shards; "
-                f"these are {self.samples} samples, {self.shard} per shard, {self.batch} per batch.",
+                f"{self.samples} samples, {self.shard} in a shard, {self.batch} in a batch.",
                 remedy=f"Such as: --samples {64 * self.batch * 4} --shard {4 * self.batch} "
                 f"--batch {self.batch}",
             )
@@ -104,7 +104,7 @@ class TrainingParams(Value, frozen=True, kw_only=True):
                 f"--steps is {self.steps}, and the shards that {max(1, self.workers)} worker(s) "
                 f"fetch at once have {self.cycle} batches.",
                 means="A round that ends within a shard would count its fetch for too few steps.",
-                remedy=f"Say --steps {max(1, self.steps // self.cycle) * self.cycle}",
+                remedy=f"Use --steps {max(1, self.steps // self.cycle) * self.cycle}",
             )
         if self.dataset.shards < ranks:
             raise SpecError(
@@ -122,7 +122,7 @@ class TrainingParams(Value, frozen=True, kw_only=True):
                 raise SpecError(f"--{flag} is {getattr(self, field)}; it must not be negative.")
         if not 0 <= self.target < 1:
             raise SpecError(
-                f"--target is {self.target:g}; an accuracy is a share.", remedy="Say --target 0.97"
+                f"--target is {self.target:g}; an accuracy is a share.", remedy="Use --target 0.97"
             )
         if self.width > MOST_WIDTH:
             raise SpecError(f"--width is {self.width}; at most {MOST_WIDTH}.")

@@ -105,9 +105,7 @@ def _set_up(
     """Write the data where they are asked for, and keep this rank's first shards in memory."""
     memory = MemorySource()
     asked = shards.opened(rank, params.source, params.folder, real, params.dataset) or memory
-    names = [
-        digits.shard_name(n) for n in range(rank.number, params.dataset.shards, rank.size)
-    ]
+    names = [digits.shard_name(n) for n in range(rank.number, params.dataset.shards, rank.size)]
     kept = names[:KEPT]
     resident = []
     for name in kept:
@@ -239,8 +237,7 @@ class _Found:
         self.seconds: dict[str, list[float]] = {phase: [] for phase in params.phases}
         self.probes: dict[str, list[float]] = {}
         self._rates = {
-            phase: self.series(definitions.SAMPLES_RATE, {"data": phase})
-            for phase in params.phases
+            phase: self.series(definitions.SAMPLES_RATE, {"data": phase}) for phase in params.phases
         }
         self._stalls = {
             own: self.series(own)
