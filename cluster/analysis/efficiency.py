@@ -253,6 +253,8 @@ def measured_series(launches: Iterable[Launch]) -> tuple[Series, ...]:
 
 def _counts(definition: Definition) -> bool:
     """Tell whether a metric is a throughput of all ranks, or can be made one."""
+    if definition.benchmark == "training":  # its other metrics are parts of this one
+        return definition.metric == "samples_rate"
     collective = definition.flow in ("between hosts", "between ranks") or bool(definition.factor)
     return not collective or definition.rate == "bus"
 

@@ -251,10 +251,15 @@ def implausible_values(summaries: Iterable[Summary]) -> Iterator[str]:
             )
 
 
+WAIT = "_wait"  # the end of a metric's name: often there is nothing to wait for
+
+
 def _timeless(summary: Summary) -> bool:
     """Tell whether half of the values are times of 0, or any of them is negative."""
     shape = summary.shape
     if shape is None or summary.unit not in ("s", "B/s"):
         return False
+    if summary.metric.endswith(WAIT):
+        return shape.minimum < 0
     none = summary.median == 0 if summary.unit == "s" else summary.median == math.inf
     return none or shape.minimum < 0

@@ -57,15 +57,17 @@ def _metavar(kind: Any) -> str | None:  # noqa: ANN401 - an annotation
         return None
     if get_origin(kind) is Literal:
         return "WORD"
-    return "N" if kind in (int, int | None) else "LIST"
+    return {int: "N", int | None: "N", float: "X", str: "TEXT"}.get(kind, "LIST")
 
 
 def _flag_type(kind: Any, default: Any) -> tuple[Any, object, str | bool]:  # noqa: ANN401
     """Choose a type that typer can check; other values are text, which the benchmark checks."""
-    if kind is bool or kind is int:
-        return kind, default, True
+    if kind in (bool, int, float):
+        return kind, default, kind is not float or bool(default)
     if kind == (int | None):
         return kind, None, False
+    if kind is str:
+        return str | None, None, default or False
     if get_origin(kind) is Literal:
         return str, default, True
     if default is None:

@@ -174,6 +174,19 @@ class Benchmark(Plugin, Generic[ParamsT]):
         del params, ranks_per_host
         return 0
 
+    def libraries(self, params: ParamsT) -> tuple[str, ...]:
+        """Name the Python libraries that the ranks need besides mpi4py, msgspec and NumPy.
+
+        Args:
+            params: of the benchmark.
+
+        Returns:
+            Their names in a package index; none by default.
+
+        """
+        del params
+        return ()
+
     def model(self, params: ParamsT, fleet: FleetSimulator) -> Iterable[Measurement]:
         """Give what simulated hosts would measure.
 

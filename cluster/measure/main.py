@@ -85,7 +85,11 @@ def main(benchmark: Benchmark[Any]) -> None:
         params = convert(msgspec.json.decode(sys.argv[1]), benchmark.Params, "parameter")
         rank = Rank(comm, folder)
         _enter_copy()
-        benchmark.measure(rank, params)
+        try:
+            benchmark.measure(rank, params)
+        except BaseException:
+            rank.give_up()  # what was measured until then is kept
+            raise
         rank.write_process_info()
         comm.Barrier()  # no rank ends while another still reads its connections
     except ClusterError as error:

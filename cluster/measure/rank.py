@@ -77,14 +77,20 @@ class Rank:
         if self.number == 0:
             self._progress = (folder / "progress.jsonl").open("ab", buffering=0)
         self._file = (folder / f"measurements.{self.number}.jsonl").open("ab", buffering=0)
-        self._open: OpenSeries | None = None
+        self._open: list[OpenSeries] = []
         self._writing = threading.Lock()
         self._stopped = False
         self._told = 0.0
         self._listen()
 
     def begin(
-        self, definition: Definition, params: dict[str, Scalar], *, size: int = 0, unit: str = "s"
+        self,
+        definition: Definition,
+        params: dict[str, Scalar],
+        *,
+        size: int = 0,
+        unit: str = "s",
+        beside: bool = False,
     ) -> list[float]:
         """Begin a series of values.
 
@@ -93,17 +99,23 @@ class Rank:
             params: of the data point.
             size: bytes moved during each value; 0 if none are.
             unit: of the values; all but those of foreign programs are seconds.
+            beside: keep the series open that were begun before; all of them end together.
 
         Returns:
             The list to append the values to.
 
         """
-        self._open = OpenSeries(definition, params, size, unit)
-        return self._open.values
+        opened = OpenSeries(definition, params, size, unit)
+        self._open = [*self._open, opened] if beside else [opened]
+        return opened.values
 
     def end(self) -> None:
-        """Write the open series, unless it has no values."""
+        """Write the open series, but none without values."""
         self._write(complete=True)
+
+    def give_up(self) -> None:
+        """Write what the open series have so far: the benchmark failed."""
+        self._write(complete=False)
 
     def add(self, measurement: Measurement) -> None:
         """Write a measurement that was not taken by this rank, such as one between two hosts.
@@ -213,22 +225,25 @@ class Rank:
     def _write(self, *, complete: bool) -> None:
         """Write the open series once: after a stop, the main thread may still call this."""
         with self._writing:
-            cell, self._open = self._open, None
-            if cell is None or not cell.values or self._stopped:
+            opened, self._open = [one for one in self._open if one.values], []
+            if not opened or self._stopped:
                 return
             self._stopped = not complete
-            measurement = Measurement(
-                metric=cell.definition.metric,
-                definition=cell.definition.id,
-                unit=cell.unit,
-                params=cell.params,
-                rank=self.number,
-                host=platform.node(),
-                values=tuple(cell.values),
-                bytes=cell.bytes,
-                complete=complete,
-            )
-            self._file.write(msgspec.json.encode(measurement) + b"\n")
+            for one in opened:
+                self._file.write(msgspec.json.encode(self._measurement(one, complete)) + b"\n")
+
+    def _measurement(self, series: OpenSeries, complete: bool) -> Measurement:  # noqa: FBT001
+        return Measurement(
+            metric=series.definition.metric,
+            definition=series.definition.id,
+            unit=series.unit,
+            params=series.params,
+            rank=self.number,
+            host=platform.node(),
+            values=tuple(series.values),
+            bytes=series.bytes,
+            complete=complete,
+        )
 
     def _listen(self) -> None:
         reader, writer = os.pipe()

@@ -129,6 +129,26 @@ class ProgramArgs(RunArgs, total=False):
     command: str | Sequence[str]
 
 
+class TrainingArgs(RunArgs, total=False):
+    """The parameters of `training`."""
+
+    source: str
+    folder: str
+    samples: int
+    shard: int
+    batch: int
+    width: int
+    workers: int
+    rounds: int
+    steps: int
+    warm_up: int
+    seed: int
+    target: float
+    seeds: int
+    epochs: int
+    device: Literal["cpu", "cuda"]
+
+
 class Bench:
     """Runs benchmarks by name, as on the command line, or by typed methods.
 
@@ -259,6 +279,17 @@ class Bench:
 
         """
         return self("program", **given)
+
+    def training(self, **given: Unpack[TrainingArgs]) -> Run:
+        """Train a small network on real data, and say which stage of a step limits it.
+
+        Args:
+            given: `source` (memory, disk, `s3://BUCKET/PREFIX`), `folder`, `samples`, `shard`,
+                `batch`, `width`, `workers`, `rounds`, `steps`, `warm_up`, `seed`, `target`,
+                `seeds`, `epochs`, `device`; and what `bench` itself takes.
+
+        """
+        return self("training", **given)
 
     if not TYPE_CHECKING:  # a type checker sees only the methods above
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import sys
 import time
 from contextlib import suppress
 from pathlib import Path
@@ -324,6 +325,7 @@ class Cluster:
         """
         self.hosts.leave_out_dead(host_timeout(benchmark, self.state))
         self.install(benchmark.programs, tell)
+        beside = "" if self._environment else self._beside(benchmark, params, tell)
         programs, gpus = benchmark.programs, benchmark.gpus(params, self.spec.ranks_per_host)
         in_image = bool(self._environment and self._environment.image)
         wanted = 0 if in_image else gpus  # in an image, the ranks check the GPUs themselves
@@ -338,6 +340,7 @@ class Cluster:
             machines=self.machines,
             facts=self.state.facts,
             environment=self._environment,
+            libraries=beside,
         )
         try:
             host_setup.connect(hosts, self.shells(), self.disk.journal.folder)
@@ -345,6 +348,14 @@ class Cluster:
             self.disk.record(journal.Examined(facts=()))
             raise
         return hosts
+
+    def _beside(self, benchmark: Benchmark[Any], params: object, tell: StateCallback) -> str:
+        """Install the libraries of a benchmark beside the environment, if the ranks use ours."""
+        wanted = benchmark.libraries(params)
+        if not wanted or self.machines[0].bin != str(Path(sys.executable).parent):
+            return ""
+        tell(self.machines[0].name, "libraries")
+        return host_setup.install_libraries(wanted, benchmark.name)
 
     def wait(self, listener: Listener | None = None) -> int:
         """Wait for the newest job, which any process may have started; see `Jobs.wait`."""

@@ -37,6 +37,7 @@ class ReadyHosts(Value, frozen=True, kw_only=True):
         starter: of the ranks.
         pmi: how srun tells the ranks about one another; empty for other starters.
         system: the batch system whose job holds the hosts, if one does.
+        libraries: folder of libraries beside the environment of this machine; empty without one.
 
     """
 
@@ -47,6 +48,7 @@ class ReadyHosts(Value, frozen=True, kw_only=True):
     starter: str = ""
     pmi: str = ""
     system: str = "slurm"
+    libraries: str = ""
 
     @property
     def several(self) -> bool:
@@ -88,7 +90,8 @@ class ReadyHosts(Value, frozen=True, kw_only=True):
         from cluster.remote.environment.steps import variables  # noqa: PLC0415 - local hosts need none
 
         needed = variables(self.environment) if self.environment else {}
-        return {**needed, **libfabric.variables(self.fabric)}
+        beside = {"PYTHONPATH": self.libraries} if self.libraries else {}
+        return {**needed, **beside, **libfabric.variables(self.fabric)}
 
     @property
     def fabric(self) -> str:
@@ -125,6 +128,27 @@ def install(
     from cluster.remote.environment import install as steps  # noqa: PLC0415 - slow, and local hosts need none
 
     steps.install(shells, {machine.name: machine for machine in machines}, environment, logs, tell)
+
+
+def install_libraries(libraries: Sequence[str], benchmark: str) -> str:
+    """Install the libraries of a benchmark for ranks on this machine, if it lacks any.
+
+    Args:
+        libraries: requirements; often none.
+        benchmark: its name, which is also that of the extra with these libraries.
+
+    Returns:
+        The folder that has them; empty if nothing is missing.
+
+    Raises:
+        SpecError: they could not be installed.
+
+    """
+    if not libraries:
+        return ""
+    from cluster.remote.environment.beside import install_beside  # noqa: PLC0415 - few benchmarks want any
+
+    return str(install_beside(libraries, benchmark) or "")
 
 
 def examine(

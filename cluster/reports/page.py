@@ -96,6 +96,7 @@ def report_page(
         sections=(
             *(_comparison(number, it, no_plots) for number, it in enumerate(comparisons)),
             *(_fleet(number, run, no_plots) for number, run in enumerate(shown) if run.fleet),
+            *_steps(shown, no_plots),
             *_sweeps(shown, no_plots),
             *(_results(run, folded=len(shown) > FEW) for run in shown),
             _environment(shown),
@@ -275,6 +276,19 @@ def _sweeps(shown: Sequence[ReportRun], no_plots: str) -> Iterator[PageSection]:
             tables=(fits_table(own),) if own else (),
             notes=(no_plots or READ_POINTS,),
         )
+
+
+def _steps(shown: Sequence[ReportRun], no_plots: str) -> Iterator[PageSection]:
+    """Show what the steps of training are made of."""
+    for number, run in enumerate(shown):
+        parts = plots.step_parts(run.summaries)
+        if parts:
+            yield PageSection(
+                title=f"Steps of training: {run.name}",
+                pictures=() if no_plots else (plots.steps(parts, prefix=f"t{number}"),),
+                tables=(),
+                notes=tuple(filter(None, [no_plots])),
+            )
 
 
 def _drawn(found: Mapping[str, Sequence[Curve]]) -> Iterator[Picture]:

@@ -28,6 +28,7 @@ from logs import parsing, profiles
 from loops import measuring, profiling, turning
 from startup import around, starting
 from stopwatch import BIN, ROOT
+from training import naming_stalls, planting_fetch_stalls
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -57,6 +58,7 @@ def main() -> None:
             "predicting": lambda: predicting(Path(place)),
             "sharing": sharing,
             "fleet": lambda: checking_fleets(repetitions),
+            "naming_stalls": lambda: naming_stalls(Path(place), repetitions),
         }
         if os.geteuid() == 0:
             parts |= {
@@ -66,6 +68,7 @@ def main() -> None:
                 "reading": lambda: reading(repetitions),
                 "lab_and_simulator": lab_and_simulator,
                 "lab_fleet": lambda: checking_a_lab(repetitions),
+                "planting_fetch_stalls": lambda: planting_fetch_stalls(Path(place)),
                 "installing": lambda: installing(min(repetitions, 3), Path(place)),
             }
         for part in chosen or parts:

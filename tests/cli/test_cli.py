@@ -90,7 +90,7 @@ def test_the_help_of_a_benchmark_fits_a_screen(name: str) -> None:
     ("words", "suggestions"),
     [
         ("cluster be", {"bench"}),
-        ("cluster bench ", {"collectives", "iperf", "p2p", "pairs", "program"}),
+        ("cluster bench ", {"collectives", "iperf", "p2p", "pairs", "program", "training"}),
         ("cluster bench p2p --until", {"--until-precise"}),
         ("cluster bench p2p --accel", {"--accelerator"}),
         ("cluster bench p2p --buffer ", {"cpu", "cuda"}),

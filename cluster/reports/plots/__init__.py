@@ -10,6 +10,7 @@ from cluster.reports.plots.distributions import distribution
 from cluster.reports.plots.efficiencies import scaling
 from cluster.reports.plots.pair_maps import pair_map
 from cluster.reports.plots.picture import Format, Picture, require_matplotlib, why_no_plots
+from cluster.reports.plots.steps import step_parts, steps
 from cluster.reports.plots.sweeps import Curve, sweep
 
 __all__ = [
@@ -21,6 +22,8 @@ __all__ = [
     "pair_map",
     "require_matplotlib",
     "scaling",
+    "step_parts",
+    "steps",
     "sweep",
     "why_no_plots",
 ]

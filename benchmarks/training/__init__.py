@@ -1,0 +1,88 @@
+"""Data-parallel training on real data: samples per second, and which stage of a step limits them.
+
+Each rank trains a small network on handwritten digits, with torch's DistributedDataParallel. Rounds
+of steps with data resident on the device, in memory, and where you asked for alternate, so that the
+differences between them are stalls, and not the drift of a busy machine.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, ClassVar
+
+from cluster.benchmarks.training import definitions
+from cluster.benchmarks.training.params import TrainingParams
+from cluster.core.model.measurements import Definition, Planned
+from cluster.measure.benchmark import Benchmark
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+
+    from cluster.measure.rank import Rank
+    from cluster.measure.training.digits import Digits
+
+
+TORCH = "torch==2.13.0+cpu"  # for CUDA it brings gigabytes, which are no use to a processor
+
+
+class Training(Benchmark[TrainingParams]):
+    """Training of a small network on all ranks."""
+
+    Params = TrainingParams
+    metrics: ClassVar[tuple[Definition, ...]] = definitions.METRICS
+
+    def check(self, params: TrainingParams, ranks: int) -> None:
+        """Refuse data that cannot be divided among the ranks."""
+        params.check(ranks)
+
+    def libraries(self, params: TrainingParams) -> tuple[str, ...]:
+        """Ask for torch and the digits, and for a client of the store."""
+        store = ("obstore", "boto3") if params.in_store else ()
+        return ("torch" if params.device == "cuda" else TORCH, "scikit-learn", *store)
+
+    def selected(self, params: TrainingParams) -> tuple[Definition, ...]:
+        """Give the definitions without those of other sources and of an accuracy not asked for."""
+        left_out = set() if params.target else set(definitions.ACCURACY)
+        if params.source == "memory":
+            left_out |= {definitions.FETCH_STALL, definitions.LINK_RATE}
+        return tuple(own for own in self.metrics if own not in left_out)
+
+    def planned(self, params: TrainingParams, ranks: int) -> Iterator[Planned]:
+        """Give each part of a step for each kind of step, and what is measured once."""
+        for own in self.selected(params):
+            if own in definitions.BY_PHASE:
+                for phase in params.phases[own in definitions.WAITS :]:
+                    yield Planned(metric=own.metric, params={"data": phase})
+            elif own is not definitions.TIME_TO_ACCURACY and (
+                ranks > 1 or own is not definitions.EXCHANGE_RATE
+            ):
+                yield Planned(metric=own.metric)
+
+    def gpus(self, params: TrainingParams, ranks_per_host: int) -> int:
+        """Each rank of a host needs a GPU of its own."""
+        return ranks_per_host if params.device == "cuda" else 0
+
+    def memory(self, params: TrainingParams, ranks: int) -> int:
+        """Tell how much memory the shards take that a rank keeps."""
+        from cluster.benchmarks.training.rounds import KEPT, SAMPLE_BYTES  # noqa: PLC0415
+
+        return ranks * min(KEPT, params.dataset.shards) * params.shard * SAMPLE_BYTES * 2
+
+    def measure(self, rank: Rank, params: TrainingParams) -> None:
+        """Train in rounds, judge, and train to an accuracy if one is asked for."""
+        from cluster.benchmarks.training.rounds import train  # noqa: PLC0415 - only on the hosts
+
+        train(rank, params, self.prepare)
+
+    def prepare(self, samples: Digits) -> Digits:
+        """Prepare the samples of a batch; a benchmark of your own may do more.
+
+        Args:
+            samples: as they were stored.
+
+        Returns:
+            What the model is given.
+
+        """
+        from cluster.measure.training.digits import prepared  # noqa: PLC0415
+
+        return prepared(samples)

@@ -1,0 +1,345 @@
+"""What each rank of `training` does: rounds of steps, probes of each stage, a verdict."""
+
+from __future__ import annotations
+
+import os
+from concurrent.futures import ThreadPoolExecutor
+from statistics import median
+from time import perf_counter
+from typing import TYPE_CHECKING, Any, NamedTuple
+
+from cluster.analysis.training import StepParts, Trained, judge
+from cluster.benchmarks.training import definitions
+from cluster.benchmarks.training.accuracy import train_to_accuracy
+from cluster.core.units import format_bytes, format_value
+from cluster.measure import torch_group
+from cluster.measure.buffers import place_on_host
+from cluster.measure.training import digits, shards
+from cluster.measure.training.loader import Batch, Loader, Stages
+from cluster.measure.training.sources import MemorySource
+from cluster.measure.training.trainer import Trainer
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Sequence
+
+    from cluster.benchmarks.training.params import TrainingParams
+    from cluster.core.model.measurements import Definition
+    from cluster.measure.rank import Rank
+    from cluster.measure.training.digits import Digits
+    from cluster.measure.training.sources import ShardSource
+
+KEPT = 32  # shards that a rank keeps in memory, and goes through again and again
+SAMPLE_BYTES = 4 * digits.SIDE**2 + 8  # an image in single precision, and its label
+LOADED = ("fetch", "preparation")  # the parts of a step that end when its batch is there
+OWN = ("copy", "compute", "exchange", "update")
+PROBED = 3  # exchanges per round, without any computing
+
+
+class _Setting(NamedTuple):
+    """What all rounds of a rank share."""
+
+    rank: Rank
+    params: TrainingParams
+    trainer: Trainer
+    asked: ShardSource
+    memory: MemorySource
+    names: Sequence[str]  # of this rank's shards
+    kept: Sequence[str]  # of those in memory
+    resident: Sequence[tuple[Any, Any]]
+    stages: Callable[[ShardSource], Stages]
+
+
+class _Phase(NamedTuple):
+    """The open series of one kind of step."""
+
+    name: str
+    steps: list[float]
+    parts: dict[str, list[float]]
+
+
+def train(rank: Rank, params: TrainingParams, prepare: Callable[[Digits], Digits]) -> None:
+    """Train on this rank.
+
+    Args:
+        rank: this one.
+        params: of the benchmark.
+        prepare: a batch for the model.
+
+    Raises:
+        ClusterError: a library is missing, or the data cannot be read.
+
+    """
+    backend = "nccl" if params.device == "cuda" else "gloo"
+    torch = torch_group.require_torch(backend, "training")
+    device = torch_group.choose_gpu(rank, torch) if params.device == "cuda" else "cpu"
+    torch.set_num_threads(max(1, _unbound() // place_on_host(rank.comm)[1]))
+    torch_group.join(rank, torch, backend)
+    real, tested = digits.load()
+    trainer = Trainer(torch, device, params.width, params.seed)
+    setting = _set_up(rank, params, trainer, real, prepare)
+    _say(setting, torch)
+    _rounds(setting)
+    if params.target:
+        train_to_accuracy(rank, params, lambda seed: Trainer(torch, device, params.width, seed),
+                          prepare(real), prepare(tested))  # fmt: skip
+    torch.distributed.destroy_process_group()
+
+
+def _unbound() -> int:
+    """Use every core that the job may use: mpirun binds a rank to one, and this one has threads.
+
+    The parent is mpirun itself, or its daemon on this host, and is not bound.
+    """
+    cores = os.sched_getaffinity(os.getppid())
+    os.sched_setaffinity(0, cores)
+    return len(cores)
+
+
+def _set_up(
+    rank: Rank,
+    params: TrainingParams,
+    trainer: Trainer,
+    real: Digits,
+    prepare: Callable[[Digits], Digits],
+) -> _Setting:
+    """Write the data where they are asked for, and keep this rank's first shards in memory."""
+    memory = MemorySource()
+    asked = shards.opened(rank, params.source, params.folder, real, params.dataset) or memory
+    names = [digits.shard_name(n) for n in range(rank.number, params.dataset.shards, rank.size)]
+    kept = names[:KEPT]
+    resident = []
+    for name in kept:
+        samples = digits.augmented(real, params.dataset, int(name.partition(".")[0]))
+        memory.write(name, digits.encoded(samples))
+        for start in range(0, params.shard, params.batch):
+            ready = digits.prepared(samples.part(start, start + params.batch))
+            resident.append(trainer.place(ready))
+    return _Setting(
+        rank, params, trainer, asked, memory, kept if asked is memory else names, kept, resident,
+        lambda source: Stages(source.fetch, digits.decoded, prepare, params.batch),
+    )  # fmt: skip
+
+
+def _say(setting: _Setting, torch: Any) -> None:  # noqa: ANN401
+    """Note what a reader of the values must know."""
+    rank, params, trainer = setting.rank, setting.params, setting.trainer
+    rank.note(
+        f"torch {torch.__version__} trained {trainer.parameters} parameters with "
+        f"{torch.get_num_threads()} thread(s) per rank; a step reduces "
+        f"{format_bytes(trainer.gradient_bytes)}."
+    )
+    _, here = place_on_host(rank.comm)
+    cores, threads = len(os.sched_getaffinity(0)), here * (1 + 2 * params.workers)
+    if threads > cores:
+        rank.note(
+            f"{here} rank(s) with {params.workers} worker(s) each are {threads} threads on {cores} "
+            "core(s): loading takes time from computing, and that is in the preparation stall."
+        )
+    size = params.samples * SAMPLE_BYTES
+    free = os.sysconf("SC_AVPHYS_PAGES") * os.sysconf("SC_PAGE_SIZE")
+    if setting.asked is not setting.memory and size < free:
+        rank.note(
+            f"The data are {format_bytes(size)} and fit in memory: a program that keeps them would "
+            "read them once. Each shard is read again here, so the stall is that of data that do "
+            "not fit."
+        )
+
+
+def _rounds(setting: _Setting) -> None:
+    """Alternate the kinds of steps and the probes, and judge them."""
+    rank, params = setting.rank, setting.params
+    phases = [_phase(rank, name) for name in params.phases]
+    found = _Found(rank, params)
+    for number in range(params.rounds):
+        for place, phase in enumerate(phases):
+            done = number + place / len(phases)
+            rank.progress(done, params.rounds, f"round {number + 1}, data {phase.name}")
+            found.trained(phase.name, _train(setting, phase))
+        _probe(setting, found)
+        found.compared()
+    found.series(definitions.GRADIENT_BYTES).append(setting.trainer.gradient_bytes)
+    for own, value in (
+        (definitions.REQUESTS, setting.asked.requests),
+        (definitions.BYTES_READ, setting.asked.bytes),
+    ):
+        rank.begin(own, {}, unit=own.unit, beside=True).append(value)
+    rank.end()
+    rank.progress(params.rounds, params.rounds, "rounds")
+    _conclude(setting, found, phases)
+
+
+def _phase(rank: Rank, name: str) -> _Phase:
+    def series(own: Definition) -> list[float]:
+        return rank.begin(own, {"data": name}, beside=True)
+
+    waits = () if name == "resident" else LOADED
+    parts = {p: series(own) for p, own in definitions.PARTS.items() if p in (*OWN, *waits)}
+    return _Phase(name, series(definitions.STEP_TIME), parts)
+
+
+def _train(setting: _Setting, phase: _Phase) -> float:
+    """Do the steps of one kind in a round; return the seconds of those that are timed."""
+    params, trainer = setting.params, setting.trainer
+    take, close = _feed(setting, phase.name)
+    try:
+        setting.rank.barrier()
+        begin = end = 0.0
+        for number in range(-params.untimed, params.steps):
+            if number == 0:
+                begin = end = perf_counter()
+            batch = take()
+            samples = batch.samples if isinstance(batch, Batch) else batch
+            parts, _ = trainer.step(samples)
+            if number >= 0:
+                last, end = end, perf_counter()
+                phase.steps.append(end - last)
+                _append(phase, parts, batch)
+        return end - begin
+    finally:
+        close()
+
+
+def _append(phase: _Phase, parts: StepParts, batch: Batch | tuple[Any, Any]) -> None:
+    if isinstance(batch, Batch):
+        phase.parts["fetch"].append(batch.fetch_wait)
+        phase.parts["preparation"].append(batch.preparation_wait)
+    for name in OWN:
+        phase.parts[name].append(getattr(parts, name))
+
+
+def _feed(
+    setting: _Setting, phase: str
+) -> tuple[Callable[[], Batch | tuple[Any, Any]], Callable[[], None]]:
+    """Give what the steps of a round take their batches from, and what ends it."""
+    if phase == "resident":
+        numbers = iter(range(10**9))
+        resident = setting.resident
+        return (lambda: resident[next(numbers) % len(resident)]), (lambda: None)
+    source, names = (
+        (setting.memory, setting.kept) if phase == "memory" else (setting.asked, setting.names)
+    )
+    loader = Loader(setting.stages(source), names, setting.params.workers)
+    return loader.next, loader.close
+
+
+class _Found:
+    """What rank 0 knows of all ranks, round by round; the other ranks only tell it.
+
+    Args:
+        rank: this one.
+        params: of the benchmark.
+
+    """
+
+    def __init__(self, rank: Rank, params: TrainingParams) -> None:
+        """Begin the series of rank 0."""
+        self.rank, self.params = rank, params
+        self.seconds: dict[str, list[float]] = {phase: [] for phase in params.phases}
+        self.probes: dict[str, list[float]] = {}
+        self._rates = {
+            phase: self.series(definitions.SAMPLES_RATE, {"data": phase}) for phase in params.phases
+        }
+        self._stalls = {
+            own: self.series(own)
+            for own in (definitions.FETCH_STALL, definitions.PREPARATION_STALL)
+        }
+        self._probed: dict[Definition, list[float]] = {}
+
+    def series(self, own: Definition, params: dict[str, Any] | None = None) -> list[float]:
+        """Begin a series that only rank 0 records."""
+        if self.rank.number:
+            return []
+        return self.rank.begin(own, params or {}, unit=own.unit, beside=True)
+
+    def slowest(self, seconds: float) -> float:
+        """Give the time of the slowest rank to all of them."""
+        every: list[float] = self.rank.comm.allgather(seconds)
+        return max(every)
+
+    def trained(self, phase: str, seconds: float) -> None:
+        """Note how long a round took."""
+        slowest = self.slowest(seconds)
+        self.seconds[phase].append(slowest)
+        samples = self.params.steps * self.params.batch * self.rank.size
+        self._rates[phase].append(samples / slowest)
+
+    def probed(self, own: Definition, amount: float, seconds: float) -> None:
+        """Note what all ranks did of one stage alone."""
+        if own not in self._probed:
+            self._probed[own] = self.series(own)
+        rate = amount * self.rank.size / self.slowest(seconds)
+        self._probed[own].append(rate)
+        self.probes.setdefault(own.metric, []).append(rate)
+
+    def compared(self) -> None:
+        """Compute the stalls of the round by differences."""
+        last = {phase: values[-1] for phase, values in self.seconds.items()}
+        asked = last[self.params.phases[-1]]
+        lost = {definitions.PREPARATION_STALL: last["memory"] - last["resident"]}
+        if self.params.source != "memory":
+            lost[definitions.FETCH_STALL] = asked - last["memory"]
+        for own, seconds in lost.items():
+            self._stalls[own].append(100 * seconds / asked)
+
+    def steps(self, phase: str) -> tuple[float, ...]:
+        """Give the seconds of a step, by rounds."""
+        return tuple(seconds / self.params.steps for seconds in self.seconds[phase])
+
+    def rate(self, own: Definition) -> float | None:
+        """Give the median of a probe; none if it was not made."""
+        found = self.probes.get(own.metric)
+        return median(found) if found else None
+
+
+def _probe(setting: _Setting, found: _Found) -> None:
+    """Do one stage at a time, on all ranks at once."""
+    params, rank = setting.params, setting.rank
+    needed = params.steps * params.batch
+    if setting.asked is not setting.memory:
+        rank.barrier()
+        begin, before = perf_counter(), setting.asked.bytes
+        with ThreadPoolExecutor(max(1, params.workers)) as pool:
+            wanted = [setting.names[n % len(setting.names)] for n in range(needed // params.shard)]
+            list(pool.map(setting.asked.fetch, wanted))
+        read = setting.asked.bytes - before
+        found.probed(definitions.LINK_RATE, read, perf_counter() - begin)
+    loader = Loader(setting.stages(setting.memory), setting.kept, params.workers)
+    try:
+        rank.barrier()
+        begin = perf_counter()
+        for _ in range(params.steps):
+            loader.next()
+        found.probed(definitions.PREPARATION_RATE, needed, perf_counter() - begin)
+    finally:
+        loader.close()
+    if rank.size > 1:
+        rank.barrier()
+        shortest = min(setting.trainer.exchange() for _ in range(PROBED))
+        found.probed(definitions.EXCHANGE_RATE, params.batch, shortest)
+
+
+def _conclude(setting: _Setting, found: _Found, phases: Sequence[_Phase]) -> None:
+    """Judge, and say it."""
+    rank, params = setting.rank, setting.params
+    own = {part: median(values) for part, values in phases[0].parts.items()}
+    parts = rank.comm.gather(StepParts(**own))
+    exchanges = rank.comm.gather(phases[0].parts["exchange"])
+    if parts is None or exchanges is None:
+        return
+    link = found.rate(definitions.LINK_RATE)
+    size = len(setting.memory.fetch(setting.kept[0])) / params.shard
+    trained = Trained(
+        samples=params.batch * rank.size,
+        resident=found.steps("resident"),
+        memory=found.steps("memory"),
+        asked=found.steps(params.phases[-1]),
+        parts=tuple(parts),
+        exposed=median(map(min, zip(*exchanges, strict=True))),
+        fetch=None if link is None else link / size,
+        preparation=found.rate(definitions.PREPARATION_RATE),
+        exchange=found.rate(definitions.EXCHANGE_RATE),
+    )
+    verdict = judge(trained)
+    rate = format_value(verdict.rate, "samples/s")
+    rank.note(f"{rate}. {verdict.words}.")
+    rank.print_line(f"{rate} with data {params.phases[-1]}. {verdict.words}")

@@ -1,0 +1,285 @@
+"""What limits data-parallel training: stalls by difference of runs, bounds, and a verdict.
+
+The stalls are those of DS-Analyzer: the same steps with data resident on the device, with data in
+memory, and with data as asked (J. Mohan, A. Phanishayee, A. Raniwala, V. Chidambaram,
+"Analyzing and Mitigating Data Stalls in DNN Training", VLDB 2021, section 4). A timer of one run
+cannot give them: what it calls waiting may be work that another thread takes the core for.
+"""
+
+from __future__ import annotations
+
+from statistics import median
+from typing import TYPE_CHECKING, Literal
+
+from cluster.analysis.median import median_interval_ranks
+from cluster.core.model.value import Value
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+
+Stage = Literal["compute", "fetch", "preparation", "exchange", "slow rank"]
+ONE_SIDED = 0.9  # of an interval whose lower end alone counts: 5 % are below it
+NOTICED = 0.1  # of a step: a smaller stall is within what launches on a shared machine differ by
+SLOWER = 1.25  # times as long as the other ranks compute: a rank that all others wait for
+BOUNDS: dict[Stage, str] = {
+    "compute": "the rate with data resident",
+    "fetch": "what the link can bring",
+    "preparation": "what the workers can prepare",
+    "exchange": "what the exchange alone allows",
+}
+TIMED_STEP = "step_time"  # the metric of a whole step
+PART_METRICS = {
+    "fetch": "fetch_wait",
+    "preparation": "preparation_wait",
+    "copy": "copy",
+    "compute": "compute",
+    "exchange": "exposed_exchange",
+    "update": "update",
+}
+NAMES: dict[Stage, str] = {"fetch": "input: fetch", "preparation": "input: preparation"}
+
+
+class StepParts(Value, frozen=True, kw_only=True):
+    """The seconds of a step, each second in one part only.
+
+    Args:
+        fetch: waiting for the source of the data.
+        preparation: waiting for a batch to be prepared.
+        copy: of the batch to the device.
+        compute: forward and backward, until the last gradient is there.
+        exchange: from then until all gradients are reduced.
+        update: of the weights.
+
+    """
+
+    fetch: float = 0.0
+    preparation: float = 0.0
+    copy: float = 0.0
+    compute: float = 0.0
+    exchange: float = 0.0
+    update: float = 0.0
+
+    @property
+    def busy(self) -> float:
+        """What the rank does itself, whatever the others and the data do."""
+        return self.copy + self.compute + self.update
+
+    @property
+    def total(self) -> float:
+        """The sum of all parts."""
+        return self.fetch + self.preparation + self.exchange + self.busy
+
+
+class Trained(Value, frozen=True, kw_only=True):
+    """What was measured.
+
+    Args:
+        samples: that all ranks together process per step.
+        resident: seconds of a step with data resident on the device, by rounds.
+        memory: with data in memory, which have to be prepared, by the same rounds.
+        asked: with data from where the user asked for.
+        parts: of a step with data resident, of each rank.
+        exposed: seconds that the last rank to compute waits for the exchange, with data resident:
+            the wait of any other rank is also one for that rank.
+        fetch: samples per second that all ranks together can fetch if they do nothing else; none
+            if the data are in memory.
+        preparation: samples per second that the workers of all ranks prepare if nothing is trained.
+        exchange: samples per second if a step were nothing but the exchange; none of one rank.
+
+    """
+
+    samples: int
+    resident: tuple[float, ...]
+    memory: tuple[float, ...]
+    asked: tuple[float, ...]
+    parts: tuple[StepParts, ...]
+    exposed: float = 0.0
+    fetch: float | None = None
+    preparation: float | None = None
+    exchange: float | None = None
+
+
+class Stalls(Value, frozen=True, kw_only=True):
+    """Shares of a step with data as asked, between 0 and 1.
+
+    Args:
+        fetch: that vanishes if the data are in memory; 0 if that is less than chance may do.
+        preparation: that vanishes too if they are prepared; 0 likewise.
+        exchange: that the last rank to compute still waits for the exchange.
+        slow_rank: that the slowest rank computes longer than the middle one.
+
+    """
+
+    fetch: float
+    preparation: float
+    exchange: float
+    slow_rank: float
+
+
+class TrainingVerdict(Value, frozen=True, kw_only=True):
+    """What limits training, and how much of the limit it reaches.
+
+    Args:
+        stage: that stalls the steps; `compute` if none does.
+        rate: samples per second of all ranks.
+        limit: the smallest of the bounds.
+        bound: samples per second, of that limit.
+        stalls: shares of a step.
+        slowest: the rank that computes longest.
+        words: the verdict in a line.
+
+    """
+
+    stage: Stage
+    rate: float
+    limit: Stage
+    bound: float
+    stalls: Stalls
+    slowest: int
+    words: str
+
+    @property
+    def share(self) -> float:
+        """The share of the limit that the training reaches."""
+        return self.rate / self.bound
+
+
+def split_wait(waited: tuple[float, float], fetched: tuple[float, float]) -> tuple[float, float]:
+    """Divide the wait for a batch between its source and its preparation.
+
+    Args:
+        waited: when the training began and ended to wait, in seconds of one clock.
+        fetched: when the fetch of the batch's shard began and ended.
+
+    Returns:
+        The seconds of the wait that fall into the fetch, and all others.
+
+    """
+    both = max(0.0, min(waited[1], fetched[1]) - max(waited[0], fetched[0]))
+    return both, waited[1] - waited[0] - both
+
+
+def stalls(trained: Trained) -> Stalls:
+    """Compute the shares of a step that are lost.
+
+    Args:
+        trained: what was measured.
+
+    Returns:
+        The shares.
+
+    """
+    busy, step = [part.busy for part in trained.parts], median(trained.asked)
+    slower = max(busy) - (median(busy) if len(busy) > 2 else min(busy))  # noqa: PLR2004 - of two, the other
+    return Stalls(
+        fetch=_lost(trained.asked, trained.memory, trained.asked),
+        preparation=_lost(trained.memory, trained.resident, trained.asked),
+        exchange=trained.exposed / step,
+        slow_rank=slower / step,
+    )
+
+
+def _lost(with_: Sequence[float], without: Sequence[float], asked: Sequence[float]) -> float:
+    """Give the median share of the rounds, if it is above 0 with 95 % confidence, one-sided."""
+    shares = sorted((a - b) / c for a, b, c in zip(with_, without, asked, strict=True))
+    ranks = median_interval_ranks(len(shares), ONE_SIDED)
+    lowest = shares[ranks[0] - 1] if ranks else shares[0]
+    return median(shares) if lowest > 0 else 0.0
+
+
+def bounds(trained: Trained) -> dict[Stage, float]:
+    """Give the rate that each stage alone would allow.
+
+    Args:
+        trained: what was measured.
+
+    Returns:
+        Samples per second of all ranks; stages that were not measured are left out.
+
+    """
+    known: dict[Stage, float | None] = {
+        "compute": trained.samples / max(part.busy for part in trained.parts),
+        "fetch": trained.fetch,
+        "preparation": trained.preparation,
+        "exchange": trained.exchange,
+    }
+    return {stage: rate for stage, rate in known.items() if rate is not None}
+
+
+def fetch_stall_expected(compute: float, size: float, rate: float) -> float:
+    """Compute the share of a step that a link takes beyond the computing that it overlaps with.
+
+    Args:
+        compute: seconds of a sample.
+        size: bytes of a sample.
+        rate: of the link, in bytes per second.
+
+    Returns:
+        max(0, 1 - c B / s).
+
+    """
+    return max(0.0, 1 - compute * rate / size)
+
+
+def judge(trained: Trained) -> TrainingVerdict:
+    """Say which stage limits the training.
+
+    Args:
+        trained: what was measured.
+
+    Returns:
+        The verdict.
+
+    """
+    lost, allowed = stalls(trained), bounds(trained)
+    limit = min(allowed, key=lambda stage: allowed[stage])
+    busy = [part.busy for part in trained.parts]
+    slowest = busy.index(max(busy))
+    stage = _stage(trained, lost)
+    rate = trained.samples / median(trained.asked)
+    return TrainingVerdict(
+        stage=stage,
+        rate=rate,
+        limit=limit,
+        bound=allowed[limit],
+        stalls=lost,
+        slowest=slowest,
+        words=_words(stage, rate, allowed, lost, busy),
+    )
+
+
+def _stage(trained: Trained, lost: Stalls) -> Stage:
+    shares: dict[Stage, float] = {
+        "fetch": lost.fetch,
+        "preparation": lost.preparation,
+        "exchange": lost.exchange,
+    }
+    if _has_slow_rank([part.busy for part in trained.parts]):
+        shares["slow rank"] = lost.slow_rank
+    most = max(shares, key=lambda stage: shares[stage])
+    return most if shares[most] >= NOTICED else "compute"
+
+
+def _has_slow_rank(busy: Sequence[float]) -> bool:
+    others = sorted(busy)[:-1]
+    return bool(others) and max(busy) >= SLOWER * median(others)
+
+
+def _words(
+    stage: Stage, rate: float, allowed: dict[Stage, float], lost: Stalls, busy: Sequence[float]
+) -> str:
+    if stage == "slow rank":
+        slowest = busy.index(max(busy))
+        times = max(busy) / median(sorted(busy)[:-1])
+        return (
+            f"slow rank: rank {slowest} computes {times:.2g} times as long as the others, "
+            f"{lost.slow_rank:.0%} of a step"
+        )
+    name = NAMES.get(stage, stage)
+    reached = f"{rate / allowed[stage]:.0%} of {BOUNDS[stage]}" if stage in allowed else ""
+    if stage == "compute":
+        return f"compute: no stall, {reached}"
+    share = {"fetch": lost.fetch, "preparation": lost.preparation, "exchange": lost.exchange}
+    limits = stage == min(allowed, key=lambda one: allowed[one])
+    stalled = f"{share[stage]:.0%} of a step is this stall"
+    return ", ".join((name, reached, stalled) if limits else (name, stalled))

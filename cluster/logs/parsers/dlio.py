@@ -1,0 +1,165 @@
+"""DLIO and MLPerf Storage: `summary.json`, of which each figure is computed again where it can be.
+
+DLIO's accelerator utilisation (AU) is a mean of the percentages of ranks and of epochs, not of sums
+(dlio_benchmark/utils/statscounter.py, `end_run`), and its accelerator sleeps: it takes no core from
+the readers. What it prints as MB and GB are MiB and GiB.
+"""
+
+from __future__ import annotations
+
+import re
+from functools import partial
+from statistics import fmean, pstdev
+from typing import TYPE_CHECKING, ClassVar
+
+import msgspec
+
+from cluster.core.model.measurements import Definition
+from cluster.logs.parsers import MIB, Parser, ResultBuilder
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+
+    from cluster.core.model.logs import Parsed
+
+_KEY = re.compile(r'\s*"(?:train|eval)_(?:au|throughput|io)_\w+":')
+CLOSE = 1e-6  # relative: figures are written with all their digits
+MOST = 100.0  # percent
+_dlio = partial(
+    Definition,
+    benchmark="dlio",
+    better="higher",
+    clock="time.time of each rank",
+    synchronisation="none between the steps of ranks",
+    warm_up="the first step of each epoch is left out, unless told otherwise",
+)
+UTILISATION = _dlio(
+    metric="accelerator_utilisation",
+    unit="%",
+    what="time that the emulated accelerators sleep for their computing over the time of the "
+    "steps, of an epoch; a mean of the ranks' percentages, not of their sums",
+    aggregation="mean of ranks",
+)
+SAMPLES = _dlio(
+    metric="samples_rate",
+    unit="samples/s",
+    what="samples of an epoch per second, the sum of the ranks' own rates",
+    aggregation="all ranks",
+)
+READ = _dlio(
+    metric="read_rate",
+    unit="B/s",
+    what="mean samples per second times the size of a record; printed in MiB/s as MB",
+    aggregation="all ranks",
+)
+
+
+class _Metric(msgspec.Struct):
+    """The part `metric`, as DLIO writes it."""
+
+    train_au_percentage: list[float] = []
+    train_au_mean_percentage: float | None = None
+    train_au_meet_expectation: str = ""
+    train_au_stdev_percentage: float | None = None
+    train_throughput_samples_per_second: list[float] = []
+    train_throughput_mean_samples_per_second: float | None = None
+    train_throughput_stdev_samples_per_second: float | None = None
+    train_io_mean_MB_per_second: float | None = None  # noqa: N815 - DLIO's name
+
+
+class _Summary(msgspec.Struct):
+    """A whole file; other keys describe the host."""
+
+    metric: _Metric
+    num_accelerators: int
+    num_hosts: int = 0
+    potential_caching: list[int] | bool = False
+
+
+class Dlio(Parser):
+    """DLIO's summary.json: utilisation, samples per second, and which of them hold."""
+
+    marks: ClassVar[tuple[str, ...]] = ("train_au_percentage", "train_au_mean_percentage")
+    definitions: ClassVar[tuple[Definition, ...]] = (UTILISATION, SAMPLES, READ)
+
+    def __init__(self) -> None:
+        """Begin without results."""
+        self._builders: list[ResultBuilder] = []
+        self._cut: ResultBuilder | None = None
+
+    def take(self, line: str, number: int) -> bool:
+        """Take a line of a document that is cut off: other parsers would take it for their own."""
+        if not _KEY.match(line):
+            return False
+        if not self._cut:
+            self._cut = ResultBuilder("dlio", number, "DLIO")
+            self._cut.fail("the summary is cut off: none of its figures is used")
+            self._builders.append(self._cut)
+        return True
+
+    def take_document(self, text: str, number: int) -> bool:
+        """Read a summary."""
+        if self.marks[0] not in text:
+            return False
+        try:
+            found = msgspec.json.decode(text, type=_Summary)
+        except (msgspec.DecodeError, UnicodeEncodeError):
+            return False
+        builder = ResultBuilder("dlio", number, "DLIO")
+        metric, point = found.metric, {"accelerators": found.num_accelerators}
+        for value in metric.train_au_percentage:
+            builder.add(UTILISATION, value, point)
+        for value in metric.train_throughput_samples_per_second:
+            builder.add(SAMPLES, value, point)
+        if metric.train_io_mean_MB_per_second is not None:
+            builder.add(READ, metric.train_io_mean_MB_per_second * MIB, point)
+        for words in _doubts(found):
+            builder.note(words)
+        self._builders.append(builder)
+        return True
+
+    def results(self) -> tuple[Parsed, ...]:
+        """Give a result per summary."""
+        return tuple(builder.parsed() for builder in self._builders)
+
+
+def _doubts(found: _Summary) -> Iterator[str]:
+    """Say which figures do not hold."""
+    metric = found.metric
+    for name, values, mean, deviation in (
+        (
+            "train_au",
+            metric.train_au_percentage,
+            metric.train_au_mean_percentage,
+            metric.train_au_stdev_percentage,
+        ),
+        (
+            "train_throughput",
+            metric.train_throughput_samples_per_second,
+            metric.train_throughput_mean_samples_per_second,
+            metric.train_throughput_stdev_samples_per_second,
+        ),
+    ):
+        yield from _unlike(f"{name} mean", mean, fmean(values) if values else None)
+        yield from _unlike(f"{name} stdev", deviation, pstdev(values) if values else None)
+    rates = metric.train_throughput_samples_per_second
+    pairs = zip(metric.train_au_percentage, rates, strict=False)
+    for epoch, (utilisation, rate) in enumerate(pairs, 1):
+        if utilisation > MOST or utilisation < 0:
+            yield f"train_au of epoch {epoch} is {utilisation:g} %, which is impossible"
+        elif utilisation == 0 and rate > 0:
+            yield (
+                f"train_au of epoch {epoch} is 0 % at {rate:g} samples/s: no step was counted, so "
+                "it says nothing"
+            )
+    caching = found.potential_caching
+    if any(caching) if isinstance(caching, list) else caching:
+        yield "the data fit in the memory of a host: later epochs need not have read the storage"
+    yield "train_au is a mean of percentages, and its accelerators sleep: readers had all cores"
+
+
+def _unlike(name: str, printed: float | None, computed: float | None) -> Iterator[str]:
+    if printed is None or computed is None:
+        return
+    if abs(printed - computed) > CLOSE * max(abs(printed), abs(computed), 1):
+        yield f"{name} is printed as {printed:g}, and its epochs give {computed:g}"

@@ -1,0 +1,95 @@
+"""torch.distributed among all ranks, with gloo or nccl."""
+
+from __future__ import annotations
+
+import os
+import sys
+from typing import TYPE_CHECKING, Any
+
+from cluster.agent.interfaces import list_interfaces
+from cluster.core.errors import ClusterError
+from cluster.measure.buffers import place_on_host
+from cluster.measure.subprocesses import free_port
+
+if TYPE_CHECKING:
+    from cluster.measure.rank import Rank
+
+
+def require_torch(backend: str, wanted_by: str) -> Any:  # noqa: ANN401 - a module that is optional
+    """Import torch, or refuse to go on if it is missing or lacks the backend.
+
+    Args:
+        backend: gloo or nccl.
+        wanted_by: what needs it, for the message, such as `--transport=gloo`.
+
+    Returns:
+        The module.
+
+    Raises:
+        ClusterError: it is missing, or has no such backend.
+
+    """
+    try:
+        import torch  # noqa: PLC0415 - hundreds of megabytes
+    except ImportError:
+        raise ClusterError(
+            f"torch is missing on {os.uname().nodename}.",
+            means=f"{wanted_by} uses it, and cluster does not install it.",
+            remedy=f"Install it there: {sys.executable} -m pip install torch; or name "
+            "an image that has it: --option image=NAME",
+        ) from None
+    if not getattr(torch.distributed, f"is_{backend}_available")():
+        raise ClusterError(
+            f"torch {torch.__version__} on {os.uname().nodename} comes without {backend}.",
+            remedy="Install a torch that has it; nccl comes with those for CUDA.",
+        )
+    return torch
+
+
+def choose_gpu(rank: Rank, torch: Any) -> str:  # noqa: ANN401
+    """Give each rank of a host a GPU of its own.
+
+    Args:
+        rank: this rank; all ranks call this.
+        torch: the module.
+
+    Returns:
+        The device, such as `cuda:0`, which is also selected.
+
+    Raises:
+        ClusterError: the host has too few.
+
+    """
+    own, all_ = place_on_host(rank.comm)
+    there = torch.cuda.device_count()
+    if there < all_:
+        raise ClusterError(
+            f"{os.uname().nodename} has {there} GPU(s) for {all_} ranks.",
+            means="With nccl every rank needs a GPU of its own.",
+            remedy=f"Ask for fewer: --ranks-per-host {max(1, there)}",
+        )
+    torch.cuda.set_device(own)
+    return f"cuda:{own}"
+
+
+def join(rank: Rank, torch: Any, backend: str) -> None:  # noqa: ANN401
+    """Join all ranks at rank 0, by the address at which the others reach it.
+
+    Args:
+        rank: this rank; all ranks call this.
+        torch: the module.
+        backend: gloo or nccl.
+
+    """
+    here = rank.addresses()
+    for interface in list_interfaces():
+        if interface.address == here[rank.number]:
+            names = dict.fromkeys(("GLOO_SOCKET_IFNAME", "NCCL_SOCKET_IFNAME"), interface.name)
+            os.environ.update(names)
+    port = rank.comm.bcast(free_port(here[0]) if rank.number == 0 else None)
+    torch.distributed.init_process_group(
+        backend,
+        init_method=f"tcp://{here[0]}:{port}",
+        rank=rank.number,
+        world_size=rank.size,
+    )

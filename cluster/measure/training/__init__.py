@@ -1,0 +1,1 @@
+"""Data-parallel training on real data: shards and their places, a loader, a model."""

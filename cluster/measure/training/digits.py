@@ -1,0 +1,187 @@
+"""Handwritten digits in shards: real images, as many as are asked for, the same for a seed.
+
+The 1,797 images of 8 x 8 pixels come with scikit-learn (E. Alpaydin, C. Kaynak, "Optical
+Recognition of Handwritten Digits", UCI Machine Learning Repository, 1998), so nothing is
+downloaded. More of them are made by shifts of a pixel and noise.
+"""
+
+from __future__ import annotations
+
+import io
+import zipfile
+from dataclasses import dataclass
+from typing import TYPE_CHECKING
+
+import numpy as np
+
+from cluster.core.errors import ClusterError
+from cluster.core.model.value import Value
+
+if TYPE_CHECKING:
+    from numpy.typing import NDArray
+
+SIDE = 8  # pixels of an image in each direction
+CLASSES = 10
+TESTED = 360  # images that no rank trains on: a fifth
+BRIGHTEST = 16.0  # of a pixel in scikit-learn's data
+NOISE = 0.5  # standard deviation that is added to each pixel, of 16
+SPLIT_SEED = 0  # the same images are tested, whatever is trained
+INDEX = "index.json"
+
+
+@dataclass(frozen=True, kw_only=True)
+class Digits:
+    """Images and their digits.
+
+    Args:
+        images: n x 8 x 8, 0 to 16, as float32.
+        labels: n, 0 to 9, as int64.
+
+    """
+
+    images: NDArray[np.float32]
+    labels: NDArray[np.int64]
+
+    def __len__(self) -> int:
+        """Count the images."""
+        return len(self.labels)
+
+    def part(self, start: int, end: int) -> Digits:
+        """Give some of them.
+
+        Args:
+            start: the first.
+            end: the first that is left out.
+
+        Returns:
+            Views, not copies.
+
+        """
+        return Digits(images=self.images[start:end], labels=self.labels[start:end])
+
+
+class Dataset(Value, frozen=True, kw_only=True):
+    """What a dataset is made of; two of the same values have the same bytes.
+
+    Args:
+        samples: how many, in whole shards.
+        shard: samples of one shard.
+        seed: of shifts and noise.
+
+    """
+
+    samples: int
+    shard: int
+    seed: int
+
+    @property
+    def shards(self) -> int:
+        """How many shards there are."""
+        return self.samples // self.shard
+
+
+def shard_name(number: int) -> str:
+    """Name the file or object of a shard.
+
+    Args:
+        number: from 0.
+
+    Returns:
+        Such as `000007.npz`.
+
+    """
+    return f"{number:06}.npz"
+
+
+def load() -> tuple[Digits, Digits]:
+    """Load the real images, of scikit-learn.
+
+    Returns:
+        Those to train on, and those to test on.
+
+    """
+    from sklearn.datasets import load_digits  # noqa: PLC0415 - optional
+
+    found = load_digits()
+    order = np.random.default_rng(SPLIT_SEED).permutation(len(found.target))
+    all_ = Digits(
+        images=found.images[order].astype(np.float32), labels=found.target[order].astype(np.int64)
+    )
+    return all_.part(TESTED, len(all_)), all_.part(0, TESTED)
+
+
+def augmented(real: Digits, dataset: Dataset, number: int) -> Digits:
+    """Make one shard: real images, each shifted by a pixel at most, with noise.
+
+    Args:
+        real: images to make it of.
+        dataset: that it belongs to.
+        number: of the shard; it decides everything, together with the seed.
+
+    Returns:
+        The samples of the shard.
+
+    """
+    chance = np.random.default_rng([dataset.seed, number])
+    chosen = (number * dataset.shard + np.arange(dataset.shard)) % len(real)
+    images, (down, right) = real.images[chosen], chance.integers(-1, 2, size=(2, dataset.shard))
+    rows, columns = (np.arange(SIDE) + shift[:, None] for shift in (down, right))
+    padded = np.pad(images, ((0, 0), (1, 1), (1, 1)))
+    every = np.arange(dataset.shard)[:, None, None]
+    moved = padded[every, rows[:, :, None] + 1, columns[:, None, :] + 1]
+    noisy = moved + chance.normal(0, NOISE, moved.shape)
+    return Digits(images=noisy.clip(0, BRIGHTEST).astype(np.float32), labels=real.labels[chosen])
+
+
+def encoded(samples: Digits) -> bytes:
+    """Write samples as a file of NumPy's format npz, which has a checksum for each array.
+
+    Args:
+        samples: of a shard.
+
+    Returns:
+        The content of the file, not compressed: the link carries what the arithmetic says.
+
+    """
+    file = io.BytesIO()
+    np.savez(file, images=samples.images, labels=samples.labels)
+    return file.getvalue()
+
+
+def decoded(content: bytes, where: str) -> Digits:
+    """Read the samples of a shard.
+
+    Args:
+        content: of its file.
+        where: it came from, for the message.
+
+    Returns:
+        The samples.
+
+    Raises:
+        ClusterError: it is no such file, is cut off, or a checksum is wrong.
+
+    """
+    try:
+        with np.load(io.BytesIO(content), allow_pickle=False) as arrays:
+            return Digits(images=arrays["images"], labels=arrays["labels"])
+    except (zipfile.BadZipFile, KeyError, ValueError, EOFError, OSError) as error:
+        raise ClusterError(
+            f"The shard {where} is corrupt: {error}",
+            means="Its content is not what was written there, so nothing was trained on it.",
+            remedy="Delete it and the index.json beside it; the next run writes the data again.",
+        ) from error
+
+
+def prepared(samples: Digits) -> Digits:
+    """Prepare samples for the model: pixels from -1 to 1.
+
+    Args:
+        samples: of a batch, as they were stored.
+
+    Returns:
+        New arrays.
+
+    """
+    half = np.float32(BRIGHTEST / 2)
+    return Digits(images=samples.images / half - np.float32(1), labels=samples.labels.copy())

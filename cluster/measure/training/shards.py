@@ -1,0 +1,81 @@
+"""Writing the shards of a dataset where they are asked for, once."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+import msgspec
+
+from cluster.measure.buffers import place_on_host
+from cluster.measure.training import digits
+from cluster.measure.training.sources import DiskSource, ShardSource, StoreSource
+
+if TYPE_CHECKING:
+    from cluster.measure.rank import Rank
+    from cluster.measure.training.digits import Dataset, Digits
+
+FOLDER = "data"  # in the job's
+
+
+def opened(
+    rank: Rank, where: str, folder: str, real: Digits, dataset: Dataset
+) -> ShardSource | None:
+    """Open the place of the data, and write them there unless they are there already.
+
+    Args:
+        rank: this one; all ranks call this.
+        where: `memory`, `disk`, or the URL of a store.
+        folder: of `disk`; that of the job if it is empty.
+        real: images to make the data of.
+        dataset: which data.
+
+    Returns:
+        The source; None if the data are in memory.
+
+    Raises:
+        ClusterError: they cannot be written or read.
+
+    """
+    if where == "memory":
+        return None
+    source: ShardSource
+    if where == "disk":
+        source = DiskSource(Path(folder or FOLDER))
+        writes = place_on_host(rank.comm)[0] == 0  # one rank of each host
+    else:
+        source = StoreSource(where)
+        writes = rank.number == 0
+    if writes:
+        write(source, real, dataset)
+    rank.barrier()
+    source.requests = source.bytes = 0
+    return source
+
+
+def write(source: ShardSource, real: Digits, dataset: Dataset) -> None:
+    """Write the shards of a dataset, and its index last: a dataset with an index is complete.
+
+    Args:
+        source: where to.
+        real: images to make the data of.
+        dataset: which data.
+
+    Raises:
+        ClusterError: they cannot be written.
+
+    """
+    index = msgspec.json.encode(dataset)
+    if _index(source) == index:
+        return
+    for number in range(dataset.shards):
+        samples = digits.augmented(real, dataset, number)
+        source.write(digits.shard_name(number), digits.encoded(samples))
+    source.write(digits.INDEX, index)
+
+
+def _index(source: ShardSource) -> bytes | None:
+    try:
+        return source.fetch(digits.INDEX)
+    except FileNotFoundError:
+        return None

@@ -1,0 +1,236 @@
+"""Where shards are kept: in memory, on a disk, in an object store."""
+
+from __future__ import annotations
+
+import os
+import time
+from abc import ABC, abstractmethod
+from threading import Lock
+from typing import TYPE_CHECKING, Any, TypeVar
+
+from cluster.core.errors import ClusterError
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
+    from pathlib import Path
+
+T = TypeVar("T")
+TRIES = 4  # of one object
+FIRST_PAUSE = 0.25  # seconds before the second try; each next one is twice as long
+TIMEOUT = "20s"  # of one request
+DENIED = ("403", "InvalidAccessKeyId", "SignatureDoesNotMatch", "AccessDenied", "Unauthenticated")
+
+
+class ShardSource(ABC):
+    """A place that has the content of shards, by name; threads may share it.
+
+    Attributes:
+        requests: How many reads were asked for, with those that failed.
+        bytes: How many bytes they brought.
+
+    """
+
+    def __init__(self) -> None:
+        """Count from nothing."""
+        self.requests = 0
+        self.bytes = 0
+        self._counting = Lock()
+
+    def fetch(self, name: str) -> bytes:
+        """Read one file.
+
+        Args:
+            name: of it.
+
+        Returns:
+            Its content.
+
+        Raises:
+            ClusterError: it cannot be read.
+
+        """
+        content = self._read(name)
+        self._count(0, len(content))
+        return content
+
+    @abstractmethod
+    def _read(self, name: str) -> bytes:
+        """Read one file, and count each request."""
+
+    @abstractmethod
+    def write(self, name: str, content: bytes) -> None:
+        """Write one file.
+
+        Args:
+            name: of it.
+            content: of it.
+
+        Raises:
+            ClusterError: it cannot be written.
+
+        """
+
+    def _count(self, requests: int, size: int = 0) -> None:
+        with self._counting:
+            self.requests += requests
+            self.bytes += size
+
+
+class MemorySource(ShardSource):
+    """The memory of this rank."""
+
+    def __init__(self) -> None:
+        """Begin empty."""
+        super().__init__()
+        self._files: dict[str, bytes] = {}
+
+    def _read(self, name: str) -> bytes:
+        self._count(1)
+        try:
+            return self._files[name]
+        except KeyError:
+            raise FileNotFoundError(name) from None
+
+    def write(self, name: str, content: bytes) -> None:
+        """Keep it."""
+        self._files[name] = content
+
+
+class DiskSource(ShardSource):
+    """A folder of this host. Its files leave the page cache once they are read.
+
+    Args:
+        folder: is made if it is not there.
+
+    """
+
+    def __init__(self, folder: Path) -> None:
+        """Make the folder."""
+        super().__init__()
+        self.folder = folder
+        _on_disk(folder, lambda: folder.mkdir(parents=True, exist_ok=True))
+
+    def _read(self, name: str) -> bytes:
+        self._count(1)
+        return _on_disk(self.folder / name, lambda: _cold(self.folder / name))
+
+    def write(self, name: str, content: bytes) -> None:
+        """Write it through to the disk: pages that are not there cannot leave the cache."""
+        _on_disk(self.folder / name, lambda: _through(self.folder / name, content))
+
+
+def _cold(path: Path) -> bytes:
+    """Read a file, and let its pages go, so that the next read is one of the disk again."""
+    with path.open("rb", buffering=0) as file:
+        content = file.read()
+        os.posix_fadvise(file.fileno(), 0, 0, os.POSIX_FADV_DONTNEED)
+        return content
+
+
+def _through(path: Path, content: bytes) -> None:
+    part = path.with_name(f"{path.name}.{os.getpid()}.part")
+    try:
+        with part.open("wb") as file:
+            file.write(content)
+            file.flush()
+            os.fsync(file.fileno())
+            os.posix_fadvise(file.fileno(), 0, 0, os.POSIX_FADV_DONTNEED)
+        part.replace(path)
+    finally:
+        part.unlink(missing_ok=True)
+
+
+def _on_disk(path: Path, do: Callable[[], T]) -> T:
+    """Do something with a file, and turn a failure into an error that names it."""
+    try:
+        return do()
+    except FileNotFoundError:
+        raise
+    except OSError as error:
+        raise ClusterError(
+            f"{path} on {os.uname().nodename}: {error.strerror}.",
+            means="The data of the training are kept there.",
+            remedy="Make room there, ask for fewer: --samples N; or choose another place: "
+            "--folder DIR",
+        ) from error
+
+
+class StoreSource(ShardSource):
+    """A bucket of an object store, by obstore. A request that fails is repeated, and counted.
+
+    Args:
+        url: of the bucket and a prefix, such as `s3://bucket/digits`.
+
+    """
+
+    def __init__(self, url: str) -> None:
+        """Open it; nothing is sent yet."""
+        super().__init__()
+        self.url = url.rstrip("/")
+        self._store = _opened(self.url)
+
+    def _read(self, name: str) -> bytes:
+        return self._repeated(name, lambda: bytes(self._store.get(name).bytes()))
+
+    def write(self, name: str, content: bytes) -> None:
+        """Create or replace an object."""
+        self._repeated(name, lambda: self._store.put(name, content))
+
+    def _repeated(self, name: str, do: Callable[[], T]) -> T:
+        pause = FIRST_PAUSE
+        for number in range(1, TRIES + 1):
+            self._count(1)
+            try:
+                return do()
+            except FileNotFoundError:
+                raise
+            except Exception as error:  # each store has errors of its own
+                why = _why(error)
+                if number == TRIES or any(word in why for word in DENIED):
+                    raise self._failed(name, why, number) from error
+            time.sleep(pause)
+            pause *= 2
+        raise AssertionError
+
+    def _failed(self, name: str, why: str, tries: int) -> ClusterError:
+        if any(word in why for word in DENIED):
+            return ClusterError(
+                f"{self.url} refuses {os.uname().nodename}: {why}",
+                means="The credentials of the ranks are wrong, or may not use this bucket.",
+                remedy="Correct ~/.aws/credentials there, or the role of the machine.",
+            )
+        return ClusterError(
+            f"{self.url}/{name} could not be reached in {tries} tries: {why}",
+            means="The store, or the way to it, is down; what was measured until then is kept.",
+            remedy="Look at the store, and at AWS_ENDPOINT_URL of the ranks; then run it again.",
+        )
+
+
+def _why(error: Exception) -> str:
+    return " ".join(str(error).partition("Debug source")[0].split())
+
+
+def _opened(url: str) -> Any:  # noqa: ANN401 - obstore has one class per cloud
+    from obstore.store import from_url  # noqa: PLC0415 - optional
+
+    endpoint = os.environ.get("AWS_ENDPOINT_URL_S3") or os.environ.get("AWS_ENDPOINT_URL", "")
+    make: Any = from_url  # its options depend on the store
+    options: dict[str, Any] = {
+        "client_options": {"allow_http": endpoint.startswith("http:"), "timeout": TIMEOUT},
+        "retry_config": {"max_retries": 0},  # we repeat and count
+    }
+    if url.startswith("s3:"):
+        from obstore.auth.boto3 import Boto3CredentialProvider  # noqa: PLC0415 - optional
+
+        try:
+            options["credential_provider"] = Boto3CredentialProvider()
+        except ValueError as error:  # it found none
+            raise ClusterError(
+                f"The ranks on {os.uname().nodename} have no credentials for {url}.",
+                means="They look where Amazon's own tools do; the variables of your shell are not "
+                "passed on, as they would end up in the record of the run.",
+                remedy="Write ~/.aws/credentials there, give the machine a role, or name a file: "
+                "--env AWS_CONFIG_FILE=PATH",
+            ) from error
+        options |= {"endpoint": endpoint} if endpoint else {}
+    return make(url, **options)

@@ -1,0 +1,147 @@
+"""A small convolutional network, trained by torch's DistributedDataParallel, part by part."""
+
+from __future__ import annotations
+
+from time import perf_counter
+from typing import TYPE_CHECKING, Any
+
+from cluster.analysis.training import StepParts
+from cluster.measure.training.digits import CLASSES, SIDE
+
+if TYPE_CHECKING:
+    from cluster.measure.training.digits import Digits
+
+HIDDEN = 128  # neurons between the convolutions and the classes
+POOLED = SIDE // 2  # pixels per direction after the pooling
+KERNEL = 3  # pixels per direction of a convolution
+RATE, MOMENTUM = 0.05, 0.9  # of stochastic gradient descent
+GRADIENT_BYTES = 4  # of a parameter, in single precision
+
+
+class Trainer:
+    """A model and its optimiser on one rank. The same seed gives the same weights on every rank.
+
+    Args:
+        torch: the module; its process group is there already.
+        device: `cpu`, or a GPU such as `cuda:0`.
+        width: channels of the first convolution; the second has twice as many.
+        seed: of the weights.
+
+    """
+
+    def __init__(self, torch: Any, device: str, width: int, seed: int) -> None:  # noqa: ANN401
+        """Make the model, and wrap it so that gradients are reduced while they are computed."""
+        from torch.distributed.algorithms.ddp_comm_hooks.default_hooks import (  # noqa: PLC0415 - optional
+            allreduce_hook,
+        )
+
+        self._torch, self._device = torch, device
+        torch.manual_seed(seed)
+        model = _network(torch.nn, width).to(device)
+        self.parameters = sum(p.numel() for p in model.parameters())
+        self._model = torch.nn.parallel.DistributedDataParallel(model)
+        self._loss = torch.nn.CrossEntropyLoss()
+        self._optimiser = torch.optim.SGD(model.parameters(), lr=RATE, momentum=MOMENTUM)
+        self._last_gradient = 0.0
+
+        def reduce(_: object, bucket):  # type: ignore[no-untyped-def]  # noqa: ANN001, ANN202 - torch compares annotations
+            if bucket.is_last():
+                self._last_gradient = self._now()
+            return allreduce_hook(None, bucket)
+
+        reduce.__annotations__.clear()
+        self._model.register_comm_hook(None, reduce)
+
+    @property
+    def gradient_bytes(self) -> int:
+        """The bytes that all ranks reduce per step."""
+        return GRADIENT_BYTES * int(self.parameters)
+
+    def place(self, samples: Digits) -> tuple[Any, Any]:
+        """Copy a batch to the device.
+
+        Args:
+            samples: prepared.
+
+        Returns:
+            Images, n x 1 x 8 x 8, and labels.
+
+        """
+        images = self._torch.from_numpy(samples.images).unsqueeze(1)
+        labels = self._torch.from_numpy(samples.labels)
+        return images.to(self._device), labels.to(self._device)
+
+    def step(self, batch: Digits | tuple[Any, Any]) -> tuple[StepParts, float]:
+        """Train on a batch.
+
+        Args:
+            batch: prepared samples, or what `place` made of them.
+
+        Returns:
+            The seconds of each part, none of them for data; and the loss of this rank's batch.
+
+        """
+        begin = self._now()
+        images, labels = batch if isinstance(batch, tuple) else self.place(batch)
+        placed = self._now()
+        loss = self._loss(self._model(images), labels)
+        loss.backward()
+        reduced = self._now()
+        self._optimiser.step()
+        self._optimiser.zero_grad()
+        found = float(loss.detach())
+        end = self._now()
+        gradients = min(max(self._last_gradient, placed), reduced)
+        parts = StepParts(
+            copy=placed - begin,
+            compute=gradients - placed,
+            exchange=reduced - gradients,
+            update=end - reduced,
+        )
+        return parts, found
+
+    def exchange(self) -> float:
+        """Reduce a tensor of the size of the gradients, and nothing else.
+
+        Returns:
+            Seconds.
+
+        """
+        place = self._torch.zeros(self.parameters, device=self._device)
+        begin = self._now()
+        self._torch.distributed.all_reduce(place)
+        return self._now() - begin
+
+    def accuracy(self, samples: Digits) -> float:
+        """Tell which share of samples the model recognises.
+
+        Args:
+            samples: prepared.
+
+        Returns:
+            Between 0 and 1.
+
+        """
+        images, labels = self.place(samples)
+        with self._torch.no_grad():
+            return float((self._model.module(images).argmax(1) == labels).double().mean())
+
+    def _now(self) -> float:
+        """Read the clock once the device has done what it was told so far."""
+        if self._device != "cpu":
+            self._torch.cuda.current_stream().synchronize()
+        return perf_counter()
+
+
+def _network(nn: Any, width: int) -> Any:  # noqa: ANN401
+    return nn.Sequential(
+        nn.Conv2d(1, width, KERNEL, padding=1),
+        nn.ReLU(),
+        nn.Conv2d(width, 2 * width, KERNEL, padding=1),
+        nn.ReLU(),
+        nn.MaxPool2d(2),
+        nn.Flatten(),
+        nn.Linear(2 * width * POOLED * POOLED, HIDDEN),
+        nn.ReLU(),
+        nn.Linear(HIDDEN, CLASSES),
+    )

@@ -1,0 +1,86 @@
+"""Libraries that a benchmark needs on this machine, in a folder beside our own environment.
+
+Ranks of `--provider local` use our own environment, which nobody asked us to change. The folder is
+kept under the cache, one for each set of libraries and Python; a complete one is renamed into
+place.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import re
+import shutil
+import sys
+import tempfile
+from importlib import metadata
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+from cluster.core import plugins
+from cluster.core.errors import SpecError, tail
+from cluster.core.extras import install_command
+from cluster.core.paths import cache_folder, make_private
+from cluster.remote.shells import Shell
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+
+TIMEOUT = 1800.0  # seconds; torch alone has hundreds of megabytes
+TAIL = 3  # lines of pip's output in an error
+_NAME = re.compile(r"[\w.-]+")
+
+
+def install_beside(requirements: Sequence[str], extra: str) -> Path | None:
+    """Install libraries that this Python lacks, from its package index.
+
+    Args:
+        requirements: of a benchmark, such as `torch==2.13.0+cpu`.
+        extra: of this project, which has them too.
+
+    Returns:
+        The folder for `PYTHONPATH`; None if this Python has all of them, in whatever version.
+
+    Raises:
+        SpecError: the index does not have them.
+
+    """
+    missing = tuple(sorted(one for one in requirements if not _is_here(one)))
+    if not missing:
+        return None
+    words = "\n".join((sys.version, *missing))
+    digest = hashlib.blake2s(words.encode(), digest_size=6).hexdigest()
+    folder = cache_folder() / "libraries" / digest
+    from filelock import FileLock  # noqa: PLC0415 - slow to import
+
+    make_private(folder.parent)
+    with FileLock(folder.with_name(f"{digest}.lock")):
+        if not folder.exists():
+            _install(missing, folder, extra)
+    return folder
+
+
+def _is_here(requirement: str) -> bool:
+    name = _NAME.match(requirement)
+    try:
+        return bool(name and metadata.version(name[0]))
+    except metadata.PackageNotFoundError:
+        return False
+
+
+def _install(missing: Sequence[str], folder: Path, extra: str) -> None:
+    for left in folder.parent.glob(f"{folder.name}.part-*"):  # left by a process that was killed
+        shutil.rmtree(left, ignore_errors=True)
+    part = Path(tempfile.mkdtemp(prefix=f"{folder.name}.part-", dir=folder.parent))
+    try:
+        words = ("--quiet", "--no-input", "--disable-pip-version-check", "--only-binary=:all:")
+        argv = [sys.executable, "-P", "-m", "pip", "install", *words, "--target", str(part)]
+        done = plugins.find(Shell, "local")().run([*argv, *missing], timeout=TIMEOUT)
+        if done.status != 0:
+            raise SpecError(
+                f"The ranks need {', '.join(missing)}, which could not be installed.",
+                means=tail(done.stderr or done.stdout, TAIL),
+                remedy=f"Type: {install_command(extra)}",
+            )
+        part.rename(folder)
+    finally:
+        shutil.rmtree(part, ignore_errors=True)

@@ -1,0 +1,76 @@
+"""The parts of a training step, as stacked bars."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from cluster.analysis.training import PART_METRICS, TIMED_STEP
+from cluster.core.units import format_value
+from cluster.reports.plots.picture import Format, Picture, finish, named, new_figure
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping, Sequence
+
+    from cluster.core.model.measurements import Summary
+
+COLOURS = ("#d0453b", "#e8924a", "#c9c04b", "#2e9e4f", "#3b82c4", "#8a6bb8")
+PER_BAR = 0.45  # inches
+WORDS = {"resident": "data resident", "memory": "data in memory", "disk": "data on disk"}
+
+
+def step_parts(summaries: Sequence[Summary]) -> dict[str, dict[str, float]]:
+    """Find the parts of steps.
+
+    Args:
+        summaries: of a run.
+
+    Returns:
+        The median seconds of each metric, by where the data were; empty for other benchmarks.
+
+    """
+    found: dict[str, dict[str, float]] = {}
+    for one in summaries:
+        if one.metric in (*PART_METRICS.values(), TIMED_STEP) and "data" in one.params:
+            found.setdefault(str(one.params["data"]), {})[one.metric] = one.median
+    order = sorted(found, key=lambda data: (data not in WORDS, [*WORDS, data].index(data)))
+    return {data: found[data] for data in order if TIMED_STEP in found[data]}
+
+
+def steps(
+    parts: Mapping[str, Mapping[str, float]], kind: Format = "svg", prefix: str = "p"
+) -> Picture:
+    """Draw what a step is made of, a bar for each place of the data.
+
+    Args:
+        parts: as `step_parts` found them; at least one.
+        kind: of file.
+        prefix: of the ids of this picture, unique within a page.
+
+    Returns:
+        The picture.
+
+    """
+    figure, axes = new_figure(height=1.0 + PER_BAR * len(parts))
+    rows = list(range(len(parts)))
+    left = [0.0] * len(parts)
+    for metric, colour in zip(PART_METRICS.values(), COLOURS, strict=True):
+        widths = [1e3 * own.get(metric, 0.0) for own in parts.values()]
+        label = metric.replace("_", " ")
+        axes.barh(rows, widths, left=left, color=colour, label=label, height=0.6)
+        left = [start + width for start, width in zip(left, widths, strict=True)]
+    whole = [1e3 * own[TIMED_STEP] for own in parts.values()]
+    (line,) = axes.plot(whole, rows, "k|", ms=16, label="step")
+    tips = {
+        named(line, f"{prefix}-0"): tuple(
+            ", ".join(f"{metric} {format_value(own[metric], 's')}" for metric in own)
+            for own in parts.values()
+        )
+    }
+    axes.set_yticks(rows, [WORDS.get(data, f"data in {data}") for data in parts])
+    axes.set_ylim(len(parts) - 0.5, -0.5)
+    axes.set_xlabel("ms per step, medians")
+    caption = (
+        "Each second of a step is in one part. The parts and the step, the black line, are medians "
+        "of their own, which add up only where steps are alike."
+    )
+    return finish(figure, "What a step is made of", kind, tips, caption)

@@ -1,0 +1,108 @@
+"""Training on 1, 2, 4 ... ranks: expected against got, with what limits each row."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from cluster.analysis.efficiency import Series, Throughput, Work, scaling
+from cluster.analysis.training import PART_METRICS, TIMED_STEP
+from cluster.core.errors import SpecError
+from cluster.core.units import format_value
+from cluster.reports.tables import Table
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping, Sequence
+
+    from cluster.analysis.efficiency import Efficiency
+    from cluster.core.model.measurements import Summary
+
+RATE = "samples_rate"
+GRADIENTS = "gradient_bytes"
+FLAGGED = 0.9  # of the rate expected; a row below is flagged
+
+
+def training_table(
+    runs: Mapping[int, tuple[Sequence[Summary], str]],
+    batch: int,
+    link: float | None = None,
+    ranks_per_host: int = 1,
+) -> Table:
+    """Show how training scales.
+
+    Args:
+        runs: by the number of ranks: the summaries of a run, and its verdict.
+        batch: samples of a rank's step.
+        link: bytes per second that a host's network carries in each direction; if it is not known,
+            all ranks are expected to be as fast as those of the base.
+        ranks_per_host: how many ranks share it.
+
+    Returns:
+        A row for each number of ranks.
+
+    Raises:
+        SpecError: a run has no rate.
+
+    """
+    rates = {ranks: _asked(summaries) for ranks, (summaries, _) in runs.items()}
+    work = None if link is None else _work(runs, batch, link, ranks_per_host)
+    found = scaling(
+        Series(
+            name="training",
+            unit="samples/s",
+            throughputs=tuple(
+                Throughput(ranks=ranks, rate=one.median, interval=one.ci)
+                for ranks, one in rates.items()
+            ),
+        ),
+        work,
+    )
+    base = found.base_rate / found.base
+    return Table(
+        title=f"training: efficiency over {found.base} rank(s)",
+        columns=("ranks", "expected", "got", "efficiency", "computing", "flag", "verdict"),
+        rows=tuple(_row(row, base, *runs[row.ranks]) for row in found.rows),
+        notes=(
+            "Computing: the share of a step in which a rank computes; it says nothing about how "
+            "well. Flagged: below 90% of what is expected"
+            + (", which is what the link allows if all of the exchange overlaps." if work else "."),
+        ),
+        left=("flag", "verdict"),
+        spare=(("verdict",),),
+    )
+
+
+def _row(
+    row: Efficiency, base: float, summaries: Sequence[Summary], verdict: str
+) -> tuple[str, ...]:
+    expected = base * row.ranks * (row.most or 1.0)
+    return (
+        str(row.ranks),
+        format_value(expected, "samples/s"),
+        format_value(row.rate, "samples/s"),
+        f"{row.efficiency:.1%}",
+        f"{_computing(summaries):.0%}",
+        "" if row.rate >= FLAGGED * expected else "SLOW",
+        verdict,
+    )
+
+
+def _work(
+    runs: Mapping[int, tuple[Sequence[Summary], str]], batch: int, link: float, per_host: int
+) -> Work:
+    every = [one for summaries, _ in runs.values() for one in summaries]
+    exchanged = max(one.median for one in every if one.metric == GRADIENTS)
+    return Work(batch=batch, exchanged=exchanged, rate=link, ranks_per_host=per_host)
+
+
+def _asked(summaries: Sequence[Summary]) -> Summary:
+    """Find the rate with data from where they were asked for."""
+    rates = {str(one.params["data"]): one for one in summaries if one.metric == RATE}
+    if not rates:
+        raise SpecError("A run has no rate of samples.", remedy="See why: cluster show latest")
+    return next(rates[data] for data in ("store", "disk", "memory") if data in rates)
+
+
+def _computing(summaries: Sequence[Summary]) -> float:
+    data = _asked(summaries).params["data"]
+    seconds = {one.metric: one.median for one in summaries if one.params.get("data") == data}
+    return seconds[PART_METRICS["compute"]] / seconds[TIMED_STEP]

@@ -1,0 +1,62 @@
+#!/usr/bin/env python3
+"""Train on 1, 2, 4 ... ranks: how much of the speed of one does each rank keep, and why not all?
+
+Example: python train_scaling.py --ranks 1,2 --provider local
+"""
+
+from typing import Annotated
+
+import typer
+
+from cluster.cli import flags, start
+from cluster.cli.compare import show_tables
+from cluster.core.errors import SpecError
+from cluster.core.units import parse_rate
+from cluster.orchestration.launch import launch_spec, plan_spec
+from cluster.reports.training_table import training_table
+
+BATCH = 64  # samples of a rank's step
+
+
+def train_scaling(  # noqa: PLR0913 - each is a flag
+    *,
+    ranks: Annotated[str, typer.Option("--ranks", metavar="LIST", help="Of each run.")] = "1,2,4",
+    ranks_per_host: Annotated[int, typer.Option("--ranks-per-host", metavar="N")] = 1,
+    provider: Annotated[str, typer.Option("--provider", metavar="NAME")] = "local",
+    option: Annotated[list[str] | None, typer.Option("--option", metavar="KEY=VALUE")] = None,
+    source: Annotated[str, typer.Option("--source", help="memory, disk, s3://...")] = "memory",
+    rounds: Annotated[int, typer.Option("--rounds", metavar="N")] = 8,
+    link: Annotated[str, typer.Option("--link", metavar="RATE", help="Of a host: 10gbit.")] = "",
+    env: Annotated[list[str] | None, typer.Option("--env", metavar="NAME=VALUE")] = None,
+    name: flags.Name = "train",
+    yes: flags.Yes = False,
+) -> None:
+    """Train on 1, 2, 4 ... ranks: how much of the speed of one does each rank keep, and why not?
+
+    Example: python train_scaling.py --ranks 1,2 --provider local
+    """
+    counts = sorted({int(word) for word in ranks.split(",") if word.strip().isdecimal()})
+    if not counts or len(counts) != len(ranks.split(",")) or counts[0] < 1:
+        raise SpecError(f"--ranks is {ranks!r}.", remedy="Such as: --ranks 1,2,4")
+    variables = dict(flags.pair("--env", words) for words in env or ())
+    found = {}
+    for count in counts:
+        per = min(ranks_per_host, count)
+        spec = flags.spec(name=f"{name}-{count}", provider=provider, options=option,
+                          hosts=-(-count // per), ranks_per_host=per)  # fmt: skip
+        planned = plan_spec(spec)
+        if planned[1].costs and not yes:
+            raise SpecError("\n".join(planned[1].lines), remedy="If it may cost that: --yes")
+        with launch_spec(spec, planned=planned) as here:
+            run = here.bench.training(
+                source=source, rounds=rounds, batch=BATCH, env=variables,
+                describe=f"training on {count} ranks of {counts}", condition=f"{count} ranks",
+            )  # fmt: skip
+        verdict = next((n for n in reversed(run.record.notes) if "samples/s. " in n), "")
+        found[count] = (run.summary(), verdict.partition(". ")[2])
+    table = training_table(found, BATCH, parse_rate(link) if link else None, ranks_per_host)
+    show_tables([table], "terminal")
+
+
+if __name__ == "__main__":
+    start(train_scaling)

@@ -1,0 +1,224 @@
+"""Stalls of training that are planted: a link of known rate, slow preparation, a slow rank.
+
+The store is moto's server in a network namespace of its own, behind a token bucket, so that the
+link and nothing else decides. It needs root, and the libraries of the benchmark, which install
+themselves.
+"""
+
+from __future__ import annotations
+
+import os
+import subprocess
+import sys
+from contextlib import contextmanager
+from statistics import median
+from typing import TYPE_CHECKING, NamedTuple
+
+from stopwatch import ROOT, say
+
+from cluster.analysis.training import fetch_stall_expected
+from cluster.orchestration.launch import launch
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+    from pathlib import Path
+
+    from cluster.orchestration.cluster import Cluster
+    from cluster.runs.run import Run
+
+SPACE, NEAR, FAR = "train-store", "10.213.0.1", "10.213.0.2"
+PORT = 5998
+STALLS = (0.0, 0.2, 0.4, 0.6, 0.8)  # shares of a step
+SPARE = 1.6  # times the rate that the computing needs, where no stall is wanted
+POINTS = 3.0  # percentage points that a stall may be off
+PAYLOAD = 1448 / 1514  # of a frame that TCP fills: what tbf counts has headers
+BATCH, SHARD = 64, 256
+SERVER = """
+import time, boto3, moto.server, sys
+address, port = sys.argv[1], int(sys.argv[2])
+served = moto.server.ThreadedMotoServer(ip_address=address, port=port, verbose=False)
+served.start()
+boto3.resource("s3", endpoint_url=f"http://{address}:{port}").Bucket("digits").create()
+print("ready", flush=True)
+time.sleep(10**6)
+"""
+PLANTED = '''
+"""training with something planted: PLANT says what."""
+
+import os
+import time
+
+from cluster.benchmarks.training import Training
+from cluster.measure.main import main
+from cluster.measure.training.trainer import Trainer
+
+
+class Planted(Training):
+    """Training, with a slow preparation, a slow rank, or a computing of known length."""
+
+    def prepare(self, samples):
+        if os.environ["PLANT"] == "preparation":
+            time.sleep(0.05)
+        return super().prepare(samples)
+
+    def measure(self, rank, params):
+        plant = os.environ["PLANT"]
+        sleep = 0.03 if plant == "computing" or (plant == "rank" and rank.number == 1) else 0
+        Trainer.__init__ = slower(Trainer.__init__, sleep)
+        super().measure(rank, params)
+
+
+def slower(init, sleep):
+    def make(self, *args):
+        init(self, *args)
+        model = self._model.module
+        forward = model.forward
+        model.forward = lambda images: (time.sleep(sleep), forward(images))[1]
+
+    return make
+
+
+if __name__ == "__main__":
+    main(Planted())
+'''
+
+
+class Found(NamedTuple):
+    """The medians of a run."""
+
+    stall: float
+    expected: float
+    verdict: str
+
+
+def planting_fetch_stalls(place: Path) -> None:
+    """Measure stalls of 0 to 80 %, each planted by the rate of the store's link.
+
+    Most of the computing is a sleep, as in MLPerf Storage: its length does not depend on what else
+    this machine does.
+    """
+    _plant(place)
+    with _store(place) as variables, launch("stalls", provider="local", hosts=1) as here:
+        step = _median(_trained(here, variables, rounds=4), "step_time", "memory")
+        size = (SHARD * 264 + 600) / SHARD
+        for stall in STALLS:
+            needed = size * BATCH / step
+            rate = needed * (1 - stall) if stall else needed * SPARE
+            _shape(rate / PAYLOAD)
+            found = _judged(_trained(here, variables, rounds=10), rate, size)
+            off = abs(found.stall - found.expected)
+            sys.stdout.write(f"      {found.verdict}\n")
+            say(
+                f"fetch stall planted at {found.expected:.1f} %: {found.stall:.1f} %, off by",
+                f"{off:.1f} points", f"{POINTS:g} points", good=off <= POINTS,
+            )  # fmt: skip
+
+
+def _judged(run: Run, rate: float, size: float) -> Found:
+    rates = _values(run, "samples_rate", "memory")  # of each round, as the computing drifts
+    return Found(
+        stall=max(0.0, _median(run, "fetch_stall")),
+        expected=100 * median(fetch_stall_expected(1 / one, size, rate) for one in rates),
+        verdict=run.record.notes[-1],
+    )
+
+
+def naming_stalls(place: Path, times: int) -> None:
+    """Plant a slow preparation and a slow rank, each this often, and nothing as often."""
+    _plant(place)
+    expected = {
+        "preparation": "input: preparation",
+        "rank": "slow rank: rank 1",
+        "nothing": "no stall",
+    }
+    with launch("named", provider="local", hosts=1, ranks_per_host=2) as here:
+        for plant, words in expected.items():
+            said = [
+                here.bench("training_planted", env={"PLANT": plant}, rounds=6, steps=8,
+                           source="memory").record.notes[-1]
+                for _ in range(times)
+            ]  # fmt: skip
+            right = sum(words in line for line in said)
+            for line in said:
+                sys.stdout.write(f"      {plant}: {line}\n")
+            say(
+                f"{plant} planted, named",
+                f"{right} of {times}",
+                f"{times}",
+                good=right == times,
+                least=True,
+            )
+
+
+def _plant(place: Path) -> None:
+    folder = place / "planted" / "benchmarks"
+    folder.mkdir(exist_ok=True, parents=True)
+    (folder / "training_planted.py").write_text(PLANTED)
+    os.environ["CLUSTER_PLUGINS"] = str(folder.parent)
+
+
+def _trained(here: Cluster, variables: dict[str, str], rounds: int) -> Run:
+    return here.bench(
+        "training_planted", source="s3://digits/bench", env={**variables, "PLANT": "computing"},
+        rounds=rounds, shard=SHARD, batch=BATCH, steps=16, warm_up=16, workers=2, width=4,
+    )  # fmt: skip
+
+
+def _median(run: Run, metric: str, data: str | None = None) -> float:
+    return median(_values(run, metric, data))
+
+
+def _values(run: Run, metric: str, data: str | None = None) -> list[float]:
+    return [
+        value
+        for m in run.measurements
+        if m.metric == metric and (data is None or m.params.get("data") == data)
+        for value in m.values
+    ]
+
+
+@contextmanager
+def _store(place: Path) -> Iterator[dict[str, str]]:
+    """Serve a store in a namespace of its own."""
+    config = place / "aws"
+    config.write_text(
+        "[default]\naws_access_key_id = testing\naws_secret_access_key = testing\n"
+        "region = us-east-1\n"
+    )
+    _sh(f"ip netns add {SPACE}")
+    try:
+        _sh(
+            f"ip link add {SPACE}0 type veth peer name {SPACE}1 netns {SPACE}",
+            f"ip addr add {NEAR}/24 dev {SPACE}0", f"ip link set {SPACE}0 up",
+            f"ip -n {SPACE} addr add {FAR}/24 dev {SPACE}1",
+            f"ip -n {SPACE} link set {SPACE}1 up", f"ip -n {SPACE} link set lo up",
+        )  # fmt: skip
+        argv = ["ip", "netns", "exec", SPACE, sys.executable, "-c", SERVER, FAR, str(PORT)]
+        env = {**os.environ, "AWS_CONFIG_FILE": str(config)}
+        with subprocess.Popen(
+            argv, cwd=ROOT, env=env, stdout=subprocess.PIPE, stderr=subprocess.DEVNULL
+        ) as server:
+            if server.stdout:
+                server.stdout.readline()  # ready
+            try:
+                yield {
+                    "AWS_CONFIG_FILE": str(config),
+                    "AWS_ENDPOINT_URL": f"http://{FAR}:{PORT}",
+                }
+            finally:
+                server.kill()
+    finally:
+        _sh(f"ip netns del {SPACE}")
+
+
+def _shape(rate: float) -> None:
+    """Limit what the store sends, in bytes per second."""
+    _sh(
+        f"tc -n {SPACE} qdisc replace dev {SPACE}1 root tbf rate {round(rate)}bps burst 4kb "
+        "latency 400ms"
+    )
+
+
+def _sh(*commands: str) -> None:
+    for command in commands:
+        subprocess.run(command.split(), check=True)

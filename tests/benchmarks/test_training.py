@@ -1,0 +1,108 @@
+"""`training`: what it refuses without torch, and real training where torch is."""
+
+from __future__ import annotations
+
+import json
+import re
+import sys
+from collections import defaultdict
+from statistics import median
+from typing import TYPE_CHECKING, Any
+
+import pytest
+
+from cluster.benchmarks.training import Training
+from cluster.benchmarks.training.params import TrainingParams
+from cluster.core.errors import SpecError
+from tests.conftest import answer, command, run, runs_folder
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping
+
+SMALL = ("--rounds=2", "--steps=4", "--warm-up=4", "--samples=2048")
+
+
+def has_torch() -> bool:
+    done = run(sys.executable, "-c", "import torch.distributed, sklearn", status=None)
+    return done.returncode == 0
+
+
+def real_torch() -> None:
+    if not has_torch():
+        pytest.skip("torch is not here: pip install torch==2.13.0 scikit-learn")
+
+
+@pytest.mark.parametrize(
+    ("params", "words"),
+    [
+        ({"source": "ftp://x"}, "data are in memory, on disk, or in a store"),
+        ({"shard": 100}, "a whole number of batches"),
+        ({"steps": 5}, "fetch at once have 4 batches"),
+        ({"workers": 2}, "fetch at once have 8 batches"),
+        ({"samples": 256}, "1 shards for 2 ranks"),
+        ({"rounds": 0}, "at least 1"),
+        ({"warm_up": -1}, "must not be negative"),
+        ({"target": 97.0}, "an accuracy is a share"),
+    ],
+)
+def test_refuses_data_that_cannot_be_divided(params: Mapping[str, Any], words: str) -> None:
+    with pytest.raises(SpecError, match=re.escape(words)):
+        Training().check(TrainingParams(**params), 2)
+
+
+def test_torch_for_a_processor_is_wanted_and_a_client_only_for_a_store() -> None:
+    in_memory = Training().libraries(TrainingParams())
+
+    assert [one.partition("==")[0] for one in in_memory] == ["torch", "scikit-learn"]
+    assert in_memory[0].endswith("+cpu")
+    assert "obstore" in Training().libraries(TrainingParams(source="s3://b/p"))
+
+
+@pytest.mark.usefixtures("tools")
+def test_an_index_without_torch_is_told_with_what_to_type(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    if has_torch():
+        pytest.skip("torch is here")
+    for name in ("PIP_NO_INDEX", "PIP_ISOLATED"):
+        monkeypatch.setenv(name, "1")
+    monkeypatch.setenv("PIP_CONFIG_FILE", "/dev/null")
+    monkeypatch.delenv("PIP_FIND_LINKS", raising=False)
+    said = command("bench", "training", "--run-local", "--hosts=1", status=2).stderr
+
+    assert "could not be installed" in said
+    assert "install 'cluster-ruler[training]'" in said
+
+
+@pytest.mark.usefixtures("tools")
+def test_parts_of_a_step_add_up_to_it() -> None:
+    """A run of two ranks takes seconds: torch alone needs five to load."""
+    real_torch()
+    command("bench", "training", "--run-local", "--hosts=2", *SMALL)
+    parts: dict[tuple[str, int], dict[str, list[float]]] = defaultdict(dict)
+    [folder] = runs_folder().glob("training/*-training")
+    for line in (folder / "measurements.jsonl").read_text().splitlines():
+        one = json.loads(line)
+        if "data" in one["params"] and one["unit"] == "s":
+            parts[one["params"]["data"], one["rank"]][one["metric"]] = one["values"]
+
+    assert set(parts) == {(data, rank) for data in ("resident", "memory") for rank in (0, 1)}
+    for own in parts.values():
+        steps = own.pop("step_time")
+        sums = [sum(step) for step in zip(*own.values(), strict=True)]
+        assert median(s / t for s, t in zip(sums, steps, strict=True)) == pytest.approx(1, abs=0.01)
+
+
+@pytest.mark.usefixtures("tools")
+def test_one_and_two_ranks_learn_the_same_and_to_97_percent() -> None:
+    """Real training, of seconds: the same loss shows that gradients are exchanged rightly."""
+    real_torch()
+    found = {}
+    for ranks in ("1", "2"):
+        words = ("--name", f"t{ranks}", "--hosts", ranks, *SMALL, "--target=0.97", "--seeds=1")
+        command("bench", "training", "--run-local", *words)
+        shown = answer("show", f"t{ranks}")["summaries"]
+        found[ranks] = {one["metric"]: one["median"] for one in shown}
+
+    assert found["1"]["final_accuracy"] >= 97
+    assert found["1"]["final_loss"] == pytest.approx(found["2"]["final_loss"], abs=1e-3)

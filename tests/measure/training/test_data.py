@@ -1,0 +1,249 @@
+"""Digits in shards, the places where they are kept, and the loader: none of it needs torch."""
+
+from __future__ import annotations
+
+import resource
+import threading
+import time
+from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
+from itertools import count
+from typing import TYPE_CHECKING, ClassVar
+
+import numpy as np
+import pytest
+
+from cluster.core.errors import ClusterError
+from cluster.measure.training import digits, shards
+from cluster.measure.training.digits import Dataset, Digits
+from cluster.measure.training.loader import Loader, Stages
+from cluster.measure.training.sources import DiskSource, MemorySource, ShardSource, StoreSource
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Iterator
+    from pathlib import Path
+
+DATASET = Dataset(samples=96, shard=32, seed=3)
+NAMES = [digits.shard_name(n) for n in range(DATASET.shards)]
+
+
+@pytest.fixture
+def real() -> Digits:
+    """Images of the form that scikit-learn gives, which need not be here."""
+    chance = np.random.default_rng(0)
+    images = chance.integers(0, 17, (40, 8, 8)).astype(np.float32)
+    return Digits(images=images, labels=np.arange(40, dtype=np.int64) % 10)
+
+
+def stages(source: ShardSource, prepare: Callable[[Digits], Digits] = digits.prepared) -> Stages:
+    return Stages(source.fetch, digits.decoded, prepare, 16)
+
+
+def written(source: ShardSource, real: Digits) -> ShardSource:
+    shards.write(source, real, DATASET)
+    return source
+
+
+def test_a_seed_gives_the_same_bytes_and_another_seed_others(real: Digits) -> None:
+    def content(seed: int, number: int) -> bytes:
+        dataset = Dataset(samples=96, shard=32, seed=seed)
+        return digits.encoded(digits.augmented(real, dataset, number))
+
+    assert content(3, 1) == content(3, 1)
+    assert len({content(3, 0), content(3, 1), content(4, 0)}) == 3
+
+
+def test_samples_are_real_images_shifted_by_a_pixel_at_most(real: Digits) -> None:
+    found = digits.augmented(real, DATASET, 0)
+    padded = np.pad(real.images[:32], ((0, 0), (1, 1), (1, 1)))
+    for number, image in enumerate(found.images):
+        errors = [
+            np.abs(image - padded[number, y : y + 8, x : x + 8]).mean()
+            for y in range(3)
+            for x in range(3)
+        ]
+        assert min(errors) < 0.6  # the noise
+
+    assert (found.labels == real.labels[:32]).all()
+
+
+@pytest.mark.parametrize("workers", [0, 1, 3])
+def test_batches_come_in_the_order_of_the_shards_whatever_the_workers(
+    real: Digits, workers: int
+) -> None:
+    loader = Loader(stages(written(MemorySource(), real)), NAMES, workers)
+    found = [loader.next().samples for _ in range(8)]  # six are all: then the first again
+    loader.close()
+    alone = Loader(stages(written(MemorySource(), real)), NAMES, 0)
+
+    for samples in found:
+        expected = alone.next().samples
+        assert (samples.images == expected.images).all()
+        assert (samples.labels == expected.labels).all()
+
+
+class Gate(MemorySource):
+    """Lets one file through at a time, when it is told."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.opened = threading.Semaphore(0)
+
+    def _read(self, name: str) -> bytes:
+        self.opened.acquire()
+        return super()._read(name)
+
+
+def test_a_wait_for_the_source_is_a_fetch_and_one_for_decoding_is_preparation(
+    real: Digits,
+) -> None:
+    gate = Gate()
+    for number in range(DATASET.shards):
+        gate.write(NAMES[number], digits.encoded(digits.augmented(real, DATASET, number)))
+
+    def slow(samples: Digits) -> Digits:
+        time.sleep(0.05)
+        return digits.prepared(samples)
+
+    loader = Loader(stages(gate, slow), NAMES, 1)
+    threading.Timer(0.2, gate.opened.release).start()
+    first, second = loader.next(), loader.next()
+    for _ in NAMES:
+        gate.opened.release()
+    loader.close()
+
+    assert first.fetch_wait > 0.1
+    assert first.preparation_wait >= 0.05
+    assert second.fetch_wait == 0
+    assert second.preparation_wait > 0.02
+
+
+def test_a_loader_ends_its_threads_also_when_nobody_takes_its_batches(real: Digits) -> None:
+    before = threading.active_count()
+    loader = Loader(stages(written(MemorySource(), real)), NAMES, 2)
+    loader.close()
+
+    assert threading.active_count() == before
+
+
+@pytest.mark.parametrize("workers", [0, 2])
+@pytest.mark.parametrize("cut", [slice(0, 900), slice(0, 0)])
+def test_a_corrupt_shard_is_named(real: Digits, workers: int, cut: slice) -> None:
+    source = written(MemorySource(), real)
+    source.write(NAMES[1], source.fetch(NAMES[1])[cut])
+    loader = Loader(stages(source), NAMES, workers)
+    with pytest.raises(ClusterError, match=r"The shard 000001\.npz is corrupt"):
+        all(loader.next() for _ in count())
+    loader.close()
+
+
+def test_a_flipped_bit_is_found_by_the_checksum(real: Digits) -> None:
+    content = bytearray(digits.encoded(digits.augmented(real, DATASET, 0)))
+    content[len(content) // 2] ^= 1
+    with pytest.raises(ClusterError, match="CRC"):
+        digits.decoded(bytes(content), "there")
+
+
+def test_data_are_written_once_and_again_if_they_are_others(real: Digits, tmp_path: Path) -> None:
+    source = DiskSource(tmp_path / "data")
+    shards.write(source, real, DATASET)
+    first = (tmp_path / "data" / NAMES[0]).stat().st_ino
+    shards.write(source, real, DATASET)
+    same = (tmp_path / "data" / NAMES[0]).stat().st_ino
+    shards.write(source, real, Dataset(samples=96, shard=32, seed=4))
+
+    assert first == same != (tmp_path / "data" / NAMES[0]).stat().st_ino
+
+
+def test_a_full_disk_is_told(tmp_path: Path) -> None:
+    source = DiskSource(tmp_path)
+    previous = resource.getrlimit(resource.RLIMIT_FSIZE)
+    resource.setrlimit(resource.RLIMIT_FSIZE, (100, previous[1]))  # Python ignores SIGXFSZ
+    try:
+        with pytest.raises(ClusterError, match="File too large") as told:
+            source.write("x.npz", bytes(1000))
+    finally:
+        resource.setrlimit(resource.RLIMIT_FSIZE, previous)
+
+    assert "ask for fewer: samples=N" in str(told.value)
+    assert not list(tmp_path.glob("x*"))
+
+
+class FaultyStore(BaseHTTPRequestHandler):
+    """S3 for reading, which answers the first requests with a status, or closes the connection."""
+
+    failures: ClassVar[list[int]] = []
+
+    def do_GET(self) -> None:
+        status = self.failures.pop(0) if self.failures else 200
+        if status == 0:
+            self.connection.close()
+            return
+        body = b"content" if status == 200 else b"<Error></Error>"
+        self.send_response(status)
+        for header in (
+            ("Content-Length", str(len(body))),
+            ("Last-Modified", "Mon, 23 Nov 2026 12:00:00 GMT"),
+            ("ETag", '"1"'),
+        ):
+            self.send_header(*header)
+        self.end_headers()
+        self.wfile.write(body)
+
+    def log_message(self, *_: object) -> None:
+        """Say nothing."""
+
+
+@pytest.fixture
+def store(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> Iterator[StoreSource]:
+    pytest.importorskip("obstore", reason="obstore is missing: pip install 'cluster-ruler[stores]'")
+    pytest.importorskip("boto3", reason="boto3 is missing: pip install 'cluster-ruler[aws]'")
+    config = tmp_path / "aws"
+    config.write_text("[default]\naws_access_key_id = a\naws_secret_access_key = b\n")
+    server = ThreadingHTTPServer(("127.0.0.1", 0), FaultyStore)
+    threading.Thread(target=server.serve_forever, daemon=True).start()
+    monkeypatch.setenv("AWS_CONFIG_FILE", str(config))
+    monkeypatch.setenv("AWS_DEFAULT_REGION", "us-east-1")
+    monkeypatch.setenv("AWS_ENDPOINT_URL", f"http://127.0.0.1:{server.server_port}")
+    monkeypatch.setattr("cluster.measure.training.sources.FIRST_PAUSE", 0.01)
+    yield StoreSource("s3://digits/a")
+    server.shutdown()
+    server.server_close()
+
+
+def test_a_request_that_fails_is_repeated_and_counted(
+    store: StoreSource, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(FaultyStore, "failures", [500, 0, 503])
+
+    assert store.fetch("x") == b"content"
+    assert (store.requests, store.bytes) == (4, 7)
+
+
+def test_a_store_that_stays_away_is_told_after_some_tries(
+    store: StoreSource, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(FaultyStore, "failures", [500] * 9)
+    with pytest.raises(ClusterError, match=r"s3://digits/a/x could not be reached in 4 tries"):
+        store.fetch("x")
+
+
+def test_wrong_credentials_are_told_at_once(
+    store: StoreSource, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(FaultyStore, "failures", [403] * 9)
+    with pytest.raises(ClusterError, match=r"s3://digits/a refuses") as told:
+        store.fetch("x")
+
+    assert store.requests == 1
+    assert "~/.aws/credentials" in str(told.value)
+
+
+def test_no_credentials_are_told_with_where_to_put_them(
+    store: StoreSource, monkeypatch: pytest.MonkeyPatch, tmp_path: Path
+) -> None:
+    (tmp_path / "empty").touch()
+    monkeypatch.setenv("AWS_CONFIG_FILE", str(tmp_path / "empty"))
+    monkeypatch.setenv("AWS_SHARED_CREDENTIALS_FILE", str(tmp_path / "empty"))
+    monkeypatch.setenv("AWS_EC2_METADATA_DISABLED", "true")
+    with pytest.raises(ClusterError, match=r"have no credentials for s3://digits/a"):
+        StoreSource(store.url)
