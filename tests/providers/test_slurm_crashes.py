@@ -1,0 +1,135 @@
+"""A process that is killed at any of its calls of Slurm: whoever comes after it leaves no job."""
+
+from __future__ import annotations
+
+import os
+import shutil
+import signal
+from typing import TYPE_CHECKING
+
+import pytest
+
+from cluster.core import journal
+from cluster.core.model.spec import ClusterSpec
+from cluster.orchestration.cluster import attach
+from cluster.orchestration.launch import launch_spec
+from cluster.orchestration.orphans import find_orphans, remove
+from tests import killed_processes
+from tests.slurm_here import SlurmHere, slurm_here
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+    from pathlib import Path
+
+__all__ = ["slurm_here"]
+SPEC = ClusterSpec(name="mine", provider="slurm", hosts=1, options={"reach": "srun"})
+COMMANDS = ("sbatch", "squeue", "scancel", "scontrol", "srun")
+# Counts the calls, and kills the process that made one of them: before it, or after it did
+# everything, when its answer is lost.
+WRAPPER = """\
+#!/bin/sh
+echo {name} >> "$KILLS/calls"
+if [ "{name} $(grep -c {name} "$KILLS/calls")" = "$(cat "$KILLS/at")" ]; then
+  [ "$(cat "$KILLS/when")" = before ] || {program} "$@" > /dev/null 2>&1
+  kill -9 $PPID
+  exit 1
+fi
+exec {program} "$@"
+"""
+
+
+class Kills:
+    """Slurm's commands, one of which kills who called it."""
+
+    def __init__(self, folder: Path) -> None:
+        self.folder = folder
+        for name in COMMANDS:
+            path = folder / name
+            path.write_text(WRAPPER.format(name=name, program=shutil.which(name)))
+            path.chmod(0o755)
+        self.at("", "before")
+
+    def at(self, call: str, when: str) -> None:
+        """Choose the call, such as `squeue 2`: the second one. The count begins again."""
+        (self.folder / "calls").write_text("")
+        (self.folder / "at").write_text(call)
+        (self.folder / "when").write_text(when)
+
+    def calls(self) -> list[str]:
+        """Tell calls by name and how often that came before."""
+        names = (self.folder / "calls").read_text().split()
+        return [f"{name} {names[: at + 1].count(name)}" for at, name in enumerate(names)]
+
+
+@pytest.fixture
+def kills(
+    slurm_here: SlurmHere, home: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> Iterator[Kills]:
+    folder = tmp_path / "kills"
+    folder.mkdir()
+    made = Kills(folder)
+    monkeypatch.setenv("SLURM_CONF", str(slurm_here.conf))
+    monkeypatch.setenv("KILLS", str(folder))
+    monkeypatch.setenv("PATH", f"{folder}:{os.environ['PATH']}")
+    yield made
+    assert slurm_here.call("squeue", "-h") == ""
+
+
+def clear(way: str) -> None:
+    """Do what `cluster down` and `cluster gc -y` do."""
+    if way == "gc without a journal":
+        journal.for_cluster("mine").forget()
+    if way == "down":
+        if journal.for_cluster("mine").entries():
+            attach("mine").down(reachable=False)
+        return
+    for orphan in find_orphans():
+        remove(orphan)
+
+
+WAYS = ("down", "gc", "gc without a journal")
+
+
+@pytest.mark.parametrize("way", WAYS)
+def test_a_launch_that_is_killed_at_any_call_leaves_no_job(
+    kills: Kills, slurm_here: SlurmHere, way: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """10 s: each call is a place to die, before it and after it; each way gets a third of them.
+
+    A job whose submission was not answered is looked for during half a minute; here it is listed at
+    once, or never.
+    """
+    monkeypatch.setattr("cluster.providers.slurm.SEEN_WITHIN", 0.5)
+    launch_spec(SPEC).close()
+    calls = kills.calls()
+    clear("down")
+    # The first sbatch only asks. How often squeue is asked while the job starts is chance.
+    certain = [call for call in calls[1:] if call in {"squeue 1", "squeue 2"} or "q" not in call]
+    assert certain[:2] == ["sbatch 2", "squeue 1"]
+    assert certain[-1] == "srun 1"
+
+    moments = [(call, when) for call in certain for when in ("before", "after")]
+    for call, when in moments[WAYS.index(way) :: len(WAYS)]:
+        kills.at(call, when)
+        assert killed_processes.status(killed_processes.launch, SPEC) == -signal.SIGKILL
+        kills.at("", when)
+        clear(way)
+        assert slurm_here.call("squeue", "-h", "-o", "%A") == "", (call, when)
+
+
+def test_a_teardown_that_is_killed_at_any_call_is_finished_by_the_next(
+    kills: Kills, slurm_here: SlurmHere
+) -> None:
+    launch_spec(SPEC).close()
+    kills.at("", "before")
+    killed_processes.down("mine")
+    calls = [call for call in kills.calls() if call in {"squeue 1", "squeue 2", "scancel 1"}]
+    assert calls == ["squeue 1", "scancel 1", "squeue 2"]
+
+    for call in calls:
+        launch_spec(SPEC).close()
+        kills.at(call, "before")
+        assert killed_processes.status(killed_processes.down, "mine") == -signal.SIGKILL
+        kills.at("", "before")
+        clear("down")
+        assert slurm_here.call("squeue", "-h", "-o", "%A") == "", call
