@@ -197,7 +197,7 @@ SPELLINGS = {
     ),
     "hosts": Spelling(kind=int | None, metavar="N", more="  [default: 2, or all named]"),
     "ranks_per_host": Spelling(metavar="N"),
-    "placement": Spelling(kind=int, metavar="[0|1]", parser=_zero_or_one, more=" Bare means 1."),
+    "placement": Spelling(kind=int, metavar="[0|1]", parser=_zero_or_one, more=" Bare: 1."),
     "accelerator": Spelling(metavar="KIND:N"),
     "ttl": Spelling(metavar="SPAN", parser=_span, more=" Or 90min, 2h."),
     "options": Spelling("--option", list[str] | None, "KEY=VALUE", more=" Repeatable."),

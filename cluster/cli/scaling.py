@@ -46,7 +46,7 @@ def scaling(
     root: flags.Runs = None,
     json: flags.Json = False,
 ) -> None:
-    """Compute efficiencies, and the limits that the network sets.
+    """Compute efficiencies and the limits of the network.
 
     Example: cluster scaling examples/ddl_scaling.md --batch 128 --exchange 102MB --link 10gbit
     """

@@ -39,7 +39,7 @@ class WatchGroup(TyperGroup):
 commands = typer.Typer(
     name="watch",
     cls=WatchGroup,
-    help="Show when results changed, and what changed with them; repeat a benchmark by a timer.\n\n"
+    help="Show when results changed, or measure on a timer.\n\n"
     "Example: cluster watch mpi_test\n"
     "         cluster watch add mpi_test --every 6h --bench 'p2p --metrics bandwidth'",
     rich_markup_mode=None,

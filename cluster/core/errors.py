@@ -6,7 +6,8 @@ ClusterError
 │   ├── Capacity       the zone has no room now; another zone or time may have
 │   ├── Quota          the account's limit is reached; ask for more
 │   ├── Denied         the account may not do this
-│   └── Timeout        it did not happen in time
+│   ├── Timeout        it did not happen in time
+│   └── LaunchLeft     the user left a request in a queue; the same command goes on
 ├── ShellError         a command could not be run, or its connection broke
 │   └── Unreachable    there is no connection; carries how far connecting got
 ├── JobError           the job on the hosts failed; carries the tails of both streams

@@ -233,7 +233,7 @@ def test_the_address_of_the_server_is_the_one_said(monkeypatch: pytest.MonkeyPat
 
 @pytest.mark.usefixtures("iperf3")
 def test_a_server_that_cannot_be_fails_the_run_at_once(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(Layout, "places", ("127.0.0.1", "203.0.113.1"))
+    monkeypatch.setattr(Layout, "places", ("203.0.113.2", "203.0.113.1"))
     with (
         cluster.launch("nowhere", hosts=2) as c,
         pytest.raises(JobError, match=r"203\.0\.113\.1 is not an address of"),

@@ -12,6 +12,9 @@ from typer.main import get_command
 
 from cluster.cli import doctor
 from cluster.cli.app import GROUPS, Commands, app
+from cluster.core import plugins
+from cluster.measure.benchmark import Benchmark
+from cluster.providers import Provider
 from tests.conftest import COMMAND, answer, command, run
 
 if TYPE_CHECKING:
@@ -90,11 +93,11 @@ def test_the_help_of_a_benchmark_fits_a_screen(name: str) -> None:
     ("words", "suggestions"),
     [
         ("cluster be", {"bench"}),
-        ("cluster bench ", {"collectives", "iperf", "p2p", "pairs", "program", "training"}),
+        ("cluster bench ", set(plugins.names(Benchmark))),
         ("cluster bench p2p --until", {"--until-precise"}),
         ("cluster bench p2p --accel", {"--accelerator"}),
         ("cluster bench p2p --buffer ", {"cpu", "cuda"}),
-        ("cluster bench p2p --provider ", {"aws", "gcp", "lab", "local", "sim", "ssh"}),
+        ("cluster bench p2p --provider ", set(plugins.names(Provider))),
         ("cluster show --format ", {"terminal", "markdown", "csv", "html", "json"}),
     ],
 )

@@ -194,7 +194,7 @@ def test_the_foreign_package_of_the_old_name_is_found(
 
 
 def test_the_names_are_those_of_the_project() -> None:
-    """Messages name the distribution and extras that there are; `all` has every one for users."""
+    """Messages name the distribution and extras that there are; `all` has the small ones."""
     known = PYPROJECT["project"]["optional-dependencies"]
     texts = [path.read_text() for path in (ROOT / "cluster").rglob("*.py")]
     required = re.findall(r'require\(\s*"[\w.]+", "(\w+)"', "\n".join(texts))
@@ -203,4 +203,4 @@ def test_the_names_are_those_of_the_project() -> None:
     assert set(required) >= {"aws", "gcp", "plot", "sql"}
     assert set(required) <= set(known)
     assert known["all"] == ["cluster-ruler[aws,frames,gcp,plot,sql,stores]"]
-    assert set(known) == {"aws", "frames", "gcp", "plot", "sql", "stores", "all", "dev"}
+    assert set(known) == {"aws", "frames", "gcp", "plot", "sql", "stores", "training", "all", "dev"}

@@ -153,6 +153,7 @@ def test_what_is_not_asked_for() -> None:
                 "root": False,
                 "networks": (),
                 "ssh_config": "",
+                "allocation": None,
             },
         ),
         (Measurement, {"bytes": 0, "complete": True}),
@@ -170,7 +171,7 @@ def test_what_is_not_asked_for() -> None:
         ),
         (resources.Plan, {"costs": False, "price": None, "ttl": None, "gpus": None}),
         (measurements.Output, {"stdout": "", "ranks": ()}),
-        (Machine, {"access": None, "link": None}),
+        (Machine, {"access": None, "link": None, "job": ""}),
         (hosts.Link, {"mtu": 1500, "encapsulation": 0, "flow": None, "fabric": ""}),
         (Definition, dict.fromkeys(LATER, "")),
         (

@@ -22,7 +22,7 @@ class SpecOptions(Value, frozen=True, kw_only=True):
         provider: Where the machines come from.
         hosts: How many machines.
         ranks_per_host: MPI processes on each.
-        placement: Machines close together (placement group).
+        placement: In a placement group.
         instance: The provider's machine type.
         zone: The provider's zone.
         image: What the machines start from.

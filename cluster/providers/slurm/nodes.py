@@ -68,8 +68,15 @@ def machines_of(
     ]
     if client.place.startswith(LAB):
         machines = [_in_lab(one, client) for one in machines]
+    return _reached(tuple(machines), client, options)
+
+
+def _reached(
+    machines: tuple[Machine, ...], client: SlurmClient, options: SlurmOptions
+) -> tuple[Machine, ...]:
+    """Reach the nodes by SSH, or else by steps of srun."""
     if options.reach == "ssh" or (options.reach == "auto" and _lets_in(machines[0])):
-        return tuple(machines)
+        return machines
     return tuple(
         msgspec.structs.replace(one, shell="srun", access=client.access)  # noqa: S604
         for one in machines

@@ -92,7 +92,8 @@ _FORMS = tuple(
         # `SamplesPerSec=12.3`, `'train_samples_per_second': 48.1`, `samples per second: 12.3 |`
         (
             ("PerSec", "_per_sec", " per sec"),
-            rf"\b(?P<name>\w*?(?P<word>{_WORD}){_PER_SECOND})['\"]?\s*[:=]\s*['\"]?{_NUMBER}",
+            # DLIO's means and deviations over epochs are no rates of a step.
+            rf"\b(?!train_throughput_)(?P<name>\w*?(?P<word>{_WORD}){_PER_SECOND})['\"]?\s*[:=]\s*['\"]?{_NUMBER}",
             None,
         ),
         # `train.total_ips : 2500.1 images/s`, `ips: 1040.6 images/sec,`
