@@ -420,8 +420,11 @@ class Cluster:
                     self.jobs.end_all(reason)
             return
         self.hosts.give_up_dead(DEAD_AFTER)
-        self.jobs.end_all(reason)
-        clean_hosts(self.hosts)
+        # A node that is dead must not keep the others from being handed back.
+        errors = (ClusterError, ExceptionGroup) if provider.revocable else ()
+        with suppress(*errors):
+            self.jobs.end_all(reason)
+            clean_hosts(self.hosts)
 
     def _keep_phases(self, phases: Mapping[str, float]) -> None:
         """Replace the phases in place, in this order: `jobs` has the same dictionary."""
