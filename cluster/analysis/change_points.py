@@ -30,9 +30,11 @@ SEGMENT = 3  # values that a segment between two changes needs
 PROVED = 12  # values that a baseline needs for an alarm: fewer may all be of one mode of two
 THRESHOLD = 4.0  # standard errors of a change before the newest values
 # How many of the newest values changed, and the standard deviations of a normal distribution that
-# are an alarm. A series is looked at after each run: of 1,000 stationary ones, at most 10 have an
-# alarm at any of 60 looks.
+# are an alarm; and what is added, over the number of values in the baseline: a short one says
+# little about the modes of a series, and how its neighbours resemble each other.
+# `scripts/bench 2 watching` counts the false alarms, with seeds that these were not chosen with.
 ALARMS = {2: 4.0, 3: 4.1, 4: 4.25, 5: 4.25, 6: 4.25}
+SHORT = 14.0
 WATCHED = 2.75  # standard deviations, from which the newest values are watched
 ASSUMED, WEIGHT = 0.5, 10  # the correlation that is assumed, and the number of values it counts for
 SMALLEST = 0.02  # of the baseline: smaller changes are ignored
@@ -187,7 +189,8 @@ def _newest(logs: Floats, settled: Sequence[_Place]) -> _Newest | None:
         if len(before) < LEAST or not _all_moved(before, after):
             continue
         errors, error, deviations = _difference(before, after)
-        excess = deviations - alarm if len(before) >= PROVED else -math.inf
+        least = alarm + SHORT / len(before)
+        excess = deviations - least if len(before) >= PROVED else -math.inf
         if abs(float(np.median(after) - np.median(before))) >= math.log1p(SMALLEST):
             found.append(_Newest(excess, count, errors, error, deviations))
     return max(found, default=None)

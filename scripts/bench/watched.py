@@ -1,8 +1,8 @@
 """How often `cluster watch` is wrong: false alarms of stationary series, and steps that are found.
 
 Each seed gives 1,000 stationary series of 60 runs (250 each of four kinds) and 200 series with each
-step. No threshold of `cluster/analysis/change_points.py` was chosen with these seeds; those that
-were used to choose are TUNED, and must not be reported.
+step. No threshold of `cluster/analysis/change_points.py` was chosen with these seeds; whoever
+changes one chooses with others (191,001 was used last), and then reports these.
 """
 
 from __future__ import annotations
@@ -23,8 +23,7 @@ if TYPE_CHECKING:
 
     Floats = NDArray[np.float64]
 
-TUNED = (*range(1, 21), 20261122)  # tests and earlier trials looked at these
-SEEDS = (190_001, 190_002, 190_003, 190_004, 190_005)
+SEEDS = (290_001, 290_002, 290_003, 290_004, 290_005)
 COUNT, LENGTH, STEPS = 250, 60, 200
 FIRST = LEAST + min(ALARMS)  # runs at the first look
 MOST = 0.01  # of stationary series may have a false alarm
