@@ -19,7 +19,7 @@ from tests.plain_values import plain_definition
 PAIR = plain_definition(metric="bandwidth", unit="B/s", better="higher")
 COPY = plain_definition(metric="memory_copy", unit="B/s", better="higher")
 HOSTS, RUNS, CHANGED = 5, 30, 28  # the newest two runs changed
-SEED = 290_100
+SEED = 390_100
 
 
 def fleet(*, all_: float = 1.0, copies: float = 1.0, host: float = 1.0) -> list[Run]:
