@@ -11,7 +11,7 @@ import sys
 from typing import TYPE_CHECKING, NamedTuple
 
 import numpy as np
-from scipy.stats import binomtest
+from scipy.stats import binomtest  # type: ignore[import-untyped]
 
 from cluster.analysis.change_points import ALARMS, LEAST, change_points, state
 
@@ -26,7 +26,7 @@ if TYPE_CHECKING:
 SEEDS = (390_001, 390_002, 390_003, 390_004, 390_005)
 COUNT, LENGTH, STEPS = 250, 60, 200
 FIRST = LEAST + min(ALARMS)  # runs at the first look
-MOST = 0.01  # of stationary series may have a false alarm
+SECOND = 0.3  # of the values of a bimodal series are of the second mode
 
 
 def normal(chance: Generator) -> Floats:
@@ -41,7 +41,7 @@ def log_normal(chance: Generator) -> Floats:
 
 def bimodal(chance: Generator) -> Floats:
     """Three of ten values are 5% larger."""
-    modes = np.where(chance.random(LENGTH) < 0.3, 1.05, 1.0)
+    modes = np.where(chance.random(LENGTH) < SECOND, 1.05, 1.0)
     return modes + 0.005 * chance.standard_normal(LENGTH)
 
 

@@ -3,8 +3,6 @@
 from __future__ import annotations
 
 import json
-import os
-from pathlib import Path
 from typing import TYPE_CHECKING
 
 import pytest
@@ -13,17 +11,18 @@ from tests.conftest import ROOT, command
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
+    from pathlib import Path
 
 RUN = "p2p --run-local --metrics memory_copy --sizes 8 --iterations 5 --env LC_TIME=C"
 
 
 @pytest.fixture
-def shared(tools: None, tmp_path: Path) -> Iterator[Path]:
+def shared(tools: None, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Path]:
     """A small run of this machine as a shared file, without the run itself."""
     command("bench", *RUN.split(), "--name", "first")
     path = tmp_path / "first.share.json"
     command("share", "first", "-o", str(path), "-y")
-    os.environ["CLUSTER_RUNS"] = str(tmp_path / "elsewhere")
+    monkeypatch.setenv("CLUSTER_RUNS", str(tmp_path / "elsewhere"))
     yield path
     for name in ("first", "again"):
         command("down", name, "-y", status=None)
@@ -60,4 +59,4 @@ def test_a_shared_run_that_cannot_be_trusted_is_not_measured(
     path.write_text(path.read_text().replace(*change))
 
     assert said in command("replay", str(path), "--provider", "local", status=2).stderr
-    assert said.split()[-1] in command("judge", str(path), status=2).stderr
+    assert said.rsplit(maxsplit=1)[-1] in command("judge", str(path), status=2).stderr

@@ -56,6 +56,13 @@ def _copy(value: float) -> Measurement:
     )
 
 
+def _machine(number: int) -> Machine:
+    kind = "ssh"
+    return Machine(
+        name=f"h{number}", id=f"i{number}", address="10.0.0.1", shell=kind, folder="/f", bin="/b"
+    )
+
+
 def _run(number: int, measurements: list[Measurement]) -> Run:
     record = Record(
         id=f"r{number:02}",
@@ -63,12 +70,7 @@ def _run(number: int, measurements: list[Measurement]) -> Run:
         status="done",
         at=float(number),
         spec=ClusterSpec(name="f", hosts=HOSTS),
-        machines=tuple(
-            Machine(
-                name=f"h{n}", id=f"i{n}", address="10.0.0.1", shell="ssh", folder="/f", bin="/b"
-            )
-            for n in range(HOSTS)
-        ),
+        machines=tuple(_machine(number) for number in range(HOSTS)),
         definitions={PAIR.id: PAIR, COPY.id: COPY},
     )
     return Run(folder=Path(record.id), record=record, measurements=tuple(measurements))
