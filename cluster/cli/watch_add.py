@@ -129,8 +129,8 @@ def _words(text: str) -> tuple[str, ...]:
 def _printed(watch: Watch, where: Path, kind: TimerKind) -> list[str]:
     if kind == "cron":
         line = timers.crontab_line(watch, where)
-        return ["Add this line by `crontab -e`, or say --install:", "", line, ""]
-    lines = ["Write these two files, or say --install:", ""]
+        return ["Add this line by `crontab -e`, or use --install:", "", line, ""]
+    lines = ["Write these two files, or use --install:", ""]
     for file in timers.units(watch, where):
         lines += [f"# {file.path}", *file.text.splitlines(), ""]
     start = f"systemctl --user enable --now {timers.unit_name(watch.name)}.timer"
