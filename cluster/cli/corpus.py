@@ -11,6 +11,7 @@ import typer
 
 from cluster.analysis import corpus as published
 from cluster.analysis.corpus import Point, PublishedRun, PublishedSource, checks
+from cluster.analysis.hardware import find as find_hardware
 from cluster.cli import flags
 from cluster.cli.show import print_json, print_lines, table
 from cluster.core.errors import SpecError
@@ -99,6 +100,7 @@ def add(
 
     Example: cluster corpus add all_reduce.log --hardware p5.48xlarge --hosts 2 --source https://...
     """
+    _check_origin(source, hardware, hosts)
     reading = read_log(log, format_=format_)
     for result in reading.results:
         if SIMULATED.search(" ".join((result.title, *result.notes, *map(str, result.settings)))):
@@ -114,8 +116,10 @@ def add(
         )
     for entry in entries:
         print_lines(*_toml(entry))
-        for problem in checks.problems([entry]):
-            print_lines(f"# to do: {problem}")
+        known_problems = set(checks.problems(published.runs()))
+        for problem in checks.problems([*published.runs(), entry]):
+            if problem not in known_problems:
+                print_lines(f"# to do: {problem}")
 
 
 @commands.command()
@@ -146,6 +150,20 @@ def check(json: flags.Json = False) -> None:
             f"them read again from their logs: {len(problems)} problem(s).",
         )
     raise typer.Exit(1 if problems else 0)
+
+
+def _check_origin(source: str, hardware: str, hosts: int) -> None:
+    """Refuse what no entry can have, before the log is read."""
+    if not source.startswith("https://"):
+        raise SpecError(
+            f"--source {source!r} is no address that begins with https://.",
+            means="A reader must be able to open where a result was published.",
+            remedy="Best is a line at a commit: --source https://HOST/OWNER/REPO/blob/COMMIT/FILE#L1",
+        )
+    if hosts < 0:
+        raise SpecError(f"--hosts is {hosts}; it must be 1 or more, or be left out.")
+    if hardware:
+        find_hardware(hardware)
 
 
 def _unread(run: PublishedRun) -> tuple[str, ...]:

@@ -162,6 +162,8 @@ def _folders(
     try:
         return store.find_launches(where, named[0])
     except SpecError as error:
+        if is_shared(Path(named[0])):  # one that is damaged, or too new
+            raise
         raise SpecError(
             f"There is neither a file nor a run {named[0]!r}.",
             means=f"Runs are looked for in {where}, by folder, id, cluster or 'latest'.",

@@ -67,8 +67,10 @@ def verify(
         made = shared_file.decode(file.read_bytes(), file.name)
     except OSError as error:
         raise SpecError(f"{file} cannot be read: {error.strerror}.") from error
+    except shared_file.NewerFormatError:
+        raise
     except SpecError as error:
-        print_lines(f"CHANGED: {error.what}")
+        print_lines(f"CHANGED: {error.what}", "Get the file again from who shared it.")
         raise typer.Exit(1) from error
     if made.signature and not _is_valid(made, ["check-novalidate"]):
         print_lines(f"CHANGED: the signature of {file.name} does not match its content.")

@@ -63,13 +63,14 @@ def _has_job(cluster: Cluster) -> bool:
 
 
 def _reasons(printed: str, most: float) -> Iterator[str]:
-    """Read what the probe printed."""
+    """Read what the probe printed; a host without /proc/stat may be idle."""
     lines = printed.splitlines()
-    before, after = ([int(word) for word in line.split()[1:9]] for line in lines[:2])
-    spent = [b - a for a, b in zip(before, after, strict=True)]
-    used = 1 - sum(spent[IDLE]) / max(1, sum(spent))
-    if used > most:
-        yield f"{used:.0%} of its processors are in use"
-    apps = [line for line in lines[2:] if line.strip().isdigit()]
+    times = [[int(word) for word in line.split()[1:9]] for line in lines if line[:4] == "cpu "]
+    if len(times) == 2:  # noqa: PLR2004 - the probe reads it twice
+        spent = [b - a for a, b in zip(*times, strict=True)]
+        used = 1 - sum(spent[IDLE]) / max(1, sum(spent))
+        if used > most:
+            yield f"{used:.0%} of its processors are in use"
+    apps = [line for line in lines if line.strip().isdigit()]
     if apps:
         yield f"{len(apps)} process(es) use its GPUs"

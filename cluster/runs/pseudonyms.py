@@ -5,6 +5,7 @@ from __future__ import annotations
 import re
 from typing import TYPE_CHECKING, Literal
 
+from cluster.agent.host_settings import SYSCTLS
 from cluster.core.model.value import Value
 
 if TYPE_CHECKING:
@@ -25,8 +26,15 @@ FIELDS: dict[str, Kind] = {  # in run.json and measurements.jsonl, at any depth
 MACHINE_FIELDS: dict[str, Kind] = {"name": "host", "id": "id"}
 KEPT = {"", "localhost", "127.0.0.1", "0.0.0.0", "::1", "root", "all"}  # noqa: S104 - a word
 NETMASK = "255."
-# Words of the kernel's settings, such as vm.nr_hugepages: a host of this name stays as it is.
-KEPT |= {"vm", "net", "fs", "kernel"}
+OWN = ("run.json", "measurements.jsonl")  # the files of a run that `cluster` reads again
+RAW = "raw/"
+# Fields of those files whose values are words of `cluster`, which a host may be called, too.
+WORDS = {"access", "benchmark", "better", "definition", "flow", "medium", "metric", "operation"}
+WORDS |= {"provider", "shell", "status", "unit"}
+STRING = re.compile(r'("(?:[^"\\]|\\.)*")(\s*:)?')  # of JSON; with a colon, it is a key
+DEFINITION = re.compile(r"\w+\.[\w.]+-[0-9a-f]{8}")
+PLAIN = re.compile(r"[A-Za-z_]+")  # a name that may also be a word
+SETTING = "|".join(map(re.escape, SYSCTLS))  # vm.nr_hugepages is no host of the name vm
 SHORTEST = 2  # characters of a name, at least, for it to be replaced
 ROOTS = "home|Users|root|fsx|mnt|data|scratch|work|shared|nfs|tmp|lustre|gpfs|efs"
 PATTERNS: tuple[tuple[Kind, re.Pattern[str]], ...] = (
@@ -92,48 +100,86 @@ def replacements(texts: Iterable[str], values: Iterable[object]) -> tuple[Replac
     for original, kind in found.items():
         if original in KEPT or len(original) < SHORTEST or original.startswith(NETMASK):
             continue
-        counts[kind] = counts.get(kind, 0) + 1
-        pseudonym = _PSEUDONYMS[kind](counts[kind], original)
+        pseudonym = original
+        while pseudonym in found:  # hosts may really be called host1 and host2
+            counts[kind] = counts.get(kind, 0) + 1
+            pseudonym = _PSEUDONYMS[kind](counts[kind], original)
         made.append(Replacement(kind=kind, original=original, pseudonym=pseudonym))
     return tuple(made)
 
 
-def replace(text: str, found: Iterable[Replacement]) -> str:
-    """Replace all names in a text.
+def replace(name: str, text: str, found: Iterable[Replacement]) -> str:
+    """Replace all names in a file.
 
     Args:
-        text: of a file.
+        name: of the file, in the folder of its run.
+        text: of the file.
         found: what to replace; longer names are replaced first, so that no part of one is left.
 
     Returns:
-        The text.
+        The text. In the files that `cluster` reads again, keys and its own words stay, even if a
+        host has such a name.
 
     """
-    table = {each.original: each.pseudonym for each in found}
-    if not table:
-        return text
-    ordered = sorted(table, key=len, reverse=True)
-    pattern = re.compile(rf"(?<!\w)(?:{'|'.join(map(re.escape, ordered))})(?!\w)")
-    return pattern.sub(lambda match: table[match[0]], text)
+    found = tuple(found)
+    everywhere = _replacer(found)
+    if name not in OWN:
+        return everywhere(text)
+    in_keys = _replacer(each for each in found if not PLAIN.fullmatch(each.original))
+    key = ""
+
+    def replaced(match: re.Match[str]) -> str:
+        nonlocal key
+        if match[2]:
+            key = match[1][1:-1]
+            return match[0] if DEFINITION.fullmatch(key) else in_keys(match[0])
+        return match[0] if key in WORDS else everywhere(match[0])
+
+    return STRING.sub(replaced, text)
 
 
-def left(text: str, found: Iterable[Replacement]) -> tuple[Replacement, ...]:
-    """Find names that are still in a text.
+def replace_in_name(name: str, found: Iterable[Replacement]) -> str:
+    """Replace all names in the name of a file.
 
     Args:
-        text: of a file, after `replace`.
+        name: of the file, in the folder of its run.
+        found: what to replace.
+
+    Returns:
+        The name; a file that `cluster` reads again keeps its own.
+
+    """
+    if name in OWN:
+        return name
+    start = RAW if name.startswith(RAW) else ""
+    return start + _replacer(found)(name.removeprefix(start))
+
+
+def left(name: str, text: str, found: Iterable[Replacement]) -> tuple[Replacement, ...]:
+    """Find names that are still in a file.
+
+    Args:
+        name: of the file.
+        text: of the file, after `replace`.
         found: the names that were replaced.
 
     Returns:
-        Those that the text still has, as a whole word.
+        Those that the text still has as a whole word, where `replace` would replace it.
 
     """
-    return tuple(
-        each
-        for each in found
-        if each.original in text
-        and re.search(rf"(?<![\w./-]){re.escape(each.original)}(?![\w-])", text)
-    )
+    if replace(name, text, found) == text:
+        return ()
+    return tuple(each for each in found if replace(name, text, [each]) != text)
+
+
+def _replacer(found: Iterable[Replacement]) -> Callable[[str], str]:
+    """Make the function that replaces names in a text, and keeps settings of the kernel."""
+    table = {each.original: each.pseudonym for each in found}
+    if not table:
+        return lambda text: text
+    ordered = "|".join(map(re.escape, sorted(table, key=len, reverse=True)))
+    pattern = re.compile(rf"(?<![\w.])(?:{SETTING})(?![\w.])|(?<!\w)(?:{ordered})(?!\w)")
+    return lambda text: pattern.sub(lambda match: table.get(match[0], match[0]), text)
 
 
 def _in_fields(values: Iterable[object]) -> Iterator[tuple[Kind, str]]:

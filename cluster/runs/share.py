@@ -12,7 +12,13 @@ from cluster.core.model.hosts import SIMULATED
 from cluster.core.model.records import Record
 from cluster.core.version import __version__
 from cluster.logs.redaction import redact
-from cluster.runs.pseudonyms import Replacement, left, replace, replacements
+from cluster.runs.pseudonyms import (
+    Replacement,
+    left,
+    replace,
+    replace_in_name,
+    replacements,
+)
 from cluster.runs.shared_file import (
     FORMAT,
     VERSION,
@@ -49,9 +55,11 @@ def prepare(folder: Path) -> tuple[SharedRun, tuple[Replacement, ...]]:
     texts = _texts(folder)
     decoded = [_decoded(line) for name, text in texts.items() for line in _documents(name, text)]
     found = replacements(texts.values(), decoded)
-    shared = {replace(name, found): replace(text, found) for name, text in texts.items()}
+    shared = {
+        replace_in_name(name, found): replace(name, text, found) for name, text in texts.items()
+    }
     for name, text in shared.items():
-        if still := left(text, found):
+        if still := left(name, text, found):
             raise ClusterError(
                 f"{name} still holds {still[0].original!r} ({still[0].kind}).",
                 means="Nothing was written, as it would be seen by others.",

@@ -60,6 +60,10 @@ class SharedRun(Value, frozen=True, kw_only=True):
         return listing(self.parts, self.version, simulated=self.simulated)
 
 
+class NewerFormatError(SpecError):
+    """A shared file is of a newer version than this one reads."""
+
+
 class _Version(msgspec.Struct, frozen=True):
     format: str
     version: int
@@ -122,7 +126,8 @@ def decode(content: bytes, name: str) -> SharedRun:
         The run.
 
     Raises:
-        SpecError: it is no shared run, was changed or truncated, or has a newer format.
+        SpecError: it is no shared run, or was changed or truncated.
+        NewerFormatError: it is of a newer version.
 
     """
     try:
@@ -130,9 +135,10 @@ def decode(content: bytes, name: str) -> SharedRun:
         if known.format != FORMAT:
             raise SpecError(f"{name} is no shared run: its format is {known.format!r}.")
         if known.version > VERSION:
-            raise SpecError(
+            raise NewerFormatError(
                 f"{name} is of version {known.version}, and this is for version {VERSION}.",
-                remedy="Install a newer cluster-ruler.",
+                means="So it cannot be checked whether it was changed.",
+                remedy="Install a newer cluster-ruler: pip install --upgrade cluster-ruler",
             )
         run = msgspec.json.decode(content, type=SharedRun)
     except msgspec.DecodeError as error:

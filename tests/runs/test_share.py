@@ -143,3 +143,38 @@ def test_it_is_shared_signed_verified_and_judged_alone(folder: Path, tmp_path: P
     assert answer("judge", str(path))["status"] == "done"
     path.write_bytes(path.read_bytes().replace(b"198.18.0", b"198.18.1", 1))
     assert "CHANGED" in command("verify", str(path), status=1).stdout
+
+
+@pytest.mark.parametrize(
+    "name", ["vm", "net", "fs", "kernel", "host", "latency", "p2p", "run", "host1", "size", "raw"]
+)
+def test_a_host_whose_name_is_also_a_word_is_replaced_and_the_run_is_read(
+    name: str, folder: Path, tmp_path: Path
+) -> None:
+    record = msgspec.json.decode((folder / "run.json").read_bytes())
+    record["machines"][0]["name"] = name
+    record["environment"][0]["host"] = name
+    record["environment"][0]["tuning"] = {
+        "sysctls": {"vm.nr_hugepages": "4", "net.core.rmem_max": "9"}
+    }
+    record["notes"] = [f"vm.nr_hugepages is 4 on {name}"]
+    (folder / "run.json").write_bytes(msgspec.json.encode(record))
+    lines = (folder / "measurements.jsonl").read_text()
+    (folder / "measurements.jsonl").write_text(lines.replace('"host":"vm"', f'"host":"{name}"'))
+    (folder / "raw" / "nccl.log").write_text(f"{name}:42:43 [0] NCCL\nvm.nr_hugepages = 4\n")
+
+    made, _ = share.prepare(folder)
+    path = tmp_path / "run.share.json"
+    path.write_bytes(shared_file.encode(made))
+    there, here = store.read(store.find(tmp_path, str(path))), store.read(folder)
+    known = there.record.machines[0].name
+
+    assert known != name
+    assert known.startswith("host")
+    assert {m.host for m in there.measurements} == {known}
+    assert there.record.environment[0].host == known
+    assert there.record.environment[0].tuning == here.record.environment[0].tuning
+    assert there.record.notes == (f"vm.nr_hugepages is 4 on {known}",)
+    assert there.summary() == here.summary()
+    log = next(part.text for part in made.parts if part.name.endswith("nccl.log"))
+    assert log == f"{known}:42:43 [0] NCCL\nvm.nr_hugepages = 4\n"

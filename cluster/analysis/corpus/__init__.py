@@ -246,12 +246,15 @@ def points(found: Iterable[PublishedRun]) -> tuple[PublishedResult, ...]:
     Returns:
         Their points; points with an unknown unit are left out, and `checks` names them.
 
+    Raises:
+        SpecError: a size cannot be read.
+
     """
     return tuple(
         PublishedResult(
             id=f"{run.id}@{point.size.replace(' ', '')}" if point.size else run.id,
             run=run,
-            size=parse_size(point.size) if point.size else 0,
+            size=_size(run, point),
             values=tuple(value * UNITS[run.unit][0] for value in point.values),
             address=run.source.address(point.line),
         )
@@ -259,6 +262,13 @@ def points(found: Iterable[PublishedRun]) -> tuple[PublishedResult, ...]:
         if run.unit in UNITS
         for point in run.points
     )
+
+
+def _size(run: PublishedRun, point: Point) -> int:
+    try:
+        return parse_size(point.size) if point.size else 0
+    except SpecError as error:
+        raise SpecError(f"{run.id}: {error.what}", remedy=error.remedy) from error
 
 
 def _text(name: str) -> str:

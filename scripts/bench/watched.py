@@ -1,0 +1,139 @@
+"""How often `cluster watch` is wrong: false alarms of stationary series, and steps that are found.
+
+Each seed gives 1,000 stationary series of 60 runs (250 each of four kinds) and 200 series with each
+step. No threshold of `cluster/analysis/change_points.py` was chosen with these seeds; whoever
+changes one chooses with others (191,001 and 191,002 were used last), and then reports these.
+"""
+
+from __future__ import annotations
+
+import sys
+from typing import TYPE_CHECKING, NamedTuple
+
+import numpy as np
+from scipy.stats import binomtest  # type: ignore[import-untyped]
+
+from cluster.analysis.change_points import ALARMS, LEAST, change_points, state
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Iterable, Sequence
+
+    from numpy.random import Generator
+    from numpy.typing import NDArray
+
+    Floats = NDArray[np.float64]
+
+SEEDS = (390_001, 390_002, 390_003, 390_004, 390_005)
+COUNT, LENGTH, STEPS = 250, 60, 200
+FIRST = LEAST + min(ALARMS)  # runs at the first look
+SECOND = 0.3  # of the values of a bimodal series are of the second mode
+
+
+def normal(chance: Generator) -> Floats:
+    """Normal values with a deviation of 2%."""
+    return 1 + 0.02 * chance.standard_normal(LENGTH)
+
+
+def log_normal(chance: Generator) -> Floats:
+    """Values of which a few are twice as large as the others."""
+    return np.exp(0.3 * chance.standard_normal(LENGTH))
+
+
+def bimodal(chance: Generator) -> Floats:
+    """Three of ten values are 5% larger."""
+    modes = np.where(chance.random(LENGTH) < SECOND, 1.05, 1.0)
+    return modes + 0.005 * chance.standard_normal(LENGTH)
+
+
+def autoregressive(chance: Generator) -> Floats:
+    """AR(1) with 0.5: a value resembles the one before."""
+    values = [0.0]
+    for noise in chance.standard_normal(LENGTH + 50):
+        values.append(0.5 * values[-1] + noise)
+    return 1 + 0.02 * np.array(values[-LENGTH:])
+
+
+KINDS: tuple[Callable[[Generator], Floats], ...] = (normal, log_normal, bimodal, autoregressive)
+
+
+class _Alarmed(NamedTuple):
+    """What a stationary series gave, wrongly."""
+
+    change: bool  # at one look, at the end
+    newest: bool  # the state at that look is `alarm`
+    ever: bool  # the state is `alarm` at one of the looks after each run
+
+
+def watching(repetitions: int) -> None:
+    """Measure false alarms and steps with as many of the seeds."""
+    seeds = SEEDS[:repetitions]
+    _line(f"false alarms, {COUNT} series of {LENGTH} runs per kind and seed; seeds {seeds}")
+    _line(f"{'series':16}{'number':>8}  {'one look, any change':26}{'one look, alarm':26}all looks")
+    every: list[_Alarmed] = []
+    for number, kind in enumerate(KINDS):
+        chances = [np.random.default_rng([seed, number]) for seed in seeds]
+        found = [_alarmed(kind(chance)) for chance in chances for _ in range(COUNT)]
+        _alarm_row(kind.__name__, found)
+        every += found
+    _alarm_row("all", every)
+    _steps(seeds)
+
+
+def _alarmed(values: Floats) -> _Alarmed:
+    known = values.tolist()
+    states = [state(known[:at]) for at in range(FIRST, LENGTH + 1)]
+    return _Alarmed(bool(change_points(known)), states[-1] == "alarm", "alarm" in states)
+
+
+def _alarm_row(name: str, found: Sequence[_Alarmed]) -> None:
+    cells = [_share(column) for column in zip(*found, strict=True)]
+    _line(f"{name:16}{len(found):8}  {cells[0]:26}{cells[1]:26}{cells[2]}")
+
+
+def _steps(seeds: Iterable[int]) -> None:
+    """Print how soon a step is found: in the first column at one look, after all these runs."""
+    cases = (
+        ("3 deviations, after 3 runs", 0.02, 0.06, 3),
+        ("3 deviations, after 6 runs", 0.02, 0.06, 6),
+        ("5% at 1% of noise, after 2 runs", 0.01, -0.05, 2),
+    )
+    _line(f"\n{'step':34}{'one look, alarm':26}{'look after each, alarm':26}at least watch")
+    for number, (name, noise, step, after) in enumerate(cases):
+        rows = []
+        for seed in seeds:
+            chance = np.random.default_rng([seed, 10 + number])
+            for _ in range(STEPS):
+                values = 1 + noise * chance.standard_normal(LENGTH)
+                values[-after:] += step
+                known = values.tolist()
+                states = [state(known[:at]) for at in range(LENGTH - after + 1, LENGTH + 1)]
+                seen = any(one != "steady" for one in states)
+                rows.append((states[-1] == "alarm", "alarm" in states, seen))
+        cells = [_share(column) for column in zip(*rows, strict=True)]
+        _line(f"{name:34}{cells[0]:26}{cells[1]:26}{cells[2]}")
+    _places(seeds)
+
+
+def _places(seeds: Iterable[int]) -> None:
+    """Print how well a step in the middle of a series is located, at one look at the end."""
+    far: list[int] = []
+    for seed in seeds:
+        chance = np.random.default_rng([seed, 20])
+        for _ in range(STEPS):
+            values = normal(chance)
+            values[LENGTH // 2 :] += 0.06
+            found = [abs(point.at - LENGTH // 2) for point in change_points(values.tolist())]
+            far.append(min(found, default=LENGTH))
+    cells = ", ".join(f"within {most}: {_share([d <= most for d in far])}" for most in (1, 3))
+    _line(f"3 deviations at run {LENGTH // 2} of {LENGTH}, one look, located {cells}")
+
+
+def _share(found: Sequence[bool]) -> str:
+    result = binomtest(sum(found), len(found))
+    low, high = result.proportion_ci(0.95, "exact")
+    return f"{sum(found)} {result.statistic:.1%} ({low:.1%} to {high:.1%})"
+
+
+def _line(text: str) -> None:
+    sys.stdout.write(f"{text}\n")
+    sys.stdout.flush()
