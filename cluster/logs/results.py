@@ -403,6 +403,20 @@ def _settings(*pairs: tuple[str, str]) -> tuple[Setting, ...]:
     return tuple(Setting(name=name, value=value) for name, value in pairs)
 
 
+@lru_cache(_ALIKE)
+def shared_detail(detail: Detail) -> Detail:
+    """Give an equal detail from a cache: hosts of a kind print the same matrix.
+
+    Args:
+        detail: such as a topology.
+
+    Returns:
+        It, or an equal one.
+
+    """
+    return detail
+
+
 _KEPT: dict[tuple[int, ...], tuple[Definition, ...]] = {}
 
 

@@ -13,6 +13,7 @@ from typing import TYPE_CHECKING, ClassVar
 
 from cluster.core.model.logs import Device, PeerAccess, Topology
 from cluster.logs.parsers import Parser, ResultBuilder
+from cluster.logs.results import shared_detail
 
 if TYPE_CHECKING:
     from cluster.core.model.logs import Detail, Parsed
@@ -133,7 +134,7 @@ class _Matrix:
         builder = ResultBuilder("topology", self._first, f"{len(self._names)} devices")
         if missing:
             builder.note(f"the rows of {', '.join(missing)} are missing")
-        return builder.parsed(_one_of(self._detail()))
+        return builder.parsed(shared_detail(self._detail()))
 
     def _detail(self) -> Detail:
         cells = {cell for row in self.rows.values() for cell in row[: len(self._names)]} - {"X"}
@@ -156,12 +157,6 @@ class _Matrix:
             numa=_known(behind[1]) if self._has_numa and len(behind) > 1 else "",
             model=self.models.get(name, ""),
         )
-
-
-@lru_cache(MOST)
-def _one_of(detail: Detail) -> Detail:
-    """Give an equal matrix from a cache: hosts of a kind print the same one."""
-    return detail
 
 
 @lru_cache(MOST)
