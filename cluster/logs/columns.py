@@ -5,14 +5,13 @@ from __future__ import annotations
 from collections.abc import Sequence
 from functools import cache
 from itertools import chain
-from operator import is_
 from typing import TYPE_CHECKING, NamedTuple, overload
 
 from cluster.core.model.measurements import Measurement
 
 if TYPE_CHECKING:
     from array import array
-    from collections.abc import Iterator, Mapping
+    from collections.abc import Iterator
 
     from cluster.core.model.measurements import Definition
     from cluster.core.model.value import Scalar
@@ -34,58 +33,6 @@ class SeriesPoint(NamedTuple):
     params: dict[str, Scalar]
     rank: int
     size: int
-
-
-_POINTS: dict[tuple[object, ...], SeriesPoint] = {}
-_SEQUENCES: dict[int, tuple[SeriesPoint, ...]] = {}
-_MOST_POINTS = 4096  # of single values, that are kept as others may have the same labels
-_MOST_SEQUENCES, _LONGEST_SEQUENCE = 256, 1024
-
-
-def shared_point(
-    key: tuple[object, ...], params: Mapping[str, Scalar], rank: int, size: int
-) -> SeriesPoint:
-    """Give the point of a single value; most runs in a log have the same few.
-
-    Args:
-        key: what tells the series from others.
-        params: of the point.
-        rank: that measured the value.
-        size: bytes that moved.
-
-    Returns:
-        Usually the same object for equal arguments; `1` and `1.0` are not equal here.
-
-    """
-    whole = (size, *map(type, params.values()), *key)
-    found = _POINTS.get(whole)
-    if found is None:
-        if len(_POINTS) >= _MOST_POINTS:
-            _POINTS.clear()
-        found = _POINTS[whole] = SeriesPoint(dict(params), rank, size)
-    return found
-
-
-def shared_points(points: Sequence[SeriesPoint]) -> Sequence[SeriesPoint]:
-    """Give an earlier sequence of the same objects, where there is one.
-
-    Args:
-        points: of the series of a result.
-
-    Returns:
-        It; or the points themselves.
-
-    """
-    if len(points) > _LONGEST_SEQUENCE:
-        return points
-    key = hash(tuple(map(id, points)))
-    found = _SEQUENCES.get(key)
-    if found is not None and len(found) == len(points) and all(map(is_, found, points)):
-        return found
-    if len(_SEQUENCES) >= _MOST_SEQUENCES:
-        _SEQUENCES.clear()
-    found = _SEQUENCES[key] = tuple(points)
-    return found
 
 
 class CellPoints:

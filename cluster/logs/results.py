@@ -9,8 +9,15 @@ from functools import lru_cache
 from sys import intern
 from typing import TYPE_CHECKING, NamedTuple
 
-from cluster.core.model.logs import Parsed, Setting
-from cluster.logs.columns import Columns, SeriesPoint, shared_point, shared_points
+from cluster.core.model.logs import Parsed
+from cluster.logs.alike import (
+    shared_definitions,
+    shared_metrics,
+    shared_point,
+    shared_points,
+    shared_settings,
+)
+from cluster.logs.columns import Columns, SeriesPoint
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Mapping, Sequence
@@ -25,8 +32,6 @@ MIXED = (
 )
 
 ALIKE = "{} more line(s) say the same of other ranks, hosts or sizes"
-_ALIKE = 256  # settings, definitions and the like that are kept, as other runs have the same
-_SHORT = 1024  # series
 FEW = 2  # failures of a kind that are all shown
 _VARIES = re.compile(r"\b0x[0-9a-fA-F]+\b|\b[\w-]*\d[\w-]*\b")  # numbers, and names of hosts
 
@@ -330,7 +335,7 @@ class ResultBuilder:
             ranks=self.ranks,
             hosts=self.hosts,
             devices=tuple(self._devices),
-            settings=_settings(*self._settings.items()),
+            settings=shared_settings(*self._settings.items()),
         )
 
     def _columns(self) -> tuple[Sequence[Measurement], tuple[Definition, ...]]:
@@ -339,10 +344,10 @@ class ResultBuilder:
             found = self._tables[0].columns()
             return found, found.definitions
         self._join()
-        definitions = _definitions(*self._definitions.values())
+        definitions = shared_definitions(*self._definitions.values())
         if not self._metrics:
             return (), definitions
-        metrics, points = _few(bytes(self._metrics)), shared_points(self._points)
+        metrics, points = shared_metrics(bytes(self._metrics)), shared_points(self._points)
         if not self._more:
             return Columns(definitions, metrics, points, self._values), definitions
         values, ends, at = array("d"), array("Q"), 0
@@ -394,54 +399,10 @@ class _ResultTable(NamedTuple):
 
     def columns(self) -> Columns:
         """Give its series."""
-        return Columns(_definitions(*self.definitions), self.kinds, self.points, self.values)
+        return Columns(shared_definitions(*self.definitions), self.kinds, self.points, self.values)
 
 
-@lru_cache(_ALIKE)
-def _settings(*pairs: tuple[str, str]) -> tuple[Setting, ...]:
-    """Give settings from a cache: the runs of a log mostly have the same."""
-    return tuple(Setting(name=name, value=value) for name, value in pairs)
-
-
-@lru_cache(_ALIKE)
-def shared_detail(detail: Detail) -> Detail:
-    """Give an equal detail from a cache: hosts of a kind print the same matrix.
-
-    Args:
-        detail: such as a topology.
-
-    Returns:
-        It, or an equal one.
-
-    """
-    return detail
-
-
-_KEPT: dict[tuple[int, ...], tuple[Definition, ...]] = {}
-
-
-def _definitions(*found: Definition) -> tuple[Definition, ...]:
-    """Give definitions from a cache; their addresses are faster to compare than what they say."""
-    key = tuple(map(id, found))
-    kept = _KEPT.get(key)
-    if kept is None:
-        if len(_KEPT) >= _ALIKE:
-            _KEPT.clear()
-        kept = _KEPT[key] = found  # which keeps these addresses theirs
-    return kept
-
-
-@lru_cache(_ALIKE)
-def _short(metrics: bytes) -> bytes:
-    return metrics
-
-
-def _few(metrics: bytes) -> bytes:
-    """Give equal bytes from a cache, if they are short."""
-    return _short(metrics) if len(metrics) <= _SHORT else metrics
-
-
-@lru_cache(_ALIKE)
+@lru_cache(256)
 def _cycle(width: int, series: int) -> bytes:
     """Give the number of the metric of each series of a table, row by row."""
     return bytes(range(width)) * (series // width)

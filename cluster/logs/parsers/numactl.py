@@ -10,8 +10,8 @@ import re
 from typing import TYPE_CHECKING, ClassVar
 
 from cluster.core.model.logs import NUMA, Device, Topology
+from cluster.logs.alike import shared_detail
 from cluster.logs.parsers import Parser, ResultBuilder
-from cluster.logs.results import shared_detail
 
 if TYPE_CHECKING:
     from cluster.core.model.logs import Parsed

@@ -12,8 +12,8 @@ from sys import intern
 from typing import TYPE_CHECKING, ClassVar
 
 from cluster.core.model.logs import Device, PeerAccess, Topology
+from cluster.logs.alike import shared_detail
 from cluster.logs.parsers import Parser, ResultBuilder
-from cluster.logs.results import shared_detail
 
 if TYPE_CHECKING:
     from cluster.core.model.logs import Detail, Parsed
