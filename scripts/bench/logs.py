@@ -20,7 +20,7 @@ if TYPE_CHECKING:
 
 FAST = 20  # MB/s
 SMALL, LARGE = 2, 10  # MB of a log
-SLACK_MIB = 2  # of memory by which two readings of one log differ
+SLACK_MIB = 3  # of memory: pieces of a log of which more is in use by chance
 MIB = 2**20
 
 
