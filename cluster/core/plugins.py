@@ -13,6 +13,7 @@ import pkgutil
 from abc import ABC
 from functools import lru_cache
 from pathlib import Path
+from sys import intern
 from typing import ClassVar, TypeVar
 
 from cluster.core.errors import SpecError
@@ -30,7 +31,7 @@ class Plugin(ABC):
     @property
     def name(self) -> str:
         """The name of the plug-in's file."""
-        return type(self).__module__.rpartition(".")[2]
+        return intern(type(self).__module__.rpartition(".")[2])
 
 
 P = TypeVar("P", bound=Plugin)

@@ -140,11 +140,16 @@ class Columns(Sequence[Measurement]):
         ends: array[int] | None = None,
     ) -> None:
         """Keep the columns as they are."""
-        self._definitions = tuple(definitions)
+        self._definitions = tuple(definitions)  # the same object, if it is a tuple
         self._metrics = metrics
         self._points = points
         self._values = values
         self._ends = ends
+
+    @property
+    def definitions(self) -> tuple[Definition, ...]:
+        """The definitions of the metrics."""
+        return self._definitions
 
     @property
     def nbytes(self) -> int:

@@ -5,10 +5,18 @@ from __future__ import annotations
 import re
 from array import array
 from collections import defaultdict
-from functools import cache
+from functools import lru_cache
+from sys import intern
 from typing import TYPE_CHECKING, NamedTuple
 
-from cluster.core.model.logs import Parsed, Setting
+from cluster.core.model.logs import Parsed
+from cluster.logs.alike import (
+    shared_definitions,
+    shared_metrics,
+    shared_point,
+    shared_points,
+    shared_settings,
+)
 from cluster.logs.columns import Columns, SeriesPoint
 
 if TYPE_CHECKING:
@@ -40,9 +48,9 @@ class ResultBuilder:
 
     def __init__(self, format_: str, first: int, title: str = "") -> None:
         """Start without results."""
-        self.format = format_
+        self.format = intern(format_)
         self.first = first
-        self.title = title
+        self.title = intern(title)  # most runs of a log have the same
         self._definitions: dict[
             str, Definition
         ] = {}  # of each metric, in the order in which they occurred
@@ -102,9 +110,7 @@ class ResultBuilder:
             return
         self._indexed += self._indexed == len(self._metrics)
         self._metrics.append(self._number(definition))
-        self._points.append(
-            SeriesPoint(known if isinstance(known, dict) else dict(known), rank, size)
-        )
+        self._points.append(shared_point(key, known, rank, size))
         self._values.append(value)
 
     def add_rows(
@@ -329,20 +335,21 @@ class ResultBuilder:
             ranks=self.ranks,
             hosts=self.hosts,
             devices=tuple(self._devices),
-            settings=tuple(Setting(name=k, value=v) for k, v in self._settings.items()),
+            settings=shared_settings(*self._settings.items()),
         )
 
     def _columns(self) -> tuple[Sequence[Measurement], tuple[Definition, ...]]:
         """Give the series and the definitions of their metrics."""
         if len(self._tables) == 1 and not self._metrics:
-            return self._tables[0].columns(), tuple(self._tables[0].definitions)
+            found = self._tables[0].columns()
+            return found, found.definitions
         self._join()
-        definitions = tuple(self._definitions.values())
+        definitions = shared_definitions(*self._definitions.values())
         if not self._metrics:
             return (), definitions
-        metrics = bytes(self._metrics)
+        metrics, points = shared_metrics(bytes(self._metrics)), shared_points(self._points)
         if not self._more:
-            return Columns(definitions, metrics, self._points, self._values), definitions
+            return Columns(definitions, metrics, points, self._values), definitions
         values, ends, at = array("d"), array("Q"), 0
         for place in sorted(self._more):
             ends.extend(range(len(values) + 1, len(values) + 1 + place - at))
@@ -351,7 +358,7 @@ class ResultBuilder:
             at = place + 1
         ends.extend(range(len(values) + 1, len(values) + 1 + len(self._metrics) - at))
         values += self._values[at:]
-        return Columns(definitions, metrics, self._points, values, ends), definitions
+        return Columns(definitions, metrics, points, values, ends), definitions
 
 
 class TableCells:
@@ -392,10 +399,10 @@ class _ResultTable(NamedTuple):
 
     def columns(self) -> Columns:
         """Give its series."""
-        return Columns(self.definitions, self.kinds, self.points, self.values)
+        return Columns(shared_definitions(*self.definitions), self.kinds, self.points, self.values)
 
 
-@cache
+@lru_cache(256)
 def _cycle(width: int, series: int) -> bytes:
     """Give the number of the metric of each series of a table, row by row."""
     return bytes(range(width)) * (series // width)

@@ -17,7 +17,7 @@ if TYPE_CHECKING:
     from cluster.logs.results import ResultBuilder
 
 
-class Column(NamedTuple):
+class SizeColumn(NamedTuple):
     """What a column measures.
 
     Args:
@@ -65,9 +65,9 @@ class SizeTables:
         run: ResultBuilder,
         params: dict[str, Scalar],
         sizes: tuple[int, ...],
-        columns: Sequence[tuple[Column, Sequence[float]]],
+        columns: Sequence[tuple[SizeColumn, Sequence[float]]],
     ) -> None:
-        """Add rows to a result, as `Column.add` would add their figures.
+        """Add rows to a result, as `SizeColumn.add` would add their figures.
 
         Args:
             run: the result.
@@ -92,6 +92,6 @@ class SizeTables:
         figures = [[v * c.times / c.over for v in values] for c, values in columns]
         run.add_cells(cells, row_by_row(figures))
 
-    def _point(self, column: Column, params: dict[str, Scalar], size: int) -> SeriesPoint:
+    def _point(self, column: SizeColumn, params: dict[str, Scalar], size: int) -> SeriesPoint:
         point = {**params, "size": size, **dict(column.more)}
         return self._points.at(column.definition.metric, point, size if column.moved else 0)

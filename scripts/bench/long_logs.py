@@ -5,6 +5,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from long_gpus import GPU_TESTS
+from long_hosts import HOSTS
 from long_networks import NETWORKS
 from long_programs import PROGRAMS
 
@@ -175,5 +176,6 @@ LONG: dict[str, Callable[[random.Random], str]] = {  # of each parser
     **NETWORKS,
     **GPU_TESTS,
     **PROGRAMS,
+    **HOSTS,
     OTHERS: other_lines,
 }

@@ -222,6 +222,8 @@ def number(text: str) -> float | None:
         thousands (`1,234`).
 
     """
+    if text.isdigit() and text.isascii() and len(text) <= DIGITS:  # most cells: no pattern needed
+        return float(text)
     if _NUMBER.fullmatch(text) is None:
         if _GROUPED.fullmatch(text):
             text = text.replace(",", "")

@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING, ClassVar
 from cluster.core.model.measurements import Definition
 from cluster.logs.parsers import GB, RunParser, number
 from cluster.logs.rows import cells_of, decimals
-from cluster.logs.size_tables import Column, SizeTables
+from cluster.logs.size_tables import SizeColumn, SizeTables
 
 if TYPE_CHECKING:
     from cluster.core.model.value import Scalar
@@ -58,7 +58,7 @@ _THOUSANDS = {"": 1, "K": 10**3, "M": 10**6, "G": 10**9}
 _SCALES = {"GBps": GB, "Gbps": GB / 8}
 
 
-COLUMNS = Column(BUSBW, GB, moved=True), Column(ALGBW, GB, moved=True)
+COLUMNS = SizeColumn(BUSBW, GB, moved=True), SizeColumn(ALGBW, GB, moved=True)
 _FIELD = r"[ \t]*\d{1,18}\.\d{1,20}GBps[ \t]*\|"
 _ROWS = re.compile(
     rf"(?:[ \t]*\|[ \t]*\d{{1,9}}(?:\.\d)?[KMGT]?i?B[ \t]*\|{_FIELD}{_FIELD}[ \t]*\n)+"

@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, ClassVar
 
 from cluster.core.model.measurements import Definition
 from cluster.logs.columns import CellPoints
-from cluster.logs.parsers import GB, MIB, Parser, ResultBuilder, count, number
+from cluster.logs.parsers import GB, MIB, RunParser, count, number
 from cluster.logs.results import TableCells
 from cluster.logs.rows import size_rows
 
@@ -78,16 +78,17 @@ _KNOWN = re.compile(
 )
 
 
-class BandwidthTest(Parser):
+class BandwidthTest(RunParser):
     """bandwidthTest: host to device, device to host, and within the device."""
 
     marks: ClassVar[tuple[str, ...]] = ("CUDA Bandwidth Test", "Memory Transfers", "bandwidthTest-")
     has_rows: ClassVar[bool] = True
     definitions: ClassVar[tuple[Definition, ...]] = tuple(_DEFINITIONS.values())
+    title: ClassVar[str] = "bandwidthTest"
 
     def __init__(self) -> None:
         """Begin outside any test."""
-        self._builders: list[ResultBuilder] = []
+        super().__init__()
         self._points = CellPoints()
         self._tables: dict[tuple[object, ...], TableCells] = {}
         self._ended = False
@@ -98,10 +99,10 @@ class BandwidthTest(Parser):
     def take(self, line: str, number: int) -> bool:
         """Read a title, a row, or the verdict."""
         if _START.match(line):
-            is_mixed = bool(self._builders) and self._builders[-1].empty and not self._ended
-            self._builders.append(ResultBuilder("bandwidth_test", number, "bandwidthTest"))
+            is_mixed = self._run is not None and self._run.empty and not self._ended
+            run = self._begin(number)
             if is_mixed:
-                self._builders[-1].doubt()
+                run.doubt()
             self._title, self._unit, self._ended = None, "", False
             return True
         return (
@@ -113,7 +114,7 @@ class BandwidthTest(Parser):
 
     def awaits(self, line: str) -> bool:
         """Tell whether a row may be the first of the open table."""
-        is_open = bool(self._builders) and self._builders[-1].empty and bool(self._unit)
+        is_open = self._run is not None and self._run.empty and bool(self._unit)
         return is_open and _ROW.match(line) is not None
 
     def _heading(self, line: str) -> bool:
@@ -139,7 +140,7 @@ class BandwidthTest(Parser):
     def take_rows(self, text: str, at: int, number: int) -> int:
         """Take rows of the open table, whose sizes rise."""
         del number
-        if not (self._unit and self._title and self._builders):
+        if not (self._unit and self._title and self._run):
             return at
         rows = size_rows(text, at, 1, places=1)
         if rows is None or not rows.sizes[0] or len(set(rows.sizes)) < len(rows.sizes):
@@ -155,7 +156,7 @@ class BandwidthTest(Parser):
             ]
             cells = self._tables[key] = TableCells((definition,), ((0, point) for point in points))
         scale = SCALE[self._unit]
-        self._builders[-1].add_cells(cells, array("d", [v * scale for v in rows.columns[0]]))
+        self._run.add_cells(cells, array("d", [v * scale for v in rows.columns[0]]))
         return rows.end
 
     def _csv(self, line: str, at: int) -> bool:
@@ -180,29 +181,21 @@ class BandwidthTest(Parser):
 
     def _rest(self, line: str, at: int) -> bool:
         result, device = _RESULT.match(line), _DEVICE.match(line)
-        if result and self._builders:
+        if result and self._run:
             self._ended = True
             if result[1] != "PASS":
                 self._open(at).fail(f"Result = {result[1]}")
-        elif device and self._builders:
+        elif device and self._run:
             self._open(at).note(f"device {device[1]} is {device[2]}")
             self._open(at).on(device[2])
-        elif _FAILED.match(line) and self._builders:
+        elif _FAILED.match(line) and self._run:
             self._open(at).fail(line.strip())
         else:
-            return bool(self._builders) and _KNOWN.match(line) is not None
+            return self._run is not None and _KNOWN.match(line) is not None
         return True
-
-    def _open(self, at: int) -> ResultBuilder:
-        if not self._builders:
-            self._builders.append(ResultBuilder("bandwidth_test", at, "bandwidthTest"))
-        return self._builders[-1]
 
     def results(self) -> tuple[Parsed, ...]:
         """Give a result per test."""
-        for builder in self._builders:
-            if builder.empty:
-                builder.fail("there is no row: it failed, or the log is cut off")
-        if self._builders and not self._ended:
-            self._builders[-1].note("its verdict is missing: it was stopped, or the log is cut off")
-        return tuple(builder.parsed() for builder in self._builders)
+        if self._run and not self._ended:
+            self._run.note("its verdict is missing: it was stopped, or the log is cut off")
+        return super().results()

@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, ClassVar
 from cluster.core.model.measurements import Definition
 from cluster.logs.parsers import MB, RunParser, number
 from cluster.logs.rows import cells_of, decimals
-from cluster.logs.size_tables import Column, SizeTables
+from cluster.logs.size_tables import SizeColumn, SizeTables
 
 if TYPE_CHECKING:
     from cluster.logs.parsers import ResultBuilder
@@ -54,7 +54,7 @@ SLACK = 0.02  # of the rate: size over time, both rounded
 RESOLUTION = 0.01  # MB/sec and usec, to which they are printed
 
 
-COLUMNS = (Column(TIME, over=MICRO, moved=True), Column(BANDWIDTH, MB, moved=True))
+COLUMNS = (SizeColumn(TIME, over=MICRO, moved=True), SizeColumn(BANDWIDTH, MB, moved=True))
 _FIGURE = r"[ \t]+\d{1,18}\.\d{1,20}"
 _ROWS = re.compile(
     rf"(?:(?:[ \t]*[\w.-]{{1,60}}[ \t]+)?[ \t]*\d{{1,15}}(?:\.\d)?[kmg]?"

@@ -75,7 +75,8 @@ class Horovod(Parser):
 
     def __init__(self) -> None:
         """Start without results."""
-        self._builders: list[ResultBuilder] = []
+        self._parsed: list[Parsed] = []
+        self._builder: ResultBuilder | None = None  # of the open run
         self._about: dict[str, str] = {}
         self._ended = True
         self._one = 0.0  # the mean of one GPU
@@ -137,18 +138,23 @@ class Horovod(Parser):
         return bool(about or _KNOWN.match(line))
 
     def _open(self, first: int) -> ResultBuilder:
-        if self._ended:
+        if self._ended or self._builder is None:
             model = self._about.get("Model", "")
-            self._builders.append(
-                ResultBuilder("horovod", first, f"Horovod synthetic {model}".strip())
-            )
+            self._end()
+            self._builder = ResultBuilder("horovod", first, f"Horovod synthetic {model}".strip())
             for name, value in self._about.items():
-                self._builders[-1].note(f"{name.lower()}: {value}")
+                self._builder.note(f"{name.lower()}: {value}")
             self._ended, self._one, self._unclear = False, 0.0, []
-        return self._builders[-1]
+        return self._builder
+
+    def _end(self) -> None:
+        if self._builder is not None:
+            self._parsed.append(self._builder.parsed())
+        self._builder = None
 
     def results(self) -> tuple[Parsed, ...]:
         """Give a result per run."""
-        if self._builders and not self._ended:
-            self._builders[-1].note("there is no total: it was stopped, or the log is cut off")
-        return tuple(builder.parsed() for builder in self._builders)
+        if self._builder and not self._ended:
+            self._builder.note("there is no total: it was stopped, or the log is cut off")
+        self._end()
+        return tuple(self._parsed)

@@ -53,7 +53,7 @@ _NAMES = ("RESULT TYPE", "TYPE")  # of the first column
 MOST = 10_000  # rows that are kept
 
 
-class _Row(NamedTuple):
+class _RowLabels(NamedTuple):
     """What a row says beside its figure."""
 
     definition: Definition
@@ -80,7 +80,7 @@ class K8sNetperf(RunParser):
         """Begin outside any table."""
         super().__init__()
         self._columns: list[str] = []
-        self._rows: dict[str, _Row] = {}  # by their text before the figure
+        self._rows: dict[str, _RowLabels] = {}  # by their text before the figure
 
     def take(self, line: str, number_: int) -> bool:
         """Read a header, a row or a border."""
@@ -125,5 +125,5 @@ class K8sNetperf(RunParser):
         if self._columns[-1] == "AVG VALUE":
             if len(self._rows) >= MOST:
                 self._rows.clear()
-            self._rows[_apart(line)[0]] = _Row(definition, value[2], scale, point, size)
+            self._rows[_apart(line)[0]] = _RowLabels(definition, value[2], scale, point, size)
         return True

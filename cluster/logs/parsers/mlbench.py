@@ -88,7 +88,7 @@ class MlBench(Parser):
 
     def __init__(self) -> None:
         """Start without results."""
-        self._builders: list[ResultBuilder] = []
+        self._parsed: list[Parsed] = []
 
     def take(self, line: str, number: int) -> bool:
         """Read what the program printed while it ran."""
@@ -101,7 +101,7 @@ class MlBench(Parser):
         builder = ResultBuilder("mlbench", number, "p2p.py")
         size = round(float(match[1]) * MIB)
         builder.add(MEAN, rate, {"size": size}, size=size)
-        self._builders.append(builder)
+        self._parsed.append(builder.parsed())
         return True
 
     def take_document(self, text: str, number: int) -> bool:
@@ -114,12 +114,12 @@ class MlBench(Parser):
             return False
         builder = ResultBuilder("mlbench", number, "p2p.py" if found.throughput else "collective")
         found.fill(builder)
-        self._builders.append(builder)
+        self._parsed.append(builder.parsed())
         return True
 
     def results(self) -> tuple[Parsed, ...]:
         """Give a result per length."""
-        return tuple(builder.parsed() for builder in self._builders)
+        return tuple(self._parsed)
 
 
 def _rate(match: re.Match[str]) -> float | None:

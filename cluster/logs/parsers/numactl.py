@@ -10,6 +10,7 @@ import re
 from typing import TYPE_CHECKING, ClassVar
 
 from cluster.core.model.logs import NUMA, Device, Topology
+from cluster.logs.alike import shared_detail
 from cluster.logs.parsers import Parser, ResultBuilder
 
 if TYPE_CHECKING:
@@ -32,22 +33,30 @@ class Numactl(Parser):
 
     def __init__(self) -> None:
         """Begin outside any list of nodes."""
-        self._found: list[_Nodes] = []
+        self._parsed: list[Parsed] = []
+        self._nodes: _Nodes | None = None  # of the list that was read last
 
     def take(self, line: str, number: int) -> bool:
         """Read the cores of a node, or a row of distances."""
         if _FIRST.match(line) or (_TITLE.match(line) and not self._is_open):
-            self._found.append(_Nodes(number, has_title=bool(_TITLE.match(line))))
+            self._end()
+            self._nodes = _Nodes(number, has_title=bool(_TITLE.match(line)))
             return True
-        return self._is_open and self._found[-1].take(line)
+        return self._nodes is not None and self._is_open and self._nodes.take(line)
 
     @property
     def _is_open(self) -> bool:
-        return bool(self._found) and not self._found[-1].is_complete
+        return self._nodes is not None and not self._nodes.is_complete
+
+    def _end(self) -> None:
+        if self._nodes and self._nodes.rows:
+            self._parsed.append(self._nodes.parsed())
+        self._nodes = None
 
     def results(self) -> tuple[Parsed, ...]:
         """Give a result per list of nodes."""
-        return tuple(nodes.parsed() for nodes in self._found if nodes.rows)
+        self._end()
+        return tuple(self._parsed)
 
 
 class _Nodes:
@@ -85,7 +94,8 @@ class _Nodes:
         builder = ResultBuilder("numactl", self._first, f"{len(self._columns)} NUMA nodes")
         if missing:
             builder.note(f"the rows of nodes {', '.join(missing)} are missing")
-        return builder.parsed(Topology(devices=tuple(map(self._device, self._columns))))
+        topology = Topology(devices=tuple(map(self._device, self._columns)))
+        return builder.parsed(shared_detail(topology))
 
     def _device(self, node: str) -> Device:
         unknown = ["?"] * len(self._columns)

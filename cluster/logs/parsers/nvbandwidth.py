@@ -120,7 +120,8 @@ class NvBandwidth(Parser):
 
     def __init__(self) -> None:
         """Begin outside any test."""
-        self._builders: list[ResultBuilder] = []
+        self._parsed: list[Parsed] = []  # the runs that have ended with figures
+        self._builders: list[ResultBuilder] = []  # the open run, and earlier ones without figures
         self._points = CellPoints()
         self._matrices: dict[tuple[object, ...], TableCells] = {}
         self._sums: dict[str, TableCells] = {}
@@ -147,7 +148,7 @@ class NvBandwidth(Parser):
         if "nvbandwidth Version" in line:
             last = self._builders[-1] if self._builders else None
             is_mixed = last is not None and last.empty and at - last.first <= HEAD
-            self._builders.append(ResultBuilder("nvbandwidth", at, line.strip()))
+            self._append(ResultBuilder("nvbandwidth", at, line.strip()))
             if is_mixed:
                 self._builders[-1].doubt()
             return True
@@ -305,6 +306,11 @@ class NvBandwidth(Parser):
                 builder.on(model)
         return self._builders[-1]
 
+    def _append(self, builder: ResultBuilder) -> None:
+        if self._builders and not self._builders[-1].empty:
+            self._parsed.append(self._builders.pop().parsed())
+        self._builders.append(builder)
+
     def take_document(self, text: str, number: int) -> bool:
         """Read what `-j` wrote."""
         try:
@@ -319,7 +325,7 @@ class NvBandwidth(Parser):
                 builder.on(device[1])
         for case in found.testcases:
             self._case(builder, case)
-        self._builders.append(builder)
+        self._append(builder)
         self._test = self._unit = ""  # the lines that follow belong to none of its tests
         return True
 
@@ -352,7 +358,9 @@ class NvBandwidth(Parser):
                 builder.note("it lists its options or its tests, and ran none")
             elif builder.empty:
                 builder.fail("there is no matrix: it failed, or the log is cut off")
-        return tuple(builder.parsed() for builder in self._builders)
+        self._parsed += [builder.parsed() for builder in self._builders]
+        self._builders = []
+        return tuple(sorted(self._parsed, key=lambda result: result.first))
 
 
 def _family(test: str) -> Definition:

@@ -19,7 +19,6 @@ if TYPE_CHECKING:
     from cluster.core.model.logs import Parsed
     from cluster.core.model.value import Scalar
 
-_PLAIN = frozenset("*`<")  # what emphasis begins with
 MOST = 1000  # names of columns that are kept
 LONGEST = 60  # characters of a cell that is kept as a parameter
 PERCENT = 100.0
@@ -120,7 +119,8 @@ class Tables(Parser):
 
     def __init__(self) -> None:
         """Begin outside any table."""
-        self._builders: list[ResultBuilder] = []
+        self._parsed: list[Parsed] = []
+        self._builder: ResultBuilder | None = None  # of the open table
         self._heading = ""
         self._columns: list[str] = []
         self._is_new = False  # the header was the last line
@@ -143,7 +143,8 @@ class Tables(Parser):
         if has_word and any(map(_begins_column, cells)) and not _FIGURE.search(line):
             self._columns, self._is_new = [_name(cell) for cell in cells], True
             self._is_closed = line.rstrip().endswith("|")
-            self._builders.append(ResultBuilder("tables", number_, self._heading or "table"))
+            self._end()
+            self._builder = ResultBuilder("tables", number_, self._heading or "table")
             self._rows = {}
             return True
         if _RULE.match(line.strip()):
@@ -155,9 +156,16 @@ class Tables(Parser):
             return False  # its last cell may be cut
         return bool(self._columns) and self._row(cells, commented=comment is not None)
 
+    def _end(self) -> None:
+        if self._builder is not None and not self._builder.empty:
+            self._parsed.append(self._builder.parsed())
+        self._builder = None
+
     def _row(self, cells: list[str], *, commented: bool) -> bool:
         """Read a row; if it has fewer cells than the header, the last ones are missing."""
-        builder = self._builders[-1]
+        builder = self._builder
+        if builder is None:
+            return False
         if commented:
             builder.note("rows in HTML comments were read, too: they are marked `commented`")
         named = dict(zip(self._columns, cells, strict=False))
@@ -165,11 +173,8 @@ class Tables(Parser):
         if not commented:
             self._tell_apart(params)
         has_unit = "/s" in "".join(cells).lower()
-        found = [
-            self._cell(builder, name, cell, params)
-            for name, cell in named.items()
-            if has_unit or _has_figures(name)
-        ]
+        names = named if has_unit else _with_figures(tuple(named))
+        found = [self._cell(builder, name, named[name], params) for name in names]
         return any(found)
 
     def _tell_apart(self, params: dict[str, Scalar]) -> None:
@@ -205,7 +210,8 @@ class Tables(Parser):
 
     def results(self) -> tuple[Parsed, ...]:
         """Give a result per table that holds a figure."""
-        return tuple(builder.parsed() for builder in self._builders if not builder.empty)
+        self._end()
+        return tuple(self._parsed)
 
 
 @lru_cache(MOST)
@@ -228,7 +234,7 @@ def _cells(line: str) -> list[str]:
     texts = line.strip().strip("|").split("|")
     if "](" in line:
         texts = [_LINK.sub(r"\1", text) if "](" in text else text for text in texts]
-    if not _PLAIN.isdisjoint(line):
+    if "*" in line or "`" in line or "<" in line:
         texts = [_EMPHASIS.sub("", text) for text in texts]
     cells = [text.strip() for text in texts]
     return cells if len(cells) > 1 else []
@@ -256,8 +262,12 @@ def _settings(columns: tuple[str, ...]) -> tuple[str, ...]:
 
 
 @lru_cache(MOST)
+def _with_figures(columns: tuple[str, ...]) -> tuple[str, ...]:
+    """Give the columns that may have figures without their unit."""
+    return tuple(filter(_has_figures, columns))
+
+
 def _has_figures(column: str) -> bool:
-    """Tell whether a column may have figures without their unit."""
     return "efficiency" in column or column.startswith("top-") or _kind(column) is not None
 
 
@@ -270,6 +280,7 @@ def _begins_column(cell: str) -> bool:
     return not cell[:1].isdigit() and _COLUMN.match(_name(cell)) is not None
 
 
+@lru_cache(MOST)
 def _value(cell: str) -> Scalar:
     return int(cell) if count(cell) is not None else cell[:LONGEST]
 

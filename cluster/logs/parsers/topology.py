@@ -8,9 +8,11 @@ from __future__ import annotations
 
 import re
 from functools import lru_cache
+from sys import intern
 from typing import TYPE_CHECKING, ClassVar
 
 from cluster.core.model.logs import Device, PeerAccess, Topology
+from cluster.logs.alike import shared_detail
 from cluster.logs.parsers import Parser, ResultBuilder
 
 if TYPE_CHECKING:
@@ -37,33 +39,34 @@ class NvidiaTopology(Parser):
 
     def __init__(self) -> None:
         """Begin outside any matrix."""
-        self._matrices: list[_Matrix] = []
+        self._parsed: list[Parsed] = []
+        self._matrix: _Matrix | None = None  # the open one
 
     def take(self, line: str, number: int) -> bool:
         """Read a header, a row or a legend."""
         cells = line.split()
-        if self._matrices and self._matrices[-1].take(cells, plain=True):
+        if self._matrix and self._matrix.take(cells, plain=True):
             return True
         cells = _apart(cells)
         if len(cells) >= 1 and _GPU.fullmatch(cells[0]) and all(map(_is_header, cells)):
             names = _devices(cells)
             if len(set(names)) < len(names):
                 return False  # the matrices cannot be told apart
-            self._matrices.append(_Matrix(names, number, has_numa="NUMA" in cells))
+            self._end()
+            self._matrix = _Matrix(names, number, has_numa="NUMA" in cells)
             return True
-        if not self._matrices:
-            return False
-        return self._matrices[-1].take(cells) or self._legend(line)
+        matrix = self._matrix
+        return matrix is not None and (matrix.take(cells) or matrix.legend(line))
 
-    def _legend(self, line: str) -> bool:
-        match = _LEGEND.match(line)
-        if match:
-            self._matrices[-1].models[match[1]] = match[2]
-        return bool(match or _KNOWN.match(line))
+    def _end(self) -> None:
+        if self._matrix and self._matrix.rows:
+            self._parsed.append(self._matrix.parsed())
+        self._matrix = None
 
     def results(self) -> tuple[Parsed, ...]:
         """Give a result per matrix."""
-        return tuple(matrix.parsed() for matrix in self._matrices if matrix.rows)
+        self._end()
+        return tuple(self._parsed)
 
 
 def _apart(cells: list[str]) -> list[str]:
@@ -116,15 +119,22 @@ class _Matrix:
             return False
         if not _are_known(inner):
             return False
-        self.rows[cells[0]] = row
+        self.rows[cells[0]] = list(map(intern, row))
         return True
+
+    def legend(self, line: str) -> bool:
+        """Take what stands below the matrix."""
+        match = _LEGEND.match(line)
+        if match:
+            self.models[match[1]] = match[2]
+        return bool(match or _KNOWN.match(line))
 
     def parsed(self) -> Parsed:
         missing = [name for name in self._names if name not in self.rows]
         builder = ResultBuilder("topology", self._first, f"{len(self._names)} devices")
         if missing:
             builder.note(f"the rows of {', '.join(missing)} are missing")
-        return builder.parsed(self._detail())
+        return builder.parsed(shared_detail(self._detail()))
 
     def _detail(self) -> Detail:
         cells = {cell for row in self.rows.values() for cell in row[: len(self._names)]} - {"X"}
