@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import re
 import shlex
+from pathlib import PurePath
 from typing import TYPE_CHECKING, Literal
 
 import msgspec
@@ -24,6 +25,7 @@ from cluster.analysis.verdict import (
     is_too_small,
     verdicts,
 )
+from cluster.core.model.batch import BATCH
 from cluster.core.model.hardware import Hardware
 from cluster.core.model.hosts import Link
 from cluster.core.model.value import Value
@@ -349,13 +351,12 @@ def _next_on_several_hosts(
     word: Judged, record: Record, found: Sequence[Verdict], hardware: Hardware | None
 ) -> str:
     """Measure what the network limits; if that was done, name the network or measure its rate."""
-    name = shlex.quote(record.spec.name)
-    there = f"--name {name}{_launch_words(record)}"
     if word == "unknown" and (lacks := _lacking_flags(record, found)):
-        return f"cluster bench p2p {there} {lacks}"
+        return f"{_command_again(record, 'p2p')} {lacks}"
     if word in ("unknown", "impossible") and (hardware is None or hardware.nic is None):
+        name = shlex.quote(record.spec.name)
         return f"with the rate of your network: cluster judge {name} --hardware nic=RATE"
-    return f"cluster bench {'p2p' if record.benchmark == 'iperf' else 'iperf'} {there}"
+    return _command_again(record, "p2p" if record.benchmark == "iperf" else "iperf")
 
 
 def _next_on_one_host(word: Judged, record: Record, found: Sequence[Verdict]) -> str:
@@ -393,9 +394,13 @@ def all_too_small(found: Sequence[Verdict]) -> bool:
     return bool(rates) and all(v.hint.startswith(TOO_SMALL) for v in rates)
 
 
-def _launch_words(record: Record) -> str:
-    """Give the flags that find the same hosts again."""
+def _command_again(record: Record, benchmark: str) -> str:
+    """Give the command that runs a benchmark on the same hosts, or on as many in a batch job."""
     spec = record.spec
+    if spec.provider == BATCH:
+        starter = PurePath(record.command[0]).name if record.command else "srun"
+        return f"cluster script {starter} {benchmark} --hosts {spec.hosts}"
     options = [f"--option {shlex.quote(f'{key}={value}')}" for key, value in spec.options.items()]
     hosts = [] if spec.provider == "ssh" else [f"--hosts {spec.hosts}"]
-    return " ".join(["", f"--provider {spec.provider}", *hosts, *options])
+    words = (f"--name {shlex.quote(spec.name)}", f"--provider {spec.provider}", *hosts, *options)
+    return f"cluster bench {benchmark} {' '.join(words)}"

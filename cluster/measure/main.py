@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING, Any, cast
 import msgspec
 
 from cluster.agent.protocol import REASON, WORKDIR
+from cluster.core.cleanup import on_failure
 from cluster.core.errors import ClusterError
 from cluster.core.messages import for_command_line
 from cluster.core.options import convert
@@ -85,11 +86,8 @@ def main(benchmark: Benchmark[Any]) -> None:
         params = convert(msgspec.json.decode(sys.argv[1]), benchmark.Params, "parameter")
         rank = Rank(comm, folder)
         _enter_copy()
-        try:
+        with on_failure(rank.give_up):  # what was measured until then is kept
             benchmark.measure(rank, params)
-        except BaseException:
-            rank.give_up()  # what was measured until then is kept
-            raise
         rank.write_process_info()
         comm.Barrier()  # no rank ends while another still reads its connections
     except ClusterError as error:

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, ClassVar, Literal
 import msgspec
 
 from cluster.core.errors import SpecError
-from cluster.core.model.hosts import Access, Machine, machine_name
+from cluster.core.model.hosts import Access, Machine, machine_name, parse_access
 from cluster.core.model.resources import Plan, Resource
 from cluster.core.model.spec import ClusterSpec, Environment, EnvironmentOptions
 from cluster.core.model.value import StateCallback, Value, ignore
@@ -115,7 +115,7 @@ def _named(options: SshOptions) -> list[Access]:
             "The provider 'ssh' needs the names of your machines, in one place.",
             remedy="Use --option hosts=alice@h1,h2:2222 or --option inventory=FILE",
         )
-    return [_access(word) for word in _words(options)]
+    return [parse_access(word) for word in _words(options)]
 
 
 def _words(options: SshOptions) -> list[str]:
@@ -128,14 +128,3 @@ def _words(options: SshOptions) -> list[str]:
             f"The inventory {options.inventory} cannot be read: {error.strerror}."
         ) from error
     return [word for line in lines if (word := line.partition("#")[0].strip())]
-
-
-def _access(word: str) -> Access:
-    user, _, place = word.rpartition("@")
-    host, colon, port = place.partition(":")
-    number = int(port) if port.isdigit() else 0
-    if not host or host.startswith("-") or (colon and not 1 <= number <= 65535):  # noqa: PLR2004
-        raise SpecError(
-            f"{word!r} is not a machine.", remedy="Write h1, alice@h1, h1:2222 or alice@h1:2222."
-        )
-    return Access(host=host, user=user, port=number)

@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from cluster.analysis.efficiency import Series, Throughput, Work, scaling
-from cluster.analysis.training import PART_METRICS, TIMED_STEP
+from cluster.analysis.step_limits import PART_METRICS, TIMED_STEP
 from cluster.core.errors import SpecError
 from cluster.core.units import format_value
 from cluster.reports.tables import Table

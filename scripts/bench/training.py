@@ -16,7 +16,7 @@ from typing import TYPE_CHECKING, NamedTuple
 
 from stopwatch import ROOT, say
 
-from cluster.analysis.training import fetch_stall_expected
+from cluster.analysis.step_limits import fetch_stall_expected
 from cluster.orchestration.launch import launch
 
 if TYPE_CHECKING:
@@ -34,13 +34,13 @@ POINTS = 3.0  # percentage points that a stall may be off
 PAYLOAD = 1448 / 1514  # of a frame that TCP fills: what tbf counts has headers
 BATCH, SHARD = 64, 256
 SERVER = """
-import time, boto3, moto.server, sys
+import signal, boto3, moto.server, sys
 address, port = sys.argv[1], int(sys.argv[2])
 served = moto.server.ThreadedMotoServer(ip_address=address, port=port, verbose=False)
 served.start()
 boto3.resource("s3", endpoint_url=f"http://{address}:{port}").Bucket("digits").create()
 print("ready", flush=True)
-time.sleep(10**6)
+signal.pause()
 """
 PLANTED = '''
 """training with something planted: PLANT says what."""

@@ -163,6 +163,14 @@ def test_next_is_measured_what_is_lacking_and_never_the_same_again(
     assert judged.next_step.endswith(f"cluster bench p2p {next_step}"), "it can be pasted"
 
 
+def test_the_next_step_of_a_batch_job_is_a_batch_script() -> None:
+    spec = ClusterSpec(name="batch", provider="batch", hosts=2)
+    made = record(spec=spec, command=("/usr/bin/srun", "--mpi=pmix", "python3"))
+    found = judge(over(GIGABIT, summary(BANDWIDTH, 110e6)), made)
+
+    assert found.next_step == "cluster script srun iperf --hosts 2"
+
+
 def test_whoever_named_the_network_is_not_asked_for_it_again() -> None:
     named = hardware.find("nic=1gbit")
     found = judge([summary(BANDWIDTH, 200e6)], record(), hardware=named)

@@ -5,6 +5,8 @@ from __future__ import annotations
 from cluster.core.model.spec import ClusterSpec
 from cluster.core.model.value import Value
 
+BATCH = "batch"  # the provider of a run whose hosts a batch system lent to a script
+
 
 class BatchRequest(Value, frozen=True, kw_only=True):
     """What a batch script measures.
@@ -34,5 +36,5 @@ class BatchRequest(Value, frozen=True, kw_only=True):
     def spec(self) -> ClusterSpec:
         """The cluster that a run of it records."""
         return ClusterSpec(
-            name=self.name, provider="batch", hosts=self.hosts, ranks_per_host=self.ranks_per_host
+            name=self.name, provider=BATCH, hosts=self.hosts, ranks_per_host=self.ranks_per_host
         )

@@ -40,6 +40,46 @@ class Access(Value, frozen=True, kw_only=True):
     jump: str = ""
 
 
+LAST_PORT = 65535
+
+
+def parse_access(word: str, what: str = "machine", example: str = "h1") -> Access:
+    """Read how a user names a host that is reached by SSH.
+
+    Args:
+        word: such as `alice@h1:2222`; each part but the name may be missing.
+        what: the host is, for the message.
+        example: of a name, for the message.
+
+    Raises:
+        SpecError: it is no host.
+
+    """
+    user, _, place = word.rpartition("@")
+    host, colon, port = place.partition(":")
+    number = int(port) if port.isdigit() else 0
+    if not host or host.startswith("-") or (colon and not 1 <= number <= LAST_PORT):
+        shapes = f"{example}, alice@{example}, {example}:2222 or alice@{example}:2222"
+        raise SpecError(f"{word!r} is not a {what}.", remedy=f"Write {shapes}.")
+    return Access(host=host, user=user, port=number)
+
+
+def ssh_command(access: Access, line: str, *options: str) -> list[str]:
+    """Give the command that runs a line of shell on a host, and never asks for a password.
+
+    Args:
+        access: how SSH reaches the host.
+        line: of shell.
+        options: more of ssh, such as `-n`.
+
+    Returns:
+        Its words, unquoted.
+
+    """
+    quiet = ("-o", "BatchMode=yes", "-o", "ConnectTimeout=10")
+    return ["ssh", *quiet, *options, *ssh_words(access), line]
+
+
 def ssh_words(access: Access) -> list[str]:
     """Give the arguments of `ssh` that reach a host as we do.
 

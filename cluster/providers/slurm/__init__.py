@@ -5,6 +5,7 @@ from __future__ import annotations
 import os
 import secrets
 import shlex
+import shutil
 import sys
 import time
 from contextlib import suppress
@@ -22,7 +23,7 @@ from cluster.core.model.value import StateCallback, Value, ignore
 from cluster.core.units import format_seconds
 from cluster.providers import Provider, refuse
 from cluster.providers.slurm.batch import flags, mark_of, new_mark, request
-from cluster.providers.slurm.client import HERE, SlurmClient, client_of, exists
+from cluster.providers.slurm.client import HERE, SlurmClient, client_of
 from cluster.providers.slurm.nodes import machines_of
 from cluster.providers.slurm.options import SlurmOptions, options_of, own_allocation, time_limit
 from cluster.providers.slurm.states import (
@@ -243,7 +244,7 @@ class SlurmProvider(Provider):
         """List the jobs of this user that any machine submitted for a cluster."""
         used = (*self.regions, *journal.used_regions(self.name))
         found = [one for place in dict.fromkeys(used) for one in _live(SlurmClient(place=place))]
-        if HERE not in used and exists("squeue"):
+        if HERE not in used and shutil.which("squeue"):
             with suppress(ProvisionError, SpecError):  # Slurm is installed, but not set up
                 found += _live(SlurmClient())
         return tuple(found)

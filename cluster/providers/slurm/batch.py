@@ -16,13 +16,9 @@ if TYPE_CHECKING:
 PREFIX = "cluster"  # of the comment by which our jobs are found
 
 # Sessions of tmux belong to the job if its server does: where Slurm tracks processes by cgroups,
-# what a step of srun starts ends with the step. The server must not hand out the job's SLURM_*
-# variables: mpirun would start its daemons by srun.
+# what a step of srun starts ends with the step.
 HOLDER = """\
-(
-  for name in $(env | sed -n 's/^\\(SLURM[A-Z0-9_]*\\)=.*/\\1/p'); do unset "$name"; done
-  tmux start-server ';' set-option -g exit-empty off 2> /dev/null
-)
+tmux start-server ';' set-option -g exit-empty off 2> /dev/null
 exec sleep infinity"""
 
 

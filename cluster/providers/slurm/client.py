@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import contextlib
 import os
 import shlex
 import subprocess
@@ -11,7 +10,14 @@ from typing import TYPE_CHECKING
 
 from cluster.core import journal
 from cluster.core.errors import ProvisionError, SpecError
-from cluster.core.model.hosts import Access, Completed, Machine, ssh_words
+from cluster.core.model.hosts import (
+    Access,
+    Completed,
+    Machine,
+    parse_access,
+    ssh_command,
+    ssh_words,
+)
 from cluster.core.model.value import Value
 from cluster.providers.slurm.refusals import NO_COMMANDS, SSH_FAILED, no_commands, refusal
 from cluster.providers.slurm.states import FORMAT, SlurmJob, parse_jobs
@@ -27,7 +33,6 @@ TRIES = 4  # of a command that could not reach slurmctld
 BETWEEN_TRIES = 2.0  # seconds
 # slurmctld restarts or is busy: the same command will succeed later.
 PASSING = ("Unable to contact slurm controller", "Socket timed out", "Connection refused")
-SSH = ("ssh", "-o", "BatchMode=yes", "-o", "ConnectTimeout=10")
 
 
 class SlurmClient(Value, frozen=True, kw_only=True):
@@ -56,7 +61,7 @@ class SlurmClient(Value, frozen=True, kw_only=True):
         if self.place.startswith(LAB):
             return lab_machines(self.place.removeprefix(LAB))[0].access
         if self.place.startswith(LOGIN):
-            return login_access(self.place.removeprefix(LOGIN))
+            return parse_access(self.place.removeprefix(LOGIN), "login host", "login1")
         return None
 
     def run(self, argv: Sequence[str], *, within: float = ANSWERS_WITHIN) -> Completed:
@@ -84,11 +89,11 @@ class SlurmClient(Value, frozen=True, kw_only=True):
             return done
         if done.status == NO_COMMANDS:
             raise no_commands(argv[0], self.words)
-        if done.status == SSH_FAILED and self.place != HERE:
+        if done.status == SSH_FAILED and (access := self.access):
             raise ProvisionError(
                 f"{self.place.partition(':')[2]} cannot be reached by ssh: {done.stderr.strip()}",
                 means=f"{argv[0]} was not run, or its answer was lost.",
-                remedy=f"Try it: {shlex.join(['ssh', *ssh_words(self._login()), 'sinfo'])}",
+                remedy=f"Try it: {shlex.join(['ssh', *ssh_words(access), 'sinfo'])}",
             )
         if any(words in done.stderr for words in PASSING):
             raise ProvisionError(
@@ -98,12 +103,9 @@ class SlurmClient(Value, frozen=True, kw_only=True):
             )
         raise refusal(argv[0], done.stderr, self.words)
 
-    def _login(self) -> Access:
-        return self.access or Access(host="127.0.0.1")
-
     def _once(self, argv: Sequence[str], within: float) -> Completed:
         access = self.access
-        words = [*SSH, *ssh_words(access), _unlike_ssh(argv)] if access else list(argv)
+        words = ssh_command(access, _unlike_ssh(argv)) if access else list(argv)
         try:
             done = subprocess.run(
                 words,
@@ -223,25 +225,6 @@ def lab_machines(name: str) -> tuple[Machine, ...]:
     return created[-1]
 
 
-def login_access(word: str) -> Access:
-    """Read the name of a login host.
-
-    Args:
-        word: such as `alice@login1:2222`.
-
-    Raises:
-        SpecError: it is no host.
-
-    """
-    user, _, place = word.rpartition("@")
-    host, colon, port = place.partition(":")
-    if not host or host.startswith("-") or (colon and not port.isdigit()):
-        raise SpecError(
-            f"{word!r} is not a login host.", remedy="Write login1, alice@login1 or login1:2222."
-        )
-    return Access(host=host, user=user, port=int(port or 0))
-
-
 def _unlike_ssh(argv: Sequence[str]) -> str:
     """Give a command line whose exit status is not the one by which ssh says that it failed."""
     other = f"[ $status != {SSH_FAILED} ] || status=1; exit $status"
@@ -252,16 +235,3 @@ def _pairs(line: str) -> list[tuple[str, str]]:
     """Read the words `KEY=VALUE` of a line of scontrol."""
     found = (word.partition("=") for word in line.split())
     return [(key, value) for key, equals, value in found if equals]
-
-
-def exists(program: str) -> bool:
-    """Tell whether this machine has a command of Slurm.
-
-    Args:
-        program: such as `squeue`.
-
-    """
-    folders = os.environ.get("PATH", "").split(os.pathsep)
-    with contextlib.suppress(OSError):
-        return any(os.access(f"{folder}/{program}", os.X_OK) for folder in folders)
-    return False

@@ -8,8 +8,8 @@ from typing import TYPE_CHECKING
 import msgspec
 
 from cluster.core.errors import ProvisionError
-from cluster.core.model.hosts import Access, Machine, machine_name, ssh_words
-from cluster.providers.slurm.client import LAB, SSH, SlurmClient, lab_machines
+from cluster.core.model.hosts import Access, Machine, machine_name, ssh_command
+from cluster.providers.slurm.client import LAB, SlurmClient, lab_machines
 
 if TYPE_CHECKING:
     from pathlib import Path
@@ -110,8 +110,7 @@ def _lets_in(machine: Machine) -> bool:
     """Try to log in to a node, as pam_slurm_adopt or the site may permit."""
     if machine.access is None:
         return False
-    first = ("-o", "StrictHostKeyChecking=accept-new")
-    words = (*SSH, *first, *ssh_words(machine.access), "true")
+    words = ssh_command(machine.access, "true", "-o", "StrictHostKeyChecking=accept-new")
     try:
         done = subprocess.run(
             words, stdin=subprocess.DEVNULL, capture_output=True, check=False, timeout=ASKED_WITHIN

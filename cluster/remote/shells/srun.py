@@ -14,7 +14,7 @@ import threading
 from typing import TYPE_CHECKING
 
 from cluster.core.errors import ShellError, Unreachable
-from cluster.core.model.hosts import ssh_words
+from cluster.core.model.hosts import ssh_command
 from cluster.remote.remote_shell import CHUNK, ENDS_WITHIN, MOST_ERRORS, RemoteCommand, RemoteShell
 
 if TYPE_CHECKING:
@@ -24,7 +24,6 @@ if TYPE_CHECKING:
 
 STARTS_WITHIN = 30.0  # seconds for a first step; a busy slurmctld takes seconds
 TERMINATES_WITHIN = 2.0  # seconds for srun to end its step after SIGTERM
-SSH = ("ssh", "-o", "BatchMode=yes", "-o", "ConnectTimeout=10")
 SSH_FAILED = 255  # exit status of ssh if it could not connect
 # What srun itself says when the step could not run, or was lost: no exit status of the command.
 LOST = (
@@ -127,7 +126,7 @@ def _words(machine: Machine, line: str) -> list[str]:
     ]
     if machine.access is None:
         return step
-    return [*SSH, *ssh_words(machine.access), shlex.join(step)]
+    return ssh_command(machine.access, shlex.join(step))
 
 
 class SrunCommand(RemoteCommand):

@@ -6,7 +6,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from cluster.analysis.training import (
+from cluster.analysis.step_limits import (
     StepParts,
     Trained,
     fetch_stall_expected,
