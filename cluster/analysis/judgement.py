@@ -8,7 +8,6 @@ from __future__ import annotations
 
 import re
 import shlex
-from pathlib import PurePath
 from typing import TYPE_CHECKING, Literal
 
 import msgspec
@@ -398,7 +397,7 @@ def _command_again(record: Record, benchmark: str) -> str:
     """Give the command that runs a benchmark on the same hosts, or on as many in a batch job."""
     spec = record.spec
     if spec.provider == BATCH:
-        starter = PurePath(record.command[0]).name if record.command else "srun"
+        starter = record.command[0].rpartition("/")[2] if record.command else "srun"
         return f"cluster script {starter} {benchmark} --hosts {spec.hosts}"
     options = [f"--option {shlex.quote(f'{key}={value}')}" for key, value in spec.options.items()]
     hosts = [] if spec.provider == "ssh" else [f"--hosts {spec.hosts}"]
