@@ -210,6 +210,20 @@ class Provider(Plugin):
         del spec, machines
         return ""
 
+    def words_on(self, spec: ClusterSpec, machines: tuple[Machine, ...]) -> str:
+        """Say what the provider knows of machines that do not answer.
+
+        Args:
+            spec: of the cluster.
+            machines: that do not answer.
+
+        Returns:
+            A sentence; empty if it knows nothing.
+
+        """
+        del spec, machines
+        return ""
+
     @abstractmethod
     def plan(self, spec: ClusterSpec) -> Plan:
         """Plan a launch, or refuse it, before anything is created.

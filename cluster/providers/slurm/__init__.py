@@ -24,6 +24,7 @@ from cluster.core.units import format_seconds
 from cluster.providers import Provider, refuse
 from cluster.providers.slurm.batch import flags, mark_of, new_mark, request
 from cluster.providers.slurm.client import HERE, SlurmClient, client_of
+from cluster.providers.slurm.node_states import words_on_node
 from cluster.providers.slurm.nodes import machines_of
 from cluster.providers.slurm.options import SlurmOptions, options_of, own_allocation, time_limit
 from cluster.providers.slurm.states import (
@@ -49,6 +50,7 @@ POLLS = (0.2, 0.5, 1.0, 2.0, 5.0)  # seconds between two questions, the last for
 SILENT = 60  # questions in a row that slurmctld may leave unanswered while a job waits
 SEEN_WITHIN = 30.0  # seconds in which a submitted job is listed, also if its answer was lost
 GONE_WITHIN = 90.0  # seconds for a cancelled job to end
+WORDS_WITHIN = 3.0  # seconds to ask what Slurm knows of a lost host: the run is to end soon
 KIND = "job"
 # `sbatch --test-only` fails with these also where the job would wait: for nodes that are down.
 NOT_NOW = ("Required partition not available", "node configuration is not available")
@@ -189,6 +191,16 @@ class SlurmProvider(Provider):
         except ClusterError:
             return ""  # who does not answer does not say that it is over
         return f"Slurm's job {number} is over. {why}." if why else ""
+
+    def words_on(self, spec: ClusterSpec, machines: tuple[Machine, ...]) -> str:
+        """Say in which state Slurm has nodes that do not answer, and its reason."""
+        client = client_of(options_of(spec))
+        try:
+            names = ",".join(machine.id for machine in machines)
+            nodes = client.nodes(names, within=WORDS_WITHIN, tries=1)
+        except ClusterError:
+            return "Slurm does not answer, either"
+        return "; ".join(words_on_node(node) for node in nodes)
 
     def is_usable(self, machine: Machine) -> bool:
         """Tell whether the job that holds a machine still runs."""
