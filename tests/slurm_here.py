@@ -44,9 +44,14 @@ SlurmdParameters=config_overrides
 SchedulerParameters=batch_sched_delay=0,bf_interval=1
 KillWait=1
 MinJobAge={job_age}
+PreemptType=preempt/partition_prio
+PreemptMode=REQUEUE
 NodeName=here NodeHostname={host} NodeAddr=127.0.0.1 Port={worker} CPUs=4 State=UNKNOWN
 PartitionName=all Nodes=ALL Default=YES MaxTime=60 State=UP
 PartitionName=off Nodes=ALL State=DOWN
+PartitionName=requeued Nodes=ALL State=UP PriorityTier=1 PreemptMode=REQUEUE
+PartitionName=cancelled Nodes=ALL State=UP PriorityTier=1 PreemptMode=CANCEL
+PartitionName=first Nodes=ALL State=UP PriorityTier=10 PreemptMode=OFF
 """
 
 

@@ -24,11 +24,12 @@ from cluster.core.units import format_seconds
 from cluster.providers import Provider, refuse
 from cluster.providers.slurm.batch import flags, mark_of, new_mark, request
 from cluster.providers.slurm.client import HERE, SlurmClient, client_of
-from cluster.providers.slurm.node_states import words_on_node
+from cluster.providers.slurm.node_states import LOST, words_on_node
 from cluster.providers.slurm.nodes import machines_of
 from cluster.providers.slurm.options import SlurmOptions, options_of, own_allocation, time_limit
 from cluster.providers.slurm.states import (
     COMPLETING,
+    NODE_FAIL,
     RUNNING,
     SlurmJob,
     is_hopeless,
@@ -187,9 +188,11 @@ class SlurmProvider(Provider):
         """Say why the job that holds the machines is over; empty while it runs, or is unknown."""
         number = machines[0].job
         try:
-            why = why_over(_settled(client_of(options_of(spec)), number))
+            client = client_of(options_of(spec))
+            job = _settled(client, number)
         except ClusterError:
             return ""  # who does not answer does not say that it is over
+        why = "; ".join(filter(None, (why_over(job), _lost_nodes(client, job))))
         return f"Slurm's job {number} is over. {why}." if why else ""
 
     def words_on(self, spec: ClusterSpec, machines: tuple[Machine, ...]) -> str:
@@ -276,6 +279,16 @@ def _settled(client: SlurmClient, number: str) -> SlurmJob | None:
         time.sleep(pause)
         job = client.job(number)
     return job
+
+
+def _lost_nodes(client: SlurmClient, job: SlurmJob | None) -> str:
+    """Say which nodes a job lost, if it ended with them."""
+    if job is None or job.state != NODE_FAIL or not job.nodes:
+        return ""
+    with suppress(ClusterError):
+        nodes = client.nodes(job.nodes, within=WORDS_WITHIN, tries=1)
+        return "; ".join(words_on_node(node) for node in nodes if node.state in LOST)
+    return ""
 
 
 def _entries(name: str) -> tuple[journal.Entry, ...]:
