@@ -22,7 +22,7 @@ from cluster.core.model.resources import Plan, RemoteCluster, Resource
 from cluster.core.model.value import StateCallback, Value, ignore
 from cluster.core.units import format_seconds
 from cluster.providers import Provider, refuse
-from cluster.providers.slurm.batch import flags, mark_of, new_mark, request
+from cluster.providers.slurm.batch import flags, job_number, mark_of, new_mark, request
 from cluster.providers.slurm.client import HERE, SlurmClient, client_of
 from cluster.providers.slurm.node_states import LOST, words_on_node
 from cluster.providers.slurm.nodes import machines_of
@@ -145,7 +145,7 @@ class SlurmProvider(Provider):
         except (SpecError, ProvisionError):
             cluster.append(journal.Answered(token=token))
             raise
-        number = done.stdout.strip().partition(";")[0]  # NUMBER;CLUSTER in a federation
+        number = job_number(done.stdout)
         cluster.append(journal.Answered(token=token, ids=(number,)))
         return token, number
 

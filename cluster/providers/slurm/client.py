@@ -20,7 +20,13 @@ from cluster.core.model.hosts import (
 )
 from cluster.core.model.value import Value
 from cluster.providers.slurm.node_states import SlurmNode, parse_nodes
-from cluster.providers.slurm.refusals import NO_COMMANDS, SSH_FAILED, no_commands, refusal
+from cluster.providers.slurm.refusals import (
+    NO_COMMANDS,
+    SSH_FAILED,
+    no_commands,
+    refusal,
+    unanswered,
+)
 from cluster.providers.slurm.states import FORMAT, SlurmJob, parse_jobs
 
 if TYPE_CHECKING:
@@ -66,13 +72,13 @@ class SlurmClient(Value, frozen=True, kw_only=True):
         return None
 
     def run(
-        self, argv: Sequence[str], *, within: float = ANSWERS_WITHIN, tries: int = TRIES
+        self, argv: Sequence[str], *, within: float | None = None, tries: int = TRIES
     ) -> Completed:
         """Run a command, again if slurmctld could not be reached.
 
         Args:
             argv: such as `("squeue", "--me")`.
-            within: seconds after which it is given up.
+            within: seconds after which it is given up; by default `ANSWERS_WITHIN`.
             tries: how often it is run, at most.
 
         Returns:
@@ -83,6 +89,7 @@ class SlurmClient(Value, frozen=True, kw_only=True):
             ProvisionError: it failed.
 
         """
+        within = ANSWERS_WITHIN if within is None else within
         done = self._once(argv, within)
         for _ in range(tries - 1):
             if not any(words in done.stderr for words in PASSING):
@@ -124,11 +131,7 @@ class SlurmClient(Value, frozen=True, kw_only=True):
         except FileNotFoundError as error:
             raise no_commands(words[0], self.words) from error
         except subprocess.TimeoutExpired as error:
-            raise ProvisionError(
-                f"{argv[0]} did not answer {self.words} within {within:g} s.",
-                means="slurmctld is down or very busy, or the file system of the command hangs.",
-                remedy=f"Ask by hand: scontrol ping; {argv[0]} --version",
-            ) from error
+            raise unanswered(argv[0], _text(error.stderr), self.words, within) from error
         return Completed(
             argv=tuple(argv), status=done.returncode, stdout=done.stdout, stderr=done.stderr
         )
@@ -183,7 +186,7 @@ class SlurmClient(Value, frozen=True, kw_only=True):
         return {node.name: node.address for node in self.nodes(nodes)}
 
     def nodes(
-        self, nodes: str, *, within: float = ANSWERS_WITHIN, tries: int = TRIES
+        self, nodes: str, *, within: float | None = None, tries: int = TRIES
     ) -> tuple[SlurmNode, ...]:
         """Ask for the states and addresses of nodes.
 
@@ -242,6 +245,11 @@ def lab_machines(name: str) -> tuple[Machine, ...]:
             remedy=f"Make one: cluster up {name} --provider lab --hosts 4 --option slurm=1",
         )
     return created[-1]
+
+
+def _text(stream: str | bytes | None) -> str:
+    """Give what a command wrote until it was given up: bytes, also where text was asked for."""
+    return stream.decode(errors="replace") if isinstance(stream, bytes) else stream or ""
 
 
 def _unlike_ssh(argv: Sequence[str]) -> str:
