@@ -337,9 +337,10 @@ def test_a_job_that_slurm_takes_back_ends_the_run_with_slurms_reason(
     with pytest.raises(cluster.JobError, match=said):
         mine.fetch()
     assert cluster.load("mine").status in ("failed", "interrupted")
-    slurm.call("scancel", "--me", "--partition=first")
     slurm.call("scontrol", "update", "NodeName=here", "State=RESUME")
     mine.down()
+    for job in slurm.call("squeue", "-h", "--partition=first", "-o", "%A").split():
+        slurm.end(job)
 
 
 def test_a_holder_is_not_put_back_into_the_queue(slurm: SlurmHere) -> None:

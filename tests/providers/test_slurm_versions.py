@@ -259,8 +259,8 @@ POLICY = (
         ),
         (
             (
-                "sbatch: error: Batch job submission failed: Pathname of a file, directory or other "
-                "parameter too long"
+                "sbatch: error: Batch job submission failed: Pathname of a file, directory or "
+                "other parameter too long"
             ),
             ProvisionError,
             "parameter too long",
