@@ -15,12 +15,15 @@ import json
 import sys
 from importlib.metadata import version
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from kubeflow_trainer_api.models.io_k8s_api_core_v1_pod_template_spec import (
     IoK8sApiCoreV1PodTemplateSpec,
 )
 from kubeflow_trainer_api.models.jobset_v1alpha2_job_set import JobsetV1alpha2JobSet
+
+if TYPE_CHECKING:
+    from pydantic import BaseModel
 
 SCHEMAS = Path(__file__).resolve().parents[2] / "tests" / "cli" / "schemas"
 POD = "IoK8sApiCoreV1PodTemplateSpec"
@@ -49,23 +52,25 @@ def main() -> None:
     _write("mpijob", mpijob)
 
 
-def _schema(model: Any) -> dict[str, Any]:
-    made: dict[str, Any] = _closed(model.model_json_schema(by_alias=True))
+def _schema(model: type[BaseModel]) -> dict[str, Any]:
+    made = _object(model.model_json_schema(by_alias=True))
     for name, types in EITHER.items():
         if name in made["$defs"]:
             made["$defs"][name] = {"type": types}
     return made
 
 
-def _closed(node: Any) -> Any:
+def _closed(node: object) -> object:
     """Leave out prose and null, and refuse unknown fields."""
     if isinstance(node, list):
         return [_closed(one) for one in node]
-    if not isinstance(node, dict):
-        return node
+    return _object(node) if isinstance(node, dict) else node
+
+
+def _object(node: dict[str, Any]) -> dict[str, Any]:
     some = [one for one in node.get("anyOf", ()) if one != {"type": "null"}]
     if len(some) == 1:
-        return _closed(some[0])
+        return _object(some[0])
     kept = {
         key: {name: _closed(one) for name, one in value.items()}
         if key in ("properties", "$defs")
