@@ -211,14 +211,11 @@ class Provider(Plugin):
         return ""
 
     def words_on(self, spec: ClusterSpec, machines: tuple[Machine, ...]) -> str:
-        """Say what the provider knows of machines that do not answer.
+        """Say what the provider knows of machines that do not answer; empty if nothing.
 
         Args:
             spec: of the cluster.
             machines: that do not answer.
-
-        Returns:
-            A sentence; empty if it knows nothing.
 
         """
         del spec, machines

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import socket
 import threading
 from itertools import chain, repeat
 
@@ -20,7 +21,7 @@ def quick(monkeypatch: pytest.MonkeyPatch) -> None:
 
 def test_a_live_kernel_answers_also_where_nobody_listens() -> None:
     """Port 9 of this machine is closed; a refusal is an answer."""
-    family, *_, address = probes.socket.getaddrinfo("127.0.0.1", probes.PORT)[0]
+    family, *_, address = socket.getaddrinfo("127.0.0.1", probes.PORT)[0]
 
     assert probes._answers(family, address)
 
