@@ -350,3 +350,18 @@ def test_a_holder_is_not_put_back_into_the_queue(slurm: SlurmHere) -> None:
 
     assert slurm.call("squeue", "-h", "-o", "%T").split() == ["RUNNING"]
     mine.down()
+
+
+@pytest.mark.usefixtures("slurm")
+def test_a_login_host_of_old_that_is_gone_hinders_no_launch() -> None:
+    journal.remember_region("slurm", "login:root@no-such-host.invalid")
+
+    up().down()
+
+
+@pytest.mark.usefixtures("slurm")
+def test_a_launch_that_never_got_hosts_is_taken_down() -> None:
+    spec = make_spec("mine", {"provider": "slurm", "hosts": 1})
+    journal.for_cluster("mine").append(journal.Intended(spec=spec, at=0.0))
+
+    assert "0 left" in command("down", "mine").stdout

@@ -131,7 +131,7 @@ class SlurmProvider(Provider):
         self, client: SlurmClient, spec: ClusterSpec, cluster: journal.Journal, token: str
     ) -> tuple[str, str]:
         """Submit the job, unless an interrupted launch did; give its token and its number."""
-        for job in self._ours(spec.name):
+        for job in _active(client, spec.name):  # a login host of old may be out of reach
             mark = mark_of(job)
             if mark:
                 return mark.token, job.id
@@ -186,6 +186,8 @@ class SlurmProvider(Provider):
 
     def gone(self, spec: ClusterSpec, machines: tuple[Machine, ...]) -> str:
         """Say why the job that holds the machines is over; empty while it runs, or is unknown."""
+        if not machines:  # the launch was interrupted before it had any
+            return ""
         number = machines[0].job
         try:
             client = client_of(options_of(spec))
