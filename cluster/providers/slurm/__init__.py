@@ -131,7 +131,8 @@ class SlurmProvider(Provider):
         self, client: SlurmClient, spec: ClusterSpec, cluster: journal.Journal, token: str
     ) -> tuple[str, str]:
         """Submit the job, unless an interrupted launch did; give its token and its number."""
-        for job in _active(client, spec.name):  # a login host of old may be out of reach
+        # Only here, and where we have been: a login host of old may be out of reach.
+        for job in _active(client, spec.name) if client in self._clients(spec.name) else ():
             mark = mark_of(job)
             if mark:
                 return mark.token, job.id
