@@ -44,16 +44,22 @@ SlurmdParameters=config_overrides
 SchedulerParameters=batch_sched_delay=0,bf_interval=1
 KillWait=1
 MinJobAge={job_age}
+MaxJobCount={most_jobs}
+PreemptType=preempt/partition_prio
+PreemptMode=REQUEUE
 NodeName=here NodeHostname={host} NodeAddr=127.0.0.1 Port={worker} CPUs=4 State=UNKNOWN
 PartitionName=all Nodes=ALL Default=YES MaxTime=60 State=UP
 PartitionName=off Nodes=ALL State=DOWN
+PartitionName=requeued Nodes=ALL State=UP PriorityTier=1 PreemptMode=REQUEUE
+PartitionName=cancelled Nodes=ALL State=UP PriorityTier=1 PreemptMode=CANCEL
+PartitionName=first Nodes=ALL State=UP PriorityTier=10 PreemptMode=OFF
 """
 
 
 class SlurmHere:
     """slurmctld, slurmd and munged, in the foreground, as children of the tests."""
 
-    def __init__(self, folder: Path, *, job_age: int = 300) -> None:
+    def __init__(self, folder: Path, *, job_age: int = 300, most_jobs: int = 10000) -> None:
         self.folder = folder
         for name in ("state", "spool"):
             (folder / name).mkdir()
@@ -65,7 +71,12 @@ class SlurmHere:
         host = platform.node().partition(".")[0]
         self.conf.write_text(
             CONF.format(
-                folder=folder, host=host, controller=controller, worker=worker, job_age=job_age
+                folder=folder,
+                host=host,
+                controller=controller,
+                worker=worker,
+                job_age=job_age,
+                most_jobs=most_jobs,
             )
         )
         self._running: list[subprocess.Popen[bytes]] = []
@@ -120,12 +131,17 @@ def _free_ports(many: int) -> list[int]:
     return ports
 
 
-@pytest.fixture(scope="session")
-def slurm_here() -> Iterator[SlurmHere]:
-    """Start Slurm once for all tests of a worker; 2 s. Its commands find it by `SLURM_CONF`."""
+def skip_without_slurm() -> None:
+    """Skip, with the reason, where no Slurm can be started."""
     missing = [name for name in PROGRAMS if not Path(name).exists()]
     if missing or os.geteuid() != 0:
         pytest.skip(f"no Slurm: {missing[0] if missing else 'only root may start slurmd'}")
+
+
+@pytest.fixture(scope="session")
+def slurm_here() -> Iterator[SlurmHere]:
+    """Start Slurm once for all tests of a worker; 2 s. Its commands find it by `SLURM_CONF`."""
+    skip_without_slurm()
     folder = Path(tempfile.mkdtemp(prefix="slurm"))  # short: the path of a socket has a limit
     with SlurmHere(folder) as here:
         yield here

@@ -1,7 +1,8 @@
 """The other hosts of a job, as seen from the one that starts its ranks.
 
 An SSH connection to each of them carries no data; it breaks when the host or the network fails.
-MPI itself would wait for ever.
+MPI itself would wait for ever. Hosts of a batch system may let nobody in by SSH: they are probed
+over TCP.
 """
 
 from __future__ import annotations
@@ -14,10 +15,12 @@ from typing import TYPE_CHECKING
 
 import msgspec
 
+from cluster.agent.probes import Probes
 from cluster.agent.protocol import AGENT
 from cluster.core.model.value import Value
 
 if TYPE_CHECKING:
+    from collections.abc import Callable
     from pathlib import Path
 
 FILE = "peers.json"
@@ -45,11 +48,13 @@ class PeerList(Value, frozen=True, kw_only=True):
     Args:
         peers: the hosts.
         ssh_config: file for OpenSSH's client.
+        probed: whether they are probed, too: a busy sshd answers late, and some let nobody in.
 
     """
 
     peers: tuple[Peer, ...] = ()
     ssh_config: str = ""
+    probed: bool = False
 
 
 class Peers:
@@ -57,10 +62,11 @@ class Peers:
 
     Args:
         folder: of the job; without other hosts, it has no file of peers.
+        tell: called, in another thread, once a probed host does not answer any more.
 
     """
 
-    def __init__(self, folder: Path) -> None:
+    def __init__(self, folder: Path, tell: Callable[[], object] = lambda: None) -> None:
         """Read the list of peers."""
         path = folder / FILE
         self._folder = folder
@@ -68,15 +74,19 @@ class Peers:
             msgspec.json.decode(path.read_bytes(), type=PeerList) if path.exists() else PeerList()
         )
         self._connections: dict[Peer, subprocess.Popen[str]] = {}
+        self._probes = Probes(tell)
 
     def connect(self) -> None:
-        """Connect to each peer."""
+        """Connect to each peer, and begin to probe it."""
         for peer in self._list.peers:
-            self._connections[peer] = self._ssh("-N", peer.address)
+            if self._list.probed:
+                self._probes.watch(peer.name, peer.address)
+            if self._list.ssh_config or not self._list.probed:
+                self._connections[peer] = self._ssh("-N", peer.address)
 
     def lost(self) -> dict[str, str]:
-        """Give the names of the peers whose connections broke, with the messages of ssh."""
-        return {
+        """Give the names of the peers that are lost, with the messages of ssh or of the probes."""
+        return self._probes.silent() | {
             peer.name: (process.stderr.read() if process.stderr else "").strip()
             for peer, process in self._connections.items()
             if process.poll() is not None
@@ -90,10 +100,11 @@ class Peers:
 
         """
         words = [sys.executable, *AGENT, "halt", str(self._folder)]
+        lost = self.lost()
         asked = [
             self._ssh(peer.address, shlex.join(words))
-            for peer, process in self._connections.items()
-            if process.poll() is None
+            for peer in self._connections
+            if peer.name not in lost
         ]
         deadline = time.monotonic() + seconds  # for all together: several may be dead
         for process in asked:
@@ -104,7 +115,8 @@ class Peers:
                 process.communicate()
 
     def disconnect(self) -> None:
-        """Close all connections."""
+        """Close all connections, and probe no more."""
+        self._probes.end()
         for process in self._connections.values():
             process.kill()
             process.communicate()

@@ -9,6 +9,7 @@ import signal
 import subprocess
 import sys
 import time
+from functools import partial
 from pathlib import Path
 
 import msgspec
@@ -19,6 +20,7 @@ from cluster.agent.peers import Peers
 from cluster.agent.protocol import (
     BY_SIGNAL,
     HOST_LOST,
+    LOST_HOSTS,
     NOTICE,
     PROGRESS,
     REASON,
@@ -30,6 +32,7 @@ from cluster.agent.protocol import (
 from cluster.core.model.measurements import Progress
 
 RANKS_GRACE = 5.0  # seconds for ranks to write their values, and then for their starter to end
+LOST_GRACE = 2.0  # seconds for the starter if a host is lost: srun waits for it
 BEGIN_WITHIN = 120.0  # seconds for rank 0 to begin, under a starter that may wait for ever:
 MAY_HANG = ("srun", "aprun")
 STOP_GRACE = 20.0  # seconds for a job to end cleanly on SIGTERM: more than its own grace periods
@@ -104,7 +107,7 @@ def run_job(seconds: float, argv: list[str]) -> int:
     stop_signals = (signal.SIGTERM, signal.SIGINT, signal.SIGHUP)
     for number in (*stop_signals, signal.SIGCHLD):
         signal.signal(number, lambda *_: None)  # the number comes through the pipe
-    peers = Peers(Path.cwd())
+    peers = Peers(Path.cwd(), partial(os.write, writer, bytes([signal.SIGCHLD])))
     peers.connect()
     # A process group of its own: a Ctrl-C in the session comes only here, and is a clean end.
     process = subprocess.Popen(argv, stdin=subprocess.DEVNULL, process_group=0)
@@ -120,7 +123,7 @@ def run_job(seconds: float, argv: list[str]) -> int:
             _report_lost(lost)
             status = HOST_LOST
     if status is not None:
-        _end_cleanly(process, peers)
+        _end_cleanly(process, peers, lost=status == HOST_LOST)
     peers.disconnect()
     if status is not None:
         return status
@@ -131,6 +134,7 @@ def _report_lost(lost: dict[str, str]) -> None:
     """Report lost hosts before the other ranks are ended, which takes a while."""
     reason = "; ".join(f"{name} does not answer any more ({why})" for name, why in lost.items())
     Path(REASON).write_text(reason)
+    Path(LOST_HOSTS).write_text("\n".join(lost))
     sys.stderr.write(f"{NOTICE}{reason}\n")
     sys.stderr.flush()
 
@@ -169,10 +173,11 @@ def _report_time_up() -> None:
     )
 
 
-def _end_cleanly(process: subprocess.Popen[bytes], peers: Peers) -> None:
+def _end_cleanly(process: subprocess.Popen[bytes], peers: Peers, *, lost: bool) -> None:
     """End the ranks, so that they write their values; then their starter; then what is left.
 
-    SIGTERM to mpirun alone is not enough: it kills its ranks a quarter of a second later.
+    SIGTERM to mpirun alone is not enough: it kills its ranks a quarter of a second later. A starter
+    that has lost a host may wait for it: its end is not awaited once its ranks here have ended.
     """
     folder = Path.cwd()
     deadline = time.monotonic() + RANKS_GRACE  # for the ranks of all hosts, also of lost ones
@@ -180,11 +185,13 @@ def _end_cleanly(process: subprocess.Popen[bytes], peers: Peers) -> None:
     for rank in asked:
         _signal(rank, signal.SIGTERM)
     peers.kill_ranks(RANKS_GRACE)
+    while lost and process.poll() is None and time.monotonic() < deadline and find_ranks(folder):
+        time.sleep(POLL)
     with contextlib.suppress(subprocess.TimeoutExpired):
-        process.wait(max(0.0, deadline - time.monotonic()) if asked else 0)
+        process.wait(max(0.0, deadline - time.monotonic()) if asked and not lost else 0)
     process.terminate()
     with contextlib.suppress(subprocess.TimeoutExpired):
-        process.wait(RANKS_GRACE)
+        process.wait(LOST_GRACE if lost else RANKS_GRACE)
     for straggler in find_ranks(folder):
         _signal(straggler, signal.SIGKILL)
     process.kill()

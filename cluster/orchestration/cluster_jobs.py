@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING
 
 import msgspec
 
+from cluster.agent.protocol import HOST_LOST
 from cluster.core import journal, plugins
 from cluster.core.errors import ClusterError, JobError, SpecError, Unreachable
 from cluster.core.model.records import JobRecord, Status
@@ -31,6 +32,8 @@ from cluster.remote.jobs import Job
 from cluster.runs import store
 
 if TYPE_CHECKING:
+    from collections.abc import Collection
+
     from cluster.core.model.resources import Receipt
     from cluster.orchestration.prepare import PreparedJob
     from cluster.orchestration.state import StateOnDisk
@@ -140,6 +143,8 @@ class Jobs:
             with self._revocation(job) as revocation:
                 result = _watched(job, JobOutput(listener, run), revocation)
         except Unreachable as error:
+            if known := self._known_of({self._hosts.machines[0].name}):
+                error.means = f"{known}. {error.means}".strip()
             _note_unreachable(run, error)
             raise
         finally:
@@ -178,13 +183,23 @@ class Jobs:
             SpecError: the run's folder was removed.
 
         """
-        run = collect(job, result, self._phases, stop=stop)
+        lost = job.lost_hosts() if result.exit_status == HOST_LOST else ()
+        with self._hosts.without(lost):  # a download from them would wait for seconds, in vain
+            job = self.open(job.record) if lost else job
+            known = self._known_of(lost)
+            run = collect(job, result, self._phases, stop=stop, known=known)
         if receipt := self._disk.state.receipt(time.time()):
             record = msgspec.structs.replace(run.record, receipt=receipt)
             store.write(run.folder, record)
             run = msgspec.structs.replace(run, record=record)
         self._disk.record_if_up(journal.Collected(run=job.record.run))
         return run
+
+    def _known_of(self, names: Collection[str]) -> str:
+        """Say what the provider knows of hosts that do not answer; empty if nothing."""
+        machines = tuple(m for m in self._hosts.machines if m.name in names)
+        spec = self._disk.state.spec
+        return plugins.load(Provider, spec.provider).words_on(spec, machines) if machines else ""
 
     def wait(self, listener: JobListener) -> int:
         """Wait for the newest job.

@@ -75,7 +75,9 @@ def _signal(status: int) -> str:
         return f"signal {number}"
 
 
-def collect(job: Job, result: JobResult, phases: dict[str, float], *, stop: bool = False) -> Run:
+def collect(
+    job: Job, result: JobResult, phases: dict[str, float], *, stop: bool = False, known: str = ""
+) -> Run:
     """Download a job's files and close its run; the first of several processes does it.
 
     Args:
@@ -83,6 +85,7 @@ def collect(job: Job, result: JobResult, phases: dict[str, float], *, stop: bool
         result: how it ended; ignored if another process has closed the run.
         phases: seconds of each phase so far; `fetch` is added.
         stop: whether to stop the job first, as it still runs.
+        known: what the provider knows of hosts that were lost; added to the reason.
 
     Returns:
         The run, closed.
@@ -105,6 +108,9 @@ def collect(job: Job, result: JobResult, phases: dict[str, float], *, stop: bool
             began = time.monotonic()
             result = _stopped(job, result) if stop else result
             result = _download(job, folder, result)
+            if known:
+                reason = f"{result.reason.rstrip('.')}; {known}."
+                result = msgspec.structs.replace(result, reason=reason)
             _keep_measured(folder)
             phases["fetch"] = time.monotonic() - began
             close_run(folder, result, phases)

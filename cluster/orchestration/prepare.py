@@ -305,11 +305,12 @@ def _with_environment(variables: Mapping[str, str]) -> list[str]:
 
 def _peers(hosts: ReadyHosts, starter: Starter) -> dict[str, str]:
     """Give the file that names the other hosts to the first one, if the starter needs it."""
-    layout = hosts.layout
-    if not layout.ssh_config or not starter.needs_every_host:
+    layout, (first, *others) = hosts.layout, hosts.machines
+    lent = bool(first.job)  # by Slurm; there may be no SSH between them
+    if not (layout.ssh_config or lent) or not starter.needs_every_host:
         return {}
-    others = tuple(Peer(name=m.name, address=m.address) for m in hosts.machines[1:])
-    listed = PeerList(peers=others, ssh_config=layout.ssh_config)
+    peers = tuple(Peer(name=m.name, address=m.address) for m in others)
+    listed = PeerList(peers=peers, ssh_config=layout.ssh_config, probed=lent)
     return {PEERS_FILE: msgspec.json.encode(listed).decode()}
 
 

@@ -210,6 +210,17 @@ class Provider(Plugin):
         del spec, machines
         return ""
 
+    def words_on(self, spec: ClusterSpec, machines: tuple[Machine, ...]) -> str:
+        """Say what the provider knows of machines that do not answer; empty if nothing.
+
+        Args:
+            spec: of the cluster.
+            machines: that do not answer.
+
+        """
+        del spec, machines
+        return ""
+
     @abstractmethod
     def plan(self, spec: ClusterSpec) -> Plan:
         """Plan a launch, or refuse it, before anything is created.

@@ -3,21 +3,22 @@
 from __future__ import annotations
 
 import shlex
+from contextlib import contextmanager
 from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, NoReturn
 
 from cluster.core import plugins
-from cluster.core.errors import ShellError, SpecError
+from cluster.core.errors import ShellError, SpecError, Unreachable
 from cluster.core.model.hosts import SIMULATED, Completed, ssh_words
 from cluster.remote.parallel import on_each, results, try_each, unanswering
 from cluster.remote.shells import Shell
 from cluster.remote.tmux import attach_words
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Hashable, Sequence
+    from collections.abc import Callable, Collection, Hashable, Iterator, Sequence
 
-    from cluster.core.errors import ClusterError, Unreachable
+    from cluster.core.errors import ClusterError
     from cluster.core.model.hosts import Machine
 
 # Seconds within which every host must run `true`. Once some hosts have answered, the others get 10
@@ -159,6 +160,27 @@ class Hosts:
         names = {machine.name: machine for machine in distinct(self.machines)}
         for name, error in unanswering(self.shells(), seconds).items():
             self._shells[place_of(names[name])] = DeadShell(error)
+
+    @contextmanager
+    def without(self, names: Collection[str]) -> Iterator[None]:
+        """Make every call to some hosts fail immediately, during a block.
+
+        Args:
+            names: of their machines, which others cannot reach any more; unknown ones are ignored.
+
+        """
+        places = {m.name: place_of(m) for m in distinct(self.machines) if m.name in names}
+        for name, place in places.items():
+            if place in self._shells:
+                self._shells[place].close()
+            self._shells[place] = DeadShell(
+                Unreachable(f"{name} does not answer any more.", state="broken", transient=True)
+            )
+        try:
+            yield
+        finally:
+            for place in places.values():
+                self._shells.pop(place, None)
 
     def run(
         self,

@@ -15,6 +15,7 @@ import msgspec
 
 from cluster.agent.protocol import (
     AGENT,
+    LOST_HOSTS,
     VARIABLE_NAMES,
     VARIABLE_PREFIXES,
     Ended,
@@ -310,6 +311,13 @@ class Job:
         if isinstance(event, Lost):
             raise self._lost(event.reason)
         return event.status if isinstance(event, Ended) else None
+
+    def lost_hosts(self) -> tuple[str, ...]:
+        """Give the names of the machines that the job has lost; none if that cannot be read."""
+        words = ["cat", f"{self.record.folder}/{LOST_HOSTS}"]
+        with suppress(ShellError):
+            return tuple(self._shell.run(words, timeout=COMMAND_TIMEOUT).stdout.split())
+        return ()
 
     def logs(self) -> str:
         """Give the job's standard output so far."""

@@ -26,6 +26,7 @@ from lab_fleet import checking_a_lab
 from log_formats import formats
 from logs import parsing, profiles
 from loops import measuring, profiling, turning
+from slurm_starters import starting_by_srun
 from startup import around, starting
 from stopwatch import BIN, ROOT
 from training import naming_stalls, planting_fetch_stalls
@@ -71,6 +72,7 @@ def main() -> None:
                 "lab_and_simulator": lab_and_simulator,
                 "lab_fleet": lambda: checking_a_lab(repetitions),
                 "planting_fetch_stalls": lambda: planting_fetch_stalls(Path(place)),
+                "starting_by_srun": lambda: starting_by_srun(repetitions),
                 "installing": lambda: installing(min(repetitions, 3), Path(place)),
             }
         for part in chosen or parts:

@@ -8,12 +8,15 @@ import platform
 import shutil
 import sys
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import jsonschema
 import pytest
 
 from tests.conftest import command, run
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
 
 SCHEMAS = Path(__file__).parent / "schemas"
 SMALL = ("--sizes", "8", "--metrics", "latency", "--iterations", "20")
@@ -137,6 +140,30 @@ def test_a_manifest_fits_the_published_schema(home: Path, kind: str, hosts: str)
     text = json.dumps(found)
     assert "batch_job begin" in text
     assert text.count("site/cluster:1") >= (1 if hosts == "1" else 2)
+
+
+def objects(node: object) -> Iterator[dict[str, Any]]:
+    """Give each object of a manifest, from the outside inwards."""
+    if isinstance(node, dict):
+        yield node
+    for one in node.values() if isinstance(node, dict) else node if isinstance(node, list) else ():
+        yield from objects(one)
+
+
+@pytest.mark.parametrize("kind", ["mpijob", "jobset"])
+def test_the_schema_refuses_an_unknown_field_wherever_it_is(home: Path, kind: str) -> None:
+    """All objects but those of free names: the limits of a container."""
+    schema = json.loads((SCHEMAS / f"{kind}.json").read_text())
+    words = ("--hosts", "2", "--image", "i", "--name", "x")
+    found = json.loads(command("script", kind, "p2p", *words).stdout)
+    check = jsonschema.Draft202012Validator(schema)
+    places = [one for one in objects(found) if "cpu" not in one]
+    assert len(places) > 15
+    for place in places:
+        place["replica"] = 1
+        assert not check.is_valid(found), place
+        del place["replica"]
+        assert check.is_valid(found), place
 
 
 def test_a_jobset_lists_its_pods_by_the_names_that_it_gives_them(home: Path) -> None:

@@ -2,13 +2,41 @@
 
 from __future__ import annotations
 
+import re
+import threading
+import time
+from typing import TYPE_CHECKING
+
 import pytest
 
-from cluster.core.errors import SpecError
+import cluster
+from cluster.core.errors import JobError, SpecError
 from cluster.core.model.spec import ClusterSpec
+from cluster.orchestration.listener import Listener
 from cluster.providers.lab import LabProvider
 from tests.conftest import answer, command
 
+if TYPE_CHECKING:
+    from pathlib import Path
+
+    from cluster.core.model.measurements import Progress
+
+# A user's settings, by which the last host of the lab is a login host; the nodes know its key, too.
+SETTINGS = """\
+Host login1
+  HostName 198.18.0.9
+  HostKeyAlias 198.18.0.9
+  UserKnownHostsFile {lab}/known_hosts
+Host login1 nodes-*
+  User root
+  IdentityFile {lab}/key
+  IdentitiesOnly yes
+"""
+SSH = """\
+#!/bin/sh
+exec /usr/bin/ssh -F {settings} "$@"
+"""
+NOTICED_WITHIN = 30.0  # seconds; 15 are promised, and this machine may be busy
 SLURM = ("--provider", "slurm", "--hosts", "3", "--option", "lab=nodes")
 
 
@@ -21,12 +49,43 @@ def possible_slurm(own: None) -> None:
         pytest.skip(str(error))
 
 
-@pytest.mark.usefixtures("possible_slurm", "home")
-def test_a_fleet_behind_a_scheduler() -> None:
-    """60 s: eight hosts with Slurm start, and three of them get what benchmarks need.
+class Kills(Listener):
+    """Takes the power of a host of the lab, as soon as the ranks have begun."""
 
-    Ranks are started by srun and by mpirun, pairs are tested by SSH and by steps of srun, and each
-    time nothing is left in the queue.
+    def __init__(self, host: int) -> None:
+        self.host, self.at = host, 0.0
+
+    def progress(self, progress: Progress) -> None:
+        """Do it, once; the power is gone before the command ends."""
+        del progress
+        if not self.at:
+            self.at = time.monotonic()
+            words = ("lab", "nodes", "kill", str(self.host))
+            threading.Thread(target=command, args=words).start()
+
+
+def log_in(home: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Make the last host of the lab reachable by the user's own ssh, as `login1`.
+
+    OpenSSH takes the user's home from the list of users and not from HOME, so it is told the file.
+    """
+    (home / ".ssh").mkdir()
+    settings = home / ".ssh" / "config"
+    settings.write_text(SETTINGS.format(lab=home / "state" / "nodes" / "lab"))
+    programs = home / "programs"
+    programs.mkdir()
+    (programs / "ssh").write_text(SSH.format(settings=settings))
+    (programs / "ssh").chmod(0o755)
+    monkeypatch.setenv("PATH", str(programs), prepend=":")
+
+
+@pytest.mark.timed
+@pytest.mark.usefixtures("possible_slurm", "home")
+def test_a_fleet_behind_a_scheduler(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """70 s: eight hosts with Slurm start, and three of them get what benchmarks need.
+
+    Ranks are started by srun and by mpirun, pairs are tested by SSH and by steps of srun, Slurm is
+    asked by way of a login host, a node dies, and each time nothing is left in the queue.
     """
     command("up", "nodes", "--provider", "lab", "--hosts", "8", "--option", "slurm=1")
     quick = ("--metrics", "latency", "--sizes", "8", "--iterations", "100")
@@ -46,5 +105,28 @@ def test_a_fleet_behind_a_scheduler() -> None:
     assert found["rounds"] > 0
     said = command("down", "mine").stdout
     assert "0 left" in said
+
+    log_in(tmp_path, monkeypatch)
+    words = ("--provider", "slurm", "--hosts", "2", "--option", "login=login1")
+    assert "on login1" in command("plan", "far", *words).stdout
+    command("up", "far", *words)
+    assert answer("bench", "p2p", "--name", "far", *quick)["status"] == "done"
+    command("down", "far")
     assert "Nothing was forgotten" in command("gc").stdout
+
+    a_node_dies()
     command("down", "nodes")
+
+
+def a_node_dies() -> None:
+    """End a run: the hosts have no SSH between them, and Slurm itself would take longer."""
+    options = {"lab": "nodes", "reach": "srun"}
+    mine = cluster.launch("mine", provider="slurm", hosts=3, options=options)
+    kills = Kills(2)
+    with pytest.raises(JobError) as failed:
+        mine.bench("p2p", metrics="latency", sizes="8", iterations=10**9, listener=kills)
+
+    assert time.monotonic() - kills.at < NOTICED_WITHIN
+    said = r"2\.mpi\.mine does not answer any more \(.*\); Slurm (still )?calls nodes-2 \w+"
+    assert re.search(said, str(failed.value))
+    mine.close()  # the lab goes with its Slurm: a job on a dead node takes 20 s to be over

@@ -28,7 +28,7 @@ from tests.conftest import command
 from tests.slurm_here import SlurmHere, slurm_here
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator
+    from collections.abc import Callable, Iterator
     from pathlib import Path
 
 __all__ = ["slurm_here"]
@@ -295,3 +295,73 @@ def test_a_job_that_others_cancel_ends_the_run_with_its_reason(slurm: SlurmHere)
     assert "CANCELLED" in cluster.load("mine").record.reason
     mine.down()
     assert find_orphans() == ()
+
+
+def preempt(slurm: SlurmHere, job: str) -> None:
+    del job
+    words = ("--partition=first", "--exclusive", "--output=/dev/null", "--wrap=exec sleep 600")
+    slurm.call("sbatch", *words)
+
+
+def put_back(slurm: SlurmHere, job: str) -> None:
+    slurm.call("scontrol", "requeue", job)
+
+
+def take_down(slurm: SlurmHere, job: str) -> None:
+    del job
+    slurm.call("scontrol", "update", "NodeName=here", "State=DOWN", "Reason=broken DIMM")
+
+
+@pytest.mark.parametrize(
+    ("options", "happens", "said"),
+    [
+        ({"partition": "requeued"}, preempt, "PREEMPTED: it was preempted by another job"),
+        ({"partition": "cancelled"}, preempt, "PREEMPTED: it was preempted by another job"),
+        ({"extra": "--requeue"}, put_back, "PENDING: it was put back into the queue"),
+        ({}, take_down, r"one of its nodes failed.*Slurm calls here DOWN: broken DIMM"),
+    ],
+)
+def test_a_job_that_slurm_takes_back_ends_the_run_with_slurms_reason(
+    slurm: SlurmHere,
+    options: dict[str, str],
+    happens: Callable[[SlurmHere, str], None],
+    said: str,
+) -> None:
+    """6 s each: a job starts, and Slurm is asked every 4 s whether it still runs."""
+    mine = up(**options)
+    mine.bench("program", command="sleep 600", detach=True)
+    happens(slurm, mine.machines[0].job)
+
+    with pytest.raises(cluster.JobError, match=said):
+        mine.wait()
+    with pytest.raises(cluster.JobError, match=said):
+        mine.fetch()
+    assert cluster.load("mine").status in ("failed", "interrupted")
+    slurm.call("scontrol", "update", "NodeName=here", "State=RESUME")
+    mine.down()
+    for job in slurm.call("squeue", "-h", "--partition=first", "-o", "%A").split():
+        slurm.end(job)
+
+
+def test_a_holder_is_not_put_back_into_the_queue(slurm: SlurmHere) -> None:
+    """It would start again, alone, on other nodes."""
+    mine = up()
+    put_back(slurm, mine.machines[0].job)
+
+    assert slurm.call("squeue", "-h", "-o", "%T").split() == ["RUNNING"]
+    mine.down()
+
+
+@pytest.mark.usefixtures("slurm")
+def test_a_login_host_of_old_that_is_gone_hinders_no_launch() -> None:
+    journal.remember_region("slurm", "login:root@no-such-host.invalid")
+
+    up().down()
+
+
+@pytest.mark.usefixtures("slurm")
+def test_a_launch_that_never_got_hosts_is_taken_down() -> None:
+    spec = make_spec("mine", {"provider": "slurm", "hosts": 1})
+    journal.for_cluster("mine").append(journal.Intended(spec=spec, at=0.0))
+
+    assert "0 left" in command("down", "mine").stdout

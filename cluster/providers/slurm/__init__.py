@@ -22,12 +22,14 @@ from cluster.core.model.resources import Plan, RemoteCluster, Resource
 from cluster.core.model.value import StateCallback, Value, ignore
 from cluster.core.units import format_seconds
 from cluster.providers import Provider, refuse
-from cluster.providers.slurm.batch import flags, mark_of, new_mark, request
+from cluster.providers.slurm.batch import flags, job_number, mark_of, new_mark, request
 from cluster.providers.slurm.client import HERE, SlurmClient, client_of
+from cluster.providers.slurm.node_states import LOST, words_on_node
 from cluster.providers.slurm.nodes import machines_of
 from cluster.providers.slurm.options import SlurmOptions, options_of, own_allocation, time_limit
 from cluster.providers.slurm.states import (
     COMPLETING,
+    NODE_FAIL,
     RUNNING,
     SlurmJob,
     is_hopeless,
@@ -49,6 +51,7 @@ POLLS = (0.2, 0.5, 1.0, 2.0, 5.0)  # seconds between two questions, the last for
 SILENT = 60  # questions in a row that slurmctld may leave unanswered while a job waits
 SEEN_WITHIN = 30.0  # seconds in which a submitted job is listed, also if its answer was lost
 GONE_WITHIN = 90.0  # seconds for a cancelled job to end
+WORDS_WITHIN = 3.0  # seconds to ask what Slurm knows of a lost host: the run is to end soon
 KIND = "job"
 # `sbatch --test-only` fails with these also where the job would wait: for nodes that are down.
 NOT_NOW = ("Required partition not available", "node configuration is not available")
@@ -128,7 +131,8 @@ class SlurmProvider(Provider):
         self, client: SlurmClient, spec: ClusterSpec, cluster: journal.Journal, token: str
     ) -> tuple[str, str]:
         """Submit the job, unless an interrupted launch did; give its token and its number."""
-        for job in self._ours(spec.name):
+        # Only here, and where we have been: a login host of old may be out of reach.
+        for job in _active(client, spec.name) if client in self._clients(spec.name) else ():
             mark = mark_of(job)
             if mark:
                 return mark.token, job.id
@@ -142,7 +146,7 @@ class SlurmProvider(Provider):
         except (SpecError, ProvisionError):
             cluster.append(journal.Answered(token=token))
             raise
-        number = done.stdout.strip().partition(";")[0]  # NUMBER;CLUSTER in a federation
+        number = job_number(done.stdout)
         cluster.append(journal.Answered(token=token, ids=(number,)))
         return token, number
 
@@ -183,12 +187,26 @@ class SlurmProvider(Provider):
 
     def gone(self, spec: ClusterSpec, machines: tuple[Machine, ...]) -> str:
         """Say why the job that holds the machines is over; empty while it runs, or is unknown."""
+        if not machines:  # the launch was interrupted before it had any
+            return ""
         number = machines[0].job
         try:
-            why = why_over(_settled(client_of(options_of(spec)), number))
+            client = client_of(options_of(spec))
+            job = _settled(client, number)
         except ClusterError:
             return ""  # who does not answer does not say that it is over
+        why = "; ".join(filter(None, (why_over(job), _lost_nodes(client, job))))
         return f"Slurm's job {number} is over. {why}." if why else ""
+
+    def words_on(self, spec: ClusterSpec, machines: tuple[Machine, ...]) -> str:
+        """Say in which state Slurm has nodes that do not answer, and its reason."""
+        client = client_of(options_of(spec))
+        try:
+            names = ",".join(machine.id for machine in machines)
+            nodes = client.nodes(names, within=WORDS_WITHIN, tries=1)
+        except ClusterError:
+            return "Slurm does not answer, either"
+        return "; ".join(words_on_node(node) for node in nodes)
 
     def is_usable(self, machine: Machine) -> bool:
         """Tell whether the job that holds a machine still runs."""
@@ -264,6 +282,16 @@ def _settled(client: SlurmClient, number: str) -> SlurmJob | None:
         time.sleep(pause)
         job = client.job(number)
     return job
+
+
+def _lost_nodes(client: SlurmClient, job: SlurmJob | None) -> str:
+    """Say which nodes a job lost, if it ended with them."""
+    if job is None or job.state != NODE_FAIL or not job.nodes:
+        return ""
+    with suppress(ClusterError):
+        nodes = client.nodes(job.nodes, within=WORDS_WITHIN, tries=1)
+        return "; ".join(words_on_node(node) for node in nodes if node.state in LOST)
+    return ""
 
 
 def _entries(name: str) -> tuple[journal.Entry, ...]:

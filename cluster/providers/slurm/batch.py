@@ -3,9 +3,11 @@
 from __future__ import annotations
 
 import platform
+import re
 import shlex
 from typing import TYPE_CHECKING
 
+from cluster.core.errors import ProvisionError
 from cluster.core.model.value import Value
 from cluster.providers.slurm.options import ASKED, MINUTE, options_of, time_limit
 
@@ -13,6 +15,7 @@ if TYPE_CHECKING:
     from cluster.core.model.spec import ClusterSpec
     from cluster.providers.slurm.states import SlurmJob
 
+NUMBER = re.compile(r"^(\d+)(?:;[\w.-]+)?\s*$", re.MULTILINE)
 PREFIX = "cluster"  # of the comment by which our jobs are found
 
 # Sessions of tmux belong to the job if its server does: where Slurm tracks processes by cgroups,
@@ -85,6 +88,32 @@ def request(spec: ClusterSpec, mark: Mark) -> tuple[str, ...]:
         f"--comment={mark.comment}",
         f"--wrap={HOLDER}",
     )
+
+
+def job_number(printed: str) -> str:
+    """Read the number of a job from what `sbatch --parsable` prints.
+
+    A site's wrapper may print lines before it; in a federation, the cluster follows: `42;north`.
+
+    Args:
+        printed: the standard output of sbatch.
+
+    Returns:
+        The number.
+
+    Raises:
+        ProvisionError: there is none; the job may have been submitted all the same.
+
+    """
+    found = NUMBER.findall(printed)
+    if not found:
+        raise ProvisionError(
+            f"sbatch printed no number of a job: {printed.strip() or 'nothing'!r}",
+            means="The job may be in the queue; it is looked for by its comment, and cancelled.",
+            remedy="Try it by hand: sbatch --parsable --wrap=true",
+        )
+    number: str = found[-1]
+    return number
 
 
 def flags(spec: ClusterSpec) -> tuple[str, ...]:

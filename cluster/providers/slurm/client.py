@@ -19,7 +19,14 @@ from cluster.core.model.hosts import (
     ssh_words,
 )
 from cluster.core.model.value import Value
-from cluster.providers.slurm.refusals import NO_COMMANDS, SSH_FAILED, no_commands, refusal
+from cluster.providers.slurm.node_states import SlurmNode, parse_nodes
+from cluster.providers.slurm.refusals import (
+    NO_COMMANDS,
+    SSH_FAILED,
+    no_commands,
+    refusal,
+    unanswered,
+)
 from cluster.providers.slurm.states import FORMAT, SlurmJob, parse_jobs
 
 if TYPE_CHECKING:
@@ -64,12 +71,15 @@ class SlurmClient(Value, frozen=True, kw_only=True):
             return parse_access(self.place.removeprefix(LOGIN), "login host", "login1")
         return None
 
-    def run(self, argv: Sequence[str], *, within: float = ANSWERS_WITHIN) -> Completed:
+    def run(
+        self, argv: Sequence[str], *, within: float | None = None, tries: int = TRIES
+    ) -> Completed:
         """Run a command, again if slurmctld could not be reached.
 
         Args:
             argv: such as `("squeue", "--me")`.
-            within: seconds after which it is given up.
+            within: seconds after which it is given up; by default `ANSWERS_WITHIN`.
+            tries: how often it is run, at most.
 
         Returns:
             Its streams.
@@ -79,8 +89,9 @@ class SlurmClient(Value, frozen=True, kw_only=True):
             ProvisionError: it failed.
 
         """
+        within = ANSWERS_WITHIN if within is None else within
         done = self._once(argv, within)
-        for _ in range(TRIES - 1):
+        for _ in range(tries - 1):
             if not any(words in done.stderr for words in PASSING):
                 break
             time.sleep(BETWEEN_TRIES)
@@ -120,11 +131,7 @@ class SlurmClient(Value, frozen=True, kw_only=True):
         except FileNotFoundError as error:
             raise no_commands(words[0], self.words) from error
         except subprocess.TimeoutExpired as error:
-            raise ProvisionError(
-                f"{argv[0]} did not answer {self.words} within {within:g} s.",
-                means="slurmctld is down or very busy, or the file system of the command hangs.",
-                remedy=f"Ask by hand: scontrol ping; {argv[0]} --version",
-            ) from error
+            raise unanswered(argv[0], _text(error.stderr), self.words, within) from error
         return Completed(
             argv=tuple(argv), status=done.returncode, stdout=done.stdout, stderr=done.stderr
         )
@@ -176,9 +183,24 @@ class SlurmClient(Value, frozen=True, kw_only=True):
             nodes: such as `node[1-3]`.
 
         """
-        text = self.run(("scontrol", "--oneliner", "show", "node", nodes)).stdout
-        rows = (dict(_pairs(line)) for line in text.splitlines())
-        return {row["NodeName"]: row.get("NodeAddr", row["NodeName"]) for row in rows if row}
+        return {node.name: node.address for node in self.nodes(nodes)}
+
+    def nodes(
+        self, nodes: str, *, within: float | None = None, tries: int = TRIES
+    ) -> tuple[SlurmNode, ...]:
+        """Ask for the states and addresses of nodes.
+
+        Args:
+            nodes: such as `node[1-3]`.
+            within: seconds after which the command is given up.
+            tries: how often it is run, at most.
+
+        Raises:
+            ProvisionError: Slurm does not answer.
+
+        """
+        argv = ("scontrol", "--oneliner", "show", "node", nodes)
+        return parse_nodes(self.run(argv, within=within, tries=tries).stdout)
 
 
 def client_of(options: SlurmOptions) -> SlurmClient:
@@ -225,13 +247,12 @@ def lab_machines(name: str) -> tuple[Machine, ...]:
     return created[-1]
 
 
+def _text(stream: str | bytes | None) -> str:
+    """Give what a command wrote until it was given up: bytes, also where text was asked for."""
+    return stream.decode(errors="replace") if isinstance(stream, bytes) else stream or ""
+
+
 def _unlike_ssh(argv: Sequence[str]) -> str:
     """Give a command line whose exit status is not the one by which ssh says that it failed."""
     other = f"[ $status != {SSH_FAILED} ] || status=1; exit $status"
     return f"{shlex.join(argv)} || {{ status=$?; {other}; }}"
-
-
-def _pairs(line: str) -> list[tuple[str, str]]:
-    """Read the words `KEY=VALUE` of a line of scontrol."""
-    found = (word.partition("=") for word in line.split())
-    return [(key, value) for key, equals, value in found if equals]

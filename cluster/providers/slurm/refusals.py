@@ -2,10 +2,16 @@
 
 from __future__ import annotations
 
+import re
+
 from cluster.core.errors import Denied, ProvisionError, Quota, SpecError
 
 NO_COMMANDS = 127  # exit status of a shell if there is no such program
 SSH_FAILED = 255  # exit status of ssh if it could not connect
+
+QUEUE_FULL = "temporarily unable to accept job"  # sbatch then tries again for minutes
+# The line that names the limit, before the one about it: QOSMaxSubmitJobPerUserLimit.
+LIMIT = re.compile(r"\w+: error: ((?:QOS|Assoc)\w+)")
 
 # A part of Slurm's message, the kind of error, what it means, and what to type.
 REFUSALS: tuple[tuple[str, type[ProvisionError | SpecError], str, str], ...] = (
@@ -14,6 +20,31 @@ REFUSALS: tuple[tuple[str, type[ProvisionError | SpecError], str, str], ...] = (
         SpecError,
         "Slurm's commands are installed there, but belong to no Slurm: slurm.conf is missing.",
         "Name a host that has one: --option login=alice@login1",
+    ),
+    # Before `time limit`, as the text about limits of an account ends with these words.
+    (
+        "Resource temporarily unavailable",
+        Quota,
+        "The queue is full: slurmctld accepts no more jobs of anyone (MaxJobCount).",
+        "Try again later; look: squeue | wc -l; scontrol show config | grep MaxJobCount",
+    ),
+    (
+        "MaxSubmitJob",
+        Quota,
+        "The queue is full for you: the account or QOS allows no more jobs of yours in it.",
+        "Look at yours: squeue --me; cancel one: scancel ID; or wait until one has ended.",
+    ),
+    (
+        "MaxWallDuration",
+        SpecError,
+        "The account or QOS gives no job so much time.",
+        "Ask for less: --ttl 30min; limits: sacctmgr show qos format=name,maxwall",
+    ),
+    (
+        "violates accounting/QOS policy",
+        Quota,
+        "The account's limit of jobs, nodes or time is reached.",
+        "Look: sacctmgr show associations user=$USER; your jobs: squeue --me",
     ),
     (
         "invalid partition",
@@ -76,12 +107,6 @@ REFUSALS: tuple[tuple[str, type[ProvisionError | SpecError], str, str], ...] = (
         "Look: sinfo --Node --long; then ask for fewer --hosts, or leave an --option out.",
     ),
     (
-        "violates accounting/QOS policy",
-        Quota,
-        "The account's limit of jobs, nodes or time is reached.",
-        "Look: sacctmgr show associations user=$USER; your jobs: squeue --me",
-    ),
-    (
         "Access/permission denied",
         Denied,
         "You may not submit jobs here.",
@@ -112,6 +137,33 @@ def refusal(program: str, said: str, where: str) -> ProvisionError | SpecError:
     )
 
 
+def unanswered(program: str, said: str, where: str, within: float) -> ProvisionError:
+    """Make the error for a command of Slurm that was given up.
+
+    Args:
+        program: such as `sbatch`.
+        said: its standard error until then.
+        where: it ran, in words.
+        within: seconds that it had.
+
+    Returns:
+        The error.
+
+    """
+    if QUEUE_FULL in said:
+        return Quota(
+            f"The queue is full: sbatch could not submit a job {where} within {within:g} s.",
+            means=f"slurmctld accepts no more jobs of anyone (MaxJobCount): {_last(said)}",
+            remedy="Try again later; look: squeue | wc -l; scontrol show config | grep MaxJobCount",
+        )
+    last = _last(said)
+    return ProvisionError(
+        f"{program} did not answer {where} within {within:g} s{': ' if last else ''}{last}.",
+        means="slurmctld is down or very busy, or the file system of the command hangs.",
+        remedy=f"Ask by hand: scontrol ping; {program} --version",
+    )
+
+
 def no_commands(program: str, where: str) -> SpecError:
     """Make the error for a host without Slurm's commands.
 
@@ -136,4 +188,6 @@ def _last(words: str) -> str:
     lines = [line.strip() for line in words.splitlines()]
     lines = [line for line in lines if line and not line.startswith("Try ")]
     told = [line for line in lines if "Batch job submission failed" in line] or lines
-    return told[-1] if told else ""
+    limits = [found[1] for line in lines if (found := LIMIT.fullmatch(line))]
+    limit = f" ({limits[-1]})" if limits and limits[-1] not in told[-1] else ""
+    return f"{told[-1]}{limit}" if told else ""

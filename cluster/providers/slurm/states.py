@@ -12,6 +12,7 @@ HELD = frozenset({"REQUEUE_HOLD", "RESV_DEL_HOLD", "SPECIAL_EXIT"})
 RUNNING = "RUNNING"
 # The job has its nodes still, but runs nothing new, or nothing at all.
 COMPLETING = "COMPLETING"
+NODE_FAIL = "NODE_FAIL"
 LEAVING = frozenset({COMPLETING, "SIGNALING", "STAGE_OUT", "SUSPENDED", "STOPPED", "RESIZING"})
 ENDED = {
     "BOOT_FAIL": "its nodes could not be started",
@@ -20,7 +21,7 @@ ENDED = {
     "DEADLINE": "its deadline has passed",
     "FAILED": "its script failed",
     "LAUNCH_FAILED": "it could not be launched on its nodes",
-    "NODE_FAIL": "one of its nodes failed",
+    NODE_FAIL: "one of its nodes failed",
     "OUT_OF_MEMORY": "it ran out of memory",
     "PREEMPTED": "it was preempted by another job",
     "RECONFIG_FAIL": "its nodes could not be reconfigured",

@@ -1,0 +1,84 @@
+"""Hosts that are asked over TCP whether they are alive, where no SSH leads to them.
+
+A kernel answers a connection to a closed port at once, however busy its processes are; a host
+without power or network does not. MPI and srun would wait for it: srun until slurmctld gives the
+node up, which takes 300 s by default (`SlurmdTimeout`).
+"""
+
+from __future__ import annotations
+
+import socket
+import threading
+import time
+from contextlib import suppress
+from typing import TYPE_CHECKING
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
+
+PORT = 9  # discard: closed almost everywhere, and nothing is sent to it
+BETWEEN = 1.0  # seconds between two questions
+ANSWERS_WITHIN = 3.0  # seconds: time for a lost packet to be sent again
+SILENT = 6.0  # seconds without an answer, after which a host is lost
+
+
+class Probes:
+    """Asks hosts again and again, one thread per host.
+
+    A host that has never answered is not watched: a firewall may drop the question.
+
+    Args:
+        lost: called, in another thread, once a host that has answered does so no more.
+
+    """
+
+    def __init__(self, lost: Callable[[], object]) -> None:
+        """Ask nothing yet."""
+        self._lost = lost
+        self._over = threading.Event()
+        self._silent: dict[str, str] = {}
+
+    def watch(self, name: str, address: str) -> None:
+        """Begin to ask a host.
+
+        Args:
+            name: of its machine.
+            address: in the cluster's network, or its host name.
+
+        """
+        threading.Thread(target=self._watch, args=(name, address), daemon=True).start()
+
+    def silent(self) -> dict[str, str]:
+        """Give the hosts that do not answer any more, and since when, in words."""
+        return dict(self._silent)
+
+    def end(self) -> None:
+        """Ask no more."""
+        self._over.set()
+
+    def _watch(self, name: str, address: str) -> None:
+        with suppress(OSError):  # the name is not known here: the host is not watched
+            family, *_, place = socket.getaddrinfo(address, PORT, type=socket.SOCK_STREAM)[0]
+            heard = 0.0
+            while not self._over.wait(BETWEEN if heard else 0):
+                if _answers(family, place):
+                    heard = time.monotonic()
+                elif not heard:
+                    return
+                elif time.monotonic() - heard > SILENT:
+                    self._silent[name] = f"{address} has not answered for {SILENT:g} s"
+                    self._lost()
+                    return
+
+
+def _answers(family: socket.AddressFamily, address: tuple[int | str | bytes, ...]) -> bool:
+    """Tell whether a host accepts or refuses a connection; either comes from a live kernel."""
+    with socket.socket(family, socket.SOCK_STREAM) as asking:
+        asking.settimeout(ANSWERS_WITHIN)
+        try:
+            asking.connect(address)
+        except ConnectionRefusedError:
+            return True
+        except OSError:
+            return False
+    return True

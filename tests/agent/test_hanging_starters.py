@@ -1,0 +1,52 @@
+"""A starter that waits for ever: the job ends, and says what it waits for."""
+
+from __future__ import annotations
+
+import os
+import subprocess
+import sys
+from typing import TYPE_CHECKING
+
+import pytest
+
+from cluster.agent.protocol import PROGRESS, REASON, TIMED_OUT
+
+if TYPE_CHECKING:
+    from pathlib import Path
+
+# It refuses other words than those that the job gives it.
+HANGS = """\
+#!/bin/sh
+[ "$*" = "--overlap --mpi=pmix rank" ] || exit 64
+{first}
+exec sleep 600
+"""
+BEGIN = "import sys; from cluster.agent import supervise; supervise.BEGIN_WITHIN = 0.5; "
+RUN = f"{BEGIN}sys.exit(supervise.run_job(float(sys.argv[1]), sys.argv[2:]))"
+
+
+def run_job(folder: Path, seconds: float, name: str, first: str = "") -> int:
+    """Run a job whose starter hangs; its time to begin is half a second."""
+    programs = folder / "bin"
+    programs.mkdir()
+    (programs / name).write_text(HANGS.format(first=first))
+    (programs / name).chmod(0o755)
+    words = [sys.executable, "-c", RUN, f"{seconds:g}", name, "--overlap", "--mpi=pmix", "rank"]
+    env = {**os.environ, "PATH": f"{programs}:{os.environ['PATH']}"}
+    return subprocess.run(words, cwd=folder, env=env, check=False, timeout=60).returncode
+
+
+@pytest.mark.parametrize("name", ["srun", "aprun"])
+def test_a_starter_that_starts_no_rank_is_ended_and_named(tmp_path: Path, name: str) -> None:
+    assert run_job(tmp_path, 60, name) == TIMED_OUT
+    said = (tmp_path / REASON).read_text()
+    assert said.startswith(f"{name} started no rank within 0.5 s.")
+    assert "squeue --steps; sinfo" in said
+
+
+def test_a_starter_whose_rank_0_has_begun_has_all_of_its_time(tmp_path: Path) -> None:
+    begun = '{"done":1,"total":2,"what":"latency"}'
+    assert run_job(tmp_path, 1.5, "srun", f"echo '{begun}' > {PROGRESS}") == TIMED_OUT
+    said = (tmp_path / REASON).read_text()
+    assert "It did not end within --timeout" in said
+    assert "50% was done; the last progress, of latency" in said

@@ -1,0 +1,47 @@
+"""Hosts that are asked over TCP whether they are alive."""
+
+from __future__ import annotations
+
+import socket
+import threading
+from itertools import chain, repeat
+
+import pytest
+
+from cluster.agent import probes
+from tests.conftest import until
+
+
+@pytest.fixture(autouse=True)
+def quick(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Ask more often than for users."""
+    monkeypatch.setattr(probes, "BETWEEN", 0.01)
+    monkeypatch.setattr(probes, "SILENT", 0.05)
+
+
+def test_a_live_kernel_answers_also_where_nobody_listens() -> None:
+    """Port 9 of this machine is closed; a refusal is an answer."""
+    family, *_, address = socket.getaddrinfo("127.0.0.1", probes.PORT)[0]
+
+    assert probes._answers(family, address)
+
+
+def test_a_host_that_answers_no_more_is_lost_and_one_that_never_did_is_not_watched(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    """No test can kill a host without a lab; `tests/lab/test_slurm.py` does."""
+    answers = {
+        "10.0.0.1": chain([True, False, True, True], repeat(False)),
+        "10.0.0.2": repeat(False),
+        "10.0.0.3": repeat(True),
+    }
+    monkeypatch.setattr(probes, "_answers", lambda _, address: next(answers[address[0]]))
+    lost = threading.Event()
+    watch = probes.Probes(lost.set)
+    for number in (1, 2, 3):
+        watch.watch(f"{number}.mpi.x", f"10.0.0.{number}")
+    watch.watch("4.mpi.x", "no-such-name.invalid")
+
+    until(lost.is_set, "a host is lost")
+    assert watch.silent() == {"1.mpi.x": "10.0.0.1 has not answered for 0.05 s"}
+    watch.end()

@@ -1,0 +1,54 @@
+"""What is asked of srun before it starts ranks."""
+
+from __future__ import annotations
+
+import os
+import time
+from typing import TYPE_CHECKING
+
+import pytest
+
+from cluster.core import plugins
+from cluster.core.errors import SpecError
+from cluster.measure.benchmark import Benchmark
+from cluster.orchestration.rank_starter import find_pmi
+from cluster.remote.shells import Shell
+from tests.plain_values import plain_facts
+
+if TYPE_CHECKING:
+    from pathlib import Path
+
+# It refuses other words than those of the question.
+SRUN = """\
+#!/bin/sh
+[ "$*" = --mpi=list ] || exit 64
+{does}
+"""
+
+
+@pytest.mark.parametrize(
+    ("does", "said"),
+    [
+        ("exec sleep 600", "did not answer within 0.3 s"),
+        ("echo 'srun: fatal: no configuration' >&2; exit 1", "says: srun: fatal: no configuration"),
+        ("exit 0", "says: nothing"),
+    ],
+)
+def test_srun_that_names_no_pmi_is_refused_before_anything_starts(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, does: str, said: str
+) -> None:
+    (tmp_path / "srun").write_text(SRUN.format(does=does))
+    (tmp_path / "srun").chmod(0o755)
+    monkeypatch.setenv("PATH", f"{tmp_path}:{os.environ['PATH']}")
+    monkeypatch.setattr("cluster.orchestration.rank_starter.LIMIT", 0.3)
+    shell = plugins.find(Shell, "local")()
+    began = time.monotonic()
+
+    with pytest.raises(SpecError) as refused:
+        find_pmi("", plugins.load(Benchmark, "p2p"), plain_facts(), shell)
+
+    assert said in refused.value.what
+    assert "nothing was started" in refused.value.means
+    assert "srun --mpi=list; sinfo" in refused.value.remedy
+    assert "--starter mpirun" in refused.value.remedy
+    assert time.monotonic() - began < 60

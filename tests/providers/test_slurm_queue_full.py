@@ -1,0 +1,46 @@
+"""A real Slurm whose queue takes no more jobs."""
+
+from __future__ import annotations
+
+import shutil
+import tempfile
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+import pytest
+
+from cluster.core.errors import Quota
+from cluster.orchestration.launch import make_spec, plan_spec
+from cluster.providers.slurm.client import SlurmClient
+from tests.slurm_here import SlurmHere, skip_without_slurm
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+
+
+@pytest.fixture
+def full(home: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[SlurmHere]:
+    """A Slurm whose queue is full with one job."""
+    skip_without_slurm()
+    folder = Path(tempfile.mkdtemp(prefix="slurm"))  # short: the path of a socket has a limit
+    with SlurmHere(folder, most_jobs=2) as slurm:
+        monkeypatch.setenv("SLURM_CONF", str(slurm.conf))
+        slurm.hold()
+        yield slurm
+    shutil.rmtree(folder)
+
+
+@pytest.mark.usefixtures("full")
+def test_a_full_queue_is_said_before_and_while_a_job_is_submitted(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    """4 s: it needs a Slurm of its own. sbatch itself would try again for two minutes."""
+    with pytest.raises(Quota, match="Resource temporarily unavailable") as planned:
+        plan_spec(make_spec("mine", {"provider": "slurm", "hosts": 1}))
+    assert planned.value.means.startswith("The queue is full")
+
+    monkeypatch.setattr("cluster.providers.slurm.client.ANSWERS_WITHIN", 2.0)
+    with pytest.raises(Quota, match="The queue is full: sbatch could not submit a job") as refused:
+        SlurmClient().run(("sbatch", "--wrap=true"))
+    assert "Slurm temporarily unable to accept job" in refused.value.means
+    assert "MaxJobCount" in refused.value.remedy
