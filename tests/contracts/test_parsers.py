@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import random
 import re
 from collections import defaultdict
@@ -207,6 +208,18 @@ def test_damage_is_survived(path: Path) -> None:
             read([bytes(data)])
         except ParseError:
             continue
+
+
+@pytest.mark.parametrize("path", SAMPLES)
+@pytest.mark.parametrize("wide", [b" ", b"\t"], ids=["spaces", "tabs"])
+def test_wide_columns_take_no_longer_than_narrow_ones(path: Path, wide: bytes) -> None:
+    """A pattern that tries each space in several ways would take hours for such lines."""
+    lines = path.read_bytes().splitlines(keepends=True)[:200]
+    data = b"".join(re.sub(rb"[ \t]{2,}", wide * 300, line) for line in lines)
+
+    for damaged in (data, data.replace(b".", b"x"), re.sub(rb"\w+(?=\n)", b"?", data)):
+        with contextlib.suppress(ParseError):
+            read([damaged])
 
 
 @pytest.mark.parametrize(

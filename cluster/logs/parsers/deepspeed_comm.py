@@ -63,14 +63,15 @@ _ROW = re.compile(
     r"\s+(\d+\.\d{2})\s*$"
 )
 _BENCH = re.compile(r"\s*-{2,} Performance of (\w+) on (\d{1,7}) devices -+\s*$")
+# What separates two columns; each space has one way to match, however wide the columns are.
+_BAR = r"\s+(?:\|\s*)?"
 _BENCH_HEAD = re.compile(
-    r"\s*\|?\s*[Ss]ize(?: \(Bytes\))?\s+\|?\s*Description\s+\|?\s*Duration\b( \(us\))?"
+    rf"\s*(?:\|\s*)?[Ss]ize(?: \(Bytes\))?{_BAR}Description{_BAR}Duration\b( \(us\))?"
     r".*(Gbps|GB/s|GBps)"
 )
 _BENCH_ROW = re.compile(
-    r"\s*\|?\s*(\d[\d.]*)(?: ([KMGT]?)B)?\s+\|?\s*(\S+)\s+\|?\s*(\d[\d.]*)(?: ?(us|ms|s))?\s+\|?"
-    r"\s*(\d[\d.]*)\s+\|?"
-    r"\s*(\d+\.\d{3})\s*\|?\s*$"
+    rf"\s*(?:\|\s*)?(\d[\d.]*)(?: ([KMGT]?)B)?{_BAR}(\S+){_BAR}(\d[\d.]*)(?: ?(us|ms|s))?{_BAR}"
+    rf"(\d[\d.]*){_BAR}(\d+\.\d{{3}})\s*(?:\|\s*)?$"
 )
 _RULE = re.compile(r"\s*(?:[-_]{10,}|Breakdown with straggler effect|\|[-|\s:]+\|)\s*$")
 _POWERS = {"": 1, None: 1, "K": 2**10, "M": 2**20, "G": 2**30, "T": 2**40}
