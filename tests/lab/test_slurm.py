@@ -14,6 +14,7 @@ from cluster.core.errors import JobError, SpecError
 from cluster.core.model.spec import ClusterSpec
 from cluster.orchestration.listener import Listener
 from cluster.providers.lab import LabProvider
+from cluster.providers.slurm.client import lab_machines
 from tests.conftest import answer, command
 
 if TYPE_CHECKING:
@@ -24,8 +25,8 @@ if TYPE_CHECKING:
 # A user's settings, by which the last host of the lab is a login host; the nodes know its key, too.
 SETTINGS = """\
 Host login1
-  HostName 198.18.0.9
-  HostKeyAlias 198.18.0.9
+  HostName {address}
+  HostKeyAlias {address}
   UserKnownHostsFile {lab}/known_hosts
 Host login1 nodes-*
   User root
@@ -71,7 +72,8 @@ def log_in(home: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """
     (home / ".ssh").mkdir()
     settings = home / ".ssh" / "config"
-    settings.write_text(SETTINGS.format(lab=home / "state" / "nodes" / "lab"))
+    address = lab_machines("nodes")[-1].address
+    settings.write_text(SETTINGS.format(lab=home / "state" / "nodes" / "lab", address=address))
     programs = home / "programs"
     programs.mkdir()
     (programs / "ssh").write_text(SSH.format(settings=settings))

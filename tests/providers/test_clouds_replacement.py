@@ -249,7 +249,7 @@ def host_of(cloud: Emulated[Any], machine: str) -> str:
     return machine.rpartition("/")[2]
 
 
-@pytest.mark.serial
+@pytest.mark.timed
 @pytest.mark.timeout(300)
 @pytest.mark.parametrize("world", [GCP], ids=["gcp"], indirect=True)
 def test_a_slow_host_is_replaced_and_only_the_new_one_is_tested(
@@ -288,7 +288,7 @@ def test_a_slow_host_is_replaced_and_only_the_new_one_is_tested(
     assert hosts.things() == before
 
 
-@pytest.mark.serial
+@pytest.mark.timed
 @pytest.mark.timeout(300)
 @pytest.mark.parametrize("world", [AWS], ids=["aws"], indirect=True)
 def test_a_host_that_hangs_is_tested_again_and_its_new_machine_too(
