@@ -120,7 +120,10 @@ def _read(file: Path, repetitions: int) -> Reading:
         "spent = time.process_time() - t\n"  # ru_maxrss would hold what we needed, too
         "said = open('/proc/self/status').read()\n"
         "peak, after = (said.split(k)[1].split()[0] for k in ('VmHWM:', 'VmRSS:'))\n"
-        "kept = sum(8 * len(m.values) for r in found.results for m in r.measurements)\n"
+        "parts = ('routines', 'distributions')  # rows of a profile: calls, bytes, time\n"
+        "rows = sum(len(getattr(r.detail, part, ())) for r in found.results for part in parts)\n"
+        "kept = 24 * rows\n"
+        "kept += sum(8 * len(m.values) for r in found.results for m in r.measurements)\n"
         "print(spent, int(peak) / 1024, int(after) / 1024, kept, len(found.results))"
     )
     argv = [sys.executable, "-c", line, str(file)]

@@ -231,7 +231,7 @@ class NcclLog(Value, frozen=True, kw_only=True, tag="nccl-log"):
     torn: int = 0
 
 
-class Routine(Value, frozen=True, kw_only=True):
+class Routine(Value, frozen=True, kw_only=True, gc=False):
     """A row of an MPI profile.
 
     Args:

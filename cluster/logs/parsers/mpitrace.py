@@ -10,7 +10,8 @@ from __future__ import annotations
 
 import re
 from functools import partial
-from typing import TYPE_CHECKING, ClassVar
+from sys import intern
+from typing import TYPE_CHECKING, ClassVar, Generic, TypeVar
 
 from cluster.core.model.logs import (
     Profile,
@@ -29,6 +30,7 @@ if TYPE_CHECKING:
 
     from cluster.core.model.logs import Parsed
 
+T = TypeVar("T", int, float)
 UNITS = {"K": KIB, "M": MIB, "G": GIB}
 SLACK = 0.001  # seconds to which each time is rounded
 
@@ -59,6 +61,7 @@ _NUMBER_CELLS = r"[ \t]+\d{1,18}[ \t]+\d{1,18}\.\d[ \t]+\d{1,12}\.\d{3}[ \t]*\n"
 _ROWS = re.compile(rf"(?:[ \t]*MPI_\w{{1,60}}{_NUMBER_CELLS})+")
 _SIZE_ROWS = re.compile(rf"(?:{_NUMBER_CELLS})+")
 RULE = 10  # dashes
+SHARED = 4096  # counts and sizes that are kept once for all rows: they occur again and again
 _ROLE = re.compile(r"\s*MPI task \d+ of \d+ had the (minimum|median|maximum) communication time")
 _EXTREME = re.compile(
     r"\s*(minimum|median|maximum)\s+communication time\s*=\s*(\d+\.\d+) sec\w* for task (\d{1,9})"
@@ -101,6 +104,8 @@ class MpiTrace(Parser):
     def __init__(self) -> None:
         """Begin outside any profile."""
         self._profiles: list[_Profile] = []
+        self._counts: _Shared[int] = _Shared()
+        self._sizes: _Shared[float] = _Shared()
 
     def take(self, line: str, number: int) -> bool:
         """Read a line of a profile."""
@@ -108,7 +113,7 @@ class MpiTrace(Parser):
         rank = _RANK.match(line) if begins else None
         context = _CONTEXT.match(line) if begins else None
         if rank:
-            self._profiles.append(_Profile(number, int(rank[1]), int(rank[2])))
+            self._begin(number, int(rank[1]), int(rank[2]))
         elif context:
             self._open(number).context(context[1])
         elif _TABLE.match(line):
@@ -124,12 +129,33 @@ class MpiTrace(Parser):
 
     def _open(self, number: int) -> _Profile:
         if not self._profiles:
-            self._profiles.append(_Profile(number, -1, 0))
+            self._begin(number, -1, 0)
         return self._profiles[-1]
 
+    def _begin(self, number: int, rank: int, size: int) -> None:
+        self._profiles.append(_Profile(number, rank, size, self._counts, self._sizes))
+
     def results(self) -> tuple[Parsed, ...]:
-        """Give a result per rank and context."""
-        return tuple(parsed for profile in self._profiles for parsed in profile.parsed())
+        """Give a result per rank and context; what they are made of is let go as they are made."""
+        waiting = self._profiles[::-1]
+        self._profiles = []
+        found: list[Parsed] = []
+        while waiting:
+            found += waiting.pop().parsed()
+        return tuple(found)
+
+
+class _Shared(Generic[T]):
+    """Keeps equal numbers once: a row has three, each an object as large as the row itself."""
+
+    def __init__(self) -> None:
+        self._known: dict[T, T] = {}
+
+    def of(self, values: Iterable[T]) -> list[T]:
+        """Give equal numbers, each of them once."""
+        if len(self._known) > SHARED:
+            self._known.clear()
+        return [self._known.setdefault(value, value) for value in values]
 
 
 class _Part:
@@ -146,10 +172,13 @@ class _Part:
 class _Profile:
     """The file of one rank."""
 
-    def __init__(self, first: int, rank: int, size: int) -> None:
+    def __init__(
+        self, first: int, rank: int, size: int, counts: _Shared[int], sizes: _Shared[float]
+    ) -> None:
         self._first = first
         self._rank = rank
         self._size = size
+        self._counts, self._bytes = counts, sizes
         self._region = ""
         self._roles: list[str] = []
         self._tasks: list[TaskTimes] = []
@@ -177,10 +206,11 @@ class _Profile:
             width, name = 3, self._routine
         if len(cells) != width * text.count("\n", at, end):
             return at  # rows of different tables
-        names = [name] * (len(cells) // width) if name else cells[::width]
+        names = [name] * (len(cells) // width) if name else map(intern, cells[::width])
         columns = (cells[place::width] for place in range(width - 3, width))
         calls, sizes, times = columns
-        figures = zip(names, map(int, calls), map(float, sizes), map(float, times), strict=True)
+        counts, averages = self._counts.of(map(int, calls)), self._bytes.of(map(float, sizes))
+        figures = zip(names, counts, averages, map(float, times), strict=True)
         self._into += [Routine(name=n, calls=c, bytes=b, time=t) for n, c, b, t in figures]
         return end
 
@@ -205,7 +235,7 @@ class _Profile:
         if match is None or not values:
             return False
         size = values[0] if len(values) > 1 else 0.0
-        row = Routine(name=match[1], calls=int(match[2]), bytes=size, time=values[-1])
+        row = Routine(name=intern(match[1]), calls=int(match[2]), bytes=size, time=values[-1])
         self._into.append(row)
         return True
 
@@ -216,7 +246,7 @@ class _Profile:
             self._columns, self._routine = [], ""
             self._into = [] if title[1] != "M" else part.distributions
         elif head:
-            self._routine = head[1]
+            self._routine = intern(head[1])
         elif row and self._routine and not self._columns:
             values = numbers((row[2], row[3]))
             if values is None:
