@@ -80,6 +80,8 @@ class Mlc(RunParser):
 
     def take(self, line: str, number: int) -> bool:
         """Read a title, a header or a row."""
+        if line.lstrip()[:1].isdigit():
+            return bool(self._left) and self._row(line.split())
         first, title, header = _FIRST.match(line), _TITLE.match(line), _HEADER.match(line)
         if first:
             self._begin(number, f"{self.title} v{first[1]}")
@@ -94,7 +96,7 @@ class Mlc(RunParser):
             self._columns = [int(cell) for cell in header[1].split()]
             self._left = [*self._columns]
         else:
-            return bool(self._run and _KNOWN.match(line)) or self._row(line.split())
+            return bool(self._run and _KNOWN.match(line))
         return bool(self._run)
 
     def expects(self, line: str) -> bool:
