@@ -2,17 +2,15 @@
 
 from __future__ import annotations
 
-import tempfile
 from pathlib import Path
 from typing import Annotated
 
 import typer
 from msgspec.structs import replace as with_fields
 
-from cluster.cli import flags
+from cluster.cli import flags, signatures
 from cluster.cli.show import print_lines, table
-from cluster.core.errors import ClusterError, SpecError
-from cluster.remote.shells.local import LocalShell
+from cluster.core.errors import SpecError
 from cluster.runs import shared_file, store
 from cluster.runs.share import prepare
 
@@ -41,7 +39,7 @@ def share(
     if not yes and not typer.confirm(f"Write {output}?"):
         raise typer.Exit(1)
     if key:
-        made = with_fields(made, signature=_signature(made.listing, key))
+        made = with_fields(made, signature=signatures.sign(made.listing, key))
     try:
         output.write_bytes(shared_file.encode(made))
     except OSError as error:
@@ -72,40 +70,19 @@ def verify(
     except SpecError as error:
         print_lines(f"CHANGED: {error.what}", "Get the file again from who shared it.")
         raise typer.Exit(1) from error
-    if made.signature and not _is_valid(made, ["check-novalidate"]):
+    if signer and not signers:
+        raise SpecError(
+            f"Whose key {signer}'s is, this machine does not know.",
+            remedy=f"Name a file of allowed signers: --signers FILE --signer {signer}",
+        )
+    if made.signature and not signatures.is_whole(made):
         print_lines(f"CHANGED: the signature of {file.name} does not match its content.")
         raise typer.Exit(1)
-    if signers and not (
-        made.signature and _is_valid(made, ["verify", "-f", signers, "-I", signer])
-    ):
+    known = signatures.signer_of(made, signers, signer) if signers else ""
+    if signers and not known:
         print_lines(f"NOT SIGNED by {signer or 'an allowed signer'}: {file}")
         raise typer.Exit(1)
     kind = "a simulated run" if made.simulated else "a run"
-    signed = "signed" if made.signature else "not signed"
+    by = f" by {known}" if known else ", by a key that was not checked (--signers)"
+    signed = f"signed{by}" if made.signature else "not signed"
     print_lines(f"WHOLE: {file.name} is {kind} of {len(made.parts)} files, {signed}.")
-
-
-def _signature(listing: str, key: str) -> str:
-    """Sign the names and checksums with ssh-keygen, which nearly every host has."""
-    with tempfile.TemporaryDirectory(prefix="cluster-") as folder:
-        text = Path(folder) / "listing"
-        text.write_text(listing)
-        words = ["ssh-keygen", "-Y", "sign", "-f", key, "-n", shared_file.NAMESPACE, str(text)]
-        done = LocalShell().run(words)
-        if done.status:
-            raise ClusterError(
-                f"ssh-keygen could not sign with {key}: {done.stderr.strip()[-200:]}",
-                remedy="Name a private key that you may use: --sign ~/.ssh/id_ed25519",
-            )
-        return text.with_suffix(".sig").read_text()
-
-
-def _is_valid(made: shared_file.SharedRun, words: list[str]) -> bool:
-    """Check the signature of the names and checksums with ssh-keygen."""
-    with tempfile.TemporaryDirectory(prefix="cluster-") as folder:
-        text, signature = Path(folder) / "listing", Path(folder) / "listing.sig"
-        text.write_text(made.listing)
-        signature.write_text(made.signature)
-        ask = ["ssh-keygen", "-Y", *words, "-n", shared_file.NAMESPACE, "-s", str(signature)]
-        read = ["sh", "-c", '"$@" < "$0"', str(text), *ask]
-        return LocalShell().run(read).status == 0

@@ -139,10 +139,46 @@ def test_it_is_shared_signed_verified_and_judged_alone(folder: Path, tmp_path: P
     assert "10.20.30.40" in shown
     assert "198.18." in shown
     verified = command("verify", str(path), "--signers", str(signers), "--signer", "me").stdout
-    assert " files, signed" in verified
+    assert " files, signed by me." in verified
+    assert "signed by me." in command("verify", str(path), "--signers", str(signers)).stdout
+    assert "by a key that was not checked" in command("verify", str(path)).stdout
+    refused = {
+        ("--signer", "me"): (2, "Name a file of allowed signers"),
+        ("--signers", "nothing", "--signer", "me"): (2, "There is no file nothing"),
+        ("--signers", str(signers), "--signer", "you"): (1, "NOT SIGNED by you"),
+    }
+    for words, (status, said) in refused.items():
+        done = command("verify", str(path), *words, status=status)
+        assert said in done.stdout + done.stderr
     assert answer("judge", str(path))["status"] == "done"
     path.write_bytes(path.read_bytes().replace(b"198.18.0", b"198.18.1", 1))
     assert "CHANGED" in command("verify", str(path), status=1).stdout
+
+
+@pytest.mark.usefixtures("openssh")
+def test_who_is_not_an_allowed_signer_is_found_out(
+    folder: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """A file signed by one key, and signers who have others; and a machine without ssh-keygen."""
+    ours, theirs, path = tmp_path / "ours", tmp_path / "theirs", tmp_path / "run.share.json"
+    for key in (ours, theirs):
+        run("ssh-keygen", "-q", "-t", "ed25519", "-N", "", "-f", str(key))
+    signers = tmp_path / "signers"
+    signers.write_text(f"me {theirs.with_suffix('.pub').read_text()}")
+    command("share", str(folder), "-o", str(path), "-y", "--sign", str(ours))
+
+    for words in (["--signer", "me"], []):
+        found = command("verify", str(path), "--signers", str(signers), *words, status=1)
+        assert "NOT SIGNED" in found.stdout
+
+    programs = tmp_path / "programs"
+    programs.mkdir()
+    for name in ("sh", "python3"):
+        (programs / name).symlink_to(shutil.which(name) or "")
+    monkeypatch.setenv("PATH", str(programs))
+    found = command("verify", str(path), status=None)
+    assert "There is no ssh-keygen" in found.stderr
+    assert "CHANGED" not in found.stdout
 
 
 @pytest.mark.parametrize(
