@@ -103,6 +103,10 @@ class Collectives(Benchmark[CollectivesParams]):
         choice = params.kernel if params.transport == "mpi" else "python"
         return _with_rates(definitions_for(bases, choice))
 
+    def transport(self, params: CollectivesParams) -> str:
+        """Give the transport asked for."""
+        return params.transport
+
     def planned(self, params: CollectivesParams, ranks: int) -> Iterator[Planned]:
         """Give every operation at every size that can be divided among the ranks."""
         for name in dict.fromkeys(params.operations):

@@ -61,6 +61,10 @@ class Training(Benchmark[TrainingParams]):
         """Each rank of a host needs a GPU of its own."""
         return ranks_per_host if params.device == "cuda" else 0
 
+    def transport(self, params: TrainingParams) -> str:
+        """Give what reduces the gradients: nccl between GPUs."""
+        return "nccl" if params.device == "cuda" else "gloo"
+
     def memory(self, params: TrainingParams, ranks: int) -> int:
         """Tell how much memory the shards take that a rank keeps."""
         from cluster.benchmarks.training.rounds import KEPT, SAMPLE_BYTES  # noqa: PLC0415

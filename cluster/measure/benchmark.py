@@ -187,6 +187,19 @@ class Benchmark(Plugin, Generic[ParamsT]):
         del params
         return ()
 
+    def transport(self, params: ParamsT) -> str:
+        """Name what carries the messages of its ranks: mpi, gloo or nccl.
+
+        Args:
+            params: of the benchmark.
+
+        Returns:
+            Its name; empty by default: it is not known.
+
+        """
+        del params
+        return ""
+
     def model(self, params: ParamsT, fleet: FleetSimulator) -> Iterable[Measurement]:
         """Give what simulated hosts would measure.
 

@@ -44,10 +44,12 @@ class Trainer:
         self._optimiser = torch.optim.SGD(model.parameters(), lr=RATE, momentum=MOMENTUM)
         self._last_gradient = 0.0
 
+        default: Any = None  # the group of all ranks
+
         def reduce(_: object, bucket):  # type: ignore[no-untyped-def]  # noqa: ANN001, ANN202 - torch compares annotations
             if bucket.is_last():
                 self._last_gradient = self._now()
-            return allreduce_hook(None, bucket)
+            return allreduce_hook(default, bucket)
 
         reduce.__annotations__.clear()
         self._model.register_comm_hook(None, reduce)
