@@ -61,6 +61,11 @@ class Training(Benchmark[TrainingParams]):
         """Each rank of a host needs a GPU of its own."""
         return ranks_per_host if params.device == "cuda" else 0
 
+    def instead_of_gpus(self, params: TrainingParams) -> str:
+        """Train on the processors."""
+        del params
+        return "the processors: --device cpu"
+
     def transport(self, params: TrainingParams) -> str:
         """Give what reduces the gradients: nccl between GPUs."""
         return "nccl" if params.device == "cuda" else "gloo"

@@ -26,6 +26,7 @@ FRAME = 38  # bytes on the line around a packet: preamble 8, Ethernet 14, checks
 MEMORY = "memory_copy"  # the metric that bounds messages between ranks of one host
 OVER_TCP = ("iperf",)  # benchmarks that open connections of their own, whatever MPI uses
 BELIEVABLE = 1.02  # of a bound: clocks and nominal rates are not exact
+OFF_NETWORK = ("host to GPU", "GPU to GPU", "GPU memory")  # media that no network is part of
 
 
 class Route(Value, frozen=True, kw_only=True):
@@ -121,6 +122,8 @@ def with_link_bound(summary: Summary, definition: Definition, size: int, route: 
         The summary; unchanged if there is no bound.
 
     """
+    if definition.medium in OFF_NETWORK:
+        return summary
     flows = summary.params.get("streams", 1)
     rate = bound(definition, route.links, flows if isinstance(flows, int) else 1)
     limit = _link_limit(definition, route)
