@@ -87,6 +87,8 @@ class Collectives(Benchmark[CollectivesParams]):
         if ranks < 2:  # noqa: PLR2004 - one rank has nobody to exchange anything with
             raise SpecError(
                 "A collective needs at least two ranks.",
+                means="One rank moves nothing to another: its bus bandwidth has the factor 0, and "
+                "its algorithm bandwidth is that of a copy.",
                 remedy="Ask for more: --hosts 2, or --ranks-per-host 2.",
             )
         if params.transport != "mpi" and params.kernel == "c":
