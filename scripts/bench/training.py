@@ -32,6 +32,7 @@ STALLS = (0.0, 0.2, 0.4, 0.6, 0.8)  # shares of a step
 SPARE = 1.6  # times the rate that the computing needs, where no stall is wanted
 POINTS = 3.0  # percentage points that a stall may be off
 PAYLOAD = 1448 / 1514  # of a frame that TCP fills: what tbf counts has headers
+LOOP, LOOP_RATE = "train-loop", "160mbit"  # the gradients take some 20 ms, the computing 5 to 10
 BATCH, SHARD = 64, 256
 LARGE_BATCH = 512  # its computing is long beside an exchange of the gradients on one machine
 SERVER = """
@@ -145,6 +146,36 @@ def naming_stalls(place: Path, times: int) -> None:
                 sys.stdout.write(f"      {plant} {right[plant]}/{number}: {line}\n")
                 sys.stdout.flush()
     _say_counts(right, times)
+
+
+def naming_slow_links(times: int) -> None:
+    """Plant a slow link between two ranks: the loopback of a namespace, shaped by tbf.
+
+    The rest of this script runs in there: `naming_links`.
+    """
+    _sh(f"ip netns add {LOOP}")
+    try:
+        _sh(
+            f"ip -n {LOOP} link set lo up",
+            f"tc -n {LOOP} qdisc replace dev lo root tbf rate {LOOP_RATE} burst 128kb latency 1s",
+        )
+        argv = ["ip", "netns", "exec", LOOP, sys.executable, str(ROOT / "scripts" / "bench")]
+        subprocess.run([*argv, str(times), "naming_links"], cwd=ROOT, check=True)
+    finally:
+        _sh(f"ip netns del {LOOP}")
+
+
+def naming_links(place: Path, times: int) -> None:
+    """Train this often over whatever connects the ranks, which `naming_slow_links` has slowed."""
+    _plant(place)
+    right = 0
+    with launch("linked", provider="local", hosts=1, ranks_per_host=2) as here:
+        for number in range(1, times + 1):
+            line = _named(here, "link")
+            right += line.partition(". ")[2].startswith("exchange, ")
+            sys.stdout.write(f"      link {right}/{number}: {line}\n")
+            sys.stdout.flush()
+    _say_counts({"slow link": right}, times)
 
 
 def _named(here: Cluster, plant: str) -> str:
