@@ -126,6 +126,7 @@ def test_a_wrong_name_is_an_error_in_an_editor(tmp_path: Path) -> None:
         ("within", bench.WithinArgs),
         ("program", bench.ProgramArgs),
         ("training", bench.TrainingArgs),
+        ("gpu", bench.GpuArgs),
     ],
 )
 def test_the_typed_parameters_are_those_of_the_benchmark(benchmark: str, typed: type) -> None:

@@ -87,6 +87,8 @@ class Collectives(Benchmark[CollectivesParams]):
         if ranks < 2:  # noqa: PLR2004 - one rank has nobody to exchange anything with
             raise SpecError(
                 "A collective needs at least two ranks.",
+                means="One rank moves nothing to another: its bus bandwidth has the factor 0, and "
+                "its algorithm bandwidth is that of a copy.",
                 remedy="Ask for more: --hosts 2, or --ranks-per-host 2.",
             )
         if params.transport != "mpi" and params.kernel == "c":
@@ -102,6 +104,10 @@ class Collectives(Benchmark[CollectivesParams]):
         bases = tuple(timed(NAMED[name], params.transport) for name in names)
         choice = params.kernel if params.transport == "mpi" else "python"
         return _with_rates(definitions_for(bases, choice))
+
+    def transport(self, params: CollectivesParams) -> str:
+        """Give the transport asked for."""
+        return params.transport
 
     def planned(self, params: CollectivesParams, ranks: int) -> Iterator[Planned]:
         """Give every operation at every size that can be divided among the ranks."""

@@ -42,6 +42,8 @@ class Training(Benchmark[TrainingParams]):
     def selected(self, params: TrainingParams) -> tuple[Definition, ...]:
         """Give the definitions without those of other sources and of an accuracy not asked for."""
         left_out = set() if params.target else set(definitions.ACCURACY)
+        if params.device == "cpu":
+            left_out |= set(definitions.UTILISATION)
         if params.source == "memory":
             left_out |= {definitions.FETCH_STALL, definitions.LINK_RATE}
         return tuple(own for own in self.metrics if own not in left_out)
@@ -52,7 +54,7 @@ class Training(Benchmark[TrainingParams]):
             if own in definitions.BY_PHASE:
                 for phase in params.phases[own in definitions.WAITS :]:
                     yield Planned(metric=own.metric, params={"data": phase})
-            elif own is not definitions.TIME_TO_ACCURACY and (
+            elif own not in (definitions.TIME_TO_ACCURACY, *definitions.UTILISATION) and (
                 ranks > 1 or own is not definitions.EXCHANGE_RATE
             ):
                 yield Planned(metric=own.metric)
@@ -60,6 +62,15 @@ class Training(Benchmark[TrainingParams]):
     def gpus(self, params: TrainingParams, ranks_per_host: int) -> int:
         """Each rank of a host needs a GPU of its own."""
         return ranks_per_host if params.device == "cuda" else 0
+
+    def instead_of_gpus(self, params: TrainingParams) -> str:
+        """Train on the processors."""
+        del params
+        return "the processors: --device cpu"
+
+    def transport(self, params: TrainingParams) -> str:
+        """Give what reduces the gradients: nccl between GPUs."""
+        return "nccl" if params.device == "cuda" else "gloo"
 
     def memory(self, params: TrainingParams, ranks: int) -> int:
         """Tell how much memory the shards take that a rank keeps."""

@@ -81,6 +81,22 @@ EXCHANGE_RATE = _rate(
     metric="exchange_rate",
     what="samples of a step over the time of an allreduce of the size of the gradients",
 )
+GPU_BUSY = _training(
+    metric="gpu_busy",
+    unit="%",
+    better="higher",
+    what="of the driver's last period, the part in which any kernel ran: busy, not efficient",
+    clock="nvidia-smi, five times a second",
+    aggregation="all ranks",
+)
+MODEL_FLOPS = _training(
+    metric="model_flops_utilisation",
+    unit="%",
+    better="higher",
+    what="FLOPs of the model, forward and backward, of all samples of a round over its time, over "
+    "the peak of the GPUs in single precision without tensor cores, which are not used",
+    aggregation="all ranks",
+)
 REQUESTS = _training(
     metric="store_requests",
     unit="requests",
@@ -125,6 +141,7 @@ FINAL_LOSS = _training(
     aggregation="one rank",
 )
 WAITS = (PARTS["fetch"], PARTS["preparation"])  # none with data resident on the device
+UTILISATION = (GPU_BUSY, MODEL_FLOPS)  # of GPUs
 BY_PHASE = (SAMPLES_RATE, STEP_TIME, *PARTS.values())
 ACCURACY = (TIME_TO_ACCURACY, FINAL_ACCURACY, FINAL_LOSS)
 METRICS = (
@@ -134,6 +151,7 @@ METRICS = (
     LINK_RATE,
     PREPARATION_RATE,
     EXCHANGE_RATE,
+    *UTILISATION,
     REQUESTS,
     BYTES_READ,
     GRADIENT_BYTES,

@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 from cluster.analysis.step_limits import StepParts, Trained, judge
 from cluster.benchmarks.training import definitions
 from cluster.benchmarks.training.accuracy import train_to_accuracy
+from cluster.benchmarks.training.utilisation import Utilisation
 from cluster.core.units import format_bytes, format_value
 from cluster.measure import torch_group
 from cluster.measure.buffers import place_on_host
@@ -47,6 +48,7 @@ class _Setting(NamedTuple):
     kept: Sequence[str]  # of those in memory
     resident: Sequence[tuple[Any, Any]]
     stages: Callable[[ShardSource], Stages]
+    utilisation: Utilisation
 
 
 class _Phase(NamedTuple):
@@ -73,12 +75,16 @@ def train(rank: Rank, params: TrainingParams, prepare: Callable[[Digits], Digits
     torch = torch_group.require_torch(backend, "training")
     device = torch_group.choose_gpu(rank, torch) if params.device == "cuda" else "cpu"
     torch.set_num_threads(max(1, _unbound() // place_on_host(rank.comm)[1]))
+    if params.device == "cuda":  # the peak that counts is that of single precision
+        torch.backends.cudnn.allow_tf32 = torch.backends.cuda.matmul.allow_tf32 = False
     torch_group.join(rank, torch, backend)
     real, tested = digits.load()
     trainer = Trainer(torch, device, params.width, params.seed)
-    setting = _set_up(rank, params, trainer, real, prepare)
+    utilisation = Utilisation(rank, torch, device, params.phases)
+    setting = _set_up(rank, params, trainer, real, prepare, utilisation)
     _say(setting, torch)
     _rounds(setting)
+    utilisation.close()
     if params.target:
         train_to_accuracy(rank, params, lambda seed: Trainer(torch, device, params.width, seed),
                           prepare(real), prepare(tested))  # fmt: skip
@@ -101,6 +107,7 @@ def _set_up(
     trainer: Trainer,
     real: Digits,
     prepare: Callable[[Digits], Digits],
+    utilisation: Utilisation,
 ) -> _Setting:
     """Write the data where they are asked for, and keep this rank's first shards in memory."""
     memory = MemorySource()
@@ -116,7 +123,7 @@ def _set_up(
             resident.append(trainer.place(ready))
     return _Setting(
         rank, params, trainer, asked, memory, kept if asked is memory else names, kept, resident,
-        lambda source: Stages(source.fetch, digits.decoded, prepare, params.batch),
+        lambda source: Stages(source.fetch, digits.decoded, prepare, params.batch), utilisation,
     )  # fmt: skip
 
 
@@ -154,7 +161,8 @@ def _rounds(setting: _Setting) -> None:
         for place, phase in enumerate(phases):
             done = number + place / len(phases)
             rank.progress(done, params.rounds, f"round {number + 1}, data {phase.name}")
-            found.trained(phase.name, _train(setting, phase))
+            rate = found.trained(phase.name, _train(setting, phase))
+            setting.utilisation.computed(phase.name, rate, setting.trainer.flops)
         _probe(setting, found)
         found.compared()
     found.series(definitions.GRADIENT_BYTES).append(setting.trainer.gradient_bytes)
@@ -194,6 +202,7 @@ def _train(setting: _Setting, phase: _Phase) -> float:
                 last, end = end, perf_counter()
                 phase.steps.append(end - last)
                 _append(phase, parts, batch)
+        setting.utilisation.trained(phase.name, begin, end)
         return end - begin
     finally:
         close()
@@ -256,12 +265,13 @@ class _Found:
         every: list[float] = self.rank.comm.allgather(seconds)
         return max(every)
 
-    def trained(self, phase: str, seconds: float) -> None:
-        """Note how long a round took."""
+    def trained(self, phase: str, seconds: float) -> float:
+        """Note how long a round took; give the samples per second of all ranks."""
         slowest = self.slowest(seconds)
         self.seconds[phase].append(slowest)
         samples = self.params.steps * self.params.batch * self.rank.size
         self._rates[phase].append(samples / slowest)
+        return samples / slowest
 
     def probed(self, own: Definition, amount: float, seconds: float) -> None:
         """Note what all ranks did of one stage alone."""

@@ -17,6 +17,7 @@ from typing import TYPE_CHECKING, Literal
 import msgspec
 
 from cluster.analysis.factors import Factor, differing_factors, factors
+from cluster.analysis.nccl_toggles import ToggleProof, proof_notes, undecided
 from cluster.core.errors import SpecError
 from cluster.core.model.measurements import Summary
 from cluster.core.model.records import Record
@@ -44,11 +45,13 @@ class Launch(Value, frozen=True, kw_only=True):
     Args:
         record: what was run, and on what.
         summaries: of its series.
+        toggle: whether NCCL obeyed the variables that switch peer-to-peer; None without any.
 
     """
 
     record: Record
     summaries: tuple[Summary, ...]
+    toggle: ToggleProof | None = None
 
 
 class Side(Value, frozen=True, kw_only=True):
@@ -229,6 +232,7 @@ def compare(base: Side, other: Side, threshold: float = THRESHOLD) -> Comparison
     pairs = [_pair_of(key, tables) for key in keys]
     cells = [_cell(pair, (base, other), threshold) for pair in pairs]
     cells = _without_chance_verdicts(cells, pairs, base, other)
+    cells = _without_unproven_verdicts(cells, base, other)
     return Comparison(
         base=base.name,
         other=other.name,
@@ -375,8 +379,22 @@ def _without_chance_verdicts(
     return judged
 
 
+def _without_unproven_verdicts(
+    cells: Sequence[ComparisonCell], base: Side, other: Side
+) -> list[ComparisonCell]:
+    """Withdraw verdicts on a variable of NCCL that may have done nothing."""
+    why = undecided(*([launch.toggle for launch in side.launches] for side in (base, other)))
+    if not why:
+        return list(cells)
+    return [
+        msgspec.structs.replace(cell, verdict="inconclusive", reason=cell.reason or why)
+        for cell in cells
+    ]
+
+
 def _notes(base: Side, other: Side) -> Iterable[str]:
     for side in (base, other):
+        yield from proof_notes(side.name, [launch.toggle for launch in side.launches])
         if any(launch.record.simulated for launch in side.launches):
             yield f"{side.name} is simulated: its values are those of a model."
     if len(base.launches) == len(other.launches) == 1:

@@ -26,6 +26,7 @@ FRAME = 38  # bytes on the line around a packet: preamble 8, Ethernet 14, checks
 MEMORY = "memory_copy"  # the metric that bounds messages between ranks of one host
 OVER_TCP = ("iperf",)  # benchmarks that open connections of their own, whatever MPI uses
 BELIEVABLE = 1.02  # of a bound: clocks and nominal rates are not exact
+OFF_NETWORK = ("host to GPU", "GPU to GPU", "GPU memory")  # media that no network is part of
 
 
 class Route(Value, frozen=True, kw_only=True):
@@ -121,17 +122,13 @@ def with_link_bound(summary: Summary, definition: Definition, size: int, route: 
         The summary; unchanged if there is no bound.
 
     """
+    if definition.medium in OFF_NETWORK:
+        return summary
     flows = summary.params.get("streams", 1)
     rate = bound(definition, route.links, flows if isinstance(flows, int) else 1)
     limit = _link_limit(definition, route)
-    if rate is None and definition.flow in ("one way", "both ways"):
-        ways = 2 if definition.flow == "both ways" else 1
-        if definition.buffer and route.gpus:
-            rate = route.gpus.rate * ways
-            limit = f"{definition.flow}: between two GPUs, {route.gpus.source}"
-        elif not definition.buffer and route.memory:
-            rate = route.memory * ways
-            limit = f"{definition.flow}: a copy in memory by one rank, measured in this run"
+    if rate is None:
+        rate, limit = _bound_within_host(definition, route)
     if rate is None or (route.sender is not None and summary.params.get("rank") == route.sender):
         return summary
     if definition.factor:
@@ -143,6 +140,17 @@ def with_link_bound(summary: Summary, definition: Definition, size: int, route: 
     best = rate if summary.unit == "B/s" else size / rate
     part = share(summary.median, best, summary.unit)
     return msgspec.structs.replace(summary, bound=best, share=part, limit=limit)
+
+
+def _bound_within_host(definition: Definition, route: Route) -> tuple[float | None, str]:
+    """Bound messages between two ranks of a host by what connects their GPUs, or by its memory."""
+    ways = {"one way": 1, "both ways": 2}.get(definition.flow, 0)
+    if ways and definition.buffer and route.gpus:
+        return route.gpus.rate * ways, f"{definition.flow}: between two GPUs, {route.gpus.source}"
+    if ways and not definition.buffer and route.memory:
+        words = f"{definition.flow}: a copy in memory by one rank, measured in this run"
+        return route.memory * ways, words
+    return None, ""
 
 
 def with_given_bound(

@@ -175,11 +175,11 @@ def _experiments(results: Sequence[Parsed]) -> Iterator[NcclExperiment]:
         if isinstance(result.detail, NcclLog):
             if open_:
                 yield open_
-            carriers = tuple(_carriers(result.detail))
-            seen = max((carrier.channels for carrier in carriers), default=0)
+            found = tuple(carriers(result.detail))
+            seen = max((carrier.channels for carrier in found), default=0)
             open_ = NcclExperiment(
                 line=result.first,
-                carriers=carriers,
+                carriers=found,
                 channels=max(result.detail.channels, seen),
                 settings=tuple(s for s in result.detail.settings if s.name in SETTINGS),
             )
@@ -195,7 +195,16 @@ def _rated(experiment: NcclExperiment, measurements: Sequence[Measurement]) -> N
     return structs.replace(experiment, rate=rate, unit=measurements[0].unit)
 
 
-def _carriers(log: NcclLog) -> Iterator[Carrier]:
+def carriers(log: NcclLog) -> Iterator[Carrier]:
+    """Find what carries data between each two ranks.
+
+    Args:
+        log: of NCCL.
+
+    Yields:
+        A carrier per pair of ranks.
+
+    """
     gpus, hosts = _gpus(log), {rank.rank: rank.host for rank in log.ranks}
     places = {rank.rank: rank.place for rank in log.ranks}
 

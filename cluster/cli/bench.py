@@ -20,7 +20,14 @@ from cluster.core import journal, plugins
 from cluster.core.errors import SpecError
 from cluster.core.units import parse_expected
 from cluster.measure.benchmark import Benchmark
-from cluster.orchestration.ab_test import PLAIN, Trial, check_common, check_launches, trials
+from cluster.orchestration.ab_test import (
+    PLAIN,
+    Trial,
+    check_common,
+    check_launches,
+    check_toggles,
+    trials,
+)
 from cluster.orchestration.cluster import attach
 from cluster.orchestration.host_order import host_order
 from cluster.orchestration.launch import launch_spec, plan_spec
@@ -143,6 +150,7 @@ def check(
         ClusterError: it cannot be measured.
 
     """
+    conditions = tuple(conditions)
     checked = [
         check_bench(spec, benchmark, {**params, **one.params}, options.timeout)
         for one in conditions
@@ -150,6 +158,7 @@ def check(
     for chosen, _ in checked:
         check_starter(options.starter, chosen)
     check_common(checked, spec)
+    check_toggles(checked, conditions)
     planned = plan_spec(spec)
     for chosen, own in checked:
         check_plan(chosen, own, spec, planned[1])

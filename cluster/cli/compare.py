@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from cluster.analysis.compare import THRESHOLD, Launch, Side, compare, group_by
+from cluster.analysis.compare import THRESHOLD, Side, compare, group_by
 from cluster.cli import flags
 from cluster.cli.gates import Gates, check_decidable, report_cases, with_gates
 from cluster.cli.show import print_json, relative_path, screen_width
@@ -17,6 +17,7 @@ from cluster.reports.formats.markdown import table_markdown
 from cluster.reports.formats.terminal import table_text
 from cluster.reports.tables import comparison_tables
 from cluster.runs import store
+from cluster.runs.nccl_logs import launch_of
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -24,7 +25,6 @@ if TYPE_CHECKING:
 
     from cluster.analysis.compare import Comparison
     from cluster.reports.tables import Table
-    from cluster.runs.run import Run
 
 FORMATS = ("terminal", "markdown")
 
@@ -60,7 +60,7 @@ def compare_(
         groups: Sequence[Side] = _two(where, named)
     else:
         folders = dict.fromkeys(f for name in named for f in store.all_of(where, name))
-        groups = group_by([launch(store.read(folder)) for folder in folders], by)
+        groups = group_by([launch_of(store.read(folder)) for folder in folders], by)
     found = [compare(groups[0], other, threshold / 100) for other in groups[1:]]
     show_comparisons(found, report=report, as_json=json)
     check_decidable(gates, found)
@@ -91,21 +91,8 @@ def _side(folders: Sequence[Path]) -> Side:
     several = f" and {len(folders) - 1} more" if len(folders) > 1 else ""
     return Side(
         name="/".join(folders[0].parts[-2:]) + several,
-        launches=tuple(launch(store.read(folder)) for folder in folders),
+        launches=tuple(launch_of(store.read(folder)) for folder in folders),
     )
-
-
-def launch(run: Run) -> Launch:
-    """Give a run as a comparison sees it.
-
-    Args:
-        run: read from its folder.
-
-    Returns:
-        Its record and its summaries.
-
-    """
-    return Launch(record=run.record, summaries=run.summary())
 
 
 def show_comparisons(

@@ -9,13 +9,14 @@ import typer
 
 from cluster.analysis.predict import MeasuredCollective, Prediction
 from cluster.cli import flags
-from cluster.cli.compare import launch, show_tables
+from cluster.cli.compare import show_tables
 from cluster.cli.show import print_json
 from cluster.core.errors import SpecError
 from cluster.core.model.fits import Fit
 from cluster.core.model.value import Value
 from cluster.reports.tables import fits_table, predictions_table
 from cluster.runs import store
+from cluster.runs.nccl_logs import launch_of
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -65,7 +66,7 @@ def fit(
 
     where, names = store.root(root), named or ["latest"]
     folders = dict.fromkeys(folder for name in names for folder in store.all_of(where, name))
-    launches = [launch(store.read(folder)) for folder in folders]
+    launches = [launch_of(store.read(folder)) for folder in folders]
     found = fit_launches(launches)
     shown = _of_metric(found, metric, names)
     answer = FitAnswer(fits=shown)
@@ -114,7 +115,7 @@ def _messages(found: Sequence[Fit]) -> Fit:
 
 
 def _operations(where: Path, which: str) -> Launch:
-    return launch(store.read(store.find(where, which)))
+    return launch_of(store.read(store.find(where, which)))
 
 
 def _with_predictions(answer: FitAnswer, messages: Fit, base: Launch, other: Launch) -> FitAnswer:

@@ -12,7 +12,7 @@ import msgspec
 from cluster.analysis.compare import THRESHOLD, Side, compare
 from cluster.cli import flags
 from cluster.cli.bench import measure
-from cluster.cli.compare import launch, show_comparisons
+from cluster.cli.compare import show_comparisons
 from cluster.cli.launches import BenchOptions
 from cluster.cli.show import print_lines
 from cluster.core import plugins
@@ -20,6 +20,7 @@ from cluster.core.errors import SpecError
 from cluster.measure.benchmark import Benchmark
 from cluster.orchestration.bench import TIMEOUT
 from cluster.runs import store, watches
+from cluster.runs.nccl_logs import launch_of
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence
@@ -126,7 +127,10 @@ def _fixed(hosts: Sequence[Facts]) -> Iterator[str]:
 
 def _compare(old: Sequence[Path], new: Sequence[Path], *, as_json: bool) -> None:
     base, other = (
-        Side(name="/".join(side[0].parts[-2:]), launches=tuple(launch(store.read(f)) for f in side))
+        Side(
+            name="/".join(side[0].parts[-2:]),
+            launches=tuple(launch_of(store.read(folder)) for folder in side),
+        )
         for side in (old, new)
     )
     show_comparisons([compare(base, other, THRESHOLD)], as_json=as_json)

@@ -11,12 +11,13 @@ from cluster.analysis.efficiency import Series, Work, measured_series
 from cluster.analysis.efficiency import scaling as scale
 from cluster.analysis.published_tables import series
 from cluster.cli import flags
-from cluster.cli.compare import launch, show_tables
+from cluster.cli.compare import show_tables
 from cluster.cli.show import print_json
 from cluster.core.errors import SpecError
 from cluster.core.units import parse_rate, parse_size
 from cluster.reports.tables import scaling_table
 from cluster.runs import store
+from cluster.runs.nccl_logs import launch_of
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -54,7 +55,7 @@ def scaling(
     found = [one for page in pages for one in _page(page)]
     others = [name for name in named if Path(name) not in pages]
     folders = [folder for name in others for folder in store.all_of(store.root(root), name)]
-    found += measured_series([launch(store.read(folder)) for folder in folders])
+    found += measured_series([launch_of(store.read(folder)) for folder in folders])
     if not found:
         raise SpecError(
             "Nothing was measured on different numbers of ranks.",

@@ -187,6 +187,32 @@ class Benchmark(Plugin, Generic[ParamsT]):
         del params
         return ()
 
+    def instead_of_gpus(self, params: ParamsT) -> str:
+        """Say what to use on hosts without GPUs.
+
+        Args:
+            params: of the benchmark.
+
+        Returns:
+            The end of a sentence with a flag; empty if nothing replaces them.
+
+        """
+        del params
+        return "the processor's memory: --buffer cpu"
+
+    def transport(self, params: ParamsT) -> str:
+        """Name what carries the messages of its ranks: mpi, gloo or nccl.
+
+        Args:
+            params: of the benchmark.
+
+        Returns:
+            Its name; empty by default: it is not known.
+
+        """
+        del params
+        return ""
+
     def model(self, params: ParamsT, fleet: FleetSimulator) -> Iterable[Measurement]:
         """Give what simulated hosts would measure.
 

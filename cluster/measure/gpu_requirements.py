@@ -12,21 +12,32 @@ if TYPE_CHECKING:
 
     from cluster.core.model.hosts import Facts
 
+INSTEAD = "the processor's memory: --buffer cpu"  # of messages between ranks
 
-def check_host(facts: Facts, wanted: int, advice: str = "") -> None:
-    """Refuse a host whose ranks could not send from the memory of its GPUs.
+
+def check_host(
+    facts: Facts, wanted: int, advice: str = "", *, by_mpi: bool = True, instead: str = INSTEAD
+) -> None:
+    """Refuse a host whose ranks could not use its GPUs as a benchmark does.
 
     Args:
         facts: of the host.
         wanted: how many GPUs it needs.
         advice: of its provider, which options give machines with GPUs (`Provider.gpu_advice`).
+        by_mpi: MPI sends from their memory; NCCL needs no MPI with CUDA, and its library, torch,
+            installs itself.
+        instead: what does without GPUs.
 
     Raises:
         SpecError: it has too few GPUs, no library for them, or an MPI without CUDA.
 
     """
     if len(facts.gpus) < wanted:
-        raise missing_gpus_error(facts.host, len(facts.gpus), wanted, advice=advice)
+        raise missing_gpus_error(
+            facts.host, len(facts.gpus), wanted, advice=advice, instead=instead
+        )
+    if not by_mpi:
+        return
     if not set(PACKAGES) & set(facts.libraries):
         raise missing_library_error(facts.host, facts.executable)
     check_mpi(facts.host, facts.mpi_flags)
@@ -38,6 +49,7 @@ def missing_gpus_error(
     wanted: int,
     means: str = "Its driver finds none: nvidia-smi is missing, or lists none.",
     advice: str = "",
+    instead: str = INSTEAD,
 ) -> SpecError:
     """Make the error for a host that has too few GPUs.
 
@@ -47,6 +59,7 @@ def missing_gpus_error(
         wanted: how many it needs.
         means: how it was found that it has none.
         advice: of the provider, which options give machines with GPUs; `{gpus}` is their number.
+        instead: what does without GPUs, and its flag; empty if nothing does.
 
     Returns:
         The error.
@@ -63,7 +76,7 @@ def missing_gpus_error(
     return SpecError(
         f"{host} has no GPU.",
         means=means,
-        remedy=f"Use machines that have some{option}, or the processor's memory: --buffer cpu",
+        remedy=f"Use machines that have some{option}" + (f", or {instead}" if instead else ""),
     )
 
 

@@ -14,6 +14,10 @@ from cluster.measure.subprocesses import free_port
 if TYPE_CHECKING:
     from cluster.measure.rank import Rank
 
+# What NCCL logs while it connects, not while it sends; the run keeps it, as the only proof of what
+# its variables did. What the user sets is left as it is.
+NCCL_LOG = {"NCCL_DEBUG": "INFO", "NCCL_DEBUG_FILE": "nccl.%h.%p.log"}
+
 
 def require_torch(backend: str, wanted_by: str) -> Any:  # noqa: ANN401 - a module that is optional
     """Import torch, or refuse to go on if it is missing or lacks the backend.
@@ -81,6 +85,9 @@ def join(rank: Rank, torch: Any, backend: str) -> None:  # noqa: ANN401
         backend: gloo or nccl.
 
     """
+    if backend == "nccl":
+        for name, value in NCCL_LOG.items():
+            os.environ.setdefault(name, value)
     here = rank.addresses()
     for interface in list_interfaces():
         if interface.address == here[rank.number]:

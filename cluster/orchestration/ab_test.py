@@ -7,8 +7,9 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any
 
-from cluster.analysis.compare import ENOUGH_LAUNCHES, THRESHOLD, Launch, Side
+from cluster.analysis.compare import ENOUGH_LAUNCHES, THRESHOLD, Side
 from cluster.analysis.link_bounds import MEMORY
+from cluster.analysis.nccl_toggles import LEVEL, LEVELS, TOGGLES, level
 from cluster.core import plugins
 from cluster.core.errors import SpecError
 from cluster.core.model.value import Value
@@ -18,6 +19,7 @@ from cluster.orchestration.notebook import default_listener
 from cluster.orchestration.prepare import check_bench
 from cluster.orchestration.variables import all_variables, variable
 from cluster.runs.comparison import RunComparison, compare_groups
+from cluster.runs.nccl_logs import launch_of
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
@@ -153,6 +155,37 @@ def check_common(checked: Sequence[tuple[Benchmark[Any], Any]], spec: ClusterSpe
         )
 
 
+def check_toggles(
+    checked: Sequence[tuple[Benchmark[Any], Any]], conditions: Iterable[Trial]
+) -> None:
+    """Refuse to switch peer-to-peer of NCCL where nothing uses NCCL, or to a level it ignores.
+
+    Args:
+        checked: the benchmark and the parameters of each condition.
+        conditions: the same ones.
+
+    Raises:
+        SpecError: the variable could do nothing.
+
+    """
+    for (chosen, params), condition in zip(checked, conditions, strict=True):
+        given = [name for name in TOGGLES if name in condition.variables]
+        carried = chosen.transport(params)
+        if given and carried not in ("", "nccl"):
+            flag = "--device cuda" if chosen.name == "training" else "--transport nccl"
+            raise SpecError(
+                f"{given[0]} is a variable of NCCL, and {chosen.name} would use {carried}.",
+                means="The two conditions would be the same.",
+                remedy=f"Let NCCL carry the messages, on hosts with GPUs: {flag}",
+            )
+        if LEVEL in given and not level(condition.variables):
+            raise SpecError(
+                f"NCCL knows no {condition.name.removeprefix('env:')}.",
+                means="It ignores such a level without a word.",
+                remedy=f"There are: {', '.join(LEVELS)}",
+            )
+
+
 def run_alternating(
     bench: Callable[..., Run],
     benchmark: str,
@@ -206,11 +239,7 @@ def compare_conditions(
     groups = (
         Side(
             name=trial.name,
-            launches=tuple(
-                Launch(record=run.record, summaries=run.summary())
-                for own, run in known
-                if own is trial
-            ),
+            launches=tuple(launch_of(run) for own, run in known if own is trial),
         )
         for trial in pair
     )
@@ -255,10 +284,11 @@ def ab(
         raise SpecError(f"Both values of {key} are {first}: there is nothing to compare.")
     pair = _pair(key, (first, second), benchmark)
     params = {name: value for name, value in options.items() if name not in RUN_OPTIONS}
-    check_common(
-        [check_bench(cluster.spec, benchmark, {**params, **one.params}, TIMEOUT) for one in pair],
-        cluster.spec,
-    )
+    checked = [
+        check_bench(cluster.spec, benchmark, {**params, **one.params}, TIMEOUT) for one in pair
+    ]
+    check_common(checked, cluster.spec)
+    check_toggles(checked, pair)
     given = all_variables(*(options.pop(name, None) for name in ("variables", "mca", "env")))
     options["listener"] = options.get("listener") or default_listener(2 * launches)
     ran = run_alternating(

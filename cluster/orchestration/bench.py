@@ -149,6 +149,14 @@ class TrainingArgs(RunArgs, total=False):
     device: Literal["cpu", "cuda"]
 
 
+class GpuArgs(RunArgs, total=False):
+    """The parameters of `gpu`."""
+
+    sizes: Sizes
+    iterations: int
+    kernels: int
+
+
 class Bench:
     """Runs benchmarks by name, as on the command line, or by typed methods.
 
@@ -290,6 +298,15 @@ class Bench:
 
         """
         return self("training", **given)
+
+    def gpu(self, **given: Unpack[GpuArgs]) -> Run:
+        """Measure copies to, from, within and between the GPUs of one host.
+
+        Args:
+            given: `sizes`, `iterations`, `kernels`; and what `bench` itself takes.
+
+        """
+        return self("gpu", **given)
 
     if not TYPE_CHECKING:  # a type checker sees only the methods above
 

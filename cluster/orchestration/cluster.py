@@ -325,16 +325,20 @@ class Cluster:
         """
         self.hosts.leave_out_dead(host_timeout(benchmark, self.state))
         self.install(benchmark.programs, tell)
-        beside = "" if self._environment else self._beside(benchmark, params, tell)
-        programs, gpus = benchmark.programs, benchmark.gpus(params, self.spec.ranks_per_host)
+        programs = benchmark.programs
         in_image = bool(self._environment and self._environment.image)
-        wanted = 0 if in_image else gpus  # in an image, the ranks check the GPUs themselves
+        wanted = (  # in an image, the ranks check the GPUs themselves
+            host_setup.GpuNeed()
+            if in_image
+            else host_setup.gpu_need(benchmark, params, self.spec.ranks_per_host)
+        )
         if not host_setup.have(self.state.facts, programs, wanted):
             facts = host_setup.examine(self.shells(), self.machines, programs)
             host_setup.check_gpus(facts, wanted, self._provider.gpu_advice)
             if len(facts) > 1:
                 self.disk.note_machines(host_setup.with_common_addresses(self.machines, facts))
             self.disk.record(journal.Examined(facts=facts))
+        beside = "" if self._environment else self._beside(benchmark, params, tell)
         hosts = ReadyHosts(
             spec=self.spec,
             machines=self.machines,

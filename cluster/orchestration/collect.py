@@ -13,6 +13,7 @@ from typing import TYPE_CHECKING
 import msgspec
 
 from cluster.agent.protocol import BY_SIGNAL, NOTICE, REASON, TIMED_OUT
+from cluster.analysis.hardware.measured import of_measured
 from cluster.analysis.slowdown import describe_slowdown
 from cluster.core import plugins
 from cluster.core.errors import JobError, ParseError, ShellError, SpecError
@@ -219,7 +220,7 @@ def _add_missing(job: Job, folder: Path) -> None:
 
 
 def _keep_measured(folder: Path) -> None:
-    """For each measured metric, keep only the definition that was used, and its rates."""
+    """Keep the definitions that were used, with their rates, and the GPUs that were examined."""
     run = store.read(folder)
     known = run.record.definitions
     used = {m.definition for m in run.measurements}
@@ -230,8 +231,10 @@ def _keep_measured(folder: Path) -> None:
         return taken in used or taken not in known or known[taken].metric not in measured
 
     kept = {key: definition for key, definition in known.items() if stays(definition)}
-    if kept != known:
-        store.write(folder, msgspec.structs.replace(run.record, definitions=kept))
+    hardware = run.record.hardware or of_measured(run.measurements)
+    if kept != known or hardware != run.record.hardware:
+        changed = msgspec.structs.replace(run.record, definitions=kept, hardware=hardware)
+        store.write(folder, changed)
 
 
 def raw_text(folder: Path, name: str) -> str:

@@ -5,7 +5,7 @@ from __future__ import annotations
 import posixpath
 from collections import Counter
 from contextlib import suppress
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 import msgspec
 
@@ -23,6 +23,7 @@ if TYPE_CHECKING:
     from pathlib import Path
 
     from cluster.core.model.value import StateCallback
+    from cluster.measure.benchmark import Benchmark
     from cluster.remote.shells import Shell
 
 
@@ -179,26 +180,62 @@ def examine(
     return facts
 
 
-def check_gpus(facts: Iterable[Facts], wanted: int, advice: str = "") -> None:
+class GpuNeed(Value, frozen=True, kw_only=True):
+    """What a benchmark needs of the GPUs of each host.
+
+    Args:
+        wanted: how many; nothing is checked if it is 0.
+        by_mpi: MPI sends from their memory.
+        instead: what does without them.
+
+    """
+
+    wanted: int = 0
+    by_mpi: bool = True
+    instead: str = ""
+
+
+def gpu_need(benchmark: Benchmark[Any], params: object, ranks_per_host: int) -> GpuNeed:
+    """Ask a benchmark what it needs.
+
+    Args:
+        benchmark: to run.
+        params: of it, checked.
+        ranks_per_host: how many ranks each host runs.
+
+    Returns:
+        What it needs.
+
+    """
+    return GpuNeed(
+        wanted=benchmark.gpus(params, ranks_per_host),
+        by_mpi=benchmark.transport(params) in ("", "mpi"),
+        instead=benchmark.instead_of_gpus(params),
+    )
+
+
+def check_gpus(facts: Iterable[Facts], need: GpuNeed, advice: str = "") -> None:
     """Refuse hosts that lack GPUs, or the software that GPUs need.
 
     Args:
         facts: of each host.
-        wanted: GPUs of each host; nothing is checked if it is 0.
+        need: of the benchmark.
         advice: of the provider: which of its machines have GPUs (`Provider.gpu_advice`).
 
     Raises:
         SpecError: a host lacks something.
 
     """
-    if wanted:
+    if need.wanted:
         from cluster.measure import gpu_requirements  # noqa: PLC0415 - few benchmarks want any
 
         for fact in facts:
-            gpu_requirements.check_host(fact, wanted, advice)
+            gpu_requirements.check_host(
+                fact, need.wanted, advice, by_mpi=need.by_mpi, instead=need.instead
+            )
 
 
-def have(facts: Sequence[Facts], programs: Sequence[str], gpus: int) -> bool:
+def have(facts: Sequence[Facts], programs: Sequence[str], gpus: GpuNeed) -> bool:
     """Return whether the facts of hosts show everything that a job needs.
 
     Args:

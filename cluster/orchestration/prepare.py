@@ -168,6 +168,7 @@ def check_plan(benchmark: Benchmark[Any], params: object, spec: ClusterSpec, pla
             wanted,
             means="According to the provider's data; no machine was requested.",
             advice=plugins.find(Provider, spec.provider).gpu_advice,
+            instead=benchmark.instead_of_gpus(params),
         )
 
 

@@ -7,11 +7,12 @@ from typing import TYPE_CHECKING, Any
 
 from msgspec import structs
 
-from cluster.analysis.compare import THRESHOLD, Comparison, Launch, Side, headline
+from cluster.analysis.compare import THRESHOLD, Comparison, Side, headline
 from cluster.analysis.compare import compare as compare_sides
 from cluster.core.errors import SpecError
 from cluster.runs import frames
 from cluster.runs.catalog import load
+from cluster.runs.nccl_logs import launch_of
 from cluster.runs.run import Run
 
 if TYPE_CHECKING:
@@ -152,5 +153,5 @@ def _side(runs: Sequence[Run]) -> Side:
     several = f" and {len(runs) - 1} more" if len(runs) > 1 else ""
     return Side(
         name=runs[0].name + several,
-        launches=tuple(Launch(record=run.record, summaries=run.summary()) for run in runs),
+        launches=tuple(launch_of(run) for run in runs),
     )

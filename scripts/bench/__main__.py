@@ -29,7 +29,7 @@ from loops import measuring, profiling, turning
 from slurm_starters import starting_by_srun
 from startup import around, starting
 from stopwatch import BIN, ROOT
-from training import naming_stalls, planting_fetch_stalls
+from training import naming_links, naming_slow_links, naming_stalls, planting_fetch_stalls
 from watched import watching
 
 if TYPE_CHECKING:
@@ -73,10 +73,12 @@ def main() -> None:
                 "lab_fleet": lambda: checking_a_lab(repetitions),
                 "planting_fetch_stalls": lambda: planting_fetch_stalls(Path(place)),
                 "starting_by_srun": lambda: starting_by_srun(repetitions),
+                "naming_slow_links": lambda: naming_slow_links(repetitions),
                 "installing": lambda: installing(min(repetitions, 3), Path(place)),
             }
+        inside = {"naming_links": lambda: naming_links(Path(place), repetitions)}
         for part in chosen or parts:
-            parts[part]()
+            (parts | inside)[part]()
         subprocess.run([str(BIN / "cluster"), "down", "--all", "-y"], check=True)
 
 

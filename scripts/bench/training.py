@@ -32,7 +32,9 @@ STALLS = (0.0, 0.2, 0.4, 0.6, 0.8)  # shares of a step
 SPARE = 1.6  # times the rate that the computing needs, where no stall is wanted
 POINTS = 3.0  # percentage points that a stall may be off
 PAYLOAD = 1448 / 1514  # of a frame that TCP fills: what tbf counts has headers
+LOOP, LOOP_RATE = "train-loop", "160mbit"  # the gradients take some 20 ms, the computing 5 to 10
 BATCH, SHARD = 64, 256
+LARGE_BATCH = 512  # its computing is long beside an exchange of the gradients on one machine
 SERVER = """
 import signal, boto3, moto.server, sys
 address, port = sys.argv[1], int(sys.argv[2])
@@ -63,7 +65,7 @@ class Planted(Training):
 
     def measure(self, rank, params):
         plant = os.environ["PLANT"]
-        sleep = 0.03 if plant == "computing" or (plant == "rank" and rank.number == 1) else 0
+        sleep = {"computing": 0.03, "rank": 0.03 * (rank.number == 1)}.get(plant, 0)
         Trainer.__init__ = slower(Trainer.__init__, sleep)
         super().measure(rank, params)
 
@@ -124,30 +126,78 @@ def _judged(run: Run, rate: float, size: float) -> Found:
 
 
 def naming_stalls(place: Path, times: int) -> None:
-    """Plant a slow preparation and a slow rank, each this often, and nothing as often."""
+    """Plant a slow preparation and a slow rank, each this often, and nothing as often.
+
+    A launch takes about ten seconds, most of them to load torch, so 20 of each take about ten
+    minutes. The plants take turns: whoever stops it earlier has as many of each.
+    """
     _plant(place)
     expected = {
         "preparation": "input: preparation",
         "rank": "slow rank: rank 1",
         "nothing": "no stall",
     }
+    right = dict.fromkeys(expected, 0)
     with launch("named", provider="local", hosts=1, ranks_per_host=2) as here:
-        for plant, words in expected.items():
-            said = [
-                here.bench("training_planted", env={"PLANT": plant}, rounds=6, steps=8,
-                           source="memory").record.notes[-1]
-                for _ in range(times)
-            ]  # fmt: skip
-            right = sum(words in line for line in said)
-            for line in said:
-                sys.stdout.write(f"      {plant}: {line}\n")
-            say(
-                f"{plant} planted, named",
-                f"{right} of {times}",
-                f"{times}",
-                good=right == times,
-                least=True,
-            )
+        for number in range(1, times + 1):
+            for plant, words in expected.items():
+                line = _named(here, plant)
+                right[plant] += words in line
+                sys.stdout.write(f"      {plant} {right[plant]}/{number}: {line}\n")
+                sys.stdout.flush()
+    _say_counts(right, times)
+
+
+def naming_slow_links(times: int) -> None:
+    """Plant a slow link between two ranks: the loopback of a namespace, shaped by tbf.
+
+    The rest of this script runs in there: `naming_links`.
+    """
+    _sh(f"ip netns add {LOOP}")
+    try:
+        _sh(
+            f"ip -n {LOOP} link set lo up",
+            f"tc -n {LOOP} qdisc replace dev lo root tbf rate {LOOP_RATE} burst 128kb latency 1s",
+        )
+        argv = ["ip", "netns", "exec", LOOP, sys.executable, str(ROOT / "scripts" / "bench")]
+        subprocess.run([*argv, str(times), "naming_links"], cwd=ROOT, check=True)
+    finally:
+        _sh(f"ip netns del {LOOP}")
+
+
+def naming_links(place: Path, times: int) -> None:
+    """Train this often over whatever connects the ranks, which `naming_slow_links` has slowed."""
+    _plant(place)
+    right = 0
+    with launch("linked", provider="local", hosts=1, ranks_per_host=2) as here:
+        for number in range(1, times + 1):
+            line = _named(here, "link")
+            right += line.partition(". ")[2].startswith("exchange, ")
+            sys.stdout.write(f"      link {right}/{number}: {line}\n")
+            sys.stdout.flush()
+    _say_counts({"slow link": right}, times)
+
+
+def _named(here: Cluster, plant: str) -> str:
+    """Train, and give the verdict.
+
+    Without a plant the steps are long: two ranks on two cores wait for the exchange of the
+    gradients for a quarter of a short one, which is a stall that nobody planted.
+    """
+    batch = LARGE_BATCH if plant == "nothing" else BATCH
+    run = here.bench(
+        "training_planted", env={"PLANT": plant}, source="memory", rounds=6, steps=8,
+        batch=batch, shard=4 * batch,
+    )  # fmt: skip
+    return run.record.notes[-1]
+
+
+def _say_counts(right: dict[str, int], times: int) -> None:
+    for plant, count in right.items():
+        say(
+            f"{plant} planted, named", f"{count} of {times}", f"{times}",
+            good=count == times, least=True,
+        )  # fmt: skip
 
 
 def _plant(place: Path) -> None:

@@ -286,6 +286,21 @@ def _with_gpu(hardware: Hardware, key: str) -> Hardware:
     )
 
 
+def peak_flops(model: str) -> float | None:
+    """Give the peak of a GPU in single precision, without tensor cores.
+
+    Args:
+        model: of the GPU, as the driver names it.
+
+    Returns:
+        FLOP per second; none if it is not in our list.
+
+    """
+    key = _gpu_key(model)
+    cores = listed_gpus()[key].fp32 if key else None
+    return cores.flops if cores else None
+
+
 def between(model: str, path: str, slot: str) -> Figure | None:
     """Give the bandwidth between two GPUs of a host, in one direction.
 

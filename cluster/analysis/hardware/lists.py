@@ -41,6 +41,26 @@ class ListedRate(Value, frozen=True, kw_only=True):
         )
 
 
+class ListedCores(Value, frozen=True, kw_only=True):
+    """The cores of a GPU for single precision.
+
+    Args:
+        cores: how many; each does a multiplication and an addition per cycle.
+        MHz: their boost clock.
+        source: who states it.
+
+    """
+
+    cores: int
+    MHz: int
+    source: str
+
+    @property
+    def flops(self) -> float:
+        """The peak in single precision, without tensor cores, in FLOP per second."""
+        return 2.0 * self.cores * self.MHz * 1e6
+
+
 class HardwareGpu(Value, frozen=True, kw_only=True):
     """A model of GPU; see the head of `gpus.toml`."""
 
@@ -51,6 +71,7 @@ class HardwareGpu(Value, frozen=True, kw_only=True):
     slot: str = ""
     bus: ListedRate | None = None
     memory: ListedRate | None = None
+    fp32: ListedCores | None = None
     bridge: ListedRate | None = None
     joins: int = 2
     fabric: bool = False

@@ -35,7 +35,7 @@ class Trainer:
             allreduce_hook,
         )
 
-        self._torch, self._device = torch, device
+        self._torch, self._device, self._width = torch, device, width
         torch.manual_seed(seed)
         model = _network(torch.nn, width).to(device)
         self.parameters = sum(p.numel() for p in model.parameters())
@@ -44,10 +44,12 @@ class Trainer:
         self._optimiser = torch.optim.SGD(model.parameters(), lr=RATE, momentum=MOMENTUM)
         self._last_gradient = 0.0
 
+        default: Any = None  # the group of all ranks
+
         def reduce(_: object, bucket):  # type: ignore[no-untyped-def]  # noqa: ANN001, ANN202 - torch compares annotations
             if bucket.is_last():
                 self._last_gradient = self._now()
-            return allreduce_hook(None, bucket)
+            return allreduce_hook(default, bucket)
 
         reduce.__annotations__.clear()
         self._model.register_comm_hook(None, reduce)
@@ -56,6 +58,11 @@ class Trainer:
     def gradient_bytes(self) -> int:
         """The bytes that all ranks reduce per step."""
         return GRADIENT_BYTES * int(self.parameters)
+
+    @property
+    def flops(self) -> int:
+        """The FLOPs that the model needs per sample of a step."""
+        return training_flops(self._width)
 
     def place(self, samples: Digits) -> tuple[Any, Any]:
         """Copy a batch to the device.
@@ -131,6 +138,25 @@ class Trainer:
         if self._device != "cpu":
             self._torch.cuda.current_stream().synchronize()
         return perf_counter()
+
+
+def training_flops(width: int) -> int:
+    """Count the FLOPs of a step per sample: each product of a weight, forward and twice backward.
+
+    A product and its addition are two. The backward pass computes one product for the gradient of
+    the weight and one for that of the input, which the first convolution does not need.
+
+    Args:
+        width: channels of the first convolution.
+
+    Returns:
+        The FLOPs, without those of activations, pooling and the update.
+
+    """
+    first = SIDE**2 * KERNEL**2 * width
+    second = SIDE**2 * KERNEL**2 * width * 2 * width
+    dense = 2 * width * POOLED**2 * HIDDEN + HIDDEN * CLASSES
+    return 2 * (2 * first + 3 * (second + dense))
 
 
 def _network(nn: Any, width: int) -> Any:  # noqa: ANN401

@@ -1,0 +1,200 @@
+"""What the rank of `gpu` does on its host."""
+
+from __future__ import annotations
+
+import os
+import platform
+from contextlib import contextmanager
+from functools import partial
+from statistics import median
+from typing import TYPE_CHECKING, Any
+
+from cluster.benchmarks.gpu import definitions
+from cluster.core import pcie
+from cluster.core.errors import ClusterError
+from cluster.measure.gpu.copies import CudaCopies, CudaLaunches
+from cluster.measure.gpu.under_load import memory_rate, state_under_load
+from cluster.measure.gpu_requirements import missing_gpus_error
+from cluster.measure.within.processors import numa_nodes, usable_cpus
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Iterator
+
+    from cluster.benchmarks.gpu import GpuParams
+    from cluster.core.model.measurements import Definition
+    from cluster.core.model.value import Scalar
+    from cluster.measure.rank import Rank
+
+SMALL = 1 << 20  # bytes; below it the latency of a copy decides, which takes more copies to know
+MANY, FEW = 200, 20
+AGREE = 0.02  # of the time of a large copy: events and the wall clock must not differ by more
+
+
+def measure_host(rank: Rank, params: GpuParams) -> None:
+    """Measure all GPUs of this host.
+
+    Args:
+        rank: the only one that measures.
+        params: of the benchmark.
+
+    Raises:
+        ClusterError: torch is missing, or sees no GPU; or a copy arrived wrong.
+
+    """
+    os.environ.setdefault("CUDA_DEVICE_ORDER", "PCI_BUS_ID")  # as nvidia-smi numbers them
+    torch = _torch()
+    if rank.size > 1:
+        rank.note(f"Only the GPUs of {platform.node()}, the host of rank 0, were measured.")
+    gpus = range(int(torch.cuda.device_count()))
+    host = _Host(rank, params, torch)
+    for gpu in gpus:
+        rank.progress(gpu, len(gpus), f"GPU {gpu}")
+        host.one(gpu)
+        host.peers(gpu, [other for other in gpus if other != gpu])
+    rank.progress(len(gpus), len(gpus), "done")
+
+
+def _torch() -> Any:  # noqa: ANN401 - a module that is optional
+    try:
+        import torch  # noqa: PLC0415 - gigabytes
+    except ImportError as error:
+        raise ClusterError(
+            f"torch is missing for the ranks on {platform.node()}.",
+            means="It makes the copies.",
+            remedy="Name a Python there that has torch: --option python=PATH",
+        ) from error
+    if torch.cuda.is_available():
+        return torch
+    built = "" if torch.version.cuda else f": torch {torch.__version__} comes without CUDA"
+    raise missing_gpus_error(platform.node(), 0, 1, means=f"torch sees none{built}.", instead="")
+
+
+class _Host:
+    """The GPUs of the host of a rank."""
+
+    def __init__(self, rank: Rank, params: GpuParams, torch: Any) -> None:  # noqa: ANN401
+        self._rank, self._params, self._torch = rank, params, torch
+        self._nodes, without = numa_nodes(usable_cpus())
+        for node in without:
+            rank.note(f"NUMA node {node} has no core that the rank may use: not tested.")
+
+    def one(self, gpu: int) -> None:
+        """Measure what one GPU does with the host and by itself."""
+        self._hardware(gpu)
+        for node in self._nodes:
+            with _on_cpu(node.cpu):
+                for size in self._params.sizes:
+                    self._with_host(gpu, node.number, size)
+        for size in self._params.sizes:
+            copies = CudaCopies(self._torch, gpu, size)
+            point: dict[str, Scalar] = {"gpu": gpu, "size": size}
+            self._series(definitions.WITHIN_GPU, point, 2 * size, copies.within)
+        self._latencies(gpu)
+
+    def peers(self, gpu: int, others: list[int]) -> None:
+        """Measure copies from one GPU to each other."""
+        for other in others:
+            direct = self._torch.cuda.can_device_access_peer(gpu, other)
+            for size in self._params.sizes:
+                copies = CudaCopies(self._torch, gpu, size)
+                point: dict[str, Scalar] = {"gpu": gpu, "to": other, "size": size}
+                point["p2p"] = "on" if direct else "off"
+                self._series(
+                    definitions.BETWEEN_GPUS,
+                    point,
+                    size,
+                    partial(copies.to_peer, other),
+                )
+
+    def _hardware(self, gpu: int) -> None:
+        """Record the link and the clock of the memory during copies; they are the bounds."""
+        state = state_under_load(self._torch, gpu)
+        properties = self._torch.cuda.get_device_properties(gpu)
+        point: dict[str, Scalar] = {"gpu": gpu, "model": str(properties.name)}
+        slot = pcie.slot_bandwidth(state.slot) if state else None
+        if state is None or slot is None:
+            self._rank.note(
+                f"GPU {gpu}: nvidia-smi does not say which PCIe link it uses, so its copies have "
+                "no bound."
+            )
+        else:
+            self._one(definitions.LINK, {**point, "slot": state.slot}, slot.rate)
+        bits = getattr(properties, "memory_bus_width", 0)
+        if state is None or not state.memory_clock or not bits:
+            self._rank.note(
+                f"GPU {gpu}: the clock or the width of its memory is not known; its bound is that "
+                "of the data sheet, if we have one."
+            )
+        else:
+            peak = memory_rate(state.memory_clock, bits)
+            megahertz = round(state.memory_clock / 1e6)
+            self._one(definitions.MEMORY, {**point, "MHz": megahertz, "bits": bits}, peak)
+
+    def _with_host(self, gpu: int, node: int, size: int) -> None:
+        copies = CudaCopies(self._torch, gpu, size)
+        point: dict[str, Scalar] = {"gpu": gpu, "numa": node, "size": size}
+        for memory in ("pinned", "pageable"):
+            pinned = memory == "pinned"
+            for own, times in (
+                (definitions.HOST_TO_GPU, copies.from_host),
+                (definitions.GPU_TO_HOST, copies.to_host),
+            ):
+                self._series(
+                    own,
+                    {**point, "memory": memory},
+                    size,
+                    partial(times, pinned=pinned),
+                )
+        both = {**point, "memory": "pinned"}
+        self._series(definitions.BOTH_WAYS, both, 2 * size, copies.both_ways)
+        if size == max(self._params.sizes):
+            self._check_clocks(gpu, copies, size)
+
+    def _check_clocks(self, gpu: int, copies: CudaCopies, size: int) -> None:
+        """Note it if CUDA's events and the wall clock disagree on the largest copy."""
+        events = median(copies.from_host(FEW, pinned=True))
+        wall = median(copies.wall_clock(FEW))
+        apart = abs(wall - events) / wall
+        if apart > AGREE:
+            self._rank.note(
+                f"GPU {gpu}: a copy of {size} B takes {events:.4g} s by CUDA's events and "
+                f"{wall:.4g} s by the wall clock, {apart:.0%} apart: do not trust its rates."
+            )
+
+    def _latencies(self, gpu: int) -> None:
+        launches = CudaLaunches(self._torch, gpu)
+        for own, times in (
+            (definitions.LAUNCH, launches.launch),
+            (definitions.ROUND_TRIP, launches.round_trip),
+            (definitions.EVENTS, launches.events),
+        ):
+            values = self._rank.begin(own, {"gpu": gpu})
+            values += times(self._params.kernels)
+            self._rank.end()
+
+    def _series(
+        self,
+        own: Definition,
+        point: dict[str, Scalar],
+        size: int,
+        times: Callable[[int], list[float]],
+    ) -> None:
+        count = self._params.iterations or (MANY if size < SMALL else FEW)
+        values = self._rank.begin(own, point, size=size)
+        values += times(count)
+        self._rank.end()
+
+    def _one(self, own: Definition, point: dict[str, Scalar], rate: float) -> None:
+        self._rank.begin(own, point, unit=own.unit).append(rate)
+        self._rank.end()
+
+
+@contextmanager
+def _on_cpu(cpu: int) -> Iterator[None]:
+    """Run on one core: its NUMA node has the memory that is touched first."""
+    before = os.sched_getaffinity(0)
+    os.sched_setaffinity(0, {cpu})
+    try:
+        yield
+    finally:
+        os.sched_setaffinity(0, before)

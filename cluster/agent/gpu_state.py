@@ -1,0 +1,97 @@
+"""What a GPU does at a moment, as `nvidia-smi --query-gpu` prints it."""
+
+from __future__ import annotations
+
+from cluster.agent.commands import output_of
+from cluster.core import pcie
+from cluster.core.model.value import Value
+
+# The link of an idle GPU is slow, and so are its clocks: all of these are asked under load.
+FIELDS = (
+    *("index", "uuid", "name", "pcie.link.gen.current", "pcie.link.width.current"),
+    *("clocks.current.memory", "clocks.current.sm", "utilization.gpu"),
+)
+FORMAT = "--format=csv"
+KNOWN = (*FIELDS, "timestamp", "driver_version", "memory.used", "pstate", "pci.bus_id")  # first
+
+
+class GpuState(Value, frozen=True, kw_only=True):
+    """A GPU at a moment; what the driver does not tell is None or empty.
+
+    Args:
+        index: its number, in the order of PCI addresses.
+        uuid: of it, such as `GPU-5e0b...`.
+        model: its name.
+        slot: speed and width of PCIe in use, as Linux writes them: `32.0 GT/s PCIe x16`.
+        memory_clock: in Hz.
+        clock: of its multiprocessors, in Hz.
+        busy: the share of the last sample in which a kernel ran, 0 to 1; that is not efficiency.
+
+    """
+
+    index: int
+    uuid: str
+    model: str
+    slot: str = ""
+    memory_clock: float | None = None
+    clock: float | None = None
+    busy: float | None = None
+
+
+def ask_gpus() -> tuple[GpuState, ...]:
+    """Ask the driver for the state of all GPUs.
+
+    Returns:
+        Their states; empty without a driver.
+
+    """
+    return gpu_states(output_of("nvidia-smi", f"--query-gpu={','.join(FIELDS)}", FORMAT) or "")
+
+
+def gpu_states(text: str) -> tuple[GpuState, ...]:
+    """Read what `nvidia-smi --query-gpu=... --format=csv` printed, whatever fields it was asked.
+
+    Args:
+        text: a line with the names of the fields, and a line per GPU; with units or without, and
+            with `[N/A]` where the driver does not know.
+
+    Returns:
+        The states; nothing of a text without such a line of names, such as an error.
+
+    """
+    lines = [[cell.strip() for cell in line.split(",")] for line in text.splitlines()]
+    heads = [at for at, cells in enumerate(lines) if _is_head(cells)]
+    if not heads:
+        return ()
+    head = [cell.partition(" [")[0] for cell in lines[heads[0]]]
+    rows = [row for row in lines[heads[0] + 1 :] if len(row) == len(head) and not _is_head(row)]
+    return tuple(
+        _state(number, dict(zip(head, row, strict=True))) for number, row in enumerate(rows)
+    )
+
+
+def _is_head(cells: list[str]) -> bool:
+    return all(cell.partition(" [")[0] in KNOWN for cell in cells[:1]) and len(cells) > 1
+
+
+def _state(number: int, row: dict[str, str]) -> GpuState:
+    index = row.get("index", "")
+    return GpuState(
+        index=int(index) if index.isdigit() else number,
+        uuid=row.get("uuid", ""),
+        model=row.get("name", ""),
+        slot=pcie.slot_name(
+            row.get("pcie.link.gen.current", ""), row.get("pcie.link.width.current", "")
+        ),
+        memory_clock=_scaled(row.get("clocks.current.memory", ""), 1e6),
+        clock=_scaled(row.get("clocks.current.sm", ""), 1e6),
+        busy=_scaled(row.get("utilization.gpu", ""), 0.01),
+    )
+
+
+def _scaled(text: str, unit: float) -> float | None:
+    """Read a number, with its unit behind it or not."""
+    try:
+        return float(text.partition(" ")[0]) * unit
+    except ValueError:
+        return None

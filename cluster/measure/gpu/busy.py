@@ -1,0 +1,71 @@
+"""How busy a GPU is, sampled by nvidia-smi while something else runs."""
+
+from __future__ import annotations
+
+import subprocess
+from threading import Thread
+from time import perf_counter
+from typing import TYPE_CHECKING
+
+from cluster.agent.commands import find_program
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable
+
+EVERY = 200  # milliseconds between two samples; the driver's own period is a sixth to one second
+STOPPED_WITHIN = 5.0  # seconds
+
+
+class BusySampler:
+    """Samples of one GPU, from now on until it is closed.
+
+    Args:
+        lines: what the driver's tool prints; by default, of the GPU `which`.
+        which: its uuid, such as `GPU-5e0b...`, or its number.
+
+    """
+
+    def __init__(self, which: str, lines: Iterable[str] | None = None) -> None:
+        """Start to listen."""
+        self._samples: list[tuple[float, float]] = []
+        self._process: subprocess.Popen[str] | None = None
+        if lines is None:
+            self._process = _started(which)
+            lines = (self._process and self._process.stdout) or ()
+        self._thread = Thread(target=self._listen, args=(lines,), daemon=True)
+        self._thread.start()
+
+    def between(self, begin: float, end: float) -> list[float]:
+        """Give the samples of a time.
+
+        Args:
+            begin: of it, by `time.perf_counter`.
+            end: of it.
+
+        Returns:
+            Percent of the driver's period in which any kernel ran; empty if there are no samples.
+
+        """
+        return [busy for at, busy in self._samples if begin <= at <= end]
+
+    def close(self) -> None:
+        """Stop the driver's tool."""
+        if self._process is not None:
+            self._process.kill()
+            self._process.wait(STOPPED_WITHIN)
+        self._thread.join(STOPPED_WITHIN)
+
+    def _listen(self, lines: Iterable[str]) -> None:
+        for line in lines:
+            text = line.strip().removesuffix("%").strip()
+            if text.isdigit():  # `[N/A]` of a GPU that is divided, or an error
+                self._samples.append((perf_counter(), float(text)))
+
+
+def _started(which: str) -> subprocess.Popen[str] | None:
+    path = find_program("nvidia-smi")
+    if path is None:
+        return None
+    what = ("--query-gpu=utilization.gpu", "--format=csv,noheader,nounits")
+    argv = [path, *what, f"--id={which}", f"--loop-ms={EVERY}"]
+    return subprocess.Popen(argv, stdout=subprocess.PIPE, stderr=subprocess.DEVNULL, text=True)

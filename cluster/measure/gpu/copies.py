@@ -1,0 +1,273 @@
+"""Copies to, from, within and between GPUs, and the latency of launches, by PyTorch.
+
+CUDA's events give the time on the device, where the copies run one after another; they resolve
+half a microsecond (`cudaEventElapsedTime`). A copy from pageable memory is the processor's work as
+well, so the wall clock times it.
+"""
+
+from __future__ import annotations
+
+from time import perf_counter
+from typing import TYPE_CHECKING, Any
+
+from cluster.core.errors import ClusterError
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
+
+WARM_UP = 3  # copies or launches before those that are timed
+PATTERN = 0x5A  # what the source of a copy holds; its target holds 0 before
+MS = 1e-3  # of CUDA's events, in seconds
+
+
+class CudaCopies:
+    """Timed copies of one GPU.
+
+    Args:
+        torch: the module.
+        gpu: the number of the GPU, as torch counts.
+        size: bytes of a copy.
+
+    """
+
+    def __init__(self, torch: Any, gpu: int, size: int) -> None:  # noqa: ANN401 - a module
+        """Keep what all copies share."""
+        self._torch, self._size = torch, size
+        self._device = f"cuda:{gpu}"
+        self._gpu = gpu
+
+    def from_host(self, count: int, *, pinned: bool) -> list[float]:
+        """Time copies of the host's memory to the GPU.
+
+        Args:
+            count: of copies.
+            pinned: whether the host's memory is locked, so that the GPU reads it by itself.
+
+        Returns:
+            Seconds of each.
+
+        """
+        source, target = self._host(PATTERN, pinned=pinned), self._on_gpu(0)
+        return self._checked(source, target, count, by_events=pinned)
+
+    def to_host(self, count: int, *, pinned: bool) -> list[float]:
+        """Time copies of the GPU's memory to the host.
+
+        Args:
+            count: of copies.
+            pinned: as in `from_host`.
+
+        Returns:
+            Seconds of each.
+
+        """
+        source, target = self._on_gpu(PATTERN), self._host(0, pinned=pinned)
+        return self._checked(source, target, count, by_events=pinned)
+
+    def both_ways(self, count: int) -> list[float]:
+        """Time a copy to the GPU and one from it at once, in two streams, of locked memory.
+
+        Args:
+            count: of pairs of copies.
+
+        Returns:
+            Seconds of each pair, from the first begin to the last end.
+
+        """
+        torch = self._torch
+        down, landed = self._host(PATTERN, pinned=True), self._on_gpu(0)
+        up, arrived = self._on_gpu(PATTERN), self._host(0, pinned=True)
+        with torch.cuda.device(self._gpu):
+            first, second = torch.cuda.Stream(), torch.cuda.Stream()
+
+            def once() -> None:
+                second.wait_stream(first)  # neither begins before the event that begins the time
+                with torch.cuda.stream(first):
+                    landed.copy_(down, non_blocking=True)
+                with torch.cuda.stream(second):
+                    arrived.copy_(up, non_blocking=True)
+                first.wait_stream(second)
+
+            found = self._by_events(once, count, first)
+        self._compare(landed, down)
+        self._compare(arrived, up)
+        return found
+
+    def within(self, count: int) -> list[float]:
+        """Time copies from one place in the GPU's memory to another.
+
+        Args:
+            count: of copies.
+
+        Returns:
+            Seconds of each.
+
+        """
+        return self._checked(self._on_gpu(PATTERN), self._on_gpu(0), count, by_events=True)
+
+    def to_peer(self, peer: int, count: int) -> list[float]:
+        """Time copies to the memory of another GPU.
+
+        Args:
+            peer: the number of the other one.
+            count: of copies.
+
+        Returns:
+            Seconds of each, by the wall clock, until both GPUs are idle.
+
+        """
+        torch = self._torch
+        source = self._on_gpu(PATTERN)
+        target = torch.zeros(self._size, dtype=torch.uint8, device=f"cuda:{peer}")
+
+        def once() -> None:
+            target.copy_(source, non_blocking=True)
+
+        found = self._by_clock(once, count, (self._gpu, peer))
+        self._compare(target, source)
+        return found
+
+    def wall_clock(self, count: int) -> list[float]:
+        """Time copies of locked memory to the GPU by the wall clock, to check the events.
+
+        Args:
+            count: of copies.
+
+        Returns:
+            Seconds of each.
+
+        """
+        source, target = self._host(PATTERN, pinned=True), self._on_gpu(0)
+        return self._by_clock(lambda: target.copy_(source, non_blocking=True), count, (self._gpu,))
+
+    def _checked(self, source: Any, target: Any, count: int, *, by_events: bool) -> list[float]:  # noqa: ANN401
+        torch = self._torch
+        with torch.cuda.device(self._gpu):
+
+            def once() -> None:
+                target.copy_(source, non_blocking=by_events)
+
+            found = (
+                self._by_events(once, count, torch.cuda.current_stream())
+                if by_events
+                else self._by_clock(once, count, (self._gpu,))
+            )
+        self._compare(target, source)
+        return found
+
+    def _by_events(self, once: Callable[[], object], count: int, stream: Any) -> list[float]:  # noqa: ANN401
+        torch = self._torch
+        found = []
+        for _ in range(WARM_UP + count):
+            begin, end = (torch.cuda.Event(enable_timing=True) for _ in range(2))
+            torch.cuda.synchronize(self._gpu)
+            begin.record(stream)
+            once()
+            end.record(stream)
+            end.synchronize()
+            found.append(begin.elapsed_time(end) * MS)
+        return found[WARM_UP:]
+
+    def _by_clock(
+        self, once: Callable[[], object], count: int, gpus: tuple[int, ...]
+    ) -> list[float]:
+        found = []
+        for _ in range(WARM_UP + count):
+            self._wait(gpus)
+            begin = perf_counter()
+            once()
+            self._wait(gpus)
+            found.append(perf_counter() - begin)
+        return found[WARM_UP:]
+
+    def _wait(self, gpus: tuple[int, ...]) -> None:
+        for gpu in gpus:
+            self._torch.cuda.synchronize(gpu)
+
+    def _host(self, value: int, *, pinned: bool) -> Any:  # noqa: ANN401
+        """Give memory of the NUMA node on which this thread runs: `fill_` touches it first."""
+        torch = self._torch
+        made = torch.empty(self._size, dtype=torch.uint8, pin_memory=pinned)
+        return made.fill_(value)
+
+    def _on_gpu(self, value: int) -> Any:  # noqa: ANN401
+        torch = self._torch
+        return torch.full((self._size,), value, dtype=torch.uint8, device=self._device)
+
+    def _compare(self, one: Any, other: Any) -> None:  # noqa: ANN401
+        if not self._torch.equal(one.cpu(), other.cpu()):
+            raise ClusterError(
+                f"A copy of {self._size} B with GPU {self._gpu} arrived wrong.",
+                means="Its time means nothing: the memory, the link or the driver is broken.",
+                remedy="Look at nvidia-smi -q, at ECC errors and Xid messages of dmesg.",
+            )
+
+
+class CudaLaunches:
+    """The latencies of one GPU.
+
+    Args:
+        torch: the module.
+        gpu: the number of the GPU.
+
+    """
+
+    def __init__(self, torch: Any, gpu: int) -> None:  # noqa: ANN401
+        """Make the one number that the smallest kernel changes."""
+        self._torch, self._gpu = torch, gpu
+        self._number = torch.zeros(1, device=f"cuda:{gpu}")
+
+    def launch(self, count: int) -> list[float]:
+        """Time how long the processor needs to start a kernel; it does not wait for its end.
+
+        Args:
+            count: of kernels.
+
+        Returns:
+            Seconds of each.
+
+        """
+        return self._times(count, end=False)
+
+    def round_trip(self, count: int) -> list[float]:
+        """Time a kernel from its launch until the processor knows that it has ended.
+
+        Args:
+            count: of kernels.
+
+        Returns:
+            Seconds of each.
+
+        """
+        return self._times(count, end=True)
+
+    def events(self, count: int) -> list[float]:
+        """Time two of CUDA's events that follow each other.
+
+        Args:
+            count: of pairs.
+
+        Returns:
+            Seconds of the device between both.
+
+        """
+        torch, found = self._torch, []
+        with torch.cuda.device(self._gpu):
+            for _ in range(WARM_UP + count):
+                begin, end = (torch.cuda.Event(enable_timing=True) for _ in range(2))
+                begin.record()
+                end.record()
+                end.synchronize()
+                found.append(begin.elapsed_time(end) * MS)
+        return found[WARM_UP:]
+
+    def _times(self, count: int, *, end: bool) -> list[float]:
+        wait, found = self._torch.cuda.synchronize, []
+        for _ in range(WARM_UP + count):
+            wait(self._gpu)  # the queue is empty, or a launch would wait for room in it
+            begin = perf_counter()
+            self._number.add_(1)
+            if end:
+                wait(self._gpu)
+            found.append(perf_counter() - begin)
+        return found[WARM_UP:]

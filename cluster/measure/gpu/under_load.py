@@ -1,0 +1,102 @@
+"""The link and the clocks of a GPU while it copies: an idle GPU slows them down."""
+
+from __future__ import annotations
+
+from threading import Event, Thread
+from typing import TYPE_CHECKING, Any
+
+from cluster.agent.gpu_state import GpuState, ask_gpus
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
+
+LOAD = 64 << 20  # bytes of a copy that keeps the link busy
+RATE = 2  # transfers per cycle of the memory's clock: GDDR and HBM send on both edges
+
+
+def memory_rate(clock: float, bits: int) -> float:
+    """Compute what a GPU's memory carries, read and written together.
+
+    Args:
+        clock: of the memory, in Hz, as nvidia-smi prints it.
+        bits: of its bus.
+
+    Returns:
+        Bytes per second: 1555 GB/s for the 1215 MHz and 5120 bits of an A100.
+
+    """
+    return RATE * clock * bits / 8
+
+
+def state_under_load(torch: Any, gpu: int) -> GpuState | None:  # noqa: ANN401
+    """Ask for the state of a GPU while it copies.
+
+    Args:
+        torch: the module.
+        gpu: its number, as torch counts.
+
+    Returns:
+        The state; None if the driver's tool is missing or does not know the GPU.
+
+    """
+    source = torch.empty(LOAD, dtype=torch.uint8, pin_memory=True)
+    target = torch.empty(LOAD, dtype=torch.uint8, device=f"cuda:{gpu}")
+
+    def copy() -> None:
+        target.copy_(source, non_blocking=True)
+        torch.cuda.synchronize(gpu)
+
+    uuid = str(getattr(torch.cuda.get_device_properties(gpu), "uuid", ""))
+    states = while_busy(copy, ask_gpus)
+    return the_one(states, uuid, gpu)
+
+
+def while_busy(
+    copy: Callable[[], None], ask: Callable[[], tuple[GpuState, ...]]
+) -> tuple[GpuState, ...]:
+    """Ask while another thread copies again and again.
+
+    Args:
+        copy: once.
+        ask: for the states of all GPUs.
+
+    Returns:
+        The states.
+
+    """
+    stop = Event()
+    begun = Event()
+
+    def run() -> None:
+        try:
+            while not stop.is_set():
+                copy()
+                begun.set()
+        finally:
+            begun.set()
+
+    thread = Thread(target=run, daemon=True)
+    thread.start()
+    begun.wait()
+    try:
+        return ask()
+    finally:
+        stop.set()
+        thread.join()
+
+
+def the_one(states: tuple[GpuState, ...], uuid: str, gpu: int) -> GpuState | None:
+    """Find a GPU of torch among those of the driver: CUDA_VISIBLE_DEVICES renumbers them.
+
+    Args:
+        states: of all GPUs.
+        uuid: of the GPU, as torch prints it, without `GPU-`; empty if torch does not know it.
+        gpu: its number, as torch counts.
+
+    Returns:
+        Its state; by its number if torch does not know the uuid; None if there is no such GPU.
+
+    """
+    if uuid:
+        return next((one for one in states if one.uuid.endswith(uuid)), None)
+    return next((one for one in states if one.index == gpu), None)

@@ -1,0 +1,95 @@
+"""Bounds from the link and the clock that `gpu` saw under load, and no bound where they differ."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+import pytest
+
+from cluster.analysis.hardware.measured import of_measured
+from cluster.analysis.hardware_bounds import with_hardware_bound
+from cluster.analysis.link_bounds import Route
+from cluster.analysis.summarize import summarize
+from cluster.analysis.usual import usual
+from cluster.benchmarks.gpu import definitions
+from cluster.core.model.hosts import Link
+from cluster.core.model.measurements import Measurement
+
+if TYPE_CHECKING:
+    from cluster.core.model.measurements import Definition, Summary
+    from cluster.core.model.value import Scalar
+
+GIB = 1 << 30
+NETWORK = Route(links=(Link(rate=1.25e9, source="of two hosts"),) * 2)  # it bounds no copy
+GEN5 = 128 / 130 * 32e9 / 8 * 16  # bytes per second
+
+
+def series(own: Definition, value: float, moved: int, point: dict[str, Scalar]) -> Measurement:
+    return Measurement(
+        metric=own.metric,
+        definition=own.id,
+        unit="s" if moved else own.unit,
+        params=point,
+        rank=0,
+        host="h",
+        values=(value,) * 20,
+        bytes=moved,
+    )
+
+
+def examined(slot: str = "32.0 GT/s PCIe x16", gpu: int = 0) -> list[Measurement]:
+    point: dict[str, Scalar] = {"gpu": gpu, "model": "NVIDIA H200"}
+    return [
+        series(definitions.LINK, GEN5, 0, {**point, "slot": slot}),
+        series(definitions.MEMORY, 4814e9, 0, {**point, "MHz": 3201, "bits": 6016}),
+    ]
+
+
+def bounded(own: Definition, seconds: float, moved: int, point: dict[str, Scalar]) -> Summary:
+    taken = [series(own, seconds, moved, point)]
+    [found] = summarize(taken, [own], NETWORK)
+    return with_hardware_bound(found, own, of_measured(examined()))
+
+
+def test_a_copy_to_the_gpu_is_held_against_the_link_in_use() -> None:
+    point: dict[str, Scalar] = {"gpu": 0, "numa": 0, "size": GIB, "memory": "pinned"}
+    found = bounded(definitions.HOST_TO_GPU, GIB / 55.4e9, GIB, point)
+
+    assert found.bound == pytest.approx(GEN5)
+    assert found.share == pytest.approx(55.4e9 / GEN5)
+    assert "in use during copies, 32.0 GT/s PCIe x16" in found.limit
+
+
+def test_both_ways_have_twice_the_bound() -> None:
+    found = bounded(definitions.BOTH_WAYS, 2 * GIB / 100e9, 2 * GIB, {"gpu": 0, "size": GIB})
+
+    assert found.bound == pytest.approx(2 * GEN5)
+
+
+def test_a_copy_within_the_gpu_reads_and_writes() -> None:
+    found = bounded(definitions.WITHIN_GPU, 2 * GIB / 4.3e12, 2 * GIB, {"gpu": 0, "size": GIB})
+
+    assert found.bound == pytest.approx(4814e9)
+    assert "2 x 3201 MHz during copies x 6016 bit" in found.limit
+
+
+def test_what_is_usual_comes_from_published_results() -> None:
+    hardware = of_measured(examined())
+    assert hardware is not None
+    point: dict[str, Scalar] = {"size": GIB, "memory": "pinned"}
+
+    assert 0.5 < usual(definitions.HOST_TO_GPU, point, hardware).share < 1  # type: ignore[union-attr]
+    assert 0.5 < usual(definitions.WITHIN_GPU, {"size": GIB}, hardware).share < 1  # type: ignore[union-attr]
+    assert usual(definitions.HOST_TO_GPU, {**point, "memory": "pageable"}, hardware) is None
+
+
+def test_gpus_with_different_links_have_no_common_bound() -> None:
+    hardware = of_measured([*examined(), *examined("16.0 GT/s PCIe x8", gpu=1)])
+
+    assert hardware is not None
+    assert hardware.bus is None
+    assert hardware.memory is not None
+
+
+def test_a_run_of_something_else_has_no_hardware() -> None:
+    assert of_measured([]) is None

@@ -1,0 +1,51 @@
+"""What `training` says beside its values: threads without cores, and data that prove little."""
+
+from __future__ import annotations
+
+import os
+from types import SimpleNamespace
+from typing import TYPE_CHECKING, Any
+
+from cluster.benchmarks.training import rounds
+from cluster.benchmarks.training.params import TrainingParams
+
+if TYPE_CHECKING:
+    import pytest
+
+FEW = 1024  # samples
+MANY = 10**12
+
+
+def said(monkeypatch: pytest.MonkeyPatch, *, disk: bool, **params: Any) -> str:
+    notes: list[str] = []
+    monkeypatch.setattr(rounds, "place_on_host", lambda _: (0, 2))
+    monkeypatch.setattr(os, "sched_getaffinity", lambda _: {0, 1})
+    memory = object()
+    setting: Any = SimpleNamespace(
+        rank=SimpleNamespace(note=notes.append, comm=None),
+        params=TrainingParams(**params),
+        trainer=SimpleNamespace(parameters=7, gradient_bytes=28),
+        memory=memory,
+        asked=object() if disk else memory,
+    )
+    torch: Any = SimpleNamespace(__version__="2.13.0+cpu", get_num_threads=lambda: 1)
+    rounds._say(setting, torch)
+    return "\n".join(notes)
+
+
+def test_more_workers_than_cores_are_told(monkeypatch: pytest.MonkeyPatch) -> None:
+    assert (
+        "2 rank(s) with 3 worker(s) each are 14 threads on 2 core(s): loading takes time from "
+        "computing" in said(monkeypatch, disk=False, workers=3)
+    )
+    assert "threads on" not in said(monkeypatch, disk=False, workers=0)
+
+
+def test_data_that_fit_in_memory_prove_nothing_about_a_store(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    words = "fit in memory: a program that keeps them would read them once"
+
+    assert words in said(monkeypatch, disk=True, source="disk", samples=FEW, workers=0)
+    assert words not in said(monkeypatch, disk=True, source="disk", samples=MANY, workers=0)
+    assert words not in said(monkeypatch, disk=False, samples=FEW, workers=0)

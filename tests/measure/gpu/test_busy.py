@@ -1,0 +1,124 @@
+"""How busy a GPU is: what nvidia-smi prints, and what a rank makes of it."""
+
+from __future__ import annotations
+
+from time import perf_counter
+from types import SimpleNamespace
+from typing import TYPE_CHECKING, Any
+
+import pytest
+
+from cluster.analysis.hardware import peak_flops
+from cluster.analysis.hardware.lists import listed_gpus
+from cluster.benchmarks.training import utilisation
+from cluster.benchmarks.training.utilisation import ON_CPU, Utilisation
+from cluster.measure.gpu.busy import BusySampler
+
+if TYPE_CHECKING:
+    from cluster.core.model.measurements import Definition
+
+
+class Recorder:
+    """A rank that keeps what it is told."""
+
+    def __init__(self, size: int = 1) -> None:
+        self.number, self.size = 0, size
+        self.notes: list[str] = []
+        self.series: dict[tuple[str, str], list[float]] = {}
+
+    def note(self, line: str) -> None:
+        self.notes.append(line)
+
+    def begin(
+        self, own: Definition, point: dict[str, str], *, unit: str, beside: bool
+    ) -> list[float]:
+        assert unit == "%"
+        assert beside
+        return self.series.setdefault((own.metric, point["data"]), [])
+
+
+def used(
+    monkeypatch: pytest.MonkeyPatch, model: str, size: int = 1
+) -> tuple[Recorder, Utilisation]:
+    sampler = SimpleNamespace(between=lambda *_: [83.0, 85.0], close=lambda: None)
+    asked: list[str] = []
+
+    def sample(which: str) -> SimpleNamespace:
+        asked.append(which)
+        return sampler
+
+    monkeypatch.setattr(utilisation, "BusySampler", sample)
+    properties = SimpleNamespace(name=model, uuid="5e0b")
+    torch: Any = SimpleNamespace(cuda=SimpleNamespace(get_device_properties=lambda _: properties))
+    rank: Any = Recorder(size)
+    found = Utilisation(rank, torch, "cuda:0", ("resident", "memory"))
+    assert asked == ["GPU-5e0b"]
+    return rank, found
+
+
+def test_the_driver_is_heard_and_what_is_no_number_is_left_out() -> None:
+    begin = perf_counter()
+    sampler = BusySampler("0", ["83 %\n", "[N/A]\n", "100\n", "No devices were found\n"])
+    sampler.close()
+
+    assert sampler.between(begin, perf_counter()) == [83.0, 100.0]
+    assert sampler.between(0.0, begin) == []
+
+
+def test_without_the_driver_there_are_no_samples(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("cluster.measure.gpu.busy.find_program", lambda _: None)
+    sampler = BusySampler("0")
+    sampler.close()
+
+    assert sampler.between(0.0, perf_counter()) == []
+
+
+def test_a_processor_has_no_utilisation_and_says_why() -> None:
+    rank: Any = Recorder()
+    found = Utilisation(rank, None, "cpu", ("resident",))
+    found.trained("resident", 0, 1)
+    found.computed("resident", 1e4, 10**6)
+    found.close()
+
+    assert rank.notes == [ON_CPU]
+    assert rank.series == {}
+
+
+def test_a_gpu_is_busy_by_the_driver_and_used_by_the_model(monkeypatch: pytest.MonkeyPatch) -> None:
+    rank, found = used(monkeypatch, "NVIDIA H200", size=2)
+    found.trained("memory", 0, 1)
+    found.computed("memory", 1e6, 10**6)
+
+    assert rank.series["gpu_busy", "memory"] == [83.0, 85.0]
+    peak = 2 * 16896 * 1980e6
+    assert rank.series["model_flops_utilisation", "memory"] == [
+        pytest.approx(100 * 1e12 / (2 * peak))
+    ]
+
+
+def test_a_gpu_without_a_listed_peak_has_no_share_of_it(monkeypatch: pytest.MonkeyPatch) -> None:
+    rank, found = used(monkeypatch, "NVIDIA Unheard-of 1")
+    found.computed("memory", 1e6, 10**6)
+
+    assert not any(metric == "model_flops_utilisation" for metric, _ in rank.series)
+    assert "gpus.toml has no peak of NVIDIA Unheard-of 1" in rank.notes[0]
+
+
+@pytest.mark.parametrize(
+    ("model", "teraflops"),
+    [
+        ("Tesla P100-SXM2-16GB", 10.6),
+        ("Tesla V100-SXM2-16GB", 15.7),
+        ("Tesla T4", 8.1),
+        ("NVIDIA A100-SXM4-80GB", 19.5),
+        ("NVIDIA H100 80GB HBM3", 66.9),
+        ("NVIDIA L40S", 91.6),
+        ("NVIDIA A10", 31.2),
+    ],
+)
+def test_peaks_are_those_of_the_data_sheets(model: str, teraflops: float) -> None:
+    assert peak_flops(model) == pytest.approx(teraflops * 1e12, abs=0.05e12)
+
+
+def test_a_peak_says_where_it_is_from() -> None:
+    assert all(gpu.fp32.source for gpu in listed_gpus().values() if gpu.fp32)

@@ -1,0 +1,110 @@
+"""scripts/first-gpu: what it skips and why, and how it judges a part that ended."""
+
+from __future__ import annotations
+
+import importlib.util
+import json
+import os
+import sys
+from importlib.machinery import SourceFileLoader
+from typing import TYPE_CHECKING, Any
+
+import pytest
+
+from cluster.core.plugins import names
+from cluster.measure.benchmark import Benchmark
+from tests.conftest import ROOT, run
+
+if TYPE_CHECKING:
+    from pathlib import Path
+
+SCRIPT = ROOT / "scripts" / "first-gpu"
+
+
+@pytest.fixture
+def script() -> Any:
+    """Give the script as a module."""
+    loader = SourceFileLoader("first_gpu", str(SCRIPT))
+    spec = importlib.util.spec_from_loader("first_gpu", loader)
+    assert spec is not None
+    module = importlib.util.module_from_spec(spec)
+    sys.modules["first_gpu"] = module  # dataclasses look their module up
+    loader.exec_module(module)
+    return module
+
+
+def test_without_a_gpu_every_part_is_skipped_with_its_reason(tmp_path: Path) -> None:
+    programs = tmp_path / "bin"
+    programs.mkdir()
+    done = run(
+        sys.executable,
+        str(SCRIPT),
+        str(tmp_path / "out"),
+        env={**os.environ, "PATH": str(programs)},
+    )
+    page = (tmp_path / "out" / "summary.md").read_text()
+    outcomes = json.loads(page.partition("```json\n")[2].partition("```")[0])
+
+    assert f"0 of {len(outcomes)} parts ran" in done.stdout
+    assert len(outcomes) > 10
+    assert {(one["word"], one["why"]) for one in outcomes.values()} == {
+        ("skipped", "there is no GPU: nvidia-smi is missing, or lists none")
+    }
+
+
+def test_one_gpu_skips_what_needs_two_and_a_program_that_is_missing(
+    script: Any, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(script.shutil, "which", lambda _: None)
+    why = {part.name: script.reason(part, 1, 100.0) for part in script.parts(1)}
+
+    assert why["gpu"] == ""
+    assert why["toggle-level"] == "it needs 2 GPUs, and there is 1"
+    assert why["ncu"] == "ncu is not installed"
+    assert script.reason(script.parts(1)[0], 1, 0.0) == "the ten minutes are over"
+
+
+def test_a_part_gets_what_is_left_of_the_ten_minutes(script: Any, tmp_path: Path) -> None:
+    slow = script.Part("slow", "sleeps", (sys.executable, "-c", "import time; time.sleep(9)"))
+    outcome = script.run(slow, 0.5, tmp_path)
+
+    assert (outcome.word, outcome.why) == ("failed", "it did not end within 0 s")
+
+
+def test_a_right_refusal_is_no_failure_and_another_one_is(script: Any) -> None:
+    part = script.Part("x", "y", ("x",), refuses="at least two ranks")
+    right = script.ended(part, 2, "", "Error: A collective needs at least two ranks.\nMore", 1.0)
+    wrong = script.ended(part, 2, "", "Error: torch is missing on h.\nInstall it", 1.0)
+    good = script.ended(part, 0, "a\nthe answer\n\n", "", 1.0)
+
+    assert [(one.word, one.why) for one in (right, wrong, good)] == [
+        ("refused", "A collective needs at least two ranks."),
+        ("failed", "torch is missing on h."),
+        ("ran", "the answer"),
+    ]
+    assert script.count([right, wrong, good]) == "2 of 3 parts ran, 1 failed"
+
+
+def test_its_commands_are_ours_and_its_parts_have_names_of_their_own(script: Any) -> None:
+    chosen = script.parts(2)
+    benches = {part.argv[4] for part in chosen if part.argv[2:4] == ("cluster", "bench")}
+
+    assert len({part.name for part in chosen}) == len(chosen)
+    assert benches <= set(names(Benchmark))
+    assert {"gpu", "training", "collectives", "within", "p2p"} == benches
+
+
+def test_the_driver_counts_the_gpus(
+    script: Any, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    program = tmp_path / "nvidia-smi"
+    program.write_text(
+        '#!/bin/sh\n[ "$*" = "-L" ] || exit 1\n'
+        "echo 'GPU 0: NVIDIA H200 (UUID: GPU-1db694db)'\necho 'GPU 1: NVIDIA H200 (UUID: GPU-2)'\n"
+    )
+    program.chmod(0o755)
+    monkeypatch.setenv("PATH", f"{tmp_path}{os.pathsep}{os.environ['PATH']}")
+
+    assert script.count_gpus() == 2
+    program.write_text("#!/bin/sh\necho 'NVIDIA-SMI has failed'\nexit 9\n")
+    assert script.count_gpus() == 0
