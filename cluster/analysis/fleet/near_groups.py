@@ -137,6 +137,8 @@ def _contradictions(near: Flags, tested: Flags, groups: Numbers) -> int:
 
 def _chance(tested: Flags, near: Flags, wrong: int) -> float:
     """Give the chance that as many near pairs at random have as few contradictions."""
+    closing = _closing(tested)
+    tested, near = tested[np.ix_(closing, closing)], near[np.ix_(closing, closing)]
     hosts = len(tested)
     rows, columns = np.nonzero(np.triu(tested, 1))
     many = int(np.triu(near, 1).sum())
@@ -151,6 +153,18 @@ def _chance(tested: Flags, near: Flags, wrong: int) -> float:
         drawn[rows[at], columns[at]] = drawn[columns[at], rows[at]] = True
         hits += _contradictions(drawn, tested, _components(drawn)) <= wrong
     return (hits + 1) / (DRAWS + 1)
+
+
+def _closing(tested: Flags) -> Numbers:
+    """Give the hosts that are left without those tested with one other only, again and again.
+
+    What was tested with one host closes no circle: no near pair there can be contradicted, and
+    such pairs would only make it look easy for near pairs at random to be transitive.
+    """
+    left = tested & ~np.eye(len(tested), dtype=np.bool_)
+    while (loose := left.sum(axis=1) == 1).any():
+        left[loose] = left[:, loose] = False
+    return np.flatnonzero(left.any(axis=1))
 
 
 def _partitions(hosts: int, pairs: int) -> int:
