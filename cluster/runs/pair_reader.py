@@ -124,7 +124,7 @@ def _of_tables(
     if not fit:
         other = tables[0][1].metric
         what = f"The table has a {other}, and no {metric}."
-        raise SpecError(what, remedy=f"Type --metric {other}")
+        raise SpecError(what, remedy=f"Judge that: cluster check --metric {other} --from ...")
     pairs = tuple(
         LoggedPair(
             hosts=(cell.source, cell.target),

@@ -63,7 +63,8 @@ def near_groups(latency: Latencies) -> NearGroups:
     values = latency[rows, columns]
     known = np.flatnonzero(~np.isnan(values))
     if len(latency) < LEAST or len(known) < 2 * SIDE:
-        return NearGroups((), f"{len(known)} pairs are too few")
+        some = "one pair is" if len(known) == 1 else f"{len(known)} pairs are"
+        return NearGroups((), f"{some} too few")
     ranked = np.sort(values[known])
     gaps = ranked[SIDE : -SIDE + 1] / ranked[SIDE - 1 : -SIDE]
     at = int(gaps.argmax()) + SIDE - 1
