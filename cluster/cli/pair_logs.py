@@ -184,4 +184,5 @@ def missing_lines(missing: Sequence[str]) -> Iterator[str]:
     """
     yield from (f"No value: {pair}" for pair in missing[:SHOWN])
     if len(missing) > SHOWN:
-        yield f"No value: {len(missing) - SHOWN} more pairs; all are in verdict.json."
+        more = len(missing) - SHOWN
+        yield f"No value: {more} more {'pair' if more == 1 else 'pairs'}; all are in verdict.json."

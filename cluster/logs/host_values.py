@@ -85,6 +85,7 @@ def read_host_values(text: str) -> HostValues | None:
     if len(rows) <= 1:
         return None
     header = rows[0][1]
+    _refuse_other_matrix(rows)
     if len(header) == len(rows) - 1 and header == [row[0] for _, row in rows[1:]]:
         header.insert(0, "")  # a matrix without its first cell
     if len(header) >= ROW and len(header) == len(rows) and _is_matrix(rows):
@@ -106,6 +107,36 @@ def _cells(line: str) -> list[str]:
 def _is_matrix(rows: Sequence[tuple[int, list[str]]]) -> bool:
     """Tell whether the first cells of the rows are those of the header."""
     return sorted(row[0] for _, row in rows[1:]) == sorted(rows[0][1][1:])
+
+
+def _refuse_other_matrix(rows: Sequence[tuple[int, list[str]]]) -> None:
+    """Refuse what begins as a matrix does, with one host or with others in its rows."""
+    unit, *names = rows[0][1]
+    if not (names and (_RATE.fullmatch(unit) or _TIME.fullmatch(unit))):
+        return
+    if len(names) < LEAST:
+        raise ParseError(
+            f"The matrix has one host, {names[0]}: nothing between two hosts.",
+            remedy="Name all hosts in the first row and in the first column.",
+        )
+    firsts = [row[0] for _, row in rows[1:]]
+    _refuse_twice(firsts)
+    odd = next((name for name in (*firsts, *names) if (name in firsts) != (name in names)), "")
+    if odd:
+        raise ParseError(
+            f"The host {odd!r} has {'a row' if odd in firsts else 'a column'} in the matrix, and "
+            f"no {'column' if odd in firsts else 'row'}.",
+            remedy="Name the same hosts in the first row and in the first column.",
+        )
+
+
+def _refuse_twice(names: Sequence[str]) -> None:
+    twice = sorted({name for name in names if names.count(name) > 1})
+    if twice:
+        raise ParseError(
+            f"The matrix names the host {twice[0]!r} twice.",
+            remedy="Give each host a name of its own in the first row and the first column.",
+        )
 
 
 def _mpigraph(lines: Sequence[tuple[int, str]]) -> HostValues:
@@ -130,12 +161,7 @@ def _matrix(title: str, unit: str, rows: Sequence[tuple[int, list[str]]]) -> Hos
     metric, scale = _unit(
         unit, "the first word of the matrix", f"GB/s,{','.join(names[:LEAST])},..."
     )
-    twice = sorted({name for name in names if names.count(name) > 1})
-    if twice:
-        raise ParseError(
-            f"The matrix names the host {twice[0]!r} twice.",
-            remedy="Give each host a name of its own in the first row and the first column.",
-        )
+    _refuse_twice(names)
     cells = [
         HostValue(row[0], name, _value(cell, scale, number), number)
         for number, row in rows[1:]

@@ -8,12 +8,14 @@ from typing import TYPE_CHECKING, NamedTuple
 import msgspec
 
 from cluster.analysis.fleet.gpu_pairs import gpu_pairs, is_gpu_matrix
+from cluster.analysis.fleet.host_copies import NodeResult, has_host_copies, host_copies
 from cluster.analysis.fleet.nic_pairs import NicResult, nic_pairs
 from cluster.analysis.fleet.numa_pairs import is_numa_matrix, numa_pairs
 from cluster.core.errors import SpecError
 from cluster.core.model.logs import Topology
 from cluster.core.model.pair_logs import LoggedPair
 from cluster.logs.nic_names import nics_of_results
+from cluster.logs.node_names import nodes_of_results
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Iterator, Sequence
@@ -23,7 +25,7 @@ if TYPE_CHECKING:
     from cluster.core.model.pair_logs import PairLogs
 
 NAMED = 3  # files in a message
-SEVERAL = 2  # NICs, from which logs are of the NICs of a host
+SEVERAL = 2  # NICs, or nodes, from which logs are of the NICs, or nodes, of a host
 
 
 class LogText(NamedTuple):
@@ -63,6 +65,37 @@ class UnreadLog(NamedTuple):
 
     log: LogText
     why: str
+
+
+def copies_of(known: Sequence[ReadLog], metric: PairMetric, series: str) -> PairLogs | None:
+    """Read copies between the memory of several NUMA nodes and the GPUs of one host.
+
+    Args:
+        known: the logs: those with copies name their node; one may be the topology.
+        metric: to compare.
+        series: words in the name of the test, if the logs have several.
+
+    Returns:
+        A value of each node with each GPU; none if the logs do not name several nodes.
+
+    Raises:
+        SpecError: the logs have several tests.
+
+    """
+    found = [one for log in known for one in _copies(log)]
+    if metric != "bandwidth" or len({one.node for one in found}) < SEVERAL:
+        return None
+    return host_copies(found, [result.detail for result in _results(known)], series)
+
+
+def _copies(one: ReadLog) -> Iterator[NodeResult]:
+    """Give the results with copies between host and GPUs that name a NUMA node."""
+    results = [result for result in one.reading.results if has_host_copies(result)]
+    firsts = [result.first for result in results]
+    nodes = nodes_of_results(one.log.text, Path(one.log.file).name, firsts)
+    for node, result in zip(nodes, results, strict=True):
+        if node is not None:
+            yield NodeResult(one.log.file, node, result)
 
 
 def matrices_of(known: Sequence[ReadLog], metric: PairMetric) -> PairLogs | None:

@@ -15,7 +15,14 @@ from cluster.core.model.pair_logs import LoggedPair, PairLogs
 from cluster.logs.host_values import HostValues, read_host_values
 from cluster.logs.pair_hosts import host_lines, hosts_by_pattern, hosts_in_name, hosts_of_results
 from cluster.logs.reader import read
-from cluster.runs.device_reader import LogText, ReadLog, UnreadLog, matrices_of, nics_of
+from cluster.runs.device_reader import (
+    LogText,
+    ReadLog,
+    UnreadLog,
+    copies_of,
+    matrices_of,
+    nics_of,
+)
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator, Sequence
@@ -70,7 +77,8 @@ def read_pairs(texts: Sequence[LogText], options: PairLogOptions) -> PairLogs:
         others = [Path(log.file).name for log in texts if log not in [known for known, _ in tables]]
         return _of_tables(tables, options.metric, others)
     known, unread = _readings(texts)
-    within = matrices_of(known, options.metric)
+    within = copies_of(known, options.metric, options.series)
+    within = within or matrices_of(known, options.metric)
     if within is None and not _are_of_several_pairs(known, options.pattern):
         within = nics_of(known, unread, options.metric, options.series)
     return within or _of_hosts(known, unread, options)
@@ -124,7 +132,7 @@ def _of_tables(
     if not fit:
         other = tables[0][1].metric
         what = f"The table has a {other}, and no {metric}."
-        raise SpecError(what, remedy=f"Type --metric {other}")
+        raise SpecError(what, remedy=f"Judge that: cluster check --metric {other} --from ...")
     pairs = tuple(
         LoggedPair(
             hosts=(cell.source, cell.target),

@@ -60,6 +60,8 @@ def test_faults_are_read() -> None:
     ("text", "said"),
     [
         ("fire:7", "is not KIND:NUMBER"),
+        ("link:3:1=0.2", r"is not link:LEAF-SPINE=SHARE(.|\n)*link:3-5=0.4"),
+        ("nic:3=0.2", r"is not nic:HOST.NIC=SHARE(.|\n)*nic:7.1=0.4"),
         ("host:x=0.4", "is not KIND:NUMBER"),
         ("host:7:up=0.4", "is not KIND:NUMBER"),
         ("host:7=2", "at least 0 and below 1"),

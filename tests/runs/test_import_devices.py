@@ -166,3 +166,85 @@ def test_a_nic_whose_test_failed_is_listed(tmp_path: Path) -> None:
 
     assert verdict.verdict == "HEALTHY"
     assert [text.partition(":")[0] for text in verdict.missing] == ["mlx5_3"]
+
+
+def nvbandwidth(node: int, rates: list[float], test: str = "host_to_device_memcpy_ce") -> str:
+    """Write what numactl and nvbandwidth print for one node; `rates` are those of the GPUs."""
+    devices = "".join(f"Device {n}: NVIDIA H100 (00000000:{n}8:00)\n" for n in range(len(rates)))
+    return (
+        f"+ numactl --cpunodebind={node} --membind={node} ./nvbandwidth -t {test}\n"
+        f"nvbandwidth Version: v0.9\nBuilt from Git version: v0.9\n\n{devices}\n"
+        f"Running {test}.\nmemcpy CE CPU(row) -> GPU(column) bandwidth (GB/s)\n"
+        f"           {'         '.join(str(n) for n in range(len(rates)))}\n"
+        f" 0    {'    '.join(f'{rate:.2f}' for rate in rates)}\n\nSUM {test} {sum(rates):.2f}\n"
+    )
+
+
+def gpus_of_nodes(tmp_path: Path, gpus: int, nodes: int = 2) -> Path:
+    """Write what nvidia-smi topo -m prints of GPUs at several nodes."""
+    names = [f"GPU{n}" for n in range(gpus)]
+    rows = [
+        "\t".join([one, *("X" if one == other else "NV18" for other in names), "0-31",
+                   str(n * nodes // gpus)])
+        for n, one in enumerate(names)
+    ]  # fmt: skip
+    file = tmp_path / "topo.txt"
+    head = "\t".join(["", *names, "CPU Affinity", "NUMA Affinity"])
+    file.write_text("\n".join([head, *rows, ""]))
+    return file
+
+
+@pytest.mark.parametrize(
+    ("slow", "wanted", "cause"),
+    [
+        ("", [], ""),
+        ("NUMA1", ["numa:1"], "its memory"),
+        ("GPU5", ["gpu:5"], "the GPU, its slot or its link to the CPU"),
+        ("NUMA0-GPU2", ["pair:NUMA0-GPU2"], "the link between them"),
+    ],
+)
+def test_copies_of_each_node_are_compared(
+    tmp_path: Path, slow: str, wanted: list[str], cause: str
+) -> None:
+    """Far memory is no fault; half the memory of a node, half a slot, and one slow way are.
+
+    Each log has two runs: two values of a GPU, one for each node, could be chance.
+    """
+    for node in range(2):
+        rates = [55.0 if gpu // 4 == node else 41.0 for gpu in range(8)]
+        hit = [slow in (f"NUMA{node}", f"GPU{g}", f"NUMA{node}-GPU{g}") for g in range(8)]
+        text = nvbandwidth(node, [r / 2 if h else r for r, h in zip(rates, hit, strict=True)])
+        (tmp_path / f"run{node}.log").write_text(text * 2)
+    verdict = judged(tmp_path, *sorted(tmp_path.glob("run*")), gpus_of_nodes(tmp_path, 8))
+
+    assert [one.part for one in verdict.blamed] == wanted
+    assert all(cause in one.evidence for one in verdict.blamed)
+    assert verdict.verdict == ("FAULTY" if slow else "HEALTHY")
+    assert "distance 10 55.00 GB/s" in verdict.answer
+
+
+def test_two_nodes_with_a_gpu_each_are_alike(tmp_path: Path) -> None:
+    """Two GH200, as github.com published them in 2026; the log has both nodes one after another."""
+    both = tmp_path / "both.log"
+    both.write_text(nvbandwidth(0, [377.0, 133.2]) + nvbandwidth(1, [133.2, 380.0]))
+    verdict = judged(tmp_path, both, gpus_of_nodes(tmp_path, 2))
+
+    assert (verdict.verdict, verdict.tests) == ("HEALTHY", 4)
+    assert "--membind keeps it there" in verdict.assumptions[0]
+    without = judged(tmp_path, both)
+    assert (without.verdict, without.blamed) == ("UNDECIDED", ())
+
+
+def test_the_name_of_a_log_may_have_the_node_and_several_tests_are_asked_for(
+    tmp_path: Path,
+) -> None:
+    for node in range(2):
+        _, _, plain = nvbandwidth(node, [55.0, 54.9]).partition("\n")
+        back = nvbandwidth(node, [50.0, 49.9], "device_to_host_memcpy_ce")
+        (tmp_path / f"h2d_numa{node}.log").write_text(plain)
+        (tmp_path / f"d2h{node}.log").write_text(back)
+    logs = sorted(tmp_path.glob("*.log"))
+
+    assert judged(tmp_path, *sorted(tmp_path.glob("h2d*")), gpus_of_nodes(tmp_path, 2)).tests == 4
+    with pytest.raises(SpecError, match=r"have 2 tests(.|\n)*series.*device_to_host_memcpy_ce"):
+        judged(tmp_path, *logs)

@@ -114,34 +114,51 @@ def placed(tmp_path: Path, file: str) -> tuple[list[int], str, float | None]:
     return sizes, found.answer, found.gap
 
 
-def test_latencies_of_logs_show_the_placement(tmp_path: Path) -> None:
-    """E1: ParallelCluster 32."""
-    sizes, answer, gap = placed(tmp_path, "pcluster32.out")
+SINGLES = [1] * 15
 
-    assert sizes == [4, 2, 1, 1]
-    assert gap == pytest.approx(1.139, abs=5e-4)
-    assert "the chance that it is noise is 0.0006" in answer
-
-
-def test_latencies_of_a_table_show_the_placement(tmp_path: Path) -> None:
-    """E1: EKS 32."""
-    sizes, answer, gap = placed(tmp_path, "eks32.csv")
-
-    assert sizes == [3, 2, 2, 1]
-    assert gap == pytest.approx(1.065, abs=5e-4)
-    assert "the chance that it is noise is 0.009" in answer
-
-
-def test_latencies_without_structure_are_refused(tmp_path: Path) -> None:
-    """E1: CycleCloud 32."""
-    sizes, answer, gap = placed(tmp_path, "cyclecloud32.out")
-
-    assert not sizes
-    assert gap == pytest.approx(1.006, abs=5e-4)
-    assert answer.startswith("No structure seen")
+PLACED: dict[str, tuple[list[int], float, str]] = {
+    "pcluster32.out": ([4, 2, 1, 1], 1.139, "the chance that it is noise is 0.0006)"),
+    "pcluster64.csv": ([5, 2, 1], 1.169, "the chance that it is noise is below 0.0001)"),
+    "pcluster128.csv": ([3, 2, 2, 1], 1.136, "the chance that it is noise is 0.009)"),
+    "eks32.csv": ([3, 2, 2, 1], 1.065, "the chance that it is noise is 0.009)"),
+    "eks32_noefa.csv": ([4, 3, *SINGLES], 1.064, "the chance that it is noise is 0.002)"),
+    "eks128.csv": ([4, 3, 1], 1.128, "the chance that it is noise is below 0.0001)"),
+    "gke32.csv": ([4, 3, 1], 1.094, "the chance that it is noise is below 0.0001)"),
+}
+REFUSED = {
+    "eks256.csv": (1.773, "2 pairs would be in one group and are not near"),
+    "gke64.csv": (1.104, "as many near pairs at random would form groups with a chance of 0.56"),
+    "gce256.csv": (1.093, "as many near pairs at random would form groups with a chance of 1"),
+    "gke128.csv": (1.006, "the largest gap between latencies is 1.006 x"),
+    "gke256.csv": (1.006, "the largest gap between latencies is 1.006 x"),
+    "cyclecloud32.out": (1.006, "the largest gap between latencies is 1.006 x"),
+    "cyclecloud256.csv": (1.013, "the largest gap between latencies is 1.013 x"),
+}
 
 
-@pytest.mark.parametrize("file", ["pcluster32.out", "eks32.csv", "cyclecloud32.out"])
+@pytest.mark.parametrize("file", PLACED)
+def test_latencies_of_logs_show_the_placement(tmp_path: Path, file: str) -> None:
+    """E1: eight hosts, all pairs; "noefa": 41 of the pairs of 22 hosts."""
+    sizes, gap, chance = PLACED[file]
+    found, answer, measured = placed(tmp_path, file)
+
+    assert found == sizes
+    assert measured == pytest.approx(gap, abs=5e-4)
+    assert chance in answer
+
+
+@pytest.mark.parametrize("file", REFUSED)
+def test_latencies_without_structure_are_refused(tmp_path: Path, file: str) -> None:
+    """E1: each with the condition that fails; of the pairs of gce256, 8 of 28 are known."""
+    gap, reason = REFUSED[file]
+    found, answer, measured = placed(tmp_path, file)
+
+    assert not found
+    assert measured == pytest.approx(gap, abs=5e-4)
+    assert answer.startswith(f"No structure seen: {reason}")
+
+
+@pytest.mark.parametrize("file", sorted({*PLACED, *REFUSED} - {"gce256.csv"}))
 def test_distance_is_no_fault(tmp_path: Path, file: str) -> None:
     verdict = judged(tmp_path, LOGS / file, metric="latency")
     assert (verdict.verdict, verdict.blamed, verdict.undecided) == ("HEALTHY", (), ())
@@ -288,6 +305,10 @@ MATRIX = "GB/s,a,b,c\na,-,10,10\nb,10,-,{0}\nc,10,,-\n"
         (MATRIX.format("10").replace("c", "a"), "names the host 'a' twice"),
         (MATRIX.format("10").replace("GB/s", "bw"), "first word of the matrix is 'bw'"),
         ("a b\na 0 1\nb 1 0\n", "first word of the matrix is ''"),
+        ("GB/s,a\na,-\n", "The matrix has one host, a"),
+        (MATRIX.format("10").replace("\nc,", "\nd,"), "The host 'd' has a row in the matrix"),
+        (MATRIX.format("10").replace("c,10,,-\n", ""), "The host 'c' has a column in the matrix"),
+        (MATRIX.format("10") + "c,10,,-\n", "names the host 'c' twice"),
         ("host_a,host_b,GB/s\na,a,3\n", "Line 2 does not name two hosts"),
         ("host_a,host_b,speed\na,b,3\n", "the header of the third column is 'speed'"),
         ("host_a,host_b,us\na,b,3\n", "The table has a latency, and no bandwidth."),

@@ -97,6 +97,18 @@ _WORDS: dict[DeviceKind, DeviceWords] = {
         unknown="how the cores are connected is not known",
         too_few="no class has three pairs without a common core",
     ),
+    "copies": DeviceWords(
+        one="NUMA node or GPU",
+        several="NUMA nodes and GPUs",
+        directed=True,
+        causes=(
+            "its memory: a channel without a DIMM, a slow DIMM, or other work in it",
+            "the GPU, its slot or its link to the CPU",
+        ),
+        link="the node and the GPU are good with others: the link between them",
+        unknown=f"which node each GPU is at is not known: {_ADD_TOPOLOGY}",
+        too_few="no distance has three pairs without a common node or GPU",
+    ),
 }
 
 

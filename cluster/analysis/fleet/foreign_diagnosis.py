@@ -27,6 +27,7 @@ if TYPE_CHECKING:
     from cluster.core.model.fleet import Fleet, FleetWord, PairTest
 
     Rates = NDArray[np.float64]
+    Flags = NDArray[np.bool_]
 
 FABRIC = "fabric"
 FAULTS = ("BAD", "HUNG", "GROUP")
@@ -170,21 +171,23 @@ def _solved(fleet: Fleet, tests: Sequence[PairTest]) -> Diagnosed:
 def _groups(fleet: Fleet, found: Diagnosed) -> tuple[int, ...]:
     """Find two or more groups of several hosts that are better with one another than with others.
 
-    One host that differs from all others is a suspect, and no group.
+    One host that differs from all others is a suspect, and no group. Tests that a suspect explains
+    do not count; of latencies they do at first, as distance explains them, too.
     """
-    groups = near_groups(_times(len(fleet.names), found)).groups
-    several = [size for size in Counter(groups).values() if size > 1]
-    return groups if len(several) > 1 else ()
+    explained = found.blame.explained_by >= 0
+    left_out = [np.zeros_like(explained), explained] if fleet.metric == "latency" else [explained]
+    for one in left_out:
+        groups = near_groups(_times(len(fleet.names), found, one)).groups
+        if sum(size > 1 for size in Counter(groups).values()) > 1:
+            return groups
+    return ()
 
 
-def _times(hosts: int, found: Diagnosed) -> Rates:
-    """Give how long a byte takes between each two hosts, at best; NaN where it is not known.
-
-    Tests that a blamed host explains do not count.
-    """
+def _times(hosts: int, found: Diagnosed, left_out: Flags) -> Rates:
+    """Give how long a byte takes between each two hosts, at best; NaN where it is not known."""
     table = found.table
     times = np.full((hosts, hosts), np.nan)
-    usable = (table.rates > 0) & (found.blame.explained_by < 0)
+    usable = (table.rates > 0) & ~left_out
     columns = (table.source, table.target, table.rates)
     for source, target, rate in zip(*(column[usable] for column in columns), strict=True):
         least = np.fmin(times[source, target], 1 / rate)

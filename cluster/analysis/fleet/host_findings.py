@@ -262,7 +262,8 @@ def undecided_hosts(fleet: Fleet, found: Diagnosed) -> Iterator[str]:
             others = ", ".join(_end(fleet, twin, ends) for twin in culprit.twins)
             yield f"{suspect} or {others}: the same tests speak against each of them"
         else:
-            yield f"{suspect}: its {culprit.tests} low tests could be chance"
+            tests = "test" if culprit.tests == 1 else "tests"
+            yield f"{suspect}: its {culprit.tests} low {tests} could be chance"
 
 
 def _end(fleet: Fleet, part: int, ends: int) -> str:

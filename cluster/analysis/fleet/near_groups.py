@@ -63,7 +63,8 @@ def near_groups(latency: Latencies) -> NearGroups:
     values = latency[rows, columns]
     known = np.flatnonzero(~np.isnan(values))
     if len(latency) < LEAST or len(known) < 2 * SIDE:
-        return NearGroups((), f"{len(known)} pairs are too few")
+        some = "one pair is" if len(known) == 1 else f"{len(known)} pairs are"
+        return NearGroups((), f"{some} too few")
     ranked = np.sort(values[known])
     gaps = ranked[SIDE : -SIDE + 1] / ranked[SIDE - 1 : -SIDE]
     at = int(gaps.argmax()) + SIDE - 1
@@ -137,6 +138,8 @@ def _contradictions(near: Flags, tested: Flags, groups: Numbers) -> int:
 
 def _chance(tested: Flags, near: Flags, wrong: int) -> float:
     """Give the chance that as many near pairs at random have as few contradictions."""
+    closing = _closing(tested)
+    tested, near = tested[np.ix_(closing, closing)], near[np.ix_(closing, closing)]
     hosts = len(tested)
     rows, columns = np.nonzero(np.triu(tested, 1))
     many = int(np.triu(near, 1).sum())
@@ -151,6 +154,18 @@ def _chance(tested: Flags, near: Flags, wrong: int) -> float:
         drawn[rows[at], columns[at]] = drawn[columns[at], rows[at]] = True
         hits += _contradictions(drawn, tested, _components(drawn)) <= wrong
     return (hits + 1) / (DRAWS + 1)
+
+
+def _closing(tested: Flags) -> Numbers:
+    """Give the hosts that are left without those tested with one other only, again and again.
+
+    What was tested with one host closes no circle: no near pair there can be contradicted, and
+    such pairs would only make it look easy for near pairs at random to be transitive.
+    """
+    left = tested & ~np.eye(len(tested), dtype=np.bool_)
+    while (loose := left.sum(axis=1) == 1).any():
+        left[loose] = left[:, loose] = False
+    return np.flatnonzero(left.any(axis=1))
 
 
 def _partitions(hosts: int, pairs: int) -> int:

@@ -56,7 +56,7 @@ def numa_pairs(results: Sequence[Parsed], log: str, metric: PairMetric) -> PairL
     pairs = []
     for one in found:
         hosts = f"{NUMA}{one.params['row']}", f"{NUMA}{one.params['column']}"
-        path = _path(hosts, nodes[0] if nodes else None, len(names))
+        path = distance(hosts, nodes[0] if nodes else None, len(names))
         pairs += [LoggedPair(hosts=hosts, value=v, log=log, path=path) for v in one.values]
     unknown = any(not pair.path for pair in pairs)
     return PairLogs(
@@ -69,8 +69,18 @@ def numa_pairs(results: Sequence[Parsed], log: str, metric: PairMetric) -> PairL
     )
 
 
-def _path(pair: tuple[str, str], distances: Topology | None, nodes: int) -> str:
-    """Give the distance of two nodes; empty if it is not known."""
+def distance(pair: tuple[str, str], distances: Topology | None, nodes: int) -> str:
+    """Give the distance of two nodes.
+
+    Args:
+        pair: of nodes, such as `NUMA0`; both may be the same.
+        distances: of the host, if they are known.
+        nodes: how many there are.
+
+    Returns:
+        Such as `21`; empty if it is not known.
+
+    """
     known = distances.path(*pair) if distances else "?"
     if known.isdecimal():
         return known

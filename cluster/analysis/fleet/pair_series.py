@@ -141,8 +141,9 @@ def _chosen(
         raise SpecError(
             f"No log has a {metric} of a pair of hosts.",
             means=f"They have: {', '.join(others)}." if others else "",
-            remedy=f"Type --metric {'latency' if metric == 'bandwidth' else 'bandwidth'}, or name "
-            "logs of tests between two hosts, such as osu_bw, iperf3 or nccl-tests.",
+            remedy="Judge another metric: cluster check --metric "
+            f"{'latency' if metric == 'bandwidth' else 'bandwidth'} --from ..., or name logs of "
+            "tests between two hosts, such as osu_bw, iperf3 or nccl-tests.",
         )
     fit = [title for title in known if _has_words(title, wanted)]
     counts = {title: len({one.hosts for one in known[title]}) for title in fit}

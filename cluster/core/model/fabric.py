@@ -23,7 +23,11 @@ SHAPES = {
     "rail": ("GROUPSxHOSTSxNICS", 3, "rail:8x16x8"),
 }
 FAULT = re.compile(r"(?P<kind>[a-z]+):(?P<number>\d+)(?:[.-](?P<part>\d+))?(?::(?P<way>\w+))?$")
-PARTED = {"nic": "nic:HOST.NIC=SHARE", "link": "link:LEAF-SPINE=SHARE"}
+FORM = ("KIND:NUMBER[:tx|rx|both]=SHARE", "host:7:rx=0.4")  # of a fault, with an example
+PARTED = {  # faults of a part of something
+    "nic": ("nic:HOST.NIC=SHARE", "nic:7.1=0.4"),
+    "link": ("link:LEAF-SPINE=SHARE", "link:3-5=0.4"),
+}
 
 
 class Fabric(Value, frozen=True, kw_only=True):
@@ -184,15 +188,21 @@ def _fault(text: str, fabric: Fabric, hosts: int) -> Fault:
             Fault,
         )
     except msgspec.ValidationError as error:
-        raise SpecError(
-            f"The fault {text!r} is not KIND:NUMBER[:tx|rx|both]=SHARE.",
-            means=f"The kinds are {', '.join(get_args(FaultKind))}.",
-            remedy="Such as: --option fault=host:7:rx=0.4",
-        ) from error
+        raise _malformed(text) from error
     if made.kind in PARTED and (found is None or found["part"] is None):
-        raise SpecError(f"The fault {text!r} is not {PARTED[made.kind]}.")
+        raise _malformed(text)
     _check_part(text, made, fabric, hosts)
     return made
+
+
+def _malformed(text: str) -> SpecError:
+    """Say how a fault of this kind is written."""
+    form, example = PARTED.get(text.partition(":")[0], FORM)
+    return SpecError(
+        f"The fault {text!r} is not {form}.",
+        means=f"The kinds are {', '.join(get_args(FaultKind))}.",
+        remedy=f"Such as: --option fault={example}",
+    )
 
 
 def _share(text: str, share: str) -> float:

@@ -7,7 +7,7 @@ from typing import Literal
 from cluster.core.model.value import Value
 
 PairMetric = Literal["bandwidth", "latency", "allreduce"]
-DeviceKind = Literal["gpus", "nics", "numa", "cores"]
+DeviceKind = Literal["gpus", "nics", "numa", "cores", "copies"]
 FaultVerdict = Literal["BAD", "LINK", "GROUP", "SHARED", "UNSTABLE", "HUNG", "UNTESTED"]
 FleetWord = Literal["HEALTHY", "FAULTY", "LOW", "UNDECIDED"]
 

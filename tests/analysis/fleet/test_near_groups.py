@@ -100,6 +100,19 @@ def test_untested_pairs_are_no_evidence() -> None:
     assert found.chance <= 0.01
 
 
+def test_hosts_that_were_tested_once_say_nothing_about_chance() -> None:
+    """A pair is evidence if others could contradict it: a host with one partner has no others."""
+    inside = fabric([3, 3, 1, 1], 2)[1]
+    latency = np.full((22, 22), np.nan)
+    latency[:8, :8] = inside
+    latency[0, 8:] = latency[8:, 0] = FAR
+    latency[0, 8] = latency[8, 0] = NEAR
+    alone, found = near_groups(inside), near_groups(latency)
+
+    assert found.chance == alone.chance == pytest.approx(350 / math.comb(28, 6))
+    assert found.groups[8] == found.groups[0]
+
+
 def test_a_gap_that_noise_has_is_none() -> None:
     found = near_groups(fabric([4, 4], 5, near=FAR / 1.03)[1])
     assert found.groups == ()
