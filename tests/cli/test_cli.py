@@ -119,7 +119,7 @@ def test_shell_completion(words: str, suggestions: set[str]) -> None:
     [
         (
             ["bench", "nothing"],
-            "There is no benchmark 'nothing'.\nThere are: collectives, iperf, p2p",
+            "There is no benchmark 'nothing'.\nThere are: collectives, gpu, iperf, p2p",
         ),
         (["bench", "p2p", "--metrics", "speed"], "p2p has no metric 'speed'.\nThere are: oneway"),
         (["bench", "p2p", "--sizes", "64MiB:8"], "--sizes 8:64MiB"),

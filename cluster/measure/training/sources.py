@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import re
 import time
 from abc import ABC, abstractmethod
 from threading import Lock
@@ -18,7 +19,10 @@ T = TypeVar("T")
 TRIES = 4  # of one object
 FIRST_PAUSE = 0.25  # seconds before the second try; each next one is twice as long
 TIMEOUT = "20s"  # of one request
-DENIED = ("403", "InvalidAccessKeyId", "SignatureDoesNotMatch", "AccessDenied", "Unauthenticated")
+# The status has words before it: a port or a time may have its digits, too.
+DENIED = re.compile(
+    r"status code: 40[13]\b|InvalidAccessKeyId|SignatureDoesNotMatch|AccessDenied|Unauthenticated"
+)
 
 
 class ShardSource(ABC):
@@ -186,14 +190,14 @@ class StoreSource(ShardSource):
                 raise
             except Exception as error:  # each store has errors of its own
                 why = _why(error)
-                if number == TRIES or any(word in why for word in DENIED):
+                if number == TRIES or DENIED.search(why):
                     raise self._failed(name, why, number) from error
             time.sleep(pause)
             pause *= 2
         raise AssertionError
 
     def _failed(self, name: str, why: str, tries: int) -> ClusterError:
-        if any(word in why for word in DENIED):
+        if DENIED.search(why):
             return ClusterError(
                 f"{self.url} refuses {os.uname().nodename}: {why}",
                 means="The credentials of the ranks are wrong, or may not use this bucket.",

@@ -13,7 +13,7 @@ import numpy as np
 import pytest
 
 from cluster.core.errors import ClusterError
-from cluster.measure.training import digits, shards
+from cluster.measure.training import digits, shards, sources
 from cluster.measure.training.digits import Dataset, Digits
 from cluster.measure.training.loader import Loader, Stages
 from cluster.measure.training.sources import DiskSource, MemorySource, ShardSource, StoreSource
@@ -224,6 +224,17 @@ def test_a_store_that_stays_away_is_told_after_some_tries(
 ) -> None:
     monkeypatch.setattr(FaultyStore, "failures", [500] * 9)
     with pytest.raises(ClusterError, match=r"s3://digits/a/x could not be reached in 4 tries"):
+        store.fetch("x")
+
+
+def test_digits_of_a_port_or_a_time_are_no_status(
+    store: StoreSource, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    answer = "GET http://127.0.0.1:40301/digits/a/x in 4.614037ms - status code: 500"
+    monkeypatch.setattr(sources, "_why", lambda _: answer)
+    monkeypatch.setattr(FaultyStore, "failures", [500] * 9)
+
+    with pytest.raises(ClusterError, match="could not be reached in 4 tries"):
         store.fetch("x")
 
 
