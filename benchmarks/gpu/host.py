@@ -46,7 +46,7 @@ def measure_host(rank: Rank, params: GpuParams) -> None:
     if rank.size > 1:
         rank.note(f"Only the GPUs of {platform.node()}, the host of rank 0, were measured.")
     gpus = range(int(torch.cuda.device_count()))
-    host = _Host(rank, params, torch)
+    host = _GpuHost(rank, params, torch)
     for gpu in gpus:
         rank.progress(gpu, len(gpus), f"GPU {gpu}")
         host.one(gpu)
@@ -69,7 +69,7 @@ def _torch() -> Any:  # noqa: ANN401 - a module that is optional
     raise missing_gpus_error(platform.node(), 0, 1, means=f"torch sees none{built}.", instead="")
 
 
-class _Host:
+class _GpuHost:
     """The GPUs of the host of a rank."""
 
     def __init__(self, rank: Rank, params: GpuParams, torch: Any) -> None:  # noqa: ANN401
