@@ -18,6 +18,7 @@ from tests.conftest import answer, command, run, runs_folder
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
+    from pathlib import Path
 
 SMALL = ("--rounds=2", "--steps=4", "--warm-up=4", "--samples=2048")
 
@@ -60,10 +61,11 @@ def test_torch_for_a_processor_is_wanted_and_a_client_only_for_a_store() -> None
 
 @pytest.mark.usefixtures("tools")
 def test_an_index_without_torch_is_told_with_what_to_type(
-    monkeypatch: pytest.MonkeyPatch,
+    monkeypatch: pytest.MonkeyPatch, tmp_path: Path
 ) -> None:
     if has_torch():
         pytest.skip("torch is here")
+    monkeypatch.setenv("CLUSTER_CACHE", str(tmp_path / "cache"))  # an earlier run may have left it
     for name in ("PIP_NO_INDEX", "PIP_ISOLATED"):
         monkeypatch.setenv(name, "1")
     monkeypatch.setenv("PIP_CONFIG_FILE", "/dev/null")

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+from importlib.util import find_spec
 from types import SimpleNamespace
 from typing import TYPE_CHECKING, Any
 
@@ -111,8 +112,9 @@ def test_this_host_says_what_there_is_to_compare() -> None:
         run = c.bench("within", devices="cores", iterations=5)
         verdict = judge_within(run)
         alone = judge_within(c.bench("within", devices="numa", size=1 << 20))
-        with pytest.raises(JobError, match="PyTorch is not installed"):
-            c.bench("within", devices="gpus")
+        if find_spec("torch") is None:
+            with pytest.raises(JobError, match="PyTorch is not installed"):
+                c.bench("within", devices="gpus")
         with pytest.raises(SpecError, match="must not be negative"):
             c.bench("within", size=-1)
 

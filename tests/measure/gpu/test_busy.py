@@ -18,7 +18,7 @@ if TYPE_CHECKING:
     from cluster.core.model.measurements import Definition
 
 
-class Recorder:
+class PercentRecorder:
     """A rank that keeps what it is told."""
 
     def __init__(self, size: int = 1) -> None:
@@ -39,7 +39,7 @@ class Recorder:
 
 def used(
     monkeypatch: pytest.MonkeyPatch, model: str, size: int = 1
-) -> tuple[Recorder, Utilisation]:
+) -> tuple[PercentRecorder, Utilisation]:
     sampler = SimpleNamespace(between=lambda *_: [83.0, 85.0], close=lambda: None)
     asked: list[str] = []
 
@@ -50,7 +50,7 @@ def used(
     monkeypatch.setattr(utilisation, "BusySampler", sample)
     properties = SimpleNamespace(name=model, uuid="5e0b")
     torch: Any = SimpleNamespace(cuda=SimpleNamespace(get_device_properties=lambda _: properties))
-    rank: Any = Recorder(size)
+    rank: Any = PercentRecorder(size)
     found = Utilisation(rank, torch, "cuda:0", ("resident", "memory"))
     assert asked == ["GPU-5e0b"]
     return rank, found
@@ -74,7 +74,7 @@ def test_without_the_driver_there_are_no_samples(monkeypatch: pytest.MonkeyPatch
 
 
 def test_a_processor_has_no_utilisation_and_says_why() -> None:
-    rank: Any = Recorder()
+    rank: Any = PercentRecorder()
     found = Utilisation(rank, None, "cpu", ("resident",))
     found.trained("resident", 0, 1)
     found.computed("resident", 1e4, 10**6)
