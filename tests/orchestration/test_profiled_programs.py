@@ -206,7 +206,8 @@ int main(int argc, char **argv)
     MPI_File_sync(f);
     MPI_Barrier(MPI_COMM_WORLD);
     MPI_File_read_at_all(f, 0, in, 20, MPI_DOUBLE, MPI_STATUS_IGNORE);
-    MPI_File_read_at(f, 120, in, 20, MPI_DOUBLE, &s);
+    for (int again = 0; again < 5000; again++) /* times are printed in ms */
+        MPI_File_read_at(f, 120, in, 20, MPI_DOUBLE, &s);
     MPI_File_iread_at(f, 0, in, 2, MPI_DOUBLE, &r);
     MPI_Wait(&r, MPI_STATUS_IGNORE);
     MPI_File_write_at_all_begin(f, rank * 80, out, 10, MPI_DOUBLE);
@@ -238,7 +239,7 @@ FILED = {
     "MPI_File_write_at": (1, 80),
     "MPI_File_sync": (1, 0),
     "MPI_File_read_at_all": (1, 160),
-    "MPI_File_read_at": (1, 40),  # the file has no more
+    "MPI_File_read_at": (5000, 200_000),  # 40 bytes each: the file has no more
     "MPI_File_iread_at": (1, 16),
     "MPI_File_write_at_all_begin": (1, 80),
     "MPI_File_write_at_all_end": (1, 0),
