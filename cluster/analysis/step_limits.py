@@ -169,7 +169,10 @@ def stalls(trained: Trained) -> Stalls:
         The shares.
 
     """
-    busy, step = [part.busy for part in trained.parts], median(trained.asked)
+    busy = [part.busy for part in trained.parts]
+    # Parts are of steps with data resident. Those are the slower ones only by other work beside
+    # them, and then a share of the others would be more than there is.
+    step = max(median(trained.asked), median(trained.resident))
     slower = max(busy) - (median(busy) if len(busy) > 2 else min(busy))  # noqa: PLR2004 - of two, the other
     return Stalls(
         fetch=_lost(trained.asked, trained.memory, trained.asked),

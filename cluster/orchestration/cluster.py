@@ -243,12 +243,18 @@ class Cluster:
             self.disk.record(journal.Created(machines=machines, expires=expires))
         connect_all(self.shells(), provider.reachable_within(self.spec), tell)
 
-    def install(self, programs: tuple[str, ...] = (), tell: StateCallback = ignore) -> None:
+    def install(
+        self,
+        programs: tuple[str, ...] = (),
+        tell: StateCallback = ignore,
+        libraries: tuple[str, ...] = (),
+    ) -> None:
         """Install what benchmarks need on every host, where it is missing.
 
         Args:
             programs: Programs that a benchmark needs beyond Python, MPI and tmux.
             tell: Called with a machine and the step of the installation that it begins.
+            libraries: Python libraries that it needs; a container image has its own.
 
         Raises:
             ClusterError: it could not be installed on one host.
@@ -259,7 +265,11 @@ class Cluster:
         wanted = self._provider.environment(self.spec)
         if wanted is None:
             return
-        wanted = msgspec.structs.replace(wanted, programs=(*wanted.programs, *programs))
+        wanted = msgspec.structs.replace(
+            wanted,
+            programs=(*wanted.programs, *programs),
+            libraries=() if wanted.image else libraries,
+        )
         began = time.monotonic()
         logs = self.disk.journal.folder / "logs"
         host_setup.install(self.shells(), self.machines, wanted, logs, tell)
@@ -324,14 +334,13 @@ class Cluster:
         Hosts that were examined before are examined again only if they lacked something.
         """
         self.hosts.leave_out_dead(host_timeout(benchmark, self.state))
-        self.install(benchmark.programs, tell)
         programs = benchmark.programs
+        need = host_setup.gpu_need(benchmark, params, self.spec.ranks_per_host)
+        # Hosts with GPUs have a torch whose CUDA fits their driver.
+        libraries = () if need.wanted else benchmark.libraries(params)
+        self.install(programs, tell, libraries)
         in_image = bool(self._environment and self._environment.image)
-        wanted = (  # in an image, the ranks check the GPUs themselves
-            host_setup.GpuNeed()
-            if in_image
-            else host_setup.gpu_need(benchmark, params, self.spec.ranks_per_host)
-        )
+        wanted = host_setup.GpuNeed() if in_image else need  # in an image, the ranks check the GPUs
         if not host_setup.have(self.state.facts, programs, wanted):
             facts = host_setup.examine(self.shells(), self.machines, programs)
             host_setup.check_gpus(facts, wanted, self._provider.gpu_advice)

@@ -91,8 +91,19 @@ class ReadyHosts(Value, frozen=True, kw_only=True):
         from cluster.remote.environment.steps import variables  # noqa: PLC0415 - local hosts need none
 
         needed = variables(self.environment) if self.environment else {}
-        beside = {"PYTHONPATH": self.libraries} if self.libraries else {}
-        return {**needed, **beside, **libfabric.variables(self.fabric)}
+        beside = self.libraries or self._libraries_there
+        path = {"PYTHONPATH": beside} if beside else {}
+        return {**needed, **path, **libfabric.variables(self.fabric)}
+
+    @property
+    def _libraries_there(self) -> str:
+        """The folder on each host of the libraries that were installed for the benchmark."""
+        if not (self.environment and self.environment.libraries):
+            return ""
+        from cluster.remote.environment import benchmark_libraries  # noqa: PLC0415 - few want any
+
+        inside = benchmark_libraries.folder(self.environment.libraries)
+        return posixpath.join(self.facts[0].home, self.machines[0].folder, inside)
 
     @property
     def fabric(self) -> str:

@@ -2,14 +2,18 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
+import os
+import zipfile
+from pathlib import Path
+from typing import TYPE_CHECKING, Literal
 
 import msgspec
 import pytest
 
-from cluster.core.errors import ShellError
+from cluster.core.errors import ClusterError, ShellError
 from cluster.core.model.hosts import Machine
 from cluster.core.model.spec import Environment
+from cluster.remote.environment import benchmark_libraries, wheels
 from cluster.remote.environment.install import install
 from cluster.remote.environment.tools import examine
 from cluster.remote.shells.local import LocalShell
@@ -19,7 +23,6 @@ from tests.contracts.sshd import Sshd, sshd
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
-    from pathlib import Path
 
     from cluster.remote.shells import Shell
 
@@ -114,3 +117,72 @@ def test_ranks_see_the_packages_of_a_python_that_is_named(lab: Lab, tmp_path: Pa
     assert "No module named 'torch'" in run(*words, status=1).stderr
     with pytest.raises(ShellError, match=r"0.mpi.lab has no /nowhere/python3 that cluster can use"):
         lab.install(Environment(python="/nowhere/python3"))
+
+
+def index(lab: Lab, folder: Path) -> str:
+    """Make a place where pip finds a library, what that needs, and our NumPy; give pip's words."""
+    folder.mkdir()
+    for name, needs in (("toy", "helper"), ("helper", "")):
+        about = f"Metadata-Version: 2.1\nName: {name}\nVersion: 1.0\n"
+        with zipfile.ZipFile(folder / f"{name}-1.0-py3-none-any.whl", "w") as made:
+            made.writestr(f"{name}.py", "")
+            made.writestr(
+                f"{name}-1.0.dist-info/METADATA",
+                about + (f"Requires-Dist: {needs}\n" if needs else ""),
+            )
+            made.writestr(f"{name}-1.0.dist-info/WHEEL", wheels.WHEEL)
+            made.writestr(f"{name}-1.0.dist-info/RECORD", "")
+    lab.install()  # so that the wheel of NumPy is there
+    [numpy, *_] = Path(os.environ["CLUSTER_CACHE"]).glob("wheels/*/numpy-*.whl")
+    return f"{folder} {numpy.parent}"
+
+
+@pytest.mark.usefixtures("tools")
+@pytest.mark.parametrize("source", ["controller", "index"])
+def test_libraries_of_a_benchmark_are_beside_the_others(
+    lab: Lab,
+    tmp_path: Path,
+    monkeypatch: pytest.MonkeyPatch,
+    source: Literal["controller", "index"],
+) -> None:
+    """From this machine or from the host's index, with what they need, and NumPy as it was."""
+    places = index(lab, tmp_path / "index")
+    if source == "controller":
+        monkeypatch.setenv("PIP_NO_INDEX", "1")
+        monkeypatch.setenv("PIP_FIND_LINKS", places)
+    else:  # pip on the host reads the settings of the environment
+        settings = f"[global]\nno-index = true\nfind-links = {places}\n"
+        Path(lab.bin()).with_name("pip.conf").write_text(settings)
+    wanted = Environment(source=source, libraries=("toy==1.0",))
+    steps = [step for _, step in lab.install(wanted)]
+    assert steps == ["look", "push", "benchmark libraries", "ready"]
+    assert [step for _, step in lab.install(wanted)] == ["look", "ready"]
+    assert [step for _, step in lab.install()] == ["look", "ready"]  # others stay as they are
+
+    inside = benchmark_libraries.folder(wanted.libraries)
+    there = f"{lab.machines['0.mpi.lab'].folder}/{inside}"
+    rank = "import helper, numpy, toy; print(numpy.__version__)"
+    words = (f"{lab.bin()}/python3", "-P", "-c", rank)
+    found = run("env", f"PYTHONPATH={there}", *words).stdout.strip()
+    assert f"numpy=={found}" == wheels.pinned("numpy")
+    assert "No module named 'helper'" in run(*words, status=1).stderr
+
+    missing = Environment(source=source, libraries=("toy==2.0",))
+    with pytest.raises(ClusterError, match=r"No matching distribution found for toy==2\.0"):
+        lab.install(missing)
+    assert [step for _, step in lab.install(wanted)] == ["look", "ready"]
+
+
+@pytest.mark.usefixtures("tools")
+def test_libraries_that_the_named_python_has_are_not_installed_again(
+    lab: Lab, tmp_path: Path
+) -> None:
+    index(lab, tmp_path / "index")
+    named = tmp_path / "with toy"
+    run(f"{lab.bin()}/python3", "-m", "venv", "--without-pip", str(named))
+    [packages] = named.glob("lib/python3*/site-packages")
+    for wheel in (tmp_path / "index").glob("*.whl"):
+        zipfile.ZipFile(wheel).extractall(packages)
+    wanted = Environment(python=str(named / "bin" / "python3"), libraries=("toy==1.0", "helper"))
+
+    assert "benchmark libraries" not in [step for _, step in lab.install(wanted)]

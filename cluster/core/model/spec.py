@@ -124,6 +124,7 @@ class Environment(Value, frozen=True, kw_only=True):
         image: of a container that the ranks run in; none, if it is empty.
         python: on the hosts, whose packages the ranks see beside their own; any, if it is empty.
         programs: that it needs besides Python; each is named like its package.
+        libraries: Python libraries of a benchmark, such as `torch==2.13.0+cpu`.
 
     """
 
@@ -132,6 +133,7 @@ class Environment(Value, frozen=True, kw_only=True):
     image: str = ""
     python: str = ""
     programs: tuple[str, ...] = ("tmux",)
+    libraries: tuple[str, ...] = ()
 
 
 class EnvironmentOptions(Value, frozen=True, kw_only=True):

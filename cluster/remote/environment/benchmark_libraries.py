@@ -1,0 +1,84 @@
+"""Libraries that a benchmark needs on the hosts, such as torch: a folder inside the environment.
+
+Benchmarks need different libraries, so they have no line in the marker: the folder's name says
+which are in it, and it goes when the environment is made anew.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import re
+import shlex
+from typing import TYPE_CHECKING
+
+from cluster.remote.environment import wheels
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+
+FOLDER = "env/libraries"  # in the machine's folder
+_NAME = re.compile(r"[\w.-]+")
+
+# For the probe: a Python that the user named may have all of them.
+LACKS = """\
+[ -z "$libraries" ] || [ -d "$libraries" ] || "${given:-$python}" -c '
+import sys
+from importlib import metadata
+[metadata.version(name) for name in sys.argv[1:]]
+' $distributions 2> /dev/null || echo "lacks libraries"
+"""
+
+# pip comes along as a wheel; where no other wheel does, it asks the host's own package index.
+INSTALL = """\
+rm -rf {folder}.part
+set -- "$1" "$2" "$new"/*.whl
+[ $# = 3 ] && from= || from="--no-index --find-links $new"
+get() {{
+  env/bin/python3 "$(echo "$new"/pip-*.whl)/pip" install --quiet --no-input \\
+    --disable-pip-version-check --retries {retries} --only-binary=:all: --no-compile \\
+    --target {folder}.part $from "$@" {requirements}
+}}
+get{otherwise}
+mv {folder}.part {folder}
+"""
+
+
+def names(libraries: Sequence[str]) -> tuple[str, ...]:
+    """Give the names of the libraries, without their versions."""
+    return tuple(found[0] for one in libraries if (found := _NAME.match(one)))
+
+
+def folder(libraries: Sequence[str]) -> str:
+    """Give their folder on a host.
+
+    Args:
+        libraries: requirements, such as `torch==2.13.0+cpu`.
+
+    Returns:
+        A path in the machine's folder; empty without libraries.
+
+    """
+    if not libraries:
+        return ""
+    words = "\n".join(sorted(libraries)).encode()
+    return f"{FOLDER}/{hashlib.blake2s(words, digest_size=6).hexdigest()}"
+
+
+def script(libraries: Sequence[str], requirements: Sequence[str]) -> str:
+    """Give the script that installs them, with what they need, from the wheels that came along.
+
+    Args:
+        libraries: that give the folder its name.
+        requirements: what pip is asked for.
+
+    Returns:
+        POSIX sh, for a step of the installation.
+
+    """
+    other = wheels.sources(requirements)[1:]
+    return INSTALL.format(
+        folder=folder(libraries),
+        retries=wheels.RETRIES,
+        requirements=" ".join(map(shlex.quote, requirements)),
+        otherwise="".join(f' || {{ [ -z "$from" ] && get {shlex.join(one)}; }}' for one in other),
+    )
