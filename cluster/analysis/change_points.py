@@ -1,8 +1,10 @@
 """When did a series of launches change? Change points of medians, and an alarm for the newest.
 
 Binary segmentation (A. J. Scott and M. Knott, Biometrics 30, 1974) over the largest standardised
-difference of means. The variance of a mean is that of an AR(1) process, because launches of the
-same day resemble each other. Values are logarithms, clipped at outliers: one spike is no change.
+difference of means; a part without one is searched for a change that was taken back (circular
+binary segmentation: A. B. Olshen and others, Biostatistics 5, 2004). The variance of a mean is that
+of an AR(1) process, because launches of the same day resemble each other. Values are logarithms,
+clipped at outliers: one spike is no change.
 
 The newest values have a test of their own, because a series is looked at after each run, and each
 look is a chance of a false alarm. docs/explanation/statistics.md says what that costs.
@@ -11,6 +13,8 @@ look is a chance of a false alarm. docs/explanation/statistics.md says what that
 from __future__ import annotations
 
 import math
+from functools import lru_cache
+from itertools import pairwise
 from typing import TYPE_CHECKING, Literal, NamedTuple
 
 import numpy as np
@@ -29,6 +33,7 @@ LEAST = 8  # values that a baseline needs
 SEGMENT = 3  # values that a segment between two changes needs
 PROVED = 12  # values that a baseline needs for an alarm: fewer may all be of one mode of two
 THRESHOLD = 4.1  # standard errors: 6 of 1,000 stationary series of 60 values exceed that
+PASSED = 6.5  # standard errors of a change that was taken back: of 2,000 such series, 2 exceed that
 # How many of the newest values changed, and the standard deviations of a normal distribution that
 # are an alarm; and what is added, over the number of values in the baseline: a short one says
 # little about the modes of a series, and how its neighbours resemble each other.
@@ -157,12 +162,17 @@ def _split(logs: Floats, start: int, end: int, last: int) -> Iterator[_Place]:
     right = last if end == len(logs) else SEGMENT
     if end - start < max(LEAST, SEGMENT + right):
         return
-    at, errors, error = _largest_difference(_clipped(logs[start:end]), right)
+    clipped = _clipped(logs[start:end])
+    at, errors, error = _largest_difference(clipped, right)
+    places: tuple[int, ...] = (at,)
     if errors < THRESHOLD:
-        return
-    yield _Place(start + at, errors, error)
-    yield from _split(logs, start, start + at, last)
-    yield from _split(logs, start + at, end, last)
+        places, errors, error = _largest_passing(clipped, right)
+        if errors < PASSED:
+            return
+    yield from (_Place(start + place, errors, error) for place in places)
+    edges = (start, *(start + place for place in places), end)
+    for one, next_ in pairwise(edges):
+        yield from _split(logs, one, next_, last)
 
 
 class _Newest(NamedTuple):
@@ -269,6 +279,36 @@ def _largest_difference(logs: Floats, right_least: int) -> tuple[int, float, flo
     )
     best = int(np.argmax(distance / errors))
     return int(sizes[best]), float(distance[best] / errors[best]), float(errors[best])
+
+
+def _largest_passing(logs: Floats, right_least: int) -> tuple[tuple[int, ...], float, float]:
+    """Give both ends of the values that differ most from all others, and the standard error."""
+    count = len(logs)
+    sums = np.concatenate(([0.0], np.cumsum(logs - logs.mean())))
+    inner = np.abs(sums[:, None] - sums) * _weights(count, right_least)
+    start, end = divmod(int(np.argmax(inner)), count + 1)
+    if not inner[start, end] > 0:
+        return (), 0.0, 0.0
+    inside = np.zeros(count, dtype=np.bool_)
+    inside[start:end] = True
+    means = float(logs[inside].mean()), float(logs[~inside].mean())
+    rest = logs - np.where(inside, *means)
+    variance = float(rest @ rest) / (count - 2)
+    if variance <= 0:
+        return (start, end), math.inf, 0.0
+    correlation = _autocorrelation(rest, variance)
+    sizes = np.array([end - start, count - end + start])
+    error = math.sqrt(variance * float(_variance_of_mean(sizes, correlation).sum()))
+    return (start, end), abs(means[0] - means[1]) / error, error
+
+
+@lru_cache(64)
+def _weights(count: int, right_least: int) -> Floats:
+    """Give the weight of the sum of values from one to another: 0 where a part is too short."""
+    places = np.arange(count + 1)
+    size = places - places[:, None]
+    fits = (places[:, None] >= SEGMENT) & (places <= count - right_least) & (size >= SEGMENT)
+    return np.where(fits, 1 / np.sqrt(np.where(fits, size * (count - size), 1)), 0.0)
 
 
 def _autocorrelation(rest: Floats, variance: float) -> float:

@@ -3,13 +3,15 @@
 from __future__ import annotations
 
 import math
-from statistics import NormalDist
+from itertools import pairwise
+from pathlib import Path
+from statistics import NormalDist, median
 from typing import TYPE_CHECKING
 
 import numpy as np
 import pytest
 
-from cluster.analysis.change_points import change_points, state
+from cluster.analysis.change_points import SMALLEST, change_points, state
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -178,3 +180,32 @@ def test_equal_values_that_step_have_one() -> None:
 
     assert point.at == 20
     assert math.isinf(point.errors)
+
+
+def test_a_change_that_was_taken_back_has_two_places() -> None:
+    """A link that was slow for twelve runs, by four deviations."""
+    chance = np.random.default_rng(SEED + 7)
+    found = []
+    for _ in range(200):
+        values = normal(chance)
+        values[24:36] -= 0.08
+        found.append([point.at for point in change_points(values.tolist())])
+
+    near = [len(at) == 2 and abs(at[0] - 24) <= 1 and abs(at[1] - 36) <= 1 for at in found]
+    assert sum(near) >= 0.9 * len(near)
+
+
+TIGERBEETLE = Path(__file__).with_name("tigerbeetle.txt")  # apache/otava, tests/tigerbeetle_test.py
+BY_OTAVA = [15, 61, 71, 95, 117, 131, 142, 148, 192, 212, 260]  # its own test, p = 0.001
+
+
+def test_a_real_series_has_the_change_points_that_otava_finds() -> None:
+    """F2: no other change points, and all of its own that are of 2% or more."""
+    values = [float(word) for word in TIGERBEETLE.read_text().split()]
+    edges = [0, *BY_OTAVA, len(values)]
+    middles = [median(values[start:end]) for start, end in pairwise(edges)]
+    changes = [after / before - 1 for before, after in pairwise(middles)]
+    large = [at for at, change in zip(BY_OTAVA, changes, strict=True) if abs(change) >= SMALLEST]
+
+    assert large == [15, 61, 71, 95, 131, 142, 148]
+    assert set(large) <= {point.at for point in change_points(values)} <= set(BY_OTAVA)
