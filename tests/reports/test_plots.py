@@ -15,7 +15,7 @@ from cluster.core.errors import SpecError
 from cluster.core.model.fits import Fit, FitPoint, Piece
 from cluster.core.model.fleet import Blamed, FleetVerdict, PairTest
 from cluster.reports import plots
-from cluster.reports.plots.pair_maps import _shares
+from cluster.reports.plots.pair_maps import _lowest, _shares
 from cluster.reports.plots.picture import MARKERS, differing_names, marker
 from cluster.reports.tables import fits_table
 from tests.plain_values import plain_summary
@@ -218,6 +218,7 @@ def test_a_map_of_pairs_is_ordered_by_group_and_marks_who_is_blamed() -> None:
     shares = _shares(tests, [0, 2, 1, 3], verdict, 1)
     assert shares[:, 2].tolist()[:2] == [0.4, 0.4]
     assert math.isnan(shares[2, 2])
+    assert _lowest(shares) == 0.4  # the end of the colours: no two shares below it look alike
     nothing = msgspec.structs.replace(verdict, reference=None)
     assert plots.pair_map(tests, (), nothing) == ()
 

@@ -18,10 +18,13 @@ if TYPE_CHECKING:
 
     from cluster.core.model.fleet import FleetVerdict, PairTest
 
-SIDE = 4.6  # inches
+SIDE = 3.9  # inches
 MOST_SQUARES = 512  # in a row: more than the picture has pixels
 MOST_LINES = 64  # between groups
-LEAST = 0.5  # share of the reference at the lower end of the colours
+LEAST = 0.5  # share of the reference at the lower end of the colours, if no pair is lower
+# From slow to fast: all of them stand out from a light page and from a dark one, and no two look
+# alike to people who see no red or no green.
+COLOURS = ("#b3261e", "#f0903f", "#cdb96b", "#4a93c9")
 
 
 def pair_map(
@@ -53,10 +56,12 @@ def pair_map(
     shares = _shares(tests, order, verdict, together)
     end = len(shares) * together - 0.5
     figure, axes = new_figure(SIDE)
+    from matplotlib.colors import LinearSegmentedColormap  # noqa: PLC0415 - it is slow to import
+
     image = axes.imshow(
         shares,
-        cmap="viridis",
-        vmin=LEAST,
+        cmap=LinearSegmentedColormap.from_list("shares", COLOURS),
+        vmin=_lowest(shares),
         vmax=1.0,
         interpolation="nearest",
         aspect="equal",
@@ -64,6 +69,7 @@ def pair_map(
     )
     bar = figure.colorbar(image, ax=axes, shrink=0.8)
     bar.ax.yaxis.set_major_formatter(lambda x, _: f"{x:.0%}")
+    bar.ax.tick_params(labelsize="small")
     _mark_bad(axes, order, verdict)
     _separate_groups(axes, order, verdict)
     axes.set_xlim(-0.5, hosts - 0.5)
@@ -72,6 +78,13 @@ def pair_map(
     axes.set_ylabel("host that sends")
     title = f"{verdict.metric} of {len(tests)} tests of pairs"
     return (finish(figure, title, kind, {}, _caption(verdict, together)),)
+
+
+def _lowest(shares: NDArray[np.float64]) -> float:
+    """Give the share at the lower end of the colours: a tenth that no pair is below."""
+    import numpy as np  # noqa: PLC0415 - it is slow to import
+
+    return min(LEAST, math.floor(10 * float(np.nanmin(shares))) / 10)
 
 
 def _mark_bad(axes: Axes, order: Sequence[int], verdict: FleetVerdict) -> None:
@@ -108,7 +121,7 @@ def _caption(verdict: FleetVerdict, together: int) -> str:
     sentences = (
         f"Each square is the worst {verdict.metric} of {pairs}; 100% is what most hosts reach, "
         + reference,
-        "White pairs were not tested",
+        "Pairs without a colour were not tested",
         "Lines separate groups" if _has_lines(verdict) else "",
         "Red marks: blamed as senders or as receivers" if blamed else "No host is blamed",
     )
