@@ -17,7 +17,7 @@ def test_a_line_that_differs_only_in_a_digit_hides_none() -> None:
 
 
 def test_three_of_a_kind_are_kept() -> None:
-    text = "".join(f"[node-1:{rank}] Read -1, expected  8, errno = 1\n" for rank in range(9))
+    text = "".join(f"[node-1:{rank}]  Read -1, expected 8, errno = 1\n" for rank in range(9))
     (result,) = read([text.encode()]).results
 
     assert isinstance(result.detail, Symptoms)
