@@ -63,6 +63,7 @@ class ResultBuilder:
         self._indexed = 0  # how many series are in `_places`
         # By the id of the points of rows that were added together: first series, and columns
         self._rows: dict[int, tuple[int, Sequence[Definition]]] = {}
+        self._held: list[SeriesPoint] = []  # of these, not in `_points`: no other may get their id
         self._tables: list[_ResultTable] = []  # without any point that was measured before
         self._tabled: set[int] = set()  # the ids of the points of tables
         self._celled: set[str] = set()  # the metrics of tables of cells
@@ -214,6 +215,7 @@ class ResultBuilder:
             places.append(self._places[_key(definition.metric, point)])
         if places == list(range(places[0], places[0] + len(places))):
             self._rows[id(row[0])] = places[0], definitions
+            self._held.append(row[0])
 
     def _append(self, place: int, value: float) -> None:
         more = self._more.get(place)
@@ -290,6 +292,7 @@ class ResultBuilder:
         """Remove the values, because they are not credible."""
         for kept in (self._definitions, self._numbers, self._metrics, self._points, self._more):
             kept.clear()
+        self._held.clear()
         self._values = array("d")
         self._tables = []
         for names in (self._tabled, self._celled, self._others, self._unindexed):

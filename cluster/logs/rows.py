@@ -5,7 +5,7 @@ from __future__ import annotations
 import re
 from array import array
 from functools import cache
-from itertools import chain
+from itertools import chain, compress
 from operator import le
 from typing import TYPE_CHECKING, NamedTuple
 
@@ -141,12 +141,9 @@ def matrix_rows(text: str, at: int, columns: int) -> MatrixRows | None:
     cells = rows[0].split()
     labels = tuple(map(int, cells[:: columns + 1]))
     del cells[:: columns + 1]
-    there = b"\1" * len(cells)
-    if "N/A" in cells:
-        there = bytes(cell != "N/A" for cell in cells)
-        cells = [cell for cell in cells if cell != "N/A"]
+    there = bytes(map("N/A".__ne__, cells))
     try:
-        return MatrixRows(labels, there, decimals(cells), rows.end())
+        return MatrixRows(labels, there, decimals(list(compress(cells, there))), rows.end())
     except ValueError:
         return None
 

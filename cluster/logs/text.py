@@ -10,6 +10,7 @@ from __future__ import annotations
 import codecs
 import re
 from itertools import pairwise
+from sys import getsizeof
 from typing import TYPE_CHECKING
 
 from cluster.core.model.value import Value
@@ -19,7 +20,8 @@ if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator
 
 LONGEST = 8192  # characters of a line that a parser is given; no tool prints longer lines
-PORTION = 1 << 20  # characters processed at once; binary data without a newline is cut there
+PORTION = 1 << 20  # bytes of text processed at once; binary data without a newline is cut there
+PIECE = 1 << 18  # bytes decoded at once: one emoji makes each character of a text four bytes
 UTF8 = "utf-8-sig"
 MOST_PREFIXES = 3  # before a line, one after the other
 SAMPLE = 64  # lines at the beginning of a portion that show which prefix each line has
@@ -142,7 +144,8 @@ def decode_text(chunks: Iterable[bytes]) -> Iterator[str]:
     for chunk in chunks:
         if decoder is None:
             decoder = codecs.getincrementaldecoder(_encoding(chunk))("replace")
-        yield decoder.decode(chunk)
+        for at in range(0, len(chunk), PIECE):
+            yield decoder.decode(chunk[at : at + PIECE])
     if decoder is not None:
         yield decoder.decode(b"", final=True)
 
@@ -182,15 +185,20 @@ def _portions(texts: Iterable[str]) -> Iterator[str]:
     size = 0
     for text in texts:
         waiting.append(text)
-        size += len(text)
+        size += _bytes(text)
         if size < PORTION or ("\n" not in text and waiting[0].lstrip().startswith("{")):
             continue
         head, newline, rest = "".join(waiting).rpartition("\n")
         yield head + newline or rest
         waiting = [rest] if newline else []
-        size = sum(map(len, waiting))
+        size = sum(map(_bytes, waiting))
     if size:
         yield "".join(waiting)
+
+
+def _bytes(text: str) -> int:
+    """Give the size of a text in memory; none if it is empty."""
+    return getsizeof(text) if text else 0
 
 
 def _clean(text: str) -> str:

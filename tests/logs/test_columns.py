@@ -102,6 +102,17 @@ def test_cells_and_single_values_join_the_same_series() -> None:
         assert found.get(("time", 32), (5, 6)) == (5, 6), order
 
 
+def test_rows_are_told_apart_by_what_their_points_say() -> None:
+    """Also after a single value, where a parser does not keep the points that it gave."""
+    sheet = ResultBuilder("any", 1)
+    sheet.add(RATE, 1.0)
+    for size in range(1, 9):
+        sheet.add_rows((TIME,), [SeriesPoint({"size": size}, 0, size)], array("d", [size]))
+    found = [(m.params.get("size"), m.values) for m in sheet.parsed().measurements]
+
+    assert found == [(None, (1,)), *((size, (size,)) for size in range(1, 9))]
+
+
 def test_the_collector_runs_again_after_a_log_was_read_or_refused() -> None:
     assert gc.isenabled()
     read([b"# OSU MPI Latency Test v5.9\n# Size   Latency (us)\n1   1.50\n"])

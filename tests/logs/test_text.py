@@ -6,6 +6,7 @@ import pytest
 
 from cluster.core.errors import ParseError
 from cluster.logs.reader import read
+from cluster.logs.text import PORTION, Lines, split_log
 from tests.logs.samples import LOGS
 
 SAMPLES = ("osu.latency", "iperf3.text", "iperf2.client", "imb.new", "horovod.synthetic")
@@ -63,3 +64,15 @@ def test_names_before_blank_lines_that_lost_their_space() -> None:
     labelled = "".join(f"node001: {line}".rstrip() + "\n" for line in text.split("\n"))
 
     assert said(labelled) == said(text)
+
+
+@pytest.mark.parametrize("sign", ["#", "é", "数", "\N{BAR CHART}"])
+def test_a_log_is_processed_in_pieces_of_memory(sign: str) -> None:
+    """Also where a sign makes each character of a text take four bytes."""
+    row = f"| {sign} Stream | netperf | 64 | 3466.357063 (Mb/s) |\n"
+    log = (row * 50_000).encode()
+    pieces = [piece for piece in split_log([log]) if isinstance(piece, Lines)]
+
+    assert "".join(piece.text for piece in pieces) == row * 50_000
+    assert max(piece.text.__sizeof__() for piece in pieces) < 2.2 * PORTION
+    assert len(pieces) > 1

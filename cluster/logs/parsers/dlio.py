@@ -9,7 +9,8 @@ from __future__ import annotations
 
 import re
 from functools import partial
-from statistics import fmean, pstdev
+from math import dist, sqrt
+from statistics import fmean
 from typing import TYPE_CHECKING, ClassVar
 
 import msgspec
@@ -18,7 +19,7 @@ from cluster.core.model.measurements import Definition
 from cluster.logs.parsers import MIB, Parser, ResultBuilder
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator
+    from collections.abc import Iterator, Sequence
 
     from cluster.core.model.logs import Parsed
 
@@ -107,10 +108,8 @@ class Dlio(Parser):
             return False
         builder = ResultBuilder("dlio", number, "DLIO")
         metric, point = found.metric, {"accelerators": found.num_accelerators}
-        for value in metric.train_au_percentage:
-            builder.add(UTILISATION, value, point)
-        for value in metric.train_throughput_samples_per_second:
-            builder.add(SAMPLES, value, point)
+        builder.extend(UTILISATION, metric.train_au_percentage, point)
+        builder.extend(SAMPLES, metric.train_throughput_samples_per_second, point)
         if metric.train_io_mean_MB_per_second is not None:
             builder.add(READ, metric.train_io_mean_MB_per_second * MIB, point)
         for words in _doubts(found):
@@ -141,7 +140,7 @@ def _doubts(found: _Summary) -> Iterator[str]:
         ),
     ):
         yield from _unlike(f"{name} mean", mean, fmean(values) if values else None)
-        yield from _unlike(f"{name} stdev", deviation, pstdev(values) if values else None)
+        yield from _unlike(f"{name} stdev", deviation, _deviation(values) if values else None)
     rates = metric.train_throughput_samples_per_second
     pairs = zip(metric.train_au_percentage, rates, strict=False)
     for epoch, (utilisation, rate) in enumerate(pairs, 1):
@@ -156,6 +155,11 @@ def _doubts(found: _Summary) -> Iterator[str]:
     if any(caching) if isinstance(caching, list) else caching:
         yield "the data fit in the memory of a host: later epochs need not have read the storage"
     yield "train_au is a mean of percentages, and its accelerators sleep: readers had all cores"
+
+
+def _deviation(values: Sequence[float]) -> float:
+    """Give the standard deviation of a population: `statistics.pstdev` is thirty times as slow."""
+    return dist(values, [fmean(values)] * len(values)) / sqrt(len(values))
 
 
 def _unlike(name: str, printed: float | None, computed: float | None) -> Iterator[str]:

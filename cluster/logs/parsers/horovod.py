@@ -8,7 +8,7 @@ there without saying so: it is compared with the last lines, which name both rat
 from __future__ import annotations
 
 import re
-from functools import partial
+from functools import lru_cache, partial
 from statistics import median
 from typing import TYPE_CHECKING, ClassVar
 
@@ -20,6 +20,7 @@ if TYPE_CHECKING:
     from cluster.core.model.logs import Parsed
     from cluster.core.model.value import Scalar
 
+MOST = 1000  # descriptions of runs that are kept, as the runs of a log have few
 NEAR = 0.2  # relative difference of the iterations from their mean that is accepted
 
 _hvd = partial(
@@ -64,6 +65,10 @@ _TOTAL = re.compile(
     r"\s*Total (?:img|images)/sec on (\d{1,7}) ([\w:]+)(?:\(s\))?: (\d+\.\d+) ?\+/?- ?(\d+\.\d)"
 )
 _ABOUT = re.compile(r"\s*(Model|Batch size|Number of (?:GPUs|CPUs|\w+)): (.*\S)")
+_ABOUTS = re.compile(
+    r"(?:(?:(?:Model|Batch size|Number of \w{1,40}): (?=[^\S\n]*+\S)|Running (?:warmup|benchmark))"
+    r".{1,200}+\n)+"
+)
 _KNOWN = re.compile(r"\s*Running (?:warmup|benchmark)")
 
 
@@ -110,7 +115,12 @@ class Horovod(Parser):
         return True
 
     def take_rows(self, text: str, at: int, number_: int) -> int:
-        """Take iterations of one GPU."""
+        """Take iterations of one GPU, or the description of a run."""
+        about = _ABOUTS.match(text, at)
+        if about:
+            for name, value in _named(about[0]):
+                self._know(name, value)
+            return about.end()
         cells, end = cells_of(text, at, _ITERATIONS) if text.startswith("Iter", at) else ([], at)
         if cells:
             self._open(number_).extend(ITERATION, decimals(cells[2::6]))
@@ -132,10 +142,13 @@ class Horovod(Parser):
     def _rest(self, line: str) -> bool:
         about = _ABOUT.match(line)
         if about:
-            if about[1] == "Model":
-                self._about.clear()
-            self._about[about[1]] = about[2][:200]
+            self._know(about[1], about[2])
         return bool(about or _KNOWN.match(line))
+
+    def _know(self, name: str, value: str) -> None:
+        if name == "Model":
+            self._about.clear()
+        self._about[name] = value[:200]
 
     def _open(self, first: int) -> ResultBuilder:
         if self._ended or self._builder is None:
@@ -158,3 +171,10 @@ class Horovod(Parser):
             self._builder.note("there is no total: it was stopped, or the log is cut off")
         self._end()
         return tuple(self._parsed)
+
+
+@lru_cache(MOST)
+def _named(lines: str) -> tuple[tuple[str, str], ...]:
+    """Give the names and values in lines that describe a run."""
+    found = map(_ABOUT.match, lines.split("\n"))
+    return tuple((about[1], about[2]) for about in found if about)

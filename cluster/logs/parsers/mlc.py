@@ -8,14 +8,17 @@ https://www.intel.com/content/www/us/en/developer/articles/tool/intelr-memory-la
 from __future__ import annotations
 
 import re
-from functools import partial
-from typing import TYPE_CHECKING, ClassVar
+from array import array
+from functools import lru_cache, partial
+from typing import TYPE_CHECKING, ClassVar, NamedTuple
 
 from cluster.core.model.measurements import Definition
+from cluster.logs.columns import CellPoints
 from cluster.logs.parsers import MB, RunParser, numbers
+from cluster.logs.rows import matrix_rows
 
 if TYPE_CHECKING:
-    from cluster.core.model.value import Scalar
+    from cluster.logs.columns import SeriesPoint
     from cluster.logs.parsers import ResultBuilder
 
 _mlc = partial(
@@ -43,7 +46,9 @@ BANDWIDTH = _mlc(
     aggregation="all ranks",
 )
 
+MOST = 1000  # lines without figures that are kept, as each report has the same
 NANO = 1e9  # nanoseconds per second
+LOADED = "latencies under load (its rows by inject delay) are not read"
 NO_ROW = "the rows of nodes {} are missing: they have no cores, or the log is cut off"
 
 _FIRST = re.compile(r"\s*Intel\(R\) Memory Latency Checker - v(\S+)")
@@ -51,11 +56,12 @@ _TITLE = re.compile(
     r"\s*Measuring (?:(idle latencies\b.*\(in ns\))"
     r"|(Memory Bandwidths between nodes within system))"
 )
-_OTHER = re.compile(r"\s*(?:Measuring (?:Peak Injection|Loaded Lat|cache-to-cache)|Inject\s+Lat)")
+_OTHER = re.compile(r"\s*(?:Measuring (?:Peak Injection|Loaded Lat|cache-to-cache)|(Inject\s+Lat))")
+_LOADED = re.compile(r"(?:[ \t]*\d{5}(?:[ \t]+\d{1,18}\.\d{1,9}){2}[ \t]*(?:\n|\Z))+")
 _HEADER = re.compile(r"\s*(?:Numa node|Socket)((?:\s+\d{1,3})+)\s*$")
 _KNOWN = re.compile(
-    r"\s*(?:(?:Numa|Memory) node\s*$|Bandwidths are in MB/sec|Using \w+-only traffic|"
-    r"Using (?:all the threads|only one thread) from each core|"
+    r"\s*(?:(?:Numa|Memory) node\s*$|Bandwidths are in MB/sec|Delay\s+\(ns\)|"
+    r"Using \w+-only traffic|Using (?:all the threads|only one thread) from each core|"
     r"Using buffer size of|Command line parameters:)"
 )
 
@@ -75,29 +81,51 @@ class Mlc(RunParser):
         """Begin outside any matrix."""
         super().__init__()
         self._definition: Definition | None = None
-        self._columns: list[int] = []
+        self._columns: tuple[int, ...] = ()
         self._left: list[int] = []  # rows that the open matrix may still have
+        self._is_loaded = False  # whether rows of latencies under load follow
+        self._points = CellPoints()
+        self._kept: dict[tuple[object, ...], tuple[SeriesPoint, ...]] = {}  # of rows
 
     def take(self, line: str, number: int) -> bool:
         """Read a title, a header or a row."""
         if line.lstrip()[:1].isdigit():
-            return bool(self._left) and self._row(line.split())
-        first, title, header = _FIRST.match(line), _TITLE.match(line), _HEADER.match(line)
-        if first:
-            self._begin(number, f"{self.title} v{first[1]}")
+            is_loaded = self._is_loaded and _LOADED.match(line) is not None
+            return is_loaded or (bool(self._left) and self._row(line.split()))
+        words = _words(line)
+        if words.version:
+            self._begin(number, f"{self.title} v{words.version}")
             self._close()
-        elif title:
+        elif words.title:
             self._miss()
             self._open(number)
-            self._definition, self._columns = (LATENCY if title[1] else BANDWIDTH), []
-        elif _OTHER.match(line):
+            self._definition, self._columns = words.title, ()
+        elif words.is_other:
             self._miss()
-        elif header and self._definition:
-            self._columns = [int(cell) for cell in header[1].split()]
+            self._load(is_inject=words.is_inject)
+        elif words.nodes and self._definition:
+            self._columns = words.nodes
             self._left = [*self._columns]
-        else:
-            return bool(self._run and _KNOWN.match(line))
-        return bool(self._run)
+        elif not words.is_known:
+            return False
+        return self._run is not None
+
+    def take_rows(self, text: str, at: int, number: int) -> int:
+        """Read the rows of a matrix."""
+        del number
+        loaded = _LOADED.match(text, at) if self._is_loaded else None
+        if loaded:
+            return loaded.end()
+        found = matrix_rows(text, at, len(self._columns)) if self._left else None
+        if self._run is None or self._definition is None or found is None:
+            return at
+        rows = len(found.labels)
+        is_whole = all(found.cells) and min(found.figures) > 0
+        if not is_whole or found.labels != tuple(self._left[:rows]):
+            return at
+        self._add(self._run, self._definition, found.labels, found.figures)
+        self._left = self._left[rows:]
+        return found.end
 
     def expects(self, line: str) -> bool:
         """Tell whether a row is the next one of the open matrix."""
@@ -115,16 +143,26 @@ class Mlc(RunParser):
         if cells[0] not in known or values is None or min(values) <= 0:
             return False
         self._left = self._left[known.index(cells[0]) + 1 :]
-        self._add(self._run, self._definition, int(cells[0]), values)
+        self._add(self._run, self._definition, (int(cells[0]),), values)
         return True
 
     def _add(
-        self, run: ResultBuilder, definition: Definition, row: int, values: list[float]
+        self,
+        run: ResultBuilder,
+        definition: Definition,
+        rows: tuple[int, ...],
+        values: list[float],
     ) -> None:
-        for column, value in zip(self._columns, values, strict=True):
-            params: dict[str, Scalar] = {"row": row, "column": column}
-            scaled = value / NANO if definition is LATENCY else value * MB
-            run.add(definition, scaled, params)
+        is_time = definition is LATENCY
+        scaled = (value / NANO if is_time else value * MB for value in values)
+        run.add_rows((definition,), self._points_of(definition.metric, rows), array("d", scaled))
+
+    def _points_of(self, metric: str, rows: tuple[int, ...]) -> tuple[SeriesPoint, ...]:
+        key = metric, rows, self._columns
+        if key not in self._kept:
+            cells = ({"row": row, "column": column} for row in rows for column in self._columns)
+            self._kept[key] = tuple(self._points.at(metric, dict(params)) for params in cells)
+        return self._kept[key]
 
     def _miss(self) -> None:
         """Note the rows that the open matrix lacks, and end it."""
@@ -132,9 +170,41 @@ class Mlc(RunParser):
             self._run.note(NO_ROW.format(", ".join(map(str, self._left))))
         self._close()
 
+    def _load(self, *, is_inject: bool) -> None:
+        """Note that rows of another kind follow, if they do."""
+        self._is_loaded = self._run is not None and is_inject
+        if self._run is not None and self._is_loaded:
+            self._run.note(LOADED)
+
     def _close(self) -> None:
-        self._definition, self._columns, self._left = None, [], []
+        self._is_loaded = False
+        self._definition, self._columns, self._left = None, (), []
 
     def _finish(self, run: ResultBuilder) -> None:
         self._miss()
         super()._finish(run)
+
+
+class _Words(NamedTuple):
+    """What a line without figures says: the version, or what follows it."""
+
+    version: str = ""
+    title: Definition | None = None
+    is_other: bool = False
+    is_inject: bool = False
+    nodes: tuple[int, ...] = ()
+    is_known: bool = False
+
+
+@lru_cache(MOST)
+def _words(line: str) -> _Words:
+    first, title, header = _FIRST.match(line), _TITLE.match(line), _HEADER.match(line)
+    other = _OTHER.match(line)
+    return _Words(
+        version=first[1] if first else "",
+        title=(LATENCY if title[1] else BANDWIDTH) if title else None,
+        is_other=other is not None,
+        is_inject=bool(other and other[1]),
+        nodes=tuple(map(int, header[1].split())) if header else (),
+        is_known=_KNOWN.match(line) is not None,
+    )

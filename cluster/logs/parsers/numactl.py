@@ -7,6 +7,7 @@ memory, and more for others; it is relative, not a time.
 from __future__ import annotations
 
 import re
+from functools import lru_cache
 from typing import TYPE_CHECKING, ClassVar
 
 from cluster.core.model.logs import NUMA, Device, Topology
@@ -14,15 +15,22 @@ from cluster.logs.alike import shared_detail
 from cluster.logs.parsers import Parser, ResultBuilder
 
 if TYPE_CHECKING:
-    from cluster.core.model.logs import Parsed
+    from cluster.core.model.logs import Detail, Parsed
     from cluster.core.model.measurements import Definition
 
+MOST = 64  # hosts that differ, of which each is kept
 _FIRST = re.compile(r"\s*available: (\d{1,4}) nodes? \(")
 _CPUS = re.compile(r"\s*node (\d{1,4}) cpus:((?:\s+\d{1,5})*)\s*$")
 _SIZE = re.compile(r"\s*node \d{1,4} (?:size|free): \d+ MB\s*$")
 _TITLE = re.compile(r"\s*node distances:\s*$")
 _HEADER = re.compile(r"\s*node((?:\s+\d{1,4})+)\s*$")
 _ROW = re.compile(r"\s*(\d{1,4}):((?:\s+\d{1,3})+)\s*$")
+# The same of many lines.
+_NODES = re.compile(r"(?:node \d{1,4} (?:cpus:(?: \d{1,5})*+|(?:size|free): \d++ MB)\n)++")
+_EACH_CPUS = re.compile(r"^node (\d{1,4}) cpus:(.*)$", re.MULTILINE)
+_EACH_ROW = re.compile(r"^ *(\d{1,4}):(.*)$", re.MULTILINE)
+
+_Texts = tuple[tuple[str, str], ...]  # by node
 
 
 class Numactl(Parser):
@@ -43,6 +51,11 @@ class Numactl(Parser):
             self._nodes = _Nodes(number, has_title=bool(_TITLE.match(line)))
             return True
         return self._nodes is not None and self._is_open and self._nodes.take(line)
+
+    def take_rows(self, text: str, at: int, number: int) -> int:
+        """Read the cores and sizes of many nodes, or a whole matrix."""
+        del number
+        return self._nodes.take_rows(text, at) if self._nodes and self._is_open else at
 
     @property
     def _is_open(self) -> bool:
@@ -65,9 +78,9 @@ class _Nodes:
     def __init__(self, first: int, *, has_title: bool) -> None:
         self._first = first
         self._has_title = has_title
-        self._columns: list[str] = []
-        self._cpus: dict[str, list[str]] = {}
-        self.rows: dict[str, list[str]] = {}
+        self._columns: tuple[str, ...] = ()
+        self._cpus: dict[str, str] = {}
+        self.rows: dict[str, str] = {}
 
     @property
     def is_complete(self) -> bool:
@@ -76,32 +89,61 @@ class _Nodes:
     def take(self, line: str) -> bool:
         cpus, header, row = _CPUS.match(line), _HEADER.match(line), _ROW.match(line)
         if cpus:
-            self._cpus[cpus[1]] = cpus[2].split()
+            self._cpus[cpus[1]] = cpus[2]
         elif _TITLE.match(line):
             self._has_title = True
         elif header and self._has_title and not self._columns:
-            self._columns = header[1].split()
+            self._columns = tuple(header[1].split())
         elif row and row[1] in self._columns and row[1] not in self.rows:
             if len(row[2].split()) != len(self._columns):
                 return False
-            self.rows[row[1]] = row[2].split()
+            self.rows[row[1]] = row[2]
         else:
             return bool(_SIZE.match(line))
         return True
+
+    def take_rows(self, text: str, at: int) -> int:
+        """Give where the lines that were taken end."""
+        nodes = _NODES.match(text, at)
+        if nodes:
+            self._cpus.update(_EACH_CPUS.findall(nodes[0]))
+            return nodes.end()
+        matrix = _matrix(len(self._columns)).match(text, at) if self._columns else None
+        rows = dict(_EACH_ROW.findall(matrix[0])) if matrix else {}
+        if matrix is None or self.rows or tuple(rows) != self._columns:
+            return at
+        self.rows = rows
+        return matrix.end()
 
     def parsed(self) -> Parsed:
         missing = [node for node in self._columns if node not in self.rows]
         builder = ResultBuilder("numactl", self._first, f"{len(self._columns)} NUMA nodes")
         if missing:
             builder.note(f"the rows of nodes {', '.join(missing)} are missing")
-        topology = Topology(devices=tuple(map(self._device, self._columns)))
-        return builder.parsed(shared_detail(topology))
+        rows, cpus = tuple(self.rows.items()), tuple(self._cpus.items())
+        return builder.parsed(_topology(self._columns, rows, cpus))
 
-    def _device(self, node: str) -> Device:
-        unknown = ["?"] * len(self._columns)
-        return Device(
+
+@lru_cache(MOST)
+def _matrix(nodes: int) -> re.Pattern[str]:
+    """Give a pattern for the rows of this many nodes."""
+    row = rf" *\d{{1,4}}:(?: +\d{{1,3}}){{{nodes}}} *\n"
+    return re.compile(rf"(?:{row}){{{nodes}}}")
+
+
+@lru_cache(MOST)
+def _topology(columns: tuple[str, ...], rows: _Texts, cpus: _Texts) -> Detail:
+    """Give the nodes of a host; most hosts of a log have the same."""
+    distances = {node: tuple(text.split()) for node, text in rows}
+    cores = {node: ",".join(text.split()) for node, text in cpus}
+    unknown = ("?",) * len(columns)
+    devices = (
+        Device(
             name=f"{NUMA}{node}",
-            paths=tuple(self.rows.get(node, unknown)),
-            cpus=",".join(self._cpus.get(node, ())),
+            paths=distances.get(node, unknown),
+            cpus=cores.get(node, ""),
             numa=node,
         )
+        for node in columns
+    )
+    return shared_detail(Topology(devices=tuple(devices)))

@@ -45,10 +45,12 @@ _VALUE = re.compile(
 _SIZE = re.compile(
     r"\s*msg_size\s+=\s+(\d{1,12}(?:\.\d{1,3})?)\s+(bytes|KiB|MiB|GiB|KB|MB)(?: \(.*\))?\s*$"
 )
-_KNOWN = re.compile(
-    r"\s*(?:msg_mt_bw|loc_|rem_|(?:send|recv)_(?!bw|msg_rate)|msg_rate|time|timeout|protocol|sock_buf|cpus_|"
-    r"port|access_recv|poll_mode|mtu_size|id|rd_atomic|rate|sl|use_cm)\w*\s+=\s"
+_SETTING = (
+    r"(?:msg_mt_bw|loc_|rem_|(?:send|recv)_(?!bw|msg_rate)|time|timeout|protocol|sock_buf|cpus_|"
+    r"port|access_recv|poll_mode|mtu_size|id|rd_atomic|rate|sl|use_cm)"
 )
+_KNOWN = re.compile(rf"\s*(?:{_SETTING}|msg_rate)\w*\s+=\s")
+_SETTINGS = re.compile(rf"(?:[ \t]*+{_SETTING}\w*+[ \t]++=[ \t].{{0,200}}+\n)+")
 _FAILED = re.compile(
     r"\s*(failed to (?:connect|receive|find|create|open|modify|bind).*|.*: protocol error.*)"
 )
@@ -98,39 +100,38 @@ class Qperf(RunParser):
             return True
         if self._run is None or not self._params:
             return False
+        value = _VALUE.match(line) if figure else None
+        if value:
+            return self._figure(value)
         if figure and _is_known(name):
             return True  # the load of the processor, a setting, ...
-        size, value = _SIZE.match(line), _VALUE.match(line)
+        size = _SIZE.match(line)
         failed = None if figure else _FAILED.match(line)
         if size:
             self._size = round(float(size[1]) * BINARY[size[2]])
-        elif value:
-            return self._figure(value)
         elif failed:
             self._run.fail(f"{self._params['test']}: {failed[1]}")
         else:
             return _KNOWN.match(line) is not None
         return True
 
+    def take_rows(self, text: str, at: int, number: int) -> int:
+        """Take the settings of a test and its load of the processors."""
+        del number
+        found = _SETTINGS.match(text, at) if self._run and self._params else None
+        return found.end() if found else at
+
     def _figure(self, match: re.Match[str]) -> bool:
         value = number(match[2].replace(",", ""))
-        unit, name = match[3], match[1]
-        moved, messages = _BYTES.fullmatch(unit), _MESSAGES.fullmatch(unit)
+        name = match[1]
+        scale = _scale(name, match[3])
         is_time, test = name == "latency", str(self._params["test"])
         if test.endswith("_bw" if is_time else "_lat") and "rate" not in name:
             self._flush()
             self._params = {}  # of another test, whose name is missing
-        if value is None or not self._params:
+        if value is None or scale is None or not self._params:
             return False
-        if is_time and unit in TIMES:
-            self._waiting.append((LATENCY, value / TIMES[unit], ""))
-        elif name.endswith("bw") and moved:
-            bits = 8 if moved[2].startswith("b") and moved[2] != "bytes" else 1
-            self._waiting.append((BANDWIDTH, value * POWERS[moved[1]] / bits, name))
-        elif name.endswith("msg_rate") and messages:
-            self._waiting.append((RATE, value * POWERS[messages[1]], name))
-        else:
-            return False
+        self._waiting.append((scale[0], value * scale[1] / scale[2], "" if is_time else name))
         return True
 
     def _flush(self) -> None:
@@ -144,3 +145,15 @@ class Qperf(RunParser):
     def _end(self) -> None:
         self._flush()
         super()._end()
+
+
+@lru_cache(MOST)
+def _scale(name: str, unit: str) -> tuple[Definition, float, float] | None:
+    """Give the metric of a figure, by what to multiply it, and by what to divide it."""
+    moved, messages = _BYTES.fullmatch(unit), _MESSAGES.fullmatch(unit)
+    if name == "latency":
+        return (LATENCY, 1.0, TIMES[unit]) if unit in TIMES else None
+    if name.endswith("bw") and moved:
+        bits = 8 if moved[2].startswith("b") and moved[2] != "bytes" else 1
+        return BANDWIDTH, POWERS[moved[1]], bits
+    return (RATE, POWERS[messages[1]], 1.0) if name.endswith("msg_rate") and messages else None

@@ -8,17 +8,19 @@ from __future__ import annotations
 
 import re
 from collections import Counter
+from functools import lru_cache
 from typing import TYPE_CHECKING, ClassVar
 
 from cluster.core.model.logs import Symptom, Symptoms
 from cluster.logs.parsers import Parser, ResultBuilder
-from cluster.logs.shapes import Shapes, shape_of
+from cluster.logs.shapes import shape_of
 
 if TYPE_CHECKING:
     from cluster.core.model.logs import Parsed
     from cluster.core.model.measurements import Definition
 
 MOST = 3  # of a kind that are kept
+MOST_SHAPES = 2000  # of lines, of which the rules are kept
 LONGEST = 200  # characters of a line that are kept
 
 # Each kind, words that every such line contains, and its pattern; a group in it is the value.
@@ -56,7 +58,10 @@ _KINDS = (
     ("bound_twice", "more cpus than", r"processes to more cpus than are available"),  # and 5
     ("peermem", "nvidia_peermem", r"nvidia_peermem.*(?:not found|not loaded|No such)"),
 )
-_RULES = tuple((kind, word, re.compile(pattern)) for kind, word, pattern in _KINDS)
+_Rule = tuple[str, str, re.Pattern[str]]
+_RULES: tuple[_Rule, ...] = tuple(
+    (kind, word, re.compile(pattern)) for kind, word, pattern in _KINDS
+)
 
 
 class SymptomLines(Parser):
@@ -70,29 +75,21 @@ class SymptomLines(Parser):
         self._first = 0
         self._found: list[Symptom] = []
         self._counts: Counter[str] = Counter()
-        self._plain = Shapes()  # of lines without a word of a problem
 
     def take(self, line: str, number: int) -> bool:
         """Read a line that is a sign of a known problem."""
-        shape = shape_of(line)
-        if shape in self._plain:
-            return False
-        if not any(word in line for word in self.marks):
-            self._plain.add(shape)
-            return False
-        for kind, word, pattern in _RULES:
+        for kind, word, pattern in _rules(shape_of(line)):
             match = pattern.search(line) if word in line else None
             if match:
-                self._keep(
-                    kind, " ".join(line.split())[:LONGEST], (match.groups() or ("",))[0] or ""
-                )
+                self._keep(kind, line, (match.groups() or ("",))[0] or "")
                 self._first = self._first or number
                 return True
         return False
 
-    def _keep(self, kind: str, text: str, value: str) -> None:
+    def _keep(self, kind: str, line: str, value: str) -> None:
         self._counts[kind] += 1
         if self._counts[kind] <= MOST:
+            text = " ".join(line.split())[:LONGEST]
             self._found.append(Symptom(kind=kind, text=text, value=value))
 
     def results(self) -> tuple[Parsed, ...]:
@@ -101,3 +98,9 @@ class SymptomLines(Parser):
             return ()
         builder = ResultBuilder("symptoms", self._first, "symptoms")
         return (builder.parsed(Symptoms(found=tuple(self._found))),)
+
+
+@lru_cache(MOST_SHAPES)
+def _rules(shape: bytes) -> tuple[_Rule, ...]:
+    """Give the rules for lines of a shape: digits of their words may still differ."""
+    return tuple(rule for rule in _RULES if shape_of(rule[1]) in shape)

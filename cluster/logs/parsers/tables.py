@@ -8,10 +8,13 @@ from __future__ import annotations
 
 import re
 from functools import lru_cache, partial
-from typing import TYPE_CHECKING, ClassVar
+from typing import TYPE_CHECKING, ClassVar, NamedTuple
 
 from cluster.core.model.measurements import Definition
+from cluster.logs.columns import SeriesPoint
 from cluster.logs.parsers import Parser, ResultBuilder, count, number
+from cluster.logs.rows import decimals, row_by_row
+from cluster.logs.text import LONGEST as LONGEST_LINE
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -20,6 +23,7 @@ if TYPE_CHECKING:
     from cluster.core.model.value import Scalar
 
 MOST = 1000  # names of columns that are kept
+MOST_ROWS = 4096  # settings of rows that are kept, because other tables may have the same
 LONGEST = 60  # characters of a cell that is kept as a parameter
 PERCENT = 100.0
 ABOUT = (
@@ -102,8 +106,18 @@ _PERCENT = re.compile(r"~?\s*(\d[\d.]*)\s*%")
 _SENTENCE = re.compile(
     r"Throughput is (?:about )?(\d[\d.]*) images/s(?:ec)?, expected (\d[\d.]*)", re.IGNORECASE
 )
+# Cells of rows that are read at once: numbers without a unit or a remark; and others that hold no
+# name of a column, percentage, or rate with its unit, either as they stand or as one link.
+_SHORT = rf"(?=.{{1,{LONGEST_LINE}}}+\n)"
+_FIGURE_CELL = r"\|[ \t]*+(?:0|[1-9][0-9]{0,17}+)(?:\.[0-9]{1,20}+)?+[ \t]*+"
+_TEXT = r"[^]|\n/[<*`%]"
+_LINKED = rf"[ \t]*+\[{_TEXT}*+\]\([^)|\n<*`%]*+\)[ \t]*+"
+_OTHER_CELL = rf"\|(?!\W*+(?:{_COLUMN.pattern}))(?:{_TEXT}++(?:/(?!s){_TEXT}*+)*+|{_LINKED})"
 _HEADING = re.compile(r"\s*#{1,6}\s+(.*\S)")
 _GPUS = re.compile(r"^(\d{1,6})\s+[A-Z]\d|(\d{1,6})\s*GPUs?\b")
+
+
+_Params = tuple[tuple[str, "Scalar"], ...]
 
 
 class Tables(Parser):
@@ -122,7 +136,7 @@ class Tables(Parser):
         self._parsed: list[Parsed] = []
         self._builder: ResultBuilder | None = None  # of the open table
         self._heading = ""
-        self._columns: list[str] = []
+        self._columns: tuple[str, ...] = ()
         self._is_new = False  # the header was the last line
         self._rows: dict[tuple[object, ...], int] = {}  # settings, and how often they came
         self._is_closed = False  # its rows end with a bar
@@ -137,11 +151,11 @@ class Tables(Parser):
         cells = _cells(comment[1] if comment else line)
         if len(cells) < 2:  # noqa: PLR2004 - a table has columns
             if not comment and line.strip():
-                self._columns = []
+                self._columns = ()
             return False
         has_word = _HEAD_WORDS.search(line) is not None
         if has_word and any(map(_begins_column, cells)) and not _FIGURE.search(line):
-            self._columns, self._is_new = [_name(cell) for cell in cells], True
+            self._columns, self._is_new = tuple(map(_name, cells)), True
             self._is_closed = line.rstrip().endswith("|")
             self._end()
             self._builder = ResultBuilder("tables", number_, self._heading or "table")
@@ -149,12 +163,31 @@ class Tables(Parser):
             return True
         if _RULE.match(line.strip()):
             if not self._is_new:  # the line before was the header of another table
-                self._columns = []
+                self._columns = ()
             return self._is_new
         self._is_new = False
         if self._is_closed and not (comment or line.rstrip().endswith("|")):
             return False  # its last cell may be cut
         return bool(self._columns) and self._row(cells, commented=comment is not None)
+
+    def take_rows(self, text: str, at: int, number_: int) -> int:
+        """Take rows whose figures are bare numbers, one in each column of figures."""
+        del number_
+        layout = _layout(self._columns) if text.startswith("|", at) else None
+        found = layout.rows.match(text, at) if layout else None
+        if layout is None or found is None or self._builder is None:
+            return at
+        cells, width = found[0].split("|"), len(self._columns) + 1
+        figures = [decimals(cells[1 + column :: width]) for column in layout.figures]
+        settings = [cells[1 + column :: width] for column in layout.settings]
+        points: list[SeriesPoint] = []
+        for row in zip(*settings, strict=True) if settings else [()] * len(figures[0]):
+            params = _row_params(self._columns, row)
+            times = self._rows[params] = self._rows.get(params, 0) + 1
+            points += _row_points(self._columns, params, times)
+        self._builder.add_rows(layout.definitions, points, row_by_row(figures), rising=True)
+        self._is_new = False
+        return found.end()
 
     def _end(self) -> None:
         if self._builder is not None and not self._builder.empty:
@@ -169,7 +202,7 @@ class Tables(Parser):
         if commented:
             builder.note("rows in HTML comments were read, too: they are marked `commented`")
         named = dict(zip(self._columns, cells, strict=False))
-        params = _params(named, _settings(tuple(self._columns)), commented=commented)
+        params = _params(named, _settings(self._columns), commented=commented)
         if not commented:
             self._tell_apart(params)
         has_unit = "/s" in "".join(cells).lower()
@@ -197,16 +230,15 @@ class Tables(Parser):
         if "efficiency" in name:
             return percent is not None and _add(builder, EFFICIENCY, percent[1], params)
         if name.startswith("top-") and bare:
-            return _add(builder, TOP1 if name == "top-1" else TOP5, bare[1], params)
+            return _add(builder, _accuracy(name), bare[1], params)
         if rate:
             wanted = name.startswith("expected")
             return _add(builder, EXPECTED if wanted else RATE, rate[1], params)
         definition = _kind(name)
         if bare is None or definition is None:
             return False
-        about = {"column": name} if name.startswith("throughput") or definition is EACH else {}
         remark = {"remark": bare[2]} if bare[2] else {}
-        return _add(builder, definition, bare[1], {**params, **about, **remark})
+        return _add(builder, definition, bare[1], {**params, **_column(name, definition), **remark})
 
     def results(self) -> tuple[Parsed, ...]:
         """Give a result per table that holds a figure."""
@@ -228,16 +260,85 @@ def _kind(column: str) -> Definition | None:
     return kinds[0] if kinds else RATE
 
 
+def _accuracy(column: str) -> Definition:
+    return TOP1 if column == "top-1" else TOP5
+
+
+def _column(name: str, definition: Definition) -> dict[str, Scalar]:
+    """Name the column, where the metric does not say what was counted."""
+    return {"column": name} if name.startswith("throughput") or definition is EACH else {}
+
+
+class _Layout(NamedTuple):
+    """The columns of a table of which many rows are read at once.
+
+    Args:
+        rows: the pattern of rows that have bare numbers in all columns of figures.
+        settings: the indices of the columns that describe what was run.
+        figures: the indices of the columns of figures.
+        definitions: of these.
+
+    """
+
+    rows: re.Pattern[str]
+    settings: tuple[int, ...]
+    figures: tuple[int, ...]
+    definitions: tuple[Definition, ...]
+
+
+@lru_cache(MOST)
+def _layout(columns: tuple[str, ...]) -> _Layout | None:
+    """Give the layout of a table; none if its rows have to be read one by one."""
+    figures = _bare_figures(columns)
+    definitions = tuple(figures.values())
+    is_clear = len({d.metric for d in definitions}) == len(definitions) > 0
+    if not is_clear or len(set(columns)) < len(columns):
+        return None
+    cells = (_FIGURE_CELL if name in figures else _OTHER_CELL for name in columns)
+    return _Layout(
+        rows=re.compile(rf"(?:{_SHORT}{''.join(cells)}\|[ \t]*+\n)++", re.IGNORECASE),
+        settings=tuple(map(columns.index, _settings(columns))),
+        figures=tuple(map(columns.index, figures)),
+        definitions=definitions,
+    )
+
+
+def _bare_figures(columns: tuple[str, ...]) -> dict[str, Definition]:
+    """Give the columns in which a bare number is a figure, and what it is."""
+    names = [name for name in _with_figures(columns) if "efficiency" not in name]
+    kinds = {name: _accuracy(name) if name[:4] == "top-" else _kind(name) for name in names}
+    return {name: kind for name, kind in kinds.items() if kind is not None}
+
+
+@lru_cache(MOST_ROWS)
+def _row_params(columns: tuple[str, ...], cells: tuple[str, ...]) -> _Params:
+    """Give the parameters of a row by its cells that describe what was run, as they stand."""
+    names = _settings(columns)
+    named = dict(zip(names, map(_plain, cells), strict=True))
+    return tuple(_params(named, names, commented=False).items())
+
+
+@lru_cache(MOST_ROWS)
+def _row_points(columns: tuple[str, ...], params: _Params, times: int) -> tuple[SeriesPoint, ...]:
+    """Give the points of the figures of a row whose settings came so many times."""
+    row = {"row": times} if times > 1 else {}
+    figures = _bare_figures(columns).items()
+    known = [{**dict(params), **row, **_column(name, kind)} for name, kind in figures]
+    return tuple(SeriesPoint(point, 0, 0) for point in known)
+
+
 def _cells(line: str) -> list[str]:
-    if "|" not in line:
-        return []
-    texts = line.strip().strip("|").split("|")
-    if "](" in line:
-        texts = [_LINK.sub(r"\1", text) if "](" in text else text for text in texts]
-    if "*" in line or "`" in line or "<" in line:
-        texts = [_EMPHASIS.sub("", text) for text in texts]
-    cells = [text.strip() for text in texts]
+    cells = list(map(_plain, line.strip().strip("|").split("|"))) if "|" in line else []
     return cells if len(cells) > 1 else []
+
+
+def _plain(text: str) -> str:
+    """Give a cell without links and emphasis."""
+    if "](" in text:
+        text = _LINK.sub(r"\1", text)
+    if "*" in text or "`" in text or "<" in text:
+        text = _EMPHASIS.sub("", text)
+    return text.strip()
 
 
 def _params(
