@@ -63,6 +63,12 @@ def prepare(folder: Path) -> tuple[SharedRun, tuple[Replacement, ...]]:
         replace_in_name(without_secrets(name), found): replace(name, text, found)
         for name, text in texts.items()
     }
+    if len(shared) < len(texts):
+        raise ClusterError(
+            "Two files of the run have the same name without the secrets in it.",
+            means="One of them would be missing, so nothing was written.",
+            remedy="Rename them, or share a copy of the run without them.",
+        )
     for name, text in shared.items():
         if still := left(name, text, found):
             raise ClusterError(
