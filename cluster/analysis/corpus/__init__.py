@@ -188,7 +188,26 @@ class _Definitions(Value, frozen=True, kw_only=True):
 @cache
 def runs() -> tuple[PublishedRun, ...]:
     """Give all published runs, in the order of the files."""
-    return tuple(run for name in FILES for run in read(_text(name), name))
+    return tuple(run for name in FILES for run in _runs_of(name))
+
+
+@cache
+def _runs_of(name: str) -> tuple[PublishedRun, ...]:
+    return read(_text(name), name)
+
+
+@cache
+def results_of(definition: str) -> tuple[PublishedResult, ...]:
+    """Give every point of the published runs of one definition.
+
+    Only the files that name it are read: a whole command waits for that.
+
+    Args:
+        definition: its id.
+
+    """
+    files = (name for name in FILES if definition in _text(name))
+    return points(run for name in files for run in _runs_of(name) if run.definition == definition)
 
 
 @cache
@@ -271,5 +290,6 @@ def _size(run: PublishedRun, point: Point) -> int:
         raise SpecError(f"{run.id}: {error.what}", remedy=error.remedy) from error
 
 
+@cache
 def _text(name: str) -> str:
     return resources.files(__package__).joinpath(name).read_text(encoding="utf-8")
