@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 import sys
 from statistics import median
 from typing import TYPE_CHECKING, get_args
@@ -189,7 +190,7 @@ def test_a_forced_algorithm_and_what_is_contradicted_are_never_usual() -> None:
     ("changes", "problem"),
     [
         ({"unit": "us"}, "its unit is 'us'"),
-        ({"unit": "GB"}, "its unit is 'GB'"),
+        ({"unit": "GB"}, "its unit is 'GB', and its definition's is one of: GB/s, MB/s, MiB/s"),
         ({"hardware": "p6.1000xlarge"}, "There is no hardware"),
         ({"ranks": 1}, "1 ranks on 2 hosts"),
         ({"ranks": 64}, "64 ranks, and 2 hosts have 8 GPUs each"),
@@ -240,3 +241,18 @@ def test_a_log_that_says_something_else_is_named() -> None:
 def test_a_file_that_is_none_is_refused() -> None:
     with pytest.raises(SpecError, match=r"mine\.toml"):
         corpus.read("[[run]]\nid = 1\n", "mine.toml")
+
+
+@pytest.mark.parametrize(
+    ("text", "said"),
+    [
+        ("[[run]]\nid = 'a'\n[[run]]\nid = 'b'", "mine.toml: a: Object missing required field"),
+        ("[[run]]\nid = 'a'\nhardwear = ''", "mine.toml: a: Object contains unknown field"),
+        ("[[run]]\nid = 'a'\ngrade = 'D'", "mine.toml: a: "),
+        ("[[run]]\nhosts = 'two'", "mine.toml: Expected `int`, got `str`"),
+        ("[[run]", "mine.toml: "),
+    ],
+)
+def test_the_entry_that_cannot_be_read_is_named(text: str, said: str) -> None:
+    with pytest.raises(SpecError, match=re.escape(said)):
+        corpus.read(text, "mine.toml")

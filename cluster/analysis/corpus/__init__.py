@@ -21,6 +21,7 @@ Facts and numbers only: the logs stay where they were published.
 
 from __future__ import annotations
 
+import re
 from functools import cache
 from importlib import resources
 from typing import TYPE_CHECKING, Literal
@@ -252,8 +253,19 @@ def read(text: str, name: str) -> tuple[PublishedRun, ...]:
         return msgspec.toml.decode(text, type=_Runs).run
     except msgspec.DecodeError as error:
         raise SpecError(
-            f"{name}: {error}.", remedy="`cluster corpus show ID` shows an entry that is right."
+            f"{name}: {_entry(text, str(error))}{error}.",
+            remedy="cluster/analysis/corpus/__init__.py explains the fields of an entry.",
         ) from error
+
+
+def _entry(text: str, problem: str) -> str:
+    """Name the entry that a problem is about: msgspec only counts them."""
+    place = re.search(r"\$\.run\[(\d+)\]", problem)
+    if place is None:
+        return ""
+    entries = msgspec.toml.decode(text)["run"]
+    found = entries[int(place[1])].get("id")
+    return f"{found}: " if isinstance(found, str) else ""
 
 
 def points(found: Iterable[PublishedRun]) -> tuple[PublishedResult, ...]:
