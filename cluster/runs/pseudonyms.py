@@ -16,8 +16,8 @@ from cluster.runs.name_patterns import (
     BEFORE_WORD,
     IPV4,
     MAC,
-    PATTERNS,
     Kind,
+    names_in,
 )
 
 if TYPE_CHECKING:
@@ -76,7 +76,7 @@ def replacements(texts: Iterable[str], values: Iterable[object]) -> tuple[Replac
 
     """
     found: dict[str, Kind] = {}
-    for kind, name in (*_in_fields(values), *_in_texts(texts)):
+    for kind, name in (*_in_fields(values), *_in_all(texts)):
         found.setdefault(name, kind)
     counts: dict[Kind, int] = {}
     made = []
@@ -174,9 +174,10 @@ def _alternatives(names: Iterable[str], *, words: bool) -> Iterator[str]:
     """Write the pattern of each kind of name, with what may stand before and after it."""
     shapes: dict[tuple[str, str], list[str]] = {}
     for name in sorted(names, key=len, reverse=True):
-        shapes.setdefault(_around(name, words=words), []).append(re.escape(name))
+        shapes.setdefault(_around(name, words=words), []).append(name)
     for (before, after), own in shapes.items():
-        yield f"{before}(?:{'|'.join(own)}){after}"
+        first = re.escape("".join({name[0] for name in own}))  # most places are none
+        yield f"(?=[{first}]){before}(?:{'|'.join(map(re.escape, own))}){after}"
 
 
 def _around(name: str, *, words: bool) -> tuple[str, str]:
@@ -192,10 +193,9 @@ def _in_fields(values: Iterable[object]) -> Iterator[tuple[Kind, str]]:
         yield from _named(value)
 
 
-def _in_texts(texts: Iterable[str]) -> Iterator[tuple[Kind, str]]:
+def _in_all(texts: Iterable[str]) -> Iterator[tuple[Kind, str]]:
     for text in texts:
-        for kind, pattern in PATTERNS:
-            yield from ((kind, match[1]) for match in pattern.finditer(text))
+        yield from names_in(text)
 
 
 def _named(value: object, *, machine: bool = False) -> Iterator[tuple[Kind, str]]:

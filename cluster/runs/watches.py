@@ -133,8 +133,7 @@ def find(where: Path, name: str) -> Watch:
         ) from error
     except msgspec.DecodeError as error:
         raise ParseError(
-            f"{path} cannot be read: {error}.",
-            means="Nothing is measured until it is written again; runs and their log stay.",
+            f"{path} cannot be read: {error}. Nothing is measured until it is written again.",
             remedy=f"Type: cluster watch add {name} --every 6h --bench 'p2p --hosts 2'",
         ) from error
 
@@ -174,8 +173,7 @@ def events(where: Path, name: str) -> tuple[WatchEvent, ...]:
         return ()
     except msgspec.DecodeError as error:
         raise ParseError(
-            f"{path} cannot be read: {error}.",
-            means="Without it, runs stay and are sorted by their names, and the next one is due.",
+            f"{path} cannot be read: {error}. Without it, runs stay, and the next one is due.",
             remedy=f"Move it away: mv {path} {path}.bad",
         ) from error
 
