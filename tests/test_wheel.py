@@ -35,6 +35,16 @@ def test_it_holds_what_users_need_and_nothing_else(wheel: Path) -> None:
     assert any(name.endswith("licenses/LICENSE") for name in names)
 
 
+def test_published_results_take_200_kb_of_it_at_most(wheel: Path) -> None:
+    files = zipfile.ZipFile(wheel).infolist()
+    corpus = [each for each in files if each.filename.startswith("cluster/analysis/corpus/")]
+
+    assert {"collectives.toml", "messages.toml", "devices.toml"} <= {
+        each.filename.rpartition("/")[2] for each in corpus
+    }
+    assert sum(each.file_size for each in corpus) <= 200_000
+
+
 @pytest.mark.network
 @pytest.mark.usefixtures("tools")
 def test_it_measures_in_an_empty_environment(

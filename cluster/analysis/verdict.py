@@ -343,8 +343,8 @@ def word_of(summary: Summary, known: Usual | None, published: Published | None) 
         return like or "plausible"
     if share >= known.share:
         return "normal"
-    repeated = published is not None and published.runs >= REPEATEDLY
-    return "normal" if like == "normal" and repeated else "low"
+    repeated = published is not None and published.reached >= REPEATEDLY
+    return "normal" if repeated else "low"
 
 
 def _share_interval(summary: Summary) -> tuple[float, float] | None:

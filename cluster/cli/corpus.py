@@ -111,8 +111,10 @@ def add(
     entries = [entry for r in reading.results for entry in _entries(r, hardware, hosts, source)]
     if not entries:
         known = ", ".join(sorted(d.partition("-")[0] for d in published.definitions()))
+        held = sorted({d.id.partition("-")[0] for r in reading.results for d in r.definitions})
         raise SpecError(
-            f"{log} holds nothing that the corpus compares.", means=f"It compares: {known}."
+            f"{log} holds nothing that the corpus compares, but {', '.join(held) or 'no values'}.",
+            means=f"It compares: {known}.",
         )
     for entry in entries:
         print_lines(*_toml(entry))

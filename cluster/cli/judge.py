@@ -116,7 +116,9 @@ def judge(
     named_hardware = None if hardware_ is None else find_hardware(hardware_)
     if not is_log(named):
         runs = [store.read(f) for f in _folders(named, root, hosts=hosts, format_=format_)]
-        raise typer.Exit(_show(runs, named_hardware, gates, as_json=json))
+        shared = Path(named[0])
+        place = shared if is_shared(shared) else runs[-1].folder
+        raise typer.Exit(_show(runs, named_hardware, gates, as_json=json, place=place))
     location = LogLocation(
         hardware=named_hardware, hosts=0 if hosts is None else check_count("hosts", hosts)
     )
@@ -124,7 +126,9 @@ def judge(
         folder = import_logs(
             named, where, name=name, format_=format_, stdin=sys.stdin.buffer, place=location
         ).folder
-        status = _show([store.read(folder)], None, gates, as_json=json, kept=kept)
+        status = _show(
+            [store.read(folder)], None, gates, as_json=json, place=folder if kept else None
+        )
     raise typer.Exit(status)
 
 
@@ -189,7 +193,7 @@ def _place(root: str | None) -> Iterator[tuple[Path, bool]]:
 
 
 def _show(
-    runs: Sequence[Run], named: Hardware | None, gates: Gates, *, as_json: bool, kept: bool = True
+    runs: Sequence[Run], named: Hardware | None, gates: Gates, *, as_json: bool, place: Path | None
 ) -> int:
     """Show the judgement of a run, or of several launches together; give the exit status."""
     run = runs[-1]
@@ -198,7 +202,7 @@ def _show(
         print_json(_answer(runs, summaries, judged, named))
     else:
         of = f"{len(runs)} launches" if len(runs) > 1 else ""
-        print_lines(*_lines(run, judged, of), *_rest(run, summaries, judged, named, kept=kept))
+        print_lines(*_lines(run, judged, of), *_rest(run, summaries, judged, named, place))
         print_judgement(judged)
     cases = list(judgement_cases("/".join(run.folder.parts[-2:]), judged))
     return report_cases(gates, cases)
@@ -335,8 +339,7 @@ def _rest(
     summaries: tuple[Summary, ...],
     judged: Judgement,
     named: Hardware | None,
-    *,
-    kept: bool,
+    place: Path | None,
 ) -> Iterator[str]:
     if judged.not_judged:
         yield f"Not judged: {judged.not_judged}: {TOO_SMALL} to fill the link or memory."
@@ -345,5 +348,7 @@ def _rest(
     where = named or run.record.hardware
     if where is not None:
         yield f"Hardware: {where.name}{f', {where.gpus} x {where.gpu}' if where.gpus else ''}"
-    if kept:
-        yield f"Run folder: {relative_path(run.folder)}; all values: cluster show {run.folder.name}"
+    if place is not None and place.is_dir():
+        yield f"Run folder: {relative_path(place)}; all values: cluster show {place.name}"
+    elif place is not None:
+        yield f"Shared run: {place}; all values: cluster show {place}"

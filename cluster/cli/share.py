@@ -40,11 +40,26 @@ def share(
         raise typer.Exit(1)
     if key:
         made = with_fields(made, signature=signatures.sign(made.listing, key))
-    try:
-        output.write_bytes(shared_file.encode(made))
-    except OSError as error:
-        raise SpecError(f"{output} cannot be written: {error.strerror}.") from error
+    _write(output, shared_file.encode(made))
     print_lines(f"Written: {output}", f"Check it anywhere: cluster verify {output}")
+
+
+def _write(output: Path, content: bytes) -> None:
+    """Write a file whole or not at all; a device or a pipe is written as it is."""
+    whole = output.is_file() or not output.exists()
+    target = output.resolve() if whole else output
+    part = target.with_name(f".{target.name}.part") if whole else target
+    try:
+        part.write_bytes(content)
+        if whole:
+            part.replace(target)
+    except OSError as error:
+        if whole:
+            part.unlink(missing_ok=True)
+        raise SpecError(
+            f"{output} cannot be written: {error.strerror}.",
+            remedy="Make room, or name a file in another folder: -o FILE",
+        ) from error
 
 
 def verify(
@@ -68,7 +83,7 @@ def verify(
     except shared_file.NewerFormatError:
         raise
     except SpecError as error:
-        print_lines(f"CHANGED: {error.what}", "Get the file again from who shared it.")
+        print_lines(f"CHANGED: {error.what}", shared_file.AGAIN)
         raise typer.Exit(1) from error
     if signer and not signers:
         raise SpecError(

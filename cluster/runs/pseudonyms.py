@@ -3,15 +3,26 @@
 from __future__ import annotations
 
 import re
-from typing import TYPE_CHECKING, Literal
+from typing import TYPE_CHECKING
 
 from cluster.agent.host_settings import SYSCTLS
 from cluster.core.model.value import Value
+from cluster.runs.name_patterns import (
+    AFTER,
+    AFTER_IPV4,
+    BEFORE,
+    BEFORE_IPV4,
+    BEFORE_PATH,
+    BEFORE_WORD,
+    IPV4,
+    MAC,
+    Kind,
+    names_in,
+)
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Iterator, Mapping
 
-Kind = Literal["host", "address", "id", "account", "user", "path"]
 FIELDS: dict[str, Kind] = {  # in run.json and measurements.jsonl, at any depth
     "host": "host",
     "alias": "host",
@@ -36,34 +47,6 @@ DEFINITION = re.compile(r"\w+\.[\w.]+-[0-9a-f]{8}")
 PLAIN = re.compile(r"[A-Za-z_]+")  # a name that may also be a word
 SETTING = "|".join(map(re.escape, SYSCTLS))  # vm.nr_hugepages is no host of the name vm
 SHORTEST = 2  # characters of a name, at least, for it to be replaced
-ROOTS = "home|Users|root|fsx|mnt|data|scratch|work|shared|nfs|tmp|lustre|gpfs|efs"
-PATTERNS: tuple[tuple[Kind, re.Pattern[str]], ...] = (
-    ("path", re.compile(rf"(?<![\w.])(/(?:{ROOTS})(?:/[\w.@+-]+)*)")),
-    ("user", re.compile(r"\b([\w.+-]+@[\w-]+(?:\.[\w-]+)+)\b")),
-    ("user", re.compile(r"\b([A-Za-z_][\w.-]*)@(?=[\w-])")),
-    ("account", re.compile(r"\barn:aws[\w-]*:[\w-]*:[\w-]*:(\d{12})\b")),
-    ("account", re.compile(r"\b(\d{12})(?=\.dkr\.ecr\.)")),
-    ("account", re.compile(r"(?i:account|owner)\w*[\s\"':=]{1,4}(\d{12})\b")),
-    ("account", re.compile(r"\bprojects/([a-z][a-z0-9-]{4,29})\b")),
-    ("id", re.compile(r"\b((?:i|vol|eni|vpc|subnet|sg|ami|r|pl|eipalloc)-[0-9a-f]{8,17})\b")),
-    ("id", re.compile(r"\b(GPU-[0-9a-f]{8}-[0-9a-f-]{27})")),
-    ("host", re.compile(r"\b(ip-\d{1,3}(?:-\d{1,3}){3}(?:\.[\w-]+)*)")),
-    ("host", re.compile(r"\b([\w-]+(?:\.[\w-]+)*\.(?:internal|local|lan|amazonaws\.com))\b")),
-    ("host", re.compile(r"Pid +\d+ on +(\S+) device")),
-    ("host", re.compile(r"^([A-Za-z][\w.-]*):\d+:\d+ \[\d+\]", re.MULTILINE)),
-    ("address", re.compile(r"\b((?:[0-9a-f]{2}:){5}[0-9a-f]{2})\b", re.IGNORECASE)),
-    (
-        "address",
-        re.compile(r"(?<![\w:.])((?:[0-9a-f]{1,4}:){7}[0-9a-f]{1,4})(?![\w:])", re.IGNORECASE),
-    ),
-    (
-        "address",
-        re.compile(
-            r"(?<![\w:.])((?:[0-9a-f]{1,4}:){1,6}(?::[0-9a-f]{1,4}){1,6})(?![\w:])", re.IGNORECASE
-        ),
-    ),
-    ("address", re.compile(r"(?<![\d.])((?:\d{1,3}\.){3}\d{1,3})(?![\d.])")),
-)
 
 
 class Replacement(Value, frozen=True, kw_only=True):
@@ -93,7 +76,7 @@ def replacements(texts: Iterable[str], values: Iterable[object]) -> tuple[Replac
 
     """
     found: dict[str, Kind] = {}
-    for kind, name in (*_in_fields(values), *_in_texts(texts)):
+    for kind, name in (*_in_fields(values), *_in_all(texts)):
         found.setdefault(name, kind)
     counts: dict[Kind, int] = {}
     made = []
@@ -152,7 +135,7 @@ def replace_in_name(name: str, found: Iterable[Replacement]) -> str:
     if name in OWN:
         return name
     start = RAW if name.startswith(RAW) else ""
-    return start + _replacer(found)(name.removeprefix(start))
+    return start + _replacer(found, words=False)(name.removeprefix(start))
 
 
 def left(name: str, text: str, found: Iterable[Replacement]) -> tuple[Replacement, ...]:
@@ -172,14 +155,37 @@ def left(name: str, text: str, found: Iterable[Replacement]) -> tuple[Replacemen
     return tuple(each for each in found if replace(name, text, [each]) != text)
 
 
-def _replacer(found: Iterable[Replacement]) -> Callable[[str], str]:
-    """Make the function that replaces names in a text, and keeps settings of the kernel."""
+def _replacer(found: Iterable[Replacement], *, words: bool = True) -> Callable[[str], str]:
+    """Make the function that replaces names in a text, and keeps settings of the kernel.
+
+    In a text, a plain word is replaced only if it is a word of its own; in the name of a file, also
+    as a part of it.
+    """
     table = {each.original: each.pseudonym for each in found}
     if not table:
         return lambda text: text
-    ordered = "|".join(map(re.escape, sorted(table, key=len, reverse=True)))
-    pattern = re.compile(rf"(?<![\w.])(?:{SETTING})(?![\w.])|(?<!\w)(?:{ordered})(?!\w)")
+    pattern = re.compile(
+        rf"(?<![\w.])(?:{SETTING})(?![\w.])|{'|'.join(_alternatives(table, words=words))}"
+    )
     return lambda text: pattern.sub(lambda match: table.get(match[0], match[0]), text)
+
+
+def _alternatives(names: Iterable[str], *, words: bool) -> Iterator[str]:
+    """Write the pattern of each kind of name, with what may stand before and after it."""
+    shapes: dict[tuple[str, str], list[str]] = {}
+    for name in sorted(names, key=len, reverse=True):
+        shapes.setdefault(_around(name, words=words), []).append(name)
+    for (before, after), own in shapes.items():
+        first = re.escape("".join({name[0] for name in own}))  # most places are none
+        yield f"(?=[{first}]){before}(?:{'|'.join(map(re.escape, own))}){after}"
+
+
+def _around(name: str, *, words: bool) -> tuple[str, str]:
+    if IPV4.fullmatch(name):
+        return BEFORE_IPV4, AFTER_IPV4
+    if name.startswith("/"):
+        return BEFORE_PATH, AFTER
+    return (BEFORE_WORD, r"(?!\w)") if words and PLAIN.fullmatch(name) else (BEFORE, AFTER)
 
 
 def _in_fields(values: Iterable[object]) -> Iterator[tuple[Kind, str]]:
@@ -187,10 +193,9 @@ def _in_fields(values: Iterable[object]) -> Iterator[tuple[Kind, str]]:
         yield from _named(value)
 
 
-def _in_texts(texts: Iterable[str]) -> Iterator[tuple[Kind, str]]:
+def _in_all(texts: Iterable[str]) -> Iterator[tuple[Kind, str]]:
     for text in texts:
-        for kind, pattern in PATTERNS:
-            yield from ((kind, match[1]) for match in pattern.finditer(text))
+        yield from names_in(text)
 
 
 def _named(value: object, *, machine: bool = False) -> Iterator[tuple[Kind, str]]:
@@ -210,11 +215,11 @@ def _named(value: object, *, machine: bool = False) -> Iterator[tuple[Kind, str]
 
 def _address(number: int, original: str) -> str:
     """Give an address of a range reserved for tests and documentation: RFC 2544, RFC 3849."""
-    if re.fullmatch(r"(?:[0-9a-f]{2}:){5}[0-9a-f]{2}", original, re.IGNORECASE):
+    if MAC.fullmatch(original):
         return f"02:00:00:00:{number // 256:02x}:{number % 256:02x}"
     if ":" in original:
         return f"2001:db8::{number:x}"
-    if re.fullmatch(r"(?:\d{1,3}\.){3}\d{1,3}", original):
+    if IPV4.fullmatch(original):
         return f"198.18.{number // 250}.{number % 250 + 1}"
     return f"address{number}"
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from pathlib import PurePosixPath
 from typing import TYPE_CHECKING
 
@@ -12,6 +13,7 @@ from cluster.core.model.hosts import SIMULATED
 from cluster.core.model.records import Record
 from cluster.core.version import __version__
 from cluster.logs.redaction import redact
+from cluster.logs.secret_patterns import without_secrets
 from cluster.runs.pseudonyms import (
     Replacement,
     left,
@@ -29,7 +31,7 @@ from cluster.runs.shared_file import (
 )
 
 if TYPE_CHECKING:
-    from collections.abc import Mapping
+    from collections.abc import Iterator, Mapping
     from pathlib import Path
 
     from cluster.runs.shared_file import SharedPart
@@ -37,6 +39,7 @@ if TYPE_CHECKING:
 CRATE = "ro-crate-metadata.json"
 RECORD = "run.json"
 JSON = (".json", ".jsonl")
+SLASH = re.compile(r"(?<!\\)((?:\\\\)*)\\/")  # some programs write / as \/ in JSON
 
 
 def prepare(folder: Path) -> tuple[SharedRun, tuple[Replacement, ...]]:
@@ -54,10 +57,18 @@ def prepare(folder: Path) -> tuple[SharedRun, tuple[Replacement, ...]]:
     """
     texts = _texts(folder)
     decoded = [_decoded(line) for name, text in texts.items() for line in _documents(name, text)]
-    found = replacements(texts.values(), decoded)
+    escaped = (text for value in decoded for text in _escaped_strings(value))
+    found = replacements((*texts, *texts.values(), *escaped), decoded)
     shared = {
-        replace_in_name(name, found): replace(name, text, found) for name, text in texts.items()
+        replace_in_name(without_secrets(name), found): replace(name, text, found)
+        for name, text in texts.items()
     }
+    if len(shared) < len(texts):
+        raise ClusterError(
+            "Two files of the run have the same name without the secrets in it.",
+            means="One of them would be missing, so nothing was written.",
+            remedy="Rename them, or share a copy of the run without them.",
+        )
     for name, text in shared.items():
         if still := left(name, text, found):
             raise ClusterError(
@@ -86,10 +97,9 @@ def _texts(folder: Path) -> dict[str, str]:
             continue
         name = path.relative_to(folder).as_posix()
         content = path.read_bytes()
-        if path.suffix not in JSON:
-            content = b"".join(redact([content]))
         try:
-            texts[name] = content.decode()
+            text = b"".join(redact([content])).decode()
+            texts[name] = SLASH.sub(r"\1/", text) if path.suffix in JSON else text
         except UnicodeDecodeError as error:
             raise ClusterError(
                 f"{name} is no text, so the names in it cannot be replaced.",
@@ -109,6 +119,17 @@ def _decoded(text: str) -> object:
         return msgspec.json.decode(text)
     except msgspec.DecodeError:
         return None
+
+
+def _escaped_strings(value: object) -> Iterator[str]:
+    """Give the strings of several lines, or of unusual letters: JSON writes them with escapes."""
+    if isinstance(value, str):
+        if not value.isascii() or not value.isprintable():
+            yield value
+    elif isinstance(value, (list, dict)):
+        items = (*value, *value.values()) if isinstance(value, dict) else value
+        for item in items:
+            yield from _escaped_strings(item)
 
 
 def _crate(record: Record, parts: tuple[SharedPart, ...]) -> str:

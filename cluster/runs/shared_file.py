@@ -17,6 +17,7 @@ FORMAT = "cluster-share"
 VERSION = 1
 HEAD = f'{{"format":"{FORMAT}"'.encode()  # how every shared file begins
 NAMESPACE = FORMAT  # of an SSH signature
+AGAIN = "Get the file again from who shared it."
 
 
 class SharedPart(Value, frozen=True, kw_only=True):
@@ -141,15 +142,16 @@ def decode(content: bytes, name: str) -> SharedRun:
                 remedy="Install a newer cluster-ruler: pip install --upgrade cluster-ruler",
             )
         run = msgspec.json.decode(content, type=SharedRun)
-    except msgspec.DecodeError as error:
+    except (msgspec.DecodeError, UnicodeDecodeError, RecursionError) as error:
         raise SpecError(
-            f"{name} is no shared run, or was cut off: {error}.", remedy="Get it again."
+            f"{name} is no shared run, or was cut off or changed: {error}.", remedy=AGAIN
         ) from error
     changed = [part.name for part in run.parts if digest(part.text) != part.sha256]
     if changed:
-        raise SpecError(f"{name} was changed: {', '.join(changed)} is not what was shared.")
+        what = f"{', '.join(changed)} {'is' if len(changed) == 1 else 'are'} not what was shared"
+        raise SpecError(f"{name} was changed: {what}.", remedy=AGAIN)
     if digest(run.listing) != run.sha256 or encode(run) != content:
-        raise SpecError(f"{name} was changed since it was written.")
+        raise SpecError(f"{name} was changed since it was written.", remedy=AGAIN)
     return run
 
 
@@ -163,7 +165,7 @@ def unpack(path: Path) -> Path:
         The folder of the run.
 
     Raises:
-        SpecError: the file cannot be read, or was changed.
+        SpecError: the file cannot be read, or was changed, or there is no room for its parts.
 
     """
     try:
@@ -177,10 +179,21 @@ def unpack(path: Path) -> Path:
         inside = PurePosixPath(part.name)
         if inside.is_absolute() or ".." in inside.parts:
             raise SpecError(f"{path.name} names a file outside of its run: {part.name!r}.")
-        target = folder / inside
+        _write(folder / inside, part, path.name)
+    return folder
+
+
+def _write(target: Path, part: SharedPart, name: str) -> None:
+    try:
         target.parent.mkdir(parents=True, exist_ok=True, mode=0o700)
         target.write_text(part.text, encoding="utf-8", newline="")
-    return folder
+    except (OSError, ValueError) as error:  # ValueError: a name with a NUL
+        why = error.strerror if isinstance(error, OSError) else str(error)
+        raise SpecError(
+            f"{part.name!r} of {name} cannot be written to {target.parent}: {why}.",
+            means="A shared run is unpacked into a folder for temporary files before it is read.",
+            remedy="Make room there, or name another place: export TMPDIR=DIR",
+        ) from error
 
 
 def part_of(name: str, text: str) -> SharedPart:

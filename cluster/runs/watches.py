@@ -133,7 +133,8 @@ def find(where: Path, name: str) -> Watch:
         ) from error
     except msgspec.DecodeError as error:
         raise ParseError(
-            f"{path} cannot be read: {error}.", remedy=f"Write it again: cluster watch add {name}"
+            f"{path} cannot be read: {error}. Nothing is measured until it is written again.",
+            remedy=f"Type: cluster watch add {name} --every 6h --bench 'p2p --hosts 2'",
         ) from error
 
 
@@ -172,7 +173,8 @@ def events(where: Path, name: str) -> tuple[WatchEvent, ...]:
         return ()
     except msgspec.DecodeError as error:
         raise ParseError(
-            f"{path} cannot be read: {error}.", remedy=f"Move it away: mv {path} {path}.bad"
+            f"{path} cannot be read: {error}. Without it, runs stay, and the next one is due.",
+            remedy=f"Move it away: mv {path} {path}.bad",
         ) from error
 
 

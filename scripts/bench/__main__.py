@@ -16,6 +16,7 @@ import tempfile
 from pathlib import Path
 from typing import TYPE_CHECKING
 
+from against_otava import against_otava
 from against_simgrid import predicting, sharing
 from analysis_speed import asking, judging, reporting, summarising
 from cloud import launching_in_a_cloud
@@ -60,6 +61,7 @@ def main() -> None:
             "predicting": lambda: predicting(Path(place)),
             "sharing": sharing,
             "watching": lambda: watching(min(repetitions, 2)),
+            "against_otava": lambda: against_otava(min(repetitions, 2)),
             "fleet": lambda: checking_fleets(repetitions),
             "naming_stalls": lambda: naming_stalls(Path(place), repetitions),
         }

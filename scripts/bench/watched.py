@@ -16,7 +16,7 @@ from scipy.stats import binomtest  # type: ignore[import-untyped]
 from cluster.analysis.change_points import ALARMS, LEAST, change_points, state
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterable, Sequence
+    from collections.abc import Callable, Iterable, Iterator, Sequence
 
     from numpy.random import Generator
     from numpy.typing import NDArray
@@ -56,6 +56,22 @@ def autoregressive(chance: Generator) -> Floats:
 KINDS: tuple[Callable[[Generator], Floats], ...] = (normal, log_normal, bimodal, autoregressive)
 
 
+class Step(NamedTuple):
+    """A step of the newest values, in units of the mean."""
+
+    name: str
+    noise: float
+    size: float
+    after: int  # runs, of which these are the newest
+
+
+CASES = (
+    Step("3 deviations, after 3 runs", 0.02, 0.06, 3),
+    Step("3 deviations, after 6 runs", 0.02, 0.06, 6),
+    Step("5% at 1% of noise, after 2 runs", 0.01, -0.05, 2),
+)
+
+
 class _Alarmed(NamedTuple):
     """What a stationary series gave, wrongly."""
 
@@ -71,12 +87,39 @@ def watching(repetitions: int) -> None:
     _line(f"{'series':16}{'number':>8}  {'one look, any change':26}{'one look, alarm':26}all looks")
     every: list[_Alarmed] = []
     for number, kind in enumerate(KINDS):
-        chances = [np.random.default_rng([seed, number]) for seed in seeds]
-        found = [_alarmed(kind(chance)) for chance in chances for _ in range(COUNT)]
+        found = [_alarmed(values) for values in stationary(number, seeds)]
         _alarm_row(kind.__name__, found)
         every += found
     _alarm_row("all", every)
     _steps(seeds)
+
+
+def stationary(number: int, seeds: Iterable[int]) -> Iterator[Floats]:
+    """Give the series of one of the kinds, by its number."""
+    for seed in seeds:
+        chance = np.random.default_rng([seed, number])
+        for _ in range(COUNT):
+            yield KINDS[number](chance)
+
+
+def stepped(number: int, step: Step, seeds: Iterable[int]) -> Iterator[Floats]:
+    """Give the series with one of the steps, by its number."""
+    for seed in seeds:
+        chance = np.random.default_rng([seed, 10 + number])
+        for _ in range(STEPS):
+            values = 1 + step.noise * chance.standard_normal(LENGTH)
+            values[-step.after :] += step.size
+            yield values
+
+
+def stepped_in_the_middle(seeds: Iterable[int]) -> Iterator[Floats]:
+    """Give series with a step of three deviations in their middle."""
+    for seed in seeds:
+        chance = np.random.default_rng([seed, 20])
+        for _ in range(STEPS):
+            values = normal(chance)
+            values[LENGTH // 2 :] += 0.06
+            yield values
 
 
 def _alarmed(values: Floats) -> _Alarmed:
@@ -86,49 +129,36 @@ def _alarmed(values: Floats) -> _Alarmed:
 
 
 def _alarm_row(name: str, found: Sequence[_Alarmed]) -> None:
-    cells = [_share(column) for column in zip(*found, strict=True)]
+    cells = [share(column) for column in zip(*found, strict=True)]
     _line(f"{name:16}{len(found):8}  {cells[0]:26}{cells[1]:26}{cells[2]}")
 
 
 def _steps(seeds: Iterable[int]) -> None:
     """Print how soon a step is found: in the first column at one look, after all these runs."""
-    cases = (
-        ("3 deviations, after 3 runs", 0.02, 0.06, 3),
-        ("3 deviations, after 6 runs", 0.02, 0.06, 6),
-        ("5% at 1% of noise, after 2 runs", 0.01, -0.05, 2),
-    )
-    _line(f"\n{'step':34}{'one look, alarm':26}{'look after each, alarm':26}at least watch")
-    for number, (name, noise, step, after) in enumerate(cases):
+    for number, step in enumerate(CASES):
         rows = []
-        for seed in seeds:
-            chance = np.random.default_rng([seed, 10 + number])
-            for _ in range(STEPS):
-                values = 1 + noise * chance.standard_normal(LENGTH)
-                values[-after:] += step
-                known = values.tolist()
-                states = [state(known[:at]) for at in range(LENGTH - after + 1, LENGTH + 1)]
-                seen = any(one != "steady" for one in states)
-                rows.append((states[-1] == "alarm", "alarm" in states, seen))
-        cells = [_share(column) for column in zip(*rows, strict=True)]
-        _line(f"{name:34}{cells[0]:26}{cells[1]:26}{cells[2]}")
+        for values in stepped(number, step, seeds):
+            known = values.tolist()
+            states = [state(known[:at]) for at in range(LENGTH - step.after + 1, LENGTH + 1)]
+            seen = any(one != "steady" for one in states)
+            rows.append((states[-1] == "alarm", "alarm" in states, seen))
+        cells = [share(column) for column in zip(*rows, strict=True)]
+        _line(f"{step.name:34}{cells[0]:26}{cells[1]:26}{cells[2]}")
     _places(seeds)
 
 
 def _places(seeds: Iterable[int]) -> None:
     """Print how well a step in the middle of a series is located, at one look at the end."""
     far: list[int] = []
-    for seed in seeds:
-        chance = np.random.default_rng([seed, 20])
-        for _ in range(STEPS):
-            values = normal(chance)
-            values[LENGTH // 2 :] += 0.06
-            found = [abs(point.at - LENGTH // 2) for point in change_points(values.tolist())]
-            far.append(min(found, default=LENGTH))
-    cells = ", ".join(f"within {most}: {_share([d <= most for d in far])}" for most in (1, 3))
+    for values in stepped_in_the_middle(seeds):
+        found = [abs(point.at - LENGTH // 2) for point in change_points(values.tolist())]
+        far.append(min(found, default=LENGTH))
+    cells = ", ".join(f"within {most}: {share([d <= most for d in far])}" for most in (1, 3))
     _line(f"3 deviations at run {LENGTH // 2} of {LENGTH}, one look, located {cells}")
 
 
-def _share(found: Sequence[bool]) -> str:
+def share(found: Sequence[bool]) -> str:
+    """Write a share with its 95% confidence interval (Clopper and Pearson)."""
     result = binomtest(sum(found), len(found))
     low, high = result.proportion_ci(0.95, "exact")
     return f"{sum(found)} {result.statistic:.1%} ({low:.1%} to {high:.1%})"

@@ -2,14 +2,16 @@
 
 from __future__ import annotations
 
+import re
+import sys
 from statistics import median
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, get_args
 
 import msgspec
 import pytest
 
 from cluster.analysis import corpus, hardware
-from cluster.analysis.corpus import PublishedSource, checks
+from cluster.analysis.corpus import Grade, PublishedSource, checks
 from cluster.analysis.corpus.comparison import compare
 from cluster.analysis.hardware_bounds import with_hardware_bound
 from cluster.analysis.usual import usual
@@ -18,6 +20,7 @@ from cluster.core import plugins
 from cluster.core.errors import SpecError
 from cluster.logs.parsers import Parser
 from cluster.logs.reader import read
+from tests.conftest import ROOT, run
 from tests.plain_values import plain_summary
 
 if TYPE_CHECKING:
@@ -48,6 +51,36 @@ def judged(result: PublishedResult, others: list[PublishedResult]) -> str:
 def test_it_is_large_enough_and_small_enough() -> None:
     assert sum(result.run.grade in corpus.USUAL for result in corpus.results()) >= 60
     assert corpus.size() <= 200_000
+
+
+def test_all_entries_have_a_source_and_a_grade() -> None:
+    for each in corpus.runs():
+        assert each.source.url.startswith("https://"), each.id
+        assert each.grade in get_args(Grade), each.id
+
+
+LOOKED_UP = """
+import sys, time
+from cluster.analysis import corpus, hardware
+from cluster.analysis.corpus.comparison import compare
+from tests.conftest import ROOT, run
+from tests.plain_values import plain_summary
+import msgspec.toml, tomllib
+known = hardware.find("p5.48xlarge")
+began = time.process_time()
+definition = corpus.definitions()[sys.argv[1]]
+params = {"size": 8 << 30, "hosts": 2, "ranks": 16, "operation": "all_reduce"}
+assert compare(plain_summary(4.4e11, definition, params=params), definition, known).runs
+print(time.process_time() - began)
+"""
+
+
+def test_a_comparison_takes_20_ms_at_most_in_a_new_process() -> None:
+    """Processor time, the best of five: other processes of this machine do not count."""
+    argv = [sys.executable, "-c", LOOKED_UP, "nccl_tests.busbw-158c0ffe"]
+    times = [float(run(*argv, cwd=ROOT).stdout) for _ in range(5)]
+
+    assert min(times) <= 0.020, times
 
 
 def test_nothing_is_wrong_with_it() -> None:
@@ -88,6 +121,20 @@ def test_each_entry_is_normal_beside_the_others_of_its_hardware() -> None:
     normal = [id_ for id_, word in words.items() if word == "normal"]
     assert len(words) >= 40
     assert len(normal) >= 0.95 * len(words), sorted(set(words) - set(normal))
+
+
+def test_the_three_that_others_do_not_confirm_are_known() -> None:
+    """Two are low for their class; each is normal with the other one, which was left out above.
+
+    The third is a quarter of what another run of the same machines reached: it is low indeed.
+    """
+    both = ("p6-b200-bibw-alinux2023-openmpi@4MiB", "p6-b200-bibw-ubuntu2204-openmpi@4MiB")
+    words = {
+        id_: judged(checks.find(id_), list(corpus.results()))
+        for id_ in (*both, "c2d-bw-gce-10@4MiB")
+    }
+
+    assert words == {both[0]: "normal", both[1]: "normal", "c2d-bw-gce-10@4MiB": "low"}
 
 
 def test_what_is_usual_is_said_of_three_runs_or_more() -> None:
@@ -143,7 +190,7 @@ def test_a_forced_algorithm_and_what_is_contradicted_are_never_usual() -> None:
     ("changes", "problem"),
     [
         ({"unit": "us"}, "its unit is 'us'"),
-        ({"unit": "GB"}, "its unit is 'GB'"),
+        ({"unit": "GB"}, "its unit is 'GB', and its definition's is one of: GB/s, MB/s, MiB/s"),
         ({"hardware": "p6.1000xlarge"}, "There is no hardware"),
         ({"ranks": 1}, "1 ranks on 2 hosts"),
         ({"ranks": 64}, "64 ranks, and 2 hosts have 8 GPUs each"),
@@ -194,3 +241,18 @@ def test_a_log_that_says_something_else_is_named() -> None:
 def test_a_file_that_is_none_is_refused() -> None:
     with pytest.raises(SpecError, match=r"mine\.toml"):
         corpus.read("[[run]]\nid = 1\n", "mine.toml")
+
+
+@pytest.mark.parametrize(
+    ("text", "said"),
+    [
+        ("[[run]]\nid = 'a'\n[[run]]\nid = 'b'", "mine.toml: a: Object missing required field"),
+        ("[[run]]\nid = 'a'\nhardwear = ''", "mine.toml: a: Object contains unknown field"),
+        ("[[run]]\nid = 'a'\ngrade = 'D'", "mine.toml: a: "),
+        ("[[run]]\nhosts = 'two'", "mine.toml: Expected `int`, got `str`"),
+        ("[[run]", "mine.toml: "),
+    ],
+)
+def test_the_entry_that_cannot_be_read_is_named(text: str, said: str) -> None:
+    with pytest.raises(SpecError, match=re.escape(said)):
+        corpus.read(text, "mine.toml")

@@ -234,6 +234,20 @@ def test_a_log_that_was_cut_off_is_continued(tmp_path: Path) -> None:
     assert [e.runs for e in watches.events(tmp_path, "w")] == [("a",), ("b",)]
 
 
+def test_a_damaged_file_says_what_is_lost_and_what_to_type() -> None:
+    add()
+    folder = Path(os.environ["CLUSTER_RUNS"]) / "w"
+    (folder / watches.LOG).write_text("nothing\n")
+    log = command("watch", "run", "w", status=None).stderr
+    (folder / watches.LOG).unlink()
+    (folder / watches.WATCH).write_text('{"name": "w", "ev')
+    watch = command("watch", "run", "w", status=None).stderr
+
+    assert "the next one is due" in log
+    assert f"mv {folder / watches.LOG} " in log
+    assert "cluster watch add w --every 6h --bench 'p2p --hosts 2'" in watch
+
+
 def test_a_full_disk_is_said() -> None:
     """A limit on the size of files stands for the disk: the kernel refuses to write, too."""
     add()

@@ -21,6 +21,7 @@ Facts and numbers only: the logs stay where they were published.
 
 from __future__ import annotations
 
+import re
 from functools import cache
 from importlib import resources
 from typing import TYPE_CHECKING, Literal
@@ -188,7 +189,26 @@ class _Definitions(Value, frozen=True, kw_only=True):
 @cache
 def runs() -> tuple[PublishedRun, ...]:
     """Give all published runs, in the order of the files."""
-    return tuple(run for name in FILES for run in read(_text(name), name))
+    return tuple(run for name in FILES for run in _runs_of(name))
+
+
+@cache
+def _runs_of(name: str) -> tuple[PublishedRun, ...]:
+    return read(_text(name), name)
+
+
+@cache
+def results_of(definition: str) -> tuple[PublishedResult, ...]:
+    """Give every point of the published runs of one definition.
+
+    Only the files that name it are read: a whole command waits for that.
+
+    Args:
+        definition: its id.
+
+    """
+    files = (name for name in FILES if definition in _text(name))
+    return points(run for name in files for run in _runs_of(name) if run.definition == definition)
 
 
 @cache
@@ -233,8 +253,19 @@ def read(text: str, name: str) -> tuple[PublishedRun, ...]:
         return msgspec.toml.decode(text, type=_Runs).run
     except msgspec.DecodeError as error:
         raise SpecError(
-            f"{name}: {error}.", remedy="`cluster corpus show ID` shows an entry that is right."
+            f"{name}: {_entry(text, str(error))}{error}.",
+            remedy="cluster/analysis/corpus/__init__.py explains the fields of an entry.",
         ) from error
+
+
+def _entry(text: str, problem: str) -> str:
+    """Name the entry that a problem is about: msgspec only counts them."""
+    place = re.search(r"\$\.run\[(\d+)\]", problem)
+    if place is None:
+        return ""
+    entries = msgspec.toml.decode(text)["run"]
+    found = entries[int(place[1])].get("id")
+    return f"{found}: " if isinstance(found, str) else ""
 
 
 def points(found: Iterable[PublishedRun]) -> tuple[PublishedResult, ...]:
@@ -271,5 +302,6 @@ def _size(run: PublishedRun, point: Point) -> int:
         raise SpecError(f"{run.id}: {error.what}", remedy=error.remedy) from error
 
 
+@cache
 def _text(name: str) -> str:
     return resources.files(__package__).joinpath(name).read_text(encoding="utf-8")

@@ -154,7 +154,10 @@ def _problems(run: PublishedRun) -> Iterator[str]:
         yield f"no definition {run.definition!r} is in definitions.toml"
         return
     if corpus.UNITS.get(run.unit, (0, ""))[1] != definition.unit:
-        yield f"its unit is {run.unit!r}, and its definition is in {definition.unit}"
+        known_units = ", ".join(
+            u for u, (_, base) in corpus.UNITS.items() if base == definition.unit
+        )
+        yield f"its unit is {run.unit!r}, and its definition's is one of: {known_units}"
         return
     try:
         known = hardware.find(run.hardware)

@@ -34,6 +34,7 @@ class Published(Value, frozen=True, kw_only=True):
             collective, and a size within a factor of two; 0 if the results are only the nearest.
         low: the lowest of their values, in the unit of the series.
         high: the highest of their values.
+        reached: how many of those runs the series is as good as, within a tenth.
         word: `normal` if the series is like them, `low` if it is lower and there are enough of
             them to say so, else empty.
 
@@ -44,6 +45,7 @@ class Published(Value, frozen=True, kw_only=True):
     runs: int = 0
     low: float | None = None
     high: float | None = None
+    reached: int = 0
     word: Literal["", "normal", "low"] = ""
 
 
@@ -69,7 +71,7 @@ def compare(
         return None
     candidates = [
         result
-        for result in (corpus.results() if results is None else results)
+        for result in (corpus.results_of(definition.id) if results is None else results)
         if result.run.definition == definition.id
         and result.run.grade in corpus.USUAL
         and not result.run.settings
@@ -92,9 +94,9 @@ def _usual(summary: Summary, alike: Sequence[PublishedResult]) -> Published:
     medians = [median(result.values) for result in alike]
     low, high = min(medians), max(medians)
     if summary.better == "higher":
-        is_like = summary.median >= REPEATED * low
+        reached = sum(summary.median >= REPEATED * value for value in medians)
     else:
-        is_like = summary.median <= high / REPEATED
+        reached = sum(summary.median <= value / REPEATED for value in medians)
     enough = len(alike) >= ENOUGH
     return Published(
         text=_range(summary, alike, low, high) if enough else _few(alike),
@@ -102,7 +104,8 @@ def _usual(summary: Summary, alike: Sequence[PublishedResult]) -> Published:
         runs=len(alike),
         low=low,
         high=high,
-        word="normal" if is_like else "low" if enough else "",
+        reached=reached,
+        word="normal" if reached else "low" if enough else "",
     )
 
 

@@ -1,0 +1,171 @@
+"""The change points of `cluster watch` beside those of Apache Otava, on the same series.
+
+Otava pins the version of NumPy, so it lives in an environment of its own, which can be thrown away:
+
+    python3 -m venv build/otava
+    build/otava/bin/pip install apache-otava==0.8.0
+    build/otava/bin/pip download --no-deps --no-binary :all: -d build/otava apache-otava==0.8.0
+
+CLUSTER_OTAVA names another folder. The source package holds the tigerbeetle series (Nyrkio, in
+Otava's own tests, Apache-2.0): it is read from there, and is no part of this repository.
+"""
+
+from __future__ import annotations
+
+import ast
+import json
+import os
+import subprocess
+import sys
+import tarfile
+from pathlib import Path
+from typing import TYPE_CHECKING, NamedTuple
+
+from stopwatch import ROOT
+from watched import (
+    CASES,
+    KINDS,
+    LENGTH,
+    SEEDS,
+    share,
+    stationary,
+    stepped,
+    stepped_in_the_middle,
+)
+
+from cluster.analysis.change_points import SMALLEST, change_points
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+
+    Series = list[list[float]]
+    Places = list[list[int]]
+
+PLACE = Path(os.environ.get("CLUSTER_OTAVA", ROOT / "build/otava"))
+SERIES = "tests/tigerbeetle_test.py"  # in the source package
+LEVEL = 0.001  # the p-value: Otava's own default
+WINDOW = 30  # values that Otava looks at together, in its test of the tigerbeetle series
+NEAR = 1  # points by which two places of one change may differ
+FAR = 3  # points from a step, beyond which a change is another one
+LONG = 100  # values of a list that is a series
+ASK = """
+import json, sys
+from otava.analysis import compute_change_points
+from otava.series import AnalysisOptions
+asked = json.load(sys.stdin)
+usual = AnalysisOptions()  # what the command of Otava uses unless it is told otherwise
+json.dump([
+    [int(point.index) for point in compute_change_points(
+        series, window_len=asked["window"] or usual.window_len, max_pvalue=asked["level"],
+        min_magnitude=asked["smallest"])[0]]
+    for series in asked["series"]
+], sys.stdout)
+"""
+
+
+class _Found(NamedTuple):
+    """The change points of some series: ours, and Otava's of any size and of our least size."""
+
+    ours: Places
+    any_size: Places
+    our_size: Places
+
+
+def against_otava(repetitions: int) -> None:
+    """Compare false alarms, steps and the tigerbeetle series; skip without the environment."""
+    if not (PLACE / "bin/python").exists():
+        sys.stdout.write(f"skip  against Otava: no {PLACE}; {Path(__file__).name} says how\n")
+        return
+    seeds = SEEDS[:repetitions]
+    columns = ("cluster", f"Otava, p < {LEVEL:g}", f"and {SMALLEST:.0%} or more")
+    sys.stdout.write(f"seeds {seeds}\n")
+    _row("stationary, any change, one look", columns)
+    every = _Found([], [], [])
+    for number, kind in enumerate(KINDS):
+        found = _found([values.tolist() for values in stationary(number, seeds)])
+        _row(f"{len(found.ours)} of {kind.__name__}", _shares(found, 0, LENGTH))
+        every = _Found(*([*all_, *own] for all_, own in zip(every, found, strict=True)))
+    _row(f"all {len(every.ours)}", _shares(every, 0, LENGTH))
+    _row(f"a change within {FAR} of the step, one look", columns)
+    for number, step in enumerate(CASES):
+        found = _found([values.tolist() for values in stepped(number, step, seeds)])
+        _row(step.name, _shares(found, LENGTH - step.after - FAR, LENGTH))
+    found = _found([values.tolist() for values in stepped_in_the_middle(seeds)])
+    middle = LENGTH // 2
+    for far in (NEAR, FAR):
+        name = f"3 deviations at run {middle}, within {far}"
+        _row(name, _shares(found, middle - far, middle + far + 1))
+    _row(f"  and another, more than {FAR} away", _elsewhere(found, middle))
+    _tigerbeetle()
+
+
+def _found(series: Series) -> _Found:
+    ours = [[point.at for point in change_points(values)] for values in series]
+    return _Found(ours, _theirs(series), _theirs(series, smallest=SMALLEST))
+
+
+def _theirs(series: Series, *, smallest: float = 0.0, window: int = 0) -> Places:
+    """Ask Otava, in its own environment; its usual window is 50 values."""
+    asked = {"series": series, "level": LEVEL, "smallest": smallest, "window": window}
+    text = json.dumps(asked)
+    argv = [str(PLACE / "bin/python"), "-c", ASK]
+    done = subprocess.run(argv, input=text, capture_output=True, text=True, check=True)
+    places: Places = json.loads(done.stdout)
+    return places
+
+
+def _shares(found: _Found, first: int, end: int) -> list[str]:
+    """Give the shares of series with a change at one of some places."""
+    return [share([any(first <= at < end for at in own) for own in places]) for places in found]
+
+
+def _elsewhere(found: _Found, place: int) -> list[str]:
+    return [share([any(abs(at - place) > FAR for at in own) for own in places]) for places in found]
+
+
+def _tigerbeetle() -> None:
+    """Print which changes of Otava's series are ours, too."""
+    series = [float(value) for value in _published_series()]
+    (theirs,), ours = _theirs([series], window=WINDOW), change_points(series)
+    _row(
+        f"tigerbeetle, {len(series)} runs",
+        (f"Otava, window {WINDOW}", "cluster, at the end", "cluster, first seen with"),
+    )
+    for at in sorted({*theirs, *(point.at for point in ours)}):
+        own = [point for point in ours if abs(point.at - at) <= NEAR]
+        seen = _first_seen(series, at)
+        _row(
+            f"change at {at}",
+            (
+                "yes" if at in theirs else "no",
+                f"{own[0].change:+.1%}" if own else "no",
+                "never" if seen is None else f"run {seen}",
+            ),
+        )
+
+
+def _first_seen(series: Sequence[float], at: int) -> int | None:
+    """Look after each run until a change is found there: `cluster watch` does so."""
+    for newest in range(at, len(series)):
+        if any(abs(point.at - at) <= NEAR for point in change_points(series[: newest + 1])):
+            return newest
+    return None
+
+
+def _published_series() -> list[int]:
+    """Read the series from the source package of Otava, without running it."""
+    (package,) = PLACE.glob("**/apache_otava-*.tar.gz")
+    with tarfile.open(package) as archive:
+        name = next(each for each in archive.getnames() if each.endswith(SERIES))
+        member = archive.extractfile(name)
+        if member is None:
+            sys.exit(f"{package} has no {SERIES}")
+        tree = ast.parse(member.read())
+    lists = (node for node in ast.walk(tree) if isinstance(node, ast.List))
+    found: list[int] = ast.literal_eval(next(n for n in lists if len(n.elts) >= LONG))
+    return found
+
+
+def _row(name: str, cells: Sequence[str]) -> None:
+    sys.stdout.write(f"{name:43}" + "".join(f"{cell:28}" for cell in cells).rstrip() + "\n")
+    sys.stdout.flush()

@@ -1,0 +1,181 @@
+"""Names that chance makes up, in all the places where programs write them: none is shared."""
+
+from __future__ import annotations
+
+import json
+import random
+import shutil
+import string
+from typing import TYPE_CHECKING
+
+import pytest
+
+from cluster.runs import share, shared_file
+from tests.conftest import ROOT
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
+    from pathlib import Path
+
+HEX = string.hexdigits[:16]
+TIMES = 20  # names of each kind
+
+
+def some(chance: random.Random, letters: str, count: int) -> str:
+    return "".join(chance.choices(letters, k=count))
+
+
+def word(chance: random.Random) -> str:
+    return some(chance, "bcdfghjkqvwxz", 9)
+
+
+def ipv6(chance: random.Random) -> str:
+    groups = [some(chance, HEX[1:], 4) for _ in range(8)]
+    groups[0] = "2a05"
+    written = (
+        ":".join(groups),
+        f"{':'.join(groups[:3])}::{groups[7]}",
+        f"{':'.join(groups[:3])}::",
+    )
+    return chance.choice(written)
+
+
+def mac(chance: random.Random) -> str:
+    pairs = [some(chance, HEX, 2) for _ in range(chance.choice((6, 20)))]
+    pairs[0] = "b8"
+    written = (":".join(pairs), "-".join(pairs[:6]), ":".join(pairs).upper())
+    return chance.choice(written)
+
+
+# What is a name by its form alone.
+FORMS: dict[str, Callable[[random.Random], str]] = {
+    "IPv4": lambda c: ".".join(str(c.randint(11, 223)) for _ in range(4)),
+    "IPv6": ipv6,
+    "MAC": mac,
+    "instance": lambda c: f"i-{some(c, HEX, 17)}",
+    "UUID": lambda c: "-".join(some(c, HEX, n) for n in (8, 4, 4, 4, 12)),
+    "host of EC2": lambda c: (
+        f"ip-{'-'.join(str(c.randint(10, 223)) for _ in range(4))}.ec2.internal"
+    ),
+    "host of a domain": lambda c: f"{word(c)}{c.randint(1, 99)}.{word(c)}.edu",
+    "e-mail": lambda c: f"{word(c)}@{word(c)}.org",
+    "key": lambda c: f"AKIA{some(c, string.ascii_uppercase + string.digits, 16)}",
+}
+PATHS = ("/home/{}/{}", "/gscratch/{}/{}", "/mnt/{}/a.b/{}", "/Users/{}/{}")
+# What is a name because of the words around it; then it is one everywhere.
+TOLD: dict[str, tuple[str, Callable[[random.Random], str]]] = {
+    "user": ("USER={}\n", word),
+    "user by number": ("uid=1000({}) gid=1000\n", word),
+    "home": ("cd /home/{}/x\nssh {}@node\n", word),
+    "account": ("arn:aws:iam::{}:role/x\n", lambda c: some(c, string.digits[1:], 12)),
+    "host of NCCL": ("{}:4242:4250 [0] NCCL INFO\n", lambda c: f"{word(c)}-{c.randint(0, 99)}"),
+    "host of Slurm": ("SLURMD_NODENAME={}\n", lambda c: f"nid{c.randint(1000, 9999)}"),
+}
+PLACES = (
+    "x {} y",
+    "it is {}.",
+    "({}), [{}]",
+    "\x1b[1;32m{}\x1b[0m",
+    "\x1b[0m{}\x1b[K",
+    "a,{},b",
+    "'{}'",
+    "host={};",
+)
+
+
+@pytest.fixture
+def folder(tmp_path: Path) -> Path:
+    made = tmp_path / "runs" / "old" / "20261121T144700Z-p2p"
+    shutil.copytree(ROOT / "tests" / "old_run", made)
+    (made / "raw").mkdir()
+    return made
+
+
+def shared(folder: Path) -> str:
+    return shared_file.encode(share.prepare(folder)[0]).decode().lower()
+
+
+def write(folder: Path, name: str) -> None:
+    """Plant a name in a log, in the keys and the values of JSON, and in the name of a file."""
+    text = "\n".join(place.replace("{}", name) for place in PLACES)
+    raw = folder / "raw"
+    (raw / "out.log").write_text(text)
+    (raw / "out.json").write_text(json.dumps({name: {"of": [name, text]}, f"a {name}": 1}))
+    (raw / "out.jsonl").write_text(json.dumps({"lines": f"first\n{name}\n{name}\t{name}"}) + "\n")
+    (raw / f"rank_{name.replace('/', '_')}.0.log").write_text("")
+
+
+@pytest.mark.parametrize("kind", FORMS)
+def test_a_name_of_a_known_form_is_shared_nowhere(kind: str, folder: Path) -> None:
+    chance = random.Random(11)
+    for _ in range(TIMES):
+        name = FORMS[kind](chance)
+        write(folder, name)
+        text = shared(folder)
+        shutil.rmtree(folder / "raw")
+        (folder / "raw").mkdir()
+
+        assert name.lower() not in text, name
+
+
+@pytest.mark.parametrize("kind", TOLD)
+def test_a_name_that_its_words_tell_is_shared_nowhere(kind: str, folder: Path) -> None:
+    told, make = TOLD[kind]
+    chance = random.Random(12)
+    for _ in range(TIMES):
+        name = make(chance)
+        write(folder, name)
+        (folder / "raw" / "told.log").write_text(told.replace("{}", name))
+        text = shared(folder)
+        shutil.rmtree(folder / "raw")
+        (folder / "raw").mkdir()
+
+        assert name not in text, name
+
+
+@pytest.mark.parametrize("form", PATHS)
+def test_no_folder_of_a_user_is_shared(form: str, folder: Path) -> None:
+    chance = random.Random(13)
+    for _ in range(TIMES):
+        user, project = word(chance), word(chance)
+        path = form.format(user, project)
+        lines = f"cc -I{path}/include {path}/a.c\nfile://{path} {path}.\n\x1b[1m{path}\x1b[0m\n"
+        (folder / "raw" / "out.log").write_text(lines)
+        (folder / "raw" / "out.json").write_text(
+            json.dumps({"in": f"\n{path}\t", path: 1}).replace("/", "\\/")
+        )
+        text = shared(folder)
+
+        assert user not in text
+        assert project not in text
+
+
+def test_a_thousand_addresses_stay_a_thousand_and_are_the_same_everywhere(folder: Path) -> None:
+    addresses = [f"10.{number // 250}.7.{number % 250 + 1}" for number in range(1000)]
+    (folder / "raw" / "a.log").write_text("\n".join(addresses))
+    (folder / "raw" / "b.log").write_text("\n".join(reversed(addresses)))
+    made, _ = share.prepare(folder)
+    first, second = (
+        next(part.text for part in made.parts if part.name == name).splitlines()
+        for name in ("raw/a.log", "raw/b.log")
+    )
+
+    assert len(set(first)) == len(first) == len(addresses)
+    assert first == second[::-1]
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        "libnccl.so.2.27.7 NET/OFI Selected provider is efa, /usr/lib/x86_64-linux-gnu/libefa.so",
+        "8 float sum -1 487.09 GB/s at 12:30:45 on 0000:53:00.0, netmask 255.255.255.0",
+        "/dev/infiniband/uverbs0 /proc/self/maps /sys/class/net/eth0/speed /opt/amazon/efa/lib",
+        "std::move add::of 1:2:3 P2P/CUMEM/read 2/4 net.core.rmem_max torch.nn.functional",
+        "c10d::allreduce_ 0x7f12ab34cd561234 137438953472 1e-6 2026-11-24T04:01:17",
+    ],
+)
+def test_what_names_nobody_stays(text: str, folder: Path) -> None:
+    (folder / "raw" / "a.log").write_text(text)
+    made, _ = share.prepare(folder)
+
+    assert next(part.text for part in made.parts if part.name == "raw/a.log") == text
