@@ -4,20 +4,17 @@ Otava pins the version of NumPy, so it lives in an environment of its own, which
 
     python3 -m venv build/otava
     build/otava/bin/pip install apache-otava==0.8.0
-    build/otava/bin/pip download --no-deps --no-binary :all: -d build/otava apache-otava==0.8.0
 
-CLUSTER_OTAVA names another folder. The source package holds the tigerbeetle series (Nyrkio, in
-Otava's own tests, Apache-2.0): it is read from there, and is no part of this repository.
+CLUSTER_OTAVA names another folder. The tigerbeetle series is that of Otava's own tests (Nyrkio;
+apache/otava, tests/tigerbeetle_test.py).
 """
 
 from __future__ import annotations
 
-import ast
 import json
 import os
 import subprocess
 import sys
-import tarfile
 from pathlib import Path
 from typing import TYPE_CHECKING, NamedTuple
 
@@ -42,12 +39,11 @@ if TYPE_CHECKING:
     Places = list[list[int]]
 
 PLACE = Path(os.environ.get("CLUSTER_OTAVA", ROOT / "build/otava"))
-SERIES = "tests/tigerbeetle_test.py"  # in the source package
+SERIES = ROOT / "tests/analysis/tigerbeetle.txt"
 LEVEL = 0.001  # the p-value: Otava's own default
 WINDOW = 30  # values that Otava looks at together, in its test of the tigerbeetle series
 NEAR = 1  # points by which two places of one change may differ
 FAR = 3  # points from a step, beyond which a change is another one
-LONG = 100  # values of a list that is a series
 ASK = """
 import json, sys
 from otava.analysis import compute_change_points
@@ -125,7 +121,7 @@ def _elsewhere(found: _Found, place: int) -> list[str]:
 
 def _tigerbeetle() -> None:
     """Print which changes of Otava's series are ours, too."""
-    series = [float(value) for value in _published_series()]
+    series = [float(value) for value in SERIES.read_text().split()]
     (theirs,), ours = _theirs([series], window=WINDOW), change_points(series)
     _row(
         f"tigerbeetle, {len(series)} runs",
@@ -150,20 +146,6 @@ def _first_seen(series: Sequence[float], at: int) -> int | None:
         if any(abs(point.at - at) <= NEAR for point in change_points(series[: newest + 1])):
             return newest
     return None
-
-
-def _published_series() -> list[int]:
-    """Read the series from the source package of Otava, without running it."""
-    (package,) = PLACE.glob("**/apache_otava-*.tar.gz")
-    with tarfile.open(package) as archive:
-        name = next(each for each in archive.getnames() if each.endswith(SERIES))
-        member = archive.extractfile(name)
-        if member is None:
-            sys.exit(f"{package} has no {SERIES}")
-        tree = ast.parse(member.read())
-    lists = (node for node in ast.walk(tree) if isinstance(node, ast.List))
-    found: list[int] = ast.literal_eval(next(n for n in lists if len(n.elts) >= LONG))
-    return found
 
 
 def _row(name: str, cells: Sequence[str]) -> None:

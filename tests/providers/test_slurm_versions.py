@@ -279,6 +279,38 @@ def test_refusals_that_other_sites_have_shown(
     assert "Traceback" not in str(error)
 
 
+# As Slurm 22.05.8 with slurmdbd (AccountingStorageEnforce=associations,limits,qos) printed them, for
+# an account, a QOS and a partition that are not the user's, and for full ones.
+CLOSED = "Job's QOS not permitted to use this partition (qosonly allows high not normal)"
+WAITS = f"""\
+1|PENDING|AssocGrpJobsLimit|N/A|N/A||(null)
+2|PENDING|{CLOSED}|N/A|N/A||(null)
+6|PENDING|QOSMaxJobsPerUserLimit|N/A|N/A||(null)
+7|PENDING|PartitionNodeLimit|N/A|N/A||(null)
+"""
+REFUSED = {
+    "Invalid account or account/partition combination specified": "--option account=NAME",
+    "Invalid qos specification": "--option qos=NAME",
+}
+
+
+def test_a_real_slurm_with_accounting() -> None:
+    """Who waits for others waits, and who never starts is told so."""
+    jobs = parse_jobs(WAITS)
+
+    assert [is_hopeless(job) for job in jobs] == [False, True, False, True]
+    assert [words_of(job).removeprefix("PENDING: ") for job in jobs] == [
+        "the account has its most jobs running",
+        CLOSED,
+        "you have as many jobs running as the QOS allows",
+        "the partition gives no job so many nodes",
+    ]
+    for said, typed in REFUSED.items():
+        error = refusal("sbatch", f"sbatch: error: Batch job submission failed: {said}", "here")
+        assert type(error) is Denied
+        assert typed in error.remedy
+
+
 def test_a_job_in_a_state_that_is_not_known_is_never_taken_to_run() -> None:
     job = SlurmJob(id="1", state="MOONLIT")
 

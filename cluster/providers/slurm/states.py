@@ -5,6 +5,8 @@ States and reasons: squeue(1), "JOB STATE CODES" and "JOB REASON CODES", Slurm 2
 
 from __future__ import annotations
 
+import re
+
 from cluster.core.model.value import Value
 
 WAITING = frozenset({"PENDING", "CONFIGURING", "REQUEUED", "REQUEUE_FED", "POWER_UP_NODE"})
@@ -31,6 +33,7 @@ ENDED = {
 KNOWN = WAITING | HELD | LEAVING | ENDED.keys() | {RUNNING}
 
 REASONS = {
+    "AssocGrpJobsLimit": "the account has its most jobs running",
     "AssocGrpNodeLimit": "the account's nodes are all in use",
     "AssocMaxJobsLimit": "the account has its most jobs running",
     "AssocMaxNodePerJobLimit": "the account may not have so many nodes in a job",
@@ -79,6 +82,8 @@ HOPELESS = frozenset(
         "QOSMaxWallDurationPerJobLimit",
     }
 )
+# The end is in parentheses, such as: (gpu allows high not normal)
+CLOSED = re.compile(r"Job's (account|QOS) not permitted to use this partition")
 FORMAT = "%A|%T|%r|%S|%e|%N|%k"  # of squeue; the comment is last, as it may contain anything
 NOTHING = frozenset({"", "N/A", "(null)", "NONE", "Unknown"})
 
@@ -184,4 +189,5 @@ def is_hopeless(job: SlurmJob) -> bool:
         job: that waits.
 
     """
-    return job.state == "PENDING" and job.reason.partition(",")[0].strip("()") in HOPELESS
+    code = job.reason.partition(",")[0].strip("()")
+    return job.state == "PENDING" and (code in HOPELESS or bool(CLOSED.match(job.reason)))
