@@ -279,8 +279,8 @@ def test_refusals_that_other_sites_have_shown(
     assert "Traceback" not in str(error)
 
 
-# As Slurm 22.05.8 with slurmdbd (AccountingStorageEnforce=associations,limits,qos) printed them, for
-# an account, a QOS and a partition that are not the user's, and for full ones.
+# As Slurm 22.05.8 with slurmdbd (AccountingStorageEnforce=associations,limits,qos) printed them:
+# for an account, a QOS and a partition that are not the user's, and for full ones.
 CLOSED = "Job's QOS not permitted to use this partition (qosonly allows high not normal)"
 WAITS = f"""\
 1|PENDING|AssocGrpJobsLimit|N/A|N/A||(null)
