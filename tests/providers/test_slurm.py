@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import secrets
 from typing import TYPE_CHECKING
 
 import pytest
@@ -24,7 +25,7 @@ from cluster.providers.slurm.states import (
     why_over,
     words_of,
 )
-from tests.conftest import command
+from tests.conftest import answer, command
 from tests.slurm_here import SlurmHere, slurm_here
 
 if TYPE_CHECKING:
@@ -357,6 +358,25 @@ def test_a_login_host_of_old_that_is_gone_hinders_no_launch() -> None:
     journal.remember_region("slurm", "login:root@no-such-host.invalid")
 
     up().down()
+
+
+@pytest.mark.usefixtures("own")
+def test_a_cluster_whose_login_host_is_gone_is_not_said_to_be_down() -> None:
+    place = "root@no-such-host.invalid"
+    options = {"provider": "slurm", "hosts": 1, "options": {"login": place}}
+    book = journal.for_cluster("away")
+    book.append(journal.Intended(spec=make_spec("away", options), at=0.0))
+    asked = journal.Requested(
+        provider="slurm", region=f"login:{place}", kind="job", token=secrets.token_hex(2), at=0.0
+    )
+    book.append(asked)
+    book.append(journal.Answered(token=asked.token, ids=("4711",)))
+    refused = command("down", "away", status=1)
+
+    assert "0 left" not in refused.stdout
+    assert f"{place} cannot be reached by ssh" in refused.stderr
+    assert "scancel 4711" in refused.stderr
+    assert [one["name"] for one in answer("ls")] == ["away"]
 
 
 @pytest.mark.usefixtures("slurm")

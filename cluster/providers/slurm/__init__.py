@@ -23,7 +23,7 @@ from cluster.core.model.value import StateCallback, Value, ignore
 from cluster.core.units import format_seconds
 from cluster.providers import Provider, refuse
 from cluster.providers.slurm.batch import flags, job_number, mark_of, new_mark, request
-from cluster.providers.slurm.client import HERE, SlurmClient, client_of
+from cluster.providers.slurm.client import HERE, LAB, SlurmClient, client_of
 from cluster.providers.slurm.node_states import LOST, words_on_node
 from cluster.providers.slurm.nodes import machines_of
 from cluster.providers.slurm.options import SlurmOptions, options_of, own_allocation, time_limit
@@ -236,7 +236,10 @@ class SlurmProvider(Provider):
         deadline = time.monotonic() + GONE_WITHIN
         asked = 0
         while True:
-            left = [job for client in self._clients(name) for job in _cancelled(client, name)]
+            try:
+                left = [job for client in self._clients(name) for job in _cancelled(client, name)]
+            except ProvisionError as error:
+                raise _not_cancelled(name, error) from error
             if not left and time.time() > _unanswered(name) + SEEN_WITHIN:
                 return
             if time.monotonic() > deadline:
@@ -322,12 +325,24 @@ def _cancelled(client: SlurmClient, name: str) -> tuple[SlurmJob, ...]:
     return jobs
 
 
+def _not_cancelled(name: str, error: ProvisionError) -> ProvisionError:
+    """Name the jobs that may still run, where Slurm could not be asked."""
+    known = " ".join(n for e in _entries(name) if isinstance(e, journal.Answered) for n in e.ids)
+    if not known:
+        return error
+    return ProvisionError(
+        error.what,
+        means=f"{error.means} What was submitted may still run, until its time limit: {known}.",
+        remedy=f"{error.remedy}; or where squeue --me shows it: scancel {known}",
+    )
+
+
 def _listed(client: SlurmClient) -> tuple[SlurmJob, ...]:
     """List the jobs of this user; none if the laboratory is gone, and its Slurm with it."""
     try:
         return client.jobs()
     except SpecError:
-        if client.place == HERE:
+        if not client.place.startswith(LAB):
             raise
         return ()
 
