@@ -6,7 +6,7 @@ Otava pins the version of NumPy, so it lives in an environment of its own, which
     build/otava/bin/pip install apache-otava==0.8.0
     build/otava/bin/pip download --no-deps --no-binary :all: -d build/otava apache-otava==0.8.0
 
-CLUSTER_OTAVA names another folder. The source package holds the tigerbeetle series (Nyrkio, in
+OTAVA names another folder. The source package holds the tigerbeetle series (Nyrkio, in
 Otava's own tests, Apache-2.0): it is read from there, and is no part of this repository.
 """
 
@@ -41,7 +41,7 @@ if TYPE_CHECKING:
     Series = list[list[float]]
     Places = list[list[int]]
 
-PLACE = Path(os.environ.get("CLUSTER_OTAVA", ROOT / "build/otava"))
+PLACE = Path(os.environ.get("OTAVA", ROOT / "build/otava"))
 SERIES = "tests/tigerbeetle_test.py"  # in the source package
 LEVEL = 0.001  # the p-value: Otava's own default
 WINDOW = 30  # values that Otava looks at together, in its test of the tigerbeetle series
