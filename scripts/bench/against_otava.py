@@ -5,7 +5,7 @@ Otava pins the version of NumPy, so it lives in an environment of its own, which
     python3 -m venv build/otava
     build/otava/bin/pip install apache-otava==0.8.0
 
-CLUSTER_OTAVA names another folder. The tigerbeetle series is that of Otava's own tests (Nyrkio;
+OTAVA names another folder. The tigerbeetle series is that of Otava's own tests (Nyrkio;
 apache/otava, tests/tigerbeetle_test.py).
 """
 
@@ -38,7 +38,7 @@ if TYPE_CHECKING:
     Series = list[list[float]]
     Places = list[list[int]]
 
-PLACE = Path(os.environ.get("CLUSTER_OTAVA", ROOT / "build/otava"))
+PLACE = Path(os.environ.get("OTAVA", ROOT / "build/otava"))
 SERIES = ROOT / "tests/analysis/tigerbeetle.txt"
 LEVEL = 0.001  # the p-value: Otava's own default
 WINDOW = 30  # values that Otava looks at together, in its test of the tigerbeetle series

@@ -360,7 +360,7 @@ def test_a_login_host_of_old_that_is_gone_hinders_no_launch() -> None:
     up().down()
 
 
-@pytest.mark.usefixtures("own")
+@pytest.mark.usefixtures("home")
 def test_a_cluster_whose_login_host_is_gone_is_not_said_to_be_down() -> None:
     place = "root@no-such-host.invalid"
     options = {"provider": "slurm", "hosts": 1, "options": {"login": place}}
