@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import sys
+from pathlib import Path
 from typing import Annotated, Any
 
 import typer
@@ -44,7 +45,7 @@ from cluster.cli.topology import topology
 from cluster.core import plugins
 from cluster.core.version import __version__
 from cluster.reports.formats import Report
-from cluster.runs import store
+from cluster.runs import shared_file, store
 
 GROUPS = {
     "Measure": (
@@ -194,7 +195,8 @@ def show(
     if len(found) > 1 and report == "terminal":
         show_launches(found, as_json=json)
     else:
-        show_run(found[-1], as_json=json, report=report, wide=wide)
+        shared = Path(run) if shared_file.is_shared(Path(run)) else None
+        show_run(found[-1], as_json=json, report=report, wide=wide, shared=shared)
 
 
 def doctor_(json: flags.Json = False) -> None:

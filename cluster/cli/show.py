@@ -82,7 +82,12 @@ def show_newest_run(cluster: Cluster, *, as_json: bool) -> Judgement | None:
 
 
 def show_run(
-    run: Run, *, as_json: bool, report: str = "terminal", wide: bool = False
+    run: Run,
+    *,
+    as_json: bool,
+    report: str = "terminal",
+    wide: bool = False,
+    shared: Path | None = None,
 ) -> Judgement | None:
     """Show a run on standard output.
 
@@ -91,6 +96,7 @@ def show_run(
         as_json: as one JSON object.
         report: the format otherwise.
         wide: show all columns, whatever the width of the terminal.
+        shared: the file that the run came in, if it did.
 
     Returns:
         Its judgement; None while it runs.
@@ -108,7 +114,7 @@ def show_run(
         answer = RunAnswer(
             verdict=judged.word,
             answer=judged.line,
-            run=str(run.folder),
+            run=str(shared or run.folder),
             status=run.status,
             reason=run.record.reason,
             notes=notes_of(run, summaries),
@@ -119,7 +125,8 @@ def show_run(
         print_json(answer)
         return judged
     if report == "terminal":
-        _show_on_screen(run, summaries, judged, found, wide=wide)
+        place = f"Shared run: {shared}" if shared else f"Run folder: {relative_path(run.folder)}"
+        _show_on_screen(run, summaries, judged, found, place, wide=wide)
         return judged
     rendered = plugins.load(Report, report).render(summaries, notes=notes_of(run, summaries))
     if isinstance(rendered, bytes):
@@ -135,6 +142,7 @@ def _show_on_screen(
     summaries: tuple[Summary, ...],
     judged: Judgement,
     found: tuple[Finding, ...],
+    place: str,
     *,
     wide: bool,
 ) -> None:
@@ -149,7 +157,7 @@ def _show_on_screen(
         )
     print_lines(*_gpu_lines(run.record.environment), *finding_lines(found))
     reason = f": {run.record.reason}" if run.record.reason else ""
-    print_lines(f"Run folder: {relative_path(run.folder)} ({run.status}{reason})")
+    print_lines(f"{place} ({run.status}{reason})")
     _show_profiles(run)
     for verdict in judged.verdicts:
         if verdict.usual_source and verdict.usual is not None:

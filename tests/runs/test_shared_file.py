@@ -169,7 +169,9 @@ def test_others_judge_compare_and_report_it_without_the_original(
     assert "inconclusive in all 2 data points" in command("compare", "a.json", "b.json").stdout
     command("report", "a.json")
     assert "1.162" in (there / "report.html").read_text()
-    assert "latency" in command("show", "a.json").stdout
+    shown = command("show", "a.json").stdout
+    assert "latency" in shown
+    assert "Shared run: a.json" in shown  # not a folder that is gone
 
 
 def test_a_full_disk_leaves_the_file_that_was_there(folder: Path, tmp_path: Path) -> None:
