@@ -49,6 +49,7 @@ def test_ranks_of_two_hosts_are_profiled(lab: Cluster, home: Path) -> None:
 
 def test_a_host_without_a_compiler_is_named(lab: Cluster) -> None:
     """Before anything runs; the other host has one."""
+    lab.install()
     folder = lab.machines[1].folder
     must(lab, 1, f"rm -rf {folder}/kernels")
     must(lab, 1, f"printf '#!/bin/sh\\necho no compiler >&2; exit 1\\n' > {folder}/env/bin/mpicc")

@@ -72,10 +72,8 @@ def pair_map(
     bar.ax.tick_params(labelsize="small")
     _mark_bad(axes, order, verdict)
     _separate_groups(axes, order, verdict)
-    axes.set_xlim(-0.5, hosts - 0.5)
-    axes.set_ylim(hosts - 0.5, -0.5)
-    axes.set_xlabel("host that receives")
-    axes.set_ylabel("host that sends")
+    axes.set(xlim=(-0.5, hosts - 0.5), ylim=(hosts - 0.5, -0.5))
+    axes.set(xlabel="host that receives", ylabel="host that sends")
     title = f"{verdict.metric} of {len(tests)} tests of pairs"
     return (finish(figure, title, kind, {}, _caption(verdict, together)),)
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import subprocess
 import sys
+from contextlib import suppress
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -44,7 +45,11 @@ class Agent:
         """Give the states of its children: `S` sleeps, `Z` has ended and was not reaped."""
         pid = self.process.pid
         found = Path(f"/proc/{pid}/task/{pid}/children").read_text().split()
-        return [Path(f"/proc/{child}/stat").read_text().rpartition(")")[2][1] for child in found]
+        states = []
+        for child in found:
+            with suppress(FileNotFoundError):  # it was reaped since
+                states.append(Path(f"/proc/{child}/stat").read_text().rpartition(")")[2][1])
+        return states
 
 
 @pytest.fixture
