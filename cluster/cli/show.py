@@ -128,13 +128,16 @@ def show_run(
         place = f"Shared run: {shared}" if shared else f"Run folder: {relative_path(run.folder)}"
         _show_on_screen(run, summaries, judged, found, place, wide=wide)
         return judged
-    rendered = plugins.load(Report, report).render(summaries, notes=notes_of(run, summaries))
+    _write(plugins.load(Report, report).render(summaries, notes=notes_of(run, summaries)))
+    return judged
+
+
+def _write(rendered: str | bytes) -> None:
     if isinstance(rendered, bytes):
         sys.stdout.flush()
         sys.stdout.buffer.write(rendered)
     else:
         sys.stdout.write(rendered)
-    return judged
 
 
 def _show_on_screen(
