@@ -1,4 +1,8 @@
-"""The same ranks started by srun and by mpirun, in turn, on two lab hosts that Slurm lends."""
+"""The same ranks started by srun and by mpirun, in turn, on two lab hosts that Slurm lends.
+
+The link has a rate, so that large messages take as long as the link lets them, and not as long as
+this machine copies.
+"""
 
 from __future__ import annotations
 
@@ -18,13 +22,14 @@ MOST = 0.02  # of the time of mpirun's ranks
 CONFIDENCE = 0.95
 SMALL, LARGE = 8, 1 << 20  # bytes
 STARTERS = ("mpirun", "srun")
+RATE = "1gbit"
 
 
 def starting_by_srun(launches: int) -> None:
     """Launch p2p this often by each starter: A B B A ..., so that drift affects both alike."""
     slurm = {"lab": "starters", "reach": "ssh"}
     with (
-        launch("starters", provider="lab", hosts=2, options={"slurm": "1"}),
+        launch("starters", provider="lab", hosts=2, options={"slurm": "1", "rate": RATE}),
         launch("lent", provider="slurm", hosts=2, options=slurm) as lent,
     ):
         _times(lent, "srun")  # fill the caches
