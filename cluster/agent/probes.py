@@ -19,6 +19,7 @@ if TYPE_CHECKING:
 PORT = 9  # discard: closed almost everywhere, and nothing is sent to it
 BETWEEN = 1.0  # seconds between two questions
 ANSWERS_WITHIN = 3.0  # seconds: time for a lost packet to be sent again
+AGAIN = 0.2  # seconds from a question without an answer, or without a route, to the next
 SILENT = 6.0  # seconds without an answer, after which a host is lost
 
 
@@ -60,21 +61,27 @@ class Probes:
         with suppress(OSError):  # the name is not known here: the host is not watched
             family, *_, place = socket.getaddrinfo(address, PORT, type=socket.SOCK_STREAM)[0]
             heard = 0.0
-            while not self._over.wait(BETWEEN if heard else 0):
-                if _answers(family, place):
-                    heard = time.monotonic()
+            pause, left = 0.0, SILENT
+            while not self._over.wait(pause):
+                if _answers(family, place, min(ANSWERS_WITHIN, left)):
+                    heard, pause = time.monotonic(), BETWEEN
                 elif not heard:
                     return
-                elif time.monotonic() - heard > SILENT:
+                else:
+                    pause = AGAIN
+                left = heard + SILENT - time.monotonic()
+                if left <= 0:
                     self._silent[name] = f"{address} has not answered for {SILENT:g} s"
                     self._lost()
                     return
 
 
-def _answers(family: socket.AddressFamily, address: tuple[int | str | bytes, ...]) -> bool:
+def _answers(
+    family: socket.AddressFamily, address: tuple[int | str | bytes, ...], within: float
+) -> bool:
     """Tell whether a host accepts or refuses a connection; either comes from a live kernel."""
     with socket.socket(family, socket.SOCK_STREAM) as asking:
-        asking.settimeout(ANSWERS_WITHIN)
+        asking.settimeout(within)
         try:
             asking.connect(address)
         except ConnectionRefusedError:

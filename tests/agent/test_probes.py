@@ -16,6 +16,7 @@ from tests.conftest import until
 def quick(monkeypatch: pytest.MonkeyPatch) -> None:
     """Ask more often than for users."""
     monkeypatch.setattr(probes, "BETWEEN", 0.01)
+    monkeypatch.setattr(probes, "AGAIN", 0.01)
     monkeypatch.setattr(probes, "SILENT", 0.05)
 
 
@@ -23,7 +24,7 @@ def test_a_live_kernel_answers_also_where_nobody_listens() -> None:
     """Port 9 of this machine is closed; a refusal is an answer."""
     family, *_, address = socket.getaddrinfo("127.0.0.1", probes.PORT)[0]
 
-    assert probes._answers(family, address)
+    assert probes._answers(family, address, 3.0)
 
 
 def test_a_host_that_answers_no_more_is_lost_and_one_that_never_did_is_not_watched(
@@ -35,7 +36,7 @@ def test_a_host_that_answers_no_more_is_lost_and_one_that_never_did_is_not_watch
         "10.0.0.2": repeat(False),
         "10.0.0.3": repeat(True),
     }
-    monkeypatch.setattr(probes, "_answers", lambda _, address: next(answers[address[0]]))
+    monkeypatch.setattr(probes, "_answers", lambda _, address, _within: next(answers[address[0]]))
     lost = threading.Event()
     watch = probes.Probes(lost.set)
     for number in (1, 2, 3):
@@ -44,4 +45,25 @@ def test_a_host_that_answers_no_more_is_lost_and_one_that_never_did_is_not_watch
 
     until(lost.is_set, "a host is lost")
     assert watch.silent() == {"1.mpi.x": "10.0.0.1 has not answered for 0.05 s"}
+    watch.end()
+
+
+def test_no_question_waits_longer_than_a_host_may_be_silent(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    """A dead network answers nothing at all: a question of 3 s would begin at 5 s of 6."""
+    asked: list[float] = []
+
+    def answers(_family: socket.AddressFamily, _address: object, within: float) -> bool:
+        asked.append(within)
+        return len(asked) == 1 or lost.wait(within)
+
+    monkeypatch.setattr(probes, "_answers", answers)
+    lost = threading.Event()
+    watch = probes.Probes(lost.set)
+    watch.watch("1.mpi.x", "10.0.0.1")
+
+    until(lost.is_set, "a host is lost")
+    assert asked[1:]
+    assert all(within <= probes.SILENT for within in asked)
     watch.end()
