@@ -23,7 +23,7 @@ WITHIN = 10.0  # seconds for killed processes to leave
 
 def mark() -> str:
     """Give the mark of the run that this process belongs to: it leads one, if nobody else does."""
-    return os.environ.get(MARK) or f"{_namespace()}:{os.getpid()}:{_started(os.getpid())}"
+    return os.environ.get(MARK) or f"{_namespace()}:{os.getpid()}:{started(os.getpid())}"
 
 
 def processes() -> list[int]:
@@ -51,14 +51,14 @@ def folders() -> list[Path]:
 def _has_ended(run: str) -> bool:
     """Tell whether a run is over; one of another process namespace cannot be seen from here."""
     namespace, _, leader = run.rpartition(":")[0].rpartition(":")
-    return namespace == _namespace() and _started(int(leader)) != run.rpartition(":")[2]
+    return namespace == _namespace() and started(int(leader)) != run.rpartition(":")[2]
 
 
 def _namespace() -> str:
     return str(Path("/proc/self/ns/pid").readlink())
 
 
-def _started(pid: int) -> str:
+def started(pid: int) -> str:
     """Give when a process began, in ticks since the machine did; empty if it is gone."""
     try:
         fields = Path(f"/proc/{pid}/stat").read_text().rpartition(")")[2].split()

@@ -13,7 +13,8 @@ import pytest
 
 from cluster.core.plugins import names
 from cluster.measure.benchmark import Benchmark
-from tests.conftest import ROOT, run
+from tests.clean import started
+from tests.conftest import ROOT, run, until
 
 if TYPE_CHECKING:
     from pathlib import Path
@@ -64,11 +65,23 @@ def test_one_gpu_skips_what_needs_two_and_a_program_that_is_missing(
     assert script.reason(script.parts(1)[0], 1, 0.0) == "the ten minutes are over"
 
 
-def test_a_part_gets_what_is_left_of_the_ten_minutes(script: Any, tmp_path: Path) -> None:
-    slow = script.Part("slow", "sleeps", (sys.executable, "-c", "import time; time.sleep(9)"))
-    outcome = script.run(slow, 0.5, tmp_path)
+def test_a_part_whose_time_is_up_ends_with_what_it_started_and_keeps_what_it_printed(
+    script: Any, tmp_path: Path
+) -> None:
+    """2 s, the part's limit: far more than a shell needs for three words, on any machine."""
+    waits = 'echo begun; echo so far >&2; sleep infinity & echo "$!"; wait'
+    outcome = script.run(script.Part("slow", "waits", ("sh", "-c", waits)), 2.0, tmp_path)
+    kept = (tmp_path / "slow.txt").read_text().splitlines()
 
-    assert (outcome.word, outcome.why) == ("failed", "it did not end within 0 s")
+    assert (outcome.word, outcome.why) == ("failed", "it did not end within 2 s")
+    assert [kept[1], *kept[3:]] == ["begun", "so far", "it did not end within 2 s"]
+    until(lambda: not started(int(kept[2])), "what the part started has ended")
+
+
+def test_a_limit_is_said_as_it_was_given(script: Any, tmp_path: Path) -> None:
+    outcome = script.run(script.Part("slow", "waits", ("sleep", "infinity")), 0.5, tmp_path)
+
+    assert outcome.why == "it did not end within 0.5 s"
 
 
 def test_a_right_refusal_is_no_failure_and_another_one_is(script: Any) -> None:

@@ -22,6 +22,8 @@ ANSWERS_WITHIN = 3.0  # seconds: time for a lost packet to be sent again
 AGAIN = 0.2  # seconds from a question without an answer, or without a route, to the next
 SILENT = 6.0  # seconds without an answer, after which a host is lost
 
+Place = tuple[int | str | bytes, ...]  # a socket address
+
 
 class Probes:
     """Asks hosts again and again, one thread per host.
@@ -60,25 +62,28 @@ class Probes:
     def _watch(self, name: str, address: str) -> None:
         with suppress(OSError):  # the name is not known here: the host is not watched
             family, *_, place = socket.getaddrinfo(address, PORT, type=socket.SOCK_STREAM)[0]
-            heard = 0.0
-            pause, left = 0.0, SILENT
-            while not self._over.wait(pause):
-                if _answers(family, place, min(ANSWERS_WITHIN, left)):
-                    heard, pause = time.monotonic(), BETWEEN
-                elif not heard:
-                    return
-                else:
-                    pause = AGAIN
-                left = heard + SILENT - time.monotonic()
-                if left <= 0:
+            if not _answers(family, place, ANSWERS_WITHIN):
+                return
+            while not self._over.wait(BETWEEN):
+                if not self._answers_yet(family, place):
                     self._silent[name] = f"{address} has not answered for {SILENT:g} s"
                     self._lost()
                     return
 
+    def _answers_yet(self, family: socket.AddressFamily, place: Place) -> bool:
+        """Ask until an answer comes, or until the host has been silent for `SILENT` seconds.
 
-def _answers(
-    family: socket.AddressFamily, address: tuple[int | str | bytes, ...], within: float
-) -> bool:
+        The time runs from the first question, and not from the last answer: this process may have
+        been suspended in between.
+        """
+        deadline = time.monotonic() + SILENT - BETWEEN
+        while (left := deadline - time.monotonic()) > 0:
+            if _answers(family, place, min(ANSWERS_WITHIN, left)) or self._over.wait(AGAIN):
+                return True
+        return False
+
+
+def _answers(family: socket.AddressFamily, address: Place, within: float) -> bool:
     """Tell whether a host accepts or refuses a connection; either comes from a live kernel."""
     with socket.socket(family, socket.SOCK_STREAM) as asking:
         asking.settimeout(within)
