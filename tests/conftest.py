@@ -69,6 +69,12 @@ def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item
         items[:] = kept
 
 
+def pytest_runtest_setup(item: pytest.Item) -> None:
+    """Skip what needs the package index where a worker has a network of its own."""
+    if item.get_closest_marker("network") and os.environ.get("CLUSTER_TESTS_NETWORK") == "own":
+        pytest.skip("no index in this worker's own network: set CLUSTER_TESTS_NETWORK=shared")
+
+
 def _is_quick(item: pytest.Item) -> bool:
     marker = next(item.iter_markers("quick"), None)
     if marker:

@@ -17,6 +17,7 @@ begin_network() {
   ip link add dev host0 type veth peer name host1 # MPI does not take loopback for a network
   ip address add 192.0.2.1/24 dev host0
   for device in lo host0 host1; do ip link set dev $device up; done
+  export CLUSTER_TESTS_NETWORK=own
 }
 
 as_a_machine() { # FOLDER PYTHON [WORD...]; the first process of new namespaces
