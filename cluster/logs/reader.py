@@ -72,6 +72,37 @@ def _without_collector() -> Iterator[None]:
             gc.enable()
 
 
+class _Portion:
+    """Many lines of a log, and which of them is next.
+
+    Args:
+        text: of all of them.
+        first: the number of the first in the log, from 1.
+
+    """
+
+    def __init__(self, text: str, first: int) -> None:
+        """Begin at the first line."""
+        self.text = text
+        self.first = first
+        self.lines = text.split("\n")
+        self.next = 0
+        self._known = 0, 0  # a line, and where it begins in the text
+
+    @property
+    def offset(self) -> int:
+        """Where the next line begins in the text."""
+        at, offset = self._known
+        offset += sum(map(len, self.lines[at : self.next])) + self.next - at
+        self._known = self.next, offset
+        return offset
+
+    def move(self, to: int, offset: int) -> None:
+        """Make another line the next, which begins there in the text."""
+        self.next = to
+        self._known = to, offset
+
+
 class _Reader:
     """Offers lines to parsers, the one that took the last line first."""
 
@@ -176,7 +207,7 @@ class _Reader:
             except IMPOSSIBLE as error:
                 raise _impossible(parser) from error
             self._lines += taken
-        missed = self._missed(rest, first)
+        missed = self._missed(_Portion(rest, first))
         while missed and self._active and self._wake(line for _, line in missed):
             missed = [(n, line) for n, line in missed if not self._offer(line, n)]
         for number, line in missed:
@@ -184,20 +215,21 @@ class _Reader:
                 self._miss(number, line)
         return text.count("\n")
 
-    def _missed(self, text: str, number: int) -> list[tuple[int, str]]:
+    def _missed(self, portion: _Portion) -> list[tuple[int, str]]:
         """Offer lines, and give those that no parser took, with their numbers."""
         missed = []
-        at = refused = 0
-        while at < len(text):
-            end = text.find("\n", at)
-            end = len(text) if end < 0 else end
-            line = text[at:end]
-            taken = bool(line) and self._offer(line, number, refused)
-            if line and not taken:
+        lines, refused = portion.lines, 0
+        while portion.next < len(lines):
+            line, number = lines[portion.next], portion.first + portion.next
+            portion.next += 1
+            if not line:
+                continue
+            taken = self._offer(line, number, refused)
+            refused = 0
+            if not taken:
                 missed.append((number, line))
-            at, number, refused = end + 1, number + 1, 0
-            if taken and self._before is None and self._is_alone:
-                at, number, refused = self._more(text, at, number)
+            elif self._before is None and self._is_alone:
+                refused = self._more(portion)
         return missed
 
     @property
@@ -205,51 +237,30 @@ class _Reader:
         """Whether no row can belong to another parser than the one that took the last line."""
         return all(parser is self._active[0] for parser in self._matrices)
 
-    def _more(self, text: str, at: int, number: int) -> tuple[int, int, int]:
+    def _more(self, portion: _Portion) -> int:
         """Offer lines to the parser that took the last one, until it does not take one.
 
         Args:
-            text: many lines.
-            at: the offset in it at which a line begins.
-            number: of that line in the log.
+            portion: whose next line is then the first that was not taken.
 
         Returns:
-            The offset and the number of the first line that was not taken, and how many parsers
-            have refused it.
+            How many parsers have refused it.
 
         """
-        parser, line = self._active[0], ""
-        take, take_rows = parser.take, parser.take_rows
-        taken = start = behind = refused = 0  # lines; the last of them, and where it ends
-        last = number - 1
+        parser, lines, begin = self._active[0], portion.lines, portion.next
+        more = _more_rows if type(parser).take_rows is not Parser.take_rows else _more_lines
         try:
-            while at < len(text):
-                end = text.find("\n", at)
-                if end == at:
-                    at, number = at + 1, number + 1
-                    continue
-                line = ""
-                rows = take_rows(text, at, number)
-                if rows > at:
-                    many, empty = text.count("\n", at, rows), text.count("\n\n", at, rows)
-                    at, number, taken = rows, number + many, taken + many - empty
-                    start, behind, last = 0, at - 1, number - 1
-                    continue
-                if not at < end <= at + LONGEST:
-                    break
-                line = text[at:end]
-                if not take(line, number):
-                    refused = 1
-                    break
-                start, behind, last, taken = at, end, number, taken + 1
-                at, number = end + 1, number + 1
+            refused = more(parser, portion)
         except IMPOSSIBLE as error:
-            raise _impossible(parser, line) from error
-        if taken:
-            self._lines += taken
-            self._owned = last if parser.has_rows else self._owned
-            self._last = text[start or text.rfind("\n", 0, behind) + 1 : behind]
-        return at, number, refused
+            raise _impossible(parser, lines[portion.next]) from error
+        end = portion.next
+        while end > begin and not lines[end - 1]:
+            end -= 1
+        if end > begin:
+            self._lines += end - begin - lines[begin:end].count("")
+            self._owned = portion.first + end - 1 if parser.has_rows else self._owned
+            self._last = lines[end - 1]
+        return refused
 
     def _wake(self, lines: Iterable[str]) -> bool:
         """Activate the parsers whose words occur in lines; lines of one shape have the same."""
@@ -367,6 +378,42 @@ class _Reader:
             line=first.text,
             remedy=f"Name its format: --format NAME, of {known}",
         )
+
+
+def _more_lines(parser: Parser, portion: _Portion) -> int:
+    """Offer one line after another, until one is refused, and give how many parsers refuse it."""
+    take, lines, at, first = parser.take, portion.lines, portion.next, portion.first
+    end = len(lines)
+    try:
+        while at < end:
+            line = lines[at]
+            if line and (len(line) > LONGEST or not take(line, first + at)):
+                return len(line) <= LONGEST
+            at += 1
+    finally:
+        portion.next = at
+    return 0
+
+
+def _more_rows(parser: Parser, portion: _Portion) -> int:
+    """Offer rows many at once, and other lines one after another, as `_more_lines` does."""
+    take, take_rows, lines = parser.take, parser.take_rows, portion.lines
+    text, at, first, offset = portion.text, portion.next, portion.first, portion.offset
+    end = len(lines)
+    try:
+        while at < end:
+            line = lines[at]
+            if line:
+                rows = take_rows(text, offset, first + at)
+                if rows > offset:
+                    at, offset = at + text.count("\n", offset, rows), rows
+                    continue
+                if len(line) > LONGEST or not take(line, first + at):
+                    return len(line) <= LONGEST
+            at, offset = at + 1, offset + len(line) + 1
+    finally:
+        portion.move(at, offset)
+    return 0
 
 
 def _has_matrices(parser: Parser) -> bool:
