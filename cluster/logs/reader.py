@@ -15,6 +15,7 @@ from cluster.core.errors import ParseError
 from cluster.core.model.logs import Parsed, Reading, Unread
 from cluster.logs.parsers import Parser
 from cluster.logs.parsers import number as parsed_number
+from cluster.logs.portions import Portion
 from cluster.logs.shapes import Shapes, shape_of
 from cluster.logs.text import LONGEST, JsonDocument, Lines, split_log
 from cluster.logs.unwrap import DEEPEST, inside
@@ -70,37 +71,6 @@ def _without_collector() -> Iterator[None]:
     finally:
         if was_enabled:
             gc.enable()
-
-
-class _Portion:
-    """Many lines of a log, and which of them is next.
-
-    Args:
-        text: of all of them.
-        first: the number of the first in the log, from 1.
-
-    """
-
-    def __init__(self, text: str, first: int) -> None:
-        """Begin at the first line."""
-        self.text = text
-        self.first = first
-        self.lines = text.split("\n")
-        self.next = 0
-        self._known = 0, 0  # a line, and where it begins in the text
-
-    @property
-    def offset(self) -> int:
-        """Where the next line begins in the text."""
-        at, offset = self._known
-        offset += sum(map(len, self.lines[at : self.next])) + self.next - at
-        self._known = self.next, offset
-        return offset
-
-    def move(self, to: int, offset: int) -> None:
-        """Make another line the next, which begins there in the text."""
-        self.next = to
-        self._known = to, offset
 
 
 class _Reader:
@@ -207,7 +177,7 @@ class _Reader:
             except IMPOSSIBLE as error:
                 raise _impossible(parser) from error
             self._lines += taken
-        missed = self._missed(_Portion(rest, first))
+        missed = self._missed(Portion(rest, first))
         while missed and self._active and self._wake(line for _, line in missed):
             missed = [(n, line) for n, line in missed if not self._offer(line, n)]
         for number, line in missed:
@@ -215,7 +185,7 @@ class _Reader:
                 self._miss(number, line)
         return text.count("\n")
 
-    def _missed(self, portion: _Portion) -> list[tuple[int, str]]:
+    def _missed(self, portion: Portion) -> list[tuple[int, str]]:
         """Offer lines, and give those that no parser took, with their numbers."""
         missed = []
         lines, refused = portion.lines, 0
@@ -237,7 +207,7 @@ class _Reader:
         """Whether no row can belong to another parser than the one that took the last line."""
         return all(parser is self._active[0] for parser in self._matrices)
 
-    def _more(self, portion: _Portion) -> int:
+    def _more(self, portion: Portion) -> int:
         """Offer lines to the parser that took the last one, until it does not take one.
 
         Args:
@@ -247,20 +217,17 @@ class _Reader:
             How many parsers have refused it.
 
         """
-        parser, lines, begin = self._active[0], portion.lines, portion.next
-        more = _more_rows if type(parser).take_rows is not Parser.take_rows else _more_lines
+        parser, begin = self._active[0], portion.next
         try:
-            refused = more(parser, portion)
+            is_refused = portion.offer_to(parser)
         except IMPOSSIBLE as error:
-            raise _impossible(parser, lines[portion.next]) from error
-        end = portion.next
-        while end > begin and not lines[end - 1]:
-            end -= 1
-        if end > begin:
-            self._lines += end - begin - lines[begin:end].count("")
-            self._owned = portion.first + end - 1 if parser.has_rows else self._owned
-            self._last = lines[end - 1]
-        return refused
+            raise _impossible(parser, portion.lines[portion.next]) from error
+        last = portion.last_since(begin)
+        if last is not None:
+            self._lines += last + 1 - begin - portion.lines[begin:last].count("")
+            self._owned = portion.first + last if parser.has_rows else self._owned
+            self._last = portion.lines[last]
+        return int(is_refused)
 
     def _wake(self, lines: Iterable[str]) -> bool:
         """Activate the parsers whose words occur in lines; lines of one shape have the same."""
@@ -378,42 +345,6 @@ class _Reader:
             line=first.text,
             remedy=f"Name its format: --format NAME, of {known}",
         )
-
-
-def _more_lines(parser: Parser, portion: _Portion) -> int:
-    """Offer one line after another, until one is refused, and give how many parsers refuse it."""
-    take, lines, at, first = parser.take, portion.lines, portion.next, portion.first
-    end = len(lines)
-    try:
-        while at < end:
-            line = lines[at]
-            if line and (len(line) > LONGEST or not take(line, first + at)):
-                return len(line) <= LONGEST
-            at += 1
-    finally:
-        portion.next = at
-    return 0
-
-
-def _more_rows(parser: Parser, portion: _Portion) -> int:
-    """Offer rows many at once, and other lines one after another, as `_more_lines` does."""
-    take, take_rows, lines = parser.take, parser.take_rows, portion.lines
-    text, at, first, offset = portion.text, portion.next, portion.first, portion.offset
-    end = len(lines)
-    try:
-        while at < end:
-            line = lines[at]
-            if line:
-                rows = take_rows(text, offset, first + at)
-                if rows > offset:
-                    at, offset = at + text.count("\n", offset, rows), rows
-                    continue
-                if len(line) > LONGEST or not take(line, first + at):
-                    return len(line) <= LONGEST
-            at, offset = at + 1, offset + len(line) + 1
-    finally:
-        portion.move(at, offset)
-    return 0
 
 
 def _has_matrices(parser: Parser) -> bool:

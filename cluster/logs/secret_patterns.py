@@ -17,7 +17,7 @@ from cluster.core.model.value import Value
 GONE = "[redacted]"
 
 _ESC = r"\x1b\[[0-9;]{0,20}m"
-_BLANK = rf"(?:[ \t]|\xc2\xa0|{_ESC}){{0,20}}+"  # also a no-break space, in UTF-8
+_BLANK = rf"(?>(?:[ \t]|\xc2\xa0|{_ESC}){{0,20}})"  # also a no-break space, in UTF-8
 _COLON = r"(?>:=|=>|[:=]|\xef\xbc\x9a|\xef\xbc\x9d)"  # also full-width, in UTF-8
 _QUOTE = r"(?:\\{0,3}[\"'])"
 _STOP = rf"{_ESC}|[\s\"',;\\]"
@@ -41,9 +41,9 @@ _FIGURE = (
 NAME = re.compile(f"{_STRONG}|{_WEAK}", re.IGNORECASE | re.ASCII)
 _PLACEHOLDER = r"(?:\[redacted\]|\(removed\)|\*\*\*)"
 _VALUE = (
-    r"(?:\"(?P<quoted>(?:[^\"\\\n]|\\.){1,100000}+)|'(?P<single>[^'\n]{1,100000}+)"
-    rf"|(?P<open>\\{{1,3}}[\"'])(?P<escaped>(?:(?!(?P=open))[^\n]){{1,100000}}+)"
-    rf"|(?P<bare>(?:(?!{_STOP}).){{1,100000}}+))"
+    r"(?:\"(?P<quoted>(?>(?:[^\"\\\n]|\\.){1,100000}))|'(?P<single>[^'\n]{1,100000}+)"
+    rf"|(?P<open>\\{{1,3}}[\"'])(?P<escaped>(?>(?:(?!(?P=open))[^\n]){{1,100000}}))"
+    rf"|(?P<bare>(?>(?:(?!{_STOP}).){{1,100000}})))"
 )
 _SECRETS = frozenset(("quoted", "single", "escaped", "bare", "secret"))
 

@@ -26,7 +26,7 @@ _TITLE = re.compile(r"\s*node distances:\s*$")
 _HEADER = re.compile(r"\s*node((?:\s+\d{1,4})+)\s*$")
 _ROW = re.compile(r"\s*(\d{1,4}):((?:\s+\d{1,3})+)\s*$")
 # The same of many lines.
-_NODES = re.compile(r"(?:node \d{1,4} (?:cpus:(?: \d{1,5})*+|(?:size|free): \d++ MB)\n)++")
+_NODES = re.compile(r"(?>(?:node \d{1,4} (?:cpus:(?>(?: \d{1,5})*)|(?:size|free): \d++ MB)\n)+)")
 _EACH_CPUS = re.compile(r"^node (\d{1,4}) cpus:(.*)$", re.MULTILINE)
 _EACH_ROW = re.compile(r"^ *(\d{1,4}):(.*)$", re.MULTILINE)
 

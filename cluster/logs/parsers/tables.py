@@ -109,10 +109,10 @@ _SENTENCE = re.compile(
 # Cells of rows that are read at once: numbers without a unit or a remark; and others that hold no
 # name of a column, percentage, or rate with its unit, either as they stand or as one link.
 _SHORT = rf"(?=.{{1,{LONGEST_LINE}}}+\n)"
-_FIGURE_CELL = r"\|[ \t]*+(?:0|[1-9][0-9]{0,17}+)(?:\.[0-9]{1,20}+)?+[ \t]*+"
+_FIGURE_CELL = r"\|[ \t]*+(?:0|[1-9][0-9]{0,17}+)(?>(?:\.[0-9]{1,20})?)[ \t]*+"
 _TEXT = r"[^]|\n/[<*`%]"
 _LINKED = rf"[ \t]*+\[{_TEXT}*+\]\([^)|\n<*`%]*+\)[ \t]*+"
-_OTHER_CELL = rf"\|(?!\W*+(?:{_COLUMN.pattern}))(?:{_TEXT}++(?:/(?!s){_TEXT}*+)*+|{_LINKED})"
+_OTHER_CELL = rf"\|(?!\W*+(?:{_COLUMN.pattern}))(?:{_TEXT}++(?>(?:/(?!s){_TEXT}*+)*)|{_LINKED})"
 _HEADING = re.compile(r"\s*#{1,6}\s+(.*\S)")
 _GPUS = re.compile(r"^(\d{1,6})\s+[A-Z]\d|(\d{1,6})\s*GPUs?\b")
 
@@ -296,7 +296,7 @@ def _layout(columns: tuple[str, ...]) -> _Layout | None:
         return None
     cells = (_FIGURE_CELL if name in figures else _OTHER_CELL for name in columns)
     return _Layout(
-        rows=re.compile(rf"(?:{_SHORT}{''.join(cells)}\|[ \t]*+\n)++", re.IGNORECASE),
+        rows=re.compile(rf"(?>(?:{_SHORT}{''.join(cells)}\|[ \t]*+\n)+)", re.IGNORECASE),
         settings=tuple(map(columns.index, _settings(columns))),
         figures=tuple(map(columns.index, figures)),
         definitions=definitions,
