@@ -20,7 +20,7 @@ if TYPE_CHECKING:
     from cluster.core.model.measurements import Definition
     from cluster.core.model.value import Scalar
 
-_MOST = 256  # sets of settings, of definitions, and so on
+MOST = 256  # sets of settings, of definitions, and so on
 _LONGEST = 1024  # series of which one keeps the points and metrics
 _POINTS: dict[tuple[object, ...], SeriesPoint] = {}
 _SEQUENCES: dict[int, tuple[SeriesPoint, ...]] = {}
@@ -67,13 +67,13 @@ def shared_points(points: Sequence[SeriesPoint]) -> Sequence[SeriesPoint]:
     found = _SEQUENCES.get(key)
     if found is not None and len(found) == len(points) and all(map(is_, found, points)):
         return found
-    if len(_SEQUENCES) >= _MOST:
+    if len(_SEQUENCES) >= MOST:
         _SEQUENCES.clear()
     found = _SEQUENCES[key] = tuple(points)
     return found
 
 
-@lru_cache(_MOST)
+@lru_cache(MOST)
 def shared_settings(*pairs: tuple[str, str]) -> tuple[Setting, ...]:
     """Give settings from a cache.
 
@@ -87,7 +87,7 @@ def shared_settings(*pairs: tuple[str, str]) -> tuple[Setting, ...]:
     return tuple(Setting(name=name, value=value) for name, value in pairs)
 
 
-@lru_cache(_MOST)
+@lru_cache(MOST)
 def shared_detail(detail: Detail) -> Detail:
     """Give an equal detail from a cache: hosts of a kind print the same matrix.
 
@@ -117,13 +117,13 @@ def shared_definitions(*found: Definition) -> tuple[Definition, ...]:
     key = tuple(map(id, found))
     kept = _KEPT.get(key)
     if kept is None:
-        if len(_KEPT) >= _MOST:
+        if len(_KEPT) >= MOST:
             _KEPT.clear()
         kept = _KEPT[key] = found  # which keeps these addresses theirs
     return kept
 
 
-@lru_cache(_MOST)
+@lru_cache(MOST)
 def _short(metrics: bytes) -> bytes:
     return metrics
 

@@ -146,6 +146,19 @@ class Columns(Sequence[Measurement]):
         self._values = values
         self._ends = ends
 
+    def with_values(self, values: array[float], ends: array[int] | None = None) -> Columns:
+        """Give the same series with other values.
+
+        Args:
+            values: of all series, one after another.
+            ends: where each series ends in `values`; none if each series has one value.
+
+        Returns:
+            Other columns.
+
+        """
+        return Columns(self._definitions, self._metrics, self._points, values, ends)
+
     @property
     def definitions(self) -> tuple[Definition, ...]:
         """The definitions of the metrics."""

@@ -5,19 +5,14 @@ from __future__ import annotations
 import re
 from array import array
 from collections import defaultdict
-from functools import lru_cache
+from itertools import accumulate, chain
 from sys import intern
-from typing import TYPE_CHECKING, NamedTuple
+from typing import TYPE_CHECKING
 
 from cluster.core.model.logs import Parsed
-from cluster.logs.alike import (
-    shared_definitions,
-    shared_metrics,
-    shared_point,
-    shared_points,
-    shared_settings,
-)
+from cluster.logs.alike import MOST, shared_settings
 from cluster.logs.columns import Columns, SeriesPoint
+from cluster.logs.series import SeriesBuilder, TableCells
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Mapping, Sequence
@@ -32,8 +27,15 @@ MIXED = (
 )
 
 ALIKE = "{} more line(s) say the same of other ranks, hosts or sizes"
+MOST_SINGLES = 64  # values that are kept as they come, as most results of tools have fewer
 FEW = 2  # failures of a kind that are all shown
+_NONE: Mapping[str, Scalar] = {}
+# What single values of results were, of which many results of a log have the same.
+_KNOWN: dict[tuple[tuple[object, ...], ...], Columns] = {}
 _VARIES = re.compile(r"\b0x[0-9a-fA-F]+\b|\b[\w-]*\d[\w-]*\b")  # numbers, and names of hosts
+
+
+_Head = tuple["Definition", int, int, "Mapping[str, Scalar]"]  # with the rank, bytes and point
 
 
 class ResultBuilder:
@@ -51,24 +53,9 @@ class ResultBuilder:
         self.format = intern(format_)
         self.first = first
         self.title = intern(title)  # most runs of a log have the same
-        self._definitions: dict[
-            str, Definition
-        ] = {}  # of each metric, in the order in which they occurred
-        self._numbers: dict[str, int] = {}  # the index of each metric in that order
-        self._metrics = bytearray()  # the index of the metric of each series
-        self._points: list[SeriesPoint] = []  # of each series
-        self._values = array("d")  # the first value of each series
-        self._more: dict[int, array[float]] = {}  # the other values of series with several
-        self._places: dict[tuple[object, ...], int] = {}  # the index of each series, by its key
-        self._indexed = 0  # how many series are in `_places`
-        # By the id of the points of rows that were added together: first series, and columns
-        self._rows: dict[int, tuple[int, Sequence[Definition]]] = {}
-        self._held: list[SeriesPoint] = []  # of these, not in `_points`: no other may get their id
-        self._tables: list[_ResultTable] = []  # without any point that was measured before
-        self._tabled: set[int] = set()  # the ids of the points of tables
-        self._celled: set[str] = set()  # the metrics of tables of cells
-        self._others: set[str] = set()  # the metrics of all other values
-        self._unindexed: set[str] = set()  # the metrics of series that are not in `_places`
+        self._singles: list[_Head] = []  # what each value is, where there are only single ones
+        self._single_values: list[Sequence[float]] = []  # of each
+        self._series: SeriesBuilder | None = None  # all values, otherwise
         self._is_doubted = False  # whether its rows may belong to another run
         self._notes: dict[str, None] = {}
         self._failures: dict[str, None] = {}
@@ -96,23 +83,11 @@ class ResultBuilder:
             size: bytes that moved.
 
         """
-        known = params or {}
-        key = (definition.metric, rank, *known.items())
-        place = self._places.get(key)
-        if place is None:
-            self._others.add(definition.metric)
-            if self._tables:
-                self._join()
-            if definition.metric in self._unindexed:
-                self._index()
-            place = self._places.setdefault(key, len(self._metrics))
-        if place < len(self._metrics):
-            self._append(place, value)
-            return
-        self._indexed += self._indexed == len(self._metrics)
-        self._metrics.append(self._number(definition))
-        self._points.append(shared_point(key, known, rank, size))
-        self._values.append(value)
+        if self._series is None and len(self._singles) < MOST_SINGLES:
+            self._singles.append((definition, rank, size, params or _NONE))
+            self._single_values.append((value,))
+        else:
+            self._all().add(definition, value, params, rank=rank, size=size)
 
     def add_rows(
         self,
@@ -131,34 +106,8 @@ class ResultBuilder:
             rising: whether no point occurs twice, as sizes rise.
 
         """
-        if not points:
-            return
-        width, names = len(definitions), {d.metric for d in definitions}
-        ids = set(map(id, points[::width]))
-        is_new = (rising or len(ids) * width == len(points)) and self._tabled.isdisjoint(ids)
-        is_new = is_new and not self._metrics and self._celled.isdisjoint(names)
-        self._others |= names
-        if is_new and len(names) == width:
-            kinds = _cycle(width, len(points))
-            self._tables.append(_ResultTable(definitions, kinds, points, values))
-            self._tabled |= ids
-            return
-        self._settle()
-        metrics = bytes(map(self._number, definitions))
-        for at in range(0, len(points), width):
-            row = points[at : at + width]
-            place, known = self._rows.get(id(row[0]), (len(self._metrics), None))
-            if known == definitions:  # the point was measured before
-                for column in range(width):
-                    self._append(place + column, values[at + column])
-            elif known is not None or self._places:
-                self._add_row(definitions, row, values[at : at + width])
-            else:
-                self._rows[id(row[0])] = place, definitions
-                self._unindexed |= names
-                self._metrics += metrics
-                self._points += row
-                self._values += values[at : at + width]
+        if points:
+            self._all().add_rows(definitions, points, values, rising=rising)
 
     def add_cells(self, cells: TableCells, values: array[float]) -> None:
         """Add cells of a table that has another metric or other parameters in each.
@@ -168,16 +117,8 @@ class ResultBuilder:
             values: of each cell, in the unit of its definition.
 
         """
-        if not values:
-            return
-        if self._others.isdisjoint(cells.metrics) and self._tabled.isdisjoint(cells.ids):
-            self._tables.append(_ResultTable(cells.definitions, cells.kinds, cells.points, values))
-            self._tabled |= cells.ids
-            self._celled |= cells.metrics
-            return
-        for kind, point, value in zip(cells.kinds, cells.points, values, strict=True):
-            definition = cells.definitions[kind]
-            self.add(definition, value, point.params, rank=point.rank, size=point.size)
+        if values:
+            self._all().add_cells(cells, values)
 
     def extend(
         self,
@@ -200,68 +141,21 @@ class ResultBuilder:
         """
         if not values:
             return
-        self.add(definition, values[0], params, rank=rank, size=size)
-        if len(values) > 1:
-            place = self._places[definition.metric, rank, *(params or {}).items()]
-            self._more.setdefault(place, array("d")).extend(values[1:])
+        if self._series is None and len(self._singles) < MOST_SINGLES:
+            self._singles.append((definition, rank, size, params or _NONE))
+            self._single_values.append(tuple(values))
+        else:
+            self._all().extend(definition, values, params, rank=rank, size=size)
 
-    def _add_row(
-        self, definitions: Sequence[Definition], row: Sequence[SeriesPoint], values: array[float]
-    ) -> None:
-        """Add a row to series that may have been begun by single values."""
-        places = []
-        for definition, point, value in zip(definitions, row, values, strict=True):
-            self.add(definition, value, point.params, rank=point.rank, size=point.size)
-            places.append(self._places[_key(definition.metric, point)])
-        if places == list(range(places[0], places[0] + len(places))):
-            self._rows[id(row[0])] = places[0], definitions
-            self._held.append(row[0])
-
-    def _append(self, place: int, value: float) -> None:
-        more = self._more.get(place)
-        if more is None:
-            more = self._more[place] = array("d")
-        more.append(value)
-
-    def _settle(self) -> None:
-        """Index the rows of all tables, as single values or the same points follow."""
-        first = len(self._metrics)
-        are_rows = True
-        for table in self._tables:
-            for at in range(0, len(table.points), len(table.definitions)) if table.has_rows else ():
-                self._rows[id(table.points[at])] = first + at, table.definitions
-            are_rows &= table.has_rows
-            first += len(table.points)
-        self._join()
-        if not are_rows:
-            self._index()
-
-    def _join(self) -> None:
-        """Make one sequence of all tables."""
-        for definitions, kinds, points, values in self._tables:
-            metrics = bytes(map(self._number, definitions))
-            is_same = metrics == _cycle(len(metrics), len(metrics))
-            self._metrics += kinds if is_same else kinds.translate(metrics.ljust(256))
-            self._points += points
-            self._values += values
-            self._unindexed.update(definition.metric for definition in definitions)
-        self._tables = []
-
-    def _index(self) -> None:
-        """Index the series of rows, which were added without checking for duplicates."""
-        names = tuple(self._definitions)
-        for at in range(self._indexed, len(self._metrics)):
-            point = self._points[at]
-            self._places[_key(names[self._metrics[at]], point)] = at
-        self._indexed = len(self._metrics)
-        self._unindexed.clear()
-
-    def _number(self, definition: Definition) -> int:
-        found = self._numbers.get(definition.metric)
-        if found is None:
-            self._definitions[definition.metric] = definition
-            found = self._numbers[definition.metric] = len(self._numbers)
-        return found
+    def _all(self) -> SeriesBuilder:
+        """Give the series, of which the single values are then a part."""
+        if self._series is None:
+            self._series = SeriesBuilder()
+            for head, values in zip(self._singles, self._single_values, strict=True):
+                definition, rank, size, params = head
+                self._series.extend(definition, values, params, rank=rank, size=size)
+            self._singles, self._single_values = [], []
+        return self._series
 
     def note(self, text: str) -> None:
         """Add a note for readers of the numbers, once."""
@@ -290,21 +184,12 @@ class ResultBuilder:
 
     def clear(self) -> None:
         """Remove the values, because they are not credible."""
-        for kept in (self._definitions, self._numbers, self._metrics, self._points, self._more):
-            kept.clear()
-        self._held.clear()
-        self._values = array("d")
-        self._tables = []
-        for names in (self._tabled, self._celled, self._others, self._unindexed):
-            names.clear()
-        self._places.clear()
-        self._rows.clear()
-        self._indexed = 0
+        self._singles, self._single_values, self._series = [], [], None
 
     @property
     def empty(self) -> bool:
         """Whether there are no values."""
-        return not self._metrics and not self._tables
+        return not self._singles and (self._series is None or self._series.empty)
 
     def parsed(self, detail: Detail | None = None) -> Parsed:
         """Give the complete result.
@@ -317,8 +202,7 @@ class ResultBuilder:
 
         """
         if self._is_doubted and not self.empty:
-            self._settle()
-            rows = len({id(point.params) for point in self._points})
+            rows = self._all().rows()
             self.clear()
             self.fail(MIXED.format(rows))
         measurements, definitions = self._columns()
@@ -343,77 +227,31 @@ class ResultBuilder:
 
     def _columns(self) -> tuple[Sequence[Measurement], tuple[Definition, ...]]:
         """Give the series and the definitions of their metrics."""
-        if len(self._tables) == 1 and not self._metrics:
-            found = self._tables[0].columns()
-            return found, found.definitions
-        self._join()
-        definitions = shared_definitions(*self._definitions.values())
-        if not self._metrics:
-            return (), definitions
-        metrics, points = shared_metrics(bytes(self._metrics)), shared_points(self._points)
-        if not self._more:
-            return Columns(definitions, metrics, points, self._values), definitions
-        values, ends, at = array("d"), array("Q"), 0
-        for place in sorted(self._more):
-            ends.extend(range(len(values) + 1, len(values) + 1 + place - at))
-            values += self._values[at : place + 1] + self._more[place]
-            ends.append(len(values))
-            at = place + 1
-        ends.extend(range(len(values) + 1, len(values) + 1 + len(self._metrics) - at))
-        values += self._values[at:]
-        return Columns(definitions, metrics, points, values, ends), definitions
+        if self._series is not None:
+            return self._series.columns()
+        if not self._singles:
+            return (), ()
+        key = tuple(map(_key, self._singles))
+        known = _KNOWN.get(key)
+        if known is None:
+            singles = self._single_values
+            found, definitions = self._all().columns()
+            if len(_KNOWN) >= MOST:
+                _KNOWN.clear()
+            if isinstance(found, Columns) and len(found) == len(singles):
+                _KNOWN[key] = found
+            return found, definitions
+        values = array("d", chain.from_iterable(self._single_values))
+        ends = None
+        if len(values) > len(key):
+            ends = array("Q", accumulate(map(len, self._single_values)))
+        return known.with_values(values, ends), known.definitions
 
 
-class TableCells:
-    """The cells of a table: what was measured in each, and where.
-
-    Args:
-        definitions: of the metrics.
-        cells: the index of a metric among these, and the point, of each value; no two are alike.
-
-    """
-
-    __slots__ = ("definitions", "ids", "kinds", "metrics", "points")
-
-    def __init__(
-        self, definitions: Sequence[Definition], cells: Iterable[tuple[int, SeriesPoint]]
-    ) -> None:
-        """Keep the cells."""
-        found = tuple(cells)
-        self.definitions = tuple(definitions)
-        self.kinds = bytes(kind for kind, _ in found)
-        self.points = tuple(point for _, point in found)
-        self.metrics = frozenset(definition.metric for definition in definitions)
-        self.ids = frozenset(map(id, self.points))
-
-
-class _ResultTable(NamedTuple):
-    """A table: its metrics; the metric and the point of each value; and the values row by row."""
-
-    definitions: Sequence[Definition]
-    kinds: bytes
-    points: Sequence[SeriesPoint]
-    values: array[float]
-
-    @property
-    def has_rows(self) -> bool:
-        """Whether each row has each metric once."""
-        return self.kinds == _cycle(len(self.definitions), len(self.points))
-
-    def columns(self) -> Columns:
-        """Give its series."""
-        return Columns(shared_definitions(*self.definitions), self.kinds, self.points, self.values)
-
-
-@lru_cache(256)
-def _cycle(width: int, series: int) -> bytes:
-    """Give the number of the metric of each series of a table, row by row."""
-    return bytes(range(width)) * (series // width)
-
-
-def _key(metric: str, point: SeriesPoint) -> tuple[object, ...]:
-    """Give what tells a series from others."""
-    return (metric, point.rank, *point.params.items())
+def _key(head: _Head) -> tuple[object, ...]:
+    """Give what tells the series of a value from others; `1` and `1.0` are not equal here."""
+    definition, rank, size, params = head
+    return (id(definition), rank, size, *params.items(), *map(type, params.values()))
 
 
 def kind_of(failure: str) -> str:

@@ -5,8 +5,8 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, NamedTuple
 
 from cluster.logs.columns import MOST_TABLES, CellPoints
-from cluster.logs.results import TableCells
 from cluster.logs.rows import row_by_row
+from cluster.logs.series import TableCells
 
 if TYPE_CHECKING:
     from collections.abc import Sequence

@@ -17,7 +17,7 @@ from cluster.logs.parsers.iperf2 import Iperf2
 from cluster.logs.parsers.iperf3 import Iperf3
 from cluster.logs.parsers.nccl_tests import NcclTests
 from cluster.logs.reader import read
-from cluster.logs.results import TableCells
+from cluster.logs.series import TableCells
 from tests.logs.samples import LOGS
 from tests.plain_values import plain_definition
 

@@ -13,8 +13,8 @@ from typing import ClassVar
 from cluster.core.model.measurements import Definition
 from cluster.logs.columns import CellPoints
 from cluster.logs.parsers import GB, RunParser, count, number
-from cluster.logs.results import TableCells
 from cluster.logs.rows import cells_of, decimals
+from cluster.logs.series import TableCells
 
 _hpcc = partial(
     Definition,

@@ -14,8 +14,8 @@ from typing import TYPE_CHECKING, ClassVar
 from cluster.core.model.measurements import Definition
 from cluster.logs.columns import CellPoints
 from cluster.logs.parsers import RunParser, count, number
-from cluster.logs.results import TableCells
 from cluster.logs.rows import decimals
+from cluster.logs.series import TableCells
 
 if TYPE_CHECKING:
     from collections.abc import Sequence

@@ -19,8 +19,8 @@ from cluster.core.model.logs import PeerAccess
 from cluster.core.model.measurements import Definition
 from cluster.logs.columns import CellPoints
 from cluster.logs.parsers import GB, Parser, ResultBuilder, count, numbers
-from cluster.logs.results import TableCells
 from cluster.logs.rows import MatrixRows, matrix_rows
+from cluster.logs.series import TableCells
 
 if TYPE_CHECKING:
     from collections.abc import Callable

@@ -14,8 +14,8 @@ from typing import TYPE_CHECKING, ClassVar
 from cluster.core.model.measurements import Definition
 from cluster.logs.columns import CellPoints
 from cluster.logs.parsers import GB, RunParser, count, number
-from cluster.logs.results import TableCells
 from cluster.logs.rows import MatrixRows, matrix_rows
+from cluster.logs.series import TableCells
 
 if TYPE_CHECKING:
     from cluster.logs.parsers import ResultBuilder

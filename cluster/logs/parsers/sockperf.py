@@ -13,8 +13,8 @@ from typing import TYPE_CHECKING, ClassVar
 from cluster.core.model.measurements import Definition
 from cluster.logs.columns import CellPoints
 from cluster.logs.parsers import MIB, RunParser, number
-from cluster.logs.results import TableCells
 from cluster.logs.rows import cells_of, decimals
+from cluster.logs.series import TableCells
 
 if TYPE_CHECKING:
     from cluster.logs.parsers import ResultBuilder
