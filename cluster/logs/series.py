@@ -6,7 +6,7 @@ from array import array
 from functools import lru_cache
 from typing import TYPE_CHECKING, NamedTuple
 
-from cluster.logs.alike import shared_definitions, shared_metrics, shared_point, shared_points
+from cluster.logs.alike import MOST, shared_definitions, shared_metrics, shared_point, shared_points
 from cluster.logs.columns import Columns, SeriesPoint
 
 if TYPE_CHECKING:
@@ -238,8 +238,8 @@ class SeriesBuilder:
 
     def columns(self) -> tuple[Sequence[Measurement], tuple[Definition, ...]]:
         """Give the series and the definitions of their metrics."""
-        if len(self._tables) == 1 and not self._metrics:
-            found = self._tables[0].columns()
+        if self._tables and not self._metrics:
+            found = self._tables[0].columns() if len(self._tables) == 1 else self._joined()
             return found, found.definitions
         self._join()
         definitions = shared_definitions(*self._definitions.values())
@@ -257,6 +257,37 @@ class SeriesBuilder:
         ends.extend(range(len(values) + 1, len(values) + 1 + len(self._metrics) - at))
         values += self._values[at:]
         return Columns(definitions, metrics, points, values, ends), definitions
+
+    def _joined(self) -> Columns:
+        """Give the series of several tables; most results of a log have the same ones."""
+        tables = self._tables
+        key = tuple((id(t.points), t.kinds, *map(id, t.definitions)) for t in tables)
+        known = _JOINED.get(key)
+        if known is not None:
+            values = array("d")
+            for table in tables:
+                values += table.values
+            return known.columns.with_values(values)
+        self._join()
+        definitions = shared_definitions(*self._definitions.values())
+        metrics, points = shared_metrics(bytes(self._metrics)), shared_points(self._points)
+        found = Columns(definitions, metrics, points, self._values)
+        if all(isinstance(table.points, tuple) for table in tables):
+            if len(_JOINED) >= MOST:
+                _JOINED.clear()
+            parts = tuple((table.points, table.definitions) for table in tables)
+            _JOINED[key] = _Joined(parts, found)
+        return found
+
+
+class _Joined(NamedTuple):
+    """The series of several tables, and these: no other objects may get their addresses."""
+
+    parts: tuple[object, ...]
+    columns: Columns
+
+
+_JOINED: dict[tuple[object, ...], _Joined] = {}
 
 
 class TableCells:

@@ -44,6 +44,8 @@ class NvidiaTopology(Parser):
 
     def take(self, line: str, number: int) -> bool:
         """Read a header, a row or a legend."""
+        if self._matrix and (":" in line or "=" in line) and self._matrix.legend(line):
+            return True
         cells = line.split()
         if self._matrix and self._matrix.take(cells, plain=True):
             return True
@@ -55,8 +57,7 @@ class NvidiaTopology(Parser):
             self._end()
             self._matrix = _Matrix(names, number, has_numa="NUMA" in cells)
             return True
-        matrix = self._matrix
-        return matrix is not None and (matrix.take(cells) or matrix.legend(line))
+        return self._matrix is not None and self._matrix.take(cells)
 
     def _end(self) -> None:
         if self._matrix and self._matrix.rows:
@@ -107,6 +108,7 @@ class _Matrix:
         self._names = names
         self._has_numa = has_numa
         self.rows: dict[str, list[str]] = {}
+        self._kinds: frozenset[str] = frozenset()  # all cells of its columns
         self.models: dict[str, str] = {}
 
     def take(self, cells: list[str], *, plain: bool = False) -> bool:
@@ -119,6 +121,7 @@ class _Matrix:
             return False
         if not _are_known(inner):
             return False
+        self._kinds |= inner
         self.rows[cells[0]] = list(map(intern, row))
         return True
 
@@ -137,7 +140,7 @@ class _Matrix:
         return builder.parsed(shared_detail(self._detail()))
 
     def _detail(self) -> Detail:
-        cells = {cell for row in self.rows.values() for cell in row[: len(self._names)]} - {"X"}
+        cells = self._kinds - {"X"}
         if cells and all(map(STATUS.fullmatch, cells)):
             rows = tuple(self._inner(name) for name in self._names)
             return PeerAccess(devices=tuple(self._names), status=rows)
@@ -145,8 +148,8 @@ class _Matrix:
 
     def _inner(self, name: str) -> tuple[str, ...]:
         width = len(self._names)
-        row = self.rows.get(name, [])[:width]
-        return (*row, *("?" for _ in range(width - len(row))))
+        row = tuple(self.rows.get(name, ())[:width])
+        return row + ("?",) * (width - len(row))
 
     def _device(self, name: str) -> Device:
         behind = self.rows.get(name, [])[len(self._names) :]
