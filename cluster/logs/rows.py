@@ -157,15 +157,15 @@ def row_by_row(columns: Sequence[Sequence[float]]) -> array[float]:
 @cache
 def _matrix_of(columns: int) -> re.Pattern[str]:
     """Give a pattern for rows of a number and this many cells."""
-    cell = rf"[ \t]+(?:\d{{1,{DIGITS}}}\.\d{{1,20}}|N/A)"
-    row = rf"[ \t]*\d{{1,3}}(?:{cell}){{{columns}}}[ \t]*\n"
+    cell = rf"[ \t]++(?:\d{{1,{DIGITS}}}+\.\d{{1,20}}+|N/A)"
+    row = rf"[ \t]*+\d{{1,3}}+{cell * columns}[ \t]*+\n"
     return re.compile(rf"{row}(?:\n?{row})*")
 
 
 @cache
 def _rows_of(figures: int, places: int) -> re.Pattern[str]:
     """Give a pattern for rows of a size and this many figures."""
-    whole = rf"\d{{1,{DIGITS}}}"
-    rest = rf"\.\d{{{places}}}" if places else r"(?:\.\d{1,20})?"
-    figure = rf"[ \t]+{whole}{rest}"
-    return re.compile(rf"(?:[ \t]*{whole}(?:{figure}){{{figures}}}[ \t]*\n)+")
+    whole = rf"\d{{1,{DIGITS}}}+"
+    rest = rf"\.\d{{{places}}}" if places else r"(?:\.\d{1,20}+)?"
+    figure = rf"[ \t]++{whole}{rest}"
+    return re.compile(rf"(?:[ \t]*+{whole}{figure * figures}[ \t]*+\n)+")

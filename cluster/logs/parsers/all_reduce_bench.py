@@ -59,9 +59,9 @@ _SCALES = {"GBps": GB, "Gbps": GB / 8}
 
 
 COLUMNS = SizeColumn(BUSBW, GB, moved=True), SizeColumn(ALGBW, GB, moved=True)
-_FIELD = r"[ \t]*\d{1,18}\.\d{1,20}GBps[ \t]*\|"
+_FIELD = r"[ \t]*+\d{1,18}+\.\d{1,20}+GBps[ \t]*+\|"
 _ROWS = re.compile(
-    rf"(?:[ \t]*\|[ \t]*\d{{1,9}}(?:\.\d)?[KMGT]?i?B[ \t]*\|{_FIELD}{_FIELD}[ \t]*\n)+"
+    rf"(?:[ \t]*+\|[ \t]*+\d{{1,9}}+(?:\.\d)?[KMGT]?i?B[ \t]*+\|{_FIELD}{_FIELD}[ \t]*+\n)+"
 )
 
 

@@ -55,10 +55,10 @@ RESOLUTION = 0.01  # MB/sec and usec, to which they are printed
 
 
 COLUMNS = (SizeColumn(TIME, over=MICRO, moved=True), SizeColumn(BANDWIDTH, MB, moved=True))
-_FIGURE = r"[ \t]+\d{1,18}\.\d{1,20}"
+_FIGURE = r"[ \t]++\d{1,18}+\.\d{1,20}+"
 _ROWS = re.compile(
-    rf"(?:(?:[ \t]*[\w.-]{{1,60}}[ \t]+)?[ \t]*\d{{1,15}}(?:\.\d)?[kmg]?"
-    rf"(?:[ \t]+=?[\d.]{{1,15}}[kmg]?){{2,3}}[ \t]+[\d.]{{1,15}}s(?:{_FIGURE}){{3}}[ \t]*\n)+"
+    rf"(?:(?:[ \t]*+[\w.-]{{1,60}}[ \t]++)?[ \t]*+\d{{1,15}}+(?:\.\d)?[kmg]?"
+    rf"(?:[ \t]++=?[\d.]{{1,15}}[kmg]?){{2,3}}[ \t]++[\d.]{{1,15}}s(?:{_FIGURE}){{3}}[ \t]*+\n)+"
 )
 
 

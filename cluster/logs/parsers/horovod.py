@@ -58,7 +58,8 @@ _ITERATION = re.compile(
     r"(?: per ([\w:]+))?(?:, .*)?\s*$"
 )
 _ITERATIONS = re.compile(
-    r"(?:Iter #\d{1,9}:[ ]\d{1,18}\.\d{1,20} (?:img|image|images|samples)/sec per [\w:]{1,40}\n)+"
+    r"(?:Iter #\d{1,9}+:[ ]\d{1,18}+\.\d{1,20}+ "
+    r"(?:img|image|images|samples)/sec per [\w:]{1,40}\n)+"
 )
 _MEAN = re.compile(r"\s*(?:Img|Images)/sec per ([\w:]+): (\d+\.\d+) ?\+/?- ?(\d+\.\d)")
 _TOTAL = re.compile(

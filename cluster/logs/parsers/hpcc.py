@@ -65,7 +65,7 @@ UPDATES = _hpcc(
     what="RandomAccess: updates of memory per second; printed in GUP/s",
     aggregation="all ranks",
 )
-_LINES = re.compile(r"(?:[ \t]*[A-Za-z]\w{1,60}=[^\s=]{1,80}[ \t]*\n)+")
+_LINES = re.compile(r"(?:[ \t]*+[A-Za-z]\w{1,60}=[^\s=]{1,80}[ \t]*+\n)+")
 MOST = 1000  # names of lines that are kept
 _BEGIN = re.compile(r"\s*Begin of Summary section\.")
 _END = re.compile(r"\s*End of Summary section\.")

@@ -57,12 +57,12 @@ _TITLE = re.compile(
     r"|(Memory Bandwidths between nodes within system))"
 )
 _OTHER = re.compile(r"\s*(?:Measuring (?:Peak Injection|Loaded Lat|cache-to-cache)|(Inject\s+Lat))")
-_LOADED = re.compile(r"(?:[ \t]*\d{5}(?:[ \t]+\d{1,18}\.\d{1,9}){2}[ \t]*(?:\n|\Z))+")
+_LOADED = re.compile(r"(?:[ \t]*+\d{5}(?:[ \t]++\d{1,18}+\.\d{1,9}+){2}[ \t]*+(?:\n|\Z))+")
 _HEADER = re.compile(r"\s*(?:Numa node|Socket)((?:\s+\d{1,3})+)\s*$")
 _KNOWN = re.compile(
     r"\s*(?:(?:Numa|Memory) node\s*$|Bandwidths are in MB/sec|Delay\s+\(ns\)|"
     r"Using \w+-only traffic|Using (?:all the threads|only one thread) from each core|"
-    r"Using buffer size of|Command line parameters:)"
+    r"Using buffer size of|Command line parameters:|={4,}\s*$)"
 )
 
 
@@ -113,10 +113,12 @@ class Mlc(RunParser):
     def take_rows(self, text: str, at: int, number: int) -> int:
         """Read the rows of a matrix."""
         del number
-        loaded = _LOADED.match(text, at) if self._is_loaded else None
-        if loaded:
-            return loaded.end()
-        found = matrix_rows(text, at, len(self._columns)) if self._left else None
+        if self._is_loaded:
+            loaded = _LOADED.match(text, at)
+            return loaded.end() if loaded else at
+        if not self._left:
+            return at
+        found = matrix_rows(text, at, len(self._columns))
         if self._run is None or self._definition is None or found is None:
             return at
         rows = len(found.labels)

@@ -39,8 +39,8 @@ _LINE = re.compile(
     r" \(([\d.]+) MB/sec\)"
 )
 _LINES = re.compile(
-    r"(?:Process \d{1,6} transferred \d{1,9}(?:\.\d{1,9})? MB in \d{1,9}\.\d{1,9} ms"
-    r" \(\d{1,9}\.\d{1,9} MB/sec\)\n)+"
+    r"(?:Process \d{1,6}+ transferred \d{1,9}+(?:\.\d{1,9}+)? MB in \d{1,9}+\.\d{1,9}+ ms"
+    r" \(\d{1,9}+\.\d{1,9}+ MB/sec\)\n)+"
 )
 _KNOWN = re.compile(
     r"\s*(?:Job ready for connection|\.\./connect |cluster connect |Alternatively run|tmux a\b)"

@@ -68,8 +68,8 @@ _NAMES = re.compile(
 )
 _ROW = re.compile(r"\s*COMMS-RES(?:-QUANT)?-?(\w*)(?:-([a-z]+\d*)\S*)?\s+(\d.*\d)\s*$")
 _ROWS = re.compile(
-    r"(?:[ \t]*COMMS-RES(?:-QUANT)?-\S{1,80}[ \t]+\d{1,18}"
-    r"(?:[ \t]+\d{1,18}(?:\.\d{1,20})?){2,20}[ \t]*\n)+"
+    r"(?:[ \t]*+COMMS-RES(?:-QUANT)?-\S{1,80}[ \t]++\d{1,18}+"
+    r"(?:[ \t]++\d{1,18}+(?:\.\d{1,20}+)?){2,20}[ \t]*+\n)+"
 )
 _COLUMNS = {
     "Latency(us):p50": SizeColumn(MEDIAN, 1e-6, moved=True),

@@ -68,7 +68,7 @@ BANDWIDTH = _sock(
 NAME = "sockperf: "
 _START = re.compile(r"== version #(\S+) ==")
 _TAILS = re.compile(
-    r"(?:sockperf: -{1,9}> percentile \d{1,3}(?:\.\d{1,9})? =[ \t]+\d{1,18}\.\d{3}[ \t]*\n)+"
+    r"(?:sockperf: -{1,9}> percentile \d{1,3}+(?:\.\d{1,9}+)? =[ \t]++\d{1,18}+\.\d{3}[ \t]*+\n)+"
 )
 _LINE = re.compile(r"\s*sockperf(?:\[\w+\] send on)?:\s?(.*?)\s*$")
 _LATENCY = re.compile(r"Summary: (?:Latency|Round trip) is ([\d.]+) usec\b")

@@ -42,8 +42,8 @@ _STEP = re.compile(
     r"\s*(\d{1,9})\s+images/sec: (\d+\.\d+) \+/- (\d+\.\d+) \(jitter = (\d+\.\d+)\)\s+\S"
 )
 _STEPS = re.compile(
-    r"(?:\d{1,9}[ \t]+images/sec: \d{1,18}\.\d{1,20} \+/- \d{1,18}\.\d{1,20}"
-    r" \(jitter = \d{1,18}\.\d{1,20}\)[ \t]+\d{1,9}\.\d{1,9}\n)+"
+    r"(?:\d{1,9}+[ \t]++images/sec: \d{1,18}+\.\d{1,20}+ \+/- \d{1,18}+\.\d{1,20}+"
+    r" \(jitter = \d{1,18}+\.\d{1,20}+\)[ \t]++\d{1,9}+\.\d{1,9}+\n)+"
 )
 _TOTAL = re.compile(r"\s*total images/sec: (\d+\.\d{2,15})\s*$")
 _ABOUT = re.compile(

@@ -20,16 +20,17 @@ if TYPE_CHECKING:
     from cluster.core.model.measurements import Definition
 
 
-_FIGURE = r"(\d{1,20}(?:\.\d{0,20})?)"
+_FIGURE = r"(\d{1,20}+(?:\.\d{0,20}+)?)"
 _LINE = re.compile(
     r"\s*\[\s*(\*?\d+|SUM)(?:-(\d+))?\]\s+"
     rf"{_FIGURE}\s*-\s*{_FIGURE}[ \t]sec\s+"  # iperf3 has two spaces before it
     rf"{_FIGURE}\s+([KMGT]?)Bytes\s+{_FIGURE}\s+([KMGT]?)(bits|Bytes)/sec(.*)"
 )
 _LATER = re.compile(  # intervals of TCP that do not begin with the test, as in `_LINE`
-    r"(?:[ \t]*\[ *(?:SUM|\d+)\][ \t]+(?!0\.0)\d{1,12}\.\d{1,20}[ \t]*-[ \t]*\d{1,12}\.\d{1,20}"
-    r"[ \t]sec[ \t]+\d{1,20}(?:\.\d{1,20})?[ \t]+[KMGT]?Bytes[ \t]+\d{1,20}(?:\.\d{1,20})?[ \t]+"
-    r"[KMGT]?(?:bits|Bytes)/sec[ \t]*\n)+"
+    r"(?:[ \t]*+\[ *(?:SUM|\d+)\][ \t]++(?!0\.0)\d{1,12}+\.\d{1,20}+[ \t]*+-"
+    r"[ \t]*+\d{1,12}+\.\d{1,20}+[ \t]sec[ \t]++\d{1,20}+(?:\.\d{1,20}+)?"
+    r"[ \t]++[KMGT]?Bytes[ \t]++\d{1,20}+(?:\.\d{1,20}+)?[ \t]++"
+    r"[KMGT]?(?:bits|Bytes)/sec[ \t]*+\n)+"
 )
 _CLIENT = re.compile(r"\s*Client connecting to (\S+),? (TCP|UDP) port")
 _SERVER = re.compile(r"\s*Server listening on (TCP|UDP) port (\d+)")
