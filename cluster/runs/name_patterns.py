@@ -3,12 +3,14 @@
 from __future__ import annotations
 
 import re
-from typing import TYPE_CHECKING, Literal
+from typing import TYPE_CHECKING
+
+from cluster.runs.told_names import told_names
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
-Kind = Literal["host", "address", "id", "account", "user", "path"]
+    from cluster.runs.told_names import Kind
 
 # A name may follow an underline (rank_HOST.log), a colour of a terminal, or an escape of JSON, and
 # is no part of a longer word.
@@ -36,11 +38,15 @@ _HOMES = "home|Users|root|fsx|mnt|data|scratch|work|shared|nfs|tmp|lustre|gpfs|e
 _SYSTEM = "bin|boot|dev|etc|lib|lib32|lib64|opt|proc|run|sbin|sys|usr"
 _INSIDE = r"internal|local|lan|amazonaws\.com"  # behind the name of a host alone, too
 _DOMAINS = (
-    "arpa|cloud|cluster|com|corp|edu|gov|hpc|intra|intranet|mil|net|org|"
-    r"ac\.uk|at|au|be|br|ca|ch|cn|de|dk|es|eu|fi|fr|jp|kr|nl|se|tw|uk"
+    "ai|app|arpa|cloud|cluster|com|corp|dev|edu|gov|hpc|intra|intranet|io|mil|net|org|tech|"
+    r"ac\.uk|at|au|be|br|ca|ch|cn|cz|de|dk|es|eu|fi|fr|it|jp|kr|nl|no|nz|pl|ru|se|sg|tw|uk|za"
 )
 _LABEL = r"[A-Za-z0-9](?:[\w-]{0,61}\w)?"
 _NUMBER = r"\d+\.\d+(?:e-?\d+)?[,\]\s]"  # most of a run: skipped at once
+# Most of a run: values behind one another name nobody.
+_VALUE = r"-?\d{1,20}(?:\.\d{1,20})?(?:e[+-]?\d{1,3})?"
+_VALUES = re.compile(rf"(?<=[\[,\s])(?:{_VALUE},[ ]?){{3,}}(?:{_VALUE}(?=[\],\s]))?")
+_LONG = 60  # characters of a line that is searched once, wherever it occurs
 _SEPARATED = r"[\"']?[ \t]{0,4}[:=][ \t]{0,4}[\"']?"
 
 
@@ -58,7 +64,7 @@ PATTERNS: tuple[tuple[Kind, re.Pattern[str]], ...] = (
         "path", rf"(?<!/){_START_PATH}(/(?!(?:{_SYSTEM})/)[A-Za-z][\w.@+-]*(?:/[\w.@+-]+)+)"
     ),
     _as_written("path", r"\b[A-Za-z]:\\{1,2}Users\\{1,2}([\w.@+-]+(?:\\{1,2}[\w.@+-]+)*)"),
-    _as_written("user", rf"{_START}([\w.+-]{1, 64}@[\w-]+(?:\.[\w-]+)+){AFTER}"),
+    _as_written("user", rf"{_START}([\w.+-]{{1,64}}@[\w-]+(?:\.[\w-]+)+){AFTER}"),
     _as_written("user", rf"{_START}([A-Za-z_][\w.-]*)@(?=[\w-])"),
     _as_written(
         "user", r"\b(?:[A-Z]+_)*(?:USER|USERNAME|LOGNAME)=[\"']?([A-Za-z_][\w.-]*[A-Za-z0-9_])"
@@ -109,7 +115,20 @@ def names_in(text: str) -> Iterator[tuple[Kind, str]]:
         Each name with its kind; a name may come more than once.
 
     """
+    text = _once(_VALUES.sub(" ", text))
     bare = _ESCAPED.sub(" ", text)
     for written in (text,) if bare == text else (text, bare):
         for kind, pattern in PATTERNS:
             yield from ((kind, match[1]) for match in pattern.finditer(written))
+        yield from told_names(written)
+
+
+def _once(text: str) -> str:
+    """Leave out lines that were there before; short ones may be a part of a list, and stay."""
+    seen: set[str] = set()
+    kept = []
+    for line in text.split("\n"):
+        if len(line) < _LONG or line not in seen:
+            kept.append(line)
+            seen.add(line)
+    return "\n".join(kept)

@@ -16,9 +16,9 @@ from cluster.runs.name_patterns import (
     BEFORE_WORD,
     IPV4,
     MAC,
-    Kind,
     names_in,
 )
+from cluster.runs.told_names import Kind, of_a_list
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Iterator, Mapping
@@ -76,8 +76,11 @@ def replacements(texts: Iterable[str], values: Iterable[object]) -> tuple[Replac
 
     """
     found: dict[str, Kind] = {}
+    texts = tuple(texts)
     for kind, name in (*_in_fields(values), *_in_all(texts)):
         found.setdefault(name, kind)
+    for name in tuple(of_a_list(iter(found), texts)):
+        found.setdefault(name, "host")
     counts: dict[Kind, int] = {}
     made = []
     for original, kind in found.items():

@@ -71,6 +71,114 @@ TOLD: dict[str, tuple[str, Callable[[random.Random], str]]] = {
     "host of NCCL": ("{}:4242:4250 [0] NCCL INFO\n", lambda c: f"{word(c)}-{c.randint(0, 99)}"),
     "host of Slurm": ("SLURMD_NODENAME={}\n", lambda c: f"nid{c.randint(1000, 9999)}"),
 }
+
+
+def host(chance: random.Random) -> str:
+    return f"{word(chance)}{chance.randint(1, 99):02}"
+
+
+def hexes(count: int) -> Callable[[random.Random], str]:
+    return lambda chance: f"b{some(chance, HEX, count - 1)}"
+
+
+# What programs write around names: each {} is another one.
+LINES: dict[str, tuple[str, Callable[[random.Random], str]]] = {
+    "launchers before NCCL": (
+        (
+            "0: {}:42:43 [0] NCCL INFO x\n[1,0]<stdout>:{}:42:43 [1] NCCL WARN x\n"
+            "2026-11-24T04:01:17Z {}:42:43 [7] NCCL INFO x\nworker-3: {}:42:43 [0] NCCL INFO x"
+        ),
+        host,
+    ),
+    "Open MPI": (
+        (
+            "[{}:12345] *** Process received signal ***\n[{}][[1234,1],0][btl_tcp.c:626] x\n"
+            "from {} to: {} Unable to connect\n  Local host:     {}\n"
+            "mpirun -np 16 -H {}:8,{}:8 ./x\nmpirun --host {}:8 ./x\n"
+            '["mpirun", "--host", "{}:8"]'
+        ),
+        host,
+    ),
+    "Intel MPI": ("[0] MPI startup(): 0       4242     {}    {{0,1}}", host),
+    "a list of ranks": ("# Rank 0 on {}\nRank: 1 pid 42 on host {}", host),
+    "Slurm": (
+        (
+            "srun: error: {}: tasks 0-3: Killed\nNodeList={} BatchHost={}\nSLURM_SUBMIT_HOST={}\n"
+            "slurmstepd: error: *** STEP 4711.0 ON {} CANCELLED AT x ***\nExcNodeList={}\n"
+            "salloc: Nodes {} are ready for job\nsrun -w {} -n 4 ./x\nSLURM_CLUSTER_NAME={}"
+        ),
+        host,
+    ),
+    "Slurm, lists": (
+        "SLURM_NODELIST='{}[01-16],{}[1,3-5]'\nsrun: error: {}[07-09]: tasks 0-3: Killed",
+        word,
+    ),
+    "other batch systems": ("LSB_HOSTS={} {}\nLSB_MCPU_HOSTS='{} 4 {} 4'\nPBS_O_HOST={}", host),
+    "torchrun": ("MASTER_ADDR={}\n--rdzv_endpoint={}:29500 --master_addr {}", host),
+    "the network": (
+        (
+            "Connecting to host {}, port 5201\nAccepted connection from {}, port 5201\n"
+            "ssh: connect to host {} port 22: x\nssh: Could not resolve hostname {}: x\n"
+            "Permanently added '{}' (ED25519)\nhttps_proxy=http://{}:3128\nscp u@{}:x .\n"
+            "Linux {} 6.8.0-1021-aws #23 SMP\nTCP STREAM TEST from 0.0.0.0 () port 0 AF_INET to {} ()"
+        ),
+        host,
+    ),
+    "JSON": (
+        (
+            '{{"host": "{}", "nodes": ["{}", "{}"], "connecting_to": {{"host":"{}"}}}}\n'
+            '{{"in": "{{\\"hostname\\": \\"{}\\"}}"}}'
+        ),
+        host,
+    ),
+    "Kubernetes": (
+        (
+            'pod/{} condition met\npod "{}" deleted\n{}-worker-0 1/1 Running\nPOD_NAMESPACE={}\n'
+            "x.{}.svc:4242\ngke-{}-1a2b3c4d-x9yz\naks-{}-12345678-vmss000000"
+        ),
+        word,
+    ),
+    "InfiniBand": (
+        'Ca 36 "H-{}" # "x mlx5_0"\n[1]({}) "S-{}"[12]\nsys_image_guid: 0x{}',
+        hexes(16),
+    ),
+    "users": (
+        (
+            "-rw-r--r-- 1 {} {} 123 Nov 24 x\n{}  42  0.0  0.1 python x\ncd ~{}/x\n"
+            "UserId={}(1000) GroupId={}(1000)\nuid=1({}) gid=1({}) groups=1({}),27({})\n"
+            "https://{}:hunter2@x.example\nSUDO_USER={}\nHOME=/{}"
+        ),
+        word,
+    ),
+    "accounts": (
+        (
+            'SLURM_JOB_ACCOUNT={}\nAccount={}\nGOOGLE_CLOUD_PROJECT={}\n"project_id": "{}"\n'
+            "--project {} --project={}\ngcloud config set project {}\nwandb.ai/{}/{}/runs"
+        ),
+        word,
+    ),
+    "accounts of Amazon": (
+        (
+            "arn:aws:iam::123456789012:role/{}\narn:aws:sts::123456789012:assumed-role/{}/{}\n"
+            "arn:aws:s3:::{}/x\ns3://{}/{}/x\ngs://{}/x"
+        ),
+        word,
+    ),
+    "Google's links": (
+        (
+            "https://www.googleapis.com/compute/v1/projects/{}/zones/us-central1-a/instances/{}\n"
+            "projects/{}/global/networks/{}"
+        ),
+        word,
+    ),
+    "ids of Amazon": ("pg-{} lt-{} cr-{} fs-{} nn-{}", hexes(17)),
+    "containers": ("docker://{}\n0::/system.slice/docker-{}.scope", hexes(64)),
+    "machines": ("machine-id {}\n/etc/machine-id: {}", hexes(32)),
+    "keys": ("ssh-ed25519 AAAAC3NzaC1lZDI1NTE5AAAAI{}", hexes(43)),
+    "e-mail": ("x <a@{}.org>\nb@{}.ai\nmailto:c@{}.example.edu", word),
+    "domains": ("n1.{}.io n1.{}.ai n1.{}.it\nhttps://{}.com/x", word),
+    "serial numbers": ('Serial Number : {}\n"serial": "{}"\nsn: {}', lambda c: word(c).upper()),
+}
 PLACES = (
     "x {} y",
     "it is {}.",
@@ -133,6 +241,36 @@ def test_a_name_that_its_words_tell_is_shared_nowhere(kind: str, folder: Path) -
         assert name not in text, name
 
 
+@pytest.mark.parametrize("kind", LINES)
+def test_a_name_beside_what_programs_write_is_shared_nowhere(kind: str, folder: Path) -> None:
+    lines, make = LINES[kind]
+    chance = random.Random(14)
+    names = [[make(chance) for _ in range(lines.count("{}"))] for _ in range(3)]
+    text = "\n".join(lines.format(*some) for some in names)
+    (folder / "raw" / "out.log").write_text(f"first\n{text}\nlast\n")
+    (folder / "raw" / "out.json").write_text(json.dumps({"out": text, "one": text.split("\n")}))
+    seen = shared(folder)
+
+    assert not [name for some in names for name in some if name.lower() in seen]
+
+
+def test_the_hosts_of_a_compressed_list_are_replaced_alone_too(folder: Path) -> None:
+    (folder / "raw" / "a.log").write_text("SLURM_NODELIST=quux[07-09]\n")
+    (folder / "raw" / "b.log").write_text("quux07 is slower than quux08, and quux is a word\n")
+    made, found = share.prepare(folder)
+    text = next(part.text for part in made.parts if part.name == "raw/b.log")
+    known = {each.original: each.pseudonym for each in found}
+
+    assert text == f"{known['quux07']} is slower than {known['quux08']}, and quux is a word\n"
+
+
+def test_a_gid_in_decimal_hides_its_address(folder: Path) -> None:
+    gid = "00:00:00:00:00:00:00:00:00:00:255:255:10:09:08:07"
+    (folder / "raw" / "a.log").write_text(f" local address: LID 0 QPN 0x1 GID: {gid}\n")
+
+    assert "10:09:08:07" not in shared(folder)
+
+
 @pytest.mark.parametrize("form", PATHS)
 def test_no_folder_of_a_user_is_shared(form: str, folder: Path) -> None:
     chance = random.Random(13)
@@ -172,6 +310,8 @@ def test_a_thousand_addresses_stay_a_thousand_and_are_the_same_everywhere(folder
         "/dev/infiniband/uverbs0 /proc/self/maps /sys/class/net/eth0/speed /opt/amazon/efa/lib",
         "std::move add::of 1:2:3 P2P/CUMEM/read 2/4 net.core.rmem_max torch.nn.functional",
         "c10d::allreduce_ 0x7f12ab34cd561234 137438953472 1e-6 2026-11-24T04:01:17",
+        "[E socket.cpp:860] [btl_tcp_endpoint.c:626] host: none, hosts: 2, on node 0, user=0.1 s",
+        "host memory to device memory; https://github.com/NVIDIA/nccl-tests Rank 0 on device 0",
     ],
 )
 def test_what_names_nobody_stays(text: str, folder: Path) -> None:

@@ -1,0 +1,258 @@
+"""Names that only the words around them tell: of hosts, users, accounts and what a cloud made.
+
+A name alone may be any word, so each pattern has what programs write before or after it: launchers
+and batch systems, MPI and NCCL, Kubernetes, clouds, and tools of InfiniBand.
+"""
+
+from __future__ import annotations
+
+import re
+from typing import TYPE_CHECKING, Literal, NamedTuple
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+
+Kind = Literal["host", "address", "id", "account", "user", "path"]
+
+_HEX = "[0-9a-f]"
+_START, _END = r"(?<![^\W_])", r"(?![^\W_])"
+_QUOTES = r"\\{0,3}[\"']?"  # JSON in JSON has its quotes escaped
+_IS = rf"{_QUOTES}[ \t]{{0,20}}[:=][ \t]{{0,20}}{_QUOTES}"
+_HOST = r"(?=[\w.-]{0,80}[A-Za-z])([A-Za-z0-9][\w.-]{0,200})"
+_RANGES = r"\[[\d,-]{1,400}\]"  # node[01-16]
+_HOSTS = rf"([A-Za-z0-9](?:[\w.:@,-]|{_RANGES}){{0,4000}})"
+_USER = r"([A-Za-z_][\w.-]{0,63})"
+_STARTER = r"\b(?:srun|salloc|sbatch|mpirun|mpiexec|prun|orterun|flux run|pdsh|clush)\b"
+_WORD = r"([a-z][a-z0-9-]{2,60}[a-z0-9])"
+# Words that stand where a name could, and name nobody; as pseudonyms they would spoil a text.
+_NO_NAMES = frozenset(
+    (
+        *("all", "and", "any", "are", "auto", "buffer", "buffers", "cpu", "cuda", "current"),
+        *("default", "device", "docker", "empty", "enabled", "disabled", "error", "failed"),
+        *("false", "for", "from", "gpu", "host", "hosts", "in", "info", "is", "local", "memory"),
+        *("name", "network", "no", "node", "nodes", "none", "not", "null", "of", "off", "on"),
+        *("only", "or", "rank", "ranks", "root", "self", "sudo", "sys", "system", "tcp", "the"),
+        *("time", "to", "total", "true", "udp", "unknown", "unset", "user", "users", "video"),
+        *("wheel", "with", "yes", "adm", "plugdev", "audio", "cdrom", "dip", "render"),
+    )
+)
+# Types in a name of Amazon: arn:aws:iam::1234:role/NAME.
+_TYPES = frozenset(
+    (
+        *("role", "user", "group", "policy", "instance", "assumed-role", "instance-profile"),
+        *("cluster", "volume", "subnet", "vpc", "security-group", "network-interface", "key"),
+        *("secret", "function", "image", "placement-group", "federated-user", "root"),
+    )
+)
+_SOURCE = re.compile(r".*\.(?:c|cc|cpp|cu|cuh|h|hpp|py|rs|go)", re.IGNORECASE)
+# Well-known, so their names say nothing about who reads them.
+_PUBLIC = re.compile(
+    r"(?:.*\.)?(?:github\.com|githubusercontent\.com|googleapis\.com|nvidia\.com|open-mpi\.org"
+    r"|pytorch\.org|python\.org|pypi\.org|w3id\.org|kernel\.org|debian\.org|ubuntu\.com)",
+    re.IGNORECASE,
+)
+
+
+class _Told(NamedTuple):
+    """How names are told.
+
+    Its groups are names; if `parts` is given, the names are what it matches in the first group.
+    """
+
+    kind: Kind
+    pattern: re.Pattern[str]
+    parts: re.Pattern[str] | None = None
+
+
+def _told(kind: Kind, *texts: str, parts: str = "") -> _Told:
+    return _Told(kind, *_compiled(texts, parts, re.MULTILINE))
+
+
+def _told_in_any_case(kind: Kind, *texts: str, parts: str = "") -> _Told:
+    return _Told(kind, *_compiled(texts, parts, re.MULTILINE | re.IGNORECASE))
+
+
+def _compiled(
+    texts: tuple[str, ...], parts: str, flags: re.RegexFlag
+) -> tuple[re.Pattern[str], re.Pattern[str] | None]:
+    return re.compile("|".join(texts), flags), re.compile(parts) if parts else None
+
+
+_ITEMS = rf"(?:\w[\w.-]*)?(?:{_RANGES}|\w)[\w.-]*"  # of a list of hosts
+_HOST_LISTS = (
+    _told_in_any_case(
+        "host",
+        rf"(?:(?:node|host)(?:_?list|s|names)|exclude){_IS}{_HOSTS}",
+        parts=_ITEMS,
+    ),
+    _told_in_any_case(
+        "host",
+        r"\b(?:hosts|nodes|hostnames|nodenames|hostlist|nodelist)\\{0,3}\"[ \t]{0,9}:"
+        r"\s{0,99}\[([^\]\[{}]{1,20000})\]",
+        parts=_ITEMS,
+    ),
+    _told("host", r"\bLSB_\w*HOSTS=[\"']?([\w. -]{1,4000})", parts=_ITEMS),
+    _told(
+        "host",
+        rf"{_STARTER}.{{0,2000}}?[\s\"](?:-H|-w|-x|-host|--hosts?|--nodelist|--exclude)"
+        rf"(?:[= ]|\\{{0,3}}\",[ \t]?\\{{0,3}}\"){_QUOTES}{_HOSTS}",
+        parts=_ITEMS,
+    ),
+    _told(
+        "host",
+        rf"(?:^|[\s\"'])--(?:hosts?|hostlist|nodelist)(?:[= ]|\\{{0,3}}\",[ \t]?\\{{0,3}}\")"
+        rf"{_QUOTES}{_HOSTS}",
+        parts=_ITEMS,
+    ),
+    _told("host", rf"\bsalloc: Nodes? {_HOSTS} (?:are|is) ready", parts=_ITEMS),
+    _told("host", rf"^(?:\w+: )?(?:srun|slurmstepd): (?:\w+: )?{_HOSTS}: tasks?\b", parts=_ITEMS),
+)
+_HOST_NAMES = (
+    _told("host", rf"(?<![\w.-]){_HOST}:\d+:\d+ \[\d+\]"),  # NCCL, also behind a launcher's prefix
+    _told("host", rf"\[{_HOST}:\d+\](?!:)", rf"\[{_HOST}\]\[\[\d+,\d+\],"),  # Open MPI
+    _told("host", rf"\bfrom {_HOST} to: {_HOST}"),
+    _told("host", rf"^\s*#?\s*(?:\[\d+\]\s*)?Rank:?\s+\d+\b.{{0,80}}?\bon\s+{_HOST}"),
+    _told("host", rf"MPI startup\(\):\s+\d+\s+\d+\s+{_HOST}"),
+    _told_in_any_case(
+        "host",
+        rf"(?:host|node)(?:[ _-]?name)?{_IS}{_HOST}",
+        rf"{_START}(?:master_addr|topology_addr|rdzv_endpoint|pod_name|pod_namespace|_addr)"
+        rf"(?:{_IS}|[ \t]){_HOST}",
+        rf"\b(?:(?:running|runs|started) on|(?:connect|connecting|connected) to|on) (?:host|node)"
+        rf" {_HOST}",
+        rf"\b(?:connect to host|resolve hostname|nodename|accepted connection from) {_HOST}",
+    ),
+    _told("host", rf"\b(?:STEP|JOB) [\d.+]+ ON {_HOST}"),
+    _told("host", rf"\bPermanently added '{_HOST}"),
+    _told("host", rf"\bLinux {_HOST} \d+\.\d+\.\d"),
+    _told("host", rf"\bAF_INET6? to {_HOST} \("),  # netperf
+    _told("host", rf"\w@{_HOST}", rf"://(?:[^\s/@]{{1,200}}@)?{_HOST}"),
+    _told("host", rf"\bSLURM_CLUSTER_NAME={_HOST}", rf"\bClusterName={_HOST}"),
+    # Kubernetes, and nodes that Google and Azure made for it.
+    _told("host", r"\bpods?(?:/|[ \t]+\\{0,3}[\"'])([a-z0-9][a-z0-9.-]{1,200}[a-z0-9])"),
+    _told("host", rf"{_START}((?:[a-z0-9-]{{1,63}}\.){{1,3}}svc)(?![\w-])"),
+    _told(
+        "host",
+        r"(?<![\w-])([a-z0-9][a-z0-9-]{0,60}-(?:worker|launcher|master)-(?:\d+|[a-z0-9]{5}))"
+        r"(?![\w-])",
+        rf"(?<![\w-])(gke-[a-z0-9-]{{3,80}}-{_HEX}{{8}}-[a-z0-9]{{4}})(?![\w-])",
+        r"(?<![\w-])(aks-[a-z0-9]{1,20}-\d{8}-vmss[0-9a-z]{6})(?![\w-])",
+    ),
+    # ibnetdiscover, ibhosts
+    _told("host", rf"\"(?:MF0;)?{_HOST}(?: (?:mlx\w*|HCA-\d+|ib\w*)|:\w+/\w+)\\{{0,3}}\""),
+)
+_USERS = (
+    _told("user", rf"^[-dlbcps][-rwxsStT]{{9}}[.+@]?\s+\d+\s+{_USER}\s+{_USER}\s"),  # ls -l
+    _told("user", rf"^{_USER}\s+\d+\s+\d+\.\d\s+\d+\.\d\s"),  # ps aux
+    _told("user", rf"(?<![\w~])~{_USER}/"),
+    _told("user", rf"://{_USER}(?::[^\s/@]{{0,400}})?@"),
+    _told("user", rf"\b(?:UserId|GroupId|User|Group)={_USER}\(\d+\)"),
+    _told_in_any_case(
+        "user", rf"{_START}(?:user|user_?name|login|logname|owner|sudo_user|job_user){_IS}{_USER}"
+    ),
+    _told("user", r"\b[ug]id=([\w.,=() -]{1,2000})", parts=r"(?<=\()[A-Za-z_][\w.-]*(?=\))"),
+)
+_ACCOUNTS = (
+    _told_in_any_case("account", rf"{_START}(?:google_cloud_project|gcloud_project){_IS}{_WORD}"),
+    _told_in_any_case(
+        "account", rf"{_START}(?:project(?:[_-]?id)?)(?:{_IS}|(?<=--project)[ \t]){_WORD}"
+    ),
+    _told("account", rf"\bset project {_WORD}"),
+    _told("account", r"\bproject(?:s/|_?[Nn]umber\W{1,6})(\d{6,20})"),
+    _told("account", r"\bwandb\.ai/([\w-]{2,64})/([\w-]{2,128})"),
+    _told(
+        "account",
+        rf"(?:\bAccount|_ACCOUNT|--account)[= ]{_USER}",
+        rf"\"account(?:=|{_IS}){_USER}",
+    ),
+)
+_IDS = (
+    _told("id", rf"{_START}([a-z]{{1,12}}-{_HEX}{{17}}){_END}"),  # of Amazon
+    _told(
+        "id",
+        rf"{_START}((?:snap|acl|rtb|igw|nat|lt|cr|fs|eipassoc|pg|dopt)-{_HEX}{{8}}){_END}",
+    ),
+    _told(
+        "id",
+        r"\barn:aws[\w-]*:(?!s3:)[\w-]*:[\w-]*:\d*:([\w+=,.@/:-]{1,1000})",
+        parts=r"[^/:]{2,}",
+    ),
+    _told(
+        "id", r"(?:\barn:aws[\w-]*:s3:::|\b(?:s3|gs|gcs|abfss?|hdfs)://)([\w.-]+(?:/[\w.@+=-]+)*)"
+    ),
+    _told("id", r"(?:\barn:aws[\w-]*:s3:::|\b(?:s3|gs|gcs|abfss?|hdfs)://)([\w.-]+)"),
+    _told("id", r"\b(ocid1\.[\w.-]{10,255})"),
+    _told(
+        "id",
+        r"\b(?:instances|networks|subnetworks|disks|clusters|nodePools|serviceAccounts|reservations"
+        r"|resourcePolicies|resourceGroups|virtualMachines)/([A-Za-z][\w.-]{2,62})",
+    ),
+    # Containers, pods and machines.
+    _told(
+        "id", rf"(?:docker|containerd|cri-o|crio|libpod|podman|kubepods)\S{{1,200}}?({_HEX}{{64}})"
+    ),
+    _told("id", rf"\b(pod{_HEX}{{8}}(?:[_-]{_HEX}{{4}}){{3}}[_-]{_HEX}{{12}})"),
+    _told_in_any_case("id", rf"machine[-_ ]?id(?:{_IS}|[ \t]+)({_HEX}{{32}}){_END}"),
+    _told_in_any_case(
+        "id",
+        rf"{_START}(?:serial(?:[ _-]?(?:number|no))?|s/?n){_IS}([A-Z0-9][A-Z0-9-]{{5,40}}){_END}",
+    ),
+    # Public keys of SSH, and their fingerprints.
+    _told("id", r"\b(AAAA[A-Za-z0-9+/]{40,1000}={0,2})", r"\b(SHA256:[A-Za-z0-9+/]{43})"),
+)
+_ADDRESSES = (
+    _told("address", r"(?<![\d:])(\d{1,3}(?::\d{1,3}){15})(?![\d:])"),  # a GID, in decimal
+    _told_in_any_case("address", rf"\"[HSR]-({_HEX}{{16}})", rf"\(({_HEX}{{15,16}})\)"),
+    # A GUID that was made of a MAC: 03 00 or ff fe in its middle.
+    _told_in_any_case("address", rf"{_START}((?:0x)?{_HEX}{{6}}(?:0300|fffe){_HEX}{{6}}){_END}"),
+)
+_PATHS = (
+    _told("path", r"\b(?:HOME|PWD|SCRATCH|TMPDIR|WORKDIR)=[\"']?(/[\w.@+-]+(?:/[\w.@+-]+)*)"),
+)
+TOLD = (*_HOST_LISTS, *_HOST_NAMES, *_USERS, *_ACCOUNTS, *_IDS, *_ADDRESSES, *_PATHS)
+
+
+def told_names(text: str) -> Iterator[tuple[Kind, str]]:
+    """Find names by the words around them.
+
+    Args:
+        text: of a file.
+
+    Yields:
+        Each name with its kind; a name may come more than once.
+
+    """
+    for kind, pattern, parts in TOLD:
+        for match in pattern.finditer(text):
+            groups = (group for group in match.groups() if group)
+            names = groups if parts is None else parts.findall(next(groups, ""))
+            yield from ((kind, name.rstrip(".-")) for name in names if _is_name(kind, name))
+
+
+def _is_name(kind: Kind, name: str) -> bool:
+    lowered = name.lower().rstrip(".-")
+    if kind == "host":
+        named = any(letter.isalpha() for letter in name) and not _SOURCE.fullmatch(name)
+        return named and lowered not in _NO_NAMES and not _PUBLIC.fullmatch(name)
+    return lowered not in _NO_NAMES and not (kind == "id" and lowered in _TYPES)
+
+
+_COMPRESSED = re.compile(rf"([\w.-]*?)\d*{_RANGES}([\w.-]*)")
+
+
+def of_a_list(names: Iterator[str], texts: tuple[str, ...]) -> Iterator[str]:
+    """Find the hosts that a list such as `node[01-16]` stands for.
+
+    Args:
+        names: that were found.
+        texts: of all files.
+
+    Yields:
+        Names in the texts that begin and end as those of a list, with digits between.
+
+    """
+    shapes = {m.groups() for name in names if (m := _COMPRESSED.fullmatch(name)) and m[1]}
+    for before, after in sorted(shapes):
+        one = re.compile(rf"{_START}({re.escape(before)}\d+{re.escape(after)}){_END}")
+        for text in texts:
+            yield from one.findall(text)
