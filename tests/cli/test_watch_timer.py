@@ -11,9 +11,10 @@ import time
 from pathlib import Path
 from typing import TYPE_CHECKING
 
+import msgspec
 import pytest
 
-from cluster.cli import watch_run
+from cluster.cli import watch_run, watch_texts
 from cluster.runs import watches
 from cluster.runs.watches import WatchEvent, in_order, why_not_due
 from tests.cli.test_watch import add_run
@@ -123,16 +124,24 @@ def test_units_of_systemd_are_valid_and_run_this_command(tmp_path: Path) -> None
     assert "OnUnitActiveSec=5400s" in timer
     assert f"{COMMAND} watch run w --runs {os.environ['CLUSTER_RUNS']}" in said
     assert f"CLUSTER_STATE={os.environ['CLUSTER_STATE']}" in said
-    if shutil.which("systemd-analyze"):
-        done = run(
-            "systemd-analyze",
-            "verify",
-            "--user",
-            str(tmp_path / "cluster-watch-w.timer"),
-            status=None,
-        )
-        assert "w.timer" not in done.stderr
-        assert "w.service" not in done.stderr
+    assert ignored_by_systemd(tmp_path / "cluster-watch-w.timer") == ""
+    assert ignored_by_systemd(tmp_path / "cluster-watch-w.service") == ""
+
+
+def ignored_by_systemd(unit: Path) -> str:
+    """Give what systemd itself says against a unit; without its folder it looks at none."""
+    if not shutil.which("systemd-analyze"):
+        return ""
+    variables = {**os.environ, "XDG_RUNTIME_DIR": str(unit.parent)}
+    return run("systemd-analyze", "verify", "--user", str(unit), env=variables).stderr
+
+
+@pytest.mark.skipif(not shutil.which("systemd-analyze"), reason="this machine has no systemd")
+def test_a_unit_that_systemd_would_ignore_in_part_is_seen(tmp_path: Path) -> None:
+    wrong = tmp_path / "w.service"
+    wrong.write_text("[Service]\nType=oneshot\nExecStart=/bin/true\nSuccessExitStatus=three\n")
+
+    assert "w.service:4: Failed to parse value, ignoring: three" in ignored_by_systemd(wrong)
 
 
 @pytest.mark.parametrize(
@@ -288,3 +297,18 @@ def test_an_alarm_is_told_once_and_is_in_the_file_of_prometheus(tmp_path: Path) 
     shown = text.read_text()
     assert 'cluster_watch_state{cluster="old",metric="latency",' in shown
     assert shown.count("# TYPE cluster_watch_state gauge") == 1
+
+
+@pytest.mark.skipif(
+    not shutil.which("promtool"), reason="promtool is missing: Debian's package prometheus has it"
+)
+def test_promtool_accepts_the_file_whatever_the_names_are(tmp_path: Path) -> None:
+    for number in range(3):
+        add_run(tmp_path, number, 1.0)
+    found = [
+        msgspec.structs.replace(each, cluster='a "b" \\ c\nd', params={**each.params, "x": "µ{}=,"})
+        for each in watch_texts.series_of(tmp_path, "old")
+    ]
+
+    assert len(found) > 1
+    run("promtool", "check", "metrics", input=watch_texts.prometheus_text(found))

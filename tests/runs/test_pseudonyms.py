@@ -120,7 +120,8 @@ LINES: dict[str, tuple[str, Callable[[random.Random], str]]] = {
             "Connecting to host {}, port 5201\nAccepted connection from {}, port 5201\n"
             "ssh: connect to host {} port 22: x\nssh: Could not resolve hostname {}: x\n"
             "Permanently added '{}' (ED25519)\nhttps_proxy=http://{}:3128\nscp u@{}:x .\n"
-            "Linux {} 6.8.0-1021-aws #23 SMP\nTCP STREAM TEST from 0.0.0.0 () port 0 AF_INET to {} ()"
+            "Linux {} 6.8.0-1021-aws #23 SMP\n"
+            "TCP STREAM TEST from 0.0.0.0 () port 0 AF_INET to {} ()"
         ),
         host,
     ),
