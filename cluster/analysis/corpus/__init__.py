@@ -42,6 +42,7 @@ Grade = Literal["A", "B", "C", "X"]
 USUAL: tuple[Grade, ...] = ("A", "B")  # the grades that show what is usual
 FILES = ("collectives.toml", "messages.toml", "devices.toml")
 DEFINITIONS, THRESHOLDS = "definitions.toml", "thresholds.toml"
+ENTRY = "\n[[run]]\n"  # how each begins in its file
 UNITS = {
     "GB/s": (1e9, "B/s"),
     "MB/s": (1e6, "B/s"),
@@ -189,26 +190,28 @@ class _Definitions(Value, frozen=True, kw_only=True):
 @cache
 def runs() -> tuple[PublishedRun, ...]:
     """Give all published runs, in the order of the files."""
-    return tuple(run for name in FILES for run in _runs_of(name))
-
-
-@cache
-def _runs_of(name: str) -> tuple[PublishedRun, ...]:
-    return read(_text(name), name)
+    return tuple(run for name in FILES for run in read(_text(name), name))
 
 
 @cache
 def results_of(definition: str) -> tuple[PublishedResult, ...]:
     """Give every point of the published runs of one definition.
 
-    Only the files that name it are read: a whole command waits for that.
+    Only the entries that name it are read: a whole command waits for that.
 
     Args:
         definition: its id.
 
     """
-    files = (name for name in FILES if definition in _text(name))
-    return points(run for name in files for run in _runs_of(name) if run.definition == definition)
+    found = (run for name in FILES for run in _entries_with(definition, name))
+    return points(run for run in found if run.definition == definition)
+
+
+def _entries_with(words: str, name: str) -> tuple[PublishedRun, ...]:
+    """Read the entries of a file that have some words in them."""
+    _, *entries = _text(name).split(ENTRY)
+    chosen = [f"{ENTRY}{entry}" for entry in entries if words in entry]
+    return read("".join(chosen), name) if chosen else ()
 
 
 @cache
