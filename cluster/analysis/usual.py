@@ -63,7 +63,7 @@ def threshold(name: str) -> Usual:
         named(find(each.result)) + (f", of {each.of}: {each.why}" if each.of else "")
         for each in found.evidence
     )
-    return Usual(share=found.share, source=found.source or evidence)
+    return Usual(share=found.share, source=evidence)
 
 
 def usual(definition: Definition, params: Mapping[str, Scalar], hardware: Hardware) -> Usual | None:
@@ -122,7 +122,9 @@ def _usual_bus(params: Mapping[str, Scalar], bus: Figure | None) -> Usual | None
     alone = params.get("devices", 1) == 1 and "all" not in test and "bidirectional" not in test
     if bus is None or not alone or params.get("memory") == "pageable":
         return None
-    return Usual(share=bus.usual, source=bus.usual_source) if bus.usual else threshold("pcie")
+    if bus.usual:
+        return Usual(share=bus.usual, source=bus.usual_source)
+    return threshold(bus.threshold or "pcie")
 
 
 def _usual_collective(params: Mapping[str, Scalar], hardware: Hardware) -> Usual | None:

@@ -10,6 +10,7 @@ from tables import first_sentence, page, paragraphs, table
 
 from cluster.analysis.diagnose import RULES
 from cluster.analysis.hardware.lists import HardwareGpu, ListedRate, listed_gpus, listed_hosts
+from cluster.analysis.usual import threshold
 from cluster.core import plugins
 from cluster.logs.parsers import Parser
 from cluster.measure.benchmark import Benchmark
@@ -128,5 +129,6 @@ def _gpu(gpu: HardwareGpu) -> tuple[str, ...]:
 def _figure(figure: ListedRate | None) -> str:
     if figure is None:
         return ""
-    usual = f"; usually {figure.usual:.0%}: {figure.usual_source}" if figure.usual else ""
+    known = threshold(figure.threshold) if figure.threshold else None
+    usual = f"; usually {known.share:.0%}: {known.source}" if known else ""
     return f"{figure.rate} ({figure.source}{usual})"

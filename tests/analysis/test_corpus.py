@@ -104,6 +104,18 @@ def test_nothing_is_wrong_with_it() -> None:
     assert checks.threshold_problems(corpus.thresholds()) == ()
 
 
+def test_every_threshold_rests_on_published_results() -> None:
+    """No sentence stands for one, neither among the thresholds nor in the list of GPUs."""
+    known = corpus.thresholds()
+    buses = [bus for name in hardware.names() if (bus := hardware.find(name).bus)]
+    bare = {"it": corpus.Threshold(share=0.9, evidence=())}
+
+    assert checks.threshold_problems(bare) == ("it: it has no evidence",)
+    assert {bus.threshold for bus in buses} == {"", "k80_bus", "c2c"}
+    assert {bus.threshold or "pcie" for bus in buses} <= set(known)
+    assert {bus.usual_source for bus in buses} == {""}
+
+
 def test_its_definitions_are_those_of_the_parsers() -> None:
     ours = {
         definition.id: definition

@@ -170,13 +170,11 @@ class Threshold(Value, frozen=True, kw_only=True):
     Args:
         share: the lowest share of healthy hardware.
         evidence: the published results that show it.
-        source: who says so, if there is no published result that anyone can open.
 
     """
 
     share: float
-    evidence: tuple[ThresholdEvidence, ...] = ()
-    source: str = ""
+    evidence: tuple[ThresholdEvidence, ...]
 
 
 class _Runs(Value, frozen=True, kw_only=True):

@@ -83,8 +83,8 @@ def threshold_problems(thresholds: dict[str, Threshold]) -> tuple[str, ...]:
     found = []
     for name, threshold in thresholds.items():
         shares = [evidence_share(each) for each in threshold.evidence]
-        if not shares and not threshold.source:
-            found.append(f"{name}: it has neither evidence nor a source")
+        if not shares:
+            found.append(f"{name}: it has no evidence")
         if shares and not threshold.share <= min(shares) <= ABOVE * threshold.share:
             lowest = f"the lowest of its evidence is {min(shares):.3f}"
             found.append(f"{name}: {threshold.share} does not fit, {lowest}")

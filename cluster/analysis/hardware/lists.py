@@ -20,25 +20,19 @@ class ListedRate(Value, frozen=True, kw_only=True):
     Args:
         rate: such as `100gbit` or `1555 GB/s`.
         source: who states it.
-        usual: the share of it that healthy hardware reaches.
-        usual_source: who measured it.
+        threshold: the name in the corpus of the share that healthy hardware reaches, where that is
+            unlike other GPUs.
 
     """
 
     rate: str
     source: str
-    usual: float = 0.0
-    usual_source: str = ""
+    threshold: str = ""
 
     @property
     def figure(self) -> Figure:
         """The figure, in bytes per second."""
-        return Figure(
-            rate=parse_rate(self.rate),
-            source=self.source,
-            usual=self.usual,
-            usual_source=self.usual_source,
-        )
+        return Figure(rate=parse_rate(self.rate), source=self.source, threshold=self.threshold)
 
 
 class ListedCores(Value, frozen=True, kw_only=True):

@@ -13,13 +13,16 @@ class Figure(Value, frozen=True, kw_only=True):
     Args:
         rate: bytes per second, in one direction.
         source: the document or measurement that gives it.
-        usual: the share of it that healthy hardware reaches; 0 if there is no reference data.
-        usual_source: who measured it.
+        threshold: the name in the corpus of the share that healthy hardware reaches, where that is
+            unlike other GPUs; runs of earlier versions have the share itself.
+        usual: the share, in a run of an earlier version.
+        usual_source: who measured that.
 
     """
 
     rate: float
     source: str
+    threshold: str = ""
     usual: float = 0.0
     usual_source: str = ""
 
