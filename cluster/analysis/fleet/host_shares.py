@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections import defaultdict
-from statistics import median
+from statistics import median, median_high, median_low
 from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
@@ -25,8 +25,9 @@ def host_shares(tests: Iterable[PairTest], *, better: str) -> dict[int, float]:
 
     Returns:
         By the number of each host, its worse direction over the median of all hosts; of that
-        direction, the median of its tests, so that a bad partner does not count. Nothing of fewer
-        than three hosts.
+        direction, the median of its tests, so that a bad partner does not count: of an even number,
+        the better of the two in the middle, as one of two partners may be the bad one. Nothing of
+        fewer than three hosts.
 
     """
     valued = [test for test in tests if test.value]
@@ -36,9 +37,9 @@ def host_shares(tests: Iterable[PairTest], *, better: str) -> dict[int, float]:
     for test in together:
         sent[test.source].append(test.value or 0.0)
         received[test.target].append(test.value or 0.0)
-    worse = min if better == "higher" else max
+    worse, middle_of = (min, median_high) if better == "higher" else (max, median_low)
     own = {
-        host: worse(median(values[host]) for values in (sent, received) if host in values)
+        host: worse(middle_of(values[host]) for values in (sent, received) if host in values)
         for host in sorted({*sent, *received})
     }
     if len(own) < FEWEST:
