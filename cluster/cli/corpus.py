@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import re
+from contextlib import suppress
+from pathlib import Path
 from statistics import median
 from typing import TYPE_CHECKING, Annotated
 
@@ -14,11 +16,14 @@ from cluster.analysis.corpus import Point, PublishedRun, PublishedSource, checks
 from cluster.analysis.hardware import find as find_hardware
 from cluster.cli import flags
 from cluster.cli.show import print_json, print_lines, table
-from cluster.core.errors import SpecError
+from cluster.core.errors import ParseError, SpecError
+from cluster.core.model.hosts import SIMULATED as SIMULATED_SHELL
 from cluster.core.model.value import Value
 from cluster.core.units import format_size, format_value
 from cluster.logs.reader import read
-from cluster.runs.import_logs import read_log
+from cluster.runs import shared_file, store
+from cluster.runs.import_logs import STDIN, read_log
+from cluster.runs.run import RAW
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator
@@ -101,17 +106,14 @@ def add(
     Example: cluster corpus add all_reduce.log --hardware p5.48xlarge --hosts 2 --source https://...
     """
     _check_origin(source, hardware, hosts)
-    reading = read_log(log, format_=format_)
-    for result in reading.results:
+    results = _results(log, format_)
+    for result in results:
         if SIMULATED.search(" ".join((result.title, *result.notes, *map(str, result.settings)))):
-            raise SpecError(
-                f"{log} is of a simulated run.",
-                means="The corpus holds what was measured, and nothing that was simulated.",
-            )
-    entries = [entry for r in reading.results for entry in _entries(r, hardware, hosts, source)]
+            raise _simulated(log)
+    entries = [entry for r in results for entry in _entries(r, hardware, hosts, source)]
     if not entries:
         known = ", ".join(sorted(d.partition("-")[0] for d in published.definitions()))
-        held = sorted({d.id.partition("-")[0] for r in reading.results for d in r.definitions})
+        held = sorted({d.id.partition("-")[0] for r in results for d in r.definitions})
         raise SpecError(
             f"{log} holds nothing that the corpus compares, but {', '.join(held) or 'no values'}.",
             means=f"It compares: {known}.",
@@ -166,6 +168,28 @@ def _check_origin(source: str, hardware: str, hosts: int) -> None:
         raise SpecError(f"--hosts is {hosts}; it must be 1 or more, or be left out.")
     if hardware:
         find_hardware(hardware)
+
+
+def _results(log: str, format_: str) -> tuple[Parsed, ...]:
+    """Read a log, or all logs that a shared run holds."""
+    path = Path(log)
+    if log == STDIN or not shared_file.is_shared(path):
+        return read_log(log, format_=format_).results
+    folder = shared_file.unpack(path)
+    if any(machine.shell == SIMULATED_SHELL for machine in store.record(folder).machines):
+        raise _simulated(log)
+    found: list[Parsed] = []
+    for file in sorted((folder / RAW).rglob("*")):
+        with suppress(ParseError):  # not all files of a run are logs
+            found += read_log(str(file), format_=format_).results if file.is_file() else ()
+    return tuple(found)
+
+
+def _simulated(log: str) -> SpecError:
+    return SpecError(
+        f"{log} is of a simulated run.",
+        means="The corpus holds what was measured, and nothing that was simulated.",
+    )
 
 
 def _unread(run: PublishedRun) -> tuple[str, ...]:

@@ -77,6 +77,21 @@ def test_an_entry_that_no_reader_could_check_is_refused(
     assert said in command("corpus", "add", str(log), *words, status=2).stderr
 
 
+def test_a_shared_run_is_read_from_its_logs_and_a_simulated_one_is_refused(tmp_path: Path) -> None:
+    log, real, model = tmp_path / "a.log", tmp_path / "a.share.json", tmp_path / "sim.share.json"
+    log.write_text(all_reduce(440.0, 16, 2, "NVIDIA H100 80GB HBM3"))
+    command("import", str(log))
+    command("share", "imported", "-o", str(real), "-y")
+    add = ("--hardware", "p5.48xlarge", "--source", SOURCE)
+    (entry,) = tomllib.loads(command("corpus", "add", str(real), *add).stdout)["run"]
+    command("check", "model", "--provider", "sim", "--hosts", "3")
+    command("share", "model", "-o", str(model), "-y")
+
+    assert entry["points"] == [{"size": "1 GiB", "values": [440.0, 440.0]}]
+    said = command("corpus", "add", str(model), *add, status=2).stderr
+    assert f"{model} is of a simulated run." in said
+
+
 def test_it_is_checked() -> None:
     checked = json.loads(command("corpus", "check", "--json").stdout)
 
