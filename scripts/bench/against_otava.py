@@ -123,9 +123,15 @@ def _tigerbeetle() -> None:
     """Print which changes of Otava's series are ours, too."""
     series = [float(value) for value in SERIES.read_text().split()]
     (theirs,), ours = _theirs([series], window=WINDOW), change_points(series)
+    (large,) = _theirs([series], window=WINDOW, smallest=SMALLEST)
     _row(
         f"tigerbeetle, {len(series)} runs",
-        (f"Otava, window {WINDOW}", "cluster, at the end", "cluster, first seen with"),
+        (
+            f"Otava, window {WINDOW}",
+            f"Otava, {SMALLEST:.0%} or more",
+            "cluster, at the end",
+            "cluster, first seen with",
+        ),
     )
     for at in sorted({*theirs, *(point.at for point in ours)}):
         own = [point for point in ours if abs(point.at - at) <= NEAR]
@@ -134,6 +140,7 @@ def _tigerbeetle() -> None:
             f"change at {at}",
             (
                 "yes" if at in theirs else "no",
+                "yes" if at in large else "no",
                 f"{own[0].change:+.1%}" if own else "no",
                 "never" if seen is None else f"run {seen}",
             ),
