@@ -79,6 +79,37 @@ class ChangePoint(Value, frozen=True, kw_only=True):
         return self.after / self.before - 1
 
 
+class Look(NamedTuple):
+    """What a series shows at one look.
+
+    Args:
+        changes: the oldest first; none if the series is too short.
+        state: `alarm` if a change begins within the newest six values, and would be as clear if the
+            series had been looked at after each of them; `watch` if it is less clear, or if only
+            the newest value is out of the range of the others; else `steady`.
+
+    """
+
+    changes: tuple[ChangePoint, ...]
+    state: State
+
+
+def look(values: Sequence[float]) -> Look:
+    """Find the changes of a series, and tell whether its newest values changed.
+
+    Args:
+        values: medians of launches, the oldest first; all above 0.
+
+    Returns:
+        The changes and the state: one changed value is watched, two are an alarm.
+
+    """
+    logs = np.log(np.asarray(values, dtype=np.float64))
+    newest = _newest(logs)
+    changes = _described(logs, _places(logs, newest))
+    return Look(changes, _state(logs, changes, newest))
+
+
 def change_points(values: Sequence[float]) -> tuple[ChangePoint, ...]:
     """Find the changes of a series.
 
@@ -89,8 +120,20 @@ def change_points(values: Sequence[float]) -> tuple[ChangePoint, ...]:
         The changes, the oldest first; none if the series is too short.
 
     """
-    logs = np.log(np.asarray(values, dtype=np.float64))
-    return _described(logs, _places(logs, _newest(logs)))
+    return look(values).changes
+
+
+def state(values: Sequence[float]) -> State:
+    """Tell whether the newest values changed.
+
+    Args:
+        values: medians of launches, the oldest first; all above 0.
+
+    Returns:
+        The state.
+
+    """
+    return look(values).state
 
 
 def _described(logs: Floats, places: Sequence[_Place]) -> tuple[ChangePoint, ...]:
@@ -108,25 +151,11 @@ def _described(logs: Floats, places: Sequence[_Place]) -> tuple[ChangePoint, ...
     return tuple(found)
 
 
-def state(values: Sequence[float]) -> State:
-    """Tell whether the newest values changed: one changed value is watched, two are an alarm.
-
-    Args:
-        values: medians of launches, the oldest first; all above 0.
-
-    Returns:
-        `alarm` if a change begins within the newest six values, and would be as clear if the series
-        had been looked at after each of them; `watch` if it is less clear, or if only the newest
-        value is out of the range of the others; else `steady`.
-
-    """
-    logs = np.log(np.asarray(values, dtype=np.float64))
-    newest = _newest(logs)
-    found = _described(logs, _places(logs, newest))
-    recent = bool(found) and found[-1].at >= len(values) - max(ALARMS)
+def _state(logs: Floats, changes: Sequence[ChangePoint], newest: _Newest | None) -> State:
+    recent = bool(changes) and changes[-1].at >= len(logs) - max(ALARMS)
     if recent and newest and newest.excess > 0:
         return "alarm"
-    if len(values) <= LEAST:
+    if len(logs) <= LEAST:
         return "steady"
     center, spread = _robust(logs[:-1])
     far = abs(float(logs[-1]) - center) > max(CLIPPED * spread, SMALLEST)

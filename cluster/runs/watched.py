@@ -6,7 +6,7 @@ from collections import defaultdict
 from statistics import median
 from typing import TYPE_CHECKING, NamedTuple
 
-from cluster.analysis.change_points import ChangePoint, State, change_points, state
+from cluster.analysis.change_points import ChangePoint, State, look
 from cluster.analysis.factors import Factor, differing_factors
 from cluster.analysis.link_bounds import MEMORY
 from cluster.core.model.value import Scalar, Value
@@ -102,10 +102,14 @@ def series(runs: Iterable[Run], cluster: str = "") -> Iterator[WatchedSeries]:
             own = found.setdefault(point.key, defaultdict(list))
             own[launch].append((run.record, point))
     every = [_medians(own.values()) for own in found.values()]
-    moved = any(state(v) == "alarm" for _, point, v in every if point.metric == MEMORY)
-    for records, point, values in every:
-        changes = tuple(_changes(records, values))
-        now = state(values)
+    looks = [look(values) for *_, values in every]
+    moved = any(
+        seen.state == "alarm"
+        for (_, point, _), seen in zip(every, looks, strict=True)
+        if point.metric == MEMORY
+    )
+    for (records, point, values), (found_points, now) in zip(every, looks, strict=True):
+        changes = tuple(_changes(records, found_points))
         spared = moved and point.metric != MEMORY and HOST not in point.params
         yield WatchedSeries(
             cluster=cluster,
@@ -149,9 +153,8 @@ def _medians(
     return [launch[0][0] for launch in own], own[-1][-1][1], values
 
 
-def _changes(records: Sequence[Record], values: Sequence[float]) -> Iterator[WatchedChange]:
-    found = change_points(values)
-    ends = [0, *(point.at for point in found), len(values)]
+def _changes(records: Sequence[Record], found: Sequence[ChangePoint]) -> Iterator[WatchedChange]:
+    ends = [0, *(point.at for point in found), len(records)]
     for point, start, end in zip(found, ends, ends[2:], strict=False):
         yield WatchedChange(
             at=records[point.at].at,

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from pathlib import Path
 
+import msgspec
 import numpy as np
 
 from cluster.analysis.fleet.pair_measurements import measurement_of
@@ -102,3 +103,27 @@ def test_a_change_of_one_host_is_its_own_and_names_it() -> None:
 
     assert found["h3"] == "alarm"
     assert {found[f"h{host}"] for host in range(HOSTS) if host != 3} == {"steady"}
+
+
+def test_a_changed_definition_is_another_series_and_no_alarm() -> None:
+    """The newest runs measure something else: their values are half as large."""
+    other = msgspec.structs.replace(PAIR, what="half of it")
+    runs = fleet(all_=0.5)
+    changed = [
+        msgspec.structs.replace(
+            run,
+            record=msgspec.structs.replace(run.record, definitions={other.id: other}),
+            measurements=tuple(
+                msgspec.structs.replace(m, definition=other.id)
+                for m in run.measurements
+                if m.definition == PAIR.id
+            ),
+        )
+        for run in runs[CHANGED:]
+    ]
+    found = [each for each in series([*runs[:CHANGED], *changed]) if each.metric == "bandwidth"]
+
+    assert [(each.definition, each.runs, each.state) for each in found] == [
+        (PAIR.id, CHANGED, "steady"),
+        (other.id, RUNS - CHANGED, "steady"),
+    ]
