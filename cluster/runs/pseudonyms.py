@@ -18,7 +18,7 @@ from cluster.runs.name_patterns import (
     MAC,
     names_in,
 )
-from cluster.runs.told_names import Kind, of_a_list
+from cluster.runs.told_names import Kind, of_a_list, short_names
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Iterator, Mapping
@@ -79,7 +79,7 @@ def replacements(texts: Iterable[str], values: Iterable[object]) -> tuple[Replac
     texts = tuple(texts)
     for kind, name in (*_in_fields(values), *_in_all(texts)):
         found.setdefault(name, kind)
-    for name in tuple(of_a_list(iter(found), texts)):
+    for name in (*of_a_list(found, texts), *short_names(found.items())):
         found.setdefault(name, "host")
     counts: dict[Kind, int] = {}
     made = []

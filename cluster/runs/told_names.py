@@ -10,7 +10,7 @@ import re
 from typing import TYPE_CHECKING, Literal, NamedTuple
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator
+    from collections.abc import Iterable, Iterator
 
 Kind = Literal["host", "address", "id", "account", "user", "path"]
 
@@ -107,9 +107,24 @@ _HOST_LISTS = (
     _told("host", rf"\bsalloc: Nodes? {_HOSTS} (?:are|is) ready", parts=_ITEMS),
     _told("host", rf"^(?:\w+: )?(?:srun|slurmstepd): (?:\w+: )?{_HOSTS}: tasks?\b", parts=_ITEMS),
 )
+_TABLES = (
+    # squeue, sinfo; PBS; a file of hosts, and /etc/hosts
+    _told(
+        "host",
+        rf"^\s*\d+\s+\S+\s+\S+\s+\S+\s+[A-Z]{{1,2}}\s+[\d:-]+\s+\d+\s+{_HOSTS}\s*$",
+        parts=_ITEMS,
+    ),
+    _told("host", rf"\s(?:idle|alloc|mix|drng|drain|down|comp)\S?\s+{_HOSTS}[ \t]*$", parts=_ITEMS),
+    _told("host", r"\bexec_v?host\w*\s*=\s*([\w.:/*+ -]{1,4000})", parts=r"[A-Za-z][\w.-]*(?=/)"),
+    _told("host", rf"^{_HOST} slots=\d"),
+    _told("host", r"^\s*(?:\d{1,3}\.){3}\d{1,3}[ \t]+([A-Za-z][\w. \t-]{1,400})$", parts=_ITEMS),
+)
 _HOST_NAMES = (
     _told("host", rf"(?<![\w.-]){_HOST}:\d+:\d+ \[\d+\]"),  # NCCL, also behind a launcher's prefix
-    _told("host", rf"\[{_HOST}:\d+\](?!:)", rf"\[{_HOST}\]\[\[\d+,\d+\],"),  # Open MPI
+    _told("host", rf"\[{_HOST}:\d+[ :\d]*\](?!:)", rf"\[{_HOST}\]\[\[\d+,\d+\],"),  # Open MPI, UCX
+    _told("host", rf"\[{_HOST}\]:\d{{2,5}}\b", rf"\baddress of \({_HOST}, \d"),  # PyTorch
+    _told("host", rf"(?<![\w.-]){_HOST} \((?:\d{{1,3}}\.){{3}}\d{{1,3}}\)"),  # ping, traceroute
+    _told("host", rf"^{_HOST}\r?\nDevice 0: "),  # nvbandwidth
     _told("host", rf"\bfrom {_HOST} to: {_HOST}"),
     _told("host", rf"^\s*#?\s*(?:\[\d+\]\s*)?Rank:?\s+\d+\b.{{0,80}}?\bon\s+{_HOST}"),
     _told("host", rf"MPI startup\(\):\s+\d+\s+\d+\s+{_HOST}"),
@@ -139,12 +154,14 @@ _HOST_NAMES = (
         r"(?<![\w-])(aks-[a-z0-9]{1,20}-\d{8}-vmss[0-9a-z]{6})(?![\w-])",
     ),
     # ibnetdiscover, ibhosts
+    _told("host", rf"\bCA: {_HOST} \w", rf"\bSysName:\s*{_HOST}"),
     _told("host", rf"\"(?:MF0;)?{_HOST}(?: (?:mlx\w*|HCA-\d+|ib\w*)|:\w+/\w+)\\{{0,3}}\""),
 )
 _USERS = (
     _told("user", rf"^[-dlbcps][-rwxsStT]{{9}}[.+@]?\s+\d+\s+{_USER}\s+{_USER}\s"),  # ls -l
     _told("user", rf"^{_USER}\s+\d+\s+\d+\.\d\s+\d+\.\d\s"),  # ps aux
     _told("user", rf"(?<![\w~])~{_USER}/"),
+    _told("user", rf"^\s*\d+\s+\S+\s+\S+\s+{_USER}\s+[A-Z]{{1,2}}\s+[\d:-]+\s+\d+\s"),  # squeue
     _told("user", rf"://{_USER}(?::[^\s/@]{{0,400}})?@"),
     _told("user", rf"\b(?:UserId|GroupId|User|Group)={_USER}\(\d+\)"),
     _told_in_any_case(
@@ -157,7 +174,9 @@ _ACCOUNTS = (
     _told_in_any_case(
         "account", rf"{_START}(?:project(?:[_-]?id)?)(?:{_IS}|(?<=--project)[ \t]){_WORD}"
     ),
-    _told("account", rf"\bset project {_WORD}"),
+    _told("account", rf"\bset project {_WORD}", rf"(?:\bgcr\.io|pkg\.dev)/{_WORD}"),
+    _told("account", r"\bgit@[\w.-]{1,200}:([\w.-]+/[\w.-]+)"),
+    _told_in_any_case("account", rf"{_START}namespace{_IS}{_WORD}"),
     _told("account", r"\bproject(?:s/|_?[Nn]umber\W{1,6})(\d{6,20})"),
     _told("account", r"\bwandb\.ai/([\w-]{2,64})/([\w-]{2,128})"),
     _told(
@@ -209,7 +228,7 @@ _ADDRESSES = (
 _PATHS = (
     _told("path", r"\b(?:HOME|PWD|SCRATCH|TMPDIR|WORKDIR)=[\"']?(/[\w.@+-]+(?:/[\w.@+-]+)*)"),
 )
-TOLD = (*_HOST_LISTS, *_HOST_NAMES, *_USERS, *_ACCOUNTS, *_IDS, *_ADDRESSES, *_PATHS)
+TOLD = (*_HOST_LISTS, *_TABLES, *_HOST_NAMES, *_USERS, *_ACCOUNTS, *_IDS, *_ADDRESSES, *_PATHS)
 
 
 def told_names(text: str) -> Iterator[tuple[Kind, str]]:
@@ -240,7 +259,24 @@ def _is_name(kind: Kind, name: str) -> bool:
 _COMPRESSED = re.compile(rf"([\w.-]*?)\d*{_RANGES}([\w.-]*)")
 
 
-def of_a_list(names: Iterator[str], texts: tuple[str, ...]) -> Iterator[str]:
+def short_names(names: Iterable[tuple[str, Kind]]) -> Iterator[str]:
+    """Give the first label of each host with a domain: logs have it alone, too.
+
+    Args:
+        names: that were found, with their kinds.
+
+    Yields:
+        Labels with a digit; others may be any word.
+
+    """
+    for name, kind in names:
+        label, dot, rest = name.partition(".")
+        has_digit = any(letter.isdigit() for letter in label) and not label.isdigit()
+        if kind == "host" and dot and rest and has_digit:
+            yield label
+
+
+def of_a_list(names: Iterable[str], texts: tuple[str, ...]) -> Iterator[str]:
     """Find the hosts that a list such as `node[01-16]` stands for.
 
     Args:

@@ -114,6 +114,24 @@ LINES: dict[str, tuple[str, Callable[[random.Random], str]]] = {
         word,
     ),
     "other batch systems": ("LSB_HOSTS={} {}\nLSB_MCPU_HOSTS='{} 4 {} 4'\nPBS_O_HOST={}", host),
+    "tables of Slurm": (
+        (
+            "  JOBID PARTITION  NAME USER ST TIME NODES NODELIST(REASON)\n"
+            "   4711       gpu train {} R 0:10 2 {}[01-02]\ngpu* up infinite 2 idle {}[03-04]"
+        ),
+        word,
+    ),
+    "files of hosts": (
+        "exec_host = {}/0*8+{}/1*8\n{} slots=8\n10.1.2.3 {} {}.local\nSysName: {}\nCA: {} mlx5_0:",
+        host,
+    ),
+    "other tools": (
+        (
+            "PING {} (10.1.2.3) 56(84) bytes\n[1700.5] [{}:42 :0] ucp_context.c:1\n"
+            "failed to connect to [{}]:29500\nto an IPv6 address of ({}, 29500)\n{}\nDevice 0: x"
+        ),
+        host,
+    ),
     "torchrun": ("MASTER_ADDR={}\n--rdzv_endpoint={}:29500 --master_addr {}", host),
     "the network": (
         (
@@ -154,7 +172,8 @@ LINES: dict[str, tuple[str, Callable[[random.Random], str]]] = {
     "accounts": (
         (
             'SLURM_JOB_ACCOUNT={}\nAccount={}\nGOOGLE_CLOUD_PROJECT={}\n"project_id": "{}"\n'
-            "--project {} --project={}\ngcloud config set project {}\nwandb.ai/{}/{}/runs"
+            "--project {} --project={}\ngcloud config set project {}\nwandb.ai/{}/{}/runs\n"
+            "gcr.io/{}/x x-docker.pkg.dev/{}/x git@github.com:{}/x.git namespace: {}"
         ),
         word,
     ),
@@ -263,6 +282,18 @@ def test_the_hosts_of_a_compressed_list_are_replaced_alone_too(folder: Path) -> 
     known = {each.original: each.pseudonym for each in found}
 
     assert text == f"{known['quux07']} is slower than {known['quux08']}, and quux is a word\n"
+
+
+def test_a_host_with_a_domain_is_replaced_without_it_too(folder: Path) -> None:
+    (folder / "raw" / "a.log").write_text(
+        "quux07.hpc.example.edu, and quux07 alone; quux is a word"
+    )
+    made, found = share.prepare(folder)
+    text = next(part.text for part in made.parts if part.name == "raw/a.log")
+    known = {each.original: each.pseudonym for each in found}
+
+    long, short = known["quux07.hpc.example.edu"], known["quux07"]
+    assert text == f"{long}, and {short} alone; quux is a word"
 
 
 def test_a_gid_in_decimal_hides_its_address(folder: Path) -> None:
