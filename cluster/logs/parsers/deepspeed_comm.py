@@ -53,7 +53,7 @@ _CALL = re.compile(
     r"\|[ \t]*busbw\w* \(Gbps\): (\d+\.\d{2,})(?!\d)"
 )
 _SUMMARY = re.compile(
-    r"\s*Comm\. Op\s+Message Size\s+Count\s+Total Latency\(ms\)\s+Avg Latency\(ms\)"
+    r"[\s`]*Comm\. Op\s+Message Size\s+Count\s+Total Latency\(ms\)\s+Avg Latency\(ms\)"
 )
 # A second table of the same shape, which has other columns: how long each call waited for others.
 _STRAGGLERS = re.compile(r"\s*Comm\. Op\s+Message Size\s+Count\s+Total comm lat\(ms\)")

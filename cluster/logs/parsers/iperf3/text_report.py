@@ -14,6 +14,7 @@ from cluster.logs.intervals import (
     bytes_of,
     later_rows,
 )
+from cluster.logs.one_host import WITHIN, is_within_host
 from cluster.logs.parsers import ResultBuilder
 from cluster.logs.parsers.iperf3.metrics import (
     INTERVAL,
@@ -111,6 +112,9 @@ class TextReport:
         self._is_servers |= _SERVER.match(line) is not None
         self._is_summary |= _SUMMARY.match(line) is not None
         self._is_old_udp |= self._is_summary and _OLD_UDP.match(line) is not None
+        if is_within_host(line):
+            self._builder.hosts = 1
+            self._builder.note(WITHIN)
         for name, pattern in _SAID:
             found = pattern.search(line)
             self._builder.set(name, found[1] if found else "")
