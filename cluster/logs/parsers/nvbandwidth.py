@@ -130,6 +130,7 @@ class NvBandwidth(Parser):
             ""  # the part of a bidirectional test: one direction, the other, or both together
         )
         self._parts: set[str] = set()  # of this test, whose matrices have begun
+        self._ran: set[str] = set()  # the tests of the open run
         self._unit = ""
         self._columns: list[str] = []
         self._rows: set[int] = set()  # of the open matrix
@@ -158,6 +159,9 @@ class NvBandwidth(Parser):
         unit = _UNIT.match(line) if "(" in line else None
         if running:
             self._settle()
+            if running[1] in self._ran:
+                self._append(ResultBuilder("nvbandwidth", at, "nvbandwidth"))  # its head is missing
+            self._ran.add(running[1])
             self._is_next = at == self._begun_at + 1
             self._leave(self._open(at))
             self._begun, self._begun_at = running[1], at
@@ -329,6 +333,7 @@ class NvBandwidth(Parser):
 
     def _append(self, builder: ResultBuilder) -> None:
         self._settle()
+        self._ran.clear()
         if self._builders and not self._builders[-1].empty:
             self._parsed.append(self._builders.pop().parsed())
         self._builders.append(builder)
