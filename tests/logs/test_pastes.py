@@ -35,7 +35,7 @@ def test_a_second_paste_without_its_first_lines_is_another_run(name: str) -> Non
     """People paste a table before and after a change: a mean of the two was never measured."""
     lines = (LOGS / f"{name}.txt").read_text().splitlines(keepends=True)
     most = _most(read(["".join(lines).encode()]).results)
-    for missing in range(8):
+    for missing in range(7):
         page = "".join([*lines, "and after the change:\n\n", *lines[missing:]])
         found = _most(read([page.encode()]).results)
         assert all(n <= most.get(point, 1) for point, n in found.items()), missing
