@@ -203,7 +203,7 @@ class NcclTests(Parser):
     def _row(self, text: str, number: int) -> bool:
         """Read a row, or what is left of a torn row: its last part, or only its first."""
         test, cells = self._open(number), _STAMP.sub("", text).split()
-        if test.ends_before(cells):
+        if test.ends_before(cells) and PerfTest(number, self._heads).row(cells):
             test = self._new(number)
             test.follows = True
         if test.row(cells) or test.row([*self._torn(number), *cells]):
