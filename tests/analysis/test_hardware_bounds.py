@@ -332,3 +332,12 @@ def test_the_memory_of_a_board_for_games_may_have_a_raised_clock() -> None:
 def test_tcp_within_a_host_has_no_bound() -> None:
     assert bound(RECEIVED, {"streams": 1, "hosts": 1}, find("nic=10gbit")) is None
     assert missing(RECEIVED, {"streams": 1, "hosts": 1}, None) == "it stayed within one host"
+
+
+def test_what_is_usual_comes_from_the_same_operation() -> None:
+    """Rings of allreduce and allgather say nothing on an alltoall, as in NVIDIA/nccl issue 2169."""
+    point = {"ranks": 8, "hosts": 1, "size": 1 << 30}
+
+    assert usual(BUSBW, {**point, "operation": "all_gather"}, P4D) is not None
+    for other in ("alltoall", "sendrecv", "broadcast"):
+        assert usual(BUSBW, {**point, "operation": other}, P4D) is None

@@ -382,3 +382,17 @@ def test_what_stays_on_a_host_is_not_held_against_its_network() -> None:
     assert inside["verdict"] == "unknown"
     assert inside["verdicts"][0]["hint"] == "it stayed within one host"
     assert between["verdict"] == "impossible"
+
+
+def test_what_has_no_figures_is_sent_to_what_shows_it() -> None:
+    page = "\tGPU0\tGPU1\nGPU0\t X \tNV12\nGPU1\tNV12\t X \n"
+
+    assert "Next: look at what else it says: cluster topology LOG" in judge("-", text=page).stdout
+
+
+def test_a_published_result_without_a_word_leaves_the_question_for_the_hosts() -> None:
+    log = "# OSU MPI Bandwidth Test v7.3\n# Size      Bandwidth (MB/s)\n4194304     2211.20\n"
+    found = answer("-", "--hardware", "standard_hb120rs_v3", text=log)["verdicts"][0]
+
+    assert found["published"]
+    assert found["hint"] == "say on how many hosts: --hosts 2"
