@@ -29,6 +29,7 @@ from cluster.analysis.network_bounds import (
     verbs,
 )
 from cluster.analysis.rates import factor
+from cluster.core.model.hardware import SAID
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping
@@ -41,6 +42,8 @@ BETWEEN_HOSTS = ("network", "RDMA")  # media of messages
 FABRIC = "NVLink joins its hosts, or may do so, so the network is not a limit"
 UNBRIDGED = "no bridge of NVLink joins the boards (nvidia-smi topo -m says NV4 to NV18 if one does)"
 NOT_CACHED = "the copy does not stay in the GPU's last cache"
+MOST_RAISED = 2  # times the rate of a memory: no memory runs at twice its clock
+NOT_RAISED = "nobody raised the clock of the GPU's memory"
 MOST_CACHED = 128 << 20  # bytes of a copy: both ends of it fit in 256 MiB, the largest such cache
 
 
@@ -110,7 +113,7 @@ def missing(definition: Definition, params: Mapping[str, Scalar], hardware: Hard
     if not definition.medium:
         return ""
     hosts, ranks, medium = count(params, "hosts"), count(params, "ranks"), definition.medium
-    if medium in BETWEEN_HOSTS and hosts == 1:
+    if medium in (*BETWEEN_HOSTS, "TCP") and hosts == 1:
         return "it stayed within one host"
     if hardware is None:
         return "say what it ran on: --hardware p4d.24xlarge, h100, nic=100gbit ..."
@@ -250,12 +253,15 @@ def _gpu_memory(
     if hardware.memory is None:
         return None
     rate, source = _of_all_devices(hardware.memory, params)
-    assumes = NOT_CACHED if 0 < count(params, "size") <= MOST_CACHED else ""
-    if definition.flow == "one way":
-        words = f"read and written: half of the GPU's memory ({source})"
-        return Bound(rate=rate / 2, limit=words, assumes=assumes)
     words = f"read and write together: memory of the GPU ({source})"
-    return Bound(rate=rate, limit=words, assumes=assumes)
+    if definition.flow == "one way":
+        rate, words = rate / 2, f"read and written: half of the GPU's memory ({source})"
+    if 0 < count(params, "size") <= MOST_CACHED:
+        return Bound(rate=rate, limit=words, assumes=NOT_CACHED)
+    if hardware.raised and SAID not in source:
+        most = Bound(rate=MOST_RAISED * rate, limit=f"{MOST_RAISED} x {words}")
+        return Bound(rate=rate, limit=words, assumes=NOT_RAISED, otherwise=most)
+    return Bound(rate=rate, limit=words)
 
 
 def _of_all_devices(one: Figure, params: Mapping[str, Scalar]) -> tuple[float, str]:

@@ -53,6 +53,9 @@ FLEETS: dict[FleetWord, Judged] = {
 STEP = "next: "  # before a command, in the hint of a series
 DETAILS = {"place", "type", "redop", "root"}  # parameters of nccl-tests, which the table has
 WITHIN = "device_copy"  # within a GPU: matrices have it beside what they are about
+NO_FIGURES = (
+    "look at what else it says: cluster topology LOG shows links, cluster profile LOG calls of MPI"
+)
 MOST_SHOWN = 2  # series in the line that answers
 
 
@@ -343,6 +346,8 @@ def _next_for_log(word: Judged, found: Sequence[Verdict]) -> str:
         small = next(v.hint for v in found if v.hint.startswith(TOO_SMALL))
         return small.partition("; ")[2]
     hints = (v.hint for v in found if v.hint.startswith(("say ", "keep ")) and not v.bound)
+    if not found:
+        return NO_FIGURES
     return next(hints, "compare it with another run of the test: cluster compare RUN_A RUN_B")
 
 

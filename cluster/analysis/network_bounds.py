@@ -104,9 +104,11 @@ def tcp(definition: Definition, params: Mapping[str, Scalar], hardware: Hardware
         hardware: of the hosts.
 
     Returns:
-        The bound; none if the network is not known.
+        The bound; none if the network is not known, or on one host.
 
     """
+    if count(params, "hosts") == 1:
+        return None
     found = _connections(definition, params, hardware)
     if found is None or definition.metric != "interval":
         return found

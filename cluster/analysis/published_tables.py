@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING
 from cluster.analysis.efficiency import Series, Throughput
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator
+    from collections.abc import Iterator, Mapping, Sequence
 
 _THINGS = r"images?|imgs?|samples?|tok(?:en)?s?|sequences?|seqs?|sentences?|examples?|items?"
 # The rate of all ranks together: no ratio, and no rate per rank.
@@ -38,7 +38,8 @@ GROUP_COLUMN = re.compile(
     re.IGNORECASE,
 )
 RATE = re.compile(r"(\d[\d,]*(?:\.\d+)?)\s*(\S+)/s(?:ec)?\b")
-BARE = re.compile(r"^[~\s*]*(\d[\d,]*(?:\.\d+)?)[\s*]*$")
+BARE = re.compile(r"^[~\s*]*(\d[\d,]*(?:\.\d+)?) ?([kKM]?)[\s*]*$")
+THOUSANDS = {"": 1.0, "k": 1e3, "K": 1e3, "M": 1e6}
 UNIT = re.compile(rf"\b({_THINGS}) ?(?:/|per) ?s", re.IGNORECASE)
 GPUS = re.compile(r"(\d+)\s*GPUs?\b", re.IGNORECASE)
 FIRST = re.compile(r"^\W*(\d+)\b")
@@ -83,13 +84,14 @@ def _tables(text: str) -> Iterator[tuple[str, list[dict[str, str]]]]:
 
 def _grouped(title: str, rows: list[dict[str, str]]) -> dict[tuple[str, str], list[Throughput]]:
     found: dict[tuple[str, str], list[Throughput]] = {}
+    growing = _growing(rows)
     for row in rows:
         found_rate, ranks = _rate(row), _ranks(row)
         if found_rate is None or ranks is None:
             continue
         rate, unit = found_rate
         printed = PERCENT.search(_cell(row, PRINTED_COLUMN))
-        name = ", ".join(filter(None, [title, _work(row)]))
+        name = ", ".join(filter(None, [title, _work(row, growing)]))
         throughput = Throughput(
             ranks=ranks,
             rate=rate,
@@ -108,7 +110,8 @@ def _rate(row: dict[str, str]) -> tuple[float, str] | None:
         return float(rate[1].replace(",", "")), f"{rate[2]}/s"
     if bare is None:
         return None
-    return float(bare[1].replace(",", "")), f"{unit[1].lower() if unit else 'items'}/s"
+    value = float(bare[1].replace(",", "")) * THOUSANDS[bare[2]]
+    return value, f"{unit[1].lower() if unit else 'items'}/s"
 
 
 def _cell(row: dict[str, str], column: re.Pattern[str]) -> str:
@@ -124,7 +127,20 @@ def _ranks(row: dict[str, str]) -> int | None:
     return int(found[1]) if found else None
 
 
-def _work(row: dict[str, str]) -> str:
+def _growing(rows: Sequence[dict[str, str]]) -> dict[str, str]:
+    """Find columns of batches that grow as the ranks do, and what each rank has of them."""
+    found = {}
+    for name in rows[0] if rows else ():
+        counts = [count_ for row in rows if (count_ := FIRST.search(row.get(name, "")))]
+        ranks = [ranks_ for row in rows if (ranks_ := _ranks(row))]
+        is_batch = "batch" in name.lower() and len(counts) == len(ranks) == len(rows)
+        shares = {int(all_[1]) / n for all_, n in zip(counts, ranks, strict=False)}
+        if is_batch and len(set(ranks)) > 1 and len(shares) == 1:
+            found[name] = f"{name.lower()} {shares.pop():g} per rank"
+    return found
+
+
+def _work(row: dict[str, str], growing: Mapping[str, str]) -> str:
     """Name what all rows of a series have in common: the work and the network."""
     if _cell(row, RANKS_COLUMN) or _cell(row, NODES_COLUMN):
         description = ""
@@ -132,6 +148,6 @@ def _work(row: dict[str, str]) -> str:
         first = next(iter(row.values()), "")
         description = GPUS.sub("", first) if GPUS.search(first) else FIRST.sub("", first)
     words = [part.strip() for part in BATCH.sub("", description).split(",")]
-    groups = [cell for name, cell in row.items() if GROUP_COLUMN.search(name)]
+    groups = [growing.get(name, cell) for name, cell in row.items() if GROUP_COLUMN.search(name)]
     same = dict.fromkeys(filter(None, [*words, *groups]))
     return ", ".join(same)

@@ -22,7 +22,7 @@ if TYPE_CHECKING:
     from cluster.core.model.measurements import Definition, Medium
     from cluster.core.model.value import Scalar
 
-RINGS = ("", "all_reduce", "all_gather", "reduce_scatter")  # the shares between hosts are of these
+RINGS = ("", "all_reduce", "all_gather", "reduce_scatter")  # the shares of collectives are of these
 # Bytes of a message from which it saturates its link, so that its share of the bound counts.
 LARGE = {
     "network": 1 << 20,
@@ -133,6 +133,8 @@ def _usual_collective(params: Mapping[str, Scalar], hardware: Hardware) -> Usual
         return _usual_across(params, hardware) if hardware.rdma else None
     if hardware.nvlink is None or not hardware.switched:
         return None
+    if params.get("operation", "") not in RINGS:
+        return None  # in an alltoall, each pair of GPUs has data of its own
     sums = hardware.reduces and params.get("operation", "") in ("", "all_reduce")
     return threshold("sums" if sums and isinstance(ranks, int) and ranks > PAIR else "ring")
 

@@ -287,7 +287,7 @@ def _hint(
     published: Published | None,
 ) -> str:
     size = summary.params.get("size", math.inf)
-    if summary.share is None and published is not None:
+    if summary.share is None and published is not None and published.word:
         return ""
     if (summary.share or 0.0) > BELIEVABLE and summary.assumes:
         return f"{IMPOSSIBLE_IF}{summary.assumes}"

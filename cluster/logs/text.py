@@ -30,7 +30,8 @@ _ANSI = re.compile(r"\x1b(?:\[[0-?]*[ -/]*[@-~]|\][^\x07\x1b]{0,200}(?:\x07|\x1b
 # Open MPI and Horovod tag streams (Open MPI 5 also names the job, and SageMaker the host), torchrun
 # and PyTorch tag ranks.
 _TAGS = re.compile(
-    r"^[ \t]*(?:\w{3} \w{3} [ \d]\d [\d:]{8} \d{4} ?)?"
+    r"^[ \t]*(?:\w{3} \w{3} [ \d]\d [\d:]{8} \d{4} ?"
+    r"|(?:[A-Za-z][\w./-]{0,80} {1,2}){1,2}(?=\[\d+,))?"  # a pod, and its container
     r"\[(?:[^\]\s]{0,200}@)?\d+(?:,[\w:.-]{1,60}){0,2}\]"
     r"<std(?:out|err|diag)>: ?|^[ \t]*\[(?:default|rank)\d+\]: ?",
     re.MULTILINE,
@@ -75,6 +76,7 @@ _NAME_PREFIXES = (
         r"^([A-Za-z][\w.-]{0,60}\d[\w.-]{0,20}|[\w.-]{1,80}(?=:  )):(?: {1,2}|$)", re.MULTILINE
     ),
 )
+_FENCE = re.compile(r"^([ \t]*```[^\n`]{0,40}\n)", re.MULTILINE)  # of code, in Markdown
 FEW = 3  # lines that each name must precede
 _OPENING = re.compile(r"^[ \t]*\{[ \t]*(?=\n|\"|\}|$)", re.MULTILINE)
 _STRING = re.compile(r'"(?:[^"\\]|\\.)*"')
@@ -209,8 +211,18 @@ def _clean(text: str) -> str:
         text = _without_overwritten(text.replace("\r\n", "\n"))
     if "\u00a0" in text:  # web pages
         text = text.replace("\u00a0", " ")
+    text = _without_all_prefixes(text)
+    if "```" in text:  # a page: each log that it quotes has prefixes of its own
+        parts = _FENCE.split(text)  # before a fence, the fence, inside, its end, before the next
+        parts[2::4] = map(_without_all_prefixes, parts[2::4])
+        text = "".join(parts)
+    return text
+
+
+def _without_all_prefixes(text: str) -> str:
+    """Remove prefixes in any order, such as a launcher's tag after an e-mail's mark."""
     prefixes: tuple[re.Pattern[str], ...] = (*_NAME_PREFIXES, *_PREFIXES)
-    for at in range(MOST_PREFIXES):  # in any order: a launcher's tag after an e-mail's mark, ...
+    for at in range(MOST_PREFIXES):
         before = text
         if any(word in text for word in _TAG_WORDS):
             text = _TAGS.sub("", text)

@@ -27,6 +27,7 @@ _BESIDE = frozenset(
 )
 # What containerd and CRI-O write: time, stream, and whether the line is full or goes on.
 _CRI = re.compile(r"^\d{4}-\d\d-\d\dT\S+ std(?:out|err) ([FP]) (.*)\n?", re.MULTILINE)
+_BOLD = re.compile(r"(?<![*\w])\*\*(\d[\d.,]{0,30})\*\*(?![*\w])")  # in Markdown
 _IPYTHON = "<IPython.core.display."  # how a notebook shows what it has as HTML
 DEEPEST = 8  # levels of JSON that are searched
 LONGEST_PAGE = 1 << 26  # characters of a page that is held in memory
@@ -52,9 +53,14 @@ def unwrapped(portions: Iterable[str]) -> Iterator[str]:
         portions: of text, each of whole lines.
 
     Yields:
-        Portions of text.
+        Portions of text; figures that a page shows in bold type are without their asterisks.
 
     """
+    for portion in _extracted(portions):
+        yield _BOLD.sub(r"\1", portion) if "**" in portion else portion
+
+
+def _extracted(portions: Iterable[str]) -> Iterator[str]:
     rest = iter(portions)
     head = next(rest, "")
     begin = head[:4096].lstrip("\ufeff \t\r\n")

@@ -144,7 +144,9 @@ def _with_participants(result: Parsed, hosts: int, models: Sequence[str]) -> Par
     merged: dict[tuple[int, bool], dict[str, Scalar]] = {}  # metrics of a point share its params
 
     def placed(m: Measurement) -> Measurement:
-        between = media[m.definition] in BETWEEN or m.metric == LATENCY
+        medium = media[m.definition]
+        inside = medium == "TCP" and result.hosts == 1  # otherwise, it is between two hosts
+        between = medium in BETWEEN or m.metric == LATENCY or inside
         key = id(m.params), between
         if key not in merged:
             merged[key] = {**m.params, **who, **(where if between else {})}

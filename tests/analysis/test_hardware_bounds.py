@@ -318,3 +318,26 @@ def test_a_pair_of_ranks_may_use_one_of_the_interfaces(gb: float, says: str) -> 
     """osu_bw of two GH200 hosts with 4 x 200 Gbit/s: 24 GB/s through one of them."""
     host = find("gh200,nic=200gbit,nics=4,rdma=yes")
     assert word(osu.BANDWIDTH, host, gb * 1e9, hosts=2, size=4 << 20) == says
+
+
+def test_the_memory_of_a_board_for_games_may_have_a_raised_clock() -> None:
+    """An RTX 4090 with 1008 GB/s: people raise that by 10 %, and nobody doubles it."""
+    copy = p2p_matrix.LOCAL
+    assert word(copy, find("rtx-4090"), 1090e9) == "unknown"
+    assert word(copy, find("rtx-4090"), 2100e9) == "impossible"
+    assert word(copy, find("gpu=rtx-4090,memory=1008GB/s"), 1090e9) == "impossible"
+    assert word(copy, find("h100"), 3650e9) == "impossible"
+
+
+def test_tcp_within_a_host_has_no_bound() -> None:
+    assert bound(RECEIVED, {"streams": 1, "hosts": 1}, find("nic=10gbit")) is None
+    assert missing(RECEIVED, {"streams": 1, "hosts": 1}, None) == "it stayed within one host"
+
+
+def test_what_is_usual_comes_from_the_same_operation() -> None:
+    """Rings of allreduce and allgather say nothing on an alltoall, as in NVIDIA/nccl issue 2169."""
+    point = {"ranks": 8, "hosts": 1, "size": 1 << 30}
+
+    assert usual(BUSBW, {**point, "operation": "all_gather"}, P4D) is not None
+    for other in ("alltoall", "sendrecv", "broadcast"):
+        assert usual(BUSBW, {**point, "operation": other}, P4D) is None

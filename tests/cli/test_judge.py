@@ -364,3 +364,35 @@ def test_messages_that_are_all_small_ask_for_larger_ones() -> None:
 
     assert shown["verdict"] == "unknown"
     assert shown["answer"].endswith("Next: measure 1 MiB or more")
+
+
+IPERF3 = (
+    "[  5] local {0} port 51234 connected to {1} port 5201\n"
+    "[ ID] Interval           Transfer     Bitrate         Retr\n"
+    "[  5]   0.00-2.00   sec  9.86 GBytes  42.3 Gbits/sec    0             sender\n"
+    "[  5]   0.00-2.04   sec  9.86 GBytes  41.5 Gbits/sec                  receiver\n"
+)
+
+
+def test_what_stays_on_a_host_is_not_held_against_its_network() -> None:
+    """Both ends have the address of one host: 41.5 Gbit/s over 10 Gbit/s is not impossible."""
+    inside = answer("-", "--hardware", "nic=10gbit", text=IPERF3.format("10.0.0.5", "10.0.0.5"))
+    between = answer("-", "--hardware", "nic=10gbit", text=IPERF3.format("10.0.0.5", "10.0.0.6"))
+
+    assert inside["verdict"] == "unknown"
+    assert inside["verdicts"][0]["hint"] == "it stayed within one host"
+    assert between["verdict"] == "impossible"
+
+
+def test_what_has_no_figures_is_sent_to_what_shows_it() -> None:
+    page = "\tGPU0\tGPU1\nGPU0\t X \tNV12\nGPU1\tNV12\t X \n"
+
+    assert "Next: look at what else it says: cluster topology LOG" in judge("-", text=page).stdout
+
+
+def test_a_published_result_without_a_word_leaves_the_question_for_the_hosts() -> None:
+    log = "# OSU MPI Bandwidth Test v7.3\n# Size      Bandwidth (MB/s)\n4194304     2211.20\n"
+    found = answer("-", "--hardware", "standard_hb120rs_v3", text=log)["verdicts"][0]
+
+    assert found["published"]
+    assert found["hint"] == "say on how many hosts: --hosts 2"

@@ -25,6 +25,10 @@ BEFORE = (
 )
 
 
+def clean(text: str) -> str:
+    return "".join(part.text for part in split_log([text.encode()]))
+
+
 def said(text: str) -> list[object]:
     found = read([text.encode()]).results
     return [(m.metric, m.params, m.values) for result in found for m in result.measurements]
@@ -76,3 +80,18 @@ def test_a_log_is_processed_in_pieces_of_memory(sign: str) -> None:
     assert "".join(piece.text for piece in pieces) == row * 50_000
     assert max(piece.text.__sizeof__() for piece in pieces) < 2.2 * PORTION
     assert len(pieces) > 1
+
+
+def test_a_log_that_a_page_quotes_has_prefixes_of_its_own() -> None:
+    prose = "".join(f"This is sentence {n} of a long page.\n" for n in "abcdefghijklmnop")
+    page = f"{prose}```\n 0: one\n 0: two\n```\nand\n```bash\n 1: three\n```\n0: last\n"
+    lines = clean(page).splitlines()
+
+    assert lines[16:] == ["```", "one", "two", "```", "and", "```bash", "three", "```", "0: last"]
+
+
+def test_the_name_of_a_pod_before_a_launchers_tag() -> None:
+    log = "".join(f"nccl-worker-0 launcher [1,{n}]<stdout>:{n} 2\n" for n in range(3))
+
+    assert clean(log) == "0 2\n1 2\n2 2\n"
+    assert clean("1024 256 float [1,0]<stdout>: x\n") == "1024 256 float [1,0]<stdout>: x\n"

@@ -280,6 +280,7 @@ def _with_gpu(hardware: Hardware, key: str) -> Hardware:
         memory=None if gpu.memory is None else gpu.memory.figure,
         bridge=None if gpu.bridge is None else gpu.bridge.figure,
         joins=gpu.joins,
+        raised=gpu.raised,
         fabric=gpu.fabric,
         switched=gpu.switched,
         reduces=gpu.reduces,

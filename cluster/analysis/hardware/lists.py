@@ -71,6 +71,7 @@ class HardwareGpu(Value, frozen=True, kw_only=True):
     fabric: bool = False
     switched: bool = False
     reduces: bool = False
+    raised: bool = False
 
 
 class Maker(Value, frozen=True, kw_only=True):

@@ -44,6 +44,7 @@ class Hardware(Value, frozen=True, kw_only=True):
         joins: how many boards such a bridge joins.
         switched: a switch joins the GPUs: each can use all its links to reach any other one.
         reduces: that switch can add up data (NVLink SHARP).
+        raised: its owner may raise the clock of its memory, as of boards for games.
         fabric: NVLink also joins hosts, or may do so; GPUs then do not need the network.
         nic: all network interfaces of a host together.
         nics: how many network interfaces a host has.
@@ -67,6 +68,7 @@ class Hardware(Value, frozen=True, kw_only=True):
     joins: int = 2
     switched: bool = False
     reduces: bool = False
+    raised: bool = False
     fabric: bool = False
     nic: Figure | None = None
     nics: int = 1

@@ -92,6 +92,7 @@ class BandwidthTest(RunParser):
         self._points = CellPoints()
         self._tables: dict[tuple[object, ...], TableCells] = {}
         self._ended = False
+        self._titles: set[tuple[str, ...]] = set()  # of the tables of the open run
         self._title: re.Match[str] | None = None
         self._memory = ""
         self._unit = ""
@@ -104,10 +105,11 @@ class BandwidthTest(RunParser):
             if is_mixed:
                 run.doubt()
             self._title, self._unit, self._ended = None, "", False
+            self._titles.clear()
             return True
         return (
             self._csv(line, number)
-            or self._heading(line)
+            or self._heading(line, number)
             or self._row(line, number)
             or self._rest(line, number)
         )
@@ -117,7 +119,7 @@ class BandwidthTest(RunParser):
         is_open = self._run is not None and self._run.empty and bool(self._unit)
         return is_open and _ROW.match(line) is not None
 
-    def _heading(self, line: str) -> bool:
+    def _heading(self, line: str, at: int) -> bool:
         title, memory, unit = _TITLE.match(line), _MEMORY.match(line), _UNIT.match(line)
         if title:
             self._title, self._unit, self._memory = title, "", ""
@@ -127,7 +129,16 @@ class BandwidthTest(RunParser):
             self._memory = memory[1].lower()
         elif unit and self._title:
             self._unit = unit[1]
+            self._tell_apart((*self._title.groups(), self._memory), at)
         return bool(title or memory or unit)
+
+    def _tell_apart(self, title: tuple[str, ...], at: int) -> None:
+        """Begin another run with a table that the open one has: its first lines are missing."""
+        if title in self._titles:
+            self._begin(at)
+            self._titles.clear()
+            self._ended = False
+        self._titles.add(title)
 
     def _row(self, line: str, at: int) -> bool:
         match = _ROW.match(line) if self._unit and self._title else None

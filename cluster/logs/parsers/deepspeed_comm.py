@@ -53,7 +53,7 @@ _CALL = re.compile(
     r"\|[ \t]*busbw\w* \(Gbps\): (\d+\.\d{2,})(?!\d)"
 )
 _SUMMARY = re.compile(
-    r"\s*Comm\. Op\s+Message Size\s+Count\s+Total Latency\(ms\)\s+Avg Latency\(ms\)"
+    r"[\s`]*Comm\. Op\s+Message Size\s+Count\s+Total Latency\(ms\)\s+Avg Latency\(ms\)"
 )
 # A second table of the same shape, which has other columns: how long each call waited for others.
 _STRAGGLERS = re.compile(r"\s*Comm\. Op\s+Message Size\s+Count\s+Total comm lat\(ms\)")
@@ -91,6 +91,7 @@ class DeepspeedComm(RunParser):
         super().__init__()
         self._op = ""  # of the table that is open
         self._kind = ""  # of it: summary or bench
+        self._has_summary = False  # whether the open run has one
         self._scale = 0.0
         self._is_raw = False  # bytes and microseconds, without their units
         self._last = -1  # bytes of the last row of the operation
@@ -101,12 +102,15 @@ class DeepspeedComm(RunParser):
         if call:
             self._add(call.group(3, 4), _ms(call[2]), call.group(5, 6), call[1], number_)
         elif _SUMMARY.match(line):
+            if self._has_summary:
+                self._begin(number_)  # a later one, which counts from the start again
+            self._has_summary = True
             self._open(number_).note("its times hold the wait for the slowest rank")
             self._kind, self._op = "summary", ""
         elif _STRAGGLERS.match(line):
             self._kind, self._op = "stragglers", ""
         elif bench:
-            run = self._begin(number_, "ds_bench")
+            run, self._has_summary = self._begin(number_, "ds_bench"), False
             run.operation, run.ranks = bench[1], int(bench[2])
             self._kind, self._op, self._scale = "bench", bench[1], 0.0
         else:

@@ -94,6 +94,7 @@ class Hpcc(RunParser):
         """Begin outside any summary."""
         super().__init__()
         self._is_ended = False
+        self._names: set[str] = set()  # of the figures of the open summary
         self._points = CellPoints()
         self._known: dict[tuple[str, ...], TableCells] = {}  # of figures that come together
 
@@ -119,6 +120,10 @@ class Hpcc(RunParser):
         kind = _kind(name)
         if kind is None or value is None:
             return self._run is not None and not self._is_ended
+        if name in self._names:
+            self._begin(number_)  # of another summary, whose first lines are missing
+            self._is_ended = False
+        self._names.add(name)
         run = self._open(number_)
         if value > 0:  # tests that did not run print -1 or 0
             run.add(kind[0], value * kind[1], {"test": name.rpartition("_")[0]})
@@ -135,8 +140,9 @@ class Hpcc(RunParser):
             figures = decimals([said[name] for name in names])
         except ValueError:
             return at
-        if len(said) < len(cells):
+        if len(said) < len(cells) or not self._names.isdisjoint(said):
             return at
+        self._names |= said.keys()
         if "CommWorldProcs" in said:
             self._said("CommWorldProcs", said["CommWorldProcs"], number_)
         measured = tuple(name for name, value in zip(names, figures, strict=True) if value > 0)
@@ -160,6 +166,7 @@ class Hpcc(RunParser):
         if self._run is not None and not self._run.empty and not self._is_ended:
             self._run.note("its summary is cut off: figures may be missing")
         super()._end()
+        self._names.clear()
 
 
 @lru_cache(MOST)

@@ -56,6 +56,22 @@ class Hpcg(RunParser):
     definitions: ClassVar[tuple[Definition, ...]] = (RATE, MEMORY)
     title: ClassVar[str] = "HPCG"
 
+    def __init__(self) -> None:
+        """Begin outside any report."""
+        super().__init__()
+        self._said: set[Definition] = set()  # by the open report
+
+    def _add(self, definition: Definition, text: str, number_: int) -> None:
+        """Add a figure, which a report has once: again, it is of one whose head is missing."""
+        if definition in self._said:
+            self._begin(number_)
+        self._open(number_).add(definition, (number(text) or 0.0) * GB)
+        self._said.add(definition)
+
+    def _end(self) -> None:
+        super()._end()
+        self._said.clear()
+
     def take(self, line: str, number_: int) -> bool:
         """Read a line of the report."""
         valid, invalid = _VALID.match(line), _INVALID.match(line)
@@ -64,11 +80,11 @@ class Hpcg(RunParser):
             if self._run is None or not self._run.empty:
                 self._begin(number_)
         elif valid:
-            self._open(number_).add(RATE, (number(valid[1]) or 0.0) * GB)
+            self._add(RATE, valid[1], number_)
         elif invalid:
             self._open(number_).fail(invalid[1])
         elif total:
-            self._open(number_).add(MEMORY, (number(total[1]) or 0.0) * GB)
+            self._add(MEMORY, total[1], number_)
         elif ranks and self._run:
             self._run.ranks = int(ranks[1])
         else:

@@ -80,6 +80,7 @@ class Mlc(RunParser):
     def __init__(self) -> None:
         """Begin outside any matrix."""
         super().__init__()
+        self._titles: set[Definition] = set()  # of the matrices of the open run
         self._definition: Definition | None = None
         self._columns: tuple[int, ...] = ()
         self._left: list[int] = []  # rows that the open matrix may still have
@@ -95,9 +96,14 @@ class Mlc(RunParser):
         words = _words(line)
         if words.version:
             self._begin(number, f"{self.title} v{words.version}")
+            self._titles.clear()
             self._close()
         elif words.title:
             self._miss()
+            if words.title in self._titles:
+                self._begin(number)  # another run, whose first lines are missing
+                self._titles.clear()
+            self._titles.add(words.title)
             self._open(number)
             self._definition, self._columns = words.title, ()
         elif words.is_other:

@@ -11,6 +11,7 @@ from functools import lru_cache, partial
 from typing import TYPE_CHECKING, ClassVar
 
 from cluster.core.model.measurements import Definition
+from cluster.logs.one_host import WITHIN, is_within_host
 from cluster.logs.parsers import KIB, RunParser, count, number, numbers
 
 if TYPE_CHECKING:
@@ -115,11 +116,13 @@ class Netperf(RunParser):
         if title or (table and (self._run is None or self._rows)):
             self._begin(number, title[1] if title else table)
             self._test(title[1] if title else table)
+            self._ends(line)
             return True
         if self._run is None:
             return False
         if is_row and "AF_INET" not in line:
             return self._row(self._run, line, number)
+        self._ends(line)  # perhaps the rest of a title that a mail has broken
         if unit := _UNITS.match(line):
             self._scale = _scale(unit)
         elif table or _HEAD.match(line):
@@ -131,6 +134,11 @@ class Netperf(RunParser):
         else:
             return False
         return True
+
+    def _ends(self, line: str) -> None:
+        if self._run is not None and "AF_INET" in line and is_within_host(line):
+            self._run.hosts = 1
+            self._run.note(WITHIN)
 
     def _key(self, run: ResultBuilder, name: str, text: str) -> None:
         """Read what `-k` prints; the unit may come before the throughput or after it."""

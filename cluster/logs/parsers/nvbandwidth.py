@@ -79,7 +79,7 @@ LATENCY = _nv(
 UNNAMED = "the name of a test (Running ...) is missing: it is called by the title of its matrix"
 WAIVED = "some tests were waived: this host lacks what they need"
 _STATUS = {"Running": "it was begun, and never ended"}
-_RUNNING = re.compile(r"\s*Running (?:benchmark )?(\w+)\.\s*$")
+_RUNNING = re.compile(r"[\s>]*Running (?:benchmark )?(\w+)\.\s*$")
 _UNIT = re.compile(
     r"\s*(?:memcpy|memory|multicast|[Dd]evice|memset)\b"
     r".*?(?:(?: (Read1|Read2|Write1|Write2|Total))? bandwidth \((GB/s)\)|\((ns)\))"
@@ -130,9 +130,12 @@ class NvBandwidth(Parser):
             ""  # the part of a bidirectional test: one direction, the other, or both together
         )
         self._parts: set[str] = set()  # of this test, whose matrices have begun
+        self._ran: set[str] = set()  # the tests of the open run
         self._unit = ""
         self._columns: list[str] = []
         self._rows: set[int] = set()  # of the open matrix
+        # Cells of a matrix whose test is not named before it: its sum may name it.
+        self._unnamed: list[tuple[tuple[int, int], float]] | None = None
         self._is_help = False
         self._begun = ""  # a test that has begun, and printed nothing else so far
         self._begun_at = 0  # the number of its line
@@ -155,6 +158,10 @@ class NvBandwidth(Parser):
         running = _RUNNING.match(line) if "Running" in line else None
         unit = _UNIT.match(line) if "(" in line else None
         if running:
+            self._settle()
+            if running[1] in self._ran:
+                self._append(ResultBuilder("nvbandwidth", at, "nvbandwidth"))  # its head is missing
+            self._ran.add(running[1])
             self._is_next = at == self._begun_at + 1
             self._leave(self._open(at))
             self._begun, self._begun_at = running[1], at
@@ -175,14 +182,26 @@ class NvBandwidth(Parser):
 
     def _title(self, line: str, unit: re.Match[str], at: int) -> None:
         """Begin a matrix; a second one of the same part belongs to a test that is not named."""
+        self._settle()
         self._begun = ""
         self._part = f"_{unit[1].lower()}" if unit[1] else ""
         self._unit, self._columns = unit[2] or unit[3], []
         if not self._test or self._part in self._parts:
             self._test = " ".join(line.split()).partition(" bandwidth")[0]
-            self._open(at).note(UNNAMED)
+            self._open(at)
+            self._unnamed = []
             self._parts.clear()
         self._parts.add(self._part)
+
+    def _settle(self, name: str = "") -> None:
+        """Add the cells of a matrix whose test was not named before it."""
+        cells, self._unnamed = self._unnamed, None
+        if cells and name:
+            self._test = name
+        elif cells:
+            self._builders[-1].note(UNNAMED)
+        for cell, value in cells or ():
+            self._add(self._builders[-1], cell, value)
 
     def _cells(self, line: str) -> bool:
         if not self._unit or not self._builders or not line.lstrip()[:1].isdigit():
@@ -213,6 +232,8 @@ class NvBandwidth(Parser):
         del number
         if not (self._unit and self._builders and self._columns) or self._rows:
             return at
+        if self._unnamed is not None:
+            return at
         rows = matrix_rows(text, at, len(self._columns))
         if rows is None or not rows.is_plain or 0.0 in rows.figures:
             return at
@@ -237,6 +258,9 @@ class NvBandwidth(Parser):
     def _add(self, builder: ResultBuilder, cell: tuple[int, int], value: float) -> None:
         if not value and cell[0] == cell[1]:
             return  # a GPU with itself, which some versions print as 0.00
+        if self._unnamed is not None:
+            self._unnamed.append((cell, value))
+            return
         scaled = value / NANO if self._unit == "ns" else value * GB
         builder.add(self._definition(), scaled, self._params(cell))
 
@@ -262,6 +286,7 @@ class NvBandwidth(Parser):
             self._builders[-1].on(device[1])
         elif total:
             value = number(total[2])
+            self._settle(total[1] if _SUMMED.match(total[1]) and self._unit == "GB/s" else "")
             if value is not None and _SUMMED.match(total[1]):
                 self._builders[-1].add_cells(self._sum(total[1]), array("d", (value * GB,)))
             self._unit = ""  # the matrix has ended
@@ -307,6 +332,8 @@ class NvBandwidth(Parser):
         return self._builders[-1]
 
     def _append(self, builder: ResultBuilder) -> None:
+        self._settle()
+        self._ran.clear()
         if self._builders and not self._builders[-1].empty:
             self._parsed.append(self._builders.pop().parsed())
         self._builders.append(builder)
@@ -349,6 +376,7 @@ class NvBandwidth(Parser):
 
     def results(self) -> tuple[Parsed, ...]:
         """Give a result per run."""
+        self._settle()
         if self._builders:
             self._leave(self._builders[-1])
         for builder in self._builders:

@@ -137,6 +137,7 @@ class P2PMatrix(Parser):
         self._by = ""  # whose clock a latency is measured with: GPU or CPU
         self._columns: list[str] = []
         self._in_peers = False
+        self._titles: set[tuple[str | None, ...]] = set()  # of its matrices
         self._corners: set[str] = set()  # of the matrices below the title: one, or GPU and CPU
         self._rows: set[int] = set()  # of the open matrix
         self._untitled: dict[int, list[float]] = {}  # rows of a matrix without a title
@@ -150,6 +151,10 @@ class P2PMatrix(Parser):
         title = _TITLE.match(line) if "P2P=" in line else None
         peers = _PEERS.match(line) if "P2P C" in line else None
         if title or peers:
+            said = title.groups() if title else ("peers",)
+            if said in self._titles:
+                self._end()  # another run, whose first lines are missing
+            self._titles.add(said)
             self._open(number)
             self._untitle()
             self._title, self._in_peers, self._columns = title, bool(peers), []

@@ -78,11 +78,11 @@ _TITLE = re.compile(
     r"\s*((?:RDMA_(?:Write|Read|Atomic)|Send|Write|Read|Atomic|Raw[ _]Ethernet)\b.*"
     r"\b(?:BW|Latency)(?: forwarding| Multicast)* Test)\b"
 )
-_HEAD = re.compile(r"\s*#bytes\s+(?:sl\s+)?#iterations\b")
+_HEAD = re.compile(r"\s*#bytes\s+(?:sl\s+)?#?iterations\b")
 _SIDE = re.compile(r"\s*(Local|Remote) results:\s*$")  # --report-both: each direction alone
 _COLUMN = re.compile(
-    r"#bytes|#iterations|\bsl\b|(?:BW|MsgRate|t_\w|CPU_Util|[\d.]+% percentile)[^\[\]]*\[[^\]]+\]"
-    r"|tps average"
+    r"#bytes|#?\biterations|\bsl\b|tps average"
+    r"|(?:BW|MsgRate|t_\w|CPU_Util|[\d.]+% percentile)[^\[\]]*\[[^\]]+\]"
 )
 _NAMED = re.compile(
     r"(?<!\S)(Number of qps|Transport type|Connection type|Mtu|Link type)\s*:\s*(\S+)"
@@ -115,7 +115,7 @@ class Perftest(RunParser):
     """perftest (ib_write_bw, ib_send_lat, ...): MB/sec of 2**20 bytes or Gb/sec; times in usec."""
 
     marks: ClassVar[tuple[str, ...]] = (
-        *("#iterations", "BW Test", "Latency Test", "BW_average", "t_typical"),
+        *("#iterations", "#bytes", "BW Test", "Latency Test", "BW_average", "t_typical"),
     )
     has_rows: ClassVar[bool] = True
     definitions: ClassVar[tuple[Definition, ...]] = (

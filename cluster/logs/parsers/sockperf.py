@@ -95,6 +95,7 @@ class Sockperf(RunParser):
         self._points = CellPoints()
         self._tails: dict[tuple[str, ...], TableCells] = {}  # by the percentiles of a test
         self._is_said = False  # whether its times are round trips, or one way
+        self._is_done = False  # whether it has its summary
         self._parts = MICRO  # into which a second is cut; twice as many for a round trip
 
     def take(self, line: str, number_: int) -> bool:
@@ -106,8 +107,11 @@ class Sockperf(RunParser):
         start = _START.match(said) if said and said.startswith("== version") else None
         if start:
             self._begin(number_, f"sockperf {start[1]}")
-            self._parts, self._is_said = MICRO, False
+            self._parts, self._is_said, self._is_done = MICRO, False, False
         elif said is not None:
+            if self._is_done and _LATENCY.match(said):
+                self._begin(number_)  # another test, whose first lines are missing
+                self._is_done = False
             self._said(self._open(number_), said)
         return said is not None
 
@@ -143,7 +147,7 @@ class Sockperf(RunParser):
     def _summary(self, run: ResultBuilder, text: str) -> None:
         latency, rate, bandwidth = _LATENCY.match(text), _RATE.match(text), _BANDWIDTH.match(text)
         if latency:
-            self._is_said = True
+            self._is_said = self._is_done = True
             self._parts = MICRO if "Latency is" in text else 2 * MICRO
             run.add(LATENCY, (number(latency[1]) or 0.0) / self._parts)
             if self._parts > MICRO:

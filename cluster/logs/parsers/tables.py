@@ -26,6 +26,7 @@ MOST = 1000  # names of columns that are kept
 MOST_ROWS = 4096  # settings of rows that are kept, because other tables may have the same
 LONGEST = 60  # characters of a cell that is kept as a parameter
 PERCENT = 100.0
+THOUSANDS = {"k": 1e3, "K": 1e3, "M": 1e6}
 ABOUT = (
     *("description", "cluster", "network", "notes", "gpus", "condition", "model", "batch size"),
     *("nodes", "workers", "precision"),
@@ -101,7 +102,9 @@ _FIGURE = re.compile(r":\s*[\d.]+")  # in lines of logs that contain bars, but n
 _COMMENT = re.compile(r"\s*<!--\s*(.*?)\s*-->\s*$")
 _LINK = re.compile(r"\[([^\]]*)\]\([^)]*\)")
 _RATE = re.compile(r"~?\s*(\d[\d.,]*)\s*(?:images?|img)/s(?:ec)?\b", re.IGNORECASE)
-_BARE = re.compile(r"~?\s*(\d[\d.,]*)\s*(?:(?:\+/?-|±)\s*[\d.]+\s*)?(?:\(([^)]*)\))?\s*$")
+_BARE = re.compile(
+    r"~?\s*(\d[\d.,]*)(?: ?([kKM])\b)?\s*(?:(?:\+/?-|±)\s*[\d.]+[kKM]?\s*)?(?:\(([^)]*)\))?\s*$"
+)
 _PERCENT = re.compile(r"~?\s*(\d[\d.]*)\s*%")
 _SENTENCE = re.compile(
     r"Throughput is (?:about )?(\d[\d.]*) images/s(?:ec)?, expected (\d[\d.]*)", re.IGNORECASE
@@ -229,7 +232,7 @@ class Tables(Parser):
             return _add(builder, EXPECTED, sentence[2], params)
         if "efficiency" in name:
             return percent is not None and _add(builder, EFFICIENCY, percent[1], params)
-        if name.startswith("top-") and bare:
+        if name.startswith("top-") and bare and not bare[2]:
             return _add(builder, _accuracy(name), bare[1], params)
         if rate:
             wanted = name.startswith("expected")
@@ -237,8 +240,9 @@ class Tables(Parser):
         definition = _kind(name)
         if bare is None or definition is None:
             return False
-        remark = {"remark": bare[2]} if bare[2] else {}
-        return _add(builder, definition, bare[1], {**params, **_column(name, definition), **remark})
+        remark = {"remark": bare[3]} if bare[3] else {}
+        point = {**params, **_column(name, definition), **remark}
+        return _add(builder, definition, bare[1], point, THOUSANDS.get(bare[2], 1.0))
 
     def results(self) -> tuple[Parsed, ...]:
         """Give a result per table that holds a figure."""
@@ -387,10 +391,14 @@ def _value(cell: str) -> Scalar:
 
 
 def _add(
-    builder: ResultBuilder, definition: Definition, text: str, params: dict[str, Scalar]
+    builder: ResultBuilder,
+    definition: Definition,
+    text: str,
+    params: dict[str, Scalar],
+    scale: float = 1.0,
 ) -> bool:
     value = number(text)
     if value is None:
         return False
-    builder.add(definition, value, params)
+    builder.add(definition, value * scale, params)
     return True

@@ -11,7 +11,7 @@ from functools import partial
 from typing import TYPE_CHECKING, ClassVar
 
 from cluster.core.model.measurements import Definition
-from cluster.logs.parsers import MIB, RunParser, count, numbers
+from cluster.logs.parsers import CUT, MIB, RunParser, count, numbers
 
 if TYPE_CHECKING:
     from cluster.core.model.value import Scalar
@@ -62,7 +62,7 @@ _NAME = re.compile(r"\s*=+ (\w+) =+\s*$|\|\s*(?:API|Test):\s+(.*?)\s*\|")
 _SIZE = re.compile(r"\|\s*Message size:\s+(\d{1,18})\s*\|")
 _MEMORY = re.compile(r"\|\s*(Send|Recv) memory:\s+(\S+)\s*\|")
 _KIND = re.compile(r"\|\s*\|?\s*(?:\|\s*)?(latency|overhead) \(usec\)")
-_OLD = re.compile(r"\s*\|\s*# iterations\s*\|\s*typical\s*\|")
+_OLD = re.compile(r"\s*\|\s*(?:Test\s*\|\s*)?# iterations\s*\|\s*(?:typical|[\d.]+%ile)\s*\|")
 _OLD_ROW = re.compile(r"\s*(\d+(?:\s+\d+(?:\.\d+)?){7})\s*$")
 _ROW = re.compile(r"\s*(Final:|\[thread \d{1,4}\])\s+(\d[\d. ]*\d)\s*$")
 _BORDER = re.compile(r"\s*\+-[-+]+\+\s*$")
@@ -72,6 +72,7 @@ CELLS = 8  # iterations; median, mean, overall time; rate and messages, each mea
 ROUND = 1000  # fewer iterations take less than the second after which a row is printed
 SLACK = 0.05  # of the messages per second, whose time is rounded
 MICRO = 1e6
+UNFINISHED = "its final row is missing: it was stopped, or the log is cut off"
 
 
 class UcxPerftest(RunParser):
@@ -89,6 +90,7 @@ class UcxPerftest(RunParser):
         self._kind = ""
         self._last: list[float] | None = None  # the last row of an old table, which is its result
         self._is_old = False
+        self._is_begun = False  # whether the open test has rows of intermediate results
         self._boxed = False
 
     def take(self, line: str, number: int) -> bool:
@@ -117,9 +119,9 @@ class UcxPerftest(RunParser):
     def _start(self, number: int, title: str) -> ResultBuilder:
         """Begin a test if there were rows since the last one began."""
         run = self._open(number)
-        if not run.empty or self._last:
-            self._params, self._kind = {}, ""
+        if not run.empty or self._last or self._is_begun:
             run = self._begin(number)
+            self._params, self._kind = {}, ""
         run.title = title or run.title
         return run
 
@@ -143,6 +145,8 @@ class UcxPerftest(RunParser):
         run = self._open(number)
         if row[1] == "Final:":  # the rows before it are intermediate results
             self._add(run, values)
+        else:
+            self._is_begun = True
         return True
 
     def _add(self, run: ResultBuilder, values: list[float]) -> None:
@@ -159,8 +163,12 @@ class UcxPerftest(RunParser):
     def _end(self) -> None:
         if self._run is not None and self._last and _is_final(self._last[0]):
             self._add_last(self._run, self._last)
-        self._last, self._is_old = None, False
         super()._end()
+        self._last, self._is_old, self._is_begun = None, False, False
+
+    def _finish(self, run: ResultBuilder) -> None:
+        if run.empty:
+            run.fail(UNFINISHED if self._is_begun else CUT)
 
     def _add_last(self, run: ResultBuilder, values: list[float]) -> None:
         """Add the result of an old table, which calls its times latency in tests of bandwidth.

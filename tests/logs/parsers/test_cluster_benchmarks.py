@@ -198,3 +198,15 @@ def test_older_words_of_rocm_smi_and_a_single_gpu() -> None:
     assert of(older).detail == of(text).detail
     assert isinstance(single.detail, Topology)
     assert single.detail.devices[0].paths == ("X",)
+
+
+def test_the_summary_of_deepspeed_between_backticks() -> None:
+    """As in deepspeedai/DeepSpeed issue 7019."""
+    result = of(
+        "`Comm. Op            Message Size        Count               Total Latency(ms)   "
+        "Avg Latency(ms)     tput_avg (Gbps)     busbw_avg (Gbps)    \n"
+        "broadcast\n                    50.0 MB             1                   6.61        "
+        "        6.61                63.47               63.47               \n"
+    )
+
+    assert values(result, "busbw", size=50 * 2**20) == [pytest.approx(63.47 * GBIT)]

@@ -197,3 +197,50 @@ def test_two_models_in_one_matrix_are_told_apart() -> None:
         (0, 1): None,
         (1, 0): None,
     }
+
+
+def test_two_runs_of_p2p_bandwidth_without_heads_are_two() -> None:
+    """As in NVIDIA/nccl issue 814, with and without --sm_copy: no mean of the two."""
+    title = "Unidirectional P2P=Disabled Bandwidth Matrix (GB/s)\n   D\\D     0      1\n"
+    first, second = read(
+        [
+            (
+                f"# Without --sm_copy\n{title}     0 911.08  20.10\n     1  20.39 920.20\n"
+                f"# With --sm_copy\n{title}     0 790.00  20.11\n     1  20.40 790.20\n"
+            ).encode()
+        ]
+    ).results
+
+    assert values(first, "device_copy") == [911.08e9, 920.20e9]
+    assert values(second, "device_copy") == [790.00e9, 790.20e9]
+    assert values(second, "p2p_bandwidth") == [20.11e9, 20.40e9]
+
+
+def test_the_sum_names_the_test_of_a_matrix() -> None:
+    """As in NVIDIA/nvbandwidth issue 50: `Running ...` is missing."""
+    matrix = (
+        "memcpy CE GPU(row) -> GPU(column) bandwidth (GB/s)\n           0         1\n"
+        " 0       N/A     26.34\n 1     26.35       N/A\n\n"
+    )
+    named = of(f"{matrix}SUM device_to_device_memcpy_read_ce 52.69\n")
+    unnamed = of(matrix)
+
+    assert values(named, "peer_copy_bandwidth", test="device_to_device_memcpy_read_ce") == [
+        26.34e9,
+        26.35e9,
+    ]
+    assert not values(unnamed, "peer_copy_bandwidth")
+    assert values(unnamed, "copy_bandwidth") == [26.34e9, 26.35e9]
+
+
+def test_the_name_of_a_test_that_a_page_quotes() -> None:
+    """As in NVIDIA/nvbandwidth issue 24: only the lines with names are quoted."""
+    result = of(
+        "> Running host_to_device_memcpy_sm.\nmemcpy SM CPU(row) -> GPU(column) bandwidth (GB/s)\n"
+        "0         1\n0     35.19     35.25\n"
+    )
+
+    assert values(result, "host_copy_bandwidth", test="host_to_device_memcpy_sm") == [
+        35.19e9,
+        35.25e9,
+    ]

@@ -329,3 +329,97 @@ def test_the_header_of_kubernetes_perf_tests_is_padded_to_the_width_of_the_label
     (result,) = read([text.encode()]).results
 
     assert values(result, "bandwidth", segment=160) == [9e6 / 8]
+
+
+def test_perftest_without_the_mark_of_its_iterations() -> None:
+    """As pasted into openucx/ucx issue 8852."""
+    result = of(
+        "                    RDMA_Read BW Test\n Number of qps   : 1\n"
+        " #bytes     iterations    BW peak[MB/sec]    BW average[MB/sec]   MsgRate[Mpps]\n"
+        " 256        1000             609.71              391.49             1.603553\n"
+    )
+
+    assert values(result, "bandwidth", size=256) == [391.49 * 2**20]
+    assert values(result, "message_rate") == [1.603553e6]
+    assert not result.failures
+
+
+def test_a_figure_in_bold_type_is_a_figure() -> None:
+    """As in linux-rdma/perftest issue 65."""
+    result = of(
+        "#bytes     #iterations    BW peak[MB/sec]    BW average[MB/sec]   MsgRate[Mpps]\n"
+        "1024       1000             0.00               **5544.28**\t\t   5.677340\n"
+    )
+
+    assert values(result, "untitled_bandwidth", size=1024) == [5544.28 * 2**20]
+    assert not result.failures
+
+
+BORDER = f"+{'-' * 14}+{'-' * 14}+{'-' * 30}+{'-' * 21}+{'-' * 23}+\n"
+
+
+def test_ucx_perftest_with_names_of_tests_and_only_the_last_row() -> None:
+    """As in openucx/ucx issue 7880: `-f` prints no other rows."""
+    units = "||||       overhead (usec)        |   bandwidth (MB/s)  |  message rate (msg/s) |"
+    names = "|     Test     | # iterations | 50.0%ile | average | overall |  average |  overall  |"
+    rows = f"{units}\n{BORDER}{names}\n{BORDER}"
+    result = of(
+        f"{BORDER}{rows}                     1000000     13.231    13.470    13.697     4639.95    "
+        "4562.94       74239       73007\n"
+    )
+
+    assert values(result, "bandwidth") == [4562.94 * 2**20]
+    assert values(result, "overhead") == [13.697e-6]
+    assert not result.failures
+
+
+def test_ucx_perftest_says_that_its_final_row_is_missing() -> None:
+    lines = (LOGS / "ucx_perftest.boxes.txt").read_text().splitlines(keepends=True)
+    result = of("".join(line for line in lines[:15] if "Final" not in line))
+
+    assert result.failures == ("its final row is missing: it was stopped, or the log is cut off",)
+
+
+LOOPBACKS = {
+    "iperf3": "Connecting to host 127.0.0.1, port 5201\n"
+    "[  5]   0.00-2.00   sec  9.86 GBytes  42.3 Gbits/sec    0             sender\n",
+    "iperf2": "Client connecting to localhost, TCP port 5001\n"
+    "[  3] local 127.0.0.1 port 49340 connected with 127.0.0.1 port 5001\n"
+    "[  3]  0.0-10.0 sec  53.0 GBytes  45.5 Gbits/sec\n",
+    "iperf2 -y C": "20240101000000,10.0.0.5,40000,10.0.0.5,5001,3,0.0-10.0,"
+    "12500000000,10000000000\n",
+    "netperf": "MIGRATED TCP STREAM TEST from 0.0.0.0 (0.0.0.0) port 0 AF_INET to localhost () "
+    "port 0 AF_INET : demo\nRecv   Send    Send\nSocket Socket  Message  Elapsed\n"
+    "Size   Size    Size     Time     Throughput\n"
+    "bytes  bytes   bytes    secs.    10^6bits/sec\n\n"
+    "131072  16384  16384    10.00    45213.51\n",
+    "iperf3 -J": '{"start": {"connected": [{"socket": 5, "local_host": "10.0.0.5", '
+    '"local_port": 1, "remote_host": "10.0.0.5", "remote_port": 5201}], "version": "iperf 3.12", '
+    '"test_start": {"protocol": "TCP", "num_streams": 1}}, "intervals": [], '
+    '"end": {"sum_received": {"seconds": 1, "bytes": 5000000000, "bits_per_second": 4e10}}}\n',
+}
+
+
+@pytest.mark.parametrize("tool", LOOPBACKS)
+def test_a_test_whose_ends_are_on_one_host_says_so(tool: str) -> None:
+    text = LOOPBACKS[tool]
+    inside = of(text)
+    others = text.replace("localhost", "10.0.0.7").replace("127.0.0.1", "10.0.0.7", 1)
+    between = of(others.replace("127.0.0.1", "10.0.0.8").replace("10.0.0.5", "10.0.0.6", 1))
+
+    assert inside.hosts == 1
+    assert any("one host" in note for note in inside.notes)
+    assert between.hosts == 0
+    assert inside.measurements[0].values == between.measurements[0].values
+
+
+def test_paths_within_a_node_of_kubernetes_pass_no_network() -> None:
+    (paths,) = results("k8s_perf_tests.paths")
+    inside = {str(m.params["test"]) for m in paths.measurements if m.params.get("hosts") == 1}
+
+    assert inside
+    assert all("Same VM" in test for test in inside)
+    table = (LOGS / "k8s_netperf.two_drivers.txt").read_text()
+    same = of(table.replace("| false     | 10 ", "| true      | 10 "))
+    assert all(m.params["hosts"] == 1 for m in same.measurements)
+    assert not any("hosts" in m.params for m in of(table).measurements)

@@ -83,3 +83,30 @@ def test_rows_at_once_are_what_each_row_is(
     monkeypatch.setattr(Tables, "take_rows", Parser.take_rows)
 
     assert read([text.encode()]) == at_once
+
+
+def test_thousands_in_cells() -> None:
+    page = (
+        "| GPUs | tok/s | tok/s/GPU |\n|---|---|---|\n| 8 | 112K | 14.0k |\n"
+        "| 16 | 0.22M | 13.8K |\n"
+    )
+    (result,) = read([page.encode()]).results
+    found = [(m.metric, m.values) for m in result.measurements]
+
+    assert found == [
+        ("token_rate", (112e3,)),
+        ("rate_per_gpu", (14.0e3,)),
+        ("token_rate", (0.22e6,)),
+        ("rate_per_gpu", (13.8e3,)),
+    ]
+    (scaled,) = series(page)
+    assert [t.rate for t in scaled.throughputs] == [112e3, 220e3]
+
+
+def test_a_batch_that_grows_with_the_ranks_is_the_same_work() -> None:
+    weak = "| GPUs | Batch | img/s |\n|---|---|---|\n| 8 | 256 | 2914 |\n| 16 | 512 | 5612 |\n"
+    other = weak.replace("512", "256")
+
+    assert [(s.name, len(s.throughputs)) for s in series(weak)] == [("batch 32 per rank", 2)]
+    assert [(s.name, len(s.throughputs)) for s in series(other)] == [("256", 2)]
+    assert len(series(weak.replace("512", "128"))) == 2

@@ -111,6 +111,7 @@ class Imb(Parser):
         self._is_unnamed = False  # the name of the benchmark is missing, and not only the head
         self._params: dict[str, Scalar] = {}
         self._columns: list[str] = []
+        self._tables: set[tuple[object, ...]] = set()  # of the open run: what it measured, and how
         self._points = Points()
         self._plain: set[str] = set()  # lines without information
         self._last = -1
@@ -162,6 +163,11 @@ class Imb(Parser):
             self._name, self._is_unnamed = "", True
             self._params.pop("test", None)
         self._columns, self._last, self._is_any = _COLUMN.findall(line), -1, True
+        table = (self._name, *self._params.items(), *self._columns)
+        if table in self._tables and self._name:
+            self._end()  # of another run, whose first lines are missing
+            self._open(number)
+        self._tables.add(table)
 
     def take_rows(self, text: str, at: int, number: int) -> int:
         """Take rows of a table over sizes."""
@@ -334,6 +340,7 @@ class Imb(Parser):
             self._builder.fail("there is no row: it failed, or the log is cut off")
         self._parsed.append(self._builder.parsed())
         self._builder = None
+        self._tables.clear()
 
     def results(self) -> tuple[Parsed, ...]:
         """Give a result per run."""

@@ -80,7 +80,9 @@ class Iperf2(Parser):
         """Read a line that begins a test, or that a stream connected."""
         client, server, connected = (p.match(line) for p in (_CLIENT, _SERVER, _CONNECTED))
         if client:
-            return self._head(number, "client", client[2])
+            known = self._head(number, "client", client[2])
+            self._tests[-1].stay(line)
+            return known
         if server:
             self._port = server[2]
             return self._head(number, "server", server[1])
@@ -117,6 +119,7 @@ class Iperf2(Parser):
         if test.has_rows:
             test = self._new(number, test)
         self._owners[match[1]] = test
+        test.stay(match.string)
         test.connect(match[1], is_reverse=match[3] is not None and not self._is_dual)
         return True
 

@@ -14,6 +14,7 @@ from cluster.logs.intervals import (
     adds_up,
     bytes_of,
 )
+from cluster.logs.one_host import WITHIN, is_within_host, stays_within
 from cluster.logs.parsers import ResultBuilder, count, number
 from cluster.logs.parsers.iperf2.metrics import INTERVAL, JITTER, LOST, RATE, RECEIVED, SENT
 
@@ -143,6 +144,15 @@ class Iperf2Test:
         """Record that it is a client or a server, of TCP or UDP."""
         self.role, self.protocol, self.is_headed = role, protocol, True
 
+    def stay(self, line: str) -> None:
+        """Read whether both ends of a connection are on one host."""
+        if is_within_host(line):
+            self._within()
+
+    def _within(self) -> None:
+        self._builder.hosts = 1
+        self._builder.note(WITHIN)
+
     def connect(self, stream: str, *, is_reverse: bool) -> None:
         """Record that a stream connected."""
         self._streams[stream.lstrip("*")] = None
@@ -206,6 +216,8 @@ class Iperf2Test:
         slack = SLACK + 2 * ROUNDING / (end - begin)
         if size is None or bits is None or abs(size * 8 / (end - begin) - bits) > slack * bits + 1:
             return False
+        if stays_within(fields[1], fields[3]):
+            self._within()
         stream = "sum" if fields[5] == "-1" else fields[5]
         flow = StreamReport(end, size, bits / 8, begin)
         self._intervals.add(SUM if stream == "sum" else stream, "", (begin, end), flow.rate)

@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING, Any
 
 import msgspec
 
+from cluster.logs.one_host import WITHIN, stays_within
 from cluster.logs.parsers.iperf3.metrics import (
     INTERVAL,
     JITTER,
@@ -87,9 +88,17 @@ class TestStart(msgspec.Struct):
     bidir: int = 0
 
 
+class _Ends(msgspec.Struct):
+    """The two ends of a connection."""
+
+    local_host: str = ""
+    remote_host: str = ""
+
+
 class Start(msgspec.Struct):
     """The start."""
 
+    connected: list[_Ends] = []
     version: str = ""
     connecting_to: dict[str, Any] | None = None
     tcp_mss: int = 0
@@ -158,6 +167,9 @@ class Iperf3JsonReport(msgspec.Struct):
         start, end = self.start or Start(), self.end or End()
         builder.set("version", start.version.removeprefix("iperf").strip())
         builder.set("congestion", end.sender_tcp_congestion)
+        if any(stays_within(ends.local_host, ends.remote_host) for ends in start.connected):
+            builder.hosts = 1
+            builder.note(WITHIN)
         mss = start.tcp_mss or start.tcp_mss_default
         builder.set("mss", str(mss) if mss else "")
         if end.cpu_utilization_percent is not None:

@@ -14,6 +14,7 @@ from cluster.logs.intervals import (
     bytes_of,
     later_rows,
 )
+from cluster.logs.one_host import WITHIN, is_within_host
 from cluster.logs.parsers import ResultBuilder
 from cluster.logs.parsers.iperf3.metrics import (
     INTERVAL,
@@ -53,6 +54,7 @@ OMITTED = "(omitted)"
 ROLE = re.compile(r"\b(sender|receiver)\s*$")
 # Above the totals of UDP in versions before 3.2, and above each interval.
 _OLD_UDP = re.compile(r"\s*\[ *ID\] Interval .*\bBandwidth\b.*\bJitter\b")
+_CONNECTED = re.compile(r"\s*\[ *(\d+)\](?:\[[TR]X-[CS]\])? +local \S+ port (\d+) connected to ")
 _SERVER = re.compile(r"\s*Server output:")
 _SUMMARY = re.compile(r"\s*- - ")  # the line before the totals
 _SAID = (
@@ -76,6 +78,7 @@ class TextReport:
         # (role, way) -> the totals of streams, and of [SUM]
         self._totals: dict[tuple[str, str], dict[str, float]] = {}
         self._streams: dict[str, None] = {}
+        self._ports: dict[str, str] = {}  # of streams, here
         self._again: dict[str, int] = {}  # segments that were sent again
         self._udp: dict[str, dict[str, tuple[float, float]]] = {}  # way -> jitter and % lost
         self._params: dict[str, Scalar] = {}
@@ -111,6 +114,13 @@ class TextReport:
         self._is_servers |= _SERVER.match(line) is not None
         self._is_summary |= _SUMMARY.match(line) is not None
         self._is_old_udp |= self._is_summary and _OLD_UDP.match(line) is not None
+        if (connected := _CONNECTED.match(line)) and not self.is_begun:
+            port = self._ports.setdefault(connected[1], connected[2])
+            if port != connected[2]:
+                self._builder.doubt()  # two tests have a stream of this number
+        if is_within_host(line):
+            self._builder.hosts = 1
+            self._builder.note(WITHIN)
         for name, pattern in _SAID:
             found = pattern.search(line)
             self._builder.set(name, found[1] if found else "")

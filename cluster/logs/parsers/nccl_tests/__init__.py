@@ -129,7 +129,7 @@ class NcclTests(Parser):
             self._begin(text, number)
             return True
         if _COLUMNS.match(text):
-            self._open(number).header(text)
+            self._columns(text, number)
             return True
         command = _COMMAND.search(text) if "_perf" in text else None
         if command:
@@ -137,13 +137,21 @@ class NcclTests(Parser):
             return True
         return False
 
+    def _columns(self, text: str, number: int) -> None:
+        """Read the names of the columns; below rows, they are those of the next test."""
+        test = self._test
+        if test is not None and test.is_begun and test.is_columned:
+            test = self._new(number)
+            test.follows = True
+        (test or self._open(number)).header(text)
+
     def take_rows(self, text: str, at: int, number: int) -> int:
         """Take rows like the last one."""
         del number
         test = self._test
         if test is None or self._parts:
             return at
-        rows = _ROWS.match(text, at) if text[at] != "#" else None
+        rows = _ROWS.match(text, at) if text[at] != "#" and not test.ended else None
         if rows:
             return at + test.rows(rows[0])
         ranks = _RANKS.match(text, at) if text.startswith("#  Rank", at) else None
@@ -195,6 +203,9 @@ class NcclTests(Parser):
     def _row(self, text: str, number: int) -> bool:
         """Read a row, or what is left of a torn row: its last part, or only its first."""
         test, cells = self._open(number), _STAMP.sub("", text).split()
+        if test.ends_before(cells) and PerfTest(number, self._heads).row(cells):
+            test = self._new(number)
+            test.follows = True
         if test.row(cells) or test.row([*self._torn(number), *cells]):
             self._parts = [part for part in self._parts if part[0] > number]
             return True

@@ -9,7 +9,7 @@ from functools import lru_cache
 from itertools import chain, pairwise
 from typing import TYPE_CHECKING
 
-from cluster.logs.parsers import GB, ResultBuilder, number, numbers
+from cluster.logs.parsers import GB, ResultBuilder, count, number, numbers
 from cluster.logs.parsers.nccl_tests.metrics import (
     ALGBW,
     AVERAGE,
@@ -98,8 +98,10 @@ class PerfTest:
         self.is_mixed = (
             False  # it began before another one had ended, so its rows may belong to that
         )
+        self.follows = False  # it began below rows of another test, which may go on
         self._head = ""  # what it was run with
         self.headed = False
+        self._columned = 0  # how often its columns were named
         self.ended = False
         self.ranks: dict[int, tuple[str, int]] = {}  # the host of each rank, and its device there
         self.models: dict[str, None] = {}
@@ -146,6 +148,17 @@ class PerfTest:
         return np.frombuffer(self._values).reshape(-1, FIGURES)
 
     @property
+    def is_columned(self) -> bool:
+        """Whether its columns have been named."""
+        return self._columned > 0
+
+    def ends_before(self, cells: list[str]) -> bool:
+        """Tell whether a row is of another test: this one has ended, and sizes begin again."""
+        is_done = self.ended and bool(self._points) and not (self._alone or self.is_mixed)
+        size = count(cells[0]) if is_done and self._columned <= 1 else None
+        return size is not None and size <= self._points[0][0].size
+
+    @property
     def is_begun(self) -> bool:
         """Whether its rows have begun."""
         return bool(self._points or self.ended)
@@ -178,6 +191,7 @@ class PerfTest:
 
         """
         self.headed = True
+        self._columned += 1
         self._counts = counts
         self._width, self._scale = _layout(text)
 
@@ -312,7 +326,8 @@ class PerfTest:
         figures[:, 0] /= MICRO
         figures[:, 1:] *= GB
         builder.add_rows(METRICS, self._all_points, array("d", figures.tobytes()))
-        if self.is_mixed and (self._ends != 1 or not self._rises):
+        is_torn = self.follows and not self._rises
+        if (self.is_mixed and (self._ends != 1 or not self._rises)) or self._is_doubled or is_torn:
             builder.doubt()
         self._say(builder)
         return builder.parsed()
@@ -323,6 +338,12 @@ class PerfTest:
         if len(self._points) == 1:
             return self._points[0]
         return tuple(chain.from_iterable(self._points))
+
+    @property
+    def _is_doubled(self) -> bool:
+        """Whether rows of two tests came by turns: their columns were named twice, as each size."""
+        places = [id(point) for point in self._all_points[::FIGURES]]
+        return self._columned > 1 and not self._alone and len(set(places)) < len(places)
 
     @property
     def _rises(self) -> bool:

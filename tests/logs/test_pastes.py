@@ -1,0 +1,92 @@
+"""Two pastes in one page, before and after a change: no figure is made of both."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+import pytest
+
+from cluster.logs.reader import read
+from tests.logs.samples import LOGS, values
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+
+    from cluster.core.model.logs import Parsed
+
+
+REPEATED = (
+    "bandwidth_test.gb",
+    "hpcc.summary",
+    "hpcg.valid",
+    "imb.old",
+    "mlc.two_sockets",
+    "nccl_tests.old",
+    "nvbandwidth.text",
+    "p2p_matrix.full",
+    "rocm_bandwidth.mi210",
+    "rocm_bandwidth.old",
+    "sockperf.round_trips",
+)
+
+
+@pytest.mark.parametrize("name", REPEATED)
+def test_a_second_paste_without_its_first_lines_is_another_run(name: str) -> None:
+    """People paste a table before and after a change: a mean of the two was never measured."""
+    lines = (LOGS / f"{name}.txt").read_text().splitlines(keepends=True)
+    most = _most(read(["".join(lines).encode()]).results)
+    for missing in range(7):
+        page = "".join([*lines, "and after the change:\n\n", *lines[missing:]])
+        found = _most(read([page.encode()]).results)
+        assert all(n <= most.get(point, 1) for point, n in found.items()), missing
+
+
+def _most(results: Sequence[Parsed]) -> dict[object, int]:
+    """Give the most values that any series of a point has."""
+    found: dict[object, int] = {}
+    for result in results:
+        for m in result.measurements:
+            point = (m.metric, *m.params.items())
+            found[point] = max(found.get(point, 0), len(m.values))
+    return found
+
+
+NCCL_ROWS = (
+    "  1073741824  268435456  float  sum  -1  {0}  {1}  {2}  0  {0}  {1}  {2}  0\n"
+    "  2147483648  536870912  float  sum  -1  {3}  {1}  {2}  0  {3}  {1}  {2}  0\n"
+)
+NCCL_HEAD = (
+    "#  size  count  type  redop  root  time  algbw  busbw #wrong  time  algbw  busbw #wrong\n"
+)
+SLOW = NCCL_ROWS.format("87654", "12.25", "22.97", "175308")
+FAST = NCCL_ROWS.format("17654", "60.82", "114.0", "35308")
+
+
+def test_two_tables_of_nccl_tests_below_their_columns_are_two() -> None:
+    """As in issues with NCCL_ALGO=Ring, then Tree; 68.5 GB/s between the two was never measured."""
+    page = f"{NCCL_HEAD}{SLOW}and with NCCL_ALGO=Tree:\n{NCCL_HEAD}{FAST}"
+    slow, fast = read([page.encode()]).results
+    ended = f"{NCCL_HEAD}{SLOW}# Out of bounds values : 0 OK\n# Avg bus bandwidth : 22.97\n{FAST}"
+
+    assert values(slow, "busbw", place="out") == [22.97e9, 22.97e9]
+    assert values(fast, "busbw", place="out") == [114.0e9, 114.0e9]
+    assert [values(r, "busbw", place="in") for r in read([ended.encode()]).results] == [
+        [22.97e9, 22.97e9],
+        [114.0e9, 114.0e9],
+    ]
+
+
+def test_rows_of_two_tables_of_nccl_tests_by_turns_belong_to_none() -> None:
+    slow, fast = SLOW.splitlines(keepends=True), FAST.splitlines(keepends=True)
+    mixed = f"{NCCL_HEAD}{NCCL_HEAD}{slow[0]}{fast[0]}{slow[1]}{fast[1]}"
+    (result,) = read([mixed.encode()]).results
+
+    assert not result.measurements
+    assert "are mixed" in result.failures[0]
+
+
+def test_cycles_of_one_test_are_one_series() -> None:
+    """`-N 2` prints the rows again, below the same columns."""
+    (result,) = read([f"{NCCL_HEAD}{SLOW}{FAST}".encode()]).results
+
+    assert values(result, "busbw", place="in", size=2**30) == [22.97e9, 114.0e9]
