@@ -113,7 +113,8 @@ def _say(what: str, mpirun: list[float], srun: list[float]) -> None:
     ratio, low, high = paired_ratio(mpirun, srun, CONFIDENCE)
     spread = statistics.quantiles([one / statistics.median(mpirun) for one in mpirun], n=4)
     shown = low >= 1 - MOST and high <= 1 + MOST
-    more = "" if shown or ratio > 1 + MOST or ratio < 1 - MOST else "; more launches are needed"
+    apart = low > 1 + MOST or high < 1 - MOST
+    more = "" if shown or apart else "; more launches are needed"
     words = (
         f"{ratio:.3f} x, {low:.3f} to {high:.3f} (95%, {len(srun)} pairs of launches{more}; the "
         f"middle half of mpirun's own: {spread[0]:.3f} to {spread[2]:.3f})"
