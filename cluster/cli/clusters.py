@@ -6,6 +6,7 @@ import os
 import shlex
 import sys
 import time
+from functools import partial
 from typing import TYPE_CHECKING, Annotated
 
 import msgspec
@@ -29,9 +30,12 @@ from cluster.core.units import format_seconds
 from cluster.orchestration.cluster import Cluster, attach
 from cluster.orchestration.orphans import take_down
 from cluster.providers import Provider
+from cluster.remote.threads import start
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
+
+LIVE_WITHIN = 10.0  # seconds for all clouds and batch systems together
 
 
 class ClusterRow(Value, frozen=True, kw_only=True):
@@ -54,7 +58,9 @@ def ls(region: flags.Regions = None, json: flags.Json = False) -> None:
 
     Example: cluster ls
     """
-    rows = _with_clouds([_cluster_row(name) for name in journal.names()], region or ())
+    asked = [start(partial(_cluster_row, name)) for name in journal.names()]
+    live = _live(region or ())  # both at once: a host, or a cloud, may not answer
+    rows = _with_live([row.result() for row in asked], live)
     if json:
         print_json(rows)
         return
@@ -83,21 +89,37 @@ def _cells(row: ClusterRow) -> tuple[str, ...]:
     )
 
 
-def _with_clouds(rows: list[ClusterRow], regions: Sequence[str]) -> list[ClusterRow]:
-    """Add clusters that were launched from another machine, and machines that are off."""
-    known = {row.name: row for row in rows}
-    for kind in plugins.names(Provider):
+def _live(regions: Sequence[str]) -> list[tuple[str, RemoteCluster]]:
+    """Ask all clouds and batch systems at once what exists there, and say who did not answer."""
+
+    def ask(kind: str) -> tuple[RemoteCluster, ...]:
+        return plugins.find(Provider, kind)(tuple(regions)).live()
+
+    asked = {kind: start(partial(ask, kind)) for kind in plugins.names(Provider)}
+    found: list[tuple[str, RemoteCluster]] = []
+    deadline = time.monotonic() + LIVE_WITHIN
+    for kind, answer in asked.items():
         try:
-            live = plugins.find(Provider, kind)(tuple(regions)).live()
+            live = answer.result(max(0.0, deadline - time.monotonic()))
+            found += [(kind, one) for one in live]
         except ClusterError as error:  # the known clusters are still listed
             sys.stderr.write(f"{kind} was not asked: {error}\n")
-            continue
-        for one in live:
-            row = known.get(one.name)
-            if row is None:
-                known[one.name] = _live_row(kind, one)
-            elif set(one.states) - {"running"}:
-                known[one.name] = msgspec.structs.replace(row, status=_states(one))
+        except TimeoutError:
+            sys.stderr.write(f"{kind} did not answer within {LIVE_WITHIN:g} s.\n")
+    return found
+
+
+def _with_live(
+    rows: list[ClusterRow], found: Sequence[tuple[str, RemoteCluster]]
+) -> list[ClusterRow]:
+    """Add clusters that were launched from another machine, and machines that are off."""
+    known = {row.name: row for row in rows}
+    for kind, one in found:
+        row = known.get(one.name)
+        if row is None:
+            known[one.name] = _live_row(kind, one)
+        elif set(one.states) - {"running"}:
+            known[one.name] = msgspec.structs.replace(row, status=_states(one))
     return list(known.values())
 
 

@@ -19,6 +19,9 @@ from cluster.core.errors import JobError, ShellError, SpecError
 from cluster.core.model.value import Value
 from cluster.orchestration.cluster import Cluster, attach
 from cluster.orchestration.listener import Listener
+from cluster.remote.threads import start
+
+ANSWERS_WITHIN = 5.0  # seconds for a host to say whether its job runs
 
 
 class StatusAnswer(Value, frozen=True, kw_only=True):
@@ -35,7 +38,7 @@ def _short(run: str | None) -> str:
 
 
 def _state(cluster: Cluster) -> tuple[str, int | None, str | None]:
-    """Give status, exit status and run of the newest job."""
+    """Give status, exit status and run of the newest job; its host has seconds to answer."""
     if not cluster.machines:
         return "incomplete", None, None
     try:
@@ -43,10 +46,11 @@ def _state(cluster: Cluster) -> tuple[str, int | None, str | None]:
     except SpecError:
         return "idle", None, None
     try:
-        code = cluster.jobs.exit_status()
+        code = start(cluster.jobs.exit_status).result(ANSWERS_WITHIN)
     except JobError:
         return "lost", None, record.run
-    except ShellError:  # it may still run there, and the other clusters are still listed
+    except (ShellError, TimeoutError):  # it may still run there, and the others are still listed
+        cluster.close()  # ends what waits for the host, such as a step of srun
         return "out of reach", None, record.run
     if status in ("planned", "running") and code is not None:
         return "ended, to be fetched", code, record.run

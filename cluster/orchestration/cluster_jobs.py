@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import threading
 import time
 from contextlib import suppress
 from functools import partial
@@ -29,6 +28,7 @@ from cluster.orchestration.revocation import RevocationWatch
 from cluster.orchestration.working_folder import copied
 from cluster.providers import Provider
 from cluster.remote.jobs import Job
+from cluster.remote.threads import start
 from cluster.runs import store
 
 if TYPE_CHECKING:
@@ -41,6 +41,7 @@ if TYPE_CHECKING:
     from cluster.runs.run import Run
 
 GIVE_UP_AFTER = 6.0  # seconds for hosts that were taken away to end a job; then nobody waits
+DEAD_AFTER = 3.0  # seconds for them to answer after that; those that do not are not asked again
 
 
 class Jobs:
@@ -157,12 +158,13 @@ class Jobs:
         provider = plugins.load(Provider, spec.provider)
 
         def stop() -> None:
-            giving_up = threading.Timer(GIVE_UP_AFTER, self._hosts.close)
-            giving_up.start()
+            stopped = start(job.stop)
             try:
-                job.stop()
+                stopped.result(GIVE_UP_AFTER)
+            except TimeoutError:  # such as a node whose processes were stopped: nothing ends there
+                self._hosts.close()
+                self._hosts.give_up_dead(DEAD_AFTER)
             finally:
-                giving_up.cancel()
                 self._hosts.close()  # ends what waits for the job
 
         gone = partial(provider.gone, spec, machines) if provider.revocable else None
@@ -185,7 +187,7 @@ class Jobs:
         """
         lost = job.lost_hosts() if result.exit_status == HOST_LOST else ()
         with self._hosts.without(lost):  # a download from them would wait for seconds, in vain
-            job = self.open(job.record) if lost else job
+            job = self.open(job.record)  # a shell may have been given up since
             known = self._known_of(lost)
             run = collect(job, result, self._phases, stop=stop, known=known)
         if receipt := self._disk.state.receipt(time.time()):
@@ -246,6 +248,9 @@ class Jobs:
         job = self.newest()
         if self._is_collected(job):
             return raise_unless_done(store.read(Path(job.record.run)))
+        if self._revocation(job).ask():
+            self._hosts.give_up_dead(DEAD_AFTER)
+            job = self.newest()
         try:
             status = job.status()
         except (JobError, Unreachable) as error:

@@ -7,11 +7,13 @@ from contextlib import suppress
 from typing import TYPE_CHECKING, Self
 
 from cluster.core.errors import ClusterError
+from cluster.remote.threads import start
 
 if TYPE_CHECKING:
     from collections.abc import Callable
 
 BETWEEN = 4.0  # seconds between two questions
+ANSWERS_WITHIN = 5.0  # seconds that a run which has ended waits for the answer
 
 
 class RevocationWatch:
@@ -31,6 +33,7 @@ class RevocationWatch:
         self._gone = gone
         self._stop = stop
         self._over = threading.Event()
+        self._stopping = threading.Lock()
         self._thread = threading.Thread(target=self._ask, daemon=True)
         self.reason = ""
 
@@ -41,25 +44,31 @@ class RevocationWatch:
         return self
 
     def __exit__(self, *_: object) -> None:
-        """Ask no more; wait until nothing is being stopped."""
+        """Ask no more; wait until nothing is being stopped, but not for an answer."""
         self._over.set()
-        if self._thread.is_alive():
-            self._thread.join()
+        with self._stopping:
+            pass
 
     def ask(self) -> str:
         """Ask now.
 
         Returns:
-            The reason; empty while the machines are ours.
+            The reason; empty while the machines are ours, or if no answer comes in time.
 
         """
         if self._gone is not None and not self.reason:
-            self.reason = self._gone()
+            asked = start(self._gone)
+            with suppress(TimeoutError):
+                self.reason = asked.result(ANSWERS_WITHIN)
         return self.reason
 
     def _ask(self) -> None:
-        while not self._over.wait(BETWEEN):
-            if self.ask():
+        while self._gone is not None and not self._over.wait(BETWEEN):
+            reason = self._gone()
+            with self._stopping:
+                if not reason or self._over.is_set():
+                    continue
+                self.reason = reason
                 with suppress(ClusterError, ExceptionGroup):
                     self._stop()
                 return

@@ -259,7 +259,8 @@ class Job:
                 end.append(event)
 
         try:
-            done = self._agent("watch", on_line=receive)
+            with self._shell.watched():
+                done = self._agent("watch", on_line=receive)
         except Unreachable as error:
             raise self._out_of_reach(error) from error
         if not end:

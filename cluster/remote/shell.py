@@ -3,12 +3,14 @@
 from __future__ import annotations
 
 from abc import abstractmethod
+from contextlib import nullcontext
 from typing import TYPE_CHECKING, ClassVar
 
 from cluster.core.plugins import Plugin
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Sequence
+    from contextlib import AbstractContextManager
     from pathlib import Path
 
     from cluster.core.model.hosts import Completed, Machine
@@ -44,6 +46,13 @@ class Shell(Plugin):
 
         Another thread may call it: the commands that threads wait for then end with an error.
         """
+
+    def watched(self) -> AbstractContextManager[object]:
+        """Give a block in which a long command ends with `Unreachable` once the host is silent.
+
+        Here it does nothing: this machine does not vanish, and SSH has keepalives of its own.
+        """
+        return nullcontext()
 
     @abstractmethod
     def run(

@@ -6,25 +6,13 @@ import secrets
 from typing import TYPE_CHECKING
 
 import pytest
-from hypothesis import given, settings
-from hypothesis import strategies as st
 
 import cluster
 from cluster.core import journal
 from cluster.core.errors import ProvisionError, SpecError
 from cluster.orchestration.launch import launch_spec, make_spec, plan_spec
 from cluster.orchestration.orphans import find_orphans, remove
-from cluster.providers.slurm.batch import mark_of
 from cluster.providers.slurm.client import SlurmClient
-from cluster.providers.slurm.states import (
-    ENDED,
-    KNOWN,
-    SlurmJob,
-    is_hopeless,
-    parse_jobs,
-    why_over,
-    words_of,
-)
 from tests.conftest import answer, command
 from tests.slurm_here import SlurmHere, slurm_here
 
@@ -33,57 +21,6 @@ if TYPE_CHECKING:
     from pathlib import Path
 
 __all__ = ["slurm_here"]
-PRINTED = """\
-4711|PENDING|Resources|2026-11-22T14:05:00|N/A||cluster:mine:0a1b@login1
-4712|RUNNING|None|2026-11-22T13:05:00|2026-11-22T14:05:00|node[1-3,7]|(null)
-4713|CANCELLED by 1000|None|Unknown|Unknown||
-4714|REBOOTING_MOON|None|N/A|N/A||a|b
-squeue: warning: something else
-"""
-
-
-def test_what_squeue_prints_is_read() -> None:
-    waiting, running, cancelled, odd = parse_jobs(PRINTED)
-
-    assert waiting.reason == "Resources"
-    mark = mark_of(waiting)
-    assert mark is not None
-    assert (mark.name, mark.token, mark.host) == ("mine", "0a1b", "login1")
-    assert (running.state, running.nodes, running.comment) == ("RUNNING", "node[1-3,7]", "")
-    assert (cancelled.state, cancelled.start) == ("CANCELLED", "")
-    assert mark_of(odd) is None
-    assert odd.comment == "a|b"
-
-
-def test_states_and_reasons_in_words() -> None:
-    def job(state: str, reason: str = "", start: str = "") -> SlurmJob:
-        return SlurmJob(id="1", state=state, reason=reason, start=start)
-
-    soon = job("PENDING", "Resources", "2026-11-22T14:05:00")
-    assert words_of(soon) == (
-        "PENDING: it waits for nodes to become free, may start at 2026-11-22 14:05:00"
-    )
-    down = job("PENDING", "ReqNodeNotAvail, UnavailableNodes:node7")
-    assert "not available (ReqNodeNotAvail, UnavailableNodes:node7)" in words_of(down)
-    assert words_of(job("PENDING", "SiteSpecificReason")) == "PENDING: SiteSpecificReason"
-    assert "'MOON', which is not known here" in words_of(job("MOON"))
-    assert why_over(job("TIMEOUT")) == "TIMEOUT: its time limit was reached"
-    assert why_over(job("PENDING")) == "PENDING: it was put back into the queue"
-    assert why_over(None) == "Slurm does not list it any more"
-    assert is_hopeless(job("PENDING", "BadConstraints"))
-    assert not is_hopeless(job("PENDING", "Resources"))
-
-
-@settings(max_examples=50)
-@given(st.text(max_size=200), st.sampled_from(sorted(KNOWN)))
-def test_no_text_runs_by_default(text: str, state: str) -> None:
-    """Whatever Slurm prints: only the word RUNNING is a job that runs, and only ends are ends."""
-    for job in parse_jobs(f"{text}\n1|{state}|{text.splitlines()[:1]}|||n1|{text}"):
-        if job.state == "RUNNING":
-            assert "RUNNING" in (f"{text}{state}").upper()
-        assert job.is_over == (job.state in ENDED)
-        assert words_of(job)
-        assert bool(why_over(job)) == (job.state in KNOWN - {"RUNNING"}) or not why_over(job)
 
 
 @pytest.fixture
@@ -108,6 +45,10 @@ def test_a_cluster_is_a_job_and_its_end_is_the_end_of_the_job(slurm: SlurmHere) 
 
     assert mine.run(["printenv", "HOME"])["0.mpi.mine"].status == 0
     assert slurm.call("squeue", "-h", "-o", "%j %l").split() == ["cluster-mine", "5:00"]
+    assert [one["status"] for one in answer("ls")] == ["idle"]
+    slurm.call("scontrol", "suspend", mine.machines[0].job)
+    assert [one["status"] for one in answer("ls")] == ["SUSPENDED"]
+    slurm.call("scontrol", "resume", mine.machines[0].job)
     assert 0 < (mine.expires or 0) - journal.for_cluster("mine").path.stat().st_mtime <= 300
 
     mine.down()
@@ -190,6 +131,30 @@ def test_what_can_never_start_is_refused_and_cancelled(
 
     assert said in str(refused.value)
     assert slurm.call("squeue", "-h") == ""
+
+
+@pytest.mark.parametrize(
+    ("state", "said"),
+    [
+        ("DOWN", "the partition off is DOWN: jobs wait in it until it is UP"),
+        ("DRAIN", "the partition off is DRAIN: it takes no new jobs"),
+        ("INACTIVE", "the partition off is INACTIVE: it takes no new jobs, and starts none"),
+    ],
+)
+def test_a_plan_says_that_a_partition_starts_nothing(
+    slurm: SlurmHere, state: str, said: str
+) -> None:
+    """For one that is down, `sbatch --test-only` says that the job would start now."""
+    slurm.call("scontrol", "update", "PartitionName=off", f"State={state}")
+
+    def planned(partition: str) -> str:
+        options = {"partition": partition}
+        asked = make_spec("mine", {"provider": "slurm", "hosts": 1, "options": options})
+        return plan_spec(asked)[1].lines[1]
+
+    assert planned("off").endswith(said)
+    assert "may start at" in planned("all")
+    slurm.call("scontrol", "update", "PartitionName=off", "State=DOWN")
 
 
 def test_a_partition_that_is_down_is_said_and_waited_for(slurm: SlurmHere) -> None:
@@ -308,6 +273,10 @@ def put_back(slurm: SlurmHere, job: str) -> None:
     slurm.call("scontrol", "requeue", job)
 
 
+def suspend(slurm: SlurmHere, job: str) -> None:
+    slurm.call("scontrol", "suspend", job)
+
+
 def take_down(slurm: SlurmHere, job: str) -> None:
     del job
     slurm.call("scontrol", "update", "NodeName=here", "State=DOWN", "Reason=broken DIMM")
@@ -318,7 +287,12 @@ def take_down(slurm: SlurmHere, job: str) -> None:
     [
         ({"partition": "requeued"}, preempt, "PREEMPTED: it was preempted by another job"),
         ({"partition": "cancelled"}, preempt, "PREEMPTED: it was preempted by another job"),
-        ({"extra": "--requeue"}, put_back, "PENDING: it was put back into the queue"),
+        (
+            {"extra": "--requeue"},
+            put_back,
+            "put back into the queue; whether.* preempted it is not",
+        ),
+        ({}, suspend, "cannot be used any more. SUSPENDED: it was suspended .scontrol suspend"),
         ({}, take_down, r"one of its nodes failed.*Slurm calls here DOWN: broken DIMM"),
     ],
 )

@@ -27,17 +27,24 @@ from cluster.providers.slurm.client import HERE, LAB, SlurmClient, client_of
 from cluster.providers.slurm.node_states import LOST, words_on_node
 from cluster.providers.slurm.nodes import machines_of
 from cluster.providers.slurm.options import SlurmOptions, options_of, own_allocation, time_limit
+from cluster.providers.slurm.partitions import why_closed
 from cluster.providers.slurm.states import (
     COMPLETING,
+    ENDING,
     NODE_FAIL,
+    PUT_BACK,
     RUNNING,
+    STAYING,
     SlurmJob,
     is_hopeless,
     why_over,
+    why_put_back,
     words_of,
 )
 
 if TYPE_CHECKING:
+    from collections.abc import Iterator
+
     from cluster.core.model.spec import ClusterSpec
 
 REFUSED_OPTIONS = {
@@ -195,8 +202,9 @@ class SlurmProvider(Provider):
             job = _settled(client, number)
         except ClusterError:
             return ""  # who does not answer does not say that it is over
-        why = "; ".join(filter(None, (why_over(job), _lost_nodes(client, job))))
-        return f"Slurm's job {number} is over. {why}." if why else ""
+        why = "; ".join(filter(None, (why_over(job), *_known_of(client, job))))
+        over = "is over" if job is None or job.state not in STAYING else "cannot be used any more"
+        return f"Slurm's job {number} {over}. {why}." if why else ""
 
     def words_on(self, spec: ClusterSpec, machines: tuple[Machine, ...]) -> str:
         """Say in which state Slurm has nodes that do not answer, and its reason."""
@@ -277,24 +285,30 @@ class SlurmProvider(Provider):
 
 
 def _settled(client: SlurmClient, number: str) -> SlurmJob | None:
-    """Ask for a job; while it is being ended, its state does not yet say why."""
+    """Ask for a job; while it is being ended, its state may not yet say why."""
     job = client.job(number)
     for pause in POLLS:
-        if job is None or job.state != COMPLETING:
+        if job is None or job.state != COMPLETING or job.reason in ENDING:
             break
         time.sleep(pause)
         job = client.job(number)
     return job
 
 
-def _lost_nodes(client: SlurmClient, job: SlurmJob | None) -> str:
-    """Say which nodes a job lost, if it ended with them."""
-    if job is None or job.state != NODE_FAIL or not job.nodes:
-        return ""
+def _known_of(client: SlurmClient, job: SlurmJob | None) -> Iterator[str]:
+    """Say what else Slurm knows: which nodes a job lost, or why it was put back into the queue."""
+    if job is None:
+        return
     with suppress(ClusterError):
-        nodes = client.nodes(job.nodes, within=WORDS_WITHIN, tries=1)
-        return "; ".join(words_on_node(node) for node in nodes if node.state in LOST)
-    return ""
+        if job.nodes and NODE_FAIL in (job.state, ENDING.get(job.reason)):
+            nodes = client.nodes(job.nodes, within=WORDS_WITHIN, tries=1)
+            yield from (words_on_node(node) for node in nodes if node.state in LOST)
+    if job.state in PUT_BACK:
+        try:
+            before = client.states_before(job.id, within=WORDS_WITHIN)
+        except ClusterError:  # as where Slurm keeps no accounts
+            before = ()
+        yield why_put_back(before)
 
 
 def _entries(name: str) -> tuple[journal.Entry, ...]:
@@ -355,9 +369,9 @@ def _live(client: SlurmClient) -> list[RemoteCluster]:
             region=client.place,
             host=mark.host,
             addresses=(job.nodes,) if job.nodes else (),
-            states=(job.state,),
+            states=(job.state.lower() if job.state == RUNNING else job.state,),
             since=_epoch(job.start),
-            expires=_epoch(job.end),
+            expires=time.time() + job.left if job.left and job.state == RUNNING else 0.0,
         )
         for job, mark in marked
         if mark
@@ -381,12 +395,18 @@ def _unanswered(name: str) -> float:
 
 def _expected_start(client: SlurmClient, spec: ClusterSpec) -> str:
     """Ask Slurm whether it takes the job, without submitting it, and when it may start."""
+    asked = options_of(spec).partition
     try:
         done = client.run(("sbatch", "--test-only", *flags(spec), "--wrap=true"))
     except (ProvisionError, SpecError) as error:
         if any(words in error.what for words in NOT_NOW):
-            return f"{error.what}; it would be refused, or wait until nodes are up"
+            closed = why_closed(client.partitions(), asked)
+            return f"{error.what}; {closed or 'it would be refused, or wait until nodes are up'}"
         raise
     lines = [line for line in done.stderr.splitlines() if " to start at " in line]
-    start = lines[-1].partition(" to start at ")[2].split()[0] if lines else ""
+    start, _, more = (
+        lines[-1].partition(" to start at ")[2].partition(" ") if lines else ("", "", "")
+    )
+    if closed := why_closed(client.partitions(), more.partition(" in partition ")[2] or asked):
+        return closed  # also then, sbatch expects it to start now
     return f"may start at {start.replace('T', ' ')}" if start else "Slurm would take it"

@@ -20,6 +20,7 @@ from cluster.core.model.hosts import (
 )
 from cluster.core.model.value import Value
 from cluster.providers.slurm.node_states import SlurmNode, parse_nodes
+from cluster.providers.slurm.partitions import Partition, parse_partitions
 from cluster.providers.slurm.refusals import (
     NO_COMMANDS,
     SSH_FAILED,
@@ -27,7 +28,7 @@ from cluster.providers.slurm.refusals import (
     refusal,
     unanswered,
 )
-from cluster.providers.slurm.states import FORMAT, SlurmJob, parse_jobs
+from cluster.providers.slurm.states import ENDED, FORMAT, SlurmJob, parse_jobs
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -165,6 +166,23 @@ class SlurmClient(Value, frozen=True, kw_only=True):
         argv = ("squeue", "--me", "--noheader", "--states=all", f"--format={FORMAT}")
         return parse_jobs(self.run(argv).stdout)
 
+    def states_before(self, number: str, *, within: float) -> tuple[str, ...]:
+        """Give the states in which a job that was put back has ended, from Slurm's accounts.
+
+        Args:
+            number: of the job.
+            within: seconds after which the command is given up.
+
+        Raises:
+            ClusterError: there are no accounts, or no answer.
+
+        """
+        job = ("--allocations", f"--jobs={number}", "--duplicates")
+        argv = ("sacct", "--noheader", "--parsable2", *job, "--format=State")
+        states = self.run(argv, within=within, tries=1).stdout.split("\n")
+        words = (state.partition(" ")[0] for state in states)
+        return tuple(word for word in words if word in ENDED or word == "REQUEUED")
+
     def names_in(self, nodes: str) -> tuple[str, ...]:
         """Give the names in a list of nodes, in their order.
 
@@ -201,6 +219,15 @@ class SlurmClient(Value, frozen=True, kw_only=True):
         """
         argv = ("scontrol", "--oneliner", "show", "node", nodes)
         return parse_nodes(self.run(argv, within=within, tries=tries).stdout)
+
+    def partitions(self) -> tuple[Partition, ...]:
+        """Ask for the states of all partitions.
+
+        Raises:
+            ProvisionError: Slurm does not answer.
+
+        """
+        return parse_partitions(self.run(("scontrol", "--oneliner", "show", "partition")).stdout)
 
 
 def client_of(options: SlurmOptions) -> SlurmClient:

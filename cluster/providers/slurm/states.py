@@ -6,16 +6,26 @@ States and reasons: squeue(1), "JOB STATE CODES" and "JOB REASON CODES", Slurm 2
 from __future__ import annotations
 
 import re
+from typing import TYPE_CHECKING
 
 from cluster.core.model.value import Value
+
+if TYPE_CHECKING:
+    from collections.abc import Collection
 
 WAITING = frozenset({"PENDING", "CONFIGURING", "REQUEUED", "REQUEUE_FED", "POWER_UP_NODE"})
 HELD = frozenset({"REQUEUE_HOLD", "RESV_DEL_HOLD", "SPECIAL_EXIT"})
 RUNNING = "RUNNING"
 # The job has its nodes still, but runs nothing new, or nothing at all.
 COMPLETING = "COMPLETING"
-NODE_FAIL = "NODE_FAIL"
-LEAVING = frozenset({COMPLETING, "SIGNALING", "STAGE_OUT", "SUSPENDED", "STOPPED", "RESIZING"})
+NODE_FAIL, PREEMPTED = "NODE_FAIL", "PREEMPTED"
+TIMEOUT, TIME_LIMIT = "TIMEOUT", "TimeLimit"  # a state, and its reason
+# Its processes are stopped; a new step waits until the job goes on.
+STOPPED = {
+    "STOPPED": "its processes are stopped",
+    "SUSPENDED": "it was suspended (scontrol suspend), or jobs of another partition have its turn",
+}
+LEAVING = frozenset({COMPLETING, "SIGNALING", "STAGE_OUT", "RESIZING", *STOPPED})
 ENDED = {
     "BOOT_FAIL": "its nodes could not be started",
     "CANCELLED": "somebody cancelled it (scancel)",
@@ -25,10 +35,19 @@ ENDED = {
     "LAUNCH_FAILED": "it could not be launched on its nodes",
     NODE_FAIL: "one of its nodes failed",
     "OUT_OF_MEMORY": "it ran out of memory",
-    "PREEMPTED": "it was preempted by another job",
+    PREEMPTED: "it was preempted by another job",
     "RECONFIG_FAIL": "its nodes could not be reconfigured",
     "REVOKED": "another cluster of the federation started it",
-    "TIMEOUT": "its time limit was reached",
+    TIMEOUT: "its time limit was reached",
+}
+# Why a job is being ended, before its state says so.
+ENDING = {"NodeDown": NODE_FAIL, "OutOfMemory": "OUT_OF_MEMORY", TIME_LIMIT: TIMEOUT}
+PUT_BACK = WAITING | HELD  # of a job that had nodes
+STAYING = PUT_BACK | STOPPED.keys() | {RUNNING}  # it is not over, but its nodes are of no use
+UNUSABLE = {
+    COMPLETING: "it is being ended",
+    **dict.fromkeys(PUT_BACK, "it was put back into the queue"),
+    **{state: f"{why}; it goes on with scontrol resume {{id}}" for state, why in STOPPED.items()},
 }
 KNOWN = WAITING | HELD | LEAVING | ENDED.keys() | {RUNNING}
 
@@ -84,7 +103,10 @@ HOPELESS = frozenset(
 )
 # The end is in parentheses, such as: (gpu allows high not normal)
 CLOSED = re.compile(r"Job's (account|QOS) not permitted to use this partition")
-FORMAT = "%A|%T|%r|%S|%e|%N|%k"  # of squeue; the comment is last, as it may contain anything
+FORMAT = "%A|%T|%r|%S|%L|%N|%k"  # of squeue; the comment is last, as it may contain anything
+# What is left of the time limit: 1-02:03:04, 59:00, 0:00, or another word.
+LEFT = re.compile(r"(?:(?:(\d+)-)?(\d+):)?(\d+):(\d+)")
+OVERDUE = "INVALID"  # the limit is past
 NOTHING = frozenset({"", "N/A", "(null)", "NONE", "Unknown"})
 
 
@@ -96,7 +118,7 @@ class SlurmJob(Value, frozen=True, kw_only=True):
         state: such as `PENDING`; any word, as other versions of Slurm may have more.
         reason: for which it waits, or ended; empty if there is none.
         start: when it started or is expected to, such as `2026-11-22T14:05:00`; empty if unknown.
-        end: when its time limit is reached.
+        left: seconds until its time limit is reached; None if it has none, or is not known.
         nodes: that it has, such as `node[1-4]`; empty while it has none.
         comment: that it was submitted with.
 
@@ -106,7 +128,7 @@ class SlurmJob(Value, frozen=True, kw_only=True):
     state: str
     reason: str = ""
     start: str = ""
-    end: str = ""
+    left: float | None = None
     nodes: str = ""
     comment: str = ""
 
@@ -132,12 +154,29 @@ def parse_jobs(text: str) -> tuple[SlurmJob, ...]:
 
 def _job(row: list[str]) -> SlurmJob:
     number, state, *others = (field.strip() for field in row)
-    reason, start, end, nodes, comment = ("" if word in NOTHING else word for word in others)
+    reason, start, left, nodes, comment = ("" if word in NOTHING else word for word in others)
     # sacct and some versions write CANCELLED by 1000, or CANCELLED+ where a column is narrow.
     name = state.partition(" ")[0].rstrip("+").upper()
     return SlurmJob(
-        id=number, state=name, reason=reason, start=start, end=end, nodes=nodes, comment=comment
+        id=number,
+        state=name,
+        reason=reason,
+        start=start,
+        left=_seconds(left),
+        nodes=nodes,
+        comment=comment,
     )
+
+
+def _seconds(text: str) -> float | None:
+    """Read what is left of a time limit; a job may be past it until Slurm ends it."""
+    if text == OVERDUE:
+        return 0.0
+    found = LEFT.fullmatch(text)
+    if not found:
+        return None
+    days, hours, minutes, seconds = (int(part or 0) for part in found.groups())
+    return float(((days * 24 + hours) * 60 + minutes) * 60 + seconds)
 
 
 def words_of(job: SlurmJob) -> str:
@@ -172,14 +211,30 @@ def why_over(job: SlurmJob | None) -> str:
     """
     if job is None:
         return "Slurm does not list it any more"
-    if job.state in ENDED:
-        said = "" if job.reason in ("", "None") else f" ({job.reason})"
-        return f"{job.state}: {ENDED[job.state]}{said}"
-    if job.state == COMPLETING:
-        return f"{job.state}: it is being ended"
-    if job.state in WAITING | HELD:
-        return f"{job.state}: it was put back into the queue"
-    return ""
+    state = ENDING.get(job.reason, job.state) if job.state == COMPLETING else job.state
+    if state in ENDED:
+        told = job.reason in ("", "None") or job.reason in ENDING
+        return f"{state}: {ENDED[state]}{'' if told else f' ({job.reason})'}"
+    if state == RUNNING and job.left == 0:  # Slurm looks every 30 s, and may permit more time
+        return f"{TIMEOUT}: {ENDED[TIMEOUT]}, and Slurm is about to end it"
+    return f"{state}: {UNUSABLE[state].format(id=job.id)}" if state in UNUSABLE else ""
+
+
+def why_put_back(states: Collection[str]) -> str:
+    """Say why a job that had nodes waits in the queue again.
+
+    Args:
+        states: in which it has ended before, as Slurm's accounts have them; none if unknown.
+
+    Returns:
+        Such as `it was preempted by another job`.
+
+    """
+    if PREEMPTED in states:
+        return ENDED[PREEMPTED]
+    if not states:
+        return "whether another job preempted it is not known: only Slurm's accounts would say so"
+    return f"its state before was {', '.join(sorted(states))}"
 
 
 def is_hopeless(job: SlurmJob) -> bool:

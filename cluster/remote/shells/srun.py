@@ -15,10 +15,11 @@ from typing import TYPE_CHECKING
 
 from cluster.core.errors import ShellError, Unreachable
 from cluster.core.model.hosts import ssh_command
+from cluster.remote.kernel_watch import KernelWatch
 from cluster.remote.remote_shell import CHUNK, ENDS_WITHIN, MOST_ERRORS, RemoteCommand, RemoteShell
 
 if TYPE_CHECKING:
-    from collections.abc import Callable
+    from collections.abc import Callable, Iterator
 
     from cluster.core.model.hosts import Machine
 
@@ -89,10 +90,25 @@ class SrunShell(RemoteShell):
         for command in running:
             command.close()
 
+    @contextlib.contextmanager
+    def watched(self) -> Iterator[None]:
+        """Ask the node's kernel: srun itself waits until slurmctld gives the node up."""
+        if self.machine is None:
+            raise _without_job()
+        with KernelWatch(self.machine, self.close) as watch:
+            try:
+                yield
+            except Unreachable as error:
+                if not watch.why:
+                    raise
+                raise Unreachable(
+                    f"{watch.why}.", state="broken", transient=True, remedy=error.remedy
+                ) from error
+
     def begin(self, what: str, line: str) -> SrunCommand:
         """Start a step."""
         if self.machine is None or not self.machine.job:
-            raise ShellError("No Slurm job is known that holds this host.")
+            raise _without_job()
         try:
             process = subprocess.Popen(
                 _words(self.machine, line),
@@ -116,6 +132,10 @@ class SrunShell(RemoteShell):
     def _ended(self, command: SrunCommand) -> None:
         with self._lock:
             self._running.discard(command)
+
+
+def _without_job() -> ShellError:
+    return ShellError("No Slurm job is known that holds this host.")
 
 
 def _words(machine: Machine, line: str) -> list[str]:

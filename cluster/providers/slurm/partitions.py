@@ -1,0 +1,75 @@
+"""Partitions that start no jobs: `sbatch --test-only` does not always say so."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from cluster.core.model.value import Value
+from cluster.providers.slurm.node_states import FIELD
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+
+UP = "UP"
+CLOSED = {  # scontrol(1), "State" of a partition
+    "DOWN": "jobs wait in it until it is UP",
+    "DRAIN": "it takes no new jobs",
+    "INACTIVE": "it takes no new jobs, and starts none",
+}
+
+
+class Partition(Value, frozen=True, kw_only=True):
+    """A partition, as scontrol prints it.
+
+    Args:
+        name: in Slurm.
+        state: such as `UP`; any word.
+        default: whether jobs that name none go there.
+
+    """
+
+    name: str
+    state: str
+    default: bool = False
+
+
+def parse_partitions(text: str) -> tuple[Partition, ...]:
+    """Read what `scontrol --oneliner show partition` prints.
+
+    Args:
+        text: a partition on each line; lines without a name or a state are left out.
+
+    Returns:
+        The partitions.
+
+    """
+    rows = (dict(FIELD.findall(line.strip())) for line in text.splitlines())
+    return tuple(
+        Partition(
+            name=row["PartitionName"], state=row["State"], default=row.get("Default") == "YES"
+        )
+        for row in rows
+        if row.get("PartitionName") and row.get("State")
+    )
+
+
+def why_closed(partitions: Sequence[Partition], asked: str) -> str:
+    """Say why a job would not start in the partitions that it asks for.
+
+    Args:
+        partitions: of the Slurm.
+        asked: for by the job: `gpu,cpu`, or empty for the default.
+
+    Returns:
+        Such as `the partition gpu is DOWN: jobs wait in it until it is UP`; empty if one of them
+        is up, or none is known.
+
+    """
+    names = asked.split(",")
+    found = [one for one in partitions if (one.name in names if asked else one.default)]
+    if any(one.state == UP for one in found):
+        return ""
+    return "; ".join(
+        f"the partition {one.name} is {one.state}: {CLOSED.get(one.state, 'not known here')}"
+        for one in found
+    )

@@ -1,0 +1,113 @@
+"""Whether the host of a long command still answers, asked from where its commands are started.
+
+For shells without keepalives of their own. A kernel answers a connection to a closed port at once,
+however busy its processes are, and nothing runs on that host for it (`cluster/agent/probes.py` asks
+the other hosts of a job in the same way).
+"""
+
+from __future__ import annotations
+
+import platform
+import shlex
+import subprocess
+import threading
+from contextlib import suppress
+from typing import TYPE_CHECKING, Self
+
+from cluster.agent import probes
+from cluster.core.model.hosts import ssh_command
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
+
+    from cluster.core.model.hosts import Machine
+
+# The host where srun is may have no Python, and may be old: bash and coreutils are enough.
+# $1 a host, $2 a port; seconds: $3 between two questions, $4 for an answer, $5 of silence.
+# It ends with its standard input, as when this process or the connection has ended.
+ASK = """\
+read -r place _ < <(getent ahosts "$1") || exit
+port=$2
+answers() {
+  said=$(LC_ALL=C timeout "$1" bash -c ': <> "/dev/tcp/$0/$1"' "$place" "$port" 2>&1) ||
+    [[ $said == *refused* ]]
+}
+answers "$4" || exit
+while read -r -t "$3"; [ $? -gt 128 ]; do
+  SECONDS=0
+  while left=$(($5 - SECONDS)); ! answers $((left < $4 ? left : $4)); do
+    [ "$SECONDS" -lt "$5" ] || { echo silent; exit; }
+    sleep 0.2
+  done
+done
+"""
+SILENT = "silent"
+
+
+class KernelWatch:
+    """Asks a host's kernel, while a block runs, whether it is there.
+
+    A host that does not answer the first question is not watched: a firewall may drop it. Nor is
+    this machine itself.
+
+    Args:
+        machine: the host; its `access` is the host from which it is asked, this machine if none.
+        lost: called, in another thread, once the host has been silent for `probes.SILENT` seconds.
+
+    Attributes:
+        why: what happened, in words; empty while the host answers.
+
+    """
+
+    def __init__(self, machine: Machine, lost: Callable[[], object]) -> None:
+        """Ask nothing yet."""
+        self._machine = machine
+        self._lost = lost
+        self._process: subprocess.Popen[str] | None = None
+        self.why = ""
+
+    def __enter__(self) -> Self:
+        """Begin to ask."""
+        if self._machine.access is None and _is_here(self._machine):
+            return self
+        with suppress(OSError):  # there is no bash, or no ssh: the host is not watched
+            self._process = subprocess.Popen(
+                _words(self._machine),
+                stdin=subprocess.PIPE,
+                stdout=subprocess.PIPE,
+                stderr=subprocess.DEVNULL,
+                text=True,
+                errors="replace",
+                start_new_session=True,
+            )
+            threading.Thread(target=self._listen, args=(self._process,), daemon=True).start()
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        """Ask no more."""
+        if self._process is None:
+            return
+        if self._process.stdin:
+            self._process.stdin.close()  # the script ends; ssh may wait for a dead host
+        self._process.terminate()
+        self._process.wait()
+
+    def _listen(self, process: subprocess.Popen[str]) -> None:
+        for line in process.stdout or ():
+            if line.strip() == SILENT:
+                self.why = f"{self._machine.address} has not answered for {probes.SILENT:g} s"
+                self._lost()
+        if process.stdout:
+            process.stdout.close()
+
+
+def _is_here(machine: Machine) -> bool:
+    return platform.node().partition(".")[0] == machine.id.partition(".")[0]
+
+
+def _words(machine: Machine) -> list[str]:
+    """Give the command that asks; its seconds are whole numbers, as bash counts them."""
+    seconds = (probes.BETWEEN, probes.ANSWERS_WITHIN, probes.SILENT)
+    words = ["bash", "-c", ASK, "bash", machine.address, str(probes.PORT)]
+    words += [f"{one:.0f}" for one in seconds]
+    return words if machine.access is None else ssh_command(machine.access, shlex.join(words))

@@ -1,0 +1,49 @@
+"""`cluster ls` where a host or a cloud does not answer: the rest is listed, in seconds."""
+
+from __future__ import annotations
+
+import threading
+import time
+from typing import TYPE_CHECKING
+
+import msgspec
+import pytest
+
+import cluster
+from cluster.cli import clusters, jobs
+from cluster.orchestration.cluster_jobs import Jobs
+from cluster.providers import Provider
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+
+
+@pytest.fixture
+def hang() -> Iterator[threading.Event]:
+    """An event that a test waits for; it comes when the test is over."""
+    event = threading.Event()
+    yield event
+    event.set()
+
+
+@pytest.mark.usefixtures("home")
+def test_ls_waits_for_nobody_without_end(
+    monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str], hang: threading.Event
+) -> None:
+    """As a step of srun in a suspended job, and a slurmctld that hangs."""
+    mine = cluster.launch("mine", provider="local", hosts=1)
+    mine.bench("program", command="true")
+    monkeypatch.setattr(Jobs, "exit_status", lambda _: hang.wait(120))
+    monkeypatch.setattr(Provider, "live", lambda _: hang.wait(120))
+    monkeypatch.setattr(jobs, "ANSWERS_WITHIN", 0.1)
+    monkeypatch.setattr(clusters, "LIVE_WITHIN", 0.1)
+    began = time.monotonic()
+
+    clusters.ls(json=True)
+
+    assert time.monotonic() - began < 60
+    printed = capsys.readouterr()
+    [row] = msgspec.json.decode(printed.out)
+    assert (row["name"], row["status"]) == ("mine", "out of reach")
+    assert "lab did not answer within 0.1 s" in printed.err
+    mine.down()

@@ -1,0 +1,55 @@
+"""Machines that are taken away while a job runs, and providers that do not answer."""
+
+from __future__ import annotations
+
+import threading
+import time
+
+import pytest
+
+from cluster.orchestration import revocation
+from cluster.orchestration.revocation import RevocationWatch
+from tests.conftest import until
+
+
+@pytest.fixture(autouse=True)
+def quick(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Ask more often than for users, and wait less."""
+    monkeypatch.setattr(revocation, "BETWEEN", 0.01)
+    monkeypatch.setattr(revocation, "ANSWERS_WITHIN", 0.05)
+
+
+def test_a_provider_that_does_not_answer_keeps_no_run_from_its_end() -> None:
+    """As a slurmctld that hangs: its command is given up only after a minute."""
+    answers = threading.Event()
+    asked = threading.Event()
+
+    def gone() -> str:
+        asked.set()
+        answers.wait(60)
+        return "somebody cancelled it"
+
+    began = time.monotonic()
+    stopped: list[str] = []
+    with RevocationWatch(gone, lambda: stopped.append("now")) as watch:
+        until(asked.is_set, "the provider is asked")
+        assert watch.ask() == ""
+    assert time.monotonic() - began < 30
+
+    answers.set()  # too late: the run has ended, and nothing is stopped any more
+    watch._thread.join()
+    assert (watch.reason, stopped) == ("", [])
+
+
+def test_what_is_taken_away_is_stopped_once_and_its_stop_is_waited_for() -> None:
+    stopping, ended = threading.Event(), threading.Event()
+
+    def stop() -> None:
+        stopping.set()
+        until(watch._over.is_set, "the block is over")
+        ended.set()
+
+    with RevocationWatch(lambda: "it was preempted", stop) as watch:
+        until(stopping.is_set, "it is stopped")
+    assert ended.is_set()
+    assert watch.reason == "it was preempted"

@@ -1,0 +1,125 @@
+"""What Slurm prints of jobs and partitions, and what is said of it; no Slurm runs for these."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from cluster.providers.slurm.batch import mark_of
+from cluster.providers.slurm.client import SlurmClient
+from cluster.providers.slurm.partitions import parse_partitions, why_closed
+from cluster.providers.slurm.states import (
+    ENDED,
+    KNOWN,
+    SlurmJob,
+    is_hopeless,
+    parse_jobs,
+    why_over,
+    why_put_back,
+    words_of,
+)
+
+if TYPE_CHECKING:
+    from pathlib import Path
+
+PRINTED = """\
+4711|PENDING|Resources|2026-11-22T14:05:00|1-00:00:00||cluster:mine:0a1b@login1
+4712|RUNNING|None|2026-11-22T13:05:00|59:58|node[1-3,7]|(null)
+4715|RUNNING|None|2026-11-22T13:05:00|INVALID|node9|(null)
+4716|RUNNING|None|2026-11-22T13:05:00|UNLIMITED|node8|(null)
+4713|CANCELLED by 1000|None|Unknown|Unknown||
+4714|REBOOTING_MOON|None|N/A|N/A||a|b
+squeue: warning: something else
+"""
+
+
+def test_what_squeue_prints_is_read() -> None:
+    waiting, running, late, endless, cancelled, odd = parse_jobs(PRINTED)
+
+    assert waiting.reason == "Resources"
+    mark = mark_of(waiting)
+    assert mark is not None
+    assert (mark.name, mark.token, mark.host) == ("mine", "0a1b", "login1")
+    assert (running.state, running.nodes, running.comment) == ("RUNNING", "node[1-3,7]", "")
+    assert [job.left for job in (waiting, running, late, endless)] == [86400, 3598, 0, None]
+    assert (cancelled.state, cancelled.start) == ("CANCELLED", "")
+    assert mark_of(odd) is None
+    assert odd.comment == "a|b"
+
+
+def test_states_and_reasons_in_words() -> None:
+    def job(state: str, reason: str = "", start: str = "") -> SlurmJob:
+        return SlurmJob(id="1", state=state, reason=reason, start=start)
+
+    soon = job("PENDING", "Resources", "2026-11-22T14:05:00")
+    assert words_of(soon) == (
+        "PENDING: it waits for nodes to become free, may start at 2026-11-22 14:05:00"
+    )
+    down = job("PENDING", "ReqNodeNotAvail, UnavailableNodes:node7")
+    assert "not available (ReqNodeNotAvail, UnavailableNodes:node7)" in words_of(down)
+    assert words_of(job("PENDING", "SiteSpecificReason")) == "PENDING: SiteSpecificReason"
+    assert "'MOON', which is not known here" in words_of(job("MOON"))
+    assert why_over(job("TIMEOUT")) == "TIMEOUT: its time limit was reached"
+    assert why_over(job("PENDING")) == "PENDING: it was put back into the queue"
+    assert why_over(job("COMPLETING")) == "COMPLETING: it is being ended"
+    assert why_over(job("COMPLETING", "TimeLimit")) == why_over(job("TIMEOUT", "TimeLimit"))
+    assert "suspended (scontrol suspend)" in why_over(job("SUSPENDED"))
+    assert "goes on with scontrol resume 1" in why_over(job("SUSPENDED"))
+    assert why_over(None) == "Slurm does not list it any more"
+    late = SlurmJob(id="1", state="RUNNING", left=0)
+    assert why_over(late) == ("TIMEOUT: its time limit was reached, and Slurm is about to end it")
+    assert is_hopeless(job("PENDING", "BadConstraints"))
+    assert not is_hopeless(job("PENDING", "Resources"))
+
+
+@settings(max_examples=50)
+@given(st.text(max_size=200), st.sampled_from(sorted(KNOWN)))
+def test_no_text_runs_by_default(text: str, state: str) -> None:
+    """Whatever Slurm prints: only the word RUNNING is a job that runs, and only ends are ends."""
+    for job in parse_jobs(f"{text}\n1|{state}|{text.splitlines()[:1]}|||n1|{text}"):
+        if job.state == "RUNNING":
+            assert "RUNNING" in (f"{text}{state}").upper()
+        assert job.is_over == (job.state in ENDED)
+        assert words_of(job)
+        assert bool(why_over(job)) == (job.state in KNOWN - {"RUNNING"}) or not why_over(job)
+
+
+def test_a_job_may_go_to_any_partition_that_it_names() -> None:
+    known = parse_partitions(
+        "PartitionName=a Default=YES State=DOWN\nPartitionName=b Default=NO State=UP\n"
+        "PartitionName=c Default=NO State=MOON\nscontrol: warning\n"
+    )
+
+    assert why_closed(known, "a,b") == why_closed(known, "b") == why_closed(known, "d") == ""
+    assert why_closed(known, "").startswith("the partition a is DOWN")
+    assert why_closed(known, "a,c").endswith("the partition c is MOON: not known here")
+
+
+SACCT = """\
+#!/bin/sh
+[ "$*" = "--noheader --parsable2 --allocations --jobs=7 --duplicates --format=State" ] || exit 64
+printf '%s\\n' {states}
+"""
+
+
+@pytest.mark.parametrize(
+    ("states", "said"),
+    [
+        ("PREEMPTED PENDING", "it was preempted by another job"),
+        ("REQUEUED PENDING", "its state before was REQUEUED"),
+        ("PENDING", "whether another job preempted it is not known"),
+    ],
+)
+def test_slurms_accounts_say_why_a_job_was_put_back(
+    home: Path, monkeypatch: pytest.MonkeyPatch, states: str, said: str
+) -> None:
+    """A strict stand-in of sacct; where there are none, the real one above says so."""
+    (home / "sacct").write_text(SACCT.format(states=states))
+    (home / "sacct").chmod(0o755)
+    monkeypatch.setenv("PATH", str(home), prepend=":")
+
+    before = SlurmClient().states_before("7", within=30)
+    assert why_put_back(before).startswith(said)
