@@ -193,7 +193,8 @@ def test_a_killed_controller_leaves_a_check_that_can_be_finished() -> None:
     command("fetch", "killed")
     found = answer("check", "--from", "killed")
 
-    assert (found["rounds"], found["tests"], found["failed"]) == (3, 12, 0)
+    assert (found["rounds"], found["failed"]) == (3, 0)
+    assert found["tests"] >= 12  # what a busy machine slows down is tested again
 
 
 PAIR_LOGS = ROOT / "tests" / "runs" / "pair_logs"

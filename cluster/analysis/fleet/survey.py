@@ -6,6 +6,7 @@ from typing import TYPE_CHECKING, NamedTuple
 
 import numpy as np
 
+from cluster.analysis.fleet.blame import MANY
 from cluster.analysis.fleet.host_findings import fresh_partners, short_hosts
 from cluster.analysis.fleet.pair_table import diagnosed, pair_table
 from cluster.analysis.fleet.rounds import first_rounds, schedule
@@ -30,6 +31,7 @@ MOST_AGAIN = 16  # pairs that are tested again for each reason
 MOST_TIMES = 3  # repeated tests: clearing one suspect may leave another
 PORTS = 8  # tried for a low pair of good hosts: other ports may take other paths
 FEW_PORTS = 4  # of them if nothing arrives, or if there are many such pairs
+LOUD = 1 / 3  # of the tests alone: where more are low, other work slows hosts down
 MOST_OFTEN = 4  # low pairs that are tested by all ports, and their ends with others beside them
 
 
@@ -160,16 +162,22 @@ def _repeated_tests(
     once = {_either_way((t.source, t.target)) for t in tests if t.alone}
     often = {_either_way((t.source, t.target)) for t in tests if t.port}
     unexplained = dict.fromkeys(map(_either_way, _unexplained_pairs(found)))
-    odd = [pair for pair in unexplained if pair not in often]
+    silent = {_either_way(pair) for pair in _silent_pairs(found)}
+    loud = _is_loud(found)
+    odd = [p for p in unexplained if p not in often and (p in silent or not loud)]
     doubtful = (*_suspects(fleet, found), *_short(fleet, found), *_slow_fabric(found))
-    others = [pair for pair in map(_either_way, doubtful) if pair not in once]
+    others = [pair for pair in (*unexplained, *map(_either_way, doubtful)) if pair not in once]
     if again := dict.fromkeys([*odd, *others]):
         yield _alone(number, again, "what could be chance, alone")
-    yield from _by_other_ports(fleet, found, odd, number + 1)
+    yield from _by_other_ports(fleet, found, odd, silent, number + 1)
 
 
 def _by_other_ports(
-    fleet: Fleet, found: Diagnosed, odd: Sequence[tuple[int, int]], number: int
+    fleet: Fleet,
+    found: Diagnosed,
+    odd: Sequence[tuple[int, int]],
+    silent: set[tuple[int, int]],
+    number: int,
 ) -> Iterator[SurveyStep]:
     """Test low pairs of good hosts by other ports, which may take other paths.
 
@@ -177,7 +185,6 @@ def _by_other_ports(
     of the ends may be slow at times, and so may one of several paths between them.
     """
     beside = [_beside(fleet, found, pair) for pair in odd[:MOST_OFTEN]]
-    silent = {_either_way(pair) for pair in _silent_pairs(found)}
     for port in range(1, PORTS if odd else 0):
         few = port < FEW_PORTS
         pairs = [
@@ -189,6 +196,12 @@ def _by_other_ports(
             pairs += [own[port % len(own)] for ends in beside for own in ends if own]
             once = dict.fromkeys(pairs)
             yield _alone(number + port - 1, once, "pairs of good hosts, by other ports", port)
+
+
+def _is_loud(found: Diagnosed) -> bool:
+    """Tell whether so many tests alone are low that one more would say nothing."""
+    alone = found.table.alone
+    return int(alone.sum()) >= MANY and float(found.blame.unexplained[alone].mean()) > LOUD
 
 
 def _beside(
