@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING, NamedTuple
 
 import numpy as np
 
-from cluster.analysis.fleet.blame import MANY
+from cluster.analysis.fleet.blame import DEEP, HOST, MANY
 from cluster.analysis.fleet.host_findings import fresh_partners, short_hosts
 from cluster.analysis.fleet.pair_table import diagnosed, pair_table
 from cluster.analysis.fleet.rounds import first_rounds, schedule
@@ -162,9 +162,8 @@ def _repeated_tests(
     once = {_either_way((t.source, t.target)) for t in tests if t.alone}
     often = {_either_way((t.source, t.target)) for t in tests if t.port}
     unexplained = dict.fromkeys(map(_either_way, _unexplained_pairs(found)))
-    silent = {_either_way(pair) for pair in _silent_pairs(found)}
-    loud = _is_loud(found)
-    odd = [p for p in unexplained if p not in often and (p in silent or not loud)]
+    silent, deep = _silent_pairs(found), _deep_pairs(found)
+    odd = [p for p in unexplained if p not in often and (p in silent or p in deep)]
     doubtful = (*_suspects(fleet, found), *_short(fleet, found), *_slow_fabric(found))
     others = [pair for pair in (*unexplained, *map(_either_way, doubtful)) if pair not in once]
     if again := dict.fromkeys([*odd, *others]):
@@ -196,12 +195,6 @@ def _by_other_ports(
             pairs += [own[port % len(own)] for ends in beside for own in ends if own]
             once = dict.fromkeys(pairs)
             yield _alone(number + port - 1, once, "pairs of good hosts, by other ports", port)
-
-
-def _is_loud(found: Diagnosed) -> bool:
-    """Tell whether so many tests alone are low that one more would say nothing."""
-    alone = found.table.alone
-    return int(alone.sum()) >= MANY and float(found.blame.unexplained[alone].mean()) > LOUD
 
 
 def _beside(
@@ -251,10 +244,26 @@ def _unexplained_pairs(found: Diagnosed) -> Iterator[tuple[int, int]]:
         yield table.tests[at].source, table.tests[at].target
 
 
-def _silent_pairs(found: Diagnosed) -> Iterator[tuple[int, int]]:
+def _silent_pairs(found: Diagnosed) -> set[tuple[int, int]]:
     """Give pairs in which nothing arrived."""
-    for at in np.flatnonzero(found.blame.unexplained & (found.table.rates <= 0)):
-        yield found.table.tests[at].source, found.table.tests[at].target
+    return _pairs_of(found, found.blame.unexplained & (found.table.rates <= 0))
+
+
+def _deep_pairs(found: Diagnosed) -> set[tuple[int, int]]:
+    """Give pairs that are low by more than noise; none where other work slows hosts down.
+
+    Where many tests alone are low, one more says nothing.
+    """
+    blame, alone = found.blame, found.table.alone
+    if int(alone.sum()) >= MANY and float(blame.unexplained[alone].mean()) > LOUD:
+        return set()
+    line = float(blame.references[HOST]) * (1 - DEEP * blame.tolerance)
+    return _pairs_of(found, blame.unexplained & (found.seen.values < line))
+
+
+def _pairs_of(found: Diagnosed, wanted: NDArray[np.bool_]) -> set[tuple[int, int]]:
+    tests = (found.table.tests[at] for at in np.flatnonzero(wanted))
+    return {_either_way((test.source, test.target)) for test in tests}
 
 
 def _slow_fabric(found: Diagnosed) -> Iterator[tuple[int, int]]:
