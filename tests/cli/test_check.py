@@ -73,7 +73,7 @@ def test_a_simulated_host_runs_no_programs(home: Path) -> None:
     [
         (("--provider", "sim", "--hosts", "1"), "One host has no partner."),
         (("nobody",), "There is no cluster 'nobody'."),
-        ((*SIM, "--rounds", "few"), "neither a number nor 'all'"),
+        ((*SIM, "--rounds", "0"), "Give 1 or more, or: --rounds all"),
         ((*SIM, "--metric", "luck"), "There are: bandwidth, latency"),
         ((*SIM, "--pairs", "3-3"), "is not a pair of hosts"),
         ((*SIM, "--pairs", "3-99"), "the hosts are 0 to 15"),
@@ -99,8 +99,13 @@ def test_groups_are_read_by_any_name_of_a_host() -> None:
     assert groups == (0, 1, 0, 5)
 
 
-@pytest.mark.parametrize(("text", "said"), [("9", "not of this cluster"), ("1 i-1", "twice")])
-def test_groups_with_hosts_that_are_unknown_or_named_twice(text: str, said: str) -> None:
+@pytest.mark.parametrize(
+    ("text", "said"),
+    [("9", "not of this cluster"), ("1 i-1", "twice"), ("# rack A\n\n", "name no host")],
+)
+def test_groups_with_hosts_that_are_unknown_or_named_twice_or_not_at_all(
+    text: str, said: str
+) -> None:
     with pytest.raises(SpecError, match=said):
         read_groups(text, MACHINES)
 
