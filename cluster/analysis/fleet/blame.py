@@ -313,7 +313,7 @@ def _explain(
         culprit = chances.culprit(found, own)
         twins = _twins(tests, own, counts, found)
         sure = not twins and culprit.chance <= _limit(tests.shared[own], blamed)
-        if not _of_one_end(tests, own, found):
+        if not _of_one_end(tests, own, found, low & (explained < 0)):
             (blamed if sure else undecided).append(culprit._replace(twins=twins))
         else:  # that host is as likely the cause, although it is good at times
             sure, twins = False, ()
@@ -333,11 +333,21 @@ def _explain(
     return explained, blamed, undecided
 
 
-def _of_one_end(tests: PairTests, own: Numbers, found: int) -> bool:
-    """Tell whether all tests that a link or a group explains have one end in common."""
-    return bool(
-        tests.kinds[found] != HOST
-        and (tests.paths[own, :2] == tests.paths[own[:1], :2]).all(0).any()
+def _of_one_end(tests: PairTests, own: Numbers, found: int, open_: Flags) -> bool:
+    """Tell whether a host explains all that a link or a group does, and more.
+
+    Args:
+        tests: what was measured.
+        own: the tests that the part explains.
+        found: the part.
+        open_: low tests that nothing explains yet.
+
+    """
+    if tests.kinds[found] == HOST:
+        return False
+    return any(
+        (ends[own] == ends[own[0]]).all() and int(open_[ends == ends[own[0]]].sum()) > len(own)
+        for ends in tests.paths[:, :2].T
     )
 
 
