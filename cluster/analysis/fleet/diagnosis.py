@@ -62,20 +62,7 @@ def diagnose(
     if not table.tests or not (table.rates > 0).any():
         return no_values(fleet, tests, rounds, untested)
     found = diagnosed(table, routes if fleet.metric == "bandwidth" else None)
-    crowded = tuple(crowded_groups(fleet, found))
-    unstable = [one for one in unstable_hosts(fleet, found) if not is_of_group(fleet, one, crowded)]
-    blamed: list[Blamed] = [
-        *bad_hosts(fleet, found),
-        *bad_groups(fleet, found),
-        *bad_links(fleet, found),
-        *unstable,
-        *bad_pairs(found, {one.part for one in unstable}),
-        *shared_fabric(fleet, found),
-        *crowded,
-        *short_hosts(fleet, found),
-        *untested,
-    ]
-    blamed = in_order(blamed)
+    blamed = in_order([*_findings(fleet, found), *untested])
     undecided = tuple(undecided_hosts(fleet, found))
     reference = unit_value(fleet, found, float(found.blame.references[HOST]))
     word = _word(fleet, blamed, undecided, reference)
@@ -93,6 +80,22 @@ def diagnose(
         tolerance=float(found.blame.tolerance),
         groups=fleet.groups if fleet.grouped else (),
     )
+
+
+def _findings(fleet: Fleet, found: Diagnosed) -> list[Blamed]:
+    """Give what the tests that were tried show; of a slow group, not each host once more."""
+    crowded = tuple(crowded_groups(fleet, found))
+    unstable = [one for one in unstable_hosts(fleet, found) if not is_of_group(fleet, one, crowded)]
+    return [
+        *bad_hosts(fleet, found),
+        *bad_groups(fleet, found),
+        *bad_links(fleet, found),
+        *unstable,
+        *bad_pairs(found, {one.part for one in unstable}),
+        *shared_fabric(fleet, found),
+        *crowded,
+        *short_hosts(fleet, found),
+    ]
 
 
 def in_order(blamed: Iterable[Blamed]) -> list[Blamed]:
