@@ -355,6 +355,8 @@ def _next_on_several_hosts(
     word: Judged, record: Record, found: Sequence[Verdict], hardware: Hardware | None
 ) -> str:
     """Measure what the network limits; if that was done, name the network or measure its rate."""
+    if record.simulated:  # there is a model of pairs, and of nothing else
+        return f"cluster check {shlex.quote(record.spec.name)}"
     if word == "unknown" and (lacks := _lacking_flags(record, found)):
         return f"{_command_again(record, 'p2p')} {lacks}"
     if word in ("unknown", "impossible") and (hardware is None or hardware.nic is None):

@@ -124,7 +124,9 @@ def _rounds(text: str) -> int:
     if text == "all":
         return 0
     if not text.isdecimal() or int(text) < 1:
-        raise SpecError(f"--rounds {text} is neither a number nor 'all'.")
+        raise SpecError(
+            f"--rounds {text} is no number of rounds.", remedy="Give 1 or more, or: --rounds all"
+        )
     return int(text)
 
 

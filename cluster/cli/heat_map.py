@@ -19,7 +19,9 @@ if TYPE_CHECKING:
     from cluster.core.model.measurements import Measurement, Progress
 
 MOST = 48  # rows and columns: hosts share one where there are more
+AROUND = 4  # lines of the screen that are not rows: what it is, the legend, and the cursor's
 LEVELS = ((0.9, "·", "green"), (0.7, "▒", "yellow"), (0.0, "▓", "red"))  # of the best so far
+LEGEND = ("{least:.0%} of the best, or more", "{least:.0%}", "less")
 FAILED = ("X", "bold red")
 PER_COLUMN = 2  # characters
 
@@ -30,12 +32,18 @@ class PairMap:
     Args:
         hosts: how many.
         higher: more is better.
+        columns: of the screen.
+        lines: of the screen.
 
     """
 
-    def __init__(self, hosts: int, *, higher: bool = True) -> None:
-        """Start without values."""
-        self.side = min(hosts, MOST)
+    def __init__(
+        self, hosts: int, *, higher: bool = True, columns: int = 200, lines: int = 100
+    ) -> None:
+        """Start without values, as large as fits on the screen."""
+        self._label = len(str(hosts - 1)) + 1
+        fits = (columns - self._label) // PER_COLUMN, lines - AROUND
+        self.side = max(1, min(hosts, MOST, *fits))
         self._hosts = hosts
         self._higher = higher
         self._shares = np.full((self.side, self.side), np.nan)
@@ -66,14 +74,31 @@ class PairMap:
         share = rate / self._best
         return next((sign, style) for least, sign, style in LEVELS if share >= least)
 
-    def text(self) -> Text:
-        """Give the map with its colours."""
-        shown = Text()
-        for line in self.lines():
+    def text(self, what: str = "") -> Text:
+        """Give the map with its colours, the numbers of the hosts, and what the signs mean.
+
+        Args:
+            what: is shown, such as the number of the round.
+
+        Returns:
+            The lines; none is wider than the screen.
+
+        """
+        shown = Text(no_wrap=True, overflow="crop")
+        shown.append(f"{what}Rows send, columns receive{self._shared_words()}\n")
+        for row, line in enumerate(self.lines()):
+            first = -(-row * self._hosts // self.side)
+            shown.append(f"{first:>{self._label - 1}} ", style="dim")
             for sign, style in line:
                 shown.append(sign * PER_COLUMN, style=style)
             shown.append("\n")
-        return shown
+        for (least, sign, style), words in zip(LEVELS, LEGEND, strict=True):
+            shown.append(sign, style=style).append(f" {words.format(least=least)}   ")
+        return shown.append(*FAILED).append(" nothing arrived")
+
+    def _shared_words(self) -> str:
+        most = -(-self._hosts // self.side)
+        return f"; a place: the worst of {most} x {most} pairs" if most > 1 else ""
 
 
 class CheckProgress(JobProgress):
@@ -90,7 +115,8 @@ class CheckProgress(JobProgress):
         """Begin with an empty map."""
         super().__init__(stderr=stderr, brief=True)
         self._unit = "B/s" if metric == "bandwidth" else "s"
-        self.map = PairMap(hosts, higher=self._unit == "B/s")
+        columns, lines = self.console.size
+        self.map = PairMap(hosts, higher=self._unit == "B/s", columns=columns, lines=lines)
         self._live: Live | None = None
         self._bar = None  # the map says how far it is
         self._round = -1
@@ -115,8 +141,9 @@ class CheckProgress(JobProgress):
         """Draw the new values."""
         tests = tuple(pair_tests(found))
         self.map.add(tests)
-        if self._live is not None:
-            self._live.update(self.map.text())
+        if self._live is not None and tests:
+            alone = ", alone" if tests[-1].alone else ""
+            self._live.update(self.map.text(f"Round {tests[-1].round + 1}{alone}. "))
         for test in tests:
             if test.round != self._round:
                 self._show_round()

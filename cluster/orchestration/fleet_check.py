@@ -228,7 +228,7 @@ def read_groups(
         The group of each host; one that is not named gets a group of its own.
 
     Raises:
-        SpecError: a host is unknown, or named twice.
+        SpecError: a host is unknown, or named twice, or none is named.
 
     """
     known = {
@@ -250,5 +250,9 @@ def read_groups(
                     remedy="Name each host on one line only.",
                 )
             found[known[word]] = group
+    if not found:
+        raise SpecError(
+            "The groups name no host.", remedy="Write the hosts of a group on each line."
+        )
     first = len(text.splitlines())
     return tuple(found.get(number, first + number) for number in range(len(machines)))

@@ -12,7 +12,7 @@ from cluster.analysis import hardware
 from cluster.analysis.evidence import Finding
 from cluster.analysis.judgement import Judgement, judge, judge_launches
 from cluster.analysis.link_bounds import Route, with_link_bound
-from cluster.core.model.hosts import Link, Machine
+from cluster.core.model.hosts import SIMULATED, Link, Machine
 from cluster.core.model.records import Record
 from cluster.core.model.spec import ClusterSpec
 from tests.plain_values import plain_summary
@@ -169,6 +169,13 @@ def test_the_next_step_of_a_batch_job_is_a_batch_script() -> None:
     found = judge(over(GIGABIT, summary(BANDWIDTH, 110e6)), made)
 
     assert found.next_step == "cluster script srun iperf --hosts 2"
+
+
+def test_the_next_step_on_simulated_hosts_is_one_that_they_can_do() -> None:
+    machines = tuple(msgspec.structs.replace(m, shell=SIMULATED) for m in record().machines)
+    made = record(machines=machines, benchmark="pairs")
+
+    assert judge(over(GIGABIT, summary(BANDWIDTH, 110e6)), made).next_step == "cluster check mine"
 
 
 def test_whoever_named_the_network_is_not_asked_for_it_again() -> None:

@@ -73,7 +73,7 @@ def test_a_simulated_host_runs_no_programs(home: Path) -> None:
     [
         (("--provider", "sim", "--hosts", "1"), "One host has no partner."),
         (("nobody",), "There is no cluster 'nobody'."),
-        ((*SIM, "--rounds", "few"), "neither a number nor 'all'"),
+        ((*SIM, "--rounds", "0"), "Give 1 or more, or: --rounds all"),
         ((*SIM, "--metric", "luck"), "There are: bandwidth, latency"),
         ((*SIM, "--pairs", "3-3"), "is not a pair of hosts"),
         ((*SIM, "--pairs", "3-99"), "the hosts are 0 to 15"),
@@ -99,8 +99,13 @@ def test_groups_are_read_by_any_name_of_a_host() -> None:
     assert groups == (0, 1, 0, 5)
 
 
-@pytest.mark.parametrize(("text", "said"), [("9", "not of this cluster"), ("1 i-1", "twice")])
-def test_groups_with_hosts_that_are_unknown_or_named_twice(text: str, said: str) -> None:
+@pytest.mark.parametrize(
+    ("text", "said"),
+    [("9", "not of this cluster"), ("1 i-1", "twice"), ("# rack A\n\n", "name no host")],
+)
+def test_groups_with_hosts_that_are_unknown_or_named_twice_or_not_at_all(
+    text: str, said: str
+) -> None:
     with pytest.raises(SpecError, match=said):
         read_groups(text, MACHINES)
 
@@ -130,6 +135,23 @@ def test_the_map_shows_the_worst_of_hosts_that_share_a_row() -> None:
     assert lines[47][0] == "X"
 
 
+def test_the_map_fits_on_the_screen_and_says_what_it_shows() -> None:
+    """1,024 hosts on 80 columns and 24 lines; 4 hosts need no more than 4 rows."""
+    shown = PairMap(1024, columns=80, lines=24)
+    shown.add([PairTest(round=0, source=1023, target=1023, value=1e9)])
+    lines = shown.text("Round 19, alone. ").plain.splitlines()
+
+    assert len(lines) <= 23
+    assert max(map(len, lines)) <= 80
+    assert lines[0].endswith("Rows send, columns receive; a place: the worst of 52 x 52 pairs")
+    assert lines[-2].startswith(" 973 ")
+    assert lines[-2].endswith("··")
+    assert lines[-1] == "· 90% of the best, or more   ▒ 70%   ▓ less   X nothing arrived"
+    small = PairMap(4, columns=80, lines=24).text().plain.splitlines()
+    assert [line[:2] for line in small[1:-1]] == ["0 ", "1 ", "2 ", "3 "]
+    assert "worst" not in small[0]
+
+
 def test_tests_survive_as_measurements(home: Path) -> None:
     with launch(
         "sim", provider="sim", options={"fabric": "rail:2x2x2", "fault": "mtu:1,nic:2.1=0.5"}
@@ -152,7 +174,7 @@ def test_judge_show_and_report_give_the_verdict_of_the_check(home: Path) -> None
     first, *_, answer_ = command("judge", "big", "--fail-on", "low", status=3).stdout.splitlines()
 
     assert first == "LOW: the check of the hosts says FAULTY."
-    assert answer_.startswith("FAULTY: host:7 rx; ")
+    assert answer_.startswith("FAULTY: BAD host:7 rx; ")
     assert " LOW. Next: cluster check big --pairs 7-" in answer_
     assert command("show", "big").stdout.splitlines()[-1] == answer_
     assert answer_ in command("report", "big", "-o", str(home / "big.html")).stdout
@@ -165,7 +187,7 @@ def test_judge_show_and_report_give_the_verdict_of_the_check(home: Path) -> None
 def test_a_killed_controller_leaves_a_check_that_can_be_finished() -> None:
     """SIGKILL after the first round: real ranks go on, and another process judges their tests."""
     launch("killed", hosts=4)
-    check = (COMMAND, "check", "killed", "--rounds", "all", "--milliseconds", "300")
+    check = (COMMAND, "check", "killed", "--rounds", "all", "--alone", "0", "--milliseconds", "300")
     with subprocess.Popen(
         check, stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True
     ) as run:
@@ -176,7 +198,8 @@ def test_a_killed_controller_leaves_a_check_that_can_be_finished() -> None:
     command("fetch", "killed")
     found = answer("check", "--from", "killed")
 
-    assert (found["rounds"], found["tests"], found["failed"]) == (3, 24, 0)
+    assert (found["rounds"], found["failed"]) == (3, 0)
+    assert found["tests"] >= 12  # what a busy machine slows down is tested again
 
 
 PAIR_LOGS = ROOT / "tests" / "runs" / "pair_logs"

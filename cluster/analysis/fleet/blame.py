@@ -18,13 +18,12 @@ enough rounds, and it is undecided.
 
 from __future__ import annotations
 
-import math
 from typing import TYPE_CHECKING, NamedTuple, overload
 
 import numpy as np
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator, Sequence
+    from collections.abc import Sequence
 
     from numpy.typing import NDArray
 
@@ -38,7 +37,7 @@ REFERENCE = 75  # percentile of the capacities of a kind: three quarters of them
 GOOD = 0.9  # of the reference: the spread of tests above this is the noise
 LEAST_TOLERANCE, MOST_TOLERANCE = 0.02, 0.25
 SPREADS = 9.0  # median absolute deviations; one-sided noise is beyond them in 3 of 10,000 tests
-QUIET = 0.05  # unexplained share of concurrent tests, from which they prove nothing about one host
+DEEP = 1.5  # tolerances: a test that is low by more than this is low by more than noise ever is
 LUCKY = 0.5  # of its weight that a suspect keeps if it has a good test
 LEAST_WEIGHT = 1e-6  # of a low test that is as frequent among healthy parts
 CHANCE = 0.01  # that a healthy fleet has anything blamed, and that a blamed part is healthy
@@ -314,7 +313,10 @@ def _explain(
         culprit = chances.culprit(found, own)
         twins = _twins(tests, own, counts, found)
         sure = not twins and culprit.chance <= _limit(tests.shared[own], blamed)
-        (blamed if sure else undecided).append(culprit._replace(twins=twins))
+        if not _of_one_end(tests, own, found, low & (explained < 0)):
+            (blamed if sure else undecided).append(culprit._replace(twins=twins))
+        else:  # that host is as likely the cause, although it is good at times
+            sure, twins = False, ()
         if sure or twins:
             explained[own] = found
             counts -= _counts(tests.paths[own], len(counts))
@@ -329,6 +331,24 @@ def _explain(
                 blamed.append(culprit)
                 explained[own] = culprit.part
     return explained, blamed, undecided
+
+
+def _of_one_end(tests: PairTests, own: Numbers, found: int, open_: Flags) -> bool:
+    """Tell whether a host explains all that a link or a group does, and more.
+
+    Args:
+        tests: what was measured.
+        own: the tests that the part explains.
+        found: the part.
+        open_: low tests that nothing explains yet.
+
+    """
+    if tests.kinds[found] == HOST:
+        return False
+    return any(
+        (ends[own] == ends[own[0]]).all() and int(open_[ends == ends[own[0]]].sum()) > len(own)
+        for ends in tests.paths[:, :2].T
+    )
 
 
 def _limit(shared: Flags, blamed: Sequence[Culprit]) -> float:
@@ -385,44 +405,3 @@ def rounds_needed(blame: Blame, tests: PairTests) -> int:
         if most * hosts <= limit:
             return count
     return 0
-
-
-def unstable_parts(
-    blame: Blame, tests: PairTests, parts: Sequence[int]
-) -> Iterator[tuple[int, int, int]]:
-    """Find parts of which some tests are low, more often than by chance, and others are good.
-
-    Args:
-        blame: the parts that explain low tests.
-        tests: what was measured.
-        parts: the parts to check: directions of hosts.
-
-    Yields:
-        A part, with how many partners it was low, and how many partners it was tested with. A pair
-        that was repeated counts once: what is between its two ends could be the cause.
-
-    """
-    odd = blame.unexplained
-    crowded = tests.shared.any() and float(odd[tests.shared].mean()) > QUIET
-    quiet = ~tests.shared if crowded else np.ones_like(tests.shared)
-    taken = {c.part for c in (*blame.blamed, *blame.undecided)}
-    known = quiet & (blame.explained_by < 0)
-    met, pair = np.unique(tests.paths[known, :2], axis=0, return_inverse=True)
-    is_low = np.zeros(len(met), dtype=bool)
-    is_low[pair.ravel()[odd[known]]] = True
-    total, lows = len(met), int(is_low.sum())
-    counts, hits = (_counts(ends, len(tests.kinds)) for ends in (met, met[is_low]))
-    for part in parts:
-        count, hit = int(counts[part]), int(hits[part])
-        if part in taken or hit < 2:  # noqa: PLR2004 - one partner could be the cause
-            continue
-        background = (lows - hit + 0.5) / (total - count + 1)
-        if _at_least(hit, count, background) * len(parts) <= CHANCE:
-            yield part, hit, count
-
-
-def _at_least(hits: int, count: int, share: float) -> float:
-    """Give the binomial probability of at least so many hits."""
-    return sum(
-        math.comb(count, k) * share**k * (1 - share) ** (count - k) for k in range(hits, count + 1)
-    )

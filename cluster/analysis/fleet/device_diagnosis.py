@@ -27,6 +27,7 @@ from cluster.analysis.fleet.device_words import (
     shown,
     words_of,
 )
+from cluster.analysis.fleet.diagnosis import faults_named
 from cluster.analysis.fleet.pair_table import diagnosed, pair_table
 from cluster.analysis.gpu_paths import speed
 from cluster.core.model.fleet import Blamed, FleetVerdict
@@ -306,9 +307,7 @@ def _answer(word: FleetWord, blamed: Sequence[Blamed], seen: _DeviceTests, exten
     stated = ", ".join(f"{class_words(p, words) or words.tests} {v}" for p, v in each.items())
     usually = f"{stated or 'nothing'} is {'usual' if usual else 'the best'}, in {extent}"
     if word == "FAULTY":
-        named = ", ".join(one.part for one in blamed[:NAMED])
-        more = f" and {len(blamed) - NAMED} more" if len(blamed) > NAMED else ""
-        return f"FAULTY: {named}{more}; {usually}."
+        return f"FAULTY: {faults_named(blamed)}; {usually}."
     if word == "HEALTHY":
         return f"HEALTHY: no {words.one} differs from the others of its class; {usually}."
     if not usual:

@@ -9,6 +9,7 @@ from cluster.analysis.fleet.fabric_findings import (
     bad_groups,
     bad_links,
     crowded_groups,
+    is_of_group,
     shared_fabric,
 )
 from cluster.analysis.fleet.host_findings import (
@@ -61,18 +62,7 @@ def diagnose(
     if not table.tests or not (table.rates > 0).any():
         return no_values(fleet, tests, rounds, untested)
     found = diagnosed(table, routes if fleet.metric == "bandwidth" else None)
-    blamed: list[Blamed] = [
-        *bad_hosts(fleet, found),
-        *bad_groups(fleet, found),
-        *bad_links(fleet, found),
-        *(unstable := tuple(unstable_hosts(fleet, found))),
-        *bad_pairs(found, {one.part for one in unstable}),
-        *shared_fabric(fleet, found),
-        *crowded_groups(fleet, found),
-        *short_hosts(fleet, found),
-        *untested,
-    ]
-    blamed = in_order(blamed)
+    blamed = in_order([*_findings(fleet, found), *untested])
     undecided = tuple(undecided_hosts(fleet, found))
     reference = unit_value(fleet, found, float(found.blame.references[HOST]))
     word = _word(fleet, blamed, undecided, reference)
@@ -90,6 +80,22 @@ def diagnose(
         tolerance=float(found.blame.tolerance),
         groups=fleet.groups if fleet.grouped else (),
     )
+
+
+def _findings(fleet: Fleet, found: Diagnosed) -> list[Blamed]:
+    """Give what the tests that were tried show; of a slow group, not each host once more."""
+    crowded = tuple(crowded_groups(fleet, found))
+    unstable = [one for one in unstable_hosts(fleet, found) if not is_of_group(fleet, one, crowded)]
+    return [
+        *bad_hosts(fleet, found),
+        *bad_groups(fleet, found),
+        *bad_links(fleet, found),
+        *unstable,
+        *bad_pairs(found, {one.part for one in unstable}),
+        *shared_fabric(fleet, found),
+        *crowded,
+        *short_hosts(fleet, found),
+    ]
 
 
 def in_order(blamed: Iterable[Blamed]) -> list[Blamed]:
@@ -164,12 +170,9 @@ def _answer(
     usual = f"most hosts reach {format_value(reference, unit)}"
     if fleet.limit is not None and fleet.metric == "bandwidth":
         usual += f", {reference / fleet.limit:.0%} of their limit"
-    faults = [b for b in blamed if b.kind in FAULTS]
     hosts = len(fleet.names)
     if word == "FAULTY":
-        named = ", ".join(f"{b.part} {b.direction}".strip() for b in faults[:MOST_NAMED])
-        more = f" and {len(faults) - MOST_NAMED} more" if len(faults) > MOST_NAMED else ""
-        return f"FAULTY: {named}{more}; {usual}, in {rounds} rounds of {hosts} hosts."
+        return f"FAULTY: {faults_named(blamed)}; {usual}, in {rounds} rounds of {hosts} hosts."
     if word == "UNDECIDED" and found.blame.undecided:
         return f"UNDECIDED: {_too_little(found, rounds, hosts)} {usual[0].upper()}{usual[1:]}."
     if word == "UNDECIDED":
@@ -179,6 +182,26 @@ def _answer(
         return f"LOW: no host differs from the others, but {usual}."
     shared = next((f" SHARED: {b.evidence}." for b in blamed if b.kind == "SHARED"), "")
     return f"HEALTHY: {hosts} hosts in {rounds} rounds, nobody is blamed; {usual}.{shared}"
+
+
+def faults_named(blamed: Sequence[Blamed], *, by_name: bool = False) -> str:
+    """Name the faults among findings, such as `BAD host:7 rx, LINK link:3-5 both`.
+
+    Args:
+        blamed: the findings, the worst first.
+        by_name: give the names of hosts, too: in logs of other tools, their numbers are ours.
+
+    Returns:
+        The first five faults, and how many more there are.
+
+    """
+    faults = [one for one in blamed if one.kind in FAULTS]
+    words = [
+        (one.kind, one.part, f"({one.name})" if by_name and one.name else "", one.direction)
+        for one in faults[:MOST_NAMED]
+    ]
+    named = ", ".join(" ".join(filter(None, of_one)) for of_one in words)
+    return f"{named} and {len(faults) - MOST_NAMED} more" if len(faults) > MOST_NAMED else named
 
 
 def _too_little(found: Diagnosed, rounds: int, hosts: int) -> str:

@@ -12,7 +12,7 @@ from cluster.analysis.fleet.pair_table import CROWDED, direction_of, shown, unit
 from cluster.core.model.fleet import Blamed
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator
+    from collections.abc import Iterable, Iterator
 
     from numpy.typing import NDArray
 
@@ -20,7 +20,7 @@ if TYPE_CHECKING:
     from cluster.analysis.fleet.pair_table import Diagnosed
     from cluster.core.model.fleet import Fleet
 
-WORSE = 0.5  # of what other groups reach at the same time: a group below this is a finding
+WORSE = 0.55  # of what other groups reach at the same time: a group below this is a finding
 
 
 def bad_groups(fleet: Fleet, found: Diagnosed) -> Iterator[Blamed]:
@@ -119,20 +119,20 @@ def crowded_groups(fleet: Fleet, found: Diagnosed) -> Iterator[Blamed]:
     names = np.unique(np.asarray(fleet.groups))
     if not innocent.any():
         return
-    everywhere = float(np.median(table.rates[innocent]))
+    everywhere = float(np.mean(table.rates[innocent]))  # the sum of rates is what uplinks carry
     first, count = 2 * found.parts.endpoints, found.parts.groups
     for group in range(count):
-        medians: dict[str, float] = {}
+        means: dict[str, float] = {}
         tests = 0
         for way, ends in (("tx", table.source), ("rx", table.target)):
             own = innocent & (table.groups[ends] == group)
             part = first + group + (count if way == "rx" else 0)
             if own.sum() >= MANY and part not in blamed:
-                medians[way] = float(np.median(table.rates[own]))
+                means[way] = float(np.mean(table.rates[own]))
                 tests += int(own.sum())
-        ways = {way for way, median in medians.items() if median < WORSE * everywhere}
+        ways = {way for way, mean in means.items() if mean < WORSE * everywhere}
         if ways:
-            worst = min(medians.values())
+            worst = min(means.values())
             yield Blamed(
                 part=f"group:{names[group // fleet.nics]}",
                 kind="GROUP",
@@ -140,10 +140,26 @@ def crowded_groups(fleet: Fleet, found: Diagnosed) -> Iterator[Blamed]:
                 capacity=unit_value(fleet, found, worst),
                 tests=tests,
                 evidence=f"when all hosts send, its traffic with other groups reaches "
-                f"{shown(fleet, found, worst)} (median), that of other groups "
+                f"{shown(fleet, found, worst)} (mean), that of all groups "
                 f"{shown(fleet, found, everywhere)}; its hosts are good, and so is one pair alone: "
                 "fewer uplinks, or all flows on one of them",
             )
+
+
+def is_of_group(fleet: Fleet, host: Blamed, groups: Iterable[Blamed]) -> bool:
+    """Tell whether a finding about a group explains one about a host of it.
+
+    Args:
+        fleet: the hosts.
+        host: the finding about a host.
+        groups: findings about groups.
+
+    Returns:
+        Whether the host is of one of them, and slow in no other direction.
+
+    """
+    part = f"group:{fleet.groups[int(host.part.removeprefix('host:'))]}"
+    return any(one.part == part and one.direction in ("both", host.direction) for one in groups)
 
 
 def _at_once_ratios(found: Diagnosed, wanted: NDArray[np.bool_]) -> NDArray[np.float64]:

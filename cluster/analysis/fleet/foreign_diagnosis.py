@@ -9,7 +9,7 @@ import msgspec
 import numpy as np
 
 from cluster.analysis.fleet.blame import HOST, REFERENCE
-from cluster.analysis.fleet.diagnosis import MOST_NAMED, USUAL, in_order, no_values
+from cluster.analysis.fleet.diagnosis import USUAL, faults_named, in_order, no_values
 from cluster.analysis.fleet.fabric_findings import bad_groups
 from cluster.analysis.fleet.host_findings import bad_hosts, undecided_hosts, untested_hosts
 from cluster.analysis.fleet.joint_blame import blame_together
@@ -273,12 +273,7 @@ def _answer(word: FleetWord, blamed: Sequence[Blamed], undecided: Sequence[str],
     """Give the answer in one line."""
     if word == "FAULTY":
         faults = [one for one in blamed if one.kind in FAULTS]
-        named = ", ".join(
-            " ".join(filter(None, (one.part, one.name and f"({one.name})", one.direction)))
-            for one in faults[:MOST_NAMED]
-        )
-        more = f" and {len(faults) - MOST_NAMED} more" if len(faults) > MOST_NAMED else ""
-        return f"FAULTY: {named}{more}; {usual}."
+        return f"FAULTY: {faults_named(faults, by_name=True)}; {usual}."
     if undecided:
         return (
             f"UNDECIDED: {len(undecided)} host(s) are low in all their tests, and so could good "

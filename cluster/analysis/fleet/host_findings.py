@@ -8,7 +8,8 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from cluster.analysis.fleet.blame import CHANCE, HOST, MANY, unstable_parts
+from cluster.analysis.fleet.blame import CHANCE, HOST, MANY
+from cluster.analysis.fleet.instability import unstable_parts
 from cluster.analysis.fleet.pair_table import (
     CROWDED,
     direction_of,
@@ -186,36 +187,56 @@ def bad_pairs(found: Diagnosed, unstable: set[str]) -> Iterator[Blamed]:
     """Give pairs of good, stable hosts that are low or silent even when tested alone."""
     table, blame = found.table, found.blame
     low: defaultdict[tuple[int, int], list[int]] = defaultdict(list)
-    good: set[tuple[int, int]] = set()
+    good: Counter[tuple[int, int]] = Counter()
     for at in range(len(table.tests)):
         test = table.tests[at]
         pair = (min(test.source, test.target), max(test.source, test.target))
         if blame.unexplained[at]:
             low[pair].append(at)
         elif test.alone:
-            good.add((test.source, test.target))
+            good[test.source, test.target] += 1
     for (a, b), places in low.items():
         if {f"host:{a}", f"host:{b}"} & unstable:
             continue
         alone = [i for i in places if table.alone[i] or not table.tests[i].value]
-        ways = {(table.tests[i].source, table.tests[i].target) for i in alone}
+        each = Counter((table.tests[i].source, table.tests[i].target) for i in alone)
+        ways = {way for way, count in each.items() if not good[way] or count > 1}
+        alone = [i for i in alone if (table.tests[i].source, table.tests[i].target) in ways]
         failed = [table.tests[i] for i in alone if not table.tests[i].value]
         share = _share_elsewhere(found, places, silent=len(failed) == len(alone))
-        if not ways - good or share ** len(alone) * len(low) > CHANCE:
+        if not ways or share ** len(alone) * len(low) > CHANCE:
             continue
         values = [table.tests[i].value or 0.0 for i in alone]
-        said = (
-            f"nothing arrives: {most_common_reason(failed)}" if failed else "alone, too, it is low"
-        )
+        fine = sum(good[way] for way in ways)
         yield Blamed(
             part=f"pair:{a}-{b}",
             kind="LINK",
             direction="both" if len(ways) > 1 else "tx" if (a, b) in ways else "rx",
             capacity=max(values) or None,
             tests=len(alone),
-            evidence=f"both hosts are good with others; between them {said}: a link, a route or a "
-            f"filter on the way, in {len(alone)} tests",
+            evidence=_between(len(alone), fine, most_common_reason(failed) if failed else None),
         )
+
+
+def _between(low: int, good: int, reason: str | None) -> str:
+    """Say what is known of a pair of good hosts.
+
+    Args:
+        low: how many tests of it were low, or silent.
+        good: how many were good.
+        reason: why nothing arrived; none if something did.
+
+    """
+    both = "both hosts are good with others; between them"
+    if good:
+        said = "nothing arrives" + (f" ({reason})" if reason else "")
+        return (
+            f"{both} {said if reason is not None else 'they are low'} in {low} of {low + good} "
+            "tests alone, and good in the rest: one of several paths, such as an uplink or a spine "
+            "switch, or a route that changes"
+        )
+    said = f"nothing arrives: {reason}" if reason is not None else "alone, too, it is low"
+    return f"{both} {said}: a link, a route or a filter on the way, in {low} tests"
 
 
 def _share_elsewhere(found: Diagnosed, places: Sequence[int], *, silent: bool) -> float:
@@ -230,7 +251,8 @@ def unstable_hosts(fleet: Fleet, found: Diagnosed) -> Iterator[Blamed]:
     """Give hosts that are good only some of the time."""
     ends = found.parts.endpoints
     said: defaultdict[int, list[tuple[str, int, int]]] = defaultdict(list)
-    for part, low, count in unstable_parts(found.blame, found.seen, range(2 * ends)):
+    hosts = np.arange(2 * ends) % ends // fleet.nics
+    for part, low, count in unstable_parts(found.blame, found.seen, hosts):
         way = "rx" if part >= ends else "tx"
         said[part % ends // fleet.nics].append((way, low, count))
     for host, ways in said.items():

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Literal, NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from cluster.analysis.fleet.blame import HOST, PairTests, solve, usual_spread
+from cluster.analysis.fleet.blame import DEEP, HOST, PairTests, solve, usual_spread
 from cluster.analysis.fleet.flows import max_min_rates
 from cluster.analysis.fleet.parts import parts_of, routed_parts
 from cluster.core.units import format_value
@@ -191,7 +191,7 @@ def _routed(table: PairTable, routes: FleetSimulator) -> Diagnosed:
     parts = routed_parts(routes.fabric_links, table.source, table.target, paths)
     own, all_at_once = _expected(table, paths, routes)
     share = table.rates / all_at_once
-    tells = (all_at_once >= FREE * own) | (share < 1 - usual_spread(share))
+    tells = (all_at_once >= FREE * own) | (share < 1 - DEEP * usual_spread(share))
     ways = np.where(tells[:, None], parts.paths, -1)
     seen = PairTests(ways, table.rates, _shares(table), parts.kinds)
     return Diagnosed(table, parts._replace(paths=ways), seen, solve(seen), routes)

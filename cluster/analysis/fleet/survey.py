@@ -6,6 +6,7 @@ from typing import TYPE_CHECKING, NamedTuple
 
 import numpy as np
 
+from cluster.analysis.fleet.blame import DEEP, HOST, MANY
 from cluster.analysis.fleet.host_findings import fresh_partners, short_hosts
 from cluster.analysis.fleet.pair_table import diagnosed, pair_table
 from cluster.analysis.fleet.rounds import first_rounds, schedule
@@ -28,7 +29,10 @@ DEFAULT = 10  # rounds
 FEW_HOSTS = 17  # whose pairs all meet in 16 or 17 rounds
 MOST_AGAIN = 16  # pairs that are tested again for each reason
 MOST_TIMES = 3  # repeated tests: clearing one suspect may leave another
-PORTS = 4  # tried for a low pair of good hosts: other ports may take other paths
+PORTS = 8  # tried for a low pair of good hosts: other ports may take other paths
+FEW_PORTS = 4  # of them if nothing arrives, or if there are many such pairs
+LOUD = 1 / 3  # of the tests alone: where more are low, other work slows hosts down
+MOST_OFTEN = 4  # low pairs that are tested by all ports, and their ends with others beside them
 
 
 class SurveyStep(NamedTuple):
@@ -155,16 +159,52 @@ def _repeated_tests(
         return
     found = diagnosed(table, routes)
     number = _next(tests)
-    known = {_either_way((t.source, t.target)) for t in tests if t.alone}
+    once = {_either_way((t.source, t.target)) for t in tests if t.alone}
+    often = {_either_way((t.source, t.target)) for t in tests if t.port}
     unexplained = dict.fromkeys(map(_either_way, _unexplained_pairs(found)))
+    silent, deep = _silent_pairs(found), _deep_pairs(found)
+    odd = [p for p in unexplained if p not in often and (p in silent or p in deep)]
     doubtful = (*_suspects(fleet, found), *_short(fleet, found), *_slow_fabric(found))
-    others = map(_either_way, doubtful)
-    pairs = dict.fromkeys([*unexplained, *others])
-    if fresh := [pair for pair in pairs if pair not in known]:
-        yield _alone(number, fresh, "what could be chance, alone")
-    odd = [pair for pair in unexplained if pair not in known]
+    others = [pair for pair in (*unexplained, *map(_either_way, doubtful)) if pair not in once]
+    if again := dict.fromkeys([*odd, *others]):
+        yield _alone(number, again, "what could be chance, alone")
+    yield from _by_other_ports(fleet, found, odd, silent, number + 1)
+
+
+def _by_other_ports(
+    fleet: Fleet,
+    found: Diagnosed,
+    odd: Sequence[tuple[int, int]],
+    silent: set[tuple[int, int]],
+    number: int,
+) -> Iterator[SurveyStep]:
+    """Test low pairs of good hosts by other ports, which may take other paths.
+
+    The first few are tested often, with each of their ends beside them with another good host: one
+    of the ends may be slow at times, and so may one of several paths between them.
+    """
+    beside = [_beside(fleet, found, pair) for pair in odd[:MOST_OFTEN]]
     for port in range(1, PORTS if odd else 0):
-        yield _alone(number + port, odd, "pairs of good hosts, by other ports", port)
+        few = port < FEW_PORTS
+        pairs = [
+            pair
+            for place, pair in enumerate(odd)
+            if few or (place < MOST_OFTEN and pair not in silent)
+        ]
+        if pairs:
+            pairs += [own[port % len(own)] for ends in beside for own in ends if own]
+            once = dict.fromkeys(pairs)
+            yield _alone(number + port - 1, once, "pairs of good hosts, by other ports", port)
+
+
+def _beside(
+    fleet: Fleet, found: Diagnosed, pair: tuple[int, int]
+) -> tuple[list[tuple[int, int]], ...]:
+    """Pair each end of a pair with good hosts other than the other end."""
+    return tuple(
+        [_either_way((end, host)) for host in fresh_partners(fleet, found, end) if host != other]
+        for end, other in (pair, pair[::-1])
+    )
 
 
 def _either_way(pair: tuple[int, int]) -> tuple[int, int]:
@@ -193,11 +233,37 @@ def _short(fleet: Fleet, found: Diagnosed) -> Iterator[tuple[int, int]]:
 
 
 def _unexplained_pairs(found: Diagnosed) -> Iterator[tuple[int, int]]:
-    """Give pairs that are low although they shared nothing, or in which nothing arrived."""
+    """Give pairs that are low although they shared nothing, or in which nothing arrived.
+
+    If the routes are known, what a test lost to others is known, too, and is no low test.
+    """
     table = found.table
-    odd = found.blame.unexplained & (~found.seen.shared | (table.rates <= 0))
+    alone = ~found.seen.shared | (found.routes is not None)
+    odd = found.blame.unexplained & (alone | (table.rates <= 0))
     for at in np.flatnonzero(odd)[:MOST_AGAIN]:
         yield table.tests[at].source, table.tests[at].target
+
+
+def _silent_pairs(found: Diagnosed) -> set[tuple[int, int]]:
+    """Give pairs in which nothing arrived."""
+    return _pairs_of(found, found.blame.unexplained & (found.table.rates <= 0))
+
+
+def _deep_pairs(found: Diagnosed) -> set[tuple[int, int]]:
+    """Give pairs that are low by more than noise; none where other work slows hosts down.
+
+    Where many tests alone are low, one more says nothing.
+    """
+    blame, alone = found.blame, found.table.alone
+    if int(alone.sum()) >= MANY and float(blame.unexplained[alone].mean()) > LOUD:
+        return set()
+    line = float(blame.references[HOST]) * (1 - DEEP * blame.tolerance)
+    return _pairs_of(found, blame.unexplained & (found.seen.values < line))
+
+
+def _pairs_of(found: Diagnosed, wanted: NDArray[np.bool_]) -> set[tuple[int, int]]:
+    tests = (found.table.tests[at] for at in np.flatnonzero(wanted))
+    return {_either_way((test.source, test.target)) for test in tests}
 
 
 def _slow_fabric(found: Diagnosed) -> Iterator[tuple[int, int]]:

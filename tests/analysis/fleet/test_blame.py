@@ -5,7 +5,7 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
-from cluster.analysis.fleet.blame import PairTests, part_capacities, solve
+from cluster.analysis.fleet.blame import HOST, LINK, PairTests, part_capacities, solve
 from cluster.analysis.fleet.parts import parts_of
 from cluster.analysis.fleet.rounds import between_groups, first_rounds, group_members
 from cluster.analysis.fleet.simulation import FleetSimulator
@@ -103,3 +103,19 @@ def test_the_ends_of_one_pair_are_twins() -> None:
 
     assert blame.blamed == ()
     assert [(c.part, c.twins) for c in blame.undecided] == [(0, (3,))]
+
+
+@pytest.mark.parametrize(("also_low", "blamed"), [((), [83]), ((2,), [])])
+def test_a_link_is_not_blamed_for_a_host_that_is_low_elsewhere(
+    also_low: tuple[int, ...], blamed: list[int]
+) -> None:
+    """Both tests of link 83 are of host 0; a third test of host 0 passes another link."""
+    pairs = [(host, (host + step) % 40) for host in range(40) for step in range(1, 7)]
+    links = [83 if at < 2 else 80 + at % 3 for at in range(len(pairs))]
+    paths = np.array([(a, 40 + b, link) for (a, b), link in zip(pairs, links, strict=True)])
+    values = np.ones(len(pairs))
+    values[[0, 1, *also_low]] = 0.4
+    kinds = np.array([HOST] * 80 + [LINK] * 4)
+    blame = solve(PairTests(paths, values, np.zeros(len(pairs), dtype=bool), kinds))
+
+    assert [culprit.part for culprit in blame.blamed] == blamed

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from typing import TYPE_CHECKING
+
 import pytest
 
 from cluster.analysis.fleet.diagnosis import diagnose
@@ -9,6 +11,9 @@ from cluster.analysis.fleet.rounds import first_rounds
 from cluster.analysis.fleet.survey import SurveyPlan, SurveyStep, survey
 from cluster.core.model.fleet import Fleet, PairTest
 from tests.analysis.fleet.fleets import Simulated, named
+
+if TYPE_CHECKING:
+    from cluster.core.model.fabric import Routing
 
 FAULTS = {  # B5: every kind of fault has a test that its diagnosis names it
     "host:7:rx=0.4": ["BAD host:7 rx"],
@@ -52,10 +57,55 @@ def test_where_the_routes_are_known_links_are_named_too(fault: str) -> None:
         ("fattree:8", "host:7:tx=0.4", "BAD host:7 tx"),
         ("fattree:8", "link:3-2=0.4", "LINK link:3-2 both"),
         ("fattree:8", "spine:3=0.4", "LINK spine:3 both"),
+        ("fattree:8", "misroute:3", "GROUP group:3 tx"),
     ],
 )
 def test_other_fabrics(fabric: str, fault: str, said: str) -> None:
     assert named(Simulated(fabric, fault).check(known_routes=True)) == [said]
+
+
+@pytest.mark.parametrize("known", [False, True])
+@pytest.mark.parametrize("seed", [3, 8, 10])
+def test_a_host_that_comes_and_goes_is_unstable(seed: int, known: bool) -> None:  # noqa: FBT001
+    """Good in at least one round of its group: its low pairs are tested often, beside others."""
+    verdict = Simulated(fault="flap:7=0.4", seed=seed).check(known_routes=known)
+
+    assert named(verdict) == ["UNSTABLE host:7 both"]
+
+
+@pytest.mark.parametrize("seed", [2, 4, 5, 7])
+def test_two_hosts_with_one_address_are_named_and_no_link(seed: int) -> None:
+    """What fails is explained by its ends, although all of it may have passed one link."""
+    verdict = Simulated(fault="duplicate:7", seed=seed).check(known_routes=True)
+
+    assert {b.part for b in verdict.blamed if b.part != "fabric"} == {"host:7", "host:8"}
+    assert all("another host has the same address" in b.evidence for b in verdict.blamed[:2])
+
+
+@pytest.mark.parametrize("seed", [2, 7, 8])
+def test_one_slow_path_of_several_is_a_link_where_routes_are_not_known(seed: int) -> None:
+    """A pair that is low alone by some ports, and good by others: its hosts are not blamed."""
+    verdict = Simulated(fault="spine:1=0.4", seed=seed).check()
+    links = [b for b in verdict.blamed if b.part != "fabric"]
+
+    assert {b.kind for b in links} == {"LINK"}
+    assert all(b.part.startswith("pair:") for b in links)
+    assert "one of several paths" in links[0].evidence
+    assert "and good in the rest" in links[0].evidence
+
+
+@pytest.mark.parametrize(
+    ("fabric", "routes", "seed"), [("leafspine:8x8", "dmodk", 2), ("fattree:8", "ecmp", 83)]
+)
+def test_the_tail_of_the_noise_is_no_unstable_host(fabric: str, routes: Routing, seed: int) -> None:
+    """Two tests of a host are just below the line."""
+    assert Simulated(fabric, seed=seed, routes=routes).check(known_routes=True).verdict == "HEALTHY"
+
+
+def test_the_answer_says_what_kind_of_fault_it_is() -> None:
+    answer = Simulated(fault="host:7:rx=0.4,host:9=0").check().answer
+
+    assert answer.startswith("FAULTY: HUNG host:9 both, BAD host:7 rx; most hosts reach ")
 
 
 def test_a_host_that_starves_has_a_high_latency() -> None:
