@@ -60,7 +60,7 @@ class Planted(Training):
 
     def prepare(self, samples):
         if os.environ["PLANT"] == "preparation":
-            time.sleep(0.05)
+            time.sleep(0.15)  # far longer than a step computes, also on a busy machine
         return super().prepare(samples)
 
     def measure(self, rank, params):

@@ -123,6 +123,22 @@ def test_a_rank_that_computes_longer_is_named_and_the_exchange_is_not_blamed() -
     assert "rank 1 computes 3.2 times as long" in found.words
 
 
+@pytest.mark.parametrize(
+    ("preparation", "words"),
+    [
+        (5700.0, "input: preparation, 91% of what the workers can prepare, 9% of a step is"),
+        (8000.0, "exchange, 17% of a step is this stall"),
+    ],
+)
+def test_an_exchange_that_the_input_hides_is_not_blamed(preparation: float, words: str) -> None:
+    """The exchange is the larger part of a step, but the workers prepare all the while."""
+    found = judge(
+        trained(0.0105, 0.0115, 0.0115, exposed=0.0021, preparation=preparation, exchange=3e4)
+    )
+
+    assert found.words.startswith(words)
+
+
 @pytest.mark.parametrize(("rate", "stall"), [(2e6, 0.0), (1e6, 0.0), (0.5e6, 0.5), (0.2e6, 0.8)])
 def test_what_a_link_takes_beyond_the_computing(rate: float, stall: float) -> None:
     assert fetch_stall_expected(264e-6, 264, rate) == pytest.approx(stall)
