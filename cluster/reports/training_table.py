@@ -67,14 +67,19 @@ def training_table(
             *("flag", "verdict"),
         ),
         rows=tuple(_row(row, base, *runs[row.ranks], gpus=gpus) for row in found.rows),
-        notes=(
-            "Computing: the share of a step in which a rank computes"
-            + (", and busy: in which the GPU does" if gpus else "")
-            + "; it says nothing about how well. Flagged: below 90% of what is expected"
-            + (", which is what the link allows if all of the exchange overlaps." if work else "."),
-        ),
+        notes=(_reading(gpus=gpus, bounded=work is not None),),
         left=("flag", "verdict"),
         spare=(("verdict",),),
+    )
+
+
+def _reading(*, gpus: bool, bounded: bool) -> str:
+    """Say how to read the table."""
+    busy = ", and busy: in which the GPU does" if gpus else ""
+    expected = ", which is what the link allows if all of the exchange overlaps" if bounded else ""
+    return (
+        f"Computing: the share of a step in which a rank computes{busy}; it says nothing about how "
+        f"well. Flagged: below 90% of what is expected{expected}."
     )
 
 
