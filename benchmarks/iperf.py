@@ -149,6 +149,11 @@ class Iperf(Benchmark[IperfParams]):
                 _check_count(field, count, least, MOST.get(field))
         check_pair(params.pair, ranks)
 
+    def transport(self, params: IperfParams) -> str:
+        """Iperf3's own connections, without MPI."""
+        del params
+        return "tcp"
+
     def selected(self, params: IperfParams) -> tuple[Definition, ...]:
         """Give the definitions of the metrics asked for, in that order."""
         return self.named(params.metrics)

@@ -23,7 +23,7 @@ def launch_allreduce(
         int, typer.Option("--iterations", metavar="N", help="How many times.")
     ] = 20,
     transport: Annotated[
-        str, typer.Option("--transport", help="mpi; or gloo or nccl, by torch.")
+        str, typer.Option("--transport", help="mpi; gloo or nccl, by torch; nccl4py.")
     ] = "mpi",
 ) -> dict[str, object]:
     """Sum numbers over all MPI processes: how fast is the network for distributed training?

@@ -4,7 +4,7 @@
 Example: python train_scaling.py --ranks 1,2 --provider local
 """
 
-from typing import Annotated
+from typing import Annotated, Literal
 
 import typer
 
@@ -25,6 +25,9 @@ def train_scaling(  # noqa: PLR0913 - each is a flag
     provider: Annotated[str, typer.Option("--provider", metavar="NAME")] = "local",
     option: Annotated[list[str] | None, typer.Option("--option", metavar="KEY=VALUE")] = None,
     source: Annotated[str, typer.Option("--source", help="memory, disk, s3://...")] = "memory",
+    device: Annotated[
+        Literal["cpu", "cuda"], typer.Option("--device", help="cuda: by nccl.")
+    ] = "cpu",
     rounds: Annotated[int, typer.Option("--rounds", metavar="N")] = 8,
     link: Annotated[str, typer.Option("--link", metavar="RATE", help="Of a host: 10gbit.")] = "",
     env: Annotated[list[str] | None, typer.Option("--env", metavar="NAME=VALUE")] = None,
@@ -49,7 +52,7 @@ def train_scaling(  # noqa: PLR0913 - each is a flag
             raise SpecError("\n".join(planned[1].lines), remedy="If it may cost that: --yes")
         with launch_spec(spec, planned=planned) as here:
             run = here.bench.training(
-                source=source, rounds=rounds, batch=BATCH, env=variables,
+                source=source, device=device, rounds=rounds, batch=BATCH, env=variables,
                 describe=f"training on {count} ranks of {counts}", condition=f"{count} ranks",
             )  # fmt: skip
         verdict = next((n for n in reversed(run.record.notes) if "samples/s. " in n), "")

@@ -57,12 +57,20 @@ def test_one_gpu_skips_what_needs_two_and_a_program_that_is_missing(
     script: Any, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(script.shutil, "which", lambda _: None)
+    monkeypatch.setattr(script, "installed", lambda name: name != "nccl4py")
     why = {part.name: script.reason(part, 1, 100.0) for part in script.parts(1)}
 
     assert why["gpu"] == ""
+    install = f"nccl4py is not installed: {sys.executable} -m pip install nccl4py"
+    assert why["nccl4py-one-rank"] == install
     assert why["toggle-level"] == "it needs 2 GPUs, and there is 1"
     assert why["ncu"] == "ncu is not installed"
     assert script.reason(script.parts(1)[0], 1, 0.0) == "the ten minutes are over"
+
+
+def test_a_package_is_installed_or_not(script: Any) -> None:
+    assert script.installed("msgspec")
+    assert not script.installed("no-such-package")
 
 
 def test_a_part_whose_time_is_up_ends_with_what_it_started_and_keeps_what_it_printed(

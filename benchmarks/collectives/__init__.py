@@ -14,6 +14,7 @@ from typing import TYPE_CHECKING, ClassVar
 
 from cluster.benchmarks.collectives.compiled_loops import MOST_AT_ONCE, CompiledLoops
 from cluster.benchmarks.collectives.mpi_loops import MpiLoops
+from cluster.benchmarks.collectives.nccl_loops import NcclLoops
 from cluster.benchmarks.collectives.operations import (
     BARRIER,
     NAMED,
@@ -30,6 +31,7 @@ from cluster.core.model.measurements import Definition, Planned
 from cluster.core.units import Sizes, format_value
 from cluster.measure.benchmark import Benchmark
 from cluster.measure.kernels import Choice, definitions_for, load
+from cluster.measure.nccl_group import INSTEAD
 from cluster.measure.repetitions import Repetitions, samples
 
 if TYPE_CHECKING:
@@ -42,6 +44,7 @@ if TYPE_CHECKING:
 LARGE = 8192  # bytes; above it OSU does fewer iterations
 MOST = 2**31 - 1  # bytes: the largest count of MPI
 AT_ONCE = 1 << 20  # bytes exchanged, about, between two checks of the precision
+ON_GPUS = ("nccl", "nccl4py")  # the transports whose messages are in the memory of GPUs
 
 
 class CollectivesParams(Repetitions, frozen=True, kw_only=True):
@@ -50,7 +53,7 @@ class CollectivesParams(Repetitions, frozen=True, kw_only=True):
     Args:
         operations: allreduce, allgather, reduce_scatter, bcast, reduce, alltoall, barrier.
         sizes: S in bytes, such as 8:64MiB (powers of two) or 8,65536.
-        transport: mpi; or gloo or nccl, by torch.
+        transport: mpi; gloo or nccl, by torch; or nccl4py.
         kernel: Timed loops: c, python, or auto.
 
     """
@@ -92,7 +95,13 @@ class Collectives(Benchmark[CollectivesParams]):
                 remedy="Ask for more: --hosts 2, or --ranks-per-host 2.",
             )
         if params.transport != "mpi" and params.kernel == "c":
-            raise SpecError("--kernel=c is for --transport=mpi: torch has loops of its own.")
+            raise SpecError("--kernel=c is for --transport=mpi: torch and NCCL have no loops in C.")
+        if params.transport == "nccl4py" and BARRIER in params.operations:
+            raise SpecError(
+                "NCCL has no barrier.",
+                means="With --transport=nccl, torch does an allreduce of one number in its place.",
+                remedy="Leave it out of --operations.",
+            )
 
     def selected(self, params: CollectivesParams) -> tuple[Definition, ...]:
         """Give the definitions of the operations asked for, with their bandwidths."""
@@ -106,8 +115,17 @@ class Collectives(Benchmark[CollectivesParams]):
         return _with_rates(definitions_for(bases, choice))
 
     def transport(self, params: CollectivesParams) -> str:
-        """Give the transport asked for."""
-        return params.transport
+        """Give what carries the messages, whoever calls it."""
+        return "nccl" if params.transport in ON_GPUS else params.transport
+
+    def gpus(self, params: CollectivesParams, ranks_per_host: int) -> int:
+        """Each rank of a host needs a GPU of its own, for NCCL."""
+        return ranks_per_host if params.transport in ON_GPUS else 0
+
+    def instead_of_gpus(self, params: CollectivesParams) -> str:
+        """Use the processors."""
+        del params
+        return INSTEAD
 
     def planned(self, params: CollectivesParams, ranks: int) -> Iterator[Planned]:
         """Give every operation at every size that can be divided among the ranks."""
@@ -166,6 +184,8 @@ def _series(
 
 
 def _loops(rank: Rank, params: CollectivesParams) -> CollectiveLoops:
+    if params.transport == "nccl4py":
+        return NcclLoops(rank)
     if params.transport != "mpi":
         return TorchLoops(rank, params.transport)
     library = load(rank, "collectives", params.kernel)

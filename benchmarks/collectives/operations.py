@@ -9,7 +9,7 @@ import msgspec
 from cluster.core.model.measurements import Definition, Factor, Flow
 from cluster.core.model.value import Value
 
-Transport = Literal["mpi", "gloo", "nccl"]
+Transport = Literal["mpi", "gloo", "nccl", "nccl4py"]
 NUMBER = 4  # bytes of a 32-bit floating-point number
 BARRIER = "barrier"
 
@@ -82,6 +82,8 @@ LIBRARIES = {
     "gloo": "torch.distributed with the backend gloo (in place where it allows nothing else)",
     "nccl": "torch.distributed with the backend nccl, from and to the memory of GPUs "
     "(in place where it allows nothing else), until the GPU is done (torch.cuda.synchronize)",
+    "nccl4py": "NCCL, called by nccl4py, from and to the memory of GPUs (out of place but for bcast"
+    " on rank 0), until the GPU is done (cudaDeviceSynchronize)",
 }
 
 

@@ -76,6 +76,11 @@ class P2P(Benchmark[P2PParams]):
         """Count two patterns and the receive buffer, for both ranks of the pair."""
         return 3 * max(params.sizes) * min(2, ranks) if params.buffer == "cpu" else 0
 
+    def transport(self, params: P2PParams) -> str:
+        """MPI sends its messages, from whatever memory."""
+        del params
+        return "mpi"
+
     def gpus(self, params: P2PParams, ranks_per_host: int) -> int:
         """Tell how many GPUs a host needs: one for each rank of the pair that is there."""
         if params.buffer == "cpu":

@@ -16,7 +16,7 @@ from cluster.core.units import format_bytes, format_value
 from cluster.measure import torch_group
 from cluster.measure.buffers import place_on_host
 from cluster.measure.training import digits, shards
-from cluster.measure.training.loader import Batch, Loader, Stages
+from cluster.measure.training.loader import Batch, Loader, Stages, stages_of
 from cluster.measure.training.sources import MemorySource
 from cluster.measure.training.trainer import Trainer
 
@@ -123,7 +123,7 @@ def _set_up(
             resident.append(trainer.place(ready))
     return _Setting(
         rank, params, trainer, asked, memory, kept if asked is memory else names, kept, resident,
-        lambda source: Stages(source.fetch, digits.decoded, prepare, params.batch), utilisation,
+        lambda source: stages_of(source, prepare, params.batch), utilisation,
     )  # fmt: skip
 
 

@@ -40,10 +40,15 @@ class Utilisation:
             rank.note(ON_CPU)
             return
         properties = torch.cuda.get_device_properties(device)
-        self._peak = peak_flops(str(properties.name))
-        if self._peak is None:
+        peak = peak_flops(str(properties.name))
+        if peak is None:
             rank.note(
                 f"Model FLOPs utilisation is not given: gpus.toml has no peak of {properties.name}."
+            )
+        else:
+            self._peak = peak.rate
+            rank.note(
+                f"Model FLOPs utilisation is of {peak.rate / 1e12:.3g} TFLOP/s: {peak.source}."
             )
         uuid = getattr(properties, "uuid", None)
         self._sampler = BusySampler(f"GPU-{uuid}" if uuid else device.partition(":")[2])

@@ -21,6 +21,7 @@ TIMED_OUT = 124  # as coreutils' timeout exits
 HOST_LOST = 113  # EHOSTUNREACH
 NOTICE = "[cluster] "  # begins a line of cluster's own among those of the ranks
 REASON = "reason"  # the file that explains the exit status
+ADVICE = "\n\n"  # in that file, between the reason and what it means and what to do
 LOST_HOSTS = "lost_hosts"  # the file with the names of the machines that were lost, one per line
 BY_SIGNAL = 128  # plus the signal's number: the exit status of a process that a signal ended
 PROGRESS = "progress.jsonl"  # the progress of a job, a line per report

@@ -20,6 +20,7 @@ if TYPE_CHECKING:
 Stage = Literal["compute", "fetch", "preparation", "exchange", "slow rank"]
 ONE_SIDED = 0.9  # of an interval whose lower end alone counts: 5 % are below it
 NOTICED = 0.1  # of a step: a smaller stall is within what launches on a shared machine differ by
+REACHED = 0.9  # of the rate of the input alone: then nothing but the input holds the steps up
 SLOWER = 1.25  # times as long as the other ranks compute: a rank that all others wait for
 BOUNDS: dict[Stage, str] = {
     "compute": "the rate with data resident",
@@ -238,8 +239,9 @@ def judge(trained: Trained) -> TrainingVerdict:
     limit = min(allowed, key=lambda stage: allowed[stage])
     busy = [part.busy for part in trained.parts]
     slowest = busy.index(max(busy))
-    stage = _stage(trained, lost)
     rate = trained.samples / median(trained.asked)
+    held_up = limit in NAMES and rate >= REACHED * allowed[limit] and _share(lost, limit) > 0
+    stage = limit if held_up else _stage(trained, lost)
     return TrainingVerdict(
         stage=stage,
         rate=rate,
@@ -251,12 +253,18 @@ def judge(trained: Trained) -> TrainingVerdict:
     )
 
 
+def _share(lost: Stalls, stage: Stage) -> float:
+    return {"fetch": lost.fetch, "preparation": lost.preparation, "exchange": lost.exchange}[stage]
+
+
 def _stage(trained: Trained, lost: Stalls) -> Stage:
-    shares: dict[Stage, float] = {
-        "fetch": lost.fetch,
-        "preparation": lost.preparation,
-        "exchange": lost.exchange,
-    }
+    """Give the stage that the largest part of a step is lost to.
+
+    It is not asked where the input alone is as slow as the steps: loading goes on while ranks
+    compute and exchange, so an exchange that is shorter than a batch takes costs nothing then.
+    """
+    stages: tuple[Stage, ...] = ("fetch", "preparation", "exchange")
+    shares = {stage: _share(lost, stage) for stage in stages}
     if _has_slow_rank([part.busy for part in trained.parts]):
         shares["slow rank"] = lost.slow_rank
     most = max(shares, key=lambda stage: shares[stage])
@@ -282,7 +290,6 @@ def _words(
     reached = f"{rate / allowed[stage]:.0%} of {BOUNDS[stage]}" if stage in allowed else ""
     if stage == "compute":
         return f"compute: no stall, {reached}"
-    share = {"fetch": lost.fetch, "preparation": lost.preparation, "exchange": lost.exchange}
     limits = stage == min(allowed, key=lambda one: allowed[one])
-    stalled = f"{share[stage]:.0%} of a step is this stall"
+    stalled = f"{_share(lost, stage):.0%} of a step is this stall"
     return ", ".join((name, reached, stalled) if limits else (name, stalled))

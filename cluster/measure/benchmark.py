@@ -201,7 +201,7 @@ class Benchmark(Plugin, Generic[ParamsT]):
         return "the processor's memory: --buffer cpu"
 
     def transport(self, params: ParamsT) -> str:
-        """Name what carries the messages of its ranks: mpi, gloo or nccl.
+        """Name what carries the messages of its ranks: mpi, gloo, nccl or tcp.
 
         Args:
             params: of the benchmark.

@@ -11,16 +11,23 @@ from cluster.measure import gpu_requirements
 if TYPE_CHECKING:
     from typing import Any
 
+    import numpy as np
+    from numpy.typing import NDArray
+
     from cluster.measure.payload import Buffer
+
+    Data = NDArray[np.uint8] | NDArray[np.float32]
 
     Piece = Any
     """An array of the library."""
 
 
 class Library(Protocol):
-    """The operations of a library on one GPU: arrays of bytes there, which can be sliced."""
+    """The operations of a library on one GPU: arrays there, most of bytes, which can be sliced."""
 
-    def put(self, bytes_: Buffer) -> Piece: ...  # noqa: D102
+    module: ClassVar[str]
+
+    def put(self, bytes_: Data) -> Piece: ...  # noqa: D102
     def zeros(self, size: int) -> Piece: ...  # noqa: D102
     def clear(self, array: Piece) -> None: ...  # noqa: D102
     def address(self, array: Piece) -> int: ...  # noqa: D102
@@ -54,8 +61,8 @@ class TorchLibrary:
 
         return int(torch.cuda.device_count()) if torch.cuda.is_available() else 0
 
-    def put(self, bytes_: Buffer) -> Piece:
-        """Copy bytes to the GPU."""
+    def put(self, bytes_: Data) -> Piece:
+        """Copy an array to the GPU."""
         return self._torch.from_numpy(bytes_).to(self._device)
 
     def zeros(self, size: int) -> Piece:
@@ -112,8 +119,8 @@ class CupyLibrary:
         except cupy.cuda.runtime.CUDARuntimeError:  # no driver, or no GPU
             return 0
 
-    def put(self, bytes_: Buffer) -> Piece:
-        """Copy bytes to the GPU."""
+    def put(self, bytes_: Data) -> Piece:
+        """Copy an array to the GPU."""
         return self._cupy.asarray(bytes_)
 
     def zeros(self, size: int) -> Piece:

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any, cast
 
 import msgspec
 
-from cluster.agent.protocol import REASON, WORKDIR
+from cluster.agent.protocol import ADVICE, REASON, WORKDIR
 from cluster.core.cleanup import on_failure
 from cluster.core.errors import ClusterError
 from cluster.core.messages import for_command_line
@@ -91,7 +91,8 @@ def main(benchmark: Benchmark[Any]) -> None:
         rank.write_process_info()
         comm.Barrier()  # no rank ends while another still reads its connections
     except ClusterError as error:
-        (folder / REASON).write_text(error.what)
+        advice = "\n".join(part for part in (error.means, error.remedy) if part)
+        (folder / REASON).write_text(f"{error.what}{ADVICE}{advice}" if advice else error.what)
         with for_command_line():  # a rank does not know its reader; a job is a command
             sys.stderr.write(f"Rank {comm.Get_rank()} of {comm.Get_size()}: {error}\n")
         sys.stderr.flush()

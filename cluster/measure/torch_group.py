@@ -6,17 +6,13 @@ import os
 import sys
 from typing import TYPE_CHECKING, Any
 
-from cluster.agent.interfaces import list_interfaces
 from cluster.core.errors import ClusterError
+from cluster.measure import nccl_group
 from cluster.measure.buffers import place_on_host
 from cluster.measure.subprocesses import free_port
 
 if TYPE_CHECKING:
     from cluster.measure.rank import Rank
-
-# What NCCL logs while it connects, not while it sends; the run keeps it, as the only proof of what
-# its variables did. What the user sets is left as it is.
-NCCL_LOG = {"NCCL_DEBUG": "INFO", "NCCL_DEBUG_FILE": "nccl.%h.%p.log"}
 
 
 def require_torch(backend: str, wanted_by: str) -> Any:  # noqa: ANN401 - a module that is optional
@@ -86,13 +82,9 @@ def join(rank: Rank, torch: Any, backend: str) -> None:  # noqa: ANN401
 
     """
     if backend == "nccl":
-        for name, value in NCCL_LOG.items():
-            os.environ.setdefault(name, value)
+        nccl_group.log_connections()
     here = rank.addresses()
-    for interface in list_interfaces():
-        if interface.address == here[rank.number]:
-            names = dict.fromkeys(("GLOO_SOCKET_IFNAME", "NCCL_SOCKET_IFNAME"), interface.name)
-            os.environ.update(names)
+    nccl_group.name_interface(here, rank.number)
     port = rank.comm.bcast(free_port(here[0]) if rank.number == 0 else None)
     torch.distributed.init_process_group(
         backend,

@@ -28,6 +28,7 @@ if TYPE_CHECKING:
     from cluster.orchestration.cluster import Cluster
     from cluster.runs.run import Run
 
+BY_NCCL = {"training": "--device cuda", "collectives": "--transport nccl"}  # flags for it
 FORM = "KEY=V1,V2, where KEY is a parameter of the benchmark, mca:NAME or env:NAME"
 
 
@@ -172,11 +173,11 @@ def check_toggles(
         given = [name for name in TOGGLES if name in condition.variables]
         carried = chosen.transport(params)
         if given and carried not in ("", "nccl"):
-            flag = "--device cuda" if chosen.name == "training" else "--transport nccl"
             raise SpecError(
                 f"{given[0]} is a variable of NCCL, and {chosen.name} would use {carried}.",
                 means="The two conditions would be the same.",
-                remedy=f"Let NCCL carry the messages, on hosts with GPUs: {flag}",
+                remedy="Let NCCL carry the messages, on hosts with GPUs: "
+                f"{BY_NCCL.get(chosen.name, 'cluster bench collectives --transport nccl')}",
             )
         if LEVEL in given and not level(condition.variables):
             raise SpecError(

@@ -87,7 +87,7 @@ class CollectivesArgs(RepeatedArgs, total=False):
 
     operations: Names
     sizes: Sizes
-    transport: Literal["mpi", "gloo", "nccl"]
+    transport: Literal["mpi", "gloo", "nccl", "nccl4py"]
     kernel: Kernel
 
 
@@ -242,7 +242,8 @@ class Bench:
         """Measure collective operations of all ranks.
 
         Args:
-            given: `operations` (allreduce, allgather, ...), `sizes`, `transport` (mpi, gloo, nccl),
+            given: `operations` (allreduce, allgather, ...), `sizes`, `transport` (mpi, gloo, nccl,
+                nccl4py),
                 `kernel`, `iterations`, `warm_up`, `until_precise`, `max_iterations`; and what
                 `bench` itself takes.
 

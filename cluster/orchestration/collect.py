@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING
 
 import msgspec
 
-from cluster.agent.protocol import BY_SIGNAL, NOTICE, REASON, TIMED_OUT
+from cluster.agent.protocol import ADVICE, BY_SIGNAL, NOTICE, REASON, TIMED_OUT
 from cluster.analysis.hardware.measured import of_measured
 from cluster.analysis.slowdown import describe_slowdown
 from cluster.core import plugins
@@ -144,7 +144,7 @@ def _download(job: Job, folder: Path, result: JobResult) -> JobResult:
         _add_missing(job, folder)
     except ParseError as error:
         result = _worse(result, error.what)
-    reason = raw_text(folder, REASON)
+    reason = raw_text(folder, REASON).partition(ADVICE)[0]
     if reason:
         result = msgspec.structs.replace(result, reason=_why(reason, result))
     if result.exit_status == TIMED_OUT:
@@ -204,6 +204,7 @@ def raise_unless_done(run: Run) -> Run:
         f"The job {run.record.spec.name} {verb}: {run.record.reason}",
         stdout=raw_text(run.folder, "stdout"),
         stderr=raw_text(run.folder, "stderr"),
+        means=raw_text(run.folder, REASON).partition(ADVICE)[2],
         remedy=f"All it wrote is in {run.folder}",
     )
 

@@ -17,6 +17,7 @@ from cluster.analysis.fit import fit, fits, params_but_size, sweeps
 from cluster.analysis.judgement import Judgement, judge_launches
 from cluster.analysis.link_bounds import implausible_values, with_given_bound
 from cluster.analysis.summarize import pool_launches
+from cluster.analysis.training_scaling import training_scaling
 from cluster.core.model.fleet import FleetVerdict, PairTest
 from cluster.core.model.measurements import Summary
 from cluster.core.model.records import Record
@@ -26,7 +27,7 @@ from cluster.reports import plots
 from cluster.reports.fleet import blamed_table
 from cluster.reports.formats import LEFT, columns, rows
 from cluster.reports.html_page import Page, PageLink, PageSection
-from cluster.reports.tables import Table, comparison_tables, fits_table
+from cluster.reports.tables import Table, comparison_tables, fits_table, scaling_table
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping, Sequence
@@ -97,6 +98,7 @@ def report_page(
             *(_comparison(number, it, no_plots) for number, it in enumerate(comparisons)),
             *(_fleet(number, run, no_plots) for number, run in enumerate(shown) if run.fleet),
             *_steps(shown, no_plots),
+            *_efficiency(shown, no_plots),
             *_sweeps(shown, no_plots),
             *(_results(run, folded=len(shown) > FEW) for run in shown),
             _environment(shown),
@@ -289,6 +291,18 @@ def _steps(shown: Sequence[ReportRun], no_plots: str) -> Iterator[PageSection]:
                 tables=(),
                 notes=tuple(filter(None, [no_plots])),
             )
+
+
+def _efficiency(shown: Sequence[ReportRun], no_plots: str) -> Iterator[PageSection]:
+    """Show how training scales, and between which bounds."""
+    runs = [Launch(record=run.record, summaries=run.summaries) for run in shown]
+    if found := training_scaling(runs):
+        yield PageSection(
+            title="Efficiency of training",
+            pictures=() if no_plots else (plots.scaling([found], prefix="e0"),),
+            tables=(scaling_table(found),),
+            notes=(no_plots or "Shaded: from no overlap of the exchange with computing to all.",),
+        )
 
 
 def _drawn(found: Mapping[str, Sequence[Curve]]) -> Iterator[Picture]:

@@ -18,6 +18,7 @@ if TYPE_CHECKING:
 
 RATE = "samples_rate"
 GRADIENTS = "gradient_bytes"
+BUSY = "gpu_busy"
 FLAGGED = 0.9  # of the rate expected; a row below is flagged
 
 
@@ -57,22 +58,33 @@ def training_table(
         work,
     )
     base = found.base_rate / found.base
+    gpus = any(one.metric == BUSY for summaries, _ in runs.values() for one in summaries)
     return Table(
         title=f"training: efficiency over {found.base} rank(s)",
-        columns=("ranks", "expected", "got", "efficiency", "computing", "flag", "verdict"),
-        rows=tuple(_row(row, base, *runs[row.ranks]) for row in found.rows),
-        notes=(
-            "Computing: the share of a step in which a rank computes; it says nothing about how "
-            "well. Flagged: below 90% of what is expected"
-            + (", which is what the link allows if all of the exchange overlaps." if work else "."),
+        columns=(
+            *("ranks", "expected", "got", "efficiency", "computing"),
+            *(("GPU busy",) if gpus else ()),
+            *("flag", "verdict"),
         ),
+        rows=tuple(_row(row, base, *runs[row.ranks], gpus=gpus) for row in found.rows),
+        notes=(_reading(gpus=gpus, bounded=work is not None),),
         left=("flag", "verdict"),
         spare=(("verdict",),),
     )
 
 
+def _reading(*, gpus: bool, bounded: bool) -> str:
+    """Say how to read the table."""
+    busy = ", and busy: in which the GPU does" if gpus else ""
+    expected = ", which is what the link allows if all of the exchange overlaps" if bounded else ""
+    return (
+        f"Computing: the share of a step in which a rank computes{busy}; it says nothing about how "
+        f"well. Flagged: below 90% of what is expected{expected}."
+    )
+
+
 def _row(
-    row: Efficiency, base: float, summaries: Sequence[Summary], verdict: str
+    row: Efficiency, base: float, summaries: Sequence[Summary], verdict: str, *, gpus: bool
 ) -> tuple[str, ...]:
     expected = base * row.ranks * (row.most or 1.0)
     return (
@@ -81,6 +93,7 @@ def _row(
         format_value(row.rate, "samples/s"),
         f"{row.efficiency:.1%}",
         f"{_computing(summaries):.0%}",
+        *((_busy(summaries),) if gpus else ()),
         "" if row.rate >= FLAGGED * expected else "SLOW",
         verdict,
     )
@@ -106,3 +119,10 @@ def _computing(summaries: Sequence[Summary]) -> float:
     data = _asked(summaries).params["data"]
     seconds = {one.metric: one.median for one in summaries if one.params.get("data") == data}
     return seconds[PART_METRICS["compute"]] / seconds[TIMED_STEP]
+
+
+def _busy(summaries: Sequence[Summary]) -> str:
+    """Give how busy the driver called the GPUs; a run too short for it has no such value."""
+    data = _asked(summaries).params["data"]
+    found = [s.median for s in summaries if s.metric == BUSY and s.params.get("data") == data]
+    return f"{found[0]:.0f}%" if found else ""

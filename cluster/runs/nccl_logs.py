@@ -16,7 +16,7 @@ if TYPE_CHECKING:
     from cluster.core.model.logs import NcclLog, Topology
     from cluster.runs.run import Run
 
-LOGS = "nccl.*.log"  # of every rank that used NCCL: `cluster.measure.torch_group` names them
+LOGS = "nccl.*.log"  # of every rank that used NCCL: `cluster.measure.nccl_group` names them
 TOPOLOGY, ENDING = "topology.", ".txt"
 
 

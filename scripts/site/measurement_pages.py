@@ -9,7 +9,13 @@ from typing import TYPE_CHECKING, Any
 from tables import first_sentence, page, paragraphs, table
 
 from cluster.analysis.diagnose import RULES
-from cluster.analysis.hardware.lists import HardwareGpu, ListedRate, listed_gpus, listed_hosts
+from cluster.analysis.hardware.lists import (
+    HardwareGpu,
+    ListedPeak,
+    ListedRate,
+    listed_gpus,
+    listed_hosts,
+)
 from cluster.analysis.usual import threshold
 from cluster.core import plugins
 from cluster.logs.parsers import Parser
@@ -131,4 +137,5 @@ def _figure(figure: ListedRate | None) -> str:
         return ""
     known = threshold(figure.threshold) if figure.threshold else None
     usual = f"; usually {known.share:.0%}: {known.source}" if known else ""
-    return f"{figure.rate} ({figure.source}{usual})"
+    source = f"[{figure.source}]({figure.url})" if isinstance(figure, ListedPeak) else figure.source
+    return f"{figure.rate} ({source}{usual})"

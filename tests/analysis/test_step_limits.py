@@ -113,6 +113,19 @@ def test_the_verdict_names_the_stage_and_its_share_of_the_limit(
     assert found.words == words
 
 
+def test_188_of_220_images_per_second_are_a_slow_input() -> None:
+    """Document 002: one GPU with data from an object store, and with synthetic ones."""
+    step = 128 / 220
+    parts = (StepParts(compute=0.98 * step, update=0.02 * step),)
+    stored = 128 / 188
+    found = judge(trained(step, step, stored, parts=parts, fetch=95.0, preparation=1e4))
+
+    assert found.stage == "fetch"
+    assert found.stalls.fetch == pytest.approx(1 - 188 / 220)
+    assert found.words.startswith("input: fetch, 9")
+    assert found.words.endswith("% of what the link can bring, 15% of a step is this stall")
+
+
 def test_a_rank_that_computes_longer_is_named_and_the_exchange_is_not_blamed() -> None:
     slow = StepParts(copy=0.001, compute=0.030, exchange=0.0005, update=0.001)
     waiting = StepParts(copy=0.001, compute=0.008, exchange=0.0225, update=0.001)
@@ -121,6 +134,22 @@ def test_a_rank_that_computes_longer_is_named_and_the_exchange_is_not_blamed() -
     assert found.stage == "slow rank"
     assert found.slowest == 1
     assert "rank 1 computes 3.2 times as long" in found.words
+
+
+@pytest.mark.parametrize(
+    ("preparation", "words"),
+    [
+        (5700.0, "input: preparation, 91% of what the workers can prepare, 9% of a step is"),
+        (8000.0, "exchange, 17% of a step is this stall"),
+    ],
+)
+def test_an_exchange_that_the_input_hides_is_not_blamed(preparation: float, words: str) -> None:
+    """The exchange is the larger part of a step, but the workers prepare all the while."""
+    found = judge(
+        trained(0.0105, 0.0115, 0.0115, exposed=0.0021, preparation=preparation, exchange=3e4)
+    )
+
+    assert found.words.startswith(words)
 
 
 @pytest.mark.parametrize(("rate", "stall"), [(2e6, 0.0), (1e6, 0.0), (0.5e6, 0.5), (0.2e6, 0.8)])

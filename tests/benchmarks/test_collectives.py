@@ -31,7 +31,7 @@ def test_every_transport_and_loop_has_definitions_of_its_own() -> None:
     found = [timed(of, transport) for of in OPERATIONS for transport in get_args(Transport)]
     found += [timed_in_c(timed(of)) for of in OPERATIONS]
 
-    assert len({definition.id for definition in found}) == len(OPERATIONS) * 4
+    assert len({definition.id for definition in found}) == len(OPERATIONS) * 5
     assert {definition.aggregation for definition in found} == {"slowest rank"}
 
 
@@ -61,7 +61,7 @@ def test_sizes_are_those_that_can_be_divided(name: str, size: int, ranks: int, r
         ({"sizes": "2GiB"}, "it must be below 2 GiB"),
         ({"iterations": 0}, "iterations is 0"),
         ({"until_precise": True, "iterations": 9}, "iterations and until_precise"),
-        ({"transport": "gloo", "kernel": "c"}, "torch has loops of its own"),
+        ({"transport": "gloo", "kernel": "c"}, "torch and NCCL have no loops in C"),
     ],
 )
 def test_what_cannot_be_measured_is_refused(options: dict[str, object], said: str) -> None:

@@ -66,6 +66,7 @@ def test_only_a_run_that_is_done_succeeded(status: str, said: str) -> None:
     (folder / "raw").mkdir()
     (folder / "raw" / "stdout").write_text("out\n")
     (folder / "raw" / "stderr").write_text("err\n")
+    (folder / "raw" / "reason").write_text("Why.\n\nWhat it means.\nWhat to do.")
     known = Record(
         id=folder.name,
         benchmark="p2p",
@@ -77,6 +78,7 @@ def test_only_a_run_that_is_done_succeeded(status: str, said: str) -> None:
     with pytest.raises(JobError, match=said) as failed:
         raise_unless_done(Run(folder=folder, record=known, measurements=()))
     assert (failed.value.stdout, failed.value.stderr) == ("out", "err")
+    assert str(failed.value).splitlines()[1:3] == ["What it means.", "What to do."]
     assert str(folder) in failed.value.remedy
 
 

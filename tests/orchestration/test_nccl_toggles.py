@@ -199,6 +199,8 @@ def test_other_runs_have_nothing_to_prove(tmp_path: Path) -> None:
     [
         ("training", {}, "env:NCCL_P2P_LEVEL=NVL,LOC", "training would use gloo"),
         ("collectives", {}, "env:NCCL_P2P_DISABLE=0,1", "collectives would use mpi"),
+        ("p2p", {}, "env:NCCL_P2P_LEVEL=NVL,LOC", "(?s)p2p would use mpi.*collectives --tran"),
+        ("iperf", {}, "env:NCCL_P2P_DISABLE=0,1", "iperf would use tcp"),
         ("training", {"device": "cuda"}, "env:NCCL_P2P_LEVEL=NVL,NVLINK", "knows no NCCL_P2P_LEV"),
     ],
 )
@@ -216,6 +218,7 @@ def test_nccl_is_what_the_benchmarks_for_gpus_use() -> None:
     for benchmark, params in (
         ("training", {"device": "cuda"}),
         ("collectives", {"transport": "nccl"}),
+        ("collectives", {"transport": "nccl4py"}),
     ):
         pair = trials("env:NCCL_P2P_LEVEL=NVL,LOC", benchmark)
         check_toggles([check_bench(spec, benchmark, params, 60) for _ in pair], pair)

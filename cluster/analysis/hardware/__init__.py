@@ -287,19 +287,19 @@ def _with_gpu(hardware: Hardware, key: str) -> Hardware:
     )
 
 
-def peak_flops(model: str) -> float | None:
+def peak_flops(model: str) -> Figure | None:
     """Give the peak of a GPU in single precision, without tensor cores.
 
     Args:
         model: of the GPU, as the driver names it.
 
     Returns:
-        FLOP per second; none if it is not in our list.
+        FLOP per second, with the source and its address; none if it is not in our list.
 
     """
     key = _gpu_key(model)
     cores = listed_gpus()[key].fp32 if key else None
-    return cores.flops if cores else None
+    return cores.peak if cores else None
 
 
 def between(model: str, path: str, slot: str) -> Figure | None:

@@ -35,6 +35,17 @@ class ListedRate(Value, frozen=True, kw_only=True):
         return Figure(rate=parse_rate(self.rate), source=self.source, threshold=self.threshold)
 
 
+class ListedPeak(ListedRate, frozen=True, kw_only=True):
+    """A peak, which results are compared with, so that everybody can look it up.
+
+    Args:
+        url: of the source.
+
+    """
+
+    url: str
+
+
 class ListedCores(Value, frozen=True, kw_only=True):
     """The cores of a GPU for single precision.
 
@@ -42,17 +53,20 @@ class ListedCores(Value, frozen=True, kw_only=True):
         cores: how many; each does a multiplication and an addition per cycle.
         MHz: their boost clock.
         source: who states it.
+        url: of the source.
 
     """
 
     cores: int
     MHz: int
     source: str
+    url: str
 
     @property
-    def flops(self) -> float:
+    def peak(self) -> Figure:
         """The peak in single precision, without tensor cores, in FLOP per second."""
-        return 2.0 * self.cores * self.MHz * 1e6
+        flops = 2.0 * self.cores * self.MHz * 1e6
+        return Figure(rate=flops, source=f"{self.source}, {self.url}")
 
 
 class HardwareGpu(Value, frozen=True, kw_only=True):
@@ -64,7 +78,7 @@ class HardwareGpu(Value, frozen=True, kw_only=True):
     nvlink: ListedRate | None = None
     slot: str = ""
     bus: ListedRate | None = None
-    memory: ListedRate | None = None
+    memory: ListedPeak | None = None
     fp32: ListedCores | None = None
     bridge: ListedRate | None = None
     joins: int = 2

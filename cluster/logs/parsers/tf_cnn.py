@@ -2,6 +2,8 @@
 
 The rate of a step is the mean since the first step, of one process. `total images/sec` is the rate
 of all processes together. With Horovod, every rank prints it, so these rates are never added up.
+It is compared with the rates of the last step: they add up to it, or it is that of several such
+processes.
 """
 
 from __future__ import annotations
@@ -37,6 +39,8 @@ TOTAL = _tf(
     aggregation="all ranks",
 )
 
+ALIKE = 0.05  # relative: the total also has the time between the steps
+
 _HEAD = re.compile(r"\s*Step\s+Img/sec\b")
 _STEP = re.compile(
     r"\s*(\d{1,9})\s+images/sec: (\d+\.\d+) \+/- (\d+\.\d+) \(jitter = (\d+\.\d+)\)\s+\S"
@@ -68,7 +72,9 @@ class TfCnn(Parser):
         self._first = 0
         self._about: dict[str, str] = {}
         self._steps: dict[str, int] = {}
-        self._totals = 0
+        self._totals: list[float] = []
+        self._last = ""  # step that was printed
+        self._rates: list[float] = []  # of that step, of each process
 
     def take(self, line: str, number_: int) -> bool:
         """Read a step or the total."""
@@ -76,11 +82,13 @@ class TfCnn(Parser):
         step = _STEP.match(line) if begin.isdigit() else None
         total = _TOTAL.match(line) if begin == "t" else None
         if step:
-            self._open(number_).add(STEP, number(step[2]) or 0.0)
+            rate = number(step[2]) or 0.0
+            self._open(number_).add(STEP, rate)
+            self._ended(step[1], [rate])
             self._steps[step[1]] = self._steps.get(step[1], 0) + 1
         elif total:
-            self._open(number_).add(TOTAL, number(total[1]) or 0.0)
-            self._totals += 1
+            self._totals.append(number(total[1]) or 0.0)
+            self._open(number_).add(TOTAL, self._totals[-1])
         elif _HEAD.match(line):
             self._open(number_)
         else:
@@ -94,10 +102,19 @@ class TfCnn(Parser):
         """Take steps that have no figure but the rate and the loss."""
         cells, end = cells_of(text, at, _STEPS)
         if cells:
-            self._open(number_).extend(STEP, decimals(cells[2::9]))
-            for step in cells[::9]:
+            rates = decimals(cells[2::9])
+            self._open(number_).extend(STEP, rates)
+            steps = cells[::9]
+            for step in steps:
                 self._steps[step] = self._steps.get(step, 0) + 1
+            same = next((n for n, s in enumerate(reversed(steps)) if s != steps[-1]), len(steps))
+            self._ended(steps[-1], list(rates)[-same:])
         return end
+
+    def _ended(self, step: str, rates: list[float]) -> None:
+        """Keep the rates of the step that was printed last."""
+        self._rates = [*self._rates, *rates] if step == self._last else rates
+        self._last = step
 
     def _open(self, first: int) -> ResultBuilder:
         if self._builder is None:
@@ -117,10 +134,25 @@ class TfCnn(Parser):
             builder.note(
                 f"{many} processes wrote into this log; each step's rate is of one of them"
             )
-        if self._totals > 1:
-            builder.note(f"{self._totals} processes printed the global rate: it is not summed")
+        if len(self._totals) > 1:
+            builder.note(f"{len(self._totals)} processes printed the global rate: it is not summed")
+        if len(self._rates) == many and (doubt := _doubt(self._totals, self._rates)):
+            builder.note(doubt)
         if builder.empty:
             builder.fail("there is no step: it failed, or the log is cut off")
         elif not self._totals:
             builder.note("there is no total: it was stopped, or the log is cut off")
         return (builder.parsed(),)
+
+
+def _doubt(totals: list[float], rates: list[float]) -> str:
+    """Say whether the totals of one run do not follow from the last step's rates; empty if so."""
+    if not totals or not all(rates) or max(totals) > (1 + ALIKE) * min(totals):
+        return ""
+    given = sum(rates)
+    times = max(1, round(totals[0] / given)) if len(rates) == 1 else 1
+    if abs(totals[0] - times * given) <= ALIKE * totals[0]:
+        return ""
+    return f"total images/sec is printed as {totals[0]:g}, and the last step gives {given:g}" + (
+        "" if len(rates) > 1 else " for each process"
+    )

@@ -14,11 +14,13 @@ from time import perf_counter
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 from cluster.analysis.step_limits import split_wait
+from cluster.measure.training import digits
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator, Sequence
 
     from cluster.measure.training.digits import Digits
+    from cluster.measure.training.sources import ShardSource
 
 AHEAD = 2  # shards that a fetching thread may be ahead of the preparing one
 JOINED_WITHIN = 0.02  # seconds between two looks whether a thread has ended
@@ -54,6 +56,25 @@ class Stages(NamedTuple):
     decode: Callable[[bytes, str], Digits]
     prepare: Callable[[Digits], Digits]
     batch: int
+
+
+def stages_of(source: ShardSource, prepare: Callable[[Digits], Digits], batch: int) -> Stages:
+    """Give the stages for the shards of a source.
+
+    Args:
+        source: of their files; what is wrong with one is said with its place.
+        prepare: makes a batch of some samples.
+        batch: samples of a batch.
+
+    Returns:
+        The stages.
+
+    """
+
+    def decode(content: bytes, name: str) -> Digits:
+        return digits.decoded(content, source.where(name))
+
+    return Stages(source.fetch, decode, prepare, batch)
 
 
 class _Fetched(NamedTuple):

@@ -57,6 +57,18 @@ class ShardSource(ABC):
         self._count(0, len(content))
         return content
 
+    def where(self, name: str) -> str:
+        """Say where a file is, for a message.
+
+        Args:
+            name: of it.
+
+        Returns:
+            Its path or URL.
+
+        """
+        return name
+
     @abstractmethod
     def _read(self, name: str) -> bytes:
         """Read one file, and count each request."""
@@ -113,6 +125,10 @@ class DiskSource(ShardSource):
         super().__init__()
         self.folder = folder
         _on_disk(folder, lambda: folder.mkdir(parents=True, exist_ok=True))
+
+    def where(self, name: str) -> str:
+        """Give its path and its host."""
+        return f"{self.folder.absolute() / name} on {os.uname().nodename}"
 
     def _read(self, name: str) -> bytes:
         self._count(1)
@@ -173,6 +189,10 @@ class StoreSource(ShardSource):
         self.url = url.rstrip("/")
         self._store = _opened(self.url)
 
+    def where(self, name: str) -> str:
+        """Give its URL."""
+        return f"{self.url}/{name}"
+
     def _read(self, name: str) -> bytes:
         return self._repeated(name, lambda: bytes(self._store.get(name).bytes()))
 
@@ -204,7 +224,7 @@ class StoreSource(ShardSource):
                 remedy="Correct ~/.aws/credentials there, or the role of the machine.",
             )
         return ClusterError(
-            f"{self.url}/{name} could not be reached in {tries} tries: {why}",
+            f"{self.where(name)} could not be reached in {tries} tries: {why}",
             means="The store, or the way to it, is down; what was measured until then is kept.",
             remedy="Look at the store, and at AWS_ENDPOINT_URL of the ranks; then run it again.",
         )

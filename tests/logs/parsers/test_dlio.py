@@ -1,4 +1,10 @@
-"""DLIO's summary.json: which of its figures hold. The file has the keys that its writer writes."""
+"""DLIO's summary.json: which of its figures hold.
+
+`dlio.unet3d` and `dlio.one_epoch` are real, without what they say of processors and memory: results
+of MLPerf Storage v1.0 (Closed/DDN, unet3d-h100, run1) and v0.5 (closed/ANL, polaris-lustre, bert,
+run0), in github.com/mlcommons/storage_results_v1.0 and _v0.5. `dlio.four_epochs` has the keys of
+the writer and figures with faults.
+"""
 
 from __future__ import annotations
 
@@ -40,3 +46,19 @@ def test_an_impossible_utilisation_is_named() -> None:
     notes = " | ".join(parsed(train_au_percentage=[101.0, 90.0, 90.0, 90.0]).notes)
 
     assert "train_au of epoch 1 is 101 %, which is impossible" in notes
+
+
+@pytest.mark.parametrize(
+    ("name", "epochs", "record"),
+    [("unet3d", 5, 146_600_628), ("one_epoch", 1, 2_500)],
+)
+def test_all_figures_of_real_summaries_hold(name: str, epochs: int, record: int) -> None:
+    """A sample of U-Net3D has 146,600,628 bytes: so what is printed in MB are MiB."""
+    [found] = read([(LOGS / f"dlio.{name}.txt").read_bytes()]).results
+    values = {m.metric: m.values for m in found.measurements}
+
+    assert len(found.notes) == 1  # what AU is, in general
+    assert found.failures == ()
+    assert len(values["accelerator_utilisation"]) == len(values["samples_rate"]) == epochs
+    mean = sum(values["samples_rate"]) / epochs
+    assert values["read_rate"][0] / mean == pytest.approx(record, rel=1e-6)

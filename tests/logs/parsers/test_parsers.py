@@ -172,6 +172,36 @@ def test_global_rates_of_several_ranks_are_not_summed() -> None:
     assert result.definitions[1].aggregation == "all ranks"
 
 
+@pytest.mark.parametrize(
+    ("steps", "totals", "said"),
+    [
+        (["97.4"], ["97.40"], ""),  # ROCm, ResNet-50 on one GPU
+        (["82.1"], ["82.40"], ""),  # the total also has the time between the steps
+        (["213.2"], ["426.20", "426.24"], ""),  # two processes, one of which prints its steps
+        (["211.0", "215.2"], ["426.20"], ""),
+        (["213.2"], ["310.00"], "printed as 310, and the last step gives 213.2 for each process"),
+        (["213.2"], ["100.00"], "printed as 100, and the last step gives 213.2 for each process"),
+        (["211.0", "215.2"], ["213.00"], "printed as 213, and the last step gives 426.2"),
+        (["213.2"], ["426.20", "99.00"], ""),  # of two runs
+        (["213.2"], [], ""),
+    ],
+)
+def test_a_total_is_held_against_the_last_step(
+    steps: list[str], totals: list[str], said: str
+) -> None:
+    rows = "".join(
+        f"{step}\timages/sec: {rate} +/- 0.1 (jitter = 0.4)\t7.9\n"
+        for step in (10, 20)
+        for rate in (["180.0"] * len(steps) if step == 10 else steps)
+    )
+    ends = "".join(f"total images/sec: {total}\n" for total in totals)
+    (result,) = read([f"Step\tImg/sec\ttotal_loss\n{rows}{ends}".encode()]).results
+    doubts = [note for note in result.notes if "is printed as" in note]
+
+    assert len(doubts) == bool(said)
+    assert all(said in doubt for doubt in doubts)
+
+
 def test_horovod_tells_one_gpu_from_all() -> None:
     (result,) = results("horovod.synthetic")
     text = (LOGS / "horovod.synthetic.txt").read_text()

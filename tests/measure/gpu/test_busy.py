@@ -6,10 +6,11 @@ from time import perf_counter
 from types import SimpleNamespace
 from typing import TYPE_CHECKING, Any
 
+import msgspec
 import pytest
 
 from cluster.analysis.hardware import peak_flops
-from cluster.analysis.hardware.lists import listed_gpus
+from cluster.analysis.hardware.lists import HardwareGpu, listed_gpus
 from cluster.benchmarks.training import utilisation
 from cluster.benchmarks.training.utilisation import ON_CPU, Utilisation
 from cluster.measure.gpu.busy import BusySampler
@@ -91,6 +92,7 @@ def test_a_gpu_is_busy_by_the_driver_and_used_by_the_model(monkeypatch: pytest.M
 
     assert rank.series["gpu_busy", "memory"] == [83.0, 85.0]
     peak = 2 * 16896 * 1980e6
+    assert "is of 66.9 TFLOP/s: NVIDIA H200 data sheet, https://www.nvidia.com/" in rank.notes[0]
     assert rank.series["model_flops_utilisation", "memory"] == [
         pytest.approx(100 * 1e12 / (2 * peak))
     ]
@@ -108,17 +110,42 @@ def test_a_gpu_without_a_listed_peak_has_no_share_of_it(monkeypatch: pytest.Monk
     ("model", "teraflops"),
     [
         ("Tesla P100-SXM2-16GB", 10.6),
+        ("Tesla P100-PCIE-16GB", 9.3),
         ("Tesla V100-SXM2-16GB", 15.7),
+        ("Tesla V100-PCIE-16GB", 14.1),
         ("Tesla T4", 8.1),
-        ("NVIDIA A100-SXM4-80GB", 19.5),
-        ("NVIDIA H100 80GB HBM3", 66.9),
-        ("NVIDIA L40S", 91.6),
         ("NVIDIA A10", 31.2),
+        ("NVIDIA A30", 10.3),
+        ("NVIDIA A40", 37.4),
+        ("NVIDIA RTX A6000", 38.7),
+        ("NVIDIA A100-SXM4-80GB", 19.5),
+        ("NVIDIA L4", 30.3),
+        ("NVIDIA L40", 90.5),
+        ("NVIDIA L40S", 91.6),
+        ("NVIDIA RTX 6000 Ada Generation", 91.1),
+        ("NVIDIA H100 PCIe", 51.2),
+        ("NVIDIA H100 80GB HBM3", 66.9),
+        ("NVIDIA H200", 66.9),
     ],
 )
-def test_peaks_are_those_of_the_data_sheets(model: str, teraflops: float) -> None:
-    assert peak_flops(model) == pytest.approx(teraflops * 1e12, abs=0.05e12)
+def test_peaks_are_those_that_the_data_sheets_print(model: str, teraflops: float) -> None:
+    peak = peak_flops(model)
+
+    assert peak is not None
+    assert peak.rate == pytest.approx(teraflops * 1e12, abs=0.06e12)
+    assert ", https://" in peak.source
 
 
-def test_a_peak_says_where_it_is_from() -> None:
-    assert all(gpu.fp32.source for gpu in listed_gpus().values() if gpu.fp32)
+def test_every_peak_has_the_address_of_its_source() -> None:
+    peaks = [peak for gpu in listed_gpus().values() for peak in (gpu.memory, gpu.fp32) if peak]
+
+    assert len(peaks) > len(listed_gpus())
+    assert {peak.url.partition("://")[0] for peak in peaks} == {"https"}
+    assert all(peak.source for peak in peaks)
+
+
+def test_a_peak_without_an_address_is_not_used() -> None:
+    rate = {"rate": "1 GB/s", "source": "somebody"}
+    with pytest.raises(msgspec.ValidationError, match="url"):
+        msgspec.convert({"names": ["x"], "memory": rate}, HardwareGpu)
+    assert peak_flops("A800-SXM4-80GB") is None

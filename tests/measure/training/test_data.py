@@ -15,7 +15,7 @@ import pytest
 from cluster.core.errors import ClusterError
 from cluster.measure.training import digits, shards, sources
 from cluster.measure.training.digits import Dataset, Digits
-from cluster.measure.training.loader import Loader, Stages
+from cluster.measure.training.loader import Loader, Stages, stages_of
 from cluster.measure.training.sources import DiskSource, MemorySource, ShardSource, StoreSource
 
 if TYPE_CHECKING:
@@ -35,7 +35,7 @@ def real() -> Digits:
 
 
 def stages(source: ShardSource, prepare: Callable[[Digits], Digits] = digits.prepared) -> Stages:
-    return Stages(source.fetch, digits.decoded, prepare, 16)
+    return stages_of(source, prepare, 16)
 
 
 def written(source: ShardSource, real: Digits) -> ShardSource:
@@ -134,6 +134,13 @@ def test_a_corrupt_shard_is_named(real: Digits, workers: int, cut: slice) -> Non
     with pytest.raises(ClusterError, match=r"The shard 000001\.npz is corrupt"):
         all(loader.next() for _ in count())
     loader.close()
+
+
+def test_a_corrupt_shard_is_named_with_its_place(real: Digits, tmp_path: Path) -> None:
+    source = written(DiskSource(tmp_path), real)
+    (tmp_path / NAMES[0]).write_bytes(b"no shard")
+    with pytest.raises(ClusterError, match=f"The shard {tmp_path}/000000.npz on .* is corrupt"):
+        Loader(stages(source), NAMES, 0).next()
 
 
 def test_a_flipped_bit_is_found_by_the_checksum(real: Digits) -> None:
@@ -246,6 +253,7 @@ def test_wrong_credentials_are_told_at_once(
         store.fetch("x")
 
     assert store.requests == 1
+    assert store.where("x") == "s3://digits/a/x"
     assert "~/.aws/credentials" in str(told.value)
 
 

@@ -1,0 +1,84 @@
+"""NCCL's collectives, called by nccl4py and timed by a loop in Python."""
+
+from __future__ import annotations
+
+from time import perf_counter_ns
+from typing import TYPE_CHECKING, Any
+
+from cluster.benchmarks.collectives.loops import CollectiveLoops
+from cluster.measure import nccl_group
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
+
+    from cluster.benchmarks.collectives.series import CollectiveSeries
+    from cluster.measure.rank import Rank
+
+
+class NcclLoops(CollectiveLoops):
+    """NCCL's collectives, called by nccl4py on arrays of torch or CuPy.
+
+    Args:
+        rank: this rank.
+
+    """
+
+    def __init__(self, rank: Rank) -> None:
+        """Join a communicator of all ranks."""
+        self._nccl = nccl_group.require_nccl4py()
+        self._gpu = nccl_group.open_gpu(rank)
+        self._group = nccl_group.join(rank, self._nccl)
+        found = self._nccl.get_version()
+        rank.note(
+            f"nccl4py {found.nccl4py} did the operations, over NCCL {found.libnccl.version}, with "
+            f"arrays of {self._gpu.module}."
+        )
+
+    def prepared(self, cell: CollectiveSeries) -> Callable[[int], list[float]]:
+        """Give the function that repeats an operation."""
+        gpu, comm = self._gpu, cell.comm
+        given = [gpu.put(g) for g in cell.given]
+        receives = cell.expected[0] is not None
+        result = gpu.put(cell.result)
+        once = self._operation(cell.operation.name, result, receives=receives)
+
+        def repeat(n: int) -> list[float]:
+            found = []
+            for _ in range(n):
+                sent = given[cell.number % 2]
+                gpu.synchronise()
+                comm.Barrier()
+                start = perf_counter_ns()
+                once(sent)
+                gpu.synchronise()
+                found.append((perf_counter_ns() - start) / 1e9)
+                if receives:
+                    cell.result[:] = gpu.fetch(result)
+                cell.check(cell.number)
+                cell.number += 1
+            return found
+
+        return repeat
+
+    def _operation(
+        self,
+        name: str,
+        result: Any,  # noqa: ANN401 - an array of torch or CuPy
+        *,
+        receives: bool,
+    ) -> Callable[[Any], object]:
+        """Give the call of an operation; of a broadcast, rank 0 gets its own array back."""
+        group, add = self._group, self._nccl.SUM
+        calls: dict[str, Callable[[Any], object]] = {
+            "allreduce": lambda sent: group.allreduce(sent, result, add),
+            "allgather": lambda sent: group.allgather(sent, result),
+            "reduce_scatter": lambda sent: group.reduce_scatter(sent, result, add),
+            "bcast": lambda sent: group.broadcast(sent, result if receives else sent, 0),
+            "reduce": lambda sent: group.reduce(sent, result, add, 0),
+            "alltoall": lambda sent: group.alltoall(sent, result),
+        }
+        return calls[name]
+
+    def close(self) -> None:
+        """Leave the communicator."""
+        self._group.destroy()

@@ -1,0 +1,127 @@
+"""NCCL among all ranks, each with a GPU of its own, by nccl4py: NVIDIA's own interface to NCCL.
+
+It needs no torch: arrays of CuPy do as well.
+"""
+
+from __future__ import annotations
+
+import os
+import platform
+import sys
+from importlib.util import find_spec
+from typing import TYPE_CHECKING, Any
+
+from cluster.agent.interfaces import list_interfaces
+from cluster.core.errors import ClusterError
+from cluster.measure import gpu_libraries, gpu_requirements
+from cluster.measure.buffers import place_on_host
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+
+    from cluster.measure.gpu_libraries import Library
+    from cluster.measure.rank import Rank
+
+# What NCCL logs while it connects, not while it sends; the run keeps it, as the only proof of what
+# its variables did. What the user sets is left as it is.
+NCCL_LOG = {"NCCL_DEBUG": "INFO", "NCCL_DEBUG_FILE": "nccl.%h.%p.log"}
+INSTEAD = "MPI between processors: --transport mpi"
+WANTED_BY = "--transport=nccl4py uses it, and cluster does not install it."
+
+
+def log_connections() -> None:
+    """Let NCCL log how it connects, into files of this rank's folder."""
+    for name, value in NCCL_LOG.items():
+        os.environ.setdefault(name, value)
+
+
+def name_interface(addresses: Sequence[str], number: int) -> None:
+    """Let the libraries use the interface by which the other ranks reach this one.
+
+    Args:
+        addresses: of all ranks.
+        number: of this rank.
+
+    """
+    for interface in list_interfaces():
+        if interface.address == addresses[number]:
+            names = dict.fromkeys(("GLOO_SOCKET_IFNAME", "NCCL_SOCKET_IFNAME"), interface.name)
+            os.environ.update(names)
+
+
+def require_nccl4py() -> Any:  # noqa: ANN401 - a module that is optional
+    """Import nccl4py, or refuse to go on if it or NCCL is missing.
+
+    Returns:
+        The module `nccl.core`.
+
+    Raises:
+        ClusterError: it is missing, cannot be imported, or finds no NCCL.
+
+    """
+    host = os.uname().nodename
+    install = f"{sys.executable} -m pip install"
+    if find_spec("nccl") is None:
+        raise ClusterError(
+            f"nccl4py is missing on {host}.",
+            means=WANTED_BY,
+            remedy=f"Beside a torch for CUDA, type there: {install} nccl4py\n"
+            f"Beside CuPy for CUDA 13: {install} nccl4py nvidia-nccl-cu13 'cuda-bindings>=13,<14'",
+        )
+    try:
+        import nccl.core  # noqa: PLC0415 - optional
+    except ImportError as error:
+        raise ClusterError(
+            f"nccl4py on {host} cannot be imported: {error}.",
+            means=WANTED_BY,
+            remedy=f"Type there, for CUDA 13: {install} nccl4py 'cuda-bindings>=13,<14'",
+        ) from error
+    if nccl.core.get_version().libnccl is None:
+        raise ClusterError(
+            f"nccl4py on {host} finds no NCCL.",
+            means="It is the interface to NCCL alone; the library libnccl.so.2 comes with a torch "
+            "for CUDA, or by itself.",
+            remedy=f"Type there, for CUDA 13: {install} nvidia-nccl-cu13",
+        )
+    return nccl.core
+
+
+def open_gpu(rank: Rank) -> Library:
+    """Give each rank of a host a GPU of its own, by torch or CuPy.
+
+    Args:
+        rank: this rank; all ranks call this.
+
+    Returns:
+        The library; its GPU is selected.
+
+    Raises:
+        SpecError: neither library is installed, or the host has too few GPUs.
+
+    """
+    own, ranks = place_on_host(rank.comm)
+    library = gpu_libraries.find_library()
+    there = library.count()
+    if there < ranks:
+        why = f"{library.module} sees none there; see whether the driver does: nvidia-smi"
+        raise gpu_requirements.missing_gpus_error(
+            platform.node(), there, ranks, why, instead=INSTEAD
+        )
+    return library(own)
+
+
+def join(rank: Rank, nccl: Any) -> Any:  # noqa: ANN401
+    """Join all ranks in one communicator.
+
+    Args:
+        rank: this rank, whose GPU is selected; all ranks call this.
+        nccl: the module `nccl.core`.
+
+    Returns:
+        The communicator.
+
+    """
+    log_connections()
+    name_interface(rank.addresses(), rank.number)
+    key = rank.comm.bcast(bytes(nccl.get_unique_id()) if rank.number == 0 else None)
+    return nccl.Communicator.init(rank.size, rank.number, nccl.UniqueId.from_bytes(key))

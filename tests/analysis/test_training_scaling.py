@@ -1,0 +1,71 @@
+"""Efficiency of training over ranks, between no overlap of its exchange and full overlap."""
+
+from __future__ import annotations
+
+import pytest
+
+from cluster.analysis.compare import Launch
+from cluster.analysis.training_scaling import training_scaling
+from cluster.core.model.measurements import Summary
+from cluster.core.model.records import Record
+from cluster.core.model.spec import ClusterSpec
+from cluster.reports.page import ReportRun, report_page
+
+
+def summary(metric: str, median: float, **params: str) -> Summary:
+    return Summary(
+        metric=metric, unit="samples/s", better="higher", params=dict(params), n=1, median=median,
+        ci=None, p5=median, p95=median, p99=median, converged=False,
+    )  # fmt: skip
+
+
+def launch(ranks: int, rate: float, exchange: float = 0.0, benchmark: str = "training") -> Launch:
+    """A run with data in a store, which took twice as long as with data in memory."""
+    own = (summary("exchange_rate", exchange),) if exchange else ()
+    return Launch(
+        record=Record(
+            id=f"r{ranks}", benchmark=benchmark, status="done", at=0.0,
+            spec=ClusterSpec(name="train", hosts=ranks),
+        ),
+        summaries=(
+            summary("samples_rate", 2 * rate, data="memory"),
+            summary("samples_rate", rate, data="store"),
+            *own,
+        ),
+    )  # fmt: skip
+
+
+def test_rows_have_the_bounds_of_their_own_exchange() -> None:
+    """Two ranks could train on 200 samples/s; an exchange that allows 100 alone halves that."""
+    found = training_scaling([launch(1, 100), launch(2, 90, 100), launch(4, 300, 4_000)])
+
+    assert found is not None
+    assert [row.ranks for row in found.rows] == [1, 2, 4]
+    assert [row.efficiency for row in found.rows] == pytest.approx([1.0, 0.45, 0.75])
+    assert [row.most for row in found.rows] == pytest.approx([1.0, 0.5, 1.0])
+    assert [row.least for row in found.rows] == pytest.approx([1.0, 1 / 3, 1 / 1.1])
+
+
+def test_without_a_run_of_one_rank_there_are_no_bounds() -> None:
+    found = training_scaling([launch(2, 90, 100), launch(4, 120, 100)])
+
+    assert found is not None
+    assert [(row.least, row.most) for row in found.rows] == [(None, None)] * 2
+
+
+def test_one_number_of_ranks_and_other_benchmarks_do_not_scale() -> None:
+    assert training_scaling([launch(2, 90, 100)]) is None
+    assert training_scaling([launch(n, 90, benchmark="p2p") for n in (1, 2)]) is None
+
+
+def test_a_report_shows_it() -> None:
+    shown = [
+        ReportRun(name=f"r{n}", record=one.record, summaries=one.summaries)
+        for n, one in enumerate((launch(1, 100), launch(2, 90, 100)))
+    ]
+    titles = [section.title for section in report_page(shown, no_plots="no matplotlib").sections]
+
+    assert "Efficiency of training" in titles
+    assert "Efficiency of training" not in [
+        section.title for section in report_page(shown[:1], no_plots="no matplotlib").sections
+    ]

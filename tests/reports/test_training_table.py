@@ -1,0 +1,90 @@
+"""The table of `launchers/train_scaling.py`: expected against got, by the rules of `scaling`."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+import pytest
+
+from cluster.analysis.published_tables import series
+from cluster.core.errors import SpecError
+from cluster.core.model.measurements import Summary
+from cluster.reports.training_table import training_table
+from tests.conftest import ROOT, run_script
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping
+
+    from cluster.reports.tables import Table
+
+STEP = 0.5  # seconds
+
+
+def summary(metric: str, unit: str, median: float, **params: str) -> Summary:
+    return Summary(
+        metric=metric, unit=unit, better="higher", params=dict(params), n=1, median=median, ci=None,
+        p5=median, p95=median, p99=median, converged=False,
+    )  # fmt: skip
+
+
+def trained(rate: float, busy: float | None = None) -> tuple[Summary, ...]:
+    """Give what a run with data in a store leaves, of which a rank computes in 80% of a step."""
+    gpu = () if busy is None else (summary("gpu_busy", "%", busy, data="store"),)
+    return (
+        summary("samples_rate", "samples/s", 2 * rate, data="memory"),
+        summary("samples_rate", "samples/s", rate, data="store"),
+        summary("step_time", "s", STEP, data="store"),
+        summary("compute", "s", 0.8 * STEP, data="store"),
+        summary("gradient_bytes", "B", 102e6),
+        *gpu,
+    )
+
+
+def table(rates: Mapping[int, float], **more: float) -> Table:
+    verdicts = {ranks: (trained(rate), f"verdict of {ranks}") for ranks, rate in rates.items()}
+    return training_table(verdicts, 128, **more)  # type: ignore[arg-type]
+
+
+def test_it_says_what_scaling_says_of_the_published_table() -> None:
+    """Document 002's rates on real data; computed efficiencies, not those it prints."""
+    text = (ROOT / "examples" / "ddl_scaling.md").read_text()
+    published = next(one for one in series(text) if "Real data" in one.name)
+    found = table({t.ranks: t.rate for t in published.throughputs})
+
+    assert [row[0] for row in found.rows] == ["1", "2", "4", "8", "16"]
+    assert [row[3] for row in found.rows] == ["100.0%", "94.2%", "77.9%", "75.7%", "71.2%"]
+    assert [row[1] for row in found.rows][:2] == ["226 samples/s", "452 samples/s"]
+    assert [row[5] for row in found.rows] == ["", "", "SLOW", "SLOW", "SLOW"]
+    assert {row[4] for row in found.rows} == {"80%"}
+    assert found.rows[4][6] == "verdict of 16"
+
+
+def test_with_a_link_a_row_is_flagged_only_below_what_the_link_allows() -> None:
+    """102 MB over 10 Gbit/s takes 0.08 s or more of a step, which lasts 0.57 s at 226 images/s."""
+    rates = {1: 226.0, 16: 2576.0}
+    without, with_ = table(rates), table(rates, link=0.1e9)
+
+    assert without.rows[1][5] == "SLOW"
+    assert with_.rows[1][5] == ""
+    assert float(with_.rows[1][1].split()[0]) < float(without.rows[1][1].split()[0])
+    assert "what the link allows" in with_.notes[0]
+
+
+def test_gpus_have_a_column_of_how_busy_they_were() -> None:
+    found = training_table({1: (trained(188, 83.0), ""), 2: (trained(376), "")}, 128)
+
+    assert found.columns[5] == "GPU busy"
+    assert [row[5] for row in found.rows] == ["83%", ""]
+    assert "GPU busy" not in table({1: 188.0}).columns
+
+
+def test_a_run_without_a_rate_is_refused() -> None:
+    with pytest.raises(SpecError, match="no rate of samples"):
+        training_table({1: ((), "")}, 128)
+
+
+def test_the_launcher_refuses_what_it_cannot_run() -> None:
+    script = str(ROOT / "launchers" / "train_scaling.py")
+
+    assert "--ranks is '1,x'" in run_script(script, "--ranks=1,x", status=2).stderr
+    assert "'tpu' is none of 'cpu', 'cuda'" in run_script(script, "--device=tpu", status=2).stderr
