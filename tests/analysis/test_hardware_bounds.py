@@ -7,12 +7,12 @@ from typing import TYPE_CHECKING
 import msgspec
 import pytest
 
-from cluster.analysis.hardware import find, with_links
+from cluster.analysis.hardware import find, of_devices, with_links
 from cluster.analysis.hardware_bounds import bound, missing, with_hardware_bound
 from cluster.analysis.network_bounds import Bound
 from cluster.analysis.usual import usual
 from cluster.analysis.verdict import verdicts
-from cluster.logs.parsers import bandwidth_test, mpi_test, p2p_matrix, perftest
+from cluster.logs.parsers import bandwidth_test, mpi_test, nvbandwidth, p2p_matrix, perftest
 from cluster.logs.parsers.iperf3.metrics import INTERVAL, RECEIVED, SENT
 from cluster.logs.parsers.nccl_tests.metrics import BUSBW
 from cluster.logs.parsers.osu import metrics as osu
@@ -341,3 +341,30 @@ def test_what_is_usual_comes_from_the_same_operation() -> None:
     assert usual(BUSBW, {**point, "operation": "all_gather"}, P4D) is not None
     for other in ("alltoall", "sendrecv", "broadcast"):
         assert usual(BUSBW, {**point, "operation": other}, P4D) is None
+
+
+@pytest.mark.parametrize("gpu", ["gb200", "gb300"])
+def test_two_gpus_on_the_c2c_of_a_cpu_reach_half_of_it_each(gpu: str) -> None:
+    """Microsoft publishes 201 and 193 GB/s of an ND GB200 v6, of 450 in one direction."""
+    copy, hardware = nvbandwidth.HOST, find(gpu)
+    assert rate(copy, hardware) == 450e9
+    assert word(copy, hardware, 201e9) == "normal"
+    assert word(copy, hardware, 193e9) == "normal"
+    assert word(copy, hardware, 120e9) == "low"
+    assert word(copy, find("gh200"), 201e9) == "low"  # a GPU of its own
+
+
+def test_boards_are_not_the_modules_that_they_are_named_after() -> None:
+    """Eight H200 NVL without bridges have PCIe; an H20-3e has more memory, and a faster one."""
+    board, module = of_devices(["NVIDIA H200 NVL"] * 8), of_devices(["NVIDIA H200"] * 8)
+    assert board is not None
+    assert module is not None
+    assert busbw(module, "all_gather", 8, 1) == 450e9
+    assert busbw(board, "all_gather", 8, 1) == pytest.approx(63.015e9, rel=1e-3)
+    four = with_links(board, 6)
+    assert four is not None
+    assert busbw(four, "all_gather", 4, 1) == 450e9
+    large = of_devices(["NVIDIA H20-3e"])
+    assert large is not None
+    assert word(p2p_matrix.LOCAL, large, 4400e9) != "impossible"
+    assert word(p2p_matrix.LOCAL, find("h20"), 4400e9) == "impossible"
