@@ -103,9 +103,10 @@ def test_a_launch_that_is_killed_at_any_call_leaves_no_job(
     launch_spec(SPEC).close()
     calls = kills.calls()
     clear("down")
-    # The first sbatch only asks. How often squeue is asked while the job starts is chance.
+    # The first sbatch only asks, and scontrol of the partition. How often squeue is asked while
+    # the job starts is chance.
     certain = [call for call in calls[1:] if call in {"squeue 1", "squeue 2"} or "q" not in call]
-    assert certain[:2] == ["sbatch 2", "squeue 1"]
+    assert certain[:3] == ["scontrol 1", "sbatch 2", "squeue 1"]
     assert certain[-1] == "srun 1"
 
     moments = [(call, when) for call in certain for when in ("before", "after")]
