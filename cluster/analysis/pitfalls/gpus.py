@@ -24,6 +24,7 @@ LARGE = 8 << 20  # bytes of a copy from which it fills a slot
 CARRIED = 0.75  # of what iperf measured over TCP: below this, TCP itself is not the limit
 STRINGS = ("LOC", "NVL", "PIX", "PXB", "PHB", "SYS")
 NICS = ("IB", "AWS Libfabric", "OFI", "IBext")
+PAST_THE_ROOT = "; switch ACS and the IOMMU's translation off, so that peers need not pass the root"
 
 
 def cuda_ipc(evidence: Evidence) -> Finding | None:
@@ -163,7 +164,10 @@ def peers_blocked(evidence: Evidence) -> Finding | None:
     same = gains and all(abs(gain - 1) < ALIKE for gain in gains)
     if not same and not line:
         return None
-    if same and (board := _without_peers(evidence)):
+    board = _without_peers(evidence)
+    if board and not same:
+        return None  # its peers are reached, with a driver that was patched, or never
+    if board:
         return Finding(
             name="these boards have no peer-to-peer",
             evidence=f"{board}; P2P on is {median(gains):.2f} x P2P off over {len(gains)} pair(s)",
@@ -203,13 +207,14 @@ def slow_peers(evidence: Evidence) -> Finding | None:
     if not slow:
         return None
     on, off = min(slow, key=lambda pair: pair[0].median / pair[1].median)
+    bridges = "" if _without_peers(evidence) else PAST_THE_ROOT
     return Finding(
         name="peer-to-peer makes copies slower",
         evidence=f"{len(slow)} of {len(both)} figure(s); GPUs {on.params.get('row')} and "
         f"{on.params.get('column')}: {_bytes(on.median)} with it, {_bytes(off.median)} without",
         confidence="certain",
-        remedy="NCCL_P2P_DISABLE=1, or NCCL_P2P_LEVEL=PXB, for GPUs below different bridges; "
-        "switch ACS and the IOMMU's translation off, so that peers need not pass the root",
+        remedy="NCCL_P2P_DISABLE=1, or NCCL_P2P_LEVEL=PXB, for GPUs below different bridges"
+        + bridges,
         confirm="all_reduce_perf -g 2 with NCCL_P2P_DISABLE=0 and =1",
         is_slow=True,
     )
