@@ -24,6 +24,11 @@ LARGE = 8 << 20  # bytes of a copy from which it fills a slot
 CARRIED = 0.75  # of what iperf measured over TCP: below this, TCP itself is not the limit
 STRINGS = ("LOC", "NVL", "PIX", "PXB", "PHB", "SYS")
 NICS = ("IB", "AWS Libfabric", "OFI", "IBext")
+# https://github.com/aws/aws-ofi-nccl/issues/547: P instances from P4d on have it, no others.
+OF_EFA = (
+    "none is needed on P3dn, G4dn, G5 and G6e, whose EFA has no GPUDirect; from P4d on, "
+    "FI_EFA_USE_DEVICE_RDMA=1 and a current plug-in; say what it ran on: --hardware"
+)
 PAST_THE_ROOT = "; switch ACS and the IOMMU's translation off, so that peers need not pass the root"
 
 
@@ -51,17 +56,25 @@ def no_gpudirect(evidence: Evidence) -> Finding | None:
         edges = [e for e in _between(log) if e.via.split("/")[1].startswith(NICS)]
         through = [e for e in edges if not e.direct]
         if through:
+            certain = len(through) == len(edges) and not _may_lack(evidence, through)
             return Finding(
                 name="no GPUDirect RDMA",
                 evidence=f"{len(through)} of {len(edges)} links between hosts copy through the "
                 f"host: {through[0].source} -> {through[0].target} via {through[0].via}"
                 + (f"; {said}" if said else ""),
-                confidence="certain" if len(through) == len(edges) else "likely",
-                remedy="modprobe nvidia_peermem, or dma-buf and NCCL newer than 2.22.3; a NIC near "
+                confidence="certain" if certain else "likely",
+                remedy=OF_EFA
+                if _may_lack(evidence, through)
+                else "modprobe nvidia_peermem, or dma-buf and NCCL newer than 2.22.3; a NIC near "
                 "each GPU (nvidia-smi topo -m); NCCL_NET_GDR_LEVEL=SYS if it must be a far one",
                 confirm="all_reduce_perf with NCCL_NET_GDR_LEVEL=LOC and =SYS",
             )
     return None
+
+
+def _may_lack(evidence: Evidence, edges: list[NcclEdge]) -> bool:
+    """Tell whether links are of EFA on instances that nobody named: most have no GPUDirect."""
+    return evidence.hardware is None and all("AWS Libfabric" in edge.via for edge in edges)
 
 
 def on_sockets(evidence: Evidence) -> Finding | None:
