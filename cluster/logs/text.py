@@ -80,7 +80,8 @@ _FENCE = re.compile(r"^([ \t]*```[^\n`]{0,40}\n)", re.MULTILINE)  # of code, in 
 FEW = 3  # lines that each name must precede
 _OPENING = re.compile(r"^[ \t]*\{[ \t]*(?=\n|\"|\}|$)", re.MULTILINE)
 _STRING = re.compile(r'"(?:[^"\\]|\\.)*"')
-_JSON_LINE = re.compile(r"[ \t]*[]\"{}\[\d,tfn-]")
+# A line of JSON; older versions of perftest write their keys without quotes.
+_JSON_LINE = re.compile(r"[ \t]*(?:[]\"{}\[\d,tfn-]|[A-Za-z][\w.]{0,40} ?: )")
 
 
 class Lines(Value, frozen=True, kw_only=True):

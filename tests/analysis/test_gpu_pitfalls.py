@@ -46,3 +46,17 @@ def test_nccl_over_tcp_below_what_iperf_carried(
     assert found is None or (says in found.evidence and found.confidence == "likely")
     rdma = nccl("NET/IB/0", network_="IB", extra=extra)
     assert gpus.slow_sockets(look(rdma + test + iperf3(1.17e9, streams))) is None
+
+
+def test_links_of_efa_without_gpudirect_may_be_all_that_the_instances_have(look: Look) -> None:
+    """On P3dn, it is normal; nobody who did not name the hosts is told to load a module."""
+    log = nccl("NET/AWS Libfabric/0", network_="AWS Libfabric")
+    unnamed, p4d = (gpus.no_gpudirect(look(log, name)) for name in ("", "p4d.24xlarge"))
+
+    assert gpus.no_gpudirect(look(log, "p3dn.24xlarge")) is None
+    assert unnamed is not None
+    assert unnamed.confidence == "likely"
+    assert "P3dn" in unnamed.remedy
+    assert "nvidia_peermem" not in unnamed.remedy
+    assert p4d is not None
+    assert p4d.confidence == "certain"

@@ -191,6 +191,25 @@ def test_boards_without_peers_get_no_advice_on_bridges(kept: Import) -> None:
     assert "ACS" in other.name
 
 
+def test_geforce_boards_whose_peers_are_reached_get_no_advice_on_bridges(kept: Import) -> None:
+    """With a driver that was patched, as in aikitoria/open-gpu-kernel-modules issue 6."""
+    acs = "\t\tACSCtl:\tSrcValid+ TransBlk- ReqRedir+ CmpltRedir+ UpstreamFwd+\n"
+    slow, fast = (MATRIX.format(gpu="{gpu}", on=on, off=28.0) for on in (9.9, 56.0))
+    found = {}
+    for gpu in ("NVIDIA GeForce RTX 5090", "NVIDIA A100 80GB PCIe"):
+        runs = [kept(text.replace("{gpu}", gpu) + acs) for text in (slow, fast)]
+        said = [
+            finding
+            for run in runs
+            for look in (gpus.slow_peers, gpus.peers_blocked)
+            if (finding := look(run.evidence(run.summary())))
+        ]
+        found[gpu] = [(one.name, "ACS" in one.name + one.remedy) for one in said]
+
+    assert found["NVIDIA GeForce RTX 5090"] == [("peer-to-peer makes copies slower", False)]
+    assert [advised for _, advised in found["NVIDIA A100 80GB PCIe"]] == [True, True, True]
+
+
 def test_one_stream_is_bound_by_a_core(kept: Import) -> None:
     text = (
         "Connecting to host 10.0.0.2, port 5201\n"

@@ -24,6 +24,12 @@ LARGE = 8 << 20  # bytes of a copy from which it fills a slot
 CARRIED = 0.75  # of what iperf measured over TCP: below this, TCP itself is not the limit
 STRINGS = ("LOC", "NVL", "PIX", "PXB", "PHB", "SYS")
 NICS = ("IB", "AWS Libfabric", "OFI", "IBext")
+# https://github.com/aws/aws-ofi-nccl/issues/547: P instances from P4d on have it, no others.
+OF_EFA = (
+    "none is needed on P3dn, G4dn, G5 and G6e, whose EFA has no GPUDirect; from P4d on, "
+    "FI_EFA_USE_DEVICE_RDMA=1 and a current plug-in; say what it ran on: --hardware"
+)
+PAST_THE_ROOT = "; switch ACS and the IOMMU's translation off, so that peers need not pass the root"
 
 
 def cuda_ipc(evidence: Evidence) -> Finding | None:
@@ -50,17 +56,25 @@ def no_gpudirect(evidence: Evidence) -> Finding | None:
         edges = [e for e in _between(log) if e.via.split("/")[1].startswith(NICS)]
         through = [e for e in edges if not e.direct]
         if through:
+            certain = len(through) == len(edges) and not _may_lack(evidence, through)
             return Finding(
                 name="no GPUDirect RDMA",
                 evidence=f"{len(through)} of {len(edges)} links between hosts copy through the "
                 f"host: {through[0].source} -> {through[0].target} via {through[0].via}"
                 + (f"; {said}" if said else ""),
-                confidence="certain" if len(through) == len(edges) else "likely",
-                remedy="modprobe nvidia_peermem, or dma-buf and NCCL newer than 2.22.3; a NIC near "
+                confidence="certain" if certain else "likely",
+                remedy=OF_EFA
+                if _may_lack(evidence, through)
+                else "modprobe nvidia_peermem, or dma-buf and NCCL newer than 2.22.3; a NIC near "
                 "each GPU (nvidia-smi topo -m); NCCL_NET_GDR_LEVEL=SYS if it must be a far one",
                 confirm="all_reduce_perf with NCCL_NET_GDR_LEVEL=LOC and =SYS",
             )
     return None
+
+
+def _may_lack(evidence: Evidence, edges: list[NcclEdge]) -> bool:
+    """Tell whether links are of EFA on instances that nobody named: most have no GPUDirect."""
+    return evidence.hardware is None and all("AWS Libfabric" in edge.via for edge in edges)
 
 
 def on_sockets(evidence: Evidence) -> Finding | None:
@@ -163,7 +177,10 @@ def peers_blocked(evidence: Evidence) -> Finding | None:
     same = gains and all(abs(gain - 1) < ALIKE for gain in gains)
     if not same and not line:
         return None
-    if same and (board := _without_peers(evidence)):
+    board = _without_peers(evidence)
+    if board and not same:
+        return None  # its peers are reached, with a driver that was patched, or never
+    if board:
         return Finding(
             name="these boards have no peer-to-peer",
             evidence=f"{board}; P2P on is {median(gains):.2f} x P2P off over {len(gains)} pair(s)",
@@ -203,13 +220,14 @@ def slow_peers(evidence: Evidence) -> Finding | None:
     if not slow:
         return None
     on, off = min(slow, key=lambda pair: pair[0].median / pair[1].median)
+    bridges = "" if _without_peers(evidence) else PAST_THE_ROOT
     return Finding(
         name="peer-to-peer makes copies slower",
         evidence=f"{len(slow)} of {len(both)} figure(s); GPUs {on.params.get('row')} and "
         f"{on.params.get('column')}: {_bytes(on.median)} with it, {_bytes(off.median)} without",
         confidence="certain",
-        remedy="NCCL_P2P_DISABLE=1, or NCCL_P2P_LEVEL=PXB, for GPUs below different bridges; "
-        "switch ACS and the IOMMU's translation off, so that peers need not pass the root",
+        remedy="NCCL_P2P_DISABLE=1, or NCCL_P2P_LEVEL=PXB, for GPUs below different bridges"
+        + bridges,
         confirm="all_reduce_perf -g 2 with NCCL_P2P_DISABLE=0 and =1",
         is_slow=True,
     )

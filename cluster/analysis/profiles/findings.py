@@ -116,14 +116,16 @@ def _imbalance(job: JobProfile) -> ProfileFinding | None:
         return None
     elapsed = max((task.elapsed for task in job.tasks), default=0.0)
     apart = most.time - least.time
-    if not elapsed or apart < UNEVEN * elapsed:
+    if apart < UNEVEN * (elapsed or most.time):
         return None
+    more = f"{apart / elapsed:.0%} of the time more" if elapsed else f"{apart:.2f} s more"
+    ends = f"of {elapsed:.2f} s elapsed" if elapsed else "of a time that the log does not say"
     return ProfileFinding(
         name="imbalance",
-        says=f"uneven: rank {most.rank} spends {apart / elapsed:.0%} of the time more in MPI than "
+        says=f"uneven: rank {most.rank} spends {more} in MPI than "
         f"rank {least.rank}, for which the others may be waiting",
         how=f"{least.time:.2f} s (rank {least.rank}), {middle}, "
-        f"{most.time:.2f} s (rank {most.rank}), of {elapsed:.2f} s elapsed",
+        f"{most.time:.2f} s (rank {most.rank}), {ends}",
     )
 
 

@@ -54,6 +54,11 @@ SLACK = 0.02  # of the rate: size over time, both rounded
 RESOLUTION = 0.01  # MB/sec and usec, to which they are printed
 
 
+# What -m prints for programs: a row with its names; usec/xfer had no comma behind it at first.
+_NAMED_ROW = re.compile(
+    r"[\s-]*\{ ?xfer_size: (\d{1,15}), iterations: \d+, total: \d+, time: [\d.]+, "
+    r"MB/sec: (\d+\.\d+), usec/xfer: (\d+\.\d{1,6}),? ?Mxfers/sec: \d+\.\d+ ?\}\s*$"
+)
 COLUMNS = (SizeColumn(TIME, over=MICRO, moved=True), SizeColumn(BANDWIDTH, MB, moved=True))
 _FIGURE = r"[ \t]++\d{1,18}+\.\d{1,20}+"
 _ROWS = re.compile(
@@ -78,7 +83,9 @@ class Fabtests(RunParser):
 
     def take(self, line: str, number_: int) -> bool:
         """Read a header, a row, or what went wrong."""
-        command = _COMMAND.search(line)
+        command, named = _COMMAND.search(line), _NAMED_ROW.match(line)
+        if named:
+            return self._figures(self._open(number_), int(named[1]), named[2], named[3])
         if _HEAD.match(line):
             self._begin(number_, self._command)
             self._columns, self._command = len(line.split()), ""
@@ -113,10 +120,13 @@ class Fabtests(RunParser):
         if len(cells) != self._columns or not cells[-4].endswith("s"):
             return False
         many = _bytes(cells[-8] if cells[-6].startswith("=") else cells[-7])
-        rate, time, rest = (number(cell) for cell in cells[-3:])
-        if many < 0 or rate is None or time is None or rest is None:
+        if many < 0 or number(cells[-1]) is None:
             return False
-        if not _agree(many, rate, time):
+        return self._figures(run, many, cells[-3], cells[-2])
+
+    def _figures(self, run: ResultBuilder, many: int, rate_: str, time_: str) -> bool:
+        rate, time = number(rate_), number(time_)
+        if rate is None or time is None or not _agree(many, rate, time):
             return False
         for column, value in zip(COLUMNS, (time, rate), strict=True):
             column.add(run, value, {"size": many}, many)

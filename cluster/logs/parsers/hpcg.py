@@ -33,8 +33,10 @@ MEMORY = _hpcg(
 )
 _NUMBER = r"(\d{1,12}(?:\.\d+)?(?:e[+-]?\d+)?)"
 # The text file has `name::part=value`, the YAML file of older versions `part: value` below a name.
+# grep names the file of each rating, which is another run.
 _VALID = re.compile(
-    rf"\s*(?:Final Summary::)?HPCG result is VALID with a GFLOP/s rating of\s*[=:]?\s*{_NUMBER}\s*$"
+    r"\s*(?:\S{1,200}:)?(?:Final Summary::)?HPCG result is VALID with a GFLOP/s rating of"
+    rf"\s*[=:]?\s*{_NUMBER}\s*$"
 )
 _INVALID = re.compile(r"\s*(?:Final Summary::)?(HPCG result is:?\s*INVALID\.?.*)")
 _TOTAL = re.compile(rf"\s*(?:GB/s Summary::)?Raw Total B/W\s*[=:]\s*{_NUMBER}\s*$")

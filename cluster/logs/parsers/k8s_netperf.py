@@ -121,6 +121,8 @@ class K8sNetperf(RunParser):
         point: dict[str, Scalar] = {"driver": named.get("DRIVER", ""), "size": size}
         for name in ("SCENARIO", "PARALLELISM", "HOST NETWORK", "SERVICE", "SAME NODE"):
             point[name.lower().replace(" ", "_")] = named.get(name, "")
+        if burst := count(named.get("BURST", "")):
+            point["burst"] = burst  # requests under way at once
         if named.get("SAME NODE") == "true":
             point["hosts"] = 1
         run.add(definition, (number(value[1]) or 0.0) * scale, point, size=size)

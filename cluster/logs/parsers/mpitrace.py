@@ -97,6 +97,7 @@ class MpiTrace(Parser):
 
     marks: ClassVar[tuple[str, ...]] = (
         *("Data for MPI rank", "MPI Routine", "MPI timing summary", "essage size distributions"),
+        *("communication time = ", "MPI tasks sorted by"),
     )
     has_rows: ClassVar[bool] = True
     definitions: ClassVar[tuple[Definition, ...]] = (ROUTINE, COMMUNICATION, ELAPSED)
@@ -118,6 +119,8 @@ class MpiTrace(Parser):
             self._open(number).context(context[1])
         elif _TABLE.match(line):
             self._open(number).table()
+        elif not self._profiles and (_EXTREME.match(line) or _TASKS.match(line)):
+            return self._open(number).take(line)  # the tables of the rank are missing
         else:
             return bool(self._profiles) and self._profiles[-1].take(line)
         return True

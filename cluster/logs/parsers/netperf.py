@@ -79,6 +79,8 @@ _KEY = re.compile(r"\s*([A-Z][A-Z0-9_]{2,40})=(\S+)\s*$")
 _LATENCY = re.compile(r"(MIN|MAX|MEAN|P\d\d)_LATENCY")
 _CELLS = re.compile(r"\s*(\d[\d.]*)\s+(10\^\dbits/s|[KMG]Bytes/s|Trans/s)(?:\s|$)")
 _UNIT = re.compile(r"(?:10\^(\d)(bits|bytes)|([KMG])Bytes)/s")
+_LATENCY_HEAD = re.compile(r"(Minimum|Maximum|Mean|(\d\d)th Percentile) Latency Microseconds")
+_STATISTICS = {"Minimum": "min", "Maximum": "max", "Mean": "mean"}
 _FAILED = re.compile(r".*((?:establish control|netperf: |recv_response: |send_\w+: |catcher: ).*)")
 MOST = 100  # lines of headers that are kept
 RR, STREAMS, DATAGRAMS, ARRIVED = 6, 5, 6, 4  # cells of a row
@@ -107,6 +109,7 @@ class Netperf(RunParser):
         self._is_omni = title.startswith("OMNI")
         self._scale, self._rows = 0.0, 0
         self._said: dict[str, str] = {}  # the throughput and its unit
+        self._heads: list[str] = []  # of the columns that -o asks for, one row of which follows
 
     def take(self, line: str, number: int) -> bool:
         """Read a title, a header or a row."""
@@ -122,15 +125,21 @@ class Netperf(RunParser):
             return False
         if is_row and "AF_INET" not in line:
             return self._row(self._run, line, number)
-        self._ends(line)  # perhaps the rest of a title that a mail has broken
+        return self._said_of(self._run, line, table)
+
+    def _said_of(self, run: ResultBuilder, line: str, table: str) -> bool:
+        """Read a header, a key, what failed, or the rest of a title that a mail has broken."""
+        self._ends(line)
         if unit := _UNITS.match(line):
             self._scale = _scale(unit)
+        elif "," in line and "Throughput Units" in line:
+            self._heads = [head.strip() for head in line.split(",")]
         elif table or _HEAD.match(line):
             return True
         elif key := _KEY.match(line):
-            self._key(self._run, key[1], key[2])
+            self._key(run, key[1], key[2])
         elif failed := _FAILED.match(line):
-            self._run.fail(failed[1])
+            run.fail(failed[1])
         else:
             return False
         return True
@@ -150,6 +159,21 @@ class Netperf(RunParser):
             if len(self._said) > 1:
                 self._throughput(run, self._said["THROUGHPUT"], self._said["THROUGHPUT_UNITS"])
 
+    def _chosen(self, run: ResultBuilder, cells: list[str]) -> bool:
+        """Read the row of the columns that were asked for: -o prints them with commas."""
+        heads, self._heads = self._heads, []
+        said = {head: cell.strip() for head, cell in zip(heads, cells, strict=False)}
+        if len(cells) != len(heads) or not self._throughput(
+            run, said.get("Throughput", ""), said["Throughput Units"]
+        ):
+            return False
+        for head, cell in said.items():
+            latency, value = _LATENCY_HEAD.fullmatch(head), number(cell)
+            if latency and value is not None:
+                name = f"p{latency[2]}" if latency[2] else _STATISTICS[latency[1]]
+                run.add(TIME, value / MICRO, {"statistic": name})
+        return True
+
     def _throughput(self, run: ResultBuilder, text: str, units: str) -> bool:
         value, unit = number(text), _UNIT.fullmatch(units)
         if value is None or not (unit or units == "Trans/s"):
@@ -158,6 +182,8 @@ class Netperf(RunParser):
         return True
 
     def _row(self, run: ResultBuilder, line: str, at: int) -> bool:
+        if self._heads and self._chosen(run, line.split(",")):
+            return True
         cells, both = line.split(), _CELLS.match(line)
         if self._is_omni:
             return both is not None and self._throughput(run, both[1], both[2])

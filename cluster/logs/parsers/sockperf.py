@@ -70,7 +70,8 @@ _START = re.compile(r"== version #(\S+) ==")
 _TAILS = re.compile(
     r"(?:sockperf: -{1,9}> percentile \d{1,3}+(?:\.\d{1,9}+)? =[ \t]++\d{1,18}+\.\d{3}[ \t]*+\n)+"
 )
-_LINE = re.compile(r"\s*sockperf(?:\[\w+\] send on)?:\s?(.*?)\s*$")
+# A page may show a line, or a figure of it, in bold type.
+_LINE = re.compile(r"\s*\**sockperf(?:\[\w+\] send on)?:\s?(.*?)[\s*]*$")
 _LATENCY = re.compile(r"Summary: (?:Latency|Round trip) is ([\d.]+) usec\b")
 _TAIL = re.compile(r"-+> percentile ([\d.]+) =\s+(\d+\.\d{3})$")
 _END = re.compile(r"-+> <?(MAX|MIN)>? observation =\s+(\d+\.\d{3})$")

@@ -13,6 +13,7 @@ import re
 import pytest
 
 from cluster.core.model.logs import Topology
+from cluster.logs.reader import read
 from tests.logs.samples import LOGS, of, results, values
 
 GBIT = 1e9 / 8
@@ -210,3 +211,12 @@ def test_the_summary_of_deepspeed_between_backticks() -> None:
     )
 
     assert values(result, "busbw", size=50 * 2**20) == [pytest.approx(63.47 * GBIT)]
+
+
+def test_ratings_of_hpcg_behind_names_of_files_are_those_of_several_runs() -> None:
+    """What `grep VALID *.txt` prints of one report per host."""
+    rating = "Final Summary::HPCG result is VALID with a GFLOP/s rating of"
+    text = f"n01_HPCG-3.1.txt:{rating}=23.1071\nn02_HPCG-3.1.txt:{rating}=22.6\n"
+    found = read([text.encode()]).results
+
+    assert [values(one, "flops_rate") for one in found] == [[23.1071e9], [22.6e9]]

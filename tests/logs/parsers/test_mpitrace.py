@@ -113,3 +113,27 @@ def test_sums_that_do_not_agree_are_said(old: str, new: str, says: str) -> None:
     (result,) = read([text.replace(old, new).encode()]).results
 
     assert any(says in note for note in result.notes)
+
+
+def test_the_summary_alone_names_the_ranks() -> None:
+    """Whoever pastes only the three lines gets the ranks and their times, and no share."""
+    text = (
+        "Communication summary for all tasks:\n\n"
+        "  minimum communication time = 0.105 sec for task 52\n"
+        "  median  communication time = 0.592 sec for task 940\n"
+        "  maximum communication time = 0.804 sec for task 25\n"
+    )
+    (profile,) = (result.detail for result in read([text.encode()]).results)
+    assert isinstance(profile, Profile)
+    (made,) = job_profiles([Source(job="x", profile=profile)])
+
+    assert [(one.role, one.rank, one.time) for one in profile.extremes] == [
+        ("minimum", 52, 0.105),
+        ("median", 940, 0.592),
+        ("maximum", 25, 0.804),
+    ]
+    (uneven,) = (found for found in made.findings if found.name == "imbalance")
+    assert uneven.says.startswith("uneven: rank 25 spends 0.70 s more in MPI than rank 52,")
+    assert uneven.how == (
+        "0.10 s (rank 52), median 0.59 s, 0.80 s (rank 25), of a time that the log does not say"
+    )

@@ -423,3 +423,66 @@ def test_paths_within_a_node_of_kubernetes_pass_no_network() -> None:
     same = of(table.replace("| false     | 10 ", "| true      | 10 "))
     assert all(m.params["hosts"] == 1 for m in same.measurements)
     assert not any("hosts" in m.params for m in of(table).measurements)
+
+
+def test_columns_that_were_asked_of_netperf_are_separated_by_commas() -> None:
+    """As PerfKitBenchmarker's pull request 2075 shows them."""
+    result = of(
+        "MIGRATED UDP REQUEST/RESPONSE TEST from 0.0.0.0 (0.0.0.0) port 20001 AF_INET to "
+        "10.240.31.117 () port 20001 AF_INET : +/-2.500% @ 99% conf.  : first burst 0\n"
+        "Throughput,Throughput Units,Stddev Latency Microseconds,"
+        "50th Percentile Latency Microseconds,Minimum Latency Microseconds\n"
+        "3313.49,Trans/s,214.64,295,200\n"
+    )
+
+    assert not result.failures
+    assert values(result, "transaction_rate") == [3313.49]
+    assert values(result, "transaction_time", statistic="p50") == [295e-6]
+    assert values(result, "transaction_time", statistic="min") == [200e-6]
+
+
+def test_keys_of_perftest_in_json_that_have_no_quotes() -> None:
+    """As in linux-rdma/perftest issue 216."""
+    result = of(
+        "{\ntest_info: {\ntest: RDMA_Write_Latency_Test,\nNumber_of_qps: 1,\nTX_depth : 1,\n},\n"
+        "results: {\nMsgSize: 128,\nt_min: 2.37,\nt_max: 5.39,\nt_typical: 2.42,\nt_avg: 2.42,\n"
+        "percentile_99.9: 4.03,\n},\n}\n"
+    )
+
+    assert result.title == "RDMA Write Latency Test"
+    assert values(result, "latency", size=128, qps=1) == [2.42e-6]
+    assert values(result, "latency_percentile", percentile=99.9) == [4.03e-6]
+
+
+def test_rows_of_fabtests_for_programs() -> None:
+    """As in ofiwg/fabtests pull request 501, before it and after it."""
+    row = "xfer_size: 64, iterations: 10000, total: 1280000, time: 1.199910, MB/sec: 1.066747"
+    for comma in ("", ", "):
+        result = of(f"{{ {row}, usec/xfer: 59.995499{comma}Mxfers/sec: 0.016668 }}\n")
+
+        assert values(result, "transfer_time", size=64) == [pytest.approx(59.995499e-6)]
+        assert values(result, "bandwidth", size=64) == [1.066747e6]
+
+
+def test_a_summary_of_sockperf_in_bold_type() -> None:
+    """As in Mellanox/sockperf issue 172, whose times are round trips."""
+    result = of(
+        "sockperf: ====> avg-rtt=1892.600 (std-dev=422.741)\n"
+        "**sockperf: Summary: Round trip is 1892.600 usec**\n"
+        "sockperf: ---> MAX observation = **11541.068**\n"
+    )
+
+    assert values(result, "latency") == [pytest.approx(1892.6e-6 / 2)]
+    assert values(result, "max_latency") == [pytest.approx(11541.068e-6 / 2)]
+
+
+def test_bursts_of_k8s_netperf_are_not_pooled() -> None:
+    head = "|    TYPE    | DRIVER  | HOST NETWORK | MESSAGE SIZE | BURST | AVG VALUE |\n"
+    rows = (
+        f"| Rr Results | netperf | false | 1024 | {burst} | {rate} (OP/s) |\n"
+        for burst, rate in ((0, 698.5), (16, 9000.5))
+    )
+    result = of(head + "".join(rows))
+
+    assert values(result, "transaction_rate", burst=16) == [9000.5]
+    assert [len(m.values) for m in result.measurements] == [1, 1]
