@@ -83,11 +83,13 @@ class ResultBuilder:
             size: bytes that moved.
 
         """
-        if self._series is None and len(self._singles) < MOST_SINGLES:
-            self._singles.append((definition, rank, size, params or _NONE))
-            self._single_values.append((value,))
-        else:
-            self._all().add(definition, value, params, rank=rank, size=size)
+        if self._series is not None:
+            self._series.add(definition, value, params, rank=rank, size=size)
+            return
+        self._singles.append((definition, rank, size, params or _NONE))
+        self._single_values.append((value,))
+        if len(self._singles) == MOST_SINGLES:
+            self._all()
 
     def add_rows(
         self,
@@ -141,11 +143,13 @@ class ResultBuilder:
         """
         if not values:
             return
-        if self._series is None and len(self._singles) < MOST_SINGLES:
-            self._singles.append((definition, rank, size, params or _NONE))
-            self._single_values.append(tuple(values))
-        else:
-            self._all().extend(definition, values, params, rank=rank, size=size)
+        if self._series is not None:
+            self._series.extend(definition, values, params, rank=rank, size=size)
+            return
+        self._singles.append((definition, rank, size, params or _NONE))
+        self._single_values.append(tuple(values))
+        if len(self._singles) == MOST_SINGLES:
+            self._all()
 
     def _all(self) -> SeriesBuilder:
         """Give the series, of which the single values are then a part."""

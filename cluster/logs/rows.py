@@ -141,9 +141,12 @@ def matrix_rows(text: str, at: int, columns: int) -> MatrixRows | None:
     cells = rows[0].split()
     labels = tuple(map(int, cells[:: columns + 1]))
     del cells[:: columns + 1]
-    there = bytes(map("N/A".__ne__, cells))
+    there = b"\1" * len(cells)
+    if "N" in rows[0]:
+        there = bytes(map("N/A".__ne__, cells))
+        cells = list(compress(cells, there))
     try:
-        return MatrixRows(labels, there, decimals(list(compress(cells, there))), rows.end())
+        return MatrixRows(labels, there, decimals(cells), rows.end())
     except ValueError:
         return None
 

@@ -29,14 +29,15 @@ SAMPLE = 64  # lines at the beginning of a portion that show which prefix each l
 _ANSI = re.compile(r"\x1b(?:\[[0-?]*[ -/]*[@-~]|\][^\x07\x1b]{0,200}(?:\x07|\x1b\\)|[@-Z\\^_])")
 # Open MPI and Horovod tag streams (Open MPI 5 also names the job, and SageMaker the host), torchrun
 # and PyTorch tag ranks.
-_TAGS = re.compile(
-    r"^[ \t]*(?:\w{3} \w{3} [ \d]\d [\d:]{8} \d{4} ?"
-    r"|(?:[A-Za-z][\w./-]{0,80} {1,2}){1,2}(?=\[\d+,))?"  # a pod, and its container
-    r"\[(?:[^\]\s]{0,200}@)?\d+(?:,[\w:.-]{1,60}){0,2}\]"
-    r"<std(?:out|err|diag)>: ?|^[ \t]*\[(?:default|rank)\d+\]: ?",
-    re.MULTILINE,
-)
-_TAG_WORDS = ("<stdout>:", "<stderr>:", "<stddiag>:", "[default", "[rank")
+_TAGS = {
+    ("<stdout>:", "<stderr>:", "<stddiag>:"): re.compile(
+        r"^[ \t]*+(?:\w{3} \w{3} [ \d]\d [\d:]{8} \d{4} ?"
+        r"|(?:[A-Za-z][\w./-]{0,80}+ {1,2}+){1,2}(?=\[\d+,))?"  # a pod, and its container
+        r"\[(?:[^\]\s]{0,200}@)?\d+(?:,[\w:.-]{1,60}){0,2}\]<std(?:out|err|diag)>: ?",
+        re.MULTILINE,
+    ),
+    ("[default", "[rank"): re.compile(r"^[ \t]*+\[(?:default|rank)\d+\]: ?", re.MULTILINE),
+}  # by the words of which a text has one
 _NUMBERED = re.compile(r"^[ \t]*(\d{1,9})(?:[:|)\t]|(?=$)|(?= +))", re.MULTILINE)
 # Prefixes of lines; one is removed only if most lines have it.
 _PREFIXES = (
@@ -225,8 +226,9 @@ def _without_all_prefixes(text: str) -> str:
     prefixes: tuple[re.Pattern[str], ...] = (*_NAME_PREFIXES, *_PREFIXES)
     for at in range(MOST_PREFIXES):
         before = text
-        if any(word in text for word in _TAG_WORDS):
-            text = _TAGS.sub("", text)
+        for words, tag in _TAGS.items():
+            if any(word in text for word in words):
+                text = tag.sub("", text)
         text, used = _without_prefixes(text, prefixes, numbers=not at)
         prefixes = tuple(prefix for prefix in prefixes if prefix not in used)
         if text == before:

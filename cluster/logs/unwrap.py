@@ -27,7 +27,7 @@ _BESIDE = frozenset(
 )
 # What containerd and CRI-O write: time, stream, and whether the line is full or goes on.
 _CRI = re.compile(r"^\d{4}-\d\d-\d\dT\S+ std(?:out|err) ([FP]) (.*)\n?", re.MULTILINE)
-_BOLD = re.compile(r"(?<![*\w])\*\*(\d[\d.,]{0,30})\*\*(?![*\w])")  # in Markdown
+_BOLD = re.compile(r"\*\*(?<![*\w]\*\*)(\d[\d.,]{0,30})\*\*(?![*\w])")  # in Markdown
 _IPYTHON = "<IPython.core.display."  # how a notebook shows what it has as HTML
 DEEPEST = 8  # levels of JSON that are searched
 LONGEST_PAGE = 1 << 26  # characters of a page that is held in memory

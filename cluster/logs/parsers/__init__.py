@@ -15,6 +15,7 @@ from typing import TYPE_CHECKING, ClassVar
 from cluster.core.plugins import Plugin
 from cluster.logs.results import ResultBuilder as ResultBuilder
 from cluster.logs.rows import DIGITS as DIGITS
+from cluster.logs.rows import decimals
 
 if TYPE_CHECKING:
     from collections.abc import Iterable
@@ -258,6 +259,12 @@ def numbers(texts: Iterable[str]) -> list[float] | None:
         The numbers; none if one of the texts is not a number.
 
     """
-    values = [number(text) for text in texts]
+    cells = list(texts)
+    if max(map(len, cells), default=0) <= DIGITS:
+        try:
+            return decimals(cells)  # several times as fast
+        except ValueError:
+            pass
+    values = [number(text) for text in cells]
     found = [value for value in values if value is not None]
     return found if len(found) == len(values) else None

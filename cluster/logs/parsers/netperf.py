@@ -130,11 +130,12 @@ class Netperf(RunParser):
     def _said_of(self, run: ResultBuilder, line: str, table: str) -> bool:
         """Read a header, a key, what failed, or the rest of a title that a mail has broken."""
         self._ends(line)
-        if unit := _UNITS.match(line):
-            self._scale = _scale(unit)
+        scale, is_head = _header(line)
+        if scale:
+            self._scale = scale
         elif "," in line and "Throughput Units" in line:
             self._heads = [head.strip() for head in line.split(",")]
-        elif table or _HEAD.match(line):
+        elif table or is_head:
             return True
         elif key := _KEY.match(line):
             self._key(run, key[1], key[2])
@@ -232,6 +233,13 @@ class Netperf(RunParser):
             return False
         run.add(STREAM, values[3] * self._scale, {"test": run.title, "size": self._size})
         return True
+
+
+@lru_cache(MOST)
+def _header(line: str) -> tuple[float, bool]:
+    """Give the unit in a line, in bytes per second, and whether it is another of a header."""
+    unit = _UNITS.match(line)
+    return (_scale(unit) if unit else 0.0), _HEAD.match(line) is not None
 
 
 @lru_cache(MOST)

@@ -276,10 +276,10 @@ class NvBandwidth(Parser):
         if not self._builders:
             self._early(line, at)
             return False
-        if _HELP.match(line):
+        total = _SUM.match(line) if "SUM" in line else None
+        if not total and _HELP.match(line):
             self._is_help = True
             return True
-        total = _SUM.match(line) if "SUM" in line else None
         waived = _WAIVED.match(line) if "aiv" in line or "WAIVED" in line else None
         device = _DEVICE.match(line) if "evice " in line else None
         if device:

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import re
 from functools import lru_cache, partial
+from itertools import takewhile
 from typing import TYPE_CHECKING, ClassVar, NamedTuple
 
 from cluster.core.model.measurements import Definition
@@ -17,12 +18,14 @@ from cluster.logs.rows import decimals, row_by_row
 from cluster.logs.text import LONGEST as LONGEST_LINE
 
 if TYPE_CHECKING:
-    from collections.abc import Sequence
+    from collections.abc import Iterable, Sequence
 
     from cluster.core.model.logs import Parsed
     from cluster.core.model.value import Scalar
 
 MOST = 1000  # names of columns that are kept
+MOST_TABLES = 64  # of which the settings of all rows are kept, because a log repeats its tables
+LONG_TABLE = 256  # rows of one that is not kept
 MOST_ROWS = 4096  # settings of rows that are kept, because other tables may have the same
 LONGEST = 60  # characters of a cell that is kept as a parameter
 PERCENT = 100.0
@@ -111,13 +114,21 @@ _SENTENCE = re.compile(
 )
 # Cells of rows that are read at once: numbers without a unit or a remark; and others that hold no
 # name of a column, percentage, or rate with its unit, either as they stand or as one link.
-_SHORT = rf"(?=.{{1,{LONGEST_LINE}}}+\n)"
-_FIGURE_CELL = r"\|[ \t]*+(?:0|[1-9][0-9]{0,17}+)(?>(?:\.[0-9]{1,20})?)[ \t]*+"
+_FIGURE_CELL = r"\|[ \t]*+(?:0|[1-9][0-9]{0,17}+)(?:\.[0-9]{1,20}+)?[ \t]*+"
 _TEXT = r"[^]|\n/[<*`%]"
 _LINKED = rf"[ \t]*+\[{_TEXT}*+\]\([^)|\n<*`%]*+\)[ \t]*+"
-_OTHER_CELL = rf"\|(?!\W*+(?:{_COLUMN.pattern}))(?:{_TEXT}++(?>(?:/(?!s){_TEXT}*+)*)|{_LINKED})"
+_OTHER_CELL = rf"\|(?!\W*+(?i:{_COLUMN.pattern}))(?:{_TEXT}++(?:/(?![sS]){_TEXT}*+)*|{_LINKED})"
 _HEADING = re.compile(r"\s*#{1,6}\s+(.*\S)")
 _GPUS = re.compile(r"^(\d{1,6})\s+[A-Z]\d|(\d{1,6})\s*GPUs?\b")
+
+
+def _before_long(rows: str) -> str:
+    """Give the rows before the first that is too long for a parser."""
+    if len(rows) <= LONGEST_LINE:
+        return rows
+    lines = rows.split("\n")[:-1]
+    short = takewhile(lambda line: len(line) <= LONGEST_LINE, lines)
+    return "".join(f"{line}\n" for line in short)
 
 
 _Params = tuple[tuple[str, "Scalar"], ...]
@@ -141,7 +152,7 @@ class Tables(Parser):
         self._heading = ""
         self._columns: tuple[str, ...] = ()
         self._is_new = False  # the header was the last line
-        self._rows: dict[tuple[object, ...], int] = {}  # settings, and how often they came
+        self._rows: dict[_Params, int] = {}  # settings, and how often they came
         self._is_closed = False  # its rows end with a bar
 
     def take(self, line: str, number_: int) -> bool:
@@ -178,19 +189,21 @@ class Tables(Parser):
         del number_
         layout = _layout(self._columns) if text.startswith("|", at) else None
         found = layout.rows.match(text, at) if layout else None
-        if layout is None or found is None or self._builder is None:
+        rows = _before_long(found[0]) if found else ""
+        if layout is None or not rows or self._builder is None:
             return at
-        cells, width = found[0].split("|"), len(self._columns) + 1
+        cells, width = rows.split("|"), len(self._columns) + 1
         figures = [decimals(cells[1 + column :: width]) for column in layout.figures]
-        settings = [cells[1 + column :: width] for column in layout.settings]
-        points: list[SeriesPoint] = []
-        for row in zip(*settings, strict=True) if settings else [()] * len(figures[0]):
-            params = _row_params(self._columns, row)
-            times = self._rows[params] = self._rows.get(params, 0) + 1
-            points += _row_points(self._columns, params, times)
+        columns = [cells[1 + column :: width] for column in layout.settings]
+        settings = tuple(zip(*columns, strict=True)) or ((),) * len(figures[0])
+        if self._rows or len(settings) > LONG_TABLE:
+            points = _points_of(self._columns, settings, self._rows)
+        else:
+            points, times = _first_points(self._columns, settings)
+            self._rows = dict(times)
         self._builder.add_rows(layout.definitions, points, row_by_row(figures), rising=True)
         self._is_new = False
-        return found.end()
+        return at + len(rows)
 
     def _end(self) -> None:
         if self._builder is not None and not self._builder.empty:
@@ -300,7 +313,7 @@ def _layout(columns: tuple[str, ...]) -> _Layout | None:
         return None
     cells = (_FIGURE_CELL if name in figures else _OTHER_CELL for name in columns)
     return _Layout(
-        rows=re.compile(rf"(?>(?:{_SHORT}{''.join(cells)}\|[ \t]*+\n)+)", re.IGNORECASE),
+        rows=re.compile(rf"(?:{''.join(cells)}\|[ \t]*+\n)+"),
         settings=tuple(map(columns.index, _settings(columns))),
         figures=tuple(map(columns.index, figures)),
         definitions=definitions,
@@ -329,6 +342,27 @@ def _row_points(columns: tuple[str, ...], params: _Params, times: int) -> tuple[
     figures = _bare_figures(columns).items()
     known = [{**dict(params), **row, **_column(name, kind)} for name, kind in figures]
     return tuple(SeriesPoint(point, 0, 0) for point in known)
+
+
+def _points_of(
+    columns: tuple[str, ...], rows: Iterable[tuple[str, ...]], times: dict[_Params, int]
+) -> tuple[SeriesPoint, ...]:
+    """Give the points of the figures of rows, and count how often their settings came."""
+    points: list[SeriesPoint] = []
+    for row in rows:
+        params = _row_params(columns, row)
+        times[params] = times.get(params, 0) + 1
+        points += _row_points(columns, params, times[params])
+    return tuple(points)
+
+
+@lru_cache(MOST_TABLES)
+def _first_points(
+    columns: tuple[str, ...], rows: tuple[tuple[str, ...], ...]
+) -> tuple[tuple[SeriesPoint, ...], dict[_Params, int]]:
+    """Give the points of the first rows of a table, and how often their settings came."""
+    times: dict[_Params, int] = {}
+    return _points_of(columns, rows, times), times
 
 
 def _cells(line: str) -> list[str]:
