@@ -5,7 +5,7 @@ from __future__ import annotations
 import re
 from array import array
 from collections import defaultdict
-from itertools import accumulate, chain
+from itertools import accumulate
 from sys import intern
 from typing import TYPE_CHECKING
 
@@ -147,7 +147,7 @@ class ResultBuilder:
             self._series.extend(definition, values, params, rank=rank, size=size)
             return
         self._singles.append((definition, rank, size, params or _NONE))
-        self._single_values.append(tuple(values))
+        self._single_values.append(array("d", values))
         if len(self._singles) == MOST_SINGLES:
             self._all()
 
@@ -245,8 +245,9 @@ class ResultBuilder:
             if isinstance(found, Columns) and len(found) == len(singles):
                 _KNOWN[key] = found
             return found, definitions
-        values = array("d", chain.from_iterable(self._single_values))
-        ends = None
+        values, ends = array("d"), None
+        for several in self._single_values:
+            values.extend(several)
         if len(values) > len(key):
             ends = array("Q", accumulate(map(len, self._single_values)))
         return known.with_values(values, ends), known.definitions
