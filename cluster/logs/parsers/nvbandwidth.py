@@ -235,15 +235,16 @@ class NvBandwidth(Parser):
         if self._unnamed is not None:
             return at
         rows = matrix_rows(text, at, len(self._columns))
-        if rows is None or not rows.is_plain or 0.0 in rows.figures:
+        if rows is None or 0.0 in rows.figures:
             return at
-        if not set(map(str, rows.labels)).issubset(self._columns):
-            return at
-        self._rows.update(rows.labels)
         key = (self._test, self._part, self._unit, rows.labels, rows.cells, *self._columns)
         cells = self._matrices.get(key)
         if cells is None:
+            known = set(map(str, rows.labels)).issubset(self._columns)
+            if not rows.is_plain or not known:
+                return at
             cells = self._matrices[key] = self._cells_of(rows)
+        self._rows.update(rows.labels)
         figures = rows.figures
         scaled = [v / NANO for v in figures] if self._unit == "ns" else [v * GB for v in figures]
         self._builders[-1].add_cells(cells, array("d", scaled))
