@@ -43,7 +43,7 @@ def parsing(place: Path, repetitions: int) -> None:
     From 2 MB on, speed and memory per value do not change: 10 MB tell as much as 100 MB. Only
     tables of nccl-tests and iperf3's JSON are also read at 100 MB.
     """
-    say("Python", sys.version.replace("\n", " "), "any", good=True)
+    sys.stdout.write(f"Python {' '.join(sys.version.split())}\n")
     missing = sorted(set(plugins.names(Parser)) - LONG.keys())
     say("formats without a long log", ", ".join(missing) or "none", "none", good=not missing)
     base = place / "nccl_tests"
