@@ -10,9 +10,9 @@ from sys import intern
 from typing import TYPE_CHECKING
 
 from cluster.core.model.logs import Parsed
-from cluster.logs.alike import MOST, shared_settings
+from cluster.logs.alike import shared_settings
 from cluster.logs.columns import Columns, SeriesPoint
-from cluster.logs.series import SeriesBuilder, TableCells
+from cluster.logs.series import Head, SeriesBuilder, TableCells, keep_columns, known_columns
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Mapping, Sequence
@@ -30,12 +30,7 @@ ALIKE = "{} more line(s) say the same of other ranks, hosts or sizes"
 MOST_SINGLES = 64  # values that are kept as they come, as most results of tools have fewer
 FEW = 2  # failures of a kind that are all shown
 _NONE: Mapping[str, Scalar] = {}
-# What single values of results were, of which many results of a log have the same.
-_KNOWN: dict[tuple[tuple[object, ...], ...], Columns] = {}
 _VARIES = re.compile(r"\b0x[0-9a-fA-F]+\b|\b[\w-]*\d[\w-]*\b")  # numbers, and names of hosts
-
-
-_Head = tuple["Definition", int, int, "Mapping[str, Scalar]"]  # with the rank, bytes and point
 
 
 class ResultBuilder:
@@ -53,7 +48,7 @@ class ResultBuilder:
         self.format = intern(format_)
         self.first = first
         self.title = intern(title)  # most runs of a log have the same
-        self._singles: list[_Head] = []  # what each value is, where there are only single ones
+        self._singles: list[Head] = []  # what each value is, where there are only single ones
         self._single_values: list[Sequence[float]] = []  # of each
         self._series: SeriesBuilder | None = None  # all values, otherwise
         self._is_doubted = False  # whether its rows may belong to another run
@@ -83,10 +78,11 @@ class ResultBuilder:
             size: bytes that moved.
 
         """
+        head = (definition, rank, size, params or _NONE)
         if self._series is not None:
-            self._series.add(definition, value, params, rank=rank, size=size)
+            self._series.add(head, value)
             return
-        self._singles.append((definition, rank, size, params or _NONE))
+        self._singles.append(head)
         self._single_values.append((value,))
         if len(self._singles) == MOST_SINGLES:
             self._all()
@@ -143,10 +139,11 @@ class ResultBuilder:
         """
         if not values:
             return
+        head = (definition, rank, size, params or _NONE)
         if self._series is not None:
-            self._series.extend(definition, values, params, rank=rank, size=size)
+            self._series.extend(head, values)
             return
-        self._singles.append((definition, rank, size, params or _NONE))
+        self._singles.append(head)
         self._single_values.append(array("d", values))
         if len(self._singles) == MOST_SINGLES:
             self._all()
@@ -156,8 +153,7 @@ class ResultBuilder:
         if self._series is None:
             self._series = SeriesBuilder()
             for head, values in zip(self._singles, self._single_values, strict=True):
-                definition, rank, size, params = head
-                self._series.extend(definition, values, params, rank=rank, size=size)
+                self._series.extend(head, values)
             self._singles, self._single_values = [], []
         return self._series
 
@@ -236,14 +232,12 @@ class ResultBuilder:
         if not self._singles:
             return (), ()
         key = tuple(map(_key, self._singles))
-        known = _KNOWN.get(key)
+        known = known_columns(key)
         if known is None:
-            singles = self._single_values
+            singles = self._singles
             found, definitions = self._all().columns()
-            if len(_KNOWN) >= MOST:
-                _KNOWN.clear()
-            if isinstance(found, Columns) and len(found) == len(singles):
-                _KNOWN[key] = found
+            if isinstance(found, Columns) and len(found) == len(singles):  # no series has two
+                keep_columns(key, found, singles)
             return found, definitions
         values, ends = array("d"), None
         for several in self._single_values:
@@ -253,7 +247,7 @@ class ResultBuilder:
         return known.with_values(values, ends), known.definitions
 
 
-def _key(head: _Head) -> tuple[object, ...]:
+def _key(head: Head) -> tuple[object, ...]:
     """Give what tells the series of a value from others; `1` and `1.0` are not equal here."""
     definition, rank, size, params = head
     return (id(definition), rank, size, *params.items(), *map(type, params.values()))

@@ -16,6 +16,10 @@ if TYPE_CHECKING:
     from cluster.core.model.value import Scalar
 
 
+Head = tuple["Definition", int, int, "Mapping[str, Scalar]"]
+"""What a value is: its metric, the rank that measured it, the bytes that moved, and its point."""
+
+
 class SeriesBuilder:
     """Collects values of any series: single ones, rows and cells of tables."""
 
@@ -40,26 +44,9 @@ class SeriesBuilder:
         self._others: set[str] = set()  # the metrics of all other values
         self._unindexed: set[str] = set()  # the metrics of series that are not in `_places`
 
-    def add(
-        self,
-        definition: Definition,
-        value: float,
-        params: Mapping[str, Scalar] | None = None,
-        *,
-        rank: int = 0,
-        size: int = 0,
-    ) -> None:
-        """Add a value to its series.
-
-        Args:
-            definition: of the metric.
-            value: in the definition's unit.
-            params: the point; metrics of a point may share this object, which must not change.
-            rank: that measured it; 0 if it is not known.
-            size: bytes that moved.
-
-        """
-        known = params or {}
+    def add(self, head: Head, value: float) -> None:
+        """Add a value to the series that its head tells."""
+        definition, rank, size, known = head
         key = (definition.metric, rank, *known.items())
         place = self._places.get(key)
         if place is None:
@@ -85,17 +72,7 @@ class SeriesBuilder:
         *,
         rising: bool = False,
     ) -> None:
-        """Add the rows of a table.
-
-        Args:
-            definitions: of its columns.
-            points: of each value; equal points of one log are the same object.
-            values: row by row, in the units of the definitions.
-            rising: whether no point occurs twice, as sizes rise.
-
-        """
-        if not points:
-            return
+        """Add the rows of a table, as `ResultBuilder.add_rows` says."""
         width, names = len(definitions), {d.metric for d in definitions}
         ids = set(map(id, points[::width]))
         is_new = (rising or len(ids) * width == len(points)) and self._tabled.isdisjoint(ids)
@@ -124,48 +101,21 @@ class SeriesBuilder:
                 self._values += values[at : at + width]
 
     def add_cells(self, cells: TableCells, values: array[float]) -> None:
-        """Add cells of a table that has another metric or other parameters in each.
-
-        Args:
-            cells: what was measured, and where; kept by the parser, as logs repeat their tables.
-            values: of each cell, in the unit of its definition.
-
-        """
-        if not values:
-            return
+        """Add cells of a table, as `ResultBuilder.add_cells` says."""
         if self._others.isdisjoint(cells.metrics) and self._tabled.isdisjoint(cells.ids):
             self._tables.append(_ResultTable(cells.definitions, cells.kinds, cells.points, values))
             self._tabled |= cells.ids
             self._celled |= cells.metrics
             return
         for kind, point, value in zip(cells.kinds, cells.points, values, strict=True):
-            definition = cells.definitions[kind]
-            self.add(definition, value, point.params, rank=point.rank, size=point.size)
+            self.add(_head(cells.definitions[kind], point), value)
 
-    def extend(
-        self,
-        definition: Definition,
-        values: Sequence[float],
-        params: Mapping[str, Scalar] | None = None,
-        *,
-        rank: int = 0,
-        size: int = 0,
-    ) -> None:
-        """Add values to one series.
-
-        Args:
-            definition: of the metric.
-            values: in the definition's unit.
-            params: the point; metrics of a point may share this object, which must not change.
-            rank: that measured them; 0 if it is not known.
-            size: bytes that moved during each.
-
-        """
-        if not values:
-            return
-        self.add(definition, values[0], params, rank=rank, size=size)
+    def extend(self, head: Head, values: Sequence[float]) -> None:
+        """Add values, of which there is at least one, to the series that their head tells."""
+        self.add(head, values[0])
         if len(values) > 1:
-            place = self._places[definition.metric, rank, *(params or {}).items()]
+            definition, rank, _, params = head
+            place = self._places[definition.metric, rank, *params.items()]
             self._more.setdefault(place, array("d")).extend(values[1:])
 
     def _add_row(
@@ -174,7 +124,7 @@ class SeriesBuilder:
         """Add a row to series that may have been begun by single values."""
         places = []
         for definition, point, value in zip(definitions, row, values, strict=True):
-            self.add(definition, value, point.params, rank=point.rank, size=point.size)
+            self.add(_head(definition, point), value)
             places.append(self._places[_key(definition.metric, point)])
         if places == list(range(places[0], places[0] + len(places))):
             self._rows[id(row[0])] = places[0], definitions
@@ -262,32 +212,57 @@ class SeriesBuilder:
         """Give the series of several tables; most results of a log have the same ones."""
         tables = self._tables
         key = tuple((id(t.points), t.kinds, *map(id, t.definitions)) for t in tables)
-        known = _JOINED.get(key)
+        known = known_columns(key)
         if known is not None:
             values = array("d")
             for table in tables:
                 values += table.values
-            return known.columns.with_values(values)
+            return known.with_values(values)
         self._join()
         definitions = shared_definitions(*self._definitions.values())
         metrics, points = shared_metrics(bytes(self._metrics)), shared_points(self._points)
         found = Columns(definitions, metrics, points, self._values)
         if all(isinstance(table.points, tuple) for table in tables):
-            if len(_JOINED) >= MOST:
-                _JOINED.clear()
-            parts = tuple((table.points, table.definitions) for table in tables)
-            _JOINED[key] = _Joined(parts, found)
+            keep_columns(key, found, [(table.points, table.definitions) for table in tables])
         return found
 
 
-class _Joined(NamedTuple):
-    """The series of several tables, and these: no other objects may get their addresses."""
+class _KeptColumns(NamedTuple):
+    """The series of a result, and what their key names by its address: it must stay there."""
 
-    parts: tuple[object, ...]
     columns: Columns
+    addressed: Sequence[object]
 
 
-_JOINED: dict[tuple[object, ...], _Joined] = {}
+_KEPT: dict[tuple[object, ...], _KeptColumns] = {}
+
+
+def known_columns(key: tuple[object, ...]) -> Columns | None:
+    """Give the series of an earlier result; most results of a log have the same.
+
+    Args:
+        key: what tells them from others, also by the addresses of objects.
+
+    Returns:
+        The series with the earlier values; none if there are none, or no longer.
+
+    """
+    found = _KEPT.get(key)
+    return found.columns if found else None
+
+
+def keep_columns(key: tuple[object, ...], columns: Columns, addressed: Sequence[object]) -> None:
+    """Keep the series of a result for others.
+
+    Args:
+        key: what tells them from others.
+        columns: the series.
+        addressed: the objects of which the key has the addresses.
+
+    """
+    if len(_KEPT) >= MOST:
+        _KEPT.clear()
+    _KEPT[key] = _KeptColumns(columns, addressed)
 
 
 class TableCells:
@@ -335,6 +310,10 @@ class _ResultTable(NamedTuple):
 def _cycle(width: int, series: int) -> bytes:
     """Give the number of the metric of each series of a table, row by row."""
     return bytes(range(width)) * (series // width)
+
+
+def _head(definition: Definition, point: SeriesPoint) -> Head:
+    return definition, point.rank, point.size, point.params
 
 
 def _key(metric: str, point: SeriesPoint) -> tuple[object, ...]:
