@@ -35,10 +35,12 @@ answers() {
 answers "$4" || exit
 while read -r -t "$3"; [ $? -gt 128 ]; do
   SECONDS=0
-  while left=$(($5 - SECONDS)); ! answers $((left < $4 ? left : $4)); do
-    [ "$SECONDS" -lt "$5" ] || { echo silent; exit; }
+  while left=$(($5 - SECONDS)); [ "$left" -gt 0 ]; do # timeout takes 0 for no limit
+    answers $((left < $4 ? left : $4)) && continue 2
     sleep 0.2
   done
+  echo silent
+  exit
 done
 """
 SILENT = "silent"

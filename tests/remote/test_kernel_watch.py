@@ -24,7 +24,8 @@ if TYPE_CHECKING:
 TIMEOUT = """\
 #!/bin/sh
 [ "$2 $3 $5 $6" = "bash -c 127.0.0.1 {port}" ] || exit 64
-echo asked >> {folder}/asked
+echo "$1" >> {folder}/asked
+[ ! -e {folder}/unreachable ] || exit 1
 [ ! -e {folder}/dead ] || {{ sleep "$1"; exit 124; }}
 exec /usr/bin/timeout "$@"
 """
@@ -101,6 +102,16 @@ def test_a_host_that_never_answered_is_not_watched(folder: Path, address: str) -
     assert watch.why == ""
     assert time.monotonic() - began < 30
     assert asked(folder) == (address == "127.0.0.1")
+
+
+def test_a_host_that_cannot_be_reached_is_lost_after_the_same_silence(folder: Path) -> None:
+    """2 s: a question between two, and 1 s of them. None is without a limit, which 0 would be."""
+    lost = threading.Event()
+    with KernelWatch(machine(), lost.set):
+        until(lambda: asked(folder), "it is asked")
+        (folder / "unreachable").touch()
+        assert lost.wait(30)
+    assert set((folder / "asked").read_text().split()) == {"1"}
 
 
 def test_the_machine_that_asks_is_not_asked(folder: Path, monkeypatch: pytest.MonkeyPatch) -> None:
