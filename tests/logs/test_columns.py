@@ -113,6 +113,34 @@ def test_rows_are_told_apart_by_what_their_points_say() -> None:
     assert found == [(None, (1,)), *((size, (size,)) for size in range(1, 9))]
 
 
+def test_results_alike_keep_their_own_values_in_the_order_of_their_tables() -> None:
+    """What a result measured is looked up from the second on; its values are not."""
+    points = CellPoints()
+    tables = [
+        TableCells((metric,), [(0, points.at(metric.metric, {"row": 0}, 8))])
+        for metric in (TIME, RATE)
+    ]
+    for result in range(3):
+        sheet = ResultBuilder("any", 1)
+        for number, table in enumerate(tables):
+            sheet.add_cells(table, array("d", [10 * result + number]))
+
+        assert values(sheet.parsed().measurements) == [
+            ("time", 8, (10 * result,)),
+            ("rate", 8, (10 * result + 1,)),
+        ]
+
+
+def test_results_alike_keep_the_types_of_their_parameters() -> None:
+    """1, 1.0 and True are equal, and a lookup takes one for another."""
+    for is_on in (1, True, 1.0):
+        sheet = ResultBuilder("any", 1)
+        sheet.add(TIME, 2.0, {"is_on": is_on})
+        (found,) = sheet.parsed().measurements
+
+        assert type(found.params["is_on"]) is type(is_on)
+
+
 def test_the_collector_runs_again_after_a_log_was_read_or_refused() -> None:
     assert gc.isenabled()
     read([b"# OSU MPI Latency Test v5.9\n# Size   Latency (us)\n1   1.50\n"])
