@@ -113,6 +113,13 @@ def test_rows_are_told_apart_by_what_their_points_say() -> None:
     assert found == [(None, (1,)), *((size, (size,)) for size in range(1, 9))]
 
 
+def test_each_row_of_a_table_counts_as_a_line_that_was_read() -> None:
+    rows = ROWS.format(*["0"] * 28).splitlines(keepends=True)
+    lines = [read([(HEAD + "".join(rows[:count])).encode()]).lines for count in range(1, 6)]
+
+    assert lines == list(range(lines[0], lines[0] + 5))
+
+
 def test_results_alike_keep_their_own_values_in_the_order_of_their_tables() -> None:
     """What a result measured is looked up from the second on; its values are not."""
     points = CellPoints()

@@ -10,6 +10,7 @@ import pytest
 
 from cluster.core.errors import ParseError
 from cluster.logs.reader import read
+from cluster.logs.unwrap import unwrapped
 
 if TYPE_CHECKING:
     from cluster.core.model.logs import Reading
@@ -230,3 +231,9 @@ def test_a_table_that_cannot_be_divided_is_not_guessed() -> None:
     text = f"# OSU MPI Allreduce Latency Test v7.3 # Size Avg Latency(us) Min Latency(us) {rows}"
 
     assert read_values(text) == []
+
+
+@pytest.mark.parametrize("text", ["2**10**", "x**2**", "**5**s", "***3***"])
+def test_what_stands_between_asterisks_is_not_always_bold_type(text: str) -> None:
+    assert list(unwrapped([text])) == [text]
+    assert list(unwrapped(["| **3.5** |"])) == ["| 3.5 |"]
