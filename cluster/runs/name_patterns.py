@@ -5,12 +5,14 @@ from __future__ import annotations
 import re
 from typing import TYPE_CHECKING
 
+from cluster.runs.address_forms import PATTERNS as ADDRESSES
+from cluster.runs.known_words import is_name
 from cluster.runs.told_names import told_names
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
-    from cluster.runs.told_names import Kind
+    from cluster.runs.known_words import Kind
 
 # A name may follow an underline (rank_HOST.log), a colour of a terminal, or an escape of JSON, and
 # is no part of a longer word.
@@ -18,24 +20,37 @@ _COLOURS = ("m", r"\dm", r"\d\dm", r"\d;\d\dm", "K")
 _ESCAPES = "".join(
     (
         *(rf"|(?<=\x1b\[{each})|(?<=\\u001b\[{each})" for each in _COLOURS),
-        r"|(?<=(?<!\\)\\[nrt])",
+        r"|(?<=\\[nrt])",
     )
 )
 _START, _START_PATH = r"(?<![^\W_])", r"(?:(?<![\w.])|(?<=-[IL]))"  # -I and -L of a compiler
 BEFORE = f"(?:{_START}{_ESCAPES})"
 BEFORE_WORD = rf"(?:(?<!\w){_ESCAPES})"  # a plain word is also a part of names of variables
 BEFORE_PATH = f"(?:{_START_PATH}{_ESCAPES})"
-_ESCAPED = re.compile(r"(?:\x1b|\\u001b)\[[\d;]*[mK]|\\[nrt]")
+_ESCAPED = re.compile(r"(?:\x1b|\\+u001b)\[[\d;]*[mK]|\\+([nrt])")
+_BLANKS = {"n": "\n", "r": "\n", "t": "\t", None: " "}
 AFTER = r"(?![^\W_])"
 _HEX = "[0-9a-f]"
-_OCTETS = r"(?:\d{1,3}\.){3}\d{1,3}"
-BEFORE_IPV4, AFTER_IPV4 = r"(?<![\d.])", r"(?!\d)"  # a full stop may end a sentence
-MAC = re.compile(rf"{_HEX}{{2}}(?:[:-]{_HEX}{{2}}){{5,19}}", re.IGNORECASE)  # InfiniBand: 20 bytes
-IPV4 = re.compile(_OCTETS)
 
 _HOMES = "home|Users|root|fsx|mnt|data|scratch|work|shared|nfs|tmp|lustre|gpfs|efs"
 # The same on all hosts, so they say nothing about a user; all other folders may.
 _SYSTEM = "bin|boot|dev|etc|lib|lib32|lib64|opt|proc|run|sbin|sys|usr"
+# What is installed under /opt and /usr/local, with a version or without; other folders there are
+# of a site or a user.
+_INSTALLED = (
+    "bin|etc|games|include|lib|lib32|lib64|libexec|man|sbin|share|src|tools|"
+    "amazon|amd|amdgpu|aws|azurehpc|cni|containerd|cray|dell|docker|google|hpe?|ibm|intel|kubernetes|"
+    "mellanox|microsoft|nvidia|oci-hpc|ohpc|oracle|pbs|rocm|sge|slurm|xilinx|"
+    "cuda|cudnn|dcgm|efa|gdrcopy|hpc_sdk|hpcx|libfabric|mpi|mpich|mvapich2?(?:-gdr)?|nccl|"
+    "nccl-tests|nccl-rdma-sharp-plugins|open-?mpi|osu-micro-benchmarks|pmix|prrte|ucc|ucx|"
+    "apptainer|conda|anaconda|easybuild|gcc|go|homebrew|julia|llvm|miniconda|miniforge|python|"
+    "pytorch|singularity|spack|tensorflow|venv"
+)
+_VERSION = r"(?:-?v?\d[\w.+-]*)?(?![\w.+-])"
+_OF_TOOLS = r"nccl|sem\.|vader_|sm_|ucx|psm|ompi|mpich|torch_|cuda"  # in /dev/shm
+_RESOURCES = (  # of Amazon; with 17 digits, any word may be before them
+    "acl|ami|cr|dopt|eipalloc|eipassoc|eni|fs|i|igw|lt|nat|pg|pl|r|rtb|sg|snap|subnet|vol|vpc"
+)
 _INSIDE = r"internal|local|lan|amazonaws\.com"  # behind the name of a host alone, too
 _DOMAINS = (
     "ai|app|arpa|cloud|cluster|com|corp|dev|edu|gov|hpc|intra|intranet|io|mil|net|org|tech|"
@@ -47,7 +62,6 @@ _NUMBER = r"\d+\.\d+(?:e-?\d+)?[,\]\s]"  # most of a run: skipped at once
 _VALUE = r"-?\d{1,20}(?:\.\d{1,20})?(?:e[+-]?\d{1,3})?"
 _VALUES = re.compile(rf"(?<=[\[,\s])(?:{_VALUE},[ ]?){{3,}}(?:{_VALUE}(?=[\],\s]))?")
 _LONG = 60  # characters of a line that is searched once, wherever it occurs
-_SEPARATED = r"[\"']?[ \t]{0,4}[:=][ \t]{0,4}[\"']?"
 
 
 def _all_cases(kind: Kind, text: str) -> tuple[Kind, re.Pattern[str]]:
@@ -63,45 +77,40 @@ PATTERNS: tuple[tuple[Kind, re.Pattern[str]], ...] = (
     _as_written(
         "path", rf"(?<!/){_START_PATH}(/(?!(?:{_SYSTEM})/)[A-Za-z][\w.@+-]*(?:/[\w.@+-]+)+)"
     ),
-    _as_written("path", r"\b[A-Za-z]:\\{1,2}Users\\{1,2}([\w.@+-]+(?:\\{1,2}[\w.@+-]+)*)"),
+    _as_written(
+        "path",
+        rf"(?<!/){_START_PATH}(/(?:(?:opt|usr/local)/(?!(?:{_INSTALLED}){_VERSION})"
+        rf"|dev/shm/(?!{_OF_TOOLS})|dev/(?:mapper|disk/by-[a-z]+)/|run/media/|run/user/(?!\d)"
+        r"|usr/home/)[\w.@+-]+(?:/[\w.@+-]+)*)",
+    ),
+    _as_written("user", rf"{_START}([\w.-]+(?:/[\w.-]+)?@[A-Z][A-Z0-9.-]*[A-Z0-9])(?![\w.-])"),
     _as_written("user", rf"{_START}([\w.+-]{{1,64}}@[\w-]+(?:\.[\w-]+)+){AFTER}"),
     _as_written("user", rf"{_START}([A-Za-z_][\w.-]*)@(?=[\w-])"),
-    _as_written(
-        "user", r"\b(?:[A-Z]+_)*(?:USER|USERNAME|LOGNAME)=[\"']?([A-Za-z_][\w.-]*[A-Za-z0-9_])"
-    ),
-    _as_written("user", r"\buid=\d+\(([\w.-]+)\)"),
     _as_written("account", r"\barn:aws[\w-]*:[\w-]*:[\w-]*:(\d{12})\b"),
     _as_written("account", r"\b(\d{12})(?=\.dkr\.ecr\.)"),
     _as_written("account", r"(?i:account|owner)\w*[\s\"':=]{1,4}(\d{12})\b"),
     _as_written("account", r"\bprojects/([a-z][a-z0-9-]{4,29})\b"),
     _as_written(
         "id",
-        rf"{_START}((?:i|vol|eni|vpc|subnet|sg|ami|r|pl|eipalloc)-[0-9a-f]{{8,17}}){AFTER}",
+        rf"{_START}((?:[a-z]{{1,12}}-(?={_HEX}{{17}}{AFTER})|(?:{_RESOURCES})-){_HEX}{{8,17}}){AFTER}",
     ),
     _all_cases("id", rf"{_START}((?:GPU-)?{_HEX}{{8}}-(?:{_HEX}{{4}}-){{3}}{_HEX}{{12}}){AFTER}"),
     _as_written("host", rf"{_START}(ip-\d{{1,3}}(?:-\d{{1,3}}){{3}}(?:\.[\w-]+)*)"),
     _as_written(
         "host",
         rf"(?<![A-Za-z0-9.-])(?!{_NUMBER})"
-        rf"((?:{_LABEL}\.)+(?:{_INSIDE}){AFTER}|(?:{_LABEL}\.){{2,}}(?:{_DOMAINS})(?![\w-]|\.\w))",
+        rf"((?:{_LABEL}\.)+(?:{_INSIDE}){AFTER}|(?:{_LABEL}\.){{2,}}(?:{_DOMAINS})(?![\w-]|\.\w)"
+        # One label may be a part of a program: model.net; these are no fields of any.
+        rf"|(?:{_LABEL}\.(?:com|edu|gov|mil|org)|[A-Za-z0-9]+(?:-[A-Za-z0-9]+)+\.(?:{_DOMAINS}))"
+        r"(?![\w(-]|\.\w))",
     ),
     _as_written("host", r"Pid +\d+ on +(\S+) device"),
-    _as_written("host", r"^([A-Za-z][\w.-]*):\d+:\d+ \[\d+\]"),
-    _as_written("host", r"\b(?:[A-Z]+_)*(?:HOSTNAME|NODENAME)=[\"']?([A-Za-z][\w.-]*\w)"),
-    _as_written("host", r"\bSLURM_\w*NODELIST=[\"']?([A-Za-z][\w.-]*\w(?:\[[\d,-]+\])?)"),
-    _all_cases("host", rf"\b(?:host|node)[ _-]?name{_SEPARATED}([a-z][\w.-]*\w)"),
-    _as_written("host", r"^(?:srun|slurmstepd): (?:\w+: )?([A-Za-z][\w.-]*\d): task"),
-    _all_cases("address", rf"{_START}({_HEX}{{2}}(?::{_HEX}{{2}}){{5,19}}){AFTER}"),
-    _all_cases("address", rf"{_START}({_HEX}{{2}}(?:-{_HEX}{{2}}){{5}}){AFTER}"),
-    _all_cases("address", rf"{_START}({_HEX}{{4}}\.{_HEX}{{4}}\.{_HEX}{{4}}){AFTER}"),
-    _all_cases("address", rf"guid\w*[\"' \t:=]{{1,9}}((?:0x)?{_HEX}{{16}}){AFTER}"),
-    _all_cases("address", rf"(?<![\w:.])({_HEX}{{4}}(?::{_HEX}{{4}}){{3}})(?![\w:])"),
-    _all_cases("address", rf"(?<![\w:.])((?:{_HEX}{{1,4}}:){{7}}{_HEX}{{1,4}})(?![\w:])"),
-    _all_cases(
-        "address", rf"(?<![\w:.])((?:{_HEX}{{1,4}}:){{1,6}}(?::{_HEX}{{1,4}}){{1,6}})(?![\w:])"
-    ),
-    _all_cases("address", rf"(?<![\w:.])((?:{_HEX}{{1,4}}:){{2,7}}:)(?![\w:])"),
-    _as_written("address", f"{BEFORE_IPV4}({_OCTETS}){AFTER_IPV4}"),
+)
+_NAME = r"[\w.$@+-]+"
+# Their slashes look like escapes.
+_WINDOWS = (
+    re.compile(rf"(?<![\\\w])\\{{2,8}}([A-Za-z]{_NAME}(?:\\{{1,4}}{_NAME})+)"),
+    re.compile(rf"\b[A-Z]:\\{{1,4}}(?!Windows\b|Program)({_NAME}(?:\\{{1,4}}{_NAME})+)"),
 )
 
 
@@ -116,11 +125,28 @@ def names_in(text: str) -> Iterator[tuple[Kind, str]]:
 
     """
     text = _once(_VALUES.sub(" ", text))
-    bare = _ESCAPED.sub(" ", text)
-    for written in (text,) if bare == text else (text, bare):
-        for kind, pattern in PATTERNS:
-            yield from ((kind, match[1]) for match in pattern.finditer(written))
-        yield from told_names(written)
+    for pattern in _WINDOWS:
+        yield from (("path", match[1]) for match in pattern.finditer(text))
+    text = without_escapes(text)
+    for kind, pattern in PATTERNS:
+        yield from ((kind, match[1]) for match in pattern.finditer(text) if is_name(kind, match[1]))
+    for pattern in ADDRESSES:
+        found = (each for match in pattern.finditer(text) for each in match.groups() if each)
+        yield from (("address", each) for each in found)
+    yield from told_names(text)
+
+
+def without_escapes(text: str) -> str:
+    """Put a blank in place of each colour, and of each escape of JSON for one.
+
+    Args:
+        text: of a file.
+
+    Returns:
+        The text, in which no name has the letter of an escape before it.
+
+    """
+    return _ESCAPED.sub(lambda match: _BLANKS[match[1]], text)
 
 
 def _once(text: str) -> str:

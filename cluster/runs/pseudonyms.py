@@ -7,18 +7,18 @@ from typing import TYPE_CHECKING
 
 from cluster.agent.host_settings import SYSCTLS
 from cluster.core.model.value import Value
+from cluster.runs import address_forms
+from cluster.runs.address_forms import AFTER_IPV4, BEFORE_IPV4, IPV4
+from cluster.runs.known_words import Kind
 from cluster.runs.name_patterns import (
     AFTER,
-    AFTER_IPV4,
     BEFORE,
-    BEFORE_IPV4,
     BEFORE_PATH,
     BEFORE_WORD,
-    IPV4,
-    MAC,
     names_in,
+    without_escapes,
 )
-from cluster.runs.told_names import Kind, of_a_list, short_names
+from cluster.runs.told_names import of_a_list, short_names, with_domains
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Iterator, Mapping
@@ -79,19 +79,28 @@ def replacements(texts: Iterable[str], values: Iterable[object]) -> tuple[Replac
     texts = tuple(texts)
     for kind, name in (*_in_fields(values), *_in_all(texts)):
         found.setdefault(name, kind)
+    found = {name: kind for name, kind in found.items() if not _is_kept(name)}
+    texts = tuple(map(without_escapes, texts))
     for name in (*of_a_list(found, texts), *short_names(found.items())):
         found.setdefault(name, "host")
+    for name in with_domains(found, texts):
+        found.setdefault(name, "host")
+    addresses = [name for name, kind in found.items() if kind == "address"]
+    for name in address_forms.other_forms(addresses, texts):
+        found.setdefault(name, "address")
     counts: dict[Kind, int] = {}
     made = []
     for original, kind in found.items():
-        if original in KEPT or len(original) < SHORTEST or original.startswith(NETMASK):
-            continue
         pseudonym = original
         while pseudonym in found:  # hosts may really be called host1 and host2
             counts[kind] = counts.get(kind, 0) + 1
             pseudonym = _PSEUDONYMS[kind](counts[kind], original)
         made.append(Replacement(kind=kind, original=original, pseudonym=pseudonym))
     return tuple(made)
+
+
+def _is_kept(name: str) -> bool:
+    return name in KEPT or len(name) < SHORTEST or name.startswith(NETMASK)
 
 
 def replace(name: str, text: str, found: Iterable[Replacement]) -> str:
@@ -216,20 +225,9 @@ def _named(value: object, *, machine: bool = False) -> Iterator[tuple[Kind, str]
             yield from _named(item, machine=key == "machines")
 
 
-def _address(number: int, original: str) -> str:
-    """Give an address of a range reserved for tests and documentation: RFC 2544, RFC 3849."""
-    if MAC.fullmatch(original):
-        return f"02:00:00:00:{number // 256:02x}:{number % 256:02x}"
-    if ":" in original:
-        return f"2001:db8::{number:x}"
-    if IPV4.fullmatch(original):
-        return f"198.18.{number // 250}.{number % 250 + 1}"
-    return f"address{number}"
-
-
 _PSEUDONYMS: Mapping[Kind, Callable[[int, str], str]] = {
     "host": lambda number, _: f"host{number}",
-    "address": _address,
+    "address": address_forms.pseudonym,
     "id": lambda number, _: f"id{number}",
     "account": lambda number, _: f"account{number}",
     "user": lambda number, _: f"user{number}",

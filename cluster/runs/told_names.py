@@ -7,50 +7,28 @@ and batch systems, MPI and NCCL, Kubernetes, clouds, and tools of InfiniBand.
 from __future__ import annotations
 
 import re
-from typing import TYPE_CHECKING, Literal, NamedTuple
+from typing import TYPE_CHECKING, NamedTuple
+
+from cluster.runs.known_words import is_name
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable, Iterator
+    from collections.abc import Iterable, Iterator, Mapping
 
-Kind = Literal["host", "address", "id", "account", "user", "path"]
+    from cluster.runs.known_words import Kind
 
 _HEX = "[0-9a-f]"
 _START, _END = r"(?<![^\W_])", r"(?![^\W_])"
+# A string of JSON, also in JSON, may hold a line.
+_LINE, _LINE_END = r"(?:^|(?<=\"))", r"(?=$|\\{0,3}\")"
 _QUOTES = r"\\{0,3}[\"']?"  # JSON in JSON has its quotes escaped
-_IS = rf"{_QUOTES}[ \t]{{0,20}}[:=][ \t]{{0,20}}{_QUOTES}"
+_IS = rf"{_QUOTES}[ \t]{{0,40}}[:=][ \t]{{0,20}}{_QUOTES}"
 _HOST = r"(?=[\w.-]{0,80}[A-Za-z])([A-Za-z0-9][\w.-]{0,200})"
 _RANGES = r"\[[\d,-]{1,400}\]"  # node[01-16]
 _HOSTS = rf"([A-Za-z0-9](?:[\w.:@,-]|{_RANGES}){{0,4000}})"
 _USER = r"([A-Za-z_][\w.-]{0,63})"
 _STARTER = r"\b(?:srun|salloc|sbatch|mpirun|mpiexec|prun|orterun|flux run|pdsh|clush)\b"
 _WORD = r"([a-z][a-z0-9-]{2,60}[a-z0-9])"
-# Words that stand where a name could, and name nobody; as pseudonyms they would spoil a text.
-_NO_NAMES = frozenset(
-    (
-        *("all", "and", "any", "are", "auto", "buffer", "buffers", "cpu", "cuda", "current"),
-        *("default", "device", "docker", "empty", "enabled", "disabled", "error", "failed"),
-        *("false", "for", "from", "gpu", "host", "hosts", "in", "info", "is", "local", "memory"),
-        *("name", "network", "no", "node", "nodes", "none", "not", "null", "of", "off", "on"),
-        *("only", "or", "rank", "ranks", "root", "self", "sudo", "sys", "system", "tcp", "the"),
-        *("time", "to", "total", "true", "udp", "unknown", "unset", "user", "users", "video"),
-        *("wheel", "with", "yes", "adm", "plugdev", "audio", "cdrom", "dip", "render"),
-    )
-)
-# Types in a name of Amazon: arn:aws:iam::1234:role/NAME.
-_TYPES = frozenset(
-    (
-        *("role", "user", "group", "policy", "instance", "assumed-role", "instance-profile"),
-        *("cluster", "volume", "subnet", "vpc", "security-group", "network-interface", "key"),
-        *("secret", "function", "image", "placement-group", "federated-user", "root"),
-    )
-)
-_SOURCE = re.compile(r".*\.(?:c|cc|cpp|cu|cuh|h|hpp|py|rs|go)", re.IGNORECASE)
-# Well-known, so their names say nothing about who reads them.
-_PUBLIC = re.compile(
-    r"(?:.*\.)?(?:github\.com|githubusercontent\.com|googleapis\.com|nvidia\.com|open-mpi\.org"
-    r"|pytorch\.org|python\.org|pypi\.org|w3id\.org|kernel\.org|debian\.org|ubuntu\.com)",
-    re.IGNORECASE,
-)
+_STATE = r"[ \t]+\d+/\d+[ \t]+[A-Z]\w+[ \t]+\d+[ \t(]"  # of a pod, behind its name
 
 
 class _Told(NamedTuple):
@@ -105,28 +83,39 @@ _HOST_LISTS = (
         parts=_ITEMS,
     ),
     _told("host", rf"\bsalloc: Nodes? {_HOSTS} (?:are|is) ready", parts=_ITEMS),
-    _told("host", rf"^(?:\w+: )?(?:srun|slurmstepd): (?:\w+: )?{_HOSTS}: tasks?\b", parts=_ITEMS),
+    _told(
+        "host", rf"{_LINE}(?:\w+: )?(?:srun|slurmstepd): (?:\w+: )?{_HOSTS}: tasks?\b", parts=_ITEMS
+    ),
 )
 _TABLES = (
     # squeue, sinfo; PBS; a file of hosts, and /etc/hosts
     _told(
         "host",
-        rf"^\s*\d+\s+\S+\s+\S+\s+\S+\s+[A-Z]{{1,2}}\s+[\d:-]+\s+\d+\s+{_HOSTS}\s*$",
+        rf"{_LINE}\s*\d+\s+\S+\s+\S+\s+\S+\s+[A-Z]{{1,2}}\s+[\d:-]+\s+\d+\s+{_HOSTS}\s*{_LINE_END}",
         parts=_ITEMS,
     ),
-    _told("host", rf"\s(?:idle|alloc|mix|drng|drain|down|comp)\S?\s+{_HOSTS}[ \t]*$", parts=_ITEMS),
+    _told(
+        "host",
+        rf"\s(?:idle|alloc|mix|drng|drain|down|comp)\S?\s+{_HOSTS}[ \t]*{_LINE_END}",
+        parts=_ITEMS,
+    ),
     _told("host", r"\bexec_v?host\w*\s*=\s*([\w.:/*+ -]{1,4000})", parts=r"[A-Za-z][\w.-]*(?=/)"),
-    _told("host", rf"^{_HOST} slots=\d"),
-    _told("host", r"^\s*(?:\d{1,3}\.){3}\d{1,3}[ \t]+([A-Za-z][\w. \t-]{1,400})$", parts=_ITEMS),
+    _told("host", rf"{_LINE}{_HOST} slots=\d"),
+    _told(
+        "host",
+        rf"{_LINE}\s*(?:\d{{1,3}}\.){{3}}\d{{1,3}}[ \t]+([A-Za-z][\w. \t-]{{1,400}}){_LINE_END}",
+        parts=_ITEMS,
+    ),
 )
 _HOST_NAMES = (
     _told("host", rf"(?<![\w.-]){_HOST}:\d+:\d+ \[\d+\]"),  # NCCL, also behind a launcher's prefix
-    _told("host", rf"\[{_HOST}:\d+[ :\d]*\](?!:)", rf"\[{_HOST}\]\[\[\d+,\d+\],"),  # Open MPI, UCX
+    # Open MPI, UCX
+    _told("host", rf"\[{_HOST}:\d[ :.\d]*\](?!:)", rf"\[{_HOST}\]\[\[\d+,\d+\],"),
     _told("host", rf"\[{_HOST}\]:\d{{2,5}}\b", rf"\baddress of \({_HOST}, \d"),  # PyTorch
     _told("host", rf"(?<![\w.-]){_HOST} \((?:\d{{1,3}}\.){{3}}\d{{1,3}}\)"),  # ping, traceroute
-    _told("host", rf"^{_HOST}\r?\nDevice 0: "),  # nvbandwidth
+    _told("host", rf"{_LINE}{_HOST}\r?\nDevice 0: "),  # nvbandwidth
     _told("host", rf"\bfrom {_HOST} to: {_HOST}"),
-    _told("host", rf"^\s*#?\s*(?:\[\d+\]\s*)?Rank:?\s+\d+\b.{{0,80}}?\bon\s+{_HOST}"),
+    _told("host", rf"{_LINE}\s*#?\s*(?:\[\d+\]\s*)?Rank:?\s+\d+\b.{{0,80}}?\bon\s+{_HOST}"),
     _told("host", rf"MPI startup\(\):\s+\d+\s+\d+\s+{_HOST}"),
     _told_in_any_case(
         "host",
@@ -142,9 +131,50 @@ _HOST_NAMES = (
     _told("host", rf"\bLinux {_HOST} \d+\.\d+\.\d"),
     _told("host", rf"\bAF_INET6? to {_HOST} \("),  # netperf
     _told("host", rf"\w@{_HOST}", rf"://(?:[^\s/@]{{1,200}}@)?{_HOST}"),
-    _told("host", rf"\bSLURM_CLUSTER_NAME={_HOST}", rf"\bClusterName={_HOST}"),
+    _told(
+        "host",
+        rf"\b(?:SLURM_CLUSTER_NAME|ClusterName|NCCL_HOSTID|NCCL_COMM_ID|ds=nocloud\S*;h)={_HOST}",
+        rf"\bip=[\d.]*:[\d.]*:[\d.]*:[\d.]*:{_HOST}:",  # on the line of the kernel
+        rf"\bPBS_JOBID=\d+(?:\[\d*\])?\.{_HOST}",
+        rf"\bdefault_realm{_IS}{_HOST}",
+    ),
+    # syslog, Ansible
+    _told(
+        "host",
+        rf"{_LINE}(?:[A-Z][a-z]{{2}} [ \d]\d [\d:]{{8}}|\d{{4}}-\d\d-\d\dT[\d:.]+(?:Z|[+-][\d:]+))"
+        rf" {_HOST} (?:kernel|[\w./()-]+\[\d+\]): ",
+        rf"{_LINE}(?:ok|changed|failed|fatal|skipping|unreachable): \[{_HOST}\]",
+        rf"{_LINE}{_HOST}(?: +: ok=\d| \| (?:SUCCESS|CHANGED|FAILED|UNREACHABLE))",
+    ),
+    # What is mounted, and domains that names are searched in.
+    _told(
+        "host",
+        rf"{_LINE}{_HOST}:/\S* on /",
+        rf"{_LINE}//{_HOST}/",
+        rf"\bcifs .{{0,200}}?domain={_HOST}",
+    ),
+    _told(
+        "host",
+        rf"{_LINE}(?:search|domain)((?:[ \t]+(?:[a-z0-9-]+\.)+[a-z]{{2,}})+)[ \t]*{_LINE_END}",
+        parts=r"\S+",
+    ),
+    _told("host", rf"\bRun by \S+ on {_HOST}", rf"\binstance=\\{{0,3}}\"{_HOST}:\d"),
     # Kubernetes, and nodes that Google and Azure made for it.
-    _told("host", r"\bpods?(?:/|[ \t]+\\{0,3}[\"'])([a-z0-9][a-z0-9.-]{1,200}[a-z0-9])"),
+    _told(
+        "host",
+        r"\b(?:pods?|deployment(?:\.apps)?|statefulset(?:\.apps)?|daemonset(?:\.apps)?|job(?:\.batch)?"
+        r"|mpijobs?(?:\.kubeflow\.org)?|services?)/([a-z0-9][a-z0-9.-]{1,200}[a-z0-9])",
+        r"\bpods?[ \t]+\\{0,3}[\"']([a-z0-9][a-z0-9.-]{1,200}[a-z0-9])",
+        r"(?:\b|_)pod\\{0,3}\"?[:=][ \t]?\\{0,3}\"([a-z0-9][a-z0-9.-]{1,200}[a-z0-9])",
+        rf"\bsystem:node:{_HOST}",
+        rf"{_LINE}Name:[ \t]+{_HOST}[ \t]*\n(?:Namespace|Priority):",
+        # kubectl get pods -o wide
+        rf"{_LINE}(?:[a-z0-9-]+[ \t]+)?([a-z0-9][a-z0-9.-]*){_STATE}",
+    ),
+    _told(
+        "host",
+        rf"{_STATE}.{{0,60}}?[\d.]+[ \t]+{_HOST}(?:[ \t]+<none>|{_LINE_END})",
+    ),
     _told("host", rf"{_START}((?:[a-z0-9-]{{1,63}}\.){{1,3}}svc)(?![\w-])"),
     _told(
         "host",
@@ -153,19 +183,45 @@ _HOST_NAMES = (
         rf"(?<![\w-])(gke-[a-z0-9-]{{3,80}}-{_HEX}{{8}}-[a-z0-9]{{4}})(?![\w-])",
         r"(?<![\w-])(aks-[a-z0-9]{1,20}-\d{8}-vmss[0-9a-z]{6})(?![\w-])",
     ),
-    # ibnetdiscover, ibhosts
+    # LSF; ibnetdiscover, ibhosts
+    _told(
+        "host",
+        r"\b(?:Started (?:\d+ Task\(s\) )?on(?: Host\(s\))?|Submitted from host) (<[^\n]{1,4000}>)",
+        parts=r"(?<=[<*])[A-Za-z][\w.-]*",
+    ),
     _told("host", rf"\bCA: {_HOST} \w", rf"\bSysName:\s*{_HOST}"),
-    _told("host", rf"\"(?:MF0;)?{_HOST}(?: (?:mlx\w*|HCA-\d+|ib\w*)|:\w+/\w+)\\{{0,3}}\""),
+    _told(
+        "host",
+        rf"[\"'](?:MF0;)?{_HOST}(?: (?:mlx\w*|HCA-\d+|ib\w*)|:\w+/\w+)\\{{0,3}}[\"']",
+        rf"\bnode_?desc(?:ription)?[ .:=]+{_HOST}",
+        rf"# \\{{0,3}}\"{_HOST}\\{{0,3}}\" (?:base|enhanced|lid)\b",
+    ),
 )
 _USERS = (
-    _told("user", rf"^[-dlbcps][-rwxsStT]{{9}}[.+@]?\s+\d+\s+{_USER}\s+{_USER}\s"),  # ls -l
-    _told("user", rf"^{_USER}\s+\d+\s+\d+\.\d\s+\d+\.\d\s"),  # ps aux
+    _told("user", rf"{_LINE}[-dlbcps][-rwxsStT]{{9}}[.+@]?\s+\d+\s+{_USER}\s+{_USER}\s"),  # ls -l
+    _told("user", rf"{_LINE}{_USER}\s+\d+\s+\d+\.\d\s+\d+\.\d\s"),  # ps aux
     _told("user", rf"(?<![\w~])~{_USER}/"),
-    _told("user", rf"^\s*\d+\s+\S+\s+\S+\s+{_USER}\s+[A-Z]{{1,2}}\s+[\d:-]+\s+\d+\s"),  # squeue
+    _told(
+        "user", rf"{_LINE}\s*\d+\s+\S+\s+\S+\s+{_USER}\s+[A-Z]{{1,2}}\s+[\d:-]+\s+\d+\s"
+    ),  # squeue
     _told("user", rf"://{_USER}(?::[^\s/@]{{0,400}})?@"),
     _told("user", rf"\b(?:UserId|GroupId|User|Group)={_USER}\(\d+\)"),
     _told_in_any_case(
         "user", rf"{_START}(?:user|user_?name|login|logname|owner|sudo_user|job_user){_IS}{_USER}"
+    ),
+    _told(
+        "user",
+        rf"\b[Rr]un by {_USER} on ",
+        rf"\b[Ss]ubmitted by {_USER}",
+        rf"\b[Ll]ogged in as:? {_USER}(?: \({_USER}\))?",
+        rf"\bsu -l? ?{_USER}",
+        rf"\bsudo (?:-\w )*-u {_USER}",
+        rf"\bssh [^|\n]{{0,200}}?-l ?{_USER}",
+        rf"\b(?:for|invalid) user {_USER} ",
+        rf"\bAccepted \w+ for {_USER} from\b",
+        rf"{_LINE}User {_USER}{_LINE_END}",
+        rf"\beuser = {_USER}",
+        rf"\bUser <{_USER}>",
     ),
     _told("user", r"\b[ug]id=([\w.,=() -]{1,2000})", parts=r"(?<=\()[A-Za-z_][\w.-]*(?=\))"),
 )
@@ -176,7 +232,23 @@ _ACCOUNTS = (
     ),
     _told("account", rf"\bset project {_WORD}", rf"(?:\bgcr\.io|pkg\.dev)/{_WORD}"),
     _told("account", r"\bgit@[\w.-]{1,200}:([\w.-]+/[\w.-]+)"),
-    _told_in_any_case("account", rf"{_START}namespace{_IS}{_WORD}"),
+    _told_in_any_case(
+        "account",
+        rf"{_START}namespace(?:{_IS}|s/|(?<=--namespace)[ \t]){_WORD}",
+        rf"\bkubectl [^\n]{{0,200}}?-n[ =]?{_WORD}",
+        rf"\bserviceaccounts?:{_WORD}:{_WORD}",
+        rf"{_LINE}(?!NAMESPACE){_WORD}[ \t]+[a-z0-9][a-z0-9.-]*{_STATE}",
+    ),
+    # Owners of images, repositories and models.
+    _told(
+        "account",
+        r"\b(?:docker\.io|ghcr\.io|quay\.io|nvcr\.io|github\.com|huggingface\.co|public\.ecr\.aws"
+        r"|registry\.gitlab\.com|(?:gitlab|harbor)[\w.-]*\.[a-z]+)[/:]([A-Za-z0-9][\w.-]*)/",
+        rf"\b[Ii]mage{_IS}(?:docker://)?(?:[\w-]+\.[\w.-]+(?::\d+)?/)?([a-z0-9][\w.-]*)/[\w.-]+",
+        r"\b(?:docker|podman|nerdctl) (?:pull|run|push|tag) [^\n]{0,300}? ([a-z0-9][\w-]*)/[\w.-]+",
+        r"(?<![\w./-])[\w-]+\.[\w.-]+:\d+/([A-Za-z0-9][\w.-]*)/[\w.-]+",
+    ),
+    _told("account", r"\bProject <([\w.-]+)>", rf"{_LINE}#(?:SBATCH|PBS) +-A[ =]?{_USER}"),
     _told("account", r"\bproject(?:s/|_?[Nn]umber\W{1,6})(\d{6,20})"),
     _told("account", r"\bwandb\.ai/([\w-]{2,64})/([\w-]{2,128})"),
     _told(
@@ -186,10 +258,14 @@ _ACCOUNTS = (
     ),
 )
 _IDS = (
-    _told("id", rf"{_START}([a-z]{{1,12}}-{_HEX}{{17}}){_END}"),  # of Amazon
     _told(
         "id",
-        rf"{_START}((?:snap|acl|rtb|igw|nat|lt|cr|fs|eipassoc|pg|dopt)-{_HEX}{{8}}){_END}",
+        rf"(?:\b(?:JobName|SLURM_JOB_NAME|Job_Name)|--job-name)(?: = |[= ]){_USER}",
+        rf"{_LINE}#SBATCH +-J[ =]?{_USER}",
+        rf"{_LINE}#PBS +-N +{_USER}",
+        rf"\bJob Name <{_USER}>",
+        rf"\broot=(?:PART)?LABEL={_USER}",
+        rf"\bAsset Tag{_IS}{_USER}",
     ),
     _told(
         "id",
@@ -200,7 +276,7 @@ _IDS = (
         "id", r"(?:\barn:aws[\w-]*:s3:::|\b(?:s3|gs|gcs|abfss?|hdfs)://)([\w.-]+(?:/[\w.@+=-]+)*)"
     ),
     _told("id", r"(?:\barn:aws[\w-]*:s3:::|\b(?:s3|gs|gcs|abfss?|hdfs)://)([\w.-]+)"),
-    _told("id", r"\b(ocid1\.[\w.-]{10,255})"),
+    _told("id", r"\b(ocid1\.[\w.-]{10,255})", r"\b(nvme-\w+_[A-Z0-9]{8,30})\b"),
     _told(
         "id",
         r"\b(?:instances|networks|subnetworks|disks|clusters|nodePools|serviceAccounts|reservations"
@@ -211,24 +287,22 @@ _IDS = (
         "id", rf"(?:docker|containerd|cri-o|crio|libpod|podman|kubepods)\S{{1,200}}?({_HEX}{{64}})"
     ),
     _told("id", rf"\b(pod{_HEX}{{8}}(?:[_-]{_HEX}{{4}}){{3}}[_-]{_HEX}{{12}})"),
-    _told_in_any_case("id", rf"machine[-_ ]?id(?:{_IS}|[ \t]+)({_HEX}{{32}}){_END}"),
+    _told_in_any_case(
+        "id", rf"(?:machine[-_ ]?id|uuid)(?:{_IS}|[ \t]+)((?:GPU-)?{_HEX}{{32}}){_END}"
+    ),
     _told_in_any_case(
         "id",
-        rf"{_START}(?:serial(?:[ _-]?(?:number|no))?|s/?n){_IS}([A-Z0-9][A-Z0-9-]{{5,40}}){_END}",
+        rf"{_START}(?:serial(?:[ _-]?(?:number|no))?|p?s/?n){_IS}([A-Z0-9][A-Z0-9-]{{5,40}}){_END}",
     ),
     # Public keys of SSH, and their fingerprints.
     _told("id", r"\b(AAAA[A-Za-z0-9+/]{40,1000}={0,2})", r"\b(SHA256:[A-Za-z0-9+/]{43})"),
 )
-_ADDRESSES = (
-    _told("address", r"(?<![\d:])(\d{1,3}(?::\d{1,3}){15})(?![\d:])"),  # a GID, in decimal
-    _told_in_any_case("address", rf"\"[HSR]-({_HEX}{{16}})", rf"\(({_HEX}{{15,16}})\)"),
-    # A GUID that was made of a MAC: 03 00 or ff fe in its middle.
-    _told_in_any_case("address", rf"{_START}((?:0x)?{_HEX}{{6}}(?:0300|fffe){_HEX}{{6}}){_END}"),
-)
 _PATHS = (
+    _told("path", rf"{_LINE}[\w.@-]+:(/\S+)[ \t]+(?:on[ \t]+)?/"),
+    _told("id", rf"{_LINE}//[\w.-]+/(\S+) on /"),
     _told("path", r"\b(?:HOME|PWD|SCRATCH|TMPDIR|WORKDIR)=[\"']?(/[\w.@+-]+(?:/[\w.@+-]+)*)"),
 )
-TOLD = (*_HOST_LISTS, *_TABLES, *_HOST_NAMES, *_USERS, *_ACCOUNTS, *_IDS, *_ADDRESSES, *_PATHS)
+TOLD = (*_HOST_LISTS, *_TABLES, *_HOST_NAMES, *_USERS, *_ACCOUNTS, *_IDS, *_PATHS)
 
 
 def told_names(text: str) -> Iterator[tuple[Kind, str]]:
@@ -245,15 +319,7 @@ def told_names(text: str) -> Iterator[tuple[Kind, str]]:
         for match in pattern.finditer(text):
             groups = (group for group in match.groups() if group)
             names = groups if parts is None else parts.findall(next(groups, ""))
-            yield from ((kind, name.rstrip(".-")) for name in names if _is_name(kind, name))
-
-
-def _is_name(kind: Kind, name: str) -> bool:
-    lowered = name.lower().rstrip(".-")
-    if kind == "host":
-        named = any(letter.isalpha() for letter in name) and not _SOURCE.fullmatch(name)
-        return named and lowered not in _NO_NAMES and not _PUBLIC.fullmatch(name)
-    return lowered not in _NO_NAMES and not (kind == "id" and lowered in _TYPES)
+            yield from ((kind, name.rstrip(".-")) for name in names if is_name(kind, name))
 
 
 _COMPRESSED = re.compile(rf"([\w.-]*?)\d*{_RANGES}([\w.-]*)")
@@ -292,3 +358,28 @@ def of_a_list(names: Iterable[str], texts: tuple[str, ...]) -> Iterator[str]:
         one = re.compile(rf"{_START}({re.escape(before)}\d+{re.escape(after)}){_END}")
         for text in texts:
             yield from one.findall(text)
+
+
+_DOTTED = re.compile(r"(?<![\w.-])([A-Za-z][\w-]*\d[\w-]*)(?:\.[A-Za-z][\w-]*)+(?![\w(])")
+_FILES = re.compile(
+    r".*\.(?:bak|bin|cfg|conf|csv|dat|db|err|gz|html?|jsonl?|lock|log|md|old|out|pcap|pid|png|prom|rep"
+    r"|sh|sock|sqlite|svg|tar|te?xt|tgz|toml|xml|ya?ml|zip|zst|\d+)",
+    re.IGNORECASE,
+)
+
+
+def with_domains(names: Mapping[str, Kind], texts: tuple[str, ...]) -> Iterator[str]:
+    """Find hosts that were found, where a domain is behind them: it names a site.
+
+    Args:
+        names: that were found, with their kinds.
+        texts: of all files.
+
+    Yields:
+        Names with a domain; a file that is called after a host is none.
+
+    """
+    for text in texts:
+        for match in _DOTTED.finditer(text):
+            if names.get(match[1]) == "host" and not _FILES.fullmatch(match[0]):
+                yield match[0]
