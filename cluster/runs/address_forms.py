@@ -23,9 +23,12 @@ _DIGITS = re.compile(rf"(0x)?({_HEX}{{8}}|{_HEX}{{12}}|{_HEX}{{16}}|{_HEX}{{32}}
 # 0x are an address; others only if the same address is written in the usual way, too. Longer hex
 # numbers are pointers, ids of communicators or sums.
 _PRIVATE_HEX = rf"(?:0a{_HEX}{{2}}|ac1{_HEX}|c0a8|a9fe|64[4-7]{_HEX})"
-_FULL_MAC = rf"(?={_HEX}{{0,11}}\d)(?={_HEX}{{0,11}}[a-f]){_HEX}[02468ace]{_HEX}{{10}}"
-_NO_SUM = r"(?<!commit )(?<!version )(?<!revision )(?<!rev )(?<!git )(?<!hash )(?<!sha256:)"
-_NO_CODE = rf"(?!5[56]|7f)(?!{_HEX}{{12}}-{_HEX}{{12}})(?<!{_HEX}{{12}}-)"  # /proc/PID/maps
+# Of a network card, not of a group; no sum of a revision, and no part of /proc/PID/maps.
+_FULL_MAC = (
+    rf"(?={_HEX}{{12}}{_END})(?!\d{{12}}|[a-f]{{12}}|5[56]|7f)({_HEX}[02468ace]{_HEX}{{10}})"
+    rf"(?!-{_HEX}{{12}})(?<!{_HEX}{{12}}-.{{12}})(?<!commit .{{12}})(?<!version .{{12}})"
+    r"(?<!revision .{12})(?<!rev .{12})(?<!git .{12})(?<!hash .{12})(?<!sha256:.{12})"
+)
 # What may be a known address in another form.
 _WRITTEN = re.compile(rf"{_START}(?:{_DIGITS.pattern}|{_QUAD.pattern}){_END}", re.IGNORECASE)
 _BYTE = 255
@@ -48,7 +51,7 @@ PATTERNS = tuple(
         rf"{_START}({_HEX}{{2}}(?::{_HEX}{{2}}){{5,19}}){_END}",
         rf"{_START}({_HEX}{{2}}(?:-{_HEX}{{2}}){{5,7}}){_END}",
         rf"{_START}({_HEX}{{4}}\.{_HEX}{{4}}\.{_HEX}{{4}}){_END}",
-        rf"{_START}{_NO_SUM}{_NO_CODE}({_FULL_MAC}){_END}",
+        rf"{_START}{_FULL_MAC}",
         rf"(?:guid\w*|\b(?:ca|switch|router))[\"'{{ \t:=]{{1,9}}((?:0x)?{_HEX}{{16}}){_END}",
         rf"\"[HSR]-({_HEX}{{16}})|\(({_HEX}{{15,16}})\)",  # ibnetdiscover
         # A GUID that was made of a MAC: 03 00 or ff fe in its middle.
@@ -65,7 +68,10 @@ PATTERNS = tuple(
         rf"{_LINE}\S+\t({_HEX}{{8}})\t({_HEX}{{8}})\t{_HEX}{{4}}\t",  # /proc/net/route
         rf"{_LINE} *\d+: ({_HEX}{{8}}):{_HEX}{{4}} ({_HEX}{{8}}):{_HEX}{{4}} ",  # /proc/net/tcp
         rf"{_START}(0x(?:{_PRIVATE_HEX}{_HEX}{{4}}|{_HEX}{{4}}(?:a8c0|fea9))){_END}",
-        *(rf"{_START}(?<!ip-)(?<!\d[.-])(?<!\d_)({_private(dash)}){_END}(?![-_]\d)" for dash in "-_"),
+        *(
+            rf"{_START}(?<!ip-)(?<!\d[.-])(?<!\d_)({_private(dash)}){_END}(?![-_]\d)"
+            for dash in "-_"
+        ),
         f"{BEFORE_IPV4}({_OCTETS}){AFTER_IPV4}",
     )
 )

@@ -42,7 +42,7 @@ _INSTALLED = (
     "amazon|amd|amdgpu|aws|azurehpc|cni|containerd|cray|dell|docker|google|hpe?|ibm|intel|kubernetes|"
     "mellanox|microsoft|nvidia|oci-hpc|ohpc|oracle|pbs|rocm|sge|slurm|xilinx|"
     "cuda|cudnn|dcgm|efa|gdrcopy|hpc_sdk|hpcx|libfabric|mpi|mpich|mvapich2?(?:-gdr)?|nccl|"
-    "nccl-tests|nccl-rdma-sharp-plugins|open-?mpi|osu-micro-benchmarks|pmix|prrte|ucc|ucx|"
+    "nccl-tests|nccl-rdma-sharp-plugins|open-?mpi(?:-cuda)?|osu-micro-benchmarks|pmix|prrte|ucc|ucx|"
     "apptainer|conda|anaconda|easybuild|gcc|go|homebrew|julia|llvm|miniconda|miniforge|python|"
     "pytorch|singularity|spack|tensorflow|venv"
 )
@@ -106,6 +106,7 @@ PATTERNS: tuple[tuple[Kind, re.Pattern[str]], ...] = (
     ),
     _as_written("host", r"Pid +\d+ on +(\S+) device"),
 )
+_WITHOUT_AT = tuple(each for each in PATTERNS if each[0] != "user")
 _NAME = r"[\w.$@+-]+"
 # Their slashes look like escapes.
 _WINDOWS = (
@@ -128,7 +129,7 @@ def names_in(text: str) -> Iterator[tuple[Kind, str]]:
     for pattern in _WINDOWS:
         yield from (("path", match[1]) for match in pattern.finditer(text))
     text = without_escapes(text)
-    for kind, pattern in PATTERNS:
+    for kind, pattern in PATTERNS if "@" in text else _WITHOUT_AT:
         yield from ((kind, match[1]) for match in pattern.finditer(text) if is_name(kind, match[1]))
     for pattern in ADDRESSES:
         found = (each for match in pattern.finditer(text) for each in match.groups() if each)

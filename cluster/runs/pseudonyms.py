@@ -18,7 +18,7 @@ from cluster.runs.name_patterns import (
     names_in,
     without_escapes,
 )
-from cluster.runs.told_names import of_a_list, short_names, with_domains
+from cluster.runs.related_names import of_a_list, short_names, with_domains
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Iterator, Mapping

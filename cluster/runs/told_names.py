@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, NamedTuple
 from cluster.runs.known_words import is_name
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable, Iterator, Mapping
+    from collections.abc import Iterator
 
     from cluster.runs.known_words import Kind
 
@@ -29,31 +29,44 @@ _USER = r"([A-Za-z_][\w.-]{0,63})"
 _STARTER = r"\b(?:srun|salloc|sbatch|mpirun|mpiexec|prun|orterun|flux run|pdsh|clush)\b"
 _WORD = r"([a-z][a-z0-9-]{2,60}[a-z0-9])"
 _STATE = r"[ \t]+\d+/\d+[ \t]+[A-Z]\w+[ \t]+\d+[ \t(]"  # of a pod, behind its name
+_STATES = (
+    "Running",
+    "Pending",
+    "Completed",
+    "Succeeded",
+    "Error",
+    "Failed",
+    "Crash",
+    "Terminating",
+)
 
 
 class _Told(NamedTuple):
     """How names are told.
 
-    Its groups are names; if `parts` is given, the names are what it matches in the first group.
+    Its groups are names; if `parts` is given, the names are what it matches in the first group. A
+    text that has none of `words` is not searched: most have few of these programs' lines.
     """
 
     kind: Kind
     pattern: re.Pattern[str]
     parts: re.Pattern[str] | None = None
+    words: tuple[str, ...] = ("",)
 
 
-def _told(kind: Kind, *texts: str, parts: str = "") -> _Told:
-    return _Told(kind, *_compiled(texts, parts, re.MULTILINE))
+def _told(
+    kind: Kind,
+    *texts: str,
+    parts: str = "",
+    words: tuple[str, ...] = ("",),
+    flags: re.RegexFlag = re.MULTILINE,
+) -> _Told:
+    found = re.compile("|".join(texts), flags)
+    return _Told(kind, found, re.compile(parts) if parts else None, words)
 
 
 def _told_in_any_case(kind: Kind, *texts: str, parts: str = "") -> _Told:
-    return _Told(kind, *_compiled(texts, parts, re.MULTILINE | re.IGNORECASE))
-
-
-def _compiled(
-    texts: tuple[str, ...], parts: str, flags: re.RegexFlag
-) -> tuple[re.Pattern[str], re.Pattern[str] | None]:
-    return re.compile("|".join(texts), flags), re.compile(parts) if parts else None
+    return _told(kind, *texts, parts=parts, flags=re.MULTILINE | re.IGNORECASE)
 
 
 _ITEMS = rf"(?:\w[\w.-]*)?(?:{_RANGES}|\w)[\w.-]*"  # of a list of hosts
@@ -137,6 +150,15 @@ _HOST_NAMES = (
         rf"\bip=[\d.]*:[\d.]*:[\d.]*:[\d.]*:{_HOST}:",  # on the line of the kernel
         rf"\bPBS_JOBID=\d+(?:\[\d*\])?\.{_HOST}",
         rf"\bdefault_realm{_IS}{_HOST}",
+        words=(
+            "CLUSTER_NAME=",
+            "ClusterName=",
+            "NCCL_",
+            "ds=",
+            "ip=",
+            "PBS_JOBID",
+            "default_realm",
+        ),
     ),
     # syslog, Ansible
     _told(
@@ -145,20 +167,28 @@ _HOST_NAMES = (
         rf" {_HOST} (?:kernel|[\w./()-]+\[\d+\]): ",
         rf"{_LINE}(?:ok|changed|failed|fatal|skipping|unreachable): \[{_HOST}\]",
         rf"{_LINE}{_HOST}(?: +: ok=\d| \| (?:SUCCESS|CHANGED|FAILED|UNREACHABLE))",
+        words=(" kernel: ", "]: ", ": [", " : ok=", " | "),
     ),
     # What is mounted, and domains that names are searched in.
     _told(
         "host",
         rf"{_LINE}{_HOST}:/\S* on /",
-        rf"{_LINE}//{_HOST}/",
+        rf"{_LINE}//{_HOST}/\S+ on /",
         rf"\bcifs .{{0,200}}?domain={_HOST}",
+        words=(" on /", "cifs "),
     ),
     _told(
         "host",
         rf"{_LINE}(?:search|domain)((?:[ \t]+(?:[a-z0-9-]+\.)+[a-z]{{2,}})+)[ \t]*{_LINE_END}",
         parts=r"\S+",
+        words=("search", "domain"),
     ),
-    _told("host", rf"\bRun by \S+ on {_HOST}", rf"\binstance=\\{{0,3}}\"{_HOST}:\d"),
+    _told(
+        "host",
+        rf"\bRun by \S+ on {_HOST}",
+        rf"\binstance=\\{{0,3}}\"{_HOST}:\d",
+        words=("Run by ", "instance="),
+    ),
     # Kubernetes, and nodes that Google and Azure made for it.
     _told(
         "host",
@@ -168,20 +198,23 @@ _HOST_NAMES = (
         r"(?:\b|_)pod\\{0,3}\"?[:=][ \t]?\\{0,3}\"([a-z0-9][a-z0-9.-]{1,200}[a-z0-9])",
         rf"\bsystem:node:{_HOST}",
         rf"{_LINE}Name:[ \t]+{_HOST}[ \t]*\n(?:Namespace|Priority):",
-        # kubectl get pods -o wide
-        rf"{_LINE}(?:[a-z0-9-]+[ \t]+)?([a-z0-9][a-z0-9.-]*){_STATE}",
+        words=("pod", "deployment", "set/", "set.apps/", "job", "service", "system:node:", "Name:"),
     ),
+    # kubectl get pods -o wide
+    _told("host", rf"{_LINE}(?:[a-z0-9-]+[ \t]+)?([a-z0-9][a-z0-9.-]*){_STATE}", words=_STATES),
     _told(
         "host",
         rf"{_STATE}.{{0,60}}?[\d.]+[ \t]+{_HOST}(?:[ \t]+<none>|{_LINE_END})",
+        words=_STATES,
     ),
-    _told("host", rf"{_START}((?:[a-z0-9-]{{1,63}}\.){{1,3}}svc)(?![\w-])"),
+    _told("host", rf"{_START}((?:[a-z0-9-]{{1,63}}\.){{1,3}}svc)(?![\w-])", words=(".svc",)),
     _told(
         "host",
         r"(?<![\w-])([a-z0-9][a-z0-9-]{0,60}-(?:worker|launcher|master)-(?:\d+|[a-z0-9]{5}))"
         r"(?![\w-])",
         rf"(?<![\w-])(gke-[a-z0-9-]{{3,80}}-{_HEX}{{8}}-[a-z0-9]{{4}})(?![\w-])",
         r"(?<![\w-])(aks-[a-z0-9]{1,20}-\d{8}-vmss[0-9a-z]{6})(?![\w-])",
+        words=("worker", "launcher", "master", "gke-", "aks-"),
     ),
     # LSF; ibnetdiscover, ibhosts
     _told(
@@ -222,6 +255,10 @@ _USERS = (
         rf"{_LINE}User {_USER}{_LINE_END}",
         rf"\beuser = {_USER}",
         rf"\bUser <{_USER}>",
+        words=(
+            *(" by ", "ogged in as", "su -", "sudo ", "ssh ", "user ", "Accepted ", "User "),
+            "euser = ",
+        ),
     ),
     _told("user", r"\b[ug]id=([\w.,=() -]{1,2000})", parts=r"(?<=\()[A-Za-z_][\w.-]*(?=\))"),
 )
@@ -230,14 +267,23 @@ _ACCOUNTS = (
     _told_in_any_case(
         "account", rf"{_START}(?:project(?:[_-]?id)?)(?:{_IS}|(?<=--project)[ \t]){_WORD}"
     ),
-    _told("account", rf"\bset project {_WORD}", rf"(?:\bgcr\.io|pkg\.dev)/{_WORD}"),
+    _told(
+        "account",
+        rf"\bset project {_WORD}",
+        rf"(?:\bgcr\.io|pkg\.dev)/{_WORD}",
+        words=("set project", "gcr.io/", "pkg.dev/"),
+    ),
     _told("account", r"\bgit@[\w.-]{1,200}:([\w.-]+/[\w.-]+)"),
     _told_in_any_case(
         "account",
         rf"{_START}namespace(?:{_IS}|s/|(?<=--namespace)[ \t]){_WORD}",
+    ),
+    _told(
+        "account",
         rf"\bkubectl [^\n]{{0,200}}?-n[ =]?{_WORD}",
         rf"\bserviceaccounts?:{_WORD}:{_WORD}",
-        rf"{_LINE}(?!NAMESPACE){_WORD}[ \t]+[a-z0-9][a-z0-9.-]*{_STATE}",
+        rf"{_LINE}{_WORD}[ \t]+[a-z0-9][a-z0-9.-]*{_STATE}",
+        words=("kubectl ", "serviceaccount", *_STATES),
     ),
     # Owners of images, repositories and models.
     _told(
@@ -246,9 +292,21 @@ _ACCOUNTS = (
         r"|registry\.gitlab\.com|(?:gitlab|harbor)[\w.-]*\.[a-z]+)[/:]([A-Za-z0-9][\w.-]*)/",
         rf"\b[Ii]mage{_IS}(?:docker://)?(?:[\w-]+\.[\w.-]+(?::\d+)?/)?([a-z0-9][\w.-]*)/[\w.-]+",
         r"\b(?:docker|podman|nerdctl) (?:pull|run|push|tag) [^\n]{0,300}? ([a-z0-9][\w-]*)/[\w.-]+",
+        words=(
+            *("docker", "podman", "nerdctl", "mage", "ghcr.io", "quay.io", "nvcr.io", "github.com"),
+            *("huggingface.co", "ecr.aws", "gitlab", "harbor"),
+        ),
+    ),
+    _told(
+        "account",
         r"(?<![\w./-])[\w-]+\.[\w.-]+:\d+/([A-Za-z0-9][\w.-]*)/[\w.-]+",
     ),
-    _told("account", r"\bProject <([\w.-]+)>", rf"{_LINE}#(?:SBATCH|PBS) +-A[ =]?{_USER}"),
+    _told(
+        "account",
+        r"\bProject <([\w.-]+)>",
+        rf"{_LINE}#(?:SBATCH|PBS) +-A[ =]?{_USER}",
+        words=("Project <", "#SBATCH", "#PBS"),
+    ),
     _told("account", r"\bproject(?:s/|_?[Nn]umber\W{1,6})(\d{6,20})"),
     _told("account", r"\bwandb\.ai/([\w-]{2,64})/([\w-]{2,128})"),
     _told(
@@ -266,6 +324,10 @@ _IDS = (
         rf"\bJob Name <{_USER}>",
         rf"\broot=(?:PART)?LABEL={_USER}",
         rf"\bAsset Tag{_IS}{_USER}",
+        words=(
+            *("JobName=", "JOB_NAME=", "Job_Name", "--job-name", "#SBATCH", "#PBS", "Job Name <"),
+            *("LABEL=", "Asset Tag"),
+        ),
     ),
     _told(
         "id",
@@ -298,8 +360,9 @@ _IDS = (
     _told("id", r"\b(AAAA[A-Za-z0-9+/]{40,1000}={0,2})", r"\b(SHA256:[A-Za-z0-9+/]{43})"),
 )
 _PATHS = (
-    _told("path", rf"{_LINE}[\w.@-]+:(/\S+)[ \t]+(?:on[ \t]+)?/"),
-    _told("id", rf"{_LINE}//[\w.-]+/(\S+) on /"),
+    # What is mounted.
+    _told("path", rf"{_LINE}[\w.@-]+:(/\S+) on /", rf"{_LINE}\d[\d.]+(?:@\w+)?:(/\S+)"),
+    _told("id", rf"{_LINE}//[\w.-]+/(\S+) on /", words=(" on /",)),
     _told("path", r"\b(?:HOME|PWD|SCRATCH|TMPDIR|WORKDIR)=[\"']?(/[\w.@+-]+(?:/[\w.@+-]+)*)"),
 )
 TOLD = (*_HOST_LISTS, *_TABLES, *_HOST_NAMES, *_USERS, *_ACCOUNTS, *_IDS, *_PATHS)
@@ -315,71 +378,8 @@ def told_names(text: str) -> Iterator[tuple[Kind, str]]:
         Each name with its kind; a name may come more than once.
 
     """
-    for kind, pattern, parts in TOLD:
-        for match in pattern.finditer(text):
+    for kind, pattern, parts, words in TOLD:
+        for match in pattern.finditer(text) if any(word in text for word in words) else ():
             groups = (group for group in match.groups() if group)
             names = groups if parts is None else parts.findall(next(groups, ""))
             yield from ((kind, name.rstrip(".-")) for name in names if is_name(kind, name))
-
-
-_COMPRESSED = re.compile(rf"([\w.-]*?)\d*{_RANGES}([\w.-]*)")
-
-
-def short_names(names: Iterable[tuple[str, Kind]]) -> Iterator[str]:
-    """Give the first label of each host with a domain: logs have it alone, too.
-
-    Args:
-        names: that were found, with their kinds.
-
-    Yields:
-        Labels with a digit; others may be any word.
-
-    """
-    for name, kind in names:
-        label, dot, rest = name.partition(".")
-        has_digit = any(letter.isdigit() for letter in label) and not label.isdigit()
-        if kind == "host" and dot and rest and has_digit:
-            yield label
-
-
-def of_a_list(names: Iterable[str], texts: tuple[str, ...]) -> Iterator[str]:
-    """Find the hosts that a list such as `node[01-16]` stands for.
-
-    Args:
-        names: that were found.
-        texts: of all files.
-
-    Yields:
-        Names in the texts that begin and end as those of a list, with digits between.
-
-    """
-    shapes = {m.groups() for name in names if (m := _COMPRESSED.fullmatch(name)) and m[1]}
-    for before, after in sorted(shapes):
-        one = re.compile(rf"{_START}({re.escape(before)}\d+{re.escape(after)}){_END}")
-        for text in texts:
-            yield from one.findall(text)
-
-
-_DOTTED = re.compile(r"(?<![\w.-])([A-Za-z][\w-]*\d[\w-]*)(?:\.[A-Za-z][\w-]*)+(?![\w(])")
-_FILES = re.compile(
-    r".*\.(?:bak|bin|cfg|conf|csv|dat|db|err|gz|html?|jsonl?|lock|log|md|old|out|pcap|pid|png|prom|rep"
-    r"|sh|sock|sqlite|svg|tar|te?xt|tgz|toml|xml|ya?ml|zip|zst|\d+)",
-    re.IGNORECASE,
-)
-
-
-def with_domains(names: Mapping[str, Kind], texts: tuple[str, ...]) -> Iterator[str]:
-    """Find hosts that were found, where a domain is behind them: it names a site.
-
-    Args:
-        names: that were found, with their kinds.
-        texts: of all files.
-
-    Yields:
-        Names with a domain; a file that is called after a host is none.
-
-    """
-    for text in texts:
-        for match in _DOTTED.finditer(text):
-            if names.get(match[1]) == "host" and not _FILES.fullmatch(match[0]):
-                yield match[0]
