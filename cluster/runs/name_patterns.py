@@ -27,8 +27,12 @@ _START, _START_PATH = r"(?<![^\W_])", r"(?:(?<![\w.])|(?<=-[IL]))"  # -I and -L 
 BEFORE = f"(?:{_START}{_ESCAPES})"
 BEFORE_WORD = rf"(?:(?<!\w){_ESCAPES})"  # a plain word is also a part of names of variables
 BEFORE_PATH = f"(?:{_START_PATH}{_ESCAPES})"
-_ESCAPED = re.compile(r"(?:\x1b|\\+u001b)\[[\d;]*[mK]|\\+([nrt])")
-_BLANKS = {"n": "\n", "r": "\n", "t": "\t", None: " "}
+_COLOUR = r"(?:(?:\x1b|\\{1,8}u001b)\[[\d;]{0,20}[mK])+"
+_BETWEEN = r"[^\W_]"  # letters of one word are not brought together
+_ESCAPED = re.compile(
+    rf"(?<!{_BETWEEN}){_COLOUR}|{_COLOUR}(?!{_BETWEEN})|\\{{1,8}}([nrt])|({_COLOUR})"
+)
+_BLANKS = {"n": "\n", "r": "\n", "t": "\t"}
 AFTER = r"(?![^\W_])"
 _HEX = "[0-9a-f]"
 
@@ -96,6 +100,7 @@ PATTERNS: tuple[tuple[Kind, re.Pattern[str]], ...] = (
     ),
     _all_cases("id", rf"{_START}((?:GPU-)?{_HEX}{{8}}-(?:{_HEX}{{4}}-){{3}}{_HEX}{{12}}){AFTER}"),
     _as_written("host", rf"{_START}(ip-\d{{1,3}}(?:-\d{{1,3}}){{3}}(?:\.[\w-]+)*)"),
+    _as_written("host", rf"{_START}(\d{{1,3}}(?:-\d{{1,3}}){{3}}(?:\.[A-Za-z][\w-]*)+)"),
     _as_written(
         "host",
         rf"(?<![A-Za-z0-9.-])(?!{_NUMBER})"
@@ -126,8 +131,10 @@ def names_in(text: str) -> Iterator[tuple[Kind, str]]:
 
     """
     text = _once(_VALUES.sub(" ", text))
-    for pattern in _WINDOWS:
-        yield from (("path", match[1]) for match in pattern.finditer(text))
+    if "\\" in text:
+        plain = re.sub(_COLOUR, " ", text)
+        for pattern in _WINDOWS:
+            yield from (("path", match[1]) for match in pattern.finditer(plain))
     text = without_escapes(text)
     for kind, pattern in PATTERNS if "@" in text else _WITHOUT_AT:
         yield from ((kind, match[1]) for match in pattern.finditer(text) if is_name(kind, match[1]))
@@ -138,7 +145,7 @@ def names_in(text: str) -> Iterator[tuple[Kind, str]]:
 
 
 def without_escapes(text: str) -> str:
-    """Put a blank in place of each colour, and of each escape of JSON for one.
+    """Take out colours, and put blanks in place of the escapes of JSON for them.
 
     Args:
         text: of a file.
@@ -147,7 +154,7 @@ def without_escapes(text: str) -> str:
         The text, in which no name has the letter of an escape before it.
 
     """
-    return _ESCAPED.sub(lambda match: _BLANKS[match[1]], text)
+    return _ESCAPED.sub(lambda match: _BLANKS.get(match[1], " " if match[2] else ""), text)
 
 
 def _once(text: str) -> str:
