@@ -93,6 +93,71 @@ def test_what_did_not_come_is_said(status: int, said: str, bare: dict[str, str])
     assert ("Type: sudo apt-get install tmux" in done.stderr) == bool(status)
 
 
+@pytest.fixture
+def made(tmp_path: Path) -> dict[str, str]:
+    """Give a copy of the project whose environment is complete but for promtool."""
+    project = tmp_path / "project"
+    for name in ("scripts/setup", "pyproject.toml", "requirements.lock", "cluster/core/version.py"):
+        (project / name).parent.mkdir(parents=True, exist_ok=True)
+        shutil.copy(ROOT / name, project / name)
+    python = project / ".venv" / "bin" / "python"
+    python.parent.mkdir(parents=True)
+    program(python, f'exec {sys.executable} "$@"')
+    words = "cat pyproject.toml requirements.lock cluster/core/version.py scripts/setup | cksum"
+    (project / ".venv" / ".made-for-dev").write_text(
+        run("sh", "-c", words, cwd=project).stdout.rstrip("\n")
+    )
+    (tmp_path / "left").mkdir()
+    unpack = ("chmod", "cksum", "cp", "dpkg-deb", "mktemp", "mv", "rm", "tar")
+    return {
+        "PATH": path_of(tmp_path / "bin", *TOOLS, *unpack),
+        "PYTHON": sys.executable,
+        "TMPDIR": str(tmp_path / "left"),
+    }
+
+
+def program(path: Path, script: str) -> None:
+    path.write_text(f"#!/bin/sh\n{script}\n")
+    path.chmod(0o755)
+
+
+def test_one_program_comes_out_of_a_package_that_is_not_installed(
+    tmp_path: Path, made: dict[str, str]
+) -> None:
+    if shutil.which("dpkg-deb") is None:
+        pytest.skip("packages of Debian are packed by dpkg-deb, and this is another system")
+    root = tmp_path / "package"
+    for name in ("usr/bin/promtool", "usr/bin/prometheus", "DEBIAN/control"):
+        (root / name).parent.mkdir(parents=True, exist_ok=True)
+        program(root / name, f"echo {name}")
+    (root / "DEBIAN" / "control").write_text(
+        "Package: prometheus\nVersion: 1\nArchitecture: all\nMaintainer: x\nDescription: x\n"
+    )
+    run("dpkg-deb", "--build", str(root), str(tmp_path / "made.deb"))
+    program(
+        tmp_path / "bin" / "apt-get",
+        f'[ "$*" = "download -q prometheus" ] && cp {tmp_path}/made.deb .',
+    )
+    done = run(str(tmp_path / "project" / "scripts" / "setup"), "dev", env=made)
+    folder = tmp_path / "project" / ".venv" / "bin"
+
+    assert "Taking promtool out of the package prometheus, into .venv/bin\n" in done.stderr
+    assert run(str(folder / "promtool")).stdout == "usr/bin/promtool\n"
+    assert sorted(path.name for path in folder.iterdir()) == ["promtool", "python"]
+    assert not list((tmp_path / "left").iterdir())
+
+
+def test_a_program_that_cannot_be_fetched_ends_nothing(
+    tmp_path: Path, made: dict[str, str]
+) -> None:
+    program(tmp_path / "bin" / "apt-get", "exit 100")
+    done = run(str(tmp_path / "project" / "scripts" / "setup"), "dev", env=made)
+
+    assert "promtool is missing, and cannot be had from here: the test of watch's" in done.stderr
+    assert not (tmp_path / "project" / ".venv" / "bin" / "promtool").exists()
+    assert not list((tmp_path / "left").iterdir())
+
+
 def test_what_is_locked_installs_with_the_oldest_python_of_debian_12() -> None:
     """Debian 12 has 3.11.2; a package for 3.11.5 and newer ended `scripts/setup dev` there."""
     names = re.findall(r"^([\w.-]+)==", (ROOT / "requirements.lock").read_text(), re.MULTILINE)
