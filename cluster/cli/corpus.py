@@ -221,7 +221,7 @@ def _lines(run: PublishedRun) -> Iterator[str]:
     yield f"  grade {run.grade}{f': {run.reason}' if run.reason else ''}"
     if run.settings:
         yield f"  settings: {run.settings}; so it does not count as usual"
-    yield f"  versions: {run.versions or 'not known'}; date: {run.date or 'not known'}"
+    yield f"  versions: {run.versions}; date: {run.date}"
     author = f", by {run.source.author}" if run.source.author else ""
     yield f"  source: {run.source.address()}{author}"
     yield from (f"  | {line}" for line in run.log.strip().splitlines())

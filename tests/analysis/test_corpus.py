@@ -12,7 +12,7 @@ import msgspec
 import pytest
 
 from cluster.analysis import corpus, hardware
-from cluster.analysis.corpus import Grade, PublishedSource, checks
+from cluster.analysis.corpus import Grade, Point, PublishedSource, checks
 from cluster.analysis.corpus.comparison import compare
 from cluster.analysis.hardware_bounds import with_hardware_bound
 from cluster.analysis.usual import usual
@@ -226,7 +226,11 @@ def test_a_forced_algorithm_and_what_is_contradicted_are_never_usual() -> None:
         ({"source": PublishedSource(url="https://example.org", path="a")}, "no commit"),
         ({"log": ""}, "grade A needs"),
         ({"grade": "X"}, "a reason is for grade X"),
-        ({"grade": "B", "versions": ""}, "author and versions"),
+        ({"grade": "B", "versions": corpus.UNKNOWN}, "author and versions"),
+        ({"versions": ""}, "no versions; where its source has none, they are 'not known'"),
+        ({"date": ""}, "its date is no YYYY-MM-DD, and not 'not known'"),
+        ({"date": "2026-13-01"}, "its date is no YYYY-MM-DD"),
+        ({"points": (Point(size="2 GiB", values=(437.79,)),)}, "in which line of its path"),
         ({"points": ()}, "it has no points"),
         ({"definition": "mine.busbw-12345678"}, "no definition"),
     ],

@@ -52,6 +52,7 @@ def test_an_entry_is_printed_listed_and_shown(tmp_path: Path) -> None:
     assert entry["source"]["commit"] == "0123456789abcdef"
     assert entry["points"] == [{"size": "1 GiB", "values": [440.0, 440.0]}]
     assert "grade A needs the lines of the log" in added.stdout
+    assert "to do: p5.48xlarge-all_reduce-AUTHOR: it has no versions" in added.stdout
     listed = json.loads(command("corpus", "list", "--hardware", "p5.48xlarge", "--json").stdout)
     assert {result["run"]["hardware"] for result in listed} == {"p5.48xlarge"}
     shown = command("corpus", "show", "c5n-latency-centos7-intelmpi").stdout

@@ -12,7 +12,9 @@ The `*.toml` files beside this one are the corpus. Each `[[run]]` is one publish
                 C: a number alone
                 X: physics or the source itself contradicts it; never used, and `reason` says why
     settings    that differ from the default, such as NCCL_ALGO=RING
-    source      the address; for a repository with commit, path and, where it is known, line
+    versions    of the software, and date: of the measurement; "not known" if neither the source nor
+                what is around it says so, as a field that is left out may have been forgotten
+    source      the address; for a repository with commit, path, and the line of each value
     points      each a size and its values
     log         of grade A: the lines of the log that hold the values
 
@@ -41,6 +43,7 @@ if TYPE_CHECKING:
 Grade = Literal["A", "B", "C", "X"]
 USUAL: tuple[Grade, ...] = ("A", "B")  # the grades that show what is usual
 FILES = ("collectives.toml", "messages.toml", "devices.toml")
+UNKNOWN = "not known"  # of versions and dates
 DEFINITIONS, THRESHOLDS = "definitions.toml", "thresholds.toml"
 ENTRY = "\n[[run]]\n"  # how each begins in its file
 UNITS = {

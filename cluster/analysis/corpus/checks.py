@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+import re
 from collections import Counter
 from statistics import median
 from typing import TYPE_CHECKING
@@ -22,6 +23,7 @@ if TYPE_CHECKING:
 BETWEEN_HOSTS = 0.8e-6  # seconds; a switch and two network cards alone take more than half of that
 ABOVE = 1.25  # by what factor the lowest evidence may be above its threshold
 ROUNDED = 1e-9
+DATE = re.compile(r"20\d\d-(?:0[1-9]|1[0-2])-(?:0[1-9]|[12]\d|3[01])")
 
 
 def problems(runs: Sequence[PublishedRun]) -> tuple[str, ...]:
@@ -180,7 +182,13 @@ def _origin_problems(run: PublishedRun) -> Iterator[str]:
         yield "its source has a path, and no commit"
     if run.grade == "A" and not run.log:
         yield "grade A needs the lines of the log"
-    if run.grade == "B" and not (run.source.author and run.versions):
+    if run.source.path and not (run.source.line or all(point.line for point in run.points)):
+        yield "it does not say in which line of its path its values are"
+    if not run.versions:
+        yield f"it has no versions; where its source has none, they are {corpus.UNKNOWN!r}"
+    if run.date != corpus.UNKNOWN and not DATE.fullmatch(run.date):
+        yield f"its date is no YYYY-MM-DD, and not {corpus.UNKNOWN!r}"
+    if run.grade == "B" and (not run.source.author or run.versions in ("", corpus.UNKNOWN)):
         yield "grade B needs an author and versions"
     if (run.grade == "X") != bool(run.reason):
         yield "a reason is for grade X, and grade X needs one"
