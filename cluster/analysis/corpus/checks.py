@@ -151,6 +151,7 @@ def limit(result: PublishedResult) -> float | None:
 
 def _problems(run: PublishedRun) -> Iterator[str]:
     yield from _origin_problems(run)
+    yield from _missing_fields(run)
     definition = corpus.definitions().get(run.definition)
     if definition is None:
         yield f"no definition {run.definition!r} is in definitions.toml"
@@ -182,16 +183,19 @@ def _origin_problems(run: PublishedRun) -> Iterator[str]:
         yield "its source has a path, and no commit"
     if run.grade == "A" and not run.log:
         yield "grade A needs the lines of the log"
+    if run.grade == "B" and (not run.source.author or run.versions in ("", corpus.UNKNOWN)):
+        yield "grade B needs an author and versions"
+    if (run.grade == "X") != bool(run.reason):
+        yield "a reason is for grade X, and grade X needs one"
+
+
+def _missing_fields(run: PublishedRun) -> Iterator[str]:
     if run.source.path and not (run.source.line or all(point.line for point in run.points)):
         yield "it does not say in which line of its path its values are"
     if not run.versions:
         yield f"it has no versions; where its source has none, they are {corpus.UNKNOWN!r}"
     if run.date != corpus.UNKNOWN and not DATE.fullmatch(run.date):
         yield f"its date is no YYYY-MM-DD, and not {corpus.UNKNOWN!r}"
-    if run.grade == "B" and (not run.source.author or run.versions in ("", corpus.UNKNOWN)):
-        yield "grade B needs an author and versions"
-    if (run.grade == "X") != bool(run.reason):
-        yield "a reason is for grade X, and grade X needs one"
 
 
 def _value_problems(run: PublishedRun) -> Iterator[str]:
