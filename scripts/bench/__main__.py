@@ -31,7 +31,7 @@ from slurm_starters import starting_by_srun
 from startup import around, starting
 from stopwatch import BIN, ROOT
 from training import naming_links, naming_slow_links, naming_stalls, planting_fetch_stalls
-from watched import watching
+from watched import watching, watching_many
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -61,6 +61,7 @@ def main() -> None:
             "predicting": lambda: predicting(Path(place)),
             "sharing": sharing,
             "watching": lambda: watching(min(repetitions, 2)),
+            "watching_many": watching_many,
             "against_otava": lambda: against_otava(min(repetitions, 2)),
             "fleet": lambda: checking_fleets(repetitions),
             "naming_stalls": lambda: naming_stalls(Path(place), repetitions),
