@@ -23,6 +23,9 @@ TimerKind = Literal["systemd", "cron"]
 SYSTEMD_RUNS = Path("/run/systemd/system")  # sd_booted(3)
 MINUTE, HOUR, DAY = 60, 3600, 86_400
 KEPT = re.compile(r"PATH|CLUSTER_(?!RUNS|LAUNCHES)\w+")  # variables that a timer does not have
+NOT_FOUND = 127  # the exit status of a shell if there is no such program
+# What Debian's cron, cronie and busybox say where there is none, or one may not have any.
+NO_CRONTAB = re.compile(r"no crontab|not allowed|can't open '\w[\w.-]*': No such file")
 
 
 class TimerFile(Value, frozen=True, kw_only=True):
@@ -182,7 +185,13 @@ def _systemd_word(word: str) -> str:
 
 
 def _crontab() -> list[str]:
+    """Give the lines that are there; whoever takes an error for none would write none back."""
     done = LocalShell().run(["crontab", "-l"])
+    if done.status not in (0, NOT_FOUND) and not NO_CRONTAB.search(done.stderr):
+        raise ClusterError(
+            f"`crontab -l` ended with status {done.status}: {done.stderr.strip()[-200:]}",
+            means="What is in your crontab is not known, so nothing was written into it.",
+        )
     return done.stdout.splitlines() if done.status == 0 else []
 
 

@@ -167,7 +167,8 @@ def test_a_crontab_starts_often_enough(every: str, times: str) -> None:
 FAKE_CRONTAB = """#!/bin/sh
 set -eu
 case "$*" in
-  -l) [ -e "$HOME/tab" ] || { echo "no crontab for you" >&2; exit 1; }; cat "$HOME/tab" ;;
+  -l) [ ! -e "$HOME/broken" ] || { echo "crontabs/you: Input/output error" >&2; exit 1; }
+      [ -e "$HOME/tab" ] || { echo "no crontab for you" >&2; exit 1; }; cat "$HOME/tab" ;;
   -) cat > "$HOME/tab" ;;
   *) echo "unknown: $*" >&2; exit 64 ;;
 esac
@@ -205,6 +206,16 @@ def test_a_crontab_keeps_the_lines_of_others(timers: Path) -> None:
 
     assert [line.partition("/")[0] for line in lines] == ["1 2 * * * mine", "0 0 * * * "]
     assert "a line of the crontab" in removed
+    assert (timers / "tab").read_text() == "1 2 * * * mine\n"
+
+
+def test_a_crontab_that_cannot_be_read_is_not_written(timers: Path) -> None:
+    """Its lines would be lost."""
+    (timers / "tab").write_text("1 2 * * * mine\n")
+    (timers / "broken").touch()
+    said = add("--timer", "cron", "--install", status=1)
+
+    assert "`crontab -l` ended with status 1: crontabs/you: Input/output error" in said
     assert (timers / "tab").read_text() == "1 2 * * * mine\n"
 
 
