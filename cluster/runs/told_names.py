@@ -150,14 +150,11 @@ _HOST_NAMES = (
         rf"\bip=[\d.]*:[\d.]*:[\d.]*:[\d.]*:{_HOST}:",  # on the line of the kernel
         rf"\bPBS_JOBID=\d+(?:\[\d*\])?\.{_HOST}",
         rf"\bdefault_realm{_IS}{_HOST}",
+        rf"\bSwitchName={_HOST}",
+        rf"{_LINE}{_HOST}\.[ \t]+\d+[ \t]+IN[ \t]",  # dig
         words=(
-            "CLUSTER_NAME=",
-            "ClusterName=",
-            "NCCL_",
-            "ds=",
-            "ip=",
-            "PBS_JOBID",
-            "default_realm",
+            *("CLUSTER_NAME=", "ClusterName=", "NCCL_", "ds=", "ip=", "PBS_JOBID", "default_realm"),
+            *("SwitchName=", " IN ", "\tIN\t"),
         ),
     ),
     # syslog, Ansible
@@ -252,12 +249,13 @@ _USERS = (
         rf"\bssh [^|\n]{{0,200}}?-l ?{_USER}",
         rf"\b(?:for|invalid) user {_USER} ",
         rf"\bAccepted \w+ for {_USER} from\b",
-        rf"{_LINE}User {_USER}{_LINE_END}",
+        rf"{_LINE}[ \t]*User {_USER}{_LINE_END}",  # a file of ssh
+        rf"\bSLURM_JOB_GROUP={_USER}",
         rf"\beuser = {_USER}",
         rf"\bUser <{_USER}>",
         words=(
             *(" by ", "ogged in as", "su -", "sudo ", "ssh ", "user ", "Accepted ", "User "),
-            "euser = ",
+            *("euser = ", "JOB_GROUP="),
         ),
     ),
     _told("user", r"\b[ug]id=([\w.,=() -]{1,2000})", parts=r"(?<=\()[A-Za-z_][\w.-]*(?=\))"),
@@ -307,6 +305,11 @@ _ACCOUNTS = (
         rf"{_LINE}#(?:SBATCH|PBS) +-A[ =]?{_USER}",
         words=("Project <", "#SBATCH", "#PBS"),
     ),
+    _told(  # docker ps
+        "account",
+        rf"{_LINE}{_HEX}{{12}}[ \t]+(?:[\w.-]+(?::\d+)?/)?([a-z0-9][\w.-]*)/[\w./:@-]+[ \t]+\\*\"",
+        words=("CONTAINER ID",),
+    ),
     _told("account", r"\bproject(?:s/|_?[Nn]umber\W{1,6})(\d{6,20})"),
     _told("account", r"\bwandb\.ai/([\w-]{2,64})/([\w-]{2,128})"),
     _told(
@@ -345,6 +348,10 @@ _IDS = (
         r"|resourcePolicies|resourceGroups|virtualMachines)/([A-Za-z][\w.-]{2,62})",
     ),
     # Containers, pods and machines.
+    _told(
+        "id", rf"{_LINE}({_HEX}{{12}})[ \t]+[\w./:@-]+[ \t]+\\{{0,3}}\"", words=("CONTAINER ID",)
+    ),
+    _told_in_any_case("id", rf"\bresource_?group(?:_?name)?{_IS}{_USER}"),
     _told(
         "id", rf"(?:docker|containerd|cri-o|crio|libpod|podman|kubepods)\S{{1,200}}?({_HEX}{{64}})"
     ),
