@@ -51,7 +51,7 @@ PATTERNS = tuple(
         rf"{_START}({_HEX}{{2}}(?::{_HEX}{{2}}){{5,19}}){_END}",
         rf"{_START}({_HEX}{{2}}(?:-{_HEX}{{2}}){{5,7}}){_END}",
         rf"{_START}({_HEX}{{4}}\.{_HEX}{{4}}\.{_HEX}{{4}}){_END}",
-        rf"{_START}{_FULL_MAC}",
+        rf"{_START}(?<!{_HEX}{{4}}-){_FULL_MAC}",  # nor the end of a UUID
         rf"(?:guid\w*|\b(?:ca|switch|router))[\"'{{ \t:=]{{1,9}}((?:0x)?{_HEX}{{16}}){_END}",
         rf"\"[HSR]-({_HEX}{{16}})|\(({_HEX}{{15,16}})\)",  # ibnetdiscover
         # A GUID that was made of a MAC: 03 00 or ff fe in its middle.

@@ -51,7 +51,7 @@ _INSTALLED = (
     "pytorch|singularity|spack|tensorflow|venv"
 )
 _VERSION = r"(?:-?v?\d[\w.+-]*)?(?![\w.+-])"
-_OF_TOOLS = r"nccl|sem\.|vader_|sm_|ucx|psm|ompi|mpich|torch_|cuda"  # in /dev/shm
+_OF_TOOLS = r"nccl|sem\.|vader_|sm_|ucx|psm|ompi|mpich|torch_|cuda|cluster-"  # in /dev/shm
 _RESOURCES = (  # of Amazon; with 17 digits, any word may be before them
     "acl|ami|cr|dopt|eipalloc|eipassoc|eni|fs|i|igw|lt|nat|pg|pl|r|rtb|sg|snap|subnet|vol|vpc"
 )
@@ -60,6 +60,7 @@ _DOMAINS = (
     "ai|app|arpa|cloud|cluster|com|corp|dev|edu|gov|hpc|intra|intranet|io|mil|net|org|tech|"
     r"ac\.uk|at|au|be|br|ca|ch|cn|cz|de|dk|es|eu|fi|fr|it|jp|kr|nl|no|nz|pl|ru|se|sg|tw|uk|za"
 )
+_FILE = "csv|err|gz|jsonl?|log|out|te?xt"
 _LABEL = r"[A-Za-z0-9](?:[\w-]{0,61}\w)?"
 _NUMBER = r"\d+\.\d+(?:e-?\d+)?[,\]\s]"  # most of a run: skipped at once
 # Most of a run: values behind one another name nobody.
@@ -100,7 +101,10 @@ PATTERNS: tuple[tuple[Kind, re.Pattern[str]], ...] = (
     ),
     _all_cases("id", rf"{_START}((?:GPU-)?{_HEX}{{8}}-(?:{_HEX}{{4}}-){{3}}{_HEX}{{12}}){AFTER}"),
     _as_written("host", rf"{_START}(ip-\d{{1,3}}(?:-\d{{1,3}}){{3}}(?:\.[\w-]+)*)"),
-    _as_written("host", rf"{_START}(\d{{1,3}}(?:-\d{{1,3}}){{3}}(?:\.[A-Za-z][\w-]*)+)"),
+    _as_written(
+        "host",
+        rf"{_START}(?<!ip-)(\d{{1,3}}(?:-\d{{1,3}}){{3}}(?:\.(?!(?:{_FILE})\b)[A-Za-z][\w-]*)+)",
+    ),
     _as_written(
         "host",
         rf"(?<![A-Za-z0-9.-])(?!{_NUMBER})"
