@@ -22,6 +22,8 @@ from typing import TYPE_CHECKING, NamedTuple, overload
 
 import numpy as np
 
+from cluster.analysis.fleet.chances import closeness, low_and_close
+
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
@@ -252,20 +254,43 @@ class _Chances:
         weights: Values = found / np.maximum(several, 1)
         return weights
 
-    def culprit(self, part: int, own: Numbers) -> Culprit:
-        """Compute the chance that a healthy fleet has a part whose tests are all as low.
+    def culprit(self, part: int, own: Numbers, every: Numbers) -> Culprit:
+        """Compute the chance that a healthy fleet has a part like it.
 
-        That is the probability that none of the tests is above the best of them or, if the best is
-        good, that at most one is above the second best; times the number of such parts.
+        That is the probability that none of its tests is above the best of them or, if it has a
+        good test, that at most one is; for the tests of a host that shared links, together with the
+        probability that they are as close to one another; times the number of such parts.
+
+        Args:
+            part: its number.
+            own: the low tests that it explains.
+            every: all its tests; one of them may be good.
+
         """
-        values = np.sort(self._values[own])[::-1]
-        second = len(values) >= MANY and values[0] >= self._line[part]
-        best = float(values[int(second)])
-        shares = self._shares(own, best)
+        good = every[self._values[every] >= self._line[part]]
+        told = self._once(own)
+        values = self._values[told]
+        best = float(values.max())
+        shares = self._shares(np.append(told, good), best)
         chance = float(np.exp(np.log(shares).sum()))
-        if second:
+        if good.size:
             chance *= 1 + float(((1 - shares) / shares).sum())
-        return Culprit(part, best, len(own), min(1.0, chance * self._parts[self._kinds[part]]))
+        crowd = np.sort(values[self._shared[told]])[::-1]
+        if self._kinds[part] == HOST and crowd.size > 1:
+            chance = low_and_close(min(1.0, chance), closeness(crowd, self._healthy[1]))
+        among = self._parts[self._kinds[part]]
+        return Culprit(part, best, len(own), min(1.0, chance * among))
+
+    def _once(self, own: Numbers) -> Numbers:
+        """Leave the best of the tests of one pair that shared links.
+
+        A pair that meets again in the same round meets the same traffic.
+        """
+        best_first = own[np.argsort(-self._values[own], kind="stable")]
+        pairs = self._paths[best_first, 0] * len(self._line) + self._paths[best_first, 1]
+        first = np.zeros(len(own), dtype=np.bool_)
+        first[np.unique(pairs, return_index=True)[1]] = True
+        return best_first[first | ~self._shared[best_first]]
 
     def _shares(self, own: Numbers, value: float) -> Values:
         below = np.array([self.share(value, shared=s) for s in (False, True)])
@@ -289,9 +314,14 @@ class _Index:
         self._tests = tests[np.argsort(part, kind="stable")]
         self._ends = np.cumsum(np.bincount(part, minlength=parts))
 
+    def of(self, part: int) -> Numbers:
+        """Give the tests of a part."""
+        own: Numbers = self._tests[self._ends[part - 1] if part else 0 : self._ends[part]]
+        return own
+
     def open(self, part: int, wanted: Flags) -> Numbers:
         """Give those tests of a part that are wanted."""
-        own = self._tests[self._ends[part - 1] if part else 0 : self._ends[part]]
+        own = self.of(part)
         return own[wanted[own]]
 
 
@@ -310,7 +340,7 @@ def _explain(
     while counts.max(initial=0):
         found = _candidate(tests.kinds, np.where(counts > 0, scores * doubt, 0.0))
         own = index.open(found, low & (explained < 0))
-        culprit = chances.culprit(found, own)
+        culprit = chances.culprit(found, own, index.of(found))
         twins = _twins(tests, own, counts, found)
         sure = not twins and culprit.chance <= _limit(tests.shared[own], blamed)
         if not _of_one_end(tests, own, found, low & (explained < 0)):
@@ -357,7 +387,7 @@ def _limit(shared: Flags, blamed: Sequence[Culprit]) -> float:
     It is lower if all low tests that only this part explains shared links.
     """
     in_crowd = len(shared) > 0 and bool(shared.all())
-    return (CROWD_CHANCE if in_crowd else CHANCE) * (len(blamed) + 1)
+    return CROWD_CHANCE if in_crowd else CHANCE * (len(blamed) + 1)
 
 
 @overload

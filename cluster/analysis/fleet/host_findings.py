@@ -251,8 +251,9 @@ def unstable_hosts(fleet: Fleet, found: Diagnosed) -> Iterator[Blamed]:
     """Give hosts that are good only some of the time."""
     ends = found.parts.endpoints
     said: defaultdict[int, list[tuple[str, int, int]]] = defaultdict(list)
-    hosts = np.arange(2 * ends) % ends // fleet.nics
-    for part, low, count in unstable_parts(found.blame, found.seen, hosts):
+    for part, low, count in _varying_parts(fleet, found):
+        if not _is_low_by_itself(found, part):
+            continue
         way = "rx" if part >= ends else "tx"
         said[part % ends // fleet.nics].append((way, low, count))
     for host, ways in said.items():
@@ -272,6 +273,34 @@ def unstable_hosts(fleet: Fleet, found: Diagnosed) -> Iterator[Blamed]:
             + (f" ({why})" if why else ""),
             confirm=confirming_command(fleet, found, host),
         )
+
+
+def crowded_hosts(fleet: Fleet, found: Diagnosed) -> Iterator[int]:
+    """Give hosts that are good at times, and never low in a test that shared nothing.
+
+    Fixed routes may have put the same traffic beside their low tests: alone, they may be good.
+
+    Args:
+        fleet: the hosts.
+        found: what the tests said.
+
+    """
+    for part, _, _ in _varying_parts(fleet, found):
+        if not _is_low_by_itself(found, part):
+            yield part % found.parts.endpoints // fleet.nics
+
+
+def _varying_parts(fleet: Fleet, found: Diagnosed) -> Iterator[tuple[int, int, int]]:
+    ends = found.parts.endpoints
+    hosts = np.arange(2 * ends) % ends // fleet.nics
+    return unstable_parts(found.blame, found.seen, hosts)
+
+
+def _is_low_by_itself(found: Diagnosed, part: int) -> bool:
+    """Tell whether a part has a low test that others cannot have slowed down."""
+    told = ~found.seen.shared | (found.routes is not None)
+    low = found.parts.paths[told & found.blame.unexplained]
+    return bool((low == part).any())
 
 
 def undecided_hosts(fleet: Fleet, found: Diagnosed) -> Iterator[str]:

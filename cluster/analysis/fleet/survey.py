@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, NamedTuple
 import numpy as np
 
 from cluster.analysis.fleet.blame import DEEP, HOST, MANY
-from cluster.analysis.fleet.host_findings import fresh_partners, short_hosts
+from cluster.analysis.fleet.host_findings import crowded_hosts, fresh_partners, short_hosts
 from cluster.analysis.fleet.pair_table import diagnosed, pair_table
 from cluster.analysis.fleet.rounds import first_rounds, schedule
 
@@ -164,7 +164,14 @@ def _repeated_tests(
     unexplained = dict.fromkeys(map(_either_way, _unexplained_pairs(found)))
     silent, deep = _silent_pairs(found), _deep_pairs(found)
     odd = [p for p in unexplained if p not in often and (p in silent or p in deep)]
-    doubtful = (*_suspects(fleet, found), *_short(fleet, found), *_slow_fabric(found))
+    doubtful = (
+        *_suspects(fleet, found),
+        *_beside_good(
+            fleet, found, (int(b.part.removeprefix("host:")) for b in short_hosts(fleet, found))
+        ),
+        *_beside_good(fleet, found, crowded_hosts(fleet, found)),
+        *_slow_fabric(found),
+    )
     others = [pair for pair in (*unexplained, *map(_either_way, doubtful)) if pair not in once]
     if again := dict.fromkeys([*odd, *others]):
         yield _alone(number, again, "what could be chance, alone")
@@ -213,22 +220,32 @@ def _either_way(pair: tuple[int, int]) -> tuple[int, int]:
 
 
 def _suspects(fleet: Fleet, found: Diagnosed) -> Iterator[tuple[int, int]]:
-    """Pair each undecided host with good ones."""
+    """Pair each undecided host with good ones, and each that others may have slowed down."""
     ends = found.parts.endpoints
-    hosts = dict.fromkeys(
-        part % ends // fleet.nics
+    undecided = (
+        part
         for culprit in found.blame.undecided
         for part in (culprit.part, *culprit.twins)
         if part < 2 * ends
     )
-    for host in list(hosts)[:MOST_AGAIN]:
-        yield from ((host, other) for other in fresh_partners(fleet, found, host))
+    crowded = (culprit.part for culprit in found.blame.blamed if _in_crowd(found, culprit.part))
+    hosts = (part % ends // fleet.nics for part in (*undecided, *crowded))
+    return _beside_good(fleet, found, hosts)
 
 
-def _short(fleet: Fleet, found: Diagnosed) -> Iterator[tuple[int, int]]:
-    """Pair each host that was short of processor time with good ones: it may have time now."""
-    for one in list(short_hosts(fleet, found))[:MOST_AGAIN]:
-        host = int(one.part.removeprefix("host:"))
+def _in_crowd(found: Diagnosed, part: int) -> bool:
+    """Tell whether all that speaks against a host are tests that shared links with others.
+
+    Their chance takes them for independent, and fixed routes may put the same traffic into all.
+    """
+    own = found.blame.explained_by == part
+    is_host = part < 2 * found.parts.endpoints
+    return is_host and found.routes is None and bool(found.seen.shared[own].all())
+
+
+def _beside_good(fleet: Fleet, found: Diagnosed, hosts: Iterable[int]) -> Iterator[tuple[int, int]]:
+    """Pair hosts with good ones: those short of processor time may have time now."""
+    for host in list(dict.fromkeys(hosts))[:MOST_AGAIN]:
         yield from ((host, other) for other in fresh_partners(fleet, found, host))
 
 
