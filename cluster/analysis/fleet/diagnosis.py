@@ -9,6 +9,7 @@ from cluster.analysis.fleet.fabric_findings import (
     bad_groups,
     bad_links,
     crowded_groups,
+    crowded_hosts,
     is_of_group,
     shared_fabric,
 )
@@ -94,6 +95,7 @@ def _findings(fleet: Fleet, found: Diagnosed) -> list[Blamed]:
         *bad_pairs(found, {one.part for one in unstable}),
         *shared_fabric(fleet, found),
         *crowded,
+        *crowded_hosts(fleet, found),
         *short_hosts(fleet, found),
     ]
 

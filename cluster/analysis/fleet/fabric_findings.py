@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from cluster.analysis.fleet.blame import GROUP, HOST, LINK, MANY
+from cluster.analysis.fleet.blame import GROUP, HOST, LINK, MANY, solve
 from cluster.analysis.fleet.pair_table import CROWDED, direction_of, shown, unit_value
 from cluster.core.model.fleet import Blamed
 
@@ -20,6 +20,7 @@ if TYPE_CHECKING:
     from cluster.analysis.fleet.pair_table import Diagnosed
     from cluster.core.model.fleet import Fleet
 
+NAMED = 5  # hosts of a finding
 WORSE = 0.55  # of what other groups reach at the same time: a group below this is a finding
 
 
@@ -108,6 +109,36 @@ def shared_fabric(fleet: Fleet, found: Diagnosed) -> Iterator[Blamed]:
             f"{everywhere:.0%} of what they reach alone when all hosts send at once (median), all "
             f"such tests {share:.0%} of what a host can: oversubscribed, or routes that collide",
         )
+
+
+def crowded_hosts(fleet: Fleet, found: Diagnosed) -> Iterator[Blamed]:
+    """Name the hosts that are slow only while others send, where it is not known which share links.
+
+    By the tests at once they would be blamed; alone they are good.
+    """
+    seen = found.seen
+    if fleet.grouped or found.routes is not None or seen.shared.all():
+        return
+    crowd = solve(seen._replace(paths=np.where(seen.shared[:, None], seen.paths, -1)))
+    known = {c.part for c in (*found.blame.blamed, *found.blame.undecided)}
+    slow = [c for c in crowd.blamed if c.part < 2 * found.parts.endpoints and c.part not in known]
+    if not slow:
+        return
+    ends = found.parts.endpoints
+    hosts = dict.fromkeys(c.part % ends // fleet.nics for c in sorted(slow, key=lambda c: c.part))
+    names = ", ".join(f"host:{host}" for host in list(hosts)[:NAMED])
+    more = f" and {len(hosts) - NAMED} more" if len(hosts) > NAMED else ""
+    best = max(c.capacity for c in slow)
+    yield Blamed(
+        part="routes",
+        kind="SHARED",
+        capacity=unit_value(fleet, found, best),
+        tests=sum(c.tests for c in slow),
+        evidence=f"while all hosts send, tests of {names}{more} reach at most "
+        f"{shown(fleet, found, best)}, {best / float(found.blame.references[HOST]):.0%} of what "
+        "most hosts reach, with every partner; alone, they are good: routes that collide, or a "
+        "leaf switch with fewer uplinks",
+    )
 
 
 def crowded_groups(fleet: Fleet, found: Diagnosed) -> Iterator[Blamed]:

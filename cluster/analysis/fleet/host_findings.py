@@ -275,19 +275,26 @@ def unstable_hosts(fleet: Fleet, found: Diagnosed) -> Iterator[Blamed]:
         )
 
 
-def crowded_hosts(fleet: Fleet, found: Diagnosed) -> Iterator[int]:
-    """Give hosts that are good at times, and never low in a test that shared nothing.
+def crowded_pairs(fleet: Fleet, found: Diagnosed) -> Iterator[tuple[int, int]]:
+    """Give low pairs of hosts that are good at times, and never low in a test that shared nothing.
 
-    Fixed routes may have put the same traffic beside their low tests: alone, they may be good.
+    Fixed routes may have put the same traffic beside them: alone, they may be good.
 
     Args:
         fleet: the hosts.
         found: what the tests said.
 
+    Yields:
+        Up to three pairs of each such host.
+
     """
+    once = {(t.source, t.target) for t in found.table.tests if t.alone}
     for part, _, _ in _varying_parts(fleet, found):
-        if not _is_low_by_itself(found, part):
-            yield part % found.parts.endpoints // fleet.nics
+        if _is_low_by_itself(found, part):
+            continue
+        own = found.blame.unexplained & (found.parts.paths == part).any(axis=1)
+        pairs = [(t.source, t.target) for t, odd in zip(found.table.tests, own, strict=True) if odd]
+        yield from [pair for pair in dict.fromkeys(pairs) if pair not in once][:PARTNERS]
 
 
 def _varying_parts(fleet: Fleet, found: Diagnosed) -> Iterator[tuple[int, int, int]]:

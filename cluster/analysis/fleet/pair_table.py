@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Literal, NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from cluster.analysis.fleet.blame import DEEP, HOST, PairTests, solve, usual_spread
+from cluster.analysis.fleet.blame import DEEP, HOST, REFERENCE, PairTests, solve, usual_spread
 from cluster.analysis.fleet.flows import max_min_rates
 from cluster.analysis.fleet.parts import parts_of, routed_parts
 from cluster.core.units import format_value
@@ -155,7 +155,9 @@ def diagnosed(table: PairTable, routes: FleetSimulator | None = None) -> Diagnos
         return _routed(table, routes)
     parts = parts_of(table.source, table.target, table.groups, directed=table.directed)
     seen = PairTests(parts.paths, table.rates, _shares(table), parts.kinds)
-    return _without_limited_tests(Diagnosed(table, parts, seen, solve(seen)))
+    return _without_half_good_tests(
+        _without_limited_tests(Diagnosed(table, parts, seen, solve(seen)))
+    )
 
 
 def _without_limited_tests(found: Diagnosed) -> Diagnosed:
@@ -166,7 +168,31 @@ def _without_limited_tests(found: Diagnosed) -> Diagnosed:
     """
     rates = found.table.rates
     unbelievable = rates > BURST * found.blame.references[HOST]
-    told = ~(found.table.limited & ((found.blame.low & (rates > 0)) | unbelievable))
+    return _with_tests(
+        found, ~(found.table.limited & ((found.blame.low & (rates > 0)) | unbelievable))
+    )
+
+
+def _without_half_good_tests(found: Diagnosed) -> Diagnosed:
+    """Leave out tests alone that are good beside those at once, and low beside those alone.
+
+    An oversubscribed fabric is slow when all send. What a host reaches alone then clears it only if
+    others reach no more alone.
+    """
+    blame, table = found.blame, found.table
+    suspects = [c.part for c in (*blame.blamed, *blame.undecided)]
+    apart = table.alone & (table.rates > 0) & ~np.isin(found.parts.paths, suspects).any(axis=1)
+    if not apart.any():
+        return found
+    usual = float(np.percentile(table.rates[apart], REFERENCE))
+    low = table.alone & (table.rates < usual * (1 - blame.tolerance))
+    return _with_tests(
+        found, ~(low & (table.rates >= blame.references[HOST] * (1 - blame.tolerance)))
+    )
+
+
+def _with_tests(found: Diagnosed, told: Flags) -> Diagnosed:
+    """Leave out the tests that tell nothing, and solve again."""
     if told.all():
         return found
     paths = np.where(told[:, None], found.parts.paths, -1)

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, NamedTuple
 import numpy as np
 
 from cluster.analysis.fleet.blame import DEEP, HOST, MANY
-from cluster.analysis.fleet.host_findings import crowded_hosts, fresh_partners, short_hosts
+from cluster.analysis.fleet.host_findings import crowded_pairs, fresh_partners, short_hosts
 from cluster.analysis.fleet.pair_table import diagnosed, pair_table
 from cluster.analysis.fleet.rounds import first_rounds, schedule
 
@@ -169,7 +169,7 @@ def _repeated_tests(
         *_beside_good(
             fleet, found, (int(b.part.removeprefix("host:")) for b in short_hosts(fleet, found))
         ),
-        *_beside_good(fleet, found, crowded_hosts(fleet, found)),
+        *crowded_pairs(fleet, found),
         *_slow_fabric(found),
     )
     others = [pair for pair in (*unexplained, *map(_either_way, doubtful)) if pair not in once]

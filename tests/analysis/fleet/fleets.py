@@ -66,7 +66,7 @@ class Simulated:
 def named(verdict: FleetVerdict) -> list[str]:
     """Give what is blamed for more than a shared fabric, such as `BAD host:7 rx`."""
     return [
-        f"{b.kind} {b.part} {b.direction}".strip() for b in verdict.blamed if b.part != "fabric"
+        f"{b.kind} {b.part} {b.direction}".strip() for b in verdict.blamed if b.kind != "SHARED"
     ]
 
 
