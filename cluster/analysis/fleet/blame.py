@@ -11,9 +11,9 @@ suspects on its path share this weight. A test speaks against a suspect only if 
 capacity of the suspect, unless other tests could have slowed it down.
 
 A suspect is blamed only if healthy parts would look like it by chance in less than one of a hundred
-fleets, or one of ten thousand if each of its tests shared links; with several suspects, at most one
-in a hundred of those blamed is wrong (Y. Benjamini, Y. Hochberg, 1995). Otherwise there are not
-enough rounds, and it is undecided.
+fleets; with several suspects, at most one in a hundred of those blamed is wrong (Y. Benjamini, Y.
+Hochberg, 1995). If each of its tests shared links, it is one of ten thousand fleets, whatever else
+is blamed there (chances.py). Otherwise there are not enough rounds, and it is undecided.
 """
 
 from __future__ import annotations
@@ -429,7 +429,7 @@ def rounds_needed(blame: Blame, tests: PairTests) -> int:
     line = blame.references[HOST] * (1 - blame.tolerance)
     share = float((between < line).mean())
     hosts = max(1, int((tests.kinds == HOST).sum()))
-    limit = CROWD_CHANCE if tests.shared.all() else CHANCE
+    limit = CROWD_CHANCE / 2 if tests.shared.all() else CHANCE  # of the smaller of two chances
     for count in range(1, 1000):
         most = share**count + (count * share ** (count - 1) * (1 - share) if count >= MANY else 0)
         if most * hosts <= limit:

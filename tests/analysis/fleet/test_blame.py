@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from typing import TYPE_CHECKING
+
 import numpy as np
 import pytest
 
@@ -11,6 +13,9 @@ from cluster.analysis.fleet.rounds import between_groups, first_rounds, group_me
 from cluster.analysis.fleet.simulation import FleetSimulator
 from cluster.core.model.fabric import Fault, parse_fabric
 from tests.analysis.fleet.fleets import RATE, both_ways
+
+if TYPE_CHECKING:
+    from cluster.core.model.fabric import Direction
 
 
 def measured(
@@ -60,11 +65,52 @@ def test_nobody_is_blamed_for_contention_where_the_leaves_are_unknown(seed: int)
     assert blame.undecided
 
 
-def test_forty_rounds_suffice_where_the_leaves_are_unknown() -> None:
-    faults = (Fault(kind="host", number=7, direction="rx", share=0.9),)
-    blame = solve(measured(faults, grouped=False, rounds=40))
+@pytest.mark.parametrize("share", [0.35, 0.6, 0.9])
+@pytest.mark.parametrize("way", ["tx", "rx"])
+def test_thirty_rounds_suffice_where_the_leaves_are_unknown(way: Direction, share: float) -> None:
+    faults = (Fault(kind="host", number=7, direction=way, share=share),)
+    blame = solve(measured(faults, grouped=False, rounds=30))
+
+    assert [c.part for c in blame.blamed] == [7 if way == "tx" else 256 + 7]
+    assert blame.undecided == ()
+
+
+def test_tests_that_pile_up_below_a_capacity_are_no_contention() -> None:
+    """Ten rounds: the best values of host 7 are within its noise, and no others are there."""
+    faults = (Fault(kind="host", number=7, direction="rx", share=0.76),)
+    blame = solve(measured(faults, grouped=False))
 
     assert [c.part for c in blame.blamed] == [256 + 7]
+    assert len(blame.undecided) > 1
+
+
+def test_a_pair_that_meets_again_meets_the_same_traffic() -> None:
+    """The same three rounds, ten times: no more is known than after three."""
+    pairs = np.array([(a, (a + step) % 4) for a in range(4) for step in (1, 2, 3)])
+    parts = parts_of(pairs[:, 0], pairs[:, 1], np.zeros(4, dtype=np.int64))
+    values = np.where(pairs[:, 0] == 0, 0.6, 1.0)
+    once = PairTests(parts.paths, values, np.ones(12, dtype=np.bool_), parts.kinds)
+    again = once._replace(
+        paths=np.tile(once.paths, (10, 1)),
+        values=np.tile(values, 10),
+        shared=np.ones(120, dtype=np.bool_),
+    )
+
+    assert solve(once).blamed == solve(again).blamed == ()
+    assert [c.part for c in solve(again).undecided] == [0]
+
+
+def test_one_good_test_of_many_counts_against_a_suspect() -> None:
+    """There are ten ways to have nine low tests and a good one."""
+    tests = measured((), 17, grouped=False)
+    own = np.flatnonzero(tests.paths[:, 0] == 3)
+    chances = []
+    for best in (0.32, 1.0):
+        tests.values[own] = RATE * np.array([best, *np.linspace(0.30, 0.32, len(own) - 1)])
+        blame = solve(tests)
+        chances += [c.chance for c in (*blame.blamed, *blame.undecided) if c.part == 3]
+
+    assert chances[1] > 10 * chances[0]
 
 
 def test_directions_of_hosts_are_named_although_most_tests_are_low() -> None:

@@ -157,6 +157,31 @@ def test_unknown_groups_need_more_rounds_and_the_answer_says_so() -> None:
     assert [b for b in verdict.blamed if b.kind in ("BAD", "HUNG")] == []
 
 
+def test_routes_that_collide_in_each_round_are_shared_and_no_host_is_blamed() -> None:
+    """By the target's number: the last host of a tournament meets the same traffic every time."""
+    verdict = Simulated(routes="dmodk", grouped=False).check()
+    (shared,) = verdict.blamed
+
+    assert verdict.verdict == "HEALTHY"
+    assert (shared.kind, shared.part) == ("SHARED", "routes")
+    assert "tests of host:63 reach at most" in shared.evidence
+
+
+@pytest.mark.parametrize(
+    ("fault", "slow"),
+    [("host:7:rx=0.4", {7}), ("leaf:3=0.7", set(range(48, 64)))],
+)
+def test_hosts_are_blamed_in_a_thin_fabric_if_others_reach_more_alone(
+    fault: str, slow: set[int]
+) -> None:
+    """Alone, hosts behind a slow leaf switch reach 70%: more than anybody at once, 50%."""
+    verdict = Simulated(
+        "leafspine:16x16", fault, oversubscription=2, routes="dmodk", grouped=False
+    ).check()
+
+    assert {int(part.split(":")[1].split()[0]) for part in named(verdict)} == slow
+
+
 FLEET = Fleet(names=("a", "b", "c", "d"), groups=(0, 0, 0, 0))
 
 
