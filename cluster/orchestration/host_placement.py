@@ -13,6 +13,7 @@ from cluster.analysis.fleet.near_groups import (
     layers_of,
     near_groups,
     near_order,
+    unplaced_hosts,
 )
 from cluster.analysis.fleet.network_layers import (
     agreement,
@@ -172,7 +173,8 @@ def _placement(
         names=names,
         groups=found.groups,
         layers=nested,
-        answer=f"{_answer(found, values, near)} {_comparison(topology, closest, share)}",
+        answer=f"{_answer(found, values, near, len(unplaced_hosts(latency, found.groups)))} "
+        f"{_comparison(topology, closest, share)}",
         reason=found.reason,
         near=float(np.nanmedian(values[near])) if found.groups else None,
         far=float(np.nanmedian(values[~near])) if found.groups else None,
@@ -189,15 +191,24 @@ def _placement(
     )
 
 
-def _answer(found: NearGroups, values: NDArray[np.float64], near: NDArray[np.bool_]) -> str:
+def _answer(
+    found: NearGroups, values: NDArray[np.float64], near: NDArray[np.bool_], unplaced: int
+) -> str:
     """Say in one line what was found."""
     if not found.groups:
         return f"No structure seen: {found.reason}."
     sizes = sorted(Counter(found.groups).values(), reverse=True)
     inside, outside = (format_value(float(np.nanmedian(values[at])), "s") for at in (near, ~near))
+    loose = (
+        f" {unplaced} of the single hosts were not tested with each larger group: they may belong "
+        "to one."
+        if unplaced
+        else ""
+    )
+    chance = _chance(found.chance or 0.0)
     return (
         f"{len(sizes)} groups, of {_listed(sizes)} hosts: {inside} within, {outside} between "
-        f"(gap {found.gap:.3f} x; the chance that it is noise is {_chance(found.chance or 0.0)})."
+        f"(gap {found.gap:.3f} x; the chance that it is noise is {chance}).{loose}"
     )
 
 

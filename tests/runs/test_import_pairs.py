@@ -150,6 +150,15 @@ def test_latencies_of_logs_show_the_placement(tmp_path: Path, file: str) -> None
     assert chance in answer
 
 
+def test_hosts_that_may_belong_to_a_group_are_counted(tmp_path: Path) -> None:
+    """E1: 13 of 15 hosts were tested with one host only; the other two with both groups."""
+    assert (
+        "13 of the single hosts were not tested with each larger group: they may belong to one."
+        in placed(tmp_path, "eks32_noefa.csv")[1]
+    )
+    assert "single hosts" not in placed(tmp_path / "whole", "gce128.csv")[1]
+
+
 @pytest.mark.parametrize("file", REFUSED)
 def test_latencies_without_structure_are_refused(tmp_path: Path, file: str) -> None:
     """E1: each with the condition that fails; of gce32 and gce256, 8 of 28 pairs are known."""

@@ -86,6 +86,26 @@ def near_groups(latency: Latencies) -> NearGroups:
     return NearGroups(tuple(groups.tolist()), "", gap, edge, wrong, chance)
 
 
+def unplaced_hosts(latency: Latencies, groups: tuple[int, ...]) -> tuple[int, ...]:
+    """Give hosts alone in their group that were not tested with each group of several hosts.
+
+    They may be near one that they were not tested with.
+
+    Args:
+        latency: of each pair.
+        groups: of each host.
+
+    Returns:
+        The numbers of the hosts.
+
+    """
+    of = np.array(groups, dtype=np.int64)
+    sizes = np.bincount(of) if len(of) else of
+    large = np.flatnonzero(sizes > 1)
+    met = [[bool((~np.isnan(row[of == group])).any()) for group in large] for row in latency]
+    return tuple(host for host in range(len(of)) if sizes[of[host]] == 1 and not all(met[host]))
+
+
 def layers_of(latency: Latencies, groups: tuple[int, ...]) -> tuple[tuple[int, ...], ...]:
     """Find groups of groups, as long as there are any.
 

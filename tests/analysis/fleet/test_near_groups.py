@@ -14,6 +14,7 @@ from cluster.analysis.fleet.near_groups import (
     near_groups,
     near_order,
     rand_index,
+    unplaced_hosts,
 )
 
 if TYPE_CHECKING:
@@ -111,6 +112,18 @@ def test_hosts_that_were_tested_once_say_nothing_about_chance() -> None:
 
     assert found.chance == alone.chance == pytest.approx(350 / math.comb(28, 6))
     assert found.groups[8] == found.groups[0]
+
+
+def test_a_host_alone_is_placed_if_it_was_tested_with_each_larger_group() -> None:
+    """Host 8 met one group only: it may belong to the other; host 9 is far from both."""
+    latency = np.full((10, 10), np.nan)
+    latency[:8, :8] = fabric([4, 4], 2)[1]
+    groups = (*near_groups(latency[:8, :8]).groups, 2, 3)
+    for host, others in ((8, (0,)), (9, (groups.index(0), groups.index(1)))):
+        latency[host, list(others)] = latency[list(others), host] = FAR
+
+    assert unplaced_hosts(latency, groups) == (8,)
+    assert unplaced_hosts(latency, ()) == ()
 
 
 def test_a_gap_that_noise_has_is_none() -> None:
