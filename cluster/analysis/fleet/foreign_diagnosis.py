@@ -14,7 +14,7 @@ from cluster.analysis.fleet.fabric_findings import bad_groups
 from cluster.analysis.fleet.host_findings import bad_hosts, undecided_hosts, untested_hosts
 from cluster.analysis.fleet.joint_blame import blame_together
 from cluster.analysis.fleet.near_groups import GAP, near_groups
-from cluster.analysis.fleet.pair_table import diagnosed, pair_table, shown, unit_value
+from cluster.analysis.fleet.pair_table import BURST, diagnosed, pair_table, shown, unit_value
 from cluster.core.model.fleet import Blamed, FleetVerdict
 from cluster.core.units import format_value
 
@@ -103,7 +103,11 @@ def _usual(fleet: Fleet, reference: float, count: int) -> str:
     rates = fleet.metric == "bandwidth"
     usual = f"most hosts reach {format_value(reference, 'B/s' if rates else 's')}"
     if fleet.limit is not None and rates:
-        usual += f" ({reference / fleet.limit:.0%} of the limit)"
+        usual += (
+            f" ({reference / fleet.limit:.0%} of the limit)"
+            if reference <= BURST * fleet.limit
+            else f" (more than {format_value(fleet.limit, 'B/s')}, which cannot be their limit)"
+        )
     return f"{usual}, in {count} tests of {len(fleet.names)} hosts"
 
 

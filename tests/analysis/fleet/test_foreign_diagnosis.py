@@ -122,3 +122,19 @@ def test_a_group_that_is_slow_to_all_others_is_named_if_groups_are_known() -> No
     assert [(one.part, one.kind, one.direction) for one in verdict.blamed] == [
         ("group:1", "GROUP", "")
     ]
+
+
+@pytest.mark.parametrize(
+    ("limit", "said"),
+    [
+        (12e9, "(83% of the limit)"),
+        (125e6, "(more than 125.0 MB/s, which cannot be their limit)"),
+    ],
+)
+def test_a_limit_that_all_pairs_exceed_is_none(limit: float, said: str) -> None:
+    tests = [
+        PairTest(round=0, source=a, target=b, value=1e10) for a, b in combinations(range(6), 2)
+    ]
+    fleet = Fleet(names=tuple("abcdef"), groups=(0,) * 6, limit=limit, directed=False, foreign=True)
+
+    assert said in diagnose_foreign(fleet, tests).answer
