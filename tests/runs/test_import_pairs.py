@@ -39,6 +39,19 @@ def folder(tmp_path: Path, hosts: int = 6, rate: float = 24000.0) -> Path:
     return where
 
 
+def test_a_log_that_ends_early_is_a_pair_without_a_value(tmp_path: Path) -> None:
+    """All others have 4 MiB: they are not compared at the size that this one has, too."""
+    logs = folder(tmp_path)
+    cut = logs / "bw_n2_n5.log"
+    cut.write_text("".join(cut.read_text().splitlines(keepends=True)[:-1]))
+    for log in logs.iterdir():
+        log.write_text(log.read_text().replace("4194304 24000.00", "4194304 25000.00"))
+    verdict = judged(tmp_path, logs)
+
+    assert (verdict.verdict, verdict.tests, verdict.reference) == ("HEALTHY", 14, 25e9)
+    assert verdict.missing == ("n2 and n5: the log has no bandwidth at 4 MiB",)
+
+
 def test_two_groups_that_share_links_are_no_fault_of_a_host(tmp_path: Path) -> None:
     """A4: alltoall between 17 hosts of 8 H100: 23 GB/s within two groups, 11 to 17 between them."""
     verdict = judged(tmp_path, LOGS / "alltoall_g8.csv")

@@ -24,6 +24,7 @@ LATENCY_SIZE = 8  # bytes, of which latencies are compared, if the logs have the
 RIVAL = 0.5  # of the pairs of the most frequent test: with more, another test could be meant
 ABSURD = 10.0  # times the median: no healthy host of the same fleet is so fast
 MOST_TIMES = 1000.0  # that are counted in a message
+MOST = 0.5  # of the results: a size that more of them have is one that all were to have
 WHOLE = 0.5  # of all pairs: with more, the logs were meant to have every pair
 NO_LOG = "there is no log of this pair"
 NO_LIMIT = "no limit of a pair is known (--limit): a fleet that is slow as a whole looks healthy"
@@ -177,10 +178,20 @@ def _values(result: Parsed, metric: PairMetric) -> dict[float, float]:
 
 
 def _common_size(values: Iterable[Mapping[float, float]], metric: PairMetric) -> float:
-    """Choose the size that most results have: of several, the largest, or near 8 B for latency."""
-    counts = Counter(size for own in values for size in own)
+    """Choose of the sizes that most results have the largest, or the one near 8 B for latency.
+
+    A log that ends early lacks the large ones, and is a pair without a value.
+    """
+    told = [own for own in values if own]
+    counts = Counter(size for own in told for size in own)
+    usual = [size for size in counts if counts[size] > MOST * len(told)]
     if metric == "latency":
-        return max(counts, key=lambda size: (counts[size], -_distance(size)))
+        return min(usual or [_commonest(counts)], key=_distance)
+    return max(usual or [_commonest(counts)])
+
+
+def _commonest(counts: Counter[float]) -> float:
+    """Give the size that the most results have; the largest of several."""
     return max(counts, key=lambda size: (counts[size], size))
 
 
