@@ -17,7 +17,7 @@ import threading
 import time
 from contextlib import contextmanager, suppress
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 from paired import paired_ratio
 from stopwatch import medians, say
@@ -33,8 +33,9 @@ if TYPE_CHECKING:
 MOST = 0.02  # of the time of mpirun's ranks
 CONFIDENCE = 0.95
 # What p2p is asked for. A window of the second has 64 messages, 0.6 s at this rate.
-SMALL = {"metrics": "latency", "sizes": "8", "iterations": 10_000}
-LARGE = {"metrics": "bandwidth", "sizes": f"{1 << 20}", "iterations": 5, "warm_up": 1}
+SMALL: dict[str, Any] = {"metrics": "latency", "sizes": "8", "iterations": 10_000}
+LARGE: dict[str, Any] = {"metrics": "bandwidth", "sizes": "1048576", "iterations": 3, "warm_up": 1}
+OFTEN = 3  # pairs of the first to one of the second, as this machine has faster and slower minutes
 STARTERS = ("mpirun", "srun")
 RATE = "1gbit"
 RANKS = 2
@@ -42,23 +43,29 @@ LOOKS = 0.05  # seconds between two looks for ranks that have not begun; none wh
 
 
 def starting_by_srun(pairs: int) -> None:
-    """Launch p2p this often by each starter: A B B A ..., so that drift affects both alike."""
+    """Launch p2p this often by each starter: A B B A ..., so that drift affects both alike.
+
+    Args:
+        pairs: of launches with large messages; those with small ones are `OFTEN` times as many.
+
+    """
     slurm = {"lab": "starters", "reach": "ssh"}
     with (
         launch("starters", provider="lab", hosts=2, options={"slurm": "1", "rate": RATE}),
         launch("lent", provider="slurm", hosts=2, options=slurm) as lent,
     ):
-        for what, params in (("latency of 8 B", SMALL), ("time of 64 x 1 MiB", LARGE)):
+        parts = (("latency of 8 B", SMALL, OFTEN * pairs), ("time of 64 x 1 MiB", LARGE, pairs))
+        for what, params, many in parts:
             _time(lent, "srun", params)  # fill the caches
             began = time.monotonic()
             found: dict[str, list[float]] = {name: [] for name in STARTERS}
-            for number in range(pairs):
+            for number in range(many):
                 for name in STARTERS if number % 2 == 0 else STARTERS[::-1]:
                     found[name].append(_time(lent, name, params))
             _say(what, found["mpirun"], found["srun"], time.monotonic() - began)
 
 
-def _time(lent: Cluster, starter: str, params: Mapping[str, object]) -> float:
+def _time(lent: Cluster, starter: str, params: Mapping[str, Any]) -> float:
     """Launch once; give the median of the only series."""
     with _pinned_ranks():
         run = lent.bench("p2p", starter=starter, **params)
