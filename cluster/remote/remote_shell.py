@@ -104,12 +104,13 @@ class RemoteShell(Shell):
         """The host's name, for messages."""
 
     @abstractmethod
-    def begin(self, what: str, line: str) -> RemoteCommand:
+    def begin(self, what: str, line: str, *, reads: bool = False) -> RemoteCommand:
         """Start a command line on the host.
 
         Args:
             what: is done, for messages.
             line: of the host's `sh`.
+            reads: whether it is to read what we send, and its end.
 
         Raises:
             ShellError: it could not be started.
@@ -205,7 +206,7 @@ class RemoteShell(Shell):
     def _deliver(self, to: str, script: str, pump: Callable[[ChunkWriter], object]) -> None:
         """Run a script on the host that reads what we send, and raise if it fails."""
         why = ""
-        with self.begin("put", shlex.join(["sh", "-c", script])) as command:
+        with self.begin("put", shlex.join(["sh", "-c", script]), reads=True) as command:
             writer = ChunkWriter(command.send, PIECE)
             try:
                 pump(writer)

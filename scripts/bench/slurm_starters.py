@@ -4,6 +4,9 @@ The link has a rate, so that large messages take as long as the link lets them, 
 this machine copies. Each launch of one starter has a partner by the other right beside it, and the
 ranks of both run on the same cores: neither starter binds ranks of hosts that share a machine, and
 where the kernel puts them makes 10 % of the time of a small message.
+
+Small and large messages are launched apart, each as often as its time allows: a thousand exchanges
+of 1 MiB in a launch would take half a minute of the link's time, and its ranks idle meanwhile.
 """
 
 from __future__ import annotations
@@ -11,9 +14,10 @@ from __future__ import annotations
 import os
 import statistics
 import threading
+import time
 from contextlib import contextmanager, suppress
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 from paired import paired_ratio
 from stopwatch import medians, say
@@ -22,46 +26,51 @@ from cluster.agent.supervise import RANK_MARKS
 from cluster.orchestration.launch import launch
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator
+    from collections.abc import Iterator, Mapping
 
     from cluster.orchestration.cluster import Cluster
 
 MOST = 0.02  # of the time of mpirun's ranks
 CONFIDENCE = 0.95
-SMALL, LARGE = 8, 1 << 20  # bytes
+# What p2p is asked for. A window of the second has 64 messages, 0.6 s at this rate.
+SMALL: dict[str, Any] = {"metrics": "latency", "sizes": "8", "iterations": 10_000}
+LARGE: dict[str, Any] = {"metrics": "bandwidth", "sizes": "1048576", "iterations": 3, "warm_up": 1}
+OFTEN = 3  # pairs of the first to one of the second, as this machine has faster and slower minutes
 STARTERS = ("mpirun", "srun")
 RATE = "1gbit"
 RANKS = 2
 LOOKS = 0.05  # seconds between two looks for ranks that have not begun; none while they are timed
 
 
-def starting_by_srun(launches: int) -> None:
-    """Launch p2p this often by each starter: A B B A ..., so that drift affects both alike."""
+def starting_by_srun(pairs: int) -> None:
+    """Launch p2p this often by each starter: A B B A ..., so that drift affects both alike.
+
+    Args:
+        pairs: of launches with large messages; those with small ones are `OFTEN` times as many.
+
+    """
     slurm = {"lab": "starters", "reach": "ssh"}
     with (
         launch("starters", provider="lab", hosts=2, options={"slurm": "1", "rate": RATE}),
         launch("lent", provider="slurm", hosts=2, options=slurm) as lent,
     ):
-        _times(lent, "srun")  # fill the caches
-        found: dict[str, list[dict[tuple[str, int], float]]] = {name: [] for name in STARTERS}
-        for number in range(launches):
-            for name in STARTERS if number % 2 == 0 else STARTERS[::-1]:
-                found[name].append(_times(lent, name))
-    for key in (("latency", SMALL), ("oneway_time", LARGE)):
-        mpirun, srun = ([one[key] for one in found[name]] for name in STARTERS)
-        _say(f"{key[0]} of {key[1]} B", mpirun, srun)
+        parts = (("latency of 8 B", SMALL, OFTEN * pairs), ("time of 64 x 1 MiB", LARGE, pairs))
+        for what, params, many in parts:
+            _time(lent, "srun", params)  # fill the caches
+            began = time.monotonic()
+            found: dict[str, list[float]] = {name: [] for name in STARTERS}
+            for number in range(many):
+                for name in STARTERS if number % 2 == 0 else STARTERS[::-1]:
+                    found[name].append(_time(lent, name, params))
+            _say(what, found["mpirun"], found["srun"], time.monotonic() - began)
 
 
-def _times(lent: Cluster, starter: str) -> dict[tuple[str, int], float]:
+def _time(lent: Cluster, starter: str, params: Mapping[str, Any]) -> float:
+    """Launch once; give the median of the only series."""
     with _pinned_ranks():
-        run = lent.bench(
-            "p2p",
-            metrics="latency,oneway_time",
-            sizes=f"{SMALL},{LARGE}",
-            iterations=1000,
-            starter=starter,
-        )
-    return medians(run)
+        run = lent.bench("p2p", starter=starter, **params)
+    (measured,) = medians(run).values()
+    return measured
 
 
 @contextmanager
@@ -108,7 +117,7 @@ def _ranks() -> dict[int, int]:
     return found
 
 
-def _say(what: str, mpirun: list[float], srun: list[float]) -> None:
+def _say(what: str, mpirun: list[float], srun: list[float], seconds: float) -> None:
     """Print the ratio with its interval, and how far launches of one starter differ."""
     ratio, low, high = paired_ratio(mpirun, srun, CONFIDENCE)
     spread = statistics.quantiles([one / statistics.median(mpirun) for one in mpirun], n=4)
@@ -116,7 +125,8 @@ def _say(what: str, mpirun: list[float], srun: list[float]) -> None:
     apart = low > 1 + MOST or high < 1 - MOST
     more = "" if shown or apart else "; more launches are needed"
     words = (
-        f"{ratio:.3f} x, {low:.3f} to {high:.3f} (95%, {len(srun)} pairs of launches{more}; the "
-        f"middle half of mpirun's own: {spread[0]:.3f} to {spread[2]:.3f})"
+        f"{ratio:.3f} x, {low:.3f} to {high:.3f} (95%, {len(srun)} pairs of launches in "
+        f"{seconds:.0f} s{more}; the middle half of mpirun's own: {spread[0]:.3f} to "
+        f"{spread[2]:.3f}, median {statistics.median(mpirun):.4g} s)"
     )
     say(f"{what} by srun against mpirun", words, f"{1 + MOST:g}, least {1 - MOST:g}", good=shown)

@@ -10,12 +10,12 @@ from typing import TYPE_CHECKING
 
 from cluster.core import journal
 from cluster.core.errors import ProvisionError, SpecError
+from cluster.core.login_host import SSH_FAILED, login_command
 from cluster.core.model.hosts import (
     Access,
     Completed,
     Machine,
     parse_access,
-    ssh_command,
     ssh_words,
 )
 from cluster.core.model.value import Value
@@ -23,7 +23,6 @@ from cluster.providers.slurm.node_states import SlurmNode, parse_nodes
 from cluster.providers.slurm.partitions import Partition, parse_partitions
 from cluster.providers.slurm.refusals import (
     NO_COMMANDS,
-    SSH_FAILED,
     no_commands,
     refusal,
     unanswered,
@@ -117,11 +116,12 @@ class SlurmClient(Value, frozen=True, kw_only=True):
 
     def _once(self, argv: Sequence[str], within: float) -> Completed:
         access = self.access
-        words = ssh_command(access, _unlike_ssh(argv)) if access else list(argv)
+        words = login_command(access, argv) if access else list(argv)
+        stdin, ours = os.pipe()  # the command on a login host ends when it is closed
         try:
             done = subprocess.run(
                 words,
-                stdin=subprocess.DEVNULL,
+                stdin=stdin if access else subprocess.DEVNULL,
                 capture_output=True,
                 text=True,
                 errors="replace",
@@ -133,6 +133,9 @@ class SlurmClient(Value, frozen=True, kw_only=True):
             raise no_commands(words[0], self.words) from error
         except subprocess.TimeoutExpired as error:
             raise unanswered(argv[0], _text(error.stderr), self.words, within) from error
+        finally:
+            os.close(stdin)
+            os.close(ours)
         return Completed(
             argv=tuple(argv), status=done.returncode, stdout=done.stdout, stderr=done.stderr
         )
@@ -277,9 +280,3 @@ def lab_machines(name: str) -> tuple[Machine, ...]:
 def _text(stream: str | bytes | None) -> str:
     """Give what a command wrote until it was given up: bytes, also where text was asked for."""
     return stream.decode(errors="replace") if isinstance(stream, bytes) else stream or ""
-
-
-def _unlike_ssh(argv: Sequence[str]) -> str:
-    """Give a command line whose exit status is not the one by which ssh says that it failed."""
-    other = f"[ $status != {SSH_FAILED} ] || status=1; exit $status"
-    return f"{shlex.join(argv)} || {{ status=$?; {other}; }}"

@@ -7,7 +7,6 @@ import re
 from cluster.core.errors import Denied, ProvisionError, Quota, SpecError
 
 NO_COMMANDS = 127  # exit status of a shell if there is no such program
-SSH_FAILED = 255  # exit status of ssh if it could not connect
 
 QUEUE_FULL = "temporarily unable to accept job"  # sbatch then tries again for minutes
 # The line that names the limit, before the one about it: QOSMaxSubmitJobPerUserLimit.

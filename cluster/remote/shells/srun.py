@@ -1,6 +1,8 @@
 """Steps of srun inside a Slurm job: for nodes that let nobody in by SSH.
 
-Each command is a step of its own, `srun --overlap`, started on this machine or on a login host.
+Each command is a step of its own, `srun --overlap`, started on this machine or on a login host,
+where no srun stays when a command is given up: its standard input ends. One that reads a file of
+ours from there sees the end of the file, and ends once its node answers.
 Where Slurm tracks processes by cgroups, what a command leaves in the background ends with its step.
 """
 
@@ -11,9 +13,10 @@ import os
 import shlex
 import subprocess
 import threading
-from typing import TYPE_CHECKING
+from typing import IO, TYPE_CHECKING
 
 from cluster.core.errors import ShellError, Unreachable
+from cluster.core.login_host import SSH_FAILED, login_command
 from cluster.core.model.hosts import ssh_command
 from cluster.remote.kernel_watch import KernelWatch
 from cluster.remote.remote_shell import CHUNK, ENDS_WITHIN, MOST_ERRORS, RemoteCommand, RemoteShell
@@ -25,7 +28,6 @@ if TYPE_CHECKING:
 
 STARTS_WITHIN = 30.0  # seconds for a first step; a busy slurmctld takes seconds
 TERMINATES_WITHIN = 2.0  # seconds for srun to end its step after SIGTERM
-SSH_FAILED = 255  # exit status of ssh if it could not connect
 # What srun itself says when the step could not run, or was lost: no exit status of the command.
 LOST = (
     "srun: error: Slurm job",  # ... has expired
@@ -105,13 +107,13 @@ class SrunShell(RemoteShell):
                     f"{watch.why}.", state="broken", transient=True, remedy=error.remedy
                 ) from error
 
-    def begin(self, what: str, line: str) -> SrunCommand:
+    def begin(self, what: str, line: str, *, reads: bool = False) -> SrunCommand:
         """Start a step."""
         if self.machine is None or not self.machine.job:
             raise _without_job()
         try:
             process = subprocess.Popen(
-                _words(self.machine, line),
+                _words(self.machine, line, reads=reads),
                 stdin=subprocess.PIPE,
                 stdout=subprocess.PIPE,
                 stderr=subprocess.PIPE,
@@ -124,7 +126,7 @@ class SrunShell(RemoteShell):
                 remedy="Run this where Slurm's commands are, as on a login node.",
             ) from error
         by_ssh = self.machine.access is not None
-        command = SrunCommand(process, self.host, self._ended, by_ssh=by_ssh)
+        command = SrunCommand(process, self.host, self._ended, by_ssh=by_ssh, reads=reads)
         with self._lock:
             self._running.add(command)
         return command
@@ -138,7 +140,7 @@ def _without_job() -> ShellError:
     return ShellError("No Slurm job is known that holds this host.")
 
 
-def _words(machine: Machine, line: str) -> list[str]:
+def _words(machine: Machine, line: str, *, reads: bool) -> list[str]:
     step = [
         *("srun", f"--jobid={machine.job}", "--overlap", "--nodes=1", "--ntasks=1"),
         *(f"--nodelist={machine.id}", "--mpi=none", "--cpu-bind=none", "--quiet"),
@@ -146,7 +148,9 @@ def _words(machine: Machine, line: str) -> list[str]:
     ]
     if machine.access is None:
         return step
-    return ssh_command(machine.access, shlex.join(step))
+    if reads:
+        return ssh_command(machine.access, shlex.join(step))
+    return login_command(machine.access, step)
 
 
 class SrunCommand(RemoteCommand):
@@ -157,6 +161,7 @@ class SrunCommand(RemoteCommand):
         host: the node.
         ended: called once, when the command is closed.
         by_ssh: the process is ssh.
+        reads: whether the command reads what we send.
 
     """
 
@@ -167,12 +172,14 @@ class SrunCommand(RemoteCommand):
         ended: Callable[[SrunCommand], None],
         *,
         by_ssh: bool,
+        reads: bool,
     ) -> None:
         """Begin to collect the errors."""
         self._process = process
         self._host = host
         self._ended = ended
         self._by_ssh = by_ssh
+        self._lasts_with_input = by_ssh and not reads
         self._complaints: list[bytes] = []
         self._reader = threading.Thread(target=self._collect, daemon=True)
         self._reader.start()
@@ -194,11 +201,11 @@ class SrunCommand(RemoteCommand):
             except subprocess.TimeoutExpired:
                 self._process.kill()
                 self._process.wait()
+        # A connection that several sessions share has our streams until the command has ended.
+        _close(self._process.stdin)
         self._reader.join(ENDS_WITHIN)
-        for stream in (self._process.stdin, self._process.stdout, self._process.stderr):
-            if stream is not None:
-                with contextlib.suppress(OSError):
-                    stream.close()
+        _close(self._process.stdout)
+        _close(self._process.stderr)
         self._ended(self)
 
     def receive(self, most: int) -> bytes:
@@ -216,7 +223,9 @@ class SrunCommand(RemoteCommand):
         return 0
 
     def close_input(self) -> None:
-        """Close its standard input."""
+        """Close its standard input, unless the command would be ended by that."""
+        if self._lasts_with_input:
+            return
         with contextlib.suppress(OSError):
             if self._process.stdin is not None:
                 self._process.stdin.close()
@@ -237,7 +246,7 @@ class SrunCommand(RemoteCommand):
     def end(self) -> tuple[int, str]:
         """Wait for its end; raise if Slurm, and not the command, ended it."""
         status = self._process.wait()
-        self._reader.join()
+        self._reader.join(ENDS_WITHIN if status < 0 else None)
         lines = b"".join(self._complaints).decode(errors="replace").splitlines(keepends=True)
         ours = [line for line in lines if not _is_noise(line)]
         lost = [line.strip() for line in ours if line.startswith(LOST)]
@@ -251,6 +260,12 @@ class SrunCommand(RemoteCommand):
                 remedy="Look whether the job still runs: squeue --me",
             )
         return status, "".join(ours)
+
+
+def _close(stream: IO[bytes] | None) -> None:
+    if stream is not None:
+        with contextlib.suppress(OSError):
+            stream.close()
 
 
 def _is_noise(line: str) -> bool:

@@ -66,7 +66,7 @@ class SshShell(RemoteShell):
         self.state = ""
         connection.close(chain)
 
-    def begin(self, what: str, line: str) -> SshCommand:
+    def begin(self, what: str, line: str, *, reads: bool = False) -> SshCommand:
         """Start a command line on the host, on a new connection if the old one is dead."""
         for again in (True, False):
             way = self._way()

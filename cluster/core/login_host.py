@@ -1,0 +1,54 @@
+"""Commands on a host where we log in, which end there when nobody waits for them any more.
+
+A command whose ssh has ended goes on over there: sshd sends it no signal, and srun waits for its
+step however long that takes. Its standard input is the only stream whose end shows at once, also
+where several sessions of ssh share one connection (`ControlMaster`).
+"""
+
+from __future__ import annotations
+
+import shlex
+from typing import TYPE_CHECKING
+
+from cluster.core.model.hosts import ssh_command
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+
+    from cluster.core.model.hosts import Access
+
+SSH_FAILED = 255  # exit status of ssh if it could not connect; a command's own becomes 1
+TERMINATES_WITHIN = 2  # seconds from SIGTERM to SIGKILL
+
+# The arguments are the command; it reads nothing. Nothing is ever sent, so that a `read` from
+# standard input returns when we are gone, or have closed it.
+SCRIPT = f"""\
+exec 3<&0
+"$@" < /dev/null 3<&- &
+command=$!
+(
+  read -r nothing <&3
+  kill "$command" && sleep {TERMINATES_WITHIN} && kill -9 "$command"
+) < /dev/null > /dev/null 2>&1 &
+waiting=$!
+exec 3<&-
+wait "$command"
+status=$?
+kill "$waiting"
+[ "$status" != {SSH_FAILED} ] || status=1
+exit "$status"
+"""
+
+
+def login_command(access: Access, argv: Sequence[str]) -> list[str]:
+    """Give the command of ssh that runs a command there until its standard input is closed here.
+
+    Args:
+        access: how SSH reaches the host.
+        argv: the command; it reads no input.
+
+    Returns:
+        The words of ssh.
+
+    """
+    return ssh_command(access, shlex.join(["sh", "-c", SCRIPT, "sh", *argv]))
