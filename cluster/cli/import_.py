@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import sys
+from pathlib import Path
 from typing import Annotated
 
 import typer
@@ -10,12 +11,13 @@ from msgspec.structs import replace
 
 from cluster.cli import flags
 from cluster.cli.show import print_json, print_lines, show_run
+from cluster.core.errors import SpecError
 from cluster.core.model.logs import Reading
 from cluster.core.model.measurements import Summary
 from cluster.core.model.records import Condition, Status
 from cluster.core.model.value import Value
 from cluster.core.units import parse_expected
-from cluster.runs import store
+from cluster.runs import import_runs, store
 from cluster.runs.import_logs import NAME, Imported, import_logs
 from cluster.runs.run import Run
 
@@ -33,7 +35,10 @@ class ImportAnswer(Value, frozen=True, kw_only=True):
 
 def import_(
     files: Annotated[
-        list[str], typer.Argument(metavar="FILE...|-", help="Logs; - is standard input.")
+        list[str],
+        typer.Argument(
+            metavar="FILE...|FOLDER|-", help="Logs; - is standard input; or the folder of a run."
+        ),
     ],
     format_: flags.LogFormat = "",
     name: flags.RunName = NAME,
@@ -45,22 +50,32 @@ def import_(
     root: flags.Runs = None,
     json: flags.Json = False,
 ) -> None:
-    """Read what other tools printed, and keep it as a run.
+    """Read what other tools printed, and keep it as a run; or keep a run of another machine.
 
     Example: cluster import all_reduce.log
     """
-    imported = import_logs(
-        files,
-        store.root(root),
-        name=name,
-        format_=format_,
-        condition=Condition(
-            name=condition,
-            description=describe,
-            expected=parse_expected(expect) if expect else None,
-        ),
-        stdin=sys.stdin.buffer,
-    )
+    if import_runs.is_run(Path(files[0])):
+        if len(files) > 1 or format_ or condition or describe or expect:
+            raise SpecError(
+                f"{files[0]} is the folder of a run, which says itself what it is.",
+                remedy=f"Name it alone: cluster import {files[0]}",
+            )
+        home = "" if name == NAME else name
+        copy = import_runs.import_run(Path(files[0]), store.root(root), home)
+        imported = Imported(folder=copy, readings=())
+    else:
+        imported = import_logs(
+            files,
+            store.root(root),
+            name=name,
+            format_=format_,
+            condition=Condition(
+                name=condition,
+                description=describe,
+                expected=parse_expected(expect) if expect else None,
+            ),
+            stdin=sys.stdin.buffer,
+        )
     run = store.read(imported.folder)
     if json:
         print_json(_answer(imported, run))

@@ -41,7 +41,7 @@ class BatchOptions(Value, frozen=True, kw_only=True):
         seconds: of the whole job.
         queue: partition or queue; that of the site, if empty.
         account: that pays; the user's own, if empty.
-        extra: more lines for the batch system, without its prefix.
+        extra: more lines for the batch system, with or without its prefix.
 
     """
 
@@ -179,7 +179,8 @@ def _queue(queue: str, account: str, options: BatchOptions) -> list[str]:
 
 
 def _extra(system: str, options: BatchOptions) -> list[str]:
-    return [f"{PREFIXES[system]} {line}" for line in options.extra]
+    prefix = PREFIXES[system]
+    return [f"{prefix} {line.removeprefix(prefix).lstrip()}" for line in options.extra]
 
 
 HEADERS: dict[str, Callable[[BatchRequest, BatchOptions], list[str]]] = {

@@ -199,3 +199,10 @@ def test_what_no_job_could_run_is_refused_here(
     assert said in done.stderr
     assert "Traceback" not in done.stderr
     assert not done.stdout
+
+
+def test_a_line_for_the_batch_system_may_have_its_prefix(tmp_path: Path) -> None:
+    given = ("--extra", "#SBATCH --mem=0", "--extra", "--exclusive")
+    lines = printed(tmp_path, "srun", "p2p", "--hosts", "2", *given).read_text().splitlines()
+
+    assert {"#SBATCH --mem=0", "#SBATCH --exclusive"} <= set(lines)

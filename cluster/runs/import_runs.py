@@ -1,0 +1,76 @@
+"""The folder of a run that was measured elsewhere joins the runs here."""
+
+from __future__ import annotations
+
+import shutil
+from pathlib import Path
+
+from msgspec.structs import replace
+
+from cluster.core.cleanup import on_failure
+from cluster.core.errors import ClusterError
+from cluster.runs import store
+
+
+def is_run(folder: Path) -> bool:
+    """Tell whether a path is the folder of a run.
+
+    Args:
+        folder: the path.
+
+    Returns:
+        Whether it has a record.
+
+    """
+    return (folder / store.RECORD).is_file()
+
+
+def import_run(folder: Path, where: Path, name: str = "") -> Path:
+    """Copy the folder of a run, as a batch job left it or somebody sent it.
+
+    Args:
+        folder: of the run.
+        where: the folder of all runs here.
+        name: used in place of its cluster's name, unless empty.
+
+    Returns:
+        The folder of the copy, or of the same run if it is here.
+
+    Raises:
+        SpecError: the folder is not a run.
+        ParseError: its record or its values are damaged, or of another version.
+        ClusterError: it cannot be copied.
+
+    """
+    record = store.read(folder).record
+    spec = replace(record.spec, name=name or record.spec.name)
+    here = where / spec.name / folder.resolve().name
+    if _same(folder, here):
+        return here
+    what = here.name.partition("-")[2] or record.benchmark
+    copy = store.create(where, spec.name, what, record.at)
+    with on_failure(lambda: shutil.rmtree(copy, ignore_errors=True)):
+        try:
+            shutil.copytree(folder, copy, symlinks=True, ignore=_strange, dirs_exist_ok=True)
+        except (OSError, shutil.Error) as error:
+            raise ClusterError(
+                f"{folder} cannot be copied to {copy}: {error}",
+                remedy="Is there room, and may you read all of it? Nothing was kept.",
+            ) from error
+        if copy.name != record.id:  # another run has that name here
+            store.write(copy, replace(record, id=copy.name))
+    return copy
+
+
+def _same(one: Path, other: Path) -> bool:
+    return is_run(other) and all(
+        (one / name).read_bytes() == (other / name).read_bytes()
+        for name in (store.RECORD, store.MEASUREMENTS)
+        if (one / name).exists() or (other / name).exists()
+    )
+
+
+def _strange(folder: str, names: list[str]) -> list[str]:
+    """Name what is no file and no folder; a link may lead anywhere."""
+    paths = [Path(folder) / name for name in names]
+    return [p.name for p in paths if p.is_symlink() or not (p.is_file() or p.is_dir())]
