@@ -32,7 +32,8 @@ if TYPE_CHECKING:
 KEPT = 32  # shards that a rank keeps in memory, and goes through again and again
 SAMPLE_BYTES = 4 * digits.SIDE**2 + 8  # an image in single precision, and its label
 LOADED = ("fetch", "preparation")  # the parts of a step that end when its batch is there
-OWN = ("copy", "compute", "exchange", "update")
+WORK = ("copy", "compute", "update")  # what a rank does itself, whatever the others do
+OWN = (*WORK, "exchange")
 PROBED = 3  # exchanges per round, without any computing
 
 
@@ -301,6 +302,11 @@ class _Found:
         return median(found) if found else None
 
 
+def _by_rounds(values: Sequence[float], steps: int) -> tuple[float, ...]:
+    """Give the median of each round's steps."""
+    return tuple(median(values[at : at + steps]) for at in range(0, len(values), steps))
+
+
 def _probe(setting: _Setting, found: _Found) -> None:
     """Do one stage at a time, on all ranks at once."""
     params, rank = setting.params, setting.rank
@@ -331,11 +337,13 @@ def _probe(setting: _Setting, found: _Found) -> None:
 def _conclude(setting: _Setting, found: _Found, phases: Sequence[_Phase]) -> None:
     """Judge, and say it."""
     rank, params = setting.rank, setting.params
-    own = {part: median(values) for part, values in phases[0].parts.items()}
-    parts = rank.comm.gather(StepParts(**own))
-    exchanges = rank.comm.gather(phases[0].parts["exchange"])
-    if parts is None or exchanges is None:
+    own = phases[0].parts
+    works = [sum(parts) for parts in zip(*(own[part] for part in WORK), strict=True)]
+    busy = rank.comm.gather(_by_rounds(works, params.steps))
+    exchanges = rank.comm.gather(own["exchange"])
+    if busy is None or exchanges is None:
         return
+    last = [min(waits) for waits in zip(*exchanges, strict=True)]
     link = found.rate(definitions.LINK_RATE)
     size = len(setting.memory.fetch(setting.kept[0])) / params.shard
     trained = Trained(
@@ -343,8 +351,8 @@ def _conclude(setting: _Setting, found: _Found, phases: Sequence[_Phase]) -> Non
         resident=found.steps("resident"),
         memory=found.steps("memory"),
         asked=found.steps(params.phases[-1]),
-        parts=tuple(parts),
-        exposed=median(map(min, zip(*exchanges, strict=True))),
+        busy=tuple(busy),
+        exposed=_by_rounds(last, params.steps),
         fetch=None if link is None else link / size,
         preparation=found.rate(definitions.PREPARATION_RATE),
         exchange=found.rate(definitions.EXCHANGE_RATE),

@@ -41,11 +41,9 @@ NAMES: dict[Stage, str] = {"fetch": "input: fetch", "preparation": "input: prepa
 
 
 class StepParts(Value, frozen=True, kw_only=True):
-    """The seconds of a step, each second in one part only.
+    """The seconds of a step after its batch is there, each second in one part only.
 
     Args:
-        fetch: waiting for the source of the data.
-        preparation: waiting for a batch to be prepared.
         copy: of the batch to the device.
         compute: forward and backward, until the last gradient is there.
         exchange: from then until all gradients are reduced.
@@ -53,22 +51,10 @@ class StepParts(Value, frozen=True, kw_only=True):
 
     """
 
-    fetch: float = 0.0
-    preparation: float = 0.0
     copy: float = 0.0
     compute: float = 0.0
     exchange: float = 0.0
     update: float = 0.0
-
-    @property
-    def busy(self) -> float:
-        """What the rank does itself, whatever the others and the data do."""
-        return self.copy + self.compute + self.update
-
-    @property
-    def total(self) -> float:
-        """The sum of all parts."""
-        return self.fetch + self.preparation + self.exchange + self.busy
 
 
 class Trained(Value, frozen=True, kw_only=True):
@@ -79,9 +65,10 @@ class Trained(Value, frozen=True, kw_only=True):
         resident: seconds of a step with data resident on the device, by rounds.
         memory: with data in memory, which have to be prepared, by the same rounds.
         asked: with data from where the user asked for.
-        parts: of a step with data resident, of each rank.
-        exposed: seconds that the last rank to compute waits for the exchange, with data resident:
-            the wait of any other rank is also one for that rank.
+        busy: seconds of a step with data resident that each rank works itself, whatever the others
+            do: of each rank, by the same rounds.
+        exposed: seconds that the last rank to compute waits for the exchange, with data resident,
+            by the same rounds: the wait of any other rank is also one for that rank.
         fetch: samples per second that all ranks together can fetch if they do nothing else; none
             if the data are in memory.
         preparation: samples per second that the workers of all ranks prepare if nothing is trained.
@@ -93,19 +80,19 @@ class Trained(Value, frozen=True, kw_only=True):
     resident: tuple[float, ...]
     memory: tuple[float, ...]
     asked: tuple[float, ...]
-    parts: tuple[StepParts, ...]
-    exposed: float = 0.0
+    busy: tuple[tuple[float, ...], ...]
+    exposed: tuple[float, ...]
     fetch: float | None = None
     preparation: float | None = None
     exchange: float | None = None
 
 
 class Stalls(Value, frozen=True, kw_only=True):
-    """Shares of a step with data as asked, between 0 and 1.
+    """Shares of a step with data as asked, between 0 and 1; 0 if chance may do as much.
 
     Args:
-        fetch: that vanishes if the data are in memory; 0 if that is less than chance may do.
-        preparation: that vanishes too if they are prepared; 0 likewise.
+        fetch: that vanishes if the data are in memory.
+        preparation: that vanishes too if they are prepared.
         exchange: that the last rank to compute still waits for the exchange.
         slow_rank: that the slowest rank computes longer than the middle one.
 
@@ -170,25 +157,40 @@ def stalls(trained: Trained) -> Stalls:
         The shares.
 
     """
-    busy = [part.busy for part in trained.parts]
-    # Parts are of steps with data resident. Those are the slower ones only by other work beside
-    # them, and then a share of the others would be more than there is.
-    step = max(median(trained.asked), median(trained.resident))
-    slower = max(busy) - (median(busy) if len(busy) > 2 else min(busy))  # noqa: PLR2004 - of two, the other
+    # The ranks are timed in steps with data resident. Those are the slower ones only by other work
+    # beside them, and then a share of the others would be more than there is.
+    steps = tuple(map(max, trained.asked, trained.resident))
+    slowest = _slowest(trained)
+    late = [own[slowest] - _middle(own) for own in zip(*trained.busy, strict=True)]
     return Stalls(
         fetch=_lost(trained.asked, trained.memory, trained.asked),
         preparation=_lost(trained.memory, trained.resident, trained.asked),
-        exchange=trained.exposed / step,
-        slow_rank=slower / step,
+        exchange=_sure([wait / step for wait, step in zip(trained.exposed, steps, strict=True)]),
+        slow_rank=_sure([more / step for more, step in zip(late, steps, strict=True)]),
     )
 
 
+def _slowest(trained: Trained) -> int:
+    """Give the rank that computes longest, over all rounds."""
+    own = [median(rounds) for rounds in trained.busy]
+    return own.index(max(own))
+
+
+def _middle(busy: Sequence[float]) -> float:
+    """Give what a rank of the middle computes; of two, that is the faster one."""
+    return median(busy) if len(busy) > 2 else min(busy)  # noqa: PLR2004
+
+
 def _lost(with_: Sequence[float], without: Sequence[float], asked: Sequence[float]) -> float:
+    return _sure([(a - b) / c for a, b, c in zip(with_, without, asked, strict=True)])
+
+
+def _sure(shares: Sequence[float]) -> float:
     """Give the median share of the rounds, if it is above 0 with 95 % confidence, one-sided."""
-    shares = sorted((a - b) / c for a, b, c in zip(with_, without, asked, strict=True))
-    ranks = median_interval_ranks(len(shares), ONE_SIDED)
-    lowest = shares[ranks[0] - 1] if ranks else shares[0]
-    return median(shares) if lowest > 0 else 0.0
+    ordered = sorted(shares)
+    ranks = median_interval_ranks(len(ordered), ONE_SIDED)
+    lowest = ordered[ranks[0] - 1] if ranks else ordered[0]
+    return median(ordered) if lowest > 0 else 0.0
 
 
 def bounds(trained: Trained) -> dict[Stage, float]:
@@ -202,7 +204,7 @@ def bounds(trained: Trained) -> dict[Stage, float]:
 
     """
     known: dict[Stage, float | None] = {
-        "compute": trained.samples / max(part.busy for part in trained.parts),
+        "compute": trained.samples / max(median(own) for own in trained.busy),
         "fetch": trained.fetch,
         "preparation": trained.preparation,
         "exchange": trained.exchange,
@@ -237,8 +239,6 @@ def judge(trained: Trained) -> TrainingVerdict:
     """
     lost, allowed = stalls(trained), bounds(trained)
     limit = min(allowed, key=lambda stage: allowed[stage])
-    busy = [part.busy for part in trained.parts]
-    slowest = busy.index(max(busy))
     rate = trained.samples / median(trained.asked)
     held_up = limit in NAMES and rate >= REACHED * allowed[limit] and _share(lost, limit) > 0
     stage = limit if held_up else _stage(trained, lost)
@@ -248,8 +248,8 @@ def judge(trained: Trained) -> TrainingVerdict:
         limit=limit,
         bound=allowed[limit],
         stalls=lost,
-        slowest=slowest,
-        words=_words(stage, rate, allowed, lost, busy),
+        slowest=_slowest(trained),
+        words=_words(stage, rate, allowed, lost, trained),
     )
 
 
@@ -265,25 +265,29 @@ def _stage(trained: Trained, lost: Stalls) -> Stage:
     """
     stages: tuple[Stage, ...] = ("fetch", "preparation", "exchange")
     shares = {stage: _share(lost, stage) for stage in stages}
-    if _has_slow_rank([part.busy for part in trained.parts]):
+    if _times_slower(trained) >= SLOWER:
         shares["slow rank"] = lost.slow_rank
     most = max(shares, key=lambda stage: shares[stage])
     return most if shares[most] >= NOTICED else "compute"
 
 
-def _has_slow_rank(busy: Sequence[float]) -> bool:
-    others = sorted(busy)[:-1]
-    return bool(others) and max(busy) >= SLOWER * median(others)
+def _times_slower(trained: Trained) -> float:
+    """Tell how many times as long as the others the slowest rank computes; 1 if it is alone."""
+    slowest = _slowest(trained)
+    others = [rounds for rank, rounds in enumerate(trained.busy) if rank != slowest]
+    if not others:
+        return 1.0
+    ratios = [own / median(of) for own, *of in zip(trained.busy[slowest], *others, strict=True)]
+    return median(ratios)
 
 
 def _words(
-    stage: Stage, rate: float, allowed: dict[Stage, float], lost: Stalls, busy: Sequence[float]
+    stage: Stage, rate: float, allowed: dict[Stage, float], lost: Stalls, trained: Trained
 ) -> str:
     if stage == "slow rank":
-        slowest = busy.index(max(busy))
-        times = max(busy) / median(sorted(busy)[:-1])
         return (
-            f"slow rank: rank {slowest} computes {times:.2g} times as long as the others, "
+            f"slow rank: rank {_slowest(trained)} computes {_times_slower(trained):.2g} times as "
+            "long as the others, "
             f"{lost.slow_rank:.0%} of a step"
         )
     name = NAMES.get(stage, stage)
