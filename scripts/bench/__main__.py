@@ -30,7 +30,13 @@ from loops import measuring, profiling, turning
 from slurm_starters import starting_by_srun
 from startup import around, starting
 from stopwatch import BIN, ROOT
-from training import naming_links, naming_slow_links, naming_stalls, planting_fetch_stalls
+from training import (
+    fetching_too_slowly,
+    naming_links,
+    naming_slow_links,
+    naming_stalls,
+    planting_fetch_stalls,
+)
 from watched import watching, watching_many
 
 if TYPE_CHECKING:
@@ -64,7 +70,7 @@ def main() -> None:
             "watching_many": watching_many,
             "against_otava": lambda: against_otava(min(repetitions, 2)),
             "fleet": lambda: checking_fleets(repetitions),
-            "naming_stalls": lambda: naming_stalls(Path(place), repetitions),
+            "naming_stalls": lambda: naming_stalls(repetitions),
         }
         if os.geteuid() == 0:
             parts |= {
@@ -75,11 +81,12 @@ def main() -> None:
                 "lab_and_simulator": lab_and_simulator,
                 "lab_fleet": lambda: checking_a_lab(repetitions),
                 "planting_fetch_stalls": lambda: planting_fetch_stalls(Path(place)),
+                "fetching_too_slowly": lambda: fetching_too_slowly(Path(place)),
                 "starting_by_srun": lambda: starting_by_srun(repetitions),
                 "naming_slow_links": lambda: naming_slow_links(repetitions),
                 "installing": lambda: installing(min(repetitions, 3), Path(place)),
             }
-        inside = {"naming_links": lambda: naming_links(Path(place), repetitions)}
+        inside = {"naming_links": lambda: naming_links(repetitions)}
         for part in chosen or parts:
             (parts | inside)[part]()
         subprocess.run([str(BIN / "cluster"), "down", "--all", "-y"], check=True)

@@ -7,6 +7,7 @@ themselves.
 
 from __future__ import annotations
 
+import json
 import os
 import subprocess
 import sys
@@ -20,7 +21,7 @@ from cluster.analysis.step_limits import fetch_stall_expected
 from cluster.orchestration.launch import launch
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator
+    from collections.abc import Iterator, Mapping
     from pathlib import Path
 
     from cluster.orchestration.cluster import Cluster
@@ -28,6 +29,9 @@ if TYPE_CHECKING:
 
 SPACE, NEAR, FAR = "train-store", "10.213.0.1", "10.213.0.2"
 PORT = 5998
+SHAPE = (
+    f"tc -n {SPACE} qdisc replace dev {SPACE}1 root tbf rate {{rate}}bps burst 4kb latency 400ms"
+)
 STALLS = (0.0, 0.2, 0.4, 0.6, 0.8)  # shares of a step
 SPARE = 1.6  # times the rate that the computing needs, where no stall is wanted
 POINTS = 3.0  # percentage points that a stall may be off
@@ -44,53 +48,13 @@ boto3.resource("s3", endpoint_url=f"http://{address}:{port}").Bucket("digits").c
 print("ready", flush=True)
 signal.pause()
 """
-PLANTED = '''
-"""training with something planted: PLANT says what."""
-
-import os
-import time
-
-from cluster.benchmarks.training import Training
-from cluster.measure.main import main
-from cluster.measure.training.trainer import Trainer
-
-
-class Planted(Training):
-    """Training, with a slow preparation, a slow rank, or a computing of known length."""
-
-    def prepare(self, samples):
-        if os.environ["PLANT"] == "preparation":
-            time.sleep(0.15)  # far longer than a step computes, also on a busy machine
-        return super().prepare(samples)
-
-    def measure(self, rank, params):
-        plant = os.environ["PLANT"]
-        slow = 9 * (plant == "rank" and rank.number == 1)  # times, whatever the machine does
-        sleep = 0.03 * (plant == "computing" or slow > 0)
-        Trainer.__init__ = slower(Trainer.__init__, sleep, slow)
-        super().measure(rank, params)
-
-
-def slower(init, sleep, slow):
-    def make(self, *args):
-        init(self, *args)
-        model = self._model.module
-        forward = model.forward
-
-        def longer(images):
-            begin = time.perf_counter()
-            found = forward(images)
-            time.sleep(sleep + slow * (time.perf_counter() - begin))
-            return found
-
-        model.forward = longer
-
-    return make
-
-
-if __name__ == "__main__":
-    main(Planted())
-'''
+PLANTED = ROOT / "scripts" / "bench" / "planted"  # a plug-in, `training_planted`
+COMPUTES = 0.03  # seconds of a step that are a sleep, on every rank
+EXCHANGES = 0.04  # the same beside a slow link, so that its exchange is a third of a step
+SLOWER, PREPARATION = 1.5, 0.3  # a rank, and the share of a step that the preparation stalls
+STORED, SYNTHETIC = 188, 220  # images/s of document 002: from its store, and without
+DOCUMENT_COMPUTES = 0.25  # seconds: that a store answers in milliseconds must not count
+DOCUMENT_STEPS = 4  # timed in a round; each step has a shard of its own
 
 
 class Found(NamedTuple):
@@ -107,7 +71,7 @@ def planting_fetch_stalls(place: Path) -> None:
     Most of the computing is a sleep, as in MLPerf Storage: its length does not depend on what else
     this machine does.
     """
-    _plant(place)
+    _plant()
     with _store(place) as variables, launch("stalls", provider="local", hosts=1) as here:
         step = _median(_trained(here, variables, rounds=4), "step_time", "memory")
         size = (SHARD * 264 + 600) / SHARD
@@ -133,23 +97,70 @@ def _judged(run: Run, rate: float, size: float) -> Found:
     )
 
 
-def naming_stalls(place: Path, times: int) -> None:
+def fetching_too_slowly(place: Path) -> None:
+    """Let a link bring 188 samples where the computing takes 220, as in document 002.
+
+    The run itself shapes the link, anew in each round, by what its steps with data resident take.
+    """
+    _plant()
+    size, share = BATCH * 264 + 600, STORED / SYNTHETIC
+    plant = {
+        "computes": DOCUMENT_COMPUTES, "link": share, "bytes": size / PAYLOAD, "shape": SHAPE,
+    }  # fmt: skip
+    with _store(place) as variables, launch("stored", provider="local", hosts=1) as here:
+        _shape(size / DOCUMENT_COMPUTES)
+        run = here.bench(
+            "training_planted", source="s3://digits/stored", env={**variables, **_variable(plant)},
+            rounds=8, samples=32 * BATCH, shard=BATCH, batch=BATCH, steps=DOCUMENT_STEPS, workers=2,
+            width=4,
+        )  # fmt: skip
+    verdict = run.record.notes[-1]
+    sys.stdout.write(f"      {verdict}\n")
+    got = _median(run, "samples_rate", "store") / _median(run, "samples_rate", "resident")
+    busy = _busy(run, "store", DOCUMENT_STEPS)
+    for what, found in (("samples/s of 220", SYNTHETIC * got), ("% busy", 100 * busy)):
+        wanted = share * (SYNTHETIC if what.endswith("220") else 100)
+        say(
+            f"188 of 220 planted: {found:.1f} {what}, wanted {wanted:.1f}, off by",
+            f"{abs(found - wanted):.1f}", f"{POINTS:g}", good=abs(found - wanted) <= POINTS,
+        )  # fmt: skip
+    _say_counts({"188 of 220": int("input: fetch" in verdict)}, 1)
+
+
+def _busy(run: Run, data: str, steps: int) -> float:
+    """Give the share of the time in which the rank works, of the round in the middle."""
+    parts = [_values(run, metric, data) for metric in ("copy", "compute", "update")]
+    works = [sum(step) for step in zip(*parts, strict=True)]
+    whole = _values(run, "step_time", data)
+    return median(
+        sum(works[at : at + steps]) / sum(whole[at : at + steps])
+        for at in range(0, len(whole), steps)
+    )
+
+
+def naming_stalls(times: int) -> None:
     """Plant a slow preparation and a slow rank, each this often, and nothing as often.
 
-    A launch takes about ten seconds, most of them to load torch, so 20 of each take about ten
-    minutes. The plants take turns: whoever stops it earlier has as many of each.
+    The preparation stalls 30 % of a step, and the rank computes 1.5 times as long as the other. The
+    plants take turns: whoever stops it earlier has as many of each.
     """
-    _plant(place)
+    _plant()
     expected = {
         "preparation": "input: preparation",
         "rank": "slow rank: rank 1",
         "nothing": "no stall",
     }
+    plants = {
+        "preparation": {"computes": COMPUTES, "preparation": PREPARATION},
+        "rank": {"computes": COMPUTES, "slower": SLOWER},
+        "nothing": {},
+    }
     right = dict.fromkeys(expected, 0)
     with launch("named", provider="local", hosts=1, ranks_per_host=2) as here:
         for number in range(1, times + 1):
             for plant, words in expected.items():
-                line = _named(here, plant)
+                batch = LARGE_BATCH if plant == "nothing" else BATCH
+                line = _named(here, plants[plant], batch)
                 right[plant] += words in line
                 sys.stdout.write(f"      {plant} {right[plant]}/{number}: {line}\n")
                 sys.stdout.flush()
@@ -173,31 +184,34 @@ def naming_slow_links(times: int) -> None:
         _sh(f"ip netns del {LOOP}")
 
 
-def naming_links(place: Path, times: int) -> None:
+def naming_links(times: int) -> None:
     """Train this often over whatever connects the ranks, which `naming_slow_links` has slowed."""
-    _plant(place)
+    _plant()
     right = 0
     with launch("linked", provider="local", hosts=1, ranks_per_host=2) as here:
         for number in range(1, times + 1):
-            line = _named(here, "link")
+            line = _named(here, {"computes": EXCHANGES}, BATCH)
             right += line.partition(". ")[2].startswith("exchange, ")
             sys.stdout.write(f"      link {right}/{number}: {line}\n")
             sys.stdout.flush()
     _say_counts({"slow link": right}, times)
 
 
-def _named(here: Cluster, plant: str) -> str:
+def _named(here: Cluster, plant: dict[str, float], batch: int) -> str:
     """Train, and give the verdict.
 
     Without a plant the steps are long: two ranks on two cores wait for the exchange of the
     gradients for a quarter of a short one, which is a stall that nobody planted.
     """
-    batch = LARGE_BATCH if plant == "nothing" else BATCH
     run = here.bench(
-        "training_planted", env={"PLANT": plant}, source="memory", rounds=6, steps=8,
-        batch=batch, shard=4 * batch,
+        "training_planted", env=_variable(plant), source="memory", rounds=6, steps=6, warm_up=2,
+        batch=batch, shard=2 * batch,
     )  # fmt: skip
     return run.record.notes[-1]
+
+
+def _variable(plant: Mapping[str, float | str]) -> dict[str, str]:
+    return {"PLANT": json.dumps(plant)}
 
 
 def _say_counts(right: dict[str, int], times: int) -> None:
@@ -208,16 +222,14 @@ def _say_counts(right: dict[str, int], times: int) -> None:
         )  # fmt: skip
 
 
-def _plant(place: Path) -> None:
-    folder = place / "planted" / "benchmarks"
-    folder.mkdir(exist_ok=True, parents=True)
-    (folder / "training_planted.py").write_text(PLANTED)
-    os.environ["CLUSTER_PLUGINS"] = str(folder.parent)
+def _plant() -> None:
+    os.environ["CLUSTER_PLUGINS"] = str(PLANTED)
 
 
 def _trained(here: Cluster, variables: dict[str, str], rounds: int) -> Run:
     return here.bench(
-        "training_planted", source="s3://digits/bench", env={**variables, "PLANT": "computing"},
+        "training_planted", source="s3://digits/bench",
+        env={**variables, **_variable({"computes": COMPUTES})},
         rounds=rounds, shard=SHARD, batch=BATCH, steps=16, warm_up=16, workers=2, width=4,
     )  # fmt: skip
 
@@ -271,10 +283,7 @@ def _store(place: Path) -> Iterator[dict[str, str]]:
 
 def _shape(rate: float) -> None:
     """Limit what the store sends, in bytes per second."""
-    _sh(
-        f"tc -n {SPACE} qdisc replace dev {SPACE}1 root tbf rate {round(rate)}bps burst 4kb "
-        "latency 400ms"
-    )
+    _sh(SHAPE.format(rate=round(rate)))
 
 
 def _sh(*commands: str) -> None:
