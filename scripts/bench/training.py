@@ -103,7 +103,7 @@ def fetching_too_slowly(place: Path) -> None:
     The run itself shapes the link, anew in each round, by what its steps with data resident take.
     """
     _plant()
-    size, share = BATCH * 264 + 600, STORED / SYNTHETIC
+    size, share = SHARD * 264 + 600, STORED / SYNTHETIC
     plant = {
         "computes": DOCUMENT_COMPUTES, "link": share, "bytes": size / PAYLOAD, "shape": SHAPE,
     }  # fmt: skip
@@ -111,7 +111,7 @@ def fetching_too_slowly(place: Path) -> None:
         _shape(size / DOCUMENT_COMPUTES)
         run = here.bench(
             "training_planted", source="s3://digits/stored", env={**variables, **_variable(plant)},
-            rounds=8, samples=32 * BATCH, shard=BATCH, batch=BATCH, steps=DOCUMENT_STEPS, workers=2,
+            rounds=8, samples=32 * SHARD, shard=SHARD, batch=SHARD, steps=DOCUMENT_STEPS, workers=2,
             width=4,
         )  # fmt: skip
     verdict = run.record.notes[-1]
