@@ -8,6 +8,7 @@ from typing import Annotated, Literal
 
 import typer
 
+from cluster.analysis.step_limits import said
 from cluster.cli import flags, start
 from cluster.cli.compare import show_tables
 from cluster.core.errors import SpecError
@@ -55,8 +56,7 @@ def train_scaling(  # noqa: PLR0913 - each is a flag
                 source=source, device=device, rounds=rounds, batch=BATCH, env=variables,
                 describe=f"training on {count} ranks of {counts}", condition=f"{count} ranks",
             )  # fmt: skip
-        verdict = next((n for n in reversed(run.record.notes) if "samples/s. " in n), "")
-        found[count] = (run.summary(), verdict.partition(". ")[2])
+        found[count] = (run.summary(), said(run.record.notes).partition(". ")[2])
     table = training_table(found, BATCH, parse_rate(link) if link else None, ranks_per_host)
     show_tables([table], "terminal")
 

@@ -12,7 +12,7 @@ from cluster.analysis.step_limits import StepParts, Trained, judge
 from cluster.benchmarks.training import definitions
 from cluster.benchmarks.training.accuracy import train_to_accuracy
 from cluster.benchmarks.training.utilisation import Utilisation
-from cluster.core.units import format_bytes, format_value
+from cluster.core.units import format_bytes
 from cluster.measure import torch_group
 from cluster.measure.buffers import place_on_host
 from cluster.measure.training import digits, shards
@@ -358,6 +358,5 @@ def _conclude(setting: _Setting, found: _Found, phases: Sequence[_Phase]) -> Non
         exchange=found.rate(definitions.EXCHANGE_RATE),
     )
     verdict = judge(trained)
-    rate = format_value(verdict.rate, "samples/s")
-    rank.note(f"{rate}. {verdict.words}.")
-    rank.print_line(f"{rate} with data {params.phases[-1]}. {verdict.words}")
+    rank.note(verdict.note)
+    rank.print_line(f"with data {params.phases[-1]}: {verdict.note}")

@@ -16,6 +16,7 @@ from cluster.analysis import hardware as known_hardware
 from cluster.analysis.hardware_bounds import with_hardware_bound
 from cluster.analysis.link_bounds import MEMORY, goodput, with_given_bound
 from cluster.analysis.network_bounds import JUMBO
+from cluster.analysis.step_limits import TRAINING, said
 from cluster.analysis.verdict import (
     COPIED,
     IMPOSSIBLE_IF,
@@ -131,7 +132,10 @@ def judge(
     words |= {"failed"} if record.status == "failed" else set()
     word: Judged = next((one for one in ORDER if one in words), "unknown")
     next_step = _next_step(word, record, findings, found, hardware)
-    answers = _answers(found, word) or ["no values were measured"]
+    trained = said(record.notes) if record.benchmark == TRAINING else ""
+    if trained and word == "unknown":  # it was held against limits, those that it measured itself
+        word = "plausible"
+    answers = [trained] if trained else _answers(found, word) or ["no values were measured"]
     return Judgement(
         word=word,
         answer="; ".join([*answers, *_ended_early(word, record)]),
@@ -171,9 +175,10 @@ def judge_launches(
     """
     from cluster.analysis.summarize import pool_launches  # noqa: PLC0415 - it imports NumPy
 
-    judged = judge(pool_launches(launches), record, findings, hardware)
     if len(launches) == 1:
-        return judged
+        return judge(launches[0], record, findings, hardware)
+    record = msgspec.structs.replace(record, notes=())  # they are of the newest launch alone
+    judged = judge(pool_launches(launches), record, findings, hardware)
     answer = f"{judged.answer} (median of {len(launches)} launches)"
     return msgspec.structs.replace(judged, answer=answer)
 
@@ -325,11 +330,17 @@ def _next_step(
         return _next_for_log(word, found)
     if word == "failed":
         return f"cluster logs {shlex.quote(record.spec.name)}"
+    if record.benchmark == TRAINING and not _waits_for_a_network(record):
+        return f"cluster report {shlex.quote(record.spec.name)}"  # it draws the parts of a step
     return (
         _next_on_one_host(word, record, found)
         if _hosts(record) == 1
         else _next_on_several_hosts(word, record, found, hardware)
     )
+
+
+def _waits_for_a_network(record: Record) -> bool:
+    return _hosts(record) > 1 and ". exchange" in said(record.notes)
 
 
 def _next_for_log(word: Judged, found: Sequence[Verdict]) -> str:

@@ -13,12 +13,16 @@ from typing import TYPE_CHECKING, Literal
 
 from cluster.analysis.median import median_interval_ranks
 from cluster.core.model.value import Value
+from cluster.core.units import format_value
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
+TRAINING = "training"  # the benchmark
+RATE_UNIT = "samples/s"
 Stage = Literal["compute", "fetch", "preparation", "exchange", "slow rank"]
 ONE_SIDED = 0.9  # of an interval whose lower end alone counts: 5 % are below it
+ENOUGH_ROUNDS = 8  # one of them may contradict the others
 NOTICED = 0.1  # of a step: a smaller stall is within what launches on a shared machine differ by
 REACHED = 0.9  # of the rate of the input alone: then nothing but the input holds the steps up
 SLOWER = 1.25  # times as long as the other ranks compute: a rank that all others wait for
@@ -130,6 +134,25 @@ class TrainingVerdict(Value, frozen=True, kw_only=True):
     def share(self) -> float:
         """The share of the limit that the training reaches."""
         return self.rate / self.bound
+
+    @property
+    def note(self) -> str:
+        """The note of the run that says it; `said` finds it again."""
+        return f"{format_value(self.rate, RATE_UNIT)}. {self.words}."
+
+
+def said(notes: Sequence[str]) -> str:
+    """Find the verdict among the notes of a run.
+
+    Args:
+        notes: of the run.
+
+    Returns:
+        The newest one, without its full stop; empty if there is none.
+
+    """
+    found = (note for note in reversed(notes) if f" {RATE_UNIT}. " in note)
+    return next(found, "").removesuffix(".")
 
 
 def split_wait(waited: tuple[float, float], fetched: tuple[float, float]) -> tuple[float, float]:
@@ -249,8 +272,15 @@ def judge(trained: Trained) -> TrainingVerdict:
         bound=allowed[limit],
         stalls=lost,
         slowest=_slowest(trained),
-        words=_words(stage, rate, allowed, lost, trained),
+        words=_words(stage, rate, allowed, lost, trained) + _unsure(len(trained.asked)),
     )
+
+
+def _unsure(rounds: int) -> str:
+    """Say that so few rounds cannot tell a stall from chance."""
+    if median_interval_ranks(rounds, ONE_SIDED):
+        return ""
+    return f"; {rounds} round(s) are too few to be sure: --rounds {ENOUGH_ROUNDS}"
 
 
 def _share(lost: Stalls, stage: Stage) -> float:
@@ -277,7 +307,8 @@ def _times_slower(trained: Trained) -> float:
     others = [rounds for rank, rounds in enumerate(trained.busy) if rank != slowest]
     if not others:
         return 1.0
-    ratios = [own / median(of) for own, *of in zip(trained.busy[slowest], *others, strict=True)]
+    rounds = zip(trained.busy[slowest], zip(*others, strict=True), strict=True)
+    ratios: list[float] = [own / median(of) for own, of in rounds]
     return median(ratios)
 
 

@@ -13,6 +13,7 @@ from typing import TYPE_CHECKING
 import msgspec
 
 from cluster.analysis.efficiency import measured_series, scaling
+from cluster.analysis.step_limits import TRAINING
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -20,7 +21,6 @@ if TYPE_CHECKING:
     from cluster.analysis.compare import Launch
     from cluster.analysis.efficiency import Efficiency, Scaling
 
-TRAINING = "training"
 RATE, EXCHANGE = "samples_rate", "exchange_rate"
 ASKED = ("store", "disk", "memory")  # the first of these is where a run's data were asked for
 

@@ -104,7 +104,7 @@ def fetching_too_slowly(place: Path) -> None:
     """
     _plant()
     size, share = SHARD * 264 + 600, STORED / SYNTHETIC
-    plant = {
+    plant: dict[str, float | str] = {
         "computes": DOCUMENT_COMPUTES, "link": share, "bytes": size / PAYLOAD, "shape": SHAPE,
     }  # fmt: skip
     with _store(place) as variables, launch("stored", provider="local", hosts=1) as here:
@@ -130,12 +130,10 @@ def fetching_too_slowly(place: Path) -> None:
 def _busy(run: Run, data: str, steps: int) -> float:
     """Give the share of the time in which the rank works, of the round in the middle."""
     parts = [_values(run, metric, data) for metric in ("copy", "compute", "update")]
-    works = [sum(step) for step in zip(*parts, strict=True)]
+    works: list[float] = [sum(step) for step in zip(*parts, strict=True)]
     whole = _values(run, "step_time", data)
-    return median(
-        sum(works[at : at + steps]) / sum(whole[at : at + steps])
-        for at in range(0, len(whole), steps)
-    )
+    rounds = [slice(at, at + steps) for at in range(0, len(whole), steps)]
+    return median(sum(works[one]) / sum(whole[one]) for one in rounds)
 
 
 def naming_stalls(times: int) -> None:

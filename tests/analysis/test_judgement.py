@@ -8,6 +8,7 @@ import msgspec
 import pytest
 
 from benchmarks.p2p.definitions import BANDWIDTH, BIDIRECTIONAL, LATENCY
+from benchmarks.training.definitions import SAMPLES_RATE
 from cluster.analysis import hardware
 from cluster.analysis.evidence import Finding
 from cluster.analysis.judgement import Judgement, judge, judge_launches
@@ -260,6 +261,30 @@ def test_on_one_host_the_next_step_measures_the_same_between_hosts(benchmark: st
     assert judge([summary(BANDWIDTH, 1e9)], own).next_step == step
     program = judge([summary(LATENCY, 1.0)], record(hosts=1, benchmark="program"))
     assert "--ab env:NAME=A,B" in program.next_step
+
+
+TRAINED = "4729 samples/s. {}, 34% of a step."
+
+
+@pytest.mark.parametrize(
+    ("hosts", "words", "next_"),
+    [
+        (1, "exchange", "cluster report mine"),
+        (2, "input: fetch", "cluster report mine"),
+        (2, "exchange", "cluster bench p2p --name mine"),
+    ],
+)
+def test_training_is_answered_by_what_limits_it(hosts: int, words: str, next_: str) -> None:
+    rate = plain_summary(4729.0, SAMPLES_RATE, params={"data": "memory"})
+    notes = ("torch 2.13.0", TRAINED.format(words))
+    known = {SAMPLES_RATE.id: SAMPLES_RATE}
+    ran = record(hosts, benchmark="training", notes=notes, definitions=known)
+    judged = judge([rate], ran)
+
+    assert judged.answer == TRAINED.format(words).removesuffix(".")
+    assert judged.word == "plausible"
+    assert judged.next_step.startswith(next_)
+    assert "samples_rate" in judge_launches([[rate], [rate]], ran).answer
 
 
 def test_a_finding_that_is_a_low_figure_makes_a_run_low() -> None:

@@ -11,6 +11,7 @@ from cluster.analysis.step_limits import (
     Trained,
     fetch_stall_expected,
     judge,
+    said,
     split_wait,
     stalls,
 )
@@ -118,6 +119,32 @@ def test_the_verdict_names_the_stage_and_its_share_of_the_limit(
 
     assert found.stage == stage
     assert found.words == words
+
+
+def test_the_verdict_is_found_among_the_notes_of_a_run() -> None:
+    note = judge(trained()).note
+
+    assert note == "5981 samples/s. compute: no stall, 93% of the rate with data resident."
+    assert said(("torch 2.13.0 trained", note, "Another.")) == note.removesuffix(".")
+    assert said(("torch 2.13.0 trained",)) == ""
+
+
+def test_rounds_that_are_too_few_say_so() -> None:
+    """Of four rounds, one in eight has all differences on the same side by chance."""
+    four, five = (
+        Trained(
+            samples=64,
+            resident=(0.010,) * rounds,
+            memory=(0.010,) * rounds,
+            asked=(0.020,) * rounds,
+            busy=((BUSY,) * rounds,),
+            exposed=(0.0,) * rounds,
+        )
+        for rounds in (4, 5)
+    )
+
+    assert judge(four).words.endswith("; 4 round(s) are too few to be sure: --rounds 8")
+    assert "too few" not in judge(five).words
 
 
 def test_188_of_220_images_per_second_are_a_slow_input() -> None:
