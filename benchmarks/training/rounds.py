@@ -316,7 +316,7 @@ def _probe(setting: _Setting, found: _Found) -> None:
         begin, before = perf_counter(), setting.asked.bytes
         with ThreadPoolExecutor(max(1, params.workers)) as pool:
             wanted = [setting.names[n % len(setting.names)] for n in range(needed // params.shard)]
-            list(pool.map(setting.asked.fetch, wanted))
+            list(pool.map(setting.stages(setting.asked).fetch, wanted))
         read = setting.asked.bytes - before
         found.probed(definitions.LINK_RATE, read, perf_counter() - begin)
     loader = Loader(setting.stages(setting.memory), setting.kept, params.workers)

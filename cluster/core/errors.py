@@ -169,7 +169,7 @@ def tail(text: str, lines: int = TAIL_LINES) -> str:
         lines: how many lines to keep.
 
     Returns:
-        The last `lines` lines, without a newline at the end.
+        The last `lines` lines, without a newline at the end, or the zero that ends prterun's text.
 
     """
-    return "\n".join(text.rstrip("\n").splitlines()[-lines:])
+    return "\n".join(text.rstrip("\n\0").splitlines()[-lines:])

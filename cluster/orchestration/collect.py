@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import fcntl
 import os
+import re
 import signal
 import time
 from contextlib import contextmanager, suppress
@@ -32,6 +33,11 @@ if TYPE_CHECKING:
     from cluster.remote.jobs import Job
     from cluster.runs.run import Run
 
+# What Open MPI 5 says behind a rank's own words when that rank ends all others; \0 ends it.
+ABORTED = re.compile(
+    r"-{60,}\n(?:MPI_ABORT was invoked|prterun has exited due to[^-]*\"abort\").*?\n-{60,}\n\0?",
+    re.DOTALL,
+)
 FINAL: tuple[Status, ...] = ("done", "failed", "interrupted")
 
 
@@ -203,7 +209,7 @@ def raise_unless_done(run: Run) -> Run:
     raise JobError(
         f"The job {run.record.spec.name} {verb}: {run.record.reason}",
         stdout=raw_text(run.folder, "stdout"),
-        stderr=raw_text(run.folder, "stderr"),
+        stderr=ABORTED.sub("", raw_text(run.folder, "stderr")),
         means=raw_text(run.folder, REASON).partition(ADVICE)[2],
         remedy=f"All it wrote is in {run.folder}",
     )

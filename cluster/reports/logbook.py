@@ -40,6 +40,7 @@ COLUMNS = (
     "Summary",
 )
 GIB = 2**30
+MOST_NAMED = 2  # metrics without any value that have a sentence of their own
 
 
 class Entry(Value, frozen=True, kw_only=True):
@@ -221,7 +222,8 @@ def missing_series(record: Record, missing: Iterable[Planned]) -> Iterator[str]:
         missing: those of its planned series.
 
     Yields:
-        A sentence per metric; none while the run may still measure them.
+        A sentence per metric, and one for all of which no value was measured; none while the run
+        may still measure them.
 
     """
     if record.status in ("planned", "running"):
@@ -230,8 +232,13 @@ def missing_series(record: Record, missing: Iterable[Planned]) -> Iterator[str]:
     for cell in missing:
         points.setdefault(cell.metric, []).append(format_point(cell.params))
     reason = record.reason or "no reason is recorded"
+    planned = Counter(cell.metric for cell in record.planned)
+    whole = [metric for metric, lacking in points.items() if len(lacking) == planned[metric]]
+    if len(whole) > MOST_NAMED:
+        yield f"{', '.join(whole[:-1])} and {whole[-1]} were not measured: {reason}"
+        points = {metric: lacking for metric, lacking in points.items() if metric not in whole}
     for metric, lacking in points.items():
-        total = sum(cell.metric == metric for cell in record.planned)
+        total = planned[metric]
         where = f" at {', '.join(lacking)} ({len(lacking)} of {total})" if any(lacking) else ""
         yield f"{metric} was not measured{where}: {reason}"
 

@@ -93,6 +93,7 @@ def test_the_tails_of_a_job_error_are_its_last_40_lines(lines: int) -> None:
         ("a\nb\nc", 2, "b\nc"),
         ("a\nb\nc\n\n\n", 2, "b\nc"),
         ("a\n\nc\n", 2, "\nc"),
+        ("a\nb\n\0", 2, "a\nb"),
     ],
 )
 def test_tail(text: str, lines: int, last: str) -> None:

@@ -82,6 +82,39 @@ def test_only_a_run_that_is_done_succeeded(status: str, said: str) -> None:
     assert str(folder) in failed.value.remedy
 
 
+# Open MPI 5.0.8, after `comm.Abort(1)` of a rank.
+ABORTED = """\
+Rank 0 of 1: Why.
+--------------------------------------------------------------------------
+MPI_ABORT was invoked on rank 0 in communicator MPI_COMM_WORLD
+  Proc: [[31913,1],0]
+  Errorcode: 1
+
+NOTE: invoking MPI_ABORT causes Open MPI to kill all MPI processes.
+You may or may not see output from other processes, depending on
+exactly when Open MPI kills them.
+--------------------------------------------------------------------------
+--------------------------------------------------------------------------
+prterun has exited due to process rank 0 with PID 0 on node vm calling
+"abort". This may have caused other processes in the application to be
+terminated by signals sent by prterun (as reported here).
+--------------------------------------------------------------------------
+\0"""
+
+
+def test_what_a_rank_said_is_not_followed_by_what_mpi_says_when_it_ends() -> None:
+    folder = store.create(runs_folder(), "mine", "p2p", 0.0)
+    (folder / "raw").mkdir()
+    (folder / "raw" / "stderr").write_text(ABORTED)
+    known = Record(
+        id=folder.name, benchmark="p2p", status="failed", at=0.0, spec=ClusterSpec(name="mine")
+    )
+    with pytest.raises(JobError) as failed:
+        raise_unless_done(Run(folder=folder, record=known, measurements=()))
+
+    assert failed.value.stderr == "Rank 0 of 1: Why."
+
+
 def test_what_is_ours_among_the_ranks_complaints_is_told() -> None:
     """At once, and apart from what they print."""
     heard: list[tuple[str, str]] = []

@@ -14,6 +14,7 @@ from time import perf_counter
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 from cluster.analysis.step_limits import split_wait
+from cluster.core.errors import ClusterError
 from cluster.measure.training import digits
 
 if TYPE_CHECKING:
@@ -71,10 +72,20 @@ def stages_of(source: ShardSource, prepare: Callable[[Digits], Digits], batch: i
 
     """
 
+    def fetch(name: str) -> bytes:
+        try:
+            return source.fetch(name)
+        except FileNotFoundError as error:
+            raise ClusterError(
+                f"The shard {source.where(name)} is missing.",
+                means="The index.json beside it says that it was written.",
+                remedy="Delete the index.json; the next run writes the data again.",
+            ) from error
+
     def decode(content: bytes, name: str) -> Digits:
         return digits.decoded(content, source.where(name))
 
-    return Stages(source.fetch, decode, prepare, batch)
+    return Stages(fetch, decode, prepare, batch)
 
 
 class _Fetched(NamedTuple):

@@ -23,6 +23,10 @@ TIMEOUT = "20s"  # of one request
 DENIED = re.compile(
     r"status code: 40[13]\b|InvalidAccessKeyId|SignatureDoesNotMatch|AccessDenied|Unauthenticated"
 )
+# What S3 answers, of which the code and the message are for people.
+ANSWER = re.compile(r"(<\?xml[^>]*>\s*)?<Error>.*?<Code>(.*?)</Code>\s*<Message>(.*?)</Message>.*")
+NO_BUCKET = "NoSuchBucket"
+ACT = re.compile(r"^.*?Error performing (\S+ \S+) in \S+ - ")  # which request it was
 
 
 class ShardSource(ABC):
@@ -198,7 +202,10 @@ class StoreSource(ShardSource):
 
     def write(self, name: str, content: bytes) -> None:
         """Create or replace an object."""
-        self._repeated(name, lambda: self._store.put(name, content))
+        try:
+            self._repeated(name, lambda: self._store.put(name, content))
+        except FileNotFoundError as error:
+            raise self._no_bucket() from error
 
     def _repeated(self, name: str, do: Callable[[], T]) -> T:
         pause = FIRST_PAUSE
@@ -206,7 +213,9 @@ class StoreSource(ShardSource):
             self._count(1)
             try:
                 return do()
-            except FileNotFoundError:
+            except FileNotFoundError as error:
+                if NO_BUCKET in _why(error):
+                    raise self._no_bucket() from error
                 raise
             except Exception as error:  # each store has errors of its own
                 why = _why(error)
@@ -215,6 +224,13 @@ class StoreSource(ShardSource):
             time.sleep(pause)
             pause *= 2
         raise AssertionError
+
+    def _no_bucket(self) -> ClusterError:
+        return ClusterError(
+            f"The bucket of {self.url} does not exist.",
+            means="The data are written to a bucket that is there; none is made.",
+            remedy="Make it, or name another one: --source s3://BUCKET/PREFIX",
+        )
 
     def _failed(self, name: str, why: str, tries: int) -> ClusterError:
         if DENIED.search(why):
@@ -231,7 +247,8 @@ class StoreSource(ShardSource):
 
 
 def _why(error: Exception) -> str:
-    return " ".join(str(error).partition("Debug source")[0].split())
+    text = " ".join(str(error).partition("Debug source")[0].split())
+    return ACT.sub(r"\1: ", ANSWER.sub(r"\2: \3", text))
 
 
 def _opened(url: str) -> Any:  # noqa: ANN401 - obstore has one class per cloud

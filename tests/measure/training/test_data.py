@@ -179,13 +179,18 @@ class FaultyStore(BaseHTTPRequestHandler):
     """S3 for reading, which answers the first requests with a status, or closes the connection."""
 
     failures: ClassVar[list[int]] = []
+    answer = b"<Error></Error>"
+
+    def do_PUT(self) -> None:
+        self.rfile.read(int(self.headers["Content-Length"]))
+        self.do_GET()
 
     def do_GET(self) -> None:
         status = self.failures.pop(0) if self.failures else 200
         if status == 0:
             self.connection.close()
             return
-        body = b"content" if status == 200 else b"<Error></Error>"
+        body = b"content" if status == 200 else self.answer
         self.send_response(status)
         for header in (
             ("Content-Length", str(len(body))),
@@ -266,3 +271,35 @@ def test_no_credentials_are_told_with_where_to_put_them(
     monkeypatch.setenv("AWS_EC2_METADATA_DISABLED", "true")
     with pytest.raises(ClusterError, match=r"have no credentials for s3://digits/a"):
         StoreSource(store.url)
+
+
+def test_of_a_stores_answer_only_its_words_are_shown(
+    store: StoreSource, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(FaultyStore, "failures", [403])
+    answer = "<Error><Code>NoKey</Code><Message>No such key of yours.</Message><HostId>9G</HostId>"
+    monkeypatch.setattr(FaultyStore, "answer", f'<?xml version="1.0"?>\n{answer}</Error>'.encode())
+    with pytest.raises(
+        ClusterError,
+        match=r"refuses \w+: GET http\S+: .* 403 Forbidden: NoKey: No such .* yours\.\n",
+    ):
+        store.fetch("x")
+
+
+def test_a_bucket_that_is_not_there_is_told(
+    store: StoreSource, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    answer = b"<Error><Code>NoSuchBucket</Code><Message>It does not exist</Message></Error>"
+    monkeypatch.setattr(FaultyStore, "answer", answer)
+    for act in (lambda: store.fetch("x"), lambda: store.write("x", b"content")):
+        monkeypatch.setattr(FaultyStore, "failures", [404])
+        with pytest.raises(ClusterError, match="The bucket of s3://digits/a does not exist"):
+            act()
+
+
+def test_a_shard_that_is_gone_is_named(real: Digits, tmp_path: Path) -> None:
+    source = written(DiskSource(tmp_path), real)
+    (tmp_path / NAMES[1]).unlink()
+
+    with pytest.raises(ClusterError, match=r"The shard .*000001\.npz on \S+ is missing"):
+        stages(source).fetch(NAMES[1])
