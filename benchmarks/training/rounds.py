@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 from concurrent.futures import ThreadPoolExecutor
+from itertools import cycle, islice
 from statistics import median
 from time import perf_counter
 from typing import TYPE_CHECKING, Any, NamedTuple
@@ -162,9 +163,9 @@ def _rounds(setting: _Setting) -> None:
         for place, phase in enumerate(phases):
             done = number + place / len(phases)
             rank.progress(done, params.rounds, f"round {number + 1}, data {phase.name}")
-            rate = found.trained(phase.name, _train(setting, phase))
+            rate = found.trained(phase.name, _train(setting, phase, number))
             setting.utilisation.computed(phase.name, rate, setting.trainer.flops)
-        _probe(setting, found)
+        _probe(setting, found, number)
         found.compared()
     found.series(definitions.GRADIENT_BYTES).append(setting.trainer.gradient_bytes)
     for own, value in (
@@ -186,20 +187,20 @@ def _phase(rank: Rank, name: str) -> _Phase:
     return _Phase(name, series(definitions.STEP_TIME), parts)
 
 
-def _train(setting: _Setting, phase: _Phase) -> float:
+def _train(setting: _Setting, phase: _Phase, number: int) -> float:
     """Do the steps of one kind in a round; return the seconds of those that are timed."""
     params, trainer = setting.params, setting.trainer
-    take, close = _feed(setting, phase.name)
+    take, close = _feed(setting, phase.name, number)
     try:
         setting.rank.barrier()
         begin = end = 0.0
-        for number in range(-params.untimed, params.steps):
-            if number == 0:
+        for step in range(-params.untimed, params.steps):
+            if step == 0:
                 begin = end = perf_counter()
             batch = take()
             samples = batch.samples if isinstance(batch, Batch) else batch
             parts, _ = trainer.step(samples)
-            if number >= 0:
+            if step >= 0:
                 last, end = end, perf_counter()
                 phase.steps.append(end - last)
                 _append(phase, parts, batch)
@@ -218,7 +219,7 @@ def _append(phase: _Phase, parts: StepParts, batch: Batch | tuple[Any, Any]) -> 
 
 
 def _feed(
-    setting: _Setting, phase: str
+    setting: _Setting, phase: str, number: int
 ) -> tuple[Callable[[], Batch | tuple[Any, Any]], Callable[[], None]]:
     """Give what the steps of a round take their batches from, and what ends it."""
     if phase == "resident":
@@ -226,10 +227,19 @@ def _feed(
         resident = setting.resident
         return (lambda: resident[next(numbers) % len(resident)]), (lambda: None)
     source, names = (
-        (setting.memory, setting.kept) if phase == "memory" else (setting.asked, setting.names)
+        (setting.memory, setting.kept)
+        if phase == "memory"
+        else (setting.asked, _turn(setting, 2 * number))
     )
     loader = Loader(setting.stages(source), names, setting.params.workers)
     return loader.next, loader.close
+
+
+def _turn(setting: _Setting, number: int) -> Sequence[str]:
+    """Go on where the turn before ended: a store may keep at hand what it has just sent."""
+    params, names = setting.params, setting.names
+    first = number * (params.untimed + params.steps) * params.batch // params.shard % len(names)
+    return (*names[first:], *names[:first])
 
 
 class _Found:
@@ -307,7 +317,7 @@ def _by_rounds(values: Sequence[float], steps: int) -> tuple[float, ...]:
     return tuple(median(values[at : at + steps]) for at in range(0, len(values), steps))
 
 
-def _probe(setting: _Setting, found: _Found) -> None:
+def _probe(setting: _Setting, found: _Found, number: int) -> None:
     """Do one stage at a time, on all ranks at once."""
     params, rank = setting.params, setting.rank
     needed = params.steps * params.batch
@@ -315,7 +325,7 @@ def _probe(setting: _Setting, found: _Found) -> None:
         rank.barrier()
         begin, before = perf_counter(), setting.asked.bytes
         with ThreadPoolExecutor(max(1, params.workers)) as pool:
-            wanted = [setting.names[n % len(setting.names)] for n in range(needed // params.shard)]
+            wanted = islice(cycle(_turn(setting, 2 * number + 1)), needed // params.shard)
             list(pool.map(setting.stages(setting.asked).fetch, wanted))
         read = setting.asked.bytes - before
         found.probed(definitions.LINK_RATE, read, perf_counter() - begin)

@@ -49,3 +49,12 @@ def test_data_that_fit_in_memory_prove_nothing_about_a_store(
     assert words in said(monkeypatch, disk=True, source="disk", samples=FEW, workers=0)
     assert words not in said(monkeypatch, disk=True, source="disk", samples=MANY, workers=0)
     assert words not in said(monkeypatch, disk=False, samples=FEW, workers=0)
+
+
+def test_each_round_goes_on_with_the_shards_where_the_one_before_ended() -> None:
+    names = [str(number) for number in range(6)]
+    setting: Any = SimpleNamespace(names=names, params=TrainingParams(steps=8, warm_up=4))
+    begins = [rounds._turn(setting, number)[0] for number in range(4)]
+
+    assert begins == ["0", "3", "0", "3"]  # 12 steps of 64 samples are three shards of 256
+    assert sorted(rounds._turn(setting, 1)) == names
