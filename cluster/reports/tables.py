@@ -90,11 +90,11 @@ def _nothing_in_common(comparison: Comparison) -> Table:
     )
 
 
-def _points(cells: Iterable[ComparisonCell]) -> str:
-    """Name the points of a metric: the first and the last, and how many there are."""
-    points = [format_point(cell.params) or "yes" for cell in cells]
+def _points(cells: Iterable[ComparisonCell], alone: str = "yes") -> str:
+    """Name the points of a metric, the first and the last of many; one alone has no parameter."""
+    points = [format_point(cell.params) or alone for cell in cells]
     if len(points) < 3:  # noqa: PLR2004 - more have a beginning and an end
-        return "; ".join(points) or "-"
+        return "; ".join(points) if points else "-"
     return f"{points[0]} .. {points[-1]} ({len(points)} data points)"
 
 
@@ -129,8 +129,9 @@ def _inconclusive(comparison: Comparison) -> Iterator[str]:
     for reason in dict.fromkeys(cell.reason for cell in comparison.cells if cell.reason):
         cells = [cell for cell in comparison.cells if cell.reason == reason]
         metrics = dict.fromkeys(cell.metric for cell in cells)
-        points = ", ".join(f"{m} {_points(c for c in cells if c.metric == m)}" for m in metrics)
-        yield f"Inconclusive: {points}: {reason}."
+        points = ((m, _points([c for c in cells if c.metric == m], alone="")) for m in metrics)
+        named = ", ".join(" ".join(filter(None, point)) for point in points)
+        yield f"Inconclusive: {named}: {reason}."
 
 
 def _explained(comparison: Comparison) -> tuple[str, ...]:

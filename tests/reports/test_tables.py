@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import msgspec
 import pytest
 
 from cluster.analysis.compare import compare
@@ -23,6 +24,14 @@ def test_what_differs_comes_first_then_the_verdicts() -> None:
     assert cells.rows[0][6:] == ("1.002 s", "2.004 s")
     assert cells.rows[1][6] == "-"
     assert cells.notes[0] == "Inconclusive: latency 64 B: not measured in before."
+
+
+def test_a_metric_without_parameters_is_named_alone() -> None:
+    bare = msgspec.structs.replace(summary(1.0), params={})
+    other = side("after", *([summary(s), bare] for s in STEADY))
+    _, cells = comparison_tables(compare(times("before", *STEADY), other))
+
+    assert cells.notes[0] == "Inconclusive: latency: not measured in before."
 
 
 def test_a_narrow_screen_leaves_out_the_medians_and_says_so() -> None:
