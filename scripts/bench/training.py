@@ -140,7 +140,8 @@ def naming_stalls(times: int) -> None:
     """Plant a slow preparation and a slow rank, each this often, and nothing as often.
 
     The preparation stalls 30 % of a step, and the rank computes 1.5 times as long as the other. The
-    plants take turns: whoever stops it earlier has as many of each.
+    plants take turns: whoever stops it earlier has as many of each. A launch takes 10 to 13 s, four
+    of them to load torch, so 20 of each take 13 minutes at most where nothing else runs.
     """
     _plant()
     expected = {
