@@ -50,7 +50,7 @@ def import_(
     root: flags.Runs = None,
     json: flags.Json = False,
 ) -> None:
-    """Read what other tools printed, and keep it as a run; or keep a run of another machine.
+    """Keep logs of other tools, or a run from elsewhere.
 
     Example: cluster import all_reduce.log
     """
