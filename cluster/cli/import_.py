@@ -17,8 +17,9 @@ from cluster.core.model.measurements import Summary
 from cluster.core.model.records import Condition, Status
 from cluster.core.model.value import Value
 from cluster.core.units import parse_expected
-from cluster.runs import import_runs, store
+from cluster.runs import store
 from cluster.runs.import_logs import NAME, Imported, import_logs
+from cluster.runs.import_runs import import_run
 from cluster.runs.run import Run
 
 
@@ -54,14 +55,14 @@ def import_(
 
     Example: cluster import all_reduce.log
     """
-    if import_runs.is_run(Path(files[0])):
+    if store.is_run(Path(files[0])):
         if len(files) > 1 or format_ or condition or describe or expect:
             raise SpecError(
                 f"{files[0]} is the folder of a run, which says itself what it is.",
                 remedy=f"Name it alone: cluster import {files[0]}",
             )
         home = "" if name == NAME else name
-        copy = import_runs.import_run(Path(files[0]), store.root(root), home)
+        copy = import_run(Path(files[0]), store.root(root), home)
         imported = Imported(folder=copy, readings=())
     else:
         imported = import_logs(

@@ -158,7 +158,7 @@ def _found(where: Path, word: str) -> Path:
 
 def _is_run(word: str) -> bool:
     path = Path(word)
-    known = (path / store.RECORD).is_file() or shared_file.is_shared(path)
+    known = store.is_run(path) or shared_file.is_shared(path)
     return known or not (path.exists() or any(mark in word for mark in "*?["))
 
 

@@ -75,7 +75,7 @@ def _files(name: str, root: str | None) -> Sequence[str]:
         return [name]
     folder = Path(name)
     paths = folder.glob(FILES)
-    if not folder.is_dir() or (folder / store.RECORD).is_file():
+    if not folder.is_dir() or store.is_run(folder):
         folder = store.find(store.root(root), name) / run.RAW
         paths = folder.rglob(FILES)  # ranks may have run in a folder of their own
     found = sorted(map(str, paths))

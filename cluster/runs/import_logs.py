@@ -258,10 +258,12 @@ def _portions(file: str, stdin: BinaryIO | None) -> Iterator[bytes]:
             while chunk := opened.read(PORTION):
                 yield chunk
     except IsADirectoryError as error:
-        is_run = (Path(file) / store.RECORD).is_file()
+        folder = Path(file)
         raise SpecError(
             f"{file} is a folder, and a log is a file.",
-            remedy=f"It is a run already: cluster show {file}" if is_run else _files_in(Path(file)),
+            remedy=f"It is a run already: cluster show {file}"
+            if store.is_run(folder)
+            else _files_in(folder),
         ) from error
     except OSError as error:
         raise SpecError(

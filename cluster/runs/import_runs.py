@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+import glob
 import shutil
 from pathlib import Path
+from typing import TYPE_CHECKING
 
 from msgspec.structs import replace
 
@@ -11,18 +13,8 @@ from cluster.core.cleanup import on_failure
 from cluster.core.errors import ClusterError
 from cluster.runs import store
 
-
-def is_run(folder: Path) -> bool:
-    """Tell whether a path is the folder of a run.
-
-    Args:
-        folder: the path.
-
-    Returns:
-        Whether it has a record.
-
-    """
-    return (folder / store.RECORD).is_file()
+if TYPE_CHECKING:
+    from cluster.core.model.records import Record
 
 
 def import_run(folder: Path, where: Path, name: str = "") -> Path:
@@ -44,11 +36,11 @@ def import_run(folder: Path, where: Path, name: str = "") -> Path:
     """
     record = store.read(folder).record
     spec = replace(record.spec, name=name or record.spec.name)
-    here = where / spec.name / folder.resolve().name
-    if _same(folder, here):
-        return here
-    what = here.name.partition("-")[2] or record.benchmark
-    copy = store.create(where, spec.name, what, record.at)
+    stem = folder.resolve().name
+    for here in sorted((where / spec.name).glob(f"{glob.escape(stem)}*")):
+        if _is_copy(here, folder, record):
+            return here
+    copy = store.create(where, spec.name, stem.partition("-")[2] or record.benchmark, record.at)
     with on_failure(lambda: shutil.rmtree(copy, ignore_errors=True)):
         try:
             shutil.copytree(folder, copy, symlinks=True, ignore=_strange, dirs_exist_ok=True)
@@ -62,12 +54,12 @@ def import_run(folder: Path, where: Path, name: str = "") -> Path:
     return copy
 
 
-def _same(one: Path, other: Path) -> bool:
-    return is_run(other) and all(
-        (one / name).read_bytes() == (other / name).read_bytes()
-        for name in (store.RECORD, store.MEASUREMENTS)
-        if (one / name).exists() or (other / name).exists()
-    )
+def _is_copy(here: Path, folder: Path, record: Record) -> bool:
+    """Tell whether a folder holds the same run; its id may have got a number here."""
+    if not store.is_run(here) or replace(store.record(here), id=record.id) != record:
+        return False
+    one, other = (store.read(place).measurements for place in (here, folder))
+    return list(one) == list(other)
 
 
 def _strange(folder: str, names: list[str]) -> list[str]:

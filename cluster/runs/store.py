@@ -193,6 +193,19 @@ def write_results(folder: Path, results: Iterable[Parsed]) -> None:
         raise _unwritable(folder, error) from error
 
 
+def is_run(folder: Path) -> bool:
+    """Tell whether a path is the folder of a run.
+
+    Args:
+        folder: the path.
+
+    Returns:
+        Whether it has a record.
+
+    """
+    return (folder / RECORD).is_file()
+
+
 def record(folder: Path) -> Record:
     """Read the record of a run.
 
@@ -323,7 +336,7 @@ def find(where: Path, which: str) -> Path:
         SpecError: there is none.
 
     """
-    if (Path(which) / RECORD).is_file():
+    if is_run(Path(which)):
         return Path(which).absolute()
     if shared_file.is_shared(Path(which)):
         return shared_file.unpack(Path(which))

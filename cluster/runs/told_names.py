@@ -30,14 +30,8 @@ _STARTER = r"\b(?:srun|salloc|sbatch|mpirun|mpiexec|prun|orterun|flux run|pdsh|c
 _WORD = r"([a-z][a-z0-9-]{2,60}[a-z0-9])"
 _STATE = r"[ \t]+\d+/\d+[ \t]+[A-Z]\w+[ \t]+\d+[ \t(]"  # of a pod, behind its name
 _STATES = (
-    "Running",
-    "Pending",
-    "Completed",
-    "Succeeded",
-    "Error",
-    "Failed",
-    "Crash",
-    "Terminating",
+    *("Running", "Pending", "Completed", "Succeeded"),
+    *("Error", "Failed", "Crash", "Terminating"),
 )
 
 

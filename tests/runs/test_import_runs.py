@@ -48,6 +48,7 @@ def test_the_same_run_is_kept_once_and_another_of_its_name_beside_it(
     second = import_run(elsewhere, here)
     assert (second.name, store.record(second).id) == (f"{first.name}.1", f"{first.name}.1")
     assert store.record(first).notes == record.notes
+    assert import_run(elsewhere, here) == second
     assert import_run(elsewhere, here, "other").parent.name == "other"
 
 
