@@ -96,7 +96,6 @@ esac
 """
 
 
-@pytest.mark.parametrize("group", [{}, {"CLUSTER_TESTS_GROUP": ""}], ids=["beside", "afterwards"])
 @pytest.mark.parametrize(
     ("by_pytest", "status"),
     [
@@ -110,12 +109,9 @@ esac
     ],
 )
 def test_a_selection_fails_if_a_test_of_it_does_or_if_it_has_none(
-    tmp_path: Path, by_pytest: tuple[int, ...], status: int, group: dict[str, str]
+    tmp_path: Path, by_pytest: tuple[int, ...], status: int
 ) -> None:
-    """5 is what pytest says where it finds no test; here each of the four says what it should.
-
-    Tests of promised times run beside the others, or afterwards where there is no control group.
-    """
+    """5 is what pytest says where it finds no test; here each of the four says what it should."""
     for path, text in (
         ("scripts/test", (ROOT / "scripts" / "test").read_text()),
         ("scripts/setup", "#!/bin/sh"),
@@ -128,6 +124,7 @@ def test_a_selection_fails_if_a_test_of_it_does_or_if_it_has_none(
     names = ("SIDE_BY_SIDE", "NETWORK", "TIMED", "SERIAL")
     said = dict(zip(names, map(str, by_pytest), strict=True))
 
-    own = {**os.environ, **said, **group}
-    done = run(str(tmp_path / "scripts" / "test"), "-k", "x", env=own, status=None)
+    done = run(
+        str(tmp_path / "scripts" / "test"), "-k", "x", env={**os.environ, **said}, status=None
+    )
     assert done.returncode == status
