@@ -203,8 +203,9 @@ def bad_pairs(found: Diagnosed, unstable: set[str]) -> Iterator[Blamed]:
         ways = {way for way, count in each.items() if not good[way] or count > 1}
         alone = [i for i in alone if (table.tests[i].source, table.tests[i].target) in ways]
         failed = [table.tests[i] for i in alone if not table.tests[i].value]
-        share = _share_elsewhere(found, places, silent=len(failed) == len(alone))
-        if not ways or share ** len(alone) * len(low) > CHANCE:
+        silent = len(failed) == len(alone)
+        share = _share_elsewhere(found, places, silent=silent)
+        if not ways or share ** len(alone) * _pairs(found, silent=silent) > CHANCE:
             continue
         values = [table.tests[i].value or 0.0 for i in alone]
         fine = sum(good[way] for way in ways)
@@ -245,6 +246,12 @@ def _share_elsewhere(found: Diagnosed, places: Sequence[int], *, silent: bool) -
     told = np.ones_like(odd) if silent else found.table.alone.copy()
     told[list(places)] = False
     return (int((odd & told).sum()) + 0.5) / (int(told.sum()) + 1)
+
+
+def _pairs(found: Diagnosed, *, silent: bool) -> int:
+    """Count the pairs of which each could be silent, or low alone, by chance."""
+    told = (test for test in found.table.tests if silent or test.alone)
+    return len({(min(t.source, t.target), max(t.source, t.target)) for t in told})
 
 
 def unstable_hosts(fleet: Fleet, found: Diagnosed) -> Iterator[Blamed]:

@@ -270,6 +270,27 @@ def test_a_pair_that_was_repeated_counts_once_and_is_a_link() -> None:
     assert named(verdict) == ["LINK pair:1-2 both"]
 
 
+@pytest.mark.parametrize("low", [1, 2])
+def test_one_low_test_of_many_alone_is_chance_and_two_of_a_pair_are_a_link(low: int) -> None:
+    """Any of the 66 pairs could have had it."""
+    tests = [
+        PairTest(
+            round=r,
+            source=a,
+            target=b,
+            value=5e8 if (a, b) == (1, 2) and r < low else 1e9,
+            alone=True,
+        )
+        for r in range(low)
+        for a in range(12)
+        for b in range(12)
+        if a != b
+    ]
+    verdict = diagnose(Fleet(names=tuple("abcdefghijkl"), groups=(0,) * 12), tests)
+
+    assert named(verdict) == (["LINK pair:1-2 tx"] if low > 1 else [])
+
+
 def starved(host: int, share: float, busy: float) -> list[PairTest]:
     """Test 16 hosts in two groups, of which one reaches a share of what others do."""
     tests = []
