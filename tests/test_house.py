@@ -15,7 +15,7 @@ if TYPE_CHECKING:
     from collections.abc import Collection, Iterator
     from pathlib import Path
 
-LINES, LENGTH, PARAMETERS = 450, 50, 8
+LINES, LENGTH, PARAMETERS = 700, 80, 8
 NOUNS = {  # words that end like a gerund and name a thing
     "findings": "what a diagnosis found",
     "scaling": "the name of the command; strong and weak scaling are the field's terms",
