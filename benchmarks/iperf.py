@@ -155,11 +155,11 @@ class Iperf(Benchmark[IperfParams]):
         return "tcp"
 
     def selected(self, params: IperfParams) -> tuple[Definition, ...]:
-        """Give the definitions of the metrics asked for, in that order."""
+        """Return the definitions of the metrics asked for, in that order."""
         return self.named(params.metrics)
 
     def planned(self, params: IperfParams, ranks: int) -> Iterator[Planned]:
-        """Give every direction with every number of streams."""
+        """Return every direction with every number of streams."""
         del ranks
         for of in self.selected(params):
             for streams in dict.fromkeys(params.streams):
@@ -216,7 +216,6 @@ class IperfRank:
     """
 
     def __init__(self, rank: Rank, comm: Comm, address: str, params: IperfParams) -> None:
-        """Keep the arguments."""
         self.rank = rank
         self.comm = comm
         self.address = address
@@ -242,15 +241,7 @@ class IperfRank:
         self.rank.progress(len(cells), len(cells), what)
 
     def once(self, trial: IperfTest) -> list[float]:
-        """Run one test.
-
-        Args:
-            trial: the test.
-
-        Returns:
-            Its value, on the rank that records it.
-
-        """
+        """Run one test."""
         raise NotImplementedError
 
 
@@ -337,7 +328,6 @@ def read_result(text: str, status: int = 0) -> float:
     """Read the receiver's rate from the output of an iperf3 client.
 
     Args:
-        text: its JSON.
         status: its exit status; it may be 0 although the test failed.
 
     Returns:

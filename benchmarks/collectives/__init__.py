@@ -104,18 +104,18 @@ class Collectives(Benchmark[CollectivesParams]):
             )
 
     def selected(self, params: CollectivesParams) -> tuple[Definition, ...]:
-        """Give the definitions of the operations asked for, with their bandwidths."""
+        """Return the definitions of the operations asked for, with their bandwidths."""
         return _with_rates(TIMED[name] for name in dict.fromkeys(params.operations))
 
     def recorded(self, params: CollectivesParams) -> tuple[Definition, ...]:
-        """Give the definitions of the transport, of both loops if each host decides which runs."""
+        """Return definitions of the transport, of both loops if each host decides which runs."""
         names = dict.fromkeys(params.operations)
         bases = tuple(timed(NAMED[name], params.transport) for name in names)
         choice = params.kernel if params.transport == "mpi" else "python"
         return _with_rates(definitions_for(bases, choice))
 
     def transport(self, params: CollectivesParams) -> str:
-        """Give what carries the messages, whoever calls it."""
+        """Return what carries the messages, whoever calls it."""
         return "nccl" if params.transport in ON_GPUS else params.transport
 
     def gpus(self, params: CollectivesParams, ranks_per_host: int) -> int:
@@ -128,7 +128,7 @@ class Collectives(Benchmark[CollectivesParams]):
         return INSTEAD
 
     def planned(self, params: CollectivesParams, ranks: int) -> Iterator[Planned]:
-        """Give every operation at every size that can be divided among the ranks."""
+        """Return every operation at every size that can be divided among the ranks."""
         for name in dict.fromkeys(params.operations):
             for size in _sizes(NAMED[name], params.sizes, ranks):
                 yield Planned(metric=TIMED[name].metric, params={"size": size} if size else {})
@@ -153,7 +153,7 @@ def _with_rates(bases: Iterable[Definition]) -> tuple[Definition, ...]:
 
 
 def _sizes(operation: Collective, sizes: Sizes, ranks: int) -> list[int]:
-    """Give the sizes, rounded down to what can be divided among the ranks; a barrier has none."""
+    """Return the sizes, rounded down to what can be divided among the ranks; a barrier has none."""
     if operation.name == BARRIER:
         return [0]
     return list(dict.fromkeys(operation.real(size, ranks) for size in sizes))

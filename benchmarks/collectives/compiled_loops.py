@@ -51,7 +51,6 @@ class CompiledLoops(CollectiveLoops):
     """
 
     def __init__(self, comm: Intracomm, library: ctypes.CDLL) -> None:
-        """Allocate the memory for the times."""
         from mpi4py import MPI  # noqa: PLC0415 - importing it starts MPI
 
         comm.Set_errhandler(MPI.ERRORS_ARE_FATAL)  # the loop checks no error codes
@@ -62,11 +61,11 @@ class CompiledLoops(CollectiveLoops):
         self._nanoseconds = aligned(8 * MOST_AT_ONCE).view("float64")
 
     def defined(self, definition: Definition) -> Definition:
-        """Give the definition under which values are recorded."""
+        """Return the definition under which values are recorded."""
         return timed_in_c(definition)
 
     def prepared(self, cell: CollectiveSeries) -> Callable[[int], list[float]]:
-        """Give the function that repeats an operation."""
+        """Return the function that repeats an operation."""
         collect, nanoseconds = self._collect, self._nanoseconds
         places = tuple(None if wanted is None else wanted.ctypes.data for wanted in cell.expected)
         group = GroupStruct(
@@ -92,7 +91,7 @@ class CompiledLoops(CollectiveLoops):
 
 
 def _count(cell: CollectiveSeries) -> int:
-    """Give the count for MPI: of the whole message, or of one rank's part."""
+    """Return the count for MPI: of the whole message, or of one rank's part."""
     unit = NUMBER if cell.operation.reduces else 1
     parts = cell.comm.Get_size() if cell.operation.divides else 1
     return cell.size // unit // parts

@@ -15,22 +15,11 @@ class CollectiveLoops:
     """Does the repetitions: `prepared` gives a function from their number to their seconds."""
 
     def defined(self, definition: Definition) -> Definition:
-        """Give the definition under which values are recorded.
-
-        Args:
-            definition: of the same operation, timed by a loop in Python.
-
-        Returns:
-            The definition.
-
-        """
+        """Return the definition under which values are recorded."""
         return definition
 
     def prepared(self, cell: CollectiveSeries) -> Callable[[int], list[float]]:
-        """Give the function that repeats an operation.
-
-        Args:
-            cell: the operation, and its data.
+        """Return the function that repeats an operation.
 
         Returns:
             A function that takes the number of repetitions, and gives the seconds of each.

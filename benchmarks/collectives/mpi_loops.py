@@ -25,7 +25,7 @@ class MpiLoops(CollectiveLoops):
     """MPI's collectives, timed by a loop in Python."""
 
     def prepared(self, cell: CollectiveSeries) -> Callable[[int], list[float]]:
-        """Give the function that repeats an operation."""
+        """Return the function that repeats an operation."""
         comm, result = cell.comm, cell.result
         operate: dict[str, Callable[[Data], object]] = {
             "allreduce": lambda given: comm.Allreduce(given, result),

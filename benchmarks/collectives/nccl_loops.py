@@ -24,7 +24,6 @@ class NcclLoops(CollectiveLoops):
     """
 
     def __init__(self, rank: Rank) -> None:
-        """Join a communicator of all ranks."""
         self._nccl = nccl_group.require_nccl4py()
         self._gpu = nccl_group.open_gpu(rank)
         self._group = nccl_group.join(rank, self._nccl)
@@ -35,7 +34,7 @@ class NcclLoops(CollectiveLoops):
         )
 
     def prepared(self, cell: CollectiveSeries) -> Callable[[int], list[float]]:
-        """Give the function that repeats an operation."""
+        """Return the function that repeats an operation."""
         gpu, comm = self._gpu, cell.comm
         given = [gpu.put(g) for g in cell.given]
         receives = cell.expected[0] is not None
@@ -67,7 +66,7 @@ class NcclLoops(CollectiveLoops):
         *,
         receives: bool,
     ) -> Callable[[Any], object]:
-        """Give the call of an operation; of a broadcast, rank 0 gets its own array back."""
+        """Return the call of an operation; of a broadcast, rank 0 gets its own array back."""
         group, add = self._group, self._nccl.SUM
         calls: dict[str, Callable[[Any], object]] = {
             "allreduce": lambda sent: group.allreduce(sent, result, add),

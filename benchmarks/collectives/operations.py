@@ -88,16 +88,7 @@ LIBRARIES = {
 
 
 def timed(operation: Collective, transport: Transport = "mpi") -> Definition:
-    """Define the time of an operation, timed by a loop in Python.
-
-    Args:
-        operation: a collective.
-        transport: the library that does it.
-
-    Returns:
-        The definition.
-
-    """
+    """Define the time of an operation, timed by a loop in Python."""
     return Definition(
         benchmark="collectives",
         metric=operation.name,
@@ -116,9 +107,6 @@ def timed(operation: Collective, transport: Transport = "mpi") -> Definition:
 
 def rates(base: Definition) -> tuple[Definition, ...]:
     """Define the bandwidths that follow from an operation's times.
-
-    Args:
-        base: the definition of the operation's time.
 
     Returns:
         The definitions of its algorithm and bus bandwidths; none for a barrier.

@@ -35,7 +35,6 @@ class CollectiveSeries:
     """
 
     def __init__(self, comm: Intracomm, operation: Collective, size: int) -> None:
-        """Keep the operation and its size, without memory yet."""
         self.comm = comm
         self.operation = operation
         self.size = size
@@ -70,14 +69,14 @@ class CollectiveSeries:
 
 
 def _bytes(size: int) -> list[tuple[Data, Data]]:
-    """Give two pairs of input and whole result, in bytes that are the same on every rank."""
+    """Return two pairs of input and whole result, in bytes that are the same on every rank."""
     one = pattern(size)
     other = inverse(one)
     return [(one, one), (other, other)]
 
 
 def _numbers(size: int, n: int, me: int) -> list[tuple[Data, Data]]:
-    """Give two pairs of this rank's numbers and their sums, whole and below 2**24: exact."""
+    """Return two pairs of this rank's numbers and their sums, whole and below 2**24: exact."""
     import numpy as np  # noqa: PLC0415 - not needed to list or plan benchmarks
 
     common = (np.arange(size // NUMBER) % 13).astype(np.float32)
@@ -86,7 +85,7 @@ def _numbers(size: int, n: int, me: int) -> list[tuple[Data, Data]]:
 
 
 def _parts(name: str, given: Data, whole: Data, n: int, me: int) -> tuple[Data, Data | None]:
-    """Give this rank's part of the input, and of the result (None if it gets none).
+    """Return this rank's part of the input, and of the result (None if it gets none).
 
     In an alltoall, rank s sends part (s + d) mod n to rank d: no rank has two equal parts.
     """

@@ -28,7 +28,6 @@ class TorchLoops(CollectiveLoops):
     """
 
     def __init__(self, rank: Rank, backend: str) -> None:
-        """Join a process group of all ranks."""
         self._torch = torch_group.require_torch(backend, f"--transport={backend}")
         self._backend = backend
         self._device = torch_group.choose_gpu(rank, self._torch) if backend == "nccl" else "cpu"
@@ -36,7 +35,7 @@ class TorchLoops(CollectiveLoops):
         torch_group.join(rank, self._torch, backend)
 
     def prepared(self, cell: CollectiveSeries) -> Callable[[int], list[float]]:
-        """Give the function that repeats an operation."""
+        """Return the function that repeats an operation."""
         torch, comm = self._torch, cell.comm
         dist = torch.distributed
         result = torch.from_numpy(cell.result).to(self._device)

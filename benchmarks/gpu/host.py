@@ -33,10 +33,6 @@ AGREE = 0.02  # of the time of a large copy: events and the wall clock must not 
 def measure_host(rank: Rank, params: GpuParams) -> None:
     """Measure all GPUs of this host.
 
-    Args:
-        rank: the only one that measures.
-        params: of the benchmark.
-
     Raises:
         ClusterError: torch is missing, or sees no GPU; or a copy arrived wrong.
 

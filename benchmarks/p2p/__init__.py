@@ -58,7 +58,7 @@ class P2P(Benchmark[P2PParams]):
         check_pair(params.pair, ranks)
 
     def selected(self, params: P2PParams) -> tuple[Definition, ...]:
-        """Give the definitions of the metrics asked for, in that order.
+        """Return the definitions of the metrics asked for, in that order.
 
         With GPUs, memory_copy is left out: it measures the processor's memory.
         """
@@ -66,7 +66,7 @@ class P2P(Benchmark[P2PParams]):
         return tuple(of for of in named if params.buffer == "cpu" or of is not COPY)
 
     def recorded(self, params: P2PParams) -> tuple[Definition, ...]:
-        """Give the definitions of both loops, if each host decides which of them runs."""
+        """Return the definitions of both loops, if each host decides which of them runs."""
         selected = self.selected(params)
         if params.buffer == "cuda":
             return tuple(map(on_gpus, selected))
@@ -107,7 +107,7 @@ class P2P(Benchmark[P2PParams]):
         rank.barrier()
 
     def planned(self, params: P2PParams, ranks: int) -> Iterator[Planned]:
-        """Give every metric at every size."""
+        """Return every metric at every size."""
         del ranks
         for definition, size in series_of(self.selected(params), params):
             yield Planned(metric=definition.metric, params={"size": size})

@@ -50,7 +50,6 @@ class CompiledPairLoops:
     """
 
     def __init__(self, data: PairMemory, library: ctypes.CDLL) -> None:
-        """Allocate the memory that the loops need beside that of the messages."""
         from mpi4py import MPI  # noqa: PLC0415 - importing it starts MPI
 
         data.comm.Set_errhandler(MPI.ERRORS_ARE_FATAL)  # the loops check no error codes
@@ -60,11 +59,11 @@ class CompiledPairLoops:
         self._nanoseconds = aligned(8 * MOST_AT_ONCE).view("float64")
 
     def defined(self, definition: Definition) -> Definition:
-        """Give the definition under which values are recorded."""
+        """Return the definition under which values are recorded."""
         return timed_in_c(definition)
 
     def prepared(self, definition: Definition, messages: Messages) -> Callable[[int], list[float]]:
-        """Give the function that repeats a metric's exchange."""
+        """Return the function that repeats a metric's exchange."""
         count, kind = _counted(messages.size)
         outgoing, incoming = messages.message(0)
         pair = PairStruct(
@@ -99,7 +98,7 @@ class CompiledPairLoops:
 
 
 def _counted(size: int) -> tuple[int, Datatype]:
-    """Give count and datatype of a message for MPI, whose counts are C's int."""
+    """Return count and datatype of a message for MPI, whose counts are C's int."""
     from mpi4py import MPI  # noqa: PLC0415
 
     if size <= MOST_COUNT:

@@ -30,7 +30,7 @@ AT_ONCE = 1 << 20  # bytes exchanged, about, between two checks of the precision
 
 
 def series_of(definitions: Iterable[Definition], params: P2PParams) -> list[tuple[Definition, int]]:
-    """Give the series to measure: every metric at every size, but memory_copy at one size only."""
+    """Return series to measure: every metric at every size, but memory_copy at one size only."""
     return [
         (definition, size)
         for definition in definitions
@@ -56,7 +56,6 @@ class Exchange:
         loops: MpiPairLoops | CompiledPairLoops,
         params: P2PParams,
     ) -> None:
-        """Keep the arguments."""
         self.rank = rank
         self.data = data
         self.loops = loops
@@ -127,9 +126,7 @@ def oneway_line(rank: int, size: int, seconds: float) -> str:
     """Format a value as the founding program did; the rate is computed from the unrounded time.
 
     Args:
-        rank: that measured the value.
         size: of the message in bytes.
-        seconds: the value.
 
     Returns:
         Such as `Process 1 transferred 100 MB in 23.1 ms (4323.8 MB/sec)`, where MB is 1e6 bytes.

@@ -42,7 +42,6 @@ class Messages:
     """
 
     def __init__(self, data: PairMemory, definition: Definition, size: int) -> None:
-        """Cut the receive buffer into slots, a power of two of them."""
         fitting = min(64, 1 << max(0, (RING // size).bit_length() - 1))
         self.places = fitting if definition is LATENCY else 1
         self.size = size
@@ -54,7 +53,7 @@ class Messages:
         data.memory.clear(data.incoming)
 
     def message(self, number: int) -> tuple[Piece, Piece]:
-        """Give the bytes that a message sends, and the slot where it arrives."""
+        """Return the bytes that a message sends, and the slot where it arrives."""
         lap, place = divmod(number, self.places)
         return self.patterns[lap % 2], self._incoming[place]
 
@@ -75,7 +74,6 @@ class PairMemory:
     """
 
     def __init__(self, comm: Comm, params: P2PParams, memory: Memory) -> None:
-        """Allocate and fill it."""
         largest = max(*params.sizes, COPIED)
         self.comm = comm
         self.memory = memory
@@ -93,7 +91,7 @@ class PairMemory:
         return self.first or definition.aggregation != "one rank"
 
     def moved(self, definition: Definition, size: int) -> int:
-        """Give the bytes that move during one value."""
+        """Return the bytes that move during one value."""
         if definition in (BANDWIDTH, COPY):
             return size * self.window
         if definition is BIDIRECTIONAL:

@@ -40,16 +40,15 @@ class MpiPairLoops:
     """
 
     def __init__(self, data: PairMemory) -> None:
-        """Keep the memory, and the calls that move its messages."""
         self.data = data
         self.moves = data.memory.moves(data.comm)
 
     def defined(self, definition: Definition) -> Definition:
-        """Give the definition under which values are recorded."""
+        """Return the definition under which values are recorded."""
         return self.data.memory.defined(definition)
 
     def prepared(self, definition: Definition, messages: Messages) -> Callable[[int], list[float]]:
-        """Give the function that repeats a metric's exchange."""
+        """Return the function that repeats a metric's exchange."""
         if definition is LATENCY:
             return self._latency(messages)
         if definition is COPY:

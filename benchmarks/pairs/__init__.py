@@ -94,16 +94,7 @@ class PairsParams(Value, frozen=True, kw_only=True):
         )
 
     def fleet(self, names: Iterable[str], nics: int = 1) -> Fleet:
-        """Give the hosts.
-
-        Args:
-            names: of the hosts.
-            nics: how many of each host are tested separately.
-
-        Returns:
-            The hosts in their groups.
-
-        """
+        """Return the hosts."""
         known = tuple(names)
         groups = self.groups or (0,) * len(known)
         metric: PairMetric = self.metric
@@ -112,12 +103,6 @@ class PairsParams(Value, frozen=True, kw_only=True):
 
 def read_pair(text: str) -> tuple[int, int]:
     """Read a pair of hosts, such as `7-12`.
-
-    Args:
-        text: the numbers of two hosts.
-
-    Returns:
-        The numbers.
 
     Raises:
         SpecError: it is not a pair.
@@ -157,7 +142,7 @@ class Pairs(Benchmark[PairsParams]):
                 raise SpecError(f"--pairs {pair[0]}-{pair[1]}: the hosts are 0 to {ranks - 1}.")
 
     def selected(self, params: PairsParams) -> tuple[Definition, ...]:
-        """Give the definition of the metric asked for."""
+        """Return the definition of the metric asked for."""
         return self.named(["allreduce" if params.allreduce else params.metric])
 
     def model(self, params: PairsParams, fleet: FleetSimulator) -> Iterator[Measurement]:
@@ -190,7 +175,7 @@ class Pairs(Benchmark[PairsParams]):
 
 
 def _slower_way(tests: Sequence[PairTest]) -> list[PairTest]:
-    """Give an allreduce of each pair: it sends in both directions, and the slower one decides."""
+    """Return an allreduce of each pair: it sends in both directions, and the slower one decides."""
     rates: dict[frozenset[int], float] = {}
     for test in tests:
         pair = frozenset((test.source, test.target))

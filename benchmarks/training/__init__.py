@@ -40,7 +40,7 @@ class Training(Benchmark[TrainingParams]):
         return ("torch" if params.device == "cuda" else TORCH, "scikit-learn", *store)
 
     def selected(self, params: TrainingParams) -> tuple[Definition, ...]:
-        """Give the definitions without those of other sources and of an accuracy not asked for."""
+        """Return definitions without those of other sources and of an accuracy not asked for."""
         left_out = set() if params.target else set(definitions.ACCURACY)
         if params.device == "cpu":
             left_out |= set(definitions.UTILISATION)
@@ -49,7 +49,7 @@ class Training(Benchmark[TrainingParams]):
         return tuple(own for own in self.metrics if own not in left_out)
 
     def planned(self, params: TrainingParams, ranks: int) -> Iterator[Planned]:
-        """Give each part of a step for each kind of step, and what is measured once."""
+        """Return each part of a step for each kind of step, and what is measured once."""
         for own in self.selected(params):
             if own in definitions.BY_PHASE:
                 for phase in params.phases[own in definitions.WAITS :]:
@@ -69,7 +69,7 @@ class Training(Benchmark[TrainingParams]):
         return "the processors: --device cpu"
 
     def transport(self, params: TrainingParams) -> str:
-        """Give what reduces the gradients: nccl between GPUs."""
+        """Return what reduces the gradients: nccl between GPUs."""
         return "nccl" if params.device == "cuda" else "gloo"
 
     def memory(self, params: TrainingParams, ranks: int) -> int:
@@ -85,15 +85,7 @@ class Training(Benchmark[TrainingParams]):
         train(rank, params, self.prepare)
 
     def prepare(self, samples: Digits) -> Digits:
-        """Prepare the samples of a batch; a benchmark of your own may do more.
-
-        Args:
-            samples: as they were stored.
-
-        Returns:
-            What the model is given.
-
-        """
+        """Prepare the samples of a batch; a benchmark of your own may do more."""
         from cluster.measure.training.digits import prepared  # noqa: PLC0415
 
         return prepared(samples)

@@ -34,16 +34,7 @@ def train_to_accuracy(
     real: Digits,
     tested: Digits,
 ) -> None:
-    """Train several times, each time with other weights and another order, until a target.
-
-    Args:
-        rank: this one.
-        params: of the benchmark.
-        trainer: makes a model from a seed.
-        real: images to train on, prepared.
-        tested: images to test on, prepared.
-
-    """
+    """Train several times, each time with other weights and another order, until a target."""
     point = {"target": 100 * params.target}
     times, accuracies, losses = (
         rank.begin(own, {**point}, unit=own.unit, beside=True) if rank.number == 0 else []
@@ -84,7 +75,7 @@ def _once(
 
 
 def _batches(rank: Rank, real: Digits, seed: int, epoch: int) -> Iterator[Digits]:
-    """Give this rank's part of each global batch of an epoch."""
+    """Return this rank's part of each global batch of an epoch."""
     order = np.random.default_rng([seed, epoch]).permutation(len(real))
     own = GLOBAL_BATCH // rank.size
     for start in range(0, len(real) - GLOBAL_BATCH + 1, GLOBAL_BATCH):

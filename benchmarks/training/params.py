@@ -79,9 +79,6 @@ class TrainingParams(Value, frozen=True, kw_only=True):
     def check(self, ranks: int) -> None:
         """Refuse what these ranks cannot train on.
 
-        Args:
-            ranks: how many there will be.
-
         Raises:
             SpecError: they cannot.
 

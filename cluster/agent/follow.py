@@ -23,15 +23,7 @@ GRACE = 10.0  # seconds for a job to begin
 
 
 def job_state(folder: Path) -> Running | Ended | Lost:
-    """Give the state of a job.
-
-    Args:
-        folder: of the job.
-
-    Returns:
-        That it runs, or how it ended.
-
-    """
+    """Return the state of a job."""
     try:
         age = time.time() - (folder / "job.sh").stat().st_mtime
     except FileNotFoundError:
@@ -40,15 +32,7 @@ def job_state(folder: Path) -> Running | Ended | Lost:
 
 
 def follow_job(folder: Path) -> Ended | Lost:
-    """Follow a job until it ends, and print what it writes as `Wrote` events.
-
-    Args:
-        folder: of the job.
-
-    Returns:
-        How it ended.
-
-    """
+    """Follow a job until it ends, and print what it writes as `Wrote` events."""
     offsets: dict[Path, int] = {}
     deadline = time.monotonic() + GRACE
     while True:
@@ -115,11 +99,6 @@ def _new_text(path: Path, offsets: dict[Path, int], *, final: bool) -> bytes:
 
 
 def print_event(answer: Facts | Event) -> None:
-    """Print an answer as one line of JSON, at once.
-
-    Args:
-        answer: facts, or an event of a job.
-
-    """
+    """Print an answer as one line of JSON, at once."""
     sys.stdout.buffer.write(msgspec.json.encode(answer) + b"\n")
     sys.stdout.buffer.flush()

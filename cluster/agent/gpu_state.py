@@ -19,9 +19,7 @@ class GpuState(Value, frozen=True, kw_only=True):
     """A GPU at a moment; what the driver does not tell is None or empty.
 
     Args:
-        index: its number, in the order of PCI addresses.
         uuid: of it, such as `GPU-5e0b...`.
-        model: its name.
         slot: speed and width of PCIe in use, as Linux writes them: `32.0 GT/s PCIe x16`.
         memory_clock: in Hz.
         clock: of its multiprocessors, in Hz.

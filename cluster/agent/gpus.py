@@ -33,8 +33,6 @@ class InstalledGpu(Value, frozen=True, kw_only=True):
     """A GPU, as its driver sees it.
 
     Args:
-        model: its name.
-        driver: the driver's version.
         slot: speed and width of PCIe as Linux writes them, such as `8.0 GT/s PCIe x16`; empty if
             they are not known.
 
@@ -73,9 +71,6 @@ def topology() -> str:
 
 def modules(loaded: Path = Path("/proc/modules")) -> tuple[str, ...]:
     """Find the kernel modules that give access to the memory of GPUs.
-
-    Args:
-        loaded: the kernel's list of modules; tests give another.
 
     Returns:
         Those of `MODULES` that are loaded.

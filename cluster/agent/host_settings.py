@@ -38,10 +38,6 @@ CHOSEN = re.compile(r"\[(\w+)\]")  # the active one of several words in a file o
 def read_tuning(folder: Path, root: Path = Path("/")) -> Tuning:
     """Read the settings of this host.
 
-    Args:
-        folder: of the files of cluster on this host.
-        root: of the file system; tests give another.
-
     Returns:
         The settings; empty where the kernel does not report them.
 
@@ -62,10 +58,6 @@ def read_tuning(folder: Path, root: Path = Path("/")) -> Tuning:
 
 def storage(folder: Path, root: Path = Path("/")) -> str:
     """Find what a folder is stored on.
-
-    Args:
-        folder: its path; it need not exist yet.
-        root: of the file system; tests give another.
 
     Returns:
         Type and device of its file system, such as `ext4 on /dev/nvme0n1p1`; empty if the kernel

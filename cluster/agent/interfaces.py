@@ -52,9 +52,6 @@ def link_speeds(folder: Path) -> list[float]:
 
     Drivers without hardware report an invented speed: 10 Gbit/s for a veth.
 
-    Args:
-        folder: of the interface in /sys/class/net.
-
     Returns:
         Bytes per second in each direction of each piece of hardware: several for a bond; empty
         if the speed of one is not known.
@@ -74,7 +71,7 @@ def link_speeds(folder: Path) -> list[float]:
 
 
 def _slot(device: Path) -> str:
-    """Give the speed and width that a PCIe device uses now."""
+    """Return the speed and width that a PCIe device uses now."""
     speed, width = (
         read_text(device / "current_link_speed"),
         read_text(device / "current_link_width"),

@@ -11,9 +11,6 @@ if TYPE_CHECKING:
 def read_text(path: Path) -> str:
     """Read a small file.
 
-    Args:
-        path: of the file.
-
     Returns:
         Its text without white space around it; empty if there is no such file, or it is not text.
 

@@ -30,13 +30,7 @@ KEEPALIVE = ("-o", "ServerAliveInterval=4", "-o", "ServerAliveCountMax=2")
 
 
 class Peer(Value, frozen=True, kw_only=True):
-    """Another host.
-
-    Args:
-        name: of its machine.
-        address: in the cluster's network.
-
-    """
+    """Another host."""
 
     name: str
     address: str
@@ -46,8 +40,6 @@ class PeerList(Value, frozen=True, kw_only=True):
     """The other hosts of a job, and how they are reached.
 
     Args:
-        peers: the hosts.
-        ssh_config: file for OpenSSH's client.
         probed: whether they are probed, too: a busy sshd answers late, and some let nobody in.
 
     """
@@ -58,16 +50,9 @@ class PeerList(Value, frozen=True, kw_only=True):
 
 
 class Peers:
-    """Connections to the other hosts of a job.
-
-    Args:
-        folder: of the job; without other hosts, it has no file of peers.
-        tell: called, in another thread, once a probed host does not answer any more.
-
-    """
+    """Connections to the other hosts of a job."""
 
     def __init__(self, folder: Path, tell: Callable[[], object] = lambda: None) -> None:
-        """Read the list of peers."""
         path = folder / FILE
         self._folder = folder
         self._list = (
@@ -85,7 +70,7 @@ class Peers:
                 self._connections[peer] = self._ssh("-N", peer.address)
 
     def lost(self) -> dict[str, str]:
-        """Give the names of the peers that are lost, with the messages of ssh or of the probes."""
+        """Return names of the peers that are lost, with the messages of ssh or of the probes."""
         return self._probes.silent() | {
             peer.name: (process.stderr.read() if process.stderr else "").strip()
             for peer, process in self._connections.items()
@@ -93,12 +78,7 @@ class Peers:
         }
 
     def kill_ranks(self, seconds: float) -> None:
-        """End the job's ranks on all peers that can be reached.
-
-        Args:
-            seconds: the time limit for all of them together.
-
-        """
+        """End the job's ranks on all peers that can be reached."""
         words = [sys.executable, *AGENT, "halt", str(self._folder)]
         lost = self.lost()
         asked = [

@@ -36,23 +36,16 @@ class Probes:
     """
 
     def __init__(self, lost: Callable[[], object]) -> None:
-        """Ask nothing yet."""
         self._lost = lost
         self._over = threading.Event()
         self._silent: dict[str, str] = {}
 
     def watch(self, name: str, address: str) -> None:
-        """Begin to ask a host.
-
-        Args:
-            name: of its machine.
-            address: in the cluster's network, or its host name.
-
-        """
+        """Begin to ask a host."""
         threading.Thread(target=self._watch, args=(name, address), daemon=True).start()
 
     def silent(self) -> dict[str, str]:
-        """Give the hosts that do not answer any more, and since when, in words."""
+        """Return the hosts that do not answer any more, and since when, in words."""
         return dict(self._silent)
 
     def end(self) -> None:

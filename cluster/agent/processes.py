@@ -24,16 +24,7 @@ WORD = 4  # bytes: addresses are words in the processor's order (net/ipv4/tcp_ip
 
 
 def process_info(rank: int, folder: Path = SELF) -> RankProcess:
-    """Describe this process.
-
-    Args:
-        rank: its number.
-        folder: of the process in /proc; tests give another.
-
-    Returns:
-        Its processors and connections.
-
-    """
+    """Describe this process."""
     return RankProcess(
         rank=rank,
         host=platform.node(),
@@ -45,9 +36,6 @@ def process_info(rank: int, folder: Path = SELF) -> RankProcess:
 
 def usable_cores(root: Path = PROCESSORS) -> tuple[tuple[int, ...], ...]:
     """Find the cores that a process started here may use.
-
-    Args:
-        root: the kernel's folder of processors; tests give another.
 
     Returns:
         The processors of each core: several with hyper-threading. Empty if the kernel does not
@@ -62,29 +50,13 @@ def usable_cores(root: Path = PROCESSORS) -> tuple[tuple[int, ...], ...]:
 
 
 def parse_cpu_list(text: str) -> frozenset[int]:
-    """Read a list of processors as the kernel writes it, such as `0-2,8`.
-
-    Args:
-        text: the list.
-
-    Returns:
-        The numbers in it.
-
-    """
+    """Read a list of processors as the kernel writes it, such as `0-2,8`."""
     ends = (part.partition("-") for part in text.split(","))
     return frozenset(n for a, dash, b in ends for n in range(int(a), int(b if dash else a) + 1))
 
 
 def connections(folder: Path = SELF) -> tuple[Connection, ...]:
-    """Find the TCP connections from a process to other hosts.
-
-    Args:
-        folder: of the process in /proc.
-
-    Returns:
-        Those that are established.
-
-    """
+    """Find the TCP connections from a process to other hosts."""
     mine = _sockets(folder)
     rows = (
         line.split()
@@ -100,7 +72,7 @@ def connections(folder: Path = SELF) -> tuple[Connection, ...]:
 
 
 def _sockets(folder: Path) -> set[str]:
-    """Give the inodes of the sockets that a process has open."""
+    """Return the inodes of the sockets that a process has open."""
     found = set()
     for path in (folder / "fd").glob("*"):
         try:

@@ -23,56 +23,24 @@ START_LIMIT = 600.0  # seconds within which a job begins on each of its hosts
 
 
 def scratch_of(folder: str) -> str:
-    """Name the folder in shared memory that is a job's own, on every host.
-
-    Args:
-        folder: of the job, on the host.
-
-    Returns:
-        Its path; it needs no quotes.
-
-    """
+    """Name the folder in shared memory that is a job's own, on every host."""
     digest = hashlib.sha256(folder.encode(errors="surrogateescape")).hexdigest()
     return f"{SHARED_MEMORY}/{PREFIX}{digest[:16]}"
 
 
 def orphaned(root: Path = SHARED_MEMORY) -> tuple[Path, ...]:
-    """Find cluster's folders in shared memory whose jobs are over.
-
-    Args:
-        root: of the shared memory; tests give another.
-
-    Returns:
-        Their paths.
-
-    """
+    """Find cluster's folders in shared memory whose jobs are over."""
     found = [path for path in sorted(root.glob(f"{PREFIX}*")) if _is_of_cluster(path)]
     return tuple(path for path in found if _is_over(path))
 
 
 def job_of(path: Path) -> Path:
-    """Give the folder of the job that a scratch folder belongs to.
-
-    Args:
-        path: of the folder in shared memory.
-
-    Returns:
-        The job's folder on this host, which may be gone.
-
-    """
+    """Return the folder of the job that a scratch folder belongs to."""
     return Path(read_text(path / OWNER))
 
 
 def remove(path: Path) -> bool:
-    """Remove a scratch folder, unless it is not cluster's, or its job runs.
-
-    Args:
-        path: of the folder.
-
-    Returns:
-        Whether it is gone.
-
-    """
+    """Remove a scratch folder, unless it is not cluster's, or its job runs."""
     if _is_of_cluster(path) and _is_over(path):
         shutil.rmtree(path, ignore_errors=True)
     return not path.exists()

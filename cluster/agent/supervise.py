@@ -47,11 +47,7 @@ def stop_job(folder: Path, grace: float = STOP_GRACE) -> Ended | Lost:
     """End a job: send SIGTERM, wait, then SIGKILL.
 
     Args:
-        folder: of the job.
         grace: seconds between the two signals.
-
-    Returns:
-        How it ended.
 
     """
     began = time.monotonic()
@@ -92,10 +88,6 @@ def _wait(folder: Path, seconds: float) -> Ended | Lost | None:
 
 def run_job(seconds: float, argv: list[str]) -> int:
     """Run the command that starts the ranks, in the job's folder.
-
-    Args:
-        seconds: after which the ranks are ended.
-        argv: the command.
 
     Returns:
         Its exit status; 124 if the time was up, 143 after a signal to end, 113 if a host was lost.
@@ -205,12 +197,7 @@ def _end_cleanly(process: subprocess.Popen[bytes], peers: Peers, *, lost: bool) 
 
 
 def kill_ranks(folder: Path) -> None:
-    """End a job's ranks on this host: SIGTERM, time to write their values, then SIGKILL.
-
-    Args:
-        folder: of the job.
-
-    """
+    """End a job's ranks on this host: SIGTERM, time to write their values, then SIGKILL."""
     for rank in find_ranks(folder):
         _signal(rank, signal.SIGTERM)
     deadline = time.monotonic() + HALT_GRACE
@@ -221,15 +208,7 @@ def kill_ranks(folder: Path) -> None:
 
 
 def find_ranks(folder: Path) -> list[int]:
-    """Find the ranks of a job: processes that work in its folder or below, with a rank's variables.
-
-    Args:
-        folder: of the job.
-
-    Returns:
-        Their process ids.
-
-    """
+    """Find the ranks of a job: processes that work in its folder or below, with a rank's variables."""
     found = []
     for path in Path("/proc").glob("[0-9]*"):
         with contextlib.suppress(OSError):
@@ -241,7 +220,7 @@ def find_ranks(folder: Path) -> list[int]:
 
 
 def _session(leader: int) -> list[int]:
-    """Give the live processes of a session; the job's script leads one."""
+    """Return the live processes of a session; the job's script leads one."""
     found = []
     for path in Path("/proc").glob("[0-9]*"):
         with contextlib.suppress(OSError):

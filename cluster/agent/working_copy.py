@@ -17,12 +17,6 @@ CACHES = ("__pycache__", "node_modules")  # folders that are neither copied nor 
 def sha256(path: Path) -> str:
     """Compute the SHA-256 of a file.
 
-    Args:
-        path: of the file.
-
-    Returns:
-        Its hex digest.
-
     Raises:
         OSError: it cannot be read.
 
@@ -35,10 +29,6 @@ def remove_unchanged(folder: Path) -> None:
     """Remove caches and files that did not change, so that only results are left to download.
 
     Files are compared by their content: the clock of a new machine may be set back while it runs.
-
-    Args:
-        folder: of the job; without a copy, nothing is done.
-
     """
     copy, listed = folder / WORKDIR, folder / COPIED
     try:

@@ -59,10 +59,6 @@ class ChangePoint(Value, frozen=True, kw_only=True):
     """A place at which a series changed.
 
     Args:
-        at: the index of the first value after the change.
-        before: the median of the segment before it.
-        after: the median of the segment after it.
-        errors: the difference, in standard errors.
         ci: the 95 % interval of the change, relative to the value before.
 
     """
@@ -129,15 +125,12 @@ def state(values: Sequence[float]) -> State:
     Args:
         values: medians of launches, the oldest first; all above 0.
 
-    Returns:
-        The state.
-
     """
     return look(values).state
 
 
 def _described(logs: Floats, places: Sequence[_Place]) -> tuple[ChangePoint, ...]:
-    """Give the size and the interval of each change that is not too small."""
+    """Return the size and the interval of each change that is not too small."""
     ends = [0, *(place.at for place in places), len(logs)]
     found = []
     for (at, errors, error), start, end in zip(places, ends, ends[2:], strict=False):
@@ -254,7 +247,7 @@ def _all_moved(before: Floats, after: Floats) -> bool:
 
 
 def _edge(moved: Floats, like: float, share: float) -> float:
-    """Give the distance that a share of the values does not exceed, in the direction of another."""
+    """Return distance that a share of the values does not exceed, in the direction of another."""
     rank = int(share * (len(moved) - 1))
     return float(np.partition(moved if like > 0 else -moved, rank)[rank])
 
@@ -290,7 +283,7 @@ def _difference(before: Floats, after: Floats) -> tuple[float, float, float]:
 
 
 def _largest_difference(logs: Floats, right_least: int) -> tuple[int, float, float]:
-    """Give the place of the largest standardised difference of means, and its standard error."""
+    """Return the place of the largest standardised difference of means, and its standard error."""
     count = len(logs)
     sums = np.cumsum(logs)
     sizes = np.arange(SEGMENT, count - right_least + 1)
@@ -313,7 +306,7 @@ def _largest_difference(logs: Floats, right_least: int) -> tuple[int, float, flo
 
 
 def _largest_passing(logs: Floats, right_least: int) -> tuple[tuple[int, ...], float, float]:
-    """Give both ends of the values that differ most from all others, and the standard error."""
+    """Return both ends of the values that differ most from all others, and the standard error."""
     count = len(logs)
     sums = np.concatenate(([0.0], np.cumsum(logs - logs.mean())))
     inner = np.abs(sums[:, None] - sums) * _weights(count, right_least)
@@ -335,7 +328,7 @@ def _largest_passing(logs: Floats, right_least: int) -> tuple[tuple[int, ...], f
 
 @lru_cache(64)
 def _weights(count: int, right_least: int) -> Floats:
-    """Give the weight of the sum of values from one to another: 0 where a part is too short."""
+    """Return the weight of the sum of values from one to another: 0 where a part is too short."""
     places = np.arange(count + 1)
     size = places - places[:, None]
     fits = (places[:, None] >= SEGMENT) & (places <= count - right_least) & (size >= SEGMENT)
@@ -358,7 +351,7 @@ def _correlation(rest: Floats, variance: float) -> float:
 
 
 def _variance_of_mean(sizes: NDArray[np.int_], correlation: float) -> Floats:
-    """Give the variance of a mean of an AR(1) process, relative to that of a value."""
+    """Return the variance of a mean of an AR(1) process, relative to that of a value."""
     whole: Floats = (1 + correlation) / (1 - correlation) - 2 * correlation * (
         1 - correlation**sizes
     ) / (sizes * (1 - correlation) ** 2)

@@ -40,14 +40,7 @@ Key = tuple[Place, str]  # and the id of its definition, if a run has several
 
 
 class Launch(Value, frozen=True, kw_only=True):
-    """One run, as a comparison uses it.
-
-    Args:
-        record: what was run, and on what.
-        summaries: of its series.
-        toggle: whether NCCL obeyed the variables that switch peer-to-peer; None without any.
-
-    """
+    """One run, as a comparison uses it."""
 
     record: Record
     summaries: tuple[Summary, ...]
@@ -55,13 +48,7 @@ class Launch(Value, frozen=True, kw_only=True):
 
 
 class Side(Value, frozen=True, kw_only=True):
-    """Launches of one condition.
-
-    Args:
-        name: of the condition.
-        launches: of it.
-
-    """
+    """Launches of one condition."""
 
     name: str
     launches: tuple[Launch, ...]
@@ -71,18 +58,12 @@ class ComparisonCell(Value, frozen=True, kw_only=True):
     """A metric at a point, in two groups of launches.
 
     Args:
-        metric: its name.
-        params: the point.
-        unit: of the medians.
-        better: which direction is better.
         base: the median of the launches' medians in the first group; none if it has none.
         other: in the second.
-        launches: how many each group has.
         shares: of their bounds that the two medians reach; none if no limit is known.
         ratio: of the second group's medians to the first's.
         interval: the ends of its 95 % confidence interval.
         verdict: on the second group.
-        reason: why the verdict is inconclusive.
 
     """
 
@@ -150,7 +131,6 @@ def group_by(launches: Iterable[Launch], by: str) -> tuple[Side, ...]:
     """Group launches by a factor.
 
     Args:
-        launches: to group; those that do not have the factor are left out.
         by: its name, such as `placement`.
 
     Returns:
@@ -183,9 +163,6 @@ def group_by(launches: Iterable[Launch], by: str) -> tuple[Side, ...]:
 def group_alike(launches: Iterable[Launch]) -> tuple[Side, ...]:
     """Group launches whose records do not differ: each is a repetition of the others.
 
-    Args:
-        launches: to group.
-
     Returns:
         The groups, in the order in which they first occur, each named by its condition or its
             first run.
@@ -209,12 +186,8 @@ def compare(base: Side, other: Side, threshold: float = THRESHOLD) -> Comparison
     """Compare two groups of launches.
 
     Args:
-        base: the first.
         other: the second, which the verdicts are about.
         threshold: the smallest relative difference that is of practical interest.
-
-    Returns:
-        The factors that differ, and a verdict per cell.
 
     Raises:
         SpecError: the threshold is not positive.
@@ -424,9 +397,6 @@ def _ran_one_after_the_other(base: Side, other: Side) -> bool:
 
 def headline(comparison: Comparison) -> str:
     """Say the outcome in one line.
-
-    Args:
-        comparison: of two groups.
 
     Returns:
         The verdict, if all data points have the same; else how many data points have each.

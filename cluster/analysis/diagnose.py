@@ -21,7 +21,7 @@ Rule: TypeAlias = "Callable[[Evidence], Finding | None]"
 
 
 def _rules() -> Iterator[Rule]:
-    """Give the rules of all files; those that doubt a value come before those that explain one."""
+    """Return rules of all files; those that doubt a value come before those that explain one."""
     files = sorted(found.name for found in pkgutil.iter_modules(pitfalls.__path__))
     for name in sorted(files, key=lambda name: name != "trust"):
         yield from importlib.import_module(f"{pitfalls.__name__}.{name}").RULES
@@ -33,9 +33,6 @@ ORDER = ("certain", "likely", "possible")
 
 def diagnose(evidence: Evidence) -> tuple[Finding, ...]:
     """Name what may be wrong.
-
-    Args:
-        evidence: all that is known of a run.
 
     Returns:
         The findings, the surest first; none if there is no sign of a problem.

@@ -42,7 +42,6 @@ def shape(series: Values, ordered: Values, *, tail: float) -> Distribution:
     """Describe a series beyond its median.
 
     Args:
-        series: the values, in the order they were taken.
         ordered: the same, sorted.
         tail: how many times slower than the median the slowest 1 % of values are.
 
@@ -66,7 +65,7 @@ def shape(series: Values, ordered: Values, *, tail: float) -> Distribution:
 
 
 def quantile(ordered: Values, part: float) -> float:
-    """Give a quantile of values that are sorted already, between the two nearest of them.
+    """Return a quantile of values that are sorted already, between the two nearest of them.
 
     Args:
         ordered: the values, sorted.
@@ -87,11 +86,6 @@ def outliers(ordered: Values, p25: float, p75: float) -> int:
 
     Args:
         ordered: the values, sorted.
-        p25: their first quartile.
-        p75: their third.
-
-    Returns:
-        How many.
 
     """
     reach = FAR * (p75 - p25)
@@ -102,9 +96,6 @@ def outliers(ordered: Values, p25: float, p75: float) -> int:
 
 def drift(series: Values) -> tuple[float | None, bool]:
     """Compare the two halves of a series.
-
-    Args:
-        series: the values, in the order they were taken.
 
     Returns:
         How much the median of the second half is above that of the first, relative to it (none if
@@ -131,9 +122,6 @@ def has_converged(series: Sequence[float] | Values) -> bool:
 
     The median of a drifting series can be known precisely, and yet describe no moment of the run.
     So measuring continues, and the summary says at the end that the series did not converge.
-
-    Args:
-        series: the values, in the order they were taken.
 
     Returns:
         Whether the median is known to 2.5 %, of 20 values or more, and does not drift.
@@ -179,7 +167,7 @@ def modes(ordered: Values) -> tuple[float, ...]:
 
 
 def _bandwidth(ordered: Values, logs: Values) -> float:
-    """Give Silverman's bandwidth for the logarithms, but at least 1 % and the clock's step."""
+    """Return Silverman's bandwidth for the logarithms, but at least 1 % and the clock's step."""
     quartiles = quantile(logs, 0.75) - quantile(logs, 0.25)
     spread = min(float(np.std(logs)), quartiles / 1.349)  # of a normal distribution: 1.349
     clock = _step(ordered) / quantile(ordered, 0.5)

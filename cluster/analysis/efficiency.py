@@ -31,7 +31,6 @@ class Throughput(Value, frozen=True, kw_only=True):
     """The throughput of a number of ranks together.
 
     Args:
-        ranks: how many.
         rate: of all ranks together, in items per second.
         interval: the ends of its 95 % confidence interval; none if only the figure is known.
         printed: the efficiency that its source claims; none if it claims none.
@@ -48,9 +47,7 @@ class Series(Value, frozen=True, kw_only=True):
     """The same work on different numbers of ranks.
 
     Args:
-        name: of the work.
         unit: of the rates, such as `images/s`.
-        throughputs: by ranks.
 
     """
 
@@ -63,7 +60,6 @@ class Work(Value, frozen=True, kw_only=True):
     """One step of data-parallel training: what matters for its communication.
 
     Args:
-        batch: items that a rank processes per step.
         exchanged: bytes that all ranks reduce per step, by an allreduce.
         rate: that a host's network carries in each direction, in bytes per second.
         ranks_per_host: how many ranks share it.
@@ -80,17 +76,11 @@ class Efficiency(Value, frozen=True, kw_only=True):
     """The efficiency of a number of ranks.
 
     Args:
-        ranks: how many.
         rate: of all ranks together, in items per second.
-        speedup: the rate over the base's.
-        efficiency: the rate per rank over the base's.
         interval: the ends of an interval that contains the efficiency with at least 95 %
             confidence; none if there is none.
-        printed: the efficiency that the source claims.
-        follows: whether the printed efficiency agrees with the computed one, within rounding.
         least: the efficiency if communication did not overlap with computation at all; none if the
             work is not known.
-        most: the efficiency if all communication overlapped with computation.
 
     """
 
@@ -126,13 +116,6 @@ class Scaling(Value, frozen=True, kw_only=True):
 
 def scaling(series: Series, work: Work | None = None) -> Scaling:
     """Compute efficiencies.
-
-    Args:
-        series: throughputs of the same work.
-        work: what a step consists of; needed for bounds.
-
-    Returns:
-        An efficiency per throughput.
 
     Raises:
         SpecError: there is no throughput, or one is not positive.
@@ -179,15 +162,6 @@ def bounds(work: Work, ranks: int, base: Throughput) -> tuple[float, float]:
     A step takes between max(T_comp, T_comm) and T_comp + T_comm. T_comp is the base's step, and
     T_comm the least time of an allreduce between N hosts, 2 (N - 1) / N of the bytes over a host's
     rate (R. Thakur, R. Rabenseifner, W. Gropp, 2005, section 4.4).
-
-    Args:
-        work: of a step.
-        ranks: that do it.
-        base: the throughput whose ranks each do the same work per step.
-
-    Returns:
-        The efficiency without any overlap, and with complete overlap.
-
     """
     computing = work.batch * base.ranks / base.rate
     communicating = exchange_seconds(work, ranks)
@@ -198,11 +172,7 @@ def bounds(work: Work, ranks: int, base: Throughput) -> tuple[float, float]:
 
 
 def exchange_seconds(work: Work, ranks: int) -> float:
-    """Give the shortest possible time of a step's exchange between hosts.
-
-    Args:
-        work: of a step.
-        ranks: that do it.
+    """Return the shortest possible time of a step's exchange between hosts.
 
     Returns:
         Seconds; 0 on one host.
@@ -214,9 +184,6 @@ def exchange_seconds(work: Work, ranks: int) -> float:
 
 def measured_series(launches: Iterable[Launch]) -> tuple[Series, ...]:
     """Find work that was measured on different numbers of ranks.
-
-    Args:
-        launches: runs with their summaries.
 
     Returns:
         A series per metric, definition and point. A time counts as one operation, with a rate of

@@ -31,15 +31,6 @@ class Finding(Value, frozen=True, kw_only=True):
     """A known problem of a run, with its evidence.
 
     It is confirmed only if the confirming run moves the figure beyond its confidence interval.
-
-    Args:
-        name: of the problem.
-        evidence: what was seen, with figures.
-        confidence: how sure it is.
-        remedy: what to do about it.
-        confirm: the run that would confirm it.
-        is_slow: whether its evidence is a figure that is too low by itself.
-
     """
 
     name: str
@@ -50,12 +41,7 @@ class Finding(Value, frozen=True, kw_only=True):
     is_slow: bool = False
 
     def lines(self) -> tuple[str, ...]:
-        """Format it for people.
-
-        Returns:
-            Lines; the first begins with its name.
-
-        """
+        """Format it for people."""
         return (
             f"{self.name} ({self.confidence}): {self.evidence}",
             f"Remedy: {self.remedy}",
@@ -67,16 +53,7 @@ class Evidence(Value, frozen=True, kw_only=True):
     """All that is known of a run.
 
     Args:
-        summaries: of its measurements.
-        definitions: of their metrics, by id.
-        hardware: that it ran on, if the user or the log names it.
-        results: what imported logs say besides measurements.
-        hosts: facts of the hosts, if we measured them ourselves.
         ranks_per_host: how many ranks we started on each host; 0 if we did not start them.
-        processes: of ranks that we started, as they were after the last value.
-        variables: environment variables of every rank and of the hosts.
-        instance: the cloud's instance type, if the hosts are in a cloud.
-        failed: whether the run failed, or the log records a failure.
 
     """
 
@@ -97,19 +74,13 @@ class Evidence(Value, frozen=True, kw_only=True):
         Args:
             kind: of the problem, as `parsers/symptoms.py` names it.
 
-        Yields:
-            A line, and the value in it.
-
         """
         for result in self.results:
             if isinstance(result.detail, Symptoms):
                 yield from ((s.text, s.value) for s in result.detail.found if s.kind == kind)
 
     def symptom(self, kind: str) -> str:
-        """Give the first line that is a sign of a problem.
-
-        Args:
-            kind: of the problem.
+        """Return the first line that is a sign of a problem.
 
         Returns:
             The line; empty if there is none.
@@ -130,9 +101,6 @@ class Evidence(Value, frozen=True, kw_only=True):
     def setting(self, name: str) -> str:
         """Look up a setting in the variables and in the logs.
 
-        Args:
-            name: of an environment variable.
-
         Returns:
             Its value; empty if nobody set it.
 
@@ -144,11 +112,7 @@ class Evidence(Value, frozen=True, kw_only=True):
         """Find summaries.
 
         Args:
-            metrics: their names; any, if none is given.
             flow: of their definitions; any, if empty.
-
-        Returns:
-            The summaries, in order.
 
         """
         return tuple(
@@ -189,25 +153,12 @@ class Evidence(Value, frozen=True, kw_only=True):
         return dict(Counter(pair for pair in pairs if pair[0] < pair[1]))
 
     def between_hosts(self) -> tuple[Summary, ...]:
-        """Find the rates of data that passes the network in one direction.
-
-        Returns:
-            The summaries, the fastest first.
-
-        """
+        """Find the rates of data that passes the network in one direction."""
         found = [s for s in self.series(flow="one way") if s.unit == "B/s" and self._is_network(s)]
         return tuple(sorted(found, key=lambda s: -s.median))
 
     def crossing(self, *, both: bool) -> tuple[Summary, ...]:
-        """Find what our own MPI benchmarks moved between hosts, with its share of the bound.
-
-        Args:
-            both: whether in both directions at once, or in one.
-
-        Returns:
-            The summaries; for a collective, that of its time.
-
-        """
+        """Find what our own MPI benchmarks moved between hosts, with its share of the bound."""
         return tuple(
             s
             for s in self.summaries
@@ -226,10 +177,6 @@ class Evidence(Value, frozen=True, kw_only=True):
 
 def count(summary: Summary, name: str) -> int:
     """Read a parameter that is a number.
-
-    Args:
-        summary: whose point has it.
-        name: of the parameter.
 
     Returns:
         The number; 0 if there is none.

@@ -29,7 +29,6 @@ class Factor(Value, frozen=True, kw_only=True):
 
     Args:
         name: such as `placement`, `env:NAME`, `host.kernel`.
-        base: its value or values in the first group.
         other: its value or values in the second.
 
     """
@@ -43,11 +42,7 @@ def differing_factors(base: Iterable[Record], other: Iterable[Record]) -> tuple[
     """Find what differs between two groups of runs.
 
     Args:
-        base: records of the first.
         other: records of the second.
-
-    Returns:
-        The factors, in the order of a record.
 
     """
     first, second = ([dict(factors(record)) for record in records] for records in (base, other))
@@ -65,15 +60,7 @@ def _values(name: str, records: Iterable[Mapping[str, str]]) -> str:
 
 
 def factors(record: Record) -> Iterator[tuple[str, str]]:
-    """Give every setting that may have affected the numbers of a run.
-
-    Args:
-        record: of the run.
-
-    Yields:
-        The name and the value of each factor.
-
-    """
+    """Return every setting that may have affected the numbers of a run."""
     yield "benchmark", record.benchmark
     if record.condition:
         yield "condition", record.condition
@@ -111,7 +98,7 @@ def _text(value: object) -> str:
 
 
 def _hosts(environment: Sequence[Facts]) -> Iterator[tuple[str, str]]:
-    """Give the facts of the hosts: one value where all hosts are alike."""
+    """Return the facts of the hosts: one value where all hosts are alike."""
     hosts = [dict(_flat("", msgspec.to_builtins(facts), leave=IDENTITY)) for facts in environment]
     for name in dict.fromkeys(name for host in hosts for name in host):
         yield f"host.{name}", _values(name, hosts)

@@ -45,15 +45,7 @@ SEED = 20180626  # any number will do, if it is always the same
 
 
 def sweeps(summaries: Iterable[Summary]) -> tuple[tuple[Summary, ...], ...]:
-    """Find the metrics that were measured over several sizes.
-
-    Args:
-        summaries: of a run.
-
-    Returns:
-        For each metric and point, its summaries by size.
-
-    """
+    """Find the metrics that were measured over several sizes."""
     found: dict[tuple[object, ...], dict[int, Summary]] = {}
     for summary in summaries:
         size = summary.params.get("size")
@@ -65,23 +57,12 @@ def sweeps(summaries: Iterable[Summary]) -> tuple[tuple[Summary, ...], ...]:
 
 
 def params_but_size(summary: Summary) -> dict[str, Scalar]:
-    """Give the parameters of a summary without its size.
-
-    Args:
-        summary: of a series.
-
-    Returns:
-        The other parameters.
-
-    """
+    """Return the parameters of a summary without its size."""
     return {key: value for key, value in summary.params.items() if key != "size"}
 
 
 def fits(summaries: Iterable[Summary]) -> tuple[Fit, ...]:
     """Fit every sweep of a run.
-
-    Args:
-        summaries: of the run.
 
     Returns:
         A fit per metric and point that has four sizes or more.
@@ -95,13 +76,6 @@ def fit_launches(launches: Iterable[Launch]) -> tuple[Fit, ...]:
     """Fit every sweep of several runs: one fit for all runs that repeat one another.
 
     Runs that differ in any recorded setting are fitted separately, and never averaged.
-
-    Args:
-        launches: the runs.
-
-    Returns:
-        A fit for each group of repeated runs, metric and point.
-
     """
     return tuple(
         msgspec.structs.replace(one, of=side.name, launches=len(side.launches))
@@ -112,9 +86,6 @@ def fit_launches(launches: Iterable[Launch]) -> tuple[Fit, ...]:
 
 def fit(sweep: Sequence[Summary]) -> Fit | None:
     """Fit one sweep of times; rates are converted to times per message.
-
-    Args:
-        sweep: of one metric, by size.
 
     Returns:
         The fit; none for fewer than four sizes.
@@ -142,9 +113,6 @@ def pieces(points: Sequence[FitPoint]) -> tuple[Piece, ...]:
 
     Args:
         points: by size, at least four.
-
-    Returns:
-        The lines.
 
     Raises:
         SpecError: there are too few points.
@@ -178,7 +146,7 @@ def _criterion(n: int, cuts: tuple[int, ...], cost: dict[tuple[int, int], float]
 
 
 def _costs(sizes: Values, seconds: Values, ends: Sequence[tuple[int, int]]) -> list[float]:
-    """Give the sum of Huber's losses of the relative errors, for each range of points."""
+    """Return the sum of Huber's losses of the relative errors, for each range of points."""
     at = np.arange(len(sizes))
     inside = np.array([(at >= i) & (at < j) for i, j in ends])
     error = np.abs(_errors(sizes, seconds, _lines(sizes, seconds, inside)[0]))
@@ -187,7 +155,7 @@ def _costs(sizes: Values, seconds: Values, ends: Sequence[tuple[int, int]]) -> l
 
 
 def _errors(sizes: Values, seconds: Values, lines: Values) -> Values:
-    """Give the relative errors of each line at all points."""
+    """Return the relative errors of each line at all points."""
     return np.asarray(1 - (lines[:, :1] + lines[:, 1:] * sizes) / seconds)
 
 
@@ -196,8 +164,6 @@ def _lines(sizes: Values, seconds: Values, inside: Values) -> tuple[Values, Valu
 
     Args:
         sizes: of the points, in bytes.
-        seconds: their times.
-        inside: for each line, which points belong to it.
 
     Returns:
         Alpha and 1 / beta of each line, and each point's weight.
@@ -216,7 +182,7 @@ def _lines(sizes: Values, seconds: Values, inside: Values) -> tuple[Values, Valu
 
 
 def _medians(rows: Values) -> Values:
-    """Give the median of each row's finite values."""
+    """Return the median of each row's finite values."""
     ordered = np.sort(rows, axis=1)
     count = np.isfinite(ordered).sum(axis=1)
     middle = np.stack([(count - 1) // 2, count // 2], axis=1)
@@ -224,7 +190,7 @@ def _medians(rows: Values) -> Values:
 
 
 def _least_squares(sizes: Values, seconds: Values, importance: Values) -> Values:
-    """Give alpha and 1 / beta of each line, computed about the means, as sizes differ so much."""
+    """Return alpha and 1 / beta of each line, computed about the means, as sizes differ so much."""
     total = importance.sum(axis=1, keepdims=True)
     size, second = (
         (importance * values).sum(axis=1, keepdims=True) / total for values in (sizes, seconds)
@@ -263,7 +229,7 @@ def _inverse(slopes: tuple[float, float]) -> tuple[float, float]:
 def _intervals(
     sizes: Values, seconds: Values, line: Values, weights: Values
 ) -> tuple[tuple[float, float] | None, tuple[float, float] | None]:
-    """Give 95 % intervals of alpha and 1 / beta: a studentized bootstrap of the residuals.
+    """Return 95 % intervals of alpha and 1 / beta: a studentized bootstrap of the residuals.
 
     B. Efron, R. J. Tibshirani, "An Introduction to the Bootstrap", 1993, chapter 12. With few
     points, its coverage is close to 95 %, and that of plain percentiles is lower.

@@ -12,7 +12,7 @@ _NVLINKS = re.compile(r"NV(\d+)")
 
 
 def speed(path: str) -> tuple[int, int]:
-    """Give a key that orders paths by speed.
+    """Return a key that orders paths by speed.
 
     Args:
         path: such as `NV2` or `SYS`, or the distance of two NUMA nodes, such as `21`.

@@ -52,11 +52,6 @@ def with_hardware_bound(
 ) -> Summary:
     """Add the bound on some hardware to a summary, and the share of it that the median reaches.
 
-    Args:
-        summary: of values.
-        definition: of their metric.
-        hardware: that they were measured on.
-
     Returns:
         The summary; unchanged if there is no bound, or if it already has one.
 
@@ -82,12 +77,11 @@ def with_hardware_bound(
 def bound(
     definition: Definition, params: Mapping[str, Scalar], hardware: Hardware | None
 ) -> Bound | None:
-    """Give the highest rate that hardware allows a metric.
+    """Return the highest rate that hardware allows a metric.
 
     Args:
         definition: of the metric; its `medium` is what the bytes pass.
         params: the point, of which `hosts`, `ranks`, `operation` and `streams` are used.
-        hardware: of the hosts, which are all alike.
 
     Returns:
         The bound; none if nothing bounds the metric, or if something is not known.
@@ -100,11 +94,6 @@ def bound(
 
 def missing(definition: Definition, params: Mapping[str, Scalar], hardware: Hardware | None) -> str:
     """Say what must be known to compute a bound.
-
-    Args:
-        definition: of the metric.
-        params: the point.
-        hardware: of the hosts, as far as it is known.
 
     Returns:
         The end of a sentence, such as `say --hosts`; empty if nothing would help.
@@ -218,7 +207,7 @@ def _links(figure: Figure) -> str:
 
 
 def _shared(word: Factor, here: int) -> float:
-    """Give the share of the size that must pass between the GPUs of one of several hosts."""
+    """Return the share of the size that must pass between the GPUs of one of several hosts."""
     return factor("(n-1)/n" if word in ("", "1") else word, here)
 
 
@@ -265,7 +254,7 @@ def _gpu_memory(
 
 
 def _of_all_devices(one: Figure, params: Mapping[str, Scalar]) -> tuple[float, str]:
-    """Give the rate of all devices of a test together, and its source."""
+    """Return the rate of all devices of a test together, and its source."""
     devices = max(1, count(params, "devices"))
     many = f"{devices} x " if devices > 1 else ""
     return one.rate * devices, f"{many}{one.source}"

@@ -37,10 +37,6 @@ def host_topologies(
 ) -> list[HostTopology]:
     """Combine each matrix with everything that was measured and logged.
 
-    Args:
-        results: of logs, which may contain matrices, too.
-        hosts: that we queried, and the matrix of each.
-
     Returns:
         One per matrix; one without a matrix if there is none. Empty if nothing shows how the GPUs
         are connected.
@@ -64,9 +60,6 @@ def host_topologies(
 
 def group_alike(hosts: Sequence[HostTopology]) -> list[list[HostTopology]]:
     """Group hosts that have the same devices, connected in the same way.
-
-    Args:
-        hosts: in any order.
 
     Returns:
         The groups; a host without a name is a group of its own.

@@ -79,11 +79,11 @@ class Judgement(Value, frozen=True, kw_only=True):
     not_judged: str = ""
 
     def __repr__(self) -> str:
-        """Give the line that answers."""
+        """Return the line that answers."""
         return f"<Judgement {self.line}>"
 
     def __str__(self) -> str:
-        """Give the line that answers."""
+        """Return the line that answers."""
         return self.line
 
     @property
@@ -104,9 +104,6 @@ def judge(
     """Judge one of our runs, or an imported one.
 
     Args:
-        summaries: of the run, with the bounds that are known.
-        record: of the run: what was run, and on what.
-        findings: what may be wrong with it, the surest first.
         hardware: of the hosts, if the user names it; by default that of the record.
         fleet: the verdict on the hosts, if the run is a check of a fleet: it is that of the run.
 
@@ -146,7 +143,7 @@ def judge(
 
 
 def _of_fleet(fleet: FleetVerdict) -> Judgement:
-    """Give the verdict of a check in the words of all other runs."""
+    """Return the verdict of a check in the words of all other runs."""
     steps = (one.confirm for one in fleet.blamed if one.confirm)
     return Judgement(
         word=FLEETS[fleet.verdict],
@@ -161,18 +158,7 @@ def judge_launches(
     findings: Sequence[Finding] = (),
     hardware: Hardware | None = None,
 ) -> Judgement:
-    """Judge the medians over the launches of one command.
-
-    Args:
-        launches: the summaries of each.
-        record: of the newest.
-        findings: what may be wrong with it, the surest first.
-        hardware: of the hosts, if the user names it.
-
-    Returns:
-        The judgement; its answer says how many launches there were.
-
-    """
+    """Judge the medians over the launches of one command."""
     from cluster.analysis.summarize import pool_launches  # noqa: PLC0415 - it imports NumPy
 
     if len(launches) == 1:
@@ -279,7 +265,7 @@ def _unless_small(verdict: Verdict) -> Verdict:
 
 
 def _answers(found: Sequence[Verdict], word: Judged) -> list[str]:
-    """Give the figure that decides, and before it the shortest latency."""
+    """Return the figure that decides, and before it the shortest latency."""
     bus = {v.metric.replace("_busbw", "_algbw") for v in found if v.metric.endswith("_busbw")}
     found = [v for v in found if v.metric not in bus]
     latency = next((v for v in found if v.metric == "latency"), None)
@@ -392,7 +378,7 @@ def _next_on_one_host(word: Judged, record: Record, found: Sequence[Verdict]) ->
 
 
 def _lacking_flags(record: Record, found: Sequence[Verdict]) -> str:
-    """Give the flags of a measurement that a network bounds, if none was taken."""
+    """Return the flags of a measurement that a network bounds, if none was taken."""
     if all_too_small(found):
         return f"--sizes {LARGE_SIZES}"
     measured = {verdict.metric for verdict in found}
@@ -401,18 +387,13 @@ def _lacking_flags(record: Record, found: Sequence[Verdict]) -> str:
 
 
 def all_too_small(found: Sequence[Verdict]) -> bool:
-    """Tell whether rates were measured, but no message was large enough to fill anything.
-
-    Args:
-        found: the verdicts of a run.
-
-    """
+    """Tell whether rates were measured, but no message was large enough to fill anything."""
     rates = [v for v in found if v.metric != MEMORY and (v.bound or v.unit == "B/s")]
     return bool(rates) and all(v.hint.startswith(TOO_SMALL) for v in rates)
 
 
 def _command_again(record: Record, benchmark: str) -> str:
-    """Give the command that runs a benchmark on the same hosts, or on as many in a batch job."""
+    """Return the command that runs a benchmark on the same hosts, or on as many in a batch job."""
     spec = record.spec
     if spec.provider == BATCH:
         starter = record.command[0].rpartition("/")[2] if record.command else "srun"

@@ -51,16 +51,10 @@ def spread(pooled: Summary) -> float | None:
 def launch_notes(
     pooled: Sequence[Summary], launches: int, ranks: int, facts: Sequence[Facts]
 ) -> Iterator[str]:
-    """Give notes on numbers over several launches.
+    """Return notes on numbers over several launches.
 
     Args:
         pooled: the result of `pool_launches`.
-        launches: how many there were.
-        ranks: on each host.
-        facts: of the hosts.
-
-    Yields:
-        Sentences.
 
     """
     if launches < ENOUGH_FOR_INTERVAL:

@@ -37,9 +37,7 @@ class Route(Value, frozen=True, kw_only=True):
         sender: the rank that only sends, if each rank has times of its own. Its time ends when its
             buffer is free again, with the last megabytes still in the kernel's buffers, so no link
             bounds it.
-        ranks: how many take part.
         memory: on one host, the rate of a copy in its memory in bytes per second; 0 if not known.
-        gpus: on one host, what connects the two GPUs, if that is known.
 
     """
 
@@ -51,15 +49,11 @@ class Route(Value, frozen=True, kw_only=True):
 
 
 def goodput(link: Link, flows: int = 1) -> float:
-    """Give the highest payload rate of TCP over IPv4 through a link, in one direction.
+    """Return the highest payload rate of TCP over IPv4 through a link, in one direction.
 
     Each packet of MTU bytes carries MTU - E - 52 bytes of data (IPv4 20, TCP 20, its timestamps
     12; E for an encapsulation) and takes the line for MTU + 38 (preamble 8, Ethernet header 14,
     checksum 4, gap 12: IEEE 802.3; RFC 791, 9293, 7323): 94.15 % at 1500, 99.00 % at 9000.
-
-    Args:
-        link: the link.
-        flows: concurrent connections, each of which may have a limit of its own.
 
     Returns:
         Bytes per second.
@@ -70,12 +64,10 @@ def goodput(link: Link, flows: int = 1) -> float:
 
 
 def bound(definition: Definition, links: Iterable[Link | None], flows: int = 1) -> float | None:
-    """Give the highest rate that links allow a metric: that of the slowest of them.
+    """Return the highest rate that links allow a metric: that of the slowest of them.
 
     Args:
         definition: of the metric; bytes that flow both ways use both directions of a link.
-        links: of the hosts that take part.
-        flows: concurrent connections in each direction.
 
     Returns:
         Bytes per second; none if no bandwidth bounds the metric, or a link is not known.
@@ -89,7 +81,7 @@ def bound(definition: Definition, links: Iterable[Link | None], flows: int = 1) 
 
 
 def _passed(definition: Definition, link: Link) -> Link:
-    """Give the link as messages use it: a fabric has no limit for each TCP connection."""
+    """Return the link as messages use it: a fabric has no limit for each TCP connection."""
     if definition.benchmark in OVER_TCP:
         return msgspec.structs.replace(link, fabric="")
     return msgspec.structs.replace(link, flow=None) if link.fabric else link
@@ -97,9 +89,6 @@ def _passed(definition: Definition, link: Link) -> Link:
 
 def copy_rate(measurements: Iterable[Measurement]) -> float:
     """Find the rate of copies in a host's memory, if it was measured together with messages.
-
-    Args:
-        measurements: of a run on one host.
 
     Returns:
         Bytes per second of the best copy; 0 if there was none.
@@ -113,8 +102,6 @@ def with_link_bound(summary: Summary, definition: Definition, size: int, route: 
     """Add the bound to a summary, and the share of it that the median reaches.
 
     Args:
-        summary: of values.
-        definition: of their metric.
         size: bytes that moved during each value.
         route: that these bytes took.
 
@@ -159,11 +146,7 @@ def with_given_bound(
     """Bound a summary by a network that the user named, instead of the one that was found.
 
     Args:
-        summary: of times or rates of a message or operation, at one size.
-        definition: of its metric.
         rate: that a host's network carries in each direction, in bytes per second.
-        hosts: how many take part.
-        ranks: how many there are on all hosts.
 
     Returns:
         The summary with that bound and the share of it; without both if the network bounds nothing,
@@ -188,8 +171,6 @@ def share(median: float, bound: float, unit: str) -> float:
     """Compute the share of its limit that a median reaches.
 
     Args:
-        median: of rates or times.
-        bound: the highest rate, or the shortest time.
         unit: of both: `B/s` or `s`.
 
     Returns:
@@ -216,7 +197,7 @@ def _link_limit(definition: Definition, route: Route) -> str:
 
 
 def _crossing(definition: Definition, route: Route) -> float:
-    """Give the share of a collective's size that must pass a host's link, in one direction.
+    """Return the share of a collective's size that must pass a host's link, in one direction.
 
     The ranks of a host can share the data that arrives, and add up their data before it is sent. So
     for N hosts, the share is the factor of N participants, a lower bound for any algorithm unless
@@ -229,15 +210,7 @@ def _crossing(definition: Definition, route: Route) -> float:
 
 
 def implausible_values(summaries: Iterable[Summary]) -> Iterator[str]:
-    """Find values that are better than possible: by more than 2 %, or with a time of 0.
-
-    Args:
-        summaries: of a run.
-
-    Yields:
-        A note for each.
-
-    """
+    """Find values that are better than possible: by more than 2 %, or with a time of 0."""
     for summary in summaries:
         if summary.share is not None and summary.share > BELIEVABLE and summary.assumes:
             yield (

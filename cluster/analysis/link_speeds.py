@@ -24,11 +24,10 @@ NVLINKS = {
 
 
 def nvlink(architecture: str, links: int) -> Figure | None:
-    """Give the rate of all NVLinks of a GPU together, in one direction.
+    """Return the rate of all NVLinks of a GPU together, in one direction.
 
     Args:
         architecture: of the GPU, such as `Hopper`.
-        links: that are up.
 
     Returns:
         Such as 450 GB/s for 18 links of Hopper; none without links, or if the architecture is not
@@ -44,10 +43,7 @@ def nvlink(architecture: str, links: int) -> Figure | None:
 
 
 def link(interface: Interface) -> Link | None:
-    """Give the link of a network interface, as the kernel of its host reports it.
-
-    Args:
-        interface: of the host.
+    """Return the link of a network interface, as the kernel of its host reports it.
 
     Returns:
         The link, with the rate of the PCIe slot if that is lower; none if the kernel reports no

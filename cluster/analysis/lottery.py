@@ -29,9 +29,7 @@ class VarianceSplit(NamedTuple):
     """The variance of jobs, split into that of draws and that within them.
 
     Args:
-        mean: of all jobs.
         between: standard deviation of draws, without what jobs add; 0 if it is not above that.
-        within: standard deviation of jobs of one draw.
         reliability: the share of the variance of the draws' means that is not from jobs.
         chance: that jobs dealt to the draws at random would differ as much between them.
 
@@ -50,9 +48,6 @@ def split(draws: Sequence[Sequence[float]]) -> VarianceSplit | None:
     One-way analysis of variance with random effects, also of draws with different numbers of jobs
     (S. R. Searle, G. Casella, C. E. McCulloch, "Variance Components", 1992, section 3.6). Its
     chance is that of a permutation test, which assumes no distribution.
-
-    Args:
-        draws: the value of each job, for each draw.
 
     Returns:
         The parts; none with fewer than two draws, or with one job in each.
@@ -79,7 +74,7 @@ def split(draws: Sequence[Sequence[float]]) -> VarianceSplit | None:
 
 
 def _between_squares(rows: np.ndarray, counts: np.ndarray) -> np.ndarray:
-    """Give the sum of squares between draws of each row, whose jobs are in the order of draws."""
+    """Return the sum of squares between draws of each row, whose jobs are in the order of draws."""
     starts = np.concatenate([[0], np.cumsum(counts)[:-1]])
     means = np.add.reduceat(rows, starts, axis=1) / counts
     squares: np.ndarray = (counts * (means - rows.mean(axis=1, keepdims=True)) ** 2).sum(axis=1)
@@ -87,17 +82,14 @@ def _between_squares(rows: np.ndarray, counts: np.ndarray) -> np.ndarray:
 
 
 def _chance(values: np.ndarray, counts: np.ndarray, among: float) -> float:
-    """Give the share of random deals that differ as much between draws, this one included."""
+    """Return the share of random deals that differ as much between draws, this one included."""
     dealt = np.random.default_rng(0).permuted(np.tile(values, (SHUFFLES, 1)), axis=1)
     hits = (_between_squares(dealt, counts) >= among * (1 - 1e-9)).sum()
     return float(hits + 1) / (SHUFFLES + 1)
 
 
 def least_chance(jobs: Sequence[int]) -> float:
-    """Give the smallest chance that any values can have: that of the deals that differ most.
-
-    Args:
-        jobs: how many each draw has.
+    """Return the smallest chance that any values can have: that of the deals that differ most.
 
     Returns:
         From 0 to 1; draws with this many jobs cannot be said to differ beyond it.
@@ -109,18 +101,13 @@ def least_chance(jobs: Sequence[int]) -> float:
 
 
 def expected_best(values: Sequence[float], draws: int, better: Better) -> float:
-    """Give the mean of the best of some draws over all ways to choose them from those measured.
+    """Return the mean of the best of some draws over all ways to choose them from those measured.
 
     It is unbiased for draws from the same distribution, as each choice is a sample of it; hence not
     for more draws than there were.
 
     Args:
-        values: of each draw.
         draws: how many are chosen; at most as many as there are.
-        better: which direction is better.
-
-    Returns:
-        The value.
 
     """
     worst_first = sorted(values, reverse=better == "lower")
@@ -131,16 +118,7 @@ def expected_best(values: Sequence[float], draws: int, better: Better) -> float:
 def drawn_series(
     draws: Sequence[Sequence[Sequence[Summary]]], costs: Sequence[DrawCost]
 ) -> tuple[DrawnSeries, ...]:
-    """Analyse all series that every draw has.
-
-    Args:
-        draws: the summaries of each job, for each draw.
-        costs: of each draw.
-
-    Returns:
-        The series, in the order of the first job.
-
-    """
+    """Analyse all series that every draw has."""
     series = [(one, _medians(one, draws)) for one in draws[0][0]]
     whole = [(one, medians) for one, medians in series if all(medians)]
     parts = [(one, medians, split(medians)) for one, medians in whole]
@@ -167,7 +145,7 @@ def drawn_series(
 def _medians(
     wanted: Summary, draws: Sequence[Sequence[Sequence[Summary]]]
 ) -> tuple[tuple[float, ...], ...]:
-    """Give the median of each job's series, for each draw."""
+    """Return the median of each job's series, for each draw."""
     return tuple(
         tuple(
             one.median
@@ -185,7 +163,7 @@ def _best(
     part: VarianceSplit,
     costs: Sequence[DrawCost],
 ) -> Iterator[BestOfDraws]:
-    """Give what is expected of the best of 1, 2, ... draws."""
+    """Return what is expected of the best of 1, 2, ... draws."""
     means = [math.fsum(jobs) / len(jobs) for jobs in draws]
     usual = math.fsum(means) / len(means)
     seconds = math.fsum(cost.seconds for cost in costs) / len(costs)

@@ -26,10 +26,6 @@ def median_interval_ranks(n: int, level: float = LEVEL) -> tuple[int, int] | Non
     with probability P(l <= B <= u - 1): terms are added from the middle outwards, the larger
     first, until the level is reached. No distribution of the values is assumed.
 
-    Args:
-        n: how many values.
-        level: the probability wanted.
-
     Returns:
         The two ranks, counted from 1; none if even the extremes do not reach the level (n < 6 for
         95 %).
@@ -50,13 +46,13 @@ def median_interval_ranks(n: int, level: float = LEVEL) -> tuple[int, int] | Non
 
 
 def _half(n: int, k: int) -> float:
-    """Give the binomial probability of k out of n at p = 1/2."""
+    """Return the binomial probability of k out of n at p = 1/2."""
     log = math.lgamma(n + 1) - math.lgamma(k + 1) - math.lgamma(n - k + 1)
     return math.exp(log - n * math.log(2))
 
 
 def median_interval(ordered: Sequence[float] | NDArray[np.float64]) -> tuple[float, float] | None:
-    """Give the 95 % confidence interval of the median.
+    """Return the 95 % confidence interval of the median.
 
     Args:
         ordered: the values, sorted.
@@ -74,9 +70,6 @@ def median_interval(ordered: Sequence[float] | NDArray[np.float64]) -> tuple[flo
 def is_precise(values: Sequence[float] | NDArray[np.float64]) -> bool:
     """Tell whether the median of a series is known precisely enough.
 
-    Args:
-        values: in any order.
-
     Returns:
         Whether there are at least 20, their median is above 0, and half of its interval is at most
         2.5 % of it.
@@ -91,13 +84,10 @@ def is_precise(values: Sequence[float] | NDArray[np.float64]) -> bool:
 
 
 def middle(ordered: NDArray[np.float64]) -> float:
-    """Give the median of values that are sorted already.
+    """Return the median of values that are sorted already.
 
     Args:
         ordered: the values, sorted; at least one.
-
-    Returns:
-        The middle one, or the mean of the middle two.
 
     """
     half = len(ordered) // 2

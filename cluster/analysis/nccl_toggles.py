@@ -34,9 +34,7 @@ class PairProof(Value, frozen=True, kw_only=True):
     """What carried data between two GPUs of a host.
 
     Args:
-        name: of both.
         path: between them, as `nvidia-smi topo -m` names it; `?` if it is not known.
-        via: what NCCL printed.
         why: it is no proof; empty if NCCL did what the variable says.
 
     """
@@ -57,7 +55,6 @@ class ToggleProof(Value, frozen=True, kw_only=True):
 
     Args:
         setting: such as `NCCL_P2P_LEVEL=LOC`.
-        pairs: of GPUs of one host that exchanged data.
         why: it is not proven; empty if it is.
 
     """
@@ -73,7 +70,6 @@ def toggle_proof(
     """Look for the proof that NCCL obeyed the variables of a launch.
 
     Args:
-        variables: of all its ranks.
         log: of NCCL, from all ranks; none if there is none.
         topologies: the matrix of `nvidia-smi topo -m` of each host, as far as it is known.
 
@@ -93,10 +89,7 @@ def toggle_proof(
 
 
 def level(variables: Mapping[str, str]) -> str:
-    """Give the farthest path on which NCCL may use peer-to-peer.
-
-    Args:
-        variables: of a rank.
+    """Return the farthest path on which NCCL may use peer-to-peer.
 
     Returns:
         One of `LEVELS`; empty if the variables leave it to NCCL, or hold no level that it knows.
@@ -114,7 +107,6 @@ def undecided(base: Sequence[ToggleProof | None], other: Sequence[ToggleProof | 
     """Say why two conditions do not show what a variable does.
 
     Args:
-        base: the proofs of the launches of the first; None where nothing is switched.
         other: of the second.
 
     Returns:
@@ -140,10 +132,6 @@ def undecided(base: Sequence[ToggleProof | None], other: Sequence[ToggleProof | 
 
 def proof_notes(side: str, proofs: Sequence[ToggleProof | None]) -> Iterator[str]:
     """Say what the launches of a condition prove.
-
-    Args:
-        side: the name of the condition.
-        proofs: of its launches.
 
     Yields:
         A line per outcome, with the transport of each pair of GPUs.

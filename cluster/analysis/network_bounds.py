@@ -51,7 +51,6 @@ class Bound(Value, frozen=True, kw_only=True):
 
     Args:
         rate: bytes per second.
-        limit: what sets it: the part, the direction and the source.
         assumes: what it assumes without the log or the user having stated it; empty if nothing.
         otherwise: the bound without that assumption; none if it is not known.
 
@@ -64,17 +63,7 @@ class Bound(Value, frozen=True, kw_only=True):
 
 
 def scaled(found: Bound, times: float, words: str = "") -> Bound:
-    """Multiply a bound, and what it is without its assumption.
-
-    Args:
-        found: the bound.
-        times: by how much.
-        words: before what sets it.
-
-    Returns:
-        The bound of that many.
-
-    """
+    """Multiply a bound, and what it is without its assumption."""
     otherwise = None if found.otherwise is None else scaled(found.otherwise, times, words)
     return msgspec.structs.replace(
         found, rate=times * found.rate, limit=f"{words}{found.limit}", otherwise=otherwise
@@ -82,16 +71,7 @@ def scaled(found: Bound, times: float, words: str = "") -> Bound:
 
 
 def in_ways(definition: Definition, found: Bound) -> Bound:
-    """Give a bound of one direction for the directions of a metric.
-
-    Args:
-        definition: of the metric.
-        found: in one direction.
-
-    Returns:
-        The bound; twice as high for both directions together.
-
-    """
+    """Return a bound of one direction for the directions of a metric."""
     return scaled(found, 2 if definition.flow == "both ways" else 1, f"{definition.flow}: ")
 
 
@@ -101,7 +81,6 @@ def tcp(definition: Definition, params: Mapping[str, Scalar], hardware: Hardware
     Args:
         definition: of the metric; an interval may be of a sender, which the log does not say.
         params: the point, of which `streams` and `protocol` are used.
-        hardware: of the hosts.
 
     Returns:
         The bound; none if the network is not known, or on one host.
@@ -159,9 +138,7 @@ def messages(
     """Bound messages between hosts by all NICs of a host together; without RDMA, with TCP.
 
     Args:
-        definition: of the metric.
         params: the point, of which `hosts` and `pairs` are used.
-        hardware: of the hosts.
 
     Returns:
         The bound; none if the network or the number of hosts is not known.
@@ -193,11 +170,6 @@ def messages(
 
 def verbs(definition: Definition, params: Mapping[str, Scalar], hardware: Hardware) -> Bound | None:
     """Bound what goes by RDMA in any case, as perftest's messages do.
-
-    Args:
-        definition: of the metric.
-        params: the point.
-        hardware: of the hosts.
 
     Returns:
         The bound; none if the network is not known, or on one host.
@@ -231,9 +203,6 @@ def across(operation: str, ranks: int, hosts: int, hardware: Hardware) -> Bound 
 
     Args:
         operation: such as `all_reduce`.
-        ranks: how many take part.
-        hosts: how many they are on.
-        hardware: of the hosts.
 
     Returns:
         The bound; none if the network or the operation is not known.
@@ -285,12 +254,10 @@ def _to_next_host(ranks: int, hardware: Hardware, line: Bound) -> Bound:
 
 
 def network_share(operation: str, ranks: int, hosts: int) -> float:
-    """Give bus bandwidth over the rate at which a host must send.
+    """Return bus bandwidth over the rate at which a host must send.
 
     Args:
         operation: such as `all_reduce`; with one rank on each host, the factors cancel out.
-        ranks: how many take part.
-        hosts: how many they are on, with the same number on each.
 
     Returns:
         The ratio; 1 for a ring, which sends more than necessary if a host has several ranks.
@@ -304,9 +271,6 @@ def network_share(operation: str, ranks: int, hosts: int) -> float:
 def times(gain: float) -> str:
     """Write a factor before what it multiplies.
 
-    Args:
-        gain: the factor.
-
     Returns:
         Such as `1.88 x `; empty for 1.
 
@@ -316,10 +280,6 @@ def times(gain: float) -> str:
 
 def count(params: Mapping[str, Scalar], name: str) -> int:
     """Read a number of a point.
-
-    Args:
-        params: the point.
-        name: of the number.
 
     Returns:
         The number; 0 if there is none.

@@ -36,9 +36,7 @@ class Prediction(Value, frozen=True, kw_only=True):
 
     Args:
         collective: its name, such as `allreduce`.
-        ranks: how many take part.
         size: of all data, in bytes, as benchmarks of collectives count it.
-        algorithm: the fastest for this size.
         predicted: the time that it should take, in seconds.
         measured: the time that it took, in seconds.
 
@@ -110,9 +108,6 @@ def predict(fit: Fit, collective: str, ranks: int, size: float) -> tuple[str, fl
     """Predict the time of a collective operation.
 
     Args:
-        fit: of point-to-point messages between the same ranks.
-        collective: its name.
-        ranks: that take part.
         size: of all data, in bytes: what each rank has at the end of an allgather, and before a
             reduce-scatter or an all-to-all.
 
@@ -138,10 +133,7 @@ def predicted_time(
     """Predict the time of one algorithm.
 
     Args:
-        fit: of point-to-point messages between the same ranks.
-        collective: its name.
         algorithm: one of `ALGORITHMS`.
-        ranks: that take part.
         size: of all data, in bytes, as in `predict`.
 
     Returns:
@@ -163,10 +155,7 @@ class MeasuredCollective(Value, frozen=True, kw_only=True):
     """A collective operation that was measured.
 
     Args:
-        collective: its name.
-        ranks: that took part.
         size: of all data, in bytes.
-        seconds: that it took.
 
     """
 
@@ -186,9 +175,6 @@ def measured_collectives(
             `allreduce_time`.
         ranks: how many took part, if a summary has no parameter `ranks`.
 
-    Returns:
-        The operations.
-
     """
     return tuple(one for s in summaries if (one := _measured_collective(s, ranks)) is not None)
 
@@ -206,16 +192,7 @@ def _measured_collective(summary: Summary, ranks: int) -> MeasuredCollective | N
 
 
 def predictions(fit: Fit, operations: Iterable[MeasuredCollective]) -> tuple[Prediction, ...]:
-    """Predict the times of measured collective operations.
-
-    Args:
-        fit: of point-to-point messages between the same ranks.
-        operations: that were measured.
-
-    Returns:
-        A prediction for each operation that can be predicted.
-
-    """
+    """Predict the times of measured collective operations."""
     return tuple(
         Prediction(
             collective=one.collective,
@@ -233,16 +210,7 @@ def predictions(fit: Fit, operations: Iterable[MeasuredCollective]) -> tuple[Pre
 def without_prediction(
     fit: Fit, operations: Iterable[MeasuredCollective]
 ) -> tuple[MeasuredCollective, ...]:
-    """Find the operations whose messages have sizes outside the range of the fit.
-
-    Args:
-        fit: of point-to-point messages.
-        operations: that were measured.
-
-    Returns:
-        Those without a prediction.
-
-    """
+    """Find the operations whose messages have sizes outside the range of the fit."""
     return tuple(
         one for one in operations if predict(fit, one.collective, one.ranks, one.size) is None
     )
@@ -250,10 +218,6 @@ def without_prediction(
 
 def differences(messages: Record, operations: Record) -> Iterator[str]:
     """Say why messages of one run may not predict the operations of another.
-
-    Args:
-        messages: the run of single messages.
-        operations: the run of collective operations.
 
     Yields:
         A sentence for each difference in where and how they ran, and each note of the operations.

@@ -51,15 +51,7 @@ HEADING = re.compile(r"^#+\s*(.*?):?\s*$")
 
 
 def series(text: str) -> tuple[Series, ...]:
-    """Read every table of throughputs.
-
-    Args:
-        text: of a page; comments are ignored.
-
-    Returns:
-        A series per table and work.
-
-    """
+    """Read every table of throughputs."""
     return tuple(
         Series(name=name, unit=unit, throughputs=tuple(group))
         for title, rows in _tables(COMMENT.sub("", text))
@@ -68,7 +60,7 @@ def series(text: str) -> tuple[Series, ...]:
 
 
 def _tables(text: str) -> Iterator[tuple[str, list[dict[str, str]]]]:
-    """Give the heading above each table, and its rows by column."""
+    """Return the heading above each table, and its rows by column."""
     title, block = "", list[list[str]]()
     for line in [*text.splitlines(), ""]:
         if line.lstrip().startswith("|"):
@@ -102,7 +94,7 @@ def _grouped(title: str, rows: list[dict[str, str]]) -> dict[tuple[str, str], li
 
 
 def _rate(row: dict[str, str]) -> tuple[float, str] | None:
-    """Give the rate of a row, and its unit from the cell or the column."""
+    """Return the rate of a row, and its unit from the cell or the column."""
     named = ((name, cell) for name, cell in row.items() if RATE_COLUMN.search(name))
     name, cell = next(named, ("", ""))
     rate, bare, unit = RATE.search(cell), BARE.match(cell), UNIT.search(name)

@@ -13,7 +13,7 @@ if TYPE_CHECKING:
 
 
 def factor(word: Factor, n: int) -> float:
-    """Give the factor of a collective for a number of participants.
+    """Return the factor of a collective for a number of participants.
 
     It is the share of the data that must pass each link of a ring: NVIDIA nccl-tests,
     doc/PERFORMANCE.md, where n is the number of ranks. With n hosts, it is the share that must pass
@@ -21,7 +21,6 @@ def factor(word: Factor, n: int) -> float:
 
     Args:
         word: the factor of the definition, such as `2(n-1)/n`.
-        n: how many take part.
 
     Returns:
         The factor; 1 for an operation that has none.
@@ -34,16 +33,7 @@ def factor(word: Factor, n: int) -> float:
 def with_rates(
     measurements: Iterable[Measurement], definitions: Iterable[Definition]
 ) -> Iterator[Measurement]:
-    """Add the rates that are defined by the times of other metrics.
-
-    Args:
-        measurements: as they were measured.
-        definitions: of the run.
-
-    Yields:
-        Each measurement, followed by one for each of its rates.
-
-    """
+    """Add the rates that are defined by the times of other metrics."""
     rates = [definition for definition in definitions if definition.rate_of]
     for measurement in measurements:
         yield measurement

@@ -22,9 +22,6 @@ def describe_slowdown(measurements: Sequence[Measurement]) -> str:
     The last repetitions are compared with those before. If all of a series are slow, they are
     compared with the series before it, in proportion to the bytes that are moved.
 
-    Args:
-        measurements: of the run, in their order.
-
     Returns:
         A sentence; empty if the values do not show a slowdown.
 

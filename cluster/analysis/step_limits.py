@@ -45,15 +45,7 @@ NAMES: dict[Stage, str] = {"fetch": "input: fetch", "preparation": "input: prepa
 
 
 class StepParts(Value, frozen=True, kw_only=True):
-    """The seconds of a step after its batch is there, each second in one part only.
-
-    Args:
-        copy: of the batch to the device.
-        compute: forward and backward, until the last gradient is there.
-        exchange: from then until all gradients are reduced.
-        update: of the weights.
-
-    """
+    """The seconds of a step after its batch is there, each second in one part only."""
 
     copy: float = 0.0
     compute: float = 0.0
@@ -65,10 +57,7 @@ class Trained(Value, frozen=True, kw_only=True):
     """What was measured.
 
     Args:
-        samples: that all ranks together process per step.
         resident: seconds of a step with data resident on the device, by rounds.
-        memory: with data in memory, which have to be prepared, by the same rounds.
-        asked: with data from where the user asked for.
         busy: seconds of a step with data resident that each rank works itself, whatever the others
             do: of each rank, by the same rounds.
         exposed: seconds that the last rank to compute waits for the exchange, with data resident,
@@ -92,15 +81,7 @@ class Trained(Value, frozen=True, kw_only=True):
 
 
 class Stalls(Value, frozen=True, kw_only=True):
-    """Shares of a step with data as asked, between 0 and 1; 0 if chance may do as much.
-
-    Args:
-        fetch: that vanishes if the data are in memory.
-        preparation: that vanishes too if they are prepared.
-        exchange: that the last rank to compute still waits for the exchange.
-        slow_rank: that the slowest rank computes longer than the middle one.
-
-    """
+    """Shares of a step with data as asked, between 0 and 1; 0 if chance may do as much."""
 
     fetch: float
     preparation: float
@@ -114,11 +95,7 @@ class TrainingVerdict(Value, frozen=True, kw_only=True):
     Args:
         stage: that stalls the steps; `compute` if none does.
         rate: samples per second of all ranks.
-        limit: the smallest of the bounds.
         bound: samples per second, of that limit.
-        stalls: shares of a step.
-        slowest: the rank that computes longest.
-        words: the verdict in a line.
 
     """
 
@@ -144,9 +121,6 @@ class TrainingVerdict(Value, frozen=True, kw_only=True):
 def said(notes: Sequence[str]) -> str:
     """Find the verdict among the notes of a run.
 
-    Args:
-        notes: of the run.
-
     Returns:
         The newest one, without its full stop; empty if there is none.
 
@@ -160,7 +134,6 @@ def split_wait(waited: tuple[float, float], fetched: tuple[float, float]) -> tup
 
     Args:
         waited: when the training began and ended to wait, in seconds of one clock.
-        fetched: when the fetch of the batch's shard began and ended.
 
     Returns:
         The seconds of the wait that fall into the fetch, and all others.
@@ -171,15 +144,7 @@ def split_wait(waited: tuple[float, float], fetched: tuple[float, float]) -> tup
 
 
 def stalls(trained: Trained) -> Stalls:
-    """Compute the shares of a step that are lost.
-
-    Args:
-        trained: what was measured.
-
-    Returns:
-        The shares.
-
-    """
+    """Compute the shares of a step that are lost."""
     # The ranks are timed in steps with data resident. Those are the slower ones only by other work
     # beside them, and then a share of the others would be more than there is.
     steps = tuple(map(max, trained.asked, trained.resident))
@@ -194,13 +159,13 @@ def stalls(trained: Trained) -> Stalls:
 
 
 def _slowest(trained: Trained) -> int:
-    """Give the rank that computes longest, over all rounds."""
+    """Return the rank that computes longest, over all rounds."""
     own = [median(rounds) for rounds in trained.busy]
     return own.index(max(own))
 
 
 def _middle(busy: Sequence[float]) -> float:
-    """Give what a rank of the middle computes; of two, that is the faster one."""
+    """Return what a rank of the middle computes; of two, that is the faster one."""
     return median(busy) if len(busy) > 2 else min(busy)  # noqa: PLR2004
 
 
@@ -209,7 +174,7 @@ def _lost(with_: Sequence[float], without: Sequence[float], asked: Sequence[floa
 
 
 def _sure(shares: Sequence[float]) -> float:
-    """Give the median share of the rounds, if it is above 0 with 95 % confidence, one-sided."""
+    """Return the median share of the rounds, if it is above 0 with 95 % confidence, one-sided."""
     ordered = sorted(shares)
     ranks = median_interval_ranks(len(ordered), ONE_SIDED)
     lowest = ordered[ranks[0] - 1] if ranks else ordered[0]
@@ -217,10 +182,7 @@ def _sure(shares: Sequence[float]) -> float:
 
 
 def bounds(trained: Trained) -> dict[Stage, float]:
-    """Give the rate that each stage alone would allow.
-
-    Args:
-        trained: what was measured.
+    """Return the rate that each stage alone would allow.
 
     Returns:
         Samples per second of all ranks; stages that were not measured are left out.
@@ -251,15 +213,7 @@ def fetch_stall_expected(compute: float, size: float, rate: float) -> float:
 
 
 def judge(trained: Trained) -> TrainingVerdict:
-    """Say which stage limits the training.
-
-    Args:
-        trained: what was measured.
-
-    Returns:
-        The verdict.
-
-    """
+    """Say which stage limits the training."""
     lost, allowed = stalls(trained), bounds(trained)
     limit = min(allowed, key=lambda stage: allowed[stage])
     rate = trained.samples / median(trained.asked)
@@ -288,7 +242,7 @@ def _share(lost: Stalls, stage: Stage) -> float:
 
 
 def _stage(trained: Trained, lost: Stalls) -> Stage:
-    """Give the stage that the largest part of a step is lost to.
+    """Return the stage that the largest part of a step is lost to.
 
     It is not asked where the input alone is as slow as the steps: loading goes on while ranks
     compute and exchange, so an exchange that is shorter than a batch takes costs nothing then.

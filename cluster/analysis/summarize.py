@@ -41,8 +41,6 @@ def summarize(
     """Summarise values, one summary per metric, point and series.
 
     Args:
-        measurements: in any order.
-        definitions: of their metrics.
         route: that the bytes took; if it is not known, there are no bounds.
 
     Returns:

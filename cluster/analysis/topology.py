@@ -37,10 +37,7 @@ class Copies(Value, frozen=True, kw_only=True):
 
     Args:
         rate: with peer-to-peer, in bytes per second.
-        rate_without: without it.
         latency: with it, in seconds.
-        latency_without: without it.
-        ways: how many directions the rates include.
 
     """
 
@@ -55,10 +52,7 @@ class GpuPair(Value, frozen=True, kw_only=True):
     """Two GPUs of a host.
 
     Args:
-        gpus: their numbers.
         path: such as `NV2` or `SYS`; `?` if it is not known.
-        inferred: whether the path was inferred from the rates.
-        copies: between them, as far as they were measured.
         access: what the driver reports about P2P, such as `OK` or `CNS`; empty if nothing.
 
     """
@@ -76,27 +70,14 @@ class GpuPair(Value, frozen=True, kw_only=True):
 
 
 class GpuGroup(Value, frozen=True, kw_only=True):
-    """GPUs of which each reaches every other by this class of path or a faster one.
-
-    Args:
-        path: the slowest path within the sets.
-        sets: the numbers of the GPUs of each set.
-
-    """
+    """GPUs of which each reaches every other by this class of path or a faster one."""
 
     path: str
     sets: tuple[tuple[int, ...], ...]
 
 
 class Nearest(Value, frozen=True, kw_only=True):
-    """The NICs that are nearest to a GPU.
-
-    Args:
-        gpu: its number.
-        nics: their names, as in the legend or the columns.
-        path: from the GPU to them.
-
-    """
+    """The NICs that are nearest to a GPU."""
 
     gpu: int
     nics: tuple[str, ...]
@@ -107,11 +88,8 @@ class UnusualPair(Value, frozen=True, kw_only=True):
     """A pair whose rate does not match its links.
 
     Args:
-        gpus: their numbers.
-        path: between them.
         rate: that was measured, in bytes per second.
         expected: the rate of other pairs of their kind; none if there are none.
-        why: why it is unusual.
 
     """
 
@@ -126,13 +104,6 @@ class GpuTopology(Value, frozen=True, kw_only=True):
     """How the GPUs of a host are connected.
 
     Args:
-        pairs: all pairs of GPUs.
-        groups: from the fastest class to the slowest.
-        best: the pairs that are best for two ranks.
-        worst: the pairs that are worst for two ranks.
-        nearest: the nearest NICs of each GPU.
-        misfits: pairs whose rates do not match their links.
-        findings: the gain by peer-to-peer.
         notes: what else a reader must know.
 
     """
@@ -148,10 +119,6 @@ class GpuTopology(Value, frozen=True, kw_only=True):
 
     def pair(self, a: int, b: int) -> GpuPair | None:
         """Find a pair.
-
-        Args:
-            a: number of a GPU.
-            b: number of another.
 
         Returns:
             The pair; none if nothing is known of it.
@@ -171,9 +138,6 @@ def gpu_topology(
 
     Args:
         topology: as the driver reports it; none if there are only measurements.
-        measurements: of copies between GPUs.
-        access: what the driver reports about peer-to-peer.
-        models: of the GPUs, as far as a log names them.
 
     Returns:
         Pairs and groups; empty if nothing is known about any pair.
@@ -209,7 +173,7 @@ def gpu_topology(
 
 
 def _paths(topology: Topology) -> dict[tuple[int, int], str]:
-    """Give the class of each pair; if the log lost one direction, that of the other."""
+    """Return the class of each pair; if the log lost one direction, that of the other."""
     gpus = [device.name for device in topology.devices if device.is_gpu]
     found = {}
     for a, b in combinations(gpus, 2):
@@ -289,7 +253,7 @@ def _inferred(copies: Mapping[tuple[int, int], Copies]) -> dict[tuple[int, int],
 def _extreme_pairs(
     pairs: Sequence[GpuPair], end: Callable[[Iterable[float]], float]
 ) -> Iterator[GpuPair]:
-    """Give the pairs of the fastest or slowest class, without those whose rates are worse."""
+    """Return the pairs of the fastest or slowest class, without those whose rates are worse."""
     classes = [speed(pair.path) for pair in pairs]
     wanted = max(classes) if end is max else min(classes)
     same = [pair for pair in pairs if speed(pair.path) == wanted]

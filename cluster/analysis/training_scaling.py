@@ -28,9 +28,6 @@ ASKED = ("store", "disk", "memory")  # the first of these is where a run's data 
 def training_scaling(launches: Sequence[Launch]) -> Scaling | None:
     """Compute how training scaled.
 
-    Args:
-        launches: runs of any benchmark, with their summaries.
-
     Returns:
         The efficiencies with data from where they were asked for, with bounds if one rank alone was
         measured; none if training did not run on different numbers of ranks.
@@ -50,7 +47,7 @@ def training_scaling(launches: Sequence[Launch]) -> Scaling | None:
 
 
 def _exchange(trained: Sequence[Launch], ranks: int) -> float | None:
-    """Give the rate that the exchange among so many ranks alone allows."""
+    """Return the rate that the exchange among so many ranks alone allows."""
     rates = [
         summary.median
         for one in trained

@@ -40,13 +40,7 @@ class Carrier(Value, frozen=True, kw_only=True):
     """What carries data between two ranks.
 
     Args:
-        ranks: their numbers in NCCL.
         gpus: their GPUs on the host; -1 if the log does not say.
-        places: what NCCL printed after the ranks.
-        same_host: whether both are on one host; assumed if the log does not say.
-        via: the transports that NCCL chose in both directions, each once.
-        channels: how many the direction with more channels has.
-        direct: whether all of it uses GPUDirect RDMA.
 
     """
 
@@ -73,12 +67,7 @@ class NcclExperiment(Value, frozen=True, kw_only=True):
     """A log of NCCL, and the throughput that followed it.
 
     Args:
-        line: of the log where it begins.
-        carriers: between its ranks.
-        channels: of the collectives.
-        settings: that NCCL took from the environment.
         rate: the median of the printed rates; none if there are none.
-        unit: of the rate.
 
     """
 
@@ -115,10 +104,6 @@ class PublishedFigure(Value, frozen=True, kw_only=True):
     """A figure of a published table.
 
     Args:
-        column: of the figure.
-        params: the other cells of its row.
-        rate: as printed.
-        unit: of the rate.
         alone: why it must not be compared with the others of its column; empty if it can be.
 
     """
@@ -131,14 +116,7 @@ class PublishedFigure(Value, frozen=True, kw_only=True):
 
 
 class Transports(Value, frozen=True, kw_only=True):
-    """The transports that NCCL chose, and the results.
-
-    Args:
-        experiments: in the order of the logs.
-        figures: of published tables.
-        findings: what follows from both.
-
-    """
+    """The transports that NCCL chose, and the results."""
 
     experiments: tuple[NcclExperiment, ...]
     figures: tuple[PublishedFigure, ...]
@@ -146,16 +124,7 @@ class Transports(Value, frozen=True, kw_only=True):
 
 
 def transports(results: Sequence[Parsed], topology: GpuTopology) -> Transports:
-    """Find experiments, and compare them.
-
-    Args:
-        results: of the logs, in their order.
-        topology: how the GPUs are connected, as far as it is known.
-
-    Returns:
-        The transports that NCCL chose, and what follows.
-
-    """
+    """Find experiments, and compare them."""
     experiments, figures = tuple(_experiments(results)), tuple(_figures(results))
     found = (
         *(says for one in experiments for says in _unused(one, topology)),
@@ -196,15 +165,7 @@ def _rated(experiment: NcclExperiment, measurements: Sequence[Measurement]) -> N
 
 
 def carriers(log: NcclLog) -> Iterator[Carrier]:
-    """Find what carries data between each two ranks.
-
-    Args:
-        log: of NCCL.
-
-    Yields:
-        A carrier per pair of ranks.
-
-    """
+    """Find what carries data between each two ranks."""
     gpus, hosts = _gpus(log), {rank.rank: rank.host for rank in log.ranks}
     places = {rank.rank: rank.place for rank in log.ranks}
 

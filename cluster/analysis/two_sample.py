@@ -30,11 +30,7 @@ GRAIN = 0.001  # of a median: launches that differ by less count as equal
 
 @cache
 def mann_whitney_distribution(n: int, m: int) -> Values:
-    """Give the distribution of Mann and Whitney's U if two groups do not differ.
-
-    Args:
-        n: launches in one group.
-        m: in the other.
+    """Return the distribution of Mann and Whitney's U if two groups do not differ.
 
     Returns:
         For each u from 0 to n * m, the probability that u of the n * m pairs have the larger value
@@ -54,10 +50,6 @@ def mann_whitney_distribution(n: int, m: int) -> Values:
 def median_ratio(base: Sequence[float], other: Sequence[float]) -> float:
     """Estimate the ratio of one group's values to another's.
 
-    Args:
-        base: positive values.
-        other: positive values.
-
     Returns:
         The median of all ratios of a value of `other` to one of `base` (J. L. Hodges, E. L.
         Lehmann, 1963).
@@ -70,11 +62,6 @@ def ratio_interval(
     base: Sequence[float], other: Sequence[float], level: float = LEVEL
 ) -> tuple[float, float] | None:
     """Compute the confidence interval of that ratio, by inversion of Mann and Whitney's test.
-
-    Args:
-        base: positive values.
-        other: positive values.
-        level: the least confidence; the test is discrete, so it may be higher.
 
     Returns:
         Its ends; none if there are too few values for the level (less than 4 and 4 for 95 %).
@@ -89,7 +76,7 @@ def ratio_interval(
 
 
 def _logs(base: Sequence[float], other: Sequence[float]) -> Values:
-    """Give the logarithms of all ratios, sorted."""
+    """Return the logarithms of all ratios, sorted."""
     return np.sort(np.subtract.outer(np.log(other), np.log(base)).ravel())
 
 
@@ -104,10 +91,6 @@ def permutation_p_values(
 
     Args:
         base: for each cell, the positive values of the launches, in the same order of launches.
-        other: the same for the other group.
-
-    Returns:
-        A probability per cell.
 
     """
     logs = np.log(np.concatenate([np.transpose(base), np.transpose(other)]))
@@ -121,7 +104,7 @@ def permutation_p_values(
 
 
 def _distances(logs: Values, orders: NDArray[np.intp], n: int) -> Values:
-    """Give the distance of the two groups, for each order of the launches and each cell.
+    """Return the distance of the two groups, for each order of the launches and each cell.
 
     The unit is their own spread; the first group is the first n launches of an order.
     """
@@ -134,7 +117,7 @@ def _distances(logs: Values, orders: NDArray[np.intp], n: int) -> Values:
 
 
 def _orders(n: int, total: int) -> NDArray[np.intp]:
-    """Give all ways to choose n launches as the first group, except the actual one."""
+    """Return all ways to choose n launches as the first group, except the actual one."""
     if math.comb(total, n) <= MOST_SWAPS:
         chosen = np.array([*islice(combinations(range(total), n), 1, None)], dtype=np.intp)
         left = np.ones((len(chosen), total), dtype=bool)

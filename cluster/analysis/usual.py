@@ -39,7 +39,6 @@ class Usual(Value, frozen=True, kw_only=True):
 
     Args:
         share: the lowest share of healthy hardware.
-        source: who measured it.
 
     """
 
@@ -49,7 +48,7 @@ class Usual(Value, frozen=True, kw_only=True):
 
 @cache
 def threshold(name: str) -> Usual:
-    """Give the threshold of a class.
+    """Return the threshold of a class.
 
     Args:
         name: of the class, in `thresholds.toml`.
@@ -67,12 +66,7 @@ def threshold(name: str) -> Usual:
 
 
 def usual(definition: Definition, params: Mapping[str, Scalar], hardware: Hardware) -> Usual | None:
-    """Give the share of a bound that healthy hardware reaches.
-
-    Args:
-        definition: of the metric.
-        params: the point.
-        hardware: that it was measured on.
+    """Return the share of a bound that healthy hardware reaches.
 
     Returns:
         The share; none if no measurement of it is known to us.
@@ -93,7 +87,7 @@ def usual(definition: Definition, params: Mapping[str, Scalar], hardware: Hardwa
 
 
 def _usual_of_one(medium: Medium, params: Mapping[str, Scalar], hardware: Hardware) -> Usual | None:
-    """Give the share for one connection, or for the links and the memory of one GPU."""
+    """Return the share for one connection, or for the links and the memory of one GPU."""
     if medium == "GPU to GPU":
         return threshold("links") if hardware.switched and params.get("p2p") != "off" else None
     if medium == "GPU memory":
@@ -104,7 +98,7 @@ def _usual_of_one(medium: Medium, params: Mapping[str, Scalar], hardware: Hardwa
 def _usual_messages(
     definition: Definition, params: Mapping[str, Scalar], hardware: Hardware
 ) -> Usual | None:
-    """Give the share for messages; a pair of ranks may use one of the NICs of a host."""
+    """Return the share for messages; a pair of ranks may use one of the NICs of a host."""
     both, pairs = hardware.both_ways, params.get("pairs", 1)
     if definition.flow == "both ways" and both is not None and hardware.nic is not None:
         return Usual(share=REPEATED * both.rate / (2 * hardware.nic.rate), source=both.source)
@@ -117,7 +111,7 @@ def _usual_messages(
 
 
 def _usual_bus(params: Mapping[str, Scalar], bus: Figure | None) -> Usual | None:
-    """Give the share for a single GPU, in one direction, with pinned memory."""
+    """Return the share for a single GPU, in one direction, with pinned memory."""
     test = str(params.get("test", ""))
     alone = params.get("devices", 1) == 1 and "all" not in test and "bidirectional" not in test
     if bus is None or not alone or params.get("memory") == "pageable":
@@ -140,7 +134,7 @@ def _usual_collective(params: Mapping[str, Scalar], hardware: Hardware) -> Usual
 
 
 def _usual_across(params: Mapping[str, Scalar], hardware: Hardware) -> Usual | None:
-    """Give the share between hosts; NCCL may choose a ring, which sends more than necessary.
+    """Return the share between hosts; NCCL may choose a ring, which sends more than necessary.
 
     Some GPUs of a host reach only some of its NICs, and we know of no measurement for that case.
     """

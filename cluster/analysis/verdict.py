@@ -113,17 +113,7 @@ def verdicts(
     definitions: Mapping[str, Definition],
     hardware: Hardware | None,
 ) -> tuple[Verdict, ...]:
-    """Judge each series at its best large message, or where a larger message collapses.
-
-    Args:
-        summaries: with their bounds.
-        definitions: of their metrics, by id.
-        hardware: that they were measured on, if that is known.
-
-    Returns:
-        A verdict for each main series of its benchmark.
-
-    """
+    """Judge each series at its best large message, or where a larger message collapses."""
     points = [_point(points, definitions) for points in _by_series(summaries)]
     bounded = {s.definition.split(".")[0] for s, _ in points if definitions[s.definition].medium}
     told: set[object] = set()
@@ -141,11 +131,7 @@ def verdicts(
 
 
 def overall(found: Iterable[Verdict], *, failed: bool) -> str:
-    """Give one word for all.
-
-    Args:
-        found: the verdicts.
-        failed: the log records a failure.
+    """Return one word for all.
 
     Returns:
         `failed`, or the worst of the words.
@@ -180,11 +166,7 @@ def _point(
 
 
 def large_from(summary: Summary, definition: Definition) -> int:
-    """Give the size from which a message saturates its link, so that its share counts.
-
-    Args:
-        summary: of a point, with its bound.
-        definition: of its metric.
+    """Return the size from which a message saturates its link, so that its share counts.
 
     Returns:
         Bytes; 0 if any size is meaningful.
@@ -196,13 +178,7 @@ def large_from(summary: Summary, definition: Definition) -> int:
 
 
 def is_too_small(summary: Summary, definition: Definition) -> bool:
-    """Tell whether a rate is of messages that are too small to fill what they pass.
-
-    Args:
-        summary: of a point, with its bound.
-        definition: of its metric.
-
-    """
+    """Tell whether a rate is of messages that are too small to fill what they pass."""
     size = summary.params.get("size", math.inf)
     is_rate = summary.unit == "B/s" or summary.share is not None
     return is_rate and not isinstance(size, str) and size < large_from(summary, definition)
@@ -222,7 +198,7 @@ def _collapses(point: Summary, best: Summary) -> bool:
 
 
 def _size(summary: Summary) -> float:
-    """Give the bytes of a message; a point without a size counts as large."""
+    """Return the bytes of a message; a point without a size counts as large."""
     size = summary.params.get("size", math.inf)
     return math.inf if isinstance(size, str) else size
 
@@ -270,7 +246,7 @@ def _verdict(
 
 
 def _usual(summary: Summary, definition: Definition, hardware: Hardware | None) -> Usual | None:
-    """Give what is usual; a small message that reaches it all the same is not too small."""
+    """Return what is usual; a small message that reaches it all the same is not too small."""
     if hardware is None or not summary.share:
         return None
     if not is_too_small(summary, definition):
@@ -305,7 +281,7 @@ def _hint(
 def _next_step(
     summary: Summary, definition: Definition, word: Word, hardware: Hardware | None
 ) -> str:
-    """Give the command that shows why a value is low."""
+    """Return the command that shows why a value is low."""
     if word != "low":
         return ""
     if summary.metric == "latency":
@@ -326,12 +302,8 @@ def word_of(summary: Summary, known: Usual | None, published: Published | None) 
     as low.
 
     Args:
-        summary: of a series, with its bound.
         known: what is usual for its class; none if we know of no measurement.
         published: published results of the same test; none if there are none.
-
-    Returns:
-        The word.
 
     """
     share, like = summary.share, published.word if published else ""

@@ -55,13 +55,6 @@ def measure(
 ) -> None:
     """Launch a cluster, run a benchmark on it and show the results.
 
-    Args:
-        spec: of the cluster.
-        benchmark: its name.
-        params: of the benchmark.
-        options: of the command.
-        trial: the condition under which it runs.
-
     Raises:
         ClusterError: it could not be launched, or the job failed; its values are shown first.
         KeyboardInterrupt: the user interrupted; the values so far are shown first.
@@ -104,15 +97,6 @@ def launched(
 ) -> Iterator[Cluster]:
     """Launch a cluster for a benchmark, and take it down afterwards if it costs money.
 
-    Args:
-        spec: of the cluster.
-        benchmark: its name.
-        params: of the benchmark.
-        options: of the command.
-
-    Yields:
-        The cluster.
-
     Raises:
         ClusterError: it could not be launched.
 
@@ -135,16 +119,6 @@ def check(
     conditions: Iterable[Trial],
 ) -> tuple[Provider, Plan]:
     """Refuse what cannot be measured, before anything is created.
-
-    Args:
-        spec: of the cluster.
-        benchmark: its name.
-        params: of the benchmark, under all conditions.
-        options: of the command.
-        conditions: under which it will run.
-
-    Returns:
-        The provider, and what it would do.
 
     Raises:
         ClusterError: it cannot be measured.

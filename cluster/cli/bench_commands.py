@@ -71,12 +71,6 @@ class BenchGroup(TyperGroup):
 def bench_command(name: str) -> Any:  # noqa: ANN401 - typer's own type
     """Make the command of one benchmark.
 
-    Args:
-        name: of the benchmark.
-
-    Returns:
-        The command.
-
     Raises:
         SpecError: there is no such benchmark.
 
@@ -195,8 +189,6 @@ def launcher(
     """Make a founding program: one benchmark, with few flags of its own.
 
     Args:
-        benchmark: its name.
-        params: gives the benchmark's parameters; its own become flags, its docstring the help.
         name: of the cluster, unless --name is given.
         provider: of the machines, unless --provider or --run-local is given.
         instance: the type of that provider's machines, unless --instance is given.

@@ -131,7 +131,7 @@ def _rounds(text: str) -> int:
 
 
 def _metric(text: str) -> dict[str, Any]:
-    """Give the parameters of a metric: `bandwidth`, `latency`, or `allreduce:SIZE`."""
+    """Return the parameters of a metric: `bandwidth`, `latency`, or `allreduce:SIZE`."""
     name, _, size = text.partition(":")
     if name not in METRICS or (size and name != "allreduce"):
         raise SpecError(

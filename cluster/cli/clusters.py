@@ -194,9 +194,6 @@ def find_cluster(fragment: str) -> tuple[Cluster, Machine | None]:
     Args:
         fragment: of a cluster's or machine's name, an address or an id; empty means any.
 
-    Returns:
-        The cluster, and the machine if the fragment matches only one.
-
     Raises:
         SpecError: there is none.
 

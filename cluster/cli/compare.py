@@ -101,9 +101,7 @@ def show_comparisons(
     """Show comparisons on standard output.
 
     Args:
-        comparisons: each of two groups.
         report: `terminal` or `markdown`.
-        as_json: as a JSON list.
 
     """
     if as_json:
@@ -125,7 +123,6 @@ def show_tables(tables: Sequence[Table], report: str) -> None:
     """Show tables on standard output.
 
     Args:
-        tables: to show.
         report: `terminal` or `markdown`.
 
     Raises:

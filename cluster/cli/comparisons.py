@@ -62,15 +62,7 @@ MEASURE_FLAGS: flags.Declared = {
 
 
 class ComparedCondition(Value, frozen=True, kw_only=True):
-    """One way to send the vectors.
-
-    Args:
-        verb: that measures it, and its name.
-        what: it is, in a sentence.
-        params: of the benchmark that it sets.
-        variables: of every rank's environment that it sets.
-
-    """
+    """One way to send the vectors."""
 
     verb: str
     what: str
@@ -87,12 +79,8 @@ class ComparisonLauncher(Value, frozen=True, kw_only=True):
     """Vectors of 10 to 10^9 float32 from one rank to another, under several conditions.
 
     Args:
-        name: of its cluster.
         provider: where the hosts come from, unless --provider says otherwise.
-        hosts: how many there are.
-        ranks_per_host: MPI processes on each.
         accelerator: of each host of that provider, unless an --instance is named.
-        conditions: that are compared.
 
     """
 
@@ -104,7 +92,7 @@ class ComparisonLauncher(Value, frozen=True, kw_only=True):
     conditions: tuple[ComparedCondition, ...]
 
     def verbs(self) -> tuple[Callable[..., None], ...]:
-        """Give the verbs, as `cluster.cli.start` runs them."""
+        """Return the verbs, as `cluster.cli.start` runs them."""
         return (
             self._create(),
             *(self._verb(condition) for condition in self.conditions),
@@ -126,7 +114,7 @@ class ComparisonLauncher(Value, frozen=True, kw_only=True):
         return {**self._name, **first, **flags.MACHINES}
 
     def _with_defaults(self, values: dict[str, Any]) -> dict[str, Any]:
-        """Give the flags of the machines, with the defaults of this comparison."""
+        """Return the flags of the machines, with the defaults of this comparison."""
         is_default = values["provider"] == self.provider and not values["instance"]
         usual = self.accelerator if is_default else None
         own = {"accelerator": values["accelerator"] or usual, "ranks_per_host": self.ranks_per_host}
@@ -208,7 +196,7 @@ def _verb(
 
 
 def _params(measuring: Mapping[str, Any]) -> dict[str, object]:
-    """Give the parameters of the benchmark."""
+    """Return the parameters of the benchmark."""
     sizes = [FLOAT32 * n for n in LENGTHS if FLOAT32 * n <= measuring["max_bytes"]]
     return {"metrics": [METRIC], "sizes": sizes, "iterations": measuring["iterations"]}
 

@@ -29,13 +29,6 @@ def confirm_cost(
 ) -> None:
     """Show what will be created and its price, and ask; do nothing if it costs no money.
 
-    Args:
-        spec: of the cluster.
-        plan: what the provider would do.
-        show: prints a line.
-        yes: continue without a question.
-        launches: of the machines, one after another.
-
     Raises:
         SpecError: the answer is no, or there is no terminal to ask on.
 
@@ -56,13 +49,6 @@ def confirm_cost(
 def ask(question: str, price: str) -> bool:
     """Ask before something costs money.
 
-    Args:
-        question: that yes or no answers.
-        price: in words.
-
-    Returns:
-        Whether the answer is yes.
-
     Raises:
         SpecError: there is no terminal to ask on.
 
@@ -82,11 +68,6 @@ def has_terminal() -> bool:
 
 def price_words(spec: ClusterSpec, plan: Plan, launches: int = 1) -> str:
     """Say what a cluster costs while it runs.
-
-    Args:
-        spec: of the cluster.
-        plan: of its provider.
-        launches: of the machines, one after another.
 
     Returns:
         Such as `$7.78 an hour until it is taken down, at the latest after 2 h 0 min ($15.56)`.

@@ -21,16 +21,7 @@ class SafeConsole(Console):
 
 
 def console(*, stderr: bool = False, quiet: bool = True) -> SafeConsole:
-    """Give a console for cluster's own colours and bars.
-
-    Args:
-        stderr: on standard error, because standard output is for JSON.
-        quiet: print nothing with -q.
-
-    Returns:
-        The console; it prints plain text, without markup and highlighting.
-
-    """
+    """Return a console for cluster's own colours and bars."""
     stream = sys.stderr if stderr else sys.stdout
     inner = stream.inner if isinstance(stream, PrintableStream) else stream
     return SafeConsole(

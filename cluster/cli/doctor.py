@@ -65,12 +65,7 @@ class DoctorCheck(Value, frozen=True, kw_only=True):
 
 
 def examine() -> list[DoctorCheck]:
-    """Check everything that a run on this machine needs.
-
-    Returns:
-        The checks, passed and failed.
-
-    """
+    """Check everything that a run on this machine needs."""
     here = host_facts()
     mpi4py = here.libraries.get("mpi4py")
     checks = [
@@ -110,12 +105,7 @@ def examine() -> list[DoctorCheck]:
 
 
 def print_check(check: DoctorCheck) -> None:
-    """Print a check; its first word is green, red, or plain for what only some commands need.
-
-    Args:
-        check: to print.
-
-    """
+    """Print a check; its first word is green, red, or plain for what only some commands need."""
     word, style = ("ok  ", "green") if check.ok else ("BAD ", "bold red")
     if check.missing:
         word, style = "-   ", "none"
@@ -130,12 +120,7 @@ def print_check(check: DoctorCheck) -> None:
 
 
 def optional() -> Iterator[DoctorCheck]:
-    """Check what only some commands need.
-
-    Yields:
-        A check each, with the commands that need it.
-
-    """
+    """Check what only some commands need."""
     for what, program, install, needed_for in PROGRAMS:
         found = shutil.which(program)
         yield _optional(what, found, needed_for, install)
@@ -169,12 +154,7 @@ def _version(distribution: str) -> str | None:
 
 
 def foreign_package() -> tuple[DoctorCheck, ...]:
-    """Look for the package `cluster` of another project, installed beside this one.
-
-    Returns:
-        A failed check if it is installed, else nothing.
-
-    """
+    """Look for the package `cluster` of another project, installed beside this one."""
     version = extras.foreign_version()
     if not version:
         return ()

@@ -26,12 +26,7 @@ PLAIN_WORDS = (  # a library's message about a value, and what replaces it
 
 
 def print_error(text: str) -> None:
-    """Print an error; where there are colours, its first word is red.
-
-    Args:
-        text: what happened, what it means and what to type.
-
-    """
+    """Print an error; where there are colours, its first word is red."""
     from rich.text import Text  # noqa: PLC0415 - most commands end without an error
 
     from cluster.cli.console import console  # noqa: PLC0415
@@ -46,9 +41,6 @@ def print_misuse(error: Exception) -> int:
 
     Args:
         error: a `Misuse`.
-
-    Returns:
-        The exit status.
 
     """
     from_typer = cast("Any", error)

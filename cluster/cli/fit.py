@@ -84,7 +84,7 @@ def fit(
 
 
 def _of_metric(found: Sequence[Fit], metric: str | None, names: Sequence[str]) -> tuple[Fit, ...]:
-    """Give the fits of one metric, or all of them; there must be some."""
+    """Return the fits of one metric, or all of them; there must be some."""
     shown = tuple(one for one in found if metric in (None, one.metric))
     if not shown:
         raise SpecError(

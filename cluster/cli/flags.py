@@ -172,11 +172,6 @@ class Spelling(NamedTuple):
 
     Args:
         flag: its name; that of the field, if empty.
-        kind: the type of its value, if it is not the field's.
-        metavar: the placeholder of its value in the help.
-        parser: of its value.
-        more: help in addition to the field's own.
-        completion: gives the values that it may have.
 
     """
 
@@ -205,7 +200,7 @@ SPELLINGS = {
 
 
 def _spec_flags() -> Iterator[tuple[str, tuple[Any, object]]]:
-    """Give a flag for each field of `SpecOptions`."""
+    """Return a flag for each field of `SpecOptions`."""
     about = help_of(SpecOptions)
     for field in msgspec.structs.fields(SpecOptions):
         spelled = SPELLINGS.get(field.name, Spelling())
@@ -229,15 +224,10 @@ MACHINES: Declared = {
 
 
 def with_default(name: str, default: object, *, shown: str = "") -> tuple[Any, object]:
-    """Give the flag of a field of `SpecOptions` another default.
+    """Return the flag of a field of `SpecOptions` another default.
 
     Args:
-        name: of the field.
-        default: for one command.
         shown: the default in its help, if the command itself chooses it; else that default.
-
-    Returns:
-        What declares it, and the default.
 
     """
     kind, option = get_args(SPEC[name][0])
@@ -247,15 +237,7 @@ def with_default(name: str, default: object, *, shown: str = "") -> tuple[Any, o
 
 
 def parameters(flags: Declared) -> list[Parameter]:
-    """Give flags as the parameters of a function.
-
-    Args:
-        flags: to give.
-
-    Returns:
-        A parameter each, by keyword only.
-
-    """
+    """Return flags as the parameters of a function."""
     return [
         Parameter(name, Parameter.KEYWORD_ONLY, default=default, annotation=kind)
         for name, (kind, default) in flags.items()
@@ -263,16 +245,7 @@ def parameters(flags: Declared) -> list[Parameter]:
 
 
 def with_flags(command: Callable[..., None], flags: Sequence[Parameter]) -> Callable[..., None]:
-    """Turn a function that takes any keyword into a command with these flags.
-
-    Args:
-        command: the function.
-        flags: of the command.
-
-    Returns:
-        The same function.
-
-    """
+    """Turn a function that takes any keyword into a command with these flags."""
     command.__signature__ = Signature(flags)  # type: ignore[attr-defined]
     command.__annotations__ = {flag.name: flag.annotation for flag in flags}
     return command
@@ -280,14 +253,6 @@ def with_flags(command: Callable[..., None], flags: Sequence[Parameter]) -> Call
 
 def choose_provider(provider: str | None, *, run_local: bool, default: str) -> str:
     """Choose the provider.
-
-    Args:
-        provider: --provider
-        run_local: --run-local
-        default: if neither is given.
-
-    Returns:
-        Its name.
 
     Raises:
         SpecError: the two flags contradict each other.
@@ -303,10 +268,6 @@ def choose_provider(provider: str | None, *, run_local: bool, default: str) -> s
 
 def like_running(name: str, values: Mapping[str, Any]) -> dict[str, Any]:
     """Fill in flags that were not given from the running cluster of this name, if there is one.
-
-    Args:
-        name: --name
-        values: the flags of a spec, without a provider.
 
     Returns:
         The flags; where no cluster of this name runs, with the default provider.
@@ -326,12 +287,7 @@ def spec(*, name: str, options: list[str] | None = None, **flags: object) -> Clu
     """Make a spec of the flags.
 
     Args:
-        name: --name
-        options: every --option
         flags: the others that `SPEC` declares
-
-    Returns:
-        The spec.
 
     Raises:
         SpecError: a flag is wrong.
@@ -343,13 +299,6 @@ def spec(*, name: str, options: list[str] | None = None, **flags: object) -> Clu
 
 def pair(flag: str, text: str) -> tuple[str, str]:
     """Read what a flag gives as KEY=VALUE.
-
-    Args:
-        flag: its name.
-        text: the value given.
-
-    Returns:
-        The key and the value.
 
     Raises:
         SpecError: it is not of that form.

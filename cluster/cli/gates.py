@@ -48,8 +48,6 @@ class Gates(Value, frozen=True, kw_only=True):
 
     Args:
         fail_on: verdicts that are failures, besides `failed` and `impossible`.
-        junit: the file for JUnit XML.
-        github: write a step summary and annotations, in GitHub Actions.
 
     """
 
@@ -68,9 +66,6 @@ def with_gates(command: Callable[..., None]) -> Callable[..., None]:
 
     Args:
         command: one with a keyword-only parameter `gates`.
-
-    Returns:
-        The command for typer.
 
     """
     hints = get_type_hints(command, include_extras=True)
@@ -93,14 +88,6 @@ def with_gates(command: Callable[..., None]) -> Callable[..., None]:
 def read_gates(fail_on: str | None, junit: Path | None, github: bool) -> Gates:  # noqa: FBT001 - flags
     """Read the flags.
 
-    Args:
-        fail_on: words with commas between them.
-        junit: --junit
-        github: --github
-
-    Returns:
-        The gates.
-
     Raises:
         SpecError: a word is not a verdict that can be a gate.
 
@@ -118,10 +105,6 @@ def read_gates(fail_on: str | None, junit: Path | None, github: bool) -> Gates: 
 
 def check_decidable(given: Gates, comparisons: Sequence[Comparison]) -> None:
     """Refuse a gate that can never be hit: a verdict on too few launches is inconclusive.
-
-    Args:
-        given: the flags.
-        comparisons: that the gate is about.
 
     Raises:
         SpecError: no data point has enough launches for `slower`.
@@ -141,10 +124,6 @@ def check_decidable(given: Gates, comparisons: Sequence[Comparison]) -> None:
 
 def report_cases(given: Gates, cases: Sequence[Case]) -> int:
     """Write the reports that the flags ask for, and tell whether a gate was hit.
-
-    Args:
-        given: the flags.
-        cases: one per series or data point.
 
     Returns:
         The exit status: 1 if a case failed or is impossible, 3 if a gate was hit, else 0.

@@ -27,20 +27,11 @@ PER_COLUMN = 2  # characters
 
 
 class PairMap:
-    """The values of the pairs so far; of hosts that share a row, the worst.
-
-    Args:
-        hosts: how many.
-        higher: more is better.
-        columns: of the screen.
-        lines: of the screen.
-
-    """
+    """The values of the pairs so far; of hosts that share a row, the worst."""
 
     def __init__(
         self, hosts: int, *, higher: bool = True, columns: int = 200, lines: int = 100
     ) -> None:
-        """Start without values, as large as fits on the screen."""
         self._label = len(str(hosts - 1)) + 1
         fits = (columns - self._label) // PER_COLUMN, lines - AROUND
         self.side = max(1, min(hosts, MOST, *fits))
@@ -62,7 +53,7 @@ class PairMap:
             self._shares[row, column] = rate if np.isnan(known) else min(known, rate)
 
     def lines(self) -> Iterator[tuple[tuple[str, str], ...]]:
-        """Give the rows: characters and their styles."""
+        """Return the rows: characters and their styles."""
         for row in self._shares:
             yield tuple(self._cell(rate) for rate in row)
 
@@ -75,15 +66,7 @@ class PairMap:
         return next((sign, style) for least, sign, style in LEVELS if share >= least)
 
     def text(self, what: str = "") -> Text:
-        """Give the map with its colours, the numbers of the hosts, and what the signs mean.
-
-        Args:
-            what: is shown, such as the number of the round.
-
-        Returns:
-            The lines; none is wider than the screen.
-
-        """
+        """Return the map with its colours, the numbers of the hosts, and what the signs mean."""
         shown = Text(no_wrap=True, overflow="crop")
         shown.append(f"{what}Rows send, columns receive{self._shared_words()}\n")
         for row, line in enumerate(self.lines()):
@@ -102,14 +85,7 @@ class PairMap:
 
 
 class CheckProgress(JobProgress):
-    """Shows the map while pairs are tested: live on a terminal, a line for each step elsewhere.
-
-    Args:
-        hosts: how many there are.
-        metric: that is measured.
-        stderr: show on standard error, because standard output is for JSON.
-
-    """
+    """Shows the map while pairs are tested: live on a terminal, a line for each step elsewhere."""
 
     def __init__(self, hosts: int, metric: str, *, stderr: bool) -> None:
         """Begin with an empty map."""

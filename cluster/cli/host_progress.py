@@ -17,15 +17,9 @@ QUIET = 1.0  # seconds before anything is shown: most waits are over by then
 
 
 class HostProgress:
-    """Shows the states of the hosts: one line that changes on a terminal, a few lines elsewhere.
-
-    Args:
-        console: to show it on.
-
-    """
+    """Shows the states of the hosts: one line that changes on a terminal, a few lines elsewhere."""
 
     def __init__(self, console: Console) -> None:
-        """Begin with no hosts."""
         self._console = console
         self._status = console.status("") if console.is_terminal else None
         self._states: dict[str, str] = {}

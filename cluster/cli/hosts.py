@@ -188,7 +188,7 @@ def _row(machine: Machine) -> HostRow:
 
 
 def _block(machine: Machine) -> str:
-    """Give what OpenSSH's client needs to reach a machine as we do."""
+    """Return what OpenSSH's client needs to reach a machine as we do."""
     access = machine.access
     if access is None:
         return f"# {machine.name} is this machine\n"

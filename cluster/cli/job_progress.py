@@ -30,19 +30,11 @@ class JobProgress(Listener):
 
     The ranks may print thousands of lines a second; the first of each fifth of a second is shown,
     and the last two. Of several launches, only the progress is shown, and one bar is for all.
-
-    Args:
-        stderr: show on standard error, because standard output is for JSON.
-        founding: show how to connect in the words of the founding programs.
-        launches: how many there will be.
-        brief: show neither how to connect nor what the ranks print.
-
     """
 
     def __init__(
         self, *, stderr: bool, founding: bool = False, launches: int = 1, brief: bool = False
     ) -> None:
-        """Begin with nothing to show."""
         self._founding = founding
         self._launches = launches
         self._brief = brief
@@ -65,7 +57,7 @@ class JobProgress(Listener):
         self._reported_at = time.monotonic()
 
     def __enter__(self) -> Self:
-        """Give the listener."""
+        """Return the listener."""
         return self
 
     def __exit__(self, *error: object) -> None:
@@ -138,16 +130,7 @@ class JobProgress(Listener):
 
 
 def start_lines(cluster: Cluster, folder: Path) -> list[str]:
-    """Give the lines that say what runs where, for `cluster bench`.
-
-    Args:
-        cluster: whose job was started.
-        folder: of the run.
-
-    Returns:
-        Two lines.
-
-    """
+    """Return the lines that say what runs where, for `cluster bench`."""
     spec = cluster.spec
     ranks = f"{spec.hosts * spec.ranks_per_host} ranks on {spec.hosts} x {spec.provider}"
     return [
@@ -157,15 +140,7 @@ def start_lines(cluster: Cluster, folder: Path) -> list[str]:
 
 
 def ready_block(cluster: Cluster) -> list[str]:
-    """Give the lines that tell how to watch the job.
-
-    Args:
-        cluster: whose job was started.
-
-    Returns:
-        The lines, in the founding program's form.
-
-    """
+    """Return the lines that tell how to watch the job."""
     return [
         "Job ready for connection, to connect to most recent task, run the following:",
         f"cluster connect {cluster.name}",

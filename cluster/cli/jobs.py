@@ -38,7 +38,7 @@ def _short(run: str | None) -> str:
 
 
 def _state(cluster: Cluster) -> tuple[str, int | None, str | None]:
-    """Give status, exit status and run of the newest job; its host has seconds to answer."""
+    """Return status, exit status and run of the newest job; its host has seconds to answer."""
     if not cluster.machines:
         return "incomplete", None, None
     try:

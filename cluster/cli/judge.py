@@ -133,15 +133,7 @@ def judge(
 
 
 def is_log(named: Sequence[str]) -> bool:
-    """Tell whether the arguments are logs, and not the name of a run.
-
-    Args:
-        named: the arguments.
-
-    Returns:
-        Whether any of them is a file or standard input.
-
-    """
+    """Tell whether the arguments are logs, and not the name of a run."""
     return any(
         name == STDIN or (Path(name).is_file() and not is_shared(Path(name))) for name in named
     )
@@ -177,7 +169,7 @@ def _folders(
 
 @contextmanager
 def _place(root: str | None) -> Iterator[tuple[Path, bool]]:
-    """Give the folder of all runs; a temporary one if nothing can be written there."""
+    """Return the folder of all runs; a temporary one if nothing can be written there."""
     where = store.root(root)
     try:
         store.make_root(where)
@@ -213,9 +205,6 @@ def find_hardware(text: str) -> Hardware:
 
     Args:
         text: what `analysis.hardware.find` takes, or the path of a TOML file with the same words.
-
-    Returns:
-        The hardware.
 
     Raises:
         SpecError: there is no such name, word or file.
@@ -254,7 +243,7 @@ def _answer(
 
 
 def _lines(run: Run, judged: Judgement, of: str) -> Iterator[str]:
-    """Give the verdict first, then a few lines for each series, the worst first."""
+    """Return the verdict first, then a few lines for each series, the worst first."""
     found = judged.verdicts
     doubtful = judged.word == "unknown" and any(v.hint.startswith(IMPOSSIBLE_IF) for v in found)
     small = judged.word == "unknown" and all_too_small(found)
@@ -279,9 +268,6 @@ def _lines(run: Run, judged: Judgement, of: str) -> Iterator[str]:
 
 def detail_lines(result: Parsed) -> Iterator[str]:
     """Describe what a log holds beside measurements.
-
-    Args:
-        result: one run of a tool in the log.
 
     Yields:
         A line; none if it holds nothing else.

@@ -45,10 +45,6 @@ def show_launches(ran: Sequence[Run], *, as_json: bool) -> Judgement:
 
     Args:
         ran: the launches of one command, the oldest first.
-        as_json: as one JSON object.
-
-    Returns:
-        The judgement of the medians.
 
     """
     newest = ran[-1]
@@ -91,10 +87,6 @@ def judge_launches(
 
     Args:
         ran: the launches, the oldest first.
-        hardware: of the hosts, if the user gave it.
-
-    Returns:
-        The summaries of the medians, and their judgement.
 
     """
     from cluster.analysis import judgement  # noqa: PLC0415 - only for summaries

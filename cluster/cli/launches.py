@@ -98,11 +98,6 @@ class AbAnswer(Value, frozen=True, kw_only=True):
 def count_launches(cluster: Cluster, benchmark: str, options: BenchOptions) -> int:
     """Choose how often a benchmark is launched.
 
-    Args:
-        cluster: that runs it.
-        benchmark: its name.
-        options: of the command.
-
     Returns:
         What --launches or CLUSTER_LAUNCHES says; else what the benchmark needs where all ranks are
         on one host, and 1 on several hosts.
@@ -124,13 +119,6 @@ def count_launches(cluster: Cluster, benchmark: str, options: BenchOptions) -> i
 def check_count(launches: int, what: str) -> int:
     """Refuse a number of launches below 1.
 
-    Args:
-        launches: the number.
-        what: the flag or variable that gives it.
-
-    Returns:
-        The number.
-
     Raises:
         SpecError: it is below 1.
 
@@ -151,14 +139,6 @@ def run_launches(
     cases: list[Case] | None = None,
 ) -> None:
     """Launch a benchmark once or several times, and show the results, also of a failed run.
-
-    Args:
-        cluster: that runs it.
-        benchmark: its name.
-        params: of the benchmark.
-        options: of the command.
-        trial: the condition under which it runs.
-        cases: the list to which verdicts are added, for gates.
 
     Raises:
         JobError: a job failed.
@@ -231,16 +211,7 @@ def launch_once(
     """Run a benchmark once under a condition.
 
     Args:
-        cluster: that runs it.
-        benchmark: its name.
-        params: of the benchmark.
-        options: of the command.
-        trial: the condition.
-        live: shows the progress.
         launch_of: what all launches of one command share; empty for a single launch.
-
-    Returns:
-        The run.
 
     Raises:
         JobError: the job failed.
@@ -284,17 +255,7 @@ def alternate(
     options: BenchOptions,
     cases: list[Case],
 ) -> None:
-    """Run both conditions in turn, and compare the launches, also after one that failed.
-
-    Args:
-        cluster: that runs them.
-        benchmark: its name.
-        pair: the two conditions.
-        params: of the benchmark, under both.
-        options: of the command.
-        cases: the list to which verdicts are added, for gates.
-
-    """
+    """Run both conditions in turn, and compare the launches, also after one that failed."""
     each = options.launches or ENOUGH_LAUNCHES
     ran: list[tuple[Trial, Run]] = []
     try:

@@ -24,9 +24,6 @@ def readings(
         left_out: the list to which the reason is added why a log could not be read.
         format_: the parser to use; if empty, those that recognise the log.
 
-    Yields:
-        Each log that could be read, with its content.
-
     Raises:
         SpecError: a file cannot be read.
         ParseError: nothing in any of them was understood.
@@ -46,11 +43,6 @@ def readings(
 
 
 def print_left_out(left_out: Sequence[str]) -> None:
-    """Print on standard error which logs were left out.
-
-    Args:
-        left_out: the reason for each log.
-
-    """
+    """Print on standard error which logs were left out."""
     for why in left_out:
         sys.stderr.write(f"Left out: {why}\n")

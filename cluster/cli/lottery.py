@@ -36,13 +36,7 @@ FEWEST = 2  # draws, and jobs of each
 
 
 class Draw(Value, frozen=True, kw_only=True):
-    """One launch of machines, which are gone again.
-
-    Args:
-        runs: the folders of its jobs.
-        cost: of its machines.
-
-    """
+    """One launch of machines, which are gone again."""
 
     runs: tuple[str, ...]
     cost: DrawCost
@@ -67,12 +61,6 @@ def draw_lottery(
     spec: ClusterSpec, benchmark: str, params: Mapping[str, object], options: BenchOptions
 ) -> None:
     """Launch machines several times, run a benchmark on each, and end them each time.
-
-    Args:
-        spec: of the cluster.
-        benchmark: its name.
-        params: of the benchmark.
-        options: of the command.
 
     Raises:
         ClusterError: machines could not be launched, or a job failed; the draws before it are

@@ -65,11 +65,7 @@ class PairLogFlags(NamedTuple):
     """How `--from` reads logs, as it was typed.
 
     Args:
-        metric: to judge.
-        pattern: of the names of files.
-        series: words in the name of the test.
         groups: the file that says which hosts share a switch.
-        limit: the rate that a pair can reach.
 
     """
 
@@ -81,10 +77,7 @@ class PairLogFlags(NamedTuple):
 
 
 def only_name(names: Sequence[str] | None) -> str | None:
-    """Give the name of a cluster; several words are logs, and belong to `--from`.
-
-    Args:
-        names: the words of the command line.
+    """Return the name of a cluster; several words are logs, and belong to `--from`.
 
     Returns:
         The name; none if there is none.
@@ -103,14 +96,6 @@ def only_name(names: Sequence[str] | None) -> str | None:
 
 def run_of(words: Sequence[str], where: Path, typed: PairLogFlags) -> Run:
     """Find a run, or make one from logs of other tools.
-
-    Args:
-        words: a run, or files, folders or patterns.
-        where: the folder of all runs.
-        typed: how logs are read.
-
-    Returns:
-        The run.
 
     Raises:
         SpecError: there is no such run or file, or the logs cannot be judged.
@@ -173,15 +158,7 @@ def _text(file: str) -> str:
 
 
 def missing_lines(missing: Sequence[str]) -> Iterator[str]:
-    """Show the first pairs that have no value.
-
-    Args:
-        missing: pairs, each with its reason.
-
-    Yields:
-        Lines.
-
-    """
+    """Show the first pairs that have no value."""
     yield from (f"No value: {pair}" for pair in missing[:SHOWN])
     if len(missing) > SHOWN:
         more = len(missing) - SHOWN

@@ -18,13 +18,10 @@ if TYPE_CHECKING:
 
 
 def param_flags(params: type[Value]) -> Iterator[inspect.Parameter]:
-    """Give a flag for each field: its type, default and help come from the class.
+    """Return a flag for each field: its type, default and help come from the class.
 
     Args:
         params: of a benchmark; its docstring describes each field under `Args:`.
-
-    Yields:
-        Keyword-only parameters for typer, the benchmark's own fields first.
 
     """
     help_ = help_of(params)
@@ -47,12 +44,12 @@ def param_flags(params: type[Value]) -> Iterator[inspect.Parameter]:
 
 
 def _choices(kind: Any) -> Callable[[], list[str]]:  # noqa: ANN401 - an annotation
-    """Give the completion of a flag: its values, if the type lists them."""
+    """Return the completion of a flag: its values, if the type lists them."""
     return lambda: list(get_args(kind)) if get_origin(kind) is Literal else []
 
 
 def _metavar(kind: Any) -> str | None:  # noqa: ANN401 - an annotation
-    """Give the placeholder of a flag's value in the help."""
+    """Return the placeholder of a flag's value in the help."""
     if kind is bool:
         return None
     if get_origin(kind) is Literal:

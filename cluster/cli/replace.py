@@ -43,13 +43,6 @@ def replace(
 ) -> FleetVerdict:
     """Replace the hosts whose fault is confirmed, or say what to type where that is not possible.
 
-    Args:
-        cluster: of the hosts.
-        run: of the check.
-        verdict: of the run.
-        params: of the check: its metric and the length of its tests.
-        options: of the command.
-
     Returns:
         The verdict, with what was replaced by what; it is also written into the run's folder.
 
@@ -126,10 +119,6 @@ def _ask(cluster: Cluster, bad: Mapping[int, Blamed], options: BenchOptions) -> 
 
 def raise_if_bad(verdict: FleetVerdict, name: str) -> None:
     """Fail if a new machine was bad, too.
-
-    Args:
-        verdict: of the check.
-        name: of the cluster.
 
     Raises:
         ProvisionError: a bad host was to be replaced, and stays.

@@ -66,7 +66,7 @@ def _cases(shown: Sequence[ReportRun], compared: Sequence[Comparison]) -> list[C
 
 
 def _why_no_plots() -> str:
-    """Give the reason why no plot can be drawn, and print it; the report is written without."""
+    """Return the reason why no plot can be drawn, and print it; the report is written without."""
     from cluster.reports.plots import why_no_plots  # noqa: PLC0415
 
     why = why_no_plots()
@@ -77,13 +77,6 @@ def _why_no_plots() -> str:
 
 def read_all(where: Path, named: Sequence[str]) -> list[Run]:
     """Read all runs that were named; one that cannot be read is reported and left out.
-
-    Args:
-        where: the folder of all runs.
-        named: runs, or clusters, which mean all of their runs.
-
-    Returns:
-        The runs.
 
     Raises:
         ClusterError: none can be read.
@@ -105,10 +98,6 @@ def read_all(where: Path, named: Sequence[str]) -> list[Run]:
 
 def write(out: Path, content: bytes) -> None:
     """Write a file that was asked for, and print its path.
-
-    Args:
-        out: its path.
-        content: of the file.
 
     Raises:
         SpecError: it cannot be written.

@@ -87,7 +87,7 @@ def runs_(
 
 @contextmanager
 def _places(url: str | None, root: str | None, *, values: bool) -> Iterator[list[Place]]:
-    """Give each run's folder and where it is kept; runs of a store are downloaded temporarily."""
+    """Return each run's folder and where it is kept; runs of a store are downloaded temporarily."""
     if url is None:
         where = store.root(root)
         if root is not None and not where.is_dir():

@@ -65,16 +65,7 @@ class RunAnswer(Value, frozen=True, kw_only=True):
 
 
 def show_newest_run(cluster: Cluster, *, as_json: bool) -> Judgement | None:
-    """Show the newest run of a cluster, also one that failed.
-
-    Args:
-        cluster: whose run.
-        as_json: as one JSON object.
-
-    Returns:
-        Its judgement; None if there is no run.
-
-    """
+    """Show the newest run of a cluster, also one that failed."""
     if not cluster.state.jobs:
         return None
     record, _ = cluster.job()
@@ -89,19 +80,7 @@ def show_run(
     wide: bool = False,
     shared: Path | None = None,
 ) -> Judgement | None:
-    """Show a run on standard output.
-
-    Args:
-        run: to show.
-        as_json: as one JSON object.
-        report: the format otherwise.
-        wide: show all columns, whatever the width of the terminal.
-        shared: the file that the run came in, if it did.
-
-    Returns:
-        Its judgement; None while it runs.
-
-    """
+    """Show a run on standard output."""
     if run.status in ("planned", "running") and not as_json:
         name = run.record.spec.name
         sys.stdout.write(f"It runs. Then: cluster wait {name}; cluster fetch {name}\n")
@@ -172,17 +151,12 @@ def _show_on_screen(
 
 
 def screen_width() -> int | None:
-    """Give the width of the terminal in characters; None if standard output is a pipe or a file."""
+    """Return width of the terminal in characters; None if standard output is a pipe or a file."""
     return shutil.get_terminal_size().columns if sys.stdout.isatty() else None
 
 
 def print_lines(*lines: str) -> None:
-    """Print lines; on a terminal they wrap between words, so that no number is split.
-
-    Args:
-        lines: of prose.
-
-    """
+    """Print lines; on a terminal they wrap between words, so that no number is split."""
     width = screen_width()
     for line in lines:
         sys.stdout.write("".join(f"{part}\n" for part in wrapped(line, width)))
@@ -205,18 +179,7 @@ def judgement(
     *,
     found: tuple[Finding, ...] | None = None,
 ) -> Judgement:
-    """Judge a run: the same for `show`, `report`, `judge` and `bench`.
-
-    Args:
-        run: read from its folder.
-        summaries: of its series.
-        hardware: of its hosts, if the user gave it.
-        found: what may be wrong with it, if that is known already.
-
-    Returns:
-        The verdict, the line that explains it, and the next command.
-
-    """
+    """Judge a run: the same for `show`, `report`, `judge` and `bench`."""
     from cluster.analysis.judgement import judge  # noqa: PLC0415 - only for summaries
 
     known = findings(run, tuple(summaries)) if found is None else found
@@ -224,38 +187,21 @@ def judgement(
 
 
 def print_judgement(judged: Judgement) -> None:
-    """Print the verdict and the line that explains it, in colour on a terminal.
-
-    Args:
-        judged: the judgement of a run.
-
-    """
+    """Print the verdict and the line that explains it, in colour on a terminal."""
     line = Text("\n".join(wrapped(printable(judged.line), screen_width())))
     line.highlight_words([judged.word.upper()], VERDICT_STYLES.get(judged.word, "none"))
     console(quiet=False).print(line, soft_wrap=True)
 
 
 def findings(run: Run, summaries: tuple[Summary, ...]) -> tuple[Finding, ...]:
-    """Find what may be wrong with a run.
-
-    Args:
-        run: read from its folder.
-        summaries: of its series.
-
-    Returns:
-        The findings, the most certain first.
-
-    """
+    """Find what may be wrong with a run."""
     from cluster.analysis.diagnose import diagnose  # noqa: PLC0415 - only for summaries
 
     return () if run.fleet else diagnose(run.evidence(summaries))
 
 
 def finding_lines(found: Sequence[Finding]) -> Iterator[str]:
-    """Give findings as text.
-
-    Args:
-        found: the findings.
+    """Return findings as text.
 
     Yields:
         Lines; none if nothing was found.
@@ -270,16 +216,7 @@ def finding_lines(found: Sequence[Finding]) -> Iterator[str]:
 
 
 def notes_of(run: Run, summaries: Sequence[Summary]) -> tuple[str, ...]:
-    """Give all notes for a reader of the values.
-
-    Args:
-        run: read from its folder.
-        summaries: of its series.
-
-    Returns:
-        Sentences.
-
-    """
+    """Return all notes for a reader of the values."""
     record = run.record
     expected = expectation_lines(summaries, record.expected)
     lacking = missing_series(record, run.missing)
@@ -304,7 +241,7 @@ def _gpus(facts: Facts) -> str:
 
 
 def relative_path(path: Path) -> Path:
-    """Give a path as a user would type it from here.
+    """Return a path as a user would type it from here.
 
     Args:
         path: absolute.
@@ -318,13 +255,7 @@ def relative_path(path: Path) -> Path:
 
 
 def show_plan(plan: Plan, *, as_json: bool) -> None:
-    """Show what a provider would create.
-
-    Args:
-        plan: of the provider.
-        as_json: as one JSON object.
-
-    """
+    """Show what a provider would create."""
     if as_json:
         print_json(plan)
     else:
@@ -332,10 +263,7 @@ def show_plan(plan: Plan, *, as_json: bool) -> None:
 
 
 def receipt_lines(cluster: Cluster) -> list[str]:
-    """Give the receipt of a cluster: its time and cost, and that nothing is left.
-
-    Args:
-        cluster: one that was taken down.
+    """Return the receipt of a cluster: its time and cost, and that nothing is left.
 
     Returns:
         Lines; empty if it cost nothing.
@@ -356,12 +284,7 @@ def receipt_lines(cluster: Cluster) -> list[str]:
 
 
 def print_json(value: object) -> None:
-    """Print a value as JSON, and a newline.
-
-    Args:
-        value: a struct, or a list of structs.
-
-    """
+    """Print a value as JSON, and a newline."""
     text = msgspec.json.format(msgspec.json.encode(value), indent=2).decode()
     sys.stdout.write(json_printable(text) + "\n")
 
@@ -373,15 +296,7 @@ def table(
     empty: str,
     spare: tuple[tuple[str, ...], ...] = (),
 ) -> None:
-    """Print a table.
-
-    Args:
-        columns: their names.
-        rows: of cells.
-        empty: what to say if there are no rows.
-        spare: groups of columns that a narrow screen leaves out, the first one first.
-
-    """
+    """Print a table."""
     if not rows:
         sys.stdout.write(empty + "\n")
         return

@@ -23,13 +23,6 @@ KEYGEN = "ssh-keygen"
 def sign(listing: str, key: str) -> str:
     """Sign the names and checksums of a shared run.
 
-    Args:
-        listing: of the run.
-        key: file of a private SSH key.
-
-    Returns:
-        The signature, in OpenSSH's armour.
-
     Raises:
         ClusterError: ssh-keygen is missing, or cannot sign with this key.
 
@@ -47,20 +40,14 @@ def sign(listing: str, key: str) -> str:
 
 
 def is_whole(made: shared_file.SharedRun) -> bool:
-    """Tell whether the signature is one of these names and checksums, whoever signed.
-
-    Args:
-        made: a run that is signed.
-
-    """
+    """Tell whether the signature is one of these names and checksums, whoever signed."""
     return _check(made, "check-novalidate").status == 0
 
 
 def signer_of(made: shared_file.SharedRun, signers: str, wanted: str = "") -> str:
-    """Give the allowed signer whose signature a run has; empty if none of them signed it.
+    """Return the allowed signer whose signature a run has; empty if none of them signed it.
 
     Args:
-        made: a run.
         signers: file of allowed signers, as `ssh-keygen` reads it.
         wanted: the only one that counts; anybody in the file, if empty.
 

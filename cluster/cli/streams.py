@@ -22,15 +22,9 @@ PLAIN = {"µ": "u", "±": "+-", "─": "-", "━": "=", "…": "...", **dict.fro
 
 
 class PrintableStream:
-    """A text stream that shows control characters as text.
-
-    Args:
-        inner: the stream to write to, which also does everything but writing.
-
-    """
+    """A text stream that shows control characters as text."""
 
     def __init__(self, inner: TextIO) -> None:
-        """Keep the stream."""
         self.inner = inner
 
     def write(self, text: str) -> int:
@@ -44,7 +38,7 @@ class PrintableStream:
             self.write(line)
 
     def __getattr__(self, name: str) -> Any:  # noqa: ANN401 - whatever a stream has
-        """Give any other attribute of the inner stream."""
+        """Return any other attribute of the inner stream."""
         return getattr(self.inner, name)
 
 

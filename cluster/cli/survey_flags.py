@@ -51,25 +51,13 @@ def test_length(default: int) -> flags.Declared:
     Args:
         default: in milliseconds.
 
-    Returns:
-        The flag.
-
     """
     length = typer.Option("--milliseconds", metavar="N", help="Length of a test.")
     return {"milliseconds": (Annotated[int, length], default)}
 
 
 def survey_command(function: Callable[..., None], own: flags.Declared) -> Callable[..., None]:
-    """Make a command of pairs: its names, its own flags, and those of all such commands.
-
-    Args:
-        function: that takes any keyword.
-        own: the flags that only this command has.
-
-    Returns:
-        The command.
-
-    """
+    """Make a command of pairs: its names, its own flags, and those of all such commands."""
     declared = flags.parameters({**NAMES, **own, **MACHINES})
     typed = [
         one.replace(kind=Parameter.POSITIONAL_OR_KEYWORD) if one.name == "names" else one

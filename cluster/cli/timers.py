@@ -29,13 +29,7 @@ NO_CRONTAB = re.compile(r"no crontab|not allowed|can't open '\w[\w.-]*': No such
 
 
 class TimerFile(Value, frozen=True, kw_only=True):
-    """A file that makes a timer.
-
-    Args:
-        path: where it goes.
-        text: its content.
-
-    """
+    """A file that makes a timer."""
 
     path: str
     text: str
@@ -47,16 +41,12 @@ def usual_kind() -> TimerKind:
 
 
 def unit_name(name: str) -> str:
-    """Give the name of a watch's units, without their suffix."""
+    """Return the name of a watch's units, without their suffix."""
     return f"cluster-watch-{name}"
 
 
 def command_words(watch: Watch, where: Path) -> list[str]:
-    """Give the command that a timer starts, with the variables that it needs.
-
-    Args:
-        watch: the watch.
-        where: the folder of all runs.
+    """Return the command that a timer starts, with the variables that it needs.
 
     Returns:
         The words; the first is `env`.
@@ -71,11 +61,7 @@ def command_words(watch: Watch, where: Path) -> list[str]:
 
 
 def units(watch: Watch, where: Path) -> tuple[TimerFile, TimerFile]:
-    """Give the service and the timer of systemd.
-
-    Args:
-        watch: the watch.
-        where: the folder of all runs.
+    """Return the service and the timer of systemd.
 
     Returns:
         The two files. A run that was missed while the machine was off starts 5 minutes after boot.
@@ -101,11 +87,7 @@ def units(watch: Watch, where: Path) -> tuple[TimerFile, TimerFile]:
 
 
 def crontab_line(watch: Watch, where: Path) -> str:
-    """Give the line of a crontab.
-
-    Args:
-        watch: the watch.
-        where: the folder of all runs.
+    """Return the line of a crontab.
 
     Returns:
         The line. Where cron has no such interval, it starts more often, and `watch run` skips what
@@ -118,11 +100,6 @@ def crontab_line(watch: Watch, where: Path) -> str:
 
 def install(watch: Watch, where: Path, kind: TimerKind) -> None:
     """Write the timer of a watch, and start it; an older one of the same name is replaced.
-
-    Args:
-        watch: the watch.
-        where: the folder of all runs.
-        kind: of timer.
 
     Raises:
         ClusterError: a file cannot be written, or systemd or cron refuses it.
@@ -139,13 +116,6 @@ def install(watch: Watch, where: Path, kind: TimerKind) -> None:
 
 def uninstall(watch: Watch, where: Path) -> tuple[str, ...]:
     """Remove the timers of a watch, if there are any.
-
-    Args:
-        watch: the watch.
-        where: the folder of all runs.
-
-    Returns:
-        What was removed.
 
     Raises:
         ClusterError: systemd or cron refuses it.
@@ -168,7 +138,7 @@ def uninstall(watch: Watch, where: Path) -> tuple[str, ...]:
 
 
 def _cron_times(every: float) -> str:
-    """Give the first five fields: the longest interval that cron has and that divides this one."""
+    """Return first five fields: the longest interval that cron has and that divides this one."""
     minutes = int(every // MINUTE)
     if minutes % (DAY // MINUTE) == 0 and minutes:
         return "0 0 * * *"
@@ -185,7 +155,7 @@ def _systemd_word(word: str) -> str:
 
 
 def _crontab() -> list[str]:
-    """Give the lines that are there; whoever takes an error for none would write none back."""
+    """Return the lines that are there; whoever takes an error for none would write none back."""
     done = LocalShell().run(["crontab", "-l"])
     if done.status not in (0, NOT_FOUND) and not NO_CRONTAB.search(done.stderr):
         raise ClusterError(

@@ -174,7 +174,7 @@ def _matrix(found: Topology, width: int | None) -> str:
 def _parts(
     first: MatrixColumn, columns: Sequence[MatrixColumn], width: int | None
 ) -> Iterator[list[MatrixColumn]]:
-    """Give as many columns at once as fit on the screen beside the first."""
+    """Return as many columns at once as fit on the screen beside the first."""
     part: list[MatrixColumn] = []
     for column in columns:
         taken = [first, *part, column]
@@ -186,7 +186,7 @@ def _parts(
 
 
 def _texts(columns: Sequence[MatrixColumn]) -> tuple[list[str], list[tuple[str, ...]]]:
-    """Give the names and the rows of columns."""
+    """Return the names and the rows of columns."""
     cells = ([text.plain for text in texts] for _, texts in columns)
     return [name for name, _ in columns], list(zip(*cells, strict=True))
 

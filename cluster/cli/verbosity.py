@@ -22,9 +22,6 @@ _verbosity = 0
 def take_flags(argv: Sequence[str]) -> tuple[list[str], int]:
     """Take -v and -q out of a command line; they may come anywhere before `--`.
 
-    Args:
-        argv: the arguments.
-
     Returns:
         The others, and how much is printed: -1 with -q, 1 with -v, 2 with -vv or -v -v.
 
@@ -74,7 +71,6 @@ def write_log(text: str, level: int = logging.INFO) -> None:
     """Write a line to the log file only, if there is one.
 
     Args:
-        text: the line.
         level: of `logging`.
 
     """

@@ -94,7 +94,7 @@ def _report(where: Path, watch: Watch) -> int:
 
 
 def _told(known: Sequence[WatchEvent]) -> set[str]:
-    """Give the series whose alarm was told: an alarm lasts for a few runs, and is told once."""
+    """Return the series whose alarm was told: an alarm lasts for a few runs, and is told once."""
     measured = [at for at, event in enumerate(known) if event.outcome == "measured"]
     since = measured[-ALARMED] if len(measured) >= ALARMED else 0
     return {event.reason for event in known[since:] if event.outcome == "told"}

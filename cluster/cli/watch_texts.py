@@ -24,13 +24,6 @@ UNITS = {"s": "_seconds", "B/s": "_bytes_per_second"}
 def series_of(where: Path, name: str) -> tuple[WatchedSeries, ...]:
     """Read the series of a cluster.
 
-    Args:
-        where: the folder of all runs.
-        name: of the cluster.
-
-    Returns:
-        Its series.
-
     Raises:
         SpecError: it has no runs, and is not watched.
 
@@ -47,10 +40,6 @@ def series_of(where: Path, name: str) -> tuple[WatchedSeries, ...]:
 def change_text(each: WatchedSeries, change: WatchedChange) -> str:
     """Describe a change in one line.
 
-    Args:
-        each: the series.
-        change: of it.
-
     Returns:
         The metric and its point, the change with its interval, and the run with which it began.
 
@@ -66,9 +55,6 @@ def change_text(each: WatchedSeries, change: WatchedChange) -> str:
 def factor_texts(change: WatchedChange) -> list[str]:
     """Describe the factors that changed with a series: those of the system first.
 
-    Args:
-        change: of a series.
-
     Returns:
         A text for each of the first few, and one for the number of the others.
 
@@ -82,15 +68,7 @@ def factor_texts(change: WatchedChange) -> list[str]:
 
 
 def prometheus_text(found: Sequence[WatchedSeries]) -> str:
-    """Write the newest values for node_exporter.
-
-    Args:
-        found: the series.
-
-    Returns:
-        The text of a file.
-
-    """
+    """Write the newest values for node_exporter."""
     return text(gauge for each in found for gauge in _gauges(each))
 
 

@@ -22,13 +22,7 @@ def check_within(name: str | None, devices: str, spec: ClusterSpec, options: Ben
     """Measure copies between the devices of each host.
 
     Args:
-        name: of a running cluster; none to launch one.
         devices: to compare; `auto` for the first kind of which hosts have several.
-        spec: of the cluster to launch.
-        options: of the command.
-
-    Returns:
-        The run.
 
     Raises:
         SpecError: there is no such kind of devices.

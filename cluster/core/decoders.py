@@ -15,10 +15,6 @@ def prepare(*types: object) -> None:
 
     By default it reads them when the first value is decoded, and msgspec 0.22.0 crashes with a
     segmentation fault if several threads do that at once, one for each host or region.
-
-    Args:
-        types: that several threads will decode.
-
     """
     for one in types:
         msgspec.json.Decoder(one)
@@ -29,9 +25,6 @@ def structs(names: Iterable[object]) -> list[type[msgspec.Struct]]:
 
     Args:
         names: what the module holds: `vars().values()`.
-
-    Returns:
-        Its structs.
 
     """
     return [one for one in names if isinstance(one, type) and issubclass(one, msgspec.Struct)]

@@ -46,7 +46,7 @@ class ClusterError(Exception):
         self.remedy = remedy
 
     def __str__(self) -> str:
-        """Give the parts that are not empty, a line each, in the form that the reader types."""
+        """Return the parts that are not empty, a line each, in the form that the reader types."""
         return for_reader("\n".join(part for part in (self.what, self.means, self.remedy) if part))
 
 
@@ -162,7 +162,7 @@ class ParseError(ClusterError):
 
 
 def tail(text: str, lines: int = TAIL_LINES) -> str:
-    """Give the last lines of a text.
+    """Return the last lines of a text.
 
     Args:
         text: any text.

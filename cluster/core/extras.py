@@ -21,7 +21,6 @@ def require(library: str, extra: str, purpose: str) -> None:
     Args:
         library: the module to import, such as `boto3`.
         extra: the extra of this project that brings it, such as `aws`.
-        purpose: what needs it; the beginning of the message.
 
     Raises:
         SpecError: it is not installed.
@@ -37,7 +36,7 @@ def require(library: str, extra: str, purpose: str) -> None:
 
 
 def install_command(extra: str) -> str:
-    """Give the command that adds an extra to the environment that runs this.
+    """Return the command that adds an extra to the environment that runs this.
 
     Args:
         extra: its name in `pyproject.toml`, such as `aws`.
@@ -67,17 +66,17 @@ def foreign_version() -> str:
 
 
 def uninstall_command() -> str:
-    """Give the command that removes the foreign distribution `cluster` from this environment."""
+    """Return the command that removes the foreign distribution `cluster` from this environment."""
     return _pip("uninstall", FOREIGN)
 
 
 def reinstall_command() -> str:
-    """Give the command that installs this project again from its sources."""
+    """Return the command that installs this project again from its sources."""
     return _pip("install", "--force-reinstall .")
 
 
 def _pip(verb: str, wanted: str) -> str:
-    """Give a shell command: of pipx or uv if one of them made the environment, else of its pip."""
+    """Return shell command: of pipx or uv if one of them made the environment, else of its pip."""
     prefix, python = Path(sys.prefix), shlex.quote(sys.executable)
     if (prefix / "pipx_metadata.json").exists():
         return f"pipx runpip {shlex.quote(prefix.name)} {verb} {wanted}"

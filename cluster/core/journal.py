@@ -343,7 +343,7 @@ class Journal(Value, frozen=True, kw_only=True):
             yield
 
     def busy_error(self) -> SpecError:
-        """Give the error for a second launch at the same time."""
+        """Return the error for a second launch at the same time."""
         return SpecError(
             f"Another process is launching the cluster {self.name!r} right now, or replaces hosts.",
             means="It is left alone, and nothing was started.",
@@ -379,7 +379,7 @@ class Journal(Value, frozen=True, kw_only=True):
 
 
 def root() -> Path:
-    """Give the state folder, which need not exist yet.
+    """Return the state folder, which need not exist yet.
 
     Raises:
         ClusterError: another user may have written into it.
@@ -391,7 +391,7 @@ def root() -> Path:
 
 
 def for_cluster(name: str) -> Journal:
-    """Give the journal of a cluster, which need not exist yet.
+    """Return the journal of a cluster, which need not exist yet.
 
     Args:
         name: of the cluster, already checked.
@@ -424,7 +424,7 @@ def remember_region(provider: str, region: str) -> None:
 
 
 def used_regions(provider: str) -> tuple[str, ...]:
-    """Give the regions in which a provider ever created anything, also for deleted clusters.
+    """Return the regions in which a provider ever created anything, also for deleted clusters.
 
     Args:
         provider: its name.

@@ -16,8 +16,6 @@ def append(path: Path, text: bytes, *, sync: bool = False) -> None:
 
     Args:
         path: of the file. It is created if it does not exist; its folder must exist.
-        text: of the lines, with a newline at the end.
-        sync: wait until they are on disk.
 
     Raises:
         OSError: they cannot be written.
@@ -45,10 +43,7 @@ def _cut_back(file: IO[bytes]) -> None:
 
 
 def complete_lines(text: bytes) -> list[bytes]:
-    """Give the complete lines of a file.
-
-    Args:
-        text: of the file.
+    """Return the complete lines of a file.
 
     Returns:
         The lines without their newlines; a last one that was cut off is left out.

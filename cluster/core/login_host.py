@@ -41,14 +41,5 @@ exit "$status"
 
 
 def login_command(access: Access, argv: Sequence[str]) -> list[str]:
-    """Give the command of ssh that runs a command there until its standard input is closed here.
-
-    Args:
-        access: how SSH reaches the host.
-        argv: the command; it reads no input.
-
-    Returns:
-        The words of ssh.
-
-    """
+    """Return the command of ssh that runs a command there until its standard input is closed here."""
     return ssh_command(access, shlex.join(["sh", "-c", SCRIPT, "sh", *argv]))

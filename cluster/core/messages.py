@@ -49,15 +49,7 @@ def for_command_line() -> Iterator[None]:
 
 
 def for_reader(message: str) -> str:
-    """Give a message in the form that its reader types.
-
-    Args:
-        message: with flags.
-
-    Returns:
-        The same for a command line; with keywords for Python.
-
-    """
+    """Return a message in the form that its reader types."""
     if _MessageReader.types_commands or "--" not in message:
         return message
     found = list(_TEXT.finditer(message))

@@ -13,17 +13,7 @@ HOUR = 3600.0  # seconds
 
 
 def dollars(price: Price, hosts: int, seconds: float) -> float:
-    """Compute what hosts cost for some time.
-
-    Args:
-        price: of one host.
-        hosts: how many.
-        seconds: how long.
-
-    Returns:
-        US dollars.
-
-    """
+    """Compute what hosts cost for some time."""
     return price.hourly * hosts * seconds / HOUR
 
 
@@ -31,12 +21,7 @@ def price_line(price: Price | None, hosts: int, ttl: float) -> str:
     """Say what hosts will cost at most.
 
     Args:
-        price: of one host, if it is known.
-        hosts: how many.
         ttl: seconds until they end by themselves.
-
-    Returns:
-        A line.
 
     """
     if price is None:

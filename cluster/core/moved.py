@@ -91,7 +91,6 @@ class MovedError(ImportError):
     """
 
     def __init__(self, old: str, new: str) -> None:
-        """Name both paths, and the import to write instead."""
         super().__init__(f"{old} is now {new}.")
         package, _, name = new.rpartition(".")
         self.remedy = f"Write: from {package} import {name}"

@@ -38,9 +38,6 @@ def help_of(struct: type[Value]) -> dict[str, str]:
     Args:
         struct: with an `Args` section.
 
-    Returns:
-        A text per field, on one line.
-
     """
     parents = reversed(struct.__mro__)
     docs = (inspect.cleandoc(parent.__doc__ or "") for parent in parents if parent is not object)
@@ -52,11 +49,7 @@ def convert(options: Mapping[str, object], kind: type[ParamsT], noun: str) -> Pa
 
     Args:
         options: what the user gave; a list may be a text with commas, a command a list of words.
-        kind: the struct.
         noun: what an option is called in messages, such as `parameter`.
-
-    Returns:
-        The struct.
 
     Raises:
         SpecError: an option is unknown (the valid ones are listed) or its value is wrong.
@@ -137,16 +130,7 @@ def _as_field_value(value: object, kind: object) -> object:
 
 
 def decode(kind: type, value: object) -> object:
-    """Decode the types that JSON does not have.
-
-    Args:
-        kind: the type wanted.
-        value: as it came.
-
-    Returns:
-        A value of that type.
-
-    """
+    """Decode the types that JSON does not have."""
     if kind is Sizes and isinstance(value, str | int | list | tuple):
         return Sizes.parse(value)
     if kind is Sizes:
@@ -155,15 +139,7 @@ def decode(kind: type, value: object) -> object:
 
 
 def encode(value: object) -> object:
-    """Encode the types that JSON does not have.
-
-    Args:
-        value: of such a type.
-
-    Returns:
-        One that JSON has.
-
-    """
+    """Encode the types that JSON does not have."""
     if isinstance(value, Sizes):
         return list(value)
     raise NotImplementedError(type(value))

@@ -13,7 +13,7 @@ OTHERS_WRITE = stat.S_IWGRP | stat.S_IWOTH
 
 
 def cache_folder() -> Path:
-    """Give the cache folder, whose files are kept between launches."""
+    """Return the cache folder, whose files are kept between launches."""
     if named := os.environ.get("CLUSTER_CACHE"):
         return Path(named)
     import platformdirs  # noqa: PLC0415 - slow to import
@@ -22,7 +22,7 @@ def cache_folder() -> Path:
 
 
 def state_folder() -> Path:
-    """Give the state folder, in which each cluster has its journal."""
+    """Return the state folder, in which each cluster has its journal."""
     if named := os.environ.get("CLUSTER_STATE"):
         return Path(named)
     import platformdirs  # noqa: PLC0415 - see above
@@ -32,9 +32,6 @@ def state_folder() -> Path:
 
 def make_private(folder: Path) -> None:
     """Create a folder and its missing parents, readable by their owner only.
-
-    Args:
-        folder: to create; an existing one is not changed.
 
     Raises:
         OSError: it cannot be created.
@@ -52,7 +49,6 @@ def check_owner(path: Path, choose: str) -> None:
     Write permission of the group is removed from a folder of the caller.
 
     Args:
-        path: of a file or folder, which need not exist.
         choose: the setting that chooses another place, such as `CLUSTER_STATE=DIR`.
 
     Raises:

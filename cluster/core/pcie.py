@@ -36,7 +36,7 @@ def slot_name(generation: str, width: str) -> str:
 
 
 def slot_bandwidth(slot: str) -> Figure | None:
-    """Give what a PCIe slot carries in one direction, packet headers included.
+    """Return what a PCIe slot carries in one direction, packet headers included.
 
     Args:
         slot: speed and width in use, as Linux prints them: `8.0 GT/s PCIe x16`.

@@ -69,10 +69,6 @@ def load(kind: type[P], name: str) -> P:
 
     Args:
         kind: the interface, such as `Provider`.
-        name: of the plug-in's file.
-
-    Returns:
-        The plug-in.
 
     Raises:
         SpecError: there is none of this name, its file does not hold exactly one, or it imports
@@ -87,10 +83,6 @@ def find(kind: type[P], name: str) -> type[P]:
 
     Args:
         kind: the interface, such as `Shell`.
-        name: of the plug-in's file.
-
-    Returns:
-        Its class.
 
     Raises:
         SpecError: there is none of this name, its file does not hold exactly one, or it imports
@@ -127,7 +119,7 @@ def find(kind: type[P], name: str) -> type[P]:
 
 
 def _paths(kind: type[Plugin]) -> list[str]:
-    """Give the folders of a kind; the user's own is added to the package's path once."""
+    """Return the folders of a kind; the user's own is added to the package's path once."""
     paths = importlib.import_module(kind.folder).__path__
     own = os.environ.get("CLUSTER_PLUGINS")
     if own:

@@ -14,9 +14,6 @@ _CONTROL = re.compile(
 def printable(text: str) -> str:
     r"""Show control characters as text.
 
-    Args:
-        text: of a host, a log or an error.
-
     Returns:
         The same, with `\x1b` for an escape; newlines and tabs stay.
 

@@ -28,15 +28,7 @@ class SshKeyPair(Value, frozen=True, kw_only=True):
 
 
 def load_or_create(path: Path) -> SshKeyPair:
-    """Read the key in a file, or create it, readable by its owner only.
-
-    Args:
-        path: of the private key.
-
-    Returns:
-        The key.
-
-    """
+    """Read the key in a file, or create it, readable by its owner only."""
     from cryptography.hazmat.primitives import serialization  # noqa: PLC0415 - slow to import
 
     if not path.exists():
@@ -63,13 +55,7 @@ def _new_private_key() -> bytes:
 
 
 def write_secret(path: Path, data: bytes) -> None:
-    """Write a secret atomically, readable by its owner only, and wait until it is on disk.
-
-    Args:
-        path: of the file.
-        data: its contents.
-
-    """
+    """Write a secret atomically, readable by its owner only, and wait until it is on disk."""
     part = path.with_name(f".{path.name}.{os.getpid()}")
     handle = os.open(part, os.O_WRONLY | os.O_CREAT | os.O_TRUNC, 0o600)
     with os.fdopen(handle, "wb") as file:
@@ -83,7 +69,6 @@ def write_known_hosts(path: Path, hosts: Iterable[tuple[str, str]]) -> None:
     """Write a known_hosts file atomically.
 
     Args:
-        path: of the known_hosts file.
         hosts: the alias of each and a public key; an alias may occur several times.
 
     """
@@ -94,7 +79,6 @@ def add_known_hosts(path: Path, hosts: Iterable[tuple[str, str]]) -> None:
     """Replace the keys of some hosts in a known_hosts file, and keep those of all others.
 
     Args:
-        path: of the known_hosts file, which need not exist.
         hosts: the alias of each and a public key; an alias may occur several times.
 
     """

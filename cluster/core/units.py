@@ -82,7 +82,7 @@ class Sizes(tuple[int, ...]):
         return cls(size for given in value for size in _sizes(given))
 
     def __str__(self) -> str:
-        """Give the form that `parse` reads."""
+        """Return the form that `parse` reads."""
         return ",".join(str(size) for size in self)
 
 
@@ -164,9 +164,6 @@ def format_point(params: Mapping[str, Scalar]) -> str:
 
     Args:
         params: by their names; a whole `size` is bytes.
-
-    Returns:
-        Its parts, with commas.
 
     """
     return ", ".join(
@@ -304,9 +301,6 @@ def parse_seconds(text: str) -> float:
     Args:
         text: such as `2h`, `90min`, `1.5h`, `45s` or `2d`.
 
-    Returns:
-        Seconds.
-
     Raises:
         SpecError: it is not a duration.
 
@@ -319,9 +313,6 @@ def parse_seconds(text: str) -> float:
 
 def format_seconds(seconds: float) -> str:
     """Format a duration as a person would write it: `3.2 s`, `5 min 12 s`, `2 h 3 min`.
-
-    Args:
-        seconds: the duration.
 
     Returns:
         The duration in one or two units.

@@ -12,12 +12,7 @@ SOURCES = (".py", ".c", ".h", ".toml")
 
 @cache
 def revision() -> str:
-    """Identify the sources that run, also between two commits.
-
-    Returns:
-        Eight characters that change when a file of this package does.
-
-    """
+    """Identify the sources that run, also between two commits."""
     import hashlib  # noqa: PLC0415 - rarely needed, and slow to import
 
     digest = hashlib.blake2s(digest_size=4)

@@ -30,12 +30,9 @@ _MOST_POINTS = 4096  # of single values, that are kept as others may have the sa
 def shared_point(
     key: tuple[object, ...], params: Mapping[str, Scalar], rank: int, size: int
 ) -> SeriesPoint:
-    """Give the point of a single value; most runs in a log have the same few.
+    """Return the point of a single value; most runs in a log have the same few.
 
     Args:
-        key: what tells the series from others.
-        params: of the point.
-        rank: that measured the value.
         size: bytes that moved.
 
     Returns:
@@ -52,15 +49,7 @@ def shared_point(
 
 
 def shared_points(points: Sequence[SeriesPoint]) -> Sequence[SeriesPoint]:
-    """Give an earlier sequence of the same objects, where there is one.
-
-    Args:
-        points: of the series of a result.
-
-    Returns:
-        It; or the points themselves.
-
-    """
+    """Return an earlier sequence of the same objects, where there is one."""
     if len(points) > _LONGEST:
         return points
     key = hash(tuple(map(id, points)))
@@ -75,29 +64,13 @@ def shared_points(points: Sequence[SeriesPoint]) -> Sequence[SeriesPoint]:
 
 @lru_cache(MOST)
 def shared_settings(*pairs: tuple[str, str]) -> tuple[Setting, ...]:
-    """Give settings from a cache.
-
-    Args:
-        pairs: the name and the value of each.
-
-    Returns:
-        Often the same object for equal pairs.
-
-    """
+    """Return settings from a cache."""
     return tuple(Setting(name=name, value=value) for name, value in pairs)
 
 
 @lru_cache(MOST)
 def shared_detail(detail: Detail) -> Detail:
-    """Give an equal detail from a cache: hosts of a kind print the same matrix.
-
-    Args:
-        detail: such as a topology.
-
-    Returns:
-        It, or an equal one.
-
-    """
+    """Return an equal detail from a cache: hosts of a kind print the same matrix."""
     return detail
 
 
@@ -105,15 +78,7 @@ _KEPT: dict[tuple[int, ...], tuple[Definition, ...]] = {}
 
 
 def shared_definitions(*found: Definition) -> tuple[Definition, ...]:
-    """Give definitions from a cache; their addresses are faster to compare than what they say.
-
-    Args:
-        found: definitions of metrics.
-
-    Returns:
-        Often the same object for the same definitions.
-
-    """
+    """Return definitions from a cache; their addresses are faster to compare than what they say."""
     key = tuple(map(id, found))
     kept = _KEPT.get(key)
     if kept is None:
@@ -129,10 +94,7 @@ def _short(metrics: bytes) -> bytes:
 
 
 def shared_metrics(metrics: bytes) -> bytes:
-    """Give equal bytes from a cache, if they are short.
-
-    Args:
-        metrics: the index of the metric of each series.
+    """Return equal bytes from a cache, if they are short.
 
     Returns:
         The same, or equal bytes.

@@ -39,15 +39,12 @@ class CellPoints:
     """The points of the cells of matrices, each created once, as logs repeat their matrices."""
 
     def __init__(self) -> None:
-        """Begin without points."""
         self._known: dict[tuple[object, ...], SeriesPoint] = {}
 
     def at(self, metric: str, params: dict[str, Scalar], size: int = 0) -> SeriesPoint:
-        """Give the point of a cell.
+        """Return the point of a cell.
 
         Args:
-            metric: that is measured there.
-            params: of it.
             size: bytes that moved.
 
         Returns:
@@ -65,7 +62,6 @@ class Points:
     """The points of one log over sizes, each created once, as tables repeat them."""
 
     def __init__(self) -> None:
-        """Begin without points."""
         self._known: dict[tuple[object, ...], dict[int, SeriesPoint]] = {}
         self._tables: dict[tuple[object, ...], tuple[SeriesPoint, ...]] = {}
 
@@ -76,10 +72,9 @@ class Points:
         moved: tuple[bool, ...],
         more: tuple[tuple[tuple[str, Scalar], ...], ...] = (),
     ) -> tuple[SeriesPoint, ...]:
-        """Give the points of a table.
+        """Return the points of a table.
 
         Args:
-            params: of all its rows.
             sizes: of the rows, in bytes.
             moved: for each column, whether this number of bytes moved during each value.
             more: for each column, parameters of its own, such as a percentile; empty if none has.
@@ -113,7 +108,7 @@ class Points:
 
 @cache
 def _id(definition: Definition) -> str:
-    """Give the id of a definition, from a cache: it is a digest of a few definitions."""
+    """Return the id of a definition, from a cache: it is a digest of a few definitions."""
     return definition.id
 
 
@@ -121,10 +116,6 @@ class Columns(Sequence[Measurement]):
     """The series of one run of a tool; each becomes a `Measurement` when it is accessed.
 
     Args:
-        definitions: of the metrics.
-        metrics: the index of each series' definition, one byte each.
-        points: where each series was measured.
-        values: of all series, one after another.
         ends: where each series ends in `values`; none if each series has one value.
 
     """
@@ -139,7 +130,6 @@ class Columns(Sequence[Measurement]):
         values: array[float],
         ends: array[int] | None = None,
     ) -> None:
-        """Keep the columns as they are."""
         self._definitions = tuple(definitions)  # the same object, if it is a tuple
         self._metrics = metrics
         self._points = points
@@ -147,14 +137,10 @@ class Columns(Sequence[Measurement]):
         self._ends = ends
 
     def with_values(self, values: array[float], ends: array[int] | None = None) -> Columns:
-        """Give the same series with other values.
+        """Return the same series with other values.
 
         Args:
-            values: of all series, one after another.
             ends: where each series ends in `values`; none if each series has one value.
-
-        Returns:
-            Other columns.
 
         """
         return Columns(self._definitions, self._metrics, self._points, values, ends)
@@ -196,7 +182,7 @@ class Columns(Sequence[Measurement]):
         return len(self) == len(other) and all(a == b for a, b in zip(self, other, strict=True))
 
     def __hash__(self) -> int:
-        """Give equal sequences the same hash."""
+        """Return equal sequences the same hash."""
         return hash((self._metrics, bytes(self._values)))
 
     def __repr__(self) -> str:

@@ -31,10 +31,8 @@ class HostValue(NamedTuple):
     """A cell: what one host reached with another.
 
     Args:
-        source: the row of a matrix, or the first host.
         target: the column, or the second host.
         value: in bytes per second or seconds; none if the cell is empty.
-        line: its number.
 
     """
 
@@ -48,9 +46,7 @@ class HostValues(NamedTuple):
     """A file with values of pairs of hosts.
 
     Args:
-        title: what it is, in words.
         metric: `bandwidth` or `latency`.
-        cells: in their order; those of a host with itself are left out.
 
     """
 
@@ -61,9 +57,6 @@ class HostValues(NamedTuple):
 
 def read_host_values(text: str) -> HostValues | None:
     """Read a table of pairs of hosts, or a matrix of hosts.
-
-    Args:
-        text: of a file.
 
     Returns:
         Its cells; none if the text is neither.

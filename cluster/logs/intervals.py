@@ -32,14 +32,11 @@ _Rates = dict[str, float]  # of streams and their sum, in bytes per second
 
 @cache
 def bytes_of(prefix: str, unit: str) -> float:
-    """Give the size of a unit of iperf in bytes: its GBytes are 2**30 bytes, its Gbits 1e9 bits.
+    """Return the size of a unit of iperf in bytes: its GBytes are 2**30 bytes, its Gbits 1e9 bits.
 
     Args:
         prefix: such as `G`, or nothing.
         unit: `bits` or `Bytes`.
-
-    Returns:
-        Bytes.
 
     """
     power = PREFIXES.index(prefix)
@@ -50,7 +47,6 @@ class Rates(NamedTuple):
     """The rates of all streams of one direction together.
 
     Args:
-        way: the direction.
         streams: how many they are; `SEVERAL` if lines of some are missing, as the sum shows.
         values: bytes per second, one for each interval.
 
@@ -65,11 +61,9 @@ class LaterRows(NamedTuple):
     """Consecutive lines of intervals of one or several streams, none of them a test's first.
 
     Args:
-        streams: the stream of each line.
         begins: of the intervals, in seconds.
         ends: of the intervals, in seconds.
         rates: of each line, in bytes per second.
-        end: the offset in the text behind the last line.
 
     """
 
@@ -84,7 +78,6 @@ class Intervals:
     """The intervals of one test."""
 
     def __init__(self) -> None:
-        """Begin without intervals."""
         self._numbers: dict[tuple[str, str], int] = {}  # of streams and directions
         self._streams = array("L")  # of each line: the number of its stream and direction
         self._figures = array("d")  # of each line: begin and end in seconds, bytes per second
@@ -94,7 +87,6 @@ class Intervals:
 
         Args:
             stream: its name, or `SUM`.
-            way: its direction.
             span: where the interval begins and ends, in seconds.
             rate: in bytes per second.
 
@@ -103,13 +95,7 @@ class Intervals:
         self._figures.extend((*span, rate))
 
     def extend(self, rows: LaterRows, ways: Mapping[str, str]) -> None:
-        """Add many lines.
-
-        Args:
-            rows: the lines.
-            ways: the direction of each stream.
-
-        """
+        """Add many lines."""
         numbers = {name: self._number(name, ways[name]) for name in set(rows.streams)}
         self._streams.extend(map(numbers.__getitem__, rows.streams))
         self._figures += row_by_row([rows.begins, rows.ends, rows.rates])
@@ -118,14 +104,14 @@ class Intervals:
         return self._numbers.setdefault((stream, way), len(self._numbers))
 
     def _lines(self) -> Iterator[tuple[str, str, tuple[float, float], float]]:
-        """Give the stream, direction, interval and rate of each line."""
+        """Return the stream, direction, interval and rate of each line."""
         names = tuple(self._numbers)
         figures = iter(self._figures)
         for number, begin, end, rate in zip(self._streams, figures, figures, figures, strict=True):
             yield *names[number], (begin, end), rate
 
     def together(self) -> list[Rates]:
-        """Give the rates of each direction, of the intervals that have all its streams."""
+        """Return the rates of each direction, of the intervals that have all its streams."""
         ways: dict[str, dict[tuple[float, float], _Rates]] = {}
         for stream, way, (begin, end), rate in self._lines():
             spans = ways.setdefault(way, {})
@@ -137,8 +123,6 @@ def later_rows(text: str, at: int, rows: re.Pattern[str]) -> LaterRows | None:
     """Read consecutive lines of intervals.
 
     Args:
-        text: many lines.
-        at: the offset in it at which a line begins.
         rows: the pattern of such lines, such as `[  3]  1.0-2.0 sec  1.1 GBytes  9.4 Gbits/sec`.
 
     Returns:
@@ -168,7 +152,7 @@ def later_rows(text: str, at: int, rows: re.Pattern[str]) -> LaterRows | None:
 
 @cache
 def _bytes_of_unit(unit: str) -> float:
-    """Give the bytes per second of a unit such as `Gbits/sec`."""
+    """Return the bytes per second of a unit such as `Gbits/sec`."""
     prefix = unit[0] if unit[0] in PREFIXES else ""
     return bytes_of(prefix, unit.removeprefix(prefix).removesuffix("/sec"))
 
@@ -197,9 +181,6 @@ def adds_up(rates: Mapping[str, float]) -> bool:
 
     Args:
         rates: of streams, or their bytes, and those of `SUM`, if there is one.
-
-    Returns:
-        Whether the streams add up to their sum.
 
     """
     total = sum(value for name, value in rates.items() if name != SUM)

@@ -44,11 +44,6 @@ class _Mention(NamedTuple):
 def nics_of_results(text: str, file: str, firsts: Sequence[int]) -> list[NamedNic]:
     """Find the NIC of each result of a log.
 
-    Args:
-        text: of the log.
-        file: its name, which counts where the log itself says nothing.
-        firsts: the number of the first line of each result.
-
     Returns:
         The NIC, and the GPU if there is one, of each result.
 
@@ -74,7 +69,7 @@ def nics_of_results(text: str, file: str, firsts: Sequence[int]) -> list[NamedNi
 def _gpu(
     mentions: Sequence[_Mention], before: int, first: int, end: float, *, is_ahead: bool
 ) -> str:
-    """Give the GPU of a result: perftest names it before its title, or below it."""
+    """Return the GPU of a result: perftest names it before its title, or below it."""
     return _last(mentions, before, first) if is_ahead else _last(mentions, first, end)
 
 

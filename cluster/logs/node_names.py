@@ -17,11 +17,6 @@ _IN_NAME = re.compile(r"(?<![a-zA-Z0-9])numa[_-]?(\d{1,3})(?![a-zA-Z0-9])", re.I
 def nodes_of_results(text: str, file: str, firsts: Sequence[int]) -> list[int | None]:
     """Find the NUMA node whose memory each result of a log used.
 
-    Args:
-        text: of the log.
-        file: its name, which counts where the log itself says nothing.
-        firsts: the number of the first line of each result.
-
     Returns:
         The node of each result, as the last numactl above it says; none if nothing says it.
 

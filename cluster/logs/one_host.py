@@ -18,7 +18,6 @@ def stays_within(local: str, peer: str) -> bool:
 
     Args:
         local: the address of this end; empty if it is not known.
-        peer: the address or name of the other one.
 
     Returns:
         Whether they are; two hosts that are simulated on one are not recognised.
@@ -32,9 +31,6 @@ def is_within_host(line: str) -> bool:
 
     Args:
         line: such as `local 127.0.0.1 port 47 connected to 127.0.0.1 port 5201`.
-
-    Returns:
-        Whether it does.
 
     """
     if ends := _ENDS.search(line):

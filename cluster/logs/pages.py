@@ -9,15 +9,9 @@ _HIDDEN = frozenset(("script", "style", "noscript", "svg", "head"))
 
 
 class SavedPage(HTMLParser):
-    """The text of a web page, and the JSON in its scripts.
-
-    Args:
-        text: of the page, or of a part of one.
-
-    """
+    """The text of a web page, and the JSON in its scripts."""
 
     def __init__(self, text: str) -> None:
-        """Read a page."""
         super().__init__(convert_charrefs=True)
         self.data: list[str] = []
         self.has_blocks = False  # of code or output
@@ -60,13 +54,5 @@ class SavedPage(HTMLParser):
 
 
 def plain(text: str) -> str:
-    """Take the tags out of a part of a page; leave any other text as it is.
-
-    Args:
-        text: such as what a notebook or JSON holds of a page.
-
-    Returns:
-        Text.
-
-    """
+    """Take the tags out of a part of a page; leave any other text as it is."""
     return SavedPage(text).shown if "</pre>" in text or "</p>" in text else text

@@ -40,7 +40,6 @@ class HostLine(NamedTuple):
 
     Args:
         line: its number, from 1.
-        hosts: each once, in their order.
         place: whether the results that follow were measured between them (`ahead`), the result in
             which the line is (`inside`), or all results of the log (`anywhere`).
 
@@ -53,9 +52,6 @@ class HostLine(NamedTuple):
 
 def host_lines(text: str) -> list[HostLine]:
     """Find the lines of a log that say on which hosts it was measured.
-
-    Args:
-        text: of the log.
 
     Returns:
         The lines, in their order; the ranks of a list as one line, at its beginning.
@@ -77,7 +73,7 @@ def host_lines(text: str) -> list[HostLine]:
 
 
 def _rank_lists(text: str) -> Iterator[HostLine]:
-    """Give the hosts of each list of ranks."""
+    """Return the hosts of each list of ranks."""
     hosts: dict[str, None] = {}
     first = last = 0
     for number, line in enumerate(text.splitlines(), 1):
@@ -106,7 +102,7 @@ def _of_line(line: str) -> Iterator[tuple[tuple[str, ...], Literal["ahead", "ins
 
 
 def _listed(text: str) -> Iterator[str]:
-    """Give the hosts of a list such as `a:1,b:1` or `node[1-2]`, each once."""
+    """Return the hosts of a list such as `a:1,b:1` or `node[1-2]`, each once."""
     words = re.findall(r"(?:[^,\[]|\[[^\]]*\])+", text)
     yield from dict.fromkeys(name.partition(":")[0] for word in words for name in _expanded(word))
 
@@ -128,11 +124,7 @@ def _alike(one: str, other: str) -> bool:
 
 
 def hosts_of_results(lines: Sequence[HostLine], firsts: Sequence[int]) -> list[tuple[str, ...]]:
-    """Give the hosts that each result of a log was measured on.
-
-    Args:
-        lines: that name hosts.
-        firsts: the number of the first line of each result.
+    """Return the hosts that each result of a log was measured on.
 
     Returns:
         The hosts of each result; empty if no line says it.
@@ -192,7 +184,6 @@ def hosts_by_pattern(pattern: str, name: str) -> Pair | None:
 
     Args:
         pattern: such as `bw_{a}_{b}.log`; `*` stands for anything.
-        name: of the file.
 
     Returns:
         The hosts; none if the name is not of this form.
@@ -213,15 +204,7 @@ def hosts_by_pattern(pattern: str, name: str) -> Pair | None:
 
 
 def host_order(names: Iterable[str]) -> list[str]:
-    """Sort names of hosts: node2 before node10.
-
-    Args:
-        names: of hosts.
-
-    Returns:
-        Each once.
-
-    """
+    """Sort names of hosts: node2 before node10."""
     return sorted(set(names), key=_natural)
 
 

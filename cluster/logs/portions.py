@@ -10,13 +10,11 @@ class Portion:
     """Many lines of a log, and which of them is next.
 
     Args:
-        text: of all of them.
         first: the number of the first in the log, from 1.
 
     """
 
     def __init__(self, text: str, first: int) -> None:
-        """Begin at the first line."""
         self.text = text
         self.first = first
         self.lines = text.split("\n")
@@ -25,9 +23,6 @@ class Portion:
 
     def offer_to(self, parser: Parser) -> bool:
         """Offer one line after another to a parser, until it does not take one.
-
-        Args:
-            parser: that took the line before.
 
         Returns:
             Whether it refused the next line; false at the end, and if that line is too long.
@@ -38,10 +33,7 @@ class Portion:
         return self._offer_rows(parser)
 
     def last_since(self, begin: int) -> int | None:
-        """Give the last line before the next that is not empty.
-
-        Args:
-            begin: the first line that counts.
+        """Return the last line before the next that is not empty.
 
         Returns:
             Its place among the lines; none if there is none.

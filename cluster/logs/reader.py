@@ -208,15 +208,7 @@ class _Reader:
         return all(parser is self._active[0] for parser in self._matrices)
 
     def _more(self, portion: Portion) -> int:
-        """Offer lines to the parser that took the last one, until it does not take one.
-
-        Args:
-            portion: whose next line is then the first that was not taken.
-
-        Returns:
-            How many parsers have refused it.
-
-        """
+        """Offer lines to the parser that took the last one, until it does not take one."""
         parser, begin = self._active[0], portion.next
         try:
             is_refused = portion.offer_to(parser)
@@ -356,7 +348,7 @@ def _reads_later(parser: Parser) -> bool:
 
 
 def _impossible(parser: Parser, line: str = "") -> ParseError:
-    """Give the error for a log with a number that its program cannot have printed."""
+    """Return the error for a log with a number that its program cannot have printed."""
     return ParseError(
         f"This log has a number that {parser.name} cannot have printed.",
         line=line,
@@ -396,7 +388,7 @@ def _parser(name: str) -> type[Parser]:
 
 @cache
 def _numbered_marks() -> tuple[bytes, ...]:
-    """Give the words of parsers that contain digits, as they are in shapes."""
+    """Return the words of parsers that contain digits, as they are in shapes."""
     marks = {mark for name in _names() for mark in _parser(name).marks}
     return tuple(shape for mark in sorted(marks) if (shape := shape_of(mark)) != mark.encode())
 
@@ -406,7 +398,7 @@ def _names() -> tuple[str, ...]:
 
 
 def _shape(line: str) -> list[str]:
-    """Give what kind each column is, and how many decimals the last has."""
+    """Return what kind each column is, and how many decimals the last has."""
     cells = line.split()
     kinds = [_kind(cell) for cell in cells]
     return [*kinds[:-1], kinds[-1] + "d" * len(cells[-1].partition(".")[2])] if cells else []

@@ -54,9 +54,6 @@ def redact(chunks: Iterable[bytes]) -> Iterator[bytes]:
 def secret_lines(text: bytes) -> tuple[int, ...]:
     """Find lines that contain a secret.
 
-    Args:
-        text: of a file.
-
     Returns:
         Their numbers, from 1.
 

@@ -34,17 +34,9 @@ _VARIES = re.compile(r"\b0x[0-9a-fA-F]+\b|\b[\w-]*\d[\w-]*\b")  # numbers, and n
 
 
 class ResultBuilder:
-    """Collects the result of one run of a tool.
-
-    Args:
-        format_: the name of the parser.
-        first: the number of its first line in the log.
-        title: what was run.
-
-    """
+    """Collects the result of one run of a tool."""
 
     def __init__(self, format_: str, first: int, title: str = "") -> None:
-        """Start without results."""
         self.format = intern(format_)
         self.first = first
         self.title = intern(title)  # most runs of a log have the same
@@ -71,7 +63,6 @@ class ResultBuilder:
         """Add a value to its series.
 
         Args:
-            definition: of the metric.
             value: in the definition's unit.
             params: the point; metrics of a point may share this object, which must not change.
             rank: that measured it; 0 if it is not known.
@@ -98,10 +89,7 @@ class ResultBuilder:
         """Add the rows of a table.
 
         Args:
-            definitions: of its columns.
-            points: of each value; equal points of one log are the same object.
             values: row by row, in the units of the definitions.
-            rising: whether no point occurs twice, as sizes rise.
 
         """
         if points:
@@ -130,7 +118,6 @@ class ResultBuilder:
         """Add values to one series.
 
         Args:
-            definition: of the metric.
             values: in the definition's unit.
             params: the point; metrics of a point may share this object, which must not change.
             rank: that measured them; 0 if it is not known.
@@ -149,7 +136,7 @@ class ResultBuilder:
             self._all()
 
     def _all(self) -> SeriesBuilder:
-        """Give the series, of which the single values are then a part."""
+        """Return the series, of which the single values are then a part."""
         if self._series is None:
             self._series = SeriesBuilder()
             for head, values in zip(self._singles, self._single_values, strict=True):
@@ -192,15 +179,7 @@ class ResultBuilder:
         return not self._singles and (self._series is None or self._series.empty)
 
     def parsed(self, detail: Detail | None = None) -> Parsed:
-        """Give the complete result.
-
-        Args:
-            detail: what the log says besides measurements, such as a topology.
-
-        Returns:
-            The result.
-
-        """
+        """Return the complete result."""
         if self._is_doubted and not self.empty:
             rows = self._all().rows()
             self.clear()
@@ -226,7 +205,7 @@ class ResultBuilder:
         )
 
     def _columns(self) -> tuple[Sequence[Measurement], tuple[Definition, ...]]:
-        """Give the series and the definitions of their metrics."""
+        """Return the series and the definitions of their metrics."""
         if self._series is not None:
             return self._series.columns()
         if not self._singles:
@@ -248,26 +227,18 @@ class ResultBuilder:
 
 
 def _key(head: Head) -> tuple[object, ...]:
-    """Give what tells the series of a value from others; `1` and `1.0` are not equal here."""
+    """Return what tells the series of a value from others; `1` and `1.0` are not equal here."""
     definition, rank, size, params = head
     return (id(definition), rank, size, *params.items(), *map(type, params.values()))
 
 
 def kind_of(failure: str) -> str:
-    """Give what several ranks, hosts or sizes have in common in a failure.
-
-    Args:
-        failure: a line.
-
-    Returns:
-        The line without what varies; equal for failures of one kind.
-
-    """
+    """Return what several ranks, hosts or sizes have in common in a failure."""
     return _VARIES.sub("0", failure)
 
 
 def _without_repeats(failures: Iterable[str]) -> Iterable[str]:
-    """Give the first failure of each kind, or all of a kind with a few."""
+    """Return the first failure of each kind, or all of a kind with a few."""
     kinds = defaultdict(list)
     for failure in failures:
         kinds[kind_of(failure)].append(failure)

@@ -19,14 +19,7 @@ _DECIMALS = msgspec.json.Decoder(list[float])
 
 
 class SizeRows(NamedTuple):
-    """Consecutive rows of a table over sizes.
-
-    Args:
-        sizes: their first cells, which do not fall.
-        columns: the figures of each column to the right.
-        end: where the rows end in the text.
-
-    """
+    """Consecutive rows of a table over sizes."""
 
     sizes: tuple[int, ...]
     columns: list[list[float]]
@@ -38,9 +31,6 @@ def decimals(cells: Sequence[str]) -> list[float]:
 
     Args:
         cells: of numbers as JSON has them, such as `25.21`, `1e-06`, `7`.
-
-    Returns:
-        The numbers.
 
     Raises:
         ValueError: one is spelt differently (`.5`, `1,234`, `nan`).
@@ -57,9 +47,6 @@ def size_rows(text: str, at: int, figures: int, places: int = 0) -> SizeRows | N
     """Read consecutive rows of a size and this many figures.
 
     Args:
-        text: many lines.
-        at: the offset in it at which a line begins.
-        figures: in each row, after the size.
         places: decimals of each figure; 0 if they differ, or if some have none.
 
     Returns:
@@ -85,10 +72,7 @@ class MatrixRows(NamedTuple):
     """Consecutive rows of a matrix.
 
     Args:
-        labels: the first cell of each row.
         cells: for each cell, row by row, whether it has a figure: 1, or 0 for `N/A`.
-        figures: those that are there, row by row.
-        end: where the rows end in the text.
 
     """
 
@@ -106,12 +90,6 @@ class MatrixRows(NamedTuple):
 def cells_of(text: str, at: int, rows: re.Pattern[str], drop: str = "") -> tuple[list[str], int]:
     """Split consecutive rows into cells.
 
-    Args:
-        text: many lines.
-        at: the offset in it at which a line begins.
-        rows: the pattern of such rows, each with its newline.
-        drop: characters between cells, besides white space.
-
     Returns:
         The cells of all rows, and the offset at which the rows end; `at` if there is none.
 
@@ -127,8 +105,6 @@ def matrix_rows(text: str, at: int, columns: int) -> MatrixRows | None:
     """Read consecutive rows of a matrix; an empty line may separate them.
 
     Args:
-        text: many lines.
-        at: the offset in it at which a line begins.
         columns: how many cells follow the number of a row: figures with decimals, or `N/A`.
 
     Returns:
@@ -152,14 +128,14 @@ def matrix_rows(text: str, at: int, columns: int) -> MatrixRows | None:
 
 
 def row_by_row(columns: Sequence[Sequence[float]]) -> array[float]:
-    """Give the figures of columns of equal length in the order of the rows."""
+    """Return the figures of columns of equal length in the order of the rows."""
     one = len(columns) == 1
     return array("d", columns[0] if one else chain.from_iterable(zip(*columns, strict=True)))
 
 
 @cache
 def _matrix_of(columns: int) -> re.Pattern[str]:
-    """Give a pattern for rows of a number and this many cells."""
+    """Return a pattern for rows of a number and this many cells."""
     cell = rf"[ \t]++(?:\d{{1,{DIGITS}}}+\.\d{{1,20}}+|N/A)"
     row = rf"[ \t]*+\d{{1,3}}+{cell * columns}[ \t]*+\n"
     return re.compile(rf"{row}(?:\n?{row})*")
@@ -167,7 +143,7 @@ def _matrix_of(columns: int) -> re.Pattern[str]:
 
 @cache
 def _rows_of(figures: int, places: int) -> re.Pattern[str]:
-    """Give a pattern for rows of a size and this many figures."""
+    """Return a pattern for rows of a size and this many figures."""
     whole = rf"\d{{1,{DIGITS}}}+"
     rest = rf"\.\d{{{places}}}" if places else r"(?:\.\d{1,20}+)?"
     figure = rf"[ \t]++{whole}{rest}"

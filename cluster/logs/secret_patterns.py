@@ -60,7 +60,6 @@ class Rule(Value, frozen=True, kw_only=True):
     """One way to write a secret that has a name.
 
     Args:
-        words: in lower case; a line without any of them has no such secret.
         pattern: for a line in lower case; its groups that `_SECRETS` names are the secret.
 
     """
@@ -224,7 +223,7 @@ _LONG = re.compile(r"[\w-]{16}")  # every token has such a part without a blank 
 
 @functools.cache
 def _library() -> tuple[re.Pattern[str], ...]:
-    """Give the patterns of detect-secrets, which is imported for the first log."""
+    """Return the patterns of detect-secrets, which is imported for the first log."""
     found: list[re.Pattern[str]] = []
     for plugin in _PLUGINS:
         module, _, name = plugin.partition(".")
@@ -234,28 +233,12 @@ def _library() -> tuple[re.Pattern[str], ...]:
 
 
 def has_word(lowered: str) -> bool:
-    """Tell quickly whether a line may have a secret after a name.
-
-    Args:
-        lowered: the line, in lower case.
-
-    Returns:
-        Whether it is worth a closer look.
-
-    """
+    """Tell quickly whether a line may have a secret after a name."""
     return _WORD_IN.search(lowered) is not None
 
 
 def has_token(line: str) -> bool:
-    """Tell quickly whether a line may have a token, which needs no name.
-
-    Args:
-        line: of a log.
-
-    Returns:
-        Whether it is worth a closer look.
-
-    """
+    """Tell quickly whether a line may have a token, which needs no name."""
     return _LONG.search(line) is not None
 
 

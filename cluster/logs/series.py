@@ -24,7 +24,6 @@ class SeriesBuilder:
     """Collects values of any series: single ones, rows and cells of tables."""
 
     def __init__(self) -> None:
-        """Start without series."""
         self._definitions: dict[
             str, Definition
         ] = {}  # of each metric, in the order in which they occurred
@@ -187,7 +186,7 @@ class SeriesBuilder:
         return not self._metrics and not self._tables
 
     def columns(self) -> tuple[Sequence[Measurement], tuple[Definition, ...]]:
-        """Give the series and the definitions of their metrics."""
+        """Return the series and the definitions of their metrics."""
         if self._tables and not self._metrics:
             found = self._tables[0].columns() if len(self._tables) == 1 else self._joined()
             return found, found.definitions
@@ -209,7 +208,7 @@ class SeriesBuilder:
         return Columns(definitions, metrics, points, values, ends), definitions
 
     def _joined(self) -> Columns:
-        """Give the series of several tables; most results of a log have the same ones."""
+        """Return the series of several tables; most results of a log have the same ones."""
         tables = self._tables
         key = tuple((id(t.points), t.kinds, *map(id, t.definitions)) for t in tables)
         known = known_columns(key)
@@ -238,10 +237,7 @@ _KEPT: dict[tuple[object, ...], _KeptColumns] = {}
 
 
 def known_columns(key: tuple[object, ...]) -> Columns | None:
-    """Give the series of an earlier result; most results of a log have the same.
-
-    Args:
-        key: what tells them from others, also by the addresses of objects.
+    """Return the series of an earlier result; most results of a log have the same.
 
     Returns:
         The series with the earlier values; none if there are none, or no longer.
@@ -252,14 +248,7 @@ def known_columns(key: tuple[object, ...]) -> Columns | None:
 
 
 def keep_columns(key: tuple[object, ...], columns: Columns, addressed: Sequence[object]) -> None:
-    """Keep the series of a result for others.
-
-    Args:
-        key: what tells them from others.
-        columns: the series.
-        addressed: the objects of which the key has the addresses.
-
-    """
+    """Keep the series of a result for others."""
     if len(_KEPT) >= MOST:
         _KEPT.clear()
     _KEPT[key] = _KeptColumns(columns, addressed)
@@ -269,7 +258,6 @@ class TableCells:
     """The cells of a table: what was measured in each, and where.
 
     Args:
-        definitions: of the metrics.
         cells: the index of a metric among these, and the point, of each value; no two are alike.
 
     """
@@ -279,7 +267,6 @@ class TableCells:
     def __init__(
         self, definitions: Sequence[Definition], cells: Iterable[tuple[int, SeriesPoint]]
     ) -> None:
-        """Keep the cells."""
         found = tuple(cells)
         self.definitions = tuple(definitions)
         self.kinds = bytes(kind for kind, _ in found)
@@ -302,13 +289,13 @@ class _ResultTable(NamedTuple):
         return self.kinds == _cycle(len(self.definitions), len(self.points))
 
     def columns(self) -> Columns:
-        """Give its series."""
+        """Return its series."""
         return Columns(shared_definitions(*self.definitions), self.kinds, self.points, self.values)
 
 
 @lru_cache(256)
 def _cycle(width: int, series: int) -> bytes:
-    """Give the number of the metric of each series of a table, row by row."""
+    """Return the number of the metric of each series of a table, row by row."""
     return bytes(range(width)) * (series // width)
 
 
@@ -317,5 +304,5 @@ def _head(definition: Definition, point: SeriesPoint) -> Head:
 
 
 def _key(metric: str, point: SeriesPoint) -> tuple[object, ...]:
-    """Give what tells a series from others."""
+    """Return what tells a series from others."""
     return (metric, point.rank, *point.params.items())

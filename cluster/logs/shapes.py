@@ -7,10 +7,7 @@ _DIGITS = bytes.maketrans(b"123456789", b"0" * 9)
 
 
 def shape_of(line: str) -> bytes:
-    """Give what lines that differ only in digits have in common.
-
-    Args:
-        line: of a log.
+    """Return what lines that differ only in digits have in common.
 
     Returns:
         The line in UTF-8, with each digit replaced by 0: of bytes, that is ten times as fast.
@@ -23,7 +20,6 @@ class Shapes:
     """Shapes of lines that were seen; the oldest are forgotten, all at once."""
 
     def __init__(self) -> None:
-        """Begin without any."""
         self._seen: set[bytes] = set()
 
     def __contains__(self, shape: bytes) -> bool:

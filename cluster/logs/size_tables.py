@@ -21,11 +21,7 @@ class SizeColumn(NamedTuple):
     """What a column measures.
 
     Args:
-        definition: of its metric.
-        times: by which a figure is multiplied.
         over: by which it is divided then, to be in the unit of the definition.
-        moved: whether the size of a row moves during each value.
-        more: parameters of the column, such as a percentile.
 
     """
 
@@ -41,9 +37,6 @@ class SizeColumn(NamedTuple):
         """Add one figure to a result.
 
         Args:
-            run: the result.
-            value: as it was printed.
-            params: of the row.
             size: of the row, in bytes.
 
         """
@@ -56,7 +49,6 @@ class SizeTables:
     """The tables of one log; their points are made once, as most logs repeat their tables."""
 
     def __init__(self) -> None:
-        """Begin without any."""
         self._points = CellPoints()
         self._cells: dict[tuple[object, ...], TableCells] = {}
 
@@ -70,10 +62,7 @@ class SizeTables:
         """Add rows to a result, as `SizeColumn.add` would add their figures.
 
         Args:
-            run: the result.
-            params: of all rows.
             sizes: of the rows, in bytes; no two are equal.
-            columns: with the figures of each, as they were printed.
 
         """
         kinds = [column for column, _ in columns]

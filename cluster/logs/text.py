@@ -90,7 +90,6 @@ class Lines(Value, frozen=True, kw_only=True):
 
     Args:
         first: the number of the first of them in the log, from 1.
-        text: all lines, each with a newline at its end, except perhaps the last.
 
     """
 
@@ -108,8 +107,6 @@ class JsonDocument(Value, frozen=True, kw_only=True):
 
     Args:
         first: the number of its first line in the log, from 1.
-        text: from its opening brace on.
-        complete: whether it has its closing brace.
 
     """
 
@@ -140,9 +137,6 @@ def decode_text(chunks: Iterable[bytes]) -> Iterator[str]:
     Args:
         chunks: of bytes.
 
-    Yields:
-        Text.
-
     """
     decoder = None
     for chunk in chunks:
@@ -159,9 +153,6 @@ def as_utf8(chunks: Iterable[bytes]) -> Iterator[bytes]:
 
     Args:
         chunks: its bytes.
-
-    Yields:
-        Bytes.
 
     """
     encoding = ""
@@ -201,7 +192,7 @@ def _portions(texts: Iterable[str]) -> Iterator[str]:
 
 
 def _bytes(text: str) -> int:
-    """Give the size of a text in memory; none if it is empty."""
+    """Return the size of a text in memory; none if it is empty."""
     return getsizeof(text) if text else 0
 
 
@@ -319,7 +310,7 @@ class _Splitter:
             at = self._open(text, start)
 
     def end(self) -> Iterator[JsonDocument]:
-        """Give what is still open."""
+        """Return what is still open."""
         if self._parts:
             yield self._document(complete=_is_balanced("".join(self._parts)))
 

@@ -49,9 +49,6 @@ _PAIRS = re.compile(r"(?<= )(?:\d{1,18} +\d+\.\d\d(?: +|$)){2,}")  # rows of a s
 def unwrapped(portions: Iterable[str]) -> Iterator[str]:
     """Extract lines from container logs and text from web pages; leave anything else unchanged.
 
-    Args:
-        portions: of text, each of whole lines.
-
     Yields:
         Portions of text; figures that a page shows in bold type are without their asterisks.
 
@@ -84,9 +81,6 @@ def _extracted(portions: Iterable[str]) -> Iterator[str]:
 
 def inside(text: str) -> Iterator[str]:
     """Find the parts of a JSON document that may be logs.
-
-    Args:
-        text: of the document.
 
     Yields:
         Documents within it, its strings of several lines, and the outputs of a notebook.
@@ -127,7 +121,7 @@ def _found(value: object, depth: int) -> Iterator[str]:
 
 
 def _lines(values: list[object]) -> list[str]:
-    """Give the lines of a list of lines, of records of a container log, or of Loki's pairs."""
+    """Return the lines of a list of lines, of records of a container log, or of Loki's pairs."""
     texts = [value if isinstance(value, str) else _said(value) for value in values]
     pairs = [
         (value[0], value[1])
@@ -140,7 +134,7 @@ def _lines(values: list[object]) -> list[str]:
 
 
 def _outputs(cells: list[object]) -> Iterator[str]:
-    """Give the outputs of the cells of a notebook, without their code."""
+    """Return the outputs of the cells of a notebook, without their code."""
     outputs = (
         output
         for cell in cells
@@ -161,7 +155,7 @@ def _outputs(cells: list[object]) -> Iterator[str]:
 
 
 def _rest(match: re.Match[str]) -> str:
-    """Give what is left of a line of containerd; a line that goes on has no end."""
+    """Return what is left of a line of containerd; a line that goes on has no end."""
     return match[2] + ("\n" if match[1] == "F" else "")
 
 
@@ -175,12 +169,12 @@ def _line(line: str) -> str:
 
 
 def _payload(line: str) -> str | None:
-    """Give the log line in a line of a container log; none if it is not such a line."""
+    """Return the log line in a line of a container log; none if it is not such a line."""
     return _said(_decoded(line)) if line.lstrip().startswith("{") else None
 
 
 def _said(record: object) -> str | None:
-    """Give the log line of a record; none if it is no record of a container log."""
+    """Return the log line of a record; none if it is no record of a container log."""
     if not isinstance(record, dict) or not _BESIDE & record.keys():
         return None
     inner = record.get("jsonPayload")  # Google's
@@ -190,7 +184,7 @@ def _said(record: object) -> str | None:
 
 
 def _listed(text: str) -> str:
-    """Give the lines of a list of records; leave any other list as it is."""
+    """Return the lines of a list of records; leave any other list as it is."""
     values = _decoded(text)
     lines = _lines(values) if isinstance(values, list) else []
     return "".join(_line(f"{line.rstrip()}\n") for line in lines) or text
@@ -223,7 +217,7 @@ def _rows(match: re.Match[str]) -> str:
 
 
 def _page(text: str) -> str:
-    """Give the text of a page, and what only its JSON has: pages load their comments later."""
+    """Return the text of a page, and what only its JSON has: pages load their comments later."""
     page = SavedPage(text)
     shown = page.shown if page.has_blocks or not page.data else ""
     known = _stripped(shown)
@@ -240,7 +234,7 @@ def _stripped(text: str) -> set[str]:
 
 
 def _texts(document: str) -> Iterator[str]:
-    """Give all strings of several lines in a document, at any depth."""
+    """Return all strings of several lines in a document, at any depth."""
     waiting = list(inside(document))
     for _ in range(DEEPEST * DEEPEST):
         if not waiting:

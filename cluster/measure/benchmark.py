@@ -82,7 +82,7 @@ class Benchmark(Plugin, Generic[ParamsT]):
         """
 
     def selected(self, params: ParamsT) -> tuple[Definition, ...]:
-        """Give the definitions that these parameters measure; all of them by default.
+        """Return the definitions that these parameters measure; all of them by default.
 
         Args:
             params: of the benchmark.
@@ -95,7 +95,7 @@ class Benchmark(Plugin, Generic[ParamsT]):
         return self.metrics
 
     def recorded(self, params: ParamsT) -> tuple[Definition, ...]:
-        """Give every definition under which the ranks may record values; by default, the selected.
+        """Return every definition under which the ranks may record values; by default, the selected.
 
         A metric has several where each host decides how it is timed.
 
@@ -109,7 +109,7 @@ class Benchmark(Plugin, Generic[ParamsT]):
         return self.selected(params)
 
     def planned(self, params: ParamsT, ranks: int) -> Iterable[Planned]:
-        """Give every series that should be measured, so that a missing one is noticed.
+        """Return every series that should be measured, so that a missing one is noticed.
 
         Args:
             params: of the benchmark.
@@ -214,7 +214,7 @@ class Benchmark(Plugin, Generic[ParamsT]):
         return ""
 
     def model(self, params: ParamsT, fleet: FleetSimulator) -> Iterable[Measurement]:
-        """Give what simulated hosts would measure.
+        """Return what simulated hosts would measure.
 
         Args:
             params: of the benchmark.
@@ -248,7 +248,7 @@ class Benchmark(Plugin, Generic[ParamsT]):
         return ()
 
     def program(self, params: ParamsT) -> list[str]:
-        """Give the command that each rank runs in the job's folder.
+        """Return the command that each rank runs in the job's folder.
 
         Args:
             params: of the benchmark.

@@ -52,15 +52,7 @@ class Memory(ABC):
 
     @abstractmethod
     def put(self, bytes_: Buffer) -> Piece:
-        """Make a block with the bytes of an array.
-
-        Args:
-            bytes_: the array.
-
-        Returns:
-            The block; it may be the array itself.
-
-        """
+        """Make a block with the bytes of an array."""
 
     @abstractmethod
     def zeros(self, size: int) -> Piece:
@@ -69,19 +61,11 @@ class Memory(ABC):
         Args:
             size: in bytes.
 
-        Returns:
-            The block.
-
         """
 
     @abstractmethod
     def clear(self, block: Piece) -> None:
-        """Set all bytes of a block to 0.
-
-        Args:
-            block: to clear.
-
-        """
+        """Set all bytes of a block to 0."""
 
     @abstractmethod
     def check(self, arrived: Piece, wanted: Piece, what: str) -> None:
@@ -90,7 +74,6 @@ class Memory(ABC):
         Args:
             arrived: the bytes received.
             wanted: the bytes expected, as many.
-            what: the message or operation, for the error.
 
         Raises:
             WrongDataError: a byte differs.
@@ -99,34 +82,18 @@ class Memory(ABC):
 
     @abstractmethod
     def moves(self, comm: Comm) -> Moves:
-        """Give the calls that move its blocks.
-
-        Args:
-            comm: of the ranks that exchange them.
-
-        Returns:
-            The calls.
-
-        """
+        """Return the calls that move its blocks."""
 
     @abstractmethod
     def defined(self, definition: Definition) -> Definition:
-        """Give the definition of a metric for messages in this memory.
-
-        Args:
-            definition: of the same metric for the processor's memory.
-
-        Returns:
-            The definition.
-
-        """
+        """Return the definition of a metric for messages in this memory."""
 
 
 class CpuMemory(Memory):
     """The processor's memory."""
 
     def put(self, bytes_: Buffer) -> Buffer:
-        """Give the array itself."""
+        """Return the array itself."""
         return bytes_
 
     def zeros(self, size: int) -> Buffer:
@@ -142,13 +109,13 @@ class CpuMemory(Memory):
         check_data(arrived, wanted, what)
 
     def moves(self, comm: Comm) -> Moves:
-        """Give MPI's own calls, so that their times include no code of cluster."""
+        """Return MPI's own calls, so that their times include no code of cluster."""
         from mpi4py.MPI import Request  # noqa: PLC0415 - importing it starts MPI
 
         return Moves(comm.Barrier, comm.Send, comm.Recv, comm.Isend, comm.Irecv, Request.Waitall)
 
     def defined(self, definition: Definition) -> Definition:
-        """Give the definition itself."""
+        """Return the definition itself."""
         return definition
 
 
@@ -164,7 +131,6 @@ class Block:
     __slots__ = ("array", "library", "mpi")
 
     def __init__(self, library: Library, array: Piece) -> None:
-        """Record its address in the form that MPI expects."""
         from mpi4py import MPI  # noqa: PLC0415 - importing it starts MPI
 
         self.library = library
@@ -172,11 +138,11 @@ class Block:
         self.mpi = MPI.buffer.fromaddress(library.address(array), len(array))
 
     def __len__(self) -> int:
-        """Give its size in bytes."""
+        """Return its size in bytes."""
         return len(self.mpi)
 
     def __getitem__(self, part: slice) -> Block:
-        """Give a slice, which shares the memory."""
+        """Return a slice, which shares the memory."""
         return Block(self.library, self.array[part])
 
 
@@ -189,7 +155,6 @@ class GpuMemory(Memory):
     """
 
     def __init__(self, library: Library) -> None:
-        """Keep the library."""
         self._library = library
 
     def put(self, bytes_: Buffer) -> Block:
@@ -218,7 +183,7 @@ class GpuMemory(Memory):
                 raise WrongDataError(f"{what}: it arrived wrong, and is correct now")
 
     def moves(self, comm: Comm) -> Moves:
-        """Give calls that return when the GPU has finished the move."""
+        """Return calls that return when the GPU has finished the move."""
         from mpi4py.MPI import Request  # noqa: PLC0415
 
         done = self._library.synchronise
@@ -249,18 +214,15 @@ class GpuMemory(Memory):
         )
 
     def defined(self, definition: Definition) -> Definition:
-        """Give a definition with an id of its own."""
+        """Return a definition with an id of its own."""
         return on_gpus(definition)
 
 
 def on_gpus(definition: Definition) -> Definition:
-    """Give the definition of a metric for messages in the memory of GPUs.
+    """Return the definition of a metric for messages in the memory of GPUs.
 
     Args:
         definition: of the same metric for the processor's memory, timed by a loop in Python.
-
-    Returns:
-        Its definition, with an id of its own.
 
     """
     return msgspec.structs.replace(
@@ -278,10 +240,6 @@ def open_memory(buffer: Buffers, comm: Comm) -> Memory:
 
     Args:
         buffer: `cpu` or `cuda`.
-        comm: of the ranks that exchange them; each of them calls this.
-
-    Returns:
-        The memory.
 
     Raises:
         SpecError: a rank has no such memory; raised on all of them, before anything is timed.
@@ -297,7 +255,7 @@ def open_memory(buffer: Buffers, comm: Comm) -> Memory:
 
 
 def _on_gpu(comm: Comm) -> tuple[Memory | None, SpecError | None]:
-    """Give memory on a GPU, or the error with the reason why there is none."""
+    """Return memory on a GPU, or the error with the reason why there is none."""
     number, ranks = place_on_host(comm)
     try:
         library = gpu_libraries.find_library()
@@ -312,10 +270,7 @@ def _on_gpu(comm: Comm) -> tuple[Memory | None, SpecError | None]:
 
 
 def place_on_host(comm: Comm) -> tuple[int, int]:
-    """Give this rank's local rank: its number among the ranks of its host.
-
-    Args:
-        comm: of the ranks to count; each of them calls this.
+    """Return this rank's local rank: its number among the ranks of its host.
 
     Returns:
         The local rank, from 0, and the number of ranks on the host.

@@ -47,7 +47,6 @@ class TorchLibrary:
     module: ClassVar[str] = "torch"
 
     def __init__(self, number: int) -> None:
-        """Select the GPU."""
         import torch  # noqa: PLC0415 - gigabytes, which cluster does not install
 
         torch.cuda.set_device(number)
@@ -74,7 +73,7 @@ class TorchLibrary:
         array.zero_()
 
     def address(self, array: Piece) -> int:
-        """Give its address."""
+        """Return its address."""
         return int(array.data_ptr())
 
     def equal(self, one: Piece, other: Piece) -> bool:
@@ -102,7 +101,6 @@ class CupyLibrary:
     module: ClassVar[str] = "cupy"
 
     def __init__(self, number: int) -> None:
-        """Select the GPU."""
         import cupy  # noqa: PLC0415
 
         self._cupy = cupy
@@ -132,7 +130,7 @@ class CupyLibrary:
         array.fill(0)
 
     def address(self, array: Piece) -> int:
-        """Give its address."""
+        """Return its address."""
         return int(array.data.ptr)
 
     def equal(self, one: Piece, other: Piece) -> bool:

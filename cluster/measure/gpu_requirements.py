@@ -21,12 +21,9 @@ def check_host(
     """Refuse a host whose ranks could not use its GPUs as a benchmark does.
 
     Args:
-        facts: of the host.
-        wanted: how many GPUs it needs.
         advice: of its provider, which options give machines with GPUs (`Provider.gpu_advice`).
         by_mpi: MPI sends from their memory; NCCL needs no MPI with CUDA, and its library, torch,
             installs itself.
-        instead: what does without GPUs.
 
     Raises:
         SpecError: it has too few GPUs, no library for them, or an MPI without CUDA.
@@ -54,15 +51,8 @@ def missing_gpus_error(
     """Make the error for a host that has too few GPUs.
 
     Args:
-        host: its name.
-        there: how many it has.
-        wanted: how many it needs.
-        means: how it was found that it has none.
         advice: of the provider, which options give machines with GPUs; `{gpus}` is their number.
         instead: what does without GPUs, and its flag; empty if nothing does.
-
-    Returns:
-        The error.
 
     """
     option = f", such as {advice.format(gpus=wanted)}" if advice else ""
@@ -81,16 +71,7 @@ def missing_gpus_error(
 
 
 def missing_library_error(host: str, python: str) -> SpecError:
-    """Make the error for a host whose Python has no library for the memory of GPUs.
-
-    Args:
-        host: its name.
-        python: the ranks' interpreter there.
-
-    Returns:
-        The error.
-
-    """
+    """Make the error for a host whose Python has no library for the memory of GPUs."""
     return SpecError(
         f"Neither torch nor CuPy is installed for the ranks on {host}.",
         means="One of them is needed for GPU memory; cluster installs neither, because "
@@ -104,7 +85,6 @@ def check_mpi(host: str, flags: Mapping[str, str]) -> None:
     """Refuse an MPI that would treat an address in GPU memory as one in host memory.
 
     Args:
-        host: where it runs.
         flags: what `ompi_info` reports about CUDA.
 
     Raises:

@@ -36,13 +36,7 @@ def log_connections() -> None:
 
 
 def name_interface(addresses: Sequence[str], number: int) -> None:
-    """Let the libraries use the interface by which the other ranks reach this one.
-
-    Args:
-        addresses: of all ranks.
-        number: of this rank.
-
-    """
+    """Let the libraries use the interface by which the other ranks reach this one."""
     for interface in list_interfaces():
         if interface.address == addresses[number]:
             names = dict.fromkeys(("GLOO_SOCKET_IFNAME", "NCCL_SOCKET_IFNAME"), interface.name)
@@ -87,13 +81,7 @@ def require_nccl4py() -> Any:  # noqa: ANN401 - a module that is optional
 
 
 def open_gpu(rank: Rank) -> Library:
-    """Give each rank of a host a GPU of its own, by torch or CuPy.
-
-    Args:
-        rank: this rank; all ranks call this.
-
-    Returns:
-        The library; its GPU is selected.
+    """Return each rank of a host a GPU of its own, by torch or CuPy.
 
     Raises:
         SpecError: neither library is installed, or the host has too few GPUs.
@@ -114,11 +102,7 @@ def join(rank: Rank, nccl: Any) -> Any:  # noqa: ANN401
     """Join all ranks in one communicator.
 
     Args:
-        rank: this rank, whose GPU is selected; all ranks call this.
         nccl: the module `nccl.core`.
-
-    Returns:
-        The communicator.
 
     """
     log_connections()

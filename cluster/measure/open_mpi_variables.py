@@ -23,14 +23,11 @@ KEEPALIVE = {"time": "6", "intvl": "3", "probes": "3"}
 
 
 def open_mpi_variables(layout: Layout) -> dict[str, str]:
-    """Give the variables by which mpirun reaches other hosts.
+    """Return the variables by which mpirun reaches other hosts.
 
     Daemons and messages use the cluster's networks only, by their CIDR: a bridge such as docker0
     has the same address on every host, and a rank that tries it waits for ever
     (open-mpi/ompi#6377).
-
-    Args:
-        layout: which hosts run how many ranks.
 
     Returns:
         Names and values; without our own SSH, only those that keep it on the networks.
@@ -47,10 +44,7 @@ def open_mpi_variables(layout: Layout) -> dict[str, str]:
 
 
 def network_variables(layout: Layout) -> dict[str, str]:
-    """Give the variables that keep Open MPI on the networks of a cluster.
-
-    Args:
-        layout: which hosts run how many ranks.
+    """Return the variables that keep Open MPI on the networks of a cluster.
 
     Returns:
         Names and values; none if the networks are not known.

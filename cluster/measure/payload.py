@@ -20,13 +20,10 @@ class WrongDataError(Exception):
 
 
 def aligned(size: int) -> Buffer:
-    """Give zeroed memory that starts at a page boundary.
+    """Return zeroed memory that starts at a page boundary.
 
     Args:
         size: in bytes.
-
-    Returns:
-        The memory.
 
     """
     import numpy as np  # noqa: PLC0415 - not needed to list or plan benchmarks
@@ -37,10 +34,7 @@ def aligned(size: int) -> Buffer:
 
 
 def pattern(size: int) -> Buffer:
-    """Give pseudo-random bytes, the same on every rank.
-
-    Args:
-        size: how many.
+    """Return pseudo-random bytes, the same on every rank.
 
     Returns:
         The bytes, from a page boundary.
@@ -54,15 +48,7 @@ def pattern(size: int) -> Buffer:
 
 
 def inverse(bytes_: Buffer) -> Buffer:
-    """Give a copy of bytes with every bit inverted.
-
-    Args:
-        bytes_: to invert.
-
-    Returns:
-        The copy, from a page boundary.
-
-    """
+    """Return a copy of bytes with every bit inverted."""
     import numpy as np  # noqa: PLC0415
 
     return np.invert(bytes_, out=aligned(len(bytes_)))
@@ -74,7 +60,6 @@ def check_data(arrived: Buffer, wanted: Buffer, what: str) -> None:
     Args:
         arrived: the bytes received.
         wanted: the bytes expected, as many.
-        what: the message or operation, for the error.
 
     Raises:
         WrongDataError: a byte differs.
@@ -93,9 +78,6 @@ def first_difference(arrived: Buffer, sent: Buffer) -> int | None:
     Args:
         arrived: the bytes received.
         sent: the bytes expected, as many.
-
-    Returns:
-        Its offset; None if all are equal.
 
     """
     import numpy as np  # noqa: PLC0415

@@ -27,9 +27,6 @@ def spoken_by(mpi: str) -> tuple[str, ...]:
     Args:
         mpi: what `mpirun --version` or the library says.
 
-    Returns:
-        Their names as srun knows them, the best first.
-
     """
     found = OPEN_MPI.search(mpi)
     if found:
@@ -39,9 +36,6 @@ def spoken_by(mpi: str) -> tuple[str, ...]:
 
 def pmi_of(variables: Mapping[str, str]) -> str:
     """Tell with which PMI srun started this process.
-
-    Args:
-        variables: of its environment.
 
     Returns:
         `pmix`, `pmi2` or `none`; empty if srun did not start it.
@@ -55,15 +49,7 @@ def pmi_of(variables: Mapping[str, str]) -> str:
 
 
 def read_list(text: str) -> tuple[str, ...]:
-    """Read what `srun --mpi=list` prints.
-
-    Args:
-        text: of both its streams: older versions write to standard error.
-
-    Returns:
-        The types that this Slurm offers.
-
-    """
+    """Read what `srun --mpi=list` prints."""
     return tuple(match[1] for line in text.splitlines() if (match := NAMES.match(line)))
 
 
@@ -72,10 +58,6 @@ def choose(mpi: str, offered: Sequence[str]) -> str:
 
     Args:
         mpi: what `mpirun --version` or the library says.
-        offered: by this Slurm.
-
-    Returns:
-        A type that it offers, and that the MPI speaks.
 
     Raises:
         SpecError: there is none.

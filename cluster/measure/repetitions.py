@@ -62,9 +62,6 @@ class Repetitions(Value, frozen=True, kw_only=True):
             warm_up: of the warm-up, unless the user gave a number.
             values: that are timed, unless the user gave a number.
 
-        Returns:
-            The counts.
-
         """
         if self.until_precise:
             values = self.max_iterations or MOST
@@ -102,8 +99,6 @@ def samples(
 
     Args:
         repeat: does that many repetitions, and gives the seconds of each that this rank records.
-        counts: how many.
-        most: repetitions at once, between checks of the precision.
         comm: of the ranks that repeat, which must agree to end.
         values: the list to which the seconds are added.
 

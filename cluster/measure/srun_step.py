@@ -9,7 +9,7 @@ if TYPE_CHECKING:
 
 
 def step_words(layout: Layout, tasks: int, *, pmi: str = "", overcommit: bool) -> list[str]:
-    """Give the command line of a step, up to its program.
+    """Return the command line of a step, up to its program.
 
     Steps have exclusive resources since Slurm 20.11, so that a second one would wait for the first:
     `--overlap`. Slurm numbers tasks along its own list of nodes, unless their distribution is
@@ -17,10 +17,7 @@ def step_words(layout: Layout, tasks: int, *, pmi: str = "", overcommit: bool) -
     which would wait for it.
 
     Args:
-        layout: the hosts.
-        tasks: how many each entry of the layout runs.
         pmi: the value of `--mpi`; that of the allocation, if empty.
-        overcommit: whether a host may run more tasks than it has processors.
 
     Returns:
         The words, unquoted.

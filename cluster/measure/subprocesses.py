@@ -96,7 +96,7 @@ def _running(argv: Sequence[str], stdout: Path) -> Iterator[subprocess.Popen[byt
 
 
 def _rank_and_cores() -> tuple[str, str]:
-    """Give this process id, and the cores of the rank's parent, which are all of the job."""
+    """Return this process id, and the cores of the rank's parent, which are all of the job."""
     try:
         cores = os.sched_getaffinity(os.getppid())
     except OSError:  # it has ended, or is another user's

@@ -19,11 +19,7 @@ def require_torch(backend: str, wanted_by: str) -> Any:  # noqa: ANN401 - a modu
     """Import torch, or refuse to go on if it is missing or lacks the backend.
 
     Args:
-        backend: gloo or nccl.
         wanted_by: what needs it, for the message, such as `--transport=gloo`.
-
-    Returns:
-        The module.
 
     Raises:
         ClusterError: it is missing, or has no such backend.
@@ -47,11 +43,7 @@ def require_torch(backend: str, wanted_by: str) -> Any:  # noqa: ANN401 - a modu
 
 
 def choose_gpu(rank: Rank, torch: Any) -> str:  # noqa: ANN401
-    """Give each rank of a host a GPU of its own.
-
-    Args:
-        rank: this rank; all ranks call this.
-        torch: the module.
+    """Return each rank of a host a GPU of its own.
 
     Returns:
         The device, such as `cuda:0`, which is also selected.
@@ -73,14 +65,7 @@ def choose_gpu(rank: Rank, torch: Any) -> str:  # noqa: ANN401
 
 
 def join(rank: Rank, torch: Any, backend: str) -> None:  # noqa: ANN401
-    """Join all ranks at rank 0, by the address at which the others reach it.
-
-    Args:
-        rank: this rank; all ranks call this.
-        torch: the module.
-        backend: gloo or nccl.
-
-    """
+    """Join all ranks at rank 0, by the address at which the others reach it."""
     if backend == "nccl":
         nccl_group.log_connections()
     here = rank.addresses()

@@ -20,11 +20,6 @@ if TYPE_CHECKING:
 def check_world(comm: Intracomm, library: str, variables: Mapping[str, str] = os.environ) -> None:
     """Refuse a world of another size than was started, or a rank on another host than planned.
 
-    Args:
-        comm: of all ranks.
-        library: the version of the MPI, as it says itself.
-        variables: of this process's environment.
-
     Raises:
         ClusterError: a measurement would be of something else than was asked for.
 

@@ -97,7 +97,7 @@ def _trial(key: str, value: str, benchmark: str) -> Trial:
 
 
 def order(launches: int) -> Iterator[int]:
-    """Give the order of two conditions: ABBA, repeated.
+    """Return the order of two conditions: ABBA, repeated.
 
     Args:
         launches: Number of launches of each condition.

@@ -23,7 +23,6 @@ class LentHosts(Value, frozen=True, kw_only=True):
 
     Args:
         system: such as `slurm`.
-        job: its id there.
         slots: how many ranks each host may run, in the order of the hosts; 0 if that is not said.
 
     """
@@ -41,11 +40,7 @@ def find_lent_hosts(
     Slurm's variables come first: its PBS wrappers set those of PBS as well.
 
     Args:
-        variables: of the environment.
         expand: gives the names of a list of Slurm's, one per line; None if that failed.
-
-    Returns:
-        The hosts; None outside of an allocation.
 
     Raises:
         SpecError: there is an allocation, and its hosts cannot be read.

@@ -61,12 +61,6 @@ CUT_SHORT = JobResult(
 def checked(request: BatchRequest) -> tuple[Benchmark[Any], Any]:
     """Refuse what no batch job could run.
 
-    Args:
-        request: of a script.
-
-    Returns:
-        The benchmark, and its parameters checked.
-
     Raises:
         SpecError: it cannot be run.
 
@@ -83,13 +77,6 @@ def checked(request: BatchRequest) -> tuple[Benchmark[Any], Any]:
 
 def begin(request: BatchRequest, variables: Mapping[str, str] = os.environ) -> Path:
     """Make the run folder of a batch job, and a folder for its ranks with the job's script.
-
-    Args:
-        request: what to run.
-        variables: of the environment.
-
-    Returns:
-        The folder of the ranks.
 
     Raises:
         ClusterError: the allocation does not fit, or its hosts do not report.
@@ -150,9 +137,6 @@ def end(folder: Path) -> Run:
 
     Args:
         folder: of the ranks, as `begin` gave it.
-
-    Returns:
-        The run.
 
     Raises:
         SpecError: it is no folder of a batch job, or its run was removed.
@@ -262,7 +246,7 @@ def _report(
 
 
 def _forgotten() -> list[str]:
-    """Give the batch system's variables, which would change what mpirun and srun do."""
+    """Return the batch system's variables, which would change what mpirun and srun do."""
     return [n for n in os.environ if n.startswith(BATCH_PREFIXES) and n != "SLURM_CONF"]
 
 
@@ -290,10 +274,6 @@ def main(verb: str, what: str) -> int:
 
     Args:
         verb: `begin` or `end`.
-        what: the request as JSON, or the folder of the ranks.
-
-    Returns:
-        The exit status.
 
     """
     with for_command_line():

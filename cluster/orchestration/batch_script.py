@@ -58,12 +58,7 @@ def shell_script(
 
     Args:
         system: `slurm`, `pbs`, `cray` or `lsf`.
-        request: what to measure.
-        options: of the batch system.
         paths: `python`, `runs` and `command`: defaults of the script, and what printed it.
-
-    Returns:
-        The script, for bash.
 
     """
     lines = [*HEADERS[system](request, options), *_extra(system, options)]
@@ -74,11 +69,7 @@ def body(request: BatchRequest, paths: Mapping[str, str]) -> str:
     """Write the part of a script that is the same everywhere.
 
     Args:
-        request: what to measure.
         paths: `python`, `runs` and `command`: defaults of the script, and what printed it.
-
-    Returns:
-        Lines for bash.
 
     """
     return BODY.format(
@@ -96,13 +87,7 @@ def _default(path: str) -> str:
 
 
 def ranks_seconds(options: BatchOptions) -> float:
-    """Give the seconds that ranks may take, so that their values are collected before the end.
-
-    Args:
-        options: of the batch system.
-
-    Returns:
-        The job's time without the margin.
+    """Return the seconds that ranks may take, so that their values are collected before the end.
 
     Raises:
         SpecError: nothing is left.
@@ -149,7 +134,7 @@ def _pbs(request: BatchRequest, options: BatchOptions) -> list[str]:
 
 
 def _cray(request: BatchRequest, options: BatchOptions) -> list[str]:
-    """Give the lines of Cobalt, as document 003 of the origin submits: whole nodes, minutes."""
+    """Return the lines of Cobalt, as document 003 of the origin submits: whole nodes, minutes."""
     return [
         "# aprun and Cobalt: proven by emulation only.",
         f"#COBALT -n {request.hosts}",

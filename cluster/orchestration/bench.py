@@ -207,10 +207,7 @@ class Bench:
             listener: called with the progress of the job; a notebook shows a bar by default.
             mca: parameters of Open MPI for all ranks, such as `{"btl_tcp_links": 4}`.
             env: environment variables of all ranks, such as `{"OMP_NUM_THREADS": 1}`.
-            variables: more environment variables, as text.
-            condition: a name for what distinguishes the run; runs are compared by it.
             profile: `own` records MPI profiles of all ranks; a path selects the libmpitrace there.
-            describe: a sentence about the run, for the record of experiments.
             expect: the expected result, such as `1.1GB/s`.
             workdir: ranks run in a copy of this folder; `raw/workdir` gets what they change.
             launch_of: any text that launches share, which are then judged together.
@@ -312,7 +309,7 @@ class Bench:
     if not TYPE_CHECKING:  # a type checker sees only the methods above
 
         def __getattr__(self, name: str) -> Callable[..., Run]:
-            """Give the benchmark of a plug-in folder."""
+            """Return the benchmark of a plug-in folder."""
             if name.startswith("_") or name not in plugins.names(Benchmark):
                 raise AttributeError(
                     f"There is no benchmark {name!r}. There are: "

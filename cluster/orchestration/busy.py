@@ -27,7 +27,6 @@ def why_busy(name: str, most: float) -> str:
     """Say why the hosts of a cluster should not be measured now.
 
     Args:
-        name: of the cluster.
         most: the share of a host's processors that may be in use.
 
     Returns:

@@ -102,7 +102,7 @@ class Cluster:
         return f"<Cluster {self.name}: {len(self.machines)} x {self.spec.provider}{down}>"
 
     def __enter__(self) -> Self:
-        """Give the cluster; it is taken down at the end of the block."""
+        """Return the cluster; it is taken down at the end of the block."""
         self._block = " at the end of its `with` block"
         return self
 
@@ -156,7 +156,7 @@ class Cluster:
         return self._looked_for or self._provider.looked_for(self.name)
 
     def _standing_machines(self) -> tuple[Machine, ...]:
-        """Give the machines; raise if they were taken down."""
+        """Return the machines; raise if they were taken down."""
         if self.state.ended_at is None:
             return self.state.machines
         raise SpecError(
@@ -170,11 +170,11 @@ class Cluster:
         return plugins.load(Provider, self.spec.provider)
 
     def receipt(self) -> Receipt | None:
-        """Give the cost of the machines so far; None if they cost nothing."""
+        """Return the cost of the machines so far; None if they cost nothing."""
         return self.state.receipt(time.time())
 
     def shells(self) -> dict[str, Shell]:
-        """Give a shell to each real machine, by the machine's name."""
+        """Return a shell to each real machine, by the machine's name."""
         return self.hosts.shells()
 
     def run(
@@ -381,12 +381,12 @@ class Cluster:
         return self.jobs.fetch()
 
     def job(self) -> tuple[JobRecord, Status]:
-        """Give the newest job and its status; see `Jobs.status`."""
+        """Return the newest job and its status; see `Jobs.status`."""
         self._standing_machines()
         return self.jobs.status()
 
     def logs(self) -> str:
-        """Give what the ranks of the newest job printed so far; see `Jobs.logs`."""
+        """Return what the ranks of the newest job printed so far; see `Jobs.logs`."""
         self._standing_machines()
         return self.jobs.logs()
 

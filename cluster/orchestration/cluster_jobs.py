@@ -48,14 +48,11 @@ class Jobs:
     """The jobs of a cluster; at most the newest one runs.
 
     Args:
-        disk: the cluster's journal and state.
-        hosts: of the cluster.
         phases: seconds that each phase took; each phase of a job is added.
 
     """
 
     def __init__(self, disk: StateOnDisk, hosts: Hosts, phases: dict[str, float]) -> None:
-        """Start nothing."""
         self._disk = disk
         self._hosts = hosts
         self._phases = phases
@@ -80,9 +77,6 @@ class Jobs:
     def end_all(self, reason: str) -> None:
         """Stop all jobs that run, and download their results.
 
-        Args:
-            reason: written into the run of a job that had not ended.
-
         Raises:
             ClusterError: a job could not be stopped.
 
@@ -102,7 +96,6 @@ class Jobs:
 
         Args:
             job: as `open` gives it.
-            prepared: what it needs.
 
         Raises:
             ClusterError: it could not be started; its run says so.
@@ -126,13 +119,6 @@ class Jobs:
 
     def watch(self, job: Job, listener: JobListener) -> JobResult:
         """Wait for the end of a job; values are written to the run's folder as they arrive.
-
-        Args:
-            job: to wait for.
-            listener: called with what its ranks print, and with their progress.
-
-        Returns:
-            How it ended.
 
         Raises:
             Unreachable: its host cannot be reached; the job may still run there.
@@ -173,14 +159,6 @@ class Jobs:
     def close(self, job: Job, result: JobResult, *, stop: bool = False) -> Run:
         """Download a job's files, and close its run.
 
-        Args:
-            job: to close.
-            result: how it ended; ignored if another process has closed the run.
-            stop: whether to stop the job first, as it still runs.
-
-        Returns:
-            The run, closed.
-
         Raises:
             SpecError: the run's folder was removed.
 
@@ -206,12 +184,6 @@ class Jobs:
     def wait(self, listener: JobListener) -> int:
         """Wait for the newest job.
 
-        Args:
-            listener: called with what its ranks print, and with their progress.
-
-        Returns:
-            Its exit status.
-
         Raises:
             SpecError: there is no job.
             JobError: the job was lost, as when its host restarted.
@@ -236,9 +208,6 @@ class Jobs:
 
     def fetch(self) -> Run:
         """Download the newest job's results.
-
-        Returns:
-            The run.
 
         Raises:
             SpecError: there is no job, or it still runs.
@@ -269,7 +238,7 @@ class Jobs:
         return raise_unless_done(self.close(job, job_result(status)))
 
     def status(self) -> tuple[JobRecord, Status]:
-        """Give the newest job, and `running` while it runs or waits to be fetched.
+        """Return the newest job, and `running` while it runs or waits to be fetched.
 
         Raises:
             SpecError: there is no job.
@@ -279,7 +248,7 @@ class Jobs:
         return record, store.record(Path(record.run)).status
 
     def exit_status(self) -> int | None:
-        """Give the newest job's exit status; None while it runs.
+        """Return the newest job's exit status; None while it runs.
 
         Raises:
             SpecError: there is no job.
@@ -292,7 +261,7 @@ class Jobs:
         return job.status()
 
     def logs(self) -> str:
-        """Give the standard output of the newest job so far.
+        """Return the standard output of the newest job so far.
 
         Raises:
             SpecError: there is no job.
@@ -304,13 +273,7 @@ class Jobs:
         return job.logs()
 
     def note_receipt(self, record: JobRecord, receipt: Receipt) -> None:
-        """Write the final cost of the machines and the seconds of the teardown into a job's run.
-
-        Args:
-            record: of the job.
-            receipt: the final one.
-
-        """
+        """Write the final cost of the machines and the seconds of the teardown into a job's run."""
         folder = Path(record.run)
         with suppress(ClusterError):  # the folder may have been removed
             run = store.record(folder)
@@ -318,7 +281,7 @@ class Jobs:
             store.write(folder, msgspec.structs.replace(run, phases=phases, receipt=receipt))
 
     def newest(self) -> Job:
-        """Give the newest job.
+        """Return the newest job.
 
         Raises:
             SpecError: there is none.
@@ -334,15 +297,7 @@ class Jobs:
         return self.open(jobs[-1])
 
     def open(self, record: JobRecord) -> Job:
-        """Give a job that this or another process started.
-
-        Args:
-            record: of the job.
-
-        Returns:
-            The job.
-
-        """
+        """Return a job that this or another process started."""
         return Job(record, self._hosts.shells(), self._hosts.machines[0])
 
     def _is_collected(self, job: Job) -> bool:
@@ -365,7 +320,7 @@ def _watched(job: Job, output: JobOutput, revocation: RevocationWatch) -> JobRes
 
 
 def _known_reason(folder: Path) -> str:
-    """Give the reason in a run's record so far, such as that its host is unreachable."""
+    """Return the reason in a run's record so far, such as that its host is unreachable."""
     with suppress(ClusterError):  # the folder may have been removed
         return store.record(folder).reason
     return ""

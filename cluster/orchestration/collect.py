@@ -52,9 +52,6 @@ class JobResult(Value, frozen=True, kw_only=True):
 def job_result(status: int) -> JobResult:
     """Translate the exit status of a job.
 
-    Args:
-        status: of a job.
-
     Returns:
         `done` for 0, else `failed` with the reason.
 
@@ -88,14 +85,7 @@ def collect(
     """Download a job's files and close its run; the first of several processes does it.
 
     Args:
-        job: to collect.
-        result: how it ended; ignored if another process has closed the run.
         phases: seconds of each phase so far; `fetch` is added.
-        stop: whether to stop the job first, as it still runs.
-        known: what the provider knows of hosts that were lost; added to the reason.
-
-    Returns:
-        The run, closed.
 
     Raises:
         SpecError: the run's folder was removed.
@@ -160,7 +150,7 @@ def _download(job: Job, folder: Path, result: JobResult) -> JobResult:
 
 
 def _why(reason: str, result: JobResult) -> str:
-    """Give the reason that a rank wrote; if a rank was killed, this cause comes first."""
+    """Return the reason that a rank wrote; if a rank was killed, this cause comes first."""
     killed = result.exit_status is not None and _signal(result.exit_status)
     return f"{result.reason} {reason}" if killed else reason
 
@@ -175,8 +165,6 @@ def close_run(folder: Path, result: JobResult, phases: dict[str, float]) -> None
     """Write the end of a job into the record of its run.
 
     Args:
-        folder: of the run.
-        result: how it ended.
         phases: seconds spent in each phase.
 
     """
@@ -192,12 +180,6 @@ def close_run(folder: Path, result: JobResult, phases: dict[str, float]) -> None
 
 def raise_unless_done(run: Run) -> Run:
     """Return a run that is done; raise an error for any other.
-
-    Args:
-        run: that is closed.
-
-    Returns:
-        The same run.
 
     Raises:
         JobError: it failed or was interrupted; the error has the job's stdout and stderr.
@@ -247,10 +229,6 @@ def _keep_measured(folder: Path) -> None:
 def raw_text(folder: Path, name: str) -> str:
     """Read a file that a job wrote.
 
-    Args:
-        folder: of the run.
-        name: of the file.
-
     Returns:
         Its text; empty if there is none.
 
@@ -281,13 +259,11 @@ class JobOutput:
     """Sorts what a job writes: values go to the run's folder, lines and progress to a listener.
 
     Args:
-        listener: of lines and progress.
         folder: of the run; without one, values are left for `collect`.
 
     """
 
     def __init__(self, listener: JobListener, folder: Path | None) -> None:
-        """Keep the listener and the folder."""
         self._listener = listener
         self._folder = folder
 

@@ -51,9 +51,6 @@ def judge_fleet(run: Run) -> FleetVerdict:
     Args:
         run: of the benchmark `pairs`; it may have been interrupted.
 
-    Returns:
-        The verdict.
-
     Raises:
         SpecError: the run is of another benchmark.
 
@@ -105,13 +102,13 @@ def _diagnosed(
 
 
 def _limit(machines: Sequence[Machine]) -> float | None:
-    """Give the goodput of TCP through the median link of the hosts, in B/s; None if unknown."""
+    """Return the goodput of TCP through the median link of the hosts, in B/s; None if unknown."""
     known = sorted(goodput(machine.link) for machine in machines if machine.link)
     return known[len(known) // 2] if known else None
 
 
 def _metric_words(params: SurveyParams) -> str:
-    """Give the flag that makes a check measure the same again."""
+    """Return the flag that makes a check measure the same again."""
     if params.allreduce:
         return f" --metric allreduce:{format_size(params.allreduce).replace(' ', '')}"
     return "" if params.metric == "bandwidth" else f" --metric {params.metric}"
@@ -126,14 +123,7 @@ def _with_words(blamed: Blamed, name: str, metric: str, confirmed: Mapping[str, 
 
 
 class Confirmation(msgspec.Struct, frozen=True, kw_only=True):
-    """What the last step of a check showed, which tests a blamed host again.
-
-    Args:
-        low: how many tests were low.
-        tests: how many there were.
-        partners: the hosts that it was tested with.
-
-    """
+    """What the last step of a check showed, which tests a blamed host again."""
 
     low: int
     tests: int
@@ -152,10 +142,9 @@ class Confirmation(msgspec.Struct, frozen=True, kw_only=True):
 
 
 def confirmations(found: FleetVerdict, tests: Sequence[PairTest]) -> dict[str, Confirmation]:
-    """Give the result of the last step of a check, which tests each blamed host again.
+    """Return the result of the last step of a check, which tests each blamed host again.
 
     Args:
-        found: the verdict.
         tests: of the run. Tests that were not tried, because a host was lost, show nothing.
 
     Returns:
@@ -201,10 +190,7 @@ def _is_low(found: FleetVerdict, test: PairTest, usual: float) -> bool:
 
 
 def known_groups(cluster: Cluster) -> tuple[int, ...]:
-    """Give the groups that the provider of a cluster names, if it names any.
-
-    Args:
-        cluster: whose hosts.
+    """Return the groups that the provider of a cluster names, if it names any.
 
     Returns:
         The group of each host; empty if they are not known.
@@ -221,7 +207,6 @@ def read_groups(
     Args:
         text: names, ids, addresses or numbers of hosts, with spaces or commas; `#` begins a
             comment.
-        machines: of the cluster.
         remedy: what to do about an unknown host.
 
     Returns:

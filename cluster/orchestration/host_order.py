@@ -30,13 +30,10 @@ def host_order(
     where: Path,
     state: ClusterState,
 ) -> tuple[int, ...]:
-    """Give the order of the hosts for a benchmark.
+    """Return the order of the hosts for a benchmark.
 
     Args:
         wanted: `near`: along the newest placement of these machines.
-        benchmark: to run.
-        where: the folder of all runs.
-        state: of the cluster.
 
     Returns:
         The numbers of the hosts, from 0, the first of which comes first; empty for the order of the
@@ -64,11 +61,7 @@ def with_order(condition: Condition, order: tuple[int, ...]) -> Condition:
     """Add an order of hosts to a condition, with a note for readers.
 
     Args:
-        condition: of the run.
         order: of `host_order`.
-
-    Returns:
-        The condition.
 
     """
     if not order:
@@ -84,11 +77,7 @@ def in_order(hosts: ReadyHosts, order: tuple[int, ...]) -> ReadyHosts:
     """Put hosts into an order.
 
     Args:
-        hosts: in the order of their cluster.
         order: of `host_order`.
-
-    Returns:
-        The hosts, with their facts, in the order of the ranks.
 
     """
     if not order:

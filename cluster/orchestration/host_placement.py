@@ -57,9 +57,6 @@ def judge_placement(run: Run) -> Placement:
     Args:
         run: of the benchmark `pairs`, of latencies; it may have been interrupted.
 
-    Returns:
-        The groups, or why none are claimed.
-
     Raises:
         SpecError: the run has no latencies of pairs.
 
@@ -80,14 +77,7 @@ def judge_placement(run: Run) -> Placement:
 
 
 def placed_groups(where: Path, state: ClusterState) -> Groups:
-    """Give the groups that the newest placement of a cluster shows.
-
-    Args:
-        where: the folder of all runs.
-        state: of the cluster.
-
-    Returns:
-        The group of each host.
+    """Return the groups that the newest placement of a cluster shows.
 
     Raises:
         SpecError: none was measured, or it shows no structure.
@@ -103,14 +93,10 @@ def placed_groups(where: Path, state: ClusterState) -> Groups:
 
 
 def newest_placement(where: Path, state: ClusterState) -> Placement:
-    """Give the newest placement of a cluster's machines, since they were launched or switched on.
+    """Return the newest placement of a cluster's machines, since they were launched or switched on.
 
     Args:
-        where: the folder of all runs.
         state: of the cluster; machines of an earlier launch of the same name were elsewhere.
-
-    Returns:
-        The placement.
 
     Raises:
         SpecError: none was measured.
@@ -131,12 +117,12 @@ def newest_placement(where: Path, state: ClusterState) -> Placement:
 
 
 def _identity(spec: ClusterSpec, machines: tuple[Machine, ...]) -> object:
-    """Give what must be the same for hosts to be where they were: also a simulated fabric."""
+    """Return what must be the same for hosts to be where they were: also a simulated fabric."""
     return spec.name, spec.provider, spec.options, tuple(machine.id for machine in machines)
 
 
 def _matrix(hosts: int, tests: Iterable[PairTest]) -> NDArray[np.float64]:
-    """Give the shortest latency of each pair, in either direction; NaN where there is none."""
+    """Return the shortest latency of each pair, in either direction; NaN where there is none."""
     found = np.full((hosts, hosts), np.nan)
     for test in tests:
         if test.value:

@@ -31,13 +31,7 @@ class ReadyHosts(Value, frozen=True, kw_only=True):
     """Hosts on which ranks can start.
 
     Args:
-        spec: of their cluster.
-        machines: in the order of the ranks.
-        facts: of each real machine.
-        environment: that was installed; None if the hosts are used as they are.
-        starter: of the ranks.
         pmi: how srun tells the ranks about one another; empty for other starters.
-        system: the batch system whose job holds the hosts, if one does.
         libraries: folder of libraries beside the environment of this machine; empty without one.
 
     """
@@ -125,13 +119,6 @@ def install(
 ) -> None:
     """Install what benchmarks need on every host, where it is missing.
 
-    Args:
-        shells: to the hosts, by the names of their machines.
-        machines: of the cluster.
-        environment: to install.
-        logs: a local folder for the output of each host.
-        tell: called with a machine and the step that it begins.
-
     Raises:
         ClusterError: it could not be installed on one host.
         ExceptionGroup: on several.
@@ -144,10 +131,6 @@ def install(
 
 def install_libraries(libraries: Sequence[str], benchmark: str) -> str:
     """Install the libraries of a benchmark for ranks on this machine, if it lacks any.
-
-    Args:
-        libraries: requirements; often none.
-        benchmark: its name, which is also that of the extra with these libraries.
 
     Returns:
         The folder that has them; empty if nothing is missing.
@@ -167,14 +150,6 @@ def examine(
     shells: Mapping[str, Shell], machines: Iterable[Machine], programs: Sequence[str]
 ) -> tuple[Facts, ...]:
     """Collect the facts of every host, and refuse one without the tools that a job needs.
-
-    Args:
-        shells: to the hosts, by the names of their machines.
-        machines: of the cluster.
-        programs: that a benchmark needs there.
-
-    Returns:
-        The facts of each real machine.
 
     Raises:
         ClusterError: one host did not answer, or lacks a tool.
@@ -196,8 +171,6 @@ class GpuNeed(Value, frozen=True, kw_only=True):
 
     Args:
         wanted: how many; nothing is checked if it is 0.
-        by_mpi: MPI sends from their memory.
-        instead: what does without them.
 
     """
 
@@ -207,17 +180,7 @@ class GpuNeed(Value, frozen=True, kw_only=True):
 
 
 def gpu_need(benchmark: Benchmark[Any], params: object, ranks_per_host: int) -> GpuNeed:
-    """Ask a benchmark what it needs.
-
-    Args:
-        benchmark: to run.
-        params: of it, checked.
-        ranks_per_host: how many ranks each host runs.
-
-    Returns:
-        What it needs.
-
-    """
+    """Ask a benchmark what it needs."""
     return GpuNeed(
         wanted=benchmark.gpus(params, ranks_per_host),
         by_mpi=benchmark.transport(params) in ("", "mpi"),
@@ -229,8 +192,6 @@ def check_gpus(facts: Iterable[Facts], need: GpuNeed, advice: str = "") -> None:
     """Refuse hosts that lack GPUs, or the software that GPUs need.
 
     Args:
-        facts: of each host.
-        need: of the benchmark.
         advice: of the provider: which of its machines have GPUs (`Provider.gpu_advice`).
 
     Raises:
@@ -251,11 +212,6 @@ def have(facts: Sequence[Facts], programs: Sequence[str], gpus: GpuNeed) -> bool
 
     Args:
         facts: of each host; empty if they were not examined.
-        programs: that it needs there.
-        gpus: that it needs of each host.
-
-    Returns:
-        Whether nothing is missing.
 
     """
     if not facts or not all(set(programs) <= set(fact.programs) for fact in facts):
@@ -270,10 +226,6 @@ def with_common_addresses(
     machines: tuple[Machine, ...], facts: tuple[Facts, ...]
 ) -> tuple[Machine, ...]:
     """Replace the addresses of machines by those of the network that they have in common.
-
-    Args:
-        machines: the hosts.
-        facts: of each.
 
     Returns:
         The machines; the addresses for our own connections (`access`) are unchanged.
@@ -293,11 +245,6 @@ def connect(hosts: ReadyHosts, shells: Mapping[str, Shell], folder: Path) -> Non
     """Set up SSH between the hosts, if ranks are to run on several.
 
     A fabric other than TCP is tested first.
-
-    Args:
-        hosts: installed and examined.
-        shells: to them, by the names of their machines.
-        folder: of the cluster's state, for the key until it is on the hosts.
 
     Raises:
         ClusterError: one host cannot be reached by the first one.

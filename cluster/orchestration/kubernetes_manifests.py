@@ -53,11 +53,6 @@ def manifest(kind: str, request: BatchRequest, options: PodOptions) -> str:
 
     Args:
         kind: `mpijob` or `jobset`.
-        request: what to measure.
-        options: of the pods.
-
-    Returns:
-        JSON, with a final newline.
 
     Raises:
         SpecError: Kubernetes would refuse it.
@@ -149,7 +144,7 @@ def _bash(options: PodOptions) -> list[str]:
 
 
 def _container(options: PodOptions, command: list[str], secret: dict[str, Any]) -> dict[str, Any]:
-    """Give the specification of a pod with one container; limits make its cores its own."""
+    """Return the specification of a pod with one container; limits make its cores its own."""
     limits: dict[str, Any] = {"cpu": options.cpus}
     if options.gpus:
         limits["nvidia.com/gpu"] = options.gpus

@@ -38,7 +38,7 @@ Asked = ParamSpec("Asked")
 def _takes(
     options: Callable[Asked, SpecOptions],
 ) -> Callable[[Callable[..., Cluster]], Callable[Concatenate[str, Asked], Cluster]]:
-    """Give a function with `name` and keywords the signature of a struct's constructor."""
+    """Return a function with `name` and keywords the signature of a struct's constructor."""
 
     def typed(function: Callable[..., Cluster]) -> Callable[Concatenate[str, Asked], Cluster]:
         fields = inspect.signature(options).parameters.values()
@@ -98,7 +98,7 @@ def make_spec(name: str, asked: Mapping[str, object]) -> ClusterSpec:
 
 
 def default_hosts(provider: str, options: Mapping[str, str]) -> int:
-    """Give the number of machines that a provider makes by default.
+    """Return the number of machines that a provider makes by default.
 
     Args:
         provider: its name.
@@ -278,7 +278,7 @@ def plan_spec(spec: ClusterSpec) -> tuple[Provider, Plan]:
 
 
 def _plan_of_existing(spec: ClusterSpec) -> Plan | None:
-    """Give the plan of a cluster that exists already and costs money.
+    """Return the plan of a cluster that exists already and costs money.
 
     The cloud is not asked: it would count the existing machines against the quota again.
     """

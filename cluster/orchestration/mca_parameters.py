@@ -34,9 +34,6 @@ def check_mca_parameters(
 
     Args:
         variables: of the ranks' environment; those named `OMPI_MCA_...` are MCA parameters.
-        machine: the host.
-        home: our home folder on the host.
-        shell: to it.
 
     Raises:
         SpecError: there is no such parameter; those with a similar name are listed.

@@ -60,10 +60,7 @@ def profiled(
     """Prepare a profiler on the hosts, and note in the record that times include its overhead.
 
     Args:
-        about: the condition of the run.
         library: its path on every host; `own` for ours, which is compiled there.
-        hosts: that run it.
-        shells: to them, by the names of their machines.
 
     Returns:
         The condition, with the variables that load the profiler and a note.
@@ -83,12 +80,7 @@ def toolchains(
     """Find the folder of compiled files of each host, and the Python of its ranks.
 
     Args:
-        machines: the hosts.
-        facts: of each.
         image: the container image that ranks run in; empty if they run in none.
-
-    Returns:
-        One per machine, by its name.
 
     """
     from cluster.measure.kernels import FOLDER  # noqa: PLC0415 - imports ctypes, which is slow
@@ -109,17 +101,10 @@ def variables(
     ranks: int,
     others: Mapping[str, str],
 ) -> dict[str, str]:
-    """Give the environment variables of profiled ranks.
+    """Return the environment variables of profiled ranks.
 
     Args:
-        shells: to the hosts, by the names of their machines.
-        tools: the toolchain of each host, by the name of its machine.
         library: its path on every host; `own` for ours, which is compiled there.
-        ranks: their number.
-        others: environment variables that the run sets already.
-
-    Returns:
-        Those variables, and those that load the library.
 
     Raises:
         SpecError: the library is not there, or cannot be compiled there.
@@ -139,13 +124,10 @@ def variables(
 
 
 def note(library: str) -> str:
-    """Give the note for readers of a profiled run.
+    """Return the note for readers of a profiled run.
 
     Args:
         library: its path; `own` for ours.
-
-    Returns:
-        A sentence.
 
     """
     by = "cluster's own profiler" if library == OWN else library

@@ -30,12 +30,6 @@ def make_record(
     """Make the record of a run before it begins.
 
     Args:
-        spec: of the cluster.
-        machines: of the cluster.
-        benchmark: that ran.
-        params: of it, checked.
-        run: the name of its folder.
-        status: of the run.
         at: when it begins, in seconds since the epoch.
 
     Returns:

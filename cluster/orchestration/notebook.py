@@ -28,7 +28,6 @@ class NotebookLine:
     """A line below the cell of a notebook, which is replaced by the next one."""
 
     def __init__(self) -> None:
-        """Show nothing yet."""
         self._handle: Any = None
         self._shown_at = 0.0
 
@@ -36,9 +35,7 @@ class NotebookLine:
         """Replace the line, unless it was replaced less than `BETWEEN` seconds ago.
 
         Args:
-            text: to show.
             part: of the work that is done, from 0 to 1; without it, there is no bar.
-            now: replace it in any case.
 
         """
         if not now and time.monotonic() - self._shown_at < BETWEEN:
@@ -58,15 +55,9 @@ class NotebookLine:
 
 
 class NotebookProgress(Listener):
-    """Shows the progress of a launch, an installation and jobs, all in one line.
-
-    Args:
-        jobs: how many there will be; their progress is that of all of them.
-
-    """
+    """Shows the progress of a launch, an installation and jobs, all in one line."""
 
     def __init__(self, jobs: int = 1) -> None:
-        """Show nothing yet."""
         self._line = NotebookLine()
         self._states: dict[str, str] = {}
         self._jobs = jobs
@@ -102,10 +93,5 @@ class NotebookProgress(Listener):
 
 
 def default_listener(jobs: int = 1) -> Listener:
-    """Give the default listener: a line in a notebook, nothing elsewhere.
-
-    Args:
-        jobs: how many it will be told of.
-
-    """
+    """Return the default listener: a line in a notebook, nothing elsewhere."""
     return NotebookProgress(jobs) if in_notebook() else Listener()

@@ -35,9 +35,6 @@ class Orphan(Value, frozen=True, kw_only=True):
     Args:
         name: of the cluster, or of the run whose job left files in this machine's shared memory.
         provider: its name, or `this machine`.
-        why: the reason for calling it an orphan.
-        resources: those that exist.
-        regions: that were searched, besides those of the journals.
 
     """
 
@@ -49,13 +46,7 @@ class Orphan(Value, frozen=True, kw_only=True):
 
 
 class Search(Value, frozen=True, kw_only=True):
-    """What a search for orphans found, and where it could not look.
-
-    Args:
-        orphans: that were found.
-        errors: one for each cluster or provider that could not be asked.
-
-    """
+    """What a search for orphans found, and where it could not look."""
 
     orphans: tuple[Orphan, ...]
     errors: tuple[ClusterError, ...]
@@ -66,10 +57,6 @@ def search(regions: Sequence[str] = (), *, everywhere: bool = False) -> Search:
 
     It also finds files that ended jobs left in this machine's shared memory. The result has an
     error for each cluster or provider that could not be searched.
-
-    Args:
-        regions: of clouds to search, besides those of the journals.
-        everywhere: search every region of the clouds.
 
     Returns:
         Orphans and errors; a cluster that is being launched right now is no orphan.
@@ -95,13 +82,6 @@ def search(regions: Sequence[str] = (), *, everywhere: bool = False) -> Search:
 def find_orphans(regions: Sequence[str] = (), *, everywhere: bool = False) -> tuple[Orphan, ...]:
     """Find orphans as `search` does, and raise its errors.
 
-    Args:
-        regions: of clouds to search, besides those of the journals.
-        everywhere: search every region of the clouds.
-
-    Returns:
-        The orphans.
-
     Raises:
         ClusterError: a cluster or provider could not be asked.
         ExceptionGroup: several could not.
@@ -114,9 +94,6 @@ def find_orphans(regions: Sequence[str] = (), *, everywhere: bool = False) -> tu
 
 def raise_all(errors: Sequence[ClusterError]) -> None:
     """Raise errors, if there are any: several as a group.
-
-    Args:
-        errors: of clusters or providers.
 
     Raises:
         ClusterError: the error, if there is only one.
@@ -155,10 +132,6 @@ def remove(orphan: Orphan) -> None:
 
 def take_down(name: str, regions: Sequence[str] = ()) -> tuple[str, ...]:
     """Delete a cluster that no journal here knows, found by the tags of its machines.
-
-    Args:
-        name: of the cluster.
-        regions: of clouds to search.
 
     Returns:
         What was searched for, and where; empty if there is no such cluster and no region was given.
@@ -237,7 +210,7 @@ def _remove_memory(path: Path) -> None:
 
 
 def _of(provider: Provider) -> Iterator[Orphan]:
-    """Give all our resources at a provider."""
+    """Return all our resources at a provider."""
     live = provider.live()
     seen = {one.name: one for one in live}
     for name in dict.fromkeys([*seen, *provider.names()]):

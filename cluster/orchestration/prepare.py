@@ -46,12 +46,7 @@ class PreparedJob(Value, frozen=True, kw_only=True):
     """A job that is ready to start.
 
     Args:
-        folder: of its run.
         record: of its run, with the status `planned`.
-        job: for the journal, so that other processes find the job.
-        script: that starts the ranks.
-        files: that the script needs in its folder: text by name.
-        copied: the working folder that it runs in a copy of; None without one.
 
     """
 
@@ -69,13 +64,7 @@ def check_bench(
     """Refuse a benchmark that a cluster could not run, before anything is launched.
 
     Args:
-        spec: of the cluster.
-        name: of the benchmark.
-        params: of the benchmark.
         timeout: seconds that its job may take.
-
-    Returns:
-        The benchmark, and its parameters checked.
 
     Raises:
         SpecError: it cannot be run.
@@ -90,11 +79,7 @@ def check_bench(
 
 
 def host_timeout(benchmark: Benchmark[Any], state: ClusterState) -> float | None:
-    """Give the time that hosts have to answer, for benchmarks that leave out dead hosts.
-
-    Args:
-        benchmark: to run.
-        state: of the cluster.
+    """Return the time that hosts have to answer, for benchmarks that leave out dead hosts.
 
     Returns:
         Seconds; None if the benchmark needs every host, or a host was never examined.
@@ -113,13 +98,6 @@ def check_hosts(
     shells: Mapping[str, Shell],
 ) -> None:
     """Refuse parameters that these hosts cannot run, before anything is started.
-
-    Args:
-        hosts: that would run it.
-        benchmark: to run.
-        params: of it, checked.
-        condition: of the run.
-        shells: to the hosts, by the machine's name.
 
     Raises:
         SpecError: their memory is too small, or their MPI has no such parameter.
@@ -148,12 +126,6 @@ def _check_memory(benchmark: Benchmark[Any], params: object, hosts: ReadyHosts) 
 def check_plan(benchmark: Benchmark[Any], params: object, spec: ClusterSpec, plan: Plan) -> None:
     """Refuse a plan whose machines lack what a benchmark needs, before they cost anything.
 
-    Args:
-        benchmark: to run.
-        params: of it, checked.
-        spec: of the cluster.
-        plan: of its provider.
-
     Raises:
         SpecError: they have too few GPUs.
 
@@ -179,13 +151,8 @@ def make_condition(
 
     Args:
         name: runs are compared by it; may be empty.
-        variables: for the environment of every rank.
-        description: of the run, in a sentence.
         expected: the expected result, such as `1.1GB/s`; may be empty.
         launch_of: what all launches of one command share; may be empty.
-
-    Returns:
-        The condition.
 
     Raises:
         SpecError: `expected` is no value with a unit.
@@ -206,10 +173,7 @@ def with_profile(
     """Add MPI profiles of all ranks to a condition, if they are asked for.
 
     Args:
-        condition: of the run.
         profile: `own`, or the path of a libmpitrace on the hosts; None for no profiles.
-        hosts: that run it.
-        shells: to them, by the machine's name.
 
     Returns:
         The condition, with the variables that load the profiler and a note.
@@ -238,17 +202,8 @@ def prepare(
     """Make the run's folder, its record and the job's script.
 
     Args:
-        hosts: that run it.
-        benchmark: to run.
-        params: of it, checked.
-        where: the folder of all runs.
         timeout: seconds that the job may take.
-        condition: what distinguishes the run.
         phases: seconds that each phase took so far.
-        copied: the working folder that it runs in a copy of; None without one.
-
-    Returns:
-        The job, ready to start.
 
     Raises:
         ClusterError: the folder cannot be written.
@@ -300,12 +255,12 @@ def _found(program: list[str], folder: str, image: str) -> list[str]:
 
 
 def _with_environment(variables: Mapping[str, str]) -> list[str]:
-    """Give an `env` command that sets variables for a program, whatever the starter."""
+    """Return an `env` command that sets variables for a program, whatever the starter."""
     return ["env", *(f"{name}={value}" for name, value in variables.items())] if variables else []
 
 
 def _peers(hosts: ReadyHosts, starter: Starter) -> dict[str, str]:
-    """Give the file that names the other hosts to the first one, if the starter needs it."""
+    """Return the file that names the other hosts to the first one, if the starter needs it."""
     layout, (first, *others) = hosts.layout, hosts.machines
     lent = bool(first.job)  # by Slurm; there may be no SSH between them
     if not (layout.ssh_config or lent) or not starter.needs_every_host:
@@ -336,7 +291,7 @@ def _planned(
 
 
 def _environment(hosts: ReadyHosts, starter: Starter, bin_: str) -> dict[str, str]:
-    """Give the variables of the job's script; those of the starter override the others."""
+    """Return the variables of the job's script; those of the starter override the others."""
     return {
         "PATH": bin_,
         **open_mpi.local_variables(hosts.machines[0], Path.home()),

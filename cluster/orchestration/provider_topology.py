@@ -16,16 +16,7 @@ if TYPE_CHECKING:
 
 
 def ask_topology(spec: ClusterSpec, machines: tuple[Machine, ...]) -> ProviderTopology:
-    """Ask the provider where hosts are; a refusal is a reason, and no error.
-
-    Args:
-        spec: of the cluster.
-        machines: of the cluster.
-
-    Returns:
-        The layers of the network, or why there are none.
-
-    """
+    """Ask the provider where hosts are; a refusal is a reason, and no error."""
     try:
         return plugins.load(Provider, spec.provider).topology(spec, machines)
     except ClusterError as error:
@@ -33,14 +24,7 @@ def ask_topology(spec: ClusterSpec, machines: tuple[Machine, ...]) -> ProviderTo
 
 
 def topology_groups(spec: ClusterSpec, machines: tuple[Machine, ...]) -> tuple[int, ...]:
-    """Give the groups of hosts that share a switch, as the provider says.
-
-    Args:
-        spec: of the cluster.
-        machines: of the cluster.
-
-    Returns:
-        The group of each host.
+    """Return the groups of hosts that share a switch, as the provider says.
 
     Raises:
         SpecError: the provider does not say.

@@ -31,7 +31,6 @@ def check_starter(wanted: str, benchmark: Benchmark[Any]) -> None:
 
     Args:
         wanted: `--starter`; empty for the default.
-        benchmark: to run.
 
     Raises:
         SpecError: there is no such starter, or the benchmark cannot run under it.
@@ -65,14 +64,8 @@ def with_starter(
     """Choose the starter, and ask the first host whether it can start the ranks.
 
     Args:
-        hosts: that would run them.
         wanted: `--starter`; empty for what fits: srun where hosts of Slurm have no SSH, else what
             the benchmark says.
-        benchmark: to run.
-        shells: to the hosts, by the machine's name.
-
-    Returns:
-        The hosts, with the starter.
 
     Raises:
         SpecError: its program is missing there, or does not fit the MPI.
@@ -103,9 +96,6 @@ def find_pmi(variant: str, benchmark: Benchmark[Any], first: Facts, shell: Shell
 
     Args:
         variant: that the user chose; may be empty.
-        benchmark: to run.
-        first: the facts of the first host.
-        shell: to it.
 
     Returns:
         The value of `--mpi`.

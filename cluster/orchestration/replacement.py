@@ -46,17 +46,7 @@ SLURM = "SLURM_JOB_ID"  # set in an allocation
 
 
 def bad_hosts(run: Run, verdict: FleetVerdict, test: TestPairs) -> dict[int, Blamed]:
-    """Give the hosts whose fault is confirmed; one that was lost is tested once more.
-
-    Args:
-        run: of a check with its confirming tests.
-        verdict: of the run.
-        test: tests pairs of hosts, one after another.
-
-    Returns:
-        What each is blamed for, by its number.
-
-    """
+    """Return the hosts whose fault is confirmed; one that was lost is tested once more."""
     suspects = hosts_at_fault(verdict)
     shown = confirmations(verdict, tuple(pair_tests(run.measurements)))
     confirmed = {h: b for h, b in suspects.items() if b.part in shown and shown[b.part].holds}
@@ -75,16 +65,7 @@ def can_replace(cluster: Cluster) -> bool:
 
 
 def irreplaceable(cluster: Cluster, bad: Mapping[int, Blamed]) -> tuple[HostReplacement, ...]:
-    """Say for bad hosts that cannot be replaced what to type instead; nothing is run.
-
-    Args:
-        cluster: of the hosts.
-        bad: hosts, by their numbers.
-
-    Returns:
-        An entry for each.
-
-    """
+    """Say for bad hosts that cannot be replaced what to type instead; nothing is run."""
     provider = _provider(cluster)
     machines = tuple(cluster.machines[host] for host in bad)
     own = provider.words_without(cluster.spec, machines)
@@ -102,7 +83,7 @@ def irreplaceable(cluster: Cluster, bad: Mapping[int, Blamed]) -> tuple[HostRepl
 
 
 def _node(cluster: Cluster, host: int) -> str:
-    """Give the name of a host in Slurm, which is its host name up to the first dot."""
+    """Return the name of a host in Slurm, which is its host name up to the first dot."""
     machine = cluster.machines[host]
     if len(cluster.facts) == len(cluster.machines):
         return cluster.facts[host].host.partition(".")[0]
@@ -116,13 +97,6 @@ def _drain(node: str, one: Blamed) -> str:
 
 def replacement_plan(cluster: Cluster, bad: Mapping[int, Blamed]) -> Plan:
     """Say what a replacement would do, and what it costs.
-
-    Args:
-        cluster: of the hosts.
-        bad: hosts to replace, by their numbers.
-
-    Returns:
-        The plan.
 
     Raises:
         SpecError: the cluster's time to live is over.
@@ -166,16 +140,6 @@ def replace_hosts(
     """Create a new machine for each bad host, test the new ones, and end those that are bad.
 
     A bad host whose new machine is bad, too, stays; its new machine is ended.
-
-    Args:
-        cluster: of the hosts.
-        verdict: of the check that found them.
-        bad: hosts to replace, by their numbers.
-        test: tests pairs of hosts, one after another.
-        tell: called with a machine's name and the state that it has reached.
-
-    Returns:
-        What became of each bad host.
 
     Raises:
         SpecError: no host is good, so that new ones could be tested with it.
@@ -241,9 +205,6 @@ def _create(
 def is_half_replaced(state: ClusterState) -> bool:
     """Tell whether machines of a cluster may exist that a replacement did not end.
 
-    Args:
-        state: of the cluster.
-
     Returns:
         Whether only these must go; of a cluster that has expired, all must.
 
@@ -253,9 +214,6 @@ def is_half_replaced(state: ClusterState) -> bool:
 
 def finish_replacement(cluster: Cluster) -> None:
     """End what an interrupted replacement left: all machines besides those to keep.
-
-    Args:
-        cluster: of the machines; nothing is done if no replacement was interrupted.
 
     Raises:
         SpecError: a process is replacing hosts right now.

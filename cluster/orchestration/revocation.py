@@ -21,7 +21,6 @@ class RevocationWatch:
 
     Args:
         gone: gives the reason why they are not; empty while they are. None: they cannot be lost.
-        stop: called once they are lost, to end what runs on them.
 
     Attributes:
         reason: why they are not ours any more; empty while they are.
@@ -29,7 +28,6 @@ class RevocationWatch:
     """
 
     def __init__(self, gone: Callable[[], str] | None, stop: Callable[[], object]) -> None:
-        """Ask nothing yet."""
         self._gone = gone
         self._stop = stop
         self._over = threading.Event()

@@ -27,7 +27,7 @@ AT_ONCE = 1000  # values that are written together
 
 
 def simulator_of(spec: ClusterSpec, machines: Sequence[Machine] = ()) -> FleetSimulator:
-    """Give the model of a cluster's hosts.
+    """Return the model of a cluster's hosts.
 
     Args:
         spec: of a cluster of the provider `sim`.
@@ -58,17 +58,6 @@ def simulate(
     listener: JobListener,
 ) -> Run:
     """Run a benchmark on simulated hosts.
-
-    Args:
-        state: of the cluster.
-        benchmark: to run.
-        params: of it, checked.
-        where: the folder of all runs.
-        condition: what distinguishes the run.
-        listener: called with the values as they are made.
-
-    Returns:
-        The run.
 
     Raises:
         SpecError: there is no model for the benchmark.

@@ -30,22 +30,13 @@ class ClusterState(Value, frozen=True, kw_only=True):
     """Everything that is known about a cluster.
 
     Args:
-        spec: what was asked for.
         at: when its launch began, in seconds since the epoch.
-        costs: whether its machines cost money while they exist.
-        price: of one machine, if known.
         ttl: seconds after which the machines end by themselves; None if they do not.
-        machines: in the order of the ranks; none until they were created.
         expires: when the machines end by themselves, in seconds since the epoch.
-        launched: whether every machine has answered once, so the launch is complete.
         phases: seconds that each phase of the launch took.
-        facts: of each real machine, once it was examined.
         create_calls: when each call that creates resources was first sent, by its token, in
             seconds since the epoch.
-        obtained: how many machines such a call created.
         power: when the machines were switched on, off, on ..., in seconds since the epoch.
-        jobs: all that were started, the newest last.
-        collected: the run folders of the jobs whose files were downloaded.
         ended_at: when the last machine had ended, in seconds since the epoch.
         kept: the machines to keep while some are being replaced; empty at all other times.
         known: the facts of machines that were examined before or during a replacement, by id.
@@ -84,9 +75,6 @@ class ClusterState(Value, frozen=True, kw_only=True):
         Args:
             entries: the oldest first.
 
-        Returns:
-            The state; None if the journal has no launch.
-
         """
         rest = iter(entries)
         for entry in rest:
@@ -96,15 +84,7 @@ class ClusterState(Value, frozen=True, kw_only=True):
         return None
 
     def after(self, entry: Entry) -> ClusterState:
-        """Give the state after one more entry of the journal.
-
-        Args:
-            entry: the next one.
-
-        Returns:
-            The next state.
-
-        """
+        """Return the state after one more entry of the journal."""
         match entry:
             case journal.Intended():
                 asked = replace(self, spec=entry.spec, at=entry.at)
@@ -171,13 +151,10 @@ class ClusterState(Value, frozen=True, kw_only=True):
         return self.added * (at - self.added_at)
 
     def ended(self, at: float) -> ClusterState:
-        """Give the state when nothing of the cluster exists any more.
+        """Return the state when nothing of the cluster exists any more.
 
         Args:
             at: when, in seconds since the epoch.
-
-        Returns:
-            The last state, without jobs.
 
         """
         return replace(self, ended_at=at, jobs=())
@@ -203,9 +180,6 @@ class ClusterState(Value, frozen=True, kw_only=True):
     def was_launched_as(self, spec: ClusterSpec) -> bool:
         """Return whether this spec was launched; its machines may not answer any more.
 
-        Args:
-            spec: to compare with.
-
         Returns:
             Whether this cluster has that spec, and its machines all answered once.
 
@@ -214,9 +188,6 @@ class ClusterState(Value, frozen=True, kw_only=True):
 
     def is_unfinished(self, spec: ClusterSpec) -> bool:
         """Return whether the launch of this spec was interrupted, and can be continued.
-
-        Args:
-            spec: to compare with.
 
         Returns:
             Whether this cluster has that spec, and its launch was not completed.
@@ -230,20 +201,14 @@ class ClusterState(Value, frozen=True, kw_only=True):
         Args:
             at: the time now, in seconds since the epoch.
 
-        Returns:
-            Whether the machines should have ended by themselves.
-
         """
         return self.expires is not None and 0 < self.expires < at
 
     def receipt(self, at: float) -> Receipt | None:
-        """Give the cost of the machines so far.
+        """Return the cost of the machines so far.
 
         Args:
             at: the time now, in seconds since the epoch.
-
-        Returns:
-            The receipt; None if they cost nothing.
 
         """
         if not self.power:
@@ -264,9 +229,6 @@ class ClusterState(Value, frozen=True, kw_only=True):
 class StateOnDisk:
     """A cluster's journal, and the state folded from it.
 
-    Args:
-        journal_: of the cluster.
-
     Attributes:
         journal: of the cluster.
         state: as of the last entry that this process read or wrote.
@@ -277,7 +239,6 @@ class StateOnDisk:
     """
 
     def __init__(self, journal_: journal.Journal) -> None:
-        """Read the journal."""
         self.journal = journal_
         self.state = self._read()
 
@@ -291,9 +252,6 @@ class StateOnDisk:
     def record(self, entry: Entry) -> None:
         """Write an entry, and update the state.
 
-        Args:
-            entry: an event, or an intent.
-
         Raises:
             ClusterError: it cannot be written, or another process took the cluster down.
 
@@ -302,12 +260,7 @@ class StateOnDisk:
         self.state = self.state.after(entry)
 
     def record_if_up(self, entry: Entry) -> None:
-        """Update the state by an entry; write it unless another process took the cluster down.
-
-        Args:
-            entry: an event.
-
-        """
+        """Update the state by an entry; write it unless another process took the cluster down."""
         if self.journal.path.exists():
             self.record(entry)
         else:
@@ -323,12 +276,7 @@ class StateOnDisk:
         self.state = self.state.ended(at)
 
     def note_machines(self, machines: Iterable[Machine]) -> None:
-        """Record machines with changed fields, such as their addresses.
-
-        Args:
-            machines: all of them, in the same order.
-
-        """
+        """Record machines with changed fields, such as their addresses."""
         self.record(journal.Created(machines=tuple(machines), expires=self.state.expires))
 
     def refresh(self) -> None:

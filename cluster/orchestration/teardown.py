@@ -18,11 +18,6 @@ if TYPE_CHECKING:
 def destroy(provider: Provider, name: str, *, again: str) -> None:
     """Delete all resources of a cluster, and ask the provider what is left.
 
-    Args:
-        provider: of the cluster.
-        name: of the cluster.
-        again: the command that tries again, for the message.
-
     Raises:
         ProvisionError: a resource still exists.
 
@@ -38,9 +33,6 @@ def destroy(provider: Provider, name: str, *, again: str) -> None:
 
 def clean_hosts(hosts: Hosts) -> None:
     """Remove our folder, our sshd and files in shared memory from hosts that stay.
-
-    Args:
-        hosts: of the cluster.
 
     Raises:
         ClusterError: it failed on one host.

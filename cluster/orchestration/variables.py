@@ -13,15 +13,10 @@ SECRET = re.compile(r"SECRET|TOKEN|PASSW|CREDENTIAL|PRIVATE|(^|_)KEY", re.IGNORE
 
 
 def variable(kind: str, name: str, value: str) -> tuple[str, str]:
-    """Give an environment variable, or an MCA parameter of Open MPI as one.
+    """Return an environment variable, or an MCA parameter of Open MPI as one.
 
     Args:
         kind: `mca` or `env`.
-        name: of the variable or parameter.
-        value: of the variable or parameter.
-
-    Returns:
-        The name and the value of the environment variable.
 
     Raises:
         SpecError: the name is not valid, or looks like a secret.
@@ -45,12 +40,8 @@ def all_variables(
     """Combine the environment variables of all ranks.
 
     Args:
-        variables: by their full names.
         mca: parameters of Open MPI; True and False are 1 and 0.
         env: environment variables; True and False are 1 and 0.
-
-    Returns:
-        Variables by name.
 
     Raises:
         SpecError: a name is not valid, or looks like a secret.

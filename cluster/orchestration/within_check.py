@@ -113,7 +113,7 @@ def _ends(one: Measurement, kind: DeviceKind, *, several: bool) -> tuple[str, st
 
 
 def _path(one: Measurement, kind: DeviceKind, topology: Topology | None) -> str:
-    """Give the class of a pair; that of two GPUs is in the output of `nvidia-smi topo -m`."""
+    """Return the class of a pair; that of two GPUs is in the output of `nvidia-smi topo -m`."""
     if kind != "gpus":
         return str(one.params.get("path", ""))
     if topology is None:

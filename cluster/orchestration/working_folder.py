@@ -37,7 +37,6 @@ class WorkingFolder(Value, frozen=True, kw_only=True):
     Args:
         path: of the folder, absolute.
         files: that are copied, as paths relative to it.
-        bytes: total size of these files.
 
     """
 
@@ -52,13 +51,6 @@ class WorkingFolder(Value, frozen=True, kw_only=True):
 
 def find_files(path: str | Path, runs: Path) -> WorkingFolder:
     """Find the files of a folder that are copied.
-
-    Args:
-        path: of the folder.
-        runs: the folder of all runs.
-
-    Returns:
-        The folder, its files and their size.
 
     Raises:
         SpecError: it is no folder, has too many files or bytes, or a file cannot be read.
@@ -119,9 +111,6 @@ def _readable(top: Path) -> Iterator[None]:
 @contextmanager
 def copied(folder: WorkingFolder | None) -> Iterator[Path | None]:
     """Copy a working folder, with files in place of links to them.
-
-    Args:
-        folder: to copy; None if there is none.
 
     Yields:
         A temporary folder for the job's folder, with the copy and a list of its files and their

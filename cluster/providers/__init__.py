@@ -118,7 +118,7 @@ class Provider(Plugin):
         self.regions = regions
 
     def reachable_within(self, spec: ClusterSpec) -> float:
-        """Give the time within which the machines of a spec must be reachable after their creation.
+        """Return time within which the machines of a spec must be reachable after their creation.
 
         Args:
             spec: what the user asked for, already planned.
@@ -131,7 +131,7 @@ class Provider(Plugin):
         return self.ready_within
 
     def default_hosts(self, options: dict[str, str]) -> int:
-        """Give the number of hosts if the user gives none: two, so that there is a pair to measure.
+        """Return number of hosts if the user gives none: two, so that there is a pair to measure.
 
         Args:
             options: of the provider, checked.
@@ -144,7 +144,7 @@ class Provider(Plugin):
         return 2
 
     def topology(self, spec: ClusterSpec, machines: tuple[Machine, ...]) -> ProviderTopology:
-        """Give the layers of the network in which hosts are together; not known by default.
+        """Return the layers of the network in which hosts are together; not known by default.
 
         Args:
             spec: of the cluster.
@@ -171,7 +171,7 @@ class Provider(Plugin):
         return True
 
     def environment(self, spec: ClusterSpec) -> Environment | None:
-        """Give the environment that the machines need.
+        """Return the environment that the machines need.
 
         Args:
             spec: what the user asked for, already planned.

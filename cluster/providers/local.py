@@ -48,7 +48,7 @@ class LocalProvider(Provider):
     def create(
         self, spec: ClusterSpec, journal: Journal, tell: StateCallback = ignore
     ) -> tuple[Machine, ...]:
-        """Give this machine once for each host of the spec."""
+        """Return this machine once for each host of the spec."""
         return tuple(
             Machine(  # noqa: S604 - "shell" names a plug-in
                 name=machine_name(spec.name, number),
@@ -67,12 +67,7 @@ class LocalProvider(Provider):
         return "All hosts are this machine, so none can be replaced: cluster doctor"
 
     def is_usable(self, machine: Machine) -> bool:
-        """Return whether the Python of the earlier launch is still there: a checkout may be gone.
-
-        Args:
-            machine: of an earlier launch.
-
-        """
+        """Return whether the Python of the earlier launch is still there: a checkout may be gone."""
         return Path(machine.bin, "python3").exists()
 
     def find(self, name: str) -> tuple[Resource, ...]:

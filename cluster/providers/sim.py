@@ -67,7 +67,7 @@ class SimProvider(Provider):
     replaces: ClassVar[bool] = True
 
     def default_hosts(self, options: dict[str, str]) -> int:
-        """Give the number of hosts that the fabric has room for."""
+        """Return the number of hosts that the fabric has room for."""
         return _fabric(msgspec.convert(options, SimOptions, strict=False)).size
 
     def plan(self, spec: ClusterSpec) -> Plan:
@@ -86,7 +86,7 @@ class SimProvider(Provider):
     def create(
         self, spec: ClusterSpec, journal: Journal, tell: StateCallback = ignore
     ) -> tuple[Machine, ...]:
-        """Give simulated hosts, numbered from 0, each with a link of the fabric's rate."""
+        """Return simulated hosts, numbered from 0, each with a link of the fabric's rate."""
         return tuple(_machine(spec, number, f"sim-{number}") for number in range(spec.hosts))
 
     def add(
@@ -97,7 +97,7 @@ class SimProvider(Provider):
         journal: Journal,
         tell: StateCallback = ignore,
     ) -> tuple[Machine, ...]:
-        """Give new simulated hosts, without the faults of those that they replace."""
+        """Return new simulated hosts, without the faults of those that they replace."""
         new = sum(isinstance(entry, Replacing) for entry in journal.entries())
         return tuple(_machine(spec, number, f"sim-{number}-new{new}") for number in places)
 
@@ -105,7 +105,7 @@ class SimProvider(Provider):
         """Do nothing: nothing was created."""
 
     def topology(self, spec: ClusterSpec, machines: tuple[Machine, ...]) -> ProviderTopology:
-        """Give each host's leaf switch, or group of rails; of a fat tree, its pod as well."""
+        """Return each host's leaf switch, or group of rails; of a fat tree, its pod as well."""
         del machines
         fabric = fabric_of(spec)
         sizes = {"group of rails" if fabric.kind == "rail" else "leaf switch": fabric.hosts}
@@ -138,25 +138,13 @@ def _machine(spec: ClusterSpec, number: int, id_: str) -> Machine:
 
 
 def faults_left(spec: ClusterSpec, machines: Sequence[Machine]) -> tuple[Fault, ...]:
-    """Give the faults that are injected into a cluster some of whose hosts were replaced.
-
-    Args:
-        spec: of the cluster.
-        machines: that it has now.
-
-    Returns:
-        The faults, without those of hosts that were replaced.
-
-    """
+    """Return the faults that are injected into a cluster some of whose hosts were replaced."""
     new = {at for at, machine in enumerate(machines) if machine.id != f"sim-{at}"}
     return tuple(f for f in faults_of(spec) if f.kind not in OF_HOSTS or f.number not in new)
 
 
 def fabric_of(spec: ClusterSpec) -> Fabric:
-    """Give the fabric of a cluster.
-
-    Args:
-        spec: of the cluster.
+    """Return the fabric of a cluster.
 
     Returns:
         The fabric; its rate is the line rate of each NIC, in bytes per second.
@@ -169,13 +157,7 @@ def fabric_of(spec: ClusterSpec) -> Fabric:
 
 
 def faults_of(spec: ClusterSpec) -> tuple[Fault, ...]:
-    """Give the faults that are injected into a cluster.
-
-    Args:
-        spec: of the cluster.
-
-    Returns:
-        The faults.
+    """Return the faults that are injected into a cluster.
 
     Raises:
         SpecError: a fault is not valid in this fabric.

@@ -68,7 +68,7 @@ class SshProvider(Provider):
     def create(
         self, spec: ClusterSpec, journal: Journal, tell: StateCallback = ignore
     ) -> tuple[Machine, ...]:
-        """Give the first machines of the list; they already exist."""
+        """Return the first machines of the list; they already exist."""
         options = msgspec.convert(spec.options, SshOptions)
         pinned = str(journal.folder / "known_hosts") if options.trust == "first-use" else ""
         return tuple(
@@ -85,12 +85,12 @@ class SshProvider(Provider):
         )
 
     def environment(self, spec: ClusterSpec) -> Environment | None:
-        """Give no environment, so that nothing is installed, if the user names a Python."""
+        """Return no environment, so that nothing is installed, if the user names a Python."""
         options = msgspec.convert(spec.options, SshOptions)
         return None if options.bin else super().environment(spec)
 
     def words_without(self, spec: ClusterSpec, bad: tuple[Machine, ...]) -> str:
-        """Give the commands that launch the cluster again without some hosts."""
+        """Return the commands that launch the cluster again without some hosts."""
         options = msgspec.convert(spec.options, SshOptions)
         numbers = {int(machine.name.partition(".")[0]) for machine in bad}
         words = list(enumerate(_words(options)))

@@ -19,7 +19,6 @@ class CommonNetwork(Value, frozen=True, kw_only=True):
     """The addresses by which hosts reach one another.
 
     Args:
-        addresses: one per host.
         networks: that the addresses belong to, such as `10.0.0.0/24`; MPI may use no others.
 
     """
@@ -34,13 +33,6 @@ def find_common_network(machines: tuple[Machine, ...], facts: tuple[Facts, ...])
     The addresses that the provider or the user gave come first, then those that our connections
     reached, then those in a network that all hosts share. An address that two hosts have, such as
     that of docker0, is never used.
-
-    Args:
-        machines: the hosts.
-        facts: of each.
-
-    Returns:
-        Addresses and networks.
 
     Raises:
         SpecError: they have no network in common, or two of them are the same machine.
@@ -67,17 +59,9 @@ def find_common_network(machines: tuple[Machine, ...], facts: tuple[Facts, ...])
 
 
 def listed_before(address: str, fact: Facts) -> tuple[Interface, ...]:
-    """Give the addresses of the same interface that the system lists before one.
+    """Return the addresses of the same interface that the system lists before one.
 
     Open MPI is told which interface to use, not which address, and tries them in this order.
-
-    Args:
-        address: by which the other hosts reach the host.
-        fact: of the host.
-
-    Returns:
-        The addresses; none is usual.
-
     """
     own = next((i for i in fact.interfaces if i.address == address), None)
     before = fact.interfaces[: fact.interfaces.index(own)] if own else ()
@@ -108,7 +92,7 @@ def _network(interfaces: list[Interface]) -> CommonNetwork:
 
 
 def _around(addresses: tuple[str, ...]) -> str:
-    """Give the smallest network that holds all addresses.
+    """Return the smallest network that holds all addresses.
 
     An interface with a /32 address has no network of its own: a router forwards its packets.
     """

@@ -79,12 +79,7 @@ if listens "$(tr '\0' ' ' < "/proc/$sshd/cmdline")"; then kill -HUP "$sshd"; fi
 
 
 def rotate(shells: Mapping[str, Shell], machines: Mapping[str, Machine], known: Path) -> None:
-    """Give each machine a new host key, whose private half never leaves it, and pin it.
-
-    Args:
-        shells: connected, by the names of their machines.
-        machines: by name.
-        known: the file of the host keys that we trust.
+    """Return each machine a new host key, whose private half never leaves it, and pin it.
 
     Raises:
         ClusterError: it failed on one host.

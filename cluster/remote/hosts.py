@@ -27,41 +27,19 @@ DEAD_AFTER = 7.0
 
 
 def distinct(machines: tuple[Machine, ...]) -> tuple[Machine, ...]:
-    """Give each real machine once: all hosts of the provider `local` are the same machine.
-
-    Args:
-        machines: of a cluster.
-
-    Returns:
-        The first machine of each address and port.
-
-    """
+    """Return each real machine once: all hosts of the provider `local` are the same machine."""
     return tuple({place_of(machine): machine for machine in reversed(machines)}.values())[::-1]
 
 
 def place_of(machine: Machine) -> Hashable:
-    """Give the identity of a real machine: two may share an address, with different ports.
-
-    Args:
-        machine: of a cluster.
-
-    Returns:
-        The same for all hosts that are the same machine.
-
-    """
+    """Return the identity of a real machine: two may share an address, with different ports."""
     return machine.shell, machine.access, machine.address
 
 
 class DeadShell(Shell):
-    """A shell to a host that is considered dead: every call fails immediately.
-
-    Args:
-        error: that every call raises.
-
-    """
+    """A shell to a host that is considered dead: every call fails immediately."""
 
     def __init__(self, error: Unreachable) -> None:
-        """Keep the error."""
         super().__init__()
         self._error = error
 
@@ -103,16 +81,9 @@ class SimulatedShell(Shell):
 
 
 class Hosts:
-    """The machines of a cluster, each with one shell to it.
-
-    Args:
-        name: of the cluster.
-        machines: returns its machines as they are now: their addresses may change.
-
-    """
+    """The machines of a cluster, each with one shell to it."""
 
     def __init__(self, name: str, machines: Callable[[], tuple[Machine, ...]]) -> None:
-        """Connect to nothing yet."""
         self.name = name
         self._machines = machines
         self._shells: dict[Hashable, Shell] = {}
@@ -124,7 +95,7 @@ class Hosts:
         return self._machines()
 
     def shells(self) -> dict[str, Shell]:
-        """Give a shell to each real machine, by the machine's name."""
+        """Return a shell to each real machine, by the machine's name."""
         there = (m for m in distinct(self.machines) if m.name not in self._absent)
         return {machine.name: self._shell(machine) for machine in there}
 
@@ -236,7 +207,6 @@ class Hosts:
         """Copy a file or folder to every host in parallel.
 
         Args:
-            path: on this machine.
             to: its path on the hosts, or with a `/` at the end the folder that it goes into.
                 Nothing there is ever removed; files of the same name are replaced.
 
@@ -255,11 +225,7 @@ class Hosts:
         """Download a folder from every host.
 
         Args:
-            path: of a folder on each host.
             to: a local folder; it gets one folder per host, by the name of its machine.
-
-        Returns:
-            The local folders, by the names of the machines.
 
         Raises:
             ShellError: the folder of one host could not be downloaded.
@@ -288,10 +254,9 @@ class Hosts:
             shell.close()
 
     def attach_command(self, machine: Machine | None = None, *, inside: bool = False) -> list[str]:
-        """Give the command that logs in to a machine; on the first, it attaches to the newest job.
+        """Return command that logs in to a machine; on the first, it attaches to the newest job.
 
         Args:
-            machine: of the cluster; by default the first one, which runs the jobs' scripts.
             inside: it will be typed inside a tmux session; tmux does not attach inside another.
 
         Returns:

@@ -97,10 +97,7 @@ REMOVE_SCRATCH = '[ ! -O "$1" ] || [ -L "$1" ] || rm -rf -- "$1"'
 
 
 def sweep_words(folder: str) -> list[str]:
-    """Give the command that removes files of our ended jobs from a host's shared memory.
-
-    Args:
-        folder: of the environment's programs on the host.
+    """Return the command that removes files of our ended jobs from a host's shared memory.
 
     Returns:
         The command, unquoted.
@@ -111,10 +108,6 @@ def sweep_words(folder: str) -> list[str]:
 
 def sweep(shell: Shell, folder: str) -> None:
     """Remove files of our ended jobs from a host's shared memory.
-
-    Args:
-        shell: to the host.
-        folder: of the environment's programs there.
 
     Raises:
         ShellError: the host cannot be reached.
@@ -132,15 +125,9 @@ def script(
     for it. The script passes a signal on to the agent, and waits until the agent has ended.
 
     Args:
-        session: the job's name, for messages.
-        folder: of the job, on the host.
-        argv: the command that starts the ranks.
         env: variables to export; `PATH` is prepended to that of the host, and finds the
             environment's `python3`.
         timeout: seconds that the job may take.
-
-    Returns:
-        The script.
 
     """
     exports = [
@@ -165,17 +152,9 @@ def script(
 
 
 class Job:
-    """A job: ranks on all hosts, and on the first host its script and tmux session.
-
-    Args:
-        record: of the job.
-        shells: to its hosts, by the names of their machines.
-        machine: the first of them.
-
-    """
+    """A job: ranks on all hosts, and on the first host its script and tmux session."""
 
     def __init__(self, record: JobRecord, shells: Mapping[str, Shell], machine: Machine) -> None:
-        """Keep the record and the shells."""
         self.record = record
         self._shells = shells
         self._shell = shells[machine.name]
@@ -190,8 +169,6 @@ class Job:
         """Start the script in a detached session.
 
         Args:
-            text: of the script.
-            files: that it needs in its folder: text by name.
             copied: a local folder, whose content is copied into the job's folder on every host.
 
         Raises:
@@ -237,12 +214,6 @@ class Job:
 
     def watch(self, on_event: Callable[[Wrote], None]) -> int:
         """Wait for the end of the job.
-
-        Args:
-            on_event: called with everything that the job has written since it began.
-
-        Returns:
-            Its exit status.
 
         Raises:
             JobError: the job was lost: its session or its host is gone.
@@ -296,7 +267,7 @@ class Job:
             on_each(self._others, lambda _, shell: shell.run(words, timeout=COMMAND_TIMEOUT))
 
     def status(self) -> int | None:
-        """Give the exit status of the job; None while it runs.
+        """Return the exit status of the job; None while it runs.
 
         Raises:
             JobError: the job was lost.
@@ -314,14 +285,14 @@ class Job:
         return event.status if isinstance(event, Ended) else None
 
     def lost_hosts(self) -> tuple[str, ...]:
-        """Give the names of the machines that the job has lost; none if that cannot be read."""
+        """Return the names of the machines that the job has lost; none if that cannot be read."""
         words = ["cat", f"{self.record.folder}/{LOST_HOSTS}"]
         with suppress(ShellError):
             return tuple(self._shell.run(words, timeout=COMMAND_TIMEOUT).stdout.split())
         return ()
 
     def logs(self) -> str:
-        """Give the job's standard output so far."""
+        """Return the job's standard output so far."""
         return self._shell.run(
             ["cat", f"{self.record.folder}/stdout"], timeout=COMMAND_TIMEOUT
         ).stdout
@@ -330,9 +301,6 @@ class Job:
         """Download the job's files from every host, and remove MPI's files from shared memory.
 
         A host that fails does not stop the download from the others.
-
-        Args:
-            to: a local folder.
 
         Raises:
             ShellError: the files of one host could not be downloaded.

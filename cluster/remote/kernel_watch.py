@@ -62,7 +62,6 @@ class KernelWatch:
     """
 
     def __init__(self, machine: Machine, lost: Callable[[], object]) -> None:
-        """Ask nothing yet."""
         self._machine = machine
         self._lost = lost
         self._process: subprocess.Popen[str] | None = None
@@ -108,7 +107,7 @@ def _is_here(machine: Machine) -> bool:
 
 
 def _words(machine: Machine) -> list[str]:
-    """Give the command that asks; its seconds are whole numbers, as bash counts them."""
+    """Return the command that asks; its seconds are whole numbers, as bash counts them."""
     seconds = (probes.BETWEEN, probes.ANSWERS_WITHIN, probes.SILENT)
     words = ["bash", "-c", ASK, "bash", machine.address, str(probes.PORT)]
     words += [f"{one:.0f}" for one in seconds]

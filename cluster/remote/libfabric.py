@@ -24,7 +24,7 @@ ASK = 'PATH="$PATH:/opt/amazon/efa/bin"; exec fi_info -p "$1" -t FI_EP_RDM'
 
 
 def variables(provider: str) -> dict[str, str]:
-    """Give the variables that make Open MPI use one of libfabric's providers, or fail.
+    """Return the variables that make Open MPI use one of libfabric's providers, or fail.
 
     Source: docs.open-mpi.org, "OpenFabrics Interfaces (OFI) / Libfabric support"; fi_efa(7).
 
@@ -46,7 +46,7 @@ def variables(provider: str) -> dict[str, str]:
 
 
 def provider_of(machines: Iterable[Machine]) -> str:
-    """Give the libfabric provider that a cluster's messages must use; empty for TCP."""
+    """Return the libfabric provider that a cluster's messages must use; empty for TCP."""
     return next((m.link.fabric for m in machines if m.link and m.link.fabric), "")
 
 
@@ -54,7 +54,6 @@ def check_provider(shells: Mapping[str, Shell], provider: str) -> None:
     """Check on every host that libfabric has a provider.
 
     Args:
-        shells: to the hosts, by the names of their machines.
         provider: its name in libfabric; empty for TCP, which needs no check.
 
     Raises:
@@ -79,14 +78,10 @@ def check_provider(shells: Mapping[str, Shell], provider: str) -> None:
 
 
 def notes(provider: str, told: Mapping[str, str]) -> tuple[str, ...]:
-    """Give the notes on what carried a run's messages; none for a cluster with TCP only.
+    """Return the notes on what carried a run's messages; none for a cluster with TCP only.
 
     Args:
         provider: that was checked; empty for TCP.
-        told: environment variables that the user set for the ranks.
-
-    Returns:
-        A sentence each.
 
     """
     if not provider:

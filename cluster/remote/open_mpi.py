@@ -43,12 +43,7 @@ fi
 def local_variables(
     machine: Machine, home: Path, classes: Path = Path("/sys/class")
 ) -> dict[str, str]:
-    """Give the variables for this machine, where the files of Open MPI are not ours.
-
-    Args:
-        machine: the first of a cluster.
-        home: the user's home folder.
-        classes: the kernel's folder of devices.
+    """Return the variables for this machine, where the files of Open MPI are not ours.
 
     Returns:
         Variables of Open MPI, without those that a parameter file sets; none if the machine is
@@ -66,7 +61,7 @@ def local_variables(
 
 
 def _names(file: Path) -> set[str]:
-    """Give the names of the parameters that a file sets; none if it cannot be read."""
+    """Return the names of the parameters that a file sets; none if it cannot be read."""
     try:
         lines = file.read_text(errors="replace").splitlines()
     except OSError:

@@ -32,13 +32,6 @@ T = TypeVar("T")
 def on_each(hosts: Mapping[str, Shell], do: Callable[[str, Shell], T]) -> dict[str, T]:
     """Call a function for every host in parallel.
 
-    Args:
-        hosts: shells by the names of their machines.
-        do: the function; it gets a host's name and its shell.
-
-    Returns:
-        The result of each host, in the order of the hosts.
-
     Raises:
         ClusterError: one host failed.
         ExceptionGroup: several failed; it has the error of each.
@@ -52,10 +45,6 @@ def try_each(
     hosts: Mapping[str, Shell], do: Callable[[str, Shell], T]
 ) -> dict[str, T | ClusterError]:
     """Call a function for every host in parallel; the failure of one leaves the others' results.
-
-    Args:
-        hosts: shells by the names of their machines.
-        do: the function; it gets a host's name and its shell.
 
     Returns:
         For each host its result, or its error, which names the host; in the order of the hosts.
@@ -83,13 +72,7 @@ def _name(error: ClusterError, name: str) -> None:
 
 
 def results(ended: Mapping[str, T | ClusterError]) -> dict[str, T]:
-    """Give the results of all hosts, or raise the errors of those that failed.
-
-    Args:
-        ended: a result or an error per host.
-
-    Returns:
-        The results.
+    """Return the results of all hosts, or raise the errors of those that failed.
 
     Raises:
         ClusterError: one host failed.
@@ -109,13 +92,6 @@ def unanswering(hosts: Mapping[str, Shell], seconds: float) -> dict[str, Unreach
 
     All hosts have the same deadline. Once some have answered, the others get `SLOWER` times as long
     as the slowest of these took, at least `AT_LEAST` seconds, but never more than the deadline.
-
-    Args:
-        hosts: shells by the names of their machines; those of silent hosts are closed.
-        seconds: the deadline for all of them.
-
-    Returns:
-        The error of each such host, by its name.
 
     Raises:
         KeyboardInterrupt: the user interrupted; the shells are closed.
@@ -160,12 +136,6 @@ def connect_all(
 ) -> None:
     """Connect to every host in parallel, and retry errors that may pass.
 
-    Args:
-        hosts: shells by the names of their machines.
-        seconds: the deadline for all of them; an attempt that hangs is abandoned then.
-        tell: called with a host and its state, whenever the state changes.
-        transient: states that are retried even if the error is not transient.
-
     Raises:
         Timeout: a host is not reachable in time; the message has its last state.
         Unreachable: a host's error will not pass, so the others are not waited for.
@@ -194,13 +164,7 @@ def connect_all(
 
 
 class _Attempts:
-    """Repeated attempts to connect, one thread per host.
-
-    Args:
-        tell: called with a host and its state, whenever the state changes.
-        transient: states that are retried even if the error is not transient.
-
-    """
+    """Repeated attempts to connect, one thread per host."""
 
     def __init__(self, tell: Callable[[str, str], None], transient: Collection[str]) -> None:
         self.over = threading.Event()
@@ -295,7 +259,7 @@ def _abandon(hosts: Mapping[str, Shell], begun: Mapping[str, Future[T]]) -> None
 
 
 def _failures(begun: Mapping[str, Future[T]]) -> dict[str, ClusterError]:
-    """Give the errors of the calls that have ended."""
+    """Return the errors of the calls that have ended."""
     errors = {name: future.exception() for name, future in begun.items() if future.done()}
     for error in errors.values():
         if error is not None and not isinstance(error, ClusterError):

@@ -36,7 +36,7 @@ class RemoteCommand(ABC):
     """A running command on a host, and its three streams."""
 
     def __enter__(self) -> Self:
-        """Give the command."""
+        """Return the command."""
         return self
 
     def __exit__(self, *_: object) -> None:
@@ -63,9 +63,6 @@ class RemoteCommand(ABC):
     def send(self, piece: bytes) -> int:
         """Send to its standard input.
 
-        Args:
-            piece: of which the beginning is sent.
-
         Returns:
             How many bytes were sent; 0 if the command reads no more.
 
@@ -82,9 +79,6 @@ class RemoteCommand(ABC):
     @abstractmethod
     def end(self) -> tuple[int, str]:
         """Wait for its end.
-
-        Returns:
-            Its exit status and standard error.
 
         Raises:
             ShellError: the connection broke.
@@ -108,9 +102,7 @@ class RemoteShell(Shell):
         """Start a command line on the host.
 
         Args:
-            what: is done, for messages.
             line: of the host's `sh`.
-            reads: whether it is to read what we send, and its end.
 
         Raises:
             ShellError: it could not be started.
@@ -238,7 +230,7 @@ def _failed(done: str, path: str, why: str) -> ShellError:
 
 
 def _line(argv: Sequence[str], timeout: float | None) -> str:
-    """Give the command line, with a timeout on the host as well."""
+    """Return the command line, with a timeout on the host as well."""
     # With `exit`, the shell does not exec the command, and reports a signal as 128 + N.
     inner = f"{shlex.join(argv)}; exit $?"
     if timeout is None:

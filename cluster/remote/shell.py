@@ -48,7 +48,7 @@ class Shell(Plugin):
         """
 
     def watched(self) -> AbstractContextManager[object]:
-        """Give a block in which a long command ends with `Unreachable` once the host is silent.
+        """Return a block in which a long command ends with `Unreachable` once the host is silent.
 
         Here it does nothing: this machine does not vanish, and SSH has keepalives of its own.
         """

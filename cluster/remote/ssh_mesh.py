@@ -115,11 +115,8 @@ class MeshHost(Value, frozen=True, kw_only=True):
     """A host that the other hosts reach by SSH.
 
     Args:
-        address: in the cluster's network.
-        user: that we log in as.
         folder: our one folder on the host, absolute.
         path: prepended to `PATH` for programs that other hosts start there.
-        variables: environment variables of programs that other hosts start there.
         tried_first: other addresses of its interface that Open MPI tries before `address`.
 
     """
@@ -133,26 +130,17 @@ class MeshHost(Value, frozen=True, kw_only=True):
 
 
 class SshEndpoint(Value, frozen=True, kw_only=True):
-    """The sshd of a host, for the other hosts.
-
-    Args:
-        port: that it listens on.
-        key: its public host key.
-
-    """
+    """The sshd of a host, for the other hosts."""
 
     port: int
     key: str
 
 
 def config_file(folder: str) -> str:
-    """Give the path of the file with which `ssh -F` on a host reaches the others.
+    """Return the path of the file with which `ssh -F` on a host reaches the others.
 
     Args:
         folder: our one folder on the host, absolute.
-
-    Returns:
-        The path on the host.
 
     """
     return f"{folder}/ssh/config"
@@ -164,9 +152,6 @@ def open_mesh(
     """Let every host of a cluster reach every other by SSH.
 
     Args:
-        shells: to the hosts.
-        hosts: the same hosts, by the same names; the first one starts the ranks.
-        name: of the cluster.
         folder: a local folder of the cluster; it holds the key until the hosts have it.
 
     Raises:
@@ -184,13 +169,7 @@ def open_mesh(
 
 
 def close_mesh(shell: Shell, folder: str) -> None:
-    """End the sshd that `open_mesh` started on a host, and all processes started through it.
-
-    Args:
-        shell: to the host.
-        folder: our one folder on the host.
-
-    """
+    """End the sshd that `open_mesh` started on a host, and all processes started through it."""
     shell.run(["sh", "-c", CLOSE, "sh", folder], timeout=COMMAND_TIMEOUT)
 
 

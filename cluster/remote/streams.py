@@ -35,9 +35,6 @@ class ChunkWriter:
         Args:
             data: the next bytes.
 
-        Returns:
-            Their number.
-
         Raises:
             BrokenPipeError: the host reads no more.
 
@@ -104,9 +101,6 @@ class StreamReader:
 
     def read(self, size: int) -> bytes:
         """Read the next bytes of a header.
-
-        Args:
-            size: how many.
 
         Returns:
             The bytes; fewer at the end of the stream.

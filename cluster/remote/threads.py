@@ -13,28 +13,14 @@ T = TypeVar("T")
 
 
 def start(call: Callable[[], T]) -> Future[T]:
-    """Call a function in a daemon thread of its own.
-
-    Args:
-        call: the function.
-
-    Returns:
-        Its future result.
-
-    """
+    """Call a function in a daemon thread of its own."""
     future: Future[T] = Future()
     threading.Thread(target=complete, args=(future, call), daemon=True).start()
     return future
 
 
 def complete(future: Future[T], call: Callable[[], T]) -> None:
-    """Call a function, and give a future what it returns or raises.
-
-    Args:
-        future: that another thread may wait for.
-        call: the function.
-
-    """
+    """Call a function, and give a future what it returns or raises."""
     try:
         result = call()
     # Every exception, as ThreadPoolExecutor does: none is dropped, as the waiting thread raises it,

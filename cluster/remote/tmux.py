@@ -32,28 +32,13 @@ def escaped(text: str) -> str:
 
     In a text that tmux expands, `#` begins a format, and `#(...)` runs a command; an argument that
     ends with `;` ends the command ("FORMATS" and "PARSING SYNTAX" in tmux(1)).
-
-    Args:
-        text: such as a path.
-
-    Returns:
-        The text that tmux expands to the given one.
-
     """
     formats = text.replace("#", "##")
     return f"{formats[:-1]}\\;" if formats.endswith(";") else formats
 
 
 def missing_tmux_error(host: str) -> SpecError:
-    """Make the error for a host without tmux.
-
-    Args:
-        host: its name.
-
-    Returns:
-        The error, with the command that installs it.
-
-    """
+    """Make the error for a host without tmux."""
     return SpecError(
         f"tmux is missing on {host}.",
         means="Jobs run in tmux sessions, so that they outlive the connection.",
@@ -62,15 +47,9 @@ def missing_tmux_error(host: str) -> SpecError:
 
 
 class Tmux(ABC):
-    """The tmux server of one host; a session's name is always matched exactly.
-
-    Args:
-        host: its name, for messages.
-
-    """
+    """The tmux server of one host; a session's name is always matched exactly."""
 
     def __init__(self, host: str) -> None:
-        """Start nothing."""
         self._host = host
 
     @abstractmethod
@@ -87,8 +66,6 @@ class Tmux(ABC):
         """Run a command in a new detached session, which stays when the command ends.
 
         Args:
-            session: its name, such as that of the cluster.
-            folder: that the session starts in; it also marks the session as ours.
             argv: the command, at least two words: tmux would pass a single one to a shell.
 
         Raises:
@@ -121,9 +98,6 @@ class Tmux(ABC):
     def exists(self, session: str) -> bool:
         """Return whether a session exists, ours or not.
 
-        Args:
-            session: its name.
-
         Raises:
             SpecError: there is no tmux.
 
@@ -131,10 +105,7 @@ class Tmux(ABC):
         return self._try("has-session", "-t", f"={session}").status == 0
 
     def folder_of(self, session: str) -> str:
-        """Give the folder that marks a session as ours.
-
-        Args:
-            session: its name.
+        """Return the folder that marks a session as ours.
 
         Returns:
             The folder; empty if the session is not ours, or does not exist.
@@ -147,10 +118,7 @@ class Tmux(ABC):
         return done.stdout.removesuffix("\n") if done.status == 0 else ""
 
     def capture(self, session: str) -> str:
-        """Give the text that a session's pane shows.
-
-        Args:
-            session: its name.
+        """Return the text that a session's pane shows.
 
         Returns:
             Its lines; empty if there is no such session.
@@ -165,9 +133,6 @@ class Tmux(ABC):
     def kill(self, session: str) -> None:
         """End a session, if it exists.
 
-        Args:
-            session: its name.
-
         Raises:
             SpecError: there is no tmux.
 
@@ -176,16 +141,9 @@ class Tmux(ABC):
 
 
 class RemoteTmux(Tmux):
-    """The tmux server that a shell reaches.
-
-    Args:
-        host: its name, for messages.
-        shell: to the host.
-
-    """
+    """The tmux server that a shell reaches."""
 
     def __init__(self, host: str, shell: Shell) -> None:
-        """Start nothing."""
         super().__init__(host)
         self._shell = shell
 
@@ -210,24 +168,14 @@ class LocalTmux(Tmux):
 
 
 def tmux_on(host: str, shell: Shell) -> Tmux:
-    """Give the tmux server of a host.
-
-    Args:
-        host: its name, for messages.
-        shell: to it.
-
-    Returns:
-        The server.
-
-    """
+    """Return the tmux server of a host."""
     return LocalTmux(host) if shell.name == "local" else RemoteTmux(host, shell)
 
 
 def attach_words(session: str, *, inside: bool = False) -> list[str]:
-    """Give the command that attaches a terminal to a session.
+    """Return the command that attaches a terminal to a session.
 
     Args:
-        session: its name.
         inside: it will be typed inside a tmux session; tmux does not attach inside another.
 
     Returns:

@@ -30,9 +30,7 @@ def send(file: IO[bytes], size: int, writer: ChunkWriter) -> None:
     """Send a file up to its size at the beginning, even if it grows meanwhile.
 
     Args:
-        file: open, at its beginning.
         size: in bytes.
-        writer: that it is sent to.
 
     Raises:
         OSError: it could not be read, or the host reads no more.
@@ -50,10 +48,6 @@ def send(file: IO[bytes], size: int, writer: ChunkWriter) -> None:
 def pack(path: Path, writer: ChunkWriter) -> None:
     """Send a folder; links in it stay links.
 
-    Args:
-        path: of the folder.
-        writer: that it is sent to.
-
     Raises:
         OSError: something could not be read, or the host reads no more.
 
@@ -67,15 +61,9 @@ def pack(path: Path, writer: ChunkWriter) -> None:
 
 
 class Limits:
-    """How many files and bytes a host may still send into a folder.
-
-    Args:
-        to: the folder; it need not exist.
-
-    """
+    """How many files and bytes a host may still send into a folder."""
 
     def __init__(self, to: Path) -> None:
-        """Begin with the free space of its disk, less a reserve."""
         self._to = to
         self._files = 0
         self._left = room(to)
@@ -100,10 +88,6 @@ class Limits:
 
 def unpack(reader: StreamReader, to: Path) -> None:
     """Unpack an archive into a folder: only files and folders, each file complete or not at all.
-
-    Args:
-        reader: of the archive.
-        to: the folder; it is created, and files of the same name are replaced.
 
     Raises:
         OSError: something could not be written.
@@ -147,12 +131,6 @@ def _extract(reader: StreamReader, member: tarfile.TarInfo, to: Path) -> list[tu
 def make_folder(folder: Path) -> bool:
     """Make a folder; another host's thread may make it at the same time.
 
-    Args:
-        folder: its path.
-
-    Returns:
-        Whether it is new.
-
     Raises:
         OSError: it could not be made.
 
@@ -167,10 +145,7 @@ def make_folder(folder: Path) -> bool:
 
 
 def room(to: Path) -> int:
-    """Give how many bytes a host may send.
-
-    Args:
-        to: the folder that gets them; it need not exist.
+    """Return how many bytes a host may send.
 
     Returns:
         The free bytes of its disk, less a reserve.
@@ -200,9 +175,6 @@ def receive(
     """Write a file under a temporary name, then rename it.
 
     Args:
-        reader: of its content.
-        target: its path.
-        mode: its mode.
         size: in bytes; without it, the content is everything up to the stream's end.
         good: called before the rename; raises if the content must not be kept.
 
@@ -239,5 +211,5 @@ def _fill(file: IO[bytes], reader: StreamReader, size: int | None, folder: Path)
 
 
 def part_name() -> str:
-    """Give a name for a file that is not complete yet: hidden, random and short."""
+    """Return a name for a file that is not complete yet: hidden, random and short."""
     return f".{secrets.token_hex(6)}.part"

@@ -14,14 +14,7 @@ from cluster.remote.transfer import FOLDER, INSIDE, WHOLE, part_name
 
 
 class Quoted(NamedTuple):
-    """A path on a host, quoted.
-
-    Args:
-        to: the path.
-        part: a temporary path beside it, until the content is complete.
-        folder: of both.
-
-    """
+    """A path on a host, quoted."""
 
     to: str
     part: str
@@ -37,15 +30,10 @@ def _quoted(path: str) -> Quoted:
 
 
 def file_script(path: str, size: int, mode: int) -> str:
-    """Give the script that reads a file from standard input, and renames it into place.
+    """Return the script that reads a file from standard input, and renames it into place.
 
     Args:
-        path: of the file.
         size: in bytes; it is checked, as a broken connection looks like the end of the file.
-        mode: of the file.
-
-    Returns:
-        The script.
 
     Raises:
         ShellError: the path names no file.
@@ -60,13 +48,7 @@ def file_script(path: str, size: int, mode: int) -> str:
 
 
 def folder_script(path: str) -> str:
-    """Give the script that unpacks a folder from standard input.
-
-    Args:
-        path: of the folder; one that exists gets the files.
-
-    Returns:
-        The script.
+    """Return the script that unpacks a folder from standard input.
 
     Raises:
         ShellError: the path names no folder.
@@ -103,15 +85,7 @@ _MERGE = """merge() {
 
 
 def fetch_script(path: str) -> str:
-    """Give the script that prints `folder` and a packed folder, or a file's mode and content.
-
-    Args:
-        path: of the file or folder.
-
-    Returns:
-        The script.
-
-    """
+    """Return the script that prints `folder` and a packed folder, or a file's mode and content."""
     there = shlex.quote(path)
     return (
         f"export LC_ALL=C; "
@@ -123,14 +97,6 @@ def fetch_script(path: str) -> str:
 
 
 def only_grew(said: str) -> bool:
-    """Return whether tar complains only about files that changed, as those of a running job do.
-
-    Args:
-        said: tar's standard error.
-
-    Returns:
-        Whether its archive can be used.
-
-    """
+    """Return whether tar complains only about files that changed, as those of a running job do."""
     lines = said.splitlines()
     return bool(lines) and all(line.endswith("file changed as we read it") for line in lines)

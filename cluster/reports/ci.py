@@ -27,10 +27,7 @@ class Case(Value, frozen=True, kw_only=True):
     """The verdict on one series, or on one data point of a comparison.
 
     Args:
-        suite: the name of its run or comparison.
-        name: of the series.
         verdict: in lower case: `normal`, `low`, ..., `slower`, `inconclusive`, ...
-        text: the value, and what it was compared with.
 
     """
 
@@ -41,16 +38,7 @@ class Case(Value, frozen=True, kw_only=True):
 
 
 def judgement_cases(suite: str, judged: Judgement) -> Iterator[Case]:
-    """Give a case for a run as a whole, and one for each of its series.
-
-    Args:
-        suite: the name of the run.
-        judged: the judgement of the run.
-
-    Yields:
-        The cases.
-
-    """
+    """Return a case for a run as a whole, and one for each of its series."""
     yield Case(suite=suite, name="run", verdict=judged.word, text=judged.answer)
     for verdict in judged.verdicts:
         text = format_value(verdict.median, verdict.unit)
@@ -66,15 +54,7 @@ def judgement_cases(suite: str, judged: Judgement) -> Iterator[Case]:
 
 
 def comparison_cases(comparison: Comparison) -> Iterator[Case]:
-    """Give a case for each data point of a comparison.
-
-    Args:
-        comparison: of two groups of runs.
-
-    Yields:
-        The cases.
-
-    """
+    """Return a case for each data point of a comparison."""
     suite = f"{comparison.other} against {comparison.base}"
     if not comparison.is_possible:
         nothing = "NOT COMPARABLE: they have no data point in common"
@@ -93,7 +73,6 @@ def junit_xml(cases: Sequence[Case], fail_on: Collection[str]) -> bytes:
     """Write JUnit XML: a suite per run or comparison, a case per series.
 
     Args:
-        cases: to write.
         fail_on: verdicts that are failures, besides `failed` and `impossible`.
 
     Returns:
@@ -136,11 +115,7 @@ def fails(case: Case, fail_on: Collection[str]) -> bool:
     """Tell whether a case fails.
 
     Args:
-        case: the verdict on a series.
         fail_on: verdicts that are failures, besides `failed` and `impossible`.
-
-    Returns:
-        Whether its verdict is a failure.
 
     """
     return case.verdict in WRONG or case.verdict in fail_on
@@ -152,15 +127,7 @@ def _xml(text: str) -> str:
 
 
 def github_summary(cases: Iterable[Case]) -> str:
-    """Write the summary of a step of GitHub Actions.
-
-    Args:
-        cases: to show.
-
-    Returns:
-        Markdown.
-
-    """
+    """Write the summary of a step of GitHub Actions."""
     table = Table(
         title="cluster",
         columns=("run", "series", "verdict", "figure"),
@@ -171,10 +138,9 @@ def github_summary(cases: Iterable[Case]) -> str:
 
 
 def github_annotations(cases: Iterable[Case], fail_on: Collection[str]) -> Iterator[str]:
-    """Give a workflow command for each case that fails or is low or slower.
+    """Return a workflow command for each case that fails or is low or slower.
 
     Args:
-        cases: to annotate.
         fail_on: verdicts that are errors, besides `failed` and `impossible`.
 
     Yields:

@@ -18,15 +18,7 @@ SHOWN = 8  # hosts of a group that are named
 
 
 def blamed_table(verdict: FleetVerdict) -> Table:
-    """Show the bad parts of a fleet, with the reason for each.
-
-    Args:
-        verdict: of a fleet.
-
-    Returns:
-        A row for each bad host, link or group.
-
-    """
+    """Show the bad parts of a fleet, with the reason for each."""
     unit = "B/s" if verdict.metric == "bandwidth" else "s"
     confirmed = any(one.confirmed for one in verdict.blamed)
     names = ("verdict", "part", "direction", "best", "tests", "evidence")
@@ -54,21 +46,13 @@ def blamed_table(verdict: FleetVerdict) -> Table:
 
 
 def _host(part: str) -> str:
-    """Give the host that a part belongs to, such as `host:3` for `nic:3.2`."""
+    """Return the host that a part belongs to, such as `host:3` for `nic:3.2`."""
     kind, _, number = part.partition(":")
     return f"host:{number.partition('.')[0]}" if kind in ("host", "nic") else ""
 
 
 def replacement_lines(verdict: FleetVerdict) -> Iterator[str]:
-    """Say what became of the hosts that were to be replaced.
-
-    Args:
-        verdict: of a fleet.
-
-    Yields:
-        A line for each.
-
-    """
+    """Say what became of the hosts that were to be replaced."""
     for one in verdict.replaced:
         name = f"{one.part} ({one.name})"
         if one.new:
@@ -84,9 +68,6 @@ def group_table(found: Placement) -> Table:
 
     Args:
         found: groups of hosts; at least one.
-
-    Returns:
-        A row for each group.
 
     """
     members: dict[int, list[int]] = {}

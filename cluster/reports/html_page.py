@@ -29,7 +29,6 @@ class PageLink(Value, frozen=True, kw_only=True):
     """A file that a page points to.
 
     Args:
-        text: of the link.
         target: the file, relative to the page.
 
     """
@@ -39,18 +38,7 @@ class PageLink(Value, frozen=True, kw_only=True):
 
 
 class PageSection(Value, frozen=True, kw_only=True):
-    """A part of a page.
-
-    Args:
-        title: of it.
-        pictures: side by side, where there is room.
-        tables: below them.
-        notes: below those.
-        links: at the end.
-        folded: shown when its title is clicked.
-        word: the verdict on its run, if there is one.
-
-    """
+    """A part of a page."""
 
     title: str
     word: str = ""
@@ -65,12 +53,7 @@ class Page(Value, frozen=True, kw_only=True):
     """A whole page: results first, then what they are based on.
 
     Args:
-        title: of it.
-        answers: of each run, its verdict and the line that explains it.
-        verdicts: results in one sentence each.
-        warnings: what is wrong with the runs, shown above everything else.
         index: a table of many runs; the first cell of each row is the title of its section.
-        sections: pictures, tables and facts behind the results.
 
     """
 
@@ -83,15 +66,7 @@ class Page(Value, frozen=True, kw_only=True):
 
 
 def render_page(shown: Page) -> str:
-    """Write a page.
-
-    Args:
-        shown: what is on it.
-
-    Returns:
-        HTML that loads nothing and works without a network.
-
-    """
+    """Write a page."""
     pictures = [picture for section in shown.sections for picture in section.pictures]
     tips = {key: texts for picture in pictures for key, texts in picture.tips.items()}
     data = msgspec.json.encode(tips).decode().replace("<", "\\u003c")
@@ -130,9 +105,6 @@ def next_html(step: str) -> str:
 
     Args:
         step: such as `cluster bench p2p`, or `compare it: cluster compare A B`; may be empty.
-
-    Returns:
-        HTML.
 
     """
     if not step:
@@ -189,15 +161,7 @@ def _section(section: PageSection, number: int) -> Iterator[str]:
 
 
 def table_html(table: Table) -> Iterator[str]:
-    """Write a table.
-
-    Args:
-        table: with its title and notes.
-
-    Yields:
-        Lines of HTML.
-
-    """
+    """Write a table."""
     yield from _table_lines(table, {}, "")
 
 

@@ -19,11 +19,7 @@ def launches_table(pooled: Sequence[Summary], launches: int, notes: Sequence[str
 
     Args:
         pooled: the result of `pool_launches`.
-        launches: how many there were.
         notes: what a reader of the values must know.
-
-    Returns:
-        A table.
 
     """
     bounded = any(one.share is not None for one in pooled)

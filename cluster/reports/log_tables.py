@@ -21,9 +21,6 @@ MOST_PAIRS = 12  # named in one cell
 def profile_tables(job: JobProfile) -> tuple[Table, ...]:
     """Show the MPI profile of a job: findings, then routines, sizes and ranks.
 
-    Args:
-        job: to show.
-
     Returns:
         Up to four tables: an empty one is left out.
 
@@ -140,10 +137,6 @@ def _ranks(job: JobProfile) -> Table:
 
 def topology_tables(topology: GpuTopology, carried: Transports) -> Iterator[Table]:
     """Show how GPUs are connected, and which transports NCCL chose.
-
-    Args:
-        topology: the pairs and groups of GPUs, and the NICs, of a host.
-        carried: the transports that NCCL chose.
 
     Yields:
         Tables; an empty one is left out.

@@ -44,15 +44,7 @@ MOST_NAMED = 2  # metrics without any value that have a sentence of their own
 
 
 class Entry(Value, frozen=True, kw_only=True):
-    """A run, as the record of experiments shows it.
-
-    Args:
-        place: where its files are kept.
-        record: what was run, and on which hosts.
-        summaries: of its series.
-        gaps: sentences about planned series that were not measured.
-
-    """
+    """A run, as the record of experiments shows it."""
 
     place: str
     record: Record
@@ -61,15 +53,7 @@ class Entry(Value, frozen=True, kw_only=True):
 
 
 def logbook(entries: Sequence[Entry]) -> Table:
-    """Show runs as the record of experiments.
-
-    Args:
-        entries: of runs.
-
-    Returns:
-        A row per run, filled in from facts.
-
-    """
+    """Show runs as the record of experiments."""
     return Table(
         title=f"{len(entries)} experiment(s)",
         columns=COLUMNS,
@@ -158,15 +142,7 @@ def format_expected(expected: ExpectedResult) -> str:
 
 
 def best_per_metric(summaries: Iterable[Summary]) -> tuple[Summary, ...]:
-    """Find the best point of each metric: the highest rate, or the shortest time.
-
-    Args:
-        summaries: of a run.
-
-    Returns:
-        One per metric.
-
-    """
+    """Find the best point of each metric: the highest rate, or the shortest time."""
     found: dict[str, Summary] = {}
     for one in summaries:
         best = found.get(one.metric)
@@ -182,9 +158,6 @@ def _better(one: Summary, best: Summary) -> bool:
 def format_result(summary: Summary) -> str:
     """Format the result at one data point.
 
-    Args:
-        summary: of its values.
-
     Returns:
         Such as `latency 8 B: 1.2 us`.
 
@@ -197,10 +170,6 @@ def share_of_expected(
     summaries: Iterable[Summary], expected: ExpectedResult
 ) -> tuple[Summary, float] | None:
     """Compare the results of a run with the expected one.
-
-    Args:
-        summaries: of the run.
-        expected: the result that the user expected.
 
     Returns:
         The best data point of the first metric in the expected unit, and its share of the expected
@@ -216,10 +185,6 @@ def share_of_expected(
 
 def missing_series(record: Record, missing: Iterable[Planned]) -> Iterator[str]:
     """Say which planned series have no value, and why.
-
-    Args:
-        record: of a run.
-        missing: those of its planned series.
 
     Yields:
         A sentence per metric, and one for all of which no value was measured; none while the run
@@ -256,16 +221,7 @@ def _results(entry: Entry) -> Iterator[str]:
 def expectation_lines(
     summaries: Sequence[Summary], expected: ExpectedResult | None
 ) -> Iterator[str]:
-    """Say how a run compares with the expected result, if the user gave one.
-
-    Args:
-        summaries: of the run.
-        expected: the result that the user expected.
-
-    Yields:
-        A sentence.
-
-    """
+    """Say how a run compares with the expected result, if the user gave one."""
     if expected is None:
         return
     found = share_of_expected(summaries, expected)

@@ -26,16 +26,7 @@ TIME = (
 
 
 def lottery_table(series: Sequence[DrawnSeries], draws: int) -> Table:
-    """Show how much draws of machines differ: a row per data point.
-
-    Args:
-        series: of the draws.
-        draws: how many there were.
-
-    Returns:
-        A table.
-
-    """
+    """Show how much draws of machines differ: a row per data point."""
     return Table(
         title=f"{draws} draws of machines",
         columns=(
@@ -67,17 +58,7 @@ def _row(one: DrawnSeries) -> tuple[str, ...]:
 def lottery_answer(
     series: Sequence[DrawnSeries], jobs: Sequence[int], dollars: float | None
 ) -> str:
-    """Say what the luck of a draw is worth.
-
-    Args:
-        series: of the draws.
-        jobs: how many each draw had.
-        dollars: what all draws cost, if that is known.
-
-    Returns:
-        Sentences, the last of which says that the machines are gone.
-
-    """
+    """Say what the luck of a draw is worth."""
     cost = "" if dollars is None else f" The draws cost ${dollars:.2f}."
     return f"{_luck(series, jobs)}{cost} Nothing is left running: the next launch is another draw."
 

@@ -22,15 +22,7 @@ MOST_ROWS = 60  # of a table in a notebook
 
 
 def judgement_html(judged: Judgement) -> str:
-    """Show the verdict on a run, and the line that explains it.
-
-    Args:
-        judged: the judgement of the run.
-
-    Returns:
-        HTML.
-
-    """
+    """Show the verdict on a run, and the line that explains it."""
     colour = COLOURS.get(judged.word, "inherit")
     word = f'<b style="color: {colour}">{judged.word.upper()}</b>'
     next_ = f" {next_html(judged.next_step)}" if judged.next_step else ""
@@ -43,13 +35,7 @@ def run_html(
     """Show a run: its verdict, then its summaries.
 
     Args:
-        name: of the run.
-        judged: the judgement of the run.
-        summaries: of its series.
         notes: what a reader of the values must know.
-
-    Returns:
-        HTML.
 
     """
     shown = summaries[:MOST_ROWS]
@@ -65,27 +51,11 @@ def run_html(
 
 
 def comparison_html(comparison: Comparison) -> str:
-    """Show a comparison: what differs, and a verdict per data point.
-
-    Args:
-        comparison: of two groups of runs.
-
-    Returns:
-        HTML.
-
-    """
+    """Show a comparison: what differs, and a verdict per data point."""
     differing, cells = comparison_tables(comparison)
     return tables_html([cells, differing])
 
 
 def tables_html(tables: Sequence[Table]) -> str:
-    """Show tables below one another.
-
-    Args:
-        tables: to show.
-
-    Returns:
-        HTML.
-
-    """
+    """Show tables below one another."""
     return "\n".join(line for table in tables for line in table_html(table))

@@ -46,20 +46,7 @@ MOST_FITS = 3  # conditions with fitted lines: more lines would hide the points
 
 
 class ReportRun(Value, frozen=True, kw_only=True):
-    """A run, as a report shows it.
-
-    Args:
-        name: of it.
-        record: what was run, and on which hosts.
-        summaries: of its series.
-        warnings: which of its files or series are missing.
-        links: to its files.
-        findings: what may be wrong with it.
-        judgement: its verdict, and the line that explains it.
-        fleet: the verdict on its hosts, if it is a check of a fleet.
-        pairs: the tests of pairs of a check.
-
-    """
+    """A run, as a report shows it."""
 
     name: str
     record: Record
@@ -75,17 +62,7 @@ class ReportRun(Value, frozen=True, kw_only=True):
 def report_page(
     shown: Sequence[ReportRun], comparisons: Sequence[Comparison] = (), *, no_plots: str = ""
 ) -> Page:
-    """Lay out a report.
-
-    Args:
-        shown: the runs.
-        comparisons: between some of them.
-        no_plots: why no plot can be drawn; shown in place of the plots.
-
-    Returns:
-        The page.
-
-    """
+    """Lay out a report."""
     one = len(shown) == 1
     title = shown[0].name if one else f"{len(shown)} runs"
     return Page(
@@ -108,9 +85,6 @@ def report_page(
 
 def answers(shown: Sequence[ReportRun]) -> tuple[Judgement, ...]:
     """Judge each run, and all launches of one command together.
-
-    Args:
-        shown: the runs.
 
     Returns:
         The judgements; none if there are more than four, as the list of the runs has them.
@@ -155,10 +129,6 @@ def _index(shown: Sequence[ReportRun]) -> Table:
 def comparisons(shown: Sequence[ReportRun], by: str | None = None) -> list[Comparison]:
     """Compare runs by a factor, or by condition if there are any, or two runs with one another.
 
-    Args:
-        shown: the runs.
-        by: the factor.
-
     Returns:
         A comparison of each group with the first; empty if there is nothing to compare.
 
@@ -180,11 +150,7 @@ def compare_with_network(run: ReportRun, rate: float) -> ReportRun:
     """Compute a run's bounds from a network that the user described, not from the hosts' facts.
 
     Args:
-        run: whose bounds are computed.
         rate: of a host's network in each direction, in bytes per second.
-
-    Returns:
-        The run, with other bounds.
 
     """
     spec, known = run.record.spec, run.record.definitions
@@ -196,7 +162,7 @@ def compare_with_network(run: ReportRun, rate: float) -> ReportRun:
 
 
 def _verdicts(shown: Sequence[ReportRun]) -> Iterator[str]:
-    """Give the results of each run if there are few, else the number of runs per status."""
+    """Return the results of each run if there are few, else the number of runs per status."""
     if len(shown) > FEW:
         counts = Counter(run.record.status for run in shown)
         yield f"{len(shown)} runs: {', '.join(f'{n} {status}' for status, n in counts.items())}"
@@ -207,15 +173,7 @@ def _verdicts(shown: Sequence[ReportRun]) -> Iterator[str]:
 
 
 def headlines(run: ReportRun) -> Iterator[str]:
-    """Give the best result of each metric of a run: the shortest time, or the highest rate.
-
-    Args:
-        run: to summarise.
-
-    Yields:
-        A line.
-
-    """
+    """Return the best result of each metric of a run: the shortest time, or the highest rate."""
     for metric in dict.fromkeys(summary.metric for summary in run.summaries):
         series = [s for s in run.summaries if s.metric == metric and s.median < math.inf]
         if not series:
@@ -314,9 +272,6 @@ def _drawn(found: Mapping[str, Sequence[Curve]]) -> Iterator[Picture]:
 def curves(shown: Sequence[ReportRun]) -> dict[str, list[Curve]]:
     """Find what can be drawn over message sizes.
 
-    Args:
-        shown: the runs; those of one condition are launches of it.
-
     Returns:
         For each metric, a curve per condition and series; with their fits, if there are few.
 
@@ -340,10 +295,7 @@ def curves(shown: Sequence[ReportRun]) -> dict[str, list[Curve]]:
 
 
 def labels(shown: Sequence[ReportRun]) -> list[str]:
-    """Give each run the shortest name that tells it from all runs of other curves.
-
-    Args:
-        shown: the runs.
+    """Return each run the shortest name that tells it from all runs of other curves.
 
     Returns:
         The condition of a run that has one, the name of a cluster that has one run, or its own.

@@ -21,12 +21,6 @@ FORMATS: tuple[Format, ...] = get_args(plots.Format)
 def file_format(path: str) -> Format:
     """Find the format of a picture from its file's name.
 
-    Args:
-        path: of the file.
-
-    Returns:
-        The format.
-
     Raises:
         SpecError: there is no such format.
 
@@ -50,13 +44,7 @@ def sweep_picture(
     """Draw a metric of runs over message sizes.
 
     Args:
-        shown: the runs.
-        metric: to draw; the first one, if none is given.
-        form: of the file.
         given_bound: the bandwidth that the user gave as the bound, in bytes per second.
-
-    Returns:
-        The picture.
 
     Raises:
         SpecError: no such metric was measured over several sizes.
@@ -67,13 +55,6 @@ def sweep_picture(
 
 def sweep_curves(shown: Sequence[ReportRun], metric: str | None) -> Sequence[Curve]:
     """Choose the curves of one metric.
-
-    Args:
-        shown: the runs.
-        metric: to draw; the first one, if none is given.
-
-    Returns:
-        A curve per condition and series.
 
     Raises:
         SpecError: no such metric was measured over several sizes.
@@ -93,14 +74,6 @@ def distribution_picture(
     form: Format = "svg",
 ) -> Picture:
     """Draw how the raw values of a metric are distributed.
-
-    Args:
-        runs: the name, values and summaries of each.
-        metric: to draw; the first one, if none is given.
-        form: of the file.
-
-    Returns:
-        The picture.
 
     Raises:
         SpecError: there are no values of such a metric.

@@ -21,8 +21,6 @@ class Gauge(Value, frozen=True, kw_only=True):
 
     Args:
         name: of the metric, with its base unit at the end: `cluster_watch_last_seconds`.
-        help: what it is, in one line.
-        labels: names and values.
         value: in the unit.
 
     """
@@ -35,9 +33,6 @@ class Gauge(Value, frozen=True, kw_only=True):
 
 def text(gauges: Iterable[Gauge]) -> str:
     """Write gauges, those of a metric together.
-
-    Args:
-        gauges: in any order.
 
     Returns:
         The text of a file; empty without gauges.

@@ -15,14 +15,7 @@ MOST_SERIES = 8  # of a plot
 
 
 class RunValues(Value, frozen=True, kw_only=True):
-    """The values of one run.
-
-    Args:
-        name: different from those of the other runs.
-        measurements: its raw values.
-        summaries: of them, with their bounds.
-
-    """
+    """The values of one run."""
 
     name: str
     measurements: tuple[Measurement, ...]
@@ -33,9 +26,6 @@ class RawSeries(Value, frozen=True, kw_only=True):
     """The raw values of one metric.
 
     Args:
-        title: of a plot of them.
-        unit: of the values.
-        values: by the name of the series.
         bounds: of the series that have one, in the unit of the values.
 
     """
@@ -47,15 +37,7 @@ class RawSeries(Value, frozen=True, kw_only=True):
 
 
 def metrics(runs: Sequence[RunValues]) -> list[str]:
-    """Name the metrics that have values.
-
-    Args:
-        runs: any number.
-
-    Returns:
-        Their names, each once.
-
-    """
+    """Name the metrics that have values."""
     return list(dict.fromkeys(m.metric for run in runs for m in run.measurements if m.values))
 
 
@@ -63,7 +45,6 @@ def raw_series(runs: Sequence[RunValues], metric: str) -> RawSeries:
     """Collect the values of one metric: a series per run, data point and rank.
 
     Args:
-        runs: with values of it.
         metric: one of `metrics(runs)`.
 
     Returns:
@@ -90,7 +71,7 @@ def raw_series(runs: Sequence[RunValues], metric: str) -> RawSeries:
 
 
 def _bound(of: Measurement, summaries: Sequence[Summary]) -> float | None:
-    """Give the bound in the unit of the raw values: times, where a summary may be a rate."""
+    """Return the bound in the unit of the raw values: times, where a summary may be a rate."""
     point = {**of.params, "rank": of.rank}.items()
     for s in summaries:
         if s.metric == of.metric and s.bound and s.params.items() <= point:

@@ -37,17 +37,7 @@ WIDEST = 1.0  # the largest span of the strip to each side, in powers of two
 
 
 class Table(Value, frozen=True, kw_only=True):
-    """A table with its title and notes.
-
-    Args:
-        title: of the table; the result, where it has one.
-        columns: their names.
-        rows: of cells.
-        notes: below it.
-        left: columns of words; all others hold numbers.
-        spare: groups of columns that a narrow screen leaves out, the first one first.
-
-    """
+    """A table with its title and notes."""
 
     title: str
     columns: tuple[str, ...]
@@ -58,15 +48,7 @@ class Table(Value, frozen=True, kw_only=True):
 
 
 def comparison_tables(comparison: Comparison) -> tuple[Table, Table]:
-    """Show a comparison: what differs, then the result.
-
-    Args:
-        comparison: of two groups of launches.
-
-    Returns:
-        A table of factors, and one of data points.
-
-    """
+    """Show a comparison: what differs, then the result."""
     cells = _cells(comparison) if comparison.is_possible else _nothing_in_common(comparison)
     return _differing(comparison), cells
 
@@ -125,7 +107,7 @@ def _cells(comparison: Comparison) -> Table:
 
 
 def _inconclusive(comparison: Comparison) -> Iterator[str]:
-    """Give each reason for no verdict once, with the data points that it is about."""
+    """Return each reason for no verdict once, with the data points that it is about."""
     for reason in dict.fromkeys(cell.reason for cell in comparison.cells if cell.reason):
         cells = [cell for cell in comparison.cells if cell.reason == reason]
         metrics = dict.fromkeys(cell.metric for cell in cells)
@@ -175,7 +157,7 @@ def _ratio(value: float) -> str:
 
 
 def _span(cells: Sequence[ComparisonCell]) -> float:
-    """Give the span of a strip to each side, in powers of two: as much as most cells need."""
+    """Return the span of a strip to each side, in powers of two: as much as most cells need."""
     ends = [abs(math.log2(end)) for cell in cells for end in cell.interval or () if end > 0]
     return min(WIDEST, max([0.05, *ends]))
 
@@ -184,9 +166,7 @@ def interval_strip(ratio: float | None, interval: tuple[float, float] | None, sp
     """Draw an interval around its ratio on a line whose middle is 1; above 1 is to the right.
 
     Args:
-        ratio: of two medians.
         interval: of the ratio.
-        span: of the line to each side, in powers of two.
 
     Returns:
         Characters such as `.....|.--*--....`.
@@ -208,15 +188,7 @@ def _place(value: float, span: float) -> int:
 
 
 def fits_table(fits: Sequence[Fit]) -> Table:
-    """Show fits: a row per piece.
-
-    Args:
-        fits: of sweeps.
-
-    Returns:
-        A table.
-
-    """
+    """Show fits: a row per piece."""
     intervals = ("alpha", "95% CI", "beta", "95% CI of beta", "n_1/2", "worst error")
     unfit = any(piece.misfit for fit in fits for piece in fit.pieces)
     conditions = any(fit.of for fit in fits)
@@ -272,12 +244,7 @@ def predictions_table(
     """Show measured collective operations beside the times predicted from single messages.
 
     Args:
-        predictions: to show.
-        beyond: operations whose messages are outside the range of the fit.
         notes: what a reader of the predictions must know.
-
-    Returns:
-        A table.
 
     """
     return Table(
@@ -315,15 +282,7 @@ def _unpredicted(one: MeasuredCollective) -> tuple[str, ...]:
 
 
 def scaling_table(scaling: Scaling) -> Table:
-    """Show efficiencies, with their base.
-
-    Args:
-        scaling: of one benchmark or published table.
-
-    Returns:
-        A table.
-
-    """
+    """Show efficiencies, with their base."""
     bounded = any(row.most is not None for row in scaling.rows)
     printed = any(row.printed is not None for row in scaling.rows)
     columns = ("ranks", "rate", "speedup", "efficiency", "95% CI", "view")

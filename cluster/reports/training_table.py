@@ -31,14 +31,9 @@ def training_table(
     """Show how training scales.
 
     Args:
-        runs: by the number of ranks: the summaries of a run, and its verdict.
-        batch: samples of a rank's step.
         link: bytes per second that a host's network carries in each direction; if it is not known,
             all ranks are expected to be as fast as those of the base.
         ranks_per_host: how many ranks share it.
-
-    Returns:
-        A row for each number of ranks.
 
     Raises:
         SpecError: a run has no rate.
@@ -122,7 +117,7 @@ def _computing(summaries: Sequence[Summary]) -> float:
 
 
 def _busy(summaries: Sequence[Summary]) -> str:
-    """Give how busy the driver called the GPUs; a run too short for it has no such value."""
+    """Return how busy the driver called the GPUs; a run too short for it has no such value."""
     data = _asked(summaries).params["data"]
     found = [s.median for s in summaries if s.metric == BUSY and s.params.get("data") == data]
     return f"{found[0]:.0f}%" if found else ""

@@ -36,7 +36,7 @@ _GUIDS = 1 << 32  # smaller numbers at the end of an address were chosen by some
 
 
 def _private(dash: str) -> str:
-    """Give the pattern of an address that nobody routes, with dashes in place of dots."""
+    """Return the pattern of an address that nobody routes, with dashes in place of dots."""
     number = rf"{dash}\d{{1,3}}"
     two = f"{number}{number}"
     return (
@@ -78,11 +78,7 @@ PATTERNS = tuple(
 
 
 def pseudonym(number: int, original: str) -> str:
-    """Give an address of a range reserved for tests and documentation: RFC 2544, RFC 3849.
-
-    Args:
-        number: of the pseudonym.
-        original: an address.
+    """Return an address of a range reserved for tests and documentation: RFC 2544, RFC 3849.
 
     Returns:
         One that is written as the original is, so that what reads addresses still reads it.
@@ -106,10 +102,6 @@ def pseudonym(number: int, original: str) -> str:
 def other_forms(addresses: Iterable[str], texts: tuple[str, ...]) -> Iterator[str]:
     """Find the same addresses where they are written in another way.
 
-    Args:
-        addresses: that were found.
-        texts: of all files.
-
     Yields:
         What has the digits of one of them: 10-0-0-1, 0a000001 and 0100000a for 10.0.0.1, twelve
         digits for a MAC, sixteen for a GID.
@@ -123,7 +115,7 @@ def other_forms(addresses: Iterable[str], texts: tuple[str, ...]) -> Iterator[st
 
 
 def _all_digits(address: str) -> Iterator[str]:
-    """Give the hex digits of an address, and others of the same one."""
+    """Return the hex digits of an address, and others of the same one."""
     digits = _digits(address)
     yield digits
     if IPV4.fullmatch(address):
@@ -133,7 +125,7 @@ def _all_digits(address: str) -> Iterator[str]:
 
 
 def _digits(written: str) -> str:
-    """Give the hex digits of an address in any form; what is none has no digits."""
+    """Return the hex digits of an address in any form; what is none has no digits."""
     if IPV4.fullmatch(written) or _QUAD.fullmatch(written):
         numbers = [int(number) for number in re.findall(r"\d+", written)]
         return "".join(f"{number:02x}" for number in numbers) if max(numbers) <= _BYTE else ""

@@ -50,7 +50,7 @@ class RunList(Sequence["Run"]):
         self.folders = tuple(folders)
 
     def __len__(self) -> int:
-        """Give the number of runs."""
+        """Return the number of runs."""
         return len(self.folders)
 
     @overload

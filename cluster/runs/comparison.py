@@ -34,11 +34,11 @@ class RunComparison(Comparison, frozen=True, kw_only=True):
     """
 
     def __repr__(self) -> str:
-        """Give the result in one line."""
+        """Return the result in one line."""
         return f"<RunComparison {headline(self)}>"
 
     def __str__(self) -> str:
-        """Give the tables of `cluster compare`."""
+        """Return the tables of `cluster compare`."""
         from cluster.reports.formats.terminal import table_text  # noqa: PLC0415 - it imports rich
         from cluster.reports.tables import comparison_tables  # noqa: PLC0415
 
@@ -51,7 +51,7 @@ class RunComparison(Comparison, frozen=True, kw_only=True):
         return comparison_html(self)
 
     def to_dict(self) -> dict[str, list[Any]]:
-        """Give the data points as columns, one row each.
+        """Return the data points as columns, one row each.
 
         Returns:
             Columns: metric, one per parameter, unit, base, other, ratio, ratio_low, ratio_high,
@@ -61,7 +61,7 @@ class RunComparison(Comparison, frozen=True, kw_only=True):
         return frames.cell_columns(self.cells)
 
     def to_pandas(self) -> pd.DataFrame:
-        """Give the columns of `to_dict` as a pandas DataFrame.
+        """Return the columns of `to_dict` as a pandas DataFrame.
 
         Raises:
             SpecError: pandas is not installed.
@@ -70,7 +70,7 @@ class RunComparison(Comparison, frozen=True, kw_only=True):
         return frames.pandas_frame(self.to_dict())
 
     def to_polars(self) -> pl.DataFrame:
-        """Give the columns of `to_dict` as a polars DataFrame.
+        """Return the columns of `to_dict` as a polars DataFrame.
 
         Raises:
             SpecError: polars is not installed.

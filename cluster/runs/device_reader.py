@@ -29,39 +29,21 @@ SEVERAL = 2  # NICs, or nodes, from which logs are of the NICs, or nodes, of a h
 
 
 class LogText(NamedTuple):
-    """A log.
-
-    Args:
-        file: its path.
-        text: its content, without secrets.
-
-    """
+    """A log."""
 
     file: str
     text: str
 
 
 class ReadLog(NamedTuple):
-    """A log, and what a parser read in it.
-
-    Args:
-        log: the text.
-        reading: its results.
-
-    """
+    """A log, and what a parser read in it."""
 
     log: LogText
     reading: Reading
 
 
 class UnreadLog(NamedTuple):
-    """A log without a result.
-
-    Args:
-        log: the text.
-        why: what is wrong with it.
-
-    """
+    """A log without a result."""
 
     log: LogText
     why: str
@@ -69,11 +51,6 @@ class UnreadLog(NamedTuple):
 
 def copies_of(known: Sequence[ReadLog], metric: PairMetric, series: str) -> PairLogs | None:
     """Read copies between the memory of several NUMA nodes and the GPUs of one host.
-
-    Args:
-        known: the logs: those with copies name their node; one may be the topology.
-        metric: to compare.
-        series: words in the name of the test, if the logs have several.
 
     Returns:
         A value of each node with each GPU; none if the logs do not name several nodes.
@@ -89,7 +66,7 @@ def copies_of(known: Sequence[ReadLog], metric: PairMetric, series: str) -> Pair
 
 
 def _copies(one: ReadLog) -> Iterator[NodeResult]:
-    """Give the results with copies between host and GPUs that name a NUMA node."""
+    """Return the results with copies between host and GPUs that name a NUMA node."""
     results = [result for result in one.reading.results if has_host_copies(result)]
     firsts = [result.first for result in results]
     nodes = nodes_of_results(one.log.text, Path(one.log.file).name, firsts)
@@ -100,10 +77,6 @@ def _copies(one: ReadLog) -> Iterator[NodeResult]:
 
 def matrices_of(known: Sequence[ReadLog], metric: PairMetric) -> PairLogs | None:
     """Read the GPUs or NUMA nodes of one host.
-
-    Args:
-        known: the logs: a matrix, and a topology, which may be in another log.
-        metric: to compare.
 
     Returns:
         The pairs; none if the logs have no matrix, or values of hosts besides.
@@ -131,7 +104,7 @@ def _with(known: Iterable[ReadLog], wanted: Callable[[Parsed], bool]) -> list[Re
 
 
 def _of_gpus(matrices: Sequence[ReadLog], known: Sequence[ReadLog], metric: str) -> PairLogs:
-    """Give the pairs of GPUs of one host; the topology may be in another log."""
+    """Return the pairs of GPUs of one host; the topology may be in another log."""
     _refuse_several(matrices, "copies between GPUs", "nvidia-smi topo -m")
     if metric != "bandwidth":
         raise SpecError(f"Between GPUs, bandwidth is judged, and no {metric}.")
@@ -141,7 +114,7 @@ def _of_gpus(matrices: Sequence[ReadLog], known: Sequence[ReadLog], metric: str)
 def _of_nodes(
     matrices: Sequence[ReadLog], known: Sequence[ReadLog], metric: PairMetric
 ) -> PairLogs:
-    """Give the pairs of NUMA nodes of one host; the distances may be in another log."""
+    """Return the pairs of NUMA nodes of one host; the distances may be in another log."""
     _refuse_several(matrices, "the memory of NUMA nodes", "numactl --hardware")
     logs = numa_pairs(_results(known), matrices[0].log.file, metric)
     if not logs.pairs:
@@ -174,12 +147,6 @@ def nics_of(
 ) -> PairLogs | None:
     """Read tests over one NIC each, of one host.
 
-    Args:
-        known: the logs; one may be the topology.
-        unread: logs without a result; they failed if their names have a NIC.
-        metric: to compare.
-        series: words in the name of the test, if the logs have several.
-
     Returns:
         A value of each NIC, or of each NIC with a GPU; none if the logs are not of several NICs.
 
@@ -208,7 +175,7 @@ def nics_of(
 
 
 def _nics(one: ReadLog) -> Iterator[NicResult]:
-    """Give the results of a log, each with its NIC; a topology is none."""
+    """Return the results of a log, each with its NIC; a topology is none."""
     results = [r for r in one.reading.results if r.measurements or r.failures]
     firsts = [result.first for result in results]
     named = nics_of_results(one.log.text, Path(one.log.file).name, firsts)

@@ -23,10 +23,6 @@ PLACEMENT = "placement.json"  # which hosts are near one another
 def write_verdict(folder: Path, verdict: FleetVerdict) -> None:
     """Write the verdict of a check of a fleet.
 
-    Args:
-        folder: of the run.
-        verdict: of its hosts.
-
     Raises:
         ClusterError: it cannot be written.
 
@@ -36,9 +32,6 @@ def write_verdict(folder: Path, verdict: FleetVerdict) -> None:
 
 def verdict(folder: Path) -> FleetVerdict | None:
     """Read the verdict of a check of a fleet.
-
-    Args:
-        folder: of the run.
 
     Returns:
         The verdict; none if the run is no check, or if the file is damaged.
@@ -50,10 +43,6 @@ def verdict(folder: Path) -> FleetVerdict | None:
 def write_placement(folder: Path, found: Placement) -> None:
     """Write which hosts of a run are near one another.
 
-    Args:
-        folder: of the run.
-        found: of its hosts.
-
     Raises:
         ClusterError: it cannot be written.
 
@@ -63,9 +52,6 @@ def write_placement(folder: Path, found: Placement) -> None:
 
 def placement(folder: Path) -> Placement | None:
     """Read which hosts of a run are near one another.
-
-    Args:
-        folder: of the run.
 
     Returns:
         The placement; none if it was not asked for, or if the file is damaged.

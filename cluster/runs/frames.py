@@ -23,12 +23,7 @@ FIELDS = ("p5", "p95", "p99", "converged", "bound", "share")
 
 
 def value_columns(name: str, record: Record, measurements: Sequence[Measurement]) -> Columns:
-    """Give a table of raw values, one per row.
-
-    Args:
-        name: of the run.
-        record: of the run, with the definitions of its metrics.
-        measurements: of the run.
+    """Return a table of raw values, one per row.
 
     Returns:
         Columns: run, benchmark, condition, metric, unit, one per parameter, rank, host, iteration,
@@ -50,7 +45,7 @@ def value_columns(name: str, record: Record, measurements: Sequence[Measurement]
 
 
 def _in_unit(measurement: Measurement, record: Record) -> tuple[str, Iterable[float]]:
-    """Give values in the unit of their metric; recorded times of a rate become rates."""
+    """Return values in the unit of their metric; recorded times of a rate become rates."""
     of = record.definitions.get(measurement.definition)
     if of is None or of.unit == measurement.unit or not measurement.bytes:
         return measurement.unit, measurement.values
@@ -59,12 +54,7 @@ def _in_unit(measurement: Measurement, record: Record) -> tuple[str, Iterable[fl
 
 
 def summary_columns(name: str, record: Record, summaries: Sequence[Summary]) -> Columns:
-    """Give a table of summaries, one per row.
-
-    Args:
-        name: of the run.
-        record: of the run.
-        summaries: of the run.
+    """Return a table of summaries, one per row.
 
     Returns:
         Columns: run, benchmark, condition, metric, unit, one per parameter, n, median, ci_low,
@@ -85,10 +75,7 @@ def summary_columns(name: str, record: Record, summaries: Sequence[Summary]) -> 
 
 
 def cell_columns(cells: Sequence[ComparisonCell]) -> Columns:
-    """Give a table of the data points of a comparison, one per row.
-
-    Args:
-        cells: of the comparison.
+    """Return a table of the data points of a comparison, one per row.
 
     Returns:
         Columns: metric, one per parameter, unit, base, other, ratio, ratio_low, ratio_high,
@@ -108,7 +95,7 @@ def cell_columns(cells: Sequence[ComparisonCell]) -> Columns:
 
 
 def _parameters(points: Iterable[Mapping[str, object]]) -> tuple[str, ...]:
-    """Give the names of all parameters, each once."""
+    """Return the names of all parameters, each once."""
     return tuple(dict.fromkeys(key for point in points for key in point))
 
 
@@ -123,12 +110,6 @@ def _columns(names: Sequence[str], rows: Iterator[tuple[Any, ...]]) -> Columns:
 def pandas_frame(columns: Columns) -> pd.DataFrame:
     """Make a pandas DataFrame.
 
-    Args:
-        columns: by name, all of one length.
-
-    Returns:
-        The DataFrame.
-
     Raises:
         SpecError: pandas is not installed.
 
@@ -141,12 +122,6 @@ def pandas_frame(columns: Columns) -> pd.DataFrame:
 
 def polars_frame(columns: Columns) -> pl.DataFrame:
     """Make a polars DataFrame.
-
-    Args:
-        columns: by name, all of one length.
-
-    Returns:
-        The DataFrame.
 
     Raises:
         SpecError: polars is not installed.

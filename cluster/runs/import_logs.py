@@ -45,13 +45,7 @@ PORTION = 1 << 20  # bytes read at a time
 
 
 class Imported(Value, frozen=True, kw_only=True):
-    """A run that was made from logs.
-
-    Args:
-        folder: of the run.
-        readings: what was parsed from each log, in the given order.
-
-    """
+    """A run that was made from logs."""
 
     folder: Path
     readings: tuple[Reading, ...]
@@ -66,7 +60,6 @@ class LogLocation(Value, frozen=True, kw_only=True):
     """The hosts that wrote the logs, as the user describes them.
 
     Args:
-        hardware: of the hosts.
         hosts: how many took part; 0 if that is not known.
 
     """
@@ -92,15 +85,8 @@ def import_logs(
 
     Args:
         files: their paths; `-` is standard input.
-        where: the folder of all runs.
-        name: used in place of a cluster's name.
         format_: name of the parser; if empty, all parsers that recognise the logs.
-        condition: what distinguishes the run.
         stdin: stream to read for `-`.
-        place: the hosts that wrote them.
-
-    Returns:
-        The run, with everything that was parsed.
 
     Raises:
         SpecError: a file cannot be read, or there is no such parser.
@@ -163,9 +149,6 @@ def read_log(file: str, *, format_: str = "", stdin: BinaryIO | None = None) -> 
         format_: name of the parser; if empty, all parsers that recognise the log.
         stdin: stream to read for `-`.
 
-    Returns:
-        Its results.
-
     Raises:
         SpecError: it cannot be read, or there is no such parser.
         ParseError: no line of it was understood.
@@ -203,16 +186,7 @@ def _named(file: str, chunks: Iterable[bytes], format_: str) -> Reading:
 
 
 def raw_places(raw: Path, stem: str) -> Iterator[Path]:
-    """Give names for the copy of a log.
-
-    Args:
-        raw: the folder of copies.
-        stem: the name of the log.
-
-    Yields:
-        Its own name, then numbered ones.
-
-    """
+    """Return names for the copy of a log."""
     yield raw / stem
     number = 2
     while True:

@@ -56,11 +56,6 @@ def import_pairs(words: Sequence[str], where: Path, options: PairLogOptions) -> 
 
     Args:
         words: files, folders or patterns such as `logs/*.out`.
-        where: the folder of all runs.
-        options: how they are read.
-
-    Returns:
-        The run.
 
     Raises:
         SpecError: a file cannot be read; the two hosts of a log are not known; the logs have
@@ -86,9 +81,6 @@ def import_pairs(words: Sequence[str], where: Path, options: PairLogOptions) -> 
 
 def log_files(words: Sequence[str]) -> list[str]:
     """Find the files that are meant.
-
-    Args:
-        words: files, folders or patterns.
 
     Returns:
         The files; those of a folder are sorted, without hidden ones.

@@ -21,8 +21,6 @@ def import_run(folder: Path, where: Path, name: str = "") -> Path:
     """Copy the folder of a run, as a batch job left it or somebody sent it.
 
     Args:
-        folder: of the run.
-        where: the folder of all runs here.
         name: used in place of its cluster's name, unless empty.
 
     Returns:

@@ -72,16 +72,7 @@ _PUBLIC = re.compile(
 
 
 def is_name(kind: Kind, name: str) -> bool:
-    """Tell a name from a word that may stand in its place.
-
-    Args:
-        kind: of what was found.
-        name: what was found.
-
-    Returns:
-        Whether it may say who or where somebody is.
-
-    """
+    """Tell a name from a word that may stand in its place."""
     lowered = name.lower().rstrip(".-")
     if lowered in _NO_NAMES:
         return False

@@ -127,9 +127,6 @@ _WINDOWS = (
 def names_in(text: str) -> Iterator[tuple[Kind, str]]:
     """Find what the patterns describe, as it is written and without colours and escapes.
 
-    Args:
-        text: of a file.
-
     Yields:
         Each name with its kind; a name may come more than once.
 
@@ -150,9 +147,6 @@ def names_in(text: str) -> Iterator[tuple[Kind, str]]:
 
 def without_escapes(text: str) -> str:
     """Take out colours, and put blanks in place of the escapes of JSON for them.
-
-    Args:
-        text: of a file.
 
     Returns:
         The text, in which no name has the letter of an escape before it.

@@ -21,10 +21,7 @@ TOPOLOGY, ENDING = "topology.", ".txt"
 
 
 def launch_of(run: Run) -> Launch:
-    """Give a run as a comparison sees it.
-
-    Args:
-        run: read from its folder.
+    """Return a run as a comparison sees it.
 
     Returns:
         Its record and its summaries, and what its logs of NCCL prove.
@@ -35,9 +32,6 @@ def launch_of(run: Run) -> Launch:
 
 def proof_of(run: Run) -> ToggleProof | None:
     """Look for the proof that NCCL obeyed the variables of a run.
-
-    Args:
-        run: read from its folder.
 
     Returns:
         The proof, or why there is none; None if the variables do not switch peer-to-peer.

@@ -47,7 +47,7 @@ class Store(Protocol):
     """A store of runs. Paths are relative to its URL: `CLUSTER/ID/FILE`."""
 
     def read(self, path: str) -> bytes | None:
-        """Give the content of a file, or None if there is none."""
+        """Return the content of a file, or None if there is none."""
 
     def write(self, path: str, content: bytes) -> None:
         """Create or replace a file."""
@@ -63,7 +63,7 @@ class Objects:
     store: Any  # obstore has one class per cloud
 
     def read(self, path: str) -> bytes | None:
-        """Give the content of an object, or None if there is none."""
+        """Return the content of an object, or None if there is none."""
         try:
             return bytes(self.store.get(path).bytes())
         except FileNotFoundError:
@@ -89,7 +89,7 @@ class Files:
     root: str
 
     def read(self, path: str) -> bytes | None:
-        """Give the content of a file, or None if there is none."""
+        """Return the content of a file, or None if there is none."""
         try:
             return bytes(self.store.cat_file(f"{self.root}/{path}"))
         except FileNotFoundError:
@@ -111,11 +111,7 @@ def push(folder: Path, url: str) -> str:
     """Copy a run into a store, unless any of its files holds a secret.
 
     Args:
-        folder: of the run.
         url: of the store and its prefix, such as `s3://bucket/prefix`.
-
-    Returns:
-        The URL of the run; it may have been there before.
 
     Raises:
         SpecError: the run has not ended, it holds a secret, or another run has its URL.
@@ -168,11 +164,6 @@ def _is_there(store: Store, path: str, content: bytes, whole: str) -> bool:
 
 def download_runs(url: str, into: Path, *, values: bool = False) -> tuple[str, ...]:
     """Download the records of all runs in a store.
-
-    Args:
-        url: of the store and its prefix.
-        into: a folder; it gets the layout of the folder of all runs.
-        values: whether to download the raw values as well.
 
     Returns:
         The URL of each run, in the order of `runs.folders(into)`.

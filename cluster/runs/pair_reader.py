@@ -60,13 +60,6 @@ class PairLogOptions(NamedTuple):
 def read_pairs(texts: Sequence[LogText], options: PairLogOptions) -> PairLogs:
     """Read tables of hosts, or logs of pairs of hosts, or those of devices of one host.
 
-    Args:
-        texts: of the logs.
-        options: how they are read.
-
-    Returns:
-        Comparable values of pairs.
-
     Raises:
         SpecError: the two hosts of a log are not known; the logs have several tests, or none.
         ParseError: a table has impossible values.
@@ -95,7 +88,7 @@ def _are_of_several_pairs(known: Sequence[ReadLog], pattern: str) -> bool:
 def _of_hosts(
     known: Sequence[ReadLog], unread: Sequence[UnreadLog], options: PairLogOptions
 ) -> PairLogs:
-    """Give the values of pairs of hosts; those of devices of a host are left out."""
+    """Return the values of pairs of hosts; those of devices of a host are left out."""
     left_out: list[str] = []
     failed: list[LoggedPair] = []
     for log, why in unread:
@@ -169,7 +162,7 @@ def _readings(texts: Sequence[LogText]) -> tuple[list[ReadLog], list[UnreadLog]]
 def _results(
     known: Sequence[ReadLog], options: PairLogOptions, left_out: list[str]
 ) -> Iterator[PairResult]:
-    """Give the results of the logs with their hosts; say which are left out."""
+    """Return the results of the logs with their hosts; say which are left out."""
     unknown: list[str] = []
     for log, reading in known:
         every = _hosts(log, reading, options.pattern)
@@ -200,7 +193,7 @@ def _note_failure(
 
 
 def _hosts(log: LogText, reading: Reading, pattern: str) -> list[tuple[str, ...]]:
-    """Give the hosts of each result: by the pattern, by the lines of the log, or by its name."""
+    """Return the hosts of each result: by the pattern, by the lines of the log, or by its name."""
     name = Path(log.file).name
     if pattern:
         return [hosts_by_pattern(pattern, name) or ()] * len(reading.results)

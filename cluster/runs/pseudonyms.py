@@ -50,14 +50,7 @@ SHORTEST = 2  # characters of a name, at least, for it to be replaced
 
 
 class Replacement(Value, frozen=True, kw_only=True):
-    """A name that was replaced.
-
-    Args:
-        kind: of the name.
-        original: the name.
-        pseudonym: its replacement.
-
-    """
+    """A name that was replaced."""
 
     kind: Kind
     original: str
@@ -66,10 +59,6 @@ class Replacement(Value, frozen=True, kw_only=True):
 
 def replacements(texts: Iterable[str], values: Iterable[object]) -> tuple[Replacement, ...]:
     """Find the names that identify a user or a host, and choose their pseudonyms.
-
-    Args:
-        texts: of all files.
-        values: of the JSON files, decoded.
 
     Returns:
         A replacement for each name, in the order in which they were found.
@@ -107,8 +96,6 @@ def replace(name: str, text: str, found: Iterable[Replacement]) -> str:
     """Replace all names in a file.
 
     Args:
-        name: of the file, in the folder of its run.
-        text: of the file.
         found: what to replace; longer names are replaced first, so that no part of one is left.
 
     Returns:
@@ -136,10 +123,6 @@ def replace(name: str, text: str, found: Iterable[Replacement]) -> str:
 def replace_in_name(name: str, found: Iterable[Replacement]) -> str:
     """Replace all names in the name of a file.
 
-    Args:
-        name: of the file, in the folder of its run.
-        found: what to replace.
-
     Returns:
         The name; a file that `cluster` reads again keeps its own.
 
@@ -154,9 +137,7 @@ def left(name: str, text: str, found: Iterable[Replacement]) -> tuple[Replacemen
     """Find names that are still in a file.
 
     Args:
-        name: of the file.
         text: of the file, after `replace`.
-        found: the names that were replaced.
 
     Returns:
         Those that the text still has as a whole word, where `replace` would replace it.
@@ -211,7 +192,7 @@ def _in_all(texts: Iterable[str]) -> Iterator[tuple[Kind, str]]:
 
 
 def _named(value: object, *, machine: bool = False) -> Iterator[tuple[Kind, str]]:
-    """Give the names in the fields of a decoded file."""
+    """Return the names in the fields of a decoded file."""
     if isinstance(value, list):
         for item in value:
             yield from _named(item, machine=machine)

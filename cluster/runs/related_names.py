@@ -16,15 +16,7 @@ _COMPRESSED = re.compile(rf"([\w.-]*?)\d*{_RANGES}([\w.-]*)")
 
 
 def short_names(names: Iterable[tuple[str, Kind]]) -> Iterator[str]:
-    """Give the first label of each host with a domain: logs have it alone, too.
-
-    Args:
-        names: that were found, with their kinds.
-
-    Yields:
-        Labels with a digit; others may be any word.
-
-    """
+    """Return the first label of each host with a domain: logs have it alone, too."""
     for name, kind in names:
         label, dot, rest = name.partition(".")
         has_digit = any(letter.isdigit() for letter in label) and not label.isdigit()
@@ -34,10 +26,6 @@ def short_names(names: Iterable[tuple[str, Kind]]) -> Iterator[str]:
 
 def of_a_list(names: Iterable[str], texts: tuple[str, ...]) -> Iterator[str]:
     """Find the hosts that a list such as `node[01-16]` stands for.
-
-    Args:
-        names: that were found.
-        texts: of all files.
 
     Yields:
         Names in the texts that begin and end as those of a list, with digits between.
@@ -60,10 +48,6 @@ _FILES = re.compile(
 
 def with_domains(names: Mapping[str, Kind], texts: tuple[str, ...]) -> Iterator[str]:
     """Find hosts that were found, where a domain is behind them: it names a site.
-
-    Args:
-        names: that were found, with their kinds.
-        texts: of all files.
 
     Yields:
         Names with a domain; a file that is called after a host is none.

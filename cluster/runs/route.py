@@ -35,9 +35,6 @@ class PairParams(msgspec.Struct, frozen=True, kw_only=True):
 def rank_processes(raw: Path) -> tuple[RankProcess, ...]:
     """Read the file that each rank writes about its process, such as its cores.
 
-    Args:
-        raw: the folder of the run's raw files.
-
     Returns:
         One per rank that wrote its file, in the order of ranks; a killed rank may have none.
 
@@ -53,11 +50,6 @@ def rank_processes(raw: Path) -> tuple[RankProcess, ...]:
 
 def route(record: Record, measurements: Iterable[Measurement], raw: Path) -> Route:
     """Find the route of a run's bytes: memory, if all ranks that exchange messages share a host.
-
-    Args:
-        record: of the run.
-        measurements: of the run.
-        raw: the folder of its raw files.
 
     Returns:
         The links between its hosts, or the memory and GPUs of its one host.
@@ -113,7 +105,7 @@ def _slot_rate(slot: str) -> float:
 
 
 def _known_link(record: Record, machine: Machine) -> Link | None:
-    """Give the speed that a host's kernel reports for its interface to the other hosts."""
+    """Return the speed that a host's kernel reports for its interface to the other hosts."""
     from cluster.analysis.link_speeds import link  # noqa: PLC0415 - only for summaries
 
     for facts in record.environment:

@@ -57,7 +57,7 @@ class Run(Value, frozen=True, kw_only=True):
     fleet: FleetVerdict | None = None
 
     def __repr__(self) -> str:
-        """Give the run's name and its number of values in one line."""
+        """Return the run's name and its number of values in one line."""
         values = sum(len(m.values) for m in self.measurements)
         spec = self.record.spec
         return (
@@ -139,7 +139,7 @@ class Run(Value, frozen=True, kw_only=True):
         return judge(summaries, self.record, found, hardware, fleet=self.fleet)
 
     def to_dict(self, of: Of = "values") -> dict[str, list[Any]]:
-        """Give a table as columns: `pandas.DataFrame(run.to_dict())` and the like.
+        """Return a table as columns: `pandas.DataFrame(run.to_dict())` and the like.
 
         Args:
             of: `values` for all raw values, one row each; `summaries` for medians and intervals.
@@ -157,7 +157,7 @@ class Run(Value, frozen=True, kw_only=True):
         return frames.value_columns(self.name, self.record, self.measurements)
 
     def to_pandas(self, of: Of = "values") -> pd.DataFrame:
-        """Give the columns of `to_dict` as a pandas DataFrame.
+        """Return the columns of `to_dict` as a pandas DataFrame.
 
         Args:
             of: `values` or `summaries`.
@@ -171,7 +171,7 @@ class Run(Value, frozen=True, kw_only=True):
         return pandas_frame(self.to_dict(of))
 
     def to_polars(self, of: Of = "values") -> pl.DataFrame:
-        """Give the columns of `to_dict` as a polars DataFrame.
+        """Return the columns of `to_dict` as a polars DataFrame.
 
         Args:
             of: `values` or `summaries`.
@@ -239,7 +239,7 @@ class Run(Value, frozen=True, kw_only=True):
         return place
 
     def as_reported(self, beside: Path) -> ReportRun:
-        """Give the run as a report shows it.
+        """Return the run as a report shows it.
 
         Args:
             beside: the folder of the report, from which links lead to the run's files.
@@ -277,7 +277,7 @@ class Run(Value, frozen=True, kw_only=True):
                 yield PageLink(text=name, target=f"{target}/" if name == RAW else target)
 
     def evidence(self, summaries: tuple[Summary, ...]) -> Evidence:
-        """Give the evidence for the rules of the diagnosis.
+        """Return the evidence for the rules of the diagnosis.
 
         Args:
             summaries: of this run.

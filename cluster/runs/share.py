@@ -45,12 +45,6 @@ SLASH = re.compile(r"(?<!\\)((?:\\\\)*)\\/")  # some programs write / as \/ in J
 def prepare(folder: Path) -> tuple[SharedRun, tuple[Replacement, ...]]:
     """Replace the names in a run by pseudonyms, and put its files into one value.
 
-    Args:
-        folder: of the run.
-
-    Returns:
-        The shared run, and the replacements.
-
     Raises:
         ClusterError: it has a file that is not text, or a name that could not be replaced.
 
@@ -122,7 +116,7 @@ def _decoded(text: str) -> object:
 
 
 def _escaped_strings(value: object) -> Iterator[str]:
-    """Give the strings of several lines, or of unusual letters: JSON writes them with escapes."""
+    """Return the strings of several lines, or of unusual letters: JSON writes them with escapes."""
     if isinstance(value, str):
         if not value.isascii() or not value.isprintable():
             yield value

@@ -24,9 +24,7 @@ class SharedPart(Value, frozen=True, kw_only=True):
     """A file of a shared run.
 
     Args:
-        name: its path in the run's folder.
         sha256: hex digest of its text in UTF-8.
-        text: its content.
 
     """
 
@@ -40,10 +38,7 @@ class SharedRun(Value, frozen=True, kw_only=True):
 
     Args:
         format: always `cluster-share`.
-        version: of the format.
-        simulated: whether its hosts were simulated, so that nothing was measured.
         sha256: hex digest of `listing`; a signature signs the same text.
-        parts: files of the run's folder, with pseudonyms.
         signature: of `ssh-keygen -Y sign`, ASCII-armoured; empty if it is not signed.
 
     """
@@ -71,26 +66,13 @@ class _Version(msgspec.Struct, frozen=True):
 
 
 def listing(parts: tuple[SharedPart, ...], version: int, *, simulated: bool) -> str:
-    """Give the text that the checksum and the signature cover.
-
-    Args:
-        parts: of a shared run.
-        version: of its format.
-        simulated: whether its hosts were simulated.
-
-    Returns:
-        One line for the run, and one line for each part.
-
-    """
+    """Return the text that the checksum and the signature cover."""
     head = f"# {FORMAT} {version}, {'simulated' if simulated else 'measured'}\n"
     return head + "".join(f"{part.sha256}  {part.name}\n" for part in parts)
 
 
 def encode(run: SharedRun) -> bytes:
     """Encode a shared run as the bytes of its file.
-
-    Args:
-        run: to encode.
 
     Returns:
         The bytes; the same run gives the same bytes.
@@ -101,9 +83,6 @@ def encode(run: SharedRun) -> bytes:
 
 def is_shared(path: Path) -> bool:
     """Distinguish a shared run from a log.
-
-    Args:
-        path: of a file.
 
     Returns:
         Whether it is a shared run, by its first bytes.
@@ -118,13 +97,6 @@ def is_shared(path: Path) -> bool:
 
 def decode(content: bytes, name: str) -> SharedRun:
     """Read a shared run, and check it against its checksums.
-
-    Args:
-        content: of the file.
-        name: of the file, for messages.
-
-    Returns:
-        The run.
 
     Raises:
         SpecError: it is no shared run, or was changed or truncated.
@@ -157,12 +129,6 @@ def decode(content: bytes, name: str) -> SharedRun:
 
 def unpack(path: Path) -> Path:
     """Write the files of a shared run into a folder that is deleted when the process ends.
-
-    Args:
-        path: of the file.
-
-    Returns:
-        The folder of the run.
 
     Raises:
         SpecError: the file cannot be read, or was changed, or there is no room for its parts.
@@ -197,19 +163,10 @@ def _write(target: Path, part: SharedPart, name: str) -> None:
 
 
 def part_of(name: str, text: str) -> SharedPart:
-    """Give a file of a shared run, with its checksum.
-
-    Args:
-        name: its path in the run's folder.
-        text: its content.
-
-    Returns:
-        The part.
-
-    """
+    """Return a file of a shared run, with its checksum."""
     return SharedPart(name=name, sha256=digest(text), text=text)
 
 
 def digest(text: str) -> str:
-    """Give the SHA-256 of a text in UTF-8, in hex digits."""
+    """Return the SHA-256 of a text in UTF-8, in hex digits."""
     return hashlib.sha256(text.encode()).hexdigest()

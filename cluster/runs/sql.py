@@ -49,9 +49,6 @@ class QueryResult(Value, frozen=True, kw_only=True):
     """The result of a query.
 
     Args:
-        columns: their names.
-        types: of the columns, as SQL names them.
-        rows: of values.
         left_out: one sentence for each part of a run folder that could not be read.
 
     """
@@ -67,7 +64,6 @@ def query(sql: str, where: Path, *, external_access: bool = False) -> QueryResul
 
     Args:
         sql: of DuckDB, over the views `runs`, `measurements` and `summaries`.
-        where: the folder of all runs.
         external_access: the query may also read and write files, attach databases, load extensions
             and change DuckDB's settings, with the rights of this process's user.
 
@@ -259,5 +255,5 @@ def _quoted(name: str) -> str:
 
 
 def _plain(value: object) -> object:
-    """Give NULL for NaN, and any other value as it is."""
+    """Return NULL for NaN, and any other value as it is."""
     return None if isinstance(value, float) and math.isnan(value) else value

@@ -16,14 +16,7 @@ TYPES = {str: "VARCHAR", int: "BIGINT", bool: "BOOLEAN", float: "DOUBLE"}  # of 
 
 
 class SqlColumn(NamedTuple):
-    """A column of a view.
-
-    Args:
-        name: of the column.
-        type: of its values, as DuckDB names it.
-        text: what it holds.
-
-    """
+    """A column of a view."""
 
     name: str
     type: str
@@ -31,14 +24,7 @@ class SqlColumn(NamedTuple):
 
 
 class SqlView(NamedTuple):
-    """A view.
-
-    Args:
-        name: of the view.
-        text: what a row is.
-        columns: in their order.
-
-    """
+    """A view."""
 
     name: str
     text: str
@@ -52,7 +38,7 @@ def _phrase(sentence: str) -> str:
 
 
 def _spec_columns() -> tuple[SqlColumn, ...]:
-    """Give one column per option of a cluster; those of its provider are in the column `record`."""
+    """Return one column per option of a cluster; those of its provider are in the column `record`."""
     kinds = {field.name: field.type for field in msgspec.structs.fields(SpecOptions)}
     texts = help_of(SpecOptions)
     return tuple(

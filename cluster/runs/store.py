@@ -32,10 +32,7 @@ DEFAULT_ROOT = "runs"
 
 
 def root(own: str | Path | None = None) -> Path:
-    """Give the folder of all runs: the user's choice, else `CLUSTER_RUNS`, else `runs`.
-
-    Args:
-        own: the user's choice.
+    """Return the folder of all runs: the user's choice, else `CLUSTER_RUNS`, else `runs`.
 
     Returns:
         Its absolute path.
@@ -48,13 +45,7 @@ def create(where: Path, name: str, benchmark: str, at: float) -> Path:
     """Make a new folder: `WHERE/NAME/YYYYMMDDTHHMMSSZ-BENCHMARK[.N]`.
 
     Args:
-        where: the folder of all runs.
-        name: of the cluster.
-        benchmark: that will run.
         at: when, in seconds since the epoch.
-
-    Returns:
-        The folder.
 
     Raises:
         ClusterError: it cannot be made.
@@ -80,9 +71,6 @@ def create(where: Path, name: str, benchmark: str, at: float) -> Path:
 
 def make_root(where: Path) -> None:
     """Make the folder of all runs, so that an error comes before anything is measured.
-
-    Args:
-        where: the folder of all runs.
 
     Raises:
         ClusterError: it cannot be made, or is not writable.
@@ -116,10 +104,6 @@ def _check_writer(folder: Path) -> None:
 def write(folder: Path, record: Record) -> None:
     """Replace the record of a run, atomically.
 
-    Args:
-        folder: of the run.
-        record: of the run so far.
-
     Raises:
         ClusterError: it cannot be written.
 
@@ -138,10 +122,6 @@ def write(folder: Path, record: Record) -> None:
 def append(folder: Path, measurements: Iterable[Measurement]) -> None:
     """Add measurements to a run, after removing a last line that a crash has truncated.
 
-    Args:
-        folder: of the run.
-        measurements: to add.
-
     Raises:
         ClusterError: they cannot be written.
 
@@ -159,9 +139,7 @@ def write_raw(folder: Path, name: str, text: str) -> None:
     """Write a text into `raw/`, beside the files of the job.
 
     Args:
-        folder: of the run.
         name: of the file in `raw/`.
-        text: its content.
 
     Raises:
         ClusterError: it cannot be written.
@@ -178,10 +156,6 @@ def write_raw(folder: Path, name: str, text: str) -> None:
 def write_results(folder: Path, results: Iterable[Parsed]) -> None:
     """Write the results of imported logs, without measurements, which have their own file.
 
-    Args:
-        folder: of the run.
-        results: of the logs.
-
     Raises:
         ClusterError: they cannot be written.
 
@@ -194,26 +168,12 @@ def write_results(folder: Path, results: Iterable[Parsed]) -> None:
 
 
 def is_run(folder: Path) -> bool:
-    """Tell whether a path is the folder of a run.
-
-    Args:
-        folder: the path.
-
-    Returns:
-        Whether it has a record.
-
-    """
+    """Tell whether a path is the folder of a run."""
     return (folder / RECORD).is_file()
 
 
 def record(folder: Path) -> Record:
     """Read the record of a run.
-
-    Args:
-        folder: of the run.
-
-    Returns:
-        The record.
 
     Raises:
         SpecError: the folder has none.
@@ -244,9 +204,6 @@ def record(folder: Path) -> Record:
 
 def read(folder: Path) -> Run:
     """Read a run with all its values.
-
-    Args:
-        folder: of the run.
 
     Returns:
         The run; a truncated last line is left out and named in `warnings`.
@@ -303,34 +260,19 @@ def _measurement(folder: Path, number: int, line: bytes) -> Measurement:
 
 
 def folders(where: Path) -> list[Path]:
-    """List the runs under a folder, the oldest first.
-
-    Args:
-        where: the folder of all runs.
-
-    Returns:
-        Their folders.
-
-    """
+    """List the runs under a folder, the oldest first."""
     found = [path.parent for path in where.glob(f"*/*/{RECORD}")]
     return sorted(found, key=_age)
 
 
 def _age(folder: Path) -> tuple[str, int, str]:
-    """Give the key that sorts runs by age; within the same second, .10 comes after .9."""
+    """Return the key that sorts runs by age; within the same second, .10 comes after .9."""
     stem, _, number = folder.name.partition(".")
     return stem, int(number) if number.isdigit() else 0, folder.parent.name
 
 
 def find(where: Path, which: str) -> Path:
     """Find one run by its folder, its id, the name of its cluster, a shared file, or `latest`.
-
-    Args:
-        where: the folder of all runs.
-        which: its name; of several that match, the newest counts.
-
-    Returns:
-        Its folder.
 
     Raises:
         SpecError: there is none.
@@ -360,10 +302,6 @@ def find(where: Path, which: str) -> Path:
 def find_launches(where: Path, which: str) -> list[Path]:
     """Find a run as `find` does; `latest` or a cluster mean all launches of its newest command.
 
-    Args:
-        where: the folder of all runs.
-        which: its name.
-
     Returns:
         Their folders, the oldest first; only one for a folder or an id.
 
@@ -392,7 +330,6 @@ def all_of(where: Path, which: str) -> list[Path]:
     """Find all runs of a cluster, or what `find_launches` gives.
 
     Args:
-        where: the folder of all runs.
         which: a name, as `find` takes it.
 
     Returns:

@@ -372,9 +372,6 @@ TOLD = (*_HOST_LISTS, *_TABLES, *_HOST_NAMES, *_USERS, *_ACCOUNTS, *_IDS, *_PATH
 def told_names(text: str) -> Iterator[tuple[Kind, str]]:
     """Find names by the words around them.
 
-    Args:
-        text: of a file.
-
     Yields:
         Each name with its kind; a name may come more than once.
 

@@ -27,9 +27,6 @@ class WatchedChange(Value, frozen=True, kw_only=True):
 
     Args:
         at: when the first run after the change was started, in seconds since the epoch.
-        run: its id.
-        point: where the series changed, and by how much.
-        factors: that differ between the runs of both sides.
 
     """
 
@@ -43,15 +40,10 @@ class WatchedSeries(Value, frozen=True, kw_only=True):
     """The medians of a cluster's runs, at one data point of one definition.
 
     Args:
-        cluster: its name.
         metric: its name; `host_` and that of a test of pairs, for a host of a fleet.
-        definition: its id; a changed definition is another series.
         unit: of the medians; of a host, they are shares of the fleet's median in the same run.
         params: of the data point; `host` if it is about one host of a fleet.
-        runs: how many there are; several launches of one command are one run.
-        last: the newest median.
         at: when the newest run was started, in seconds since the epoch.
-        baseline: the median of the runs since the last change.
         state: `alarm` only if the memory copies of the same runs did not change as well.
         changes: the oldest first.
 
@@ -89,10 +81,6 @@ def series(runs: Iterable[Run], cluster: str = "") -> Iterator[WatchedSeries]:
 
     Args:
         runs: the oldest first; those that are not done are left out.
-        cluster: its name.
-
-    Yields:
-        Each series, with its changes.
 
     """
     found: dict[tuple[object, ...], dict[str, list[tuple[Record, _Point]]]] = {}
@@ -127,7 +115,7 @@ def series(runs: Iterable[Run], cluster: str = "") -> Iterator[WatchedSeries]:
 
 
 def _points(run: Run) -> Iterator[_Point]:
-    """Give the medians of a run; of tests of pairs, also the share of each host."""
+    """Return the medians of a run; of tests of pairs, also the share of each host."""
     for s in run.summary():
         if s.median > 0:
             yield _Point(s.metric, s.definition, s.unit, s.params, s.median)
@@ -147,7 +135,7 @@ def _points(run: Run) -> Iterator[_Point]:
 def _medians(
     launches: Iterable[Sequence[tuple[Record, _Point]]],
 ) -> tuple[list[Record], _Point, list[float]]:
-    """Give a median per run: of its launches, whose values resemble each other."""
+    """Return a median per run: of its launches, whose values resemble each other."""
     own = list(launches)
     values = [median(point.value for _, point in launch) for launch in own]
     return [launch[0][0] for launch in own], own[-1][-1][1], values

@@ -36,7 +36,6 @@ class Watch(Value, frozen=True, kw_only=True):
     """A benchmark that a timer repeats.
 
     Args:
-        name: of the cluster.
         every: seconds between two runs.
         bench: the words behind `cluster bench`.
         at: when it was added, in seconds since the epoch.
@@ -61,7 +60,6 @@ class WatchEvent(Value, frozen=True, kw_only=True):
     Args:
         at: when, in seconds since the epoch.
         outcome: `told` is an alarm that was handed to the command of the user.
-        reason: why it was skipped or failed.
         runs: that were measured, the oldest first; or with which the told change began.
 
     """
@@ -74,10 +72,6 @@ class WatchEvent(Value, frozen=True, kw_only=True):
 
 def add(where: Path, watch: Watch) -> None:
     """Write a watch; one of the same name is replaced, and its log stays.
-
-    Args:
-        where: the folder of all runs.
-        watch: to write.
 
     Raises:
         ClusterError: it cannot be written.
@@ -96,10 +90,6 @@ def add(where: Path, watch: Watch) -> None:
 def remove(where: Path, name: str) -> None:
     """Remove a watch; its runs and its log stay.
 
-    Args:
-        where: the folder of all runs.
-        name: of the watch.
-
     Raises:
         SpecError: there is none.
 
@@ -110,13 +100,6 @@ def remove(where: Path, name: str) -> None:
 
 def find(where: Path, name: str) -> Watch:
     """Read a watch.
-
-    Args:
-        where: the folder of all runs.
-        name: of the watch.
-
-    Returns:
-        The watch.
 
     Raises:
         SpecError: there is none.
@@ -139,24 +122,12 @@ def find(where: Path, name: str) -> Watch:
 
 
 def names(where: Path) -> tuple[str, ...]:
-    """List the watches in their alphabetical order.
-
-    Args:
-        where: the folder of all runs.
-
-    Returns:
-        Their names.
-
-    """
+    """List the watches in their alphabetical order."""
     return tuple(sorted(path.parent.name for path in where.glob(f"*/{WATCH}")))
 
 
 def events(where: Path, name: str) -> tuple[WatchEvent, ...]:
     """Read what became of all attempts.
-
-    Args:
-        where: the folder of all runs.
-        name: of the watch.
 
     Returns:
         The events in the order of the log; a last line that was cut off is left out.
@@ -181,11 +152,6 @@ def events(where: Path, name: str) -> tuple[WatchEvent, ...]:
 def note(where: Path, name: str, event: WatchEvent) -> None:
     """Add an event to the log.
 
-    Args:
-        where: the folder of all runs.
-        name: of the watch.
-        event: to add.
-
     Raises:
         ClusterError: it cannot be written.
 
@@ -201,16 +167,7 @@ def note(where: Path, name: str, event: WatchEvent) -> None:
 
 @contextmanager
 def lock(where: Path, name: str) -> Iterator[bool]:
-    """Keep a second attempt from measuring at the same time; the kernel ends it with the process.
-
-    Args:
-        where: the folder of all runs.
-        name: of a watch that exists.
-
-    Yields:
-        Whether this process may measure: no other one does.
-
-    """
+    """Keep a second attempt from measuring at the same time; the kernel ends it with the process."""
     handle = os.open(where / name, os.O_RDONLY)
     try:
         yield _is_locked(handle)
@@ -230,8 +187,6 @@ def why_not_due(watch: Watch, known: Sequence[WatchEvent], now: float) -> str:
     """Say why it is too early to measure again.
 
     Args:
-        watch: the watch.
-        known: its events.
         now: in seconds since the epoch.
 
     Returns:
@@ -269,16 +224,7 @@ def in_order(folders: Sequence[Path], known: Sequence[WatchEvent]) -> list[Path]
 
 
 def run_ids(where: Path, name: str) -> frozenset[str]:
-    """Give the ids of all runs of a cluster.
-
-    Args:
-        where: the folder of all runs.
-        name: of the cluster.
-
-    Returns:
-        Their ids.
-
-    """
+    """Return the ids of all runs of a cluster."""
     return frozenset(path.parent.name for path in (where / name).glob(f"*/{RECORD}"))
 
 

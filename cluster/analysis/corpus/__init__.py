@@ -61,11 +61,8 @@ class PublishedSource(Value, frozen=True, kw_only=True):
     """Where a published result can be read.
 
     Args:
-        url: of the repository, page or thread.
         commit: of the repository; empty if the source is not a repository.
-        path: of the file in it.
         line: of the value, from 1; 0 if it is not known.
-        author: who published it.
 
     """
 
@@ -76,13 +73,10 @@ class PublishedSource(Value, frozen=True, kw_only=True):
     author: str = ""
 
     def address(self, line: int = 0) -> str:
-        """Give the address of a line.
+        """Return the address of a line.
 
         Args:
             line: of the file; 0 for the one of the source.
-
-        Returns:
-            The address, for a browser.
 
         """
         if not self.path:
@@ -156,9 +150,7 @@ class ThresholdEvidence(Value, frozen=True, kw_only=True):
     """A published result that a threshold rests on.
 
     Args:
-        result: its id.
         of: the rate that it is a share of, such as `10gbit`; if empty, its bound.
-        why: why that rate is the limit.
 
     """
 
@@ -172,7 +164,6 @@ class Threshold(Value, frozen=True, kw_only=True):
 
     Args:
         share: the lowest share of healthy hardware.
-        evidence: the published results that show it.
 
     """
 
@@ -190,19 +181,15 @@ class _Definitions(Value, frozen=True, kw_only=True):
 
 @cache
 def runs() -> tuple[PublishedRun, ...]:
-    """Give all published runs, in the order of the files."""
+    """Return all published runs, in the order of the files."""
     return tuple(run for name in FILES for run in read(_text(name), name))
 
 
 @cache
 def results_of(definition: str) -> tuple[PublishedResult, ...]:
-    """Give every point of the published runs of one definition.
+    """Return every point of the published runs of one definition.
 
     Only the entries that name it are read: a whole command waits for that.
-
-    Args:
-        definition: its id.
-
     """
     found = (run for name in FILES for run in _entries_with(definition, name))
     return points(run for run in found if run.definition == definition)
@@ -217,37 +204,30 @@ def _entries_with(words: str, name: str) -> tuple[PublishedRun, ...]:
 
 @cache
 def results() -> tuple[PublishedResult, ...]:
-    """Give every point of every published run."""
+    """Return every point of every published run."""
     return points(runs())
 
 
 @cache
 def definitions() -> dict[str, Definition]:
-    """Give the definitions of what was published, by their ids."""
+    """Return the definitions of what was published, by their ids."""
     found = msgspec.toml.decode(_text(DEFINITIONS), type=_Definitions).definition
     return {definition.id: definition for definition in found}
 
 
 @cache
 def thresholds() -> dict[str, Threshold]:
-    """Give the thresholds, by what they are for."""
+    """Return the thresholds, by what they are for."""
     return msgspec.toml.decode(_text(THRESHOLDS), type=dict[str, Threshold])
 
 
 def size() -> int:
-    """Give the size of all files of the corpus, in bytes."""
+    """Return the size of all files of the corpus, in bytes."""
     return sum(len(_text(name).encode()) for name in (*FILES, DEFINITIONS, THRESHOLDS))
 
 
 def read(text: str, name: str) -> tuple[PublishedRun, ...]:
     """Read a file of the corpus.
-
-    Args:
-        text: of the file.
-        name: of the file, for messages.
-
-    Returns:
-        Its runs.
 
     Raises:
         SpecError: it is not valid TOML, or has unknown fields.
@@ -273,10 +253,7 @@ def _entry(text: str, problem: str) -> str:
 
 
 def points(found: Iterable[PublishedRun]) -> tuple[PublishedResult, ...]:
-    """Give every point of some runs whose units are known.
-
-    Args:
-        found: published runs.
+    """Return every point of some runs whose units are known.
 
     Returns:
         Their points; points with an unknown unit are left out, and `checks` names them.

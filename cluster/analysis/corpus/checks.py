@@ -29,9 +29,6 @@ DATE = re.compile(r"20\d\d-(?:0[1-9]|1[0-2])-(?:0[1-9]|[12]\d|3[01])")
 def problems(runs: Sequence[PublishedRun]) -> tuple[str, ...]:
     """Check published runs.
 
-    Args:
-        runs: of a corpus.
-
     Returns:
         A line for each problem; none if all is well.
 
@@ -48,16 +45,7 @@ def problems(runs: Sequence[PublishedRun]) -> tuple[str, ...]:
 
 
 def unread(run: PublishedRun, measurements: Iterable[Measurement]) -> tuple[str, ...]:
-    """Compare an entry with the values that our parsers read from its log.
-
-    Args:
-        run: of grade A.
-        measurements: of its log.
-
-    Returns:
-        The points whose values are not in the log.
-
-    """
+    """Compare an entry with the values that our parsers read from its log."""
     printed = Counter(
         (m.params.get("size", 0), _rounded(value))
         for m in measurements
@@ -73,15 +61,7 @@ def unread(run: PublishedRun, measurements: Iterable[Measurement]) -> tuple[str,
 
 
 def threshold_problems(thresholds: dict[str, Threshold]) -> tuple[str, ...]:
-    """Check thresholds against the published results that they name.
-
-    Args:
-        thresholds: by their names.
-
-    Returns:
-        A line for each threshold with a problem.
-
-    """
+    """Check thresholds against the published results that they name."""
     found = []
     for name, threshold in thresholds.items():
         shares = [evidence_share(each) for each in threshold.evidence]
@@ -94,10 +74,7 @@ def threshold_problems(thresholds: dict[str, Threshold]) -> tuple[str, ...]:
 
 
 def evidence_share(evidence: ThresholdEvidence) -> float:
-    """Give the share that a published result reaches.
-
-    Args:
-        evidence: of a threshold.
+    """Return the share that a published result reaches.
 
     Returns:
         The share of the rate that it names, or of its limit.
@@ -119,9 +96,6 @@ def find(id_: str) -> PublishedResult:
     Args:
         id_: such as `p5-allreduce-aws@16GiB`.
 
-    Returns:
-        The result.
-
     Raises:
         SpecError: there is none.
 
@@ -135,10 +109,7 @@ def find(id_: str) -> PublishedResult:
 
 
 def limit(result: PublishedResult) -> float | None:
-    """Give the highest rate that the hardware of a published result allows.
-
-    Args:
-        result: of the corpus.
+    """Return the highest rate that the hardware of a published result allows.
 
     Returns:
         Bytes per second; none if the result has no bound.
@@ -217,7 +188,7 @@ def _value_problems(run: PublishedRun) -> Iterator[str]:
 
 
 def _rate(result: PublishedResult) -> float:
-    """Give the median in bytes per second."""
+    """Return the median in bytes per second."""
     value = median(result.values)
     in_seconds = corpus.UNITS[result.run.unit][1] == "s"
     return result.size / value if in_seconds else value

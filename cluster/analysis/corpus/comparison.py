@@ -28,12 +28,9 @@ class Published(Value, frozen=True, kw_only=True):
     """What others published of the same thing.
 
     Args:
-        text: a line about it.
-        results: their ids.
         runs: how many published runs are alike: the same definition, hardware, hosts and
             collective, and a size within a factor of two; 0 if the results are only the nearest.
         low: the lowest of their values, in the unit of the series.
-        high: the highest of their values.
         reached: how many of those runs the series is as good as, within a tenth.
         word: `normal` if the series is like them, `low` if it is lower and there are enough of
             them to say so, else empty.
@@ -56,12 +53,6 @@ def compare(
     results: Iterable[PublishedResult] | None = None,
 ) -> Published | None:
     """Compare a series with what others published.
-
-    Args:
-        summary: of the series.
-        definition: of its metric.
-        known: the hardware that it was measured on.
-        results: to compare with; by default all of grades A and B.
 
     Returns:
         The comparison; none if nothing similar was published.
@@ -124,15 +115,7 @@ def _few(alike: Sequence[PublishedResult]) -> str:
 
 
 def named(result: PublishedResult) -> str:
-    """Describe a published result.
-
-    Args:
-        result: of the corpus.
-
-    Returns:
-        Its value, size, hardware, id and grade.
-
-    """
+    """Describe a published result."""
     unit = corpus.UNITS[result.run.unit][1]
     size = f" at {format_size(result.size)}" if result.size else ""
     hosts = f"{result.run.hosts} x " if result.run.hosts > 1 else ""

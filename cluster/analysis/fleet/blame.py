@@ -52,8 +52,6 @@ class PairTests(NamedTuple):
     Args:
         paths: the parts on the path of each test, of the shape (tests, hops), padded with -1.
         values: bytes per second of each test; 0 if nothing arrived.
-        shared: whether concurrent tests could take bandwidth from a test.
-        kinds: the kind of each part.
 
     """
 
@@ -67,11 +65,7 @@ class Culprit(NamedTuple):
     """A part that is blamed, or suspected.
 
     Args:
-        part: its number.
         capacity: the largest value of its tests, in bytes per second.
-        tests: how many low tests it explains.
-        chance: the probability that a healthy fleet has a part like it.
-        twins: other parts that explain exactly the same tests.
 
     """
 
@@ -86,12 +80,8 @@ class Blame(NamedTuple):
     """The parts that explain the low tests.
 
     Args:
-        blamed: the one that explains most first.
-        undecided: suspects for which there were not enough rounds, or that have twins.
         capacities: of each part; NaN if it was not tested.
-        references: of each kind of parts.
         tolerance: a test is low if it is below the reference by more than this share of it.
-        low: whether each test is low.
         explained_by: the part that explains each test; -1 if none does.
 
     """
@@ -111,15 +101,7 @@ class Blame(NamedTuple):
 
 
 def solve(tests: PairTests) -> Blame:
-    """Find the parts that explain the low tests.
-
-    Args:
-        tests: what was measured.
-
-    Returns:
-        The parts, and the tests that they explain.
-
-    """
+    """Find the parts that explain the low tests."""
     capacities = part_capacities(tests.paths, tests.values, len(tests.kinds))
     references = _references(capacities, tests.kinds)
     tolerance = _tolerance(tests.values, references[HOST])
@@ -146,12 +128,7 @@ def solve(tests: PairTests) -> Blame:
 
 
 def part_capacities(paths: Numbers, values: Values, parts: int) -> Values:
-    """Give the largest value of each part, or the second largest of five and more.
-
-    Args:
-        paths: the parts on the way of each test.
-        values: of each test.
-        parts: how many there are.
+    """Return the largest value of each part, or the second largest of five and more.
 
     Returns:
         A value for each part; NaN if it was not tested.
@@ -171,7 +148,7 @@ def part_capacities(paths: Numbers, values: Values, parts: int) -> Values:
 
 
 def _references(capacities: Values, kinds: Numbers) -> Values:
-    """Give the capacity that most parts of each kind have; infinite if a kind was not tested."""
+    """Return the capacity that most parts of each kind have; infinite if a kind was not tested."""
     found = np.full(SPINE + 1, np.inf)
     for kind in range(SPINE + 1):
         own = capacities[(kinds == kind) & ~np.isnan(capacities)]
@@ -181,15 +158,12 @@ def _references(capacities: Values, kinds: Numbers) -> Values:
 
 
 def _tolerance(values: Values, reference: float) -> float:
-    """Give the share that healthy tests may lose, from the spread of the good ones."""
+    """Return the share that healthy tests may lose, from the spread of the good ones."""
     return usual_spread(values / reference) if reference > 0 else LEAST_TOLERANCE
 
 
 def usual_spread(shares: Values) -> float:
-    """Give the share that healthy tests may lose.
-
-    Args:
-        shares: of the reference that tests reached.
+    """Return the share that healthy tests may lose.
 
     Returns:
         Between 2% and 25%, from the spread of the good tests.
@@ -203,17 +177,9 @@ def usual_spread(shares: Values) -> float:
 
 
 class _Chances:
-    """How often tests between healthy parts are as low as a value by chance.
-
-    Args:
-        tests: what was measured.
-        healthy: tests on whose path no part is suspected.
-        line: the value below which a test of each part is low.
-
-    """
+    """How often tests between healthy parts are as low as a value by chance."""
 
     def __init__(self, tests: PairTests, healthy: Flags, line: Values) -> None:
-        """Sort the values of healthy tests, separately for tests that ran alone."""
         self._line = line
         self._paths = tests.paths
         self._shared = tests.shared
@@ -227,7 +193,7 @@ class _Chances:
         self._kinds = tests.kinds
 
     def share(self, value: float, *, shared: bool) -> float:
-        """Give the share of healthy tests up to a value; never 0."""
+        """Return the share of healthy tests up to a value; never 0."""
         own = self._healthy[int(shared)]
         return (int(np.searchsorted(own, value, side="right")) + 0.5) / (len(own) + 1)
 
@@ -239,7 +205,7 @@ class _Chances:
         return found
 
     def weights(self, low: Flags, suspects: Flags) -> Values:
-        """Give the weight of each low test, which the suspects on its path share.
+        """Return the weight of each low test, which the suspects on its path share.
 
         The rarer such a low test is between healthy parts, the higher is its weight: a test that
         shared links with others proves little, one that shared nothing proves much.
@@ -260,12 +226,6 @@ class _Chances:
         That is the probability that none of its tests is above the best of them or, if it has a
         good test, that at most one is; for the tests of a host that shared links, together with the
         probability that they are as close to one another; times the number of such parts.
-
-        Args:
-            part: its number.
-            own: the low tests that it explains.
-            every: all its tests; one of them may be good.
-
         """
         good = every[self._values[every] >= self._line[part]]
         told = self._once(own)
@@ -299,28 +259,21 @@ class _Chances:
 
 
 class _Index:
-    """The tests of each part.
-
-    Args:
-        paths: the parts on the way of each test.
-        parts: how many there are.
-
-    """
+    """The tests of each part."""
 
     def __init__(self, paths: Numbers, parts: int) -> None:
-        """Sort the tests by part."""
         tests, hops = np.nonzero(paths >= 0)
         part = paths[tests, hops]
         self._tests = tests[np.argsort(part, kind="stable")]
         self._ends = np.cumsum(np.bincount(part, minlength=parts))
 
     def of(self, part: int) -> Numbers:
-        """Give the tests of a part."""
+        """Return the tests of a part."""
         own: Numbers = self._tests[self._ends[part - 1] if part else 0 : self._ends[part]]
         return own
 
     def open(self, part: int, wanted: Flags) -> Numbers:
-        """Give those tests of a part that are wanted."""
+        """Return those tests of a part that are wanted."""
         own = self.of(part)
         return own[wanted[own]]
 
@@ -364,15 +317,7 @@ def _explain(
 
 
 def _of_one_end(tests: PairTests, own: Numbers, found: int, open_: Flags) -> bool:
-    """Tell whether a host explains all that a link or a group does, and more.
-
-    Args:
-        tests: what was measured.
-        own: the tests that the part explains.
-        found: the part.
-        open_: low tests that nothing explains yet.
-
-    """
+    """Tell whether a host explains all that a link or a group does, and more."""
     if tests.kinds[found] == HOST:
         return False
     return any(
@@ -382,7 +327,7 @@ def _of_one_end(tests: PairTests, own: Numbers, found: int, open_: Flags) -> boo
 
 
 def _limit(shared: Flags, blamed: Sequence[Culprit]) -> float:
-    """Give the chance up to which one more part is blamed.
+    """Return the chance up to which one more part is blamed.
 
     It is lower if all low tests that only this part explains shared links.
     """
@@ -408,7 +353,7 @@ def _candidate(kinds: Numbers, scores: Values) -> int:
 
 
 def _twins(tests: PairTests, own: Numbers, counts: Numbers, found: int) -> tuple[int, ...]:
-    """Give the other parts of the same kind that explain exactly the same tests."""
+    """Return the other parts of the same kind that explain exactly the same tests."""
     together = _counts(tests.paths[own], len(counts))
     same = (together == len(own)) & (counts == len(own)) & (tests.kinds == tests.kinds[found])
     return tuple(int(part) for part in np.flatnonzero(same) if part != found)
@@ -416,10 +361,6 @@ def _twins(tests: PairTests, own: Numbers, counts: Numbers, found: int) -> tuple
 
 def rounds_needed(blame: Blame, tests: PairTests) -> int:
     """Estimate how many tests of each part are needed to tell bad parts from chance.
-
-    Args:
-        blame: with suspects for which there were not enough tests.
-        tests: what was measured.
 
     Returns:
         Tests of each direction of a host; 0 if no number suffices, as almost all tests are low.

@@ -31,10 +31,6 @@ if TYPE_CHECKING:
 def low_and_close(low: float, close: float) -> float:
     """Combine the chance that tests are as low with the chance that they are as close together.
 
-    Args:
-        low: that none is above the best of them.
-        close: that the others are as close to the best.
-
     Returns:
         The chance of such a host, at most 1.
 
@@ -45,10 +41,9 @@ def low_and_close(low: float, close: float) -> float:
 
 
 def closeness(values: Values, fleet: Values) -> float:
-    """Give the chance that draws are as close to the best of them.
+    """Return the chance that draws are as close to the best of them.
 
     Args:
-        values: the tests of a host, the best first.
         fleet: tests of the whole fleet, sorted upwards.
 
     Returns:

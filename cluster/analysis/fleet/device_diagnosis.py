@@ -61,7 +61,6 @@ def diagnose_devices(fleet: Fleet, tests: Sequence[PairTest], kind: DeviceKind) 
         fleet: the devices; `GPU3` is not always the fourth of them.
         tests: of their pairs, one after another, with the path of each. Between NUMA nodes, the
             cores of the source use the memory of the target.
-        kind: of the devices.
 
     Returns:
         The verdict. If the paths are not known, a slow device may be that of another socket, and
@@ -106,7 +105,7 @@ def _seen(fleet: Fleet, tests: Sequence[PairTest], kind: DeviceKind) -> _DeviceT
 
 
 def _findings(seen: _DeviceTests) -> tuple[list[Blamed], list[str]]:
-    """Give what is blamed, and what is undecided. Where no class is known, nothing is blamed."""
+    """Return what is blamed, and what is undecided. Where no class is known, nothing is blamed."""
     found: list[Blamed] = []
     undecided: list[str] = []
     for is_known in (True, False):
@@ -130,7 +129,7 @@ def _is_single(seen: _DeviceTests, test: PairTest) -> bool:
 
 
 def _classes(tests: Iterable[PairTest]) -> dict[str, list[PairTest]]:
-    """Give the pairs of each class, the fastest class first."""
+    """Return the pairs of each class, the fastest class first."""
     found: defaultdict[str, list[PairTest]] = defaultdict(list)
     for test in tests:
         found[test.path].append(test)
@@ -167,7 +166,7 @@ def _solved(seen: _DeviceTests, tests: Sequence[PairTest]) -> Diagnosed:
 
 
 def _blamed(seen: _DeviceTests, found: Diagnosed) -> Iterator[Blamed]:
-    """Give the devices whose pairs are all low, then low pairs of good devices."""
+    """Return the devices whose pairs are all low, then low pairs of good devices."""
     for culprit in found.blame.blamed:
         own = np.flatnonzero((found.parts.paths == culprit.part).any(axis=1))
         if culprit.capacity < 1 - LOSS:
@@ -239,12 +238,12 @@ def _without_classes(blamed: Sequence[Blamed]) -> Iterator[str]:
 
 
 def _in_unit(fleet: Fleet, rate: float) -> float:
-    """Give a value in bytes per second, or in seconds."""
+    """Return a value in bytes per second, or in seconds."""
     return rate if fleet.metric == "bandwidth" else 1 / rate
 
 
 def _best(seen: _DeviceTests, found: Diagnosed, own: Iterable[int]) -> float:
-    """Give the best value of some tests, in the unit of the metric."""
+    """Return the best value of some tests, in the unit of the metric."""
     usual = seen.usual
     rates = [float(found.table.rates[at]) * usual[found.table.tests[at].path] for at in own]
     return _in_unit(seen.fleet, max(rates))
@@ -300,7 +299,7 @@ def _reference(seen: _DeviceTests) -> float | None:
 
 
 def _answer(word: FleetWord, blamed: Sequence[Blamed], seen: _DeviceTests, extent: str) -> str:
-    """Give the answer in one line."""
+    """Return the answer in one line."""
     fleet, words, usual = seen.fleet, seen.words, seen.usual
     best = {path: max(t.value or 0.0 for t in own) for path, own in seen.classes.items()}
     each = {path: shown(fleet, rate) for path, rate in (usual or best).items()}

@@ -14,20 +14,7 @@ GPU, CORE = "GPU", "core"
 
 
 class DeviceWords(NamedTuple):
-    """The words for one kind of device.
-
-    Args:
-        one: a device.
-        several: devices.
-        tests: what was measured.
-        directed: the two ends of a pair do different things.
-        causes: what may be wrong with a device as source, and as target.
-        link: what a slow pair of good devices means.
-        again: what to do about a single low value.
-        unknown: why slow pairs mean nothing, and what to add.
-        too_few: why nothing can be compared.
-
-    """
+    """The words for one kind of device."""
 
     one: str
     several: str
@@ -40,15 +27,7 @@ class DeviceWords(NamedTuple):
     too_few: str = ""
 
     def cause(self, target: bool) -> str:  # noqa: FBT001 - of two
-        """Say what may be wrong with a device.
-
-        Args:
-            target: it is the target of its tests.
-
-        Returns:
-            The words.
-
-        """
+        """Say what may be wrong with a device."""
         return self.causes[int(target)]
 
 
@@ -113,13 +92,10 @@ _WORDS: dict[DeviceKind, DeviceWords] = {
 
 
 def words_of(kind: DeviceKind) -> DeviceWords:
-    """Give the words for a kind of device.
+    """Return the words for a kind of device.
 
     Args:
         kind: such as `gpus`.
-
-    Returns:
-        The words.
 
     """
     return _WORDS[kind]
@@ -130,7 +106,6 @@ def part_name(name: str, words: DeviceWords) -> str:
 
     Args:
         name: such as `GPU3`, `NUMA0`, `mlx5_2`, or `node7/NUMA0` if there are several hosts.
-        words: for its kind.
 
     Returns:
         Such as `gpu:3`, `numa:0`, `nic:mlx5_2` or `numa:node7/0`.
@@ -146,10 +121,6 @@ def part_name(name: str, words: DeviceWords) -> str:
 def pair_name(fleet: Fleet, test: PairTest) -> str:
     """Name the two ends of a test; one of a device alone by that device.
 
-    Args:
-        fleet: the devices.
-        test: of two of them.
-
     Returns:
         Such as `GPU0-GPU3`.
 
@@ -163,7 +134,6 @@ def class_words(path: str, words: DeviceWords) -> str:
 
     Args:
         path: such as `NV18`, or `21`, the distance of NUMA nodes.
-        words: for the kind of devices.
 
     Returns:
         The words; empty if the class is not known.
@@ -176,7 +146,6 @@ def shown(fleet: Fleet, rate: float) -> str:
     """Format a rate, or a latency of which the rate is the inverse.
 
     Args:
-        fleet: with the metric.
         rate: per second.
 
     Returns:
@@ -189,17 +158,7 @@ def shown(fleet: Fleet, rate: float) -> str:
 
 
 def reached(fleet: Fleet, rate: float, share: float) -> str:
-    """Say what a device reaches at best, and what others of its class do.
-
-    Args:
-        fleet: with the metric.
-        rate: of the device.
-        share: of what others reach.
-
-    Returns:
-        The words.
-
-    """
+    """Say what a device reaches at best, and what others of its class do."""
     if fleet.metric == "bandwidth":
         return f"reaches at most {shown(fleet, rate)}, {share:.0%} of what others of its class do"
     return f"takes at least {shown(fleet, rate)}, {1 / share:.0%} of what others of its class take"

@@ -46,17 +46,7 @@ MOST_NAMED = 5  # parts in the answer
 def diagnose(
     fleet: Fleet, tests: Sequence[PairTest], routes: FleetSimulator | None = None
 ) -> FleetVerdict:
-    """Diagnose a fleet.
-
-    Args:
-        fleet: the hosts.
-        tests: of their pairs.
-        routes: of the tests, if they are known.
-
-    Returns:
-        The verdict.
-
-    """
+    """Diagnose a fleet."""
     rounds = len({test.round for test in tests if not test.alone})
     table = pair_table(fleet, tests)
     untested = tuple(untested_hosts(fleet, tests))
@@ -84,7 +74,7 @@ def diagnose(
 
 
 def _findings(fleet: Fleet, found: Diagnosed) -> list[Blamed]:
-    """Give what the tests that were tried show; of a slow group, not each host once more."""
+    """Return what the tests that were tried show; of a slow group, not each host once more."""
     crowded = tuple(crowded_groups(fleet, found))
     unstable = [one for one in unstable_hosts(fleet, found) if not is_of_group(fleet, one, crowded)]
     return [
@@ -101,15 +91,7 @@ def _findings(fleet: Fleet, found: Diagnosed) -> list[Blamed]:
 
 
 def in_order(blamed: Iterable[Blamed]) -> list[Blamed]:
-    """Sort findings, the worst first, and leave only the worst of each part.
-
-    Args:
-        blamed: in any order.
-
-    Returns:
-        The findings.
-
-    """
+    """Sort findings, the worst first, and leave only the worst of each part."""
     ranked = sorted(blamed, key=lambda b: ORDER.index(b.kind))
     return list({b.part: b for b in reversed(ranked)}.values())[::-1]
 
@@ -117,18 +99,7 @@ def in_order(blamed: Iterable[Blamed]) -> list[Blamed]:
 def no_values(
     fleet: Fleet, tests: Sequence[PairTest], rounds: int, untested: tuple[Blamed, ...]
 ) -> FleetVerdict:
-    """Say that no pair gave a value.
-
-    Args:
-        fleet: the hosts.
-        tests: of their pairs; none has a value.
-        rounds: how many were run.
-        untested: findings about hosts without a test.
-
-    Returns:
-        The verdict.
-
-    """
+    """Say that no pair gave a value."""
     reason = most_common_reason(tests)
     answer = (
         f"UNDECIDED: none of {len(tests)} tests gave a value{reason and ': ' + reason}. No host "
@@ -167,7 +138,7 @@ def _answer(
     rounds: int,
     reference: float,
 ) -> str:
-    """Give the answer in one line."""
+    """Return the answer in one line."""
     unit = "B/s" if fleet.metric == "bandwidth" else "s"
     usual = f"most hosts reach {format_value(reference, unit)}"
     if fleet.limit is not None and fleet.metric == "bandwidth":
@@ -190,11 +161,7 @@ def faults_named(blamed: Sequence[Blamed], *, by_name: bool = False) -> str:
     """Name the faults among findings, such as `BAD host:7 rx, LINK link:3-5 both`.
 
     Args:
-        blamed: the findings, the worst first.
         by_name: give the names of hosts, too: in logs of other tools, their numbers are ours.
-
-    Returns:
-        The first five faults, and how many more there are.
 
     """
     faults = [one for one in blamed if one.kind in FAULTS]

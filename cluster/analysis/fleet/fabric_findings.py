@@ -25,7 +25,7 @@ WORSE = 0.55  # of what other groups reach at the same time: a group below this 
 
 
 def bad_groups(fleet: Fleet, found: Diagnosed) -> Iterator[Blamed]:
-    """Give the groups whose traffic to other groups is slow, whichever host sends."""
+    """Return the groups whose traffic to other groups is slow, whichever host sends."""
     first, count = 2 * found.parts.endpoints, found.parts.groups
     own: defaultdict[int, list[Culprit]] = defaultdict(list)
     for culprit in found.blame.blamed:
@@ -51,7 +51,7 @@ def bad_groups(fleet: Fleet, found: Diagnosed) -> Iterator[Blamed]:
 
 
 def bad_links(fleet: Fleet, found: Diagnosed) -> Iterator[Blamed]:
-    """Give the links and spine switches that are blamed, if the routes are known."""
+    """Return the links and spine switches that are blamed, if the routes are known."""
     if found.routes is None:
         return
     fabric_links = found.routes.fabric_links
@@ -180,11 +180,6 @@ def crowded_groups(fleet: Fleet, found: Diagnosed) -> Iterator[Blamed]:
 def is_of_group(fleet: Fleet, host: Blamed, groups: Iterable[Blamed]) -> bool:
     """Tell whether a finding about a group explains one about a host of it.
 
-    Args:
-        fleet: the hosts.
-        host: the finding about a host.
-        groups: findings about groups.
-
     Returns:
         Whether the host is of one of them, and slow in no other direction.
 
@@ -194,7 +189,7 @@ def is_of_group(fleet: Fleet, host: Blamed, groups: Iterable[Blamed]) -> bool:
 
 
 def _at_once_ratios(found: Diagnosed, wanted: NDArray[np.bool_]) -> NDArray[np.float64]:
-    """Give the rate at once over the rate alone, for each direction tested in both ways."""
+    """Return the rate at once over the rate alone, for each direction tested in both ways."""
     table = found.table
     alone: defaultdict[tuple[int, int], list[float]] = defaultdict(list)
     crowd: defaultdict[tuple[int, int], list[float]] = defaultdict(list)

@@ -23,14 +23,7 @@ if TYPE_CHECKING:
 
 
 class Uplinks(NamedTuple):
-    """The links of a kind between switches.
-
-    Args:
-        first: the number of the first one.
-        lower: switches below.
-        upper: switches above that each of them is connected to.
-
-    """
+    """The links of a kind between switches."""
 
     first: int
     lower: int
@@ -42,20 +35,16 @@ class Uplinks(NamedTuple):
         return self.first + 2 * self.lower * self.upper
 
     def up(self, low: Numbers, high: Numbers) -> Numbers:
-        """Give links from lower switches to upper ones."""
+        """Return links from lower switches to upper ones."""
         return self.first + low * self.upper + high
 
     def down(self, low: Numbers, high: Numbers) -> Numbers:
-        """Give links from upper switches to lower ones."""
+        """Return links from upper switches to lower ones."""
         return self.up(low, high) + self.lower * self.upper
 
 
 class FabricLinks:
     """All links of a fabric.
-
-    Args:
-        fabric: its description.
-        hosts: how many there are.
 
     Attributes:
         endpoints: NICs of all hosts.
@@ -66,7 +55,6 @@ class FabricLinks:
     """
 
     def __init__(self, fabric: Fabric, hosts: int) -> None:
-        """Number the links."""
         self.fabric = fabric
         self.endpoints = hosts * fabric.nics
         half = fabric.ports // 2
@@ -77,14 +65,14 @@ class FabricLinks:
         self.count = self.core.end
 
     def capacities(self) -> NDArray[np.float64]:
-        """Give the rate of each link without faults, in bytes per second."""
+        """Return the rate of each link without faults, in bytes per second."""
         rates = np.full(self.count, self.fabric.rate)
         if self.tree:  # as many links as without oversubscription, each of them slower
             rates[self.edge.first :] /= self.fabric.oversubscription
         return rates
 
     def leaf(self, endpoints: Numbers) -> Numbers:
-        """Give the leaf switch of each endpoint."""
+        """Return the leaf switch of each endpoint."""
         host, nic = np.divmod(endpoints, self.fabric.nics)
         leaves: Numbers = host // self.fabric.hosts * self.fabric.nics + nic
         return leaves
@@ -92,13 +80,10 @@ class FabricLinks:
     def paths(
         self, source: Numbers, target: Numbers, ports: Numbers, misrouted: Sequence[int] = ()
     ) -> Numbers:
-        """Give the links that each flow takes.
+        """Return the links that each flow takes.
 
         Args:
-            source: endpoint that sends.
-            target: endpoint that receives; another one.
             ports: of each connection; the hash of connections between the same two depends on it.
-            misrouted: leaf switches that send all upward traffic through their first link.
 
         Returns:
             Of the shape (flows, 4), or (flows, 6) in a fat tree, padded with `NO_LINK`.
@@ -150,7 +135,7 @@ class FabricLinks:
         return chosen
 
     def spine(self, paths: Numbers) -> Numbers:
-        """Give the spine or core switch at the top of each path; -1 if there is none."""
+        """Return the spine or core switch at the top of each path; -1 if there is none."""
         if self.tree:
             up = paths[:, 2]
             low, high = np.divmod(up - self.core.first, self.core.upper)
@@ -166,7 +151,7 @@ class FabricLinks:
         return self.core.upper**2 if self.tree else self.edge.upper * self.fabric.nics
 
     def ends(self, link: int) -> tuple[str, bool]:
-        """Give a link between switches as `link:3-5`, and whether it leads up.
+        """Return a link between switches as `link:3-5`, and whether it leads up.
 
         A link between the upper levels of a fat tree is a `corelink`.
         """

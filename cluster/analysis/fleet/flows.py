@@ -22,7 +22,7 @@ ROUNDING = 1e-9  # of a share: links that differ by less are full at the same ti
 
 
 def max_min_rates(paths: Paths, capacities: Rates) -> Rates:
-    """Give the rate of each flow.
+    """Return the rate of each flow.
 
     Each step finds the links that limit all flows through them. These flows have their rates now,
     which are subtracted from the other links on their paths.

@@ -48,10 +48,6 @@ class _Seen(NamedTuple):
 def diagnose_foreign(fleet: Fleet, tests: Sequence[PairTest]) -> FleetVerdict:
     """Diagnose a fleet by the logs of other tools.
 
-    Args:
-        fleet: the hosts.
-        tests: of their pairs; those without a value are listed, and no evidence.
-
     Returns:
         The verdict. Hosts are blamed as `cluster check` does, with the threshold of tests that all
         shared links, or together.
@@ -90,7 +86,7 @@ def diagnose_foreign(fleet: Fleet, tests: Sequence[PairTest]) -> FleetVerdict:
 
 
 def _blamed(seen: _Seen, untested: Sequence[Blamed]) -> list[Blamed]:
-    """Give all findings; of latencies, none about a host, which may only be far away."""
+    """Return all findings; of latencies, none about a host, which may only be far away."""
     fleet, found = seen.fleet, seen.found
     hosts = bad_hosts(fleet, found) if fleet.metric == "bandwidth" else ()
     findings = (*hosts, *bad_groups(fleet, found), *seen.others, *_unexplained(fleet, found))
@@ -188,7 +184,7 @@ def _groups(fleet: Fleet, found: Diagnosed) -> tuple[int, ...]:
 
 
 def _times(hosts: int, found: Diagnosed, left_out: Flags) -> Rates:
-    """Give how long a byte takes between each two hosts, at best; NaN where it is not known."""
+    """Return how long a byte takes between each two hosts, at best; NaN where it is not known."""
     table = found.table
     times = np.full((hosts, hosts), np.nan)
     usable = (table.rates > 0) & ~left_out
@@ -274,7 +270,7 @@ def _word(blamed: Sequence[Blamed], undecided: Sequence[str], count: int) -> Fle
 
 
 def _answer(word: FleetWord, blamed: Sequence[Blamed], undecided: Sequence[str], usual: str) -> str:
-    """Give the answer in one line."""
+    """Return the answer in one line."""
     if word == "FAULTY":
         faults = [one for one in blamed if one.kind in FAULTS]
         return f"FAULTY: {faults_named(faults, by_name=True)}; {usual}."

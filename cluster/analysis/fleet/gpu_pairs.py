@@ -22,24 +22,12 @@ NO_COPY = "its bandwidth was not measured"
 
 
 def is_gpu_matrix(result: Parsed) -> bool:
-    """Tell whether a result is of copies between GPUs.
-
-    Args:
-        result: of a tool.
-
-    Returns:
-        Whether it is.
-
-    """
+    """Tell whether a result is of copies between GPUs."""
     return any(d.medium == "GPU to GPU" for d in result.definitions)
 
 
 def gpu_pairs(results: Sequence[Parsed], log: str) -> PairLogs:
     """Join matrices of bandwidth and the topology of one host.
-
-    Args:
-        results: of its logs: matrices, and a topology if there is one.
-        log: the file of the matrices.
 
     Returns:
         A value of each pair of GPUs, and the path between them.

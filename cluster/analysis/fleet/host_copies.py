@@ -24,14 +24,7 @@ BOUND = (
 
 
 class NodeResult(NamedTuple):
-    """A result of a tool that used the memory of one NUMA node.
-
-    Args:
-        log: the file.
-        node: its number.
-        result: of the tool.
-
-    """
+    """A result of a tool that used the memory of one NUMA node."""
 
     log: str
     node: int
@@ -39,15 +32,7 @@ class NodeResult(NamedTuple):
 
 
 def has_host_copies(result: Parsed) -> bool:
-    """Tell whether a result has a matrix of copies between a host and its GPUs.
-
-    Args:
-        result: of a tool.
-
-    Returns:
-        Whether it has.
-
-    """
+    """Tell whether a result has a matrix of copies between a host and its GPUs."""
     names = {d.metric for d in result.definitions if d.medium == MEDIUM}
     return any(m.metric in names and "column" in m.params for m in result.measurements)
 
@@ -56,12 +41,7 @@ def host_copies(results: Sequence[NodeResult], details: Iterable[object], wanted
     """Join the copies of one host, a log for each NUMA node, and its topology.
 
     Args:
-        results: with the node that each used.
         details: of all logs: the topology of the GPUs and the distances of the nodes, if known.
-        wanted: words in the name of the test, if there are several.
-
-    Returns:
-        A value of each node with each GPU.
 
     Raises:
         SpecError: the logs have several tests, or none with these words.

@@ -32,7 +32,7 @@ PARTNERS = 3  # of a host in a confirming run
 
 
 def untested_hosts(fleet: Fleet, tests: Sequence[PairTest]) -> Iterator[Blamed]:
-    """Give the hosts that were lost, and those for which no test was tried."""
+    """Return the hosts that were lost, and those for which no test was tried."""
     tried = {host for t in tests if t.value is not None for host in (t.source, t.target)}
     lost = {int(m[1]): m[2] for t in tests if t.reason and (m := LOST.match(t.reason))}
     untried = [t for t in tests if t.value is None]
@@ -53,7 +53,7 @@ def untested_hosts(fleet: Fleet, tests: Sequence[PairTest]) -> Iterator[Blamed]:
 
 
 def short_hosts(fleet: Fleet, found: Diagnosed) -> Iterator[Blamed]:
-    """Give the hosts of which nothing is known, as a processor limited all their low tests."""
+    """Return the hosts of which nothing is known, as a processor limited all their low tests."""
     table, nics = found.table, fleet.nics
     left_out = np.max(found.parts.paths, axis=1) < 0
     for host, name in enumerate(fleet.names):
@@ -84,7 +84,7 @@ def short_hosts(fleet: Fleet, found: Diagnosed) -> Iterator[Blamed]:
 
 
 def bad_hosts(fleet: Fleet, found: Diagnosed) -> Iterator[Blamed]:
-    """Give the hosts, or NICs of hosts, that are blamed; both directions together."""
+    """Return the hosts, or NICs of hosts, that are blamed; both directions together."""
     ends = found.parts.endpoints
     culprits: defaultdict[int, list[Culprit]] = defaultdict(list)
     for culprit in found.blame.blamed:
@@ -156,23 +156,13 @@ def _tests_of(found: Diagnosed, own: Sequence[Culprit]) -> int:
 
 
 def confirming_command(fleet: Fleet, found: Diagnosed, host: int) -> str:
-    """Give the command that tests a host alone with new partners."""
+    """Return the command that tests a host alone with new partners."""
     pairs = ",".join(f"{host}-{other}" for other in fresh_partners(fleet, found, host))
     return f"cluster check NAME --pairs {pairs}" if pairs else ""
 
 
 def fresh_partners(fleet: Fleet, found: Diagnosed, host: int) -> list[int]:
-    """Choose good partners to test a host with: hosts of its group and new partners first.
-
-    Args:
-        fleet: the hosts.
-        found: what the tests said.
-        host: in question.
-
-    Returns:
-        Up to three of them.
-
-    """
+    """Choose good partners to test a host with: hosts of its group and new partners first."""
     ends, nics = found.parts.endpoints, fleet.nics
     bad = {c.part % ends // nics for c in (*found.blame.blamed, *found.blame.undecided)}
     source, target = found.table.source // nics, found.table.target // nics
@@ -184,7 +174,7 @@ def fresh_partners(fleet: Fleet, found: Diagnosed, host: int) -> list[int]:
 
 
 def bad_pairs(found: Diagnosed, unstable: set[str]) -> Iterator[Blamed]:
-    """Give pairs of good, stable hosts that are low or silent even when tested alone."""
+    """Return pairs of good, stable hosts that are low or silent even when tested alone."""
     table, blame = found.table, found.blame
     low: defaultdict[tuple[int, int], list[int]] = defaultdict(list)
     good: Counter[tuple[int, int]] = Counter()
@@ -223,8 +213,6 @@ def _between(low: int, good: int, reason: str | None) -> str:
     """Say what is known of a pair of good hosts.
 
     Args:
-        low: how many tests of it were low, or silent.
-        good: how many were good.
         reason: why nothing arrived; none if something did.
 
     """
@@ -241,7 +229,7 @@ def _between(low: int, good: int, reason: str | None) -> str:
 
 
 def _share_elsewhere(found: Diagnosed, places: Sequence[int], *, silent: bool) -> float:
-    """Give the share of other tests that are silent, or low although they ran alone."""
+    """Return the share of other tests that are silent, or low although they ran alone."""
     odd = found.blame.unexplained & (found.table.rates <= 0 if silent else found.table.alone)
     told = np.ones_like(odd) if silent else found.table.alone.copy()
     told[list(places)] = False
@@ -255,7 +243,7 @@ def _pairs(found: Diagnosed, *, silent: bool) -> int:
 
 
 def unstable_hosts(fleet: Fleet, found: Diagnosed) -> Iterator[Blamed]:
-    """Give hosts that are good only some of the time."""
+    """Return hosts that are good only some of the time."""
     ends = found.parts.endpoints
     said: defaultdict[int, list[tuple[str, int, int]]] = defaultdict(list)
     for part, low, count in _varying_parts(fleet, found):
@@ -283,17 +271,9 @@ def unstable_hosts(fleet: Fleet, found: Diagnosed) -> Iterator[Blamed]:
 
 
 def crowded_pairs(fleet: Fleet, found: Diagnosed) -> Iterator[tuple[int, int]]:
-    """Give low pairs of hosts that are good at times, and never low in a test that shared nothing.
+    """Return low pairs of hosts that are good at times, and never low in a test that shared nothing.
 
     Fixed routes may have put the same traffic beside them: alone, they may be good.
-
-    Args:
-        fleet: the hosts.
-        found: what the tests said.
-
-    Yields:
-        Up to three pairs of each such host.
-
     """
     once = {(t.source, t.target) for t in found.table.tests if t.alone}
     for part, _, _ in _varying_parts(fleet, found):

@@ -15,12 +15,11 @@ FEWEST = 3  # hosts: of two, a slow pair does not say which
 
 
 def host_shares(tests: Iterable[PairTest], *, better: str) -> dict[int, float]:
-    """Give the share of the fleet's median that each host reaches in a run.
+    """Return the share of the fleet's median that each host reaches in a run.
 
     What changes for all hosts, such as an upgraded kernel, does not change these shares.
 
     Args:
-        tests: of pairs, of one run; those without a value are left out.
         better: whether `higher` or `lower` values are better.
 
     Returns:

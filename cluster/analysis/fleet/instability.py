@@ -27,11 +27,6 @@ def unstable_parts(
 ) -> Iterator[tuple[int, int, int]]:
     """Find directions of hosts of which some tests are low, more often than by chance.
 
-    Args:
-        blame: the parts that explain low tests.
-        tests: what was measured.
-        hosts: the host of each direction of an endpoint; these are the first parts.
-
     Yields:
         A part, with how many partners it was low, and how many partners it was tested with. A pair
         that was repeated counts once: what is between its two ends could be the cause. The one that
@@ -63,7 +58,7 @@ def unstable_parts(
 def _instability(
     met: Numbers, is_low: Flags, hosts: Numbers, part: int, said: set[int]
 ) -> tuple[float, int, int]:
-    """Give the chance that good hosts are low with so many partners, the low ones, and all.
+    """Return the chance that good hosts are low with so many partners, the low ones, and all.
 
     Tests with hosts that were found to be unstable before do not count.
     """
@@ -76,7 +71,7 @@ def _instability(
 
 
 def _at_least(hits: int, count: int, share: float) -> float:
-    """Give the binomial probability of at least so many hits."""
+    """Return the binomial probability of at least so many hits."""
     return sum(
         math.comb(count, k) * share**k * (1 - share) ** (count - k) for k in range(hits, count + 1)
     )

@@ -29,11 +29,6 @@ MOST = 0.5  # of the other hosts, that a suspect must have met
 def blame_together(blame: Blame, tests: PairTests, hosts: int) -> Blame:
     """Blame the suspects that together are hardly chance.
 
-    Args:
-        blame: with suspects that are undecided one by one.
-        tests: what was measured.
-        hosts: how many there are.
-
     Returns:
         The same; the first suspects are blamed if that set is chance in less than one of 10,000
         fleets.
@@ -68,12 +63,7 @@ def _met_most(tests: PairTests, part: int, hosts: int) -> bool:
 
 
 def set_chance(blame: Blame, tests: PairTests, culprits: list[Culprit]) -> float:
-    """Give the chance that some parts of a fleet have as many low tests, if these fall anywhere.
-
-    Args:
-        blame: which tests are low.
-        tests: what was measured.
-        culprits: the parts.
+    """Return the chance that some parts of a fleet have as many low tests, if these fall anywhere.
 
     Returns:
         At most 1: the tail of the hypergeometric distribution, times the ways to choose the parts.
@@ -93,7 +83,7 @@ def _tests_of(tests: PairTests, culprits: list[Culprit]) -> Flags:
 
 
 def _tail(count: int, low: int, own: int, hits: int) -> float:
-    """Give the logarithm of the chance of at least so many hits among the own tests."""
+    """Return the logarithm of the chance of at least so many hits among the own tests."""
     terms = [
         _log_choose(own, k) + _log_choose(count - own, low - k)
         for k in range(hits, min(own, low) + 1)

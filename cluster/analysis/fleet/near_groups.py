@@ -33,10 +33,8 @@ class NearGroups(NamedTuple):
 
     Args:
         groups: the number of each host's group; empty if none are claimed.
-        reason: why none are claimed.
         gap: between near and far pairs, as a ratio.
         edge: the longest latency of a near pair, in seconds.
-        contradictions: pairs within a group that are not near.
         chance: that near pairs at random would be as transitive; none if it was not asked for.
 
     """
@@ -54,9 +52,6 @@ def near_groups(latency: Latencies) -> NearGroups:
 
     Args:
         latency: of each pair, in seconds, as a symmetric matrix; NaN where it is not known.
-
-    Returns:
-        The groups, numbered in the order of their first hosts.
 
     """
     rows, columns = np.triu_indices(len(latency), 1)
@@ -87,17 +82,9 @@ def near_groups(latency: Latencies) -> NearGroups:
 
 
 def unplaced_hosts(latency: Latencies, groups: tuple[int, ...]) -> tuple[int, ...]:
-    """Give hosts alone in their group that were not tested with each group of several hosts.
+    """Return hosts alone in their group that were not tested with each group of several hosts.
 
     They may be near one that they were not tested with.
-
-    Args:
-        latency: of each pair.
-        groups: of each host.
-
-    Returns:
-        The numbers of the hosts.
-
     """
     of = np.array(groups, dtype=np.int64)
     sizes = np.bincount(of) if len(of) else of
@@ -108,10 +95,6 @@ def unplaced_hosts(latency: Latencies, groups: tuple[int, ...]) -> tuple[int, ..
 
 def layers_of(latency: Latencies, groups: tuple[int, ...]) -> tuple[tuple[int, ...], ...]:
     """Find groups of groups, as long as there are any.
-
-    Args:
-        latency: of each pair.
-        groups: of each host.
 
     Returns:
         The groups, then the groups of these groups, and so on; each as a number per host.
@@ -127,7 +110,7 @@ def layers_of(latency: Latencies, groups: tuple[int, ...]) -> tuple[tuple[int, .
 
 
 def _between(latency: Latencies, groups: Numbers) -> Latencies:
-    """Give the median latency between each two groups."""
+    """Return the median latency between each two groups."""
     many = int(groups.max()) + 1
     found = np.full((many, many), np.nan)
     for one in range(many):
@@ -157,7 +140,7 @@ def _contradictions(near: Flags, tested: Flags, groups: Numbers) -> int:
 
 
 def _chance(tested: Flags, near: Flags, wrong: int) -> float:
-    """Give the chance that as many near pairs at random have as few contradictions."""
+    """Return the chance that as many near pairs at random have as few contradictions."""
     closing = _closing(tested)
     tested, near = tested[np.ix_(closing, closing)], near[np.ix_(closing, closing)]
     hosts = len(tested)
@@ -177,7 +160,7 @@ def _chance(tested: Flags, near: Flags, wrong: int) -> float:
 
 
 def _closing(tested: Flags) -> Numbers:
-    """Give the hosts that are left without those tested with one other only, again and again.
+    """Return the hosts that are left without those tested with one other only, again and again.
 
     What was tested with one host closes no circle: no near pair there can be contradicted, and
     such pairs would only make it look easy for near pairs at random to be transitive.
@@ -209,7 +192,6 @@ def near_order(latency: Latencies, groups: tuple[int, ...]) -> tuple[int, ...]:
     """Order hosts so that those of a group follow one another, near groups side by side.
 
     Args:
-        latency: of each pair.
         groups: of each host; empty if there are none.
 
     Returns:
@@ -229,11 +211,7 @@ def near_order(latency: Latencies, groups: tuple[int, ...]) -> tuple[int, ...]:
 
 
 def rand_index(one: tuple[int, ...], other: tuple[int, ...]) -> float:
-    """Give the share of pairs of hosts that two groupings treat alike.
-
-    Args:
-        one: the group of each host.
-        other: the same of another grouping.
+    """Return the share of pairs of hosts that two groupings treat alike.
 
     Returns:
         From 0 to 1.

@@ -17,11 +17,10 @@ if TYPE_CHECKING:
 
 
 def agreement(groups: Groups, layer: NetworkLayer) -> float | None:
-    """Give the share of pairs that latency and a layer both put together, or both apart.
+    """Return the share of pairs that latency and a layer both put together, or both apart.
 
     Args:
         groups: that latency shows; empty if none.
-        layer: that a provider names.
 
     Returns:
         The Rand index of the hosts that the layer names; none if there is no pair to compare.
@@ -38,11 +37,7 @@ def compared(layer: NetworkLayer, latency: Sequence[Groups]) -> NetworkLayer:
     """Add to a layer how far it agrees with that layer of latency that it agrees with most.
 
     Args:
-        layer: that a provider names.
         latency: the groups that it shows, then the groups of these groups, and so on.
-
-    Returns:
-        The layer, with its agreement.
 
     """
     shares = [share for one in latency if (share := agreement(one, layer)) is not None]
@@ -50,11 +45,10 @@ def compared(layer: NetworkLayer, latency: Sequence[Groups]) -> NetworkLayer:
 
 
 def closest_layer(groups: Groups, layers: Sequence[NetworkLayer]) -> NetworkLayer | None:
-    """Give the layer that agrees most with groups, the nearest to the hosts of equals.
+    """Return the layer that agrees most with groups, the nearest to the hosts of equals.
 
     Args:
         groups: that latency shows; empty if none.
-        layers: of the provider, the nearest to the hosts first.
 
     Returns:
         The layer; none if there is nothing to compare.
@@ -66,11 +60,7 @@ def closest_layer(groups: Groups, layers: Sequence[NetworkLayer]) -> NetworkLaye
 
 
 def disagreements(groups: Groups, layer: NetworkLayer) -> Iterator[tuple[int, int]]:
-    """Give the pairs of hosts that latency and a layer treat differently.
-
-    Args:
-        groups: that latency shows.
-        layer: that a provider names.
+    """Return the pairs of hosts that latency and a layer treat differently.
 
     Yields:
         The numbers of both hosts; never of one of which the provider does not say where it is.
@@ -85,10 +75,7 @@ def disagreements(groups: Groups, layer: NetworkLayer) -> Iterator[tuple[int, in
 
 
 def switch_groups(layers: Sequence[NetworkLayer]) -> Groups:
-    """Give the groups whose pairs share as little of the network as possible.
-
-    Args:
-        layers: of a provider, the nearest to the hosts first.
+    """Return the groups whose pairs share as little of the network as possible.
 
     Returns:
         The groups below the nearest switches by which at least half of the hosts are with another

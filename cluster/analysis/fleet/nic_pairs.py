@@ -24,10 +24,8 @@ class NicResult(NamedTuple):
     """A result of a tool over one NIC.
 
     Args:
-        log: the file.
         nic: its name, such as `mlx5_0`.
         gpu: the number of the GPU whose memory was sent; none if it was the host's.
-        result: of the tool.
 
     """
 
@@ -41,12 +39,6 @@ def nic_pairs(
     results: Sequence[NicResult], topology: Topology | None, metric: PairMetric, wanted: str
 ) -> PairLogs:
     """Join the tests of the NICs of one host, and its topology.
-
-    Args:
-        results: of any tools.
-        topology: of the host, if it is known.
-        metric: to compare.
-        wanted: words in the title of the test, if there are several.
 
     Returns:
         A value of each NIC, or of each NIC with a GPU, at one size of message.
@@ -96,7 +88,7 @@ def _device(nic: str, topology: Topology | None) -> Device | None:
 
 
 def _class(nic: str, topology: Topology | None) -> str:
-    """Give the fastest path from a NIC to a GPU; empty if it is not known."""
+    """Return the fastest path from a NIC to a GPU; empty if it is not known."""
     device = _device(nic, topology)
     if topology is None or device is None:
         return ""

@@ -23,25 +23,12 @@ NO_DISTANCES = (
 
 
 def is_numa_matrix(result: Parsed) -> bool:
-    """Tell whether a result is of the memory of NUMA nodes.
-
-    Args:
-        result: of a tool.
-
-    Returns:
-        Whether it is.
-
-    """
+    """Tell whether a result is of the memory of NUMA nodes."""
     return any(d.metric in METRICS.values() for d in result.definitions)
 
 
 def numa_pairs(results: Sequence[Parsed], log: str, metric: PairMetric) -> PairLogs:
     """Join a matrix of the memory of NUMA nodes and the distances of one host.
-
-    Args:
-        results: of its logs: a matrix, and distances if there are any.
-        log: the file of the matrix.
-        metric: to compare.
 
     Returns:
         A value of each pair of nodes, and of each node with itself. Of a pair that was measured
@@ -70,12 +57,10 @@ def numa_pairs(results: Sequence[Parsed], log: str, metric: PairMetric) -> PairL
 
 
 def distance(pair: tuple[str, str], distances: Topology | None, nodes: int) -> str:
-    """Give the distance of two nodes.
+    """Return the distance of two nodes.
 
     Args:
         pair: of nodes, such as `NUMA0`; both may be the same.
-        distances: of the host, if they are known.
-        nodes: how many there are.
 
     Returns:
         Such as `21`; empty if it is not known.

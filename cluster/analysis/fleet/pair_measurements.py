@@ -21,17 +21,7 @@ PLACES = ("round", "source", "target", *OPTIONAL, FAILED, SKIPPED)
 
 
 def measurement_of(test: PairTest, definition: Definition, host: str) -> Measurement:
-    """Convert a test to a measurement; one that failed has no values, and a reason.
-
-    Args:
-        test: of a pair.
-        definition: of its metric.
-        host: the name of the host that sent.
-
-    Returns:
-        The measurement.
-
-    """
+    """Convert a test to a measurement; one that failed has no values, and a reason."""
     params: dict[str, Scalar] = {
         "round": test.round,
         "source": test.source,
@@ -53,15 +43,7 @@ def measurement_of(test: PairTest, definition: Definition, host: str) -> Measure
 
 
 def pair_tests(measurements: Iterable[Measurement]) -> Iterator[PairTest]:
-    """Find the tests of pairs among measurements.
-
-    Args:
-        measurements: of a run.
-
-    Yields:
-        The tests, in their order.
-
-    """
+    """Find the tests of pairs among measurements."""
     for one in measurements:
         places = one.params
         if not {"round", "source", "target"} <= places.keys():
@@ -84,9 +66,6 @@ def pair_tests(measurements: Iterable[Measurement]) -> Iterator[PairTest]:
 
 def without_places(measurements: Iterable[Measurement]) -> Iterator[Measurement]:
     """Remove the pair from each measurement, so that all pairs form one series.
-
-    Args:
-        measurements: of tests of pairs.
 
     Yields:
         The same values; only tests alone and tests at once stay separate.

@@ -37,14 +37,7 @@ _VERSION = re.compile(r"\s+(?:Version:?\s*)?v?\d+\.[\w.-]+$")
 
 
 class PairResult(NamedTuple):
-    """A result of a tool between two hosts.
-
-    Args:
-        log: the file.
-        hosts: the two.
-        result: of the tool.
-
-    """
+    """A result of a tool between two hosts."""
 
     log: str
     hosts: tuple[str, str]
@@ -53,11 +46,6 @@ class PairResult(NamedTuple):
 
 def pair_logs(results: Sequence[PairResult], metric: PairMetric, wanted: str = "") -> PairLogs:
     """Choose the test that most pairs have, and the size of message that most of its results have.
-
-    Args:
-        results: of any tools.
-        metric: to compare: bandwidth or latency.
-        wanted: words in the title of the test, if there are several.
 
     Returns:
         A value per result of that test; results that failed have a reason instead.
@@ -106,16 +94,7 @@ def _title(result: Parsed) -> str:
 
 
 def has_metric(result: Parsed, metric: PairMetric) -> bool:
-    """Tell whether a result may be of a pair of hosts.
-
-    Args:
-        result: of a tool.
-        metric: to compare.
-
-    Returns:
-        Whether it has such values.
-
-    """
+    """Tell whether a result may be of a pair of hosts."""
     return _definition(result, metric) is not None
 
 
@@ -166,7 +145,7 @@ def _has_words(title: str, wanted: str) -> bool:
 
 
 def _values(result: Parsed, metric: PairMetric) -> dict[float, float]:
-    """Give the value at each size of message; 0 is the size of tests that have none."""
+    """Return the value at each size of message; 0 is the size of tests that have none."""
     definition = _definition(result, metric)
     if definition is None:
         return {}
@@ -191,7 +170,7 @@ def _common_size(values: Iterable[Mapping[float, float]], metric: PairMetric) ->
 
 
 def _commonest(counts: Counter[float]) -> float:
-    """Give the size that the most results have; the largest of several."""
+    """Return the size that the most results have; the largest of several."""
     return max(counts, key=lambda size: (counts[size], size))
 
 
@@ -212,11 +191,7 @@ def _logged(
 
 
 def fleet_tests(logs: PairLogs, names: Sequence[str]) -> list[PairTest]:
-    """Give the tests of a fleet: those of the logs, and the pairs without a log.
-
-    Args:
-        logs: values of pairs.
-        names: of all hosts, in their order.
+    """Return the tests of a fleet: those of the logs, and the pairs without a log.
 
     Returns:
         The tests; further logs of a pair are in rounds of their own. If most pairs have a log, the
@@ -248,7 +223,7 @@ def fleet_tests(logs: PairLogs, names: Sequence[str]) -> list[PairTest]:
 
 
 def _believable(one: LoggedPair, usual: float, metric: PairMetric) -> tuple[float | None, str]:
-    """Give the value, unless no host of the fleet can be so fast."""
+    """Return the value, unless no host of the fleet can be so fast."""
     shown = format_value(one.value or 0.0, "B/s" if metric == "bandwidth" else "s")
     if one.value is not None and one.value < 0:
         return None, f"{shown} is no {metric}"

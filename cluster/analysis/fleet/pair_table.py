@@ -40,15 +40,8 @@ class PairTable(NamedTuple):
     """The tests that were tried, as arrays.
 
     Args:
-        tests: those that were tried, in their order.
         source: endpoint (`host * nics + nic`) that sent.
-        target: endpoint that received.
         rates: bytes per second; for latencies, the usual latency over that of the test.
-        alone: whether no other test ran at the same time.
-        between: whether source and target are in different groups.
-        groups: of each endpoint.
-        directed: which endpoint of a test sends is known.
-        foreign: other tools measured; any test may have run beside others.
         busy: whether the processor of the source, and that of the target, limited each test; of
             the shape (2, tests).
 
@@ -73,16 +66,7 @@ class PairTable(NamedTuple):
 
 
 class Diagnosed(NamedTuple):
-    """Tests, and the parts that are blamed for the low ones.
-
-    Args:
-        table: the tests.
-        parts: on the path of each test.
-        seen: the input of the solver.
-        blame: the result of the solver.
-        routes: of the tests, where they are known.
-
-    """
+    """Tests, and the parts that are blamed for the low ones."""
 
     table: PairTable
     parts: Parts
@@ -93,10 +77,6 @@ class Diagnosed(NamedTuple):
 
 def pair_table(fleet: Fleet, tests: Sequence[PairTest]) -> PairTable:
     """Put tests into arrays.
-
-    Args:
-        fleet: the hosts.
-        tests: of pairs; those that were not tried are left out.
 
     Returns:
         The arrays. Latencies are inverted, so that more is better, and relative to the usual
@@ -121,7 +101,7 @@ def pair_table(fleet: Fleet, tests: Sequence[PairTest]) -> PairTable:
 
 
 def endpoint_groups(fleet: Fleet) -> Numbers:
-    """Give the group of each endpoint: NIC k of all hosts of a group is a group of its own."""
+    """Return the group of each endpoint: NIC k of all hosts of a group is a group of its own."""
     hosts = np.unique(np.asarray(fleet.groups, dtype=np.int64), return_inverse=True)[1]
     nics = np.arange(fleet.nics)
     groups: Numbers = (hosts[:, None] * fleet.nics + nics[None, :]).ravel()
@@ -145,10 +125,6 @@ def diagnosed(table: PairTable, routes: FleetSimulator | None = None) -> Diagnos
 
     Args:
         table: the tests; at least one.
-        routes: of the tests, where they are known.
-
-    Returns:
-        The tests with the result of the solver.
 
     """
     if routes is not None:
@@ -224,7 +200,7 @@ def _routed(table: PairTable, routes: FleetSimulator) -> Diagnosed:
 
 
 def _expected(table: PairTable, paths: Numbers, routes: FleetSimulator) -> tuple[Values, Values]:
-    """Give what each test would reach in a healthy fabric: alone, and with all of its round."""
+    """Return what each test would reach in a healthy fabric: alone, and with all of its round."""
     capacities = routes.fabric_links.capacities()
     bounds = np.append(capacities, np.inf)
     own: Values = bounds[np.where(paths < 0, len(capacities), paths)].min(axis=1)
@@ -237,7 +213,7 @@ def _expected(table: PairTable, paths: Numbers, routes: FleetSimulator) -> tuple
 
 
 def most_common_reason(tests: Iterable[PairTest]) -> str:
-    """Give the most frequent reason; empty if there is none."""
+    """Return the most frequent reason; empty if there is none."""
     reasons = Counter(test.reason for test in tests if test.reason)
     return reasons.most_common(1)[0][0] if reasons else ""
 
@@ -257,7 +233,7 @@ def shown(fleet: Fleet, found: Diagnosed, rate: float) -> str:
 
 
 def direction_of(ways: Iterable[str], *, directed: bool = True) -> Way:
-    """Give `tx`, `rx`, or `both` if there are several; nothing if directions are not known."""
+    """Return `tx`, `rx`, or `both` if there are several; nothing if directions are not known."""
     known = set(ways)
     if not directed:
         return ""

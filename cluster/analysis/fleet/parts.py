@@ -21,10 +21,8 @@ class Parts(NamedTuple):
 
     Args:
         paths: of the shape (tests, hops), padded with -1.
-        kinds: the kind of each part.
         endpoints: how many; for endpoint e, part e is its sending direction and part
             `endpoints + e` its receiving direction.
-        groups: how many; their parts follow, first as senders, then as receivers.
 
     """
 
@@ -35,12 +33,9 @@ class Parts(NamedTuple):
 
 
 def parts_of(source: Numbers, target: Numbers, groups: Numbers, *, directed: bool = True) -> Parts:
-    """Give hosts and groups, if the routes are not known.
+    """Return hosts and groups, if the routes are not known.
 
     Args:
-        source: endpoint that sends, of each test.
-        target: endpoint that receives.
-        groups: of each endpoint; the same for all if groups are not known.
         directed: which endpoint of a test sends is known; else an endpoint, and a group, is one
             part, its sending direction.
 
@@ -65,12 +60,9 @@ def parts_of(source: Numbers, target: Numbers, groups: Numbers, *, directed: boo
 def routed_parts(
     fabric_links: FabricLinks, source: Numbers, target: Numbers, paths: Numbers
 ) -> Parts:
-    """Give hosts, groups, links and spine switches, if the routes are known.
+    """Return hosts, groups, links and spine switches, if the routes are known.
 
     Args:
-        fabric_links: all links.
-        source: endpoint that sends, of each test.
-        target: endpoint that receives.
         paths: the links of each test, as `FabricLinks` numbers them.
 
     Returns:

@@ -21,28 +21,14 @@ PAIR = re.compile(r"pair:(\d+)-(\d+)")
 
 
 class NewHost(Value, frozen=True, kw_only=True):
-    """What tests of a new machine with good hosts showed.
-
-    Args:
-        good: it reaches what most hosts reach, in both directions.
-        evidence: in words.
-
-    """
+    """What tests of a new machine with good hosts showed."""
 
     good: bool
     evidence: str
 
 
 def hosts_at_fault(verdict: FleetVerdict) -> dict[int, Blamed]:
-    """Give the hosts that are blamed by themselves, as BAD or HUNG, or for one of their NICs.
-
-    Args:
-        verdict: of the fleet.
-
-    Returns:
-        What each is blamed for, by the number of the host.
-
-    """
+    """Return the hosts that are blamed by themselves, as BAD or HUNG, or for one of their NICs."""
     found: dict[int, Blamed] = {}
     for one in verdict.blamed:
         if one.kind in KINDS and (match := HOST.match(one.part)):
@@ -54,11 +40,6 @@ def pairs_to_test(
     verdict: FleetVerdict, new: Collection[int], hosts: int
 ) -> tuple[tuple[int, int], ...]:
     """Pair new hosts with good ones: first those of the same group, and those that nobody doubts.
-
-    Args:
-        verdict: of the fleet before.
-        new: the numbers of the new hosts.
-        hosts: how many there are.
 
     Returns:
         A new and a good host each; none if no host is good.
@@ -79,13 +60,13 @@ def pairs_to_test(
 
 
 def _suspects(verdict: FleetVerdict) -> set[int]:
-    """Give the hosts that are blamed or suspected, for any reason."""
+    """Return the hosts that are blamed or suspected, for any reason."""
     words = [*(one.part for one in verdict.blamed), *verdict.undecided]
     return {int(number) for text in words for number in HOST.findall(text)}
 
 
 def _doubted(verdict: FleetVerdict, hosts: int) -> Iterator[int]:
-    """Give the hosts that part of a group or pair is blamed for."""
+    """Return the hosts that part of a group or pair is blamed for."""
     for one in verdict.blamed:
         if match := PAIR.match(one.part):
             yield from (int(number) for number in match.groups())
@@ -100,15 +81,6 @@ def judge_new_hosts(
     """Tell whether new hosts reach what most hosts reached.
 
     A host's capacity is the best value that it shows, as everywhere in a check.
-
-    Args:
-        verdict: of the fleet before: its reference and its tolerance count.
-        tests: of the new hosts with good ones.
-        new: the numbers of the new hosts.
-
-    Returns:
-        What was found, for each new host.
-
     """
     return {host: _judge(verdict, tests, host) for host in new}
 
@@ -131,7 +103,7 @@ def _judge(verdict: FleetVerdict, tests: Sequence[PairTest], host: int) -> NewHo
 
 
 def _share(verdict: FleetVerdict, value: float) -> float:
-    """Give a value as a share of what most hosts reach; 1 or more is as good."""
+    """Return a value as a share of what most hosts reach; 1 or more is as good."""
     usual = verdict.reference or 0.0
     if not value or not usual:
         return 0.0

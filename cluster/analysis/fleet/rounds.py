@@ -24,14 +24,11 @@ INSIDE, BETWEEN = 2, 8  # rounds, before all pairs that are left
 
 
 def tournament(n: int) -> Iterator[Pairs]:
-    """Give each pair of n hosts exactly once, by the circle method.
+    """Return each pair of n hosts exactly once, by the circle method.
 
     In round r, hosts i and j meet if i + j = r modulo m, where m is the odd one of n and n - 1. If
     n is even, the host that would meet itself meets the last one (E. Lucas, Recreations
     mathematiques II, 1883).
-
-    Args:
-        n: hosts.
 
     Yields:
         A round of disjoint pairs, of the shape (n // 2, 2); n - 1 of them, or n for an odd n.
@@ -47,10 +44,7 @@ def tournament(n: int) -> Iterator[Pairs]:
 
 
 def schedule(groups: Sequence[int]) -> Iterator[Pairs]:
-    """Give all pairs of hosts, the most useful rounds first.
-
-    Args:
-        groups: the group of each host; all the same where groups are not known.
+    """Return all pairs of hosts, the most useful rounds first.
 
     Yields:
         Rounds of disjoint pairs; each pair exactly once. They are n - 1 or n where there is one
@@ -74,31 +68,14 @@ def schedule(groups: Sequence[int]) -> Iterator[Pairs]:
 
 
 def first_rounds(groups: Sequence[int], count: int) -> Iterator[Pairs]:
-    """Give this many rounds; if all pairs need fewer, they start over.
-
-    Args:
-        groups: the group of each host.
-        count: rounds.
-
-    Yields:
-        Rounds of disjoint pairs.
-
-    """
+    """Return this many rounds; if all pairs need fewer, they start over."""
     if len(groups) > 1:
         few = list(islice(schedule(groups), count))
         yield from islice(cycle(few), count)
 
 
 def group_members(groups: Sequence[int]) -> list[Hosts]:
-    """Give the hosts of each group.
-
-    Args:
-        groups: the group of each host.
-
-    Returns:
-        The hosts, group by group.
-
-    """
+    """Return the hosts of each group."""
     of = np.asarray(groups, dtype=np.int64)
     order = np.argsort(of, kind="stable")
     ends = np.flatnonzero(np.diff(of[order])) + 1
@@ -106,7 +83,7 @@ def group_members(groups: Sequence[int]) -> list[Hosts]:
 
 
 def _rest(members: list[Hosts]) -> Iterator[Pairs]:
-    """Give all pairs in the fewest rounds, where the groups are of one size."""
+    """Return all pairs in the fewest rounds, where the groups are of one size."""
     largest = max(map(len, members))
     yield from _inside(members, largest)
     meetings = len(members) - 1 + len(members) % 2
@@ -114,7 +91,7 @@ def _rest(members: list[Hosts]) -> Iterator[Pairs]:
 
 
 def _inside(members: list[Hosts], count: int) -> Iterator[Pairs]:
-    """Give the first rounds inside all groups at once; small groups need fewer."""
+    """Return the first rounds inside all groups at once; small groups need fewer."""
     rounds = [list(islice(tournament(len(hosts)), count)) for hosts in members]
     for number in range(count):
         met = [h[r[number]] for h, r in zip(members, rounds, strict=True) if number < len(r)]
@@ -123,11 +100,7 @@ def _inside(members: list[Hosts], count: int) -> Iterator[Pairs]:
 
 
 def between_groups(members: Sequence[Hosts], count: int) -> Iterator[Pairs]:
-    """Give rounds in which each group meets one other, host by host.
-
-    Args:
-        members: the hosts of each group.
-        count: rounds.
+    """Return rounds in which each group meets one other, host by host.
 
     Yields:
         Rounds of disjoint pairs; when two groups meet again, their hosts are shifted by one more.

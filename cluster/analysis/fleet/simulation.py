@@ -46,20 +46,11 @@ class Outcomes(NamedTuple):
 
 
 class FleetSimulator:
-    """Hosts of a fabric, with faults; the same seed gives the same values.
-
-    Args:
-        fabric: that connects them.
-        hosts: how many.
-        faults: that are planted.
-        seed: of hashes, noise and flapping.
-
-    """
+    """Hosts of a fabric, with faults; the same seed gives the same values."""
 
     def __init__(
         self, fabric: Fabric, hosts: int, faults: tuple[Fault, ...] = (), seed: int = 1
     ) -> None:
-        """Number the links of the fabric."""
         self.fabric_links = FabricLinks(fabric, hosts)
         self.hosts = hosts
         self.faults = faults
@@ -73,13 +64,6 @@ class FleetSimulator:
 
         Args:
             pairs: of hosts, of the shape (pairs, 2).
-            step: the number of the round.
-            metric: bandwidth or latency.
-            alone: each test while no other runs.
-            port: of the connections.
-
-        Returns:
-            A test of each direction and NIC.
 
         """
         nics = self.fabric_links.fabric.nics
@@ -111,13 +95,7 @@ class FleetSimulator:
     def paths(
         self, source: Numbers, target: Numbers, ports: int | Numbers = 0, *, healthy: bool = True
     ) -> Numbers:
-        """Give the links on the paths of tests.
-
-        Args:
-            source: that send.
-            target: that receive.
-            ports: of the connections.
-            healthy: ignore faults of the routing.
+        """Return the links on the paths of tests.
 
         Returns:
             As `FabricLinks.paths` gives them.
@@ -130,13 +108,6 @@ class FleetSimulator:
         self, source: Numbers, target: Numbers, step: int, *, alone: bool = False, port: int = 0
     ) -> Outcomes:
         """Measure bandwidth between endpoints.
-
-        Args:
-            source: that send.
-            target: that receive.
-            step: the number of the round; noise and flapping depend on it.
-            alone: each test while no other runs.
-            port: of the connections; their paths depend on it.
 
         Returns:
             Bytes per second of each test.
@@ -160,17 +131,7 @@ class FleetSimulator:
         return Outcomes(rates, reasons)
 
     def latencies(self, source: Numbers, target: Numbers, step: int) -> Outcomes:
-        """Measure half a round trip of 8 bytes between endpoints.
-
-        Args:
-            source: endpoints that send first.
-            target: endpoints that answer.
-            step: the number of the round.
-
-        Returns:
-            Seconds of each test.
-
-        """
+        """Measure half a round trip of 8 bytes between endpoints."""
         paths = self.paths(source, target)
         switches = (paths >= 0).sum(axis=1) - 1
         seconds = HOST_ALPHA + HOP_ALPHA * switches
@@ -195,7 +156,7 @@ class FleetSimulator:
         return np.random.default_rng([self.seed, *key])
 
     def _capacities(self, step: int) -> Values:
-        """Give the rate of each link in a round."""
+        """Return the rate of each link in a round."""
         rates = self.fabric_links.capacities()
         for fault in self.faults:
             rates[self._touched(fault)] *= self._share(fault, step)
@@ -209,7 +170,7 @@ class FleetSimulator:
         return fault.share
 
     def _touched(self, fault: Fault) -> Numbers:
-        """Give the links that a fault makes slower."""
+        """Return the links that a fault makes slower."""
         fabric_links, edge = self.fabric_links, self.fabric_links.edge
         everything = np.arange(edge.upper)
         if fault.kind == "link":
@@ -229,7 +190,7 @@ class FleetSimulator:
         return np.concatenate(ways.get(fault.direction, [*ways["tx"], *ways["rx"]]))
 
     def _of_spine(self, number: int) -> Numbers:
-        """Give all links of a switch at the top."""
+        """Return all links of a switch at the top."""
         fabric_links = self.fabric_links
         if fabric_links.tree:  # core switch: one link to the same place of each pod
             half = fabric_links.core.upper
@@ -246,7 +207,7 @@ class FleetSimulator:
         return np.concatenate([fabric_links.edge.up(low, high), fabric_links.edge.down(low, high)])
 
     def _failures(self, source: Numbers, target: Numbers, step: int) -> Iterator[tuple[int, str]]:
-        """Give the tests that fail, and why."""
+        """Return the tests that fail, and why."""
         senders, receivers = self._host(source), self._host(target)
         for fault in self.faults:
             if fault.kind == "mtu":

@@ -39,11 +39,7 @@ class SurveyStep(NamedTuple):
     """Pairs to test, in both directions.
 
     Args:
-        number: of the round.
         pairs: of hosts, of the shape (pairs, 2).
-        alone: one after another, instead of all at once.
-        port: of the connections.
-        what: what it is for, in words.
 
     """
 
@@ -59,9 +55,6 @@ class SurveyPlan(NamedTuple):
 
     Args:
         rounds: how many, as in `planned_rounds`.
-        alone: how many pairs are also tested alone, as a sample.
-        confirm: test blamed hosts again, with new partners.
-        pairs: test these pairs alone, and nothing else.
 
     """
 
@@ -74,18 +67,7 @@ class SurveyPlan(NamedTuple):
 def survey(
     fleet: Fleet, plan: SurveyPlan, measure: Measure, routes: FleetSimulator | None = None
 ) -> list[PairTest]:
-    """Test a fleet: rounds, a sample of pairs alone, and unclear cases again.
-
-    Args:
-        fleet: the hosts.
-        plan: how thorough the check is.
-        measure: runs the tests of a step.
-        routes: of the tests, if they are known.
-
-    Returns:
-        All tests.
-
-    """
+    """Test a fleet: rounds, a sample of pairs alone, and unclear cases again."""
     tests: list[PairTest] = []
     if plan.pairs:
         tests += measure(_alone(0, plan.pairs, "the pairs that were named"))
@@ -105,10 +87,9 @@ def survey(
 
 
 def planned_rounds(groups: Sequence[int], count: int) -> list[Pairs]:
-    """Give the rounds of a check.
+    """Return the rounds of a check.
 
     Args:
-        groups: the group of each host.
         count: of rounds; `ALL` until every pair has met.
 
     Returns:
@@ -153,7 +134,7 @@ def _sample(fleet: Fleet, rounds: Sequence[Pairs], count: int) -> list[tuple[int
 def _repeated_tests(
     fleet: Fleet, tests: Sequence[PairTest], routes: FleetSimulator | None
 ) -> Iterator[SurveyStep]:
-    """Give the pairs to test again, alone: low tests that no blamed part explains."""
+    """Return the pairs to test again, alone: low tests that no blamed part explains."""
     table = pair_table(fleet, tests)
     if not table.tests or not (table.rates > 0).any():
         return
@@ -250,7 +231,7 @@ def _beside_good(fleet: Fleet, found: Diagnosed, hosts: Iterable[int]) -> Iterat
 
 
 def _unexplained_pairs(found: Diagnosed) -> Iterator[tuple[int, int]]:
-    """Give pairs that are low although they shared nothing, or in which nothing arrived.
+    """Return pairs that are low although they shared nothing, or in which nothing arrived.
 
     If the routes are known, what a test lost to others is known, too, and is no low test.
     """
@@ -262,12 +243,12 @@ def _unexplained_pairs(found: Diagnosed) -> Iterator[tuple[int, int]]:
 
 
 def _silent_pairs(found: Diagnosed) -> set[tuple[int, int]]:
-    """Give pairs in which nothing arrived."""
+    """Return pairs in which nothing arrived."""
     return _pairs_of(found, found.blame.unexplained & (found.table.rates <= 0))
 
 
 def _deep_pairs(found: Diagnosed) -> set[tuple[int, int]]:
-    """Give pairs that are low by more than noise; none where other work slows hosts down.
+    """Return pairs that are low by more than noise; none where other work slows hosts down.
 
     Where many tests alone are low, one more says nothing.
     """
@@ -284,7 +265,7 @@ def _pairs_of(found: Diagnosed, wanted: NDArray[np.bool_]) -> set[tuple[int, int
 
 
 def _slow_fabric(found: Diagnosed) -> Iterator[tuple[int, int]]:
-    """Give pairs through each blamed group and link, which may be good alone."""
+    """Return pairs through each blamed group and link, which may be good alone."""
     first = 2 * found.parts.endpoints
     table = found.table
     blamed = [c.part for c in found.blame.blamed if c.part >= first]

@@ -37,19 +37,11 @@ class Described(Value, frozen=True, kw_only=True):
     """A machine that a user describes, on the command line or in a TOML file.
 
     Args:
-        name: of the machine.
-        host: the listed type of host that it resembles.
-        gpu: the model of its GPUs.
-        gpus: how many it has.
         nvlink: of one GPU, all its links in one direction, such as `300GB/s`.
         pcie: the slot of a GPU: `gen4 x16`, or as Linux writes it.
         memory: of a GPU, such as `1555GB/s`.
         nic: the rate of each network interface, such as `100gbit`.
-        nics: how many there are.
-        rdma: they support RDMA, so messages do not need TCP.
-        mtu: of the network.
         flow: the limit of one TCP connection, such as `10gbit`.
-        source: who gives these figures.
 
     """
 
@@ -75,9 +67,6 @@ def find(text: str) -> Hardware:
         text: `p4d.24xlarge`, `h100`, `nic=100gbit,gpus=8,gpu=a100`, or a name followed by such
             pairs, which override the listed figures.
 
-    Returns:
-        The hardware.
-
     Raises:
         SpecError: the name or a key is unknown.
 
@@ -95,13 +84,6 @@ def find(text: str) -> Hardware:
 def in_toml(content: bytes, path: str) -> Hardware:
     """Read hardware from a TOML file with the keys of `find`.
 
-    Args:
-        content: of the file.
-        path: of the file, for messages.
-
-    Returns:
-        The hardware.
-
     Raises:
         SpecError: it is not valid TOML, or has unknown keys.
 
@@ -115,9 +97,6 @@ def in_toml(content: bytes, path: str) -> Hardware:
 
 def of_devices(models: Iterable[str]) -> Hardware | None:
     """Find the hardware of the GPUs that a log names.
-
-    Args:
-        models: of GPUs, as tools print them.
 
     Returns:
         The hardware; none if it is not known, or if there are several kinds.
@@ -134,7 +113,6 @@ def with_logged_gpus(hardware: Hardware | None, models: Sequence[str]) -> Hardwa
 
     Args:
         hardware: as the user named it; none if the user did not.
-        models: of GPUs, as tools print them.
 
     Returns:
         The hardware, with GPUs if the user or the log names any; the user takes precedence.
@@ -149,14 +127,10 @@ def with_logged_gpus(hardware: Hardware | None, models: Sequence[str]) -> Hardwa
 
 
 def of_point(hardware: Hardware | None, params: Mapping[str, Scalar]) -> Hardware | None:
-    """Give the hardware of a point: a file may contain runs on several models of GPUs.
+    """Return the hardware of a point: a file may contain runs on several models of GPUs.
 
     Args:
-        hardware: of all of them, as far as it is known.
         params: of the point; `gpu` is the model, if there are several.
-
-    Returns:
-        The hardware with that GPU.
 
     """
     gpu = params.get("gpu")
@@ -165,10 +139,6 @@ def of_point(hardware: Hardware | None, params: Mapping[str, Scalar]) -> Hardwar
 
 def with_fabric(hardware: Hardware | None, *, fabric: bool) -> Hardware | None:
     """Record that NVLink also joins the hosts.
-
-    Args:
-        hardware: as far as it is known.
-        fabric: whether a log says so.
 
     Returns:
         The hardware; unchanged if the log does not say so.
@@ -183,7 +153,6 @@ def with_links(hardware: Hardware | None, links: int) -> Hardware | None:
     """Add the NVLinks that a log shows: bridges of boards, or links without a switch.
 
     Args:
-        hardware: as far as it is known.
         links: the most NVLinks between two of its GPUs, as `nvidia-smi topo -m` counts them.
 
     Returns:
@@ -207,7 +176,6 @@ def contradiction(hardware: Hardware | None, models: Sequence[str]) -> str:
 
     Args:
         hardware: as the user named it; none if the user did not.
-        models: of GPUs, as tools print them.
 
     Returns:
         A clause; empty if they agree, or if one of them names none.
@@ -221,12 +189,7 @@ def contradiction(hardware: Hardware | None, models: Sequence[str]) -> str:
 
 
 def names() -> tuple[str, ...]:
-    """List all names that `find` knows.
-
-    Returns:
-        GPU models first, then types of hosts.
-
-    """
+    """List all names that `find` knows."""
     return (*listed_gpus(), *listed_hosts().hosts)
 
 
@@ -288,10 +251,7 @@ def _with_gpu(hardware: Hardware, key: str) -> Hardware:
 
 
 def peak_flops(model: str) -> Figure | None:
-    """Give the peak of a GPU in single precision, without tensor cores.
-
-    Args:
-        model: of the GPU, as the driver names it.
+    """Return the peak of a GPU in single precision, without tensor cores.
 
     Returns:
         FLOP per second, with the source and its address; none if it is not in our list.
@@ -303,12 +263,10 @@ def peak_flops(model: str) -> Figure | None:
 
 
 def between(model: str, path: str, slot: str) -> Figure | None:
-    """Give the bandwidth between two GPUs of a host, in one direction.
+    """Return the bandwidth between two GPUs of a host, in one direction.
 
     Args:
-        model: of both, as the driver names it.
         path: between them, as `nvidia-smi topo -m` names it: `NV4`, `PIX`, `SYS`.
-        slot: of the slower one, as Linux writes it.
 
     Returns:
         The rate of the bonded NVLinks, or of the slot that all bytes pass; none if not known.

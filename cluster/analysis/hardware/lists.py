@@ -19,7 +19,6 @@ class ListedRate(Value, frozen=True, kw_only=True):
 
     Args:
         rate: such as `100gbit` or `1555 GB/s`.
-        source: who states it.
         threshold: the name in the corpus of the share that healthy hardware reaches, where that is
             unlike other GPUs.
 
@@ -36,26 +35,13 @@ class ListedRate(Value, frozen=True, kw_only=True):
 
 
 class ListedPeak(ListedRate, frozen=True, kw_only=True):
-    """A peak, which results are compared with, so that everybody can look it up.
-
-    Args:
-        url: of the source.
-
-    """
+    """A peak, which results are compared with, so that everybody can look it up."""
 
     url: str
 
 
 class ListedCores(Value, frozen=True, kw_only=True):
-    """The cores of a GPU for single precision.
-
-    Args:
-        cores: how many; each does a multiplication and an addition per cycle.
-        MHz: their boost clock.
-        source: who states it.
-        url: of the source.
-
-    """
+    """The cores of a GPU for single precision."""
 
     cores: int
     MHz: int

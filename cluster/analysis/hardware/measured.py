@@ -19,10 +19,7 @@ LINK, MEMORY = "pcie_link", "gpu_memory_peak"  # metrics of the benchmark `gpu`
 
 
 def of_measured(measurements: Iterable[Measurement]) -> Hardware | None:
-    """Give the hardware of a run of `gpu`, if all GPUs of its host are alike.
-
-    Args:
-        measurements: of the run.
+    """Return the hardware of a run of `gpu`, if all GPUs of its host are alike.
 
     Returns:
         The hardware; none if no link was recorded. It has no bus where the links of the GPUs

@@ -132,7 +132,7 @@ def shared_core(evidence: Evidence) -> Finding | None:
 def _places(
     cores: tuple[tuple[int, ...], ...], ranks: tuple[RankProcess, ...]
 ) -> dict[RankProcess, frozenset[tuple[int, ...]]]:
-    """Give the cores that each rank is bound to; a rank that may use any core is not bound."""
+    """Return the cores that each rank is bound to; a rank that may use any core is not bound."""
     found = {
         process: frozenset(core for core in cores if not set(process.processors).isdisjoint(core))
         for process in ranks

@@ -23,9 +23,6 @@ if TYPE_CHECKING:
 def job_profiles(sources: Iterable[Source]) -> tuple[JobProfile, ...]:
     """Combine the profiles of ranks.
 
-    Args:
-        sources: in any order. A rank that occurs again belongs to another job.
-
     Returns:
         A profile per job, and per context within it, in the order of the sources.
 
@@ -111,7 +108,7 @@ def _bins(profiles: Sequence[Profile]) -> tuple[Bin, ...]:
 
 
 def _power(size: float) -> int:
-    """Give the exponent of the power of two that a size fits into."""
+    """Return the exponent of the power of two that a size fits into."""
     return max(0, (max(0, round(size) - 1)).bit_length())
 
 

@@ -28,7 +28,7 @@ RECEIVES = ("MPI_Recv", "MPI_Irecv", "MPI_Mrecv", "MPI_Imrecv")  # the same byte
 
 
 def findings(job: JobProfile) -> Iterator[ProfileFinding]:
-    """Give all findings from the profile of a job, except those about files."""
+    """Return all findings from the profile of a job, except those about files."""
     if job.elapsed:
         yield _share(job)
     for rule in (_no_payload, _payload, _waiting, _imbalance):
@@ -130,7 +130,7 @@ def _imbalance(job: JobProfile) -> ProfileFinding | None:
 
 
 def _extremes(job: JobProfile) -> tuple[RoleTime | None, str, RoleTime | None]:
-    """Give the ranks with the least and the most time in MPI, and the median in words.
+    """Return the ranks with the least and the most time in MPI, and the median in words.
 
     The summary of a file takes precedence over its table, which may be cut off.
     """

@@ -13,7 +13,6 @@ class Source(Value, frozen=True, kw_only=True):
 
     Args:
         job: such as `19013`; the name of the file, if it names no job.
-        profile: of one rank.
 
     """
 
@@ -26,12 +25,8 @@ class Total(Value, frozen=True, kw_only=True):
 
     Args:
         name: such as `MPI_Allreduce`.
-        calls: of all these ranks.
-        bytes: in all calls together.
         time: of all these ranks, seconds.
-        share: of the time of these ranks in MPI.
         most: the time of the rank that spent most in it, seconds.
-        most_rank: that rank.
 
     """
 
@@ -50,8 +45,6 @@ class Bin(Value, frozen=True, kw_only=True):
     Args:
         routine: such as `MPI_Allreduce`.
         size: of a message on average, bytes.
-        calls: of all these ranks.
-        bytes: in all calls together.
         time: of all these ranks, seconds.
 
     """
@@ -64,14 +57,7 @@ class Bin(Value, frozen=True, kw_only=True):
 
 
 class SumCheck(Value, frozen=True, kw_only=True):
-    """A sum in a profile that must agree with another figure in it.
-
-    Args:
-        what: what was added up.
-        agrees: whether the two figures agree.
-        how: the two figures.
-
-    """
+    """A sum in a profile that must agree with another figure in it."""
 
     what: str
     agrees: bool
@@ -79,14 +65,7 @@ class SumCheck(Value, frozen=True, kw_only=True):
 
 
 class ProfileFinding(Value, frozen=True, kw_only=True):
-    """A finding from a profile.
-
-    Args:
-        name: of the rule.
-        says: what it found.
-        how: the arithmetic.
-
-    """
+    """A finding from a profile."""
 
     name: str
     says: str
@@ -97,21 +76,12 @@ class JobProfile(Value, frozen=True, kw_only=True):
     """The time that the ranks of one job spent in MPI.
 
     Args:
-        job: that the files name.
         context: the part of the program; empty if it is all of it.
         size: ranks of the job; 0 if no file says so.
-        ranks: that have a file.
-        calls: of MPI routines, of these ranks.
-        bytes: that these ranks passed to MPI, or received from it.
         communication: seconds in MPI, of all ranks that are known.
         elapsed: seconds in all, of the same ranks.
         share: of that time that MPI took; 0 if it is not known.
-        routines: the flat profile, by time.
-        bins: sizes of messages, by routine.
-        tasks: times of every rank that is known, by rank.
         extremes: the ranks with the least, the median and the most time in MPI, as a file says.
-        checks: sums that were checked.
-        findings: what the profile shows.
 
     """
 

@@ -102,13 +102,7 @@ def parse_fabric(text: str, *, oversubscription: float, routes: Routing, rate: f
     """Read a fabric such as `leafspine:32x32`.
 
     Args:
-        text: its kind and its sizes.
-        oversubscription: of the leaves.
-        routes: how a path is chosen.
         rate: of a NIC, in bytes per second.
-
-    Returns:
-        The fabric.
 
     Raises:
         SpecError: there is no such kind, or its sizes are not those of one.
@@ -159,11 +153,6 @@ def parse_faults(text: str, fabric: Fabric, hosts: int) -> tuple[Fault, ...]:
 
     Args:
         text: the faults; none if it is empty.
-        fabric: that they are planted in.
-        hosts: of the cluster.
-
-    Returns:
-        The faults.
 
     Raises:
         SpecError: one of them is not of the form KIND:NUMBER[:tx|rx|both]=SHARE, or there is no

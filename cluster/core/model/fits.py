@@ -58,7 +58,7 @@ class Piece(Value, frozen=True, kw_only=True):
         return ""
 
     def seconds(self, size: float) -> float:
-        """Give the time that the line predicts for a size."""
+        """Return the time that the line predicts for a size."""
         return self.alpha + size / self.beta
 
 
@@ -99,5 +99,5 @@ class Fit(Value, frozen=True, kw_only=True):
 
 
 def _distance(piece: Piece, size: float) -> float:
-    """Give the factor between a size and the nearest size of a piece; 1 within the piece."""
+    """Return the factor between a size and the nearest size of a piece; 1 within the piece."""
     return max(piece.first / size, size / piece.last, 1.0)

@@ -65,7 +65,7 @@ def parse_access(word: str, what: str = "machine", example: str = "h1") -> Acces
 
 
 def ssh_command(access: Access, line: str, *options: str) -> list[str]:
-    """Give the command that runs a line of shell on a host, and never asks for a password.
+    """Return the command that runs a line of shell on a host, and never asks for a password.
 
     Args:
         access: how SSH reaches the host.
@@ -81,7 +81,7 @@ def ssh_command(access: Access, line: str, *options: str) -> list[str]:
 
 
 def ssh_words(access: Access) -> list[str]:
-    """Give the arguments of `ssh` that reach a host as we do.
+    """Return the arguments of `ssh` that reach a host as we do.
 
     Args:
         access: how SSH reaches it.

@@ -58,10 +58,6 @@ class Topology(Value, frozen=True, kw_only=True, tag="topology"):
     def path(self, a: str, b: str) -> str:
         """Look up how two devices are connected.
 
-        Args:
-            a: the name of one.
-            b: the name of another.
-
         Returns:
             Such as `NV2` or `SYS`; `?` if the log does not say.
 
@@ -249,15 +245,7 @@ class Routine(Value, frozen=True, kw_only=True, gc=False):
 
 
 def is_file_routine(name: str) -> bool:
-    """Tell whether a routine of MPI works on files; its time is not communication.
-
-    Args:
-        name: of the routine.
-
-    Returns:
-        Whether it does.
-
-    """
+    """Tell whether a routine of MPI works on files; its time is not communication."""
     return name.startswith("MPI_File_")
 
 

@@ -12,13 +12,7 @@ StateCallback = Callable[[str, str], None]
 
 
 def ignore(host: str, state: str) -> None:
-    """Do nothing: the callback of a caller who does not follow the states of hosts.
-
-    Args:
-        host: its name.
-        state: that it has reached.
-
-    """
+    """Do nothing: the callback of a caller who does not follow the states of hosts."""
 
 
 class Value(msgspec.Struct, frozen=True, forbid_unknown_fields=True):

@@ -139,7 +139,7 @@ class Parser(Plugin):
 
     @abstractmethod
     def results(self) -> tuple[Parsed, ...]:
-        """Give the results, after the last line.
+        """Return the results, after the last line.
 
         Returns:
             A result per run of the tool, in the order of the log.
@@ -174,7 +174,7 @@ class RunParser(Parser):
         return self._run
 
     def _open(self, number: int) -> ResultBuilder:
-        """Give the open run; begin one if there is none, because its first lines are missing.
+        """Return the open run; begin one if there is none, because its first lines are missing.
 
         Args:
             number: of a line that belongs to it.
@@ -204,7 +204,7 @@ class RunParser(Parser):
             run.fail(CUT)
 
     def results(self) -> tuple[Parsed, ...]:
-        """Give a result per run."""
+        """Return a result per run."""
         self._end()
         return tuple(self._parsed)
 

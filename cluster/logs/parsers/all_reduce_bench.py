@@ -67,7 +67,7 @@ _ROWS = re.compile(
 
 @cache
 def _bytes(payload: str) -> int:
-    """Give the bytes of a payload such as `512MB`."""
+    """Return the bytes of a payload such as `512MB`."""
     amount = payload.rstrip("iB")
     power = amount[-1] if amount[-1] in _POWERS else ""
     return round(float(amount.removesuffix(power)) * _POWERS[power])
@@ -81,7 +81,6 @@ class AllReduceBench(RunParser):
     title: ClassVar[str] = "all_reduce_bench"
 
     def __init__(self) -> None:
-        """Begin outside any run."""
         super().__init__()
         self._params: dict[str, Scalar] = {}
         self._is_table = False

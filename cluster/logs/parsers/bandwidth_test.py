@@ -87,7 +87,6 @@ class BandwidthTest(RunParser):
     title: ClassVar[str] = "bandwidthTest"
 
     def __init__(self) -> None:
-        """Begin outside any test."""
         super().__init__()
         self._points = CellPoints()
         self._tables: dict[tuple[object, ...], TableCells] = {}
@@ -206,7 +205,7 @@ class BandwidthTest(RunParser):
         return True
 
     def results(self) -> tuple[Parsed, ...]:
-        """Give a result per test."""
+        """Return a result per test."""
         if self._run and not self._ended:
             self._run.note("its verdict is missing: it was stopped, or the log is cut off")
         return super().results()

@@ -91,7 +91,6 @@ class DeepspeedComm(RunParser):
     title: ClassVar[str] = "DeepSpeed communication"
 
     def __init__(self) -> None:
-        """Begin outside any table."""
         super().__init__()
         self._op = ""  # of the table that is open
         self._kind = ""  # of it: summary or bench

@@ -84,7 +84,6 @@ class Dlio(Parser):
     definitions: ClassVar[tuple[Definition, ...]] = (UTILISATION, SAMPLES, READ)
 
     def __init__(self) -> None:
-        """Begin without results."""
         self._builders: list[ResultBuilder] = []
         self._cut: ResultBuilder | None = None
 
@@ -118,7 +117,7 @@ class Dlio(Parser):
         return True
 
     def results(self) -> tuple[Parsed, ...]:
-        """Give a result per summary."""
+        """Return a result per summary."""
         return tuple(builder.parsed() for builder in self._builders)
 
 
@@ -158,7 +157,7 @@ def _doubts(found: _Summary) -> Iterator[str]:
 
 
 def _deviation(values: Sequence[float]) -> float:
-    """Give the standard deviation of a population: `statistics.pstdev` is thirty times as slow."""
+    """Return standard deviation of a population: `statistics.pstdev` is thirty times as slow."""
     return dist(values, [fmean(values)] * len(values)) / sqrt(len(values))
 
 

@@ -75,7 +75,6 @@ class Fabtests(RunParser):
     title: ClassVar[str] = "fabtests"
 
     def __init__(self) -> None:
-        """Begin outside any test."""
         super().__init__()
         self._columns = 0
         self._command = ""
@@ -135,7 +134,7 @@ class Fabtests(RunParser):
 
 @cache
 def _bytes(size: str) -> int:
-    """Give the bytes of a size such as `64k`; -1 if it is none."""
+    """Return the bytes of a size such as `64k`; -1 if it is none."""
     match = _SIZE.fullmatch(size)
     return round(float(match[1]) * _POWERS[match[2]]) if match else -1
 

@@ -80,7 +80,6 @@ class Horovod(Parser):
     definitions: ClassVar[tuple[Definition, ...]] = (ITERATION, ITERATION_ALL, MEAN, TOTAL)
 
     def __init__(self) -> None:
-        """Start without results."""
         self._parsed: list[Parsed] = []
         self._builder: ResultBuilder | None = None  # of the open run
         self._about: dict[str, str] = {}
@@ -167,7 +166,7 @@ class Horovod(Parser):
         self._builder = None
 
     def results(self) -> tuple[Parsed, ...]:
-        """Give a result per run."""
+        """Return a result per run."""
         if self._builder and not self._ended:
             self._builder.note("there is no total: it was stopped, or the log is cut off")
         self._end()
@@ -176,6 +175,6 @@ class Horovod(Parser):
 
 @lru_cache(MOST)
 def _named(lines: str) -> tuple[tuple[str, str], ...]:
-    """Give the names and values in lines that describe a run."""
+    """Return the names and values in lines that describe a run."""
     found = map(_ABOUT.match, lines.split("\n"))
     return tuple((about[1], about[2]) for about in found if about)

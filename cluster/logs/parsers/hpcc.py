@@ -91,7 +91,6 @@ class Hpcc(RunParser):
     title: ClassVar[str] = "HPC Challenge"
 
     def __init__(self) -> None:
-        """Begin outside any summary."""
         super().__init__()
         self._is_ended = False
         self._names: set[str] = set()  # of the figures of the open summary

@@ -59,7 +59,6 @@ class Hpcg(RunParser):
     title: ClassVar[str] = "HPCG"
 
     def __init__(self) -> None:
-        """Begin outside any report."""
         super().__init__()
         self._said: set[Definition] = set()  # by the open report
 

@@ -70,7 +70,6 @@ class Hpl(RunParser):
     title: ClassVar[str] = "HPL"
 
     def __init__(self) -> None:
-        """Begin outside any run."""
         super().__init__()
         self._is_checked = False
 

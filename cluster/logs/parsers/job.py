@@ -89,7 +89,6 @@ class JobFailures(Parser):
     definitions: ClassVar[tuple[Definition, ...]] = ()
 
     def __init__(self) -> None:
-        """Start without results."""
         self._builder: ResultBuilder | None = None
         self._kinds: Counter[str] = Counter()
         self._traceback = 0  # the line on which the open traceback began; 0 if none is open
@@ -166,7 +165,7 @@ class JobFailures(Parser):
             self._builder.fail(line.strip())
 
     def results(self) -> tuple[Parsed, ...]:
-        """Give one result."""
+        """Return one result."""
         if self._traceback:
             self._end_traceback("a Python traceback whose end is missing")
         if self._builder is None:

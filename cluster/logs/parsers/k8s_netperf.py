@@ -77,7 +77,6 @@ class K8sNetperf(RunParser):
     title: ClassVar[str] = "k8s-netperf"
 
     def __init__(self) -> None:
-        """Begin outside any table."""
         super().__init__()
         self._columns: list[str] = []
         self._rows: dict[str, _RowLabels] = {}  # by their text before the figure

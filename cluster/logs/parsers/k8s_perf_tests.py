@@ -51,7 +51,7 @@ def _figures(cells: list[str]) -> Sequence[float | None]:
 
 
 def _point(test: str) -> dict[str, Scalar]:
-    """Give the parameters of a path; one within a virtual machine passes no network."""
+    """Return the parameters of a path; one within a virtual machine passes no network."""
     return {"test": test, "hosts": 1} if "Same VM" in test else {"test": test}
 
 
@@ -63,7 +63,6 @@ class K8sPerfTests(RunParser):
     title: ClassVar[str] = "kubernetes/perf-tests"
 
     def __init__(self) -> None:
-        """Begin outside any table."""
         super().__init__()
         self._sizes: tuple[int, ...] = ()  # 0 where the header has no number
         self._points = CellPoints()
@@ -89,7 +88,7 @@ class K8sPerfTests(RunParser):
         return True
 
     def _cells(self, test: str, there: tuple[bool, ...]) -> tuple[TableCells, tuple[bool, ...]]:
-        """Give the cells of a row, and which of its figures are theirs."""
+        """Return the cells of a row, and which of its figures are theirs."""
         key = (test, self._sizes, there)
         if key not in self._rows:
             pairs = zip(self._sizes, there, strict=False)

@@ -56,7 +56,6 @@ class Knb(RunParser):
     title: ClassVar[str] = "k8s-bench-suite"
 
     def __init__(self) -> None:
-        """Begin outside any test."""
         super().__init__()
         self._path = self._protocol = ""
         self._protocols: set[str] = set()  # of this path

@@ -87,7 +87,6 @@ class MlBench(Parser):
     )
 
     def __init__(self) -> None:
-        """Start without results."""
         self._parsed: list[Parsed] = []
 
     def take(self, line: str, number: int) -> bool:
@@ -118,7 +117,7 @@ class MlBench(Parser):
         return True
 
     def results(self) -> tuple[Parsed, ...]:
-        """Give a result per length."""
+        """Return a result per length."""
         return tuple(self._parsed)
 
 

@@ -78,7 +78,6 @@ class Mlc(RunParser):
     title: ClassVar[str] = "Memory Latency Checker"
 
     def __init__(self) -> None:
-        """Begin outside any matrix."""
         super().__init__()
         self._titles: set[Definition] = set()  # of the matrices of the open run
         self._definition: Definition | None = None

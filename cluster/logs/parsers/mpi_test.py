@@ -54,7 +54,6 @@ class MpiTest(Parser):
     definitions: ClassVar[tuple[Definition, ...]] = (TIME,)
 
     def __init__(self) -> None:
-        """Start without results."""
         self._builder: ResultBuilder | None = None
 
     def take(self, line: str, number: int) -> bool:
@@ -91,12 +90,12 @@ class MpiTest(Parser):
         return end
 
     def results(self) -> tuple[Parsed, ...]:
-        """Give one result."""
+        """Return one result."""
         return () if self._builder is None else (self._builder.parsed(),)
 
 
 def _figures(match: re.Match[str]) -> tuple[int, float] | None:
-    """Give bytes and milliseconds; none if the rate shows that a digit was lost."""
+    """Return bytes and milliseconds; none if the rate shows that a digit was lost."""
     size, time, rate = (number(match[at]) for at in (2, 3, 4))
     if size is None or time is None or rate is None or not _agree(size, time, rate):
         return None

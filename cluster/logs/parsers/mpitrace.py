@@ -103,7 +103,6 @@ class MpiTrace(Parser):
     definitions: ClassVar[tuple[Definition, ...]] = (ROUTINE, COMMUNICATION, ELAPSED)
 
     def __init__(self) -> None:
-        """Begin outside any profile."""
         self._profiles: list[_Profile] = []
         self._counts: _Shared[int] = _Shared()
         self._sizes: _Shared[float] = _Shared()
@@ -139,7 +138,7 @@ class MpiTrace(Parser):
         self._profiles.append(_Profile(number, rank, size, self._counts, self._sizes))
 
     def results(self) -> tuple[Parsed, ...]:
-        """Give a result per rank and context; what they are made of is let go as they are made."""
+        """Return result per rank and context; what they are made of is let go as they are made."""
         waiting = self._profiles[::-1]
         self._profiles = []
         found: list[Parsed] = []
@@ -155,7 +154,7 @@ class _Shared(Generic[T]):
         self._known: dict[T, T] = {}
 
     def of(self, values: Iterable[T]) -> list[T]:
-        """Give equal numbers, each of them once."""
+        """Return equal numbers, each of them once."""
         if len(self._known) > SHARED:
             self._known.clear()
         return [self._known.setdefault(value, value) for value in values]

@@ -99,7 +99,6 @@ class Netperf(RunParser):
     title: ClassVar[str] = "netperf"
 
     def __init__(self) -> None:
-        """Begin outside any test."""
         super().__init__()
         self._test("")
 
@@ -237,19 +236,19 @@ class Netperf(RunParser):
 
 @lru_cache(MOST)
 def _header(line: str) -> tuple[float, bool]:
-    """Give the unit in a line, in bytes per second, and whether it is another of a header."""
+    """Return the unit in a line, in bytes per second, and whether it is another of a header."""
     unit = _UNITS.match(line)
     return (_scale(unit) if unit else 0.0), _HEAD.match(line) is not None
 
 
 @lru_cache(MOST)
 def _table(line: str) -> str:
-    """Give the kind of table that begins with a line; empty if none does."""
+    """Return the kind of table that begins with a line; empty if none does."""
     return next((name for head, name in _TABLES if head.match(line)), "")
 
 
 def _scale(unit: re.Match[str]) -> float:
-    """Give how many bytes per second a unit is: a power of ten of bits or bytes, or of 1024."""
+    """Return how many bytes per second a unit is: a power of ten of bits or bytes, or of 1024."""
     if unit[3]:
         return _POWERS[unit[3]]
     return 10.0 ** int(unit[1]) / (8 if unit[2] == "bits" else 1)

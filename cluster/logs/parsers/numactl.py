@@ -40,7 +40,6 @@ class Numactl(Parser):
     definitions: ClassVar[tuple[Definition, ...]] = ()
 
     def __init__(self) -> None:
-        """Begin outside any list of nodes."""
         self._parsed: list[Parsed] = []
         self._nodes: _Nodes | None = None  # of the list that was read last
 
@@ -67,7 +66,7 @@ class Numactl(Parser):
         self._nodes = None
 
     def results(self) -> tuple[Parsed, ...]:
-        """Give a result per list of nodes."""
+        """Return a result per list of nodes."""
         self._end()
         return tuple(self._parsed)
 
@@ -103,7 +102,7 @@ class _Nodes:
         return True
 
     def take_rows(self, text: str, at: int) -> int:
-        """Give where the lines that were taken end."""
+        """Return where the lines that were taken end."""
         nodes = _NODES.match(text, at)
         if nodes:
             self._cpus.update(_EACH_CPUS.findall(nodes[0]))
@@ -126,14 +125,14 @@ class _Nodes:
 
 @lru_cache(MOST)
 def _matrix(nodes: int) -> re.Pattern[str]:
-    """Give a pattern for the rows of this many nodes."""
+    """Return a pattern for the rows of this many nodes."""
     row = rf" *\d{{1,4}}:(?: +\d{{1,3}}){{{nodes}}} *\n"
     return re.compile(rf"(?:{row}){{{nodes}}}")
 
 
 @lru_cache(MOST)
 def _topology(columns: tuple[str, ...], rows: _Texts, cpus: _Texts) -> Detail:
-    """Give the nodes of a host; most hosts of a log have the same."""
+    """Return the nodes of a host; most hosts of a log have the same."""
     distances = {node: tuple(text.split()) for node, text in rows}
     cores = {node: ",".join(text.split()) for node, text in cpus}
     unknown = ("?",) * len(columns)

@@ -119,7 +119,6 @@ class NvBandwidth(Parser):
     )
 
     def __init__(self) -> None:
-        """Begin outside any test."""
         self._parsed: list[Parsed] = []  # the runs that have ended with figures
         self._builders: list[ResultBuilder] = []  # the open run, and earlier ones without figures
         self._points = CellPoints()
@@ -302,7 +301,7 @@ class NvBandwidth(Parser):
         return True
 
     def _sum(self, test: str) -> TableCells:
-        """Give the one cell of a sum."""
+        """Return the one cell of a sum."""
         cells = self._sums.get(test)
         if cells is None:
             point = self._points.at(SUM.metric, {"test": test})
@@ -376,7 +375,7 @@ class NvBandwidth(Parser):
             builder.add(SUM, case.sum * GB, {"test": case.name})
 
     def results(self) -> tuple[Parsed, ...]:
-        """Give a result per run."""
+        """Return a result per run."""
         self._settle()
         if self._builders:
             self._leave(self._builders[-1])

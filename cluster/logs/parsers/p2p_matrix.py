@@ -125,7 +125,6 @@ class P2PMatrix(Parser):
     )
 
     def __init__(self) -> None:
-        """Begin outside any matrix."""
         self._parsed: list[Parsed] = []
         self._points = CellPoints()
         self._matrices: dict[tuple[object, ...], TableCells] = {}
@@ -265,7 +264,7 @@ class P2PMatrix(Parser):
     def _cell(
         self, title: re.Match[str], pair: tuple[int, int]
     ) -> tuple[Definition, dict[str, Scalar]]:
-        """Give what a cell measures, and where."""
+        """Return what a cell measures, and where."""
         params: dict[str, Scalar] = {"row": pair[0], "column": pair[1]}
         params["p2p"] = "on" if title[2] == "Enabled" else "off"
         if title[4]:
@@ -287,7 +286,7 @@ class P2PMatrix(Parser):
         return self._builder
 
     def results(self) -> tuple[Parsed, ...]:
-        """Give a result per run, with all its matrices."""
+        """Return a result per run, with all its matrices."""
         self._end()
         return tuple(self._parsed)
 
@@ -317,5 +316,5 @@ class P2PMatrix(Parser):
 
 
 def _scale(title: re.Match[str]) -> Callable[[float], float]:
-    """Give what converts a figure of a matrix to seconds, or to bytes per second."""
+    """Return what converts a figure of a matrix to seconds, or to bytes per second."""
     return MICRO.__rtruediv__ if title[3] == "Latency" else GB.__mul__

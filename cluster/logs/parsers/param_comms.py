@@ -99,7 +99,6 @@ class ParamComms(RunParser):
     title: ClassVar[str] = "PARAM comms"
 
     def __init__(self) -> None:
-        """Begin outside any table."""
         super().__init__()
         self._columns: list[str] = []
         self._tables = SizeTables()
@@ -158,6 +157,6 @@ class ParamComms(RunParser):
 
 
 def _params(row: re.Match[str]) -> dict[str, Scalar]:
-    """Give what a row says beside its size."""
+    """Return what a row says beside its size."""
     params: dict[str, Scalar] = {"type": row[2]} if row[2] else {}
     return {**params, "operation": row[1]} if row[1] else params

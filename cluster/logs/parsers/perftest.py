@@ -124,7 +124,6 @@ class Perftest(RunParser):
     title: ClassVar[str] = "perftest"
 
     def __init__(self) -> None:
-        """Begin outside any test."""
         super().__init__()
         self._columns: list[str] = []
         self._params: dict[str, Scalar] = {}

@@ -78,7 +78,6 @@ class Qperf(RunParser):
     title: ClassVar[str] = "qperf"
 
     def __init__(self) -> None:
-        """Begin outside any test."""
         super().__init__()
         self._params: dict[str, Scalar] = {}
         self._tests: set[str] = set()  # that the run has
@@ -149,7 +148,7 @@ class Qperf(RunParser):
 
 @lru_cache(MOST)
 def _scale(name: str, unit: str) -> tuple[Definition, float, float] | None:
-    """Give the metric of a figure, by what to multiply it, and by what to divide it."""
+    """Return the metric of a figure, by what to multiply it, and by what to divide it."""
     moved, messages = _BYTES.fullmatch(unit), _MESSAGES.fullmatch(unit)
     if name == "latency":
         return (LATENCY, 1.0, TIMES[unit]) if unit in TIMES else None

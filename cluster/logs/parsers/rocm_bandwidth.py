@@ -80,7 +80,6 @@ class RocmBandwidth(RunParser):
     title: ClassVar[str] = "rocm-bandwidth-test"
 
     def __init__(self) -> None:
-        """Begin outside any matrix."""
         super().__init__()
         self._gpus: dict[int, bool] = {}  # devices, and whether each is a GPU
         self._ways: set[str] = set()  # of the matrices of the open run
@@ -146,7 +145,7 @@ class RocmBandwidth(RunParser):
         return rows.end
 
     def _cells(self, rows: MatrixRows) -> tuple[TableCells, bytes]:
-        """Give the cells of a matrix, and for each figure whether it is one of them."""
+        """Return the cells of a matrix, and for each figure whether it is one of them."""
         pairs = list(compress(product(rows.labels, self._columns), rows.cells))
         found = [self._kind(*pair) for pair in pairs]
         known = [(kind, pair) for kind, pair in zip(found, pairs, strict=True) if kind]

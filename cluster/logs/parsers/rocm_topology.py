@@ -43,7 +43,6 @@ class RocmTopology(Parser):
     definitions: ClassVar[tuple[Definition, ...]] = ()
 
     def __init__(self) -> None:
-        """Begin outside any matrix."""
         self._first = 0
         self._names: list[str] = []
         self._rows: dict[str, list[str]] = {}
@@ -72,7 +71,7 @@ class RocmTopology(Parser):
         return True
 
     def results(self) -> tuple[Parsed, ...]:
-        """Give one result."""
+        """Return one result."""
         names = [name for name in self._names if name in self._rows]
         if not names:
             return ()

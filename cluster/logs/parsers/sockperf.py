@@ -91,7 +91,6 @@ class Sockperf(RunParser):
     title: ClassVar[str] = "sockperf"
 
     def __init__(self) -> None:
-        """Begin outside any test."""
         super().__init__()
         self._points = CellPoints()
         self._tails: dict[tuple[str, ...], TableCells] = {}  # by the percentiles of a test

@@ -71,7 +71,6 @@ class SymptomLines(Parser):
     definitions: ClassVar[tuple[Definition, ...]] = ()
 
     def __init__(self) -> None:
-        """Start without results."""
         self._first = 0
         self._found: list[Symptom] = []
         self._counts: Counter[str] = Counter()
@@ -93,7 +92,7 @@ class SymptomLines(Parser):
             self._found.append(Symptom(kind=kind, text=text, value=value))
 
     def results(self) -> tuple[Parsed, ...]:
-        """Give one result."""
+        """Return one result."""
         if not self._found:
             return ()
         builder = ResultBuilder("symptoms", self._first, "symptoms")
@@ -102,5 +101,5 @@ class SymptomLines(Parser):
 
 @lru_cache(MOST_SHAPES)
 def _rules(shape: bytes) -> tuple[_Rule, ...]:
-    """Give the rules for lines of a shape: digits of their words may still differ."""
+    """Return the rules for lines of a shape: digits of their words may still differ."""
     return tuple(rule for rule in _RULES if shape_of(rule[1]) in shape)

@@ -123,7 +123,7 @@ _GPUS = re.compile(r"^(\d{1,6})\s+[A-Z]\d|(\d{1,6})\s*GPUs?\b")
 
 
 def _before_long(rows: str) -> str:
-    """Give the rows before the first that is too long for a parser."""
+    """Return the rows before the first that is too long for a parser."""
     if len(rows) <= LONGEST_LINE:
         return rows
     lines = rows.split("\n")[:-1]
@@ -146,7 +146,6 @@ class Tables(Parser):
     )
 
     def __init__(self) -> None:
-        """Begin outside any table."""
         self._parsed: list[Parsed] = []
         self._builder: ResultBuilder | None = None  # of the open table
         self._heading = ""
@@ -258,7 +257,7 @@ class Tables(Parser):
         return _add(builder, definition, bare[1], point, THOUSANDS.get(bare[2], 1.0))
 
     def results(self) -> tuple[Parsed, ...]:
-        """Give a result per table that holds a figure."""
+        """Return a result per table that holds a figure."""
         self._end()
         return tuple(self._parsed)
 
@@ -287,15 +286,7 @@ def _column(name: str, definition: Definition) -> dict[str, Scalar]:
 
 
 class _Layout(NamedTuple):
-    """The columns of a table of which many rows are read at once.
-
-    Args:
-        rows: the pattern of rows that have bare numbers in all columns of figures.
-        settings: the indices of the columns that describe what was run.
-        figures: the indices of the columns of figures.
-        definitions: of these.
-
-    """
+    """The columns of a table of which many rows are read at once."""
 
     rows: re.Pattern[str]
     settings: tuple[int, ...]
@@ -305,7 +296,7 @@ class _Layout(NamedTuple):
 
 @lru_cache(MOST)
 def _layout(columns: tuple[str, ...]) -> _Layout | None:
-    """Give the layout of a table; none if its rows have to be read one by one."""
+    """Return the layout of a table; none if its rows have to be read one by one."""
     figures = _bare_figures(columns)
     definitions = tuple(figures.values())
     is_clear = len({d.metric for d in definitions}) == len(definitions) > 0
@@ -321,7 +312,7 @@ def _layout(columns: tuple[str, ...]) -> _Layout | None:
 
 
 def _bare_figures(columns: tuple[str, ...]) -> dict[str, Definition]:
-    """Give the columns in which a bare number is a figure, and what it is."""
+    """Return the columns in which a bare number is a figure, and what it is."""
     names = [name for name in _with_figures(columns) if "efficiency" not in name]
     kinds = {name: _accuracy(name) if name[:4] == "top-" else _kind(name) for name in names}
     return {name: kind for name, kind in kinds.items() if kind is not None}
@@ -329,7 +320,7 @@ def _bare_figures(columns: tuple[str, ...]) -> dict[str, Definition]:
 
 @lru_cache(MOST_ROWS)
 def _row_params(columns: tuple[str, ...], cells: tuple[str, ...]) -> _Params:
-    """Give the parameters of a row by its cells that describe what was run, as they stand."""
+    """Return the parameters of a row by its cells that describe what was run, as they stand."""
     names = _settings(columns)
     named = dict(zip(names, map(_plain, cells), strict=True))
     return tuple(_params(named, names, commented=False).items())
@@ -337,7 +328,7 @@ def _row_params(columns: tuple[str, ...], cells: tuple[str, ...]) -> _Params:
 
 @lru_cache(MOST_ROWS)
 def _row_points(columns: tuple[str, ...], params: _Params, times: int) -> tuple[SeriesPoint, ...]:
-    """Give the points of the figures of a row whose settings came so many times."""
+    """Return the points of the figures of a row whose settings came so many times."""
     row = {"row": times} if times > 1 else {}
     figures = _bare_figures(columns).items()
     known = [{**dict(params), **row, **_column(name, kind)} for name, kind in figures]
@@ -347,7 +338,7 @@ def _row_points(columns: tuple[str, ...], params: _Params, times: int) -> tuple[
 def _points_of(
     columns: tuple[str, ...], rows: Iterable[tuple[str, ...]], times: dict[_Params, int]
 ) -> tuple[SeriesPoint, ...]:
-    """Give the points of the figures of rows, and count how often their settings came."""
+    """Return the points of the figures of rows, and count how often their settings came."""
     points: list[SeriesPoint] = []
     for row in rows:
         params = _row_params(columns, row)
@@ -360,7 +351,7 @@ def _points_of(
 def _first_points(
     columns: tuple[str, ...], rows: tuple[tuple[str, ...], ...]
 ) -> tuple[tuple[SeriesPoint, ...], dict[_Params, int]]:
-    """Give the points of the first rows of a table, and how often their settings came."""
+    """Return the points of the first rows of a table, and how often their settings came."""
     times: dict[_Params, int] = {}
     return _points_of(columns, rows, times), times
 
@@ -371,7 +362,7 @@ def _cells(line: str) -> list[str]:
 
 
 def _plain(text: str) -> str:
-    """Give a cell without links and emphasis."""
+    """Return a cell without links and emphasis."""
     if "](" in text:
         text = _LINK.sub(r"\1", text)
     if "*" in text or "`" in text or "<" in text:
@@ -394,7 +385,7 @@ def _params(
 
 @lru_cache(MOST)
 def _settings(columns: tuple[str, ...]) -> tuple[str, ...]:
-    """Give the columns that describe what was run."""
+    """Return the columns that describe what was run."""
     others = (name for name in columns if name not in ABOUT and _SETTING.search(name))
     named = (name for name in others if not _RESULT.search(name) and _kind(name) is None)
     return *(name for name in ABOUT if name in columns), *dict.fromkeys(named)
@@ -402,7 +393,7 @@ def _settings(columns: tuple[str, ...]) -> tuple[str, ...]:
 
 @lru_cache(MOST)
 def _with_figures(columns: tuple[str, ...]) -> tuple[str, ...]:
-    """Give the columns that may have figures without their unit."""
+    """Return the columns that may have figures without their unit."""
     return tuple(filter(_has_figures, columns))
 
 

@@ -67,7 +67,6 @@ class TfCnn(Parser):
     definitions: ClassVar[tuple[Definition, ...]] = (STEP, TOTAL)
 
     def __init__(self) -> None:
-        """Start without results."""
         self._builder: ResultBuilder | None = None
         self._first = 0
         self._about: dict[str, str] = {}
@@ -122,7 +121,7 @@ class TfCnn(Parser):
         return self._builder
 
     def results(self) -> tuple[Parsed, ...]:
-        """Give a single result: ranks that write into one log cannot be told apart."""
+        """Return a single result: ranks that write into one log cannot be told apart."""
         builder = self._builder
         if builder is None:
             return ()

@@ -38,7 +38,6 @@ class NvidiaTopology(Parser):
     definitions: ClassVar[tuple[Definition, ...]] = ()
 
     def __init__(self) -> None:
-        """Begin outside any matrix."""
         self._parsed: list[Parsed] = []
         self._matrix: _Matrix | None = None  # the open one
 
@@ -65,7 +64,7 @@ class NvidiaTopology(Parser):
         self._matrix = None
 
     def results(self) -> tuple[Parsed, ...]:
-        """Give a result per matrix."""
+        """Return a result per matrix."""
         self._end()
         return tuple(self._parsed)
 

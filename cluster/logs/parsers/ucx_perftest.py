@@ -84,7 +84,6 @@ class UcxPerftest(RunParser):
     title: ClassVar[str] = "ucx_perftest"
 
     def __init__(self) -> None:
-        """Begin outside any test."""
         super().__init__()
         self._params: dict[str, Scalar] = {}
         self._kind = ""

@@ -26,7 +26,6 @@ class BusySampler:
     """
 
     def __init__(self, which: str, lines: Iterable[str] | None = None) -> None:
-        """Start to listen."""
         self._samples: list[tuple[float, float]] = []
         self._process: subprocess.Popen[str] | None = None
         if lines is None:
@@ -36,11 +35,10 @@ class BusySampler:
         self._thread.start()
 
     def between(self, begin: float, end: float) -> list[float]:
-        """Give the samples of a time.
+        """Return the samples of a time.
 
         Args:
             begin: of it, by `time.perf_counter`.
-            end: of it.
 
         Returns:
             Percent of the driver's period in which any kernel ran; empty if there are no samples.

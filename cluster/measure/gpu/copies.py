@@ -40,11 +40,7 @@ class CudaCopies:
         """Time copies of the host's memory to the GPU.
 
         Args:
-            count: of copies.
             pinned: whether the host's memory is locked, so that the GPU reads it by itself.
-
-        Returns:
-            Seconds of each.
 
         """
         source, target = self._host(PATTERN, pinned=pinned), self._on_gpu(0)
@@ -54,11 +50,7 @@ class CudaCopies:
         """Time copies of the GPU's memory to the host.
 
         Args:
-            count: of copies.
             pinned: as in `from_host`.
-
-        Returns:
-            Seconds of each.
 
         """
         source, target = self._on_gpu(PATTERN), self._host(0, pinned=pinned)
@@ -66,9 +58,6 @@ class CudaCopies:
 
     def both_ways(self, count: int) -> list[float]:
         """Time a copy to the GPU and one from it at once, in two streams, of locked memory.
-
-        Args:
-            count: of pairs of copies.
 
         Returns:
             Seconds of each pair, from the first begin to the last end.
@@ -94,23 +83,11 @@ class CudaCopies:
         return found
 
     def within(self, count: int) -> list[float]:
-        """Time copies from one place in the GPU's memory to another.
-
-        Args:
-            count: of copies.
-
-        Returns:
-            Seconds of each.
-
-        """
+        """Time copies from one place in the GPU's memory to another."""
         return self._checked(self._on_gpu(PATTERN), self._on_gpu(0), count, by_events=True)
 
     def to_peer(self, peer: int, count: int) -> list[float]:
         """Time copies to the memory of another GPU.
-
-        Args:
-            peer: the number of the other one.
-            count: of copies.
 
         Returns:
             Seconds of each, by the wall clock, until both GPUs are idle.
@@ -128,15 +105,7 @@ class CudaCopies:
         return found
 
     def wall_clock(self, count: int) -> list[float]:
-        """Time copies of locked memory to the GPU by the wall clock, to check the events.
-
-        Args:
-            count: of copies.
-
-        Returns:
-            Seconds of each.
-
-        """
+        """Time copies of locked memory to the GPU by the wall clock, to check the events."""
         source, target = self._host(PATTERN, pinned=True), self._on_gpu(0)
         return self._by_clock(lambda: target.copy_(source, non_blocking=True), count, (self._gpu,))
 
@@ -185,7 +154,7 @@ class CudaCopies:
             self._torch.cuda.synchronize(gpu)
 
     def _host(self, value: int, *, pinned: bool) -> Any:  # noqa: ANN401
-        """Give memory of the NUMA node on which this thread runs: `fill_` touches it first."""
+        """Return memory of the NUMA node on which this thread runs: `fill_` touches it first."""
         torch = self._torch
         made = torch.empty(self._size, dtype=torch.uint8, pin_memory=pinned)
         return made.fill_(value)
@@ -213,44 +182,19 @@ class CudaLaunches:
     """
 
     def __init__(self, torch: Any, gpu: int) -> None:  # noqa: ANN401
-        """Make the one number that the smallest kernel changes."""
         self._torch, self._gpu = torch, gpu
         self._number = torch.zeros(1, device=f"cuda:{gpu}")
 
     def launch(self, count: int) -> list[float]:
-        """Time how long the processor needs to start a kernel; it does not wait for its end.
-
-        Args:
-            count: of kernels.
-
-        Returns:
-            Seconds of each.
-
-        """
+        """Time how long the processor needs to start a kernel; it does not wait for its end."""
         return self._times(count, end=False)
 
     def round_trip(self, count: int) -> list[float]:
-        """Time a kernel from its launch until the processor knows that it has ended.
-
-        Args:
-            count: of kernels.
-
-        Returns:
-            Seconds of each.
-
-        """
+        """Time a kernel from its launch until the processor knows that it has ended."""
         return self._times(count, end=True)
 
     def events(self, count: int) -> list[float]:
-        """Time two of CUDA's events that follow each other.
-
-        Args:
-            count: of pairs.
-
-        Returns:
-            Seconds of the device between both.
-
-        """
+        """Time two of CUDA's events that follow each other."""
         torch, found = self._torch, []
         with torch.cuda.device(self._gpu):
             for _ in range(WARM_UP + count):

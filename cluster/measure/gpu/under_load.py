@@ -19,7 +19,6 @@ def memory_rate(clock: float, bits: int) -> float:
 
     Args:
         clock: of the memory, in Hz, as nvidia-smi prints it.
-        bits: of its bus.
 
     Returns:
         Bytes per second: 1555 GB/s for the 1215 MHz and 5120 bits of an A100.
@@ -30,10 +29,6 @@ def memory_rate(clock: float, bits: int) -> float:
 
 def state_under_load(torch: Any, gpu: int) -> GpuState | None:  # noqa: ANN401
     """Ask for the state of a GPU while it copies.
-
-    Args:
-        torch: the module.
-        gpu: its number, as torch counts.
 
     Returns:
         The state; None if the driver's tool is missing or does not know the GPU.
@@ -54,16 +49,7 @@ def state_under_load(torch: Any, gpu: int) -> GpuState | None:  # noqa: ANN401
 def while_busy(
     copy: Callable[[], None], ask: Callable[[], tuple[GpuState, ...]]
 ) -> tuple[GpuState, ...]:
-    """Ask while another thread copies again and again.
-
-    Args:
-        copy: once.
-        ask: for the states of all GPUs.
-
-    Returns:
-        The states.
-
-    """
+    """Ask while another thread copies again and again."""
     stop = Event()
     begun = Event()
 
@@ -89,9 +75,7 @@ def the_one(states: tuple[GpuState, ...], uuid: str, gpu: int) -> GpuState | Non
     """Find a GPU of torch among those of the driver: CUDA_VISIBLE_DEVICES renumbers them.
 
     Args:
-        states: of all GPUs.
         uuid: of the GPU, as torch prints it, without `GPU-`; empty if torch does not know it.
-        gpu: its number, as torch counts.
 
     Returns:
         Its state; by its number if torch does not know the uuid; None if there is no such GPU.

@@ -45,20 +45,17 @@ class NotBuiltError(Exception):
 
 
 def timed_in_c(definition: Definition) -> Definition:
-    """Give the definition of a metric whose timed loop runs in C.
+    """Return the definition of a metric whose timed loop runs in C.
 
     Args:
         definition: of the same metric, timed by mpi4py's loop.
-
-    Returns:
-        Its definition, with an id of its own.
 
     """
     return msgspec.structs.replace(definition, clock=CLOCK, kernel="C")
 
 
 def definitions_for(definitions: tuple[Definition, ...], choice: Choice) -> tuple[Definition, ...]:
-    """Give the definitions under which values may be recorded.
+    """Return the definitions under which values may be recorded.
 
     Args:
         definitions: of the metrics, timed by mpi4py's loops.
@@ -76,7 +73,6 @@ def load(rank: Rank, name: str, choice: Choice) -> ctypes.CDLL | None:
     """Compile a kernel on every host, unless it was compiled before, and load it on every rank.
 
     Args:
-        rank: each of them calls this.
         name: of the source in this folder, without its `.c`.
         choice: `c` requires it; `python` does nothing; `auto` uses C if all ranks can.
 
@@ -135,7 +131,6 @@ def compile_kernel(name: str, folder: Path) -> Path:
 
     Args:
         name: of the source in this folder, without its `.c`.
-        folder: for the library.
 
     Returns:
         The library; the log of its compilation is beside it, with the suffix `.log`.
@@ -229,13 +224,10 @@ def _opened(path: Path) -> ctypes.CDLL:
 
 
 def address(thing: object) -> int:
-    """Give the address of a handle of mpi4py, as a C pointer.
+    """Return the address of a handle of mpi4py, as a C pointer.
 
     Args:
         thing: a communicator or a datatype; it must live as long as the address is used.
-
-    Returns:
-        The address.
 
     """
     from mpi4py import MPI  # noqa: PLC0415

@@ -16,10 +16,6 @@ def main(name: str, folder: str) -> int:
 
     Args:
         name: of the source in this folder, without its `.c`.
-        folder: for the library.
-
-    Returns:
-        The exit status.
 
     """
     import mpi4py  # noqa: PLC0415

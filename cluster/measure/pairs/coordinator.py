@@ -47,11 +47,6 @@ def coordinate(
     """Test the pairs of a fleet from its first host.
 
     Args:
-        rank: that records the values.
-        plan: of the survey.
-        fleet_of: makes the fleet from the names of its hosts.
-        definition: of the metric.
-        seconds: of each test.
         allreduce: bytes that two ranks of MPI sum, instead of a transfer.
 
     Raises:
@@ -93,7 +88,6 @@ class Coordinator:
         seconds: float,
         allreduce: int = 0,
     ) -> None:
-        """Start with no test done."""
         self._rank = rank
         self._links = links
         self._addresses = addresses
@@ -243,7 +237,6 @@ class _TestBatch:
     def __init__(
         self, links: HostLinks, pairs: Sequence[tuple[int, int]], first: int, *, sides: int
     ) -> None:
-        """Number the tests."""
         self._links = links
         self._sides = sides
         self.tests = {first + place: pair for place, pair in enumerate(pairs)}
@@ -293,7 +286,7 @@ class _TestBatch:
             self.took[self.tests[answer.test]] = time.monotonic() - self._began
 
     def report(self, pair: tuple[int, int], lost: dict[int, str]) -> tuple[float, str]:
-        """Give the value of a pair, or 0 and the reason why there is none."""
+        """Return the value of a pair, or 0 and the reason why there is none."""
         number = next(n for n, own in self.tests.items() if own == pair)
         if number in self._values:
             return self._values[number], ""

@@ -43,7 +43,6 @@ class HostLinks:
     def __init__(
         self, addresses: Sequence[str], ssh_config: str, reach: Sequence[Sequence[str]] = ()
     ) -> None:
-        """Begin without any agent."""
         self.lost: dict[int, str] = {}
         self._addresses = addresses
         self._ssh_config = ssh_config
@@ -114,9 +113,6 @@ class HostLinks:
         Args:
             seconds: to wait at most.
 
-        Yields:
-            The number of a host, and its answer.
-
         """
         for key, _ in self._selector.select(max(0.0, seconds)):
             number: int = key.data
@@ -129,20 +125,14 @@ class HostLinks:
                 yield number, msgspec.json.decode(line, type=Answer)
 
     def give_up(self, number: int, why: str) -> None:
-        """Record that a host is lost, and end the connection to it.
-
-        Args:
-            number: of the host.
-            why: the reason.
-
-        """
+        """Record that a host is lost, and end the connection to it."""
         if number not in self.lost:
             self.lost[number] = f"host:{number} is lost: {why}"
             self._selector.unregister(_pipe(self._agents[number].stdout))
             self._agents[number].kill()
 
     def _why(self, number: int) -> str:
-        """Give the last line that its connection wrote to standard error."""
+        """Return the last line that its connection wrote to standard error."""
         file = self._stderr[number]
         file.seek(0)
         lines = file.read().decode(errors="replace").strip().splitlines()

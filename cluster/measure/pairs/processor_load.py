@@ -17,7 +17,6 @@ class ProcessorLoad:
     """
 
     def __init__(self) -> None:
-        """Begin with no load known."""
         self.share = 0.0
         self._began = 0.0
         self._before: float | None = None
@@ -34,7 +33,7 @@ class ProcessorLoad:
 
 
 def _asked() -> float | None:
-    """Give the seconds in which this process ran or waited for a processor."""
+    """Return the seconds in which this process ran or waited for a processor."""
     try:
         ran, waited = SCHEDULED.read_text().split()[:2]
         return (int(ran) + int(waited)) / NANO

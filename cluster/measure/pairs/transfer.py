@@ -37,12 +37,8 @@ def receive(
     """Wait for the sender's connection, and receive from it.
 
     Args:
-        address: of this host.
         metric: `bandwidth` is measured on this side; for `latency`, messages are sent back.
-        seconds: of the test.
         limit: seconds after which to give up.
-        report_port: called with the port at which this side listens.
-        load: of the processor, from the connection on.
 
     Returns:
         Bytes per second for `bandwidth`, else None.
@@ -82,12 +78,8 @@ def send(
     """Connect to the receiver, and send to it.
 
     Args:
-        address: of the host that receives.
-        port: of the host that receives.
         metric: `latency` is measured on this side.
-        seconds: of the test.
         limit: seconds after which to give up.
-        load: of the processor, from the connection on.
 
     Returns:
         Seconds of half a round trip for `latency`, else None.
@@ -169,7 +161,7 @@ def _receive_rate(link: socket.socket, seconds: float) -> float:
 
 
 def _rate(marks: list[tuple[float, int]], seconds: float) -> float:
-    """Give bytes per second from a fifth of the time to its end, or of all but the first read."""
+    """Return bytes per second from a fifth of the time to its end, or of all but the first read."""
     began = marks[0][0]
     window = [mark for mark in marks if WARM_UP * seconds <= mark[0] - began <= seconds]
     for (opened, before), (closed, after) in ((m[0], m[-1]) for m in (window, marks) if m):

@@ -35,7 +35,7 @@ class Starter(Plugin):
 
     @abstractmethod
     def argv(self, program: Sequence[str], layout: Layout) -> list[str]:
-        """Give the command line that starts all ranks.
+        """Return the command line that starts all ranks.
 
         Args:
             program: the command of each rank.
@@ -47,7 +47,7 @@ class Starter(Plugin):
         """
 
     def env(self, layout: Layout) -> dict[str, str]:
-        """Give the environment variables that the command needs; none by default.
+        """Return the environment variables that the command needs; none by default.
 
         Args:
             layout: which hosts run how many ranks.

@@ -24,7 +24,7 @@ class Aprun(Starter):
     places_ranks: ClassVar[bool] = False
 
     def argv(self, program: Sequence[str], layout: Layout) -> list[str]:
-        """Give the aprun command line."""
+        """Return the aprun command line."""
         most = max(layout.slots.values())
         depth = max(1, layout.cores // most)
         return [
@@ -35,5 +35,5 @@ class Aprun(Starter):
         ]
 
     def env(self, layout: Layout) -> dict[str, str]:
-        """Give the number of ranks, so that each can check that it found the others."""
+        """Return the number of ranks, so that each can check that it found the others."""
         return {RANKS: str(layout.size)}

@@ -27,7 +27,7 @@ class FirstHost(Starter):
     needs_every_host: ClassVar[bool] = False
 
     def argv(self, program: Sequence[str], layout: Layout) -> list[str]:
-        """Give the program, after the options that name the hosts."""
+        """Return the program, after the options that name the hosts."""
         config = ["--ssh-config", layout.ssh_config] if layout.ssh_config else []
         if layout.allocation and not layout.ssh_config:
             config = ["--reach", shlex.join(_reach_words(layout.allocation))]
@@ -46,13 +46,13 @@ class FirstHost(Starter):
         ]
 
     def env(self, layout: Layout) -> dict[str, str]:
-        """Give the variables by which the ranks of programs that it starts reach one another."""
+        """Return the variables by which the ranks of programs that it starts reach one another."""
         shared = layout.oversubscribed or layout.sharing > 1
         return open_mpi_variables(layout) | ({YIELD: "1"} if shared else {})
 
 
 def _reach_words(lent: Allocation) -> list[str]:
-    """Give the words that run a program on another host, whose name replaces `{}`."""
+    """Return the words that run a program on another host, whose name replaces `{}`."""
     if lent.system != "slurm":
         return ["ssh", "-o", "BatchMode=yes", "-o", "ConnectTimeout=10", "{}", "exec"]
     step = ["srun", f"--jobid={lent.job}", "--mpi=none", "--overlap", "--overcommit"]

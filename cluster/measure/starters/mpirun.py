@@ -18,7 +18,7 @@ class Mpirun(Starter):
     """Starts ranks with mpirun, each bound to a core of its own where there are enough."""
 
     def argv(self, program: Sequence[str], layout: Layout) -> list[str]:
-        """Give the mpirun command line.
+        """Return the mpirun command line.
 
         Slots are always given, so mpirun neither guesses their number nor refuses. With more ranks
         than cores, a waiting rank must yield its core: busy-waiting takes a whole time slice per
@@ -36,7 +36,7 @@ class Mpirun(Starter):
         ]
 
     def env(self, layout: Layout) -> dict[str, str]:
-        """Give the addresses of the ranks, and the variables by which they are reached."""
+        """Return the addresses of the ranks, and the variables by which they are reached."""
         return {ADDRESSES: ",".join(layout.places), **open_mpi_variables(layout)}
 
 

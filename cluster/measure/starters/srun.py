@@ -26,11 +26,11 @@ class Srun(Starter):
     needs_allocation: ClassVar[bool] = True
 
     def argv(self, program: Sequence[str], layout: Layout) -> list[str]:
-        """Give the srun command line."""
+        """Return the srun command line."""
         ranks = layout.ranks_per_host
         return [*step_words(layout, ranks, overcommit=layout.oversubscribed), *program]
 
     def env(self, layout: Layout) -> dict[str, str]:
-        """Give the addresses of the ranks, and the networks that they may use."""
+        """Return the addresses of the ranks, and the networks that they may use."""
         crowded = {"OMPI_MCA_mpi_yield_when_idle": "1"} if layout.oversubscribed else {}
         return {ADDRESSES: ",".join(layout.places), **network_variables(layout), **crowded}

@@ -27,7 +27,7 @@ class Torchrun(Starter):
     program: ClassVar[str] = "torchrun"
 
     def argv(self, program: Sequence[str], layout: Layout) -> list[str]:
-        """Give the torchrun command line, behind one that starts it on every host."""
+        """Return the torchrun command line, behind one that starts it on every host."""
         agents = len(layout.addresses)
         first = layout.addresses[0]
         return [
@@ -40,12 +40,12 @@ class Torchrun(Starter):
         ]
 
     def env(self, layout: Layout) -> dict[str, str]:
-        """Give the variables by which mpirun reaches the other hosts."""
+        """Return the variables by which mpirun reaches the other hosts."""
         return open_mpi_variables(layout)
 
 
 def _one_per_host(layout: Layout) -> list[str]:
-    """Give the words that start one agent per entry of the layout; none for a single one."""
+    """Return the words that start one agent per entry of the layout; none for a single one."""
     if len(layout.addresses) == 1:
         return []
     lent = layout.allocation

@@ -47,16 +47,7 @@ class Digits:
         return len(self.labels)
 
     def part(self, start: int, end: int) -> Digits:
-        """Give some of them.
-
-        Args:
-            start: the first.
-            end: the first that is left out.
-
-        Returns:
-            Views, not copies.
-
-        """
+        """Return some of them."""
         return Digits(images=self.images[start:end], labels=self.labels[start:end])
 
 
@@ -94,12 +85,7 @@ def shard_name(number: int) -> str:
 
 
 def load() -> tuple[Digits, Digits]:
-    """Load the real images, of scikit-learn.
-
-    Returns:
-        Those to train on, and those to test on.
-
-    """
+    """Load the real images, of scikit-learn."""
     from sklearn.datasets import load_digits  # noqa: PLC0415 - optional
 
     found = load_digits()
@@ -111,17 +97,7 @@ def load() -> tuple[Digits, Digits]:
 
 
 def augmented(real: Digits, dataset: Dataset, number: int) -> Digits:
-    """Make one shard: real images, each shifted by a pixel at most, with noise.
-
-    Args:
-        real: images to make it of.
-        dataset: that it belongs to.
-        number: of the shard; it decides everything, together with the seed.
-
-    Returns:
-        The samples of the shard.
-
-    """
+    """Make one shard: real images, each shifted by a pixel at most, with noise."""
     chance = np.random.default_rng([dataset.seed, number])
     chosen = (number * dataset.shard + np.arange(dataset.shard)) % len(real)
     images, (down, right) = real.images[chosen], chance.integers(-1, 2, size=(2, dataset.shard))
@@ -136,9 +112,6 @@ def augmented(real: Digits, dataset: Dataset, number: int) -> Digits:
 def encoded(samples: Digits) -> bytes:
     """Write samples as a file of NumPy's format npz, which has a checksum for each array.
 
-    Args:
-        samples: of a shard.
-
     Returns:
         The content of the file, not compressed: the link carries what the arithmetic says.
 
@@ -150,13 +123,6 @@ def encoded(samples: Digits) -> bytes:
 
 def decoded(content: bytes, where: str) -> Digits:
     """Read the samples of a shard.
-
-    Args:
-        content: of its file.
-        where: it came from, for the message.
-
-    Returns:
-        The samples.
 
     Raises:
         ClusterError: it is no such file, is cut off, or a checksum is wrong.
@@ -174,14 +140,6 @@ def decoded(content: bytes, where: str) -> Digits:
 
 
 def prepared(samples: Digits) -> Digits:
-    """Prepare samples for the model: pixels from -1 to 1.
-
-    Args:
-        samples: of a batch, as they were stored.
-
-    Returns:
-        New arrays.
-
-    """
+    """Prepare samples for the model: pixels from -1 to 1."""
     half = np.float32(BRIGHTEST / 2)
     return Digits(images=samples.images / half - np.float32(1), labels=samples.labels.copy())

@@ -60,17 +60,7 @@ class Stages(NamedTuple):
 
 
 def stages_of(source: ShardSource, prepare: Callable[[Digits], Digits], batch: int) -> Stages:
-    """Give the stages for the shards of a source.
-
-    Args:
-        source: of their files; what is wrong with one is said with its place.
-        prepare: makes a batch of some samples.
-        batch: samples of a batch.
-
-    Returns:
-        The stages.
-
-    """
+    """Return the stages for the shards of a source."""
 
     def fetch(name: str) -> bytes:
         try:
@@ -113,7 +103,6 @@ class Loader:
     """
 
     def __init__(self, stages: Stages, names: Sequence[str], workers: int) -> None:
-        """Start the threads."""
         self._stages = stages
         self._stop = Event()
         self._threads: list[Thread] = []
@@ -138,9 +127,6 @@ class Loader:
 
     def next(self) -> Batch:
         """Wait for the next batch.
-
-        Returns:
-            The batch, with the time of the wait.
 
         Raises:
             ClusterError: its shard could not be read.
@@ -222,7 +208,7 @@ class Loader:
 
 
 def _turns(names: Sequence[str], first: int, each: int) -> Iterator[str]:
-    """Give every `each`-th name, round and round: those that one thread fetches."""
+    """Return every `each`-th name, round and round: those that one thread fetches."""
     return (names[place % len(names)] for place in count(first, each))
 
 

@@ -24,14 +24,8 @@ def opened(
     """Open the place of the data, and write them there unless they are there already.
 
     Args:
-        rank: this one; all ranks call this.
         where: `memory`, `disk`, or the URL of a store.
         folder: of `disk`; that of the job if it is empty.
-        real: images to make the data of.
-        dataset: which data.
-
-    Returns:
-        The source; None if the data are in memory.
 
     Raises:
         ClusterError: they cannot be written or read.
@@ -55,11 +49,6 @@ def opened(
 
 def write(source: ShardSource, real: Digits, dataset: Dataset) -> None:
     """Write the shards of a dataset, and its index last: a dataset with an index is complete.
-
-    Args:
-        source: where to.
-        real: images to make the data of.
-        dataset: which data.
 
     Raises:
         ClusterError: they cannot be written.

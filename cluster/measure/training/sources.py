@@ -39,19 +39,12 @@ class ShardSource(ABC):
     """
 
     def __init__(self) -> None:
-        """Count from nothing."""
         self.requests = 0
         self.bytes = 0
         self._counting = Lock()
 
     def fetch(self, name: str) -> bytes:
         """Read one file.
-
-        Args:
-            name: of it.
-
-        Returns:
-            Its content.
 
         Raises:
             ClusterError: it cannot be read.
@@ -62,15 +55,7 @@ class ShardSource(ABC):
         return content
 
     def where(self, name: str) -> str:
-        """Say where a file is, for a message.
-
-        Args:
-            name: of it.
-
-        Returns:
-            Its path or URL.
-
-        """
+        """Say where a file is, for a message."""
         return name
 
     @abstractmethod
@@ -80,10 +65,6 @@ class ShardSource(ABC):
     @abstractmethod
     def write(self, name: str, content: bytes) -> None:
         """Write one file.
-
-        Args:
-            name: of it.
-            content: of it.
 
         Raises:
             ClusterError: it cannot be written.
@@ -125,13 +106,12 @@ class DiskSource(ShardSource):
     """
 
     def __init__(self, folder: Path) -> None:
-        """Make the folder."""
         super().__init__()
         self.folder = folder
         _on_disk(folder, lambda: folder.mkdir(parents=True, exist_ok=True))
 
     def where(self, name: str) -> str:
-        """Give its path and its host."""
+        """Return its path and its host."""
         return f"{self.folder.absolute() / name} on {os.uname().nodename}"
 
     def _read(self, name: str) -> bytes:
@@ -188,13 +168,12 @@ class StoreSource(ShardSource):
     """
 
     def __init__(self, url: str) -> None:
-        """Open it; nothing is sent yet."""
         super().__init__()
         self.url = url.rstrip("/")
         self._store = _opened(self.url)
 
     def where(self, name: str) -> str:
-        """Give its URL."""
+        """Return its URL."""
         return f"{self.url}/{name}"
 
     def _read(self, name: str) -> bytes:

@@ -30,7 +30,6 @@ class Trainer:
     """
 
     def __init__(self, torch: Any, device: str, width: int, seed: int) -> None:  # noqa: ANN401
-        """Make the model, and wrap it so that gradients are reduced while they are computed."""
         from torch.distributed.algorithms.ddp_comm_hooks.default_hooks import (  # noqa: PLC0415 - optional
             allreduce_hook,
         )
@@ -66,9 +65,6 @@ class Trainer:
 
     def place(self, samples: Digits) -> tuple[Any, Any]:
         """Copy a batch to the device.
-
-        Args:
-            samples: prepared.
 
         Returns:
             Images, n x 1 x 8 x 8, and labels.
@@ -108,12 +104,7 @@ class Trainer:
         return parts, found
 
     def exchange(self) -> float:
-        """Reduce a tensor of the size of the gradients, and nothing else.
-
-        Returns:
-            Seconds.
-
-        """
+        """Reduce a tensor of the size of the gradients, and nothing else."""
         place = self._torch.zeros(self.parameters, device=self._device)
         begin = self._now()
         self._torch.distributed.all_reduce(place)
@@ -121,9 +112,6 @@ class Trainer:
 
     def accuracy(self, samples: Digits) -> float:
         """Tell which share of samples the model recognises.
-
-        Args:
-            samples: prepared.
 
         Returns:
             Between 0 and 1.
@@ -145,13 +133,6 @@ def training_flops(width: int) -> int:
 
     A product and its addition are two. The backward pass computes one product for the gradient of
     the weight and one for that of the input, which the first convolution does not need.
-
-    Args:
-        width: channels of the first convolution.
-
-    Returns:
-        The FLOPs, without those of activations, pooling and the update.
-
     """
     first = SIDE**2 * KERNEL**2 * width
     second = SIDE**2 * KERNEL**2 * width * 2 * width

@@ -24,22 +24,12 @@ class CoreCopies:
     """
 
     def __init__(self, size: int) -> None:
-        """Keep the size."""
         self.size = size
 
     def times(self, reader: CoreUnit, writer: CoreUnit, count: int) -> list[float]:
         """Time copies: the reader copies what the writer wrote before, into memory of its own.
 
         Linux places a page on the node of the core that writes it first.
-
-        Args:
-            reader: whose core copies.
-            writer: whose core writes first.
-            count: of copies.
-
-        Returns:
-            Seconds of each.
-
         """
         before = os.sched_getaffinity(0)
         try:
@@ -52,7 +42,7 @@ class CoreCopies:
             os.sched_setaffinity(0, before)
 
     def _fresh(self) -> np.ndarray[Any, np.dtype[np.uint8]]:
-        """Give memory that the core of this moment has written."""
+        """Return memory that the core of this moment has written."""
         array = np.frombuffer(mmap.mmap(-1, self.size), dtype=np.uint8)
         array[:] = 1
         return array
@@ -82,7 +72,6 @@ class TorchCopies:
     """
 
     def __init__(self, torch: Any, size: int) -> None:  # noqa: ANN401 - a module
-        """Keep the module."""
         self._torch = torch
         self._size = size
 
@@ -90,12 +79,7 @@ class TorchCopies:
         """Time copies from the memory of one GPU to that of another.
 
         Args:
-            reader: the number of the GPU that receives.
             writer: the number of the GPU that has the bytes.
-            count: of copies.
-
-        Returns:
-            Seconds of each.
 
         """
         torch = self._torch

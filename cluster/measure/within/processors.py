@@ -26,21 +26,12 @@ class CoreUnit(NamedTuple):
 
 
 def usable_cpus() -> set[int]:
-    """Find the processors that this rank may use; a starter may have bound it to one of them.
-
-    Returns:
-        Their numbers: those of the process that started it, too.
-
-    """
+    """Find the processors that this rank may use; a starter may have bound it to one of them."""
     return os.sched_getaffinity(os.getppid()) | os.sched_getaffinity(0)
 
 
 def numa_nodes(cpus: set[int], system: Path = SYSTEM) -> tuple[list[CoreUnit], list[int]]:
     """Find the NUMA nodes.
-
-    Args:
-        cpus: that may be used.
-        system: where Linux describes them.
 
     Returns:
         The nodes with a usable core, and the numbers of those without one.
@@ -56,10 +47,6 @@ def numa_nodes(cpus: set[int], system: Path = SYSTEM) -> tuple[list[CoreUnit], l
 def cores(cpus: set[int], system: Path = SYSTEM) -> list[CoreUnit]:
     """Find the cores.
 
-    Args:
-        cpus: that may be used.
-        system: where Linux describes them.
-
     Returns:
         The cores, each with the first usable one of its threads; numbered by that.
 
@@ -72,12 +59,7 @@ def cores(cpus: set[int], system: Path = SYSTEM) -> list[CoreUnit]:
 
 
 def node_distance(one: CoreUnit, other: CoreUnit, system: Path = SYSTEM) -> str:
-    """Give the distance of two NUMA nodes.
-
-    Args:
-        one: a node.
-        other: another, or the same.
-        system: where Linux describes them.
+    """Return the distance of two NUMA nodes.
 
     Returns:
         Such as `10` or `21`; empty if it is not known.
@@ -90,12 +72,7 @@ def node_distance(one: CoreUnit, other: CoreUnit, system: Path = SYSTEM) -> str:
 
 
 def core_path(one: CoreUnit, other: CoreUnit, system: Path = SYSTEM) -> str:
-    """Give the class of two cores.
-
-    Args:
-        one: a core.
-        other: another.
-        system: where Linux describes them.
+    """Return the class of two cores.
 
     Returns:
         The smallest cache that both use, such as `L3`; else `NODE` or `SYS`.
@@ -119,9 +96,6 @@ def cpu_list(text: str) -> set[int]:
 
     Args:
         text: such as `0-13,28`.
-
-    Returns:
-        Their numbers.
 
     """
     found: set[int] = set()

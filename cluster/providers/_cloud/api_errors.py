@@ -46,7 +46,6 @@ class Failure(Exception):
     def __init__(
         self, kind: Kind, *, operation: str, code: str, message: str, request: str = ""
     ) -> None:
-        """Store the parts, and join them to a message."""
         super().__init__(f"{operation}: {code}: {message}")
         self.kind = kind
         self.operation = operation
@@ -68,13 +67,8 @@ def retry(
     "Exponential backoff and jitter", AWS architecture blog, 2015).
 
     Args:
-        call: the call.
-        kinds: of failures after which it is repeated.
         within: seconds after which the last failure is raised; `PATIENCE`, if not given.
         longest: most seconds between two attempts.
-
-    Returns:
-        The result of the call.
 
     Raises:
         Failure: of another kind, or the call did not succeed in time.
@@ -94,12 +88,7 @@ def retry(
 
 @contextmanager
 def ignoring(*kinds: Kind) -> Iterator[None]:
-    """Ignore failures of some kinds.
-
-    Args:
-        kinds: the kinds.
-
-    """
+    """Ignore failures of some kinds."""
     try:
         yield
     except Failure as failure:

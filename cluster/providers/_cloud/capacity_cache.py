@@ -35,13 +35,7 @@ class Shortage(Value, frozen=True, kw_only=True):
 
 
 def note(zone: str, instance: str) -> None:
-    """Record that a zone has no capacity now.
-
-    Args:
-        zone: of the cloud.
-        instance: the machine type.
-
-    """
+    """Record that a zone has no capacity now."""
     path = _path()
     make_private(path.parent)
     entry = Shortage(zone=zone, instance=instance, at=time.time())
@@ -49,15 +43,7 @@ def note(zone: str, instance: str) -> None:
 
 
 def zones(instance: str) -> frozenset[str]:
-    """Give the zones that had no capacity within the last three minutes.
-
-    Args:
-        instance: the machine type.
-
-    Returns:
-        Their names.
-
-    """
+    """Return the zones that had no capacity within the last three minutes."""
     since = time.time() - REMEMBERED
     return frozenset(s.zone for s in _all() if s.instance == instance and s.at > since)
 

@@ -23,4 +23,4 @@ class Client(Protocol):
         """The caller's name in the cloud's policies; empty if these use `owner`."""
 
     def now(self) -> float:
-        """Give the time of the cloud's clock, in seconds since the epoch."""
+        """Return the time of the cloud's clock, in seconds since the epoch."""

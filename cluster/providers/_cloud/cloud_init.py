@@ -45,7 +45,7 @@ class CloudConfig(msgspec.Struct, frozen=True, kw_only=True):
 
 
 def user_data(host_key: SshKeyPair, ttl: float, packages: tuple[str, ...] = ()) -> str:
-    """Give the user data of a host: its host key, and a timer that ends it whatever happens here.
+    """Return the user data of a host: its host key, and a timer that ends it whatever happens here.
 
     The timer starts at each boot, so no clock has to be right.
 
@@ -53,10 +53,6 @@ def user_data(host_key: SshKeyPair, ttl: float, packages: tuple[str, ...] = ()) 
         host_key: the first one, the same for all hosts of a launch. Other users of a host can read
             its user data, so each host gets its own key right after the first connection.
         ttl: seconds from boot until the host shuts down; rounded up to whole minutes.
-        packages: of Debian or Ubuntu, to install before anybody can log in.
-
-    Returns:
-        A cloud-config.
 
     """
     minutes = max(1, math.ceil(ttl / 60))
@@ -72,7 +68,7 @@ def user_data(host_key: SshKeyPair, ttl: float, packages: tuple[str, ...] = ()) 
 
 
 def _install(packages: tuple[str, ...]) -> tuple[str, ...]:
-    """Give the command that installs packages at the first boot only.
+    """Return the command that installs packages at the first boot only.
 
     The `packages` of a cloud-config are installed after sshd has started, so they could be missing
     at the first login. A host may run before it has its public address, so the command retries for

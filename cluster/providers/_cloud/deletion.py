@@ -55,7 +55,6 @@ class Deletion(ABC, Generic[R]):
     """
 
     def __init__(self, where: str) -> None:
-        """Store the place; no call is sent yet."""
         self._where = where
         self._refused_at: float | None = None
 
@@ -65,24 +64,19 @@ class Deletion(ABC, Generic[R]):
 
     @abstractmethod
     def _others(self) -> Sequence[Callable[[], Sequence[R]]]:
-        """Give a function that lists each other kind, in the order in which they can be deleted."""
+        """Return function that lists each other kind, in the order in which they can be deleted."""
 
     @abstractmethod
     def _delete(self, there: Sequence[R]) -> None:
         """Start to delete resources; those still in use are deleted in a later round."""
 
     def found(self) -> tuple[R, ...]:
-        """List all selected resources that exist.
-
-        Returns:
-            The resources, machines first.
-
-        """
+        """List all selected resources that exist."""
         return (*self._machines(), *(one for list_ in self._others() for one in list_()))
 
     @abstractmethod
     def _unlisted(self) -> tuple[Resource, ...]:
-        """Give resources that may exist although the cloud does not list them yet."""
+        """Return resources that may exist although the cloud does not list them yet."""
 
     def delete(self) -> None:
         """Delete all selected resources, and repeat until none is listed.
@@ -105,22 +99,11 @@ class Deletion(ABC, Generic[R]):
         delete_until_gone(lambda: self._attempt(self._machines()), self._where)
 
     def besides(self, kept: Collection[str]) -> Sequence[R]:
-        """List the machines besides some.
-
-        Args:
-            kept: ids of machines.
-
-        Returns:
-            The others that exist.
-
-        """
+        """List the machines besides some."""
         return [one for one in self._machines() if one.id not in kept]
 
     def delete_besides(self, kept: Collection[str]) -> None:
         """Delete all machines besides some, wait until they are gone, then delete what they used.
-
-        Args:
-            kept: ids of machines.
 
         Raises:
             ProvisionError: some are left.
@@ -166,7 +149,7 @@ class Deletion(ABC, Generic[R]):
 
 
 def listing_delay() -> float:
-    """Give the seconds after which a cloud lists all that it created; set by `CLUSTER_LATE`.
+    """Return the seconds after which a cloud lists all that it created; set by `CLUSTER_LATE`.
 
     docs.aws.amazon.com/ec2/latest/devguide/eventual-consistency.html gives no figure; other tools
     wait for up to 30 s.
@@ -178,7 +161,6 @@ def delete_until_gone(attempt: Callable[[], tuple[Resource, ...]], where: str) -
     """Repeat a round of deletion until nothing is left, also if calls are throttled or lost.
 
     Args:
-        attempt: one round: deletes what can be deleted now, and gives what still existed.
         where: the place, for a person, such as `us-east-1`.
 
     Raises:

@@ -106,7 +106,6 @@ class LaunchJournal:
     """
 
     def __init__(self, provider: str, place: str, cluster_journal: journal.Journal) -> None:
-        """Store the journal; nothing is written yet."""
         self._provider = provider
         self._place = place
         self._cluster_journal = cluster_journal
@@ -114,17 +113,7 @@ class LaunchJournal:
     def record_intent(
         self, of: type[Intent[Offer]], account: str, decide: Callable[[], Intent[Offer]]
     ) -> Intent[Offer]:
-        """Record what is about to be created, or read the intent of the launch to continue.
-
-        Args:
-            of: the intent's type.
-            account: that is billed.
-            decide: gives the intent of a new launch.
-
-        Returns:
-            The intent, on disk.
-
-        """
+        """Record what is about to be created, or read the intent of the launch to continue."""
         path = intent_file(self._cluster_journal, self._provider)
         if path.exists():
             return msgspec.json.decode(path.read_bytes(), type=of)
@@ -135,13 +124,7 @@ class LaunchJournal:
         return intent
 
     def record_owner(self, tags: Tags, account: str) -> None:
-        """Record who is about to create resources, and by which tags they are found.
-
-        Args:
-            tags: of the resources.
-            account: that is billed.
-
-        """
+        """Record who is about to create resources, and by which tags they are found."""
         self._cluster_journal.append(
             journal.Owned(
                 provider=self._provider,
@@ -156,7 +139,6 @@ class LaunchJournal:
         """Record what the next call creates.
 
         Args:
-            kind: of resource.
             token: by which the resource is found, or by which the cloud recognises a repeated call.
 
         """
@@ -173,13 +155,6 @@ class LaunchJournal:
     def machines(self, token: str, ask: Callable[[], tuple[str, ...]]) -> tuple[str, ...]:
         """Request machines, and record how long the call took.
 
-        Args:
-            token: by which the cloud recognises a repeated call.
-            ask: the call; gives the ids of the machines.
-
-        Returns:
-            The ids.
-
         Raises:
             Failure: the call failed; if throttled or lost, it may have created machines.
 
@@ -191,14 +166,6 @@ class LaunchJournal:
 
     def request(self, kind: str, token: str, ask: Callable[[], tuple[str, ...]]) -> tuple[str, ...]:
         """Request what costs money: record the call before it is sent, then the ids it returned.
-
-        Args:
-            kind: of resource.
-            token: unique to this call.
-            ask: the call; gives the ids of what was created.
-
-        Returns:
-            The ids.
 
         Raises:
             Failure: the call failed; if throttled or lost, it may have created resources.
@@ -219,17 +186,12 @@ class LaunchJournal:
 
         Args:
             phase: such as `running`.
-            seconds: its duration.
 
         """
         self._cluster_journal.append(journal.Timed(phase=phase, seconds=seconds))
 
     def resume_at(self, sites: tuple[S, ...], token: Callable[[S], str]) -> int:
-        """Give the site at which a resumed launch goes on: the last one that it has tried.
-
-        Args:
-            sites: of the offer, in their order.
-            token: gives the token of the request for machines at a site.
+        """Return the site at which a resumed launch goes on: the last one that it has tried.
 
         Returns:
             The index of the site; 0 if none was tried.
@@ -269,7 +231,6 @@ class CloudLaunch(Generic[ClientT, OptionsT, Offer]):
         intent: Intent[Offer],
         tell: StateCallback,
     ) -> None:
-        """Store everything; nothing is created yet."""
         self._client = client
         self._spec = spec
         self._options = options
@@ -290,15 +251,7 @@ class CloudLaunch(Generic[ClientT, OptionsT, Offer]):
         """Wait until all machines run and have their addresses.
 
         Args:
-            look: lists them, in the order of their numbers.
             check: raises if one has ended, or if one should be listed after these seconds.
-            console: gives what a machine wrote to its serial console.
-
-        Returns:
-            The machines, in the cloud's own form.
-
-        Raises:
-            Timeout: a machine is not ready in time.
 
         """
         began = time.monotonic()
@@ -347,16 +300,7 @@ class CloudLaunch(Generic[ClientT, OptionsT, Offer]):
 
 
 def intent_file(cluster_journal: journal.Journal, provider: str) -> Path:
-    """Give the path of the file with a launch's intent.
-
-    Args:
-        cluster_journal: the journal of the cluster.
-        provider: the name of the cloud.
-
-    Returns:
-        Its path.
-
-    """
+    """Return the path of the file with a launch's intent."""
     return cluster_journal.folder / f"{provider}.json"
 
 
@@ -373,14 +317,6 @@ def try_zones(
 
     Args:
         sites: at least one.
-        ask: creates the machines at a site.
-        first: index of the site to begin with; those before it have failed.
-        zone: gives the zone of a site.
-        instance: the type of the machines.
-        give_back: deletes the machines that a site may have created before it failed.
-
-    Returns:
-        The result of the first site that has room for all.
 
     Raises:
         Failure: of a kind that another zone does not change, or all sites have failed.
@@ -414,11 +350,9 @@ def _with_zones(failure: Failure, tried: list[str]) -> Failure:
 
 
 def too_few_machines(operation: str, where: str, what: str) -> Failure:
-    """Give the failure of a zone that created fewer machines than requested.
+    """Return the failure of a zone that created fewer machines than requested.
 
     Args:
-        operation: that was called.
-        where: the zone.
         what: the zone did, such as `gave 3 of 4 machines`.
 
     Returns:

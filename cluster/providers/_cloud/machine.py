@@ -35,19 +35,7 @@ class InstanceView(Value, frozen=True, kw_only=True):
 def machine(
     called: str, one: InstanceView, options: CloudOptions, known_hosts: Path, link: Link | None
 ) -> Machine:
-    """Describe an instance as a machine of the cluster.
-
-    Args:
-        called: the machine's name.
-        one: the instance.
-        options: of the launch.
-        known_hosts: the file with its host keys.
-        link: of its network interface, if that is known.
-
-    Returns:
-        The machine.
-
-    """
+    """Describe an instance as a machine of the cluster."""
     folder = f".cluster-{called.rpartition('.')[2]}"
     return Machine(  # noqa: S604 - "shell" names a plug-in
         name=called,

@@ -16,10 +16,8 @@ def network_layers(
     """Group hosts by the layers of their locations.
 
     Args:
-        names: of the layers, from the top of the network to the hosts.
         locations: of each host: its node in each of these layers; empty, or cut off, where the
             cloud does not say.
-        machines: how many of the last layers are machines instead of switches.
 
     Returns:
         The layers that the cloud names for any host, the nearest to the hosts first.
@@ -35,7 +33,7 @@ def network_layers(
 
 
 def _node(location: Sequence[str], depth: int) -> tuple[str, ...] | None:
-    """Give the node of a host with all nodes above it: its id may be unique only below these."""
+    """Return the node of a host with all nodes above it: its id may be unique only below these."""
     if depth >= len(location) or not location[depth]:
         return None
     return tuple(location[: depth + 1])

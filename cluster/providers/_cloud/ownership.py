@@ -23,15 +23,10 @@ class TaggedIntent(Value, frozen=True, kw_only=True, forbid_unknown_fields=False
 
 
 def owned(cluster: journal.Journal, provider: str, place: str) -> tuple[journal.Owned, ...]:
-    """Give the owner of each launch of a cluster in a place.
+    """Return the owner of each launch of a cluster in a place.
 
     Journals of older revisions have no such entries. For these, the owner is read from the intent
     and added to the journal, because an intent may be deleted before the cluster is gone.
-
-    Args:
-        cluster: its journal.
-        provider: the name of the cloud.
-        place: the region or project.
 
     Returns:
         One entry for each launch; empty if the journal has none.
@@ -56,11 +51,6 @@ def owned(cluster: journal.Journal, provider: str, place: str) -> tuple[journal.
 def select(cluster: journal.Journal, provider: str, client: Client) -> Selection:
     """Select the resources of a cluster in a place: those of the launches in its journal.
 
-    Args:
-        cluster: its journal.
-        provider: the name of the cloud.
-        client: of the place.
-
     Returns:
         The launches; if the journal has none, the cluster's name and the caller as its owner.
 
@@ -78,17 +68,7 @@ def select(cluster: journal.Journal, provider: str, client: Client) -> Selection
 
 
 def not_yours(name: str, one: journal.Owned, client: Client) -> Denied:
-    """Give the error for a cluster that somebody else launched.
-
-    Args:
-        name: of the cluster.
-        one: the owner of the launch.
-        client: of the caller.
-
-    Returns:
-        The error.
-
-    """
+    """Return the error for a cluster that somebody else launched."""
     return Denied(
         f"The cluster {name} was launched by {one.owner} in the account {one.account}; you are "
         f"{client.owner} in the account {client.account}.",

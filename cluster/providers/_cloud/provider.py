@@ -62,7 +62,6 @@ class CloudProvider(Provider, Generic[ClientT, OfferT]):
     """How messages name a place, such as `the project {}`."""
 
     def __init__(self, regions: tuple[str, ...] = ()) -> None:
-        """Store the regions; no call is sent yet."""
         super().__init__(regions)
         self._offers: dict[bytes, OfferT] = {}
 
@@ -74,15 +73,15 @@ class CloudProvider(Provider, Generic[ClientT, OfferT]):
 
     @abstractmethod
     def place_of(self, spec: ClusterSpec) -> str:
-        """Give the place that a spec asks for."""
+        """Return the place that a spec asks for."""
 
     @abstractmethod
     def default_place(self) -> str:
-        """Give the place that the environment or the login sets; empty if there is none."""
+        """Return the place that the environment or the login sets; empty if there is none."""
 
     @abstractmethod
     def client(self, place: str, spec: ClusterSpec | None) -> ClientT:
-        """Give the client of a place; `spec` is that of the cluster, if it is known."""
+        """Return the client of a place; `spec` is that of the cluster, if it is known."""
 
     @abstractmethod
     def plan_request(self, client: ClientT, spec: ClusterSpec) -> OfferT:
@@ -122,7 +121,7 @@ class CloudProvider(Provider, Generic[ClientT, OfferT]):
     def deletion(
         self, client: ClientT, whose: Selection, cluster: journal.Journal
     ) -> Deletion[Any]:
-        """Give the deletion of selected resources in a place, and of those in a journal."""
+        """Return the deletion of selected resources in a place, and of those in a journal."""
 
     @abstractmethod
     def translate_error(self, failure: Failure, left: str) -> ClusterError:
@@ -238,12 +237,12 @@ class CloudProvider(Provider, Generic[ClientT, OfferT]):
         return f"{self.kinds} in {self.place.format(places)}" if places else ""
 
     def clients_of(self, name: str) -> tuple[ClientT, ...]:
-        """Give the clients of all places in which a cluster may have resources."""
+        """Return the clients of all places in which a cluster may have resources."""
         spec = next(reversed(specs_of(name)), None)
         return tuple(self.client(place, spec) for place in self._places(name))
 
     def everywhere(self) -> tuple[str, ...]:
-        """Give the places to search if no journal names them."""
+        """Return the places to search if no journal names them."""
         used = journal.used_regions(self.name)
         if not self.regions and not used and not self.is_set_up():
             return ()
@@ -259,7 +258,7 @@ class CloudProvider(Provider, Generic[ClientT, OfferT]):
             raise self.translate_error(failure, left) from failure
 
     def reachable_within(self, spec: ClusterSpec) -> float:
-        """Give the option `ready_within`: large types boot more slowly."""
+        """Return the option `ready_within`: large types boot more slowly."""
         return msgspec.convert(spec.options, self.Options, strict=False).ready_within
 
     def _offer(self, spec: ClusterSpec) -> OfferT:
@@ -275,7 +274,7 @@ class CloudProvider(Provider, Generic[ClientT, OfferT]):
         return self._offers[key]
 
     def _begun(self, spec: ClusterSpec) -> OfferT | None:
-        """Give the offer of an interrupted launch of the same spec; none if there is none."""
+        """Return the offer of an interrupted launch of the same spec; none if there is none."""
         cluster = journal.for_cluster(spec.name)
         known = specs_of(spec.name)[-1:] == (spec,) and intent_file(cluster, self.name).exists()
         return self._intent_of(cluster).offer if known else None
@@ -295,13 +294,13 @@ class CloudProvider(Provider, Generic[ClientT, OfferT]):
         return launch_journal.record_intent(self.intent, client.account, decide)
 
     def _deletions(self, name: str) -> tuple[Deletion[Any], ...]:
-        """Give the deletion of a cluster's resources in every place where it may have some."""
+        """Return the deletion of a cluster's resources in every place where it may have some."""
         cluster = journal.for_cluster(name)
         chosen = [(one, self.selection(one, name)) for one in self.clients_of(name)]
         return tuple(self.deletion(*pair, cluster) for pair in chosen)
 
     def _intent_of(self, cluster: journal.Journal) -> Intent[OfferT]:
-        """Give the intent of a cluster's launch."""
+        """Return the intent of a cluster's launch."""
         path = intent_file(cluster, self.name)
         if not path.exists():
             raise SpecError(
@@ -328,7 +327,7 @@ class CloudProvider(Provider, Generic[ClientT, OfferT]):
             ) from error
 
     def _places(self, name: str) -> tuple[str, ...]:
-        """Give the places in which a cluster may have resources."""
+        """Return the places in which a cluster may have resources."""
         if entries := journal.for_cluster(name).entries():
             asked = [entry.region for entry in entries if isinstance(entry, journal.Requested)]
             return tuple(dict.fromkeys([*asked, *self.regions]))
@@ -336,13 +335,6 @@ class CloudProvider(Provider, Generic[ClientT, OfferT]):
 
     def selection(self, client: ClientT, name: str) -> Selection:
         """Select the resources of a cluster in a place, if the caller launched it.
-
-        Args:
-            client: of the place.
-            name: of the cluster.
-
-        Returns:
-            The selection.
 
         Raises:
             Denied: somebody else launched it.
@@ -353,10 +345,6 @@ class CloudProvider(Provider, Generic[ClientT, OfferT]):
 
 def what_remains(cluster: journal.Journal, intent: Intent[Any]) -> str:
     """Say what may be left of a launch, what it costs, and when it ends.
-
-    Args:
-        cluster: its journal, with the ids that the cloud answered.
-        intent: of the launch.
 
     Returns:
         Two sentences; the second ends with the command to type.
@@ -375,13 +363,13 @@ def what_remains(cluster: journal.Journal, intent: Intent[Any]) -> str:
 
 
 def expiry(cluster: journal.Journal) -> float | None:
-    """Give when the machines of a cluster end by themselves: a start makes it later."""
+    """Return when the machines of a cluster end by themselves: a start makes it later."""
     known = [one.expires for one in cluster.entries() if isinstance(one, journal.Created)]
     return known[-1] if known else None
 
 
 def specs_of(name: str) -> tuple[ClusterSpec, ...]:
-    """Give the specs in a cluster's journal, the newest last."""
+    """Return the specs in a cluster's journal, the newest last."""
     entries = journal.for_cluster(name).entries()
     return tuple(entry.spec for entry in entries if isinstance(entry, journal.Intended))
 

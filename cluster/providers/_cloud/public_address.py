@@ -15,14 +15,11 @@ LONGEST = 64  # bytes to read of the answer; an address is shorter
 
 
 def allowed_network(given: str, *, jump: str = "") -> str:
-    """Give the network that may connect to the hosts by SSH.
+    """Return the network that may connect to the hosts by SSH.
 
     Args:
         given: a network, such as `192.0.2.0/24`, or an address; this machine's alone, if empty.
         jump: jump hosts; connections then come from the last of them, not from this machine.
-
-    Returns:
-        The network.
 
     Raises:
         SpecError: `given` is not a network, or the address of this machine cannot be found out.

@@ -81,13 +81,7 @@ def new_tags(name: str, owner: str, expires: float, *, user: str = "") -> Tags:
     """Create the tags of a new launch.
 
     Args:
-        name: of the cluster.
-        owner: who launches it.
         expires: when it ends, in seconds since the epoch.
-        user: the owner's name in the cloud's policies, if it differs.
-
-    Returns:
-        The tags.
 
     """
     return Tags(
@@ -102,9 +96,6 @@ def new_tags(name: str, owner: str, expires: float, *, user: str = "") -> Tags:
 
 def parse_tags(tags: dict[str, str]) -> Tags | None:
     """Read the tags of a resource.
-
-    Args:
-        tags: of the resource, by key.
 
     Returns:
         The tags; none if cluster did not create it.

@@ -65,7 +65,6 @@ class AwsProvider(CloudProvider["Region", AwsOffer]):
     kinds: ClassVar[str] = LOOKED_FOR
 
     def __init__(self, regions: tuple[str, ...] = ()) -> None:
-        """Store the regions, without those of other clouds; no call is sent yet."""
         super().__init__(tuple(one for one in regions if REGION.fullmatch(one)))
         self._clients: dict[str, Region] = {}
 
@@ -74,21 +73,21 @@ class AwsProvider(CloudProvider["Region", AwsOffer]):
         return api.is_set_up()
 
     def place_of(self, spec: ClusterSpec) -> str:
-        """Give the region that a spec asks for."""
+        """Return the region that a spec asks for."""
         return region_of(spec, _options(spec))
 
     def default_place(self) -> str:
-        """Give the region of the environment or the profile."""
+        """Return the region of the environment or the profile."""
         return api.default_region()
 
     def client(self, place: str, spec: ClusterSpec | None) -> Region:
-        """Give the client of a region; there is one for each."""
+        """Return the client of a region; there is one for each."""
         if place not in self._clients:
             self._clients[place] = api.Region(place)
         return self._clients[place]
 
     def environment(self, spec: ClusterSpec) -> Environment | None:
-        """Give the environment of the machines: Amazon's MPI and torch, if the image has them."""
+        """Return the environment of the machines: Amazon's MPI and torch, if the image has them."""
         wanted = super().environment(spec)
         has_torch = spec.image == images.PYTORCH
         if wanted is None or not (has_torch or _options(spec).efa):
@@ -146,7 +145,7 @@ class AwsProvider(CloudProvider["Region", AwsOffer]):
         return list_clusters(client)
 
     def deletion(self, client: Region, whose: Selection, cluster: journal.Journal) -> AwsDeletion:
-        """Give the deletion of resources found by their tags, or by ids in the journal."""
+        """Return the deletion of resources found by their tags, or by ids in the journal."""
         return AwsDeletion(client, whose, _unlisted(cluster))
 
     def translate_error(self, failure: Failure, left: str) -> ClusterError:

@@ -33,12 +33,7 @@ T = TypeVar("T")
 
 
 def is_set_up() -> bool:
-    """Tell whether this machine is set up for Amazon, without any call.
-
-    Returns:
-        Whether there is any sign of credentials.
-
-    """
+    """Tell whether this machine is set up for Amazon, without any call."""
     if any(os.environ.get(sign) for sign in SIGNS):
         return True
     files = ("AWS_CONFIG_FILE", "AWS_SHARED_CREDENTIALS_FILE")
@@ -48,12 +43,12 @@ def is_set_up() -> bool:
 
 
 def default_region() -> str:
-    """Give the region of the environment or the profile; empty if there is none."""
+    """Return the region of the environment or the profile; empty if there is none."""
     return str(_session("").region_name or "")
 
 
 def known_regions() -> tuple[str, ...]:
-    """Give the regions in boto3's own data, without any call."""
+    """Return the regions in boto3's own data, without any call."""
     return tuple(sorted(_session("").get_available_regions("ec2")))
 
 
@@ -73,7 +68,7 @@ def _session(region: str) -> Any:  # noqa: ANN401 - boto3 has no types
 
 @cache  # without it, each session would read the large model of EC2 again
 def service_models() -> Any:  # noqa: ANN401
-    """Give botocore's loader of service models, which all sessions share."""
+    """Return botocore's loader of service models, which all sessions share."""
     import botocore.session  # noqa: PLC0415
 
     return botocore.session.Session().get_component("data_loader")
@@ -91,7 +86,6 @@ class Region:
     """
 
     def __init__(self, name: str) -> None:
-        """Create the session; no call is sent yet."""
         self.name = name
         self._session = _session(name)
         self._clients: dict[str, Any] = {}
@@ -119,7 +113,7 @@ class Region:
         return user.partition(":")[0] if _has_passing_session(str(self._caller["Arn"])) else user
 
     def now(self) -> float:
-        """Give the time of Amazon's clock, in seconds since the epoch: the local may be wrong."""
+        """Return the time of Amazon's clock, in seconds since the epoch: the local may be wrong."""
         return datetime.now(UTC).timestamp() + self._skew
 
     def call(self, operation: str, *, service: str = "ec2", **params: Any) -> Mapping[str, Any]:  # noqa: ANN401
@@ -127,11 +121,6 @@ class Region:
 
         Args:
             operation: in boto3's spelling, such as `run_instances`.
-            service: of the operation.
-            params: of the operation.
-
-        Returns:
-            The answer.
 
         Raises:
             Failure: it was refused, or did not succeed in time.
@@ -144,11 +133,6 @@ class Region:
 
         Args:
             operation: in boto3's spelling.
-            service: of the operation.
-            params: of the operation.
-
-        Returns:
-            The answer.
 
         Raises:
             Failure: it was refused, or its reply was lost.
@@ -169,7 +153,6 @@ class Region:
 
         Args:
             operation: in boto3's spelling.
-            params: of the operation.
 
         Raises:
             Failure: the caller may not, or the call would fail.
@@ -186,12 +169,6 @@ class Region:
 
         Args:
             operation: that lists them, in boto3's spelling.
-            key: of the list in the answer.
-            of: the type to which each is converted.
-            params: of the operation.
-
-        Returns:
-            The resources.
 
         Raises:
             Failure: it was refused, or did not succeed in time.

@@ -64,9 +64,6 @@ class AwsLaunch(CloudLaunch[Region, AwsOptions, AwsOffer]):
     def launch(self) -> tuple[Machine, ...]:
         """Create the machines, all or none.
 
-        Returns:
-            The machines, all running.
-
         Raises:
             Failure: Amazon refused a call.
             ProvisionError: a machine did not start.
@@ -83,9 +80,6 @@ class AwsLaunch(CloudLaunch[Region, AwsOptions, AwsOffer]):
 
     def add(self) -> tuple[Machine, ...]:
         """Create the machines in the security group and the placement group of the cluster.
-
-        Returns:
-            The machines, all running.
 
         Raises:
             Failure: Amazon refused a call.
@@ -230,7 +224,7 @@ class AwsLaunch(CloudLaunch[Region, AwsOptions, AwsOffer]):
     # Machines.
 
     def _instances(self, vpc: str, group: str, data: str) -> tuple[AwsInstance, ...]:
-        """Give the machines once they run and have their addresses."""
+        """Return the machines once they run and have their addresses."""
         elastic = ElasticIps(self._client, self._tags, self._journal)
         if self._options.elastic_ip:
             elastic.allocate(self._spec.hosts)  # first: it may exceed the limit of Elastic IPs
@@ -381,7 +375,7 @@ class AwsLaunch(CloudLaunch[Region, AwsOptions, AwsOffer]):
 
 
 def _only(found: tuple[N, ...]) -> N:
-    """Give the resource just created, or raise a failure that passes if it is not listed yet."""
+    """Return the resource just created, or raise a failure that passes if it is not listed yet."""
     if not found:
         raise Failure(
             "missing", operation="Describe", code="", message="What was just made is not listed."

@@ -40,16 +40,9 @@ LOOKED_FOR = (
 
 
 def filters_of(whose: Selection) -> Filters:
-    """Give the filters that find the resources of a selection.
+    """Return the filters that find the resources of a selection.
 
     Older revisions wrote the owner with the session of its role at the end, after a slash.
-
-    Args:
-        whose: the selection.
-
-    Returns:
-        Filters for any call that lists resources.
-
     """
     if whose.launches:
         return [{"Name": f"tag:{LAUNCH}", "Values": list(whose.launches)}]
@@ -64,14 +57,6 @@ def instances(region: Region, filters: Filters) -> tuple[AwsInstance, ...]:
     """List instances in any state.
 
     Filters ignore ids that Amazon does not know yet; ids as parameters would fail the whole call.
-
-    Args:
-        region: where.
-        filters: of the call.
-
-    Returns:
-        The instances, including those that terminated within about the last hour.
-
     """
     found = region.all(
         "describe_instances", "Reservations", Reservation, Filters=filters, MaxResults=1000
@@ -81,10 +66,6 @@ def instances(region: Region, filters: Filters) -> tuple[AwsInstance, ...]:
 
 def console(region: Region, instance: str) -> str:
     """Read the console of an instance; failures are ignored.
-
-    Args:
-        region: where.
-        instance: its id.
 
     Returns:
         The output; empty if there is none.
@@ -113,11 +94,10 @@ class AwsUnlisted(Value, frozen=True, kw_only=True):
     until: dict[str, float] = {}  # noqa: RUF012 - msgspec copies an empty default
 
     def untagged(self, kind: str, tagged: Iterable[str]) -> list[str]:
-        """Give the ids of a kind that were created but that the tags do not find.
+        """Return the ids of a kind that were created but that the tags do not find.
 
         Args:
             kind: such as `instance`.
-            tagged: ids that the tags find.
 
         Returns:
             The other ids, sorted.
@@ -126,10 +106,7 @@ class AwsUnlisted(Value, frozen=True, kw_only=True):
         return sorted({one.id for one in self.made if one.kind == kind} - {*tagged})
 
     def missing(self, seen: set[Resource]) -> tuple[Resource, ...]:
-        """Give the resources that may still appear in a list.
-
-        Args:
-            seen: resources that were listed at any time.
+        """Return the resources that may still appear in a list.
 
         Returns:
             The resources; none, once all must be listed.
@@ -285,7 +262,6 @@ class AwsDeletion(Deletion[AwsResource]):
     def __init__(
         self, region: Region, whose: Selection, unlisted: AwsUnlisted = NOTHING_UNLISTED
     ) -> None:
-        """Store everything; no call is sent yet."""
         super().__init__(region.name)
         self._region = region
         self._filters = filters_of(whose)

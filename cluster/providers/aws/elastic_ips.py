@@ -34,7 +34,6 @@ class ElasticIps:
     """
 
     def __init__(self, region: Region, tags: Tags, launch_journal: LaunchJournal) -> None:
-        """Store everything; no call is sent yet."""
         self._region = region
         self._tags = tags
         self._journal = launch_journal
@@ -43,9 +42,6 @@ class ElasticIps:
 
     def allocate(self, count: int) -> None:
         """Allocate addresses; those of a call whose reply was lost are found by their tags.
-
-        Args:
-            count: how many the launch needs; there may be more after a lost reply.
 
         Raises:
             Failure: the account's limit is reached, or a call was refused.
@@ -72,10 +68,7 @@ class ElasticIps:
         self._taken = {one.network_interface_id for one in found if one.network_interface_id}
 
     def associate(self, machines: Iterable[AwsInstance]) -> None:
-        """Give each machine an address at its first interface, unless it has one already.
-
-        Args:
-            machines: running ones; Amazon refuses others.
+        """Return each machine an address at its first interface, unless it has one already.
 
         Raises:
             Failure: Amazon refused.

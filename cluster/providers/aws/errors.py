@@ -171,11 +171,10 @@ MAY_NOT = (
 
 
 def kind_of(code: str, status: int = 0) -> Kind:
-    """Give the kind of failure of an error code.
+    """Return the kind of failure of an error code.
 
     Args:
         code: such as `InsufficientInstanceCapacity`; proxies may answer with codes of their own.
-        status: the HTTP status that came with it, if any.
 
     Returns:
         The kind; `other` if the code is not known.
@@ -188,16 +187,7 @@ def kind_of(code: str, status: int = 0) -> Kind:
 
 
 def to_cluster_error(failure: Failure, *, left: str = "Nothing is left.") -> ClusterError:
-    """Explain a failure to the user, with what it means and what to type.
-
-    Args:
-        failure: the failure.
-        left: what exists after it, as a sentence.
-
-    Returns:
-        The error for the user.
-
-    """
+    """Explain a failure to the user, with what it means and what to type."""
     request = f", request {failure.request}" if failure.request else ""
     code = f"({failure.code}{request})"
     said = f"Amazon refused {failure.operation}: {failure.message.rstrip('.')}."

@@ -44,10 +44,7 @@ def choose(
     """Find the image of a launch, and the Ubuntu packages that it lacks.
 
     Args:
-        region: where.
         given: an id, an alias, or `pytorch`; chosen for the machines, if empty.
-        kind: the type of the machines.
-        efa: whether the machines use the Elastic Fabric Adapter.
 
     Returns:
         The image, and the packages to install before the first login; none if the image is given

@@ -19,9 +19,6 @@ if TYPE_CHECKING:
 def regions(region: Region) -> tuple[str, ...]:
     """List the regions that the account can use.
 
-    Args:
-        region: whose API is called.
-
     Returns:
         Their names, sorted.
 
@@ -35,12 +32,6 @@ def regions(region: Region) -> tuple[str, ...]:
 
 def list_clusters(region: Region) -> tuple[RemoteCluster, ...]:
     """List the caller's clusters in a region, also those of which only a group or a key is left.
-
-    Args:
-        region: where.
-
-    Returns:
-        The clusters.
 
     Raises:
         Failure: Amazon refused a call.

@@ -26,13 +26,6 @@ def check(
 
     Calls that need the id of a resource that does not exist yet cannot be checked.
 
-    Args:
-        region: where.
-        spec: what the user asked for.
-        options: of the spec.
-        offer: what the launch would create.
-        tags: like those of the launch.
-
     Raises:
         Failure: a call would be refused.
 
@@ -45,18 +38,7 @@ def check(
 def calls(
     spec: ClusterSpec, options: AwsOptions, offer: AwsOffer, tags: Tags
 ) -> list[tuple[str, dict[str, Any]]]:
-    """Give the calls of a launch that a dry run can check.
-
-    Args:
-        spec: what the user asked for.
-        options: of the spec.
-        offer: what the launch would create.
-        tags: like those of the launch.
-
-    Returns:
-        The name of each operation, and its parameters.
-
-    """
+    """Return the calls of a launch that a dry run can check."""
     label = tags.label
     key = {
         "KeyName": label,
@@ -80,7 +62,7 @@ def calls(
 
 
 def _run(spec: ClusterSpec, options: AwsOptions, offer: AwsOffer, tags: Tags) -> dict[str, Any]:
-    """Give the call for the machines, without the groups and the key, which do not exist yet."""
+    """Return the call for the machines, without the groups and the key, which do not exist yet."""
     params = request(spec, options, offer, tags)
     del params["KeyName"]
     params.pop("Placement", None)

@@ -41,11 +41,7 @@ SUGGESTED = 6  # names in a message
 
 
 def region_of(spec: ClusterSpec, options: AwsOptions) -> str:
-    """Give the region of a launch.
-
-    Args:
-        spec: what the user asked for.
-        options: of the spec.
+    """Return the region of a launch.
 
     Returns:
         Such as `us-east-1`.
@@ -74,14 +70,6 @@ def region_of(spec: ClusterSpec, options: AwsOptions) -> str:
 
 def make_offer(region: Region, spec: ClusterSpec, options: AwsOptions) -> AwsOffer:
     """Decide everything that a launch would create, or refuse it.
-
-    Args:
-        region: where.
-        spec: what the user asked for.
-        options: of the spec.
-
-    Returns:
-        The offer.
 
     Raises:
         SpecError: Amazon does not offer what the spec asks for.
@@ -137,17 +125,12 @@ def _possible_offer(region: Region, spec: ClusterSpec, options: AwsOptions) -> A
 
 
 def link_of(kind: InstanceType, *, grouped: bool, efa: bool = False) -> Link | None:
-    """Give the link of a machine type, from Amazon's figures.
+    """Return the link of a machine type, from Amazon's figures.
 
     Only the first network card counts: TCP uses its address, and a rank's messages pass one
     adapter. The limit of a flow applies to TCP only: EFA sends a message over many paths (L. Shalev
     et al., "A cloud-optimized transport protocol for elastic and scalable HPC", IEEE Micro 2020);
     `fabric` marks that.
-
-    Args:
-        kind: the machine type.
-        grouped: whether the machines are in a cluster placement group.
-        efa: whether messages use the Elastic Fabric Adapter.
 
     Returns:
         The link; none if Amazon gives no figure.
@@ -179,16 +162,7 @@ def _check_name_is_free(region: Region, spec: ClusterSpec) -> None:
 
 
 def name_taken_error(name: str, region: str) -> SpecError:
-    """Give the error for a name that another launch already uses.
-
-    Args:
-        name: of the cluster.
-        region: where that cluster is.
-
-    Returns:
-        The error.
-
-    """
+    """Return the error for a name that another launch already uses."""
     return SpecError(
         f"There is a cluster {name!r} of yours in {region} already.",
         means="It was launched from another machine, or its journal is gone; it is left as it is.",
@@ -255,7 +229,7 @@ def _check_kind(region: Region, spec: ClusterSpec, options: AwsOptions, kind: In
 
 
 def _interfaces(kind: InstanceType) -> int:
-    """Give the number of EFAs: one for each network card, up to the limit of the type."""
+    """Return the number of EFAs: one for each network card, up to the limit of the type."""
     info = kind.network_info
     return min(max(1, len(info.network_cards)), info.efa_info.maximum_efa_interfaces)
 
@@ -276,7 +250,7 @@ def _placeable(region: Region, name: str) -> list[str]:
 
 
 def _zones(region: Region, spec: ClusterSpec, options: AwsOptions) -> list[str]:
-    """Give the zones to try: requested, offering the type, and not recently out of capacity."""
+    """Return the zones to try: requested, offering the type, and not recently out of capacity."""
     name = spec.instance or ""
     offered = region.all(
         "describe_instance_type_offerings",
@@ -309,7 +283,7 @@ def _asked(region: Region, spec: ClusterSpec, options: AwsOptions) -> list[str]:
 def _sites(
     region: Region, spec: ClusterSpec, options: AwsOptions, zones: list[str], interfaces: int
 ) -> tuple[str, tuple[ZoneSubnet, ...]]:
-    """Give the zones with a subnet that has an address for each interface of all machines."""
+    """Return the zones with a subnet that has an address for each interface of all machines."""
     needed = spec.hosts * interfaces
     subnets = _subnets(region, options)
     if not subnets:

@@ -26,11 +26,6 @@ POLL = 1.0  # seconds between two checks
 def stop(region: Region, filters: Filters, machines: Sequence[Machine]) -> None:
     """Stop instances, and wait until they are stopped.
 
-    Args:
-        region: where.
-        filters: that find the instances.
-        machines: of the instances.
-
     Raises:
         Failure: Amazon refused.
         Timeout: they are not stopped in time.
@@ -54,15 +49,7 @@ def start(
     Their TTL starts again at boot, so their tags get the new time of expiry first.
 
     Args:
-        region: where.
-        filters: that find the instances.
-        machines: of the instances.
-        public: whether they have public addresses.
         ttl: seconds until they end by themselves.
-        tell: called with a machine's name and the state that it has reached.
-
-    Returns:
-        The instances, in the order of the machines.
 
     Raises:
         Failure: Amazon refused.

@@ -50,12 +50,6 @@ class Product(msgspec.Struct, frozen=True, kw_only=True):
 def price(region: Region, instance: str, zone: str, *, spot: bool) -> Price | None:
     """Read the price of an instance.
 
-    Args:
-        region: where.
-        instance: the type.
-        zone: each zone has its own price for spot instances.
-        spot: whether it is a spot instance.
-
     Returns:
         The price of one instance for an hour; none if it cannot be read.
 

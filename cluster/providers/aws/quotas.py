@@ -62,15 +62,6 @@ MOST_TYPES = 100  # in one call
 def check(region: Region, kind: InstanceType, hosts: int, *, spot: bool) -> str:
     """Refuse a launch that exceeds the account's quota of vCPUs.
 
-    Args:
-        region: where.
-        kind: the machine type.
-        hosts: number of machines.
-        spot: whether they are spot instances.
-
-    Returns:
-        A line for the plan: vCPUs needed, in use and allowed.
-
     Raises:
         Quota: more vCPUs are needed than are left.
 
@@ -106,7 +97,7 @@ def _limit(region: Region, of: str, *, spot: bool) -> ServiceQuota | None:
 
 
 def family(instance: str, *, spot: bool = False) -> str:
-    """Give the family of an instance type: the quota that it counts towards.
+    """Return the family of an instance type: the quota that it counts towards.
 
     Args:
         instance: the type, such as `c5n.18xlarge`.

@@ -14,20 +14,10 @@ if TYPE_CHECKING:
 
 
 def request(spec: ClusterSpec, options: AwsOptions, offer: AwsOffer, tags: Tags) -> dict[str, Any]:
-    """Give the parameters that all machines of a launch share.
+    """Return the parameters that all machines of a launch share.
 
     Tags, TTL and encryption are part of the call that creates the machines, so that no machine
     exists without them.
-
-    Args:
-        spec: what the user asked for.
-        options: of the spec.
-        offer: what the launch creates.
-        tags: of the launch.
-
-    Returns:
-        Parameters of RunInstances.
-
     """
     disk: dict[str, Any] = {"Encrypted": True, "DeleteOnTermination": True, "VolumeType": "gp3"}
     if offer.disk:
@@ -64,20 +54,10 @@ def request(spec: ClusterSpec, options: AwsOptions, offer: AwsOffer, tags: Tags)
 def interfaces(
     options: AwsOptions, offer: AwsOffer, subnet: str, group: str
 ) -> list[dict[str, Any]]:
-    """Give the network interfaces of each machine.
+    """Return the network interfaces of each machine.
 
     There is one EFA for each network card; on each card but the first it has device index 1 (EC2
     user guide, "Maximize network bandwidth on instances with multiple network cards").
-
-    Args:
-        options: of the launch.
-        offer: what the launch creates.
-        subnet: id of the subnet.
-        group: id of the security group.
-
-    Returns:
-        The parameter NetworkInterfaces of RunInstances.
-
     """
     common = {"SubnetId": subnet, "Groups": [group], "DeleteOnTermination": True}
     if offer.interfaces > 1:
@@ -91,23 +71,14 @@ def interfaces(
 
 
 def tag_specifications(tags: Tags, *kinds: str) -> list[dict[str, Any]]:
-    """Give the tags of resources for the call that creates them.
-
-    Args:
-        tags: of the launch.
-        kinds: of the resources.
-
-    Returns:
-        The parameter TagSpecifications.
-
-    """
+    """Return the tags of resources for the call that creates them."""
     pairs = {"Name": f"mpi.{tags.name}", **tags.as_dict}
     listed = [{"Key": key, "Value": value} for key, value in pairs.items()]
     return [{"ResourceType": kind, "Tags": listed} for kind in kinds]
 
 
 def instance_view(one: AwsInstance) -> InstanceView:
-    """Give the fields of an instance that all clouds have."""
+    """Return the fields of an instance that all clouds have."""
     return InstanceView(
         id=one.instance_id,
         alias=one.instance_id,

@@ -22,10 +22,6 @@ MOST = 100  # ids that a call may name
 def read_topology(region: Region, ids: Sequence[str]) -> ProviderTopology:
     """Read the network nodes above instances.
 
-    Args:
-        region: where the instances are.
-        ids: of the instances.
-
     Returns:
         A layer for each network node above an instance, or why there are none.
 

@@ -60,15 +60,15 @@ class GcpProvider(CloudProvider["Project", GcpOffer]):
         return api.is_set_up()
 
     def place_of(self, spec: ClusterSpec) -> str:
-        """Give the project that a spec asks for."""
+        """Return the project that a spec asks for."""
         return project_of(_options(spec))
 
     def default_place(self) -> str:
-        """Give the project of the environment or the credentials."""
+        """Return the project of the environment or the credentials."""
         return api.default_project()
 
     def client(self, place: str, spec: ClusterSpec | None) -> Project:
-        """Give the client of a project at an endpoint; there is one for each."""
+        """Return the client of a project at an endpoint; there is one for each."""
         key = place, _options(spec).endpoint if spec else ""
         if key not in self._clients:
             self._clients[key] = api.Project(*key)
@@ -119,7 +119,7 @@ class GcpProvider(CloudProvider["Project", GcpOffer]):
         return list_clusters(client)
 
     def deletion(self, client: Project, whose: Selection, cluster: journal.Journal) -> GcpDeletion:
-        """Give the deletion of resources found by their descriptions, or by the journal's calls."""
+        """Return deletion of resources found by their descriptions, or by the journal's calls."""
         return GcpDeletion(client, whose, _unlisted(cluster))
 
     def translate_error(self, failure: Failure, left: str) -> ClusterError:

@@ -110,10 +110,6 @@ def requested_accelerators(
 ) -> RequestedAccelerators | None:
     """Read which accelerators a spec requests.
 
-    Args:
-        spec: what the user asked for.
-        allow_retired: whether kinds that Google has retired may be requested.
-
     Returns:
         The accelerators of each machine; none if the spec requests none.
 

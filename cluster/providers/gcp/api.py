@@ -44,23 +44,18 @@ T = TypeVar("T")
 
 
 def is_set_up() -> bool:
-    """Tell whether this machine is set up for Google's cloud, without any call.
-
-    Returns:
-        Whether there is any sign of credentials.
-
-    """
+    """Tell whether this machine is set up for Google's cloud, without any call."""
     folder = Path(os.environ.get("CLOUDSDK_CONFIG", "~/.config/gcloud")).expanduser()
     return any(os.environ.get(sign) for sign in SIGNS) or folder.exists()
 
 
 def default_endpoint() -> str:
-    """Give the endpoint of another cloud with Google's API; empty if the environment has none."""
+    """Return the endpoint of another cloud with Google's API; empty if the environment has none."""
     return os.environ.get("CLOUDSDK_API_ENDPOINT_OVERRIDES_COMPUTE", "")
 
 
 def default_project() -> str:
-    """Give the project of the environment or of the credentials; empty if there is none."""
+    """Return the project of the environment or of the credentials; empty if there is none."""
     own = os.environ.get("GOOGLE_CLOUD_PROJECT") or os.environ.get("CLOUDSDK_CORE_PROJECT")
     if own or default_endpoint():
         return own or ""
@@ -95,7 +90,6 @@ class Project:
     """
 
     def __init__(self, name: str, endpoint: str = "") -> None:
-        """Store both; no call is sent yet."""
         require("google.cloud.compute_v1", "gcp", "Google's cloud")
         self.name = name
         self._endpoint = (endpoint or default_endpoint()).partition("/compute/")[0].rstrip("/")
@@ -104,7 +98,7 @@ class Project:
     user: str = ""  # Google's policies use the owner's name
 
     def now(self) -> float:
-        """Give the time of the local clock, in seconds since the epoch."""
+        """Return the time of the local clock, in seconds since the epoch."""
         return time.time()
 
     @property
@@ -138,10 +132,6 @@ class Project:
         Args:
             collection: of the API, such as `instances`.
             verb: in the client's spelling, such as `get`.
-            params: of the call, beside the project.
-
-        Returns:
-            The answer, as its JSON.
 
         Raises:
             Failure: it was refused, or did not succeed in time.
@@ -154,11 +144,6 @@ class Project:
 
         Args:
             collection: of the API, such as `instances`.
-            of: the type to which it is converted.
-            params: of the call, which identify the resource.
-
-        Returns:
-            The resource.
 
         Raises:
             Failure: there is none, the call was refused, or it did not succeed in time.
@@ -171,11 +156,7 @@ class Project:
 
         Args:
             collection: of the API, such as `instances`.
-            of: the type to which each is converted.
             params: of the call, such as `filter`.
-
-        Returns:
-            The resources.
 
         Raises:
             Failure: it was refused, or did not succeed in time.
@@ -190,12 +171,7 @@ class Project:
         """Start an operation, without waiting for its end.
 
         Args:
-            collection: of the API.
             verb: in the client's spelling, such as `insert`.
-            params: of the call.
-
-        Returns:
-            The operation.
 
         Raises:
             Failure: it was refused, or did not succeed in time.
@@ -208,12 +184,6 @@ class Project:
         """Read the state of an operation.
 
         The client's own method to wait always calls Google, also if the endpoint is another cloud.
-
-        Args:
-            operation: that was started.
-
-        Returns:
-            The operation as it is now.
 
         Raises:
             Failure: its state cannot be read.
@@ -231,12 +201,7 @@ class Project:
         """Wait until an operation is done.
 
         Args:
-            what: the name of the call, for the message of a failure.
-            operation: that was started.
             within: seconds for it to end.
-
-        Returns:
-            The operation.
 
         Raises:
             Failure: it failed, or did not end in time.
@@ -269,12 +234,6 @@ class Project:
     def catalog(self, of: type[T]) -> tuple[T, ...]:
         """Read Google's price list of Compute Engine.
 
-        Args:
-            of: the type to which each entry is converted.
-
-        Returns:
-            The entries.
-
         Raises:
             Failure: it cannot be read; another cloud's endpoint must be set in the environment.
 
@@ -293,10 +252,6 @@ class Project:
 
         Args:
             constraint: of the policy, such as `compute.requireOsLogin`.
-            of: the type to which it is converted.
-
-        Returns:
-            The effective policy, including what folders and the organisation set.
 
         Raises:
             Failure: it cannot be read; another cloud's endpoint must be set in the environment.
@@ -379,7 +334,7 @@ def _decoded(what: str, answer: bytes | msgspec.Raw, of: type[T]) -> T:
 
 
 def _local_user() -> str:
-    """Give the user and name of this machine, from the system: LOGNAME can be set to anything."""
+    """Return the user and name of this machine, from the system: LOGNAME can be set to anything."""
     user = os.geteuid()
     try:
         name = pwd.getpwuid(user).pw_name
@@ -389,7 +344,7 @@ def _local_user() -> str:
 
 
 def _email(credentials: Any) -> str:  # noqa: ANN401
-    """Give the e-mail address of credentials; empty if neither they nor Google give it.
+    """Return the e-mail address of credentials; empty if neither they nor Google give it.
 
     A user's own credentials do not contain it, so Google is asked for the owner of their token.
     Those of a machine have the address `default` until their first token was fetched.

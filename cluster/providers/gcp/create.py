@@ -53,9 +53,6 @@ class GcpLaunch(CloudLaunch[Project, GcpOptions, GcpOffer]):
     def launch(self) -> tuple[Machine, ...]:
         """Create the machines, all or none.
 
-        Returns:
-            The machines, all running, with their host keys known.
-
         Raises:
             Failure: Google refused a call.
             ProvisionError: a machine did not start.
@@ -71,9 +68,6 @@ class GcpLaunch(CloudLaunch[Project, GcpOptions, GcpOffer]):
 
     def add(self) -> tuple[Machine, ...]:
         """Create the machines under the firewall rules and the placement policy of the cluster.
-
-        Returns:
-            The machines, all running, with their host keys known.
 
         Raises:
             Failure: Google refused a call.
@@ -97,7 +91,7 @@ class GcpLaunch(CloudLaunch[Project, GcpOptions, GcpOffer]):
     # What machines need.
 
     def _network(self) -> dict[str, Any]:
-        """Give the body of a network with a subnet in every region."""
+        """Return the body of a network with a subnet in every region."""
         return {
             "name": label(self._tags),
             "description": description_of(self._tags),

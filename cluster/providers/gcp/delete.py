@@ -110,10 +110,7 @@ class GcpUnlisted(Value, frozen=True, kw_only=True):
     machines: dict[str, tuple[str, ...]] = {}  # noqa: RUF012 - msgspec copies an empty default
 
     def missing(self, project: Project) -> tuple[Resource, ...]:
-        """Give the machines that may still appear in a list.
-
-        Args:
-            project: where.
+        """Return the machines that may still appear in a list.
 
         Returns:
             The resources; none, once every call is over, or its machines must be listed.
@@ -156,7 +153,6 @@ class GcpDeletion(Deletion[GcpResource]):
     def __init__(
         self, project: Project, whose: Selection, unlisted: GcpUnlisted = NOTHING_UNLISTED
     ) -> None:
-        """Store everything; no call is sent yet."""
         super().__init__(f"the project {project.name}")
         self._project = project
         self._whose = whose
@@ -244,11 +240,6 @@ def _resource(type_: GcpResourceType, one: NamedResource) -> GcpResource:
 
 def console(project: Project, zone: str, instance: str) -> str:
     """Read the serial console of an instance; failures are ignored.
-
-    Args:
-        project: where.
-        zone: of the instance.
-        instance: its name.
 
     Returns:
         The output; empty if there is none.

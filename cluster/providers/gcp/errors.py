@@ -120,11 +120,10 @@ OTHERWISE = (
 
 
 def kind_of(word: str, status: int = 0) -> Kind:
-    """Give the kind of failure of an error code.
+    """Return the kind of failure of an error code.
 
     Args:
         word: the code, such as `ZONE_RESOURCE_POOL_EXHAUSTED_WITH_DETAILS`.
-        status: the HTTP status that came with it, if any.
 
     Returns:
         The kind; `other` if neither is known.
@@ -141,9 +140,6 @@ def weight(word: str) -> int:
     A quota comes first, because it is the same in the next zone; a summary comes last, because it
     only says that something else failed.
 
-    Args:
-        word: the error code.
-
     Returns:
         The rank; 0 comes first.
 
@@ -155,7 +151,7 @@ def weight(word: str) -> int:
 
 
 def call_name(collection: str, verb: str) -> str:
-    """Give the name of a call in Google's documentation and permissions.
+    """Return the name of a call in Google's documentation and permissions.
 
     Args:
         collection: in the client's spelling, such as `resource_policies`.
@@ -176,10 +172,6 @@ def call_name(collection: str, verb: str) -> str:
 def check_operations(what: str, *operations: GcpOperation) -> None:
     """Raise the failure of operations that are done, if one has errors; these need no HTTP status.
 
-    Args:
-        what: the name of the call.
-        operations: the one that the call started, and those that it started in turn.
-
     Raises:
         Failure: an operation failed; the first error by `weight` gives its kind.
 
@@ -195,16 +187,7 @@ def check_operations(what: str, *operations: GcpOperation) -> None:
 
 
 def to_cluster_error(failure: Failure, *, left: str = "Nothing is left.") -> ClusterError:
-    """Explain a failure to the user, with what it means and what to type.
-
-    Args:
-        failure: the failure.
-        left: what exists after it, as a sentence.
-
-    Returns:
-        The error for the user.
-
-    """
+    """Explain a failure to the user, with what it means and what to type."""
     if failure.code in NO_CREDENTIALS:
         means, remedy = LOGINS["DefaultCredentialsError"]
         return Denied(f"{means}.", means=f"Google was not asked. {left}", remedy=remedy)

@@ -41,18 +41,11 @@ class HostKeys:
     """
 
     def __init__(self, project: Project, within: float) -> None:
-        """Store both; no call is sent yet."""
         self._project = project
         self._within = within
 
     def wait(self, machines: tuple[GcpInstance, ...]) -> tuple[tuple[GcpInstance, Keys], ...]:
         """Wait until every machine has reported its host keys.
-
-        Args:
-            machines: running ones.
-
-        Returns:
-            Each machine with its public keys.
 
         Raises:
             Timeout: a machine did not report its keys in time.

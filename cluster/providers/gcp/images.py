@@ -23,13 +23,7 @@ def choose(project: Project, given: str, architecture: str, *, gpus: bool) -> Gc
     """Find the image of a launch.
 
     Args:
-        project: whose API is called.
         given: `PROJECT/FAMILY`, or the path of an image; chosen for the machines, if empty.
-        architecture: of the machines.
-        gpus: whether the machines have accelerators, which need drivers.
-
-    Returns:
-        The image.
 
     Raises:
         SpecError: there is no such image, or it is for another architecture.
@@ -46,7 +40,7 @@ def choose(project: Project, given: str, architecture: str, *, gpus: bool) -> Gc
 
 
 def path(image: GcpImage) -> str:
-    """Give the path of an image, as the `source_image` of a disk."""
+    """Return the path of an image, as the `source_image` of a disk."""
     return f"projects/{image.project}/global/images/{image.name}"
 
 

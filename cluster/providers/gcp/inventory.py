@@ -26,12 +26,6 @@ PLACE = "projects/"  # the prefix of a place: one call covers all zones of a pro
 def list_clusters(project: Project) -> tuple[RemoteCluster, ...]:
     """List the caller's clusters in a project, also those of which only a firewall rule is left.
 
-    Args:
-        project: where.
-
-    Returns:
-        The clusters.
-
     Raises:
         Failure: Google refused a call.
 

@@ -31,7 +31,7 @@ def is_of(whose: Selection, description: str) -> bool:
 
 
 def filter_of(whose: Selection) -> str:
-    """Give a filter for lists of labelled resources; `is_of` then decides for each resource.
+    """Return a filter for lists of labelled resources; `is_of` then decides for each resource.
 
     A filter of Google cannot name several values, so for several launches it lets all launches
     pass.
@@ -46,13 +46,13 @@ def filter_of(whose: Selection) -> str:
 
 
 def label(tags: Tags) -> str:
-    """Give the name of a cluster's resources: the same for every launch of it by this owner."""
+    """Return the name of a cluster's resources: the same for every launch of it by this owner."""
     slug = re.sub(r"[^a-z0-9]+", "-", tags.name.lower()).strip("-")
     return f"cluster-{slug}"[:LONGEST].rstrip("-") + f"-{_hash(tags.owner + '/' + tags.name)}"
 
 
 def labels(tags: Tags) -> dict[str, str]:
-    """Give the labels of a launch's resources, by which lists are filtered."""
+    """Return the labels of a launch's resources, by which lists are filtered."""
     return {
         CLUSTER: re.sub(r"[^-_a-z0-9]", "-", tags.name.lower()),
         OWNER: _hash(tags.owner),
@@ -62,15 +62,12 @@ def labels(tags: Tags) -> dict[str, str]:
 
 
 def description_of(tags: Tags) -> str:
-    """Give the description of a launch's resources: all tags, unabridged."""
+    """Return the description of a launch's resources: all tags, unabridged."""
     return " ".join(f"{key}={value}" for key, value in tags.as_dict.items())
 
 
 def parse_description(description: str) -> Tags | None:
     """Read the tags in a description that `description_of` gave.
-
-    Args:
-        description: of a resource.
 
     Returns:
         The tags; none if cluster did not create the resource.
@@ -81,7 +78,7 @@ def parse_description(description: str) -> Tags | None:
 
 
 def request_id(tags: Tags, what: str) -> str:
-    """Give the request id by which Google recognises a repeated call of a launch."""
+    """Return the request id by which Google recognises a repeated call of a launch."""
     return str(uuid.uuid5(REQUESTS, f"{tags.launch}/{what}"))
 
 

@@ -50,7 +50,7 @@ RATES = (
 
 
 def family(instance: str) -> str:
-    """Give the family of a machine type, such as `c2`."""
+    """Return the family of a machine type, such as `c2`."""
     return instance.partition("-")[0]
 
 
@@ -70,15 +70,14 @@ def has_tier_1(instance: str, cpus: int) -> bool:
 
 
 def disk_type(instance: str) -> str:
-    """Give the disk type that a machine type boots from."""
+    """Return the disk type that a machine type boots from."""
     return "hyperdisk-balanced" if family(instance) in HYPERDISK else "pd-balanced"
 
 
 def link_of(instance: str, mtu: int, *, tier_1: bool) -> Link | None:
-    """Give the link of a machine type.
+    """Return the link of a machine type.
 
     Args:
-        instance: the machine type.
         mtu: of its network, in bytes.
         tier_1: whether the machines use Tier_1 networking.
 

@@ -68,10 +68,6 @@ EXTERNAL = POLICIES[-1]
 def check(project: Project, *, public: bool) -> str:
     """Check that no organisation policy forbids a launch.
 
-    Args:
-        project: of the launch.
-        public: whether the machines get external addresses.
-
     Returns:
         A line for the plan; empty if the cloud has no such policies.
 

@@ -60,13 +60,7 @@ class MachineChoice(Value, frozen=True, kw_only=True):
 
 
 def project_of(options: GcpOptions) -> str:
-    """Give the project of a launch.
-
-    Args:
-        options: of the launch.
-
-    Returns:
-        Its name.
+    """Return the project of a launch.
 
     Raises:
         SpecError: neither the options nor the environment name a project.
@@ -83,14 +77,6 @@ def project_of(options: GcpOptions) -> str:
 
 def make_offer(project: Project, spec: ClusterSpec, options: GcpOptions) -> GcpOffer:
     """Decide everything that a launch would create, or refuse it.
-
-    Args:
-        project: where.
-        spec: what the user asked for.
-        options: of the spec.
-
-    Returns:
-        The offer.
 
     Raises:
         SpecError: Google does not offer what the spec asks for.
@@ -164,16 +150,7 @@ def _machines(project: Project, spec: ClusterSpec, options: GcpOptions) -> Machi
 
 
 def name_taken_error(name: str, project: str) -> SpecError:
-    """Give the error for a name that another launch already uses.
-
-    Args:
-        name: of the cluster.
-        project: where that cluster is.
-
-    Returns:
-        The error.
-
-    """
+    """Return the error for a name that another launch already uses."""
     return SpecError(
         f"There is a cluster {name!r} of yours in the project {project} already.",
         means="It was launched from another machine, or its journal is gone; it is left as it is.",
@@ -236,7 +213,7 @@ def _zones(
     name: str,
     wanted: RequestedAccelerators | None,
 ) -> tuple[MachineType, tuple[str, ...]]:
-    """Give the machine type and the zones to try: offering all, not recently out of capacity."""
+    """Return the machine type and the zones to try: offering all, not recently out of capacity."""
     offered = project.all("machine_types", MachineType, filter=f"name = {name}")
     there = {_last(one.zone): one for one in offered}
     if wanted:
@@ -294,7 +271,7 @@ def _check_kind(
 
 
 def _gpus(kind: MachineType, wanted: RequestedAccelerators | None) -> tuple[str, int] | None:
-    """Give type and number of a machine's accelerators, attached or included."""
+    """Return type and number of a machine's accelerators, attached or included."""
     if wanted:
         return wanted.kind.type, wanted.count
     for own in kind.accelerators:
@@ -326,7 +303,7 @@ def _network(project: Project, region: str, options: GcpOptions) -> VpcNetwork |
 
 
 def _network_of(project: Project, region: str, subnet: str) -> str:
-    """Give the name of the network of a subnet."""
+    """Return the name of the network of a subnet."""
     try:
         found = project.get("subnetworks", Subnetwork, region=region, subnetwork=subnet)
     except Failure as failure:

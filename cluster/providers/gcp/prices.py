@@ -115,13 +115,6 @@ def price(
 ) -> Price | None:
     """Read the price of a machine.
 
-    Args:
-        project: whose API is called.
-        kind: the machine type.
-        region: where.
-        gpus: its accelerators: Google's name and their number.
-        spot: whether it is a spot machine.
-
     Returns:
         The price of one machine for an hour; none if the price of any part is not known.
 

@@ -54,14 +54,6 @@ def check(
 ) -> str:
     """Refuse a launch that exceeds a quota of the project.
 
-    Args:
-        project: of the launch.
-        region: where.
-        spec: what the user asked for.
-        kind: the machine type.
-        gpus: the accelerators of each machine: Google's name and their number.
-        public: whether the machines have public addresses.
-
     Returns:
         A line for the plan: what is needed, in use and allowed.
 
@@ -123,7 +115,7 @@ def _needs(
 
 
 def _counted(what: str, normal: str, known: dict[str, QuotaMetric]) -> str:
-    """Give the quota of spot machines: their own, or the normal one if theirs is 0, as usual.
+    """Return the quota of spot machines: their own, or the normal one if theirs is 0, as usual.
 
     Source: cloud.google.com/compute/docs/instances/spot, "Preemptible quotas".
     """

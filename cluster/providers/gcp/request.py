@@ -26,21 +26,13 @@ def request(
     public_key: str,
     stem: str = "",
 ) -> dict[str, Any]:
-    """Give the body of bulkInsert: it creates all machines, or none.
+    """Return the body of bulkInsert: it creates all machines, or none.
 
     Labels, TTL and the key for logins are part of the call that creates the machines, so that no
     machine exists without them.
 
     Args:
-        spec: what the user asked for.
-        options: of the spec.
-        offer: what the launch creates.
-        tags: of the launch.
-        public_key: the public key for logins.
         stem: how the names of the machines begin, if not with the label; a number follows.
-
-    Returns:
-        The body of the call.
 
     """
     properties: dict[str, Any] = {
@@ -66,7 +58,7 @@ def request(
 
 
 def _extras(spec: ClusterSpec, options: GcpOptions, offer: GcpOffer, tags: Tags) -> dict[str, Any]:
-    """Give the properties that only some machines have."""
+    """Return the properties that only some machines have."""
     extras: dict[str, Any] = {}
     if offer.accelerator:
         extras["guest_accelerators"] = [
@@ -130,14 +122,10 @@ def _scheduling(spec: ClusterSpec, offer: GcpOffer) -> dict[str, Any]:
 
 
 def firewalls(offer: GcpOffer, tags: Tags) -> tuple[dict[str, Any], ...]:
-    """Give the firewall rules: SSH from the caller, all traffic between machines, nothing else.
+    """Return the firewall rules: SSH from the caller, all traffic between machines, nothing else.
 
     A default network allows SSH from everywhere; the last rule denies that for these machines. A
     network that the launch creates allows nothing, so it does not need that rule.
-
-    Args:
-        offer: what the launch creates.
-        tags: of the launch.
 
     Returns:
         The rules; the first one's name is the lock of the cluster's name.
@@ -174,7 +162,7 @@ def firewalls(offer: GcpOffer, tags: Tags) -> tuple[dict[str, Any], ...]:
 
 
 def instance_view(one: GcpInstance) -> InstanceView:
-    """Give the fields of an instance that all clouds have; its name is unique only in its zone."""
+    """Return fields of an instance that all clouds have; its name is unique only in its zone."""
     return InstanceView(
         id=f"{one.zone.rpartition('/')[2]}/{one.name}",
         alias=alias(one),
@@ -184,5 +172,5 @@ def instance_view(one: GcpInstance) -> InstanceView:
 
 
 def alias(one: GcpInstance) -> str:
-    """Give the name of an instance in known_hosts; its id is never used again."""
+    """Return the name of an instance in known_hosts; its id is never used again."""
     return f"instance-{one.id}"

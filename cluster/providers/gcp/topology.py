@@ -24,12 +24,7 @@ def read_topology(project: Project, ids: Sequence[str], wanted: str) -> Provider
     """Read the physical location of machines.
 
     Args:
-        project: of the machines.
         ids: of the machines: `ZONE/NAME`.
-        wanted: a filter that lists them.
-
-    Returns:
-        The layers of the network, or why there are none.
 
     Raises:
         Failure: Google refused.
@@ -52,7 +47,7 @@ NOTHING = (
 
 
 def _location(status: ResourceStatus) -> tuple[str, ...]:
-    """Give the nodes above a machine, from the top; of `block/sub-block/host`, without the cluster.
+    """Return nodes above a machine, from the top; of `block/sub-block/host`, without the cluster.
 
     Older answers have only that text, in some with a slash before it.
     """

@@ -117,7 +117,7 @@ class LabProvider(Provider):
                 ) from error
 
     def topology(self, spec: ClusterSpec, machines: tuple[Machine, ...]) -> ProviderTopology:
-        """Give the leaf switch of each host."""
+        """Return the leaf switch of each host."""
         leaves = msgspec.convert(spec.options, LabOptions, strict=False).leaves
         if not leaves:
             return ProviderTopology(reason="a lab without --option leaves=N has one switch")
@@ -125,7 +125,7 @@ class LabProvider(Provider):
         return ProviderTopology(layers=(NetworkLayer(name="leaf switch", groups=groups),))
 
     def words_without(self, spec: ClusterSpec, bad: tuple[Machine, ...]) -> str:
-        """Give the commands that make the lab again."""
+        """Return the commands that make the lab again."""
         del bad
         options = "".join(
             f" --option {shlex.quote(f'{key}={value}')}" for key, value in spec.options.items()

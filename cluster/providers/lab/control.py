@@ -34,7 +34,6 @@ def alter(
     should reach.
 
     Args:
-        machine: the host.
         verb: `slow` (its link gets another rate), `cut` (its link carries no packets), `heal` (its
             link is restored) or `kill` (its power is gone:
             its link carries no packets, and all its processes are killed).
@@ -69,8 +68,6 @@ def alter_uplink(name: str, leaf: int, verb: Verb, rate: str = "") -> float | No
     """Change the uplink of a leaf switch.
 
     Args:
-        name: of the lab.
-        leaf: the number of the switch.
         verb: `slow`, `cut` or `heal`.
         rate: for `slow`; a tenth of the original rate, if empty.
 
@@ -103,8 +100,6 @@ def alter_pair(first: Machine, second: Machine, verb: Verb) -> None:
     """Lose all packets between two hosts, or let them pass again.
 
     Args:
-        first: a host.
-        second: another one.
         verb: `cut` or `heal`.
 
     Raises:
@@ -138,7 +133,7 @@ def _made(process: HostProcess) -> LabOptions:
 
 
 def _slow(whole: float | None, rate: str) -> float:
-    """Give the rate of a slow link in bytes per second: the one named, or a tenth of the whole."""
+    """Return rate of a slow link in bytes per second: the one named, or a tenth of the whole."""
     if rate:
         return parse_rate(rate)
     if whole is None:

@@ -32,7 +32,7 @@ SPARE = 3  # addresses that no host can have: network, broadcast and this machin
 
 
 def line_rate(options: LabOptions) -> float | None:
-    """Give the rate of every link in bytes per second; none if it is not limited."""
+    """Return the rate of every link in bytes per second; none if it is not limited."""
     return parse_rate(options.rate) if options.rate else None
 
 
@@ -69,7 +69,7 @@ def join(pids: dict[str, int], options: LabOptions) -> int:
 
 
 def _leaf(leaf: int, mtu: int) -> list[str]:
-    """Give the commands of `ip` that create a leaf switch and its uplink."""
+    """Return the commands of `ip` that create a leaf switch and its uplink."""
     return [
         f"link add dev leaf{leaf} type bridge mcast_snooping 0",
         f"link set dev leaf{leaf} up",
@@ -80,7 +80,7 @@ def _leaf(leaf: int, mtu: int) -> list[str]:
 
 
 def shape_uplink(leaf: int, line: float | None, mtu: int) -> str:
-    """Give the commands of `tc` that set the rate of a leaf's uplink, in bytes per second."""
+    """Return the commands of `tc` that set the rate of a leaf's uplink, in bytes per second."""
     return shape(f"up{leaf}", line, mtu) + shape(f"down{leaf}", line, mtu)
 
 
@@ -103,7 +103,7 @@ def _take_room(switch: int) -> int:
 
 
 def network_of_room(room: int, among: str) -> ipaddress.IPv4Network:
-    """Give the lab network of a number: a subnet of `UNDERLAY` or `OVERLAY`."""
+    """Return the lab network of a number: a subnet of `UNDERLAY` or `OVERLAY`."""
     return list(ipaddress.IPv4Network(among).subnets(new_prefix=PREFIX))[room]
 
 
@@ -149,10 +149,10 @@ def _call(argv: Sequence[str], text: str = "") -> subprocess.CompletedProcess[st
 
 
 def tool_environment() -> dict[str, str]:
-    """Give this process's environment, with the folders of ip, tc and mount added to PATH."""
+    """Return this process's environment, with the folders of ip, tc and mount added to PATH."""
     return {**os.environ, "PATH": f"{os.environ.get('PATH', '')}:{SBIN}"}
 
 
 def host_number(machine: Machine) -> str:
-    """Give the number of a machine in its lab."""
+    """Return the number of a machine in its lab."""
     return machine.name.partition(".")[0]

@@ -57,15 +57,15 @@ class LabFolder(Value, frozen=True, kw_only=True):
     folder: Path
 
     def host(self, number: int | str) -> Path:
-        """Give the folder of a host."""
+        """Return the folder of a host."""
         return self.folder / "hosts" / str(number)
 
 
 def upper_of(files: LabFolder, number: int, options: LabOptions) -> Upper:
-    """Give the upper layer of a host's root file system: what differs from the lower one."""
+    """Return the upper layer of a host's root file system: what differs from the lower one."""
     return Upper(files.host(number) / "upper", Path(options.root))
 
 
 def leaf_of(number: int, hosts: int, leaves: int) -> int:
-    """Give the leaf switch of a host: consecutive hosts share one."""
+    """Return the leaf switch of a host: consecutive hosts share one."""
     return number * leaves // hosts

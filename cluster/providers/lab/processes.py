@@ -112,5 +112,5 @@ def _gone(pid: int) -> bool:
 
 
 def _stat(pid: int) -> list[str]:
-    """Give the fields of a process's `stat` from its state on; empty if the process is gone."""
+    """Return the fields of a process's `stat` from its state on; empty if the process is gone."""
     return text_of(Path(f"/proc/{pid}/stat")).rpartition(")")[2].split()

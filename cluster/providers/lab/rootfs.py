@@ -79,12 +79,7 @@ Subsystem sftp internal-sftp
 
 
 def private() -> list[str]:
-    """List the folders of this machine that a host must not see.
-
-    Returns:
-        Absolute paths; none is inside another.
-
-    """
+    """List the folders of this machine that a host must not see."""
     checkout = Path(__file__).resolve().parents[3]
     own = [journal.root()]
     own += [checkout] if (checkout / "pyproject.toml").exists() else []
@@ -160,9 +155,6 @@ def _alike(path: Path, model: Path) -> None:
 def text_of(path: Path) -> str:
     """Read a file.
 
-    Args:
-        path: of the file.
-
     Returns:
         Its text; empty if it cannot be read.
 
@@ -174,10 +166,9 @@ def text_of(path: Path) -> str:
 
 
 def links(outer: str, inner: str, prefix: int, mtu: int) -> str:
-    """Give the commands of `ip` that set up the network inside a host.
+    """Return the commands of `ip` that set up the network inside a host.
 
     Args:
-        outer: its address on the link.
         inner: its address in the overlay network; equal to `outer` if there is no overlay.
         prefix: length of the network prefix of both addresses, in bits.
         mtu: of the link, in bytes.
@@ -201,13 +192,12 @@ def links(outer: str, inner: str, prefix: int, mtu: int) -> str:
 
 
 def shape(device: str, line: float | None, mtu: int) -> str:
-    """Give the command of `tc` that makes data pass as fast as on a real line.
+    """Return the command of `tc` that makes data pass as fast as on a real line.
 
     A queueing discipline counts a packet and its Ethernet header; a real line also carries a
     preamble, a checksum and a gap. The rate is lowered by the share of these in full packets.
 
     Args:
-        device: the network interface.
         line: rate of the line in bytes per second; unlimited, if none.
         mtu: of the device, in bytes.
 

@@ -74,9 +74,6 @@ slurmd -N "$(hostname)"
 def check_programs(root: str) -> None:
     """Refuse a root file system without Slurm.
 
-    Args:
-        root: its folder.
-
     Raises:
         SpecError: a program is missing.
 
@@ -97,14 +94,7 @@ def check_programs(root: str) -> None:
 
 
 def write_slurm(files: LabFolder, hosts: int, options: LabOptions) -> None:
-    """Write the files of Slurm that each host has before it starts, but for its configuration.
-
-    Args:
-        files: of the lab.
-        hosts: how many there are.
-        options: of the lab.
-
-    """
+    """Write the files of Slurm that each host has before it starts, but for its configuration."""
     key = secrets.token_hex(64)
     for number in range(hosts):
         upper = upper_of(files, number, options)
@@ -115,15 +105,7 @@ def write_slurm(files: LabFolder, hosts: int, options: LabOptions) -> None:
 def write_settings(
     files: LabFolder, machines: Sequence[Machine], options: LabOptions, cores: int
 ) -> None:
-    """Write the configuration, which names the addresses of the hosts.
-
-    Args:
-        files: of the lab.
-        machines: its hosts.
-        options: of the lab.
-        cores: of each host.
-
-    """
+    """Write the configuration, which names the addresses of the hosts."""
     text = CONF.format(
         controller=machines[0].id,
         address=machines[0].address,

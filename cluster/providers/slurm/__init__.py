@@ -223,7 +223,7 @@ class SlurmProvider(Provider):
         return bool(specs) and not self.gone(specs[-1], (machine,))
 
     def words_without(self, spec: ClusterSpec, bad: tuple[Machine, ...]) -> str:
-        """Give the commands that submit the job again without some nodes."""
+        """Return the commands that submit the job again without some nodes."""
         options = {k: v for k, v in spec.options.items() if k != "exclude"}
         out = ",".join(filter(None, (spec.options.get("exclude"), *(m.id for m in bad))))
         more = "".join(
@@ -386,7 +386,7 @@ def _epoch(text: str) -> float:
 
 
 def _unanswered(name: str) -> float:
-    """Give when the last job was submitted whose answer the journal does not have, or 0."""
+    """Return when the last job was submitted whose answer the journal does not have, or 0."""
     entries = _entries(name)
     answered = {e.token for e in entries if isinstance(e, journal.Answered)}
     asked = (e for e in entries if isinstance(e, journal.Requested))

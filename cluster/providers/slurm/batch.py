@@ -46,23 +46,12 @@ class Mark(Value, frozen=True, kw_only=True):
 
 
 def new_mark(name: str, token: str) -> Mark:
-    """Mark a job that this machine submits.
-
-    Args:
-        name: of the cluster.
-        token: of the request.
-
-    """
+    """Mark a job that this machine submits."""
     return Mark(name=name, token=token, host=platform.node())
 
 
 def mark_of(job: SlurmJob) -> Mark | None:
-    """Read the mark of a job; None if the job is not ours.
-
-    Args:
-        job: as squeue lists it.
-
-    """
+    """Read the mark of a job; None if the job is not ours."""
     prefix, _, rest = job.comment.partition(":")
     name, colon, tail = rest.partition(":")
     token, at, host = tail.partition("@")
@@ -71,11 +60,7 @@ def mark_of(job: SlurmJob) -> Mark | None:
 
 
 def request(spec: ClusterSpec, mark: Mark) -> tuple[str, ...]:
-    """Give the command that submits the job.
-
-    Args:
-        spec: of the cluster.
-        mark: of the job.
+    """Return the command that submits the job.
 
     Returns:
         The words of sbatch. Nodes are exclusive: other jobs on them would be measured too.
@@ -95,12 +80,6 @@ def job_number(printed: str) -> str:
 
     A site's wrapper may print lines before it; in a federation, the cluster follows: `42;north`.
 
-    Args:
-        printed: the standard output of sbatch.
-
-    Returns:
-        The number.
-
     Raises:
         ProvisionError: there is none; the job may have been submitted all the same.
 
@@ -117,12 +96,7 @@ def job_number(printed: str) -> str:
 
 
 def flags(spec: ClusterSpec) -> tuple[str, ...]:
-    """Give the flags of sbatch by which the nodes are chosen.
-
-    Args:
-        spec: of the cluster.
-
-    """
+    """Return the flags of sbatch by which the nodes are chosen."""
     options = options_of(spec)
     asked = ((flag, getattr(options, flag)) for flag in ASKED)
     return (

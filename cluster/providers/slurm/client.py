@@ -81,9 +81,6 @@ class SlurmClient(Value, frozen=True, kw_only=True):
             within: seconds after which it is given up; by default `ANSWERS_WITHIN`.
             tries: how often it is run, at most.
 
-        Returns:
-            Its streams.
-
         Raises:
             SpecError: there is no such command, or Slurm can never do what is asked for.
             ProvisionError: it failed.
@@ -143,9 +140,6 @@ class SlurmClient(Value, frozen=True, kw_only=True):
     def job(self, number: str) -> SlurmJob | None:
         """Ask for one job; None if Slurm does not list it any more.
 
-        Args:
-            number: of the job.
-
         Raises:
             ProvisionError: Slurm does not answer.
 
@@ -170,10 +164,9 @@ class SlurmClient(Value, frozen=True, kw_only=True):
         return parse_jobs(self.run(argv).stdout)
 
     def states_before(self, number: str, *, within: float) -> tuple[str, ...]:
-        """Give the states in which a job that was put back has ended, from Slurm's accounts.
+        """Return the states in which a job that was put back has ended, from Slurm's accounts.
 
         Args:
-            number: of the job.
             within: seconds after which the command is given up.
 
         Raises:
@@ -187,7 +180,7 @@ class SlurmClient(Value, frozen=True, kw_only=True):
         return tuple(word for word in words if word in ENDED or word == "REQUEUED")
 
     def names_in(self, nodes: str) -> tuple[str, ...]:
-        """Give the names in a list of nodes, in their order.
+        """Return the names in a list of nodes, in their order.
 
         Slurm itself is asked: its lists have more shapes than any other parser of them knows.
 
@@ -198,7 +191,7 @@ class SlurmClient(Value, frozen=True, kw_only=True):
         return tuple(self.run(("scontrol", "show", "hostnames", nodes)).stdout.split())
 
     def addresses_of(self, nodes: str) -> dict[str, str]:
-        """Give the address at which Slurm reaches each node, by its name.
+        """Return the address at which Slurm reaches each node, by its name.
 
         Args:
             nodes: such as `node[1-3]`.
@@ -234,10 +227,7 @@ class SlurmClient(Value, frozen=True, kw_only=True):
 
 
 def client_of(options: SlurmOptions) -> SlurmClient:
-    """Give the client that the options name.
-
-    Args:
-        options: of the provider.
+    """Return the client that the options name.
 
     Raises:
         SpecError: they name two places.
@@ -253,13 +243,7 @@ def client_of(options: SlurmOptions) -> SlurmClient:
 
 
 def lab_machines(name: str) -> tuple[Machine, ...]:
-    """Give the hosts of a laboratory with Slurm.
-
-    Args:
-        name: of the laboratory.
-
-    Returns:
-        Its hosts; slurmctld and the commands are on the first one.
+    """Return the hosts of a laboratory with Slurm.
 
     Raises:
         SpecError: there is no such laboratory, or it has no Slurm.
@@ -278,5 +262,5 @@ def lab_machines(name: str) -> tuple[Machine, ...]:
 
 
 def _text(stream: str | bytes | None) -> str:
-    """Give what a command wrote until it was given up: bytes, also where text was asked for."""
+    """Return what a command wrote until it was given up: bytes, also where text was asked for."""
     return stream.decode(errors="replace") if isinstance(stream, bytes) else stream or ""

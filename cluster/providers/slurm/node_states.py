@@ -50,9 +50,6 @@ def parse_nodes(text: str) -> tuple[SlurmNode, ...]:
     Args:
         text: a node on each line; lines without a `NodeName` are left out.
 
-    Returns:
-        The nodes.
-
     """
     rows = (dict(FIELD.findall(line.strip())) for line in text.splitlines())
     return tuple(_node(row) for row in rows if row.get("NodeName"))
@@ -74,9 +71,6 @@ def _node(row: dict[str, str]) -> SlurmNode:
 
 def words_on_node(node: SlurmNode) -> str:
     """Say in which state Slurm has a node that does not answer us.
-
-    Args:
-        node: as scontrol prints it.
 
     Returns:
         Such as `Slurm calls nodes-2 DOWN: Not responding [root@2026-11-24T00:44:35]`, or `Slurm

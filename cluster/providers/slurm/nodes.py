@@ -30,19 +30,10 @@ def machines_of(
     token: str,
     folder: Path,
 ) -> tuple[Machine, ...]:
-    """Give the first nodes of a job as machines, in Slurm's order.
+    """Return the first nodes of a job as machines, in Slurm's order.
 
     Args:
-        client: of its Slurm.
-        job: that runs.
-        options: of the provider.
-        name: of the cluster.
-        hosts: how many.
         token: random, of the launch: it names our folder, as the nodes may share a home.
-        folder: of the cluster's state, for the host keys of the nodes.
-
-    Returns:
-        The machines.
 
     Raises:
         ProvisionError: the job has fewer nodes.
@@ -100,7 +91,7 @@ def _access(client: SlurmClient, address: str, folder: Path) -> Access:
 
 
 def _in_lab(machine: Machine, client: SlurmClient) -> Machine:
-    """Give a node of a laboratory the link and the access of the laboratory's host."""
+    """Return a node of a laboratory the link and the access of the laboratory's host."""
     hosts = {one.id: one for one in lab_machines(client.place.removeprefix(LAB))}
     host = hosts[machine.id]
     return msgspec.structs.replace(machine, access=host.access, link=host.link)

@@ -61,26 +61,12 @@ class SlurmOptions(EnvironmentOptions, frozen=True, kw_only=True):
 
 
 def options_of(spec: ClusterSpec) -> SlurmOptions:
-    """Give the options of a spec, typed.
-
-    Args:
-        spec: of the cluster.
-
-    Returns:
-        The options.
-
-    """
+    """Return the options of a spec, typed."""
     return msgspec.convert(spec.options, SlurmOptions, strict=False)
 
 
 def time_limit(spec: ClusterSpec) -> float:
-    """Give the time limit of the job.
-
-    Args:
-        spec: of the cluster.
-
-    Returns:
-        Seconds, whole minutes.
+    """Return the time limit of the job.
 
     Raises:
         SpecError: `--ttl` and the option time differ, or the time is no duration.
@@ -98,7 +84,7 @@ def time_limit(spec: ClusterSpec) -> float:
 
 
 def own_allocation(options: SlurmOptions) -> str:
-    """Give the id of the job that this process runs in, if its nodes are the ones to use.
+    """Return the id of the job that this process runs in, if its nodes are the ones to use.
 
     Args:
         options: of the provider; one that asks for a new job, or for another Slurm, wins.

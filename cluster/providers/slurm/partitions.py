@@ -39,9 +39,6 @@ def parse_partitions(text: str) -> tuple[Partition, ...]:
     Args:
         text: a partition on each line; lines without a name or a state are left out.
 
-    Returns:
-        The partitions.
-
     """
     rows = (dict(FIELD.findall(line.strip())) for line in text.splitlines())
     return tuple(
@@ -57,7 +54,6 @@ def why_closed(partitions: Sequence[Partition], asked: str) -> str:
     """Say why a job would not start in the partitions that it asks for.
 
     Args:
-        partitions: of the Slurm.
         asked: for by the job: `gpu,cpu`, or empty for the default.
 
     Returns:

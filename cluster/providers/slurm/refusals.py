@@ -119,11 +119,6 @@ def refusal(program: str, said: str, where: str) -> ProvisionError | SpecError:
 
     Args:
         program: such as `sbatch`.
-        said: its standard error.
-        where: it ran, in words.
-
-    Returns:
-        The error.
 
     """
     words = said.strip()
@@ -141,12 +136,7 @@ def unanswered(program: str, said: str, where: str, within: float) -> ProvisionE
 
     Args:
         program: such as `sbatch`.
-        said: its standard error until then.
-        where: it ran, in words.
         within: seconds that it had.
-
-    Returns:
-        The error.
 
     """
     if QUEUE_FULL in said:
@@ -164,16 +154,7 @@ def unanswered(program: str, said: str, where: str, within: float) -> ProvisionE
 
 
 def no_commands(program: str, where: str) -> SpecError:
-    """Make the error for a host without Slurm's commands.
-
-    Args:
-        program: that is missing.
-        where: it was looked for, in words.
-
-    Returns:
-        The error.
-
-    """
+    """Make the error for a host without Slurm's commands."""
     return SpecError(
         f"There is no {program} {where}.",
         means="The provider 'slurm' uses the commands of Slurm, as on a login node.",
@@ -183,7 +164,7 @@ def no_commands(program: str, where: str) -> SpecError:
 
 
 def _last(words: str) -> str:
-    """Give the last line that is not about the batch job in general."""
+    """Return the last line that is not about the batch job in general."""
     lines = [line.strip() for line in words.splitlines()]
     lines = [line for line in lines if line and not line.startswith("Try ")]
     told = [line for line in lines if "Batch job submission failed" in line] or lines

@@ -144,9 +144,6 @@ def parse_jobs(text: str) -> tuple[SlurmJob, ...]:
     Args:
         text: a job on each line; lines of another shape are left out.
 
-    Returns:
-        The jobs.
-
     """
     rows = (line.strip().split("|", 6) for line in text.splitlines())
     return tuple(_job(row) for row in rows if len(row) == len(FORMAT.split("|")))
@@ -181,9 +178,6 @@ def _seconds(text: str) -> float | None:
 
 def words_of(job: SlurmJob) -> str:
     """Say in which state a waiting job is, why, and when it may start.
-
-    Args:
-        job: that has not started.
 
     Returns:
         Such as `PENDING: it waits for nodes to become free, may start at 14:05`.
@@ -238,11 +232,6 @@ def why_put_back(states: Collection[str]) -> str:
 
 
 def is_hopeless(job: SlurmJob) -> bool:
-    """Tell whether a waiting job will never start as it is.
-
-    Args:
-        job: that waits.
-
-    """
+    """Tell whether a waiting job will never start as it is."""
     code = job.reason.partition(",")[0].strip("()")
     return job.state == "PENDING" and (code in HOPELESS or bool(CLOSED.match(job.reason)))

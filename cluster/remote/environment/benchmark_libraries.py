@@ -44,12 +44,12 @@ mv {folder}.part {folder}
 
 
 def names(libraries: Sequence[str]) -> tuple[str, ...]:
-    """Give the names of the libraries, without their versions."""
+    """Return the names of the libraries, without their versions."""
     return tuple(found[0] for one in libraries if (found := _NAME.match(one)))
 
 
 def folder(libraries: Sequence[str]) -> str:
-    """Give their folder on a host.
+    """Return their folder on a host.
 
     Args:
         libraries: requirements, such as `torch==2.13.0+cpu`.
@@ -65,16 +65,7 @@ def folder(libraries: Sequence[str]) -> str:
 
 
 def script(libraries: Sequence[str], requirements: Sequence[str]) -> str:
-    """Give the script that installs them, with what they need, from the wheels that came along.
-
-    Args:
-        libraries: that give the folder its name.
-        requirements: what pip is asked for.
-
-    Returns:
-        POSIX sh, for a step of the installation.
-
-    """
+    """Return the script that installs them, with what they need, from the wheels that came along."""
     other = wheels.sources(requirements)[1:]
     return INSTALL.format(
         folder=folder(libraries),

@@ -34,7 +34,6 @@ def install_beside(requirements: Sequence[str], extra: str) -> Path | None:
 
     Args:
         requirements: of a benchmark, such as `torch==2.13.0+cpu`.
-        extra: of this project, which has them too.
 
     Returns:
         The folder for `PYTHONPATH`; None if this Python has all of them, in whatever version.

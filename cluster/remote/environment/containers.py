@@ -35,14 +35,10 @@ sys.exit(sys.version_info < (3, 11))' || {{ echo {lacks}; exit 1; }}
 
 
 def step(engine: str, image: str) -> str:
-    """Give the script that pulls an image to a host and checks that ranks can run in it.
+    """Return the script that pulls an image to a host and checks that ranks can run in it.
 
     Args:
         engine: `docker` or `podman`; empty if the host has neither: the step's hash then differs.
-        image: its name, as the engine takes it.
-
-    Returns:
-        POSIX sh, run in the machine's folder.
 
     """
     word = shlex.quote(image)

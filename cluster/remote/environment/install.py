@@ -44,10 +44,6 @@ def install(
     The environment is `env` in each machine's folder.
 
     Args:
-        shells: to the hosts, by the names of their machines.
-        machines: the hosts, by name.
-        environment: what to install.
-        logs: a local folder for the commands of each host and their output.
         tell: called with a host and each step that it begins; the last one is `ready`.
 
     Raises:
@@ -71,16 +67,9 @@ def install(
 
 
 class Installation:
-    """State that all hosts of one installation share.
-
-    Args:
-        environment: what to install.
-        names: of the hosts.
-
-    """
+    """State that all hosts of one installation share."""
 
     def __init__(self, environment: Environment, names: Sequence[str]) -> None:
-        """Download nothing yet."""
         self.environment = environment
         self.token = os.urandom(4).hex()
         self.ended = {name: threading.Event() for name in names}
@@ -93,10 +82,6 @@ class Installation:
 
         Args:
             target: that they must fit.
-            step: whose libraries they are.
-
-        Returns:
-            The folder of the wheels.
 
         Raises:
             ClusterError: they cannot be downloaded.
@@ -118,16 +103,7 @@ class Installation:
 
 
 class HostInstaller:
-    """Installs the environment on one host.
-
-    Args:
-        machine: the host.
-        shell: to it.
-        log: of the commands on the host and their output.
-        tell: called with each step as it begins.
-        installation: that the host is part of.
-
-    """
+    """Installs the environment on one host."""
 
     def __init__(
         self,
@@ -137,7 +113,6 @@ class HostInstaller:
         tell: Callable[[str], None],
         installation: Installation,
     ) -> None:
-        """Keep the host and its installation."""
         self._machine = machine
         self._shell = shell
         self._log = log

@@ -183,17 +183,9 @@ class HostProbe(Value, frozen=True, kw_only=True):
 
     Args:
         claim: the host that installs in this folder, if several hosts or names share it.
-        python: the interpreter to use, if there is one.
         target: that wheels must fit.
-        seen: interpreters that cannot be used, and their versions.
         done: lines of the marker; none if the environment's Python does not work.
-        lacks_libraries: those of the benchmark are not there.
-        missing: programs that the host lacks.
-        may_install: whether our user is root, or can use sudo without a password.
         manager: the package manager, such as `apt-get`.
-        has_mpi: whether the prepared MPI is there; true if none is asked for.
-        engine: that runs containers, if an image is asked for and an engine works.
-        engineless: container engines that are installed but do not work.
 
     """
 
@@ -221,9 +213,6 @@ def read_probe(said: Sequence[str]) -> HostProbe:
 
     Args:
         said: the lines that the script `LOOK` printed.
-
-    Returns:
-        What it found.
 
     """
     pairs = [line.partition(" ")[::2] for line in said]
@@ -257,12 +246,10 @@ class Step(Value, frozen=True, kw_only=True):
     """One step of an installation; it can be repeated without harm.
 
     Args:
-        name: for people.
         script: POSIX sh, run in the machine's folder; `$new` is the folder of its files.
         files: that it needs: their names and bytes.
         libraries: exact requirements, which the script names too; their wheels are sent, or come
             from an index.
-        with_dependencies: pip comes along, and so do the wheels that the libraries need.
 
     """
 
@@ -273,7 +260,7 @@ class Step(Value, frozen=True, kw_only=True):
     with_dependencies: bool = False
 
     def mark(self, before: str) -> str:
-        """Give the marker's line for this step, which depends on all steps before it.
+        """Return the marker's line for this step, which depends on all steps before it.
 
         Args:
             before: the line of the step before, empty for the first.
@@ -290,14 +277,7 @@ class Step(Value, frozen=True, kw_only=True):
 
 
 class PendingStep(Value, frozen=True, kw_only=True):
-    """A step that is still to do.
-
-    Args:
-        step: to do.
-        before: content of the marker until it is done.
-        after: content of the marker once it is done.
-
-    """
+    """A step that is still to do."""
 
     step: Step
     before: str
@@ -327,15 +307,6 @@ def pending_steps(
 
     Libraries of a benchmark and programs are probed each time and have no line in the marker:
     benchmarks need different ones, and a change of them must not repeat other steps.
-
-    Args:
-        wanted: all steps.
-        probe: of the host.
-        libraries: of the benchmark.
-
-    Returns:
-        The steps, each with the marker's content before and after it.
-
     """
     todo: list[PendingStep] = []
     before = line = ""
@@ -370,17 +341,7 @@ def _adding(program: str, probe: HostProbe) -> str:
 
 
 def steps(environment: Environment, probe: HostProbe, own: tuple[str, bytes]) -> tuple[Step, ...]:
-    """Give all steps for a host; what changes most often comes last.
-
-    Args:
-        environment: to install.
-        probe: of the host.
-        own: the wheel of our package.
-
-    Returns:
-        The steps.
-
-    """
+    """Return all steps for a host; what changes most often comes last."""
     mpi, image = environment.mpi, environment.image
     return (
         _libraries(probe.python, wheels.libraries(mpi), environment.python),
@@ -423,15 +384,12 @@ def _folders(mpi: str) -> str:
 
 
 def _libmpi(mpi: str) -> str:
-    """Give the folders where mpi4py looks for the library; an empty one is the linker's default."""
+    """Return folders where mpi4py looks for the library; an empty one is the linker's default."""
     return f"{mpi}/lib:{mpi}/lib64:"
 
 
 def variables(environment: Environment) -> dict[str, str]:
-    """Give the variables that processes need for a prepared MPI.
-
-    Args:
-        environment: of the hosts.
+    """Return the variables that processes need for a prepared MPI.
 
     Returns:
         Names and values; none where Open MPI is installed with the libraries.

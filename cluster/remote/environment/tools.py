@@ -25,14 +25,6 @@ prepare(Facts)  # a thread for each host decodes them
 def examine(shell: Shell, machine: Machine, programs: Sequence[str] = ()) -> Facts:
     """Collect the facts of a host.
 
-    Args:
-        shell: to it.
-        machine: the host.
-        programs: to look for there.
-
-    Returns:
-        Its facts.
-
     Raises:
         ShellError: it did not answer.
 
@@ -50,10 +42,6 @@ def examine(shell: Shell, machine: Machine, programs: Sequence[str] = ()) -> Fac
 
 def check_tools(facts: tuple[Facts, ...], programs: Sequence[str] = ()) -> None:
     """Refuse hosts on which a job could not run.
-
-    Args:
-        facts: of each host.
-        programs: that it needs there.
 
     Raises:
         SpecError: a tool is missing; the message has the command that installs it.

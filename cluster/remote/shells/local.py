@@ -32,15 +32,9 @@ NOT_FOUND = 127  # exit status of every shell if there is no such command
 
 
 class LocalShell(Shell):
-    """Runs commands here, in sessions of their own, so that Ctrl-C does not reach them.
-
-    Args:
-        machine: the host, which is this machine.
-
-    """
+    """Runs commands here, in sessions of their own, so that Ctrl-C does not reach them."""
 
     def __init__(self, machine: Machine | None = None) -> None:
-        """Start nothing yet."""
         super().__init__(machine)
         self._running: set[subprocess.Popen[str]] = set()
         self._closings = 0

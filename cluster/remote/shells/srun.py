@@ -56,7 +56,6 @@ class SrunShell(RemoteShell):
     """
 
     def __init__(self, machine: Machine | None = None) -> None:
-        """Keep the machine; each command starts a step."""
         super().__init__(machine)
         self._running: set[SrunCommand] = set()
         self._lock = threading.Lock()
@@ -154,16 +153,7 @@ def _words(machine: Machine, line: str, *, reads: bool) -> list[str]:
 
 
 class SrunCommand(RemoteCommand):
-    """A step that runs; a thread collects its standard error.
-
-    Args:
-        process: of srun, or of ssh to the host where srun runs.
-        host: the node.
-        ended: called once, when the command is closed.
-        by_ssh: the process is ssh.
-        reads: whether the command reads what we send.
-
-    """
+    """A step that runs; a thread collects its standard error."""
 
     def __init__(
         self,
@@ -174,7 +164,6 @@ class SrunCommand(RemoteCommand):
         by_ssh: bool,
         reads: bool,
     ) -> None:
-        """Begin to collect the errors."""
         self._process = process
         self._host = host
         self._ended = ended

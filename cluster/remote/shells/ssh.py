@@ -37,15 +37,9 @@ BROKEN = (OSError, EOFError, paramiko.SSHException)  # what paramiko raises if a
 
 
 class SshShell(RemoteShell):
-    """Runs commands on a host through one persistent connection.
-
-    Args:
-        machine: the host; it says how SSH reaches it.
-
-    """
+    """Runs commands on a host through one persistent connection."""
 
     def __init__(self, machine: Machine | None = None) -> None:
-        """Keep the machine; the first command connects."""
         super().__init__(machine)
         self._access = (machine and machine.access) or Access(host="127.0.0.1")
         self._chain: list[fabric.Connection] = []  # jump hosts, then the host itself
@@ -136,16 +130,9 @@ class SshShell(RemoteShell):
 
 
 class SshCommand(RemoteCommand):
-    """A running command; a thread collects its standard error.
-
-    Args:
-        channel: of the command.
-        broken: makes the error for an end without an exit status.
-
-    """
+    """A running command; a thread collects its standard error."""
 
     def __init__(self, channel: paramiko.Channel, broken: Callable[[], ShellError]) -> None:
-        """Begin to collect the errors."""
         self.channel = channel
         self._broken = broken
         self._complaints: list[bytes] = []

@@ -32,10 +32,7 @@ class Verifier(paramiko.MissingHostKeyPolicy):
     """Accepts or refuses host keys; paramiko itself knows none, so it asks for every key.
 
     Args:
-        connection: to the host.
         access: how the host is reached; it may name a file of known host keys.
-        target: whether this is the host itself, and not a jump host.
-        accepted: called once the key was accepted.
 
     """
 
@@ -47,7 +44,6 @@ class Verifier(paramiko.MissingHostKeyPolicy):
         *,
         target: bool,
     ) -> None:
-        """Find the names under which its key is known."""
         self._host = connection.original_host
         self._files = _known_hosts_files(connection, access, target=target)
         self._pinned = access.known_hosts if access.pin else ""
@@ -58,14 +54,14 @@ class Verifier(paramiko.MissingHostKeyPolicy):
         self._names = [self._name] if alias else [self._name, connection.host]
 
     def lines(self, names: Sequence[str]) -> list[openssh_files.KnownKey]:
-        """Give the known keys of some names."""
+        """Return the known keys of some names."""
         texts = [_text(file) for file in self._files]
         return [
             line for text in texts for name in names for line in openssh_files.matching(text, name)
         ]
 
     def kinds(self) -> set[str]:
-        """Give the types of the known keys."""
+        """Return the types of the known keys."""
         return {line.kind for line in self.lines(self._names)}
 
     def missing_host_key(
@@ -128,7 +124,7 @@ _PINNING = threading.Lock()  # two names may be one host: the second thread find
 
 
 def _known_hosts_files(connection: fabric.Connection, access: Access, *, target: bool) -> list[str]:
-    """Give the known_hosts files: the cluster's own, or else the user's; for jump hosts, both."""
+    """Return the known_hosts files: the cluster's own, or else the user's; for jump hosts, both."""
     own = [access.known_hosts] if access.known_hosts else []
     if own and target:
         return own
@@ -149,10 +145,7 @@ def _text(path: str) -> str:
 
 
 def fingerprint(key: paramiko.PKey) -> str:
-    """Give a key's fingerprint as `ssh-keygen -l` prints it.
-
-    Args:
-        key: a public key.
+    """Return a key's fingerprint as `ssh-keygen -l` prints it.
 
     Returns:
         Such as `SHA256:...`, without padding.
@@ -169,13 +162,11 @@ class Identity(AuthStrategy):
     """Offers the user's keys one after another, those configured for this host first.
 
     Args:
-        connection: to the host.
         key: the file of the only key to offer; the user's own keys, if empty.
 
     """
 
     def __init__(self, connection: fabric.Connection, key: str) -> None:
-        """Find the keys that may be offered; none is read yet."""
         super().__init__(ssh_config=connection.config.base_ssh_config)
         settings = connection.ssh_config
         own = [f"~/.ssh/{name}" for name in KEY_FILES]
@@ -188,7 +179,7 @@ class Identity(AuthStrategy):
         self.locked: list[Path] = []
 
     def get_sources(self) -> Iterator[AuthSource]:
-        """Give the keys one by one; the agent stays connected, as it signs."""
+        """Return the keys one by one; the agent stays connected, as it signs."""
         keys = list(self._on_disk())
         named = {key.asbytes() for key in keys} | {_public(file) for file in self._files}
         with contextlib.closing(paramiko.Agent()) as agent:
@@ -218,7 +209,7 @@ def _key(path: str, changed: int, size: int) -> paramiko.PKey:
 
 
 def _public(file: Path) -> bytes:
-    """Give the public half from the file beside a private key, which may need a passphrase."""
+    """Return the public half from the file beside a private key, which may need a passphrase."""
     words = _text(f"{file}.pub").split()
     try:
         return base64.b64decode(words[1])

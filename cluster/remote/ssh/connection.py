@@ -40,16 +40,10 @@ logging.getLogger("paramiko").addHandler(logging.NullHandler())
 
 
 def route(access: Access) -> list[fabric.Connection]:
-    """Give the connections to make, each through the one before it; the last one is to the host.
+    """Return the connections to make, each through the one before it; the last one is to the host.
 
     Fabric could connect to jump hosts itself, but would accept any host key there, and use several
     in the wrong order.
-
-    Args:
-        access: how the host is reached.
-
-    Returns:
-        The connections, not opened yet.
 
     Raises:
         Unreachable: the user's settings cannot be read.
@@ -100,7 +94,7 @@ def _bare(jump: str) -> str:
 
 
 def _config() -> fabric.Config:
-    """Give the settings of the user and the system; the files are read again, but parsed once.
+    """Return the settings of the user and the system; the files are read again, but parsed once.
 
     Each connection has its own object: Fabric's is empty for a moment when a value is set in it,
     and other threads would find no settings.
@@ -119,12 +113,6 @@ def open_hop(
     connection: fabric.Connection, access: Access, note: Callable[[str], None], *, target: bool
 ) -> None:
     """Connect to a host or jump host, and verify its key.
-
-    Args:
-        connection: to open.
-        access: how the host at the end of the route is reached.
-        note: called with each state of connecting.
-        target: whether this is that host, and not a jump host.
 
     Raises:
         Unreachable: it could not be reached, has another key, or does not accept the login.
@@ -164,7 +152,7 @@ def open_hop(
 
 
 def _connect_kwargs(begin: Callable[..., Transport], identity: Identity) -> dict[str, object]:
-    """Give paramiko's options; every step of connecting has a timeout."""
+    """Return paramiko's options; every step of connecting has a timeout."""
     return {
         "transport_factory": begin,
         "auth_strategy": identity,
@@ -216,7 +204,7 @@ def _end(proxy: paramiko.ProxyCommand, transport: Transport | None) -> None:
 
 
 def _called(connection: fabric.Connection, access: Access, *, target: bool) -> str:
-    """Give a host's name for messages, as the user wrote it."""
+    """Return a host's name for messages, as the user wrote it."""
     if not target:
         return f"{connection.original_host} (on the way to {access.host})"
     return f"{access.user}@{access.host}" if access.user else access.host
@@ -348,5 +336,5 @@ class Transport(paramiko.Transport):
 
 
 def _plain(key_type: str) -> str:
-    """Give a key's type as in known_hosts: rsa-sha2-* are signatures of a key ssh-rsa."""
+    """Return a key's type as in known_hosts: rsa-sha2-* are signatures of a key ssh-rsa."""
     return "ssh-rsa" if key_type.startswith("rsa-sha2-") else key_type

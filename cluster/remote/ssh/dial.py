@@ -18,10 +18,6 @@ def dial(places: list[Place], seconds: float) -> socket.socket:
 
     Args:
         places: addresses and ports, at least one; each is tried a moment after the one before.
-        seconds: timeout for each of them.
-
-    Returns:
-        The connected socket, with TCP_NODELAY set.
 
     Raises:
         OSError: none answers; it is the error of the last address.

@@ -21,7 +21,6 @@ class KnownKey(NamedTuple):
 
     Args:
         marker: `@revoked`, `@cert-authority` or nothing.
-        names: patterns of host names, separated by commas.
         kind: type of the key, such as `ssh-ed25519`.
         key: in base64.
 
@@ -37,7 +36,6 @@ def matching(text: str, name: str) -> list[KnownKey]:
     """Find a host's keys in a known_hosts file.
 
     Args:
-        text: of the file.
         name: of the host, as in the file: `[name]:port` unless the port is 22.
 
     Returns:
@@ -48,11 +46,7 @@ def matching(text: str, name: str) -> list[KnownKey]:
 
 
 def entry(name: str, port: int) -> str:
-    """Give the name under which a host's key is kept.
-
-    Args:
-        name: of the host.
-        port: of its sshd.
+    """Return the name under which a host's key is kept.
 
     Returns:
         The name alone for port 22.
@@ -98,12 +92,11 @@ def _is_hash_of(salted: str, name: str) -> bool:
 
 
 def settings(path: Path, section: str = "Host *", depth: int = 0) -> str:
-    """Give the text of a settings file, with the included files in place of `Include`.
+    """Return the text of a settings file, with the included files in place of `Include`.
 
     Args:
         path: of the file; the text is empty if there is none.
         section: the line `Host` or `Match` that applies at its beginning.
-        depth: how many levels of files include it.
 
     Returns:
         The text. As in ssh, lines after an `Include` belong to the section around it, and a section
@@ -129,7 +122,7 @@ def settings(path: Path, section: str = "Host *", depth: int = 0) -> str:
 
 
 def _within(around: str, section: str) -> str:
-    """Give the line of a section in an included file: the section around it must match, too."""
+    """Return the line of a section in an included file: the section around it must match, too."""
     outer, inner = _criteria(around), _criteria(section)
     if outer == "all":
         return section
@@ -137,7 +130,7 @@ def _within(around: str, section: str) -> str:
 
 
 def _criteria(section: str) -> str:
-    """Give the criteria of a line `Host` or `Match`, as `Match` writes them."""
+    """Return the criteria of a line `Host` or `Match`, as `Match` writes them."""
     key, _, value = section.strip().replace("=", " ", 1).partition(" ")
     if key.lower() == "match":
         return value.strip()

@@ -68,7 +68,7 @@ def _interval(summary: Summary) -> str:
 
 
 def _with_error(summary: Summary) -> str:
-    """Give the median, and half of its confidence interval in percent of it."""
+    """Return the median, and half of its confidence interval in percent of it."""
     median = _value(summary, summary.median)
     if summary.ci is None or not 0 < summary.median < math.inf:
         return median
@@ -160,7 +160,7 @@ def columns(summaries: Sequence[Summary]) -> tuple[str, ...]:
 
 
 def rows(summaries: Sequence[Summary]) -> list[tuple[str, ...]]:
-    """Give summaries as the rows of a table for people.
+    """Return summaries as the rows of a table for people.
 
     Args:
         summaries: to show.

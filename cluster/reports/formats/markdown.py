@@ -22,15 +22,7 @@ class Markdown(Report):
 
 
 def table_markdown(table: Table) -> str:
-    """Show any table, with its title above and its notes below.
-
-    Args:
-        table: to show.
-
-    Returns:
-        Its lines.
-
-    """
+    """Show any table, with its title above and its notes below."""
     lines = ["", *_table(table.columns, table.rows)] if table.rows else []
     return "\n".join([f"**{_escaped(table.title)}**", *lines, *_paragraphs(table.notes)]) + "\n"
 

@@ -48,13 +48,9 @@ def summaries_text(
     """Show summaries: a row each, sparklines, and notes.
 
     Args:
-        summaries: to show.
         notes: what a reader of the numbers must know.
         width: of the screen, in characters; below 140 the table has fewer columns. None without a
             screen, such as in a pipe.
-
-    Returns:
-        Lines that end with a newline; no number wraps.
 
     """
     if not summaries:
@@ -89,16 +85,7 @@ def _narrow(summaries: Sequence[Summary], width: int) -> str:
 
 
 def table_text(table: Table, width: int | None = None) -> str:
-    """Show any table, with its title above and its notes below.
-
-    Args:
-        table: to show.
-        width: of the screen, in characters; None without a screen.
-
-    Returns:
-        Its lines.
-
-    """
+    """Show any table, with its title above and its notes below."""
     fitting = _without_spare(table, width)
     shown = grid_text(fitting.columns, fitting.rows, fitting.left, width) if table.rows else ""
     title, *notes = (wrapped(line, width) for line in (table.title, *_notes(fitting)))
@@ -142,12 +129,6 @@ def grid_text(
 ) -> str:
     """Lay rows out: in full, else with wrapped words, else as records, one below the other.
 
-    Args:
-        names: of the columns.
-        cells: a text per column for each row.
-        left: columns of words, which may wrap; all others are numbers.
-        width: of the screen, in characters; None without a screen.
-
     Returns:
         Lines, none of them wider than the screen unless a single number is.
 
@@ -160,21 +141,12 @@ def grid_text(
 
 
 def natural_width(names: Sequence[str], cells: Sequence[Sequence[str]]) -> int:
-    """Give the width of a table in which nothing wraps.
-
-    Args:
-        names: of the columns.
-        cells: a text per column for each row.
-
-    Returns:
-        Characters.
-
-    """
+    """Return the width of a table in which nothing wraps."""
     return _total([max(map(len, texts)) for texts in zip(names, *cells, strict=True)])
 
 
 def _squeezed_width(names: Sequence[str], cells: Sequence[Sequence[str]]) -> int:
-    """Give the width of a table in which only a last column of remarks wraps."""
+    """Return the width of a table in which only a last column of remarks wraps."""
     last = max(len(texts[-1]) for texts in (names, *cells))
     saved = max(0, last - LEAST_REMARKS) if names[-1] == "remarks" else 0
     return natural_width(names, cells) - saved
@@ -187,7 +159,7 @@ def _total(widths: Sequence[int]) -> int:
 def _least_widths(
     names: Sequence[str], cells: Sequence[Sequence[str]], left: Collection[str]
 ) -> list[int]:
-    """Give the least width of each column: words wrap, numbers do not."""
+    """Return the least width of each column: words wrap, numbers do not."""
     return [
         max(_longest_word(text) if name in left else len(text) for text in (name, *texts))
         for name, *texts in zip(names, *cells, strict=True)
@@ -217,7 +189,7 @@ def _grid(
 
 
 def _records(names: Sequence[str], cells: Sequence[Sequence[str]], width: int) -> Iterator[str]:
-    """Give each row as lines of `column: cell`, with an empty line between two rows."""
+    """Return each row as lines of `column: cell`, with an empty line between two rows."""
     for number, texts in enumerate(cells):
         if number:
             yield ""
@@ -227,16 +199,7 @@ def _records(names: Sequence[str], cells: Sequence[Sequence[str]], width: int) -
 
 
 def wrapped(line: str, width: int | None) -> list[str]:
-    """Wrap a line of prose between words.
-
-    Args:
-        line: its indentation is kept.
-        width: of the screen, in characters; None for no limit.
-
-    Returns:
-        Lines; a word that is longer than the screen stays whole.
-
-    """
+    """Wrap a line of prose between words."""
     if width is None or len(line) <= width:
         return [line]
     indent = " " * (len(line) - len(line.lstrip()))
@@ -252,9 +215,6 @@ def wrapped(line: str, width: int | None) -> list[str]:
 
 def sparklines(summaries: Sequence[Summary]) -> Iterator[str]:
     """Draw each metric over message size as a line of bars, on a logarithmic scale.
-
-    Args:
-        summaries: in the order of their sizes.
 
     Yields:
         A line per metric that was measured at four sizes or more.
@@ -278,31 +238,14 @@ def _ends(sweep: Sequence[Summary]) -> str:
 
 
 def sparkline(values: Sequence[float]) -> str:
-    """Draw positive values as a line of bars, on a logarithmic scale.
-
-    Args:
-        values: to draw.
-
-    Returns:
-        A character per value.
-
-    """
+    """Draw positive values as a line of bars, on a logarithmic scale."""
     logs = [math.log(value) for value in values]
     low, span = min(logs), max(logs) - min(logs)
     return "".join(BARS[round((v - low) / span * (len(BARS) - 1)) if span else 0] for v in logs)
 
 
 def plain_text(grid: Grid, width: int = WIDE) -> str:
-    """Give a table as text.
-
-    Args:
-        grid: a table of rich.
-        width: its largest width, in characters.
-
-    Returns:
-        Its lines, without spaces at their ends.
-
-    """
+    """Return a table as text."""
     out = io.StringIO()
     console = Console(
         file=out,

@@ -31,14 +31,6 @@ VERDICTS = {  # colour and marker
 def comparison(compared: Comparison, kind: Format = "svg", prefix: str = "p") -> Picture:
     """Draw the speed-up of each data point, with its interval; faster is always to the right.
 
-    Args:
-        compared: two groups of launches.
-        kind: of file.
-        prefix: of the ids of this picture, unique within a page.
-
-    Returns:
-        The picture.
-
     Raises:
         SpecError: no data point of the two can be compared.
 
@@ -80,7 +72,7 @@ def _caption(compared: Comparison, cells: Sequence[ComparisonCell]) -> str:
 
 
 def _speed_ups(cell: ComparisonCell) -> tuple[float, float, float]:
-    """Give the speed-up and the ends of its interval."""
+    """Return the speed-up and the ends of its interval."""
     ratio = cell.ratio or 1.0
     low, high = cell.interval or (ratio, ratio)
     if cell.better == "higher":

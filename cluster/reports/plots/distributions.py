@@ -41,11 +41,7 @@ def distribution(
     curves. A curve ends at its 99.9th percentile, with a mark if there are larger values.
 
     Args:
-        title: of the picture.
-        unit: of the values.
-        series: raw values, by name.
         bounds: of those series that have one, in the same unit.
-        kind: of file.
 
     Returns:
         The picture: one curve per series, without bins that could hide anything.
@@ -81,7 +77,7 @@ def distribution(
 
 
 def _last(ordered: Sequence[float]) -> float:
-    """Give the value at which a curve ends: the 99.9th percentile, by nearest rank."""
+    """Return the value at which a curve ends: the 99.9th percentile, by nearest rank."""
     return ordered[math.ceil(TAIL * len(ordered)) - 1]
 
 
@@ -129,7 +125,7 @@ def _name_ends(axes: Axes, names: Sequence[str], ends: Sequence[tuple[float, obj
 
 
 def _part(axes: Axes, x: float) -> float:
-    """Give the position of a value along the x axis, from 0 to 1."""
+    """Return the position of a value along the x axis, from 0 to 1."""
     low, high = axes.get_xlim()
     if axes.get_xscale() == "log":
         return math.log(x / low) / math.log(high / low)

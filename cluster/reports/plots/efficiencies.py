@@ -26,17 +26,7 @@ MOST_TICKS = 9
 
 
 def scaling(scalings: Sequence[Scaling], kind: Format = "svg", prefix: str = "p") -> Picture:
-    """Draw efficiencies over ranks, with their bounds.
-
-    Args:
-        scalings: of several benchmarks or published tables.
-        kind: of file.
-        prefix: of the ids of this picture, unique within a page.
-
-    Returns:
-        The picture.
-
-    """
+    """Draw efficiencies over ranks, with their bounds."""
     figure, axes = new_figure()
     from matplotlib import ticker  # noqa: PLC0415 - it is slow to import
 

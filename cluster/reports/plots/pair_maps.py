@@ -36,13 +36,6 @@ def pair_map(
 ) -> tuple[Picture, ...]:
     """Draw the worst value of each pair as a share of what most hosts reach.
 
-    Args:
-        tests: of the pairs.
-        names: of the hosts, in the order of their numbers.
-        verdict: on them; hosts are ordered by their groups, and bad ones are marked.
-        kind: of file.
-        prefix: of the ids of this picture, unique within a page.
-
     Returns:
         The picture; none if no test gave a value.
 
@@ -79,7 +72,7 @@ def pair_map(
 
 
 def _lowest(shares: NDArray[np.float64]) -> float:
-    """Give the share at the lower end of the colours: a tenth that no pair is below."""
+    """Return the share at the lower end of the colours: a tenth that no pair is below."""
     import numpy as np  # noqa: PLC0415 - it is slow to import
 
     return min(LEAST, math.floor(10 * float(np.nanmin(shares))) / 10)
@@ -133,12 +126,9 @@ def _group(verdict: FleetVerdict, host: int) -> int:
 def _shares(
     tests: Sequence[PairTest], order: Sequence[int], verdict: FleetVerdict, together: int
 ) -> NDArray[np.float64]:
-    """Give the worst share of each pair; NaN where it was not tested, 0 where nothing arrived.
+    """Return the worst share of each pair; NaN where it was not tested, 0 where nothing arrived.
 
     Args:
-        tests: of the pairs.
-        order: of the hosts.
-        verdict: on them.
         together: hosts that share a row and a column.
 
     Returns:

@@ -44,10 +44,7 @@ class Picture(Value, frozen=True, kw_only=True):
     """A picture, with a tooltip for each of its points.
 
     Args:
-        title: of it.
-        image: the content of the file.
         tips: for each group of points, by its id in an SVG, the tooltip of each point.
-        form: of the file.
         caption: an explanation of points, bars and lines; empty if the title is enough.
 
     """
@@ -100,9 +97,6 @@ def new_figure(height: float = HEIGHT) -> tuple[Figure, Axes]:
     Args:
         height: in inches; `finish` adds that of the legend.
 
-    Returns:
-        The figure, and its axes.
-
     """
     require_matplotlib()
     from matplotlib import rc_context  # noqa: PLC0415 - it is slow to import
@@ -114,38 +108,23 @@ def new_figure(height: float = HEIGHT) -> tuple[Figure, Axes]:
 
 
 def marker(number: int) -> str:
-    """Give the marker of a condition: not everybody can tell lines apart by their colours.
+    """Return the marker of a condition: not everybody can tell lines apart by their colours.
 
     Args:
         number: of the condition, from 0.
-
-    Returns:
-        A name that matplotlib knows.
 
     """
     return MARKERS[number % len(MARKERS)]
 
 
 def named(line: Any, name: str) -> str:  # noqa: ANN401 - of matplotlib
-    """Give a line of points an id, by which a page finds them in an SVG.
-
-    Args:
-        line: of matplotlib.
-        name: unique within a page.
-
-    Returns:
-        The name.
-
-    """
+    """Return a line of points an id, by which a page finds them in an SVG."""
     line.set_gid(name)
     return name
 
 
 def differing_names(names: Sequence[str]) -> list[str]:
     """Shorten names to the parts in which they differ, as a legend needs no more.
-
-    Args:
-        names: of parts with commas between them.
 
     Returns:
         Shorter names; the first part of a name of which nothing would be left.
@@ -158,10 +137,6 @@ def differing_names(names: Sequence[str]) -> list[str]:
 
 def with_common(title: str, names: Sequence[str]) -> str:
     """Add to a title the parts that all names have, which `differing_names` leaves out.
-
-    Args:
-        title: of a picture.
-        names: of parts with commas between them.
 
     Returns:
         Such as `latency over message size: allreduce, ranks 4`.
@@ -181,19 +156,7 @@ def _common_parts(names: Sequence[str]) -> list[str]:
 def finish(
     figure: Figure, title: str, kind: Format, tips: dict[str, tuple[str, ...]], caption: str = ""
 ) -> Picture:
-    """Put the legend below the axes, and make the file.
-
-    Args:
-        figure: its first axes have the legend.
-        title: of the picture.
-        kind: of file.
-        tips: the tooltips of its points.
-        caption: shown below the picture in a page.
-
-    Returns:
-        The picture.
-
-    """
+    """Put the legend below the axes, and make the file."""
     from matplotlib import rc_context  # noqa: PLC0415 - it is slow to import
 
     out = io.BytesIO()

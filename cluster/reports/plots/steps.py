@@ -21,9 +21,6 @@ WORDS = {"resident": "data resident", "memory": "data in memory", "disk": "data 
 def step_parts(summaries: Sequence[Summary]) -> dict[str, dict[str, float]]:
     """Find the parts of steps.
 
-    Args:
-        summaries: of a run.
-
     Returns:
         The median seconds of each metric, by where the data were; empty for other benchmarks.
 
@@ -43,11 +40,6 @@ def steps(
 
     Args:
         parts: as `step_parts` found them; at least one.
-        kind: of file.
-        prefix: of the ids of this picture, unique within a page.
-
-    Returns:
-        The picture.
 
     """
     figure, axes = new_figure(height=1.0 + PER_BAR * len(parts))

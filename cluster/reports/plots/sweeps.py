@@ -40,15 +40,7 @@ MOST_NAMED = 2  # pieces of a fit that have a line in the legend
 
 
 class Curve(Value, frozen=True, kw_only=True):
-    """A sweep of one condition.
-
-    Args:
-        name: of it.
-        summaries: of one metric, by size; for several launches, of their medians.
-        launches: how many there were.
-        fit: of it, if one is to be drawn.
-
-    """
+    """A sweep of one condition."""
 
     name: str
     summaries: tuple[Summary, ...]
@@ -61,7 +53,7 @@ class Curve(Value, frozen=True, kw_only=True):
         return tuple(s for s in self.summaries if 0 < s.median < math.inf)
 
     def bar(self, summary: Summary) -> tuple[float, float] | None:
-        """Give the ends of a point's bar: an interval, or the range of too few launches for one."""
+        """Return ends of a point's bar: an interval, or the range of too few launches for one."""
         if summary.ci is None and self.launches > 1 and summary.shape is not None:
             return summary.shape.minimum, summary.shape.maximum
         return summary.ci
@@ -76,9 +68,6 @@ def sweep(
     """Draw a metric over sizes, of one condition or several, on logarithmic axes.
 
     Args:
-        curves: of one metric.
-        kind: of file.
-        prefix: of the ids of this picture, unique within a page.
         given_bound: the bandwidth that the user gave as the bound, in bytes per second.
 
     Returns:

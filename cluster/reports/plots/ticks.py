@@ -26,8 +26,6 @@ def scale_log(axis: Any, low: float, high: float, unit: str) -> None:  # noqa: A
     Args:
         axis: of matplotlib: `axes.xaxis` or `axes.yaxis`.
         low: the least value, more than 0.
-        high: the largest.
-        unit: of the values.
 
     """
     from matplotlib import ticker  # noqa: PLC0415 - it is slow to import
@@ -49,7 +47,6 @@ def scale_sizes(axes: Axes, sizes: Sequence[int]) -> None:
     """Put the ticks of sizes at powers of two if the sizes are such, else at powers of ten.
 
     Args:
-        axes: whose x axis has the sizes.
         sizes: in bytes.
 
     """
@@ -72,9 +69,7 @@ def scale_ratios(axes: Axes, low: float, high: float) -> None:
     """Make the x axis one of ratios, with 1 inside and labels such as 1/4, 1/2, 1, 2, 4.
 
     Args:
-        axes: whose x axis has the ratios.
         low: the least ratio, more than 0.
-        high: the largest.
 
     """
     from matplotlib import ticker  # noqa: PLC0415 - it is slow to import

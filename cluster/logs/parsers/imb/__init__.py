@@ -104,7 +104,6 @@ class Imb(Parser):
     )
 
     def __init__(self) -> None:
-        """Begin outside any benchmark."""
         self._parsed: list[Parsed] = []  # of the runs before the last
         self._builder: ResultBuilder | None = None
         self._name = ""
@@ -295,7 +294,7 @@ class Imb(Parser):
         return None if ways else self._usual
 
     def _scale_of_all(self, sizes: tuple[int, ...], found: dict[str, list[float]]) -> float | None:
-        """Give the usual megabyte if it fits all rows; none if they must be looked at singly."""
+        """Return the usual megabyte if it fits all rows; none if they must be looked at singly."""
         if "Msg/sec" in found:
             return MB
         rates, times = found.get("Mbytes/sec"), found.get("t[usec]", found.get("t_max[usec]"))
@@ -323,7 +322,7 @@ class Imb(Parser):
             builder.fail(f"{self._name}, {size} B: {value:g} defects: what arrived is wrong")
 
     def _kind(self, column: str) -> Definition | None:
-        """Give the metric of a column; none if it is a parameter, or a check."""
+        """Return the metric of a column; none if it is a parameter, or a check."""
         pair = self._params.get("processes") == PAIR
         return _kind(self._test, column, counted="Msg/sec" in self._columns, pair=pair)
 
@@ -343,7 +342,7 @@ class Imb(Parser):
         self._tables.clear()
 
     def results(self) -> tuple[Parsed, ...]:
-        """Give a result per run."""
+        """Return a result per run."""
         if not self._is_any:
             return ()
         self._end()
@@ -356,13 +355,10 @@ def _multiples(ways: int | None) -> tuple[int, ...]:
 
 @lru_cache(256)
 def _kind(test: str, column: str, *, counted: bool, pair: bool) -> Definition | None:
-    """Give the metric of a column.
+    """Return the metric of a column.
 
     Args:
-        test: the name of the benchmark, without what its kind shares.
-        column: as the header names it.
         counted: whether there is a column of messages per second.
-        pair: whether there are two processes.
 
     """
     name, _, unit = column.partition("[")

@@ -59,7 +59,6 @@ class Iperf2(Parser):
     definitions: ClassVar[tuple[Definition, ...]] = (SENT, RECEIVED, RATE, INTERVAL, LOST, JITTER)
 
     def __init__(self) -> None:
-        """Begin outside any test."""
         self._parsed: list[Parsed] = []  # of the tests before these
         self._tests: list[Iperf2Test] = []
         self._owners: dict[str, Iperf2Test] = {}  # of streams
@@ -161,5 +160,5 @@ class Iperf2(Parser):
         return self._tests[-1] if self._tests else self._new(number)
 
     def results(self) -> tuple[Parsed, ...]:
-        """Give a result per client or server."""
+        """Return a result per client or server."""
         return (*self._parsed, *(test.parsed() for test in self._tests))

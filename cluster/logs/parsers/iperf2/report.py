@@ -65,7 +65,6 @@ class StreamReport:
     """
 
     def __init__(self, end: float, amount: float, rate: float, begin: float = 0.0) -> None:
-        """Begin with a stream's only report."""
         self.begin, self.end = begin, end
         self.amount, self.rate = amount, rate  # bytes, bytes per second
         self.last = end  # second that any of its reports reaches
@@ -111,16 +110,9 @@ class StreamReport:
 
 
 class Iperf2Test:
-    """What one client or server reported.
-
-    Args:
-        first: the number of its first line in the log.
-        is_beside: whether it is the other side of the host whose server listens.
-
-    """
+    """What one client or server reported."""
 
     def __init__(self, first: int, *, is_beside: bool) -> None:
-        """Begin without figures."""
         self.role = self.protocol = ""
         self.is_headed = self._is_connected = False
         self.is_beside = is_beside
@@ -225,7 +217,7 @@ class Iperf2Test:
         return True
 
     def parsed(self) -> Parsed:
-        """Give the results."""
+        """Return the results."""
         builder = self._builder
         builder.title = f"iperf {self.role}".strip()
         for stream, flow in self._csv.items():
@@ -341,7 +333,7 @@ class Iperf2Test:
         self._builder.add(LOST, 100 * int(udp[2]) / max(1, int(udp[3])), params)
 
     def _stream(self, stream: str) -> dict[str, Scalar]:
-        """Give the parameter that tells a stream apart from others."""
+        """Return the parameter that tells a stream apart from others."""
         return {"stream": stream} if len(self._streams) > 1 else {}
 
     def _definition(self, stream: str) -> Definition:

@@ -76,7 +76,6 @@ class Iperf3(Parser):
     )
 
     def __init__(self) -> None:
-        """Begin outside any test."""
         self._parsed: list[Parsed] = []
         self._text: TextReport | None = None
         self._stream: Iperf3JsonReport | None = None  # of `--json-stream`, as far as it is there
@@ -170,7 +169,7 @@ class Iperf3(Parser):
         return True
 
     def results(self) -> tuple[Parsed, ...]:
-        """Give a result per test."""
+        """Return a result per test."""
         self._close()
         self._end_stream()
         return tuple(self._parsed)

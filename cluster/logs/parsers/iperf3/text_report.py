@@ -65,15 +65,9 @@ _SAID = (
 
 
 class TextReport:
-    """One test in the text form.
-
-    Args:
-        first: the number of its first line in the log.
-
-    """
+    """One test in the text form."""
 
     def __init__(self, first: int) -> None:
-        """Begin without figures."""
         self._builder = ResultBuilder("iperf3", first, "iperf3")
         # (role, way) -> the totals of streams, and of [SUM]
         self._totals: dict[tuple[str, str], dict[str, float]] = {}
@@ -220,10 +214,10 @@ class TextReport:
 
 
 def _rate(match: re.Match[str]) -> float:
-    """Give the bytes per second of a line of `LINE`."""
+    """Return the bytes per second of a line of `LINE`."""
     return float(match[5]) * bytes_of(match[6], match[7])
 
 
 def _jitter_and_loss(udp: re.Match[str]) -> tuple[float, float]:
-    """Give jitter in seconds, and lost datagrams in percent."""
+    """Return jitter in seconds, and lost datagrams in percent."""
     return float(udp[1]) / 1e3, 100 * int(udp[2]) / max(1, int(udp[3]))

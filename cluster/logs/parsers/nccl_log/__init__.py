@@ -89,7 +89,6 @@ class NcclDebug(Parser):
     definitions: ClassVar[tuple[Definition, ...]] = ()
 
     def __init__(self) -> None:
-        """Start without results."""
         self._first = 0
         self._edges: dict[tuple[str, str | None, str], int] = {}  # a bit per channel
         self._vias: set[str] = set()  # that matched completely
@@ -313,7 +312,7 @@ class NcclDebug(Parser):
             self._warnings.setdefault(text, set()).add(_process(_PREFIX.search(line)))
 
     def results(self) -> tuple[Parsed, ...]:
-        """Give a single result, because lines of ranks do not show which run they belong to."""
+        """Return a single result, because lines of ranks do not show which run they belong to."""
         log = self._log()
         if log == NcclLog():
             return ()

@@ -26,7 +26,6 @@ class LoggedTest:
 
         Args:
             first: the number of its first line; 0 if that is missing.
-            beside: whether another test is still open.
 
         """
         self._first = first

@@ -89,7 +89,6 @@ class NcclTests(Parser):
     definitions: ClassVar[tuple[Definition, ...]] = (TIME, ALGBW, BUSBW, AVERAGE)
 
     def __init__(self) -> None:
-        """Begin outside any test."""
         self._parsed: list[Parsed] = []  # of the tests before the last
         self._test: PerfTest | None = None
         self._heads = Heads()
@@ -216,7 +215,7 @@ class NcclTests(Parser):
         return False
 
     def _torn(self, number: int) -> list[str]:
-        """Give the cells of the row that began last before a line."""
+        """Return the cells of the row that began last before a line."""
         parts = [cells for at, cells in self._parts if at < number]
         heads = [at for at, cells in enumerate(parts) if _HEAD.fullmatch(" ".join(cells))]
         return [cell for part in parts[heads[-1] :] for cell in part] if heads else []
@@ -245,7 +244,7 @@ class NcclTests(Parser):
         return True
 
     def results(self) -> tuple[Parsed, ...]:
-        """Give a result per test."""
+        """Return a result per test."""
         if self._test is not None and (begun := self._torn(sys.maxsize)):
             self._test.stopped = int(begun[0])
         self._end()
@@ -281,5 +280,5 @@ class NcclTests(Parser):
 
 
 def _cells(text: str) -> list[str]:
-    """Give the cells of a row of a Markdown table, without marks for bold and code."""
+    """Return the cells of a row of a Markdown table, without marks for bold and code."""
     return [cell.strip(" \t*`") or ABSENT for cell in text[1:-1].split("|")]

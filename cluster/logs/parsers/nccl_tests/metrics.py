@@ -97,10 +97,6 @@ def ranks_of(algbw: NDArray[np.float64], busbw: NDArray[np.float64]) -> int:
     The ratio is 2(n-1)/n or (n-1)/n; a ratio of 1 fits any number. Both rates are printed to 0.01
     GB/s, so each row allows a range of ratios.
 
-    Args:
-        algbw: algorithm bandwidth of each row in GB/s, as printed.
-        busbw: bus bandwidth of each row in GB/s, as printed.
-
     Returns:
         The only number that fits all rows; 0 if none does, or if several do.
 
@@ -120,11 +116,6 @@ def ranks_of(algbw: NDArray[np.float64], busbw: NDArray[np.float64]) -> int:
 
 def family_of(algbw: float, busbw: float, ranks: int) -> str:
     """Tell the collective from the factor between its two bandwidths.
-
-    Args:
-        algbw: algorithm bandwidth in GB/s, as printed.
-        busbw: bus bandwidth in GB/s, as printed.
-        ranks: that took part.
 
     Returns:
         The collectives with this factor, in words; empty if no factor fits, or if several do.

@@ -63,7 +63,7 @@ ENDS = ("# Out of bounds values", "# Avg bus bandwidth", f"# {CONCLUDED}")  # ho
 
 
 def named_rank(match: re.Match[str]) -> tuple[int, str, int, str]:
-    """Give what a line of `RANK` names: rank, host, device on it, model."""
+    """Return what a line of `RANK` names: rank, host, device on it, model."""
     return int(match[1]), match[2], int(match[3]), match[4] or ""
 
 
@@ -84,13 +84,11 @@ class PerfTest:
     """One test: its rows, and the lines before and after them.
 
     Args:
-        first: the number of its first line in the log.
         heads: the first cells of rows, which all tests of a log share.
 
     """
 
     def __init__(self, first: int, heads: Heads) -> None:
-        """Begin without rows."""
         self._first = first
         self._heads = heads
         self.name = ""
@@ -183,28 +181,14 @@ class PerfTest:
         return self._average is not None and not (self.headed or self._points)
 
     def header(self, text: str, *, counts: bool = True) -> None:
-        """Find the width of each half of a row, to which options add columns.
-
-        Args:
-            text: the names of the columns.
-            counts: whether the fourth column of a half counts wrong values.
-
-        """
+        """Find the width of each half of a row, to which options add columns."""
         self.headed = True
         self._columned += 1
         self._counts = counts
         self._width, self._scale = _layout(text)
 
     def take(self, text: str) -> bool:
-        """Read a line before or after its rows.
-
-        Args:
-            text: of the line, without spaces around it.
-
-        Returns:
-            Whether it is such a line.
-
-        """
+        """Read a line before or after its rows."""
         rank = RANK.match(text)
         foot = FOOT.match(text) if rank is None else None
         if rank:
@@ -263,9 +247,6 @@ class PerfTest:
 
     def rows(self, text: str) -> int:
         """Read rows with the usual columns: the fast way.
-
-        Args:
-            text: of lines that begin with a number.
 
         Returns:
             How many characters of it were taken: complete lines, up to the first different one.
@@ -411,7 +392,7 @@ class PerfTest:
 
 @lru_cache(64)
 def _layout(header: str) -> tuple[int, float]:
-    """Give the width of each half of a row, and how many times per second its clock ticks."""
+    """Return the width of each half of a row, and how many times per second its clock ticks."""
     words = header.lstrip("# ").split()
     starts = [at for at, word in enumerate(words) if word in _TIMES]
     ends = [*starts[1:2], *([len(words)] if words[-1:] == ["busbw"] else [])]

@@ -34,7 +34,6 @@ class RowHeads(NamedTuple):
     """What the first cells of consecutive rows say.
 
     Args:
-        points: of each figure of each row: three out of place, three in place.
         rates: size over 1 us of each row in GB/s.
 
     """
@@ -52,11 +51,7 @@ class Heads:
         self._tables: dict[tuple[str, ...], RowHeads] = {}
 
     def places(self, cells: Sequence[str], halves: int = 2) -> tuple[SeriesPoint, ...]:
-        """Give the points of the halves of a row: out of place, in place.
-
-        Args:
-            cells: size, count, type, and perhaps reduction and root.
-            halves: how many the row has.
+        """Return the points of the halves of a row: out of place, in place.
 
         Returns:
             A point for each half; none if these cells do not begin a row.
@@ -69,10 +64,7 @@ class Heads:
         return found
 
     def table(self, columns: Sequence[Sequence[str]]) -> RowHeads:
-        """Give what the first cells of consecutive rows say.
-
-        Args:
-            columns: the cells of all rows: sizes, counts, types, and perhaps more.
+        """Return what the first cells of consecutive rows say.
 
         Returns:
             Of the rows before the first whose cells do not begin a row.
@@ -104,16 +96,13 @@ def _places(cells: Sequence[str], halves: int) -> tuple[SeriesPoint, ...]:
 
 
 def point_of(size: int, type_: str, redop: str, place: str) -> SeriesPoint:
-    """Give the point of half a row.
+    """Return the point of half a row.
 
     Args:
         size: in bytes.
         type_: of the elements, such as `float`.
         redop: the reduction; empty, `none` or `N/A` if there is none.
         place: `out` or `in`.
-
-    Returns:
-        The point.
 
     """
     shown = {"redop": redop} if redop not in ("", "none", ABSENT) else {}
@@ -124,10 +113,6 @@ def usual_rows(
     text: str, heads: Heads
 ) -> tuple[Sequence[SeriesPoint], NDArray[np.float64] | None, int]:
     """Read consecutive rows with two halves of four columns: time in us, rates in GB/s, errors.
-
-    Args:
-        text: of complete lines in ASCII that begin with a number.
-        heads: what the first cells of rows say.
 
     Returns:
         A point for each figure, the figures of each half (time, algbw, busbw), and the number of
@@ -152,7 +137,7 @@ def usual_rows(
 
 
 def _without_wrong(cells: Sequence[str], width: int, rows: int) -> int:
-    """Give the number of rows before the first with wrong values."""
+    """Return the number of rows before the first with wrong values."""
     end = rows * width
     wrong = (cells[width - 1 : end : width], cells[width - 1 - HALF : end : width])
     if all(map(_NONE_WRONG.issuperset, wrong)):
@@ -164,7 +149,7 @@ def _without_wrong(cells: Sequence[str], width: int, rows: int) -> int:
 
 
 def _figures(cells: Sequence[str], head: int, rows: int) -> NDArray[np.float64]:
-    """Give the figures of rows, in the order half, figure, row."""
+    """Return the figures of rows, in the order half, figure, row."""
     import numpy as np  # noqa: PLC0415 - rarely needed by a program that only starts
 
     width = head + 2 * HALF
@@ -193,13 +178,7 @@ def agrees(size: float, time: float, algbw: float, busbw: float, slack: float) -
 
     Args:
         size: in bytes.
-        time: in us.
-        algbw: in GB/s.
-        busbw: in GB/s.
         slack: by which `algbw` may differ from size over time, as a share.
-
-    Returns:
-        Whether they do.
 
     """
     if not 0 <= time < FOREVER or algbw < 0 or not 0 <= busbw <= 2 * algbw + 2 * RESOLUTION:

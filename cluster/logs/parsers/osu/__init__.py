@@ -95,7 +95,6 @@ class Osu(Parser):
     )
 
     def __init__(self) -> None:
-        """Begin outside any test."""
         self._parsed: list[Parsed] = []  # of the tests before the last
         self._table: _Table | None = None
         self._points = Points()
@@ -148,7 +147,7 @@ class Osu(Parser):
         return True
 
     def results(self) -> tuple[Parsed, ...]:
-        """Give a result per test."""
+        """Return a result per test."""
         self._end()
         return tuple(self._parsed)
 
@@ -334,7 +333,7 @@ class _Table:
 def _columns_of(
     columns: tuple[tuple[str, str], ...], cells: list[str]
 ) -> tuple[tuple[str, str], ...]:
-    """Give the columns of a row, with the extremes if they follow its mean."""
+    """Return the columns of a row, with the extremes if they follow its mean."""
     values = numbers(cells[len(columns) - 1 :])
     if values is None or len(values) != len(FULL) + 1 or columns[-1][0] != "Avg Latency":
         return columns

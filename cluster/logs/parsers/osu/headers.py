@@ -68,15 +68,7 @@ class ColumnKind(NamedTuple):
 
 
 class TablePlan(NamedTuple):
-    """How rows of a table are read.
-
-    Args:
-        kinds: of all columns but the first.
-        metrics: of these columns.
-        moved: whether the size of the row moved during each value.
-        is_plain: whether rows are a size and figures of these kinds, and nothing else.
-
-    """
+    """How rows of a table are read."""
 
     kinds: tuple[ColumnKind, ...]
     metrics: tuple[Definition, ...]
@@ -86,7 +78,7 @@ class TablePlan(NamedTuple):
 
 @lru_cache(MOST)
 def said_by(title: str) -> tuple[str, str, bool]:
-    """Give the test that a title names, the memory of its buffers, and whether it is one-sided."""
+    """Return test that a title names, the memory of its buffers, and whether it is one-sided."""
     memory = _MEMORY.search(title)
     named = _NAME.match(title.replace(f"-{memory[1]}", "", 1) if memory else title)
     test = named[1] if named else title
@@ -95,7 +87,7 @@ def said_by(title: str) -> tuple[str, str, bool]:
 
 @lru_cache(MOST)
 def columns_in(text: str) -> tuple[tuple[str, str], ...]:
-    """Give the name and the unit of each column of a header; none if it is none."""
+    """Return the name and the unit of each column of a header; none if it is none."""
     columns = [(m[1] or m[2] or m[3], m[3] or "") for m in _COLUMN.finditer(text)]
     rates = any(unit or name in ("MB/s", "Messages/s") for name, unit in columns)
     return tuple(columns) if rates and _HEAD.match(text) else ()
@@ -145,7 +137,7 @@ def kind_of(test: str, name: str, unit: str, *, one_sided: bool) -> ColumnKind |
 
 
 def scaled(figures: list[float], kind: ColumnKind) -> list[float]:
-    """Give the figures of a column in the unit of its metric."""
+    """Return the figures of a column in the unit of its metric."""
     definition, scale = kind
     if definition.unit == "s":
         return [figure / scale for figure in figures]

@@ -156,7 +156,6 @@ class TrainingThroughput(Parser):
     )
 
     def __init__(self) -> None:
-        """Start without results."""
         self._builder: ResultBuilder | None = None
         self._iterations = IterationTimes()
         self._kinds: dict[bytes, _LineKind] = {}  # of lines, by their shape
@@ -219,7 +218,7 @@ class TrainingThroughput(Parser):
         return self._builder
 
     def results(self) -> tuple[Parsed, ...]:
-        """Give one result."""
+        """Return one result."""
         if self._builder is None:
             return ()
         self._builder.note("the log does not say whether its rates are of one process or of all")

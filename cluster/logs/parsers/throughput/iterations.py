@@ -61,7 +61,6 @@ class Form(NamedTuple):
     """A form of lines with the time of an iteration, or their rate.
 
     Args:
-        word: that every such line contains.
         pattern: with the groups `time` and `unit`, or `rate`.
 
     """
@@ -138,7 +137,6 @@ class IterationTimes:
     )
 
     def __init__(self) -> None:
-        """Begin without knowing the size of an iteration."""
         self._tokens = 0
 
     def notes(self, line: str) -> bool:
@@ -150,10 +148,6 @@ class IterationTimes:
 
     def find(self, line: str, forms: Sequence[Form]) -> list[Found]:
         """Find the figures of an iteration in a line, and the rates that follow from them.
-
-        Args:
-            line: of a log.
-            forms: that such lines may have.
 
         Returns:
             The figures; none if the line is not from a training loop.
@@ -186,5 +180,5 @@ class IterationTimes:
 
 
 def forms_in(line: str) -> tuple[Form, ...]:
-    """Give the forms of lines with times or rates of iterations whose words a line has."""
+    """Return the forms of lines with times or rates of iterations whose words a line has."""
     return tuple(form for form in _FORMS if form.word in line)
