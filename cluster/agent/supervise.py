@@ -208,7 +208,7 @@ def kill_ranks(folder: Path) -> None:
 
 
 def find_ranks(folder: Path) -> list[int]:
-    """Find the ranks of a job: processes that work in its folder or below, with a rank's variables."""
+    """Find the ranks of a job: processes in its folder or below, with a rank's variables."""
     found = []
     for path in Path("/proc").glob("[0-9]*"):
         with contextlib.suppress(OSError):

@@ -41,5 +41,5 @@ exit "$status"
 
 
 def login_command(access: Access, argv: Sequence[str]) -> list[str]:
-    """Return the command of ssh that runs a command there until its standard input is closed here."""
+    """Return the ssh command that runs a command there until its standard input is closed here."""
     return ssh_command(access, shlex.join(["sh", "-c", SCRIPT, "sh", *argv]))

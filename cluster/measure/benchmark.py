@@ -95,7 +95,7 @@ class Benchmark(Plugin, Generic[ParamsT]):
         return self.metrics
 
     def recorded(self, params: ParamsT) -> tuple[Definition, ...]:
-        """Return every definition under which the ranks may record values; by default, the selected.
+        """Return all definitions under which ranks may record values; by default, the selected.
 
         A metric has several where each host decides how it is timed.
 

@@ -67,7 +67,7 @@ class LocalProvider(Provider):
         return "All hosts are this machine, so none can be replaced: cluster doctor"
 
     def is_usable(self, machine: Machine) -> bool:
-        """Return whether the Python of the earlier launch is still there: a checkout may be gone."""
+        """Whether the Python of the earlier launch is still there: a checkout may be gone."""
         return Path(machine.bin, "python3").exists()
 
     def find(self, name: str) -> tuple[Resource, ...]:

@@ -38,7 +38,7 @@ def _phrase(sentence: str) -> str:
 
 
 def _spec_columns() -> tuple[SqlColumn, ...]:
-    """Return one column per option of a cluster; those of its provider are in the column `record`."""
+    """Return a column per option of a cluster; those of its provider are in the column `record`."""
     kinds = {field.name: field.type for field in msgspec.structs.fields(SpecOptions)}
     texts = help_of(SpecOptions)
     return tuple(

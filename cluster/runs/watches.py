@@ -167,7 +167,7 @@ def note(where: Path, name: str, event: WatchEvent) -> None:
 
 @contextmanager
 def lock(where: Path, name: str) -> Iterator[bool]:
-    """Keep a second attempt from measuring at the same time; the kernel ends it with the process."""
+    """Keep a second attempt from measuring at the same time; the lock ends with the process."""
     handle = os.open(where / name, os.O_RDONLY)
     try:
         yield _is_locked(handle)

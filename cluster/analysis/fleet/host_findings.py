@@ -271,7 +271,7 @@ def unstable_hosts(fleet: Fleet, found: Diagnosed) -> Iterator[Blamed]:
 
 
 def crowded_pairs(fleet: Fleet, found: Diagnosed) -> Iterator[tuple[int, int]]:
-    """Return low pairs of hosts that are good at times, and never low in a test that shared nothing.
+    """Return low pairs of hosts that are good at times, never low in a test that shared nothing.
 
     Fixed routes may have put the same traffic beside them: alone, they may be good.
     """

@@ -65,7 +65,7 @@ def folder(libraries: Sequence[str]) -> str:
 
 
 def script(libraries: Sequence[str], requirements: Sequence[str]) -> str:
-    """Return the script that installs them, with what they need, from the wheels that came along."""
+    """Return the script that installs them, with what they need, from the wheels sent along."""
     other = wheels.sources(requirements)[1:]
     return INSTALL.format(
         folder=folder(libraries),
