@@ -1,4 +1,4 @@
 """One file or folder per benchmark: the program that its ranks run, and its definitions.
 
-In the package this folder is `cluster.benchmarks` (docs/adr/0005-benchmarks-in-the-wheel.md).
+In the package this folder is `cluster.benchmarks` (docs/explanation/architecture.md).
 """

@@ -1,6 +1,6 @@
 """How often the check of a fleet is right, on simulated fabrics, beside other methods.
 
-Everything is printed with its seeds; docs/explanation/fleet.md shows a run of it.
+Everything is printed with its seeds; docs/explanation/fleet-method.md shows a run of it.
 """
 
 from __future__ import annotations
