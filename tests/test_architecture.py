@@ -131,9 +131,9 @@ def test_a_stranger_adds_a_rule_of_diagnosis_in_one_file(copy: Copy, tmp_path: P
 def test_a_stranger_adds_a_column_to_the_report_in_one_file(copy: Copy, form: str) -> None:
     copy.cluster("import", str(OSU), "--name", "osu")
     before = copy.cluster("show", "osu", "--format", form)
-    copy.change(example(PAGE, "diff", "cluster/reports/formats/__init__.py"))
+    copy.change(example(PAGE, "diff", "cluster/reports/table.py"))
 
-    assert copy.changed() == ["cluster/reports/formats/__init__.py"]
+    assert copy.changed() == ["cluster/reports/table.py"]
     assert "p95 / p5" not in before
     assert "p95 / p5" in copy.cluster("show", "osu", "--format", form)
     copy.cluster("report", "osu", "-o", "page.html")

@@ -24,7 +24,7 @@ if TYPE_CHECKING:
     from pathlib import Path
 
     from cluster.analysis.compare import Comparison
-    from cluster.reports.tables import Table
+    from cluster.reports.table import Table
 
 FORMATS = ("terminal", "markdown")
 

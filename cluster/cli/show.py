@@ -28,7 +28,7 @@ from cluster.orchestration.mpi_profile import PRELOAD
 from cluster.reports.formats import Report
 from cluster.reports.formats.terminal import summaries_text, table_text, wrapped
 from cluster.reports.logbook import expectation_lines, missing_series
-from cluster.reports.tables import Table
+from cluster.reports.table import Table
 from cluster.runs.run import RAW
 from cluster.runs.store import read
 

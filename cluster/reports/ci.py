@@ -9,7 +9,7 @@ from xml.etree.ElementTree import Element, SubElement, tostring
 from cluster.core.model.value import Value
 from cluster.core.units import format_point, format_value
 from cluster.reports.formats.markdown import table_markdown
-from cluster.reports.tables import Table
+from cluster.reports.table import Table
 
 if TYPE_CHECKING:
     from collections.abc import Collection, Iterable, Iterator, Sequence

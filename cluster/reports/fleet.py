@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from cluster.core.units import format_value
-from cluster.reports.tables import Table
+from cluster.reports.table import Table
 
 if TYPE_CHECKING:
     from collections.abc import Iterator

@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING
 
 from cluster.analysis.launches import spread
 from cluster.core.units import format_point, format_value
-from cluster.reports.tables import Table
+from cluster.reports.table import Table
 
 if TYPE_CHECKING:
     from collections.abc import Sequence

@@ -5,7 +5,8 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from cluster.core.units import format_bytes, format_value
-from cluster.reports.tables import Table, bar
+from cluster.reports.table import Table
+from cluster.reports.tables import bar
 
 if TYPE_CHECKING:
     from collections.abc import Iterator

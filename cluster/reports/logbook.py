@@ -18,7 +18,7 @@ from cluster.core.model.records import Record
 from cluster.core.model.spec import SpecOptions
 from cluster.core.model.value import Value
 from cluster.core.units import format_point, format_value
-from cluster.reports.tables import Table
+from cluster.reports.table import Table
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator, Sequence

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 from cluster.analysis.lottery import SIGNIFICANT, least_chance
 from cluster.core.money import HOUR
 from cluster.core.units import format_point, format_seconds, format_value
-from cluster.reports.tables import Table
+from cluster.reports.table import Table
 
 if TYPE_CHECKING:
     from collections.abc import Sequence

@@ -5,9 +5,9 @@ from __future__ import annotations
 from html import escape
 from typing import TYPE_CHECKING
 
-from cluster.reports.formats import LEFT, columns, rows
 from cluster.reports.html_page import next_html, table_html
-from cluster.reports.tables import Table, comparison_tables
+from cluster.reports.table import summaries_table
+from cluster.reports.tables import comparison_tables
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -15,6 +15,7 @@ if TYPE_CHECKING:
     from cluster.analysis.compare import Comparison
     from cluster.analysis.judgement import Judgement
     from cluster.core.model.measurements import Summary
+    from cluster.reports.table import Table
 
 COLOURS = {"normal": "#2e9e4f", "low": "#c77700", "impossible": "#d0453b", "failed": "#d0453b"}
 """Colours of verdicts, readable on white and on black; other verdicts have no colour."""
@@ -40,13 +41,8 @@ def run_html(
     """
     shown = summaries[:MOST_ROWS]
     more = len(summaries) - len(shown)
-    table = Table(
-        title=name,
-        columns=columns(shown),
-        rows=tuple(rows(shown)),
-        notes=(*notes, *([f"And {more} more: run.summary() has all."] if more else [])),
-        left=LEFT,
-    )
+    rest = [f"And {more} more: run.summary() has all."] if more else []
+    table = summaries_table(shown, title=name, notes=(*notes, *rest))
     return judgement_html(judged) + tables_html([table])
 
 
@@ -58,4 +54,4 @@ def comparison_html(comparison: Comparison) -> str:
 
 def tables_html(tables: Sequence[Table]) -> str:
     """Show tables below one another."""
-    return "\n".join(line for table in tables for line in table_html(table))
+    return "\n".join(map(table_html, tables))

@@ -25,9 +25,9 @@ from cluster.core.model.value import Value
 from cluster.core.units import format_point, format_value
 from cluster.reports import plots
 from cluster.reports.fleet import blamed_table
-from cluster.reports.formats import LEFT, columns, rows
 from cluster.reports.html_page import Page, PageLink, PageSection
-from cluster.reports.tables import Table, comparison_tables, fits_table, scaling_table
+from cluster.reports.table import Table, summaries_table
+from cluster.reports.tables import comparison_tables, fits_table, scaling_table
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping, Sequence
@@ -318,12 +318,10 @@ def _label(run: ReportRun, conditioned: AbstractSet[str], clusters: Mapping[str,
 def _results(run: ReportRun, *, folded: bool) -> PageSection:
     record = run.record
     at = time.strftime("%Y-%m-%d %H:%M:%S UTC", time.gmtime(record.at))
-    table = Table(
+    table = summaries_table(
+        run.summaries,
         title=f"{record.benchmark}, {at}",
-        columns=columns(run.summaries),
-        rows=tuple(rows(run.summaries)),
         notes=(*record.notes, *run.warnings),
-        left=LEFT,
     )
     command = f"Command: {shlex.join(record.argv)}" if record.argv else ""
     ranks = f"Ranks were started with: {shlex.join(record.command)}" if record.command else ""

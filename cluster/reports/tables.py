@@ -7,8 +7,8 @@ from typing import TYPE_CHECKING
 
 from cluster.analysis.compare import headline
 from cluster.analysis.link_bounds import BELIEVABLE
-from cluster.core.model.value import Value
 from cluster.core.units import format_point, format_size, format_value
+from cluster.reports.table import Table
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator, Sequence
@@ -34,17 +34,6 @@ SAME_FLAGS = (
     "with the same flags."
 )
 WIDEST = 1.0  # the largest span of the strip to each side, in powers of two
-
-
-class Table(Value, frozen=True, kw_only=True):
-    """A table with its title and notes."""
-
-    title: str
-    columns: tuple[str, ...]
-    rows: tuple[tuple[str, ...], ...]
-    notes: tuple[str, ...] = ()
-    left: tuple[str, ...] = ()
-    spare: tuple[tuple[str, ...], ...] = ()
 
 
 def comparison_tables(comparison: Comparison) -> tuple[Table, Table]:

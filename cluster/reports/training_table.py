@@ -8,7 +8,7 @@ from cluster.analysis.efficiency import Series, Throughput, Work, scaling
 from cluster.analysis.step_limits import PART_METRICS, TIMED_STEP
 from cluster.core.errors import SpecError
 from cluster.core.units import format_value
-from cluster.reports.tables import Table
+from cluster.reports.table import Table
 
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence

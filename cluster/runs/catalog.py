@@ -73,7 +73,7 @@ class RunList(Sequence["Run"]):
     def _repr_html_(self) -> str:
         """Show a table in a notebook."""
         from cluster.reports.notebook import tables_html  # noqa: PLC0415 - only for notebooks
-        from cluster.reports.tables import Table  # noqa: PLC0415
+        from cluster.reports.table import Table  # noqa: PLC0415
 
         table = Table(
             title=f"{len(self)} runs", columns=COLUMNS, rows=tuple(self._rows()), left=COLUMNS

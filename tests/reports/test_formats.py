@@ -11,7 +11,8 @@ import pytest
 
 from cluster.core import plugins
 from cluster.core.model.measurements import Distribution, Summary
-from cluster.reports.formats import Report, columns, remarks, rows
+from cluster.reports.formats import Report
+from cluster.reports.table import remarks, summaries_table
 
 LATENCY = Summary(
     metric="latency",
@@ -81,7 +82,8 @@ def with_params(**params: str | float) -> Summary:
 
 
 def test_a_row_has_a_cell_per_column_and_units_everywhere() -> None:
-    assert dict(zip(columns([LATENCY]), *rows([LATENCY]), strict=True)) == {
+    table = summaries_table([LATENCY])
+    assert dict(zip(table.columns, *table.rows, strict=True)) == {
         "metric": "latency",
         "parameters": "8 B",
         "n": "1000",
@@ -95,7 +97,7 @@ def test_a_row_has_a_cell_per_column_and_units_everywhere() -> None:
 
 
 def test_a_row_tells_what_is_missing() -> None:
-    assert rows([BANDWIDTH])[0] == (
+    assert summaries_table([BANDWIDTH]).rows[0] == (
         "bandwidth",
         "100 MB, rank 1",
         "3 (stopped)",
@@ -172,7 +174,7 @@ def test_a_sweep_is_sketched_below_the_table() -> None:
 
 def test_only_a_whole_size_is_shown_as_bytes() -> None:
     assert (
-        rows([with_params(size="all", pair="0,1", load=0.5)])[0][1]
+        summaries_table([with_params(size="all", pair="0,1", load=0.5)]).rows[0][1]
         == "size all, pair 0,1, load 0.5"
     )
 

@@ -15,7 +15,7 @@ from tests.conftest import ROOT, run_script
 if TYPE_CHECKING:
     from collections.abc import Mapping
 
-    from cluster.reports.tables import Table
+    from cluster.reports.table import Table
 
 STEP = 0.5  # seconds
 

@@ -4,9 +4,9 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from cluster.reports.formats import LEFT, Report, columns, rows
+from cluster.reports.formats import Report
 from cluster.reports.html_page import Page, PageSection, render_page
-from cluster.reports.tables import Table
+from cluster.reports.table import summaries_table
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -19,13 +19,7 @@ class Html(Report):
 
     def render(self, summaries: Sequence[Summary], *, notes: Sequence[str] = ()) -> str:
         """Show a row per summary."""
-        table = Table(
-            title="Medians",
-            columns=columns(summaries),
-            rows=tuple(rows(summaries)),
-            notes=tuple(notes),
-            left=LEFT,
-        )
+        table = summaries_table(summaries, title="Medians", notes=notes)
         verdict = f"{len(summaries)} series" if summaries else "No values were measured."
         section = PageSection(title="Results", tables=(table,))
         return render_page(Page(title="cluster", verdicts=(verdict,), sections=(section,)))

@@ -4,13 +4,14 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from cluster.reports.formats import Report, columns, rows
+from cluster.reports.formats import Report
+from cluster.reports.table import summaries_table
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
     from cluster.core.model.measurements import Summary
-    from cluster.reports.tables import Table
+    from cluster.reports.table import Table
 
 
 class Markdown(Report):
@@ -18,7 +19,8 @@ class Markdown(Report):
 
     def render(self, summaries: Sequence[Summary], *, notes: Sequence[str] = ()) -> str:
         """Show a row per summary."""
-        return "\n".join([*_table(columns(summaries), rows(summaries)), *_paragraphs(notes)]) + "\n"
+        table = summaries_table(summaries)
+        return "\n".join([*_table(table.columns, table.rows), *_paragraphs(notes)]) + "\n"
 
 
 def table_markdown(table: Table) -> str:

@@ -14,14 +14,15 @@ from rich.console import Console
 from rich.table import Table as Grid
 
 from cluster.core.units import format_point
-from cluster.reports.formats import LEFT, Report, columns, rows, shown_columns
+from cluster.reports.formats import Report
+from cluster.reports.table import summaries_table
 
 if TYPE_CHECKING:
-    from collections.abc import Collection, Iterator, Sequence
+    from collections.abc import Callable, Collection, Iterator, Sequence
 
     from cluster.core.model.measurements import Summary
     from cluster.core.model.value import Scalar
-    from cluster.reports.tables import Table
+    from cluster.reports.table import Table
 
 BARS = "▁▂▃▄▅▆▇█"
 ENOUGH_TO_SKETCH = 4  # sizes
@@ -56,69 +57,61 @@ def summaries_text(
     if not summaries:
         shown = "No values were measured.\n"
     elif width is None or width >= WIDE_SCREEN:
-        shown = grid_text(columns(summaries), rows(summaries), LEFT, width)
+        shown = _grid_of(summaries_table(summaries), width)
     else:
-        shown = _narrow(summaries, width)
+        full = summaries_table(summaries, screen="narrow")
+        table = _without_spare(full, width, _squeezed_width)
+        shown = _grid_of(table, width)
+        unsure = sum(summary.n > 1 and not summary.converged for summary in summaries)
+        if unsure:
+            shown += f"{unsure} of {len(summaries)} series are not converged.\n"
+        if table is not full:
+            below = "The other columns: cluster show RUN --wide, or a wider window."
+            shown += "".join(f"{part}\n" for part in wrapped(below, width))
     lines = [*sparklines(summaries), *(f"Note: {note}" for note in notes)]
     return shown + "".join(f"{part}\n" for line in lines for part in wrapped(line, width))
 
 
-def _narrow(summaries: Sequence[Summary], width: int) -> str:
-    """Leave columns out until the rest fits, and say below the table where they can be seen."""
-    chosen = list(shown_columns(summaries, "narrow"))
-    left_out = ""
-
-    def texts() -> list[tuple[str, ...]]:
-        return [tuple(column.cell(summary) for column in chosen) for summary in summaries]
-
-    names = [column.name for column in chosen]
-    while _squeezed_width(names, texts()) > width and any(column.dropped for column in chosen):
-        first = min((c for c in chosen if c.dropped), key=lambda column: column.dropped)
-        chosen.remove(first)
-        names = [column.name for column in chosen]
-        left_out = "The other columns: cluster show RUN --wide, or a wider window.\n"
-    unsure = sum(summary.n > 1 and not summary.converged for summary in summaries)
-    if unsure:
-        left_out = f"{unsure} of {len(summaries)} series are not converged.\n" + left_out
-    below = "".join(f"{part}\n" for line in left_out.splitlines() for part in wrapped(line, width))
-    return grid_text(names, texts(), LEFT, width) + below
-
-
 def table_text(table: Table, width: int | None = None) -> str:
     """Show any table, with its title above and its notes below."""
-    fitting = _without_spare(table, width)
-    shown = grid_text(fitting.columns, fitting.rows, fitting.left, width) if table.rows else ""
-    title, *notes = (wrapped(line, width) for line in (table.title, *_notes(fitting)))
-    below = [part for note in notes for part in note]
-    lines = [*(title if table.title else ()), *shown.splitlines(), *below]
-    return "".join(f"{line}\n" for line in lines)
+    fitting = table
+    if width is not None:
+        fitting = _without_spare(table, width, _wrapped_width)
+    hidden = [name for name in table.columns if name not in fitting.columns]
+    notes = [*table.notes, *([f"Not shown at this width: {', '.join(hidden)}."] if hidden else [])]
+    above = wrapped(table.title, width) if table.title else []
+    shown = _grid_of(fitting, width).splitlines() if table.rows else []
+    below = [part for note in notes for part in wrapped(f"Note: {note}", width)]
+    return "".join(f"{line}\n" for line in (*above, *shown, *below))
 
 
-def _without_spare(table: Table, width: int | None) -> Table:
-    """Leave out spare columns until the rest fits, and say so below the table."""
-    kept = list(table.columns)
+def _without_spare(table: Table, width: int, needs: Callable[[Table], int]) -> Table:
+    """Leave out spare columns until the rest fits."""
     for group in table.spare:
-        cells = [
-            [text for n, text in zip(table.columns, row, strict=True) if n in kept]
-            for row in table.rows
-        ]
-        if width is None or _total(_least_widths(kept, cells, table.left)) <= width:
+        if needs(table) <= width:
             break
-        kept = [name for name in kept if name not in group]
-    if len(kept) == len(table.columns):
-        return table
-    places = [i for i, name in enumerate(table.columns) if name in kept]
-    left_out = [name for name in table.columns if name not in kept]
-    return msgspec.structs.replace(
-        table,
-        columns=tuple(kept),
-        rows=tuple(tuple(row[i] for i in places) for row in table.rows),
-        notes=(*table.notes, f"Not shown at this width: {', '.join(left_out)}."),
-    )
+        places = [i for i, name in enumerate(table.columns) if name not in group]
+        table = msgspec.structs.replace(
+            table,
+            columns=tuple(table.columns[i] for i in places),
+            rows=tuple(tuple(row[i] for i in places) for row in table.rows),
+        )
+    return table
 
 
-def _notes(table: Table) -> list[str]:
-    return [f"Note: {note}" for note in table.notes]
+def _wrapped_width(table: Table) -> int:
+    return _total(_least_widths(table.columns, table.rows, table.left))
+
+
+def _squeezed_width(table: Table) -> int:
+    """Return the width of a table in which only a last column of remarks wraps."""
+    last = max(len(texts[-1]) for texts in (table.columns, *table.rows))
+    saved = max(0, last - LEAST_REMARKS) if table.columns[-1] == "remarks" else 0
+    return natural_width(table.columns, table.rows) - saved
+
+
+def _grid_of(table: Table, width: int | None) -> str:
+    return grid_text(table.columns, table.rows, table.left, width)
 
 
 def grid_text(
@@ -143,13 +136,6 @@ def grid_text(
 def natural_width(names: Sequence[str], cells: Sequence[Sequence[str]]) -> int:
     """Return the width of a table in which nothing wraps."""
     return _total([max(map(len, texts)) for texts in zip(names, *cells, strict=True)])
-
-
-def _squeezed_width(names: Sequence[str], cells: Sequence[Sequence[str]]) -> int:
-    """Return the width of a table in which only a last column of remarks wraps."""
-    last = max(len(texts[-1]) for texts in (names, *cells))
-    saved = max(0, last - LEAST_REMARKS) if names[-1] == "remarks" else 0
-    return natural_width(names, cells) - saved
 
 
 def _total(widths: Sequence[int]) -> int:

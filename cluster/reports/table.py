@@ -1,0 +1,177 @@
+"""Text in columns, for any report, and summaries as such a table."""
+
+from __future__ import annotations
+
+import math
+from typing import TYPE_CHECKING, Literal, NamedTuple
+
+from cluster.core.model.value import Value
+from cluster.core.units import format_point, format_value
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Sequence
+
+    from cluster.core.model.measurements import Summary
+
+
+class Table(Value, frozen=True, kw_only=True):
+    """A table of text, for any report.
+
+    Args:
+        left: columns of words, which are aligned to the left and may wrap.
+        spare: groups of columns that a narrow screen leaves out, the first one first.
+
+    """
+
+    title: str
+    columns: tuple[str, ...]
+    rows: tuple[tuple[str, ...], ...]
+    notes: tuple[str, ...] = ()
+    left: tuple[str, ...] = ()
+    spare: tuple[tuple[str, ...], ...] = ()
+
+
+class Column(NamedTuple):
+    """A column of the tables for people.
+
+    Args:
+        name: its heading.
+        cell: the text for a summary; every value with its unit.
+        words: it holds words, not numbers.
+        on: the tables that have it: `wide` ones, those for a `narrow` screen, or both.
+        dropped: the order in which columns are left out of a table that is still too wide, lowest
+            first; 0 is never left out.
+        shown: if given, the column is left out unless this is true for a summary of the table.
+
+    """
+
+    name: str
+    cell: Callable[[Summary], str]
+    words: bool = False
+    on: Literal["both", "wide", "narrow"] = "both"
+    dropped: int = 0
+    shown: Callable[[Summary], bool] | None = None
+
+
+def _value(summary: Summary, value: float) -> str:
+    return format_value(value, summary.unit)
+
+
+def _interval(summary: Summary) -> str:
+    if summary.ci is None:
+        return "none (n < 6)"
+    return " .. ".join(_value(summary, end) for end in summary.ci)
+
+
+def _with_error(summary: Summary) -> str:
+    """Return the median, and half of its confidence interval in percent of it."""
+    median = _value(summary, summary.median)
+    if summary.ci is None or not 0 < summary.median < math.inf:
+        return median
+    half = (summary.ci[1] - summary.ci[0]) / 2 / summary.median
+    return f"{median} ±{half:.1%}" if half < math.inf else median
+
+
+def _is_repeated(summary: Summary) -> bool:
+    return summary.n > 1
+
+
+def _is_bounded(summary: Summary) -> bool:
+    return summary.bound is not None
+
+
+COLUMNS = (
+    Column("metric", lambda s: s.metric, words=True),
+    Column("parameters", lambda s: format_point(s.params), words=True),
+    Column("n", lambda s: f"{s.n}" if s.complete else f"{s.n} (stopped)", dropped=3),
+    Column("median", lambda s: _value(s, s.median), on="wide"),
+    Column("median ± half-CI", _with_error, on="narrow"),
+    Column("95% CI, this launch", _interval, on="wide", shown=_is_repeated),
+    Column("p5", lambda s: _value(s, s.p5), on="wide", shown=_is_repeated),
+    Column("p95", lambda s: _value(s, s.p95), on="wide", shown=_is_repeated),
+    Column("p99", lambda s: _value(s, s.p99), dropped=2, shown=_is_repeated),
+    Column(
+        "converged",
+        lambda s: "yes" if s.converged else "not converged",
+        words=True,
+        on="wide",
+        shown=_is_repeated,
+    ),
+    Column(
+        "limit",
+        lambda s: "none" if s.bound is None else _value(s, s.bound),
+        on="wide",
+        shown=_is_bounded,
+    ),
+    Column(
+        "of limit",
+        lambda s: "none" if s.share is None else f"{s.share:.1%}",
+        dropped=4,
+        shown=_is_bounded,
+    ),
+    Column(
+        "remarks",
+        lambda s: ", ".join(remarks(s)),
+        words=True,
+        dropped=1,
+        shown=lambda s: bool(remarks(s)),
+    ),
+)
+"""A new column is one more entry: the terminal, Markdown, HTML and the report show it."""
+
+
+def summaries_table(
+    summaries: Sequence[Summary],
+    *,
+    title: str = "",
+    notes: Sequence[str] = (),
+    screen: Literal["wide", "narrow"] = "wide",
+) -> Table:
+    """Return a row per summary, with the columns that are not empty for all of them."""
+    chosen = [
+        column
+        for column in COLUMNS
+        if column.on in ("both", screen)
+        and (
+            column.shown is None
+            or any(map(column.shown, summaries))
+            or (column.shown is _is_repeated and not summaries)
+        )
+    ]
+    droppable = sorted((c for c in chosen if c.dropped), key=lambda column: column.dropped)
+    return Table(
+        title=title,
+        columns=tuple(column.name for column in chosen),
+        rows=tuple(tuple(column.cell(summary) for column in chosen) for summary in summaries),
+        notes=tuple(notes),
+        left=tuple(column.name for column in chosen if column.words),
+        spare=tuple((column.name,) for column in droppable),
+    )
+
+
+HEAVY = 1.5  # from this ratio of p99 to the median, a tail is worth a remark
+
+
+def remarks(summary: Summary) -> tuple[str, ...]:
+    """Say in a few words what a reader of a median must know about the series.
+
+    Args:
+        summary: of the series.
+
+    Returns:
+        Such as `drifts +4.1%`; empty if there is nothing to remark.
+
+    """
+    form = summary.shape
+    if form is None:
+        return ()
+    found = []
+    if form.drifts and form.drift is not None:
+        found.append(f"drifts {form.drift:+.1%}")
+    if form.modes:
+        found.append("modes " + ", ".join(format_value(m, summary.unit) for m in form.modes))
+    if form.tail > HEAVY:
+        found.append(f"tail {form.tail:.1f} x")
+    if form.outliers:
+        found.append(f"outliers {form.outliers}")
+    return tuple(found)
