@@ -8,19 +8,28 @@ from __future__ import annotations
 import contextlib
 import multiprocessing
 import os
-from typing import TYPE_CHECKING
+import signal
+import threading
+from typing import TYPE_CHECKING, Any
+from unittest.mock import patch
 
+from cluster.core import ssh_keys
+from cluster.core.journal import Created, Journal, LaunchFinished
 from cluster.orchestration.cluster import attach
 from cluster.orchestration.launch import launch_spec
 from cluster.providers.aws.api import service_models
+from cluster.remote import host_keys
 from tests.fork_server import spare_the_collector
 from tests.replacements import killed, replace_host
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterator
+    from collections.abc import Callable, Iterator, Sequence
     from multiprocessing.process import BaseProcess
+    from pathlib import Path
 
+    from cluster.core.journal import Entry
     from cluster.core.model.spec import ClusterSpec
+    from cluster.remote.shell import Shell
 
 WITHIN = 120.0  # seconds for a process to end: a guard against hanging, not a measured time
 
@@ -59,6 +68,55 @@ def status(what: Callable[..., None], *args: object) -> int | None:
 def launch(spec: ClusterSpec) -> None:
     """Launch a cluster."""
     launch_spec(spec)
+
+
+class Steps:
+    """Steps of a process, which dies at the first that is not in a file yet, and enters it."""
+
+    def __init__(self, reached: Path) -> None:
+        self._reached = reached
+        self._lock = threading.Lock()
+
+    def around(self, do: Callable[..., Any], name: Callable[..., str]) -> Callable[..., Any]:
+        """Make the beginning and the end of a call a step each; without a name they are none."""
+
+        def stepped(*args: Any, **named: Any) -> Any:
+            step = name(*args)
+            self._reach(step and f"before {step}")
+            answer = do(*args, **named)
+            self._reach(step and f"after {step}")
+            return answer
+
+        return stepped
+
+    def _reach(self, step: str) -> None:
+        with self._lock:
+            if step and step not in self._reached.read_text().splitlines():
+                with self._reached.open("a") as file:
+                    file.write(f"{step}\n")
+                os.kill(os.getpid(), signal.SIGKILL)
+
+
+def launch_to_a_new_step(spec: ClusterSpec, reached: Path) -> None:
+    """Launch a cluster, and die around a record, a command for a host key, or a write of pins."""
+    steps = Steps(reached)
+
+    def pins(_: Path, hosts: Sequence[tuple[str, str]]) -> str:
+        return f"{len(set(hosts))} pins of {len({public for _, public in hosts})} keys"
+
+    def command(shell: Shell, script: str) -> str:
+        assert shell.machine
+        return f"{'use' if script == host_keys.USE else 'make'} {shell.machine.name}"
+
+    def record(_: Journal, entry: Entry) -> str:
+        return type(entry).__name__ if isinstance(entry, Created | LaunchFinished) else ""
+
+    with (
+        patch.object(Journal, "append", steps.around(Journal.append, record)),
+        patch.object(host_keys, "_as_root", steps.around(host_keys._as_root, command)),
+        patch.object(ssh_keys, "write_known_hosts", steps.around(ssh_keys.write_known_hosts, pins)),
+    ):
+        launch_spec(spec)
 
 
 def down(name: str) -> None:

@@ -66,13 +66,14 @@ def write_secret(path: Path, data: bytes) -> None:
 
 
 def write_known_hosts(path: Path, hosts: Iterable[tuple[str, str]]) -> None:
-    """Write a known_hosts file atomically.
+    """Write a known_hosts file atomically, each pair once.
 
     Args:
         hosts: the alias of each and a public key; an alias may occur several times.
 
     """
-    write_secret(path, "".join(f"{alias} {public}\n" for alias, public in hosts).encode())
+    lines = dict.fromkeys(f"{alias} {public}\n" for alias, public in hosts)
+    write_secret(path, "".join(lines).encode())
 
 
 def add_known_hosts(path: Path, hosts: Iterable[tuple[str, str]]) -> None:
@@ -83,7 +84,15 @@ def add_known_hosts(path: Path, hosts: Iterable[tuple[str, str]]) -> None:
 
     """
     new = tuple(hosts)
-    lines = path.read_text().splitlines() if path.exists() else []
-    pairs = [(alias, public) for alias, _, public in (line.partition(" ") for line in lines)]
     aliases = {alias for alias, _ in new}
-    write_known_hosts(path, [*(pair for pair in pairs if pair[0] not in aliases), *new])
+    write_known_hosts(path, [*(pair for pair in _pairs(path) if pair[0] not in aliases), *new])
+
+
+def pinned(path: Path) -> set[str]:
+    """Return the aliases in a known_hosts file, which need not exist."""
+    return {alias for alias, _ in _pairs(path)}
+
+
+def _pairs(path: Path) -> list[tuple[str, str]]:
+    lines = path.read_text().splitlines() if path.exists() else []
+    return [(alias, public) for alias, _, public in (line.partition(" ") for line in lines)]

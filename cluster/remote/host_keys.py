@@ -69,8 +69,9 @@ USE = (
     + LISTENS
     + r"""
 if [ ! -e "$key.ours" ]; then
-  mv "$key.new.pub" "$key.pub"
   mv "$key.new" "$key"
+  ssh-keygen -y -f "$key" > "$key.pub"
+  rm -f "$key.new.pub"
   touch "$key.ours"
 fi
 if listens "$(tr '\0' ' ' < "/proc/$sshd/cmdline")"; then kill -HUP "$sshd"; fi

@@ -9,9 +9,10 @@ from typing import TYPE_CHECKING, Any
 import msgspec
 import pytest
 
-from cluster.core import journal
+from cluster.core import journal, ssh_keys
 from cluster.orchestration.cluster import attach
 from cluster.orchestration.orphans import find_orphans, remove
+from cluster.remote.parallel import connect_all
 from tests import killed_processes
 from tests.clouds import AWS, NAME, WORLDS, World
 from tests.conftest import until
@@ -19,6 +20,7 @@ from tests.fakes.values import Fault
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
+    from pathlib import Path
 
     from tests.fakes.cloud import Emulated
     from tests.fakes.values import Call, Moment
@@ -178,3 +180,44 @@ def _is(world: World, known: str) -> bool:
         return path.exists() and len(path.read_text().splitlines()) > world.spec.hosts
     wanted = journal.Created if known == "created" else journal.LaunchFinished
     return any(isinstance(entry, wanted) for entry in book.entries())
+
+
+@pytest.mark.parametrize("world", WORLDS, ids=lambda world: world.name)
+def test_a_launch_that_is_killed_at_each_step_behind_its_machines_goes_on_with_them(
+    world: World, request: pytest.FixtureRequest, tmp_path: Path
+) -> None:
+    """Also right behind the rotation of the host keys: what is pinned for a machine is kept."""
+    cloud: Emulated[Any] = request.getfixturevalue(f"{world.name}_hosts")
+    before = cloud.things()
+    reached = tmp_path / "reached"
+    reached.touch()
+    statuses: list[int | None] = []
+    while not statuses or statuses[-1] == -signal.SIGKILL:
+        statuses.append(
+            killed_processes.status(killed_processes.launch_to_a_new_step, world.spec, reached)
+        )
+    steps = reached.read_text().splitlines()
+    pins, machines = _pins(), attach(NAME).machines
+
+    assert statuses == [-signal.SIGKILL] * len(steps) + [0]
+    assert len(set(steps)) == len(steps)
+    assert {"after Created", "before LaunchFinished"} <= set(steps)
+    if "rotated" in world.milestones:
+        turns = ("before make", "after make", "before use", "after use")
+        assert all(f"{turn} {one.name}" in steps for turn in turns for one in machines)
+        assert {"after 4 pins of 3 keys", "after 2 pins of 2 keys"} <= set(steps)
+        first = ssh_keys.load_or_create(journal.for_cluster(NAME).folder / ssh_keys.FIRST).public
+        assert first not in pins.values()
+    assert len(pins) == world.spec.hosts
+    assert len({call.params.get("ClientToken") for call in cloud.calls("RunInstances")}) <= 2
+    connect_all(attach(NAME).shells(), 30)
+    clear("down")
+    assert cloud.things() == before
+
+
+def _pins() -> dict[str, str]:
+    """Give the only pinned key of each machine."""
+    path = journal.for_cluster(NAME).folder / ssh_keys.KNOWN
+    lines = [line.partition(" ") for line in path.read_text().splitlines()]
+    assert len({alias for alias, _, _ in lines}) == len(lines)
+    return {alias: public for alias, _, public in lines}

@@ -103,7 +103,9 @@ class AwsLaunch(CloudLaunch[Region, AwsOptions, AwsOffer]):
         data = cloud_init.user_data(first, self._offer.ttl, self._offer.packages)
         found = self._instances(vpc, group, data)
         known = self._cluster_journal.folder / ssh_keys.KNOWN
-        ssh_keys.add_known_hosts(known, [(one.instance_id, first.public) for one in found])
+        pinned = ssh_keys.pinned(known)  # by a launch that this one continues
+        new = [one.instance_id for one in found if one.instance_id not in pinned]
+        ssh_keys.add_known_hosts(known, [(id_, first.public) for id_ in new])
         link = self._offer.link
         return tuple(
             machine(self._name(number), instance_view(one), self._options, known, link)

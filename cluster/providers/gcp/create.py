@@ -81,7 +81,9 @@ class GcpLaunch(CloudLaunch[Project, GcpOptions, GcpOffer]):
         """Create the machines, and trust the host keys that they report."""
         found = self._run(public_key)
         known = self._cluster_journal.folder / ssh_keys.KNOWN
-        waited = HostKeys(self._client, self._options.wait).wait(found)
+        pinned = ssh_keys.pinned(known)  # by a launch that this one continues
+        new = tuple(one for one in found if alias(one) not in pinned)
+        waited = HostKeys(self._client, self._options.wait).wait(new)
         ssh_keys.add_known_hosts(known, [(alias(one), key) for one, all_ in waited for key in all_])
         return tuple(
             machine(self._name(number), instance_view(one), self._options, known, self._offer.link)

@@ -53,7 +53,7 @@ class HostKeys:
 
         """
         deadline = time.monotonic() + self._within
-        with ThreadPoolExecutor(min(AT_ONCE, len(machines))) as pool:
+        with ThreadPoolExecutor(AT_ONCE) as pool:
             return tuple(pool.map(partial(self._one, deadline=deadline), machines))
 
     def _one(self, one: GcpInstance, deadline: float) -> tuple[GcpInstance, Keys]:
