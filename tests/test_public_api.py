@@ -11,13 +11,14 @@ from typing import TYPE_CHECKING
 import pytest
 
 import cluster
-from cluster.core import plugins
-from cluster.measure.benchmark import Benchmark
-from cluster.orchestration import bench
+from cluster.orchestration.bench_methods import Bench
 from tests.conftest import ROOT, run
 
 if TYPE_CHECKING:
+    from collections.abc import Mapping
     from pathlib import Path
+
+    from cluster.orchestration.bench import RunOptions
 
 FROZEN = {
     *("Capacity", "Cluster", "ClusterError", "ClusterSpec", "Definition", "Denied", "JobError"),
@@ -116,26 +117,20 @@ def test_a_wrong_name_is_an_error_in_an_editor(tmp_path: Path) -> None:
     }, said
 
 
-@pytest.mark.parametrize(
-    ("benchmark", "typed"),
-    [
-        ("p2p", bench.P2PArgs),
-        ("collectives", bench.CollectivesArgs),
-        ("iperf", bench.IperfArgs),
-        ("pairs", bench.PairsArgs),
-        ("within", bench.WithinArgs),
-        ("program", bench.ProgramArgs),
-        ("training", bench.TrainingArgs),
-        ("gpu", bench.GpuArgs),
-    ],
-)
-def test_the_typed_parameters_are_those_of_the_benchmark(benchmark: str, typed: type) -> None:
-    params = set(plugins.load(Benchmark, benchmark).Params.__struct_fields__)
+def test_the_typed_methods_are_those_of_the_benchmarks() -> None:
+    run(sys.executable, str(ROOT / "scripts" / "stubs"), "--check")
 
-    assert set(typed.__annotations__) - set(bench.RunArgs.__annotations__) == params
-    assert hasattr(bench.Bench, benchmark)
-    known = inspect.signature(bench.Bench.__call__).parameters
-    assert set(bench.RunArgs.__annotations__) == set(known) - {"self", "benchmark", "params"}
+
+def test_a_benchmark_is_a_method_that_lists_its_parameters() -> None:
+    calls: list[tuple[str, RunOptions, Mapping[str, object]]] = []
+    bench = Bench(lambda *call: calls.append(call))  # type: ignore[arg-type]
+    bench.iperf(seconds=3, timeout=9)
+    [(name, options, params)] = calls
+
+    assert (name, options.timeout, params) == ("iperf", 9, {"seconds": 3})
+    assert "streams: " in (bench.iperf.__doc__ or "")
+    with pytest.raises(AttributeError, match="iperf"):
+        bench.iperv()  # type: ignore[attr-defined]
 
 
 def test_names_are_found_and_unknown_ones_are_not() -> None:

@@ -15,7 +15,7 @@ from cluster.core.errors import ClusterError, SpecError
 from cluster.core.model.spec import ClusterSpec, check_name
 from cluster.core.model.value import StateCallback, ignore
 from cluster.orchestration import host_setup
-from cluster.orchestration.bench import Bench, RunOptions
+from cluster.orchestration.bench_methods import Bench
 from cluster.orchestration.cluster_jobs import Jobs
 from cluster.orchestration.collect import JobResult, raise_unless_done
 from cluster.orchestration.host_order import host_order, in_order, with_order
@@ -49,6 +49,7 @@ if TYPE_CHECKING:
     from cluster.core.model.resources import Price, Receipt
     from cluster.core.model.spec import Environment
     from cluster.measure.benchmark import Benchmark
+    from cluster.orchestration.bench import RunOptions
     from cluster.orchestration.listener import Listener
     from cluster.orchestration.state import ClusterState
     from cluster.remote.shells import Shell

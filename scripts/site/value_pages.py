@@ -38,16 +38,8 @@ from cluster.core.model.placement import Placement
 from cluster.core.model.records import Record
 from cluster.core.model.resources import Plan, Resource
 from cluster.core.model.spec import SpecOptions
-from cluster.orchestration.bench import (
-    Bench,
-    CollectivesArgs,
-    IperfArgs,
-    P2PArgs,
-    PairsArgs,
-    ProgramArgs,
-    RunArgs,
-    WithinArgs,
-)
+from cluster.orchestration.bench import BenchCall
+from cluster.orchestration.bench_methods import Bench
 from cluster.providers import Provider
 from cluster.reports.plots.picture import Picture
 from cluster.runs.catalog import RunList
@@ -100,17 +92,7 @@ in bytes per second. New fields may be added; fields are not renamed.
 INTERNAL = "disk|state|looked_for|phases|shells|as_reported|evidence|passing|key"
 """Members that other layers of cluster use, and scripts do not need."""
 GIVEN = (
-    *(
-        SpecOptions,
-        Bench,
-        RunArgs,
-        P2PArgs,
-        CollectivesArgs,
-        IperfArgs,
-        PairsArgs,
-        WithinArgs,
-        ProgramArgs,
-    ),
+    *(SpecOptions, Bench, BenchCall),
     *(Judgement, Verdict, Picture, RunList),
 )
 """What the Python API gives and takes, besides what has a name in `cluster`."""
