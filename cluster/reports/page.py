@@ -11,13 +11,13 @@ from typing import TYPE_CHECKING
 import msgspec
 
 from cluster.analysis.compare import Launch, Side, compare, group_by, headline
+from cluster.analysis.efficiency import training_scaling
 from cluster.analysis.evidence import Finding
 from cluster.analysis.factors import factors
 from cluster.analysis.fit import fit, fits, params_but_size, sweeps
 from cluster.analysis.judgement import Judgement, judge_launches
 from cluster.analysis.link_bounds import implausible_values, with_given_bound
 from cluster.analysis.summarize import pool_launches
-from cluster.analysis.training_scaling import training_scaling
 from cluster.core.model.fleet import FleetVerdict, PairTest
 from cluster.core.model.measurements import Summary
 from cluster.core.model.records import Record

@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING
 
 import pytest
 
-from cluster.agent.cgroups import cgroup_cpus, cgroup_memory
+from cluster.agent.facts import cgroup_cpus, cgroup_memory
 
 if TYPE_CHECKING:
     from pathlib import Path

@@ -9,7 +9,7 @@ import pytest
 from cluster.core.errors import ClusterError, SpecError
 from cluster.core.messages import for_command_line
 from cluster.measure import pmi
-from cluster.measure.world import check_world
+from cluster.measure.main import check_world
 
 OPEN_MPI_5 = "Open MPI v5.0.11, package: Open MPI user@host Distribution"
 STEP = {"SLURM_STEP_ID": "0", "SLURM_PROCID": "3"}

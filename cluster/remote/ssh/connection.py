@@ -6,7 +6,9 @@ import functools
 import logging
 import socket
 import threading
+from concurrent.futures import FIRST_COMPLETED, Future, wait
 from contextlib import suppress
+from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, cast
 
@@ -18,7 +20,7 @@ from paramiko.packet import Packetizer
 from cluster.core.errors import STATES, Unreachable
 from cluster.remote.ssh import openssh_files
 from cluster.remote.ssh.auth import Identity, Verifier
-from cluster.remote.ssh.dial import dial
+from cluster.remote.threads import start
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Sequence
@@ -338,3 +340,47 @@ class Transport(paramiko.Transport):
 def _plain(key_type: str) -> str:
     """Return a key's type as in known_hosts: rsa-sha2-* are signatures of a key ssh-rsa."""
     return "ssh-rsa" if key_type.startswith("rsa-sha2-") else key_type
+
+
+STAGGER = 0.25  # seconds before the next address is tried as well (RFC 8305, "Happy Eyeballs")
+
+Place = tuple[str, int]  # an address and a port
+
+
+def dial(places: list[Place], seconds: float) -> socket.socket:
+    """Connect to the first address that answers; a dead address does not delay the others.
+
+    Args:
+        places: addresses and ports, at least one; each is tried a moment after the one before.
+
+    Raises:
+        OSError: none answers; it is the error of the last address.
+
+    """
+    made = (
+        _race(places, seconds) if len(places) > 1 else socket.create_connection(places[0], seconds)
+    )
+    made.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
+    return made
+
+
+def _race(places: list[Place], seconds: float) -> socket.socket:
+    left, attempts = list(places), list[Future[socket.socket]]()
+    pending: set[Future[socket.socket]] = set()
+    while left or pending:
+        if left:
+            attempts.append(start(partial(socket.create_connection, left.pop(0), seconds)))
+            pending.add(attempts[-1])
+        done, pending = wait(pending, STAGGER if left else None, FIRST_COMPLETED)
+        for attempt in done:
+            if attempt.exception() is None:
+                for other in attempts:
+                    if other is not attempt:
+                        other.add_done_callback(_close)  # now, or once it has connected
+                return attempt.result()
+    return attempts[-1].result()  # all have failed: this raises
+
+
+def _close(attempt: Future[socket.socket]) -> None:
+    if attempt.exception() is None:
+        attempt.result().close()

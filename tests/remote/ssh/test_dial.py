@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING
 
 import pytest
 
-from cluster.remote.ssh.dial import dial
+from cluster.remote.ssh.connection import dial
 from tests.conftest import until
 
 if TYPE_CHECKING:
