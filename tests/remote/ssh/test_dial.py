@@ -69,7 +69,7 @@ def test_an_address_that_answers_too_late_is_closed(
     answering: socket.socket, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """Nobody would read from it."""
-    monkeypatch.setattr("cluster.remote.ssh.dial.STAGGER", 0.0)
+    monkeypatch.setattr("cluster.remote.ssh.connection.STAGGER", 0.0)
     connect, first = socket.create_connection, threading.Event()
     late: list[socket.socket] = []
 
