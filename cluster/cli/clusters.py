@@ -22,13 +22,13 @@ from cluster.cli.show import (
 from cluster.core import journal, plugins
 from cluster.core.errors import ClusterError, ParseError, SpecError
 from cluster.core.model.hosts import Machine
-from cluster.core.model.resources import RemoteCluster
+from cluster.core.model.resources import Receipt, RemoteCluster
 from cluster.core.model.spec import check_name
 from cluster.core.model.value import Value
 from cluster.core.money import dollars
 from cluster.core.units import format_seconds
 from cluster.orchestration.cluster import Cluster, attach
-from cluster.orchestration.orphans import take_down
+from cluster.orchestration.orphans import no_clusters, take_down
 from cluster.providers import Provider
 from cluster.remote.threads import start
 
@@ -53,13 +53,36 @@ class ClusterRow(Value, frozen=True, kw_only=True):
     expires: float | None = None
 
 
+class DownRow(Value, frozen=True, kw_only=True):
+    """A cluster of which nothing is left, in the answer of `cluster down --json`.
+
+    Args:
+        name: of the cluster.
+        searched: the kinds of resources of which none is left, and where; empty if nothing is
+            ever made outside this machine.
+        receipt: of its machines, if they cost money.
+
+    """
+
+    name: str
+    searched: str = ""
+    receipt: Receipt | None = None
+
+
+class Down(Value, frozen=True, kw_only=True):
+    """A cluster that was taken down, for a program and for a person."""
+
+    row: DownRow
+    lines: tuple[str, ...]
+
+
 def ls(region: flags.Regions = None, json: flags.Json = False) -> None:
     """List the clusters that exist.
 
     Example: cluster ls
     """
     asked = [start(partial(_cluster_row, name)) for name in journal.names()]
-    live = _live(region or ())  # both at once: a host, or a cloud, may not answer
+    live, searched = _live(region or ())  # both at once: a host, or a cloud, may not answer
     rows = _with_live([row.result() for row in asked], live)
     if json:
         print_json(rows)
@@ -70,7 +93,7 @@ def ls(region: flags.Regions = None, json: flags.Json = False) -> None:
             : None if costly else 6
         ],
         [_cells(row)[: None if costly else 6] for row in rows],
-        empty="There are no clusters.",
+        empty="\n".join(("There are no clusters.", *map("Searched: {}.".format, searched))),
         spare=(("newest run",), ("provider",)),
     )
 
@@ -89,24 +112,32 @@ def _cells(row: ClusterRow) -> tuple[str, ...]:
     )
 
 
-def _live(regions: Sequence[str]) -> list[tuple[str, RemoteCluster]]:
-    """Ask all clouds and batch systems at once what exists there, and say who did not answer."""
+def _live(regions: Sequence[str]) -> tuple[list[tuple[str, RemoteCluster]], list[str]]:
+    """Ask all clouds and batch systems at once what exists there, and say who did not answer.
 
-    def ask(kind: str) -> tuple[RemoteCluster, ...]:
-        return plugins.find(Provider, kind)(tuple(regions)).live()
+    Returns:
+        What exists, each with its provider; what was searched, where and as whom.
+
+    """
+
+    def ask(kind: str) -> tuple[tuple[RemoteCluster, ...], str]:
+        provider = plugins.find(Provider, kind)(tuple(regions))
+        return provider.live(), provider.searched("") if provider.credentials else ""
 
     asked = {kind: start(partial(ask, kind)) for kind in plugins.names(Provider)}
     found: list[tuple[str, RemoteCluster]] = []
+    searched: list[str] = []
     deadline = time.monotonic() + LIVE_WITHIN
     for kind, answer in asked.items():
         try:
-            live = answer.result(max(0.0, deadline - time.monotonic()))
+            live, where = answer.result(max(0.0, deadline - time.monotonic()))
             found += [(kind, one) for one in live]
+            searched += [where] if where else []
         except ClusterError as error:  # the known clusters are still listed
             sys.stderr.write(f"{kind} was not asked: {error}\n")
         except TimeoutError:
             sys.stderr.write(f"{kind} did not answer within {LIVE_WITHIN:g} s.\n")
-    return found
+    return found, searched
 
 
 def _with_live(
@@ -221,6 +252,7 @@ def down(
     every: Annotated[bool, typer.Option("--all", help="All clusters.")] = False,
     yes: Annotated[bool, typer.Option("-y", "--yes", help="Do not ask.")] = False,
     region: flags.Regions = None,
+    json: flags.Json = False,
 ) -> None:
     """Take clusters down; results are downloaded first.
 
@@ -235,29 +267,34 @@ def down(
     clusters = [attach(name) for name in chosen if name in known]
     if every and clusters and not yes and not _confirmed(clusters):
         raise SpecError("Nothing was taken down.", remedy="To do it without a question: -y")
-    failed = [error for cluster in clusters if (error := _take_down(cluster))]
-    if not clusters:
-        sys.stdout.write("There are no clusters; 0 left.\n" if every else "")
-    for name in chosen:
-        if name in known:
+    downs: list[Down] = []
+    failed: list[Exception] = []
+    asked: list[Cluster | str] = [*clusters, *(name for name in chosen if name not in known)]
+    for one in asked:
+        try:
+            downs.append(_take_down(one, region or ()))
+        except (ClusterError, ExceptionGroup) as error:  # the others are taken down all the same
+            failed.append(error)
             continue
-        looked = take_down(check_name(name), region or ())
-        if not looked:
-            attach(name)  # raises that it is unknown, after the others are down
-        sys.stdout.write(f"{name} is down; 0 left (looked for {'; '.join(looked)}).\n")
+        sys.stdout.write("" if json else "".join(f"{line}\n" for line in downs[-1].lines))
+    if every and not clusters:
+        lines = no_clusters(region or ())
+        sys.stdout.write("" if json else "".join(f"{line}\n" for line in lines))
+    if json:
+        print_json([one.row for one in downs])
     if failed:
         raise failed[0] if len(failed) == 1 else ExceptionGroup(_still_up(failed), failed)
 
 
-def _take_down(cluster: Cluster) -> Exception | None:
-    """Take one cluster down; give the error instead of raising it, for the sake of the others."""
-    try:
-        cluster.down()
-    except (ClusterError, ExceptionGroup) as error:
-        return error
-    shown = receipt_lines(cluster) or [f"{cluster.name} is down; 0 left."]
-    sys.stdout.write("".join(f"{line}\n" for line in shown))
-    return None
+def _take_down(one: Cluster | str, regions: Sequence[str]) -> Down:
+    """Take down a cluster of this machine, or one that no journal here knows, by its name."""
+    if isinstance(one, str):
+        searched = "; ".join(take_down(check_name(one), regions))
+        line = f"{one} is down; 0 left (looked for {searched})."
+        return Down(row=DownRow(name=one, searched=searched), lines=(line,))
+    one.down()
+    row = DownRow(name=one.name, searched=one.looked_for, receipt=one.receipt())
+    return Down(row=row, lines=tuple(receipt_lines(one)) or (f"{one.name} is down; 0 left.",))
 
 
 def _still_up(failed: Sequence[Exception]) -> str:

@@ -50,9 +50,29 @@ RunLocal = Annotated[
     typer.Option("--run-local", help="Use this machine: --provider local."),
 ]
 PlanOnly = Annotated[bool, typer.Option("--plan", help="Show what would be created.")]
+
+
+def _regions(given: list[str] | None) -> list[str] | None:
+    """Refuse a region that no provider has: nothing would be searched there."""
+    kinds = [plugins.find(ProviderPlugin, kind) for kind in _providers()] if given else []
+    for one in given or ():
+        if not any(kind.has_region(one) for kind in kinds):
+            raise SpecError(
+                f"No provider has a region like {one!r}.",
+                remedy="Amazon: --region us-east-1; Google: --region projects/PROJECT; "
+                "Slurm: --region login:USER@HOST, or --region 'this machine'.",
+            )
+    return given
+
+
 Regions = Annotated[
     list[str] | None,
-    typer.Option("--region", metavar="REGION", help="Also look there; repeatable."),
+    typer.Option(
+        "--region",
+        metavar="REGION",
+        help="Also look there; repeatable: us-east-1, projects/PROJECT, login:USER@HOST.",
+        callback=_regions,
+    ),
 ]
 Keep = Annotated[
     bool | None,

@@ -10,7 +10,7 @@ import typer
 from cluster.cli import flags
 from cluster.cli.show import print_json, table
 from cluster.core.errors import ClusterError, ProvisionError
-from cluster.orchestration.orphans import Orphan, raise_all, remove, search
+from cluster.orchestration.orphans import Orphan, Search, raise_all, remove, search, searched_lines
 
 
 def gc(
@@ -28,7 +28,7 @@ def gc(
     first = search(region or (), everywhere=all_regions)
     found = first.orphans
     if not json:
-        _show(found, complete=not first.errors)
+        _show(first)
     errors = [error for orphan in found if yes and (error := _removed(orphan))]
     last = search(region or (), everywhere=all_regions) if yes else first
     left = last.orphans
@@ -51,12 +51,13 @@ def _removed(orphan: Orphan) -> ClusterError | None:
     return None
 
 
-def _show(found: tuple[Orphan, ...], *, complete: bool) -> None:
+def _show(first: Search) -> None:
+    nothing = "Nothing was found, but see below." if first.errors else "Nothing was forgotten."
     table(
         ("name", "provider", "why", "what"),
         [
             (o.name, o.provider, o.why, ", ".join(f"{r.kind} {r.id}" for r in o.resources) or "-")
-            for o in found
+            for o in first.orphans
         ],
-        empty="Nothing was forgotten." if complete else "Nothing was found, but see below.",
+        empty=f"{nothing}\n{searched_lines(first.searched)}",
     )

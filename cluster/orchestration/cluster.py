@@ -33,7 +33,7 @@ from cluster.orchestration.rank_starter import check_starter, with_starter
 from cluster.orchestration.signals import interrupts_ignored
 from cluster.orchestration.simulated import simulate
 from cluster.orchestration.state import StateOnDisk
-from cluster.orchestration.teardown import clean_hosts, destroy
+from cluster.orchestration.teardown import check_gone, clean_hosts, destroy
 from cluster.orchestration.working_folder import find_files
 from cluster.providers import Provider
 from cluster.remote.hosts import DEAD_AFTER, Hosts
@@ -403,6 +403,8 @@ class Cluster:
 
         """
         if not self.disk.journal.path.exists():
+            if self.state.ended_at is None:  # another process took it down, or the state is lost
+                check_gone(self._provider, self.name, again=f"cluster down {self.name}")
             return
         with self.disk.lock():
             if reachable:

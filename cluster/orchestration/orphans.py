@@ -26,6 +26,7 @@ if TYPE_CHECKING:
 
 
 AGAIN = "cluster gc -y"
+LOOK_AGAIN = 1.0  # seconds between two searches for what a cloud may list late
 THIS_MACHINE = "this machine"  # in place of a provider's name
 
 
@@ -46,10 +47,11 @@ class Orphan(Value, frozen=True, kw_only=True):
 
 
 class Search(Value, frozen=True, kw_only=True):
-    """What a search for orphans found, and where it could not look."""
+    """What a search for orphans found, where it could not look, and where it did, as whom."""
 
     orphans: tuple[Orphan, ...]
     errors: tuple[ClusterError, ...]
+    searched: tuple[str, ...] = ()
 
 
 def search(regions: Sequence[str] = (), *, everywhere: bool = False) -> Search:
@@ -64,6 +66,7 @@ def search(regions: Sequence[str] = (), *, everywhere: bool = False) -> Search:
     """
     known = journal.names()
     errors: list[ClusterError] = []
+    searched = [journals_searched()]
 
     def ask(find: Callable[[], Iterable[Orphan]]) -> list[Orphan]:
         try:
@@ -74,9 +77,9 @@ def search(regions: Sequence[str] = (), *, everywhere: bool = False) -> Search:
 
     found = [orphan for name in known for orphan in ask(partial(_half_made, name))]
     for kind in plugins.names(Provider):
-        unknown = ask(partial(_of_provider, kind, tuple(regions), everywhere=everywhere))
+        unknown = ask(partial(_of_provider, kind, tuple(regions), searched, everywhere=everywhere))
         found += [orphan for orphan in unknown if orphan.name not in known]
-    return Search(orphans=(*found, *_in_memory()), errors=tuple(errors))
+    return Search(orphans=(*found, *_in_memory()), errors=tuple(errors), searched=tuple(searched))
 
 
 def find_orphans(regions: Sequence[str] = (), *, everywhere: bool = False) -> tuple[Orphan, ...]:
@@ -134,22 +137,96 @@ def take_down(name: str, regions: Sequence[str] = ()) -> tuple[str, ...]:
     """Delete a cluster that no journal here knows, found by the tags of its machines.
 
     Returns:
-        What was searched for, and where; empty if there is no such cluster and no region was given.
+        What was searched where it was found, where, and as whom.
 
     Raises:
-        ProvisionError: a resource still exists.
+        SpecError: nothing of that name was found.
+        ProvisionError: a resource still exists, or a provider could not be searched.
+        ExceptionGroup: several could not be searched.
 
     """
-    looked = []
+    searched: dict[str, bool] = {}  # what was searched, and whether something was found there
+    errors: list[ClusterError] = []
     for kind in plugins.names(Provider):
-        with contextlib.suppress(SpecError):  # a provider unusable here created nothing here
+        try:
             provider = plugins.find(Provider, kind)(tuple(regions))
-            what = provider.looked_for(name)
-            # In a named region, resources may still appear: `destroy` waits for them.
-            if (regions and what) or provider.find(name):
+            found = _appears(provider, name, wait=bool(regions))
+            if found:
                 destroy(provider, name, again=AGAIN)
-                looked.append(what)
-    return tuple(looked)
+            if what := searched_by(provider, name):
+                searched[what] = found
+        except SpecError:  # a provider unusable here created nothing here
+            continue
+        except ClusterError as error:  # the others are searched all the same
+            errors.append(error)
+    raise_all(errors)
+    if not any(searched.values()):
+        raise not_found(name, tuple(searched))
+    return tuple(what for what, found in searched.items() if found)
+
+
+def _appears(provider: Provider, name: str, *, wait: bool) -> bool:
+    """Return whether a provider has resources of a cluster, or lists some in time."""
+    deadline = time.monotonic() + (provider.listed_within() if wait else 0.0)
+    while not provider.find(name):
+        if time.monotonic() >= deadline or not provider.looked_for(name):
+            return False
+        time.sleep(LOOK_AGAIN)
+    return True
+
+
+def not_found(name: str, searched: Sequence[str]) -> SpecError:
+    """Return the error for a cluster of which nothing was found, with all that was searched."""
+    return SpecError(
+        f"There is no cluster {name!r}.",
+        means="Nothing of that name was found, and nothing was taken down. "
+        + searched_lines((journals_searched(), *searched)),
+        remedy="It may exist under another name, login, account, project or region. "
+        "List what this login has: cluster ls --region REGION; then: "
+        f"cluster down {name} --region REGION (Google: projects/PROJECT; Slurm: login:USER@HOST)",
+    )
+
+
+def no_clusters(regions: Sequence[str] = ()) -> tuple[str, ...]:
+    """Ask every provider what exists, where no journal here knows of a cluster.
+
+    Returns:
+        Lines: that nothing was taken down, and what was searched.
+
+    Raises:
+        SpecError: clusters exist that were launched elsewhere.
+        ProvisionError: a provider could not be asked.
+        ExceptionGroup: several could not.
+
+    """
+    search_ = search(regions)
+    raise_all(search_.errors)
+    nothing = "There are no clusters; nothing was taken down."
+    searched = searched_lines(search_.searched)
+    names = [one.name for one in search_.orphans if one.provider != THIS_MACHINE]
+    if names:
+        raise SpecError(
+            f"No journal here knows of {', '.join(names)}; nothing was taken down.",
+            means=searched,
+            remedy=f"See them: cluster ls; take them down: cluster down {' '.join(names)}",
+        )
+    return nothing, searched
+
+
+def searched_by(provider: Provider, name: str = "") -> str:
+    """Return what a provider has searched, or that it had nowhere to; empty if it keeps nothing."""
+    unset = f"not {provider.name}: this machine has no credentials, or no region, for it"
+    return provider.searched(name) or (unset if provider.credentials else "")
+
+
+def searched_lines(searched: Sequence[str]) -> str:
+    """Return what was searched, a line each."""
+    return "\n".join(["Searched:", *(f"  {one}" for one in searched)])
+
+
+def journals_searched() -> str:
+    """Return where the journals of this machine are."""
+    return f"journals in {journal.root()}"
 
 
 def _half_made(name: str) -> Iterator[Orphan]:
@@ -181,12 +258,16 @@ def _half_made(name: str) -> Iterator[Orphan]:
     )
 
 
-def _of_provider(kind: str, regions: tuple[str, ...], *, everywhere: bool) -> Iterator[Orphan]:
-    """Find our resources at a provider, if it can be used on this machine."""
+def _of_provider(
+    kind: str, regions: tuple[str, ...], searched: list[str], *, everywhere: bool
+) -> Iterator[Orphan]:
+    """Find our resources at a provider that can be used on this machine; note what is searched."""
     with contextlib.suppress(SpecError):  # a provider unusable here created nothing here
         provider = plugins.load(Provider, kind)
         where = provider.all_regions() if everywhere else regions
-        yield from _of(plugins.find(Provider, kind)(where) if where else provider)
+        used = plugins.find(Provider, kind)(where) if where else provider
+        yield from _of(used)
+        searched += [what] if (what := searched_by(used)) else []
 
 
 def _in_memory() -> Iterator[Orphan]:

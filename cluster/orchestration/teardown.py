@@ -23,6 +23,16 @@ def destroy(provider: Provider, name: str, *, again: str) -> None:
 
     """
     provider.destroy(name)
+    check_gone(provider, name, again=again)
+
+
+def check_gone(provider: Provider, name: str, *, again: str) -> None:
+    """Ask the provider whether anything of a cluster is left.
+
+    Raises:
+        ProvisionError: a resource still exists.
+
+    """
     if left := provider.find(name):
         raise ProvisionError(
             f"{len(left)} resource(s) of {name} still exist: "

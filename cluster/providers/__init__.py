@@ -114,8 +114,14 @@ class Provider(Plugin):
     where SSH answers before the machine knows who may log in."""
 
     def __init__(self, regions: tuple[str, ...] = ()) -> None:
-        """Store the regions."""
-        self.regions = regions
+        """Store those of the regions that are the provider's own."""
+        self.regions = tuple(one for one in regions if self.has_region(one))
+
+    @classmethod
+    def has_region(cls, text: str) -> bool:
+        """Return whether a text has the form of the provider's regions, such as `us-east-1`."""
+        del text
+        return False
 
     def reachable_within(self, spec: ClusterSpec) -> float:
         """Return time within which the machines of a spec must be reachable after their creation.
@@ -434,6 +440,19 @@ class Provider(Plugin):
 
         """
         return ""
+
+    def searched(self, name: str) -> str:
+        """Describe what `find` has searched, where and as whom; empty if it had nowhere to search.
+
+        Raises:
+            ProvisionError: the provider does not say who asks.
+
+        """
+        return self.looked_for(name)
+
+    def listed_within(self) -> float:
+        """Return the seconds after which the provider lists all that it has created."""
+        return 0.0
 
     def console(self, machine: Machine) -> str:
         """Read what a machine printed on its console, to find out why it does not answer.

@@ -17,7 +17,7 @@ from cluster.analysis.efficiency import Scaling
 from cluster.analysis.host_topology import HostTopology
 from cluster.analysis.judgement import Judgement
 from cluster.analysis.verdict import Verdict
-from cluster.cli.clusters import ClusterRow
+from cluster.cli.clusters import ClusterRow, DownRow
 from cluster.cli.corpus import CheckAnswer
 from cluster.cli.doctor import DoctorCheck
 from cluster.cli.fit import FitAnswer
@@ -72,6 +72,7 @@ ANSWERS: dict[str, Any] = {  # what --json of a command prints; None: it depends
     "sql": None,
     "runs": list[RunRow],
     "ls": list[ClusterRow],
+    "down": list[DownRow],
     "hosts": list[HostRow],
     "run": list[Outcome],
     "status": StatusAnswer,

@@ -22,6 +22,7 @@ from cluster.providers import Provider
 from cluster.providers._cloud import ownership
 from cluster.providers._cloud.api_errors import Failure
 from cluster.providers._cloud.client import Client
+from cluster.providers._cloud.deletion import listing_delay
 from cluster.providers._cloud.launch import CloudOffer, Intent, LaunchJournal, intent_file
 from cluster.providers._cloud.tags import Selection, new_tags, timestamp
 
@@ -235,6 +236,20 @@ class CloudProvider(Provider, Generic[ClientT, OfferT]):
         """Describe what `find` looks for, and where."""
         places = ", ".join(self._places(name))
         return f"{self.kinds} in {self.place.format(places)}" if places else ""
+
+    def searched(self, name: str) -> str:
+        """Describe what `find` has searched, where and as whom."""
+        with self.translating_errors("It may still exist."):
+            clients = self.clients_of(name)
+            if not clients:
+                return ""
+            account = clients[0].account
+            where = "" if account == clients[0].name else f" in the account {account}"
+            return f"{self.looked_for(name)}, as {clients[0].owner}{where}"
+
+    def listed_within(self) -> float:
+        """Return the seconds after which the cloud lists all that it has created."""
+        return listing_delay()
 
     def clients_of(self, name: str) -> tuple[ClientT, ...]:
         """Return the clients of all places in which a cluster may have resources."""

@@ -65,8 +65,13 @@ class AwsProvider(CloudProvider["Region", AwsOffer]):
     kinds: ClassVar[str] = LOOKED_FOR
 
     def __init__(self, regions: tuple[str, ...] = ()) -> None:
-        super().__init__(tuple(one for one in regions if REGION.fullmatch(one)))
+        super().__init__(regions)
         self._clients: dict[str, Region] = {}
+
+    @classmethod
+    def has_region(cls, text: str) -> bool:
+        """Return whether a text has the form of a region, such as `us-east-1`."""
+        return bool(REGION.fullmatch(text))
 
     def is_set_up(self) -> bool:
         """Look for any sign of credentials on this machine."""

@@ -52,8 +52,14 @@ class GcpProvider(CloudProvider["Project", GcpOffer]):
 
     def __init__(self, regions: tuple[str, ...] = ()) -> None:
         """Store the projects among `regions`: one call covers all regions of a project."""
-        super().__init__(tuple(one.removeprefix(PLACE) for one in regions if one.startswith(PLACE)))
+        super().__init__(regions)
+        self.regions = tuple(one.removeprefix(PLACE) for one in self.regions)
         self._clients: dict[tuple[str, str], Project] = {}
+
+    @classmethod
+    def has_region(cls, text: str) -> bool:
+        """Return whether a text names a project, such as `projects/mine`."""
+        return text.startswith(PLACE)
 
     def is_set_up(self) -> bool:
         """Look for any sign of credentials on this machine."""

@@ -143,6 +143,11 @@ class LabProvider(Provider):
         ]
         return tuple(found)
 
+    def looked_for(self, name: str) -> str:
+        """Describe where a lab's processes are searched for."""
+        del name
+        return "processes of labs on this machine"
+
     def names(self) -> tuple[str, ...]:
         """List the labs that have processes."""
         return tuple(sorted({process.name for process in processes_of()}))

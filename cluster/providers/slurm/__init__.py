@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import getpass
 import os
 import secrets
 import shlex
@@ -23,7 +24,7 @@ from cluster.core.model.value import StateCallback, Value, ignore
 from cluster.core.units import format_seconds
 from cluster.providers import Provider, refuse
 from cluster.providers.slurm.batch import flags, job_number, mark_of, new_mark, request
-from cluster.providers.slurm.client import HERE, LAB, SlurmClient, client_of
+from cluster.providers.slurm.client import HERE, LAB, LOGIN, SlurmClient, client_of
 from cluster.providers.slurm.node_states import LOST, words_on_node
 from cluster.providers.slurm.nodes import machines_of
 from cluster.providers.slurm.options import SlurmOptions, options_of, own_allocation, time_limit
@@ -232,6 +233,11 @@ class SlurmProvider(Provider):
         again = f"cluster up {spec.name} --provider slurm --hosts {spec.hosts}{more}"
         return f"Ask for other nodes: cluster down {spec.name}; {again}"
 
+    @classmethod
+    def has_region(cls, text: str) -> bool:
+        """Return whether a text names where a Slurm's commands run, such as `login:me@login1`."""
+        return text == HERE or text.startswith((LAB, LOGIN))
+
     def find(self, name: str) -> tuple[Resource, ...]:
         """List the jobs of a cluster that are not over."""
         return tuple(Resource(kind=KIND, id=job.id) for job in self._ours(name))
@@ -282,6 +288,11 @@ class SlurmProvider(Provider):
         """Say which jobs are looked for, and where."""
         places = ", ".join(client.words for client in self._clients(name))
         return f"jobs of Slurm {places}" if places else ""
+
+    def searched(self, name: str) -> str:
+        """Say which jobs were looked for, where and whose."""
+        what = self.looked_for(name)
+        return f"{what}, as {getpass.getuser()} unless the login names another" if what else ""
 
 
 def _settled(client: SlurmClient, number: str) -> SlurmJob | None:

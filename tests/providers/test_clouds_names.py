@@ -1,0 +1,154 @@
+"""A name that no journal here knows: what was searched, where and as whom; never "0 left"."""
+
+from __future__ import annotations
+
+import time
+from typing import TYPE_CHECKING, Any
+
+import pytest
+
+from cluster.core import journal
+from cluster.core.errors import ProvisionError, SpecError
+from cluster.core.model.spec import ClusterSpec
+from cluster.orchestration.cluster import attach
+from cluster.orchestration.orphans import take_down
+from tests.clouds import AWS, GCP, NAME, World
+from tests.conftest import answer, command
+from tests.fakes.aws.permissions import ACCOUNT, OTHER_ACCOUNT
+
+if TYPE_CHECKING:
+    from tests.fakes import gcp as google
+    from tests.fakes.aws import Cloud
+    from tests.fakes.cloud import Emulated
+
+
+@pytest.fixture(autouse=True)
+def soon(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Let clouds be consistent after a moment: the test clouds are at once."""
+    monkeypatch.setenv("CLUSTER_LATE", "0.1")
+    monkeypatch.setattr("cluster.providers._cloud.launch.POLL", 0.05)
+    monkeypatch.setattr("cluster.providers.gcp.create.PAUSE", 0.05)
+    monkeypatch.setattr("cluster.orchestration.orphans.LOOK_AGAIN", 0.05)
+
+
+def launched(world: World) -> None:
+    """Launch a cluster, and lose the state folder."""
+    world.create(world.planned())
+    journal.for_cluster(NAME).forget()
+    (journal.root() / "places.jsonl").unlink()
+
+
+def machines(cloud: Emulated[Any]) -> set[str]:
+    """List the machines that run."""
+    found = cloud.things(theirs=False)
+    return {thing.id for thing in found if thing.kind in ("instance", "instances")}
+
+
+def refused(*words: str) -> str:
+    """Run `cluster down`, see that it claims nothing, and return what it says."""
+    done = command("down", *words, "-y", status=2)
+    assert "is down" not in done.stdout + done.stderr
+    assert "0 left" not in done.stdout + done.stderr
+    return done.stderr
+
+
+@pytest.mark.parametrize("case", ["typo", "account", "user", "region"])
+def test_what_amazon_was_searched_for_and_as_whom_is_said(
+    aws: Cloud, monkeypatch: pytest.MonkeyPatch, case: str
+) -> None:
+    launched(AWS)
+    made = machines(aws)
+    name = "c6" if case == "typo" else NAME
+    region = "us-west-2" if case == "region" else "us-east-1"
+    account = OTHER_ACCOUNT if case == "account" else ACCOUNT
+    who = "admin"
+    if case in ("account", "user"):
+        who = "bob"
+        key = aws.user(who, None, account)["AWS_ACCESS_KEY_ID"]
+        monkeypatch.setenv("AWS_ACCESS_KEY_ID", key)
+
+    words = refused(name, "--region", region)
+    assert f"There is no cluster {name!r}." in words
+    assert f"in {region}, as arn:aws:iam::{account}:user/{who} in the account {account}" in words
+    assert machines(aws) == made
+
+
+@pytest.mark.parametrize("case", ["typo", "user"])
+def test_what_google_was_searched_for_and_as_whom_is_said(
+    gcp: google.Cloud, monkeypatch: pytest.MonkeyPatch, case: str
+) -> None:
+    gcp.set(**GCP.settings)
+    launched(GCP)
+    made = machines(gcp)
+    who = "eve@example.com" if case == "user" else "me@example.com"
+    monkeypatch.setenv("CLOUDSDK_CORE_ACCOUNT", who)
+
+    words = refused("c6" if case == "typo" else NAME, "--region", "projects/test-project")
+    assert f"in the project test-project, as {who}" in words
+    assert machines(gcp) == made
+
+
+def test_a_project_that_may_not_be_searched_is_not_said_to_be_empty(gcp: google.Cloud) -> None:
+    del gcp
+    done = command("down", NAME, "--region", "projects/other", "-y", status=1)
+    assert "projects/other" in done.stderr
+    assert "It may still exist" in done.stderr
+
+
+def test_a_region_that_no_provider_has_is_refused() -> None:
+    assert "No provider has a region like 'us-esat'" in refused(NAME, "--region", "us-esat")
+
+
+def test_without_credentials_the_clouds_are_said_not_to_be_searched() -> None:
+    words = refused(NAME)
+    assert "not aws: this machine has no credentials" in words
+    assert "not gcp: this machine has no credentials" in words
+    assert str(journal.root()) in words
+
+
+def test_all_of_none_claims_nothing_and_names_what_runs_elsewhere(aws: Cloud) -> None:
+    done = command("down", "--all", "-y").stdout
+    assert "nothing was taken down" in done
+    assert "0 left" not in done
+    assert f"user/admin in the account {ACCOUNT}" in done
+    launched(AWS)
+
+    assert f"cluster down {NAME}" in refused("--all")
+    assert len(machines(aws)) == AWS.spec.hosts
+
+
+def test_the_answer_for_a_program_names_what_is_down_and_nothing_else(aws: Cloud) -> None:
+    launched(AWS)
+    done = command("down", NAME, "nosuch", "--region", "us-east-1", "-y", "--json", status=2)
+    assert f'"name": "{NAME}"' in done.stdout
+    assert "nosuch" not in done.stdout
+    assert "nosuch" in done.stderr
+    assert not machines(aws)
+    assert answer("gc") == []
+
+
+def test_a_program_gets_the_same_error(aws: Cloud) -> None:
+    del aws
+    with pytest.raises(SpecError, match="no cluster 'nosuch'") as caught:
+        take_down("nosuch", ["us-east-1"])
+    assert f"user/admin in the account {ACCOUNT}" in caught.value.means
+
+
+def test_a_cluster_whose_journal_was_lost_is_not_down(world: World, cloud: Emulated[Any]) -> None:
+    entry = journal.Intended(spec=world.spec, at=time.time())
+    journal.for_cluster(NAME).append(entry)
+    cluster = attach(NAME)
+    journal.for_cluster(NAME).forget()
+    launched(world)
+
+    with pytest.raises(ProvisionError, match="still exist"):
+        cluster.down()
+    assert machines(cloud)
+
+
+@pytest.mark.parametrize("provider", ["local", "sim", "ssh", "lab"])
+def test_a_name_that_other_providers_do_not_know_is_refused(provider: str) -> None:
+    spec = ClusterSpec(name="known", provider=provider, hosts=1)
+    journal.for_cluster("known").append(journal.Intended(spec=spec, at=time.time()))
+    assert "Nothing of that name was found" in refused("unknown")
+    assert journal.names() == ("known",)
