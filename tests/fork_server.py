@@ -36,7 +36,6 @@ PACKAGES = (
 )
 SLOW = (
     "boto3",
-    "duckdb",
     "fabric",
     "google.cloud.compute_v1",
     "matplotlib.pyplot",

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 import re
+import shutil
 import sys
 from pathlib import Path
 
@@ -17,7 +18,7 @@ PAGES = [
     *sorted((ROOT / "docs").rglob("*.md")),
 ]
 # Their examples are run by tests of their own.
-APART = ("CONTRIBUTING.md", "architecture.md", "sql.md")
+APART = ("CONTRIBUTING.md", "architecture.md")
 BLOCK = re.compile(r"^```(\w+)\n(.*?)^```$", re.MULTILINE | re.DOTALL)
 LINK = re.compile(r"\]\((?!https?:)([^)#]+)(?:#[^)]*)?\)")
 # The pages of the site; scripts/docs makes those that no file holds, or fails (tests/test_site.py).
@@ -93,6 +94,7 @@ def test_the_commands_of_a_page_run(
 @pytest.mark.usefixtures("tools")
 @pytest.mark.parametrize("page", having("python"), ids=lambda page: page.stem)
 def test_the_python_of_a_page_runs(page: Path) -> None:
+    shutil.copytree(ROOT / "tests" / "old_run", Path("runs", "old", "20261121T144700Z-p2p"))
     for text in blocks(page, "python"):
         assert run(sys.executable, "-c", text).stdout
     assert sessions() == []

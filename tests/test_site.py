@@ -57,7 +57,6 @@ def test_the_reference_is_made_from_the_code(site: Path) -> None:
         "known-problems": "docker0",
         "hardware": "p4d.24xlarge",
         "json": "RunAnswer",
-        "sql": "half of the interval is at most 2.5% of the median",
         "exit-statuses": "130",
         "environment-variables": "CLUSTER_STATE",
     }

@@ -40,7 +40,6 @@ from cluster.cli.show import (
     print_json,
     show_run,
 )
-from cluster.cli.sql import sql
 from cluster.cli.topology import topology
 from cluster.core import plugins
 from cluster.core.version import __version__
@@ -50,7 +49,7 @@ from cluster.runs import shared_file, store
 GROUPS = {
     "Measure": (
         *("bench", "check", "placement", "judge", "compare", "replay", "report", "show", "runs"),
-        *("watch", "fit", "plot", "sql", "push", "share", "verify"),
+        *("watch", "fit", "plot", "push", "share", "verify"),
     ),
     "Clusters": (
         *("up", "run", "put", "get", "ls", "hosts", "connect", "status", "logs", "wait", "fetch"),
@@ -63,7 +62,6 @@ GROUPS = {
 TOGETHER: dict[tuple[str, ...], str] = {
     ("put", "get"): "Copy a file or folder to all hosts, or a folder from them.",
     ("ls", "hosts"): "List the clusters that exist, or the hosts of one.",
-    ("sql", "push"): "Query runs with SQL, or copy them to a store of objects.",
     ("fit", "plot"): "Fit t = alpha + size / beta to sweeps, or draw runs.",
     ("compare", "replay"): "Compare runs, or measure again what one measured, and compare.",
     ("share", "verify"): "Write a run into one file with pseudonyms, or check one.",
@@ -139,7 +137,6 @@ app.command()(fit)
 app.command()(scaling)
 app.command()(plot)
 app.command("report")(report_)
-app.command()(sql)
 app.command("script", context_settings={"ignore_unknown_options": True, "allow_extra_args": True})(
     script
 )

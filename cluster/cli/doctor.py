@@ -37,7 +37,6 @@ PROGRAMS = (  # what, the program, how to install it, which commands need it
     ("nvidia-smi", "nvidia-smi", "install NVIDIA's driver", "--buffer cuda, cluster topology"),
 )
 MODULES = (  # what, the distribution, the extra that brings it, which commands need it
-    ("DuckDB", "duckdb", "sql", "cluster sql"),
     ("obstore", "obstore", "stores", "cluster push, cluster runs --from"),
     ("matplotlib", "matplotlib", "plot", "cluster plot, plots of cluster report"),
 )

@@ -135,7 +135,7 @@ def _show_on_screen(
         which = "/".join(run.folder.parts[-2:])
         print_lines(
             f"These are {MOST_ROWS} of {len(summaries)} series. All of them: cluster show {which} "
-            "--json, or cluster sql."
+            "--json"
         )
     print_lines(*_gpu_lines(run.record.environment), *finding_lines(found))
     reason = f": {run.record.reason}" if run.record.reason else ""

@@ -51,7 +51,6 @@ MODULES = {  # an old module, and the modules in which its names are now
     "payload": ("measure.payload",),
     "plugins": ("core.plugins",),
     "programs": ("measure.subprocesses",),
-    "queries": ("runs.sql",),
     "rank": ("measure.rank", "measure.main"),
     "reading": ("logs.reader",),
     "redaction": ("logs.redaction",),

@@ -18,7 +18,7 @@ from typing import TYPE_CHECKING
 
 from against_otava import against_otava
 from against_simgrid import predicting, sharing
-from analysis_speed import asking, judging, reporting, summarising
+from analysis_speed import judging, reporting, summarising
 from cloud import launching_in_a_cloud
 from fleet import checking_fleets
 from hosts import installing, launching_again, moving, reading, running
@@ -59,7 +59,6 @@ def main() -> None:
             "profiling": lambda: profiling(repetitions),
             "judging": lambda: judging(min(repetitions, 5)),
             "reporting": lambda: reporting(Path(place) / "r", min(repetitions, 3)),
-            "asking": lambda: asking(min(repetitions, 5)),
             "around": lambda: around(repetitions),
             "turning": lambda: turning(repetitions),
             "measuring": lambda: measuring(repetitions),

@@ -1,13 +1,11 @@
-"""Summaries, comparisons, reports and SQL over many values."""
+"""Summaries, comparisons and reports over many values."""
 
 from __future__ import annotations
 
 import statistics
 import subprocess
 import sys
-import tempfile
 import time
-from pathlib import Path
 from typing import TYPE_CHECKING
 
 from stopwatch import BIN, MILLION, say, seconds
@@ -19,6 +17,8 @@ from cluster.core.model.spec import ClusterSpec
 from cluster.runs.store import append, create, write
 
 if TYPE_CHECKING:
+    from pathlib import Path
+
     from cluster.core.model.measurements import Definition
     from cluster.core.model.value import Scalar
 
@@ -98,39 +98,6 @@ def reporting(where: Path, repetitions: int) -> None:
     argv = [str(BIN / "cluster"), "report", "fifty", "-o", str(where / "report.html")]
     took = statistics.median(seconds(argv) for _ in range(repetitions))
     say("report of 50 runs", f"{took:.2f} s", "5 s", good=took <= 5)  # noqa: PLR2004
-
-
-def asking(repetitions: int) -> None:
-    """Measure questions in SQL to 1,000 run folders: two metrics at two sizes, 100 values each."""
-    with tempfile.TemporaryDirectory() as place:
-        for number in range(1000):
-            _small_run(Path(place), number)
-        joined = (
-            "select name, size, median(median) from summaries join runs using (run) group by all"
-        )
-        raw = (
-            "select metric, count(*), max(v) from measurements, unnest(values) as t(v) group by all"
-        )
-        for what, query in (("medians", joined), ("raw values", raw)):
-            argv = [str(BIN / "cluster"), "sql", query, "--runs", place]
-            took = statistics.median(seconds(argv) for _ in range(repetitions))
-            say(f"sql over 1,000 run folders, {what}", f"{took:.2f} s", "2 s", good=took <= 2)  # noqa: PLR2004
-
-
-def _small_run(where: Path, number: int) -> None:
-    name = f"many{number % 10}"
-    known = {of.id: of for of in (LATENCY, BANDWIDTH)}
-    folder = create(where, name, "p2p", 1e9 + number)
-    record = Record(
-        id=folder.name,
-        benchmark="p2p",
-        status="done",
-        at=1e9 + number,
-        spec=ClusterSpec(name=name),
-        definitions=known,
-    )
-    write(folder, record)
-    append(folder, [_series(of, size) for of in known.values() for size in (8, 65_536)])
 
 
 def _series(of: Definition, size: int) -> Measurement:

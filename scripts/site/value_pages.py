@@ -69,7 +69,6 @@ ANSWERS: dict[str, Any] = {  # what --json of a command prints; None: it depends
     "corpus check": CheckAnswer,
     "watch show": list[WatchedSeries],
     "replay": list[Comparison],
-    "sql": None,
     "runs": list[RunRow],
     "ls": list[ClusterRow],
     "down": list[DownRow],

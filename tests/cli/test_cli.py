@@ -35,7 +35,6 @@ COMMANDS = (
         "compare",
         "profile",
         "topology",
-        "sql",
         "push",
         "fit",
         "scaling",
@@ -57,7 +56,7 @@ def test_every_help_fits_a_screen_and_shows_an_example(name: str) -> None:
 def test_the_first_help_names_every_command() -> None:
     shown = command("--help").stdout
 
-    assert len(shown.splitlines()) < 50, "37 commands in four groups"
+    assert len(shown.splitlines()) < 50, "36 commands in four groups"
     assert "Example: cluster bench p2p --run-local" in shown
     assert "Options: --version --install-completion --show-completion -h --help -v -q" in shown
     assert not re.search(r"^  .*\.\.\.$", shown, re.MULTILINE), "a summary is cut off"
@@ -174,7 +173,7 @@ def test_doctor_names_the_commands_that_need_what_is_optional(
     again = {check.what: check for check in doctor.optional()}
 
     assert set(found) == {
-        *("C compiler", "iperf3", "nvidia-smi", "DuckDB", "obstore", "matplotlib"),
+        *("C compiler", "iperf3", "nvidia-smi", "obstore", "matplotlib"),
         *("credentials for aws", "credentials for gcp"),
     }
     assert all(check.ok and check.needed_for for check in found.values())

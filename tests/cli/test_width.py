@@ -36,7 +36,6 @@ COMMANDS = (
     ("ls",),
     ("compare", "a", "b"),
     ("fit", "a"),
-    ("sql", "select run, metric, size, median from summaries limit 5"),
     ("gc",),
     ("import", "a.log"),
     ("watch", "a"),
@@ -105,7 +104,7 @@ def test_lines_fit_and_numbers_stay_whole(
         for module in [one for name, one in sys.modules.items() if name.startswith("cluster.cli.")]:
             if hasattr(module, "screen_width"):
                 monkeypatch.setattr(module, "screen_width", lambda width=width: width)
-        if width >= 80 and words[0] != "sql":  # whose columns the user chooses
+        if width >= 80:
             monkeypatch.setattr("cluster.reports.formats.terminal._records", no_records)
         run(*words)
         out = capsys.readouterr().out

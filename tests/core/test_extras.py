@@ -24,7 +24,7 @@ if TYPE_CHECKING:
     from collections.abc import Iterator
 
 LOG = str(ROOT / "tests" / "logs" / "osu.latency.txt")
-OPTIONAL = ("boto3", "botocore", "google", "matplotlib", "duckdb", "obstore", "fsspec", "scipy")
+OPTIONAL = ("boto3", "botocore", "google", "matplotlib", "obstore", "fsspec", "scipy")
 PYPROJECT = tomllib.loads((ROOT / "pyproject.toml").read_text())
 
 
@@ -86,7 +86,6 @@ def test_every_module_can_be_imported_without_the_extras(bare: Path) -> None:
         (("plan", "--provider", "aws", "--instance", "c5.large"), "boto3", "aws"),
         (("plan", "--provider", "gcp", "--zone", "us-central1-a"), "google", "gcp"),
         (("plot", "osu"), "matplotlib", "plot"),
-        (("sql", "select 1"), "duckdb", "sql"),
         (("push", "osu", "s3://nowhere/here"), "obstore", "stores"),
         (("push", "osu", "file:///nowhere/here"), "fsspec", "stores"),
     ],
@@ -200,7 +199,7 @@ def test_the_names_are_those_of_the_project() -> None:
     required = re.findall(r'require\(\s*"[\w.]+", "(\w+)"', "\n".join(texts))
 
     assert PYPROJECT["project"]["name"] == extras.DISTRIBUTION
-    assert set(required) >= {"aws", "gcp", "plot", "sql"}
+    assert set(required) >= {"aws", "gcp", "plot"}
     assert set(required) <= set(known)
-    assert known["all"] == ["cluster-ruler[aws,frames,gcp,plot,sql,stores]"]
-    assert set(known) == {"aws", "frames", "gcp", "plot", "sql", "stores", "training", "all", "dev"}
+    assert known["all"] == ["cluster-ruler[aws,frames,gcp,plot,stores]"]
+    assert set(known) == {"aws", "frames", "gcp", "plot", "stores", "training", "all", "dev"}
