@@ -143,7 +143,7 @@ def push(
     url: Annotated[str, typer.Argument(metavar="URL", help="Object store: s3://bucket/prefix.")],
     root: flags.Runs = None,
 ) -> None:
-    """Copy a run into an object store, unless it holds a secret.
+    """Copy a run into an object store, if it has no secret.
 
     Example: cluster push latest s3://bucket/prefix
     """

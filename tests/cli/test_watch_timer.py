@@ -164,70 +164,14 @@ def test_a_crontab_starts_often_enough(every: str, times: str) -> None:
     assert line.endswith("# cluster-watch-w")
 
 
-FAKE_CRONTAB = """#!/bin/sh
-set -eu
-case "$*" in
-  -l) [ ! -e "$HOME/broken" ] || { echo "crontabs/you: Input/output error" >&2; exit 1; }
-      [ -e "$HOME/tab" ] || { echo "no crontab for you" >&2; exit 1; }; cat "$HOME/tab" ;;
-  -) cat > "$HOME/tab" ;;
-  *) echo "unknown: $*" >&2; exit 64 ;;
-esac
-"""
-FAKE_SYSTEMCTL = """#!/bin/sh
-set -eu
-echo "$*" >> "$HOME/systemctl"
-case "$*" in
-  "--user daemon-reload") ;;
-  "--user enable --now cluster-watch-w.timer" | "--user disable --now cluster-watch-w.timer")
-    [ -e "$HOME/.config/systemd/user/cluster-watch-w.timer" ] ;;
-  *) exit 64 ;;
-esac
-"""
-
-
-@pytest.fixture
-def timers(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
-    """The programs of timers: a container has neither cron nor a systemd for its users."""
-    for name, text in (("crontab", FAKE_CRONTAB), ("systemctl", FAKE_SYSTEMCTL)):
-        path = tmp_path / "fakes" / name
-        path.parent.mkdir(exist_ok=True)
-        path.write_text(text)
-        path.chmod(0o755)
-    monkeypatch.setenv("PATH", f"{tmp_path / 'fakes'}:{os.environ['PATH']}")
-    return tmp_path
-
-
-def test_a_crontab_keeps_the_lines_of_others(timers: Path) -> None:
-    (timers / "tab").write_text("1 2 * * * mine\n")
-    add("--timer", "cron", "--install")
-    add("--timer", "cron", "--install", every="1d")
-    lines = (timers / "tab").read_text().splitlines()
+def test_nothing_is_installed_and_removing_says_what_to_type(tmp_path: Path) -> None:
+    add("--timer", "systemd")
     removed = command("watch", "remove", "w").stdout
 
-    assert [line.partition("/")[0] for line in lines] == ["1 2 * * * mine", "0 0 * * * "]
-    assert "a line of the crontab" in removed
-    assert (timers / "tab").read_text() == "1 2 * * * mine\n"
-
-
-def test_a_crontab_that_cannot_be_read_is_not_written(timers: Path) -> None:
-    """Its lines would be lost."""
-    (timers / "tab").write_text("1 2 * * * mine\n")
-    (timers / "broken").touch()
-    said = add("--timer", "cron", "--install", status=1)
-
-    assert "`crontab -l` ended with status 1: crontabs/you: Input/output error" in said
-    assert (timers / "tab").read_text() == "1 2 * * * mine\n"
-
-
-def test_units_are_installed_and_removed(timers: Path) -> None:
-    add("--timer", "systemd", "--install")
-    units = timers / ".config" / "systemd" / "user"
-    there = sorted(path.name for path in units.iterdir())
-    command("watch", "remove", "w")
-
-    assert there == ["cluster-watch-w.service", "cluster-watch-w.timer"]
-    assert not list(units.iterdir())
-    assert "enable --now" in (timers / "systemctl").read_text()
+    assert not (tmp_path / ".config").exists()
+    units = f"{tmp_path}/.config/systemd/user/cluster-watch-w"
+    assert f"systemctl --user disable --now cluster-watch-w.timer; rm {units}.*" in removed
+    assert "the line that ends in # cluster-watch-w" in removed
     assert "There is no watch 'w'" in command("watch", "run", "w", status=2).stderr
 
 
