@@ -30,6 +30,7 @@ from cluster.orchestration.prepare import (
     with_profile,
 )
 from cluster.orchestration.rank_starter import check_starter, with_starter
+from cluster.orchestration.revocation import unless_gone
 from cluster.orchestration.signals import interrupts_ignored
 from cluster.orchestration.simulated import simulate
 from cluster.orchestration.state import StateOnDisk
@@ -43,6 +44,7 @@ from cluster.runs.store import root as runs_root
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping, Sequence
+    from contextlib import AbstractContextManager
 
     from cluster.core.model.hosts import Completed, Facts, Machine
     from cluster.core.model.records import JobRecord, Status
@@ -242,7 +244,9 @@ class Cluster:
             expires = began + self.state.ttl if self.state.ttl else None
             self.disk.record(journal.Switched(on=True, at=began))
             self.disk.record(journal.Created(machines=machines, expires=expires))
-        connect_all(self.shells(), provider.reachable_within(self.spec), tell)
+        within = provider.reachable_within(self.spec)
+        with self._unless_gone() as check:
+            connect_all(self.shells(), within, tell, between=check)
 
     def install(
         self,
@@ -273,7 +277,8 @@ class Cluster:
         )
         began = time.monotonic()
         logs = self.disk.journal.folder / "logs"
-        host_setup.install(self.shells(), self.machines, wanted, logs, tell)
+        with self._unless_gone():
+            host_setup.install(self.shells(), self.machines, wanted, logs, tell)
         self._environment = wanted
         self._note_phase("install", began)
 
@@ -300,9 +305,10 @@ class Cluster:
         self._keep_phases({p: s for p, s in self.phases.items() if p in LAUNCH_PHASES})
         hosts = in_order(self._ready(benchmark, checked, listener.preparing), order)
         about = with_order(options.about, order)
-        hosts = with_starter(hosts, options.starter, benchmark, self.shells())
-        check_hosts(hosts, benchmark, checked, about, self.shells())
-        about = with_profile(about, options.profile, hosts, self.shells())
+        with self._unless_gone():
+            hosts = with_starter(hosts, options.starter, benchmark, self.shells())
+            check_hosts(hosts, benchmark, checked, about, self.shells())
+            about = with_profile(about, options.profile, hosts, self.shells())
         self.jobs.make_room()
         prepared = prepare(
             hosts, benchmark, checked, root, options.timeout, about, self.phases, workdir
@@ -335,6 +341,10 @@ class Cluster:
         Hosts that were examined before are examined again only if they lacked something.
         """
         self.hosts.leave_out_dead(host_timeout(benchmark, self.state))
+        with self._unless_gone():
+            return self._set_up(benchmark, params, tell)
+
+    def _set_up(self, benchmark: Benchmark[Any], params: object, tell: StateCallback) -> ReadyHosts:
         programs = benchmark.programs
         need = host_setup.gpu_need(benchmark, params, self.spec.ranks_per_host)
         # Hosts with GPUs have a torch whose CUDA fits their driver.
@@ -362,6 +372,12 @@ class Cluster:
             self.disk.record(journal.Examined(facts=()))
             raise
         return hosts
+
+    def _unless_gone(self) -> AbstractContextManager[Callable[[], None]]:
+        """Return a block whose errors say why a host ended, if one did."""
+        shells = self.shells()
+        machines = [machine for machine in self.machines if machine.name in shells]
+        return unless_gone(self._provider, self.spec, machines, shells)
 
     def _beside(self, benchmark: Benchmark[Any], params: object, tell: StateCallback) -> str:
         """Install the libraries of a benchmark beside the environment, if the ranks use ours."""

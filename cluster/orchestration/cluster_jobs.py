@@ -198,9 +198,9 @@ class Jobs:
                     if not revocation.ask():
                         raise
                     status = None
-            if status != 0 and revocation.ask():
+            if status != 0 and (gone := revocation.ask()):
                 raise JobError(
-                    revocation.reason, remedy=f"Keep its values: cluster fetch {self._hosts.name}"
+                    gone.what, remedy=f"Keep its values: cluster fetch {self._hosts.name}"
                 )
             return status or 0
         record = store.record(Path(job.record.run))
@@ -223,11 +223,11 @@ class Jobs:
         try:
             status = job.status()
         except (JobError, Unreachable) as error:
-            reason = self._revocation(job).ask()
-            if not reason and isinstance(error, Unreachable):
+            gone = self._revocation(job).ask()
+            if not gone and isinstance(error, Unreachable):
                 raise
             lost = JobResult(
-                status="interrupted" if reason else "failed", reason=reason or error.what
+                status="interrupted" if gone else "failed", reason=(gone or error).what
             )
             return raise_unless_done(self.close(job, lost))
         if status is None:
@@ -314,9 +314,9 @@ def _watched(job: Job, output: JobOutput, revocation: RevocationWatch) -> JobRes
         if not revocation.ask():
             raise
         result = JobResult(status="interrupted")
-    if result.status == "done" or not revocation.ask():
+    if result.status == "done" or not (gone := revocation.ask()):
         return result
-    return JobResult(status="interrupted", reason=revocation.reason)
+    return JobResult(status="interrupted", reason=gone.what)
 
 
 def _known_reason(folder: Path) -> str:

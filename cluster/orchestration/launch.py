@@ -12,13 +12,14 @@ from msgspec import structs
 
 from cluster.core import journal, plugins
 from cluster.core.cleanup import on_failure
-from cluster.core.errors import ClusterError, LaunchLeft, SpecError, Timeout, tail
+from cluster.core.errors import Capacity, ClusterError, LaunchLeft, SpecError, Timeout, tail
 from cluster.core.model.spec import ClusterSpec, SpecOptions
 from cluster.core.model.value import StateCallback, ignore
 from cluster.core.options import convert
 from cluster.core.ssh_keys import KNOWN
 from cluster.orchestration.cluster import Cluster, attach
 from cluster.orchestration.notebook import NotebookProgress, in_notebook
+from cluster.orchestration.revocation import unless_gone
 from cluster.providers import Provider
 from cluster.remote import host_keys
 from cluster.remote.parallel import connect_all
@@ -195,15 +196,27 @@ def _make(
     cluster_journal: journal.Journal,
     tell: StateCallback,
 ) -> Cluster:
-    """Create the machines and wait until they answer; if that fails, take them down."""
+    """Create the machines and wait until they answer; if that fails, take them down.
+
+    Machines that are taken away before they answer are created again, in the next zone.
+    """
     with on_failure(lambda: _take_down(spec.name)):
-        with cluster_journal.lock():
-            machines = provider.create(spec, cluster_journal, tell)
-            expires = time.time() + plan.ttl if plan.ttl else None
-            cluster_journal.append(journal.Created(machines=machines, expires=expires))
-        cluster = Cluster(cluster_journal)
-        began = time.monotonic()
-        connect(cluster, provider, cluster.machines, tell)
+        while True:
+            with cluster_journal.lock():
+                machines = provider.create(spec, cluster_journal, tell)
+                expires = time.time() + plan.ttl if plan.ttl else None
+                cluster_journal.append(journal.Created(machines=machines, expires=expires))
+            cluster = Cluster(cluster_journal)
+            began = time.monotonic()
+            try:
+                connect(cluster, provider, cluster.machines, tell)
+                break
+            except Capacity as taken:
+                cluster.close()
+                if not provider.resumes:
+                    raise
+                for machine in machines:
+                    tell(machine.name, taken.what)
         if cluster.costs:
             cluster.disk.record(journal.Timed(phase="ssh", seconds=time.monotonic() - began))
         cluster.disk.record(journal.LaunchFinished())
@@ -250,9 +263,11 @@ def connect(
     shells = {name: shell for name, shell in cluster.shells().items() if name in by_name}
     try:
         within = provider.reachable_within(cluster.spec)
-        connect_all(shells, within, tell, transient=provider.transient_states)
-        if provider.rotates_host_keys:
-            host_keys.rotate(shells, by_name, cluster.disk.journal.folder / KNOWN)
+        with unless_gone(provider, cluster.spec, machines, shells) as check:
+            connect_all(shells, within, tell, transient=provider.transient_states, between=check)
+            if provider.rotates_host_keys:
+                known = cluster.disk.journal.folder / KNOWN
+                host_keys.rotate(shells, by_name, known, between=check)
     except Timeout as error:
         consoles = [provider.console(m) for m in machines if error.what.startswith(m.name)]
         means = "\n".join([error.means, *(tail(text) for text in consoles if text)])

@@ -1,16 +1,23 @@
-"""Machines that are taken away while a job runs: noticed by asking their provider."""
+"""Machines that are taken away while they are waited for, or run a job: their provider is asked."""
 
 from __future__ import annotations
 
 import threading
-from contextlib import suppress
+from contextlib import contextmanager, suppress
+from functools import partial
 from typing import TYPE_CHECKING, Self
 
 from cluster.core.errors import ClusterError
 from cluster.remote.threads import start
 
 if TYPE_CHECKING:
-    from collections.abc import Callable
+    from collections.abc import Callable, Iterator, Mapping, Sequence
+
+    from cluster.core.errors import ProvisionError
+    from cluster.core.model.hosts import Machine
+    from cluster.core.model.spec import ClusterSpec
+    from cluster.providers import Provider
+    from cluster.remote.shells import Shell
 
 BETWEEN = 4.0  # seconds between two questions
 ANSWERS_WITHIN = 5.0  # seconds that a run which has ended waits for the answer
@@ -20,20 +27,22 @@ class RevocationWatch:
     """Asks a provider, while a block runs, whether the machines are still ours.
 
     Args:
-        gone: gives the reason why they are not; empty while they are. None: they cannot be lost.
+        gone: gives the reason why they are not; none while they are. None: they cannot be lost.
 
     Attributes:
-        reason: why they are not ours any more; empty while they are.
+        reason: why they are not ours any more; none while they are.
 
     """
 
-    def __init__(self, gone: Callable[[], str] | None, stop: Callable[[], object]) -> None:
+    def __init__(
+        self, gone: Callable[[], ProvisionError | None] | None, stop: Callable[[], object]
+    ) -> None:
         self._gone = gone
         self._stop = stop
         self._over = threading.Event()
         self._stopping = threading.Lock()
         self._thread = threading.Thread(target=self._ask, daemon=True)
-        self.reason = ""
+        self.reason: ProvisionError | None = None
 
     def __enter__(self) -> Self:
         """Begin to ask."""
@@ -47,13 +56,13 @@ class RevocationWatch:
         with self._stopping:
             pass
 
-    def ask(self) -> str:
-        """Ask now.
+    def check(self) -> None:
+        """Raise the reason, if it is known by now."""
+        if self.reason:
+            raise self.reason
 
-        Returns:
-            The reason; empty while the machines are ours, or if no answer comes in time.
-
-        """
+    def ask(self) -> ProvisionError | None:
+        """Ask now; none while the machines are ours, or if no answer comes in time."""
         if self._gone is not None and not self.reason:
             asked = start(self._gone)
             with suppress(TimeoutError):
@@ -70,3 +79,31 @@ class RevocationWatch:
                 with suppress(ClusterError, ExceptionGroup):
                     self._stop()
                 return
+
+
+@contextmanager
+def unless_gone(
+    provider: Provider,
+    spec: ClusterSpec,
+    machines: Sequence[Machine],
+    shells: Mapping[str, Shell],
+) -> Iterator[Callable[[], None]]:
+    """Raise why machines are not ours any more in place of the errors that this causes in a block.
+
+    Their commands end as soon as it is known. The function that the block gets raises the reason,
+    too: waits call it between two tries.
+    """
+    gone = partial(provider.gone, spec, tuple(machines))
+
+    def end_commands() -> None:
+        for shell in shells.values():
+            shell.close()
+
+    with RevocationWatch(gone, end_commands) as watch:
+        try:
+            yield watch.check
+        except (ClusterError, ExceptionGroup) as error:
+            reason = watch.ask()
+            if reason is None or reason is error:
+                raise
+            raise reason from error

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, ClassVar
 
 import msgspec
 
-from cluster.core.errors import SpecError
+from cluster.core.errors import ProvisionError, SpecError
 from cluster.core.model.placement import ProviderTopology
 from cluster.core.model.spec import Environment, EnvironmentOptions
 from cluster.core.model.value import Value, ignore
@@ -98,7 +98,7 @@ class Provider(Plugin):
     """Whether single hosts can be replaced: `add` new machines, then `end_besides` the others."""
 
     revocable: ClassVar[bool] = False
-    """Whether its machines can be taken away while a job runs, so that `gone` is asked."""
+    """Whether all its machines are taken away at once, so that `gone` is asked during a job."""
 
     simulates: ClassVar[bool] = False
     """Whether its hosts exist only in a model: they run no programs, and nothing is measured."""
@@ -202,19 +202,16 @@ class Provider(Plugin):
             source=options.source, mpi=options.mpi, image=options.image, python=options.python
         )
 
-    def gone(self, spec: ClusterSpec, machines: tuple[Machine, ...]) -> str:
-        """Say why machines are not ours any more, although nobody took them down here.
-
-        Args:
-            spec: of the cluster.
-            machines: of the cluster.
+    def gone(self, spec: ClusterSpec, machines: tuple[Machine, ...]) -> ProvisionError | None:
+        """Return why machines are not ours any more, although nobody took them down here.
 
         Returns:
-            A sentence; empty while they are ours, or where it cannot be known.
+            `Capacity` if `create` may find others elsewhere; none while they are ours, or where it
+            cannot be known.
 
         """
         del spec, machines
-        return ""
+        return None
 
     def words_on(self, spec: ClusterSpec, machines: tuple[Machine, ...]) -> str:
         """Say what the provider knows of machines that do not answer; empty if nothing.

@@ -17,7 +17,7 @@ from cluster.remote.jobs import COMMAND_TIMEOUT
 from cluster.remote.parallel import connect_all, on_each
 
 if TYPE_CHECKING:
-    from collections.abc import Mapping
+    from collections.abc import Callable, Mapping
     from pathlib import Path
 
     from cluster.core.model.hosts import Machine
@@ -79,7 +79,12 @@ if listens "$(tr '\0' ' ' < "/proc/$sshd/cmdline")"; then kill -HUP "$sshd"; fi
 )
 
 
-def rotate(shells: Mapping[str, Shell], machines: Mapping[str, Machine], known: Path) -> None:
+def rotate(
+    shells: Mapping[str, Shell],
+    machines: Mapping[str, Machine],
+    known: Path,
+    between: Callable[[], None] = lambda: None,
+) -> None:
     """Return each machine a new host key, whose private half never leaves it, and pin it.
 
     Raises:
@@ -93,7 +98,7 @@ def rotate(shells: Mapping[str, Shell], machines: Mapping[str, Machine], known: 
     ssh_keys.write_known_hosts(known, [*((alias, public) for alias, public in before), *new])
     on_each(shells, lambda _, shell: _as_root(shell, USE))
     ssh_keys.add_known_hosts(known, new)
-    _reconnect(shells)
+    _reconnect(shells, between)
 
 
 def _alias(machine: Machine) -> str:
@@ -112,15 +117,16 @@ def _as_root(shell: Shell, script: str) -> str:
     return done.stdout
 
 
-def _reconnect(shells: Mapping[str, Shell]) -> None:
+def _reconnect(shells: Mapping[str, Shell], between: Callable[[], None]) -> None:
     """Connect again with only the new keys pinned; an sshd needs a moment to switch."""
     deadline = time.monotonic() + WITHIN
     for shell in shells.values():
         shell.close()
     while True:
         try:
-            connect_all(shells, WITHIN)
+            connect_all(shells, WITHIN, between=between)
         except (ClusterError, ExceptionGroup):
+            between()
             if time.monotonic() > deadline:
                 raise
             time.sleep(PAUSE)

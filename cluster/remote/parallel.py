@@ -133,6 +133,7 @@ def connect_all(
     tell: Callable[[str, str], None] = lambda _name, _state: None,
     *,
     transient: Collection[str] = (),
+    between: Callable[[], None] = lambda: None,
 ) -> None:
     """Connect to every host in parallel, and retry errors that may pass.
 
@@ -148,7 +149,7 @@ def connect_all(
     begun = _begin(hosts, attempts.connect)
     with on_failure(lambda: _abandon(hosts, begun)):
         try:
-            done, late = wait(begun.values(), seconds, FIRST_EXCEPTION)
+            done, late = _first_failure(begun.values(), seconds, between)
         finally:
             attempts.over.set()
         if late and any(future.exception() for future in done):  # collect their errors, too
@@ -161,6 +162,19 @@ def connect_all(
     for name in failed:
         hosts[name].close()  # its thread may still try to connect
     _raise_slowest(failed, attempts, states)
+
+
+def _first_failure(
+    begun: Collection[Future[T]], seconds: float, between: Callable[[], None]
+) -> tuple[set[Future[T]], set[Future[T]]]:
+    """Wait until all calls have ended, one failed, or time is over; return who has, and who not."""
+    deadline = time.monotonic() + seconds
+    while True:
+        left = max(0.0, deadline - time.monotonic())
+        done, late = wait(begun, min(left, BETWEEN_ATTEMPTS), FIRST_EXCEPTION)
+        if not late or not left or any(future.exception() for future in done):
+            return done, late
+        between()
 
 
 class _Attempts:

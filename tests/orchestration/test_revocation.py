@@ -7,6 +7,7 @@ import time
 
 import pytest
 
+from cluster.core.errors import ProvisionError
 from cluster.orchestration import revocation
 from cluster.orchestration.revocation import RevocationWatch
 from tests.conftest import until
@@ -24,21 +25,21 @@ def test_a_provider_that_does_not_answer_keeps_no_run_from_its_end() -> None:
     answers = threading.Event()
     asked = threading.Event()
 
-    def gone() -> str:
+    def gone() -> ProvisionError:
         asked.set()
         answers.wait(60)
-        return "somebody cancelled it"
+        return ProvisionError("somebody cancelled it")
 
     began = time.monotonic()
     stopped: list[str] = []
     with RevocationWatch(gone, lambda: stopped.append("now")) as watch:
         until(asked.is_set, "the provider is asked")
-        assert watch.ask() == ""
+        assert watch.ask() is None
     assert time.monotonic() - began < 30
 
     answers.set()  # too late: the run has ended, and nothing is stopped any more
     watch._thread.join()
-    assert (watch.reason, stopped) == ("", [])
+    assert (watch.reason, stopped) == (None, [])
 
 
 def test_what_is_taken_away_is_stopped_once_and_its_stop_is_waited_for() -> None:
@@ -49,7 +50,8 @@ def test_what_is_taken_away_is_stopped_once_and_its_stop_is_waited_for() -> None
         until(watch._over.is_set, "the block is over")
         ended.set()
 
-    with RevocationWatch(lambda: "it was preempted", stop) as watch:
+    preempted = ProvisionError("it was preempted")
+    with RevocationWatch(lambda: preempted, stop) as watch:
         until(stopping.is_set, "it is stopped")
     assert ended.is_set()
-    assert watch.reason == "it was preempted"
+    assert watch.reason is preempted

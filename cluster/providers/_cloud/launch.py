@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, ClassVar, Generic, TypeVar
 import msgspec
 
 from cluster.core import journal, ssh_keys
-from cluster.core.errors import ProvisionError, Timeout, tail
+from cluster.core.errors import Capacity, ProvisionError, Timeout, tail
 from cluster.core.model.hosts import Link, machine_name
 from cluster.core.model.resources import Price
 from cluster.core.model.value import Value
@@ -71,6 +71,40 @@ class ListedMachine(Value, Generic[M], frozen=True, kw_only=True):
     id: str
     state: str
     ready: bool
+
+
+class EndedMachine(Value, frozen=True, kw_only=True):
+    """A machine that ended although no launch or teardown of ours ended it.
+
+    Args:
+        state: in the cloud's words.
+        why: in the cloud's words; empty if it does not say.
+        taken: the cloud took the machine back, or had no room for it; another zone may have.
+
+    """
+
+    id: str
+    state: str
+    why: str
+    taken: bool = False
+
+    def story(self, name: str) -> str:
+        """Return what happened, without a full stop."""
+        return f"{name} ({self.id}) has ended: {self.why or 'the cloud does not say why'}"
+
+    def failure(self, name: str) -> Failure:
+        """Return the failure after which a launch tries the next zone."""
+        return Failure("capacity", operation="", code=self.state, message=self.story(name))
+
+    def error(self, name: str) -> ProvisionError:
+        """Return the error for a machine of this name."""
+        return (Capacity if self.taken else ProvisionError)(
+            f"{self.story(name)}.",
+            means=f"Its state is {self.state}, so it is not waited for.",
+            remedy="Launch again, in another zone: --option zones=a,b"
+            if self.taken
+            else "Launch again; if it ends again, choose another zone or another --image.",
+        )
 
 
 ClientT = TypeVar("ClientT", bound=Client)
@@ -281,19 +315,10 @@ class CloudLaunch(Generic[ClientT, OptionsT, Offer]):
             remedy="Wait longer: --option wait=600; or try another zone: --option zones=a,b",
         )
 
-    def _ended(
-        self,
-        one: ListedMachine[M],
-        why: str,
-        means: str,
-        error: type[ProvisionError] = ProvisionError,
-    ) -> ProvisionError:
-        """Make the error for a machine that ended before it was ready."""
-        return error(
-            f"{self._name(one.number)} ({one.id}) ended right after its start: {why}",
-            means=f"{means} Nothing is left.",
-            remedy="Try another zone: --option zones=a,b, or another --image.",
-        )
+    def _end(self, number: int, one: EndedMachine) -> Exception:
+        """Return what to raise for a machine that ended while it is waited for."""
+        name = self._name(number)
+        return one.failure(name) if one.taken else one.error(name)
 
     def _name(self, number: int) -> str:
         return machine_name(self._spec.name, self._places[number])

@@ -14,7 +14,7 @@ import msgspec
 
 from cluster.core import journal
 from cluster.core.cleanup import on_failure
-from cluster.core.errors import ProvisionError, SpecError
+from cluster.core.errors import ClusterError, ProvisionError, SpecError
 from cluster.core.model.placement import ProviderTopology
 from cluster.core.model.resources import Plan, Resource
 from cluster.core.model.value import ignore
@@ -29,12 +29,12 @@ from cluster.providers._cloud.tags import Selection, new_tags, timestamp
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator
 
-    from cluster.core.errors import ClusterError
     from cluster.core.model.hosts import Machine
     from cluster.core.model.resources import RemoteCluster
     from cluster.core.model.spec import ClusterSpec
     from cluster.core.model.value import StateCallback
     from cluster.providers._cloud.deletion import Deletion
+    from cluster.providers._cloud.launch import EndedMachine
     from cluster.providers._cloud.options import CloudOptions
 
 
@@ -131,6 +131,13 @@ class CloudProvider(Provider, Generic[ClientT, OfferT]):
     def abandon_intent(self, cluster: journal.Journal) -> None:
         """Make sure that no launch continues this intent: its resources are about to be deleted."""
 
+    def ended(
+        self, client: ClientT, name: str, machines: tuple[Machine, ...]
+    ) -> dict[str, EndedMachine]:
+        """Return which machines of a cluster the cloud knows to have ended, by their names."""
+        del client, name, machines
+        return {}
+
     def locate(self, client: ClientT, name: str, ids: tuple[str, ...]) -> ProviderTopology:
         """Read where the machines of a cluster are in the cloud's network, by their ids."""
         del client, name, ids
@@ -216,6 +223,21 @@ class CloudProvider(Provider, Generic[ClientT, OfferT]):
             deletions = self._deletions(name)
             self.abandon_intent(journal.for_cluster(name))
             in_each(deletions, lambda one: one.delete())
+
+    def gone(self, spec: ClusterSpec, machines: tuple[Machine, ...]) -> ProvisionError | None:
+        """Return why a machine ended; none if all exist, or if the cloud does not answer."""
+        ends: dict[str, EndedMachine] = {}
+        try:
+            for client in self.clients_of(spec.name):
+                ends |= self.ended(client, spec.name, machines)
+        except (Failure, ClusterError):  # who does not answer does not say that it is over
+            return None
+        first = min(ends, key=lambda name: not ends[name].taken, default=None)
+        return ends[first].error(first) if first else None
+
+    def words_on(self, spec: ClusterSpec, machines: tuple[Machine, ...]) -> str:
+        """Say why a machine that does not answer has ended; empty if none is known to have."""
+        return error.what.rstrip(".") if (error := self.gone(spec, machines)) else ""
 
     def topology(self, spec: ClusterSpec, machines: tuple[Machine, ...]) -> ProviderTopology:
         """Ask the cloud where the machines are in its network, while they exist."""

@@ -29,6 +29,7 @@ from cluster.providers.aws.delete import (
     filters_of,
     instances,
 )
+from cluster.providers.aws.endings import ended_machine
 from cluster.providers.aws.errors import to_cluster_error
 from cluster.providers.aws.inventory import list_clusters, regions
 from cluster.providers.aws.options import AwsOffer, AwsOptions, ZoneSubnet
@@ -44,6 +45,7 @@ if TYPE_CHECKING:
     from cluster.core.model.spec import ClusterSpec, Environment
     from cluster.core.model.value import StateCallback
     from cluster.providers._cloud.api_errors import Failure
+    from cluster.providers._cloud.launch import EndedMachine
     from cluster.providers._cloud.options import CloudOptions
     from cluster.providers._cloud.tags import Selection
     from cluster.providers.aws.api import Region
@@ -191,6 +193,17 @@ class AwsProvider(CloudProvider["Region", AwsOffer]):
             machine(was.name, instance_view(one), options, known, was.link)
             for was, one in zip(machines, found, strict=True)
         )
+
+    def ended(
+        self, client: Region, name: str, machines: tuple[Machine, ...]
+    ) -> dict[str, EndedMachine]:
+        """Return the machines that Amazon lists as ended; it lists them for about an hour."""
+        ids = {machine.id: machine.name for machine in machines}
+        listed = instances(client, filters_of(self.selection(client, name)))
+        ends = (
+            (ids[one.instance_id], ended_machine(one)) for one in listed if one.instance_id in ids
+        )
+        return {host: end for host, end in ends if end}
 
     def locate(self, client: Region, name: str, ids: tuple[str, ...]) -> ProviderTopology:
         """Read the network nodes above the instances; only some types have them."""

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any, ClassVar, TypeVar
 import msgspec
 
 from cluster.core import ssh_keys
-from cluster.core.errors import Capacity, ProvisionError, Timeout
+from cluster.core.errors import ProvisionError, Timeout
 from cluster.providers._cloud import cloud_init
 from cluster.providers._cloud.api_errors import UNLISTED, Failure, retry
 from cluster.providers._cloud.launch import (
@@ -22,6 +22,7 @@ from cluster.providers._cloud.tags import LAUNCH
 from cluster.providers.aws.api import Region
 from cluster.providers.aws.delete import AwsDeletion, console, filters_of, instances
 from cluster.providers.aws.elastic_ips import ElasticIps
+from cluster.providers.aws.endings import ended_machine
 from cluster.providers.aws.options import AwsOffer, AwsOptions
 from cluster.providers.aws.plan import name_taken_error
 from cluster.providers.aws.request import (
@@ -52,7 +53,7 @@ if TYPE_CHECKING:
 PROVIDER = "aws"
 CIDR = "10.0.0.0/16"  # of a VPC that the launch creates
 RUNNING = "running"
-ENDED = ("shutting-down", "terminated", "stopping", "stopped")
+ENDED_BEFORE = "IdempotentInstanceTerminated"  # a repeated call, whose machines ended meanwhile
 N = TypeVar("N", bound=TaggedResource)
 
 
@@ -230,18 +231,18 @@ class AwsLaunch(CloudLaunch[Region, AwsOptions, AwsOffer]):
         elastic = ElasticIps(self._client, self._tags, self._journal)
         if self._options.elastic_ip:
             elastic.allocate(self._spec.hosts)  # first: it may exceed the limit of Elastic IPs
-        ids = frozenset(self._run(vpc, group, data))
-        return self._wait(
-            lambda: self._look(ids),
-            lambda found, seconds: self._check(found, seconds, elastic),
-            lambda one: console(self._client, one.instance_id),
-        )
 
-    def _run(self, vpc: str, group: str, data: str) -> tuple[str, ...]:
-        """Try one zone after another; give the ids of the machines."""
+        def attempt(site: ZoneSubnet) -> tuple[AwsInstance, ...]:
+            ids = frozenset(self._run_in(site, self._subnet(vpc, site), group, data))
+            return self._wait(
+                lambda: self._look(ids),
+                lambda found, seconds: self._check(found, seconds, elastic),
+                lambda one: console(self._client, one.instance_id),
+            )
+
         return try_zones(
             self._offer.sites,
-            lambda site: self._run_in(site, self._subnet(vpc, site), group, data),
+            attempt,
             first=self._journal.resume_at(self._offer.sites, self._token),
             zone=lambda site: site.zone,
             instance=self._spec.instance or "",
@@ -262,8 +263,16 @@ class AwsLaunch(CloudLaunch[Region, AwsOptions, AwsOffer]):
                 "UserData": data,
                 "NetworkInterfaces": interfaces(self._options, self._offer, subnet, group),
             }
-            answer = self._use("run_instances", **params)
-            return tuple(one.instance_id for one in msgspec.convert(answer, Reservation).instances)
+            try:
+                answer = self._use("run_instances", **params)
+            except Failure as failure:
+                if failure.code != ENDED_BEFORE:
+                    raise
+                there = instances(self._client, filters_of(self._whose))
+                there = tuple(m for m in there if m.placement.availability_zone == site.zone)
+            else:
+                there = msgspec.convert(answer, Reservation).instances
+            return tuple(one.instance_id for one in there)
 
         ids = self._journal.machines(token, ask)
         if len(ids) < self._spec.hosts:
@@ -295,11 +304,8 @@ class AwsLaunch(CloudLaunch[Region, AwsOptions, AwsOffer]):
         Each gets its own as soon as it runs, because its boot may need the internet.
         """
         for one in found:
-            if one.instance.state.name in ENDED:
-                reason = one.instance.state_reason
-                error = Capacity if "Capacity" in reason.code else ProvisionError
-                means = f"Amazon's code for it: {reason.code or 'none'}."
-                raise self._ended(one, reason.message or one.state, means, error)
+            if ended := ended_machine(one.instance):
+                raise self._end(one.number, ended)
         elastic.associate(one.instance for one in found if one.instance.state.name == RUNNING)
         is_late = seconds > self._options.wait and all(one.ready for one in found)
         if len(found) < self._spec.hosts and is_late:

@@ -198,6 +198,8 @@ def to_cluster_error(failure: Failure, *, left: str = "Nothing is left.") -> Clu
         return _denied(failure, said, f"{code}. {left}")
     if failure.kind == "lost":
         said = f"Amazon did not answer {failure.operation}: {failure.message.rstrip('.')}."
+    if not failure.operation:  # no call was refused: a machine ended
+        said = f"{failure.message}."
     error, means, remedy = ERRORS.get(failure.kind, OTHERWISE)
     return error(said, means=f"{means} {code}. {left}", remedy=remedy)
 

@@ -9,6 +9,7 @@ import msgspec
 
 from cluster.core import journal
 from cluster.providers import Credentials
+from cluster.providers._cloud.api_errors import Failure
 from cluster.providers._cloud.deletion import listing_delay
 from cluster.providers._cloud.launch import Intent, intent_file
 from cluster.providers._cloud.provider import CloudProvider
@@ -16,11 +17,14 @@ from cluster.providers.gcp import api
 from cluster.providers.gcp.accelerators import requested_accelerators
 from cluster.providers.gcp.create import GcpLaunch
 from cluster.providers.gcp.delete import LOOKED_FOR, GcpDeletion, GcpUnlisted, OpenCall, console
+from cluster.providers.gcp.endings import DELETED, ENDED, ended_machine
 from cluster.providers.gcp.errors import to_cluster_error
 from cluster.providers.gcp.inventory import PLACE, list_clusters
 from cluster.providers.gcp.labels import filter_of
 from cluster.providers.gcp.options import GcpOffer, GcpOptions
 from cluster.providers.gcp.plan import make_offer, project_of
+from cluster.providers.gcp.request import id_of
+from cluster.providers.gcp.responses import GcpInstance
 from cluster.providers.gcp.topology import read_topology
 
 if TYPE_CHECKING:
@@ -30,7 +34,7 @@ if TYPE_CHECKING:
     from cluster.core.model.resources import Plan, RemoteCluster
     from cluster.core.model.spec import ClusterSpec
     from cluster.core.model.value import StateCallback
-    from cluster.providers._cloud.api_errors import Failure
+    from cluster.providers._cloud.launch import EndedMachine
     from cluster.providers._cloud.options import CloudOptions
     from cluster.providers._cloud.tags import Selection
     from cluster.providers.gcp.api import Project
@@ -132,6 +136,23 @@ class GcpProvider(CloudProvider["Project", GcpOffer]):
         """Explain a failure, and give the commands of Google's tools that help."""
         return to_cluster_error(failure, left=left)
 
+    def ended(
+        self, client: Project, name: str, machines: tuple[Machine, ...]
+    ) -> dict[str, EndedMachine]:
+        """Return the machines that Google lists as ended, or does not know any more."""
+        listed = client.all(
+            "instances", GcpInstance, filter=filter_of(self.selection(client, name))
+        )
+        states = {one.id: one.status for one in listed}
+        ends = {}
+        for machine in machines:
+            zone, _, instance = machine.id.partition("/")
+            target = id_of(machine)
+            state = states.get(target) or _state(client, zone, instance, target)
+            if state in (*ENDED, DELETED):
+                ends[machine.name] = ended_machine(client, zone, instance, state, target=target)
+        return ends
+
     def locate(self, client: Project, name: str, ids: tuple[str, ...]) -> ProviderTopology:
         """Read the cluster, block, sub-block and physical host of the machines."""
         return read_topology(client, ids, filter_of(self.selection(client, name)))
@@ -141,6 +162,17 @@ class GcpProvider(CloudProvider["Project", GcpOffer]):
         zone, _, instance = machine.id.partition("/")
         name = machine.name.rpartition(".")[2]
         return "".join(console(project, zone, instance) for project in self.clients_of(name))
+
+
+def _state(client: Project, zone: str, name: str, target: str) -> str:
+    """Return the state of a machine that no list had; another may have its name by now."""
+    try:
+        found = client.get("instances", GcpInstance, zone=zone, instance=name)
+    except Failure as failure:
+        if failure.kind != "missing":
+            raise
+        return DELETED
+    return found.status if found.id == target else DELETED
 
 
 def _options(spec: ClusterSpec) -> GcpOptions:

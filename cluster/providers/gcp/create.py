@@ -18,6 +18,7 @@ from cluster.providers._cloud.launch import (
 from cluster.providers._cloud.machine import machine
 from cluster.providers.gcp.api import Project
 from cluster.providers.gcp.delete import GcpDeletion, console
+from cluster.providers.gcp.endings import DELETED, ENDED, ended_machine
 from cluster.providers.gcp.host_keys import HostKeys
 from cluster.providers.gcp.labels import (
     DIGITS,
@@ -35,13 +36,13 @@ from cluster.providers.gcp.responses import Firewall, GcpInstance, GcpOperation
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Sequence
+    from datetime import datetime
 
     from cluster.core.model.hosts import Machine
 
 PROVIDER = "gcp"
 PAUSE = 1.0  # seconds between two attempts
 ATTEMPTS = 3  # at a call that fails with an internal error of Google
-ENDED = ("STOPPING", "STOPPED", "TERMINATED", "SUSPENDING", "SUSPENDED", "DEPROVISIONING")
 BULK = "instances.bulkInsert"
 
 
@@ -49,6 +50,7 @@ class GcpLaunch(CloudLaunch[Project, GcpOptions, GcpOffer]):
     """One launch at Google."""
 
     provider: ClassVar[str] = PROVIDER
+    _since: datetime | None = None  # when Google got the call for the machines
 
     def launch(self) -> tuple[Machine, ...]:
         """Create the machines, all or none.
@@ -81,10 +83,6 @@ class GcpLaunch(CloudLaunch[Project, GcpOptions, GcpOffer]):
         """Create the machines, and trust the host keys that they report."""
         found = self._run(public_key)
         known = self._cluster_journal.folder / ssh_keys.KNOWN
-        pinned = ssh_keys.pinned(known)  # by a launch that this one continues
-        new = tuple(one for one in found if alias(one) not in pinned)
-        waited = HostKeys(self._client, self._options.wait).wait(new)
-        ssh_keys.add_known_hosts(known, [(alias(one), key) for one, all_ in waited for key in all_])
         return tuple(
             machine(self._name(number), instance_view(one), self._options, known, self._offer.link)
             for number, one in enumerate(found)
@@ -204,11 +202,21 @@ class GcpLaunch(CloudLaunch[Project, GcpOptions, GcpOffer]):
         if len(names) < self._spec.hosts:
             raise self._too_few(zone, f"gave {len(names)} of {self._spec.hosts} machines")
         seen: set[str] = set()
-        return self._wait(
+        found = self._wait(
             lambda: self._look(zone),
             lambda found, seconds: self._check(zone, found, seconds, seen),
             lambda one: console(self._client, zone, one.name),
         )
+        self._pin(found, lambda: self._check(zone, self._look(zone), 0.0, seen))
+        return found
+
+    def _pin(self, found: tuple[GcpInstance, ...], check: Callable[[], None]) -> None:
+        """Trust the host keys that machines report; those of a launch that continues are pinned."""
+        known = self._cluster_journal.folder / ssh_keys.KNOWN
+        pinned = ssh_keys.pinned(known)
+        new = tuple(one for one in found if alias(one) not in pinned)
+        waited = HostKeys(self._client, self._options.wait).wait(new, check)
+        ssh_keys.add_known_hosts(known, [(alias(one), key) for one, all_ in waited for key in all_])
 
     def _bulk(self, zone: str, public_key: str, token: str) -> tuple[str, ...]:
         """Create all machines in one call; give the names of those that were created."""
@@ -221,8 +229,12 @@ class GcpLaunch(CloudLaunch[Project, GcpOptions, GcpOffer]):
                 self._spec, self._options, self._offer, self._tags, public_key, self._stem
             ),
         )
+        self._since = operation.insert_time
         made = self._client.finish(BULK, operation).created
-        return tuple(f"{self._stem}-{number:0{DIGITS}}" for number in range(1, made + 1))
+        return self._names(made)
+
+    def _names(self, count: int) -> tuple[str, ...]:
+        return tuple(f"{self._stem}-{number:0{DIGITS}}" for number in range(1, count + 1))
 
     @property
     def _stem(self) -> str:
@@ -270,13 +282,18 @@ class GcpLaunch(CloudLaunch[Project, GcpOptions, GcpOffer]):
         The last is how Google shows a lack of capacity.
         """
         names = {one.id for one in found}
-        if gone := seen - names:
-            raise self._too_few(zone, f"showed {len(gone)} machines that then vanished")
-        seen |= names
         for one in found:
-            if one.instance.status in ENDED:
-                why = f"{one.instance.status_message or 'Google does not say why'}."
-                raise self._ended(one, f"{one.instance.status}.", why)
+            if (state := one.instance.status) in ENDED:
+                ended = ended_machine(self._client, zone, one.id, state, target=one.instance.id)
+                raise self._end(one.number, ended)
+        wanted = self._names(self._spec.hosts)
+        if missing := next((name for name in wanted if name not in names), None):
+            gone = ended_machine(self._client, zone, missing, DELETED, since=self._since)
+            if gone.why:
+                raise self._end(wanted.index(missing), gone)
+        if gone_names := seen - names:
+            raise self._too_few(zone, f"showed {len(gone_names)} machines that then vanished")
+        seen |= names
         if len(found) < self._spec.hosts and seconds > deletion.listing_delay():
             raise self._too_few(zone, f"lists {len(found)} of {self._spec.hosts} machines")
 

@@ -195,8 +195,9 @@ def to_cluster_error(failure: Failure, *, left: str = "Nothing is left.") -> Clu
     error, means, remedy = ERRORS.get(failure.kind, OTHERWISE)
     if failure.kind == "denied":
         means, remedy = LOGINS.get(failure.code, (means, remedy))
+    said = f"Google {did} {failure.operation}: " if failure.operation else ""  # a machine ended
     return error(
-        f"Google {did} {failure.operation}: {failure.message.rstrip('.')}.",
+        f"{said}{failure.message.rstrip('.')}.",
         means=f"{means} ({failure.code}). {left}",
         remedy=remedy,
     )

@@ -9,7 +9,6 @@ from __future__ import annotations
 
 import time
 from concurrent.futures import ThreadPoolExecutor
-from functools import partial
 from typing import TYPE_CHECKING
 
 import msgspec
@@ -20,7 +19,7 @@ from cluster.providers.gcp.delete import AT_ONCE, console
 from cluster.providers.gcp.responses import GuestAttributes
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator
+    from collections.abc import Callable, Iterator
 
     from cluster.providers.gcp.api import Project
     from cluster.providers.gcp.responses import GcpInstance
@@ -44,8 +43,13 @@ class HostKeys:
         self._project = project
         self._within = within
 
-    def wait(self, machines: tuple[GcpInstance, ...]) -> tuple[tuple[GcpInstance, Keys], ...]:
+    def wait(
+        self, machines: tuple[GcpInstance, ...], check: Callable[[], None]
+    ) -> tuple[tuple[GcpInstance, Keys], ...]:
         """Wait until every machine has reported its host keys.
+
+        Args:
+            check: raises if a machine ended; it is called between two queries.
 
         Raises:
             Timeout: a machine did not report its keys in time.
@@ -53,25 +57,29 @@ class HostKeys:
 
         """
         deadline = time.monotonic() + self._within
+        keys: dict[str, Keys] = {}
         with ThreadPoolExecutor(AT_ONCE) as pool:
-            return tuple(pool.map(partial(self._one, deadline=deadline), machines))
+            for pause in _pauses():
+                late = [one for one in machines if not keys.get(one.name)]
+                keys |= zip((one.name for one in late), pool.map(self._query, late), strict=True)
+                late = [one for one in late if not keys[one.name]]
+                if not late:
+                    break
+                check()
+                if time.monotonic() + pause > deadline:
+                    raise self._late(late[0])
+                time.sleep(pause)
+        return tuple((one, keys[one.name]) for one in machines)
 
-    def _one(self, one: GcpInstance, deadline: float) -> tuple[GcpInstance, Keys]:
-        for pause in _pauses():
-            if keys := self._asked(one):
-                return one, keys
-            if time.monotonic() + pause > deadline:
-                break
-            time.sleep(pause)
-        zone = one.zone.rpartition("/")[2]
-        said = tail(console(self._project, zone, one.name))
-        raise Timeout(
+    def _late(self, one: GcpInstance) -> Timeout:
+        said = tail(console(self._project, one.zone.rpartition("/")[2], one.name))
+        return Timeout(
             f"{one.name} has not reported its host keys within {self._within:.0f} s.",
             means=f"Its console:\n{said}" if said else "Its console is empty.",
             remedy="Its image needs Google's guest agent; wait longer: --option wait=600",
         )
 
-    def _asked(self, one: GcpInstance) -> Keys:
+    def _query(self, one: GcpInstance) -> Keys:
         try:
             answer = self._project.call(
                 "instances",

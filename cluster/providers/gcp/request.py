@@ -9,6 +9,7 @@ from cluster.providers.gcp import machine_types
 from cluster.providers.gcp.labels import DIGITS, description_of, label, labels
 
 if TYPE_CHECKING:
+    from cluster.core.model.hosts import Machine
     from cluster.core.model.spec import ClusterSpec
     from cluster.providers._cloud.tags import Tags
     from cluster.providers.gcp.options import GcpOffer, GcpOptions
@@ -16,6 +17,7 @@ if TYPE_CHECKING:
 
 FIRST, LAST = 800, 900  # priorities of the rules: before those of a default network, 65534
 EVERYBODY = "0.0.0.0/0"
+ALIAS = "instance-"  # and the id that Google gave the machine
 
 
 def request(
@@ -171,6 +173,11 @@ def instance_view(one: GcpInstance) -> InstanceView:
     )
 
 
+def id_of(machine: Machine) -> str:
+    """Return the id that Google gave a machine; empty if it is not known."""
+    return machine.access.alias.removeprefix(ALIAS) if machine.access else ""
+
+
 def alias(one: GcpInstance) -> str:
     """Return the name of an instance in known_hosts; its id is never used again."""
-    return f"instance-{one.id}"
+    return f"{ALIAS}{one.id}"

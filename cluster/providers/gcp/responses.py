@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from datetime import datetime
+
 import msgspec
 
 from cluster.core.decoders import prepare, structs
@@ -65,6 +67,10 @@ class GcpOperation(GcpResponse, frozen=True, kw_only=True):
     region: str = ""
     operation_type: str = ""
     operation_group_id: str = ""
+    target_id: str = ""
+    user: str = ""
+    status_message: str = ""
+    insert_time: datetime | None = None
     error: OperationErrors = OperationErrors()
     instances_bulk_insert_operation_metadata: BulkStatus = BulkStatus()
 

@@ -193,19 +193,19 @@ class SlurmProvider(Provider):
         for number in range(spec.hosts):
             tell(machine_name(spec.name, number), state)
 
-    def gone(self, spec: ClusterSpec, machines: tuple[Machine, ...]) -> str:
-        """Say why the job that holds the machines is over; empty while it runs, or is unknown."""
+    def gone(self, spec: ClusterSpec, machines: tuple[Machine, ...]) -> ProvisionError | None:
+        """Return why the job that holds the machines is over; none while it runs, or is unknown."""
         if not machines:  # the launch was interrupted before it had any
-            return ""
+            return None
         number = machines[0].job
         try:
             client = client_of(options_of(spec))
             job = _settled(client, number)
         except ClusterError:
-            return ""  # who does not answer does not say that it is over
+            return None  # who does not answer does not say that it is over
         why = "; ".join(filter(None, (why_over(job), *_known_of(client, job))))
         over = "is over" if job is None or job.state not in STAYING else "cannot be used any more"
-        return f"Slurm's job {number} {over}. {why}." if why else ""
+        return ProvisionError(f"Slurm's job {number} {over}. {why}.") if why else None
 
     def words_on(self, spec: ClusterSpec, machines: tuple[Machine, ...]) -> str:
         """Say in which state Slurm has nodes that do not answer, and its reason."""

@@ -125,12 +125,12 @@ class Cloud(Emulated[Settings]):
         with self.lock:
             return [life for region in self._regions.values() for life in region.lives.values()]
 
-    def end(self, instance_id: str) -> None:
-        """End an instance as if Amazon had reclaimed it."""
+    def end(self, instance_id: str, code: str = "Server.SpotInstanceTermination") -> None:
+        """End an instance as if Amazon had reclaimed it, or for another reason."""
         with self.lock:
             for region in self._regions.values():
                 if instance_id in region.lives:
-                    region.end(instance_id, "Server.SpotInstanceTermination")
+                    region.end(instance_id, code)
 
     def rules(self, devices: Mapping[str, str]) -> Rules:
         """Tell who may reach whom, of instances that have a device each."""

@@ -68,6 +68,13 @@ class LaunchCalls(Checks):
                 "Arguments on this idempotent request are inconsistent with arguments used in "
                 "previous request(s).",
             )
+        if any(
+            self.here.lives[one.id].state == "terminated" for one in token.reservation.instances
+        ):
+            raise refused(
+                "IdempotentInstanceTerminated",
+                "The instance of an earlier request with this client token has been terminated.",
+            )
         return token.reservation
 
     def _launch(self, count: int, nics: list[dict[str, Any]]) -> Any:

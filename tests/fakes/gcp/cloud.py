@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import time
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, Literal
 
 from tests.fakes.cloud import Emulated, Listening
 from tests.fakes.gcp import catalog, instance_hosts, strangers
@@ -21,6 +21,12 @@ if TYPE_CHECKING:
     from tests.fakes.gcp.values import Fault
     from tests.fakes.network import Rules
 
+How = Literal["preempted", "deleted", "stopped"]
+ENDINGS: dict[How, tuple[str, str, str]] = {  # operation, user, status message
+    "preempted": ("compute.instances.preempted", "system", "Instance was preempted."),
+    "deleted": ("delete", "someone@example.com", ""),
+    "stopped": ("stop", "someone@example.com", ""),
+}
 KINDS = ("instances", "disks", "firewalls", "networks", "subnetworks", "resourcePolicies")
 
 
@@ -122,12 +128,24 @@ class Cloud(Emulated[Settings]):
         if host is not None:
             host.end()
 
-    def end(self, name: str) -> None:
-        """End an instance as if Google had reclaimed it."""
+    def end(self, name: str, how: How = "preempted") -> None:
+        """End an instance as Google does that preempts it, or a person who deletes or stops it.
+
+        A preempted one is deleted if its `instanceTerminationAction` says so.
+        """
+        kind, user, message = ENDINGS[how]
         with self.lock:
-            for life in self.lives.values():
-                if life.path.endswith(f"/{name}"):
-                    life.end(0.0)
+            [life] = [life for life in self.lives.values() if life.path.endswith(f"/{name}")]
+            scope = "/".join(life.path.split("/")[2:4])
+            operation = self.operations.begin(kind, scope, life.path, "", self.settings)
+            operation.target_id, operation.user = life.instance["id"], user
+            operation.message, operation.due = message, 0.0
+            action = life.instance["scheduling"]["instanceTerminationAction"]
+            if how == "deleted" or (how == "preempted" and action == "DELETE"):
+                life.end(self.settings.stopping)
+            else:
+                life.instance["status"] = "TERMINATED"
+            self.unplug(life)
             self.tick()
 
     def rules(self, devices: Mapping[str, str]) -> Rules:

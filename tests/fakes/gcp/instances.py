@@ -238,6 +238,7 @@ class InstanceCalls(ResourceCalls):
         path = self.path
         life = self._life()
         operation = self.begin("delete", path)
+        operation.target_id = life.instance["id"]
         operation.until = lambda: path not in self.cloud.lives
         life.end(self.cloud.settings.stopping)
         self.cloud.unplug(life)

@@ -5,8 +5,10 @@ from __future__ import annotations
 import itertools
 import time
 from dataclasses import dataclass, field
+from datetime import UTC, datetime
 from typing import TYPE_CHECKING, Any
 
+from tests.fakes.gcp import discovery
 from tests.fakes.gcp.catalog import PROJECT
 
 if TYPE_CHECKING:
@@ -32,6 +34,10 @@ class Operation:
     looks: int
     finish: Callable[[Operation], None] | None = None
     until: Callable[[], bool] | None = None
+    target_id: str = ""
+    user: str = "me@example.com"
+    message: str = ""
+    began: datetime = field(default_factory=lambda: datetime.now(UTC))
     done: bool = False
     errors: list[dict[str, Any]] = field(default_factory=list)
     metadata: dict[str, Any] = field(default_factory=dict)
@@ -61,7 +67,11 @@ class Operation:
             "operationType": self.kind,
             "status": "DONE" if self.done else "RUNNING",
             "progress": 100 if self.done else 0,
-            "targetLink": self.target,
+            "targetLink": f"https://www.googleapis.com{discovery.BASE}{self.target}",
+            "insertTime": self.began.isoformat(),
+            "user": self.user,
+            **({"targetId": self.target_id} if self.target_id else {}),
+            **({"statusMessage": self.message} if self.message else {}),
             **({"clientOperationId": self.request} if self.request else {}),
             **({where.rstrip("s"): place} if place else {}),
             **self.metadata,
@@ -90,7 +100,7 @@ class Operations:
             name=f"operation-{time.time_ns()}-{number:08}",
             scope=scope,
             kind=kind,
-            target=f"projects/{PROJECT}/{target}",
+            target=f"projects/{PROJECT}/{target.removeprefix(f'projects/{PROJECT}/')}",
             request=request,
             due=time.monotonic() + settings.operation,
             looks=settings.looks,

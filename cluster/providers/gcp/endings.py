@@ -1,0 +1,82 @@
+"""Machines that ended by themselves, or that somebody else ended, and what Google knows of it.
+
+An instance has no reason for its state, and one that is preempted may be deleted at once. What
+happened to it is in the list of the zone's operations, for two weeks
+(cloud.google.com/compute/docs/instances/create-use-preemptible, "Detect preemption").
+"""
+
+from __future__ import annotations
+
+from contextlib import suppress
+from typing import TYPE_CHECKING
+
+from cluster.providers._cloud.api_errors import Failure
+from cluster.providers._cloud.launch import EndedMachine
+from cluster.providers.gcp.responses import GcpOperation
+
+if TYPE_CHECKING:
+    from datetime import datetime
+
+    from cluster.providers.gcp.api import Project
+
+ENDED = ("STOPPING", "STOPPED", "TERMINATED", "SUSPENDING", "SUSPENDED", "DEPROVISIONING")
+DELETED = "deleted"  # of a machine that is not listed any more; Google has no word for it
+PREEMPTED = "compute.instances.preempted"
+BY_PERSONS = ("delete", "stop", "suspend")
+BY_GOOGLE = "compute.instances."
+GOES_ON = ("compute.instances.migrateOnHostMaintenance", "compute.instances.automaticRestart")
+LINK = "https://www.googleapis.com/compute/v1/projects/{}/zones/{}/instances/{}"
+
+
+def ended_machine(
+    project: Project,
+    zone: str,
+    name: str,
+    state: str,
+    *,
+    target: str = "",
+    since: datetime | None = None,
+) -> EndedMachine:
+    """Return how a machine ended, as far as Google's operations say it.
+
+    Args:
+        state: that Google lists, or `DELETED`.
+        target: the id of the machine; another one may have had its name before.
+        since: the operations of its launch, if the id is not known.
+
+    """
+    found: tuple[GcpOperation, ...] = ()
+    with suppress(Failure):  # then it is not known why
+        found = project.all(
+            "zone_operations",
+            GcpOperation,
+            zone=zone,
+            filter=f'targetLink = "{LINK.format(project.name, zone, name)}"',
+        )
+    ends = [
+        one
+        for one in found
+        if _ends(one.operation_type)
+        and (one.target_id == target if target else since is None or _is_later(one, since))
+    ]
+    ends.sort(key=lambda one: (one.operation_type != PREEMPTED, one.name))
+    return EndedMachine(
+        id=f"{zone}/{name}",
+        state=state,
+        why=_words(ends[0]) if ends else "",
+        taken=bool(ends) and ends[0].operation_type == PREEMPTED,
+    )
+
+
+def _ends(kind: str) -> bool:
+    return kind in BY_PERSONS or (kind.startswith(BY_GOOGLE) and kind not in GOES_ON)
+
+
+def _is_later(one: GcpOperation, since: datetime) -> bool:
+    return one.insert_time is not None and one.insert_time >= since
+
+
+def _words(one: GcpOperation) -> str:
+    by = f" by {one.user}" if one.user else ""
+    said = f": {one.status_message.rstrip('.')}" if one.status_message else ""
+    return f"{one.operation_type}{by}{said}"
