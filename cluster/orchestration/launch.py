@@ -231,6 +231,10 @@ def _take_down(name: str) -> None:
     with suppress(SpecError):  # another process may have taken it down already
         failed = attach(name)
         failed.down(reachable=False)
+        errors = error.exceptions if isinstance(error, BaseExceptionGroup) else (error,)
+        for one in errors:
+            if isinstance(one, ClusterError) and str(failed.disk.journal.folder) in one.remedy:
+                one.remedy = "The machines and their files here are gone: type the same again."
         if isinstance(error, ClusterError):
             _add_cost(error, failed)
 

@@ -17,6 +17,8 @@ from cluster.core.errors import Denied
 from cluster.core.model.spec import ClusterSpec
 from cluster.orchestration.orphans import find_orphans, search
 from cluster.providers import Provider
+from cluster.providers._cloud.api_errors import Failure
+from cluster.providers.aws import api as api_of_amazon
 from cluster.providers.gcp import api
 from tests.clouds import AWS, GCP, NAME, World
 from tests.fakes.aws.permissions import ACCOUNT, OTHER_ACCOUNT
@@ -93,6 +95,38 @@ def test_a_role_takes_down_what_it_launched_in_another_session(
     assert len(afresh(AWS).find(NAME)) >= AWS.spec.hosts
     assert [one.name for one in afresh(AWS).live()] == [NAME]
     afresh(AWS).destroy(NAME)
+    assert aws.things() == before
+
+
+def test_the_policy_permits_nothing_to_be_made_without_the_callers_own_tag(
+    aws: Cloud, role: Role
+) -> None:
+    """What nobody could find or delete again; a stranger's name in the tag is refused, too."""
+    before = aws.things()
+    role.session("monday")
+    region = api_of_amazon.Region("us-east-1")
+    [vpc] = [one["VpcId"] for one in region.call("describe_vpcs")["Vpcs"]]
+    kinds: dict[str, tuple[str, dict[str, Any]]] = {
+        "allocate_address": ("elastic-ip", {"Domain": "vpc"}),
+        "create_internet_gateway": ("internet-gateway", {}),
+        "create_placement_group": ("placement-group", {"GroupName": "g", "Strategy": "cluster"}),
+        "create_security_group": (
+            "security-group",
+            {"GroupName": "g", "Description": "d", "VpcId": vpc},
+        ),
+        "create_vpc": ("vpc", {"CidrBlock": "10.0.0.0/16"}),
+        "run_instances": (
+            "instance",
+            {"ImageId": "ami-1", "InstanceType": "c5.large", "MinCount": 1, "MaxCount": 1},
+        ),
+    }
+    for call, (kind, params) in kinds.items():
+        for tags in ([], [{"Key": "cluster-user", "Value": "AIDASOMEBODYELSE"}]):
+            marked = [{"ResourceType": kind, "Tags": tags}] if tags else []
+            asked = {**params, **({"TagSpecifications": marked} if marked else {})}
+            with pytest.raises(Failure) as caught:
+                region.call(call, **asked)
+            assert caught.value.kind == "denied", call
     assert aws.things() == before
 
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import errno
 import ipaddress
 import os
 import urllib.error
@@ -10,6 +11,9 @@ import urllib.request
 from cluster.core.errors import SpecError
 
 ASKED = "https://checkip.amazonaws.com"  # answers with the caller's address, and nothing else
+IPV6 = 6
+ONLY_IPV4 = "The machines have IPv4 addresses only."
+MANY = 8  # bits of the prefix of a network with so many addresses that it deserves a warning
 SECONDS = 5.0  # for the answer
 LONGEST = 64  # bytes to read of the answer; an address is shorter
 
@@ -34,23 +38,60 @@ def allowed_network(given: str, *, jump: str = "") -> str:
     if not given:
         return f"{_own()}/32"
     try:
-        return str(ipaddress.IPv4Network(given))
+        network = ipaddress.ip_network(given)
     except ValueError as error:
         raise SpecError(
             f"--option allow={given} is not a network: {error}.",
             remedy="Write an address or a network: --option allow=192.0.2.0/24",
         ) from error
+    if network.version == IPV6:
+        raise SpecError(
+            f"--option allow={given} is a network of IPv6 addresses.",
+            means=ONLY_IPV4,
+            remedy="Write an IPv4 network: --option allow=192.0.2.0/24",
+        )
+    return str(network)
+
+
+def open_lines(allow: str) -> tuple[str, ...]:
+    """Return a warning for the plan if very many addresses of the Internet may connect."""
+    network = ipaddress.IPv4Network(allow)
+    if network.prefixlen > MANY or network.is_private:
+        return ()
+    whole = (
+        "the whole Internet" if network.prefixlen == 0 else f"{network.num_addresses:,} addresses"
+    )
+    return (
+        (
+            f"WARNING: {whole} may connect to port 22 of the machines (--option allow={allow}); "
+            "leave it out, and only this machine's own address may"
+        ),
+    )
 
 
 def _own() -> str:
     url = os.environ.get("CLUSTER_CHECKIP", ASKED)
     try:
         with urllib.request.urlopen(url, timeout=SECONDS) as answer:  # noqa: S310 - http or https
-            return str(ipaddress.IPv4Address(answer.read(LONGEST).decode().strip()))
+            own = ipaddress.ip_address(answer.read(LONGEST).decode().strip())
     except (OSError, ValueError) as error:
         why = error.reason if isinstance(error, urllib.error.URLError) else error
+        if getattr(why, "errno", None) == errno.ENETUNREACH:
+            raise _ipv6_only(f"This machine has no route to {url} by IPv4.") from error
         raise SpecError(
             f"{url} did not tell our own address: {why}.",
             means="SSH is opened to that address only, and to nobody else.",
             remedy="Specify the network that may connect: --option allow=ADDRESS/32",
         ) from error
+    if own.version == IPV6:
+        raise _ipv6_only(f"This machine reaches the Internet by IPv6 only: {own}.")
+    return str(own)
+
+
+def _ipv6_only(what: str) -> SpecError:
+    return SpecError(
+        what,
+        means=f"{ONLY_IPV4} So they could not be reached from here.",
+        remedy="Go by a host that has both: --option jump=USER@HOST --option allow=ADDRESS; or "
+        "type this on a machine with an IPv4 address.",
+    )

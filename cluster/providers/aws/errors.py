@@ -5,6 +5,7 @@ Source: docs.aws.amazon.com/AWSEC2/latest/APIReference/errors-overview.html
 
 from __future__ import annotations
 
+import re
 from typing import TYPE_CHECKING
 
 from cluster.core.errors import Capacity, ClusterError, Denied, ProvisionError, Quota, Timeout
@@ -100,10 +101,37 @@ ERRORS: dict[Kind, tuple[type[ProvisionError], str, str]] = {
         "Choose another --zone or --instance.",
     ),
 }
+CODES_PAGE = "https://docs.aws.amazon.com/AWSEC2/latest/APIReference/errors-overview.html"
 OTHERWISE = (
     ProvisionError,
     "This error is Amazon's; cluster knows no more of it",
-    "See what would be created: cluster plan --provider aws",
+    f"Look the code up: {CODES_PAGE}; what exists: cluster ls, cluster gc",
+)
+PROTECTED = re.compile(r"'disableApi(Termination|Stop)'")
+INSTANCE_ID = re.compile(r"\bi-[0-9a-f]+\b")
+# IAM user guide, "Troubleshoot access denied error messages"
+DENYING = re.compile(
+    r"(?:explicit deny in an? |because no )(service control policy|resource control policy)"
+    r"|explicit deny in an? ([\w -]*?(?:policy|boundary))"
+)
+WRONG_STATES = ("IncorrectInstanceState", "IncorrectState", "IncorrectSpotRequestState")
+OTHER_STATE = (
+    "Its state does not permit this now: it is changing, or it has ended",
+    (
+        "See the states: cluster ls; wait until none changes, and type the same again. What is "
+        "terminated does not come back: cluster down NAME"
+    ),
+)
+STAYS_IN_ZONE = (
+    "There is no room in its zone now, and a stopped instance cannot move to another one",
+    (
+        "Type the same again later; or launch new ones elsewhere, without what is on these disks: "
+        "cluster down NAME, then cluster up NAME with --option zones=a,b"
+    ),
+)
+NO_SWITCH = (
+    "Amazon does not stop and start such instances, for example those of one-time spot requests",
+    "Take them down instead: cluster down NAME",
 )
 PROFILE = "export AWS_PROFILE=NAME"
 LOG_IN = "Log in: aws sso login (with --profile NAME, if you use one)"
@@ -201,9 +229,51 @@ def to_cluster_error(failure: Failure, *, left: str = "Nothing is left.") -> Clu
     if not failure.operation:  # no call was refused: a machine ended
         said = f"{failure.message}."
     error, means, remedy = ERRORS.get(failure.kind, OTHERWISE)
+    means, remedy = _of_instance(failure) or (means, remedy)
     return error(said, means=f"{means} {code}. {left}", remedy=remedy)
 
 
+def _of_instance(failure: Failure) -> tuple[str, str] | None:
+    """Return what a refusal means for an instance that exists, and what to type."""
+    if protected := PROTECTED.search(failure.message):
+        named = INSTANCE_ID.search(failure.message)
+        id_ = named[0] if named else "ID"
+        what = "termination" if protected[1] == "Termination" else "stop"
+        return (
+            f"Somebody protects it against {what}; it runs on, and costs money",
+            (
+                f"Switch that off: aws ec2 modify-instance-attribute --instance-id {id_} "
+                f"--no-disable-api-{what}; then type the same again"
+            ),
+        )
+    if failure.code in WRONG_STATES:
+        return OTHER_STATE
+    if failure.kind == "capacity" and failure.operation == "StartInstances":
+        return STAYS_IN_ZONE
+    if failure.kind == "unsupported" and failure.operation in ("StartInstances", "StopInstances"):
+        return NO_SWITCH
+    return None
+
+
+def _denied_by_policy(failure: Failure) -> tuple[str, str] | None:
+    """Return what a policy means that no permission of the caller's own outweighs."""
+    found = DENYING.search(failure.message)
+    if found is None:
+        return None
+    policy = found[1] or found[2]
+    whose = "of your organisation" if found[1] else "that somebody set for you"
+    who = "of your organisation" if found[1] else "of your permissions"
+    encoded = "Encoded authorization failure message" in failure.message
+    decode = "; which one: aws sts decode-authorization-message --encoded-message MESSAGE"
+    return (
+        f"A {policy} {whose} denies it; no permission of your own outweighs that",
+        (
+            f"Ask the administrator {who} to permit {failure.operation}, or choose a --zone or an "
+            f"--instance that it permits{decode if encoded else ''}"
+        ),
+    )
+
+
 def _denied(failure: Failure, said: str, source: str) -> Denied:
-    means, remedy = LOGINS.get(failure.code, MAY_NOT)
+    means, remedy = _denied_by_policy(failure) or LOGINS.get(failure.code, MAY_NOT)
     return Denied(said, means=f"{means} {source}", remedy=remedy)

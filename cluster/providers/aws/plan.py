@@ -97,6 +97,7 @@ def _possible_offer(region: Region, spec: ClusterSpec, options: AwsOptions) -> A
     allow = public_address.allowed_network(options.allow, jump=options.jump)
     lines = (
         _what(spec, options, sites, vpc, allow),
+        *public_address.open_lines(allow),
         f"image: {image.image_id} ({image.name or 'no name'}, {image.architecture})",
         *([_packages_line(packages)] if packages else []),
         _network_line(kind, link, spec),
@@ -288,6 +289,13 @@ def _sites(
     subnets = _subnets(region, options)
     if not subnets:
         return "", tuple(ZoneSubnet(zone=zone) for zone in zones)
+    if all(one.ipv6_native for one in subnets):
+        raise SpecError(
+            f"{', '.join(one.subnet_id for one in subnets)} has IPv6 addresses only.",
+            means=public_address.ONLY_IPV4,
+            remedy="Use a subnet with IPv4 addresses: --option subnet=subnet-...",
+        )
+    subnets = tuple(one for one in subnets if not one.ipv6_native)
     here = {one.availability_zone: one for one in subnets if one.availability_zone in zones}
     roomy = [zone for zone in zones if zone in here and _fits(here[zone], needed)]
     if not roomy:

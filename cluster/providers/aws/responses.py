@@ -239,6 +239,7 @@ class Subnet(TaggedResource, frozen=True, kw_only=True):
     availability_zone: str
     available_ip_address_count: int = 0
     cidr_block: str = ""
+    ipv6_native: bool = False
 
 
 class SecurityGroup(TaggedResource, frozen=True, kw_only=True):

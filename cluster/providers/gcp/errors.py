@@ -6,6 +6,7 @@ in the operation that the call started, with or without a status.
 
 from __future__ import annotations
 
+import re
 from typing import TYPE_CHECKING
 
 from cluster.core.errors import Capacity, ClusterError, Denied, ProvisionError, Quota, Timeout
@@ -115,8 +116,13 @@ LOGINS: dict[str, tuple[str, str]] = {  # by error code, or google-auth's class
 OTHERWISE = (
     ProvisionError,
     "This error is Google's; cluster knows no more of it",
-    "See what would be created: cluster plan --provider gcp",
+    (
+        "Look it up: https://cloud.google.com/compute/docs/troubleshooting; "
+        "what exists: cluster ls, cluster gc"
+    ),
 )
+CONSTRAINT = re.compile(r"\bconstraints/([\w.]+\w)")  # of an organisation policy
+PROTECTED = "protected against deletion"
 
 
 def kind_of(word: str, status: int = 0) -> Kind:
@@ -191,6 +197,20 @@ def to_cluster_error(failure: Failure, *, left: str = "Nothing is left.") -> Clu
     if failure.code in NO_CREDENTIALS:
         means, remedy = LOGINS["DefaultCredentialsError"]
         return Denied(f"{means}.", means=f"Google was not asked. {left}", remedy=remedy)
+    if constraint := CONSTRAINT.search(failure.message):
+        return Denied(
+            f"Google refused {failure.operation}: {failure.message.rstrip('.')}.",
+            means=f"An organisation policy forbids it ({failure.code}). {left}",
+            remedy="Ask its administrator for an exception, or launch what it permits. See it: "
+            f"gcloud org-policies describe {constraint[1]} --project PROJECT --effective",
+        )
+    if PROTECTED in failure.message:
+        return ProvisionError(
+            f"Google refused {failure.operation}: {failure.message.rstrip('.')}.",
+            means=f"Somebody protects it; it runs on, and costs money ({failure.code}). {left}",
+            remedy="Switch that off: gcloud compute instances update NAME --zone ZONE "
+            "--no-deletion-protection; then type the same again",
+        )
     did = "did not answer" if failure.kind == "lost" else "refused"
     error, means, remedy = ERRORS.get(failure.kind, OTHERWISE)
     if failure.kind == "denied":

@@ -103,6 +103,7 @@ def _offer(
     allow = public_address.allowed_network(options.allow, jump=options.jump)
     lines = (
         _what(spec, options, machines, network, allow),
+        *public_address.open_lines(allow),
         f"image: {image.name} ({image.family or 'no family'}, {image.architecture})",
         _network_line(link, tier1=tier1),
         quotas.check(project, machines.region, spec, kind, gpus, public=options.is_public),
@@ -313,6 +314,12 @@ def _network_of(project: Project, region: str, subnet: str) -> str:
             f"There is no subnet {subnet!r} in {region}.",
             remedy="Leave --option subnet out, or name one that there is.",
         ) from failure
+    if found.stack_type == "IPV6_ONLY":
+        raise SpecError(
+            f"The subnet {subnet!r} has IPv6 addresses only.",
+            means=public_address.ONLY_IPV4,
+            remedy="Leave --option subnet out, or name one with IPv4 addresses.",
+        )
     return _last(found.network)
 
 

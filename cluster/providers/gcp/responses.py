@@ -210,6 +210,7 @@ class Subnetwork(NamedResource, frozen=True, kw_only=True):
     """A subnet of a VPC, in one region."""
 
     network: str
+    stack_type: str = ""
 
 
 class Firewall(NamedResource, frozen=True, kw_only=True):

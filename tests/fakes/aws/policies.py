@@ -85,7 +85,8 @@ def _holds(
 def _filled(value: str, context: Mapping[str, tuple[str, ...]]) -> str:
     """Put what is known of a call where a policy has a variable."""
     for variable in VARIABLE.findall(value):
-        if variable.lower().startswith("aws:resourcetag/") and variable.lower() not in context:
+        tag = variable.lower().startswith(("aws:resourcetag/", "aws:requesttag/"))
+        if tag and variable.lower() not in context:
             return UNRESOLVED  # then the whole statement does not hold
         if variable.lower() not in context:
             raise GapError(f"the variable {variable} in a policy")

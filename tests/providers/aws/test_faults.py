@@ -28,6 +28,8 @@ def refused(code: str, status: int = 400) -> dict[str, Any]:
     return {"code": code, "status": status}
 
 
+AT_ALL = "User: a is not authorized to perform: ec2:RunInstances on resource: b"
+ENCODED = "Encoded authorization failure message: AbC"
 WRONG: list[tuple[str, dict[str, Any], type[ClusterError], str, str]] = [
     # of a call, what goes wrong, the error, a word of what happened, a word of what to type
     *(
@@ -52,7 +54,34 @@ WRONG: list[tuple[str, dict[str, Any], type[ClusterError], str, str]] = [
         "another --zone or --instance",
     ),
     ("RunInstances", refused("InternalError", 500), Timeout, "did not answer", "gc"),
-    ("RunInstances", refused("SomethingNew"), ProvisionError, "SomethingNew", "cluster plan"),
+    ("RunInstances", refused("SomethingNew"), ProvisionError, "SomethingNew", "errors-overview"),
+    *(
+        (
+            "RunInstances",
+            {**refused("UnauthorizedOperation", 403), "message": f"{AT_ALL} {why}. {ENCODED}"},
+            Denied,
+            what,
+            remedy,
+        )
+        for why, what, remedy in (
+            ("with an explicit deny in a service control policy", "of your organisation", "decode"),
+            (
+                "because no service control policy allows the ec2:RunInstances action",
+                "service control policy",
+                "administrator of your organisation",
+            ),
+            (
+                "with an explicit deny in a permissions boundary",
+                "permissions boundary",
+                "administrator of your permissions",
+            ),
+            (
+                "because no identity-based policy allows the ec2:RunInstances action",
+                "do not permit it",
+                "aws-policy.json",
+            ),
+        )
+    ),
 ]
 
 
@@ -106,5 +135,54 @@ def test_what_may_not_be_taken_away_is_not_said_to_be_gone(aws: Cloud) -> None:
         AWS.create(provider)
     assert "may still exist" in caught.value.means
     assert "Nothing is left" not in caught.value.means
+    aws.mend()
+    provider.destroy("c5")
+
+
+def machines(aws: Cloud) -> list[str]:
+    return [life.instance.id for life in aws.region("us-east-1").alive() if _ours(aws, life)]
+
+
+def _ours(aws: Cloud, life: Any) -> bool:
+    return "cluster-launch" in aws.region("us-east-1").backend.tags.get(life.instance.id, {})
+
+
+def test_a_protected_machine_is_named_with_the_command_that_frees_it(aws: Cloud) -> None:
+    provider = AWS.planned()
+    AWS.create(provider)
+    first = machines(aws)[0]
+    instance = aws.region("us-east-1").lives[first].instance
+    instance.disable_api_termination = True
+
+    with pytest.raises(ProvisionError, match="TerminateInstances") as caught:
+        provider.destroy("c5")
+    assert f"--instance-id {first} --no-disable-api-termination" in caught.value.remedy
+    assert "cluster plan" not in str(caught.value)
+    instance.disable_api_termination = False
+    provider.destroy("c5")
+
+
+@pytest.mark.parametrize(
+    ("call", "code", "remedy"),
+    [
+        ("StartInstances", "InsufficientInstanceCapacity", "cluster down NAME, then"),
+        ("StartInstances", "IncorrectInstanceState", "cluster ls"),
+        ("StopInstances", "IncorrectInstanceState", "cluster ls"),
+        ("StopInstances", "UnsupportedOperation", "Take them down instead"),
+    ],
+)
+def test_a_switch_that_fails_has_a_remedy_that_can_help(
+    aws: Cloud, call: str, code: str, remedy: str
+) -> None:
+    provider = AWS.planned()
+    made = AWS.create(provider)
+    if call == "StartInstances":
+        provider.stop("c5", made)
+    aws.fail(Fault(action=call, code=code))
+
+    with pytest.raises(ProvisionError) as caught:
+        (provider.start if call == "StartInstances" else provider.stop)("c5", made)
+    assert remedy in caught.value.remedy
+    assert not caught.value.remedy.startswith("Try another zone")
     aws.mend()
     provider.destroy("c5")

@@ -62,6 +62,7 @@ def test_plan_as_a_command_and_as_a_flag(aws: Cloud) -> None:
         ({"image": "ubuntu"}, "neither an id nor an alias"),
         ({"options": {"threads_per_core": "1"}, "instance": "c6g.16xlarge"}, ""),
         ({"options": {"allow": "everybody"}}, "is not a network"),
+        ({"options": {"allow": "::/0"}}, "IPv6"),
         ({"options": {"subnet": "subnet-0"}}, "There is no subnet-0"),
     ],
 )
