@@ -24,6 +24,7 @@ from cluster.providers._cloud.api_errors import Failure
 from cluster.providers._cloud.client import Client
 from cluster.providers._cloud.deletion import listing_delay
 from cluster.providers._cloud.launch import CloudOffer, Intent, LaunchJournal, intent_file
+from cluster.providers._cloud.options import TTL
 from cluster.providers._cloud.tags import Selection, new_tags, timestamp
 
 if TYPE_CHECKING:
@@ -201,25 +202,25 @@ class CloudProvider(Provider, Generic[ClientT, OfferT]):
     def besides(self, name: str, kept: tuple[Machine, ...]) -> tuple[Resource, ...]:
         """List the machines of a cluster besides some, in every place where it may have some."""
         ids = {machine.id for machine in kept}
-        with self.translating_errors("They may still exist."):
+        with self.translating_errors(what_remains(journal.for_cluster(name))):
             found = in_each(self._deletions(name), lambda one: one.besides(ids))
         return tuple(one.resource for there in found for one in there)
 
     def end_besides(self, name: str, kept: tuple[Machine, ...]) -> None:
         """Delete the machines of a cluster besides some, in every place where it may have some."""
         ids = {machine.id for machine in kept}
-        with self.translating_errors("They may still exist, and cost money."):
+        with self.translating_errors(what_remains(journal.for_cluster(name))):
             in_each(self._deletions(name), lambda one: one.delete_besides(ids))
 
     def find(self, name: str) -> tuple[Resource, ...]:
         """List the resources of a cluster in every place where it may have some."""
-        with self.translating_errors("It may still exist."):
+        with self.translating_errors(what_remains(journal.for_cluster(name))):
             found = in_each(self._deletions(name), lambda one: one.found())
         return tuple(one.resource for there in found for one in there)
 
     def destroy(self, name: str) -> None:
         """Delete the resources of a cluster in every place where it may have some."""
-        with self.translating_errors("It may still exist."):
+        with self.translating_errors(what_remains(journal.for_cluster(name))):
             deletions = self._deletions(name)
             self.abandon_intent(journal.for_cluster(name))
             in_each(deletions, lambda one: one.delete())
@@ -261,7 +262,7 @@ class CloudProvider(Provider, Generic[ClientT, OfferT]):
 
     def searched(self, name: str) -> str:
         """Describe what `find` has searched, where and as whom."""
-        with self.translating_errors("It may still exist."):
+        with self.translating_errors(what_remains(journal.for_cluster(name))):
             clients = self.clients_of(name)
             if not clients:
                 return ""
@@ -380,22 +381,39 @@ class CloudProvider(Provider, Generic[ClientT, OfferT]):
         return ownership.select(journal.for_cluster(name), self.name, client)
 
 
-def what_remains(cluster: journal.Journal, intent: Intent[Any]) -> str:
-    """Say what may be left of a launch, what it costs, and when it ends.
+def what_remains(cluster: journal.Journal, intent: Intent[Any] | None = None) -> str:
+    """Say what may be left of a cluster, what it costs, and when it ends, without any call.
+
+    Args:
+        intent: of the launch; what a journal says of price and end, if it is gone.
 
     Returns:
-        Two sentences; the second ends with the command to type.
+        Sentences; the last one ends with the command to type.
 
     """
     entries = cluster.entries()
+    launches = [one for one in entries if isinstance(one, journal.Intended)]
+    if not launches:
+        return "It may still exist."
     ids = [id_ for one in entries if isinstance(one, journal.Answered) for id_ in one.ids]
-    named = f": {', '.join(ids)}" if ids else ""
-    price = intent.offer.price
+    named = f": {', '.join(dict.fromkeys(ids))}" if ids else ""
+    asked = [
+        one.at
+        for one in entries
+        if isinstance(one, journal.Requested) and one.kind == journal.INSTANCES
+    ]
+    if not asked:
+        return (
+            f"No machine was requested; what else the launch had made may still exist{named}, and "
+            f"stays until you type: cluster down {cluster.name}"
+        )
+    price = intent.offer.price if intent else launches[-1].price
     each = f"cost ${price.hourly:.2f} an hour each, and " if price else ""
+    ends = intent.tags.expires if intent else asked[-1] + (launches[-1].ttl or TTL)
     return (
         f"What the launch had made may still exist{named}, and cost money. Its machines {each}"
-        f"end by themselves at {timestamp(intent.tags.expires)}; all else, such as reserved "
-        f"addresses, stays until you type: cluster down {intent.tags.name}"
+        f"end by themselves at {timestamp(expiry(cluster) or ends)}; all else, such as reserved "
+        f"addresses, stays until you type: cluster down {cluster.name}"
     )
 
 

@@ -1,0 +1,78 @@
+"""Credentials that expire in the middle: what remains is said from the journal alone."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any
+
+import msgspec
+import pytest
+
+from cluster.core import journal
+from cluster.core.errors import ClusterError, Denied
+from cluster.orchestration.launch import launch_spec
+from cluster.orchestration.orphans import search
+from tests.clouds import AWS, GCP, NAME, World
+from tests.conftest import command
+from tests.fakes.values import Fault
+
+if TYPE_CHECKING:
+    from tests.fakes.cloud import Emulated
+
+EXPIRED: dict[str, dict[str, Any]] = {
+    "aws": {"code": "RequestExpired", "status": 400},
+    "gcp": {"code": "authError", "status": 401},
+}
+STEPS = [(world, call) for world in (AWS, GCP) for call in (*world.making[1:], *world.after[:1])]
+
+
+@pytest.fixture(autouse=True)
+def soon(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Let clouds be consistent after a moment: the test clouds are at once."""
+    monkeypatch.setenv("CLUSTER_LATE", "0.1")
+    monkeypatch.setattr("cluster.providers._cloud.launch.POLL", 0.05)
+    monkeypatch.setattr("cluster.providers.gcp.create.PAUSE", 0.05)
+
+
+def machines(cloud: Emulated[Any]) -> set[str]:
+    """List the machines that run."""
+    found = cloud.things(theirs=False)
+    return {thing.id for thing in found if thing.kind in ("instance", "instances")}
+
+
+def expire(cloud: Emulated[Any], world: World, call: str, patch: pytest.MonkeyPatch) -> None:
+    """Refuse every call from the first one of a launch that matches."""
+    fault, expired = Fault(action="*", **EXPIRED[world.name]), list[str]()
+
+    def harm(one: Any) -> Fault | None:
+        begun = any(earlier.mutating for earlier in cloud.log)
+        if begun and one.action == call and "DryRun" not in one.params:
+            expired.append(call)
+        return fault if expired else None
+
+    patch.setattr(cloud.faults, "of", harm)
+
+
+@pytest.mark.parametrize(("world", "call"), STEPS, ids=[f"{w.name}-{c}" for w, c in STEPS])
+def test_what_remains_is_said_by_each_command_although_nothing_can_be_asked(
+    request: pytest.FixtureRequest, monkeypatch: pytest.MonkeyPatch, world: World, call: str
+) -> None:
+    cloud = request.getfixturevalue(world.name)
+    cloud.set(**world.settings)
+    expire(cloud, world, call, monkeypatch)
+    with pytest.raises(ClusterError) as caught:
+        launch_spec(msgspec.structs.replace(world.spec, ttl=3600.0))
+
+    assert type(caught.value) is Denied
+    [gc, *_] = [error.means for error in search().errors if f"down {NAME}" in error.means]
+    down = command("down", NAME, status=1).stderr
+    left = machines(cloud)
+    for words in (caught.value.means, gc, down):
+        assert "0 left" not in words
+        assert f"cluster down {NAME}" in words
+        for id_ in left:
+            assert id_ in words
+        assert not left or "an hour each, and end by themselves at 20" in words.replace("\n", " ")
+    monkeypatch.setattr(cloud.faults, "of", lambda _: None)
+    assert "0 left" in command("down", NAME).stdout
+    assert not machines(cloud)
+    assert not journal.for_cluster(NAME).entries()
