@@ -17,7 +17,7 @@ from cluster.cli.job_progress import JobProgress
 from cluster.cli.launches import BenchOptions, alternate, check_count, run_launches
 from cluster.cli.show import receipt_lines, show_plan
 from cluster.core import journal, plugins
-from cluster.core.errors import SpecError
+from cluster.core.errors import InUse, SpecError
 from cluster.core.units import parse_expected
 from cluster.measure.benchmark import Benchmark
 from cluster.orchestration.ab_test import (
@@ -69,14 +69,18 @@ def measure(
         return
     make_root(runs_root(options.runs))
     live = JobProgress(stderr=options.json)
-    cluster = _launch(spec, planned, live, yes=options.yes)
+    cluster = _launch(spec, planned, live, options)
     stood_before = "launch" not in cluster.phases
     cases: list[Case] = []
     try:
-        if pair:
-            alternate(cluster, benchmark, pair, params, options, cases)
-        else:
-            run_launches(cluster, benchmark, params, options, trial, cases)
+        with cluster.jobs.claimed(replace=options.replace):
+            if pair:
+                alternate(cluster, benchmark, pair, params, options, cases)
+            else:
+                run_launches(cluster, benchmark, params, options, trial, cases)
+    except InUse:
+        options = msgspec.structs.replace(options, keep=True)
+        raise
     except KeyboardInterrupt:
         sys.stderr.write("Interrupted: the ranks are stopped.\n")
         raise
@@ -104,9 +108,13 @@ def launched(
     planned = check(spec, benchmark, params, options, (PLAIN,))
     make_root(runs_root(options.runs))
     live = JobProgress(stderr=options.json)
-    cluster = _launch(spec, planned, live, yes=options.yes)
+    cluster = _launch(spec, planned, live, options)
     try:
-        yield cluster
+        with cluster.jobs.claimed():
+            yield cluster
+    except InUse:
+        options = msgspec.structs.replace(options, keep=True)
+        raise
     finally:
         _leave(cluster, options, live)
 
@@ -180,16 +188,16 @@ def _check_order(name: str, benchmark: str, options: BenchOptions) -> None:
 
 
 def _launch(
-    spec: ClusterSpec, planned: tuple[Provider, Plan], live: JobProgress, *, yes: bool
+    spec: ClusterSpec, planned: tuple[Provider, Plan], live: JobProgress, options: BenchOptions
 ) -> Cluster:
     """Ask before it costs money, launch, and show the progress of each host."""
 
     def show(line: str) -> None:
         live.console.print(line, soft_wrap=True)
 
-    confirm_cost(spec, planned[1], show, yes=yes)
+    confirm_cost(spec, planned[1], show, yes=options.yes)
     with HostProgress(live.console) as waiting:
-        return launch_spec(spec, waiting, planned)
+        return launch_spec(spec, waiting, planned, replace=options.replace)
 
 
 def _leave(cluster: Cluster, options: BenchOptions, live: JobProgress) -> None:
@@ -215,7 +223,12 @@ def _warn(cluster: Cluster) -> None:
 
 
 def _stays(cluster: Cluster, options: BenchOptions) -> bool:
-    """Tell whether a cluster is left up: also if its hosts are not ready, to find out why."""
+    """Tell whether a cluster is left up: also if its hosts are not ready, to find out why.
+
+    What another process has taken over is its own.
+    """
+    if cluster.jobs.superseded:
+        return True
     if options.keep is not None:
         return options.keep
     return not cluster.costs or (options.detach and bool(cluster.state.jobs))

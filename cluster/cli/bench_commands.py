@@ -31,6 +31,7 @@ RUN_FLAGS: flags.Declared = {
     "timeout": (flags.Timeout, TIMEOUT),
     "plan": (flags.PlanOnly, False),
     "runs": (flags.Runs, None),
+    "replace": (flags.Replace, False),
     "yes": (flags.Yes, False),
     "json": (flags.Json, False),
 }

@@ -154,7 +154,20 @@ def _check(
     *,
     replace: bool,
 ) -> None:
-    """Test the pairs, and show the results, also those of an interrupted run."""
+    """Test the pairs, one job after another, and show the results."""
+    with cluster.jobs.claimed():
+        _check_claimed(cluster, params, groups, options, replace=replace)
+
+
+def _check_claimed(
+    cluster: Cluster,
+    params: dict[str, Any],
+    groups: str | None,
+    options: BenchOptions,
+    *,
+    replace: bool,
+) -> None:
+    """Show the results also of an interrupted run."""
     from cluster.cli.heat_map import CheckProgress  # noqa: PLC0415 - slow: numpy
     from cluster.orchestration.replacement import finish_replacement  # noqa: PLC0415
 

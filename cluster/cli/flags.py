@@ -110,6 +110,13 @@ Launches = Annotated[
         show_default=False,
     ),
 ]
+Replace = Annotated[
+    bool,
+    typer.Option(
+        "--replace",
+        help="End a job that runs there; build a cluster anew whose hosts do not answer.",
+    ),
+]
 Yes = Annotated[bool, typer.Option("--yes", "-y", help="Do not ask before it costs money.")]
 Lottery = Annotated[
     int | None,

@@ -67,6 +67,7 @@ def up(
     *,
     plan: bool = False,
     install: bool = False,
+    replace: bool = False,
     yes: bool = False,
     json: bool = False,
     **machines: Any,  # noqa: ANN401 - each flag has its own type
@@ -84,7 +85,7 @@ def up(
         return
     confirm_cost(spec, planned[1], lambda line: sys.stderr.write(f"{line}\n"), yes=yes)
     with HostProgress(console(stderr=True)) as waiting:
-        cluster = launch_spec(spec, waiting, planned)
+        cluster = launch_spec(spec, waiting, planned, replace=replace)
         if install:
             cluster.install(tell=waiting)
     _show(cluster, as_json=json, most=MOST_SHOWN)
@@ -104,6 +105,12 @@ UP: flags.Declared = {
     "plan": (flags.PlanOnly, False),
     "install": (
         Annotated[bool, typer.Option("--install", help="Install now what benchmarks need.")],
+        False,
+    ),
+    "replace": (
+        Annotated[
+            bool, typer.Option("--replace", help="Build it anew if its hosts do not answer.")
+        ],
         False,
     ),
     "yes": (flags.Yes, False),
@@ -227,6 +234,9 @@ def run(  # noqa: PLR0913 - each is a flag
     ] = None,
     profile: flags.Profile = None,
     starter: flags.Starter = "",
+    replace: Annotated[
+        bool, typer.Option("--replace", help="With --mpi: end a job that runs there.")
+    ] = False,
     root: flags.Runs = None,
     json: flags.Json = False,
 ) -> None:
@@ -246,6 +256,7 @@ def run(  # noqa: PLR0913 - each is a flag
             profile=profile,
             workdir=folder,
             starter=starter,
+            replace=replace,
             launches=1,
         )
         run_launches(cluster, "program", {"command": shlex.join(words)}, options)

@@ -63,6 +63,7 @@ class BenchOptions(Value, frozen=True, kw_only=True):
     keep: bool | None = None
     detach: bool = False
     plan: bool = False
+    replace: bool = False
     json: bool = False
     yes: bool = False
     ab: str | None = None
@@ -243,6 +244,7 @@ def _bench(
         workdir=options.workdir,
         order=options.order,
         starter=options.starter,
+        replace=options.replace,
         **more,
     )
 

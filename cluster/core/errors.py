@@ -2,6 +2,7 @@
 
 ClusterError
 ├── SpecError          what was asked for cannot be done; nothing was created
+│   └── InUse          another process uses the cluster; it is left alone
 ├── ProvisionError     a provider could not give the machines
 │   ├── Capacity       the zone has no room now; another zone or time may have
 │   ├── Quota          the account's limit is reached; ask for more
@@ -52,6 +53,10 @@ class ClusterError(Exception):
 
 class SpecError(ClusterError):
     """What was asked for cannot be done; nothing was created."""
+
+
+class InUse(SpecError):
+    """Another process uses the cluster; it is left alone."""
 
 
 class ProvisionError(ClusterError):

@@ -292,7 +292,8 @@ def ab(
     check_toggles(checked, pair)
     given = all_variables(*(options.pop(name, None) for name in ("variables", "mca", "env")))
     options["listener"] = options.get("listener") or default_listener(2 * launches)
-    ran = run_alternating(
-        cluster.bench, benchmark, pair, launches=launches, variables=given, **options
-    )
-    return compare_conditions(pair, ran, threshold)
+    with cluster.jobs.claimed(replace=options.get("replace", False)):
+        ran = run_alternating(
+            cluster.bench, benchmark, pair, launches=launches, variables=given, **options
+        )
+        return compare_conditions(pair, ran, threshold)

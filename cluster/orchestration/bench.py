@@ -34,6 +34,7 @@ class RunOptions(Value, frozen=True, kw_only=True):
     workdir: str | Path | WorkingFolder | None
     order: HostOrder
     starter: str
+    replace: bool
 
 
 class BenchCall:
@@ -62,6 +63,7 @@ class BenchCall:
         launch_of: str = "",
         order: HostOrder = "given",
         starter: str = "",
+        replace: bool = False,
         **params: object,
     ) -> Run:
         """Run a benchmark and download its results.
@@ -80,6 +82,7 @@ class BenchCall:
             launch_of: any text that launches share, which are then judged together.
             order: `near`: neighbouring ranks on near hosts, as `cluster placement` found them.
             starter: of the ranks: `mpirun`, `srun`, ...; by default, what fits the hosts.
+            replace: end a job of another process that runs there; without it, yours is refused.
             params: of the benchmark: `cluster bench NAME --help` lists them.
 
         """
@@ -88,6 +91,7 @@ class BenchCall:
             about=make_condition(condition, every, describe, expect, launch_of),
             runs=runs, timeout=timeout, detach=detach, listener=listener,
             profile=profile, workdir=workdir, order=order, starter=starter,
+            replace=replace,
         )  # fmt: skip
         return self._run(benchmark, options, params)
 

@@ -39,6 +39,8 @@ def why_busy(name: str, most: float) -> str:
     if journal.for_cluster(name).is_launching():
         return f"another process is launching {name}, or replaces its hosts"
     cluster = attach(name)
+    if (by := cluster.jobs.user()) is not None:
+        return f"a job runs on {name}: {by.words}"
     if _has_job(cluster):
         return f"a job runs on {name}"
     try:

@@ -10,8 +10,8 @@ from typing import TYPE_CHECKING, Any, Self
 
 import msgspec
 
-from cluster.core import journal, plugins
-from cluster.core.errors import ClusterError, SpecError
+from cluster.core import claims, journal, plugins
+from cluster.core.errors import ClusterError, InUse, SpecError
 from cluster.core.model.spec import ClusterSpec, check_name
 from cluster.core.model.value import StateCallback, ignore
 from cluster.orchestration import host_setup
@@ -54,6 +54,7 @@ if TYPE_CHECKING:
     from cluster.orchestration.bench import RunOptions
     from cluster.orchestration.listener import Listener
     from cluster.orchestration.state import ClusterState
+    from cluster.orchestration.working_folder import WorkingFolder
     from cluster.remote.shells import Shell
     from cluster.runs.run import Run
 
@@ -110,8 +111,14 @@ class Cluster:
         return self
 
     def __exit__(self, *error: object) -> None:
-        """Take the cluster down."""
-        self.down()
+        """Take the cluster down, unless another process uses it."""
+        user = self.jobs.user()
+        if user is None and not isinstance(error[1], InUse):
+            self.down()
+            return
+        self.close()
+        if user is not None and error[1] is None:
+            raise claims.in_use_error(self.name, user.words)
 
     @property
     def state(self) -> ClusterState:
@@ -302,6 +309,22 @@ class Cluster:
         order = host_order(options.order, benchmark, root, self.state)
         if self._provider.simulates:
             return simulate(self.state, benchmark, checked, root, options.about, listener)
+        with self.jobs.claimed(replace=options.replace):
+            return self._claimed_bench(benchmark, checked, options, listener, root, workdir, order)
+
+    def _claimed_bench(
+        self,
+        benchmark: Benchmark[Any],
+        checked: Any,  # noqa: ANN401 - each benchmark has its own parameters
+        options: RunOptions,
+        listener: Listener,
+        root: Path,
+        workdir: WorkingFolder | None,
+        order: tuple[int, ...],
+    ) -> Run:
+        """Run a benchmark on hosts on which no other process starts a job."""
+        self.hosts.leave_out_dead(host_timeout(benchmark, self.state))
+        self.jobs.make_room(replace=options.replace)
         self._keep_phases({p: s for p, s in self.phases.items() if p in LAUNCH_PHASES})
         hosts = in_order(self._ready(benchmark, checked, listener.preparing), order)
         about = with_order(options.about, order)
@@ -309,7 +332,6 @@ class Cluster:
             hosts = with_starter(hosts, options.starter, benchmark, self.shells())
             check_hosts(hosts, benchmark, checked, about, self.shells())
             about = with_profile(about, options.profile, hosts, self.shells())
-        self.jobs.make_room()
         prepared = prepare(
             hosts, benchmark, checked, root, options.timeout, about, self.phases, workdir
         )
@@ -340,7 +362,6 @@ class Cluster:
 
         Hosts that were examined before are examined again only if they lacked something.
         """
-        self.hosts.leave_out_dead(host_timeout(benchmark, self.state))
         with self._unless_gone():
             return self._set_up(benchmark, params, tell)
 
@@ -367,7 +388,8 @@ class Cluster:
             libraries=beside,
         )
         try:
-            host_setup.connect(hosts, self.shells(), self.disk.journal.folder)
+            with self.jobs.sole():  # new keys would end a job that another process has started
+                host_setup.connect(hosts, self.shells(), self.disk.journal.folder)
         except (ClusterError, ExceptionGroup):  # addresses may change: the next launch looks again
             self.disk.record(journal.Examined(facts=()))
             raise

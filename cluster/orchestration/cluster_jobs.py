@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import time
-from contextlib import suppress
+from contextlib import contextmanager, suppress
 from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING
@@ -11,8 +11,9 @@ from typing import TYPE_CHECKING
 import msgspec
 
 from cluster.agent.protocol import HOST_LOST
-from cluster.core import journal, plugins
+from cluster.core import claims, journal, plugins
 from cluster.core.errors import ClusterError, JobError, SpecError, Unreachable
+from cluster.core.model.hosts import SIMULATED
 from cluster.core.model.records import JobRecord, Status
 from cluster.orchestration.collect import (
     JobListener,
@@ -32,7 +33,7 @@ from cluster.remote.threads import start
 from cluster.runs import store
 
 if TYPE_CHECKING:
-    from collections.abc import Collection
+    from collections.abc import Collection, Iterator
 
     from cluster.core.model.resources import Receipt
     from cluster.orchestration.prepare import PreparedJob
@@ -50,24 +51,98 @@ class Jobs:
     Args:
         phases: seconds that each phase took; each phase of a job is added.
 
+    Attributes:
+        superseded: whether another process has taken the cluster over from this one.
+
     """
 
     def __init__(self, disk: StateOnDisk, hosts: Hosts, phases: dict[str, float]) -> None:
         self._disk = disk
         self._hosts = hosts
         self._phases = phases
+        self._claim: claims.Claim | None = None
+        self.superseded = False
 
-    def make_room(self) -> None:
-        """End the previous job, and free the name of its session.
+    @contextmanager
+    def claimed(self, *, replace: bool = False) -> Iterator[None]:
+        """Let no other process start a job here during a block; blocks inside it are the same.
+
+        Args:
+            replace: take the cluster over from a process that uses it, whose job then ends.
 
         Raises:
+            InUse: another process uses it, or a job goes on whose process has ended.
+
+        """
+        if self._claim is not None:
+            yield
+            return
+        with claims.claim(self._disk.journal, replace=replace) as claim:
+            self._claim = claim
+            try:
+                self._disk.refresh()  # what others have started
+                if not replace:
+                    self._refuse_if_running()
+                yield
+            finally:
+                self.superseded = claim.successor() is not None
+                self._claim = None
+
+    @contextmanager
+    def sole(self) -> Iterator[None]:
+        """Keep the claim during a block that changes what a job of another process needs.
+
+        Raises:
+            ClusterError: another process has taken the cluster over, or down.
+
+        """
+        with self._disk.journal.lock():
+            if self._claim and (by := self._claim.successor()):
+                raise ClusterError(
+                    f"Before its job began, {_ended_by(by)}",
+                    remedy=f"Look: cluster status {self._hosts.name}",
+                )
+            yield
+
+    def user(self) -> claims.Controller | None:
+        """Return the other process that uses the cluster now."""
+        return None if self._claim else claims.holder(self._disk.journal)
+
+    def _refuse_if_running(self) -> None:
+        name, machine = self._hosts.name, self._hosts.machines[0]
+        if machine.shell == SIMULATED:
+            return
+        found = None
+        with suppress(SpecError):  # a host without tmux runs no job
+            found = self._of_session().running()
+        if found is not None:
+            ours = any(job.folder == found.folder for job in self._disk.state.jobs)
+            goes_on = "That process has ended, or left it; the job goes on in tmux." if ours else ""
+            who = found.by or f"the job in {found.folder} on {machine.name}"
+            raise claims.in_use_error(name, who, goes_on)
+
+    def _of_session(self) -> Job:
+        """Return whatever job is in the session of our name."""
+        name = self._hosts.name
+        return self.open(JobRecord(session=name, folder="", run="", benchmark="", at=0.0))
+
+    def make_room(self, *, replace: bool = False) -> None:
+        """Collect the previous job, and free the name of its session.
+
+        Args:
+            replace: end a job that runs.
+
+        Raises:
+            InUse: a job runs.
             ClusterError: a tmux session that is not ours has the name.
 
         """
-        self.end_all("It was replaced by a newer run of the same name.")
+        if not replace:
+            self._refuse_if_running()
+        reason = _ended_by(self._claim.by if self._claim else claims.this_process())
+        self.end_all(reason)
         name = self._hosts.name
-        probe = JobRecord(session=name, folder="", run="", benchmark="", at=0.0)
-        if not self.open(probe).end_session():
+        if not self._of_session().end_session(reason):
             raise ClusterError(
                 f"There is a tmux session {name!r} that was not made by cluster.",
                 means="It is left alone, and nothing was started.",
@@ -75,7 +150,10 @@ class Jobs:
             )
 
     def end_all(self, reason: str) -> None:
-        """Stop all jobs that run, and download their results.
+        """Stop all jobs that run, and download the results of all.
+
+        Args:
+            reason: of the end of those that run.
 
         Raises:
             ClusterError: a job could not be stopped.
@@ -84,9 +162,7 @@ class Jobs:
         for record in self._disk.state.open_jobs:
             with suppress(SpecError):  # the run's folder was removed; the job is stopped
                 job = self.open(record)
-                why = f"{_known_reason(Path(record.run))} {reason}".strip()
-                result = JobResult(status="interrupted", reason=why)
-                self.close(job, result, stop=True)
+                self.close(job, _result_so_far(job, reason), stop=True)
         for record in self._disk.state.jobs[-1:]:
             with suppress(SpecError):  # a host without tmux has no session to end
                 self.open(record).end_session()
@@ -102,15 +178,18 @@ class Jobs:
 
         """
         began = time.monotonic()
+        by = self._claim.by.words if self._claim else ""
+        status: Status = "interrupted"  # unless it fails itself
         try:
-            with self._disk.journal.lock():
+            with self.sole():
+                status = "failed"
                 self._disk.record(journal.Started(job=prepared.job))
                 with copied(prepared.copied) as folder:
-                    job.start(prepared.script, prepared.files, folder)
+                    job.start(prepared.script, prepared.files, folder, by)
                 running = msgspec.structs.replace(prepared.record, status="running")
                 store.write(prepared.folder, running)
         except ClusterError as error:
-            failed = JobResult(status="failed", reason=error.what)
+            failed = JobResult(status=status, reason=error.what)
             close_run(prepared.folder, failed, self._phases)
             job.clean()
             self._disk.record_if_up(journal.Collected(run=job.record.run))
@@ -317,6 +396,19 @@ def _watched(job: Job, output: JobOutput, revocation: RevocationWatch) -> JobRes
     if result.status == "done" or not (gone := revocation.ask()):
         return result
     return JobResult(status="interrupted", reason=gone.what)
+
+
+def _ended_by(by: claims.Controller) -> str:
+    return f"{by.user}@{by.host} (process {by.pid}) ended it by --replace: {by.command}"
+
+
+def _result_so_far(job: Job, reason: str) -> JobResult:
+    """Return how a job ended by itself; else it ends now, for a reason."""
+    with suppress(ClusterError):  # it was lost, or its host does not answer
+        if (status := job.status()) is not None:
+            return job_result(status)
+    why = f"{_known_reason(Path(job.record.run))} {reason}".strip()
+    return JobResult(status="interrupted", reason=why)
 
 
 def _known_reason(folder: Path) -> str:

@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING, Concatenate, ParamSpec
 from msgspec import structs
 
 from cluster.core import journal, plugins
+from cluster.core.claims import this_process
 from cluster.core.cleanup import on_failure
 from cluster.core.errors import Capacity, ClusterError, LaunchLeft, SpecError, Timeout, tail
 from cluster.core.model.spec import ClusterSpec, SpecOptions
@@ -31,6 +32,18 @@ if TYPE_CHECKING:
     from cluster.core.model.resources import Plan
 
 ANSWER_WITHIN = 5.0  # seconds for hosts that were reachable before to answer
+REBUILT = "Build it anew; what is on its hosts is lost: your command with --replace"
+
+
+class LaunchOptions(SpecOptions, frozen=True, kw_only=True):
+    """The options of `launch`.
+
+    Args:
+        replace: Build a cluster anew that cannot be used as it is; without it, that is refused.
+
+    """
+
+    replace: bool = False
 
 
 Asked = ParamSpec("Asked")
@@ -52,12 +65,13 @@ def _takes(
     return typed
 
 
-@_takes(SpecOptions)
-def launch(name: str, **asked: object) -> Cluster:
+@_takes(LaunchOptions)
+def launch(name: str, *, replace: bool = False, **asked: object) -> Cluster:
     """Launch a cluster; it stays until `.down()`, or until the end of a `with` block.
 
-    A running cluster of this name is used again if it has the same options, else refused. A free
-    one that does not answer any more is replaced.
+    A running cluster of this name is used again if it has the same options and all hosts answer;
+    else it is left as it is, and the launch refused. One that does not answer is built anew with
+    `replace`: what is on its hosts is lost.
 
     Args:
         name: Name of the cluster: a letter or digit, then at most 29 of letters, digits, `_`, `-`.
@@ -73,7 +87,7 @@ def launch(name: str, **asked: object) -> Cluster:
 
     """
     tell = NotebookProgress().preparing if in_notebook() else ignore
-    return launch_spec(make_spec(name, asked), tell)
+    return launch_spec(make_spec(name, asked), tell, replace=replace)
 
 
 def make_spec(name: str, asked: Mapping[str, object]) -> ClusterSpec:
@@ -118,7 +132,11 @@ def default_hosts(provider: str, options: Mapping[str, str]) -> int:
 
 
 def launch_spec(
-    spec: ClusterSpec, tell: StateCallback = ignore, planned: tuple[Provider, Plan] | None = None
+    spec: ClusterSpec,
+    tell: StateCallback = ignore,
+    planned: tuple[Provider, Plan] | None = None,
+    *,
+    replace: bool = False,
 ) -> Cluster:
     """Launch the cluster that a spec describes.
 
@@ -126,6 +144,7 @@ def launch_spec(
         spec: of the cluster.
         tell: called with a machine and its new state.
         planned: the result of `plan_spec`, if it was called before.
+        replace: build a cluster of this name anew that cannot be used as it is.
 
     Returns:
         The cluster.
@@ -143,12 +162,14 @@ def launch_spec(
         if cluster_journal.is_launching():
             raise cluster_journal.busy_error()
         known = attach(spec.name)
-        usable = known.state.was_launched_as(spec) and all(map(provider.is_usable, known.machines))
-        if usable and _answers(known):
-            return known
         resuming = provider.resumes and known.state.is_unfinished(spec)
-        if not resuming:
-            _replace(known, spec, provider)
+        if known.state.launched:
+            if _is_usable(known, spec, replace=replace):
+                return known
+            known.down(reason=f"{this_process().words} built the cluster anew.")
+            plan = provider.plan(spec)
+        elif not resuming:
+            _remove_unfinished(known)
     intended = journal.Intended(
         spec=spec, at=time.time(), costs=plan.costs, price=plan.price, ttl=plan.ttl
     )
@@ -179,14 +200,60 @@ def _flags(spec: ClusterSpec) -> dict[str, str]:
     return found
 
 
-def _answers(cluster: Cluster) -> bool:
-    """Return whether every machine of a cluster that was reachable before answers now."""
+def _is_usable(cluster: Cluster, spec: ClusterSpec, *, replace: bool) -> bool:
+    """Return whether a cluster can be used as it is; otherwise it is to be built anew.
+
+    Raises:
+        SpecError: it cannot, and nobody asked to build it anew; or it runs with other options.
+
+    """
+    why = _why_unusable(cluster)
+    if not why and spec == cluster.spec:
+        return True
+    cluster.close()
+    name = cluster.name
+    if not why:
+        raise SpecError(
+            f"{name} is running {_differing_flags(cluster.spec, spec)}.",
+            means="It is left as it is.",
+            remedy=f"Take it down and launch again: cluster down {name}; or choose another --name.",
+        )
+    if not replace:
+        raise SpecError(
+            why,
+            means=f"{name} is left as it is, and nothing was started.",
+            remedy=f"Look: cluster ls; cluster check {name}\n{REBUILT}",
+        )
+    return False
+
+
+def _why_unusable(cluster: Cluster) -> str:
+    """Say which hosts of a cluster do not answer, and what else is known; empty if all do."""
+    provider, machines = plugins.load(Provider, cluster.spec.provider), cluster.machines
+    if not all(map(provider.is_usable, machines)):
+        gone = provider.gone(cluster.spec, machines)
+        return gone or f"{cluster.name} was launched with {machines[0].bin}, which is gone."
+    if cluster.state.is_off:
+        return f"{cluster.name} is stopped. To switch it on: cluster start {cluster.name}"
     try:
         connect_all(cluster.shells(), ANSWER_WITHIN)
-    except (ClusterError, ExceptionGroup):
-        cluster.close()
-        return False
-    return True
+    except ClusterError as error:
+        return error.what
+    except ExceptionGroup as group:
+        return "\n".join(dict.fromkeys(str(error).partition("\n")[0] for error in group.exceptions))
+    return ""
+
+
+def _remove_unfinished(cluster: Cluster) -> None:
+    """Take down what an interrupted launch left; refuse if it costs money."""
+    if cluster.costs:
+        raise SpecError(
+            f"There is a cluster {cluster.name!r} already, and it costs money.",
+            means="Its launch was not finished. It is left as it is.",
+            remedy=f"Take it down and launch again: cluster down {cluster.name}; "
+            "or choose another --name.",
+        )
+    cluster.down(reason="Its launch was not finished, and was begun anew.")
 
 
 def _make(
@@ -305,25 +372,3 @@ def _plan_of_existing(spec: ClusterSpec) -> Plan | None:
         return None
     known = attach(spec.name).state
     return known.plan if known.costs and known.was_launched_as(spec) else None
-
-
-def _replace(cluster: Cluster, spec: ClusterSpec, provider: Provider) -> None:
-    """Take a free cluster down that does not answer; refuse to replace any other."""
-    down = f"cluster down {cluster.name}"
-    remedy = f"Take it down and launch again: {down}; or choose another --name."
-    if cluster.costs:
-        raise SpecError(
-            f"There is a cluster {cluster.name!r} already, and it costs money.",
-            means="It is left as it is.",
-            remedy=remedy,
-        )
-    known = cluster.state
-    usable = cluster.spec.provider != spec.provider or all(map(provider.is_usable, known.machines))
-    if known.launched and spec != known.spec and usable and _answers(cluster):
-        cluster.close()
-        raise SpecError(
-            f"{cluster.name} is running {_differing_flags(known.spec, spec)}.",
-            means="It is left as it is.",
-            remedy=remedy,
-        )
-    cluster.down(reason="It was replaced by a newer cluster of the same name.")

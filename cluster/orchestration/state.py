@@ -195,6 +195,11 @@ class ClusterState(Value, frozen=True, kw_only=True):
         """
         return spec == self.spec and not self.launched
 
+    @property
+    def is_off(self) -> bool:
+        """Whether the machines were switched off."""
+        return bool(self.power) and len(self.power) % 2 == 0
+
     def has_expired(self, at: float) -> bool:
         """Return whether the TTL is over.
 

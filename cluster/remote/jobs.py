@@ -16,6 +16,7 @@ import msgspec
 from cluster.agent.protocol import (
     AGENT,
     LOST_HOSTS,
+    REASON,
     VARIABLE_NAMES,
     VARIABLE_PREFIXES,
     Ended,
@@ -27,6 +28,7 @@ from cluster.agent.protocol import (
 from cluster.agent.scratch import OWNER, PREFIX, SHARED_MEMORY, scratch_of
 from cluster.core.decoders import prepare
 from cluster.core.errors import JobError, ShellError, Unreachable
+from cluster.core.model.value import Value
 from cluster.remote.parallel import on_each, try_each
 from cluster.remote.tmux import tmux_on
 
@@ -151,6 +153,19 @@ def script(
     )
 
 
+class RunningJob(Value, frozen=True, kw_only=True):
+    """A job that runs on a host.
+
+    Args:
+        folder: of the job, on the host.
+        by: who started it; empty if that is not known.
+
+    """
+
+    folder: str
+    by: str
+
+
 class Job:
     """A job: ranks on all hosts, and on the first host its script and tmux session."""
 
@@ -165,11 +180,14 @@ class Job:
     def _others(self) -> dict[str, Shell]:
         return {name: s for name, s in self._shells.items() if name != self._machine.name}
 
-    def start(self, text: str, files: Mapping[str, str], copied: Path | None = None) -> None:
+    def start(
+        self, text: str, files: Mapping[str, str], copied: Path | None = None, by: str = ""
+    ) -> None:
         """Start the script in a detached session.
 
         Args:
             copied: a local folder, whose content is copied into the job's folder on every host.
+            by: who starts it, for those who find the session.
 
         Raises:
             ShellError: the session could not be started.
@@ -187,7 +205,7 @@ class Job:
         if self._make_scratch():
             self._shell.write("", f"{folder}/scratch")
         self._shell.write(text, f"{folder}/job.sh", mode=0o755)
-        self._tmux.start(self.record.session, folder, ["bash", f"{folder}/job.sh"])
+        self._tmux.start(self.record.session, folder, ["bash", f"{folder}/job.sh"], by)
 
     def _make_scratch(self) -> bool:
         """Make the job's folder in shared memory on every host; return whether all have it.
@@ -332,22 +350,46 @@ class Job:
                 means=f"{done.stderr.strip()}\nIts files are still in {self.record.folder}",
             )
 
-    def end_session(self) -> bool:
+    def running(self) -> RunningJob | None:
+        """Return the job that runs in the session of this name, whoever started it.
+
+        Raises:
+            SpecError: there is no tmux.
+
+        """
+        session = self.record.session
+        _, alive = self._tmux.look(session)
+        folder = self._tmux.folder_of(session) if alive else ""
+        if not folder:
+            return None
+        with suppress(msgspec.DecodeError):  # what the host cannot say may still run
+            event = msgspec.json.decode(self._agent("look", folder=folder).stdout, type=Event)
+            if event != Running():
+                return None
+        return RunningJob(folder=folder, by=self._tmux.started_by(session))
+
+    def end_session(self, reason: str = "") -> bool:
         """Stop the job in the session of this name, and end the session, if it is ours.
+
+        Args:
+            reason: for whoever waits for it.
 
         Returns:
             Whether the name is free now; it is not if the session is not ours.
 
         """
         session = self.record.session
-        if not self._tmux.exists(session):
+        id_, alive = self._tmux.look(session)
+        if not id_:
             return True
         folder = self._tmux.folder_of(session)
         if not folder:
             return False
         if self._shell.exists(folder):
+            if alive and reason:
+                self._shell.write(reason, f"{folder}/{REASON}")
             self._agent("stop", folder=folder)
-        self._tmux.kill(session)
+        self._tmux.kill(id_)
         return True
 
     def _agent(

@@ -18,6 +18,7 @@ if TYPE_CHECKING:
     from cluster.remote.shells import Shell
 
 MARK = "@cluster"  # the tmux option that marks a session as ours
+BY = "@cluster_by"  # the tmux option that says who started its job
 TIMEOUT = 60.0  # seconds for a command that should end at once
 AS_IT_IS = "-u"  # UTF-8 in any locale; without it, tmux prints `_` for non-ASCII text
 # A server ends with its last session. A call at that moment fails with one of these messages: no
@@ -62,11 +63,12 @@ class Tmux(ABC):
             raise missing_tmux_error(self._host)
         return done
 
-    def start(self, session: str, folder: str, argv: Sequence[str]) -> None:
+    def start(self, session: str, folder: str, argv: Sequence[str], by: str = "") -> None:
         """Run a command in a new detached session, which stays when the command ends.
 
         Args:
             argv: the command, at least two words: tmux would pass a single one to a shell.
+            by: who starts it, for those who find the session.
 
         Raises:
             ShellError: the session could not be started.
@@ -82,7 +84,8 @@ class Tmux(ABC):
             *("set-option", "-w", "-t", target, "remain-on-exit", "on", ";"),
             # No last line of tmux, which would scroll the first away; -q: older versions lack it.
             *("set-option", "-q", "-w", "-t", target, "remain-on-exit-format", "", ";"),
-            *("set-option", "-t", target, MARK, _as_word(folder)),
+            *("set-option", "-t", target, MARK, _as_word(folder), ";"),
+            *("set-option", "-t", target, BY, _as_word(by)),
         )
         done = self._try(*words)
         for _ in range(RETRIES):
@@ -114,8 +117,33 @@ class Tmux(ABC):
             SpecError: there is no tmux.
 
         """
-        done = self._try("show-options", "-qv", "-t", f"={session}:", MARK)
+        return self._option(session, MARK)
+
+    def started_by(self, session: str) -> str:
+        """Return who started the job of a session; empty if it does not say.
+
+        Raises:
+            SpecError: there is no tmux.
+
+        """
+        return self._option(session, BY)
+
+    def _option(self, session: str, name: str) -> str:
+        done = self._try("show-options", "-qv", "-t", f"={session}:", name)
         return done.stdout.removesuffix("\n") if done.status == 0 else ""
+
+    def look(self, session: str) -> tuple[str, bool]:
+        """Return the id of a session, and whether its command runs; no id if there is none.
+
+        The id never stands for another session of the same name.
+
+        Raises:
+            SpecError: there is no tmux.
+
+        """
+        words = ("display-message", "-p", "-t", f"={session}:", "#{session_id} #{pane_dead}")
+        id_, _, dead = self._try(*words).stdout.strip().partition(" ")
+        return id_, dead != "1"
 
     def capture(self, session: str) -> str:
         """Return the text that a session's pane shows.
@@ -131,13 +159,13 @@ class Tmux(ABC):
         return done.stdout if done.status == 0 else ""
 
     def kill(self, session: str) -> None:
-        """End a session, if it exists.
+        """End a session of this name or id, if it exists.
 
         Raises:
             SpecError: there is no tmux.
 
         """
-        self._try("kill-session", "-t", f"={session}")
+        self._try("kill-session", "-t", session if session.startswith("$") else f"={session}")
 
 
 class RemoteTmux(Tmux):

@@ -1,0 +1,169 @@
+"""Claims: one process at a time starts jobs on a cluster, and the others are told which.
+
+A claim is the file `claim` in the cluster's state folder, locked while its process lives. Who takes
+it over puts a new file in its place, so the old process can see that it lost it.
+"""
+
+from __future__ import annotations
+
+import fcntl
+import getpass
+import os
+import platform
+import secrets
+import shlex
+import sys
+import time
+from contextlib import contextmanager
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+import msgspec
+
+from cluster.core.errors import InUse
+from cluster.core.model.value import Value
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+
+    from cluster.core.journal import Journal
+
+FILE = "claim"
+LONGEST = 120  # characters of a command that are kept
+OWN_COMMANDS = ("cluster", "__main__.py")  # of sys.argv[0]
+
+
+class Controller(Value, frozen=True, kw_only=True):
+    """A process that starts jobs.
+
+    Args:
+        user: who runs it.
+        host: where it runs.
+        pid: its id there.
+        command: what the user typed.
+        at: when it claimed the cluster, in seconds since the epoch.
+
+    """
+
+    user: str
+    host: str
+    pid: int
+    command: str
+    at: float
+
+    @property
+    def words(self) -> str:
+        """Who it is, since when, and what was typed."""
+        since = time.strftime("%F %T UTC", time.gmtime(self.at))
+        return f"{self.user}@{self.host}, process {self.pid}, since {since}: {self.command}"
+
+
+class Claim(Value, frozen=True, kw_only=True):
+    """The claim of this process."""
+
+    path: Path
+    handle: int
+    by: Controller
+
+    def successor(self) -> Controller | None:
+        """Return who took the claim over; none while it is ours, or once the cluster is down."""
+        try:
+            same = os.path.samestat(os.fstat(self.handle), self.path.stat())
+        except FileNotFoundError:
+            return None
+        return None if same else _read(self.path)
+
+
+def this_process() -> Controller:
+    """Describe this process."""
+    program, *words = sys.argv or [""]
+    name = Path(program).name
+    typed = ["cluster", *words] if name in OWN_COMMANDS else ["python", name, *words]
+    command = " ".join(shlex.join(word for word in typed if word).split())
+    return Controller(
+        user=_user(),
+        host=platform.node(),
+        pid=os.getpid(),
+        command=command if len(command) <= LONGEST else f"{command[: LONGEST - 3]}...",
+        at=time.time(),
+    )
+
+
+def _user() -> str:
+    try:
+        return getpass.getuser()
+    except (KeyError, OSError):  # a container may have no name for its user
+        return f"uid {os.getuid()}"
+
+
+def holder(journal: Journal) -> Controller | None:
+    """Return the live process that has claimed a cluster."""
+    path = journal.folder / FILE
+    try:
+        with path.open("rb") as file:
+            fcntl.flock(file, fcntl.LOCK_SH | fcntl.LOCK_NB)
+    except FileNotFoundError:
+        return None
+    except BlockingIOError:
+        return _read(path)
+    return None
+
+
+@contextmanager
+def claim(journal: Journal, *, replace: bool = False) -> Iterator[Claim]:
+    """Claim a cluster during a block.
+
+    Args:
+        replace: take the claim over from a process that has it.
+
+    Raises:
+        InUse: another process has it.
+        ClusterError: another process took the cluster down.
+
+    """
+    if not replace:
+        _refuse_if_held(journal)  # at once: who holds the lock may be copying files to the hosts
+    path = journal.folder / FILE
+    part = path.with_name(f"{FILE}.{secrets.token_hex(4)}.part")
+    with journal.lock():
+        if not replace:
+            _refuse_if_held(journal)
+        handle = os.open(part, os.O_CREAT | os.O_EXCL | os.O_WRONLY, 0o600)
+        fcntl.flock(handle, fcntl.LOCK_EX)
+        by = this_process()
+        os.write(handle, msgspec.json.encode(by))
+        part.replace(path)
+    try:
+        yield Claim(path=path, handle=handle, by=by)
+    finally:
+        os.close(handle)
+
+
+def _refuse_if_held(journal: Journal) -> None:
+    if by := holder(journal):
+        raise in_use_error(journal.name, by.words)
+
+
+def in_use_error(name: str, who: str, goes_on: str = "") -> InUse:
+    """Return the refusal of a second job.
+
+    Args:
+        name: of the cluster.
+        who: started the first one, since when, and what.
+        goes_on: what is known of a job whose process has ended.
+
+    """
+    return InUse(
+        f"{name} is in use by {who}",
+        means=" ".join(filter(None, (goes_on, "It is left alone, and nothing was started."))),
+        remedy=f"Look: cluster status {name}; watch: cluster connect {name}; "
+        f"results: cluster wait {name} && cluster fetch {name}\n"
+        f"To end it: your command with --replace (Python: replace=True), or cluster down {name}",
+    )
+
+
+def _read(path: Path) -> Controller | None:
+    try:
+        return msgspec.json.decode(path.read_bytes(), type=Controller)
+    except (FileNotFoundError, msgspec.DecodeError):  # it was taken down just now
+        return None
