@@ -61,12 +61,14 @@ class DownRow(Value, frozen=True, kw_only=True):
         searched: the kinds of resources of which none is left, and where; empty if nothing is
             ever made outside this machine.
         receipt: of its machines, if they cost money.
+        ended: the processes that commands had left on hosts that stay: host, id, command line.
 
     """
 
     name: str
     searched: str = ""
     receipt: Receipt | None = None
+    ended: tuple[str, ...] = ()
 
 
 class Down(Value, frozen=True, kw_only=True):
@@ -293,8 +295,10 @@ def _take_down(one: Cluster | str, regions: Sequence[str]) -> Down:
         line = f"{one} is down; 0 left (looked for {searched})."
         return Down(row=DownRow(name=one, searched=searched), lines=(line,))
     one.down()
-    row = DownRow(name=one.name, searched=one.looked_for, receipt=one.receipt())
-    return Down(row=row, lines=tuple(receipt_lines(one)) or (f"{one.name} is down; 0 left.",))
+    ended = tuple(f"{host}: {line}" for host, lines in one.leftovers.items() for line in lines)
+    row = DownRow(name=one.name, searched=one.looked_for, receipt=one.receipt(), ended=ended)
+    last = receipt_lines(one) or [f"{one.name} is down; 0 left."]
+    return Down(row=row, lines=(*(f"Ended a process on {line}" for line in ended), *last))
 
 
 def _still_up(failed: Sequence[Exception]) -> str:

@@ -158,7 +158,8 @@ def in_use_error(name: str, who: str, goes_on: str = "") -> InUse:
         means=" ".join(filter(None, (goes_on, "It is left alone, and nothing was started."))),
         remedy=f"Look: cluster status {name}; watch: cluster connect {name}; "
         f"results: cluster wait {name} && cluster fetch {name}\n"
-        f"To end it: your command with --replace (Python: replace=True), or cluster down {name}",
+        "To end it: cluster bench or cluster run --mpi with --replace (Python: replace=True); "
+        f"or cluster down {name}",
     )
 
 

@@ -87,6 +87,7 @@ class Cluster:
         hosts: Shells to the machines.
         jobs: Jobs that were started on the hosts.
         phases: Seconds that each phase took in this process, such as `launch` or `run`.
+        leftovers: Processes that commands had left on hosts that stay, and `down` has ended.
 
     """
 
@@ -96,6 +97,7 @@ class Cluster:
         self._environment: Environment | None = None
         self._looked_for = ""
         self.phases: dict[str, float] = {}
+        self.leftovers: Mapping[str, tuple[str, ...]] = {}
         self._block = ""  # for messages, inside a `with` block
         self.hosts = Hosts(self.name, self._standing_machines)
         self.jobs = Jobs(self.disk, self.hosts, self.phases)
@@ -478,7 +480,7 @@ class Cluster:
         errors = (ClusterError, ExceptionGroup) if provider.revocable else ()
         with suppress(*errors):
             self.jobs.end_all(reason)
-            clean_hosts(self.hosts)
+            self.leftovers = clean_hosts(self.hosts)
 
     def _keep_phases(self, phases: Mapping[str, float]) -> None:
         """Replace the phases in place, in this order: `jobs` has the same dictionary."""

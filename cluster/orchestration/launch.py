@@ -32,7 +32,7 @@ if TYPE_CHECKING:
     from cluster.core.model.resources import Plan
 
 ANSWER_WITHIN = 5.0  # seconds for hosts that were reachable before to answer
-REBUILT = "Build it anew; what is on its hosts is lost: your command with --replace"
+REBUILT = "Build it anew; what is on its hosts is lost: cluster bench or cluster up with --replace"
 
 
 class LaunchOptions(SpecOptions, frozen=True, kw_only=True):

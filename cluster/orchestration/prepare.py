@@ -27,6 +27,7 @@ from cluster.remote import libfabric, open_mpi
 from cluster.remote.environment.containers import PROGRAM as IN_IMAGE
 from cluster.remote.hosts import DEAD_AFTER
 from cluster.remote.jobs import script
+from cluster.remote.leftovers import MARK
 from cluster.runs import store
 
 if TYPE_CHECKING:
@@ -213,7 +214,8 @@ def prepare(
     starter = plugins.load(Starter, hosts.starter or benchmark.starter)
     home = hosts.facts[0].home  # a machine's paths may be relative to it
     bin_ = posixpath.join(home, machine.bin)
-    variables = {**benchmark.variables, **condition.variables}
+    mark = {MARK: machine.folder}  # also on other hosts, where the script's is not known
+    variables = {**benchmark.variables, **condition.variables, **mark}
     program = [*_with_environment(variables), *benchmark.program(params)]
     argv = starter.argv(_found(program, bin_, hosts.image), hosts.layout)
     folder = store.create(where, session, benchmark.name, at)
@@ -294,6 +296,7 @@ def _environment(hosts: ReadyHosts, starter: Starter, bin_: str) -> dict[str, st
     """Return the variables of the job's script; those of the starter override the others."""
     return {
         "PATH": bin_,
+        MARK: hosts.machines[0].folder,
         **open_mpi.local_variables(hosts.machines[0], Path.home()),
         **hosts.facts[0].variables,
         **hosts.variables,

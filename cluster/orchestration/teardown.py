@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING
 from cluster.core.errors import ProvisionError
 from cluster.remote import ssh_mesh
 from cluster.remote.jobs import sweep
+from cluster.remote.leftovers import end_leftovers
 from cluster.remote.parallel import on_each
 
 if TYPE_CHECKING:
@@ -41,8 +42,11 @@ def check_gone(provider: Provider, name: str, *, again: str) -> None:
         )
 
 
-def clean_hosts(hosts: Hosts) -> None:
-    """Remove our folder, our sshd and files in shared memory from hosts that stay.
+def clean_hosts(hosts: Hosts) -> dict[str, tuple[str, ...]]:
+    """Remove our processes, folder, sshd and files in shared memory from hosts that stay.
+
+    Returns:
+        The processes that commands had left on each host, by the name of its machine.
 
     Raises:
         ClusterError: it failed on one host.
@@ -51,11 +55,13 @@ def clean_hosts(hosts: Hosts) -> None:
     """
     machines = {machine.name: machine for machine in hosts.machines}
 
-    def clean(name: str, shell: Shell) -> None:
+    def clean(name: str, shell: Shell) -> tuple[str, ...]:
         machine = machines[name]
+        ended = end_leftovers(shell, machine.folder)
         if shell.exists(machine.folder):
             ssh_mesh.close_mesh(shell, machine.folder)
             sweep(shell, machine.bin)
             shell.remove(machine.folder)
+        return ended
 
-    on_each(hosts.shells(), clean)
+    return on_each(hosts.shells(), clean)

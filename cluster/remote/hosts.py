@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING, NoReturn
 from cluster.core import plugins
 from cluster.core.errors import ShellError, SpecError, Unreachable
 from cluster.core.model.hosts import SIMULATED, Completed, ssh_words
+from cluster.remote.leftovers import MARK
 from cluster.remote.parallel import on_each, results, try_each, unanswering
 from cluster.remote.shells import Shell
 from cluster.remote.tmux import attach_words
@@ -199,7 +200,9 @@ class Hosts:
 
         def do(name: str, shell: Shell) -> Completed:
             hear = None if on_line is None else partial(on_line, name)
-            return shell.run(command, timeout=timeout, on_line=hear)
+            mark = f"{MARK}={shell.machine.folder}" if shell.machine else ""
+            marked = ("env", mark, *command) if mark else command
+            return shell.run(marked, timeout=timeout, on_line=hear)
 
         return try_each(self.shells(), do)
 
