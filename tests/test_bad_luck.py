@@ -183,20 +183,6 @@ def test_status_and_wait_agree_on_a_killed_session(hanging: Background) -> None:
     assert answer("status", "hanging")["status"] == "failed"
 
 
-def test_a_newer_run_replaces_a_running_one(hanging: Background) -> None:
-    """Our own session is replaced; the older run says why it ended."""
-    old = only_run()
-    command("bench", "faulty", "--name", "hanging")
-    status, _ = hanging.end()
-
-    assert status == 1
-    assert record(old)["status"] == "interrupted"
-    assert "replaced by a newer" in record(old)["reason"]
-    [new] = [folder for folder in runs_folder().glob("*/*") if folder != old]
-    assert record(new)["status"] == "done"
-    assert sessions() == ["hanging"]
-
-
 @pytest.mark.usefixtures("faulty")
 def test_a_session_that_is_not_ours_is_never_touched() -> None:
     """Neither the one of our name, nor one whose name begins like ours."""

@@ -114,7 +114,7 @@ Replace = Annotated[
     bool,
     typer.Option(
         "--replace",
-        help="End a job that runs there; build a cluster anew whose hosts do not answer.",
+        help="End a job that runs there; rebuild a cluster whose hosts do not answer.",
     ),
 ]
 Yes = Annotated[bool, typer.Option("--yes", "-y", help="Do not ask before it costs money.")]

@@ -108,9 +108,7 @@ UP: flags.Declared = {
         False,
     ),
     "replace": (
-        Annotated[
-            bool, typer.Option("--replace", help="Build it anew if its hosts do not answer.")
-        ],
+        Annotated[bool, typer.Option("--replace", help="Rebuild it if its hosts do not answer.")],
         False,
     ),
     "yes": (flags.Yes, False),

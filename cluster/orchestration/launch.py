@@ -32,14 +32,14 @@ if TYPE_CHECKING:
     from cluster.core.model.resources import Plan
 
 ANSWER_WITHIN = 5.0  # seconds for hosts that were reachable before to answer
-REBUILT = "Build it anew; what is on its hosts is lost: cluster bench or cluster up with --replace"
+REBUILT = "Rebuild it; what is on its hosts is lost: cluster bench or cluster up with --replace"
 
 
 class LaunchOptions(SpecOptions, frozen=True, kw_only=True):
     """The options of `launch`.
 
     Args:
-        replace: Build a cluster anew that cannot be used as it is; without it, that is refused.
+        replace: Rebuild a cluster that cannot be used as it is; without it, that is refused.
 
     """
 
@@ -70,7 +70,7 @@ def launch(name: str, *, replace: bool = False, **asked: object) -> Cluster:
     """Launch a cluster; it stays until `.down()`, or until the end of a `with` block.
 
     A running cluster of this name is used again if it has the same options and all hosts answer;
-    else it is left as it is, and the launch refused. One that does not answer is built anew with
+    else it is left as it is, and the launch refused. One that does not answer is rebuilt with
     `replace`: what is on its hosts is lost.
 
     Args:
@@ -144,7 +144,7 @@ def launch_spec(
         spec: of the cluster.
         tell: called with a machine and its new state.
         planned: the result of `plan_spec`, if it was called before.
-        replace: build a cluster of this name anew that cannot be used as it is.
+        replace: rebuild a cluster of this name that cannot be used as it is.
 
     Returns:
         The cluster.
@@ -166,7 +166,7 @@ def launch_spec(
         if known.state.launched:
             if _is_usable(known, spec, replace=replace):
                 return known
-            known.down(reason=f"{this_process().words} built the cluster anew.")
+            known.down(reason=f"{this_process().words} rebuilt the cluster.")
             plan = provider.plan(spec)
         elif not resuming:
             _remove_unfinished(known)
@@ -201,10 +201,10 @@ def _flags(spec: ClusterSpec) -> dict[str, str]:
 
 
 def _is_usable(cluster: Cluster, spec: ClusterSpec, *, replace: bool) -> bool:
-    """Return whether a cluster can be used as it is; otherwise it is to be built anew.
+    """Return whether a cluster can be used as it is; otherwise it is to be rebuilt.
 
     Raises:
-        SpecError: it cannot, and nobody asked to build it anew; or it runs with other options.
+        SpecError: it cannot, and nobody asked to rebuild it; or it runs with other options.
 
     """
     why = _why_unusable(cluster)
@@ -253,7 +253,7 @@ def _remove_unfinished(cluster: Cluster) -> None:
             remedy=f"Take it down and launch again: cluster down {cluster.name}; "
             "or choose another --name.",
         )
-    cluster.down(reason="Its launch was not finished, and was begun anew.")
+    cluster.down(reason="Its launch was not finished, and was begun again.")
 
 
 def _make(

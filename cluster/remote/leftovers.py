@@ -30,7 +30,7 @@ left=$(ours)
 for pid in $left; do echo "$pid $(line "$pid")"; done 2> /dev/null
 for signal in TERM KILL; do
   tries=0
-  while [ -n "$left" ] && [ $tries -lt 30 ]; do
+  while [ -n "$left" ] && [ $tries -lt 20 ]; do
     [ $tries -gt 0 ] && [ $signal = TERM ] || kill -s $signal $left 2> /dev/null
     sleep 0.1
     left=$(ours $left)

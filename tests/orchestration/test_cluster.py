@@ -331,7 +331,7 @@ def test_a_folder_of_somebody_else_in_shared_memory_is_neither_used_nor_removed(
     assert (tmp_path / "link").is_symlink()
 
 
-def test_a_cluster_whose_checkout_was_deleted_is_launched_anew(
+def test_a_cluster_whose_checkout_was_deleted_is_rebuilt_on_request(
     home: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """Its jobs would start a Python that is gone."""
@@ -345,6 +345,9 @@ def test_a_cluster_whose_checkout_was_deleted_is_launched_anew(
     assert {machine.bin for machine in known.machines} == {str(checkout)}
 
     shutil.rmtree(checkout)
-    new = cluster.launch("mine", hosts=2)
+    with pytest.raises(cluster.SpecError, match="checkout/bin, which is gone") as refused:
+        cluster.launch("mine", hosts=2)
+    assert "--replace" in refused.value.remedy
+    new = cluster.launch("mine", hosts=2, replace=True)
     assert {machine.bin for machine in new.machines} == {str(Path(sys.executable).parent)}
     new.down()

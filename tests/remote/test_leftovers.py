@@ -1,0 +1,82 @@
+"""What a command or a job left on a host that stays is ended by `down`, and named."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+import pytest
+
+import cluster
+from cluster.core.errors import ShellError
+from cluster.remote.leftovers import end_leftovers
+from cluster.remote.shells.local import LocalShell
+from tests.background import Background
+from tests.conftest import command, path_of, processes, until
+from tests.contracts.sshd import befriend, sshd
+
+if TYPE_CHECKING:
+    from pathlib import Path
+
+__all__ = ["sshd"]
+pytestmark = pytest.mark.usefixtures("tools")
+STARTS = {  # each a sleep of its own length
+    "in the foreground": ("exec sleep 9871", "sleep 9871"),
+    "in a session of its own": ("setsid sleep 9872 & sleep 9871", "sleep 9872"),
+    "a daemon": ("(cd /; setsid nohup sleep 9873 > /dev/null 2>&1 &) ; sleep 9871", "sleep 9873"),
+    "deaf to SIGTERM": ("trap '' TERM; sleep 9874; exit", "sleep 9874"),
+    "without an environment": ("env -i sleep 9875; exit", "sleep 9875"),
+}
+
+
+def running(line: str) -> list[int]:
+    return processes(line.replace(" ", "\0"))
+
+
+@pytest.fixture(params=["local", "ssh"])
+def hosts(request: pytest.FixtureRequest, home: Path) -> str:
+    """A cluster of hosts that stay."""
+    words = ["up", "stays", "--provider", request.param]
+    if request.param == "ssh":
+        friend = befriend(request.getfixturevalue("sshd"), home)
+        words += ["--option", f"hosts={friend}", "--option", "trust=first-use"]
+    command(*words)
+    return "stays"
+
+
+@pytest.mark.parametrize(("script", "line"), STARTS.values(), ids=STARTS)
+def test_what_a_killed_controller_started_is_ended_and_named(
+    hosts: str, script: str, line: str
+) -> None:
+    with Background("run", hosts, "--", "sh", "-c", script) as background:
+        [pid] = until(lambda: running(line), "it runs")
+        background.process.kill()
+        background.process.wait()
+    assert running(line) == [pid]
+
+    said = command("down", hosts).stdout
+    assert f"0.mpi.stays: ended process {pid} {line}\n" in said
+    assert said.endswith("stays is down; 0 left.\n")
+    assert running(line) == []
+
+
+def test_what_the_ranks_of_a_job_left_is_ended_and_what_others_run_is_not() -> None:
+    """A daemon of each rank, whose job ended well."""
+    script = "setsid sleep 9876 > /dev/null 2>&1 < /dev/null &"
+    with cluster.launch("other", hosts=1) as other, cluster.launch("stays", hosts=2) as stays:
+        other.run(["sh", "-c", "setsid sleep 9878 > /dev/null 2>&1 < /dev/null &"])
+        stays.bench("program", command=script)
+        assert len(running("sleep 9876")) == 2
+        stays.down()
+        assert running("sleep 9876") == []
+        assert len(stays.leftovers["0.mpi.stays"]) == 2
+        assert len(running("sleep 9878")) == 1
+    assert running("sleep 9878") == []
+
+
+def test_a_host_that_cannot_look_is_not_called_clean(
+    home: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Where grep knows no -z, or is missing."""
+    monkeypatch.setenv("PATH", path_of(home / "bin", "sh", "cut", "cat", "sort", "sleep", "tr"))
+    with pytest.raises(ShellError, match="cannot be looked for"):
+        end_leftovers(LocalShell(), "somewhere")
