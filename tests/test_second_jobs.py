@@ -6,7 +6,6 @@ import os
 import signal
 import subprocess
 import sys
-from contextlib import ExitStack
 from typing import TYPE_CHECKING
 
 import pytest
@@ -144,20 +143,18 @@ def test_a_second_python_session_leaves_the_first_ones_cluster_up(hanging: Backg
 
 def test_who_lost_the_cluster_starts_nothing_more_and_leaves_it_up() -> None:
     """Between two jobs of one command, another process takes over."""
-    with ExitStack() as other:
-        with (
-            pytest.raises(cluster.ClusterError, match=r"Before its job began, .* ended it"),
-            cluster.launch("mine", hosts=2) as mine,
-            mine.jobs.claimed(),
-        ):
+    mine = cluster.launch("mine", hosts=2)
+    with mine.jobs.claimed():
+        mine.bench("program", command="true")
+        lost = pytest.raises(cluster.ClusterError, match=r"Before its job began, .* ended it")
+        with claims.claim(mine.disk.journal, replace=True), lost:
             mine.bench("program", command="true")
-            other.enter_context(claims.claim(mine.disk.journal, replace=True))
-            mine.bench("program", command="true")
-        assert mine.jobs.superseded
-        assert journal.names() == ("mine",)
-
+    assert mine.jobs.superseded
     assert len(list(runs_folder().glob("*/*"))) == 1
-    cluster.attach("mine").down()
+    with claims.claim(mine.disk.journal), pytest.raises(InUse, match="mine is in use by"), mine:
+        pass
+    assert journal.names() == ("mine",)
+    mine.down()
 
 
 def test_a_command_keeps_the_cluster_between_its_jobs() -> None:

@@ -36,6 +36,7 @@ class Bench(BenchCall):
         launch_of: str = ...,
         order: HostOrder = ...,
         starter: str = ...,
+        replace: bool = ...,
     ) -> Run: ...
     def gpu(
         self,
@@ -58,6 +59,7 @@ class Bench(BenchCall):
         launch_of: str = ...,
         order: HostOrder = ...,
         starter: str = ...,
+        replace: bool = ...,
     ) -> Run: ...
     def iperf(
         self,
@@ -83,6 +85,7 @@ class Bench(BenchCall):
         launch_of: str = ...,
         order: HostOrder = ...,
         starter: str = ...,
+        replace: bool = ...,
     ) -> Run: ...
     def p2p(
         self,
@@ -112,6 +115,7 @@ class Bench(BenchCall):
         launch_of: str = ...,
         order: HostOrder = ...,
         starter: str = ...,
+        replace: bool = ...,
     ) -> Run: ...
     def pairs(
         self,
@@ -139,6 +143,7 @@ class Bench(BenchCall):
         launch_of: str = ...,
         order: HostOrder = ...,
         starter: str = ...,
+        replace: bool = ...,
     ) -> Run: ...
     def program(
         self,
@@ -159,6 +164,7 @@ class Bench(BenchCall):
         launch_of: str = ...,
         order: HostOrder = ...,
         starter: str = ...,
+        replace: bool = ...,
     ) -> Run: ...
     def training(
         self,
@@ -193,6 +199,7 @@ class Bench(BenchCall):
         launch_of: str = ...,
         order: HostOrder = ...,
         starter: str = ...,
+        replace: bool = ...,
     ) -> Run: ...
     def within(
         self,
@@ -215,4 +222,5 @@ class Bench(BenchCall):
         launch_of: str = ...,
         order: HostOrder = ...,
         starter: str = ...,
+        replace: bool = ...,
     ) -> Run: ...

@@ -54,7 +54,7 @@ def test_what_a_killed_controller_started_is_ended_and_named(
     assert running(line) == [pid]
 
     said = command("down", hosts).stdout
-    assert f"0.mpi.stays: ended process {pid} {line}\n" in said
+    assert f"Ended a process on 0.mpi.stays: {pid} {line}\n" in said
     assert said.endswith("stays is down; 0 left.\n")
     assert running(line) == []
 
