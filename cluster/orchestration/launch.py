@@ -230,18 +230,22 @@ def _is_usable(cluster: Cluster, spec: ClusterSpec, *, replace: bool) -> bool:
 def _why_unusable(cluster: Cluster) -> str:
     """Say which hosts of a cluster do not answer, and what else is known; empty if all do."""
     provider, machines = plugins.load(Provider, cluster.spec.provider), cluster.machines
-    if not all(map(provider.is_usable, machines)):
-        gone = provider.gone(cluster.spec, machines)
-        return gone or f"{cluster.name} was launched with {machines[0].bin}, which is gone."
     if cluster.state.is_off:
         return f"{cluster.name} is stopped. To switch it on: cluster start {cluster.name}"
-    try:
-        connect_all(cluster.shells(), ANSWER_WITHIN)
-    except ClusterError as error:
-        return error.what
-    except ExceptionGroup as group:
-        return "\n".join(dict.fromkeys(str(error).partition("\n")[0] for error in group.exceptions))
-    return ""
+    if not all(map(provider.is_usable, machines)):
+        why = f"{cluster.name} was launched with {machines[0].bin}, which is gone."
+    else:
+        try:
+            connect_all(cluster.shells(), ANSWER_WITHIN)
+        except ClusterError as error:
+            why = error.what
+        except ExceptionGroup as group:
+            lines = (str(error).partition("\n")[0] for error in group.exceptions)
+            why = "\n".join(dict.fromkeys(lines))
+        else:
+            return ""
+    gone = provider.gone(cluster.spec, machines)
+    return gone.what if gone else why
 
 
 def _remove_unfinished(cluster: Cluster) -> None:
