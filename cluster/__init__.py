@@ -11,15 +11,12 @@
 The names below are imported when they are first used: ranks and hosts need only a few of them.
 """
 
-import sys
 from importlib import import_module
 from typing import TYPE_CHECKING
 
 from cluster.core.version import __version__
 
 if TYPE_CHECKING:
-    from importlib.machinery import ModuleSpec
-
     from cluster.core.errors import (
         Capacity,
         ClusterError,
@@ -78,20 +75,35 @@ __all__ = [
     "runs",
 ]
 
-_LAYERS = (  # the lighter first
-    "core.errors",
-    "core.model.spec",
-    "core.model.hosts",
-    "core.model.measurements",
-    "core.model.records",
-    "runs.run",
-    "runs.catalog",
-    "runs.comparison",
-    "orchestration.listener",
-    "orchestration.cluster",
-    "orchestration.launch",
-    "orchestration.ab_test",
-)
+_MODULES = {
+    "Capacity": "cluster.core.errors",
+    "Cluster": "cluster.orchestration.cluster",
+    "ClusterError": "cluster.core.errors",
+    "ClusterSpec": "cluster.core.model.spec",
+    "Definition": "cluster.core.model.measurements",
+    "Denied": "cluster.core.errors",
+    "JobError": "cluster.core.errors",
+    "LaunchLeft": "cluster.core.errors",
+    "Listener": "cluster.orchestration.listener",
+    "Machine": "cluster.core.model.hosts",
+    "Measurement": "cluster.core.model.measurements",
+    "ParseError": "cluster.core.errors",
+    "ProvisionError": "cluster.core.errors",
+    "Quota": "cluster.core.errors",
+    "Record": "cluster.core.model.records",
+    "Run": "cluster.runs.run",
+    "RunComparison": "cluster.runs.comparison",
+    "ShellError": "cluster.core.errors",
+    "SpecError": "cluster.core.errors",
+    "Summary": "cluster.core.model.measurements",
+    "Timeout": "cluster.core.errors",
+    "Unreachable": "cluster.core.errors",
+    "ab": "cluster.orchestration.ab_test",
+    "attach": "cluster.orchestration.cluster",
+    "compare": "cluster.runs.comparison",
+    "launch": "cluster.orchestration.launch",
+    "load": "cluster.runs.catalog",
+}
 
 
 if not TYPE_CHECKING:  # a type checker knows the names above, and refuses all others
@@ -99,28 +111,10 @@ if not TYPE_CHECKING:  # a type checker knows the names above, and refuses all o
     def __getattr__(name: str) -> object:
         if name == "runs":  # the package, which can be called; see there
             return import_module("cluster.runs")
-        if name in __all__:
-            for layer in _LAYERS:
-                module = import_module(f"cluster.{layer}")
-                if name in vars(module) and vars(module)[name].__module__ == module.__name__:
-                    return vars(module)[name]
+        if name in _MODULES:
+            return getattr(import_module(_MODULES[name]), name)
         raise AttributeError(f"module 'cluster' has no attribute {name!r}")
 
 
 def __dir__() -> list[str]:
     return sorted(__all__)
-
-
-class _Moved:
-    """An import hook: an import path of an older revision is answered with the new one."""
-
-    @staticmethod
-    def find_spec(name: str, _path: object = None, _target: object = None) -> "ModuleSpec | None":
-        if not name.startswith("cluster."):
-            return None
-        from cluster.core import moved  # noqa: PLC0415 - only for paths of the revision before
-
-        return moved.find_spec(name)
-
-
-sys.meta_path.append(_Moved)

@@ -94,7 +94,7 @@ def test_the_commands_of_a_page_run(
 @pytest.mark.usefixtures("tools")
 @pytest.mark.parametrize("page", having("python"), ids=lambda page: page.stem)
 def test_the_python_of_a_page_runs(page: Path) -> None:
-    shutil.copytree(ROOT / "tests" / "old_run", Path("runs", "old", "20261121T144700Z-p2p"))
+    shutil.copytree(ROOT / "tests" / "plain_run", Path("runs", "old", "20261121T144700Z-p2p"))
     for text in blocks(page, "python"):
         assert run(sys.executable, "-c", text).stdout
     assert sessions() == []

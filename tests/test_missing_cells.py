@@ -98,7 +98,7 @@ def test_metrics_without_any_value_share_one_sentence() -> None:
 def test_a_run_that_goes_on_lacks_nothing_yet_and_an_older_one_says_nothing() -> None:
     saved("one", status="done", planned=CELLS)
     assert "(2 of 10): no reason is recorded" in command("show", "one").stdout
-    older = json.loads((ROOT / "tests" / "old_run" / "run.json").read_text())
+    older = json.loads((ROOT / "tests" / "plain_run" / "run.json").read_text())
 
     assert "planned" not in older
-    assert "not measured" not in command("show", str(ROOT / "tests" / "old_run")).stdout
+    assert "not measured" not in command("show", str(ROOT / "tests" / "plain_run")).stdout

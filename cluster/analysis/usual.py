@@ -116,8 +116,6 @@ def _usual_bus(params: Mapping[str, Scalar], bus: Figure | None) -> Usual | None
     alone = params.get("devices", 1) == 1 and "all" not in test and "bidirectional" not in test
     if bus is None or not alone or params.get("memory") == "pageable":
         return None
-    if bus.usual:
-        return Usual(share=bus.usual, source=bus.usual_source)
     return threshold(bus.threshold or "pcie")
 
 

@@ -113,11 +113,6 @@ class Unreachable(ShellError):
         self.state = state
         self.transient = transient
 
-    @property
-    def passing(self) -> bool:
-        """The former name of `transient`."""
-        return self.transient
-
 
 class JobError(ClusterError):
     """A job on the hosts failed.

@@ -31,7 +31,7 @@ if TYPE_CHECKING:
 
 
 _log = logging.getLogger(__name__)
-REGIONS_FILE = "places.jsonl"
+REGIONS_FILE = "regions.jsonl"
 CHOOSE = "export CLUSTER_STATE=DIR"
 INSTANCES = "instances"  # the kind of a request for machines
 
@@ -61,7 +61,7 @@ class Owned(Value, frozen=True, kw_only=True, tag="owned"):
     Args:
         provider: that creates them.
         region: of the provider.
-        account: of the owner, as the provider numbers or names it; empty if it was not recorded.
+        account: of the owner, as the provider numbers or names it.
         owner: the identity that creates them, without the name of its session.
         launch: the tag that everything of this launch carries.
 
@@ -74,7 +74,7 @@ class Owned(Value, frozen=True, kw_only=True, tag="owned"):
     launch: str
 
 
-class Requested(Value, frozen=True, kw_only=True, tag="ordered"):
+class Requested(Value, frozen=True, kw_only=True, tag="requested"):
     """A call that creates a resource is about to be sent.
 
     Args:
@@ -151,7 +151,7 @@ class Timed(Value, frozen=True, kw_only=True, tag="timed"):
     seconds: float
 
 
-class LaunchFinished(Value, frozen=True, kw_only=True, tag="launched"):
+class LaunchFinished(Value, frozen=True, kw_only=True, tag="launch-finished"):
     """Every machine answered: the launch is over."""
 
 
@@ -167,7 +167,7 @@ class Started(Value, frozen=True, kw_only=True, tag="started"):
     job: JobRecord
 
 
-class Collected(Value, frozen=True, kw_only=True, tag="settled"):
+class Collected(Value, frozen=True, kw_only=True, tag="collected"):
     """A job's files are downloaded; `run` is the folder of its run."""
 
     run: str

@@ -17,7 +17,6 @@ from sys import intern
 from typing import ClassVar, TypeVar
 
 from cluster.core.errors import SpecError
-from cluster.core.moved import MovedError
 
 
 class Plugin(ABC):
@@ -71,8 +70,7 @@ def load(kind: type[P], name: str) -> P:
         kind: the interface, such as `Provider`.
 
     Raises:
-        SpecError: there is none of this name, its file does not hold exactly one, or it imports
-            a path of an older revision.
+        SpecError: there is none of this name, or its file does not hold exactly one.
 
     """
     return find(kind, name)()
@@ -85,8 +83,7 @@ def find(kind: type[P], name: str) -> type[P]:
         kind: the interface, such as `Shell`.
 
     Raises:
-        SpecError: there is none of this name, its file does not hold exactly one, or it imports
-            a path of an older revision.
+        SpecError: there is none of this name, or its file does not hold exactly one.
 
     """
     known = names(kind)
@@ -95,14 +92,7 @@ def find(kind: type[P], name: str) -> type[P]:
             f"There is no {kind.__name__.lower()} {name!r}.",
             remedy=f"There are: {', '.join(known)}",
         )
-    try:
-        module = importlib.import_module(f"{kind.folder}.{name}")
-    except MovedError as error:
-        raise SpecError(
-            f"The {kind.__name__.lower()} {name!r} was written for an older cluster.",
-            means=str(error),
-            remedy=error.remedy,
-        ) from error
+    module = importlib.import_module(f"{kind.folder}.{name}")
     found = {  # a class may have two names
         value
         for value in vars(module).values()

@@ -344,7 +344,7 @@ def _has_matrices(parser: Parser) -> bool:
 
 
 def _reads_later(parser: Parser) -> bool:
-    return not (parser.rows_interrupted or getattr(parser, "mends", False))
+    return not parser.rows_interrupted
 
 
 def _impossible(parser: Parser, line: str = "") -> ParseError:

@@ -216,12 +216,6 @@ class Rank:
         while not request.Test():
             time.sleep(NAP)
 
-    # The previous revision's names, for benchmarks that use them.
-    say = print_line
-    hear = receive
-    meet = barrier
-    leave_facts = write_process_info
-
     def _write(self, *, complete: bool) -> None:
         """Write the open series once: after a stop, the main thread may still call this."""
         with self._writing:

@@ -41,7 +41,6 @@ class SurveyParams(msgspec.Struct, frozen=True, kw_only=True):
     foreign: bool = False
     limit: float | None = None
     devices: DeviceKind | Literal[""] = ""
-    gpus: bool = False  # instead of `devices`, as runs of before have it
     assumptions: tuple[str, ...] = ()
 
 
@@ -95,9 +94,8 @@ def judge_fleet(run: Run) -> FleetVerdict:
 def _diagnosed(
     fleet: Fleet, tests: Sequence[PairTest], routes: FleetSimulator | None, params: SurveyParams
 ) -> FleetVerdict:
-    devices: DeviceKind | Literal[""] = "gpus" if params.gpus else params.devices
-    if devices:
-        return diagnose_devices(fleet, tests, devices)
+    if params.devices:
+        return diagnose_devices(fleet, tests, params.devices)
     return diagnose_foreign(fleet, tests) if params.foreign else diagnose(fleet, tests, routes)
 
 

@@ -23,9 +23,3 @@ class _CallablePackage(ModuleType):
 
 
 sys.modules[__name__].__class__ = _CallablePackage
-
-
-def __getattr__(name: str) -> None:
-    from cluster.core.moved import look_up  # noqa: PLC0415 - only for names of an earlier version
-
-    look_up(__name__, name)

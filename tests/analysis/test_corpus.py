@@ -113,7 +113,6 @@ def test_every_threshold_rests_on_published_results() -> None:
     assert checks.threshold_problems(bare) == ("it: it has no evidence",)
     assert {bus.threshold for bus in buses} == {"", "k80_bus", "c2c", "two_on_c2c"}
     assert {bus.threshold or "pcie" for bus in buses} <= set(known)
-    assert {bus.usual_source for bus in buses} == {""}
 
 
 def test_its_definitions_are_those_of_the_parsers() -> None:

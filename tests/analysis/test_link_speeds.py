@@ -91,7 +91,7 @@ def test_nothing_is_guessed_of_an_interface_that_says_nothing() -> None:
 
 def shown(folder: Path, **interfaces: Any) -> Any:
     """Read the run of before, as if its hosts had been two, with these interfaces."""
-    old = Path(__file__).parents[1] / "old_run"
+    old = Path(__file__).parents[1] / "plain_run"
     known = json.loads((old / "run.json").read_text())
     [facts] = known["environment"]
     known["environment"] = []

@@ -54,7 +54,7 @@ def test_a_shared_run_is_measured_again_and_compared(shared: Path, tmp_path: Pat
 def test_a_shared_run_that_cannot_be_trusted_is_not_measured(
     change: tuple[str, str], said: str, tmp_path: Path
 ) -> None:
-    path, folder = tmp_path / "old.share.json", ROOT / "tests" / "old_run"
+    path, folder = tmp_path / "old.share.json", ROOT / "tests" / "plain_run"
     command("share", str(folder), "-o", str(path), "-y")
     path.write_text(path.read_text().replace(*change))
 

@@ -62,7 +62,7 @@ def test_a_run_is_listed_shown_and_rendered_in_every_format(tools: None) -> None
 
 def test_what_is_faster_than_possible_is_said(home: Path) -> None:
     """In the table and in JSON: the values of a run whose link is slower than they are."""
-    old = Path(__file__).parents[1] / "old_run"
+    old = Path(__file__).parents[1] / "plain_run"
     known = json.loads((old / "run.json").read_text())
     for number, machine in enumerate(known["machines"]):
         machine |= {"address": f"10.0.0.{number}", "link": {"rate": 125e3, "source": "test"}}

@@ -12,8 +12,8 @@ from tests.conftest import ROOT, command
 if TYPE_CHECKING:
     from pathlib import Path
 
-MEASURED = (ROOT / "tests" / "old_run" / "measurements.jsonl").read_text()
-RECORD = json.loads((ROOT / "tests" / "old_run" / "run.json").read_text())
+MEASURED = (ROOT / "tests" / "plain_run" / "measurements.jsonl").read_text()
+RECORD = json.loads((ROOT / "tests" / "plain_run" / "run.json").read_text())
 
 
 def add_run(root: Path, number: int, times: float) -> None:

@@ -9,7 +9,7 @@ import pytest
 
 import cluster
 from cluster.core import errors
-from cluster.core.errors import ClusterError, JobError, ParseError, Unreachable, tail
+from cluster.core.errors import ClusterError, JobError, ParseError, tail
 
 CLASSES = {
     name: kind
@@ -114,8 +114,3 @@ def test_a_parse_error_without_a_line_does_not_show_one() -> None:
 
 def test_a_line_with_control_characters_cannot_disturb_a_terminal() -> None:
     assert "\x1b" not in str(ParseError("What.", line="\x1b[2J"))
-
-
-def test_the_former_name_of_transient_is_still_read() -> None:
-    assert Unreachable("It boots.", transient=True).passing
-    assert not Unreachable("It is gone.").passing

@@ -67,7 +67,7 @@ def test_journals_that_exist_can_be_read(state: Path) -> None:
         '{"type":"examined","facts":[]}\n'
         '{"type":"started","job":{"session":"mine","folder":"/f/1","run":"/r\\n",'
         '"benchmark":"p2p","at":13.0}}\n'
-        '{"type":"settled","run":"/r\\n"}\n'
+        '{"type":"collected","run":"/r\\n"}\n'
     )
 
     created = Created(machines=())

@@ -211,46 +211,16 @@ def test_one_class_with_two_names_is_one_class(mine: Path) -> None:
     assert plugins.load(Report, "alias").render(()) == "One"
 
 
-@pytest.mark.parametrize(
-    ("line", "now"),
-    [
-        ("from cluster.benchmark import Benchmark", "cluster.measure.benchmark"),
-        ("from cluster.rank import Rank, main", "cluster.measure.rank"),
-        ("from cluster.rank import main", "cluster.measure.main"),
-        ("from cluster.model import Definition, Value", "cluster.core.model.measurements"),
-        ("from cluster.model import Value", "cluster.core.model.value"),
-        ("from cluster.model import Layout", "cluster.core.model.hosts"),
-        ("from cluster.model import Plan, Resource", "cluster.core.model.resources"),
-        ("from cluster.errors import SpecError", "cluster.core.errors"),
-        ("from cluster.journal import Journal", "cluster.core.journal"),
-        ("from cluster.starters import Starter", "cluster.measure.starters"),
-        ("from cluster.parsers import Parser, Sheet, number", "cluster.logs.parsers"),
-        ("from cluster.parsers.tables import cells", "cluster.logs.parsers.tables"),
-        ("from cluster.foreign import Parsed", "cluster.core.model.logs"),
-        ("from cluster.reports import Report", "cluster.reports.formats"),
-        ("from cluster.units import format_size", "cluster.core.units"),
-        ("from cluster.core.model.billing import Plan", "cluster.core.model.resources"),
-        ("from cluster.agent.tuning import storage", "cluster.agent.host_settings"),
-        ("from cluster.runs import read", "cluster.runs.store"),
-        ("from cluster import programs; programs.complete", "cluster.measure.subprocesses"),
-        ("from cluster.model import Tell, nothing", "cluster.core.model.value.StateCallback"),
-    ],
-)
-def test_a_plugin_with_an_older_import_is_told_the_new_path(
-    line: str, now: str, mine: Path
-) -> None:
-    """What CONTRIBUTING showed once is answered with what to write now."""
-    (mine / "older.py").write_text(f"{line}\n")
-
-    with pytest.raises(SpecError) as refused:
-        plugins.load(Report, "older")
-
-    assert "'older' was written for an older cluster" in refused.value.what
-    assert f" is now {now}" in refused.value.means
-    package, _, module = now.rpartition(".")
-    assert refused.value.remedy.startswith(
-        (f"Write: from {now} import ", f"Write: from {package} import {module}")
+def test_importing_cluster_installs_no_hook() -> None:
+    """A rank, and any program of a user, finds its own modules as without it."""
+    program = (
+        "import sys; before = [*sys.meta_path]; import cluster; print(sys.meta_path == before)"
     )
+    done = subprocess.run(
+        [sys.executable, "-c", program], capture_output=True, text=True, timeout=60, check=True
+    )
+
+    assert done.stdout == "True\n"
 
 
 def test_a_module_that_never_was_is_not_found() -> None:
@@ -258,19 +228,6 @@ def test_a_module_that_never_was_is_not_found() -> None:
         importlib.import_module("cluster.nowhere")
     with pytest.raises(ImportError, match="nothing"):
         exec("from cluster.runs import nothing")  # noqa: S102
-
-
-def test_a_job_of_the_revision_before_finds_its_agent(tmp_path: Path) -> None:
-    done = subprocess.run(
-        [sys.executable, "-P", "-m", "cluster.onhost", "look", str(tmp_path / "gone")],
-        capture_output=True,
-        text=True,
-        timeout=60,
-        check=True,
-    )
-
-    assert "its folder is gone" in done.stdout
-    assert done.stderr == ""
 
 
 def test_a_benchmark_that_is_a_folder_runs_its_main_file() -> None:

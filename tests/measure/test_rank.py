@@ -6,7 +6,6 @@ import json
 import sys
 from typing import TYPE_CHECKING
 
-from cluster.measure.rank import Rank
 from tests.conftest import run
 
 if TYPE_CHECKING:
@@ -46,10 +45,3 @@ def test_nothing_is_written_after_the_stop(home: Path) -> None:
     lines = (home / "measurements.0.jsonl").read_text().splitlines()
     found = [(m["metric"], m["values"], m["complete"]) for m in map(json.loads, lines)]
     assert found == [("oneway_time", [0.5], True), ("latency", [1.0, 2.0], False)]
-
-
-def test_a_benchmark_of_the_revision_before_finds_its_methods() -> None:
-    """The names that benchmarks of one's own were written with."""
-    old = (Rank.say, Rank.hear, Rank.meet, Rank.leave_facts)
-
-    assert old == (Rank.print_line, Rank.receive, Rank.barrier, Rank.write_process_info)

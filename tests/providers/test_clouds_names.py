@@ -35,7 +35,7 @@ def launched(world: World) -> None:
     """Launch a cluster, and lose the state folder."""
     world.create(world.planned())
     journal.for_cluster(NAME).forget()
-    (journal.root() / "places.jsonl").unlink()
+    (journal.root() / "regions.jsonl").unlink()
 
 
 def machines(cloud: Emulated[Any]) -> set[str]:

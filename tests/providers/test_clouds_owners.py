@@ -225,25 +225,6 @@ def test_labels_that_were_taken_off_hide_no_machine(gcp: google.Cloud) -> None:
     assert not gcp.lives
 
 
-def test_a_journal_of_an_older_revision_knows_its_owner_by_the_intent(
-    aws: Cloud, role: Role
-) -> None:
-    """It named the session, too, and said nothing of the account."""
-    before = aws.things()
-    role.session("monday")
-    AWS.create(AWS.planned())
-    cluster = journal.for_cluster(NAME)
-    lines = cluster.path.read_text().splitlines(keepends=True)
-    cluster.path.write_text("".join(one for one in lines if '"owned"' not in one))
-    intent = cluster.folder / "aws.json"
-    intent.write_text(intent.read_text().replace("/mpi", "/mpi/monday"))
-    role.session("tuesday")
-
-    assert afresh(AWS).find(NAME)
-    afresh(AWS).destroy(NAME)
-    assert aws.things() == before
-
-
 @pytest.mark.parametrize("known", [True, False], ids=["journal", "no journal"])
 def test_a_variable_of_the_shell_makes_nobody_somebody_else(
     gcp: google.Cloud, monkeypatch: pytest.MonkeyPatch, *, known: bool

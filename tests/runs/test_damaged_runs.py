@@ -85,7 +85,7 @@ def test_what_cannot_be_read_is_refused_with_the_reason(
 
 
 def test_a_run_of_an_older_version_is_shown_as_it_was() -> None:
-    shown = command("show", str(ROOT / "tests" / "old_run")).stdout
+    shown = command("show", str(ROOT / "tests" / "plain_run")).stdout
 
     assert "latency" in shown
     assert "(done)" in shown

@@ -214,7 +214,7 @@ PLACES = (
 @pytest.fixture
 def folder(tmp_path: Path) -> Path:
     made = tmp_path / "runs" / "old" / "20261121T144700Z-p2p"
-    shutil.copytree(ROOT / "tests" / "old_run", made)
+    shutil.copytree(ROOT / "tests" / "plain_run", made)
     (made / "raw").mkdir()
     return made
 

@@ -45,7 +45,7 @@ LOG = (
 @pytest.fixture
 def folder(tmp_path: Path) -> Path:
     made = tmp_path / "runs" / "old" / "20261121T144700Z-p2p"
-    shutil.copytree(ROOT / "tests" / "old_run", made)
+    shutil.copytree(ROOT / "tests" / "plain_run", made)
     record = made / "run.json"
     text = record.read_text().replace('"address": "127.0.0.1"', '"address": "10.20.30.40"', 1)
     record.write_text(text.replace('"local-1"', '"i-0123456789abcdef0"'))

@@ -26,7 +26,7 @@ BITS = (0x01, 0x20, 0x80)  # the lowest, the case of a letter, and one that is n
 @pytest.fixture
 def folder(tmp_path: Path) -> Path:
     made = tmp_path / "runs" / "old" / "20261121T144700Z-p2p"
-    shutil.copytree(ROOT / "tests" / "old_run", made)
+    shutil.copytree(ROOT / "tests" / "plain_run", made)
     (made / "raw").mkdir()
     (made / "raw" / "a.log").write_text("a size of 8 µs\n")
     return made

@@ -105,7 +105,7 @@ def test_of_a_one_way_time_the_receivers_is_bounded(folder: Path) -> None:
     assert (sent.params["rank"], sent.bound, sent.share) == (1, None, None)
 
 
-OLD = Path(__file__).parents[1] / "old_run"
+OLD = Path(__file__).parents[1] / "plain_run"
 
 
 def test_a_run_of_before_there_were_bounds_is_read_as_it_was() -> None:

@@ -7,24 +7,20 @@ from cluster.core.model.value import Value
 SAID = "as --hardware said"  # the source of rates that the user gave
 
 
-class Figure(Value, frozen=True, kw_only=True):
+class Figure(Value, frozen=True, kw_only=True, forbid_unknown_fields=False):
     """What something can carry at most.
 
     Args:
         rate: bytes per second, in one direction.
         source: the document or measurement that gives it.
         threshold: the name in the corpus of the share that healthy hardware reaches, where that is
-            unlike other GPUs; runs of earlier versions have the share itself.
-        usual: the share, in a run of an earlier version.
-        usual_source: who measured that.
+            unlike other GPUs.
 
     """
 
     rate: float
     source: str
     threshold: str = ""
-    usual: float = 0.0
-    usual_source: str = ""
 
 
 class Hardware(Value, frozen=True, kw_only=True):

@@ -44,10 +44,7 @@ class Parser(Plugin):
     """Whether it has rows of bare numbers; they belong to the parser whose header came last."""
 
     rows_interrupted: ClassVar[bool] = False
-    """Whether other tools' lines may interrupt its rows: it reads before others, and takes parts.
-
-    A plug-in may still call it `mends`, as until this revision.
-    """
+    """Whether lines of other tools may interrupt its rows: it reads first, and takes parts."""
 
     definitions: ClassVar[tuple[Definition, ...]]
     """Of all metrics that it can read: unit, direction, and exactly what the tool measured."""
@@ -207,9 +204,6 @@ class RunParser(Parser):
         """Return a result per run."""
         self._end()
         return tuple(self._parsed)
-
-
-Sheet = ResultBuilder  # the old name, which plug-ins of users may import
 
 
 def number(text: str) -> float | None:

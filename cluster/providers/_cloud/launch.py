@@ -118,13 +118,13 @@ class Intent(Value, Generic[Offer], frozen=True, kw_only=True):
     """Everything that determines the calls of a launch.
 
     Args:
-        tags: of all its resources; the field in the file is called `mark`.
+        tags: of all its resources.
         offer: what the launch creates.
         places: the numbers of the hosts that the machines are to be, if a cluster gets new ones.
 
     """
 
-    tags: Tags = msgspec.field(name="mark")
+    tags: Tags
     offer: Offer
     places: tuple[int, ...] = ()
 

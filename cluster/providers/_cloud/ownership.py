@@ -4,47 +4,17 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-import msgspec
-
 from cluster.core import journal
 from cluster.core.errors import Denied
-from cluster.core.model.value import Value
-from cluster.providers._cloud.launch import intent_file
-from cluster.providers._cloud.tags import Selection, Tags
+from cluster.providers._cloud.tags import Selection
 
 if TYPE_CHECKING:
     from cluster.providers._cloud.client import Client
 
 
-class TaggedIntent(Value, frozen=True, kw_only=True, forbid_unknown_fields=False):
-    """The part of an intent that is the same for all clouds: the tags of the launch's resources."""
-
-    tags: Tags = msgspec.field(name="mark")
-
-
 def owned(cluster: journal.Journal, provider: str, place: str) -> tuple[journal.Owned, ...]:
-    """Return the owner of each launch of a cluster in a place.
-
-    Journals of older revisions have no such entries. For these, the owner is read from the intent
-    and added to the journal, because an intent may be deleted before the cluster is gone.
-
-    Returns:
-        One entry for each launch; empty if the journal has none.
-
-    """
-    entries = cluster.entries()
-    known = [one for one in entries if isinstance(one, journal.Owned)]
-    if not known and entries and (path := intent_file(cluster, provider)).exists():
-        tags = msgspec.json.decode(path.read_bytes(), type=TaggedIntent).tags
-        places = {one.region for one in entries if isinstance(one, journal.Requested)}
-        known = [
-            journal.Owned(
-                provider=provider, region=one, account="", owner=tags.owner, launch=tags.launch
-            )
-            for one in sorted(places)
-        ]
-        for entry in known:
-            cluster.append(entry)
+    """Return the owner of each launch of a cluster in a place; empty if the journal has none."""
+    known = (one for one in cluster.entries() if isinstance(one, journal.Owned))
     return tuple(one for one in known if (one.provider, one.region) == (provider, place))
 
 
@@ -60,7 +30,7 @@ def select(cluster: journal.Journal, provider: str, client: Client) -> Selection
     """
     launches = owned(cluster, provider, client.name)
     for one in launches:
-        if one.account and (one.account, one.owner) != (client.account, client.owner):
+        if (one.account, one.owner) != (client.account, client.owner):
             raise not_yours(cluster.name, one, client)
     if not launches:
         return Selection(owner=client.owner, name=cluster.name)

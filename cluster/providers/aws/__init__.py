@@ -29,9 +29,9 @@ from cluster.providers.aws.delete import (
     filters_of,
     instances,
 )
-from cluster.providers.aws.endings import ended_machine
 from cluster.providers.aws.errors import to_cluster_error
 from cluster.providers.aws.inventory import list_clusters, regions
+from cluster.providers.aws.machine_ends import ended_machine
 from cluster.providers.aws.options import AwsOffer, AwsOptions, ZoneSubnet
 from cluster.providers.aws.plan import REGION, make_offer, region_of
 from cluster.providers.aws.request import instance_view

@@ -22,7 +22,7 @@ from cluster.providers._cloud.tags import LAUNCH
 from cluster.providers.aws.api import Region
 from cluster.providers.aws.delete import AwsDeletion, console, filters_of, instances
 from cluster.providers.aws.elastic_ips import ElasticIps
-from cluster.providers.aws.endings import ended_machine
+from cluster.providers.aws.machine_ends import ended_machine
 from cluster.providers.aws.options import AwsOffer, AwsOptions
 from cluster.providers.aws.plan import name_taken_error
 from cluster.providers.aws.request import (

@@ -40,17 +40,11 @@ LOOKED_FOR = (
 
 
 def filters_of(whose: Selection) -> Filters:
-    """Return the filters that find the resources of a selection.
-
-    Older revisions wrote the owner with the session of its role at the end, after a slash.
-    """
+    """Return the filters that find the resources of a selection."""
     if whose.launches:
         return [{"Name": f"tag:{LAUNCH}", "Values": list(whose.launches)}]
-    owners = [whose.owner]
-    if ":assumed-role/" in whose.owner:
-        owners.append(f"{whose.owner}/*")
     named = [{"Name": f"tag:{CLUSTER}", "Values": [whose.name]}] if whose.name else []
-    return [*named, {"Name": f"tag:{OWNER}", "Values": owners}]
+    return [*named, {"Name": f"tag:{OWNER}", "Values": [whose.owner]}]
 
 
 def instances(region: Region, filters: Filters) -> tuple[AwsInstance, ...]:

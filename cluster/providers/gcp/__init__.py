@@ -17,10 +17,10 @@ from cluster.providers.gcp import api
 from cluster.providers.gcp.accelerators import requested_accelerators
 from cluster.providers.gcp.create import GcpLaunch
 from cluster.providers.gcp.delete import LOOKED_FOR, GcpDeletion, GcpUnlisted, OpenCall, console
-from cluster.providers.gcp.endings import DELETED, ENDED, ended_machine
 from cluster.providers.gcp.errors import to_cluster_error
 from cluster.providers.gcp.inventory import PLACE, list_clusters
 from cluster.providers.gcp.labels import filter_of
+from cluster.providers.gcp.machine_ends import DELETED, ENDED, ended_machine
 from cluster.providers.gcp.options import GcpOffer, GcpOptions
 from cluster.providers.gcp.plan import make_offer, project_of
 from cluster.providers.gcp.request import id_of

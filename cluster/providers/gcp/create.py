@@ -18,7 +18,6 @@ from cluster.providers._cloud.launch import (
 from cluster.providers._cloud.machine import machine
 from cluster.providers.gcp.api import Project
 from cluster.providers.gcp.delete import GcpDeletion, console
-from cluster.providers.gcp.endings import DELETED, ENDED, ended_machine
 from cluster.providers.gcp.host_keys import HostKeys
 from cluster.providers.gcp.labels import (
     DIGITS,
@@ -29,6 +28,7 @@ from cluster.providers.gcp.labels import (
     parse_description,
     request_id,
 )
+from cluster.providers.gcp.machine_ends import DELETED, ENDED, ended_machine
 from cluster.providers.gcp.options import GcpOffer, GcpOptions
 from cluster.providers.gcp.plan import name_taken_error
 from cluster.providers.gcp.request import alias, firewalls, instance_view, request

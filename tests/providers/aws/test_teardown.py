@@ -86,7 +86,7 @@ def test_gc_looks_everywhere_if_asked(aws: Cloud) -> None:
     journal.for_cluster("c5").forget()
     [far] = answer("gc")  # regions are remembered when journals are gone
     assert far["regions"] == ["eu-west-1"]
-    (journal.root() / "places.jsonl").unlink()
+    (journal.root() / "regions.jsonl").unlink()
     assert answer("gc") == []
     command("gc", "-y", "--all-regions")
 
