@@ -2,11 +2,10 @@
 
 from __future__ import annotations
 
-import inspect
 import sys
 import time
 from contextlib import suppress
-from typing import TYPE_CHECKING, Concatenate, ParamSpec
+from typing import TYPE_CHECKING
 
 from msgspec import structs
 
@@ -26,7 +25,7 @@ from cluster.remote import host_keys
 from cluster.remote.parallel import connect_all
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Mapping, Sequence
+    from collections.abc import Mapping, Sequence
 
     from cluster.core.model.hosts import Machine
     from cluster.core.model.resources import Plan
@@ -35,38 +34,22 @@ ANSWER_WITHIN = 5.0  # seconds for hosts that were reachable before to answer
 REBUILT = "Rebuild it; what is on its hosts is lost: cluster bench or cluster up with --replace"
 
 
-class LaunchOptions(SpecOptions, frozen=True, kw_only=True):
-    """The options of `launch`.
-
-    Args:
-        replace: Rebuild a cluster that cannot be used as it is; without it, that is refused.
-
-    """
-
-    replace: bool = False
-
-
-Asked = ParamSpec("Asked")
-
-
-def _takes(
-    options: Callable[Asked, SpecOptions],
-) -> Callable[[Callable[..., Cluster]], Callable[Concatenate[str, Asked], Cluster]]:
-    """Return a function with `name` and keywords the signature of a struct's constructor."""
-
-    def typed(function: Callable[..., Cluster]) -> Callable[Concatenate[str, Asked], Cluster]:
-        fields = inspect.signature(options).parameters.values()
-        name = inspect.Parameter("name", inspect.Parameter.POSITIONAL_OR_KEYWORD, annotation="str")
-        function.__signature__ = inspect.Signature(  # type: ignore[attr-defined]
-            [name, *fields], return_annotation="Cluster"
-        )
-        return function
-
-    return typed
-
-
-@_takes(LaunchOptions)
-def launch(name: str, *, replace: bool = False, **asked: object) -> Cluster:
+def launch(  # noqa: PLR0913 - each is an option of its own
+    name: str,
+    *,
+    provider: str = SpecOptions().provider,
+    hosts: int | None = None,
+    ranks_per_host: int = 1,
+    placement: bool = False,
+    instance: str | None = None,
+    zone: str | None = None,
+    image: str | None = None,
+    spot: bool = False,
+    accelerator: str | None = None,
+    ttl: float | None = None,
+    options: Mapping[str, str] | None = None,
+    replace: bool = False,
+) -> Cluster:
     """Launch a cluster; it stays until `.down()`, or until the end of a `with` block.
 
     A running cluster of this name is used again if it has the same options and all hosts answer;
@@ -75,8 +58,18 @@ def launch(name: str, *, replace: bool = False, **asked: object) -> Cluster:
 
     Args:
         name: Name of the cluster: a letter or digit, then at most 29 of letters, digits, `_`, `-`.
-        asked: by keyword, any field of `SpecOptions`, such as `provider="aws"` or `hosts=2`. The
-            provider chooses all others.
+        provider: Where the machines come from.
+        hosts: How many machines; 2, or as many as the provider finds named.
+        ranks_per_host: MPI processes on each.
+        placement: In a placement group.
+        instance: The provider's machine type.
+        zone: The provider's zone.
+        image: What the machines start from.
+        spot: Spare machines: cheaper, but the cloud may end them.
+        accelerator: Accelerators of each machine, such as t4:1.
+        ttl: Seconds after which the machines end.
+        options: Options of the provider.
+        replace: Rebuild a cluster that cannot be used as it is; without it, that is refused.
 
     Returns:
         The cluster.
@@ -86,6 +79,19 @@ def launch(name: str, *, replace: bool = False, **asked: object) -> Cluster:
         ProvisionError: the machines could not be created; nothing is left.
 
     """
+    asked = {
+        "provider": provider,
+        "hosts": hosts,
+        "ranks_per_host": ranks_per_host,
+        "placement": placement,
+        "instance": instance,
+        "zone": zone,
+        "image": image,
+        "spot": spot,
+        "accelerator": accelerator,
+        "ttl": ttl,
+        "options": options,
+    }
     tell = NotebookProgress().preparing if in_notebook() else ignore
     return launch_spec(make_spec(name, asked), tell, replace=replace)
 
