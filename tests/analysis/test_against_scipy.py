@@ -8,14 +8,14 @@ from typing import TYPE_CHECKING
 import numpy as np
 import pytest
 
-from cluster.analysis.compare import (
+from cluster.analysis.distribution import outliers, quantile
+from cluster.analysis.median import median_interval, median_interval_ranks, middle
+from cluster.analysis.two_sample import (
     mann_whitney_distribution,
     median_ratio,
     permutation_p_values,
     ratio_interval,
 )
-from cluster.analysis.distribution import outliers, quantile
-from cluster.analysis.median import median_interval, median_interval_ranks, middle
 
 if TYPE_CHECKING:
     from numpy.typing import NDArray
