@@ -281,7 +281,11 @@ class _Index:
 def _explain(
     tests: PairTests, able: Numbers, low: Flags, suspects: Flags, chances: _Chances
 ) -> tuple[Numbers, list[Culprit], list[Culprit]]:
-    """Explain the low tests greedily: each time, by the suspect that explains most."""
+    """Explain the low tests greedily: each time, by the suspect that explains most.
+
+    It ends when no open test speaks against a suspect. What is still low then stays unexplained:
+    both ends of such a test have reached more elsewhere, in tests that other parts explain.
+    """
     explained = np.full(len(low), -1)
     blamed: list[Culprit] = []
     undecided: list[Culprit] = []
@@ -289,9 +293,10 @@ def _explain(
     counts = _counts(tests.paths[low], len(suspects)) * suspects
     weights = chances.weights(low, suspects)
     scores = _counts(able, len(suspects), weights)
-    doubt = np.where(chances.lucky, LUCKY, 1.0) * suspects
-    while counts.max(initial=0):
-        found = _candidate(tests.kinds, np.where(counts > 0, scores * doubt, 0.0))
+    against = _counts(able[low], len(suspects)) * suspects  # exact, where scores are rounded
+    doubt = np.where(chances.lucky, LUCKY, 1.0)
+    while against.max(initial=0):
+        found = _candidate(tests.kinds, np.where(against > 0, scores * doubt, 0.0))
         own = index.open(found, low & (explained < 0))
         culprit = chances.culprit(found, own, index.of(found))
         twins = _twins(tests, own, counts, found)
@@ -303,9 +308,11 @@ def _explain(
         if sure or twins:
             explained[own] = found
             counts -= _counts(tests.paths[own], len(counts))
+            against -= _counts(able[own], len(counts))
             scores -= _counts(able[own], len(counts), weights[own])
-        counts[[found, *twins]] = 0
-        np.maximum(counts, 0, out=counts)
+        for open_tests in (counts, against):
+            open_tests[[found, *twins]] = 0
+            np.maximum(open_tests, 0, out=open_tests)
     for culprit in sorted(undecided, key=lambda c: c.chance):
         own = index.open(culprit.part, low & (explained < 0))
         if not culprit.twins and culprit.chance <= _limit(tests.shared[own], blamed):

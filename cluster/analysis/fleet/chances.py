@@ -69,8 +69,15 @@ def _log_tails(shares: Values) -> Values:
     n = len(shares)
     k = np.arange(1, n + 1)
     logs = np.concatenate([[0.0], np.cumsum(np.log(k))])  # of factorials
-    rest = np.maximum(1 - shares, np.finfo(float).tiny)
+    rest = np.maximum(1 - shares, np.finfo(float).eps)
     ratio = (n - k) * shares / ((k + 1) * rest)
     exact = logs[n] - logs[k] - logs[n - k] + k * np.log(shares) + (n - k) * np.log(rest)
     tails: Values = np.where(ratio < 1, exact - np.log1p(-np.minimum(ratio, 0.999)), 0.0)
     return tails
+
+
+def log_choose(n: int, k: int) -> float:
+    """Return the logarithm of the number of ways to choose k of n."""
+    if not 0 <= k <= n:
+        return -math.inf
+    return math.lgamma(n + 1) - math.lgamma(k + 1) - math.lgamma(n - k + 1)

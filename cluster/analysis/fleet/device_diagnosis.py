@@ -28,7 +28,7 @@ from cluster.analysis.fleet.device_words import (
     words_of,
 )
 from cluster.analysis.fleet.diagnosis import faults_named
-from cluster.analysis.fleet.pair_table import diagnosed, pair_table
+from cluster.analysis.fleet.pair_table import believable, diagnosed, pair_table
 from cluster.analysis.gpu_paths import speed
 from cluster.core.model.fleet import Blamed, FleetVerdict
 
@@ -67,6 +67,7 @@ def diagnose_devices(fleet: Fleet, tests: Sequence[PairTest], kind: DeviceKind) 
         is undecided.
 
     """
+    tests = believable(tests)
     seen = _seen(fleet, tests, kind)
     blamed, undecided = _findings(seen)
     alike = any(_is_alike(own) for own in seen.classes.values())

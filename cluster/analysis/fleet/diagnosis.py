@@ -22,6 +22,7 @@ from cluster.analysis.fleet.host_findings import (
     untested_hosts,
 )
 from cluster.analysis.fleet.pair_table import (
+    believable,
     diagnosed,
     most_common_reason,
     pair_table,
@@ -47,6 +48,7 @@ def diagnose(
     fleet: Fleet, tests: Sequence[PairTest], routes: FleetSimulator | None = None
 ) -> FleetVerdict:
     """Diagnose a fleet."""
+    tests = believable(tests)
     rounds = len({test.round for test in tests if not test.alone})
     table = pair_table(fleet, tests)
     untested = tuple(untested_hosts(fleet, tests))

@@ -14,7 +14,14 @@ from cluster.analysis.fleet.fabric_findings import bad_groups
 from cluster.analysis.fleet.host_findings import bad_hosts, undecided_hosts, untested_hosts
 from cluster.analysis.fleet.joint_blame import blame_together
 from cluster.analysis.fleet.near_groups import GAP, near_groups
-from cluster.analysis.fleet.pair_table import BURST, diagnosed, pair_table, shown, unit_value
+from cluster.analysis.fleet.pair_table import (
+    BURST,
+    believable,
+    diagnosed,
+    pair_table,
+    shown,
+    unit_value,
+)
 from cluster.core.model.fleet import Blamed, FleetVerdict
 from cluster.core.units import format_value
 
@@ -53,6 +60,7 @@ def diagnose_foreign(fleet: Fleet, tests: Sequence[PairTest]) -> FleetVerdict:
         shared links, or together.
 
     """
+    tests = believable(tests)
     missing = tuple(_missing(fleet, tests))
     untested = tuple(untested_hosts(fleet, tests))
     known = {host for test in tests if test.value for host in (test.source, test.target)}

@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from cluster.analysis.fleet.blame import CHANCE, DEEP, HOST
+from cluster.analysis.fleet.chances import log_choose
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -73,5 +74,6 @@ def _instability(
 def _at_least(hits: int, count: int, share: float) -> float:
     """Return the binomial probability of at least so many hits."""
     return sum(
-        math.comb(count, k) * share**k * (1 - share) ** (count - k) for k in range(hits, count + 1)
+        math.exp(log_choose(count, k) + k * math.log(share) + (count - k) * math.log1p(-share))
+        for k in range(hits, count + 1)
     )

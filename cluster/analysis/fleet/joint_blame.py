@@ -15,8 +15,11 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from cluster.analysis.fleet.blame import CROWD_CHANCE
+from cluster.analysis.fleet.chances import log_choose
 
 if TYPE_CHECKING:
+    from collections.abc import Sequence
+
     from numpy.typing import NDArray
 
     from cluster.analysis.fleet.blame import Blame, Culprit, PairTests
@@ -38,10 +41,12 @@ def blame_together(blame: Blame, tests: PairTests, hosts: int) -> Blame:
         (c for c in blame.undecided if not c.twins and _met_most(tests, c.part, hosts)),
         key=lambda c: (-c.tests, c.capacity),
     )
-    chances = [
-        set_chance(blame, tests, [*blame.blamed, *suspects[:many]])
-        for many in range(1, len(suspects) + 1)
-    ]
+    parts = len(np.unique(tests.paths[tests.paths >= 0]))
+    own = _tests_of(tests, blame.blamed)
+    chances = []
+    for many, culprit in enumerate(suspects, len(blame.blamed) + 1):
+        own |= _tests_of(tests, [culprit])
+        chances.append(set_chance(own, blame.low, parts, many))
     if not chances or min(chances) > CROWD_CHANCE:
         return blame
     guilty = suspects[: chances.index(min(chances)) + 1]
@@ -62,20 +67,21 @@ def _met_most(tests: PairTests, part: int, hosts: int) -> bool:
     return len(np.unique(own[own != part])) >= MOST * (hosts - 1)
 
 
-def set_chance(blame: Blame, tests: PairTests, culprits: list[Culprit]) -> float:
-    """Return the chance that some parts of a fleet have as many low tests, if these fall anywhere.
+def set_chance(own: Flags, low: Flags, parts: int, many: int) -> float:
+    """Return the chance that so many of all parts have as many low tests, if these fall anywhere.
+
+    Args:
+        own: the tests of these parts.
 
     Returns:
         At most 1: the tail of the hypergeometric distribution, times the ways to choose the parts.
 
     """
-    own = _tests_of(tests, culprits)
-    parts = len(np.unique(tests.paths[tests.paths >= 0]))
-    tail = _tail(len(own), int(blame.low.sum()), int(own.sum()), int((own & blame.low).sum()))
-    return min(1.0, math.exp(tail + _log_choose(parts, len(culprits))))
+    tail = _tail(len(own), int(low.sum()), int(own.sum()), int((own & low).sum()))
+    return math.exp(min(0.0, tail + log_choose(parts, many)))
 
 
-def _tests_of(tests: PairTests, culprits: list[Culprit]) -> Flags:
+def _tests_of(tests: PairTests, culprits: Sequence[Culprit]) -> Flags:
     found = np.zeros(len(tests.values), dtype=np.bool_)
     for culprit in culprits:
         found |= (tests.paths == culprit.part).any(axis=1)
@@ -85,14 +91,8 @@ def _tests_of(tests: PairTests, culprits: list[Culprit]) -> Flags:
 def _tail(count: int, low: int, own: int, hits: int) -> float:
     """Return the logarithm of the chance of at least so many hits among the own tests."""
     terms = [
-        _log_choose(own, k) + _log_choose(count - own, low - k)
+        log_choose(own, k) + log_choose(count - own, low - k)
         for k in range(hits, min(own, low) + 1)
     ]
     most = max(terms)
-    return most + math.log(sum(math.exp(t - most) for t in terms)) - _log_choose(count, low)
-
-
-def _log_choose(n: int, k: int) -> float:
-    if not 0 <= k <= n:
-        return -math.inf
-    return math.lgamma(n + 1) - math.lgamma(k + 1) - math.lgamma(n - k + 1)
+    return most + math.log(sum(math.exp(t - most) for t in terms)) - log_choose(count, low)

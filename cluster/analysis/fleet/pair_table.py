@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
+import math
 from collections import Counter
 from typing import TYPE_CHECKING, Literal, NamedTuple
 
+import msgspec
 import numpy as np
 from numpy.typing import NDArray
 
@@ -28,6 +30,7 @@ Numbers = NDArray[np.int64]
 Values = NDArray[np.float64]
 Flags = NDArray[np.bool_]
 BURST = 1.25  # of what most hosts reach: more comes from memory, and not over the link
+LEAST, MOST = 1e-12, 1e18  # bytes per second, or seconds, of any test
 BUSY = 0.8  # of the time of a test: from this on, the processor limits it, and not the link
 CROWDED = 0.8  # of what a pair reaches alone: below this, it shares the fabric with others
 FREE = 0.95  # of what a test reaches alone: above this, others took nothing from it
@@ -73,6 +76,21 @@ class Diagnosed(NamedTuple):
     seen: PairTests
     blame: Blame
     routes: FleetSimulator | None = None
+
+
+def believable(tests: Sequence[PairTest]) -> tuple[PairTest, ...]:
+    """Bound the values, so that no ratio of two overflows; what is no rate and no time is missing.
+
+    A log may hold any number.
+    """
+    return tuple(
+        test
+        if not test.value or LEAST <= test.value <= MOST
+        else msgspec.structs.replace(test, value=min(MOST, max(LEAST, test.value)))
+        if 0 < test.value < math.inf
+        else msgspec.structs.replace(test, value=None, reason=f"its value is {test.value}")
+        for test in tests
+    )
 
 
 def pair_table(fleet: Fleet, tests: Sequence[PairTest]) -> PairTable:
@@ -168,8 +186,8 @@ def _without_half_good_tests(found: Diagnosed) -> Diagnosed:
 
 
 def _with_tests(found: Diagnosed, told: Flags) -> Diagnosed:
-    """Leave out the tests that tell nothing, and solve again."""
-    if told.all():
+    """Leave out the tests that tell nothing, and solve again; not if nothing would be left."""
+    if told.all() or not told.any():
         return found
     paths = np.where(told[:, None], found.parts.paths, -1)
     seen = found.seen._replace(paths=paths)
