@@ -29,6 +29,7 @@ if TYPE_CHECKING:
     from cluster.core.journal import Journal
 
 FILE = "claim"
+BOOT = Path("/proc/sys/kernel/random/boot_id")
 LONGEST = 120  # characters of a command that are kept
 OWN_COMMANDS = ("cluster", "__main__.py")  # of sys.argv[0]
 
@@ -42,6 +43,8 @@ class Controller(Value, frozen=True, kw_only=True):
         pid: its id there.
         command: what the user typed.
         at: when it claimed the cluster, in seconds since the epoch.
+        state: the cluster's state folder there.
+        boot: of its kernel; empty if that is not known.
 
     """
 
@@ -50,6 +53,20 @@ class Controller(Value, frozen=True, kw_only=True):
     pid: int
     command: str
     at: float
+    state: str = ""
+    boot: str = ""
+
+    def has_left(self, folder: Path) -> bool:
+        """Tell for a job that the cluster in a state folder does not know whether nobody does.
+
+        Its cluster was one of this user on this machine, and is down.
+        """
+        here = this_process()
+        same = bool(self.boot) and (self.user, self.host, self.boot) == (
+            here.user, here.host, here.boot
+        )  # fmt: skip
+        known = Path(self.state, "journal.jsonl").exists() and self.state != str(folder)
+        return same and bool(self.state) and not known
 
     @property
     def words(self) -> str:
@@ -86,7 +103,15 @@ def this_process() -> Controller:
         pid=os.getpid(),
         command=command if len(command) <= LONGEST else f"{command[: LONGEST - 3]}...",
         at=time.time(),
+        boot=_boot(),
     )
+
+
+def _boot() -> str:
+    try:
+        return BOOT.read_text().strip()
+    except OSError:  # not Linux
+        return ""
 
 
 def _user() -> str:
@@ -130,8 +155,8 @@ def claim(journal: Journal, *, replace: bool = False) -> Iterator[Claim]:
             _refuse_if_held(journal)
         handle = os.open(part, os.O_CREAT | os.O_EXCL | os.O_WRONLY, 0o600)
         fcntl.flock(handle, fcntl.LOCK_EX)
-        by = this_process()
-        os.write(handle, msgspec.json.encode(by))
+        by = msgspec.structs.replace(this_process(), state=str(journal.folder))
+        os.write(handle, encode(by).encode())
         part.replace(path)
     try:
         yield Claim(path=path, handle=handle, by=by)
@@ -165,6 +190,19 @@ def in_use_error(name: str, who: str, goes_on: str = "") -> InUse:
 
 def _read(path: Path) -> Controller | None:
     try:
-        return msgspec.json.decode(path.read_bytes(), type=Controller)
-    except (FileNotFoundError, msgspec.DecodeError):  # it was taken down just now
+        return decode(path.read_text())
+    except FileNotFoundError:  # it was taken down just now
+        return None
+
+
+def encode(by: Controller) -> str:
+    """Write a process as text, for a host where its job runs."""
+    return msgspec.json.encode(by).decode()
+
+
+def decode(text: str) -> Controller | None:
+    """Read what `encode` wrote; none if it is something else."""
+    try:
+        return msgspec.json.decode(text, type=Controller)
+    except msgspec.DecodeError:
         return None

@@ -115,11 +115,15 @@ class Jobs:
         found = None
         with suppress(SpecError):  # a host without tmux runs no job
             found = self._of_session().running()
-        if found is not None:
-            ours = any(job.folder == found.folder for job in self._disk.state.jobs)
-            goes_on = "That process has ended, or left it; the job goes on in tmux." if ours else ""
-            who = found.by or f"the job in {found.folder} on {machine.name}"
-            raise claims.in_use_error(name, who, goes_on)
+        if found is None:
+            return
+        by = claims.decode(found.by)
+        ours = any(job.folder == found.folder for job in self._disk.state.jobs)
+        if by and not ours and by.has_left(self._disk.journal.folder):
+            return  # its cluster is down, and could not end it: such as when Slurm took the node
+        goes_on = "That process has ended, or left it; the job goes on in tmux." if ours else ""
+        who = by.words if by else f"the job in {found.folder} on {machine.name}"
+        raise claims.in_use_error(name, who, goes_on)
 
     def _of_session(self) -> Job:
         """Return whatever job is in the session of our name."""
@@ -178,7 +182,7 @@ class Jobs:
 
         """
         began = time.monotonic()
-        by = self._claim.by.words if self._claim else ""
+        by = claims.encode(self._claim.by) if self._claim else ""
         status: Status = "interrupted"  # unless it fails itself
         try:
             with self.sole():
