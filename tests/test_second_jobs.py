@@ -187,14 +187,3 @@ def test_a_claim_ends_with_its_process() -> None:
     assert claims.holder(book) is None
     with claims.claim(book) as claim:
         assert claim.successor() is None
-
-
-def test_a_job_of_a_cluster_that_is_down_is_nobodys(hanging: Background) -> None:
-    """Such as one whose node was taken away when its cluster went down."""
-    hanging.process.kill()
-    hanging.process.wait()
-    journal.for_cluster("hanging").forget()
-    command(*SECOND)
-
-    until(no_rank_is_left, "the ranks of both are gone")
-    assert sessions() == ["hanging"]
