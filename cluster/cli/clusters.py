@@ -29,7 +29,7 @@ from cluster.core.money import dollars
 from cluster.core.units import format_seconds
 from cluster.orchestration.cluster import Cluster, attach
 from cluster.orchestration.orphans import no_clusters, take_down
-from cluster.providers import Provider
+from cluster.providers import ENDED, Provider
 from cluster.remote.threads import start
 
 if TYPE_CHECKING:
@@ -39,7 +39,13 @@ LIVE_WITHIN = 10.0  # seconds for all clouds and batch systems together
 
 
 class ClusterRow(Value, frozen=True, kw_only=True):
-    """One line of `cluster ls`."""
+    """One line of `cluster ls`.
+
+    Args:
+        dollars: that its machines cost so far; the most that it can be, if some have ended.
+        ended: how many machines do not exist any more although nobody took the cluster down.
+
+    """
 
     name: str
     provider: str
@@ -51,6 +57,7 @@ class ClusterRow(Value, frozen=True, kw_only=True):
     region: str = ""
     dollars: float | None = None
     expires: float | None = None
+    ended: int = 0
 
 
 class DownRow(Value, frozen=True, kw_only=True):
@@ -89,7 +96,7 @@ def ls(region: flags.Regions = None, json: flags.Json = False) -> None:
     if json:
         print_json(rows)
         return
-    costly = any(row.expires for row in rows)
+    costly = any(row.expires or row.ended for row in rows)
     table(
         ("name", "provider", "hosts", "age", "status", "newest run", "cost", "ends in")[
             : None if costly else 6
@@ -109,7 +116,7 @@ def _cells(row: ClusterRow) -> tuple[str, ...]:
         format_seconds(row.age),
         row.status,
         _short(row.run),
-        "-" if row.dollars is None else f"${row.dollars:.2f}",
+        "-" if row.dollars is None else f"{'at most ' if row.ended else ''}${row.dollars:.2f}",
         left,
     )
 
@@ -184,6 +191,14 @@ def _cluster_row(name: str) -> ClusterRow:
             name=name, provider="?", hosts=0, addresses=(), age=0.0, status="unreadable", run=None
         )
     status, _, run = _state(cluster)
+    ended = 0
+    try:
+        states = start(cluster.machine_states).result(LIVE_WITHIN)
+    except (ClusterError, TimeoutError):
+        status = f"{status}; machines not known"
+    else:
+        ended = states.count(ENDED)
+        status = f"{ended} of {len(states)} machines have ended" if ended else status
     if cluster.state.kept:
         now = cluster.disk.journal.is_launching()
         status = "replacing hosts" if now else "replacing hosts was interrupted: cluster gc"
@@ -197,7 +212,8 @@ def _cluster_row(name: str) -> ClusterRow:
         status=status,
         run=run,
         dollars=receipt.dollars if receipt else None,
-        expires=cluster.expires,
+        expires=None if ended and ended == len(cluster.machines) else cluster.expires,
+        ended=ended,
     )
 
 

@@ -36,7 +36,7 @@ from cluster.orchestration.simulated import simulate
 from cluster.orchestration.state import StateOnDisk
 from cluster.orchestration.teardown import check_gone, clean_hosts, destroy
 from cluster.orchestration.working_folder import find_files
-from cluster.providers import Provider
+from cluster.providers import ENDED, Provider
 from cluster.remote.hosts import DEAD_AFTER, Hosts
 from cluster.remote.parallel import connect_all
 from cluster.runs.store import read
@@ -180,6 +180,16 @@ class Cluster:
     @property
     def _provider(self) -> Provider:
         return plugins.load(Provider, self.spec.provider)
+
+    def machine_states(self) -> tuple[str, ...]:
+        """Ask the provider for the state of each machine that costs money; see `Provider.states`.
+
+        Raises:
+            ProvisionError: the provider does not say.
+
+        """
+        asks = self.costs and self.machines
+        return self._provider.states(self.name, self.machines) if asks else ()
 
     def receipt(self) -> Receipt | None:
         """Return the cost of the machines so far; None if they cost nothing."""
@@ -453,9 +463,12 @@ class Cluster:
             began = time.monotonic()
             self._looked_for = self.looked_for
             self._keep_phases({**self.state.phases, **self.phases})
+            ended = 0
+            with suppress(ClusterError):  # then the deletion fails, too, and says what remains
+                ended = self.machine_states().count(ENDED)
             destroy(self._provider, self.name, again=f"cluster down {self.name}")
             newest = self.state.jobs[-1:]
-            self.disk.end(time.time())
+            self.disk.end(time.time(), ended)
             self._note_phase("teardown", began)
             self.disk.journal.forget()
         if receipt := self.receipt():

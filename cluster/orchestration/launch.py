@@ -20,7 +20,7 @@ from cluster.core.ssh_keys import KNOWN
 from cluster.orchestration.cluster import Cluster, attach
 from cluster.orchestration.notebook import NotebookProgress, in_notebook
 from cluster.orchestration.revocation import unless_gone
-from cluster.providers import Provider
+from cluster.providers import ENDED, Provider
 from cluster.remote import host_keys
 from cluster.remote.parallel import connect_all
 
@@ -240,6 +240,8 @@ def _why_unusable(cluster: Cluster) -> str:
         return f"{cluster.name} is stopped. To switch it on: cluster start {cluster.name}"
     if not all(map(provider.is_usable, machines)):
         why = f"{cluster.name} was launched with {machines[0].bin}, which is gone."
+    elif ended := _ended(cluster):
+        return ended
     else:
         try:
             connect_all(cluster.shells(), ANSWER_WITHIN)
@@ -380,5 +382,22 @@ def _plan_of_existing(spec: ClusterSpec) -> Plan | None:
     """
     if not journal.for_cluster(spec.name).entries():
         return None
-    known = attach(spec.name).state
-    return known.plan if known.costs and known.was_launched_as(spec) else None
+    cluster = attach(spec.name)
+    if not cluster.costs or not cluster.state.was_launched_as(spec):
+        return None
+    plan = cluster.state.plan
+    ended = _ended(cluster)
+    return structs.replace(plan, lines=(ended,)) if ended else plan
+
+
+def _ended(cluster: Cluster) -> str:
+    """Say which machines do not exist any more; empty if none, or if the cloud does not say."""
+    try:
+        states = cluster.machine_states()
+    except ClusterError:  # then it is found out whether each machine answers
+        return ""
+    ended, total = states.count(ENDED), len(states)
+    if not ended:
+        return ""
+    rest = "what else it had may still be there" if ended == total else "the others cost money"
+    return f"{ended} of {total} machines of {cluster.name} have ended; {rest}."

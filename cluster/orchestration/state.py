@@ -38,6 +38,7 @@ class ClusterState(Value, frozen=True, kw_only=True):
             seconds since the epoch.
         power: when the machines were switched on, off, on ..., in seconds since the epoch.
         ended_at: when the last machine had ended, in seconds since the epoch.
+        ended: how many had ended before that, nobody knows when.
         kept: the machines to keep while some are being replaced; empty at all other times.
         known: the facts of machines that were examined before or during a replacement, by id.
         added: how many machines exist besides the hosts of the cluster, while some are replaced.
@@ -62,6 +63,7 @@ class ClusterState(Value, frozen=True, kw_only=True):
     jobs: tuple[JobRecord, ...] = ()
     collected: frozenset[str] = frozenset()
     ended_at: float | None = None
+    ended: int = 0
     kept: tuple[Machine, ...] = ()
     known: dict[str, Facts] = {}  # noqa: RUF012
     added: int = 0
@@ -150,14 +152,17 @@ class ClusterState(Value, frozen=True, kw_only=True):
     def _added_seconds(self, at: float) -> float:
         return self.added * (at - self.added_at)
 
-    def ended(self, at: float) -> ClusterState:
+    def after_end(self, at: float, ended: int = 0) -> ClusterState:
         """Return the state when nothing of the cluster exists any more.
 
         Args:
             at: when, in seconds since the epoch.
+            ended: how many machines had ended before, nobody knows when; all ended at `expires`.
 
         """
-        return replace(self, ended_at=at, jobs=())
+        if ended and ended == len(self.machines) and self.expires:
+            at = min(at, self.expires)
+        return replace(self, ended_at=at, jobs=(), ended=ended)
 
     @property
     def name(self) -> str:
@@ -228,6 +233,7 @@ class ClusterState(Value, frozen=True, kw_only=True):
             price=self.price,
             dollars=None if self.price is None else dollars(self.price, 1, hosts * seconds + extra),
             final=self.ended_at is not None,
+            ended=self.ended,
         )
 
 
@@ -271,14 +277,15 @@ class StateOnDisk:
         else:
             self.state = self.state.after(entry)
 
-    def end(self, at: float) -> None:
+    def end(self, at: float, ended: int = 0) -> None:
         """Note that the machines are gone; the journal goes with them.
 
         Args:
             at: when, in seconds since the epoch.
+            ended: how many had ended before, nobody knows when.
 
         """
-        self.state = self.state.ended(at)
+        self.state = self.state.after_end(at, ended)
 
     def note_machines(self, machines: Iterable[Machine]) -> None:
         """Record machines with changed fields, such as their addresses."""

@@ -42,6 +42,7 @@ class Credentials(Value, frozen=True, kw_only=True):
     command: str
 
 
+ENDED = "ended"  # the state of a machine that does not exist any more
 CLOUD_OPTIONS = {
     "image": "it creates no machines",
     "accelerator": "its machines keep the accelerators that they have",
@@ -212,6 +213,19 @@ class Provider(Plugin):
         """
         del spec, machines
         return None
+
+    def states(self, name: str, machines: tuple[Machine, ...]) -> tuple[str, ...]:
+        """Ask for the state of each machine of a cluster: `ENDED` if it does not exist any more.
+
+        Returns:
+            One state for each machine; empty if the provider has none.
+
+        Raises:
+            ProvisionError: the provider does not say.
+
+        """
+        del name, machines
+        return ()
 
     def words_on(self, spec: ClusterSpec, machines: tuple[Machine, ...]) -> str:
         """Say what the provider knows of machines that do not answer; empty if nothing.

@@ -111,7 +111,7 @@ def test_no_cost_while_machines_are_switched_off() -> None:
 
 
 def test_once_it_has_ended_the_receipt_is_final_and_there_are_no_jobs() -> None:
-    known = state(ORDERED, ANSWERED, CREATED, started("a")).ended(510.0)
+    known = state(ORDERED, ANSWERED, CREATED, started("a")).after_end(510.0)
     receipt = known.receipt(9999.0)
 
     assert receipt is not None

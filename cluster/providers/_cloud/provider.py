@@ -18,7 +18,7 @@ from cluster.core.errors import ClusterError, ProvisionError, SpecError
 from cluster.core.model.placement import ProviderTopology
 from cluster.core.model.resources import Plan, Resource
 from cluster.core.model.value import ignore
-from cluster.providers import Provider
+from cluster.providers import ENDED, Provider
 from cluster.providers._cloud import ownership
 from cluster.providers._cloud.api_errors import Failure
 from cluster.providers._cloud.client import Client
@@ -43,6 +43,7 @@ ClientT = TypeVar("ClientT", bound=Client)
 OfferT = TypeVar("OfferT", bound=CloudOffer)
 PlaceT = TypeVar("PlaceT")
 T = TypeVar("T")
+ENDING = "shutting-down"  # Amazon's state of a machine that was terminated
 SHORTEST = 60.0  # seconds that a machine is created for: Google's least is 30
 
 
@@ -198,6 +199,14 @@ class CloudProvider(Provider, Generic[ClientT, OfferT]):
             LaunchJournal(self.name, client.name, journal).record_owner(intent.tags, client.account)
             wanted = msgspec.structs.replace(spec, hosts=len(places))
             return self.add_machines(client, wanted, journal, intent, tell)
+
+    def states(self, name: str, machines: tuple[Machine, ...]) -> tuple[str, ...]:
+        """Ask the cloud for the state of each machine."""
+        with self.translating_errors(what_remains(journal.for_cluster(name))):
+            found = in_each(self._deletions(name), lambda one: one.besides(()))
+        states = {one.id: one.state.lower() for there in found for one in there}
+        known = (states.get(machine.id, ENDED) for machine in machines)
+        return tuple(ENDED if one == ENDING else one for one in known)
 
     def besides(self, name: str, kept: tuple[Machine, ...]) -> tuple[Resource, ...]:
         """List the machines of a cluster besides some, in every place where it may have some."""

@@ -1,0 +1,95 @@
+"""Machines that the cloud ended: `ls`, `up` and the receipt ask for states."""
+
+from __future__ import annotations
+
+import time
+from typing import TYPE_CHECKING, Any
+
+import pytest
+
+from cluster.core import journal
+from cluster.core.errors import SpecError
+from cluster.core.model.resources import Price
+from cluster.orchestration.launch import launch_spec
+from tests.clouds import NAME, World
+from tests.conftest import answer, command, until
+from tests.fakes.values import Fault
+
+if TYPE_CHECKING:
+    from cluster.core.model.hosts import Machine
+    from tests.fakes.cloud import Emulated
+
+PRICE = Price(hourly=3.0, at="2026-11-01", source="a test")
+
+
+@pytest.fixture(autouse=True)
+def soon(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Let clouds be consistent after a moment: the test clouds are at once."""
+    monkeypatch.setenv("CLUSTER_LATE", "0.1")
+    monkeypatch.setattr("cluster.providers._cloud.launch.POLL", 0.05)
+    monkeypatch.setattr("cluster.providers.gcp.create.PAUSE", 0.05)
+
+
+@pytest.fixture
+def machines(world: World, cloud: Emulated[Any]) -> tuple[Machine, ...]:
+    """Launch a cluster whose machines nobody can reach."""
+    book = journal.for_cluster(NAME)
+    entry = journal.Intended(spec=world.spec, at=time.time(), costs=True, price=PRICE, ttl=7200.0)
+    provider = world.planned()
+    with book.open_for_launch(entry), book.lock():
+        made = provider.create(world.spec, book)
+    book.append(journal.Created(machines=made, expires=time.time() + 7200.0))
+    book.append(journal.LaunchFinished())
+    del cloud
+    return made
+
+
+def end(cloud: Any, machine: Machine) -> None:
+    """End a machine as the cloud does, and wait until it is seen."""
+    id_ = machine.id.rpartition("/")[2]
+    cloud.end(id_)
+
+    def over() -> bool:
+        states = {one.state for one in cloud.things() if one.id == id_ and "instance" in one.kind}
+        return states <= {"terminated", "shutting-down"}
+
+    until(over, f"{id_} has ended")
+
+
+def test_each_command_says_that_the_machines_have_ended(
+    cloud: Emulated[Any], world: World, machines: tuple[Machine, ...]
+) -> None:
+    [row] = answer("ls")
+    assert (row["ended"], row["status"]) == (0, "idle")
+    end(cloud, machines[0])
+
+    [row] = answer("ls")
+    assert (row["ended"], row["status"]) == (1, "1 of 2 machines have ended")
+    assert row["expires"]
+    with pytest.raises(SpecError, match="1 of 2 machines of c5 have ended; the others cost money"):
+        launch_spec(world.spec)
+    end(cloud, machines[1])
+
+    [row] = answer("ls")
+    assert (row["ended"], row["expires"]) == (2, None)
+    assert "at most $" in command("ls").stdout
+    with pytest.raises(SpecError, match="2 of 2 machines of c5 have ended") as caught:
+        launch_spec(world.spec)
+    assert "cost money" not in caught.value.what
+    said = command("down", NAME).stdout
+    assert "at most $" in said
+    assert "2 of them had ended before" in said
+    assert "0 left" in said
+
+
+def test_states_that_cannot_be_asked_for_are_not_guessed(
+    cloud: Emulated[Any], world: World, machines: tuple[Machine, ...]
+) -> None:
+    del machines
+    for call in world.after:
+        cloud.fail(Fault(action=call, **world.denied))
+
+    [row] = [row for row in answer("ls") if row["name"] == NAME]
+    assert (row["ended"], row["status"]) == (0, "idle; machines not known")
+    cloud.mend()
+    assert "at most" not in command("down", NAME).stdout
