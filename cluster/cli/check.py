@@ -4,12 +4,14 @@ from __future__ import annotations
 
 import sys
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, Any
+from typing import TYPE_CHECKING, Annotated, Any, NoReturn
 
 import typer
 
+from cluster.analysis import judgement
 from cluster.cli import flags
 from cluster.cli.bench import launched
+from cluster.cli.gates import FLAGS, read_gates, report_cases
 from cluster.cli.launches import BenchOptions
 from cluster.cli.pair_logs import LIMIT, PairLogFlags, missing_lines, only_name, run_of
 from cluster.cli.show import print_json, print_lines, relative_path, screen_width
@@ -18,6 +20,7 @@ from cluster.cli.within import check_within
 from cluster.core.errors import JobError, SpecError
 from cluster.core.units import format_value, parse_size
 from cluster.orchestration.cluster import Cluster, attach
+from cluster.reports.ci import judgement_cases
 from cluster.reports.fleet import blamed_table, replacement_lines
 from cluster.reports.formats.terminal import table_text
 from cluster.runs import store
@@ -26,6 +29,7 @@ from cluster.runs.run import PAIRS, WITHIN
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
+    from cluster.cli.gates import Gates
     from cluster.core.model.fleet import FleetVerdict
     from cluster.core.model.spec import ClusterSpec
     from cluster.runs.run import Run
@@ -57,33 +61,44 @@ def check(  # noqa: PLR0913 - each is a flag
     timeout: float,
     yes: bool,
     json: bool,
+    fail_on: str | None,
+    junit: Path | None,
+    github: bool,
     **machines: Any,  # noqa: ANN401 - each flag has its own type
 ) -> None:
     """Find the bad host, link or group, by rounds of pairs.
 
     Example: cluster check big --confirm
     """
+    gates = read_gates(fail_on, junit, github)
     if replace:
         _refuse_unless_it_stays(stays=not (from_ or pairs) and (provider is None or bool(keep)))
     if within:
         _refuse_besides_within(from_=from_, pairs=pairs, groups=groups, confirm=confirm or replace)
     if from_:
         typed = PairLogFlags(metric, pairs_pattern, series, groups, limit)
-        _show(run_of((*from_, *(names or ())), store.root(runs), typed), as_json=json)
-        return
+        run = run_of((*from_, *(names or ())), store.root(runs), typed)
+        _exit_by_gates(gates, run, _show(run, as_json=json))
     name = only_name(names)
     options = BenchOptions(runs=runs, timeout=timeout, keep=keep, yes=yes, json=json)
     if within:
         spec = _spec(name, provider, machines)
-        _show(check_within(name if provider is None else None, within, spec, options), as_json=json)
-        return
+        run = check_within(name if provider is None else None, within, spec, options)
+        _exit_by_gates(gates, run, _show(run, as_json=json))
     params = _params(rounds, metric, alone, pairs, milliseconds) | {"confirm": confirm or replace}
     if name is not None and provider is None:
-        _check(attach(name), params, groups, options, replace=replace)
-        return
+        _exit_by_gates(gates, *_check(attach(name), params, groups, options, replace=replace))
     spec = _spec(name, provider, machines)
     with launched(spec, PAIRS, params, options) as cluster:
-        _check(cluster, params, groups, options, replace=replace)
+        run, verdict = _check(cluster, params, groups, options, replace=replace)
+    _exit_by_gates(gates, run, verdict)
+
+
+def _exit_by_gates(gates: Gates, run: Run, verdict: FleetVerdict) -> NoReturn:
+    """Report the verdict as `judge` does, and end with the exit status of the gates."""
+    judged = judgement.judge((), run.record, fleet=verdict)
+    suite = "/".join(run.folder.parts[-2:])
+    raise typer.Exit(report_cases(gates, list(judgement_cases(suite, judged))))
 
 
 def _params(
@@ -153,10 +168,10 @@ def _check(
     options: BenchOptions,
     *,
     replace: bool,
-) -> None:
+) -> tuple[Run, FleetVerdict]:
     """Test the pairs, one job after another, and show the results."""
     with cluster.jobs.claimed():
-        _check_claimed(cluster, params, groups, options, replace=replace)
+        return _check_claimed(cluster, params, groups, options, replace=replace)
 
 
 def _check_claimed(
@@ -166,7 +181,7 @@ def _check_claimed(
     options: BenchOptions,
     *,
     replace: bool,
-) -> None:
+) -> tuple[Run, FleetVerdict]:
     """Show the results also of an interrupted run."""
     from cluster.cli.heat_map import CheckProgress  # noqa: PLC0415 - slow: numpy
     from cluster.orchestration.replacement import finish_replacement  # noqa: PLC0415
@@ -184,12 +199,13 @@ def _check_claimed(
             _show(store.read(Path(cluster.job()[0].run)), as_json=options.json)
         raise
     if replace:
-        _replace(cluster, run, params, options)
-    else:
-        _show(run, as_json=options.json)
+        return run, _replace(cluster, run, params, options)
+    return run, _show(run, as_json=options.json)
 
 
-def _replace(cluster: Cluster, run: Run, params: dict[str, Any], options: BenchOptions) -> None:
+def _replace(
+    cluster: Cluster, run: Run, params: dict[str, Any], options: BenchOptions
+) -> FleetVerdict:
     """Show the verdict, also if nothing can be replaced; then replace the bad hosts."""
     from cluster.cli.replace import raise_if_bad, replace  # noqa: PLC0415
     from cluster.orchestration.fleet_check import judge_fleet  # noqa: PLC0415 - slow: numpy
@@ -206,6 +222,7 @@ def _replace(cluster: Cluster, run: Run, params: dict[str, Any], options: BenchO
         nothing = "No host is confirmed to be bad by itself, so none is replaced."
         print_lines(*(tuple(replacement_lines(verdict)) or (nothing,)))
     raise_if_bad(verdict, cluster.name)
+    return verdict
 
 
 def _groups(cluster: Cluster, source: str | None, where: Path) -> tuple[int, ...]:
@@ -233,7 +250,7 @@ def _text_of(file: str) -> str:
         ) from error
 
 
-def _show(run: Run, *, as_json: bool) -> None:
+def _show(run: Run, *, as_json: bool) -> FleetVerdict:
     """Judge the fleet; show its bad parts, then the verdict."""
     from cluster.orchestration.fleet_check import judge_fleet  # noqa: PLC0415 - slow: numpy
     from cluster.orchestration.within_check import judge_within  # noqa: PLC0415
@@ -243,6 +260,7 @@ def _show(run: Run, *, as_json: bool) -> None:
         print_json(verdict)
     else:
         _print(verdict)
+    return verdict
 
 
 def _print(verdict: FleetVerdict) -> None:
@@ -343,5 +361,6 @@ CHECK: flags.Declared = {
     **test_length(300),
     **SHARED,
     **LIMIT,
+    **FLAGS,
 }
 command = survey_command(check, CHECK)

@@ -13,7 +13,7 @@ from cluster.analysis.fleet.network_layers import switch_groups
 from cluster.analysis.fleet.pair_measurements import pair_tests
 from cluster.analysis.link_bounds import goodput
 from cluster.core.errors import SpecError
-from cluster.core.model.fleet import DeviceKind, Fleet, FleetVerdict, PairMetric
+from cluster.core.model.fleet import DeviceKind, Fleet, FleetVerdict, FleetWord, PairMetric
 from cluster.core.units import format_size
 from cluster.orchestration.provider_topology import ask_topology
 from cluster.orchestration.simulated import simulator_of
@@ -87,8 +87,29 @@ def judge_fleet(run: Run) -> FleetVerdict:
         assumptions=params.assumptions,
         replaced=before.replaced if before else (),
     )
+    verdict = of_cut_off_run(verdict, run)
     findings.write_verdict(run.folder, verdict)
     return verdict
+
+
+def of_cut_off_run(verdict: FleetVerdict, run: Run) -> FleetVerdict:
+    """Say of a run that did not end by itself that the rest was not tested.
+
+    Returns:
+        The verdict: what was found stays; HEALTHY or LOW is UNDECIDED.
+
+    """
+    if run.status == "done":
+        return verdict
+    why = f" ({run.record.reason.rstrip('.')})" if run.record.reason else ""
+    cut = f"the check is {run.status}{why} and has {verdict.rounds} round(s): the rest is untested"
+    if verdict.verdict == "FAULTY":
+        answer = f"{verdict.answer.rstrip('.')}; {cut}."
+    else:
+        so_far = verdict.answer.removeprefix("UNDECIDED: ")
+        answer = f"UNDECIDED: {cut}. So far: {so_far}"
+    word: FleetWord = "FAULTY" if verdict.verdict == "FAULTY" else "UNDECIDED"
+    return msgspec.structs.replace(verdict, verdict=word, answer=answer)
 
 
 def _diagnosed(

@@ -13,6 +13,7 @@ from cluster.core.model.fleet import DeviceKind, Fleet, FleetVerdict, PairTest
 from cluster.core.model.logs import NUMA, Topology
 from cluster.logs.pair_hosts import host_order
 from cluster.logs.reader import read
+from cluster.orchestration.fleet_check import of_cut_off_run
 from cluster.runs import findings
 from cluster.runs.run import RAW
 
@@ -58,6 +59,7 @@ def judge_within(run: Run) -> FleetVerdict:
     verdict = msgspec.structs.replace(
         verdict, run=str(run.folder), assumptions=tuple(_assumptions(found))
     )
+    verdict = of_cut_off_run(verdict, run)
     findings.write_verdict(run.folder, verdict)
     return verdict
 

@@ -302,3 +302,29 @@ def test_an_interrupted_replacement_is_seen_and_finished(home: Path) -> None:
     command("gc", "-y")
     assert answer("gc") == []
     assert len(answer("hosts", "big")) == 16
+
+
+def test_a_check_that_was_cut_off_is_not_healthy_anywhere(home: Path) -> None:
+    command("up", "big", *SIM)
+    folder = Path(answer("check", "big")["run"])
+    record = json.loads((folder / "run.json").read_text())
+    record |= {"status": "interrupted", "reason": "stopped by Ctrl-C"}
+    (folder / "run.json").write_text(json.dumps(record))
+    verdict = answer("check", "--from", str(folder))
+
+    assert verdict["verdict"] == "UNDECIDED"
+    assert "interrupted (stopped by Ctrl-C)" in verdict["answer"]
+    assert "UNDECIDED" in command("judge", str(folder)).stdout
+    assert answer("judge", str(folder))["verdict"] == "unknown"
+
+
+@pytest.mark.parametrize(("fault", "words", "status"), [("7:rx=0.4", "low", 3), ("", "low", 0)])
+def test_a_faulty_fleet_fails_a_step_that_asks_for_it(
+    home: Path, fault: str, words: str, status: int
+) -> None:
+    faults = ("--option", f"fault=host:{fault}") if fault else ()
+    command("up", "big", *SIM, *faults)
+    command("check", "big", "--fail-on", words, status=status)
+    command("check", "--from", "latest", "--fail-on", words, status=status)
+    command("check", "--from", "latest")
+    command("check", "big", "--fail-on", "purple", status=2)
