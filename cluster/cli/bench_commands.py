@@ -15,6 +15,7 @@ from cluster.cli.gates import FLAGS as GATES
 from cluster.cli.gates import read_gates
 from cluster.cli.launches import BenchOptions
 from cluster.cli.lottery import draw_lottery
+from cluster.cli.overview import LINES
 from cluster.cli.param_flags import param_flags
 from cluster.core import plugins
 from cluster.core.errors import SpecError
@@ -228,3 +229,14 @@ def _provider(values: dict[str, Any], default: str) -> str:
     """Remove the two flags for the provider from the values, and give its name."""
     run_local = values.pop("run_local")
     return flags.choose_provider(values.pop("provider"), run_local=run_local, default=default)
+
+
+commands = typer.Typer(
+    cls=BenchGroup,
+    rich_markup_mode=None,
+    pretty_exceptions_enable=False,
+    no_args_is_help=True,
+    help=f"{LINES['bench',]}\n\n"
+    "Example: cluster bench p2p --metrics latency --sizes 8:64MiB --json",
+    callback=lambda: None,
+)

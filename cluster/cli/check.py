@@ -363,4 +363,4 @@ CHECK: flags.Declared = {
     **LIMIT,
     **FLAGS,
 }
-command = survey_command(check, CHECK)
+survey_command(check, CHECK)

@@ -15,6 +15,7 @@ from cluster.analysis import corpus as published
 from cluster.analysis.corpus import Point, PublishedRun, PublishedSource, checks
 from cluster.analysis.hardware import find as find_hardware
 from cluster.cli import flags
+from cluster.cli.overview import LINES
 from cluster.cli.show import print_json, print_lines, table
 from cluster.core.errors import ParseError, SpecError
 from cluster.core.model.hosts import SIMULATED as SIMULATED_SHELL
@@ -38,7 +39,7 @@ MOST_POINTS = 6  # of the largest messages, which an entry of a sweep keeps
 
 commands = typer.Typer(
     name="corpus",
-    help="List and check the results that others published.\n\nExample: cluster corpus list",
+    help=f"{LINES['corpus',]}\n\nExample: cluster corpus list",
     no_args_is_help=True,
     rich_markup_mode=None,
     pretty_exceptions_enable=False,

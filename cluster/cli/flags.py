@@ -18,8 +18,6 @@ from cluster.core.options import help_of
 from cluster.core.units import parse_seconds
 from cluster.logs.parsers import Parser
 from cluster.measure.starters import Starter as StarterPlugin
-from cluster.orchestration.cluster import attach
-from cluster.orchestration.launch import make_spec
 from cluster.providers import Provider as ProviderPlugin
 
 DEFAULT_IN_HELP = re.compile(r"\[default: [^]]*\]")
@@ -300,6 +298,8 @@ def like_running(name: str, values: Mapping[str, Any]) -> dict[str, Any]:
         The flags; where no cluster of this name runs, with the default provider.
 
     """
+    from cluster.orchestration.cluster import attach  # noqa: PLC0415 - most commands read files
+
     known = attach(name).state if name in journal.names() else None
     if known is None or not known.launched:
         return {**values, "provider": DEFAULT_PROVIDER}
@@ -320,6 +320,8 @@ def spec(*, name: str, options: list[str] | None = None, **flags: object) -> Clu
         SpecError: a flag is wrong.
 
     """
+    from cluster.orchestration.launch import make_spec  # noqa: PLC0415 - most commands read files
+
     own = dict(pair("option", text) for text in options or ())
     return make_spec(name, {**flags, "options": own})
 

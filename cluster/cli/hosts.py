@@ -33,8 +33,6 @@ if TYPE_CHECKING:
 
     from cluster.orchestration.working_folder import WorkingFolder
 
-commands = typer.Typer()
-
 MOST_SHOWN = 64  # hosts, after `up` and `start`
 NONE = "none"  # `--workdir none` copies nothing
 
@@ -124,11 +122,10 @@ PLAN: flags.Declared = {
     **flags.MACHINES,
     "json": (flags.Json, False),
 }
-commands.command("up")(flags.with_flags(up, flags.parameters(UP)))
-commands.command("plan")(flags.with_flags(plan_, flags.parameters(PLAN)))
+flags.with_flags(up, flags.parameters(UP))
+flags.with_flags(plan_, flags.parameters(PLAN))
 
 
-@commands.command()
 def stop(name: flags.ClusterName) -> None:
     """Switch machines off; their disks stay.
 
@@ -138,7 +135,6 @@ def stop(name: flags.ClusterName) -> None:
     sys.stdout.write(f"{name} is stopped. On again: cluster start {name}\n")
 
 
-@commands.command("start")
 def start_(name: flags.ClusterName, json: flags.Json = False) -> None:
     """Switch stopped machines on again.
 
@@ -150,7 +146,6 @@ def start_(name: flags.ClusterName, json: flags.Json = False) -> None:
     _show(cluster, as_json=json, most=MOST_SHOWN)
 
 
-@commands.command("hosts")
 def hosts_(
     name: flags.ClusterName,
     json: flags.Json = False,
@@ -210,7 +205,6 @@ def _block(machine: Machine) -> str:
     return "\n".join([f"Host {machine.name}", *lines]) + "\n"
 
 
-@commands.command()
 def run(  # noqa: PLR0913 - each is a flag
     name: flags.ClusterName,
     words: Command,
@@ -323,7 +317,6 @@ def _outcome(host: str, end: Completed | ClusterError) -> Outcome:
     return Outcome(host=host, status=end.status, stdout=end.stdout, stderr=end.stderr)
 
 
-@commands.command()
 def put(
     name: flags.ClusterName,
     path: Annotated[Path, typer.Argument(metavar="HERE", help="A file or folder here.")],
@@ -338,7 +331,6 @@ def put(
     sys.stdout.write(f"{path} is on {len(cluster.shells())} host(s) as {to}.\n")
 
 
-@commands.command()
 def get(
     name: flags.ClusterName,
     path: Annotated[str, typer.Argument(metavar="THERE", help="A folder on every host.")],

@@ -1,10 +1,14 @@
-"""The results of several launches of one command, shown and judged together."""
+"""`cluster show`, and the results of several launches of one command, judged together."""
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated
+
+import typer
 
 from cluster.analysis.launches import launch_notes
+from cluster.cli import flags
 from cluster.cli.compare import show_tables
 from cluster.cli.show import (
     findings,
@@ -13,11 +17,15 @@ from cluster.cli.show import (
     print_judgement,
     print_lines,
     relative_path,
+    show_run,
 )
+from cluster.core import plugins
 from cluster.core.model.measurements import Summary
 from cluster.core.model.records import Status
 from cluster.core.model.value import Value
+from cluster.reports.formats import Report
 from cluster.reports.launch_table import launches_table
+from cluster.runs import shared_file, store
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -98,3 +106,36 @@ def judge_launches(
     if newest.fleet is not None:
         return pooled, judgement.judge(pooled, newest.record, found, fleet=newest.fleet)
     return pooled, judgement.judge_launches(launches, newest.record, found, hardware)
+
+
+def _run_names() -> list[str]:
+    return ["latest", *(f"{f.parent.name}/{f.name}" for f in store.folders(store.root()))]
+
+
+def show(
+    run: Annotated[str, typer.Argument(metavar="RUN", autocompletion=_run_names)] = "latest",
+    report: Annotated[
+        str,
+        typer.Option(
+            "--format",
+            help="terminal, markdown, csv, json or html.",
+            autocompletion=lambda: list(plugins.names(Report)),
+        ),
+    ] = "terminal",
+    wide: Annotated[
+        bool, typer.Option("--wide", help="All columns, whatever the width of the terminal.")
+    ] = False,
+    root: flags.Runs = None,
+    json: flags.Json = False,
+) -> None:
+    """Show a run's results; RUN: folder, id, cluster or latest.
+
+    Example: cluster show mpi_test --format markdown
+    """
+    plugins.load(Report, report)
+    found = [store.read(folder) for folder in store.find_launches(store.root(root), run)]
+    if len(found) > 1 and report == "terminal":
+        show_launches(found, as_json=json)
+    else:
+        shared = Path(run) if shared_file.is_shared(Path(run)) else None
+        show_run(found[-1], as_json=json, report=report, wide=wide, shared=shared)

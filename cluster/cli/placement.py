@@ -105,4 +105,4 @@ def _lines(found: Placement, name: str) -> Iterator[str]:
         yield f"Next: cluster check {name} --groups placement"
 
 
-command = survey_command(placement, {**test_length(100), **SHARED})
+survey_command(placement, {**test_length(100), **SHARED})

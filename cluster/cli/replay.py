@@ -150,4 +150,4 @@ REPLAY: flags.Declared = {
     "json": (flags.Json, False),
 }
 _RUN, *_FLAGS = flags.parameters(REPLAY)
-command = flags.with_flags(replay, [_RUN.replace(kind=Parameter.POSITIONAL_OR_KEYWORD), *_FLAGS])
+flags.with_flags(replay, [_RUN.replace(kind=Parameter.POSITIONAL_OR_KEYWORD), *_FLAGS])

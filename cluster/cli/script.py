@@ -206,4 +206,8 @@ SCRIPT: flags.Declared = {
     "gpus": (_option(int, "--gpus", "Kubernetes: of each pod.", "N"), 0),
     "runs": (flags.Runs, None),
 }
-command = flags.with_flags(script, flags.parameters(SCRIPT))
+flags.with_flags(script, flags.parameters(SCRIPT))
+commands = typer.Typer(add_completion=False, rich_markup_mode=None)
+commands.command(context_settings={"ignore_unknown_options": True, "allow_extra_args": True})(
+    script
+)

@@ -10,6 +10,7 @@ from typer.core import TyperGroup
 
 from cluster.cli import flags
 from cluster.cli.exit_statuses import GATE_HIT
+from cluster.cli.overview import LINES
 from cluster.cli.show import print_json, print_lines, table
 from cluster.cli.watch_add import add, remove
 from cluster.cli.watch_run import run
@@ -39,7 +40,7 @@ class WatchGroup(TyperGroup):
 commands = typer.Typer(
     name="watch",
     cls=WatchGroup,
-    help="Show when results changed, or measure on a timer.\n\n"
+    help=f"{LINES['watch',]}\n\n"
     "Example: cluster watch mpi_test\n"
     "         cluster watch add mpi_test --every 6h --bench 'p2p --metrics bandwidth'",
     rich_markup_mode=None,

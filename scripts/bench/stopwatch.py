@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import resource
 import statistics
 import subprocess
 import sys
@@ -24,6 +25,14 @@ def seconds(argv: Sequence[str]) -> float:
     began = time.perf_counter()
     subprocess.run(argv, check=True, capture_output=True)
     return time.perf_counter() - began
+
+
+def processor_seconds(argv: Sequence[str]) -> float:
+    """Return the processor time of a program and all that it starts, in seconds."""
+    before = resource.getrusage(resource.RUSAGE_CHILDREN)
+    seconds(argv)
+    after = resource.getrusage(resource.RUSAGE_CHILDREN)
+    return after.ru_utime + after.ru_stime - before.ru_utime - before.ru_stime
 
 
 def interleaved(commands: Sequence[Sequence[str]], repetitions: int) -> list[float]:

@@ -7,9 +7,10 @@ from typing import TYPE_CHECKING, Any
 from tables import page, table
 from typer.main import get_command
 
-from cluster.cli.app import GROUPS, app
+from cluster.cli.app import app
 from cluster.cli.bench_commands import ALL
 from cluster.cli.exit_statuses import STATUSES
+from cluster.cli.overview import GROUPS
 from cluster.core.environment_variables import VARIABLES
 
 if TYPE_CHECKING:

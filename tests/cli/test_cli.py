@@ -11,7 +11,8 @@ import pytest
 from typer.main import get_command
 
 from cluster.cli import doctor
-from cluster.cli.app import GROUPS, Commands, app
+from cluster.cli.app import Commands, app
+from cluster.cli.overview import GROUPS
 from cluster.core import plugins
 from cluster.measure.benchmark import Benchmark
 from cluster.providers import Provider

@@ -8,7 +8,7 @@ import sys
 
 import pytest
 
-from cluster.cli import canonical_arguments
+from cluster.cli.command_line import canonical_arguments
 from tests.conftest import ROOT, command, launcher, run, runs_folder, sessions
 
 LINE = re.compile(r"Process ([01]) transferred (\d+) MB in (\d+\.\d) ms \((\d+\.\d) MB/sec\)")

@@ -81,7 +81,7 @@ def test_profiles_that_were_imported_are_found_by_their_run(home: Path) -> None:
 
 
 def test_flags_behind_two_dashes_are_somebody_elses() -> None:
-    from cluster.cli import canonical_arguments  # noqa: PLC0415
+    from cluster.cli.command_line import canonical_arguments  # noqa: PLC0415
 
     theirs = ["--", "prog", "--profile", "--iters=3", "--placement"]
     assert canonical_arguments(["run", "a", "--profile", *theirs]) == [

@@ -1,0 +1,75 @@
+"""What a command imports: --help nothing, and each command only what it needs."""
+
+from __future__ import annotations
+
+import sys
+
+import pytest
+from typer.main import get_command
+
+from cluster.cli import overview
+from cluster.cli.app import app
+from tests.conftest import ROOT, command, run
+
+LOADED = """
+import atexit, sys
+sys.argv[0] = "cluster"
+atexit.register(lambda: print(*sys.modules, file=sys.stderr))
+from cluster.cli import main
+main()
+"""
+
+
+def loaded(*words: str) -> set[str]:
+    """Return the modules that a command has loaded by its end."""
+    done = run(sys.executable, "-c", LOADED, *words)
+    return set(done.stderr.splitlines()[-1].split())
+
+
+@pytest.mark.parametrize("flag", ["--help", "-h", "--version"])
+def test_an_answer_that_needs_no_command_imports_none(flag: str) -> None:
+    modules = loaded(flag)
+
+    assert not modules & {"typer", "msgspec", "pydantic", "rich", "logging", "json", "numpy"}
+    ours = {name for name in modules if name.startswith("cluster.")}
+    assert ours - {"cluster.core.moved"} == {
+        *("cluster.cli", "cluster.cli.overview", "cluster.core", "cluster.core.version"),
+    }
+
+
+def test_judging_a_log_imports_no_cloud_no_connection_and_no_other_command() -> None:
+    modules = loaded("judge", str(ROOT / "tests" / "logs" / "nccl_tests.hopper.txt"))
+
+    foreign = {"boto3", "fabric", "paramiko", "google.cloud", "matplotlib", "rich.progress"}
+    assert not modules & foreign
+    commands = {
+        place.partition(":")[0] for group in overview.GROUPS.values() for place in group.values()
+    }
+    assert {name for name in commands if f"cluster.cli.{name}" in modules} == {
+        *("judge", "compare", "launch_results"),
+    }
+    prefixes = ("cluster.orchestration.c", "cluster.orchestration.l", "cluster.remote.ssh")
+    assert not [name for name in modules if name.startswith((*prefixes, "cluster.analysis.fleet"))]
+
+
+def test_each_line_of_the_help_is_the_first_of_its_command_s_own() -> None:
+    """The help reads it from the source, so this imports them all."""
+    commands = get_command(app).commands  # type: ignore[attr-defined]
+    shared = {name for names in overview.LINES if len(names) > 1 for name in names}
+    for names in overview.GROUPS.values():
+        for name in names.keys() - shared:
+            own = overview.LINES.get((name,)) or overview.summary(name)
+            assert commands[name].help.startswith(own), name
+            assert own.endswith("."), name
+
+
+def test_a_narrow_terminal_breaks_lines_and_cuts_none(monkeypatch: pytest.MonkeyPatch) -> None:
+    wide = " ".join(overview.help_text().split())
+    monkeypatch.setenv("COLUMNS", "50")
+
+    assert " ".join(overview.help_text().split()) == wide
+    assert max(map(len, overview.help_text().partition("\nMeasure:")[2].splitlines())) <= 50
+
+
+def test_a_command_that_does_not_exist_is_compared_with_all() -> None:
+    assert "judge" in command("jugde", status=2).stderr
