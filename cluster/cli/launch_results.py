@@ -24,7 +24,7 @@ from cluster.core.model.measurements import Summary
 from cluster.core.model.records import Status
 from cluster.core.model.value import Value
 from cluster.reports.formats import Report
-from cluster.reports.launch_table import launches_table
+from cluster.reports.tables import launches_table
 from cluster.runs import shared_file, store
 
 if TYPE_CHECKING:

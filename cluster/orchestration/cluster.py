@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
+import signal
 import sys
+import threading
 import time
-from contextlib import suppress
+from contextlib import contextmanager, suppress
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Self
 
@@ -31,7 +33,6 @@ from cluster.orchestration.prepare import (
 )
 from cluster.orchestration.rank_starter import check_starter, with_starter
 from cluster.orchestration.revocation import unless_gone
-from cluster.orchestration.signals import interrupts_ignored
 from cluster.orchestration.simulated import simulate
 from cluster.orchestration.state import StateOnDisk
 from cluster.orchestration.teardown import check_gone, clean_hosts, destroy
@@ -43,7 +44,7 @@ from cluster.runs.store import read
 from cluster.runs.store import root as runs_root
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Mapping, Sequence
+    from collections.abc import Callable, Iterator, Mapping, Sequence
     from contextlib import AbstractContextManager
 
     from cluster.core.model.hosts import Completed, Facts, Machine
@@ -502,3 +503,18 @@ class Cluster:
 
     def _note_phase(self, phase: str, began: float) -> None:
         self.phases[phase] = time.monotonic() - began
+
+
+@contextmanager
+def interrupts_ignored() -> Iterator[None]:
+    """Ignore Ctrl-C and SIGTERM, which would lose the values."""
+    before = {number: signal.getsignal(number) for number in (signal.SIGINT, signal.SIGTERM)}
+    here = threading.current_thread() is threading.main_thread()  # only there are signals handled
+    handled = {number: handler for number, handler in before.items() if here and callable(handler)}
+    for number in handled:
+        signal.signal(number, lambda *_: None)  # child processes would inherit SIG_IGN
+    try:
+        yield
+    finally:
+        for number, handler in handled.items():
+            signal.signal(number, handler)

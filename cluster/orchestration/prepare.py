@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import posixpath
 import time
+from difflib import get_close_matches
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -11,6 +12,7 @@ import msgspec
 
 from cluster.agent.peers import FILE as PEERS_FILE
 from cluster.agent.peers import Peer, PeerList
+from cluster.analysis.factors import MCA
 from cluster.core import plugins
 from cluster.core.errors import SpecError
 from cluster.core.model.records import Condition, JobRecord, Record
@@ -19,7 +21,6 @@ from cluster.core.options import convert
 from cluster.core.units import format_bytes, parse_expected
 from cluster.measure.benchmark import Benchmark
 from cluster.measure.starters import Starter
-from cluster.orchestration.mca_parameters import check_mca_parameters
 from cluster.orchestration.new_record import make_record
 from cluster.orchestration.working_folder import WorkingFolder
 from cluster.providers import Provider
@@ -31,9 +32,9 @@ from cluster.remote.leftovers import MARK
 from cluster.runs import store
 
 if TYPE_CHECKING:
-    from collections.abc import Mapping, Sequence
+    from collections.abc import Iterable, Mapping, Sequence
 
-    from cluster.core.model.hosts import Facts
+    from cluster.core.model.hosts import Facts, Machine
     from cluster.core.model.resources import Plan
     from cluster.core.model.spec import ClusterSpec
     from cluster.orchestration.host_setup import ReadyHosts
@@ -338,3 +339,47 @@ def _notes(hosts: ReadyHosts) -> tuple[str, ...]:
     what = f"{ranks} ranks share {layout.cores} usable core(s)"
     means = "a waiting rank gives its core away (mpi_yield_when_idle), and that is in every time"
     return (*inside, f"{what}: {means}.")
+
+
+LIST = """\
+"$1" --param all all --level 9 --parsable | sed -n 's/^mca:.*:param:\\([^:]*\\):value:.*/\\1/p'
+"""
+OPTIONAL = ("btl_smcuda_",)  # only builds with CUDA have these; others ignore them
+PATIENCE = 60.0  # seconds for ompi_info to answer
+SHOWN = 3  # similar names that an error suggests, at most
+ALIKE = 0.75  # similarity, from 0 to 1, that a suggested name has at least
+
+
+def check_mca_parameters(
+    variables: Mapping[str, str], machine: Machine, home: str, shell: Shell
+) -> None:
+    """Refuse MCA parameters that the Open MPI of a host does not have: it would ignore them.
+
+    Args:
+        variables: of the ranks' environment; those named `OMPI_MCA_...` are MCA parameters.
+
+    Raises:
+        SpecError: there is no such parameter; those with a similar name are listed.
+
+    """
+    names = [name.removeprefix(MCA) for name in variables if name.startswith(MCA)]
+    wanted = [name for name in names if not name.startswith(OPTIONAL)]
+    if not wanted:
+        return
+    program = posixpath.join(home, machine.bin, "ompi_info")
+    done = shell.run(["sh", "-c", LIST, "sh", program], timeout=PATIENCE)
+    known = done.stdout.split()
+    if known:  # an MPI other than Open MPI has no ompi_info
+        _refuse_unknown(wanted, known)
+
+
+def _refuse_unknown(wanted: Iterable[str], known: list[str]) -> None:
+    for name in wanted:
+        if name in known:
+            continue
+        near = get_close_matches(name, known, SHOWN, ALIKE)
+        similar = f"Did you mean {' or '.join(near)}? " if near else ""
+        raise SpecError(
+            f"Open MPI has no MCA parameter {name!r} on these hosts, so it would have no effect.",
+            remedy=f"{similar}List them: ompi_info --param all all --level 9",
+        )

@@ -12,7 +12,7 @@ from cluster.agent.facts import host_facts
 from cluster.analysis.launches import launch_notes, spread
 from cluster.analysis.summarize import pool_launches
 from cluster.core.model.hosts import Facts, Tuning
-from cluster.reports.launch_table import launches_table
+from cluster.reports.tables import launches_table
 from tests.plain_values import plain_summary
 
 if TYPE_CHECKING:

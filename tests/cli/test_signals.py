@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING
 
 import pytest
 
-from cluster.orchestration.signals import interrupts_ignored
+from cluster.orchestration.cluster import interrupts_ignored
 from tests.background import Background, hanging_run, no_rank_is_left, only_run, record, values
 from tests.conftest import COMMAND, command, processes, run
 
