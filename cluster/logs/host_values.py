@@ -9,6 +9,7 @@ from __future__ import annotations
 import csv
 import math
 import re
+from collections import Counter
 from typing import TYPE_CHECKING, NamedTuple
 
 from cluster.core.errors import ParseError
@@ -114,8 +115,8 @@ def _refuse_other_matrix(rows: Sequence[tuple[int, list[str]]]) -> None:
         )
     firsts = [row[0] for _, row in rows[1:]]
     _refuse_twice(firsts)
-    odd = next((name for name in (*firsts, *names) if (name in firsts) != (name in names)), "")
-    if odd:
+    in_one = set(firsts) ^ set(names)
+    if odd := next((name for name in (*firsts, *names) if name in in_one), ""):
         raise ParseError(
             f"The host {odd!r} has {'a row' if odd in firsts else 'a column'} in the matrix, and "
             f"no {'column' if odd in firsts else 'row'}.",
@@ -124,7 +125,7 @@ def _refuse_other_matrix(rows: Sequence[tuple[int, list[str]]]) -> None:
 
 
 def _refuse_twice(names: Sequence[str]) -> None:
-    twice = sorted({name for name in names if names.count(name) > 1})
+    twice = sorted(name for name, times in Counter(names).items() if times > 1)
     if twice:
         raise ParseError(
             f"The matrix names the host {twice[0]!r} twice.",

@@ -8,6 +8,7 @@ from itertools import product
 from typing import TYPE_CHECKING, Literal, NamedTuple
 
 from cluster.core.errors import SpecError
+from cluster.logs.text import LONGEST
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator, Sequence
@@ -15,20 +16,25 @@ if TYPE_CHECKING:
 Pair = tuple[str, str]
 NEAR = 2  # lines between the lines of two ranks that belong to one list
 IP = 4  # parts of an IPv4 address
+MOST = 10_000  # hosts of a range such as `node[1-2]`
 
-_RANK = re.compile(r"\s*#?\s*(?:\[\d+\]\s*)?Rank:?\s+\d+\b.*?\bon\s+(?:host\s+|node\s+)?([\w.-]+)")
+# Of a line, which is at most `LONGEST` long: each pattern takes time in proportion to its length.
+_RANK = re.compile(
+    r"\s*+#?\s*+(?:\[\d+\]\s*+)?Rank:?\s+\d++\b.*?\bon\s++(?:host\s+|node\s+)?([\w.-]+)"
+)
 _STARTED = re.compile(r"\s*(?:\[\d+\] )?MPI startup\(\):\s+\d+\s+\d+\s+([\w.-]+)\s+[{\d]")
 _NAMED = re.compile(
-    r".*\b(?:nodes?|hosts?|pair)\b[:= ]+([\w.-]+)(?:\s*[,;]\s*|\s+(?:(?:and|to|vs\.?|->)\s+)?)"
-    r"([\w.-]+)\s*$",
+    r"\b(?:nodes?|hosts?|pair)\b[:= ]++([\w.-]++)(?:\s*+[,;]\s*+|\s++(?:(?:and|to|vs\.?|->)\s++)?)"
+    r"([\w.-]++)\s*+$",
     re.IGNORECASE,
 )
-_STARTER = re.compile(r".*\b(?:srun|mpirun|mpiexec|prun|flux run)\b")
+_STARTER = re.compile(r"\b(?:srun|mpirun|mpiexec|prun|flux run)\b")
 _HOST_FLAG = re.compile(r"(?:^|\s)(?:-w|--nodelist|-H|-host|--hosts?)[= ]\s*['\"]?([\w.:,\[\]-]+)")
-_JSON_HOSTS = re.compile(r'"(?:hostlist|nodelist)":\s*\[?\s*"([^"]+)"(?:\s*,\s*"([^"]+)")?')
-_CONNECTED = re.compile(r".*\blocal ([\w.:-]+) port \d+ connected (?:to|with) ([\w.:-]+) port \d+")
-_JSON_ENDS = re.compile(r'.*"local_host":\s*"([^"]+)".*?"remote_host":\s*"([^"]+)"', re.DOTALL)
+_JSON_HOSTS = re.compile(r'"(?:hostlist|nodelist)":\s*+\[?\s*+"([^"]+)"(?:\s*+,\s*+"([^"]+)")?')
+_CONNECTED = re.compile(r"\blocal ([\w.:-]+) port \d+ connected (?:to|with) ([\w.:-]+) port \d+")
+_JSON_END = re.compile(r'"(local|remote)_host":\s*+"([^"]+)"')  # of a connection of iperf3
 _BRACKETS = re.compile(r"([\w.-]*)\[([\d,-]+)\]([\w.-]*)")
+_RANGE = re.compile(r"(\d{1,9})(?:-(\d{1,9}))?")
 _SEPARATED = re.compile(r"[^\W_]+|[\W_]")
 _SUFFIXES = re.compile(r"(?:\.(?:log|out|txt|err|json|csv|gz|result))+$", re.IGNORECASE)
 _DIGITS = re.compile(r"\d+")
@@ -62,14 +68,23 @@ def host_lines(text: str) -> list[HostLine]:
         *(
             HostLine(number, hosts, place)
             for number, line in enumerate(text.splitlines(), 1)
-            for hosts, place in _of_line(line)
+            for hosts, place in (_of_line(line) if len(line) <= LONGEST else ())
         ),
-        *(
-            HostLine(text.count("\n", 0, match.start()) + 1, (match[1], match[2]), "inside")
-            for match in _JSON_ENDS.finditer(text)
-        ),
+        *_json_ends(text),
     ]
     return sorted(found)
+
+
+def _json_ends(text: str) -> Iterator[HostLine]:
+    """Return both ends of each connection in a document of iperf3."""
+    local = ""
+    for number, line in enumerate(text.splitlines(), 1):
+        for end, host in _JSON_END.findall(line):
+            if end == "local":
+                local = host
+            elif local:
+                yield HostLine(number, (local, host), "inside")
+                local = ""
 
 
 def _rank_lists(text: str) -> Iterator[HostLine]:
@@ -77,7 +92,7 @@ def _rank_lists(text: str) -> Iterator[HostLine]:
     hosts: dict[str, None] = {}
     first = last = 0
     for number, line in enumerate(text.splitlines(), 1):
-        match = _RANK.match(line) or _STARTED.match(line)
+        match = len(line) <= LONGEST and (_RANK.match(line) or _STARTED.match(line))
         if not match:
             continue
         if hosts and number > last + NEAR:
@@ -91,13 +106,13 @@ def _rank_lists(text: str) -> Iterator[HostLine]:
 
 
 def _of_line(line: str) -> Iterator[tuple[tuple[str, ...], Literal["ahead", "inside", "anywhere"]]]:
-    if (match := _CONNECTED.match(line)) is not None:
+    if (match := _CONNECTED.search(line)) is not None:
         yield (match[1], match[2]), "inside"
     elif (match := _JSON_HOSTS.search(line)) is not None:
         yield tuple(_listed(",".join(filter(None, match.groups())))), "anywhere"
-    elif _STARTER.match(line) and (match := _HOST_FLAG.search(line)) is not None:
+    elif _STARTER.search(line) and (match := _HOST_FLAG.search(line)) is not None:
         yield tuple(_listed(match[1])), "ahead"
-    elif (match := _NAMED.match(line)) is not None and _alike(match[1], match[2]):
+    elif (match := _NAMED.search(line)) is not None and _alike(match[1], match[2]):
         yield (match[1], match[2]), "ahead"
 
 
@@ -112,9 +127,8 @@ def _expanded(word: str) -> Iterator[str]:
     if not match:
         yield word
         return
-    for part in match[2].split(","):
-        low, _, high = part.partition("-")
-        for number in range(int(low), int(high or low) + 1):
+    for low, high in _RANGE.findall(match[2]):
+        for number in range(int(low), min(int(high or low), int(low) + MOST) + 1):
             yield f"{match[1]}{number:0{len(low)}}{match[3]}"
 
 

@@ -36,7 +36,7 @@ _NUMBER = r"(\d{1,12}(?:\.\d+)?(?:e[+-]?\d+)?)"
 # grep names the file of each rating, which is another run.
 _VALID = re.compile(
     r"\s*(?:\S{1,200}:)?(?:Final Summary::)?HPCG result is VALID with a GFLOP/s rating of"
-    rf"\s*[=:]?\s*{_NUMBER}\s*$"
+    rf"\s*+[=:]?\s*+{_NUMBER}\s*+$"
 )
 _INVALID = re.compile(r"\s*(?:Final Summary::)?(HPCG result is:?\s*INVALID\.?.*)")
 _TOTAL = re.compile(rf"\s*(?:GB/s Summary::)?Raw Total B/W\s*[=:]\s*{_NUMBER}\s*$")

@@ -77,7 +77,7 @@ _INVALID = re.compile(r"\s*#\s*!! (Benchmark \S+ (?:is )?invalid for .*?)\s*!*\s
 _FAILED = re.compile(
     r"\s*#?\s*(NO SUCCESSFUL EXECUTIONS|CHECK FAILURES: .*|\d+: Error \w+, ?size = \d+.*)"
 )
-_HEADER = re.compile(r"\s*#?\s*(?:Group\s+)?(?:#bytes\s+)?#repetitions\b")
+_HEADER = re.compile(r"\s*+#?\s*+(?:Group\s+)?(?:#bytes\s+)?#repetitions\b")
 _COLUMN = re.compile(
     r"Group|#bytes|#repetitions|(?:t\w*|overlap)\[(?:usec|%)\]|Mbytes/sec|Msg/sec|defects"
 )

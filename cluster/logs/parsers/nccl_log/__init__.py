@@ -194,7 +194,7 @@ class NcclDebug(Parser):
             self._named(line)
         elif old and old[1]:
             self._new((old[1],))
-        elif old:
+        elif old and old[2]:
             self._warn(old[2].strip(), line)
         elif warning:
             self._warn(warning[1].strip(), line)

@@ -1,0 +1,69 @@
+"""Files that a user names: one that has no end, or is too large to hold, is refused."""
+
+from __future__ import annotations
+
+import stat
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+from cluster.core.errors import SpecError
+
+if TYPE_CHECKING:
+    from typing import BinaryIO
+
+MIB = 1 << 20
+LARGEST = 64 * MIB  # bytes of a file, or of a line, that is held as a whole
+_KINDS = {
+    stat.S_IFIFO: "a pipe",
+    stat.S_IFSOCK: "a socket",
+    stat.S_IFCHR: "a device",
+    stat.S_IFBLK: "a device",
+    stat.S_IFDIR: "a folder",
+}
+
+
+def open_file(file: str | Path, remedy: str = "") -> BinaryIO:
+    """Open a regular file: others may never end, or never begin.
+
+    Raises:
+        SpecError: it is none, or cannot be read.
+
+    """
+    try:
+        kind = _KINDS.get(stat.S_IFMT(Path(file).stat().st_mode))
+        if kind is None:
+            return Path(file).open("rb")
+    except (OSError, ValueError) as error:  # ValueError: a NUL in its name
+        why = error.strerror if isinstance(error, OSError) else str(error)
+        raise SpecError(f"{file} cannot be read: {why}.", remedy=remedy) from error
+    raise SpecError(f"{file} is {kind}, and a file is needed.", remedy=remedy)
+
+
+def read_file(file: str | Path, remedy: str = "") -> bytes:
+    """Read a whole file.
+
+    Raises:
+        SpecError: it is no regular file, is larger than `LARGEST`, or cannot be read.
+
+    """
+    with open_file(file, remedy) as opened:
+        try:
+            content = opened.read(LARGEST + 1)
+        except OSError as error:
+            raise SpecError(f"{file} cannot be read: {error.strerror}.", remedy=remedy) from error
+    if len(content) > LARGEST:
+        raise SpecError(f"{file} is larger than {LARGEST // MIB} MiB.", remedy=remedy)
+    return content
+
+
+def read_text(file: str | Path, remedy: str = "") -> str:
+    """Read a whole file in UTF-8.
+
+    Raises:
+        SpecError: as `read_file`, or it is no text.
+
+    """
+    try:
+        return read_file(file, remedy).decode()
+    except UnicodeDecodeError as error:
+        raise SpecError(f"{file} is no text in UTF-8: {error.reason}.", remedy=remedy) from error
