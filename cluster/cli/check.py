@@ -18,6 +18,7 @@ from cluster.cli.show import print_json, print_lines, relative_path, screen_widt
 from cluster.cli.survey_flags import SHARED, survey_command, test_length
 from cluster.cli.within import check_within
 from cluster.core.errors import JobError, SpecError
+from cluster.core.files import read_text
 from cluster.core.units import format_value, parse_size
 from cluster.orchestration.cluster import Cluster, attach
 from cluster.reports.ci import judgement_cases
@@ -237,17 +238,8 @@ def _groups(cluster: Cluster, source: str | None, where: Path) -> tuple[int, ...
         return topology_groups(cluster.spec, cluster.machines)
     if source == "placement":
         return placed_groups(where, cluster.state)
-    return read_groups(_text_of(source), cluster.machines)
-
-
-def _text_of(file: str) -> str:
-    try:
-        return Path(file).read_text()
-    except (OSError, UnicodeDecodeError) as error:
-        raise SpecError(
-            f"--groups {file} cannot be read: {error}",
-            remedy="Give topology, placement, or a file with the hosts of a group on each line.",
-        ) from error
+    remedy = "Give --groups topology, placement, or a file with the hosts of a group on each line."
+    return read_groups(read_text(source, remedy), cluster.machines)
 
 
 def _show(run: Run, *, as_json: bool) -> FleetVerdict:

@@ -28,6 +28,7 @@ from cluster.cli.show import (
     relative_path,
 )
 from cluster.core.errors import ClusterError, SpecError
+from cluster.core.files import is_there, read_file
 from cluster.core.model.hardware import Hardware
 from cluster.core.model.logs import NcclLog, Parsed, PeerAccess, Profile, Topology
 from cluster.core.model.measurements import Summary
@@ -134,9 +135,7 @@ def judge(
 
 def is_log(named: Sequence[str]) -> bool:
     """Tell whether the arguments are logs, and not the name of a run."""
-    return any(
-        name == STDIN or (Path(name).is_file() and not is_shared(Path(name))) for name in named
-    )
+    return any(name == STDIN or (is_there(name) and not is_shared(Path(name))) for name in named)
 
 
 def _folders(
@@ -212,11 +211,7 @@ def find_hardware(text: str) -> Hardware:
     """
     if not text.endswith(".toml"):
         return hardware.find(text)
-    try:
-        content = Path(text).read_bytes()
-    except OSError as error:
-        raise SpecError(f"{text} cannot be read: {error.strerror}.") from error
-    return hardware.in_toml(content, text)
+    return hardware.in_toml(read_file(text), text)
 
 
 def _answer(

@@ -10,6 +10,7 @@ import typer
 
 from cluster.cli.log_files import print_left_out
 from cluster.core.errors import SpecError
+from cluster.core.files import read_text
 from cluster.core.units import parse_rate
 from cluster.runs import shared_file, store
 
@@ -21,6 +22,7 @@ if TYPE_CHECKING:
     from cluster.runs.run import Run
 
 SHOWN = 5  # pairs without a value; the others are in verdict.json
+GROUPS = "Give --groups a file with the hosts of a group on each line."
 OTHERS = "Name hosts of the logs, or leave --groups out."
 METRICS: dict[str, PairMetric] = {"bandwidth": "bandwidth", "latency": "latency"}
 Text = str | None
@@ -116,7 +118,7 @@ def run_of(words: Sequence[str], where: Path, typed: PairLogFlags) -> Run:
             remedy="Give a file with the hosts of a group on each line; without it, groups are "
             "taken from the values, if these show any.",
         )
-    grouping = typed.groups and partial(read_groups, _text(typed.groups), remedy=OTHERS)
+    grouping = typed.groups and partial(read_groups, read_text(typed.groups, GROUPS), remedy=OTHERS)
     options = PairLogOptions(
         metric=METRICS[typed.metric],
         pattern=typed.pattern or "",
@@ -145,16 +147,6 @@ def _is_run(word: str) -> bool:
     path = Path(word)
     known = store.is_run(path) or shared_file.is_shared(path)
     return known or not (path.exists() or any(mark in word for mark in "*?["))
-
-
-def _text(file: str) -> str:
-    try:
-        return Path(file).read_text()
-    except (OSError, UnicodeDecodeError) as error:
-        raise SpecError(
-            f"--groups {file} cannot be read: {error}",
-            remedy="Give a file with the hosts of a group on each line.",
-        ) from error
 
 
 def missing_lines(missing: Sequence[str]) -> Iterator[str]:

@@ -17,6 +17,7 @@ from cluster.cli.compare import show_tables
 from cluster.cli.log_files import print_left_out, readings
 from cluster.cli.show import print_json
 from cluster.core.errors import SpecError
+from cluster.core.files import is_there
 from cluster.core.model.value import Value
 from cluster.orchestration.mpi_profile import FILES
 from cluster.runs import run, store
@@ -71,7 +72,7 @@ def profile(
 
 def _files(name: str, root: str | None) -> Sequence[str]:
     """Find the files that an argument names."""
-    if name == STDIN or Path(name).is_file():
+    if name == STDIN or is_there(name):
         return [name]
     folder = Path(name)
     paths = folder.glob(FILES)

@@ -14,6 +14,7 @@ from cluster.cli import flags
 from cluster.cli.compare import show_tables
 from cluster.cli.show import print_json
 from cluster.core.errors import SpecError
+from cluster.core.files import is_there, read_text
 from cluster.core.units import parse_rate, parse_size
 from cluster.reports.tables import scaling_table
 from cluster.runs import store
@@ -51,7 +52,7 @@ def scaling(
 
     Example: cluster scaling examples/ddl_scaling.md --batch 128 --exchange 102MB --link 10gbit
     """
-    pages = [Path(name) for name in named if name.endswith(PAGE) or Path(name).is_file()]
+    pages = [Path(name) for name in named if name.endswith(PAGE) or is_there(name)]
     found = [one for page in pages for one in _page(page)]
     others = [name for name in named if Path(name) not in pages]
     folders = [folder for name in others for folder in store.all_of(store.root(root), name)]
@@ -70,10 +71,7 @@ def scaling(
 
 
 def _page(path: Path) -> Sequence[Series]:
-    try:
-        found = series(path.read_text())
-    except (OSError, UnicodeDecodeError) as error:
-        raise SpecError(f"{path} cannot be read: {error}.") from error
+    found = series(read_text(path))
     if not found:
         raise SpecError(
             f"{path} holds no table of throughputs.",

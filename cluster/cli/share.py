@@ -11,6 +11,7 @@ from msgspec.structs import replace as with_fields
 from cluster.cli import flags, signatures
 from cluster.cli.show import print_lines, table
 from cluster.core.errors import SpecError
+from cluster.core.files import read_file
 from cluster.runs import shared_file, store
 from cluster.runs.share import prepare
 
@@ -76,10 +77,9 @@ def verify(
 
     Example: cluster verify run.share.json
     """
+    content = read_file(file, largest=shared_file.LARGEST)
     try:
-        made = shared_file.decode(file.read_bytes(), file.name)
-    except OSError as error:
-        raise SpecError(f"{file} cannot be read: {error.strerror}.") from error
+        made = shared_file.decode(content, file.name)
     except shared_file.NewerFormatError:
         raise
     except SpecError as error:

@@ -22,6 +22,12 @@ _KINDS = {
 }
 
 
+def is_there(file: str | Path) -> bool:
+    """Tell whether a name is that of a file, or of a pipe that is to be refused as one."""
+    path = Path(file)
+    return path.exists() and not path.is_dir()
+
+
 def open_file(file: str | Path, remedy: str = "") -> BinaryIO:
     """Open a regular file: others may never end, or never begin.
 
@@ -39,20 +45,20 @@ def open_file(file: str | Path, remedy: str = "") -> BinaryIO:
     raise SpecError(f"{file} is {kind}, and a file is needed.", remedy=remedy)
 
 
-def read_file(file: str | Path, remedy: str = "") -> bytes:
+def read_file(file: str | Path, remedy: str = "", largest: int = LARGEST) -> bytes:
     """Read a whole file.
 
     Raises:
-        SpecError: it is no regular file, is larger than `LARGEST`, or cannot be read.
+        SpecError: it is no regular file, is larger than `largest` bytes, or cannot be read.
 
     """
     with open_file(file, remedy) as opened:
         try:
-            content = opened.read(LARGEST + 1)
+            content = opened.read(largest + 1)
         except OSError as error:
             raise SpecError(f"{file} cannot be read: {error.strerror}.", remedy=remedy) from error
-    if len(content) > LARGEST:
-        raise SpecError(f"{file} is larger than {LARGEST // MIB} MiB.", remedy=remedy)
+    if len(content) > largest:
+        raise SpecError(f"{file} is larger than {largest // MIB} MiB.", remedy=remedy)
     return content
 
 

@@ -13,19 +13,22 @@ from itertools import pairwise
 from sys import getsizeof
 from typing import TYPE_CHECKING
 
+from cluster.core.files import LARGEST
 from cluster.core.model.value import Value
-from cluster.logs.unwrap import unwrapped
+from cluster.logs.unwrap import joined, unwrapped
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator
 
-LONGEST = 8192  # characters of a line that a parser is given; no tool prints longer lines
+LONGEST = 2048  # characters of a line that a parser is given; no tool prints longer lines
 PORTION = 1 << 20  # bytes of text processed at once; binary data without a newline is cut there
 PIECE = 1 << 18  # bytes decoded at once: one emoji makes each character of a text four bytes
 UTF8 = "utf-8-sig"
+WIDEST = 256  # blanks in a row: no table has more, and some patterns try each as a beginning
 MOST_PREFIXES = 3  # before a line, one after the other
 SAMPLE = 64  # lines at the beginning of a portion that show which prefix each line has
 
+_WIDE = re.compile(rf"[ \t]{{{WIDEST},}}+")
 _ANSI = re.compile(r"\x1b(?:\[[0-?]*[ -/]*[@-~]|\][^\x07\x1b]{0,200}(?:\x07|\x1b\\)|[@-Z\\^_])")
 # Open MPI and Horovod tag streams (Open MPI 5 also names the job, and SageMaker the host), torchrun
 # and PyTorch tag ranks.
@@ -198,6 +201,8 @@ def _bytes(text: str) -> int:
 
 def _clean(text: str) -> str:
     """Remove what terminals, launchers, e-mail and editors added."""
+    if WIDEST * " " in text or WIDEST * "\t" in text:
+        text = _WIDE.sub(WIDEST * " ", text)
     if "\x1b" in text:
         text = _ANSI.sub("", text)
     if "\r" in text:
@@ -287,6 +292,7 @@ class _Splitter:
     def __init__(self) -> None:
         self._line = 1  # the number of the next line
         self._parts: list[str] = []  # of the open document
+        self._size = 0  # characters of them
         self._indent = 0  # of its braces
         self._depth = (
             0  # open braces in a document without indentation; 0 in a document with indentation
@@ -299,6 +305,9 @@ class _Splitter:
             if self._parts:
                 end, closed = self._end(text, at)
                 self._parts.append(text[at:end])
+                self._size += end - at
+                if self._size > LARGEST:
+                    joined(self._parts)  # which refuses it
                 at = end
                 if closed is not None:
                     yield self._document(complete=closed)
@@ -320,7 +329,7 @@ class _Splitter:
             line = text[start:end]
             self._parts = [line]
             self._indent = len(line) - len(line.lstrip(" \t"))
-            self._depth = 0
+            self._depth = self._size = 0
         return end
 
     def _end(self, text: str, at: int) -> tuple[int, bool | None]:

@@ -12,6 +12,8 @@ from typing import TYPE_CHECKING
 
 import msgspec
 
+from cluster.core.errors import ParseError
+from cluster.core.files import LARGEST, MIB
 from cluster.logs.pages import SavedPage, plain
 
 if TYPE_CHECKING:
@@ -30,7 +32,7 @@ _CRI = re.compile(r"^\d{4}-\d\d-\d\dT\S+ std(?:out|err) ([FP]) (.*)\n?", re.MULT
 _BOLD = re.compile(r"\*\*(?<![*\w]\*\*)(\d[\d.,]{0,30})\*\*(?![*\w])")  # in Markdown
 _IPYTHON = "<IPython.core.display."  # how a notebook shows what it has as HTML
 DEEPEST = 8  # levels of JSON that are searched
-LONGEST_PAGE = 1 << 26  # characters of a page that is held in memory
+SHOWN = 200  # characters of the beginning, in an error
 LONG_LINE = 160, 1 << 19  # characters of a line that may hold all lines of a log
 _ESCAPED = re.compile(r"\\r?\\n|\\n")
 _QUOTED = re.compile(r"^\s*b?([\"'])(.*)\1\s*$", re.DOTALL)
@@ -63,9 +65,9 @@ def _extracted(portions: Iterable[str]) -> Iterator[str]:
     begin = head[:4096].lstrip("\ufeff \t\r\n")
     whole = chain((head,), rest)
     if begin[:15].lower().startswith(("<!doctype html", "<html")) or _is_broken_by_tags(begin):
-        yield _page("".join(whole)[:LONGEST_PAGE])
+        yield _page(joined(whole))
     elif begin.startswith("[") and begin[1:].lstrip().startswith("{"):
-        yield _listed("".join(whole))
+        yield _listed(joined(whole))
     elif _is_one_line(head):
         yield _in_lines(head)
         yield from rest
@@ -77,6 +79,27 @@ def _extracted(portions: Iterable[str]) -> Iterator[str]:
             yield "".join(map(_line, _CRI.sub(_rest, portion).splitlines(keepends=True)))
     else:
         yield from whole
+
+
+def joined(texts: Iterable[str]) -> str:
+    """Join the parts of a page or a document, which is held in memory.
+
+    Raises:
+        ParseError: it is larger than `LARGEST`.
+
+    """
+    parts: list[str] = []
+    size = 0
+    for text in texts:
+        parts.append(text)
+        size += len(text)
+        if size > LARGEST:
+            raise ParseError(
+                f"A page or JSON document has more than {LARGEST // MIB} MiB, and is not read.",
+                line=parts[0][:SHOWN],
+                remedy="Cut the log out of it.",
+            )
+    return "".join(parts)
 
 
 def inside(text: str) -> Iterator[str]:

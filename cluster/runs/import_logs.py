@@ -7,6 +7,8 @@ import sys
 import time
 import zlib
 from collections import Counter
+from contextlib import nullcontext
+from itertools import chain
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -16,6 +18,7 @@ from cluster.analysis import hardware
 from cluster.analysis.gpu_paths import nvlinks
 from cluster.core.cleanup import on_failure
 from cluster.core.errors import ParseError, SpecError
+from cluster.core.files import LARGEST, MIB, open_file
 from cluster.core.model.hardware import Hardware
 from cluster.core.model.logs import NcclLog, Reading, Topology
 from cluster.core.model.records import Condition, Record
@@ -41,7 +44,10 @@ NAME = "imported"
 PLAIN = Condition()
 PROSE = (".md", ".rst", ".html", ".htm", ".pdf", ".docx")
 GZIP = b"\x1f\x8b"  # its first bytes
-PORTION = 1 << 20  # bytes read at a time
+GZIP_BITS = zlib.MAX_WBITS | 16  # 16: expect its header
+PORTION = MIB  # bytes read at a time
+UNPACKED = 1 << 30  # bytes that a compressed log may become
+PIPE = "Name a file, or - for standard input: COMMAND | cluster import -"
 
 
 class Imported(Value, frozen=True, kw_only=True):
@@ -205,45 +211,67 @@ def log_chunks(file: str, stdin: BinaryIO | None) -> Iterator[bytes]:
         Its bytes, in portions.
 
     Raises:
-        SpecError: it cannot be read, or is damaged.
+        SpecError: it cannot be read, is damaged or no file, or has a line without an end.
 
     """
-    unzip = None
-    for at, chunk in enumerate(_portions(file, stdin)):
-        if not at and chunk.startswith(GZIP):
-            unzip = zlib.decompressobj(wbits=zlib.MAX_WBITS | 16)  # 16: expect a gzip header
-        try:
-            yield unzip.decompress(chunk) if unzip else chunk
-        except zlib.error as error:
+    unpacked = _unpacked(file, _portions(file, stdin))
+    length = 0  # of the line that is not yet complete
+    for chunk in unpacked:
+        rest = len(chunk) - chunk.rfind(b"\n") - 1
+        length = rest if rest < len(chunk) else length + rest
+        if length > LARGEST:
             raise SpecError(
-                f"{file} begins as gzip does, and is damaged: {error}.",
-                remedy="Copy it again, or unpack what is left: gzip -dc FILE | cluster import -",
-            ) from error
+                f"{file} has a line of more than {LARGEST // MIB} MiB, so it is no log.",
+                remedy="Name the log itself, not a binary or a sparse file.",
+            )
+        yield chunk
+
+
+def _unpacked(file: str, chunks: Iterator[bytes]) -> Iterator[bytes]:
+    first = next(chunks, b"")
+    if not first.startswith(GZIP):
+        yield first
+        yield from chunks
+        return
+    unzip, size = zlib.decompressobj(wbits=GZIP_BITS), 0
+    for chunk in chain((first,), chunks):
+        packed, portion = chunk, b""
+        while packed or len(portion) == PORTION:
+            try:
+                portion = unzip.decompress(packed, PORTION)
+            except zlib.error as error:
+                raise SpecError(
+                    f"{file} begins as gzip does, and is damaged: {error}.",
+                    remedy="Copy it again, or read what is left: gzip -dc FILE | cluster import -",
+                ) from error
+            size += len(portion)
+            if size > UNPACKED:
+                raise SpecError(
+                    f"{file} unpacks to more than {UNPACKED // MIB} MiB.",
+                    remedy="If it is a log all the same: gzip -dc FILE | cluster import -",
+                )
+            yield portion
+            packed = unzip.unconsumed_tail
+            if unzip.eof:  # another file may follow, as with `cat a.gz b.gz`
+                packed, portion = unzip.unused_data, b""
+                unzip = zlib.decompressobj(wbits=GZIP_BITS)
 
 
 def _portions(file: str, stdin: BinaryIO | None) -> Iterator[bytes]:
-    if file == STDIN:
-        source = stdin or sys.stdin.buffer
-        while chunk := source.read(PORTION):
-            yield chunk
-        return
-    try:
-        with Path(file).open("rb") as opened:
-            while chunk := opened.read(PORTION):
-                yield chunk
-    except IsADirectoryError as error:
+    if file != STDIN and Path(file).is_dir():
         folder = Path(file)
         raise SpecError(
             f"{file} is a folder, and a log is a file.",
             remedy=f"It is a run already: cluster show {file}"
             if store.is_run(folder)
             else _files_in(folder),
-        ) from error
-    except OSError as error:
-        raise SpecError(
-            f"{file} cannot be read: {error.strerror}.",
-            remedy="Name a file, or - for standard input.",
-        ) from error
+        )
+    with nullcontext(stdin or sys.stdin.buffer) if file == STDIN else open_file(file, PIPE) as log:
+        try:
+            while chunk := log.read(PORTION):
+                yield chunk
+        except OSError as error:
+            raise SpecError(f"{file} cannot be read: {error.strerror}.") from error
 
 
 def _files_in(folder: Path) -> str:

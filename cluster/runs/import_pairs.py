@@ -14,6 +14,7 @@ from cluster.analysis.fleet.pair_measurements import measurement_of
 from cluster.analysis.fleet.pair_series import NO_LIMIT, fleet_tests
 from cluster.core.cleanup import on_failure
 from cluster.core.errors import SpecError
+from cluster.core.files import LARGEST, MIB
 from cluster.core.model.fleet import DeviceKind, PairMetric
 from cluster.core.model.hosts import Machine
 from cluster.core.model.measurements import Definition
@@ -107,7 +108,18 @@ def log_files(words: Sequence[str]) -> list[str]:
 def _kept(file: str, raw: Path) -> LogText:
     """Read a log, and keep a copy without secrets."""
     raw.mkdir(exist_ok=True)
-    data = b"".join(redact(log_chunks(file, None)))
+    parts: list[bytes] = []
+    size = 0
+    for part in redact(log_chunks(file, None)):
+        parts.append(part)
+        size += len(part)
+        if size > LARGEST:
+            raise SpecError(
+                f"{file} is larger than {LARGEST // MIB} MiB.",
+                means="A log of a pair of hosts has a few KiB.",
+                remedy="Name the logs of pairs alone, or a part of this one.",
+            )
+    data = b"".join(parts)
     next(p for p in raw_places(raw, Path(file).name) if not p.exists()).write_bytes(data)
     return LogText(file, data.decode("utf-8", "replace"))
 

@@ -11,12 +11,14 @@ from pathlib import Path, PurePosixPath
 import msgspec
 
 from cluster.core.errors import SpecError
+from cluster.core.files import open_file, read_file
 from cluster.core.model.value import Value
 
 FORMAT = "cluster-share"
 VERSION = 1
 HEAD = f'{{"format":"{FORMAT}"'.encode()  # how every shared file begins
 NAMESPACE = FORMAT  # of an SSH signature
+LARGEST = 1 << 29  # bytes of a shared run
 AGAIN = "Get the file again from who shared it."
 
 
@@ -89,9 +91,9 @@ def is_shared(path: Path) -> bool:
 
     """
     try:
-        with path.open("rb") as file:
+        with open_file(path) as file:
             return file.read(len(HEAD)) == HEAD
-    except OSError:
+    except (SpecError, OSError):
         return False
 
 
@@ -134,10 +136,7 @@ def unpack(path: Path) -> Path:
         SpecError: the file cannot be read, or was changed, or there is no room for its parts.
 
     """
-    try:
-        run = decode(path.read_bytes(), path.name)
-    except OSError as error:
-        raise SpecError(f"{path} cannot be read: {error.strerror}.") from error
+    run = decode(read_file(path, largest=LARGEST), path.name)
     place = Path(tempfile.mkdtemp(prefix="cluster-share-"))
     atexit.register(shutil.rmtree, place, ignore_errors=True)
     folder = place / "shared" / path.name.partition(".")[0]

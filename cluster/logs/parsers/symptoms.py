@@ -23,24 +23,29 @@ MOST = 3  # of a kind that are kept
 MOST_SHAPES = 2000  # of lines, of which the rules are kept
 LONGEST = 200  # characters of a line that are kept
 
-# Each kind, words that every such line contains, and its pattern; a group in it is the value.
+# Each kind, words that every such line contains, and its pattern; a group in it is the value. No
+# gap in a pattern is longer than 200 characters, or a long line would take quadratic time.
 _KINDS = (
     ("cma", "Read -1, expected", r"Read -1, expected \d+, errno = 1\b"),
-    ("cma", "process_vm_readv", r"process_vm_readv.*(?:Operation not permitted|errno ?= ?1\b)"),
+    (
+        "cma",
+        "process_vm_readv",
+        r"process_vm_readv.{0,200}?(?:Operation not permitted|errno ?= ?1\b)",
+    ),
     ("ptrace", "ptrace_scope", r"kernel\.yama\.ptrace_scope\s*=\s*(\d)"),
     ("cuda_ipc", "cuIpc", r"cuIpc\w+"),
     ("cuda_aware", "mpi_built_with_cuda", r"mpi_built_with_cuda_support:value:(true|false)"),
-    ("memlock", "max locked memory", r"max locked memory.*?\s(\d+|unlimited)\s*$"),
+    ("memlock", "max locked memory", r"max locked memory.{0,80}?\s(\d{1,20}|unlimited)\s*$"),
     ("memlock", "MEMLOCK", r"RLIMIT_MEMLOCK|MEMLOCK"),
-    ("memlock", "ibv_reg_mr", r"ibv_reg_mr\w*.*(?:failed|Cannot allocate memory)"),
+    ("memlock", "ibv_reg_mr", r"ibv_reg_mr.{0,200}?(?:failed|Cannot allocate memory)"),
     ("memlock", "memory lock", r"memory lock(?:ed|ing)? limit"),
     (
         "shm",
         "shared memory",
         r"(?:creating|allocate|insufficient) shared memory|shared memory \(shm",
     ),
-    ("shm", "dev/shm", r"dev/shm.*(?:No space left|too small|100%)"),
-    ("fork", "fork()", r"\bfork\(\).*(?:unsafe|child|corrupt|danger)|RDMAV_FORK_SAFE"),
+    ("shm", "dev/shm", r"dev/shm.{0,200}?(?:No space left|too small|100%)"),
+    ("fork", "fork()", r"\bfork\(\).{0,200}?(?:unsafe|child|corrupt|danger)|RDMAV_FORK_SAFE"),
     ("connect", "connect() to", r"connect\(\) to ([\d.]+) (?:port \d+ )?failed"),
     ("too_long", "Message too long", r"Message too long(?:, mtu\s*=?\s*(\d+))?"),
     ("too_long", "Frag needed", r"Frag needed and DF set \(mtu = (\d+)\)"),
@@ -50,13 +55,13 @@ _KINDS = (
     ("qdisc", "default_qdisc", r"net\.core\.default_qdisc\s*=\s*(\w+)"),
     ("bond", "Bonding Mode", r"Bonding Mode:\s*(\S.*)"),
     ("overlay", "vxlan", r"\b(vxlan|flannel\.\d|geneve|ipip|tunl0)\b"),
-    ("acs", "ACSCtl", r"ACSCtl:\s*(SrcValid\+.*ReqRedir\+)"),
+    ("acs", "ACSCtl", r"ACSCtl:\s*(SrcValid\+.{0,80}?ReqRedir\+)"),
     ("throttled", "lowdown", r"(?:HW|SW) (?:Thermal )?Slowdown\s*:\s*(Active)"),
     ("throttled", "Power Cap", r"SW Power Cap\s*:\s*(Active)"),
     ("threads", "per core", r"Thread\(s\) per core:\s*(\d+)"),
     ("bound_twice", "than cpus on a", r"processes than cpus on a resource"),  # Open MPI 4
     ("bound_twice", "more cpus than", r"processes to more cpus than are available"),  # and 5
-    ("peermem", "nvidia_peermem", r"nvidia_peermem.*(?:not found|not loaded|No such)"),
+    ("peermem", "nvidia_peermem", r"nvidia_peermem.{0,200}?(?:not found|not loaded|No such)"),
 )
 _Rule = tuple[str, str, re.Pattern[str]]
 _RULES: tuple[_Rule, ...] = tuple(

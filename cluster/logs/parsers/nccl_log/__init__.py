@@ -56,7 +56,7 @@ _VERSION = re.compile(
     r"([\w.+-]+?cuda\d+\.\d{1,2}|[\w.+-]+?(?=[NR]CCL version|[^\w.+-]|$))"
 )
 _WARNING = re.compile(r"NCCL WARN (.*)")
-_OLDEST = re.compile(r".*\brank access (\d{1,7}) -> (\d{1,7}) via (.+)")
+_OLDEST = re.compile(r"\brank access (\d{1,7}) -> (\d{1,7}) via (.+)")
 _SERIOUS = re.compile(
     r"fail|error|time(?:d )?-?out|refused|unhandled|mismatch|invalid|abort|closed|unable|cannot"
     r"|could not|no such|unreachable|duplicate|truncated|no socket interface|got completion"

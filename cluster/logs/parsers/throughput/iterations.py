@@ -94,14 +94,14 @@ _TIMES = tuple(
         ("Time", r"\bEpoch: \[\d+\]\[ *\d+/\d+\]\s+Time +(?P<time>\d+\.\d+)(?P<unit>) ?\("),
         ("dt: ", r"\| dt: (?P<time>\d+\.\d+)(?P<unit>ms)\b"),
         (" ms |", r"^step +\d+/\d+ .*\| +(?P<time>\d+\.\d+) (?P<unit>ms) \|"),
-        ("s/it", r"\d%\|.*\| *\d+/\d+ \[[^\]]*, +(?P<time>\d+\.\d+)(?P<unit>s)/it\b"),
+        ("s/it", r"\d%\|[^|]*\| *\d+/\d+ \[[^\]]{0,80}, +(?P<time>\d+\.\d+)(?P<unit>s)/it\b"),
     )
 )
 _RATES = tuple(
     Form(word, re.compile(pattern))
     for word, pattern in (
         ("global_step/sec", r"\bglobal_step/sec: (?P<rate>\d[\d.]*)\s*$"),
-        ("it/s", r"\d%\|.*\| *\d+/\d+ \[[^\]]*, +(?P<rate>\d+\.\d+)it/s\b"),
+        ("it/s", r"\d%\|[^|]*\| *\d+/\d+ \[[^\]]{0,80}, +(?P<rate>\d+\.\d+)it/s\b"),
     )
 )
 _FORMS = (*_TIMES, *_RATES)

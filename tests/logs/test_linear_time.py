@@ -1,0 +1,183 @@
+"""Reading takes time in proportion to the length of a log, whatever is in it.
+
+Each pattern is attacked with texts made from itself: what it matches up to a repetition, and then
+very many of what it repeats. The time of what uses the pattern is taken at 1, 2, 4 and 8 times a
+size within one process, so that a busy machine slows all of them.
+"""
+
+from __future__ import annotations
+
+import importlib
+import pkgutil
+import re
+import signal
+import time
+from contextlib import suppress
+from re import _constants as ops  # type: ignore[attr-defined] # what a pattern consists of
+from re import _parser  # type: ignore[attr-defined]
+from typing import TYPE_CHECKING, Any
+
+import pytest
+
+from cluster import logs
+from cluster.core import plugins
+from cluster.core.errors import ClusterError
+from cluster.logs import parsers
+from cluster.logs.host_values import read_host_values
+from cluster.logs.nic_names import nics_of_results
+from cluster.logs.node_names import nodes_of_results
+from cluster.logs.pair_hosts import host_lines
+from cluster.logs.reader import read
+from cluster.logs.redaction import redact
+from cluster.logs.text import LONGEST
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Iterator
+    from types import FrameType, ModuleType
+
+SIZE = 2_000  # characters; a line of 8 times as many is longer than any that a parser is given
+ENOUGH = 0.04  # seconds for 16 kB: 0.4 MB/s, whatever is in it
+LINEAR = 24  # at most for 8 times as much: linear time takes 8 times as long, quadratic 64 times
+LATE = 3.0  # seconds of processor time, after which nothing else is needed to say that it is slow
+
+
+def whole(text: str) -> None:
+    read([text.encode()])
+
+
+def redacted(text: str) -> None:
+    for _ in redact([text.encode()]):
+        pass
+
+
+USES: dict[str, Callable[[str], object]] = {
+    "host_values": read_host_values,
+    "nic_names": lambda text: nics_of_results(text, "a.log", [1]),
+    "node_names": lambda text: nodes_of_results(text, "a.log", [1]),
+    "pair_hosts": host_lines,
+    "redaction": redacted,
+    "secret_patterns": redacted,
+    "text": whole,
+    "unwrap": whole,
+}
+FORMATS = sorted({*plugins.names(parsers.Parser)} - {"nccl_tests"})
+
+
+def patterns(module: ModuleType) -> Iterator[re.Pattern[str]]:
+    """Find the patterns of a module, also those in its tables, and of a package's modules."""
+    waiting = [value for name, value in vars(module).items() if not name.startswith("__")]
+    if hasattr(module, "__path__"):
+        for found in pkgutil.iter_modules(module.__path__, f"{module.__name__}."):
+            waiting += vars(importlib.import_module(found.name)).values()
+    while waiting:
+        value = waiting.pop()
+        if isinstance(value, re.Pattern) and isinstance(value.pattern, str):
+            yield value
+        elif isinstance(value, dict):
+            waiting += [*value.keys(), *value.values()]
+        elif isinstance(value, tuple | list | frozenset):
+            waiting += value
+
+
+def matched(tree: Any, before: str, pumps: list[tuple[str, str]]) -> str:  # noqa: C901 - flat
+    """Return a text that a pattern nearly matches, and collect its repetitions on the way."""
+    text = ""
+    for op, value in tree:
+        if op is ops.LITERAL:
+            text += chr(value)
+        elif op is ops.IN:
+            text += next((c for c in 'x1 -:"\n,=~@|[' if _is_in(c, value)), "x")
+        elif op in (ops.ANY, ops.NOT_LITERAL, ops.CATEGORY):
+            text += "x"
+        elif op in (ops.MAX_REPEAT, ops.MIN_REPEAT, ops.POSSESSIVE_REPEAT):
+            least, most, inner = value
+            once = matched(inner, before + text, pumps)
+            if most > 16 and once:
+                pumps.append((before + text, once))
+            text += once * max(least, 1)
+        elif op is ops.SUBPATTERN:
+            text += matched(value[-1], before + text, pumps)
+        elif op is ops.ATOMIC_GROUP:
+            text += matched(value, before + text, pumps)
+        elif op is ops.BRANCH:
+            text += max((matched(b, before + text, pumps) for b in value[1]), key=len)
+    return text
+
+
+def _is_in(character: str, items: Any) -> bool:
+    kinds: dict[str, Callable[[str], bool]] = {
+        "DIGIT": str.isdigit,
+        "SPACE": str.isspace,
+        "WORD": str.isalnum,
+    }
+    negated, found = items[0][0] is ops.NEGATE, False
+    for op, value in items:
+        if op is ops.LITERAL:
+            found |= ord(character) == value
+        elif op is ops.RANGE:
+            found |= value[0] <= ord(character) <= value[1]
+        elif op is ops.CATEGORY:
+            kind = str(value).removeprefix("CATEGORY_")
+            found |= kinds[kind.removeprefix("NOT_")](character) != kind.startswith("NOT_")
+    return found != negated
+
+
+def attacks(pattern: re.Pattern[str]) -> set[tuple[str, str]]:
+    """Return what comes first, and what is then repeated."""
+    pumps: list[tuple[str, str]] = []
+    text = matched(_parser.parse(pattern.pattern, pattern.flags & ~re.DEBUG), "", pumps)
+    repeated = {("", before + once) for before, once in pumps}
+    return {*pumps, *repeated, *(("", f"{one}\n") for _, one in repeated), ("", text), ("", " ")}
+
+
+def seconds(use: Callable[[str], object], attack: tuple[str, str], size: int) -> float:
+    before, once = attack
+    text = before + once * (size // len(once) + 1)
+    begun = time.process_time()
+    signal.setitimer(signal.ITIMER_VIRTUAL, LATE)
+    try:
+        with suppress(ClusterError, TimeoutError):
+            use(text)
+    finally:
+        signal.setitimer(signal.ITIMER_VIRTUAL, 0)
+    return time.process_time() - begun
+
+
+@pytest.fixture(autouse=True)
+def _late() -> Iterator[None]:
+    def stop(number: int, frame: FrameType | None) -> None:
+        raise TimeoutError
+
+    before = signal.signal(signal.SIGVTALRM, stop)
+    yield
+    signal.signal(signal.SIGVTALRM, before)
+
+
+def is_slow(use: Callable[[str], object], attack: tuple[str, str]) -> bool:
+    """Take the time again, the best of several, before anything is called slow."""
+    if seconds(use, attack, 8 * SIZE) < ENOUGH:
+        return False
+    times = [min(seconds(use, attack, factor * SIZE) for _ in range(3)) for factor in (1, 2, 4, 8)]
+    return times[-1] > ENOUGH and times[-1] > LINEAR * times[0]
+
+
+@pytest.mark.parametrize("name", USES)
+def test_every_pattern_of_whole_texts(name: str) -> None:
+    module = importlib.import_module(f"{logs.__name__}.{name}")
+    tried = {attack for pattern in patterns(module) for attack in attacks(pattern)}
+
+    assert tried
+    assert [attack for attack in tried if is_slow(USES[name], attack)] == []
+
+
+@pytest.mark.parametrize("name", FORMATS)
+def test_every_pattern_of_a_parser(name: str) -> None:
+    module = importlib.import_module(f"{parsers.__name__}.{name}")
+    tried = {attack for pattern in patterns(module) for attack in attacks(pattern)}
+
+    def use(text: str) -> None:
+        lines = (text[at : at + LONGEST] for at in range(0, len(text), LONGEST))
+        read(["\n".join(lines).encode()], name)
+
+    assert tried
+    assert [attack for attack in tried if is_slow(use, attack)] == []
