@@ -95,8 +95,6 @@ class IperfTest(Value, frozen=True, kw_only=True):
     """One test: a client and a server.
 
     Args:
-        definition: of the metric.
-        streams: connections at once.
         number: of its iteration, from 1.
 
     """
@@ -208,10 +206,7 @@ class IperfRank:
     """What a rank of the pair does in all tests.
 
     Args:
-        rank: this rank, among all ranks.
         comm: of the pair; its rank 0 runs the clients.
-        address: of the servers.
-        params: of the benchmark.
 
     """
 

@@ -42,13 +42,7 @@ class GroupStruct(ctypes.Structure):
 
 
 class CompiledLoops(CollectiveLoops):
-    """MPI's collectives, timed by a loop in C.
-
-    Args:
-        comm: of all ranks, used for nothing else.
-        library: kernels/collectives.c, compiled.
-
-    """
+    """MPI's collectives, timed by a loop in C."""
 
     def __init__(self, comm: Intracomm, library: ctypes.CDLL) -> None:
         from mpi4py import MPI  # noqa: PLC0415 - importing it starts MPI

@@ -16,12 +16,7 @@ if TYPE_CHECKING:
 
 
 class NcclLoops(CollectiveLoops):
-    """NCCL's collectives, called by nccl4py on arrays of torch or CuPy.
-
-    Args:
-        rank: this rank.
-
-    """
+    """NCCL's collectives, called by nccl4py on arrays of torch or CuPy."""
 
     def __init__(self, rank: Rank) -> None:
         self._nccl = nccl_group.require_nccl4py()

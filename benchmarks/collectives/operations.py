@@ -18,12 +18,9 @@ class Collective(Value, frozen=True, kw_only=True):
     """One collective.
 
     Args:
-        name: of the operation and its metric.
         what: it does with a message of S bytes.
-        factor: bus bandwidth over algorithm bandwidth.
         flow: which bytes pass a host's link.
         reduces: it sums 32-bit floating-point numbers; the others move bytes.
-        divides: S consists of as many parts as there are ranks.
 
     """
 

@@ -28,8 +28,6 @@ class CollectiveSeries:
     or small whole numbers, whose sums are exact.
 
     Args:
-        comm: of all ranks.
-        operation: a collective.
         size: S, in bytes.
 
     """

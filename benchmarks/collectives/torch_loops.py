@@ -19,13 +19,7 @@ if TYPE_CHECKING:
 
 
 class TorchLoops(CollectiveLoops):
-    """The collectives of torch.distributed, timed by a loop in Python.
-
-    Args:
-        rank: this rank.
-        backend: gloo or nccl.
-
-    """
+    """The collectives of torch.distributed, timed by a loop in Python."""
 
     def __init__(self, rank: Rank, backend: str) -> None:
         self._torch = torch_group.require_torch(backend, f"--transport={backend}")

@@ -44,7 +44,6 @@ class CompiledPairLoops:
     """The timed loops in C, with the same functions as `MpiPairLoops`.
 
     Args:
-        data: the memory of this rank of the pair.
         library: kernels/p2p.c, compiled.
 
     """

@@ -39,15 +39,7 @@ def series_of(definitions: Iterable[Definition], params: P2PParams) -> list[tupl
 
 
 class Exchange:
-    """One rank's half of all exchanges.
-
-    Args:
-        rank: this rank, among all ranks.
-        data: its memory as a rank of the pair.
-        loops: that do the repetitions.
-        params: of the benchmark.
-
-    """
+    """One rank's half of all exchanges."""
 
     def __init__(
         self,

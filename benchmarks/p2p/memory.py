@@ -35,8 +35,6 @@ class Messages:
     first-level cache and are checked together; all other messages use one.
 
     Args:
-        data: the memory.
-        definition: of the metric.
         size: of each message in bytes.
 
     """
@@ -68,8 +66,6 @@ class PairMemory:
 
     Args:
         comm: of the pair; its rank 0 sends first.
-        params: of the benchmark.
-        memory: that messages are in.
 
     """
 

@@ -33,10 +33,6 @@ class MpiPairLoops:
 
     Each metric is a function `repeat(n)` that does `n` repetitions and gives the seconds of each,
     or an empty list on the rank that does not record this metric.
-
-    Args:
-        data: the memory of this rank of the pair.
-
     """
 
     def __init__(self, data: PairMemory) -> None:

@@ -238,13 +238,7 @@ def _turn(setting: _Setting, number: int) -> Sequence[str]:
 
 
 class _Found:
-    """What rank 0 knows of all ranks, round by round; the other ranks only tell it.
-
-    Args:
-        rank: this one.
-        params: of the benchmark.
-
-    """
+    """What rank 0 knows of all ranks, round by round; the other ranks only tell it."""
 
     def __init__(self, rank: Rank, params: TrainingParams) -> None:
         """Begin the series of rank 0."""

@@ -22,10 +22,7 @@ class Utilisation:
     """The utilisation of one rank's GPU; nothing is recorded on a processor.
 
     Args:
-        rank: this one.
-        torch: the module.
         device: `cpu`, or a GPU such as `cuda:0`.
-        phases: the kinds of steps.
 
     """
 

@@ -38,7 +38,6 @@ def start(*launchers: Callable[..., None], what: str | None = None) -> NoReturn:
     Args:
         launchers: functions whose parameters are annotated with `cluster.cli.flags`; if there are
             several, the name of each is a verb.
-        what: they are for, as the help of a script with several verbs.
 
     """
     app = typer.Typer(

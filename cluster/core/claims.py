@@ -38,12 +38,7 @@ class Controller(Value, frozen=True, kw_only=True):
     """A process that starts jobs.
 
     Args:
-        user: who runs it.
-        host: where it runs.
-        pid: its id there.
-        command: what the user typed.
         at: when it claimed the cluster, in seconds since the epoch.
-        state: the cluster's state folder there.
         boot: of its kernel; empty if that is not known.
 
     """
@@ -138,9 +133,6 @@ def holder(journal: Journal) -> Controller | None:
 def claim(journal: Journal, *, replace: bool = False) -> Iterator[Claim]:
     """Claim a cluster during a block.
 
-    Args:
-        replace: take the claim over from a process that has it.
-
     Raises:
         InUse: another process has it.
         ClusterError: another process took the cluster down.
@@ -170,14 +162,7 @@ def _refuse_if_held(journal: Journal) -> None:
 
 
 def in_use_error(name: str, who: str, goes_on: str = "") -> InUse:
-    """Return the refusal of a second job.
-
-    Args:
-        name: of the cluster.
-        who: started the first one, since when, and what.
-        goes_on: what is known of a job whose process has ended.
-
-    """
+    """Return the refusal of a second job."""
     return InUse(
         f"{name} is in use by {who}",
         means=" ".join(filter(None, (goes_on, "It is left alone, and nothing was started."))),

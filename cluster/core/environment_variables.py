@@ -6,14 +6,7 @@ from cluster.core.model.value import Value
 
 
 class EnvironmentVariable(Value, frozen=True, kw_only=True):
-    """One environment variable that the command or the library reads.
-
-    Args:
-        name: of the variable.
-        default: what applies if it is not set.
-        meaning: what it does.
-
-    """
+    """One environment variable that the command or the library reads."""
 
     name: str
     default: str

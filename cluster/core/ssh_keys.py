@@ -15,13 +15,7 @@ LOGIN, FIRST, KNOWN = "key", "first_host_key", "known_hosts"
 
 
 class SshKeyPair(Value, frozen=True, kw_only=True):
-    """An ed25519 key in OpenSSH's formats.
-
-    Args:
-        private: the text of its file.
-        public: its type and the key, in one line.
-
-    """
+    """An ed25519 key in OpenSSH's formats."""
 
     private: str
     public: str

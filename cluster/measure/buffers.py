@@ -120,13 +120,7 @@ class CpuMemory(Memory):
 
 
 class Block:
-    """A piece of a GPU's memory.
-
-    Args:
-        library: that allocated it.
-        array: of that library, which owns the memory.
-
-    """
+    """A piece of a GPU's memory."""
 
     __slots__ = ("array", "library", "mpi")
 
@@ -147,12 +141,7 @@ class Block:
 
 
 class GpuMemory(Memory):
-    """The memory of one GPU.
-
-    Args:
-        library: that allocates it.
-
-    """
+    """The memory of one GPU."""
 
     def __init__(self, library: Library) -> None:
         self._library = library

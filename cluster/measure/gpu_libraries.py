@@ -37,12 +37,7 @@ class Library(Protocol):
 
 
 class TorchLibrary:
-    """PyTorch.
-
-    Args:
-        number: of the GPU, among those that this process sees.
-
-    """
+    """PyTorch."""
 
     module: ClassVar[str] = "torch"
 
@@ -91,12 +86,7 @@ class TorchLibrary:
 
 
 class CupyLibrary:
-    """CuPy.
-
-    Args:
-        number: of the GPU, among those that this process sees.
-
-    """
+    """CuPy."""
 
     module: ClassVar[str] = "cupy"
 

@@ -133,9 +133,6 @@ class Jobs:
     def make_room(self, *, replace: bool = False) -> None:
         """Collect the previous job, and free the name of its session.
 
-        Args:
-            replace: end a job that runs.
-
         Raises:
             InUse: a job runs.
             ClusterError: a tmux session that is not ours has the name.
@@ -155,9 +152,6 @@ class Jobs:
 
     def end_all(self, reason: str) -> None:
         """Stop all jobs that run, and download the results of all.
-
-        Args:
-            reason: of the end of those that run.
 
         Raises:
             ClusterError: a job could not be stopped.

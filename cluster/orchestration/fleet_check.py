@@ -93,12 +93,7 @@ def judge_fleet(run: Run) -> FleetVerdict:
 
 
 def of_cut_off_run(verdict: FleetVerdict, run: Run) -> FleetVerdict:
-    """Say of a run that did not end by itself that the rest was not tested.
-
-    Returns:
-        The verdict: what was found stays; HEALTHY or LOW is UNDECIDED.
-
-    """
+    """Say of a run that did not end by itself that the rest was not tested."""
     if run.status == "done":
         return verdict
     why = f" ({run.record.reason.rstrip('.')})" if run.record.reason else ""

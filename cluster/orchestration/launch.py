@@ -207,12 +207,7 @@ def _flags(spec: ClusterSpec) -> dict[str, str]:
 
 
 def _is_usable(cluster: Cluster, spec: ClusterSpec, *, replace: bool) -> bool:
-    """Return whether a cluster can be used as it is; otherwise it is to be rebuilt.
-
-    Raises:
-        SpecError: it cannot, and nobody asked to rebuild it; or it runs with other options.
-
-    """
+    """Return whether a cluster can be used as it is; otherwise it is to be rebuilt."""
     why = _why_unusable(cluster)
     if not why and spec == cluster.spec:
         return True

@@ -136,9 +136,6 @@ def remove(orphan: Orphan) -> None:
 def take_down(name: str, regions: Sequence[str] = ()) -> tuple[str, ...]:
     """Delete a cluster that no journal here knows, found by the tags of its machines.
 
-    Returns:
-        What was searched where it was found, where, and as whom.
-
     Raises:
         SpecError: nothing of that name was found.
         ProvisionError: a resource still exists, or a provider could not be searched.
@@ -189,9 +186,6 @@ def not_found(name: str, searched: Sequence[str]) -> SpecError:
 
 def no_clusters(regions: Sequence[str] = ()) -> tuple[str, ...]:
     """Ask every provider what exists, where no journal here knows of a cluster.
-
-    Returns:
-        Lines: that nothing was taken down, and what was searched.
 
     Raises:
         SpecError: clusters exist that were launched elsewhere.

@@ -38,7 +38,6 @@ class ClusterState(Value, frozen=True, kw_only=True):
             seconds since the epoch.
         power: when the machines were switched on, off, on ..., in seconds since the epoch.
         ended_at: when the last machine had ended, in seconds since the epoch.
-        ended: how many had ended before that, nobody knows when.
         kept: the machines to keep while some are being replaced; empty at all other times.
         known: the facts of machines that were examined before or during a replacement, by id.
         added: how many machines exist besides the hosts of the cluster, while some are replaced.
@@ -282,7 +281,6 @@ class StateOnDisk:
 
         Args:
             at: when, in seconds since the epoch.
-            ended: how many had ended before, nobody knows when.
 
         """
         self.state = self.state.after_end(at, ended)

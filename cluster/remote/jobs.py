@@ -157,7 +157,6 @@ class RunningJob(Value, frozen=True, kw_only=True):
     """A job that runs on a host.
 
     Args:
-        folder: of the job, on the host.
         by: who started it; empty if that is not known.
 
     """
@@ -187,7 +186,6 @@ class Job:
 
         Args:
             copied: a local folder, whose content is copied into the job's folder on every host.
-            by: who starts it, for those who find the session.
 
         Raises:
             ShellError: the session could not be started.
@@ -370,9 +368,6 @@ class Job:
 
     def end_session(self, reason: str = "") -> bool:
         """Stop the job in the session of this name, and end the session, if it is ours.
-
-        Args:
-            reason: for whoever waits for it.
 
         Returns:
             Whether the name is free now; it is not if the session is not ours.

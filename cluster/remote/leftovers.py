@@ -44,12 +44,6 @@ done
 def end_leftovers(shell: Shell, folder: str) -> tuple[str, ...]:
     """End the processes that a cluster's commands and jobs left on a host.
 
-    Args:
-        folder: of the cluster on the host.
-
-    Returns:
-        The id and command line of each.
-
     Raises:
         ShellError: some could not be ended, or the host has no means to look for them.
 

@@ -68,7 +68,6 @@ class Tmux(ABC):
 
         Args:
             argv: the command, at least two words: tmux would pass a single one to a shell.
-            by: who starts it, for those who find the session.
 
         Raises:
             ShellError: the session could not be started.

@@ -15,13 +15,7 @@ if TYPE_CHECKING:
 
 
 class Table(Value, frozen=True, kw_only=True):
-    """A table of text, for any report.
-
-    Args:
-        left: columns of words, which are aligned to the left and may wrap.
-        spare: groups of columns that a narrow screen leaves out, the first one first.
-
-    """
+    """A table of text, for any report."""
 
     title: str
     columns: tuple[str, ...]
@@ -35,9 +29,7 @@ class Column(NamedTuple):
     """A column of the tables for people.
 
     Args:
-        name: its heading.
         cell: the text for a summary; every value with its unit.
-        words: it holds words, not numbers.
         on: the tables that have it: `wide` ones, those for a `narrow` screen, or both.
         dropped: the order in which columns are left out of a table that is still too wide, lowest
             first; 0 is never left out.
@@ -154,9 +146,6 @@ HEAVY = 1.5  # from this ratio of p99 to the median, a tail is worth a remark
 
 def remarks(summary: Summary) -> tuple[str, ...]:
     """Say in a few words what a reader of a median must know about the series.
-
-    Args:
-        summary: of the series.
 
     Returns:
         Such as `drifts +4.1%`; empty if there is nothing to remark.

@@ -24,8 +24,6 @@ class CudaCopies:
     """Timed copies of one GPU.
 
     Args:
-        torch: the module.
-        gpu: the number of the GPU, as torch counts.
         size: bytes of a copy.
 
     """
@@ -173,13 +171,7 @@ class CudaCopies:
 
 
 class CudaLaunches:
-    """The latencies of one GPU.
-
-    Args:
-        torch: the module.
-        gpu: the number of the GPU.
-
-    """
+    """The latencies of one GPU."""
 
     def __init__(self, torch: Any, gpu: int) -> None:  # noqa: ANN401
         self._torch, self._gpu = torch, gpu

@@ -81,11 +81,6 @@ class Coordinator:
     """Runs the tests of a step of the survey.
 
     Args:
-        rank: that records the values.
-        links: to the agents of the hosts.
-        addresses: of the hosts.
-        definition: of the metric.
-        seconds: of each test.
         allreduce: bytes that two ranks of MPI sum, instead of a transfer.
 
     """
@@ -235,15 +230,7 @@ class Coordinator:
 
 
 class _TestBatch:
-    """Tests that run at the same time.
-
-    Args:
-        links: to the agents.
-        pairs: sender and receiver of each test.
-        first: the number of the first test.
-        sides: how many ends of a test report a result.
-
-    """
+    """Tests that run at the same time."""
 
     def __init__(
         self, links: HostLinks, pairs: Sequence[tuple[int, int]], first: int, *, sides: int
@@ -322,7 +309,6 @@ class HostLinks:
     """Agents on all hosts, and the connections to them.
 
     Args:
-        addresses: of the hosts; the first one is this host.
         ssh_config: for OpenSSH's client; empty if all hosts are this one.
         reach: inside of an allocation, the words that run a program on each host, by its number.
 

@@ -11,13 +11,9 @@ class BeginTest(Value, frozen=True, kw_only=True, tag="begin"):
     """An order to begin one side of a test.
 
     Args:
-        test: its number.
         role: `receive` waits for a connection, `send` makes it; `allreduce` starts two ranks of
             MPI, one on this host and one on that of `address`.
-        metric: that is measured.
-        seconds: of the test.
         limit: seconds after which this side gives up.
-        address: of the host that receives, or of the partner.
         port: of the host that receives; for `send`.
         own_address: of this host; for `allreduce`.
         size: bytes; for `allreduce`.

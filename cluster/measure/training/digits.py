@@ -52,14 +52,7 @@ class Digits:
 
 
 class Dataset(Value, frozen=True, kw_only=True):
-    """What a dataset is made of; two of the same values have the same bytes.
-
-    Args:
-        samples: how many, in whole shards.
-        shard: samples of one shard.
-        seed: of shifts and noise.
-
-    """
+    """What a dataset is made of; two of the same values have the same bytes."""
 
     samples: int
     shard: int

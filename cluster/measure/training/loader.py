@@ -96,8 +96,6 @@ class Loader:
     """Batches, in the order of the shards.
 
     Args:
-        stages: what is done with each shard.
-        names: of the shards; after the last one comes the first again.
         workers: threads that fetch, and as many that prepare; 0 does both in the training's own.
 
     """

@@ -98,12 +98,7 @@ class MemorySource(ShardSource):
 
 
 class DiskSource(ShardSource):
-    """A folder of this host. Its files leave the page cache once they are read.
-
-    Args:
-        folder: is made if it is not there.
-
-    """
+    """A folder of this host. Its files leave the page cache once they are read."""
 
     def __init__(self, folder: Path) -> None:
         super().__init__()

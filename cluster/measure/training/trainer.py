@@ -22,10 +22,8 @@ class Trainer:
     """A model and its optimiser on one rank. The same seed gives the same weights on every rank.
 
     Args:
-        torch: the module; its process group is there already.
         device: `cpu`, or a GPU such as `cuda:0`.
         width: channels of the first convolution; the second has twice as many.
-        seed: of the weights.
 
     """
 

@@ -66,7 +66,6 @@ class TorchCopies:
     """Memory of the GPUs of this host, by PyTorch.
 
     Args:
-        torch: the module.
         size: of a copy, in bytes.
 
     """

@@ -13,13 +13,7 @@ NODE, SYS = "NODE", "SYS"  # classes of cores without a common cache: of one NUM
 
 
 class CoreUnit(NamedTuple):
-    """A core, or a NUMA node.
-
-    Args:
-        number: of the core or of the node.
-        cpu: the processor of it that is used: the first thread of a core.
-
-    """
+    """A core, or a NUMA node."""
 
     number: int
     cpu: int
