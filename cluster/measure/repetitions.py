@@ -21,6 +21,8 @@ class Repetitions(Value, frozen=True, kw_only=True):
     """The parameters that all benchmarks with repetitions share.
 
     Args:
+        iterations: Values per size. [default: as OSU]
+        warm_up: Untimed repetitions before. [default: as OSU]
         until_precise: Stop when the median is known to 2.5%.
         max_iterations: Limit of --until-precise. [default: 20000]
 
@@ -70,7 +72,14 @@ class Repetitions(Value, frozen=True, kw_only=True):
 
 
 class Counts(Value, frozen=True, kw_only=True):
-    """How many repetitions are done."""
+    """How many repetitions are done.
+
+    Args:
+        warm_up: repetitions that are not timed.
+        values: repetitions that are timed; if adaptive, the maximum.
+        adaptive: whether the repetitions end when the median is precise.
+
+    """
 
     warm_up: int
     values: int
