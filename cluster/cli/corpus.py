@@ -183,6 +183,11 @@ def _results(log: str, format_: str) -> tuple[Parsed, ...]:
     for file in sorted((folder / RAW).rglob("*")):
         with suppress(ParseError):  # not all files of a run are logs
             found += read_log(str(file), format_=format_).results if file.is_file() else ()
+    if not found:
+        raise SpecError(
+            f"{log} was shared without its logs, from which the corpus is read.",
+            remedy="Get it with them: cluster share RUN --with-logs -o FILE",
+        )
     return tuple(found)
 
 

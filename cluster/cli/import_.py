@@ -17,7 +17,7 @@ from cluster.core.model.measurements import Summary
 from cluster.core.model.records import Condition, Status
 from cluster.core.model.value import Value
 from cluster.core.units import parse_expected
-from cluster.runs import store
+from cluster.runs import shared_file, store
 from cluster.runs.import_logs import NAME, Imported, import_logs
 from cluster.runs.import_runs import import_run
 from cluster.runs.run import Run
@@ -38,7 +38,8 @@ def import_(
     files: Annotated[
         list[str],
         typer.Argument(
-            metavar="FILE...|FOLDER|-", help="Logs; - is standard input; or the folder of a run."
+            metavar="FILE...|RUN|-",
+            help="Logs; - is standard input; or a run: its folder, or a shared file.",
         ),
     ],
     format_: flags.LogFormat = "",
@@ -55,14 +56,15 @@ def import_(
 
     Example: cluster import all_reduce.log
     """
-    if store.is_run(Path(files[0])):
+    if store.is_run(Path(files[0])) or shared_file.is_shared(Path(files[0])):
         if len(files) > 1 or format_ or condition or describe or expect:
             raise SpecError(
-                f"{files[0]} is the folder of a run, which says itself what it is.",
+                f"{files[0]} is a run, which says itself what it is.",
                 remedy=f"Name it alone: cluster import {files[0]}",
             )
         home = "" if name == NAME else name
-        copy = import_run(Path(files[0]), store.root(root), home)
+        root_ = store.root(root)
+        copy = import_run(store.find(root_, files[0]), root_, home)
         imported = Imported(folder=copy, readings=())
     else:
         imported = import_logs(

@@ -3,46 +3,53 @@
 from __future__ import annotations
 
 from pathlib import Path
-from typing import Annotated
+from typing import TYPE_CHECKING, Annotated
 
 import typer
-from msgspec.structs import replace as with_fields
 
-from cluster.cli import flags, signatures
+from cluster.cli import flags
 from cluster.cli.show import print_lines, table
 from cluster.core.errors import SpecError
 from cluster.core.files import read_file
 from cluster.runs import shared_file, store
+from cluster.runs.run import RAW
 from cluster.runs.share import prepare
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator, Sequence
 
 
 def share(
     run: Annotated[str, typer.Argument(metavar="RUN", help="A folder, id, cluster or latest.")],
     output: Annotated[Path, typer.Option("--output", "-o", help="The file to write.")],
-    yes: Annotated[
-        bool, typer.Option("--yes", "-y", help="Do not ask before it is written.")
+    with_logs: Annotated[
+        bool, typer.Option("--with-logs", help="Add its logs, in which names stay.")
     ] = False,
-    key: Annotated[
-        str, typer.Option("--sign", metavar="KEY", help="Sign it with this SSH key.")
-    ] = "",
+    yes: Annotated[bool, typer.Option("--yes", "-y", help="Do not ask about the logs.")] = False,
     root: flags.Runs = None,
 ) -> None:
     """Write a run into one file, with pseudonyms for all names.
 
     Example: cluster share latest -o run.share.json
     """
-    made, found = prepare(store.find(store.root(root), run))
-    rows = [(each.kind, each.original, each.pseudonym) for each in found]
-    table(("what", "original", "becomes"), rows, empty="Nothing in it had to be replaced.")
-    print_lines(
-        f"{len(made.parts)} files. Check that the list is complete: others will see the rest."
-    )
-    if not yes and not typer.confirm(f"Write {output}?"):
-        raise typer.Exit(1)
-    if key:
-        made = with_fields(made, signature=signatures.sign(made.listing, key))
+    made, replaced, left_out = prepare(store.find(store.root(root), run), with_logs=with_logs)
+    table(("what", "original", "becomes"), replaced, empty="Nothing in it had to be replaced.")
+    print_lines(*_left_out(left_out))
+    if with_logs:
+        logs = sum(part.name.startswith(f"{RAW}/") for part in made.parts)
+        print_lines(
+            f"The {logs} files of {RAW}/ are in it, without the secrets that were recognised.",
+            "Names of hosts, users and paths stay in them: read them before others do.",
+        )
+        if not yes and not typer.confirm(f"Write {output}?"):
+            raise typer.Exit(1)
     _write(output, shared_file.encode(made))
     print_lines(f"Written: {output}", f"Check it anywhere: cluster verify {output}")
+
+
+def _left_out(fields: Sequence[str]) -> Iterator[str]:
+    if fields:
+        yield f"Left out, as they may hold names: {', '.join(fields)}"
 
 
 def _write(output: Path, content: bytes) -> None:
@@ -67,11 +74,6 @@ def verify(
     file: Annotated[
         Path, typer.Argument(metavar="FILE", help="A file that `cluster share` wrote.")
     ],
-    signers: Annotated[
-        str,
-        typer.Option("--signers", metavar="FILE", help="Allowed signers, as for ssh-keygen."),
-    ] = "",
-    signer: Annotated[str, typer.Option("--signer", help="The signer that is required.")] = "",
 ) -> None:
     """Check that no byte of a shared run was changed.
 
@@ -85,19 +87,5 @@ def verify(
     except SpecError as error:
         print_lines(f"CHANGED: {error.what}", shared_file.AGAIN)
         raise typer.Exit(1) from error
-    if signer and not signers:
-        raise SpecError(
-            f"Whose key {signer}'s is, this machine does not know.",
-            remedy=f"Name a file of allowed signers: --signers FILE --signer {signer}",
-        )
-    if made.signature and not signatures.is_whole(made):
-        print_lines(f"CHANGED: the signature of {file.name} does not match its content.")
-        raise typer.Exit(1)
-    known = signatures.signer_of(made, signers, signer) if signers else ""
-    if signers and not known:
-        print_lines(f"NOT SIGNED by {signer or 'an allowed signer'}: {file}")
-        raise typer.Exit(1)
     kind = "a simulated run" if made.simulated else "a run"
-    by = f" by {known}" if known else ", by a key that was not checked (--signers)"
-    signed = f"signed{by}" if made.signature else "not signed"
-    print_lines(f"WHOLE: {file.name} is {kind} of {len(made.parts)} files, {signed}.")
+    print_lines(f"WHOLE: {file.name} is {kind} of {len(made.parts)} files.")

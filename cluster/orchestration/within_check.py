@@ -8,13 +8,12 @@ import msgspec
 
 from cluster.analysis.fleet.device_diagnosis import diagnose_devices
 from cluster.analysis.gpu_paths import OLD, UNKNOWN
-from cluster.core.errors import ParseError
 from cluster.core.model.fleet import DeviceKind, Fleet, FleetVerdict, PairTest
 from cluster.core.model.logs import NUMA, Topology
 from cluster.logs.pair_hosts import host_order
-from cluster.logs.reader import read
 from cluster.orchestration.fleet_check import of_cut_off_run
 from cluster.runs import findings
+from cluster.runs.nccl_logs import topologies
 from cluster.runs.run import RAW
 
 if TYPE_CHECKING:
@@ -55,7 +54,7 @@ def judge_within(run: Run) -> FleetVerdict:
         verdict = _not_compared(kinds, asked, run.record.notes)
     else:
         kind = cast("DeviceKind", kinds.pop())
-        verdict = _judged(found, kind, {one.host: _topology(run, one.host) for one in found})
+        verdict = _judged(found, kind, topologies(run.folder / RAW))
     verdict = msgspec.structs.replace(
         verdict, run=str(run.folder), assumptions=tuple(_assumptions(found))
     )
@@ -87,7 +86,7 @@ def _assumptions(found: Sequence[Measurement]) -> Iterator[str]:
 
 
 def _judged(
-    found: Sequence[Measurement], kind: DeviceKind, paths: dict[str, Topology | None]
+    found: Sequence[Measurement], kind: DeviceKind, paths: dict[str, Topology]
 ) -> FleetVerdict:
     several = len({one.host for one in found}) > 1
     ends = [_ends(one, kind, several=several) for one in found]
@@ -122,15 +121,3 @@ def _path(one: Measurement, kind: DeviceKind, topology: Topology | None) -> str:
         return ""
     path = topology.path(f"GPU{one.params['reader']}", f"GPU{one.params['writer']}")
     return "" if path == UNKNOWN else OLD.get(path, path)
-
-
-def _topology(run: Run, host: str) -> Topology | None:
-    """Read the paths between the GPUs of a host, which are kept with the run."""
-    file = run.folder / RAW / f"topology.{host}.txt"
-    if not file.is_file():
-        return None
-    try:
-        details = [result.detail for result in read([file.read_bytes()]).results]
-    except ParseError:
-        return None
-    return next((one for one in details if isinstance(one, Topology)), None)

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import glob
 import shutil
-from pathlib import Path
+from pathlib import Path, PurePath
 from typing import TYPE_CHECKING
 
 from msgspec.structs import replace
@@ -34,7 +34,8 @@ def import_run(folder: Path, where: Path, name: str = "") -> Path:
     """
     record = store.read(folder).record
     spec = replace(record.spec, name=name or record.spec.name)
-    stem = folder.resolve().name
+    is_name = PurePath(record.id).name == record.id  # it may come from anywhere
+    stem = record.id if is_name else folder.resolve().name
     for here in sorted((where / spec.name).glob(f"{glob.escape(stem)}*")):
         if _is_copy(here, folder, record):
             return here

@@ -6,7 +6,6 @@ from typing import TYPE_CHECKING
 
 import msgspec
 
-from cluster.core.errors import ParseError
 from cluster.core.model.hosts import PROCESS_FILE, Layout, Link, Machine, RankProcess
 
 if TYPE_CHECKING:
@@ -83,16 +82,11 @@ def _between_gpus(record: Record, raw: Path) -> Figure | None:
     if not hosts or VISIBLE in {**hosts[0].variables, **record.variables}:
         return None
     from cluster.analysis import hardware  # noqa: PLC0415 - only for summaries of GPUs
-    from cluster.core.model.logs import Topology  # noqa: PLC0415
-    from cluster.logs.reader import read as read_log  # noqa: PLC0415
+    from cluster.runs.nccl_logs import topologies  # noqa: PLC0415
 
     facts = hosts[0]
-    try:
-        text = (raw / f"topology.{facts.host}.txt").read_bytes()
-        details = [result.detail for result in read_log([text], "topology").results]
-    except (OSError, ParseError):
-        return None
-    path = next((d.path("GPU0", "GPU1") for d in details if isinstance(d, Topology)), "")
+    topology = topologies(raw).get(facts.host)
+    path = topology.path("GPU0", "GPU1") if topology else ""
     slower = min(facts.gpu_slots[:2], key=_slot_rate, default="")
     return hardware.between(facts.gpus[0], path, slower)
 

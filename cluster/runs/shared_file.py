@@ -1,4 +1,4 @@
-"""The file of a shared run: its format, its checksums, and how it is read."""
+"""The file of a shared run: its format, its checksum, and how it is read."""
 
 from __future__ import annotations
 
@@ -17,21 +17,14 @@ from cluster.core.model.value import Value
 FORMAT = "cluster-share"
 VERSION = 1
 HEAD = f'{{"format":"{FORMAT}"'.encode()  # how every shared file begins
-NAMESPACE = FORMAT  # of an SSH signature
 LARGEST = 1 << 29  # bytes of a shared run
 AGAIN = "Get the file again from who shared it."
 
 
 class SharedPart(Value, frozen=True, kw_only=True):
-    """A file of a shared run.
-
-    Args:
-        sha256: hex digest of its text in UTF-8.
-
-    """
+    """A file of a shared run."""
 
     name: str
-    sha256: str
     text: str
 
 
@@ -40,22 +33,15 @@ class SharedRun(Value, frozen=True, kw_only=True):
 
     Args:
         format: always `cluster-share`.
-        sha256: hex digest of `listing`; a signature signs the same text.
-        signature: of `ssh-keygen -Y sign`, ASCII-armoured; empty if it is not signed.
+        sha256: hex digest of all the rest, in JSON.
 
     """
 
     format: str
     version: int
     simulated: bool
-    sha256: str
+    sha256: str = ""
     parts: tuple[SharedPart, ...]
-    signature: str = ""
-
-    @property
-    def listing(self) -> str:
-        """Format, version, and the names and checksums of all parts, as `sha256sum` writes them."""
-        return listing(self.parts, self.version, simulated=self.simulated)
 
 
 class NewerFormatError(SpecError):
@@ -67,10 +53,10 @@ class _Version(msgspec.Struct, frozen=True):
     version: int
 
 
-def listing(parts: tuple[SharedPart, ...], version: int, *, simulated: bool) -> str:
-    """Return the text that the checksum and the signature cover."""
-    head = f"# {FORMAT} {version}, {'simulated' if simulated else 'measured'}\n"
-    return head + "".join(f"{part.sha256}  {part.name}\n" for part in parts)
+def summed(run: SharedRun) -> SharedRun:
+    """Return a shared run with its checksum."""
+    bare = msgspec.structs.replace(run, sha256="")
+    return msgspec.structs.replace(run, sha256=digest(msgspec.json.encode(bare)))
 
 
 def encode(run: SharedRun) -> bytes:
@@ -120,12 +106,12 @@ def decode(content: bytes, name: str) -> SharedRun:
         raise SpecError(
             f"{name} is no shared run, or was cut off or changed: {error}.", remedy=AGAIN
         ) from error
-    changed = [part.name for part in run.parts if digest(part.text) != part.sha256]
-    if changed:
-        what = f"{', '.join(changed)} {'is' if len(changed) == 1 else 'are'} not what was shared"
-        raise SpecError(f"{name} was changed: {what}.", remedy=AGAIN)
-    if digest(run.listing) != run.sha256 or encode(run) != content:
+    if summed(run) != run or encode(run) != content:
         raise SpecError(f"{name} was changed since it was written.", remedy=AGAIN)
+    names = [part.name for part in run.parts]
+    wrong = next((one for one in names if not one.isprintable() or names.count(one) > 1), None)
+    if wrong is not None:
+        raise SpecError(f"{name} has a file {wrong!r} twice, or with control characters.")
     return run
 
 
@@ -161,11 +147,6 @@ def _write(target: Path, part: SharedPart, name: str) -> None:
         ) from error
 
 
-def part_of(name: str, text: str) -> SharedPart:
-    """Return a file of a shared run, with its checksum."""
-    return SharedPart(name=name, sha256=digest(text), text=text)
-
-
-def digest(text: str) -> str:
-    """Return the SHA-256 of a text in UTF-8, in hex digits."""
-    return hashlib.sha256(text.encode()).hexdigest()
+def digest(content: bytes) -> str:
+    """Return the SHA-256 in hex digits."""
+    return hashlib.sha256(content).hexdigest()

@@ -82,8 +82,10 @@ def test_a_shared_run_is_read_from_its_logs_and_a_simulated_one_is_refused(tmp_p
     log, real, model = tmp_path / "a.log", tmp_path / "a.share.json", tmp_path / "sim.share.json"
     log.write_text(all_reduce(440.0, 16, 2, "NVIDIA H100 80GB HBM3"))
     command("import", str(log))
-    command("share", "imported", "-o", str(real), "-y")
+    command("share", "imported", "-o", str(real))
     add = ("--hardware", "p5.48xlarge", "--source", SOURCE)
+    assert "share RUN --with-logs" in command("corpus", "add", str(real), *add, status=2).stderr
+    command("share", "imported", "-o", str(real), "--with-logs", "-y")
     (entry,) = tomllib.loads(command("corpus", "add", str(real), *add).stdout)["run"]
     command("check", "model", "--provider", "sim", "--hosts", "3")
     command("share", "model", "-o", str(model), "-y")

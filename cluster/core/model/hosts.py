@@ -282,10 +282,14 @@ class Interface(Value, frozen=True, kw_only=True):
 
     @property
     def network(self) -> str:
-        """Its network, such as `10.0.0.0/24`."""
+        """Its network, such as `10.0.0.0/24`; its address and prefix if that is no IPv4 address."""
         import ipaddress  # noqa: PLC0415 - rarely needed
 
-        return str(ipaddress.IPv4Interface(f"{self.address}/{self.prefix}").network)
+        own = f"{self.address}/{self.prefix}"
+        try:
+            return str(ipaddress.IPv4Interface(own).network)
+        except ValueError:
+            return own
 
 
 class Tuning(Value, frozen=True, kw_only=True):
