@@ -13,7 +13,7 @@ from cluster.core.model.logs import NUMA, Topology
 from cluster.logs.pair_hosts import host_order
 from cluster.orchestration.fleet_check import of_cut_off_run
 from cluster.runs import findings
-from cluster.runs.nccl_logs import topologies
+from cluster.runs.raw_files import topologies
 from cluster.runs.run import RAW
 
 if TYPE_CHECKING:

@@ -2,26 +2,15 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, TypeVar
-
-import msgspec
+from typing import TYPE_CHECKING
 
 from cluster.analysis.compare import Launch
-from cluster.core.errors import ParseError
+from cluster.runs.raw_files import nccl_log, topologies
 from cluster.runs.run import RAW
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator
-    from pathlib import Path
-
     from cluster.analysis.nccl_toggles import ToggleProof
-    from cluster.core.model.logs import NcclLog, Topology
     from cluster.runs.run import Run
-
-V = TypeVar("V")
-LOGS = "nccl.*.log"  # of every rank that used NCCL: `cluster.measure.nccl_group` names them
-SHARED_LOG = "nccl.json"  # what they say, in a shared run
-TOPOLOGY, ENDING, SHARED = "topology.", ".txt", ".json"
 
 
 def launch_of(run: Run) -> Launch:
@@ -47,48 +36,3 @@ def proof_of(run: Run) -> ToggleProof | None:
         return None
     raw = run.folder / RAW
     return toggle_proof(run.record.variables, nccl_log(raw), topologies(raw))
-
-
-def nccl_log(raw: Path) -> NcclLog | None:
-    """Read what NCCL's logs of all ranks say; none if there are none."""
-    from cluster.core.model.logs import NcclLog  # noqa: PLC0415 - rarely needed
-
-    if log := _decoded(raw / SHARED_LOG, NcclLog):
-        return log
-    paths = sorted(raw.glob(LOGS))
-    return next((one for one in _details(paths, "nccl_log") if isinstance(one, NcclLog)), None)
-
-
-def topologies(raw: Path) -> dict[str, Topology]:
-    """Read how the GPUs of each host are connected, as far as it is known."""
-    from cluster.core.model.logs import Topology  # noqa: PLC0415 - rarely needed
-
-    found: dict[str, Topology] = {}
-    for path in sorted(raw.glob(f"{TOPOLOGY}*")):
-        host = path.name.removeprefix(TOPOLOGY).removesuffix(path.suffix)
-        if path.suffix == SHARED and (shared := _decoded(path, Topology)):
-            found[host] = shared
-        elif path.suffix == ENDING:
-            for one in _details([path], "topology"):
-                if isinstance(one, Topology):
-                    found[host] = one
-    return found
-
-
-def _decoded(path: Path, kind: type[V]) -> V | None:
-    try:
-        return msgspec.json.decode(path.read_bytes(), type=kind)
-    except (OSError, msgspec.DecodeError, UnicodeDecodeError, RecursionError):
-        return None
-
-
-def _details(paths: list[Path], format_: str) -> Iterator[object]:
-    """Read what files say besides measurements, as if they were one; nothing if none says any."""
-    from cluster.logs import reader  # noqa: PLC0415 - rarely needed
-
-    try:
-        found = reader.read((path.read_bytes() for path in paths), format_)
-    except (OSError, ParseError):
-        return
-    for result in found.results:
-        yield result.detail

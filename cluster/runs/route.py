@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING
 
 import msgspec
 
-from cluster.core.model.hosts import PROCESS_FILE, Layout, Link, Machine, RankProcess
+from cluster.core.model.hosts import Layout, Link, Machine
 
 if TYPE_CHECKING:
     from collections.abc import Iterable
@@ -29,22 +29,6 @@ class PairParams(msgspec.Struct, frozen=True, kw_only=True):
     """
 
     pair: tuple[int, int] | None = None
-
-
-def rank_processes(raw: Path) -> tuple[RankProcess, ...]:
-    """Read the file that each rank writes about its process, such as its cores.
-
-    Returns:
-        One per rank that wrote its file, in the order of ranks; a killed rank may have none.
-
-    """
-    found = []
-    for path in raw.glob(PROCESS_FILE.format(rank="*")):
-        try:
-            found.append(msgspec.json.decode(path.read_bytes(), type=RankProcess))
-        except (OSError, msgspec.DecodeError):
-            continue
-    return tuple(sorted(found, key=lambda process: process.rank))
 
 
 def route(record: Record, measurements: Iterable[Measurement], raw: Path) -> Route:
@@ -82,7 +66,7 @@ def _between_gpus(record: Record, raw: Path) -> Figure | None:
     if not hosts or VISIBLE in {**hosts[0].variables, **record.variables}:
         return None
     from cluster.analysis import hardware  # noqa: PLC0415 - only for summaries of GPUs
-    from cluster.runs.nccl_logs import topologies  # noqa: PLC0415
+    from cluster.runs.raw_files import topologies  # noqa: PLC0415
 
     facts = hosts[0]
     topology = topologies(raw).get(facts.host)

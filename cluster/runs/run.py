@@ -13,7 +13,8 @@ from cluster.core.model.logs import Parsed
 from cluster.core.model.measurements import Measurement, Planned, Summary
 from cluster.core.model.records import Record, Status
 from cluster.core.model.value import Value
-from cluster.runs.route import rank_processes, route
+from cluster.runs.raw_files import rank_processes
+from cluster.runs.route import route
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator

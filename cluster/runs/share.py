@@ -15,8 +15,7 @@ from cluster.core.model.records import Record
 from cluster.core.version import __version__
 from cluster.logs.redaction import redact
 from cluster.logs.secret_patterns import GONE, NAME
-from cluster.runs import findings, nccl_logs, store
-from cluster.runs.route import rank_processes
+from cluster.runs import findings, raw_files, store
 from cluster.runs.run import MEASUREMENTS, RAW, RECORD
 from cluster.runs.shared_fields import Names, shared, shared_definitions, shared_json
 from cluster.runs.shared_file import FORMAT, VERSION, SharedPart, SharedRun, digest, summed
@@ -90,13 +89,13 @@ def _texts(run: Run, names: Names) -> dict[str, str]:
     if run.fleet:
         texts[findings.VERDICT] = _json(_verdict(shared(run.fleet, names)))
     raw = run.folder / RAW
-    for process in rank_processes(raw):
+    for process in raw_files.rank_processes(raw):
         texts[f"{RAW}/{PROCESS_FILE.format(rank=process.rank)}"] = _json(shared(process, names))
-    for host, topology in nccl_logs.topologies(raw).items():
-        stem = f"{nccl_logs.TOPOLOGY}{names.of('host', host)}"
+    for host, topology in raw_files.topologies(raw).items():
+        stem = f"{raw_files.TOPOLOGY}{names.of('host', host)}"
         texts[f"{RAW}/{stem}.json"] = _json(shared(topology, names))
-    if log := nccl_logs.nccl_log(raw):
-        texts[f"{RAW}/{nccl_logs.SHARED_LOG}"] = _json(shared(log, names))
+    if log := raw_files.nccl_log(raw):
+        texts[f"{RAW}/{raw_files.SHARED_LOG}"] = _json(shared(log, names))
     return texts
 
 

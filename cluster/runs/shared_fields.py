@@ -14,7 +14,6 @@ from typing import TYPE_CHECKING, Any, NamedTuple, TypeVar
 import msgspec
 
 from cluster.agent.host_settings import SYSCTLS
-from cluster.agent.protocol import VARIABLE_NAMES, VARIABLE_PREFIXES
 from cluster.core.model.fleet import Blamed, FleetVerdict
 from cluster.core.model.hardware import Figure, Hardware
 from cluster.core.model.hosts import (
@@ -177,11 +176,6 @@ def _endpoint(names: Names, text: str) -> str:
     return f"{_name('address')(names, address)}:{number}"
 
 
-def _variable(names: Names, name: str) -> str | None:
-    known = name in VARIABLE_NAMES or name.startswith(VARIABLE_PREFIXES)
-    return name if known and _whole(names, name) else None
-
-
 def _setting(_: Names, name: str) -> str | None:
     return name if name in SYSCTLS else None
 
@@ -203,7 +197,7 @@ HOST, ADDRESS, ID = _name("host"), _name("address"), _name("id")
 METRIC, BENCHMARK = _known_or("metric"), _known_or("benchmark")
 POINT = Keyed(_parameter, _known_or("value"))
 WORDS = Keyed(_whole, _words)
-VARIABLES = Keyed(_variable, _whole)
+VARIABLES = Keyed(_whole, _whole)
 PCI = _like(r"\d[0-9a-fA-F]{0,6}|[0-9a-fA-F]{4,8}:[0-9a-fA-F]{2}:[0-9a-fA-F]{2}\.\d", "")
 NUMBERS = _like(r"(\d{1,4}([,-]\d{1,4}){0,200})?", "")
 PATH = _like(r"[A-Z]{1,5}\d{0,3}|\d{1,3}|\?", "?")
