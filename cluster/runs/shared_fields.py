@@ -267,7 +267,7 @@ TEXTS: Mapping[type[msgspec.Struct], Mapping[str, Rule | Keyed]] = {
     },
     Planned: {"metric": METRIC, "params": POINT},
     Hardware: {"name": _known_or("hardware"), "gpu": _words},
-    Figure: {"source": _words, "threshold": _whole, "usual_source": _words},
+    Figure: {"source": _words, "threshold": _whole},
     FleetVerdict: {
         **dict.fromkeys(("verdict", "metric"), _choice),
         "replaced": _drop,
