@@ -10,10 +10,8 @@ import functools
 import re
 from pathlib import Path
 
-import cluster
-
 GONE = "…"  # stands for a word that was left out
-_PACKAGE = Path(cluster.__file__).parent
+_PACKAGE = Path(__file__).parent.parent
 _SOURCES = (_PACKAGE, (_PACKAGE / "benchmarks").resolve())  # in a checkout, a link
 _LETTERS = re.compile(r"[A-Za-z]{2,}")
 
