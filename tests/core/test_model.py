@@ -216,7 +216,8 @@ def test_specs_do_not_share_their_options() -> None:
 @pytest.mark.parametrize("kind", VALUES)
 def test_every_value_is_frozen_and_strict(kind: type[Value]) -> None:
     assert kind.__struct_config__.frozen
-    assert kind.__struct_config__.forbid_unknown_fields
+    # Runs of the first revisions have figures with fields that nobody reads any more.
+    assert kind.__struct_config__.forbid_unknown_fields or kind.__name__ == "Figure"
 
 
 @pytest.mark.parametrize("kind", VALUES)
