@@ -23,7 +23,8 @@ class Fault(Value, frozen=True, kw_only=True):
         kill: the process that calls is killed with SIGKILL, `before` the call is executed, or
             `after` it, before it reads the reply; to kill it as soon as it has used a reply, kill
             it `before` its next call.
-        body: of the answer, which is neither XML nor JSON, as a proxy writes it; with `status`.
+        body: of the answer, whatever was asked, as a proxy writes it; with `status`.
+        cut: the call is executed, and half of its answer comes.
         refuse: seconds for which nobody can connect from this call on, which gets no reply.
         skip: how many matching calls pass unharmed first.
         times: how many are harmed then.
@@ -42,7 +43,8 @@ class Fault(Value, frozen=True, kw_only=True):
     delay: float = 0.0
     drop: Moment = ""
     kill: Moment = ""
-    body: str = ""
+    body: str | None = None
+    cut: bool = False
     refuse: float = 0.0
     skip: int = 0
     times: int = 1_000_000

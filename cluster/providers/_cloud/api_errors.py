@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import random
+import re
 import time
 from contextlib import contextmanager
 from typing import TYPE_CHECKING, Literal, TypeVar
@@ -16,6 +17,7 @@ Kind = Literal[
     "denied",  # the account lacks the permission
     "throttled",  # too many calls: the same call will succeed later
     "lost",  # it is not known whether the call took effect: repeating it shows that
+    "foreign",  # something other than the cloud answered: what the call did is not known either
     "internal",  # the cloud itself failed: a new call for the same thing may succeed
     "unsupported",  # this combination is not available here
     "missing",  # the resource does not exist, or is not known everywhere yet
@@ -23,9 +25,15 @@ Kind = Literal[
     "exists",  # a resource of that name already exists
     "other",
 ]
-UNLISTED: frozenset[Kind] = frozenset({"throttled", "lost", "missing"})
-PASSING: frozenset[Kind] = frozenset({"throttled", "lost"})
+PASSING: frozenset[Kind] = frozenset({"throttled", "lost", "foreign"})
+UNLISTED: frozenset[Kind] = PASSING | {"missing"}
 PATIENCE = 60.0  # seconds for which a failing call is repeated
+PAGE_PATIENCE = 10.0  # seconds for which one is repeated that a proxy or portal answers
+PAGE_LENGTH = 100  # most characters of its page in a message
+ANOTHER_ANSWERED = (
+    "A proxy, a firewall or the login page of a network answered, so it is not known what exists"
+)
+NO_TEXT = re.compile(r"<(script|style|title)\b.*?</\1\s*>|<[^>]*>", re.DOTALL | re.IGNORECASE)
 FIRST_PAUSE, LONGEST_PAUSE = 0.25, 8.0  # seconds between two attempts
 
 T = TypeVar("T")
@@ -54,6 +62,33 @@ class Failure(Exception):
         self.request = request
 
 
+class NotTheCloudError(Exception):
+    """An answer to a call lacks what each of the cloud's own answers has.
+
+    Args:
+        status: of HTTP.
+        body: of the answer.
+
+    """
+
+    def __init__(self, status: int, body: bytes) -> None:
+        super().__init__(f"status {status}")
+        self.status = status
+        self.body = body
+
+    def failure(self, operation: str) -> Failure:
+        """Return the failure of the call, with the first words of what came instead."""
+        words = NO_TEXT.sub(" ", self.body[:10_000].decode(errors="replace")).split()
+        text = "".join(one for one in " ".join(words) if one.isprintable())[:PAGE_LENGTH]
+        page = f"the page '{text}'" if text else "an empty page"
+        return Failure(
+            "foreign",
+            operation=operation,
+            code=f"HTTP status {self.status}",
+            message=f"{page} came instead",
+        )
+
+
 def retry(
     call: Callable[[], T],
     *,
@@ -74,13 +109,14 @@ def retry(
         Failure: of another kind, or the call did not succeed in time.
 
     """
-    deadline = time.monotonic() + (PATIENCE if within is None else within)
-    pause = FIRST_PAUSE
+    began, pause = time.monotonic(), FIRST_PAUSE
+    patience = PATIENCE if within is None else within
     while True:
         try:
             return call()
         except Failure as failure:
-            if failure.kind not in kinds or time.monotonic() + pause > deadline:
+            limit = min(patience, PAGE_PATIENCE) if failure.kind == "foreign" else patience
+            if failure.kind not in kinds or time.monotonic() + pause > began + limit:
                 raise
         time.sleep(pause * random.uniform(0.5, 1.0))  # noqa: S311 - nothing secret
         pause = min(2 * pause, longest)

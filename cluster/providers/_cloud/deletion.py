@@ -160,6 +160,8 @@ def listing_delay() -> float:
 def delete_until_gone(attempt: Callable[[], tuple[Resource, ...]], where: str) -> None:
     """Repeat a round of deletion until nothing is left, also if calls are throttled or lost.
 
+    A page of a proxy, which each call has waited for to pass, ends it.
+
     Args:
         where: the place, for a person, such as `us-east-1`.
 
@@ -173,7 +175,8 @@ def delete_until_gone(attempt: Callable[[], tuple[Resource, ...]], where: str) -
         try:
             left = attempt()
         except Failure as failure:
-            if failure.kind not in PASSING or time.monotonic() > deadline:
+            is_over = failure.kind == "foreign" or time.monotonic() > deadline
+            if failure.kind not in PASSING or is_over:
                 raise
         else:
             if not left:
@@ -186,7 +189,7 @@ def delete_until_gone(attempt: Callable[[], tuple[Resource, ...]], where: str) -
 
 def _left(left: tuple[Resource, ...], where: str) -> ProvisionError:
     return ProvisionError(
-        f"{len(left)} resource(s) still exist in {where}: "
+        f"{len(left)} resource(s) were not seen to be gone in {where}: "
         + ", ".join(f"{one.kind} {one.id}" for one in left),
         means="They were to go, and the cloud was asked again and again.",
         remedy="Try again: cluster gc -y",

@@ -186,6 +186,10 @@ class LaunchJournal:
             )
         )
 
+    def made(self, token: str, *ids: str) -> None:
+        """Record what a call created, by which it is found if its tags are removed."""
+        self._cluster_journal.append(journal.Answered(token=token, ids=ids))
+
     def machines(self, token: str, ask: Callable[[], tuple[str, ...]]) -> tuple[str, ...]:
         """Request machines, and record how long the call took.
 
@@ -210,9 +214,9 @@ class LaunchJournal:
             ids = ask()
         except Failure as failure:
             if failure.kind not in PASSING:
-                self._cluster_journal.append(journal.Answered(token=token))
+                self.made(token)
             raise
-        self._cluster_journal.append(journal.Answered(token=token, ids=ids))
+        self.made(token, *ids)
         return ids
 
     def timed(self, phase: str, seconds: float) -> None:

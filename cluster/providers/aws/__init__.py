@@ -21,6 +21,7 @@ from cluster.providers._cloud.provider import CloudProvider, specs_of
 from cluster.providers.aws import api, images, power
 from cluster.providers.aws.create import AwsLaunch
 from cluster.providers.aws.delete import (
+    KINDS,
     LOOKED_FOR,
     PAID,
     AwsDeletion,
@@ -225,18 +226,19 @@ def _unlisted(cluster: journal.Journal) -> AwsUnlisted:
     entries = cluster.entries()
     if not entries:
         return AwsUnlisted(until=dict.fromkeys(PAID.values(), time.time() + listing_delay()))
-    requests = [e for e in entries if isinstance(e, journal.Requested) and e.kind in PAID]
+    requests = [e for e in entries if isinstance(e, journal.Requested) and e.kind in KINDS]
+    paid = [one for one in requests if one.kind in PAID]
     answers = {e.token: e.ids for e in entries if isinstance(e, journal.Answered)}
     return AwsUnlisted(
         made=frozenset(
-            Resource(kind=PAID[one.kind], id=id_)
+            Resource(kind=KINDS[one.kind], id=id_)
             for one in requests
             for id_ in answers.get(one.token, ())
         ),
-        listed=max((one.at for one in requests), default=0.0) + listing_delay(),
+        listed=max((one.at for one in paid), default=0.0) + listing_delay(),
         until={
             PAID[one.kind]: one.at + listing_delay()  # the last request of a kind counts
-            for one in requests
+            for one in paid
             if one.token not in answers
         },
     )

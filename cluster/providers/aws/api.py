@@ -3,16 +3,18 @@
 from __future__ import annotations
 
 import os
+import threading
 from datetime import UTC, datetime
 from email.utils import parsedate_to_datetime
 from functools import cache, cached_property, partial
+from http import HTTPStatus
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, TypeVar
 
 import msgspec
 
 from cluster.core.extras import require
-from cluster.providers._cloud.api_errors import Failure, Kind, retry
+from cluster.providers._cloud.api_errors import Failure, Kind, NotTheCloudError, retry
 from cluster.providers.aws.errors import kind_of
 
 if TYPE_CHECKING:
@@ -90,10 +92,11 @@ class Region:
         self._session = _session(name)
         self._clients: dict[str, Any] = {}
         self._skew = 0.0
+        self._last = threading.local()  # the last answer of each thread, before it is parsed
 
     @cached_property
     def _caller(self) -> Mapping[str, Any]:
-        return self.call("get_caller_identity", service="sts")
+        return self.call("get_caller_identity", "Account", service="sts")
 
     @property
     def account(self) -> str:
@@ -116,37 +119,75 @@ class Region:
         """Return the time of Amazon's clock, in seconds since the epoch: the local may be wrong."""
         return datetime.now(UTC).timestamp() + self._skew
 
-    def call(self, operation: str, *, service: str = "ec2", **params: Any) -> Mapping[str, Any]:  # noqa: ANN401
+    def call(
+        self,
+        operation: str,
+        key: str = "",
+        *,
+        service: str = "ec2",
+        **params: Any,  # noqa: ANN401
+    ) -> Mapping[str, Any]:
         """Call an operation, and repeat it while it is throttled or its reply is lost.
 
         Args:
             operation: in boto3's spelling, such as `run_instances`.
+            key: that each of its answers has, such as `Instances`.
 
         Raises:
             Failure: it was refused, or did not succeed in time.
 
         """
-        return retry(partial(self.once, operation, service=service, **params))
+        return retry(partial(self.once, operation, key, service=service, **params))
 
-    def once(self, operation: str, *, service: str = "ec2", **params: Any) -> Mapping[str, Any]:  # noqa: ANN401
+    def once(
+        self,
+        operation: str,
+        key: str = "",
+        *,
+        service: str = "ec2",
+        **params: Any,  # noqa: ANN401
+    ) -> Mapping[str, Any]:
         """Call an operation once.
+
+        boto3 reads any well-formed XML, such as the page of a proxy, as an answer without entries.
+        So an answer counts only with a request id and its key, which botocore gives also to an
+        empty list: `<reservationSet/>`.
 
         Args:
             operation: in boto3's spelling.
+            key: that each of its answers has.
 
         Raises:
-            Failure: it was refused, or its reply was lost.
+            Failure: it was refused, its reply was lost, or something else answered.
 
         """
         from botocore.exceptions import BotoCoreError, ClientError  # noqa: PLC0415 - with boto3
         from botocore.parsers import ResponseParserError  # noqa: PLC0415
 
+        client = self._client(service)
+        self._last.response = {}
         try:
-            answer: Mapping[str, Any] = getattr(self._client(service), operation)(**params)
-        except (BotoCoreError, ClientError, ResponseParserError) as error:
+            answer: Mapping[str, Any] = getattr(client, operation)(**params)
+        except ClientError as error:
+            self._check(operation, error.response)
             raise _failure(operation, error) from error
+        except (BotoCoreError, ResponseParserError, KeyError) as error:  # KeyError: STS's parser
+            self._check(operation, {})
+            raise _failure(operation, error) from error
+        self._check(operation, answer, key)
         self._note_clock(answer)
         return answer
+
+    def _check(self, operation: str, answer: Mapping[str, Any], key: str = "") -> None:
+        """Raise the failure of a call that something other than Amazon answered.
+
+        What a failing server or a proxy before it says (5xx) has its own kind of failure.
+        """
+        raw = self._last.response
+        if not raw or raw["status_code"] >= HTTPStatus.INTERNAL_SERVER_ERROR:
+            return
+        if not answer.get("ResponseMetadata", {}).get("RequestId") or (key and key not in answer):
+            raise NotTheCloudError(raw["status_code"], raw["body"]).failure(_name_of(operation))
 
     def permits(self, operation: str, **params: Any) -> None:  # noqa: ANN401
         """Check with a dry run that the caller may call an operation.
@@ -174,13 +215,15 @@ class Region:
             Failure: it was refused, or did not succeed in time.
 
         """
-        found = [one for page in self._pages(operation, params) for one in page.get(key, ())]
+        found = [one for page in self._pages(operation, key, params) for one in page[key]]
         return tuple(msgspec.convert(one, of) for one in found)
 
-    def _pages(self, operation: str, params: Mapping[str, Any]) -> Iterator[Mapping[str, Any]]:
+    def _pages(
+        self, operation: str, key: str, params: Mapping[str, Any]
+    ) -> Iterator[Mapping[str, Any]]:
         token: dict[str, str] = {}
         while True:
-            page = self.call(operation, **params, **token)
+            page = self.call(operation, key, **params, **token)
             yield page
             if not page.get("NextToken"):
                 return
@@ -192,7 +235,7 @@ class Region:
         if service not in self._clients:
             # The price list covers all regions, but only some regions serve it.
             region = "us-east-1" if service == "pricing" else self.name
-            self._clients[service] = self._session.client(
+            client = self._session.client(
                 service,
                 region_name=region,
                 config=Config(
@@ -202,7 +245,12 @@ class Region:
                     user_agent_extra="cluster",
                 ),
             )
+            client.meta.events.register("before-parse", self._note_response)
+            self._clients[service] = client
         return self._clients[service]
+
+    def _note_response(self, response_dict: dict[str, Any], **_: object) -> None:
+        self._last.response = response_dict
 
     def _note_clock(self, answer: Mapping[str, Any]) -> None:
         date = answer.get("ResponseMetadata", {}).get("HTTPHeaders", {}).get("date")
@@ -220,12 +268,17 @@ def _has_passing_session(arn: str) -> bool:
     return ":assumed-role/" in arn and ":assumed-role/AWSReservedSSO_" not in arn
 
 
+def _name_of(operation: str) -> str:
+    """Return Amazon's own name of an operation, such as `RunInstances`."""
+    return "".join(part.capitalize() for part in operation.split("_"))
+
+
 def _failure(operation: str, error: Exception) -> Failure:
     """Classify an error of boto3; errors that boto3 itself raises get their class as the code."""
     from botocore import exceptions  # noqa: PLC0415 - with boto3
     from botocore.parsers import ResponseParserError  # noqa: PLC0415
 
-    name = "".join(part.capitalize() for part in operation.split("_"))
+    name = _name_of(operation)
     if isinstance(error, exceptions.ClientError):
         answer = error.response
         said = answer.get("Error", {})

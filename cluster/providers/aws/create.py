@@ -234,11 +234,15 @@ class AwsLaunch(CloudLaunch[Region, AwsOptions, AwsOffer]):
 
         def attempt(site: ZoneSubnet) -> tuple[AwsInstance, ...]:
             ids = frozenset(self._run_in(site, self._subnet(vpc, site), group, data))
-            return self._wait(
+            found = self._wait(
                 lambda: self._look(ids),
                 lambda found, seconds: self._check(found, seconds, elastic),
                 lambda one: console(self._client, one.instance_id),
             )
+            self._note_parts("volume", site, [id_ for one in found for id_ in one.volumes])
+            nics = [id_ for one in found for id_ in one.interfaces]
+            self._note_parts("network-interface", site, nics)
+            return found
 
         return try_zones(
             self._offer.sites,
@@ -248,6 +252,12 @@ class AwsLaunch(CloudLaunch[Region, AwsOptions, AwsOffer]):
             instance=self._spec.instance or "",
             give_back=AwsDeletion(self._client, self._whose).delete_machines,
         )
+
+    def _note_parts(self, kind: str, site: ZoneSubnet, ids: Sequence[str]) -> None:
+        """Record what Amazon created with the machines: nobody else has attached anything yet."""
+        token = f"{kind}/{self._token(site)}"
+        self._journal.note(kind, token)
+        self._journal.made(token, *ids)
 
     def _token(self, site: ZoneSubnet) -> str:
         return f"{self._tags.launch}-{site.zone}"
@@ -264,7 +274,7 @@ class AwsLaunch(CloudLaunch[Region, AwsOptions, AwsOffer]):
                 "NetworkInterfaces": interfaces(self._options, self._offer, subnet, group),
             }
             try:
-                answer = self._use("run_instances", **params)
+                answer = self._use("run_instances", "Instances", **params)
             except Failure as failure:
                 if failure.code != ENDED_BEFORE:
                     raise
@@ -328,7 +338,8 @@ class AwsLaunch(CloudLaunch[Region, AwsOptions, AwsOffer]):
 
         A call of this launch whose reply was lost may have created it already.
         """
-        self._journal.note(kind, self._tags.label)
+        token = f"{kind}/{self._tags.label}"
+        self._journal.note(kind, token)
         try:
             create()
         except Failure as failure:
@@ -337,6 +348,7 @@ class AwsLaunch(CloudLaunch[Region, AwsOptions, AwsOffer]):
         found = retry(lambda: _only(find()), kinds=UNLISTED)
         if found.tags.get(LAUNCH) != self._tags.launch:
             raise name_taken_error(self._spec.name, self._client.name)
+        self._journal.made(token, found.own_id)
         return found
 
     def _own(
@@ -351,7 +363,8 @@ class AwsLaunch(CloudLaunch[Region, AwsOptions, AwsOffer]):
         **params: str,
     ) -> N:
         """Create a resource without a name, once: after a lost reply it is found by its tags."""
-        self._journal.note(kind, self._tags.label)
+        token = "/".join((kind, self._tags.label, *(where or {}).values()))
+        self._journal.note(kind, token)
         filters = [{"Name": f"tag:{LAUNCH}", "Values": [self._tags.launch]}]
         filters += [{"Name": name, "Values": [value]} for name, value in (where or {}).items()]
 
@@ -363,15 +376,17 @@ class AwsLaunch(CloudLaunch[Region, AwsOptions, AwsOffer]):
                 lambda: _only(self._client.all(describe, key, of, Filters=filters)), kinds=UNLISTED
             )
 
-        return retry(attempt)
+        made = retry(attempt)
+        self._journal.made(token, made.own_id)
+        return made
 
     def _find(self, operation: str, key: str, of: type[N], field: str) -> tuple[N, ...]:
         filters = [{"Name": field, "Values": [self._tags.label]}]
         return self._client.all(operation, key, of, Filters=filters)
 
-    def _use(self, operation: str, **params: Any) -> Mapping[str, Any]:  # noqa: ANN401
+    def _use(self, operation: str, key: str = "", **params: Any) -> Mapping[str, Any]:  # noqa: ANN401
         """Call with new resources, which Amazon may not know everywhere yet: repeat if missing."""
-        return retry(partial(self._client.once, operation, **params), kinds=UNLISTED)
+        return retry(partial(self._client.once, operation, key, **params), kinds=UNLISTED)
 
     def _unless_there(self, operation: str, **params: Any) -> None:  # noqa: ANN401
         """Call, and accept that the result exists already: the first reply may have been lost."""

@@ -73,13 +73,14 @@ def console(region: Region, instance: str) -> str:
 
 
 class AwsUnlisted(Value, frozen=True, kw_only=True):
-    """Resources that Amazon may not list yet, of the kinds that cost money by themselves.
+    """What the journal knows of, whether Amazon lists it under the tags or not.
 
     Args:
         made: resources that Amazon reported as created.
-        listed: when these are listed at the latest, in seconds since the epoch.
+        listed: when the newest of those that cost money is listed at the latest, in seconds since
+            the epoch.
         until: by kind, when resources of a call without a reply are listed at the latest, in
-            seconds since the epoch.
+            seconds since the epoch; of the kinds that cost money by themselves.
 
     """
 
@@ -88,26 +89,14 @@ class AwsUnlisted(Value, frozen=True, kw_only=True):
     until: dict[str, float] = {}  # noqa: RUF012 - msgspec copies an empty default
 
     def untagged(self, kind: str, tagged: Iterable[str]) -> list[str]:
-        """Return the ids of a kind that were created but that the tags do not find.
-
-        Args:
-            kind: such as `instance`.
-
-        Returns:
-            The other ids, sorted.
-
-        """
+        """Return the ids of a kind that were created but that the tags do not find, sorted."""
         return sorted({one.id for one in self.made if one.kind == kind} - {*tagged})
 
     def missing(self, seen: set[Resource]) -> tuple[Resource, ...]:
-        """Return the resources that may still appear in a list.
-
-        Returns:
-            The resources; none, once all must be listed.
-
-        """
+        """Return the resources that may still appear in a list; none, once all must be listed."""
         now = time.time()
-        unseen = self.made - seen if now < self.listed else frozenset[Resource]()
+        paid = {one for one in self.made if one.kind in PAID.values()}
+        unseen = paid - seen if now < self.listed else frozenset[Resource]()
         late = [
             Resource(kind=one.kind, id=f"{one.id} (not listed yet)")
             for one in sorted(unseen, key=lambda one: one.id)
@@ -134,7 +123,8 @@ class AwsResourceType(Value, frozen=True, kw_only=True):
         delete: the call that deletes a resource.
         param: the parameter of that call for the id.
         tags: the field with the tags.
-        by_id: the filter that finds a resource by its id; empty for what costs nothing by itself.
+        by_id: the filter that finds a resource by its id.
+        requested: the kind of its requests in a journal.
 
     """
 
@@ -144,8 +134,9 @@ class AwsResourceType(Value, frozen=True, kw_only=True):
     id: str
     delete: str
     param: str
+    by_id: str
+    requested: str
     tags: str = "Tags"
-    by_id: str = ""
 
 
 RESOURCE_TYPES = (  # in the order in which they can be deleted
@@ -156,6 +147,8 @@ RESOURCE_TYPES = (  # in the order in which they can be deleted
         id="VolumeId",
         delete="delete_volume",
         param="VolumeId",
+        by_id="volume-id",
+        requested="volume",
     ),
     AwsResourceType(
         kind="network interface",
@@ -164,6 +157,8 @@ RESOURCE_TYPES = (  # in the order in which they can be deleted
         id="NetworkInterfaceId",
         delete="delete_network_interface",
         param="NetworkInterfaceId",
+        by_id="network-interface-id",
+        requested="network-interface",
         tags="TagSet",
     ),
     AwsResourceType(
@@ -174,6 +169,7 @@ RESOURCE_TYPES = (  # in the order in which they can be deleted
         delete="release_address",
         param="AllocationId",
         by_id="allocation-id",
+        requested=ELASTIC_IP_REQUEST,
     ),
     AwsResourceType(
         kind="key pair",
@@ -182,6 +178,8 @@ RESOURCE_TYPES = (  # in the order in which they can be deleted
         id="KeyName",
         delete="delete_key_pair",
         param="KeyName",
+        by_id="key-name",
+        requested="key-pair",
     ),
     AwsResourceType(
         kind="placement group",
@@ -190,6 +188,8 @@ RESOURCE_TYPES = (  # in the order in which they can be deleted
         id="GroupName",
         delete="delete_placement_group",
         param="GroupName",
+        by_id="group-name",
+        requested="placement-group",
     ),
     AwsResourceType(
         kind="security group",
@@ -198,6 +198,8 @@ RESOURCE_TYPES = (  # in the order in which they can be deleted
         id="GroupId",
         delete="delete_security_group",
         param="GroupId",
+        by_id="group-id",
+        requested="security-group",
     ),
     AwsResourceType(
         kind="subnet",
@@ -206,6 +208,8 @@ RESOURCE_TYPES = (  # in the order in which they can be deleted
         id="SubnetId",
         delete="delete_subnet",
         param="SubnetId",
+        by_id="subnet-id",
+        requested="subnet",
     ),
     AwsResourceType(
         kind=GATEWAY,
@@ -214,6 +218,8 @@ RESOURCE_TYPES = (  # in the order in which they can be deleted
         id="InternetGatewayId",
         delete="delete_internet_gateway",
         param="InternetGatewayId",
+        by_id="internet-gateway-id",
+        requested="internet-gateway",
     ),
     AwsResourceType(
         kind="virtual network",
@@ -222,8 +228,11 @@ RESOURCE_TYPES = (  # in the order in which they can be deleted
         id="VpcId",
         delete="delete_vpc",
         param="VpcId",
+        by_id="vpc-id",
+        requested="vpc",
     ),
 )
+KINDS = {**PAID, **{one.requested: one.kind for one in RESOURCE_TYPES}}  # by those in a journal
 LISTS = ("describe_instances", *(one.describe for one in RESOURCE_TYPES))  # to find resources
 
 
@@ -258,18 +267,23 @@ class AwsDeletion(Deletion[AwsResource]):
     ) -> None:
         super().__init__(region.name)
         self._region = region
+        self._whose = whose
         self._filters = filters_of(whose)
         self._expected = unlisted
         self._terminated: set[str] = set()  # ids for which termination was requested
-        self._seen: set[Resource] = set()  # resources listed so far
+        self._seen: set[Resource] = set()  # resources listed so far, besides instances
+        self._alive: set[str] = set()  # ids of the instances listed last, besides terminated ones
+        self._ended: set[str] = set()  # ids of those seen to end, or that Amazon knows no more
 
     def _machines(self) -> list[AwsResource]:
         found = instances(self._region, self._filters)
         if untagged := self._expected.untagged(INSTANCE, (one.instance_id for one in found)):
             by_id = [{"Name": "instance-id", "Values": untagged}]
             found += instances(self._region, by_id)
-        self._seen |= {Resource(kind=INSTANCE, id=one.instance_id) for one in found}
-        return [_instance(one) for one in found if one.state.name not in GONE]
+        self._ended |= {one.instance_id for one in found if one.state.name in GOING}
+        alive = [one for one in found if one.state.name not in GONE]
+        self._alive = {one.instance_id for one in alive}
+        return [_instance(one) for one in alive]
 
     def _others(self) -> list[Callable[[], Sequence[AwsResource]]]:
         return [partial(self._listed, type_) for type_ in RESOURCE_TYPES]
@@ -278,12 +292,41 @@ class AwsDeletion(Deletion[AwsResource]):
         list_ = partial(self._region.all, type_.describe, type_.key, dict[str, Any])
         found = list_(Filters=self._filters)
         if untagged := self._expected.untagged(type_.kind, (row[type_.id] for row in found)):
-            found += list_(Filters=[{"Name": type_.by_id, "Values": untagged}])
+            by_id = list_(Filters=[{"Name": type_.by_id, "Values": untagged}])
+            found += tuple(row for row in by_id if self._may_be_ours(_resource(type_, row)))
         self._seen |= {Resource(kind=type_.kind, id=row[type_.id]) for row in found}
         return [_resource(type_, row) for row in found if row.get("State") not in DELETED]
 
+    def _may_be_ours(self, one: AwsResource) -> bool:
+        """Tell whether what has a name of ours is: its tags name no other launch."""
+        return one.tags is None or one.tags.launch in self._whose.launches
+
     def _unlisted(self) -> tuple[Resource, ...]:
-        return self._expected.missing(self._seen)
+        known = {Resource(kind=INSTANCE, id=one) for one in self._alive | self._ended}
+        return self._expected.missing(known | self._seen) or self._unproven()
+
+    def _unproven(self) -> tuple[Resource, ...]:
+        """Return the instances of the journal of which nothing shows that they ended.
+
+        That they are not in a list shows nothing.
+        """
+        silent = self._expected.untagged(INSTANCE, self._alive | self._ended)
+        self._ended |= {one for one in silent if not self._exists(one)}
+        return tuple(
+            Resource(kind=INSTANCE, id=f"{one} (not listed any more)")
+            for one in silent
+            if one not in self._ended
+        )
+
+    def _exists(self, instance: str) -> bool:
+        """Ask for an instance by its id; Amazon refuses those that it does not know (any more)."""
+        try:
+            self._region.call("describe_instances", "Reservations", InstanceIds=[instance])
+        except Failure as failure:
+            if failure.kind != "missing":
+                raise
+            return False
+        return True
 
     def _unused(self) -> Sequence[AwsResource]:
         addresses = next(type_ for type_ in RESOURCE_TYPES if type_.kind == ELASTIC_IP)

@@ -89,7 +89,9 @@ class ElasticIps:
 
     def _allocate_one(self) -> tuple[str]:
         tagged = tag_specifications(self._tags, "elastic-ip")
-        answer = self._region.once("allocate_address", Domain="vpc", TagSpecifications=tagged)
+        answer = self._region.once(
+            "allocate_address", "AllocationId", Domain="vpc", TagSpecifications=tagged
+        )
         return (str(answer["AllocationId"]),)
 
     def _listed(self) -> tuple[ElasticIp, ...]:

@@ -9,6 +9,7 @@ import re
 from typing import TYPE_CHECKING
 
 from cluster.core.errors import Capacity, ClusterError, Denied, ProvisionError, Quota, Timeout
+from cluster.providers._cloud.api_errors import ANOTHER_ANSWERED
 
 if TYPE_CHECKING:
     from cluster.providers._cloud.api_errors import Failure, Kind
@@ -94,6 +95,11 @@ ERRORS: dict[Kind, tuple[type[ProvisionError], str, str]] = {
         Timeout,
         "The network or Amazon's service is down",
         "Type the same again; what exists: cluster ls, cluster gc",
+    ),
+    "foreign": (
+        Timeout,
+        ANOTHER_ANSWERED,
+        "See what answers, and log in there or go around it: curl -iL https://sts.amazonaws.com",
     ),
     "unsupported": (
         ProvisionError,
@@ -224,7 +230,7 @@ def to_cluster_error(failure: Failure, *, left: str = "Nothing is left.") -> Clu
         return Denied(f"{means}.", means=f"Amazon was not asked {code}. {left}", remedy=remedy)
     if failure.kind == "denied":
         return _denied(failure, said, f"{code}. {left}")
-    if failure.kind == "lost":
+    if failure.kind in ("lost", "foreign"):
         said = f"Amazon did not answer {failure.operation}: {failure.message.rstrip('.')}."
     if not failure.operation:  # no call was refused: a machine ended
         said = f"{failure.message}."

@@ -91,7 +91,7 @@ def _alias(region: Region, name: str) -> str:
             remedy="Write --image ami-..., an SSM parameter: --image /aws/service/..., "
             f"or --image {PYTORCH}",
         )
-    found = region.call("get_parameters", service="ssm", Names=[name]).get("Parameters", ())
+    found = region.call("get_parameters", "Parameters", service="ssm", Names=[name])["Parameters"]
     if not found:
         raise SpecError(f"{region.name} has no image {name}.", remedy="Choose one: --image ami-...")
     return str(found[0]["Value"])
@@ -102,7 +102,7 @@ def _newest_pytorch(region: Region, kind: InstanceType) -> str:
     _check_open_driver(kind)
     architecture = _architecture(kind)
     names = [PYTORCH_ALIAS.format(architecture, minor) for minor in PYTORCH_MINORS]
-    answer = region.call("get_parameters", service="ssm", Names=names).get("Parameters", ())
+    answer = region.call("get_parameters", "Parameters", service="ssm", Names=names)["Parameters"]
     found = {str(one["Name"]): str(one["Value"]) for one in answer}
     if not found:
         raise SpecError(

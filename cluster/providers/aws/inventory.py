@@ -26,7 +26,7 @@ def regions(region: Region) -> tuple[str, ...]:
         Failure: Amazon refused.
 
     """
-    found = region.call("describe_regions").get("Regions", ())
+    found = region.call("describe_regions", "Regions")["Regions"]
     return tuple(sorted(str(one["RegionName"]) for one in found))
 
 

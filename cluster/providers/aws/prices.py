@@ -71,9 +71,13 @@ def _on_demand(region: Region, instance: str) -> Price | None:
     }
     filters = [{"Type": "TERM_MATCH", "Field": key, "Value": wanted[key]} for key in wanted]
     answer = region.call(
-        "get_products", service="pricing", ServiceCode="AmazonEC2", Filters=filters
+        "get_products",
+        "PriceList",
+        service="pricing",
+        ServiceCode="AmazonEC2",
+        Filters=filters,
     )
-    for text in answer.get("PriceList", ()):
+    for text in answer["PriceList"]:
         product = msgspec.json.decode(text, type=Product)
         for term in product.terms.on_demand.values():
             for dimension in term.price_dimensions.values():
@@ -87,12 +91,13 @@ def _on_demand(region: Region, instance: str) -> Price | None:
 def _spot(region: Region, instance: str, zone: str) -> Price | None:
     found = region.call(
         "describe_spot_price_history",
+        "SpotPriceHistory",
         InstanceTypes=[instance],
         ProductDescriptions=["Linux/UNIX"],
         AvailabilityZone=zone,
         MaxResults=10,
     )
-    prices = [msgspec.convert(one, SpotPrice) for one in found.get("SpotPriceHistory", ())]
+    prices = [msgspec.convert(one, SpotPrice) for one in found["SpotPriceHistory"]]
     if not prices:
         return None
     newest = max(prices, key=lambda one: one.timestamp)

@@ -89,7 +89,11 @@ def _limit(region: Region, of: str, *, spot: bool) -> ServiceQuota | None:
         return None
     try:
         found = region.call(
-            "get_service_quota", service="service-quotas", ServiceCode="ec2", QuotaCode=code
+            "get_service_quota",
+            "Quota",
+            service="service-quotas",
+            ServiceCode="ec2",
+            QuotaCode=code,
         )
     except Failure:
         return None

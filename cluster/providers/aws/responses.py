@@ -30,6 +30,11 @@ class TaggedResource(AwsResponse, frozen=True, kw_only=True):
         """The tags, by key."""
         return {tag.key: tag.value for tag in self.raw_tags}
 
+    @property
+    def own_id(self) -> str:
+        """The id by which it is found and deleted."""
+        raise NotImplementedError
+
 
 class InstanceState(AwsResponse, frozen=True, kw_only=True):
     """The state of an instance, such as `running`."""
@@ -81,6 +86,18 @@ class ElasticIp(AwsResponse, frozen=True, kw_only=True):
     network_interface_id: str = ""
 
 
+class AttachedVolume(AwsResponse, frozen=True, kw_only=True):
+    """A volume that is attached to a machine."""
+
+    volume_id: str = ""
+
+
+class AttachedDisk(AwsResponse, frozen=True, kw_only=True):
+    """A disk of a machine."""
+
+    ebs: AttachedVolume = AttachedVolume()
+
+
 class AwsInstance(TaggedResource, frozen=True, kw_only=True):
     """An instance; right after its creation, most of it may be missing."""
 
@@ -96,6 +113,18 @@ class AwsInstance(TaggedResource, frozen=True, kw_only=True):
     cpu_options: CpuOptions = CpuOptions()
     instance_lifecycle: str = ""
     network_interfaces: tuple[InstanceInterface, ...] = ()
+    block_device_mappings: tuple[AttachedDisk, ...] = ()
+
+    @property
+    def volumes(self) -> tuple[str, ...]:
+        """The ids of its volumes."""
+        return tuple(one.ebs.volume_id for one in self.block_device_mappings if one.ebs.volume_id)
+
+    @property
+    def interfaces(self) -> tuple[str, ...]:
+        """The ids of its network interfaces."""
+        ids = (one.network_interface_id for one in self.network_interfaces)
+        return tuple(id_ for id_ in ids if id_)
 
     @property
     def primary(self) -> InstanceInterface:
@@ -230,6 +259,11 @@ class Vpc(TaggedResource, frozen=True, kw_only=True):
     vpc_id: str
     is_default: bool = False
 
+    @property
+    def own_id(self) -> str:
+        """Its id."""
+        return self.vpc_id
+
 
 class Subnet(TaggedResource, frozen=True, kw_only=True):
     """A subnet of a VPC, in one zone."""
@@ -241,6 +275,11 @@ class Subnet(TaggedResource, frozen=True, kw_only=True):
     cidr_block: str = ""
     ipv6_native: bool = False
 
+    @property
+    def own_id(self) -> str:
+        """Its id."""
+        return self.subnet_id
+
 
 class SecurityGroup(TaggedResource, frozen=True, kw_only=True):
     """A security group: a firewall around machines."""
@@ -248,6 +287,11 @@ class SecurityGroup(TaggedResource, frozen=True, kw_only=True):
     group_id: str
     group_name: str
     vpc_id: str = ""
+
+    @property
+    def own_id(self) -> str:
+        """Its id."""
+        return self.group_id
 
 
 class PlacementGroup(TaggedResource, frozen=True, kw_only=True):
@@ -257,11 +301,21 @@ class PlacementGroup(TaggedResource, frozen=True, kw_only=True):
     group_id: str = ""
     state: str = ""
 
+    @property
+    def own_id(self) -> str:
+        """Its name."""
+        return self.group_name
+
 
 class KeyPair(TaggedResource, frozen=True, kw_only=True):
     """The public key of a key pair for logins."""
 
     key_name: str
+
+    @property
+    def own_id(self) -> str:
+        """Its name."""
+        return self.key_name
 
 
 class SpotPrice(AwsResponse, frozen=True, kw_only=True):
@@ -284,6 +338,11 @@ class InternetGateway(TaggedResource, frozen=True, kw_only=True):
     """The gateway of a VPC to the internet."""
 
     internet_gateway_id: str
+
+    @property
+    def own_id(self) -> str:
+        """Its id."""
+        return self.internet_gateway_id
 
 
 class RouteTable(TaggedResource, frozen=True, kw_only=True):

@@ -185,12 +185,12 @@ def _unlisted(cluster: journal.Journal) -> GcpUnlisted:
     if not entries:
         return GcpUnlisted(until=time.time() + listing_delay())
     answers = {e.token: e.ids for e in entries if isinstance(e, journal.Answered)}
-    requests = (e for e in entries if isinstance(e, journal.Requested))
+    requests = [e for e in entries if isinstance(e, journal.Requested)]
     launches = [one for one in requests if one.kind == journal.INSTANCES]
     made: dict[str, tuple[str, ...]] = {}
-    for token, names in answers.items():
+    for token in dict.fromkeys(one.token for one in launches):
         zone = token.partition("/")[0]
-        made[zone] = (*made.get(zone, ()), *names)
+        made[zone] = (*made.get(zone, ()), *answers.get(token, ()))
     return GcpUnlisted(
         open_calls=tuple(
             OpenCall(zone=zone, request=request, at=one.at)
@@ -199,4 +199,10 @@ def _unlisted(cluster: journal.Journal) -> GcpUnlisted:
             for zone, _, request in [one.token.partition("/")]
         ),
         machines=made,
+        others=frozenset(
+            (one.kind, id_)
+            for one in requests
+            if one not in launches
+            for id_ in answers.get(one.token, ())
+        ),
     )

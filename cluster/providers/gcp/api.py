@@ -15,9 +15,9 @@ from typing import TYPE_CHECKING, Any, TypeVar
 import msgspec
 
 from cluster.core.extras import require
-from cluster.providers._cloud.api_errors import Failure, Kind, retry
+from cluster.providers._cloud.api_errors import Failure, Kind, NotTheCloudError, retry
 from cluster.providers.gcp.errors import call_name, check_operations, kind_of
-from cluster.providers.gcp.responses import GcpOperation, Refusal, SkuPage
+from cluster.providers.gcp.responses import AnyAnswer, GcpOperation, Refusal, SkuPage
 
 if TYPE_CHECKING:
     from collections.abc import Iterable
@@ -318,10 +318,29 @@ class Project:
             kind = "".join(part.capitalize() for part in collection.split("_"))
             made = getattr(compute_v1, f"{kind}Client")
             options = ClientOptions(api_endpoint=self._endpoint) if self._endpoint else None
-            self._clients[collection] = made(
-                credentials=self._credentials(), transport="rest", client_options=options
-            )
+            client = made(credentials=self._credentials(), transport="rest", client_options=options)
+            client.transport._session.hooks["response"].append(_check_answer)  # noqa: SLF001
+            self._clients[collection] = client
         return self._clients[collection]
+
+
+def _check_answer(response: Any, **_: object) -> None:  # noqa: ANN401 - of requests
+    """Refuse what lacks the `kind` that each answer of Compute Engine has, or the `error`.
+
+    The client reads any JSON, such as `{}`, as an answer without entries, and any page with status
+    404 as proof that something does not exist. A failing server (5xx) has its own kind of failure.
+    """
+    if response.status_code >= HTTPStatus.INTERNAL_SERVER_ERROR:
+        return
+    try:
+        answer = msgspec.json.decode(response.content, type=AnyAnswer)
+    except (msgspec.DecodeError, UnicodeDecodeError):
+        answer = AnyAnswer()
+    if not (answer.kind.startswith("compute#") if response.ok else answer.error):
+        raise NotTheCloudError(response.status_code, response.content)
+    if answer.unreachables:
+        missed = ", ".join(answer.unreachables)
+        raise Failure("lost", operation="list", code="unreachables", message=f"without {missed}")
 
 
 def _decoded(what: str, answer: bytes | msgspec.Raw, of: type[T]) -> T:
@@ -378,7 +397,9 @@ def _translated(what: str, error: Exception) -> Exception:
     from google.protobuf.json_format import ParseError  # noqa: PLC0415
     from requests.exceptions import RequestException  # noqa: PLC0415
 
-    no_json = (ParseError, UnicodeDecodeError)  # a proxy answered
+    if isinstance(error, NotTheCloudError):
+        return error.failure(what)
+    no_json = (ParseError, UnicodeDecodeError)  # of a failing server
     known = isinstance(error, (GoogleAPIError, GoogleAuthError, RequestException, *no_json))
     return _failure(what, error) if known else error
 

@@ -105,6 +105,8 @@ class GcpLaunch(CloudLaunch[Project, GcpOptions, GcpOffer]):
         begins = [partial(self._begin, "firewalls", "firewall", rule) for rule in others]
         for begin, operation in [(begin, begin()) for begin in begins]:
             self._finish("firewalls.insert", operation, begin)
+        for rule in others:
+            self._made("firewalls", rule)
 
     def _policy(self) -> None:
         """Create the placement policy, without a VM count: with one, machines wait for others."""
@@ -116,6 +118,7 @@ class GcpLaunch(CloudLaunch[Project, GcpOptions, GcpOffer]):
         region = self._offer.region
         begin = partial(self._begin, "resource_policies", "resource_policy", body, region=region)
         self._finish("resourcePolicies.insert", begin(), begin)
+        self._made("resource_policies", body, region)
 
     def _named(self, collection: str, kind: str, body: dict[str, Any]) -> None:
         """Create a named resource, and refuse a name that another launch has.
@@ -129,6 +132,13 @@ class GcpLaunch(CloudLaunch[Project, GcpOptions, GcpOffer]):
         tags = parse_description(found.description)
         if tags is None or tags.launch != self._tags.launch:
             raise name_taken_error(self._spec.name, self._client.name)
+        self._made(collection, body)
+
+    def _made(self, collection: str, body: dict[str, Any], region: str = "") -> None:
+        """Record that a resource exists now."""
+        scope = f"{region}/" if region else ""
+        token = request_id(self._tags, f"{collection}/{body['name']}")
+        self._journal.made(token, f"{scope}{body['name']}")
 
     def _begin(
         self, collection: str, kind: str, body: dict[str, Any], attempt: int = 0, **where: str

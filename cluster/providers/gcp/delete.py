@@ -101,13 +101,16 @@ class GcpUnlisted(Value, frozen=True, kw_only=True):
     Args:
         open_calls: calls whose result is not known.
         until: when machines of unknown calls are listed at the latest, in seconds since the epoch.
-        machines: names of the machines that Google reported as created, by zone.
+        machines: names of the machines that Google reported as created, by zone; their disks have
+            the same names.
+        others: what else it created: the collection, and the id as in `GcpResource`.
 
     """
 
     open_calls: tuple[OpenCall, ...] = ()
     until: float = 0.0
     machines: dict[str, tuple[str, ...]] = {}  # noqa: RUF012 - msgspec copies an empty default
+    others: frozenset[tuple[str, str]] = frozenset()
 
     def missing(self, project: Project) -> tuple[Resource, ...]:
         """Return the machines that may still appear in a list.
@@ -158,40 +161,51 @@ class GcpDeletion(Deletion[GcpResource]):
         self._whose = whose
         self._expected = unlisted
         self._begun: dict[tuple[str, str], PendingDeletion] = {}
-        self._missing: set[str] = set()  # machines of the journal that are gone
+        self._missing: set[tuple[str, str]] = set()  # kinds and ids of the journal that are gone
 
     def _machines(self) -> list[GcpResource]:
-        found = self._listed(INSTANCE_TYPE, GcpInstance)
-        listed = {one.id for one in found}
+        return self._labelled(INSTANCE_TYPE, GcpInstance)
+
+    def _labelled(self, type_: GcpResourceType, of: type[NamedResource]) -> list[GcpResource]:
+        """List resources by their labels, and those of the journal that have lost theirs."""
+        found = self._listed(type_, of)
+        known = {(one.kind, one.id) for one in found} | self._missing
         for zone, names in self._expected.machines.items():
-            if lost := {n for n in names if f"{zone}/{n}" not in listed | self._missing}:
-                found += self._unlabelled(zone, lost)
+            if lost := {n for n in names if (type_.kind, f"{zone}/{n}") not in known}:
+                found += self._unlabelled(type_, of, zone, lost)
         return found
 
-    def _unlabelled(self, zone: str, names: set[str]) -> list[GcpResource]:
-        """Find machines in the journal whose labels were changed, by their numbered names."""
+    def _unlabelled(
+        self, type_: GcpResourceType, of: type[NamedResource], zone: str, names: set[str]
+    ) -> list[GcpResource]:
+        """Find what is in the journal although its labels were changed, by its numbered name."""
         label = min(names).rpartition("-")[0]
-        there = self._project.all(
-            "instances", GcpInstance, zone=zone, filter=f'(name eq "{label}-.*")'
-        )
+        there = self._project.all(type_.collection, of, zone=zone, filter=f'(name eq "{label}-.*")')
         found = [one for one in there if one.name in names and self._may_be_ours(one)]
-        self._missing |= {f"{zone}/{n}" for n in names - {one.name for one in found}}
-        return [_resource(INSTANCE_TYPE, one) for one in found]
+        gone = names - {one.name for one in found}
+        self._missing |= {(type_.kind, f"{zone}/{name}") for name in gone}
+        return [_resource(type_, one) for one in found]
 
-    def _may_be_ours(self, one: GcpInstance) -> bool:
-        """Tell whether a machine may be of this launch: its description names no other one."""
+    def _may_be_ours(self, one: NamedResource) -> bool:
+        """Tell whether what has a name of ours is: its description names no other launch."""
         said = parse_description(one.description)
         return said is None or is_of(self._whose, one.description)
 
     def _others(self) -> list[Callable[[], Sequence[GcpResource]]]:
-        return [partial(self._listed, type_, NamedResource) for type_ in OTHER_TYPES]
+        return [
+            partial(self._labelled if type_.labelled else self._listed, type_, NamedResource)
+            for type_ in OTHER_TYPES
+        ]
 
     def _listed(self, type_: GcpResourceType, of: type[NamedResource]) -> list[GcpResource]:
         filters = {"filter": filter_of(self._whose)} if type_.labelled else {}
+        there = self._project.all(type_.collection, of, **filters)
+        found = [(_resource(type_, one), one) for one in there]
         return [
-            _resource(type_, one)
-            for one in self._project.all(type_.collection, of, **filters)
+            resource
+            for resource, one in found
             if is_of(self._whose, one.description)
+            or ((type_.collection, resource.id) in self._expected.others and self._may_be_ours(one))
         ]
 
     def _unlisted(self) -> tuple[Resource, ...]:

@@ -10,7 +10,7 @@ import re
 from typing import TYPE_CHECKING
 
 from cluster.core.errors import Capacity, ClusterError, Denied, ProvisionError, Quota, Timeout
-from cluster.providers._cloud.api_errors import Failure
+from cluster.providers._cloud.api_errors import ANOTHER_ANSWERED, Failure
 
 if TYPE_CHECKING:
     from cluster.providers._cloud.api_errors import Kind
@@ -78,6 +78,11 @@ ERRORS: dict[Kind, tuple[type[ProvisionError], str, str]] = {
         Timeout,
         "The network or Google's service is down",
         "Type the same again; what exists: cluster ls, cluster gc",
+    ),
+    "foreign": (
+        Timeout,
+        ANOTHER_ANSWERED,
+        "See what answers, and log in there or go around it: curl -iL https://compute.googleapis.com",
     ),
     "denied": (
         Denied,
@@ -211,7 +216,7 @@ def to_cluster_error(failure: Failure, *, left: str = "Nothing is left.") -> Clu
             remedy="Switch that off: gcloud compute instances update NAME --zone ZONE "
             "--no-deletion-protection; then type the same again",
         )
-    did = "did not answer" if failure.kind == "lost" else "refused"
+    did = "did not answer" if failure.kind in ("lost", "foreign") else "refused"
     error, means, remedy = ERRORS.get(failure.kind, OTHERWISE)
     if failure.kind == "denied":
         means, remedy = LOGINS.get(failure.code, (means, remedy))

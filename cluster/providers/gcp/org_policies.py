@@ -99,7 +99,7 @@ def _effective(project: Project, constraint: str) -> EffectivePolicy | Failure:
         return project.policy(constraint, EffectivePolicy)
     except Failure as failure:
         unknown = failure.kind == "missing" and failure.code != NO_SERVICE
-        return EffectivePolicy() if unknown else failure
+        return EffectivePolicy(name="") if unknown else failure
 
 
 def _unknown(project: Project, constraint: str, failure: Failure) -> str:

@@ -13,6 +13,21 @@ class GcpResponse(msgspec.Struct, frozen=True, kw_only=True, rename="camel"):
     """The base of every answer; fields that are not listed are ignored."""
 
 
+class AnyAnswer(GcpResponse, frozen=True, kw_only=True):
+    """What all answers of Compute Engine have in common.
+
+    Args:
+        kind: such as `compute#instanceList`; only a refusal has none.
+        error: of a refusal, or of an operation.
+        unreachables: regions or zones that a list lacks.
+
+    """
+
+    kind: str = ""
+    error: dict[str, msgspec.Raw] = {}
+    unreachables: tuple[str, ...] = ()
+
+
 class RefusalError(GcpResponse, frozen=True, kw_only=True):
     """The error in a refusal."""
 
@@ -28,7 +43,7 @@ class Refusal(GcpResponse, frozen=True, kw_only=True):
 class SkuPage(GcpResponse, frozen=True, kw_only=True):
     """A page of the price list."""
 
-    skus: tuple[msgspec.Raw, ...] = ()
+    skus: tuple[msgspec.Raw, ...]
     next_page_token: str = ""
 
 
@@ -274,6 +289,7 @@ class PolicySpec(GcpResponse, frozen=True, kw_only=True):
 class EffectivePolicy(GcpResponse, frozen=True, kw_only=True):
     """The organisation policy in effect for a project, with its conditions evaluated."""
 
+    name: str
     spec: PolicySpec = PolicySpec()
 
     @property

@@ -88,7 +88,7 @@ class Answers:
         if harm.kill == "before" or harm.drop == "before" or harm.refuse:
             return self._ended(log, call, None, lost=True)
         with cloud.lock:
-            if harm.body:
+            if harm.body is not None:
                 reply = Reply(
                     status=harm.status or 502,
                     headers={"Content-Type": "text/html"},
@@ -100,6 +100,8 @@ class Answers:
                 cloud.region(service.region, service.get_current_account())
                 cloud.tick()
                 reply = service.execute()
+                if harm.cut:
+                    reply = msgspec.structs.replace(reply, body=reply.body[: len(reply.body) // 2])
         time.sleep(harm.delay)
         if harm.kill == "after":
             kill(*ends)

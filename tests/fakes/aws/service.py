@@ -21,6 +21,7 @@ if TYPE_CHECKING:
 
     from tests.fakes.aws.cloud import Cloud
 
+REQUEST_ID = "x-amzn-RequestId"
 WOULD = "Request would have succeeded, but DryRun flag is set."
 CHECKED = {  # these look further than at permissions, and do not forget that it is a DryRun
     "CreatePlacementGroup",
@@ -88,7 +89,7 @@ class Service(BaseResponse):
         kind, body = written(self.protocol, code, message)
         return Reply(
             status=status or STATUS.get(code, 400),
-            headers={"Content-Type": kind},
+            headers={"Content-Type": kind, REQUEST_ID: "test-cloud"},
             body=body.encode(),
             code=code,
         )
@@ -124,7 +125,7 @@ class Service(BaseResponse):
             raise GapError(f"{self.action} gave {type(result)}")
         data = body.encode() if isinstance(body, str) else body
         texts = {str(key): str(value) for key, value in headers.items() if key != "status"}
-        return Reply(status=int(status), headers=texts, body=data)
+        return Reply(status=int(status), headers={REQUEST_ID: "test-cloud", **texts}, body=data)
 
     def need(self, *names: str) -> None:
         """Refuse a call that lacks a parameter."""

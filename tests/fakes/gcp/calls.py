@@ -134,7 +134,7 @@ class Calls(InstanceCalls):
         for path, _ in page:
             if path in self.cloud.lives:
                 self.cloud.lives[path].was_listed(time.monotonic())
-        return {"kind": "compute#list", "items": [one for _, one in page], **token}
+        return {"items": [one for _, one in page], **token}
 
     def _page(
         self, found: list[tuple[str, dict[str, Any]]]
@@ -166,7 +166,7 @@ class Calls(InstanceCalls):
             listed = items["/".join(path.split("/")[2:4])]
             listed.pop("warning", None)
             listed.setdefault(kind, []).append(one)
-        return {"kind": "compute#aggregatedList", "items": items, **token}
+        return {"items": items, **token}
 
     def image_of_family(self) -> dict[str, Any]:
         """Give the newest image of a family that is not deprecated."""

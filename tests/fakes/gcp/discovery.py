@@ -126,6 +126,12 @@ def wrong_request(
     return problems
 
 
+def kind(method: Method) -> dict[str, str]:
+    """Give the `kind` that each answer of a call has."""
+    described = _document()["schemas"][method.response]["properties"].get("kind", {})
+    return {"kind": described["default"]} if "default" in described else {}
+
+
 def wrong_answer(method: Method, answer: object) -> list[str]:
     """Tell what in an answer the description does not allow."""
     return list(_wrong({"$ref": method.response}, answer, method.response, ""))

@@ -141,6 +141,9 @@ def answer(
     if harm.kill == "before" or harm.drop == "before" or harm.refuse:
         return _ended(cloud, log, call, None, lost=True)
     reply = _executed(cloud, asked, harm)
+    if harm.cut:
+        text = json.dumps(reply[1])
+        reply = reply[0], text[: len(text) // 2]
     time.sleep(harm.delay)
     if harm.kill == "after":
         kill(*peer)
@@ -149,7 +152,7 @@ def answer(
 
 def _executed(cloud: Cloud, asked: Asked, harm: Any) -> Reply:
     late = isinstance(harm, Fault) and harm.operation
-    if harm.body:
+    if harm.body is not None:
         return harm.status or 502, harm.body
     if harm.code and not late:
         status = harm.status or STATUS.get(harm.code, 400)
@@ -171,7 +174,7 @@ def _checked(cloud: Cloud, asked: Asked, harm: Fault | None) -> dict[str, Any]:
     problems = discovery.wrong_request(asked.method, asked.places, asked.query, asked.body)
     if problems:
         raise RefusedError("badRequest", "; ".join(problems))
-    said = cloud.calls_of(asked, harm)
+    said = {**cloud.calls_of(asked, harm), **discovery.kind(asked.method)}
     if wrong := discovery.wrong_answer(asked.method, said):
         raise GapError(f"the answer is wrong: {wrong}")
     return said
