@@ -129,6 +129,10 @@ class Emulated(Generic[S]):
         """List what exists; without the stranger's, if not `theirs`."""
         raise NotImplementedError
 
+    def lose_tags(self, *kinds: str) -> None:
+        """Take away what somebody may take away of the tags of ours, of some kinds or all."""
+        raise NotImplementedError
+
     def rules(self, devices: Mapping[str, str]) -> Rules:
         """Tell who may reach whom, of instances that have a device each."""
         raise NotImplementedError

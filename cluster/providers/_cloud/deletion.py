@@ -78,6 +78,10 @@ class Deletion(ABC, Generic[R]):
     def _unlisted(self) -> tuple[Resource, ...]:
         """Return resources that may exist although the cloud does not list them yet."""
 
+    def _unproven(self) -> tuple[Resource, ...]:
+        """Return machines that are not listed any more, although nothing shows that they ended."""
+        return ()
+
     def delete(self) -> None:
         """Delete all selected resources, and repeat until none is listed.
 
@@ -126,7 +130,7 @@ class Deletion(ABC, Generic[R]):
         failure is raised once the others are gone, or after `listing_delay`, because a resource of
         that kind may still use some of them.
         """
-        if machines := self._attempt(self._machines()):
+        if machines := self._attempt(self._machines()) or self._unproven():
             return machines
         left: tuple[Resource, ...] = ()
         refused: list[Failure] = []

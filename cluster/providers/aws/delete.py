@@ -306,10 +306,9 @@ class AwsDeletion(Deletion[AwsResource]):
         return self._expected.missing(known | self._seen) or self._unproven()
 
     def _unproven(self) -> tuple[Resource, ...]:
-        """Return the instances of the journal of which nothing shows that they ended.
-
-        That they are not in a list shows nothing.
-        """
+        """Ask for the instances of the journal by their ids, once all must be listed."""
+        if time.time() < self._expected.listed:
+            return ()
         silent = self._expected.untagged(INSTANCE, self._alive | self._ended)
         self._ended |= {one for one in silent if not self._exists(one)}
         return tuple(

@@ -125,6 +125,21 @@ class Cloud(Emulated[Settings]):
         with self.lock:
             return [life for region in self._regions.values() for life in region.lives.values()]
 
+    def lose_tags(self, *kinds: str) -> None:
+        """Remove the tags of all that has ours, of some kinds or all."""
+        with self.lock:
+            for region in self._regions.values():
+                for kind, number in contents.numbers(region):
+                    tags = region.backend.tags.get(number, {})
+                    if "cluster" in tags and (kind in kinds or not kinds):
+                        tags.clear()
+
+    def forget_ended(self) -> None:
+        """Know no more of terminated instances, as an hour after their end."""
+        with self.lock:
+            for region in self._regions.values():
+                region.forget_ended()
+
     def end(self, instance_id: str, code: str = "Server.SpotInstanceTermination") -> None:
         """End an instance as if Amazon had reclaimed it, or for another reason."""
         with self.lock:

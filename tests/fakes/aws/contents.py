@@ -20,6 +20,11 @@ def of(region: Region) -> Iterator[Thing]:
         yield Thing(region=region.name, kind=kind, id=id_, state=state, tags=pairs)
 
 
+def numbers(region: Region) -> list[tuple[str, str]]:
+    """List the kind of each thing there, and the id that its tags are kept by."""
+    return [(kind, number) for kind, _, number, _ in _all(region)]
+
+
 def _all(region: Region) -> Iterator[tuple[str, str, str, str]]:
     backend: Any = region.backend
     for life in region.alive():

@@ -253,6 +253,13 @@ class Region:
         self.launched([life])
         life.next, life.due = "running", time.monotonic() + self.cloud.settings.pending
 
+    def forget_ended(self) -> None:
+        """Know no more of terminated instances."""
+        for id_ in [key for key, life in self.lives.items() if life.state == "terminated"]:
+            del self.lives[id_]
+            for reservation in self.backend.reservations.values():
+                reservation.instances = [i for i in reservation.instances if i.id != id_]
+
     def alive(self) -> list[Life]:
         """Give the instances that are not terminated."""
         return [life for life in self.lives.values() if life.state != "terminated"]

@@ -148,6 +148,17 @@ class Cloud(Emulated[Settings]):
             self.unplug(life)
             self.tick()
 
+    def lose_tags(self, *kinds: str) -> None:
+        """Remove the labels, and the descriptions that can be changed, of some kinds or all."""
+        with self.lock:
+            for path, one in self.resources.items():
+                kind = path.split("/")[-2]
+                if path in self._baseline or (kinds and kind not in kinds):
+                    continue
+                one.pop("labels", None)
+                if kind not in ("instances", "disks"):
+                    one["description"] = ""
+
     def rules(self, devices: Mapping[str, str]) -> Rules:
         """Tell who may reach whom, of instances that have a device each."""
         walls = [one for path, one in self.resources.items() if "/global/firewalls/" in path]
