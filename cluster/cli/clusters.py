@@ -30,6 +30,7 @@ from cluster.core.units import format_seconds
 from cluster.orchestration.cluster import Cluster, attach
 from cluster.orchestration.orphans import no_clusters, take_down
 from cluster.providers import ENDED, Provider
+from cluster.remote.leftovers import MARK
 from cluster.remote.threads import start
 
 if TYPE_CHECKING:
@@ -61,7 +62,7 @@ class ClusterRow(Value, frozen=True, kw_only=True):
 
 
 class DownRow(Value, frozen=True, kw_only=True):
-    """A cluster of which nothing is left, in the answer of `cluster down --json`.
+    """A cluster that was taken down, in the answer of `cluster down --json`.
 
     Args:
         name: of the cluster.
@@ -69,6 +70,7 @@ class DownRow(Value, frozen=True, kw_only=True):
             ever made outside this machine.
         receipt: of its machines, if they cost money.
         ended: the processes that commands had left on hosts that stay: host, id, command line.
+        running: those of them that were not ended, as a person may use them.
 
     """
 
@@ -76,6 +78,7 @@ class DownRow(Value, frozen=True, kw_only=True):
     searched: str = ""
     receipt: Receipt | None = None
     ended: tuple[str, ...] = ()
+    running: tuple[str, ...] = ()
 
 
 class Down(Value, frozen=True, kw_only=True):
@@ -311,10 +314,30 @@ def _take_down(one: Cluster | str, regions: Sequence[str]) -> Down:
         line = f"{one} is down; 0 left (looked for {searched})."
         return Down(row=DownRow(name=one, searched=searched), lines=(line,))
     one.down()
-    ended = tuple(f"{host}: {line}" for host, lines in one.leftovers.items() for line in lines)
-    row = DownRow(name=one.name, searched=one.looked_for, receipt=one.receipt(), ended=ended)
-    last = receipt_lines(one) or [f"{one.name} is down; 0 left."]
-    return Down(row=row, lines=(*(f"Ended a process on {line}" for line in ended), *last))
+    on_hosts = one.leftovers.items()
+    ended = tuple(f"{host}: {line}" for host, found in on_hosts for line in found.ended)
+    running = tuple(f"{host}: {line}" for host, found in on_hosts for line in found.running)
+    row = DownRow(
+        name=one.name,
+        searched=one.looked_for,
+        receipt=one.receipt(),
+        ended=ended,
+        running=running,
+    )
+    lines = [f"Ended a process on {line}" for line in ended]
+    lines += [f"Not ended, as it may be yours, on {line}" for line in running]
+    return Down(row=row, lines=(*lines, *(receipt_lines(one) or [_down_line(one, len(running))])))
+
+
+def _down_line(one: Cluster, running: int) -> str:
+    """Say that a cluster that costs nothing is down, and what is left of it."""
+    if not one.leftovers:
+        return f"{one.name} is down; 0 left."
+    left = f"{running} process(es) left: end those that are not yours" if running else "0 left"
+    hosts = f"on {len(one.leftovers)} host(s)"
+    return (
+        f"{one.name} is down; {left} (looked for our folder, and processes with {MARK}, {hosts})."
+    )
 
 
 def _still_up(failed: Sequence[Exception]) -> str:

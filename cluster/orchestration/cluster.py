@@ -56,6 +56,7 @@ if TYPE_CHECKING:
     from cluster.orchestration.listener import Listener
     from cluster.orchestration.state import ClusterState
     from cluster.orchestration.working_folder import WorkingFolder
+    from cluster.remote.leftovers import Leftovers
     from cluster.remote.shells import Shell
     from cluster.runs.run import Run
 
@@ -88,7 +89,7 @@ class Cluster:
         hosts: Shells to the machines.
         jobs: Jobs that were started on the hosts.
         phases: Seconds that each phase took in this process, such as `launch` or `run`.
-        leftovers: Processes that commands had left on hosts that stay, and `down` has ended.
+        leftovers: Processes that commands had left on hosts that stay, as `down` found them.
 
     """
 
@@ -98,7 +99,7 @@ class Cluster:
         self._environment: Environment | None = None
         self._looked_for = ""
         self.phases: dict[str, float] = {}
-        self.leftovers: Mapping[str, tuple[str, ...]] = {}
+        self.leftovers: Mapping[str, Leftovers] = {}
         self._block = ""  # for messages, inside a `with` block
         self.hosts = Hosts(self.name, self._standing_machines)
         self.jobs = Jobs(self.disk, self.hosts, self.phases)

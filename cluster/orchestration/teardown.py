@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 from cluster.core.errors import ProvisionError
 from cluster.remote import ssh_mesh
 from cluster.remote.jobs import sweep
-from cluster.remote.leftovers import end_leftovers
+from cluster.remote.leftovers import Leftovers, end_leftovers
 from cluster.remote.parallel import on_each
 
 if TYPE_CHECKING:
@@ -42,7 +42,7 @@ def check_gone(provider: Provider, name: str, *, again: str) -> None:
         )
 
 
-def clean_hosts(hosts: Hosts) -> dict[str, tuple[str, ...]]:
+def clean_hosts(hosts: Hosts) -> dict[str, Leftovers]:
     """Remove our processes, folder, sshd and files in shared memory from hosts that stay.
 
     Returns:
@@ -55,13 +55,13 @@ def clean_hosts(hosts: Hosts) -> dict[str, tuple[str, ...]]:
     """
     machines = {machine.name: machine for machine in hosts.machines}
 
-    def clean(name: str, shell: Shell) -> tuple[str, ...]:
+    def clean(name: str, shell: Shell) -> Leftovers:
         machine = machines[name]
-        ended = end_leftovers(shell, machine.folder)
+        found = end_leftovers(shell, machine.folder)
         if shell.exists(machine.folder):
             ssh_mesh.close_mesh(shell, machine.folder)
             sweep(shell, machine.bin)
             shell.remove(machine.folder)
-        return ended
+        return found
 
     return on_each(hosts.shells(), clean)

@@ -1,8 +1,11 @@
 """Processes that commands and jobs left on a host that stays: found by a variable, and ended.
 
 What a command starts inherits the variable, also a daemon that left its session and its parents;
-its children count as well. A process that cleared its environment after its parents ended is not
-found.
+its children count as well. A process that cleared its environment after its parents ended, or that
+runs as another user, is not found.
+
+A terminal session among them (tmux, screen, ...) may hold what a person started there, and leave
+daemons behind; one that runs `cluster down` would end it. Then all are named, and none is ended.
 """
 
 from __future__ import annotations
@@ -10,6 +13,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from cluster.core.errors import ShellError
+from cluster.core.model.value import Value
 
 if TYPE_CHECKING:
     from cluster.remote.shells import Shell
@@ -17,17 +21,35 @@ if TYPE_CHECKING:
 MARK = "CLUSTER_HOST_FOLDER"  # the variable: the folder on the host of the cluster that started it
 TIMEOUT = 60.0  # seconds
 CANNOT_LOOK = 9  # exit status
-# $1 is the variable with its value. A zombie has no command line.
+SPARED = "spared"  # the last line, if none was ended
+# $1 is the variable with its value. A zombie has no command line. Of the words of /proc/PID/stat
+# behind the name, the fifth is the controlling terminal (proc(5)). This search names itself not.
 END = f"""
 printf 'a\\0b\\0' | grep -qzxF b || exit {CANNOT_LOOK}
-marked() {{ grep -lszxF -- "$1" /proc/[0-9]*/environ | cut -d / -f 3; }}
+marked() {{
+  for pid in $(grep -lszxF -- "$1" /proc/[0-9]*/environ | cut -d / -f 3); do
+    [ ! -O "/proc/$pid" ] || echo "$pid"
+  done
+}}
 below() {{ for pid; do echo "$pid"; below $(cat "/proc/$pid/task/"*/children 2> /dev/null); done; }}
-line() {{ tr '\\0' ' ' < "/proc/$1/cmdline"; }}
+line() {{ tr '\\0\\n' '  ' < "/proc/$1/cmdline"; }}
 alive() {{ for pid; do [ -z "$(line "$pid")" ] || echo "$pid"; done 2> /dev/null; }}
 ours() {{ alive $(below "$@" $(marked "$mark") | sort -u); }}
+named() {{ for pid; do echo "$pid $(line "$pid")"; done | grep -vF 'grep -lszxF'; }}
+session() {{
+  for pid; do
+    [ "$pid" != $$ ] || return 0
+    read -r stat < "/proc/$pid/stat" || continue
+    case $stat in *"(tmux"* | *"(screen"*) return 0 ;; esac
+    set -- ${{stat##*) }}
+    [ "$5" = 0 ] || return 0
+  done
+  return 1
+}}
 mark=$1
 left=$(ours)
-for pid in $left; do echo "$pid $(line "$pid")"; done 2> /dev/null
+named $left 2> /dev/null
+if session $left 2> /dev/null; then echo {SPARED}; exit; fi
 for signal in TERM KILL; do
   tries=0
   while [ -n "$left" ] && [ $tries -lt 20 ]; do
@@ -41,8 +63,24 @@ done
 """
 
 
-def end_leftovers(shell: Shell, folder: str) -> tuple[str, ...]:
+class Leftovers(Value, frozen=True, kw_only=True):
+    """The processes that were found on a host: the id and command line of each.
+
+    Args:
+        ended: those that were ended.
+        running: those that were not, as a person may use them.
+
+    """
+
+    ended: tuple[str, ...] = ()
+    running: tuple[str, ...] = ()
+
+
+def end_leftovers(shell: Shell, folder: str) -> Leftovers:
     """End the processes that a cluster's commands and jobs left on a host.
+
+    Args:
+        folder: of the cluster on the host.
 
     Raises:
         ShellError: some could not be ended, or the host has no means to look for them.
@@ -51,7 +89,8 @@ def end_leftovers(shell: Shell, folder: str) -> tuple[str, ...]:
     done = shell.run(["sh", "-c", END, "sh", f"{MARK}={folder}"], timeout=TIMEOUT)
     found = tuple(line.strip() for line in done.stdout.splitlines())
     if done.status == 0:
-        return found
+        spared = found[-1:] == (SPARED,)
+        return Leftovers(running=found[:-1]) if spared else Leftovers(ended=found)
     if done.status == CANNOT_LOOK:
         raise ShellError(
             "Processes that were left on the host cannot be looked for.",

@@ -22,10 +22,10 @@ def test_ls_status_and_down(tools: None) -> None:
     assert [row["name"] for row in answer("ls")] == ["a2", "a1"]
     assert "a1" in command("ls").stdout
     assert command("status", "a1").stdout.startswith("a1: done (exit status 0)")
-    assert "a1 is down; 0 left." in command("down", "a1").stdout
+    assert "a1 is down; 0 left (looked for" in command("down", "a1").stdout
     assert "To do it without a question: -y" in command("down", "--all", status=2).stderr
     assert sessions() == ["a2"]
-    assert "a2 is down; 0 left." in command("down", "--all", "-y").stdout
+    assert "a2 is down; 0 left (looked for" in command("down", "--all", "-y").stdout
     assert answer("ls") == []
     assert "nothing was taken down" in command("down", "--all", "-y").stdout
     assert "There is no cluster 'a1'." in command("down", "a1", status=2).stderr
@@ -92,7 +92,7 @@ def test_down_takes_what_there_is(tools: None) -> None:
     command("bench", "p2p", "--metrics=latency", "--sizes=8", "--iters=9")
 
     done = command("down", "nothing", "p2p", status=2)
-    assert "p2p is down; 0 left." in done.stdout
+    assert "p2p is down; 0 left (looked for" in done.stdout
     assert "There is no cluster 'nothing'." in done.stderr
     assert sessions() == []
 

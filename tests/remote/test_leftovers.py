@@ -2,13 +2,17 @@
 
 from __future__ import annotations
 
+import os
+import signal
+import subprocess
+import sys
 from typing import TYPE_CHECKING
 
 import pytest
 
 import cluster
 from cluster.core.errors import ShellError
-from cluster.remote.leftovers import end_leftovers
+from cluster.remote.leftovers import MARK, Leftovers, end_leftovers
 from cluster.remote.shells.local import LocalShell
 from tests.background import Background
 from tests.conftest import command, path_of, processes, until
@@ -55,7 +59,7 @@ def test_what_a_killed_controller_started_is_ended_and_named(
 
     said = command("down", hosts).stdout
     assert f"Ended a process on 0.mpi.stays: {pid} {line}\n" in said
-    assert said.endswith("stays is down; 0 left.\n")
+    assert "stays is down; 0 left (looked for our folder, and processes with" in said
     assert running(line) == []
 
 
@@ -68,9 +72,47 @@ def test_what_the_ranks_of_a_job_left_is_ended_and_what_others_run_is_not() -> N
         assert len(running("sleep 9876")) == 2
         stays.down()
         assert running("sleep 9876") == []
-        assert len(stays.leftovers["0.mpi.stays"]) == 2
+        assert len(stays.leftovers["0.mpi.stays"].ended) == 2
         assert len(running("sleep 9878")) == 1
     assert running("sleep 9878") == []
+
+
+def test_a_terminal_server_that_a_command_started_is_not_ended_but_named(hosts: str) -> None:
+    """What a person started in it inherits the variable, too."""
+    command("run", hosts, "--", "tmux", "new-session", "-d", "-s", "mine", "sleep 9879")
+    daemon = "setsid sleep 9880 > /dev/null 2>&1 < /dev/null &"
+    subprocess.run(["tmux", "new-session", "-d", "-s", "other", f"{daemon} sleep 9881"], check=True)
+    ours = ["sleep 9879", "sleep 9880", "sleep 9881"]
+    pids = [until(lambda line=line: running(line), line)[0] for line in ours]
+
+    said = command("down", hosts).stdout
+    for pid, line in zip(pids, ours, strict=True):
+        assert running(line) == [pid]
+        assert f"on 0.mpi.stays: {pid} {line}\n" in said
+        os.kill(pid, signal.SIGKILL)
+    assert "0 left" not in said
+    assert "Ended" not in said
+
+
+def test_down_in_a_command_of_the_cluster_does_not_end_itself() -> None:
+    command("up", "stays", "--provider", "local", "--hosts", "1")
+    inner = [sys.executable, "-m", "cluster", "down", "stays"]
+    said = command("run", "stays", "--", *inner).stdout
+    assert "stays is down" in said
+    assert "0 left" not in said
+
+
+def test_a_process_of_another_user_is_not_ended() -> None:
+    """Another user's cluster on the host may have the same name, and so the same folder."""
+    words = ["env", f"{MARK}=.cluster-stays", "sleep", "9882"]
+    theirs = subprocess.Popen(words, user="nobody", group="nogroup")
+    try:
+        until(lambda: running("sleep 9882"), "it runs")
+        assert end_leftovers(LocalShell(), ".cluster-stays") == Leftovers()
+        assert theirs.poll() is None
+    finally:
+        theirs.kill()
+        theirs.wait()
 
 
 def test_a_host_that_cannot_look_is_not_called_clean(
