@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING, Any
 from unittest.mock import patch
 
 from cluster.core import ssh_keys
-from cluster.core.journal import Created, Journal, LaunchFinished
+from cluster.core.journal import Answered, Created, Journal, LaunchFinished, Requested
 from cluster.orchestration.cluster import attach
 from cluster.orchestration.launch import launch_spec
 from cluster.providers.aws.api import service_models
@@ -116,6 +116,20 @@ def launch_to_a_new_step(spec: ClusterSpec, reached: Path) -> None:
         patch.object(host_keys, "_as_root", steps.around(host_keys._as_root, command)),
         patch.object(ssh_keys, "write_known_hosts", steps.around(ssh_keys.write_known_hosts, pins)),
     ):
+        launch_spec(spec)
+
+
+def launch_to_a_new_entry(spec: ClusterSpec, reached: Path) -> None:
+    """Launch a cluster, and die around an entry of its journal that says what was created."""
+    steps = Steps(reached)
+
+    def entry_name(book: Journal, entry: Entry) -> str:
+        if not isinstance(entry, Requested | Answered | Created):
+            return ""
+        kind = type(entry).__name__
+        return f"{kind} {sum(isinstance(e, type(entry)) for e in book.entries()) + 1}"
+
+    with patch.object(Journal, "append", steps.around(Journal.append, entry_name)):
         launch_spec(spec)
 
 

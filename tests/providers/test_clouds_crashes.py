@@ -89,6 +89,34 @@ def test_a_launch_that_is_killed_at_any_call_leaves_nothing(
         assert cloud.things() == before, fault
 
 
+def test_a_launch_that_is_killed_at_an_entry_of_its_journal_leaves_nothing(
+    cloud: Emulated[Any], world: World, tmp_path: Path
+) -> None:
+    """Once the ids of all that was requested are in the journal, also without their tags."""
+    before = cloud.things()
+    reached = tmp_path / "reached"
+    reached.touch()
+    while "after Created 1" not in (steps := reached.read_text().splitlines()):
+        status = killed_processes.status(
+            killed_processes.launch_to_a_new_entry, world.spec, reached
+        )
+        assert status == -signal.SIGKILL, steps
+        step = reached.read_text().splitlines()[-1]
+        if not _unanswered():
+            cloud.lose_tags()
+        clear("down")
+        assert cloud.things() == before, step
+
+    assert sum(step.startswith("after Answered") for step in steps) >= len(world.making) - 1
+
+
+def _unanswered() -> set[str]:
+    """Give the tokens of the calls whose answer is not in the journal."""
+    entries = journal.for_cluster(NAME).entries()
+    answered = {entry.token for entry in entries if isinstance(entry, journal.Answered)}
+    return {e.token for e in entries if isinstance(e, journal.Requested)} - answered
+
+
 @pytest.mark.parametrize(
     ("call", "skip"),
     [("AllocateAddress", 2), ("AssociateAddress", 1)],  # a plan asks whether the first is permitted

@@ -103,9 +103,9 @@ class GcpLaunch(CloudLaunch[Project, GcpOptions, GcpOffer]):
         first, *others = firewalls(self._offer, self._tags)
         self._named("firewalls", "firewall", first)
         begins = [partial(self._begin, "firewalls", "firewall", rule) for rule in others]
-        for begin, operation in [(begin, begin()) for begin in begins]:
+        started = [(rule, begin, begin()) for rule, begin in zip(others, begins, strict=True)]
+        for rule, begin, operation in started:
             self._finish("firewalls.insert", operation, begin)
-        for rule in others:
             self._made("firewalls", rule)
 
     def _policy(self) -> None:
