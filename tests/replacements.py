@@ -11,7 +11,7 @@ from unittest.mock import patch
 
 from cluster.analysis.fleet.pair_measurements import measurement_of
 from cluster.benchmarks.pairs import BANDWIDTH
-from cluster.core.model.fleet import Blamed, FleetVerdict, HostReplacement, PairTest
+from cluster.core.model.fleet import FleetFinding, FleetVerdict, HostReplacement, PairTest
 from cluster.orchestration.cluster import Cluster, attach
 from cluster.orchestration.replacement import replace_hosts
 
@@ -26,7 +26,7 @@ USUAL = 1e9  # B/s
 
 def verdict_on(*bad: int) -> FleetVerdict:
     """Blame hosts."""
-    blamed = tuple(Blamed(part=f"host:{n}", kind="BAD", direction="rx") for n in bad)
+    blamed = tuple(FleetFinding(part=f"host:{n}", kind="BAD", direction="rx") for n in bad)
     return FleetVerdict(
         verdict="FAULTY", rounds=10, answer="", blamed=blamed, reference=USUAL, tolerance=0.02
     )

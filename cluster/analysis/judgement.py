@@ -144,7 +144,7 @@ def judge(
 
 def _of_fleet(fleet: FleetVerdict) -> Judgement:
     """Return the verdict of a check in the words of all other runs."""
-    steps = (one.confirm for one in fleet.blamed if one.confirm)
+    steps = (one.confirm for one in fleet.findings if one.confirm)
     return Judgement(
         word=FLEETS[fleet.verdict],
         answer=fleet.answer.rstrip("."),

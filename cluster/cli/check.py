@@ -22,7 +22,7 @@ from cluster.core.files import read_text
 from cluster.core.units import format_value, parse_size
 from cluster.orchestration.cluster import Cluster, attach
 from cluster.reports.ci import judgement_cases
-from cluster.reports.fleet import blamed_table, replacement_lines
+from cluster.reports.fleet import findings_table, replacement_lines
 from cluster.reports.formats.terminal import table_text
 from cluster.runs import store
 from cluster.runs.run import PAIRS, WITHIN
@@ -256,8 +256,8 @@ def _show(run: Run, *, as_json: bool) -> FleetVerdict:
 
 
 def _print(verdict: FleetVerdict) -> None:
-    if verdict.blamed:
-        sys.stdout.write(table_text(blamed_table(verdict), screen_width()))
+    if verdict.findings:
+        sys.stdout.write(table_text(findings_table(verdict), screen_width()))
     print_lines(*_lines(verdict))
 
 
@@ -265,7 +265,7 @@ def _lines(verdict: FleetVerdict) -> Iterator[str]:
     yield from (f"Undecided: {which}" for which in verdict.undecided)
     yield from missing_lines(verdict.missing)
     yield from (f"Assumed: {what}" for what in verdict.assumptions)
-    for one in verdict.blamed:
+    for one in verdict.findings:
         if one.confirm and not one.confirmed:
             yield f"To confirm {one.part}: {one.confirm}"
     simulated = " (simulated: nothing was measured)" if verdict.simulated else ""

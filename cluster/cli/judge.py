@@ -248,7 +248,7 @@ def _lines(run: Run, judged: Judgement, of: str) -> Iterator[str]:
     else:
         plain = SMALL if small else WORDS[judged.word] if known else NOTHING
         yield ASSUMED if doubtful else plain
-    for one in run.fleet.blamed if run.fleet else ():
+    for one in run.fleet.findings if run.fleet else ():
         yield f"  {one.kind} {' '.join(filter(None, (one.part, one.direction)))}: {one.evidence}"
     for result in run.results:
         yield from (f"  FAILED: {result.title}: {failure}" for failure in result.failures)

@@ -28,7 +28,7 @@ if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
 
     from cluster.cli.launches import BenchOptions
-    from cluster.core.model.fleet import Blamed, FleetVerdict, HostReplacement
+    from cluster.core.model.fleet import FleetFinding, FleetVerdict, HostReplacement
     from cluster.orchestration.cluster import Cluster
     from cluster.orchestration.replacement import TestPairs
     from cluster.runs.run import Run
@@ -66,7 +66,7 @@ def replace(
 
 
 def _replaced(
-    cluster: Cluster, verdict: FleetVerdict, bad: Mapping[int, Blamed], test: TestPairs
+    cluster: Cluster, verdict: FleetVerdict, bad: Mapping[int, FleetFinding], test: TestPairs
 ) -> tuple[HostReplacement, ...]:
     """Replace hosts, and show how far the new ones are until they are tested."""
     with ExitStack() as waiting:
@@ -105,7 +105,7 @@ def _test(
         )
 
 
-def _ask(cluster: Cluster, bad: Mapping[int, Blamed], options: BenchOptions) -> None:
+def _ask(cluster: Cluster, bad: Mapping[int, FleetFinding], options: BenchOptions) -> None:
     """Show what will be replaced, and ask if it costs money."""
     plan = replacement_plan(cluster, bad)
     for line in plan.lines:

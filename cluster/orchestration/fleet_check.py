@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from functools import partial
 from typing import TYPE_CHECKING, Literal
 
 import msgspec
@@ -24,7 +25,7 @@ if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
 
     from cluster.analysis.fleet.simulation import FleetSimulator
-    from cluster.core.model.fleet import Blamed, PairTest
+    from cluster.core.model.fleet import FleetFinding, PairTest
     from cluster.core.model.hosts import Machine
     from cluster.orchestration.cluster import Cluster
     from cluster.runs.run import Run
@@ -76,13 +77,14 @@ def judge_fleet(run: Run) -> FleetVerdict:
     shown = confirmations(found, tests) if params.confirm else {}
     confirmed = {part: one.words for part, one in shown.items()}
     before = findings.verdict(run.folder)
+    words = partial(
+        _with_words, name=record.spec.name, metric=_metric_words(params), confirmed=confirmed
+    )
     verdict = msgspec.structs.replace(
         found,
         run=str(run.folder),
-        blamed=tuple(
-            _with_words(one, record.spec.name, _metric_words(params), confirmed)
-            for one in found.blamed
-        ),
+        blamed=tuple(map(words, found.blamed)),
+        observations=tuple(map(words, found.observations)),
         simulated=record.simulated,
         assumptions=params.assumptions,
         replaced=before.replaced if before else (),
@@ -128,12 +130,12 @@ def _metric_words(params: SurveyParams) -> str:
     return "" if params.metric == "bandwidth" else f" --metric {params.metric}"
 
 
-def _with_words(blamed: Blamed, name: str, metric: str, confirmed: Mapping[str, str]) -> Blamed:
+def _with_words(
+    one: FleetFinding, name: str, metric: str, confirmed: Mapping[str, str]
+) -> FleetFinding:
     """Complete the command that confirms a finding, and add its result if it ran."""
-    confirm = blamed.confirm and f"{blamed.confirm.replace(' NAME', f' {name}')}{metric}"
-    return msgspec.structs.replace(
-        blamed, confirm=confirm, confirmed=confirmed.get(blamed.part, "")
-    )
+    confirm = one.confirm and f"{one.confirm.replace(' NAME', f' {name}')}{metric}"
+    return msgspec.structs.replace(one, confirm=confirm, confirmed=confirmed.get(one.part, ""))
 
 
 class Confirmation(msgspec.Struct, frozen=True, kw_only=True):

@@ -33,7 +33,7 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Mapping, Sequence
 
     from cluster.analysis.fleet.replacement import NewHost
-    from cluster.core.model.fleet import Blamed, FleetVerdict
+    from cluster.core.model.fleet import FleetFinding, FleetVerdict
     from cluster.core.model.hosts import Machine
     from cluster.core.model.value import StateCallback
     from cluster.orchestration.cluster import Cluster
@@ -45,7 +45,7 @@ if TYPE_CHECKING:
 SLURM = "SLURM_JOB_ID"  # set in an allocation
 
 
-def bad_hosts(run: Run, verdict: FleetVerdict, test: TestPairs) -> dict[int, Blamed]:
+def bad_hosts(run: Run, verdict: FleetVerdict, test: TestPairs) -> dict[int, FleetFinding]:
     """Return the hosts whose fault is confirmed; one that was lost is tested once more."""
     suspects = hosts_at_fault(verdict)
     shown = confirmations(verdict, tuple(pair_tests(run.measurements)))
@@ -64,7 +64,7 @@ def can_replace(cluster: Cluster) -> bool:
     return _provider(cluster).replaces
 
 
-def irreplaceable(cluster: Cluster, bad: Mapping[int, Blamed]) -> tuple[HostReplacement, ...]:
+def irreplaceable(cluster: Cluster, bad: Mapping[int, FleetFinding]) -> tuple[HostReplacement, ...]:
     """Say for bad hosts that cannot be replaced what to type instead; nothing is run."""
     provider = _provider(cluster)
     machines = tuple(cluster.machines[host] for host in bad)
@@ -90,12 +90,12 @@ def _node(cluster: Cluster, host: int) -> str:
     return machine.access.host if machine.access else platform.node().partition(".")[0]
 
 
-def _drain(node: str, one: Blamed) -> str:
+def _drain(node: str, one: FleetFinding) -> str:
     reason = shlex.quote(f"cluster: {one.kind} {one.direction}, {one.evidence}")
     return f"scontrol update nodename={shlex.quote(node)} state=drain reason={reason}"
 
 
-def replacement_plan(cluster: Cluster, bad: Mapping[int, Blamed]) -> Plan:
+def replacement_plan(cluster: Cluster, bad: Mapping[int, FleetFinding]) -> Plan:
     """Say what a replacement would do, and what it costs.
 
     Raises:
@@ -124,7 +124,7 @@ def replacement_plan(cluster: Cluster, bad: Mapping[int, Blamed]) -> Plan:
     )
 
 
-def _line(cluster: Cluster, host: int, one: Blamed) -> str:
+def _line(cluster: Cluster, host: int, one: FleetFinding) -> str:
     machine = cluster.machines[host]
     what = f"{one.kind} {one.direction}".strip()
     return f"replace host:{host} ({machine.name}, {machine.id}): {what}, {one.evidence}"
@@ -133,7 +133,7 @@ def _line(cluster: Cluster, host: int, one: Blamed) -> str:
 def replace_hosts(
     cluster: Cluster,
     verdict: FleetVerdict,
-    bad: Mapping[int, Blamed],
+    bad: Mapping[int, FleetFinding],
     test: TestPairs,
     tell: StateCallback,
 ) -> tuple[HostReplacement, ...]:

@@ -17,8 +17,8 @@ SIMULATED = "simulated: nothing was measured."
 SHOWN = 8  # hosts of a group that are named
 
 
-def blamed_table(verdict: FleetVerdict) -> Table:
-    """Show the bad parts of a fleet, with the reason for each."""
+def findings_table(verdict: FleetVerdict) -> Table:
+    """Show what tests say of parts of a fleet, what is blamed first, with the reason for each."""
     unit = "B/s" if verdict.metric == "bandwidth" else "s"
     confirmed = any(one.confirmed for one in verdict.blamed)
     names = ("verdict", "part", "direction", "best", "tests", "evidence")
@@ -38,7 +38,7 @@ def blamed_table(verdict: FleetVerdict) -> Table:
             )
             + ((one.confirmed or "-",) if confirmed else ())
             + ((new.get(_host(one.part)) or "-",) if new else ())
-            for one in verdict.blamed
+            for one in verdict.findings
         ),
         notes=(SIMULATED,) if verdict.simulated else (),
         left=("verdict", "part", "direction", "evidence", "confirmed", "replaced by"),

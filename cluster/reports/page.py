@@ -24,7 +24,7 @@ from cluster.core.model.records import Record
 from cluster.core.model.value import Value
 from cluster.core.units import format_point, format_value
 from cluster.reports import plots
-from cluster.reports.fleet import blamed_table
+from cluster.reports.fleet import findings_table
 from cluster.reports.html_page import Page, PageLink, PageSection
 from cluster.reports.table import Table, summaries_table
 from cluster.reports.tables import comparison_tables, fits_table, scaling_table
@@ -221,7 +221,7 @@ def _fleet(number: int, run: ReportRun, no_plots: str) -> PageSection:
     return PageSection(
         title=f"Pairs of hosts: {run.name}",
         pictures=drawn,
-        tables=(blamed_table(verdict),) if verdict.blamed else (),
+        tables=(findings_table(verdict),) if verdict.findings else (),
         notes=tuple(filter(None, [verdict.answer, no_plots])),
     )
 

@@ -13,7 +13,7 @@ from cluster.analysis.compare import Comparison, ComparisonCell
 from cluster.analysis.fit import fit
 from cluster.core.errors import SpecError
 from cluster.core.model.fits import Fit, FitPoint, Piece
-from cluster.core.model.fleet import Blamed, FleetVerdict, PairTest
+from cluster.core.model.fleet import FleetFinding, FleetVerdict, PairTest
 from cluster.reports import plots
 from cluster.reports.plots.pair_maps import _lowest, _shares
 from cluster.reports.plots.picture import MARKERS, differing_names, marker
@@ -208,7 +208,7 @@ def test_a_map_of_pairs_is_ordered_by_group_and_marks_who_is_blamed() -> None:
         answer="FAULTY: host:1 rx.",
         reference=1e10,
         groups=(0, 1, 0, 1),
-        blamed=(Blamed(part="host:1", kind="BAD", direction="rx"),),
+        blamed=(FleetFinding(part="host:1", kind="BAD", direction="rx"),),
     )
     [drawn] = plots.pair_map(tests, ("a", "b", "c", "d"), verdict)
 

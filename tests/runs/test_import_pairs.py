@@ -55,7 +55,8 @@ def test_a_log_that_ends_early_is_a_pair_without_a_value(tmp_path: Path) -> None
 def test_two_groups_that_share_links_are_no_fault_of_a_host(tmp_path: Path) -> None:
     """A4: alltoall between 17 hosts of 8 H100: 23 GB/s within two groups, 11 to 17 between them."""
     verdict = judged(tmp_path, LOGS / "alltoall_g8.csv")
-    (shared,) = verdict.blamed
+    (shared,) = verdict.observations
+    assert verdict.blamed == ()
 
     assert (verdict.verdict, verdict.tests, verdict.failed) == ("HEALTHY", 131, 5)
     assert (shared.part, shared.kind) == ("fabric", "SHARED")
@@ -67,7 +68,8 @@ def test_two_groups_that_share_links_are_no_fault_of_a_host(tmp_path: Path) -> N
 def test_pairs_that_collide_are_unstable_and_no_host_is_blamed(tmp_path: Path) -> None:
     """A4: with one GPU of each of 17 hosts, eight of 130 pairs are slow; each has good ones."""
     verdict = judged(tmp_path, LOGS / "alltoall_g1.csv")
-    (pairs,) = verdict.blamed
+    (pairs,) = verdict.observations
+    assert verdict.blamed == ()
 
     assert (verdict.verdict, verdict.tests, verdict.failed) == ("UNDECIDED", 130, 6)
     assert (pairs.part, pairs.kind, pairs.tests) == ("pairs", "UNSTABLE", 8)
@@ -79,7 +81,8 @@ def test_eight_hosts_in_two_groups_are_no_fault_of_a_host(tmp_path: Path) -> Non
     verdict = judged(tmp_path, LOGS / "alltoall_g1_eight.csv")
 
     assert (verdict.verdict, verdict.undecided) == ("HEALTHY", ())
-    assert [(one.part, one.kind) for one in verdict.blamed] == [("fabric", "SHARED")]
+    assert [(one.part, one.kind) for one in verdict.observations] == [("fabric", "SHARED")]
+    assert verdict.blamed == ()
 
 
 def test_a_log_without_the_metric_is_left_out(tmp_path: Path) -> None:
@@ -313,7 +316,8 @@ def test_all_pairs_failed(tmp_path: Path) -> None:
     verdict = judged(tmp_path, logs)
 
     assert verdict.answer.startswith("UNDECIDED: none of 15 tests gave a value")
-    assert {one.kind for one in verdict.blamed} == {"UNTESTED"}
+    assert {one.kind for one in verdict.observations} == {"UNTESTED"}
+    assert verdict.blamed == ()
 
 
 def test_two_hosts_cannot_be_compared(tmp_path: Path) -> None:

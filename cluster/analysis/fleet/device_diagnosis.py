@@ -30,7 +30,7 @@ from cluster.analysis.fleet.device_words import (
 from cluster.analysis.fleet.diagnosis import faults_named
 from cluster.analysis.fleet.pair_table import believable, diagnosed, pair_table
 from cluster.analysis.gpu_paths import speed
-from cluster.core.model.fleet import Blamed, FleetVerdict
+from cluster.core.model.fleet import FleetFinding, FleetVerdict
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator, Sequence
@@ -105,9 +105,9 @@ def _seen(fleet: Fleet, tests: Sequence[PairTest], kind: DeviceKind) -> _DeviceT
     return _DeviceTests(fleet, words_of(kind), classes, usual)
 
 
-def _findings(seen: _DeviceTests) -> tuple[list[Blamed], list[str]]:
+def _findings(seen: _DeviceTests) -> tuple[list[FleetFinding], list[str]]:
     """Return what is blamed, and what is undecided. Where no class is known, nothing is blamed."""
-    found: list[Blamed] = []
+    found: list[FleetFinding] = []
     undecided: list[str] = []
     for is_known in (True, False):
         paths = [path for path in seen.usual if bool(path) == is_known]
@@ -166,12 +166,12 @@ def _solved(seen: _DeviceTests, tests: Sequence[PairTest]) -> Diagnosed:
     return diagnosed(pair_table(fleet, shares))
 
 
-def _blamed(seen: _DeviceTests, found: Diagnosed) -> Iterator[Blamed]:
+def _blamed(seen: _DeviceTests, found: Diagnosed) -> Iterator[FleetFinding]:
     """Return the devices whose pairs are all low, then low pairs of good devices."""
     for culprit in found.blame.blamed:
         own = np.flatnonzero((found.parts.paths == culprit.part).any(axis=1))
         if culprit.capacity < 1 - LOSS:
-            yield Blamed(
+            yield FleetFinding(
                 part=_part(seen, found, culprit.part),
                 kind="BAD",
                 capacity=_best(seen, found, own),
@@ -183,7 +183,7 @@ def _blamed(seen: _DeviceTests, found: Diagnosed) -> Iterator[Blamed]:
     clear = ~np.isin(found.parts.paths, suspects).any(axis=1)
     for at in np.flatnonzero(found.blame.unexplained & clear & (found.table.rates < 1 - LOSS)):
         here = np.array([at])
-        yield Blamed(
+        yield FleetFinding(
             part=f"pair:{pair_name(seen.fleet, found.table.tests[at])}",
             kind="LINK",
             capacity=_best(seen, found, here),
@@ -194,7 +194,7 @@ def _blamed(seen: _DeviceTests, found: Diagnosed) -> Iterator[Blamed]:
 
 def _single_devices(
     seen: _DeviceTests, tests: Sequence[PairTest]
-) -> tuple[list[Blamed], list[str]]:
+) -> tuple[list[FleetFinding], list[str]]:
     """Compare devices that were measured alone; two low values or more blame one."""
     own: defaultdict[int, list[PairTest]] = defaultdict(list)
     for test in tests:
@@ -215,7 +215,7 @@ def _single_devices(
             undecided.append(f"{part}: {evidence}: {seen.words.again}")
             continue
         blamed.append(
-            Blamed(
+            FleetFinding(
                 part=part,
                 kind="BAD",
                 capacity=_in_unit(seen.fleet, best.value or 0.0),
@@ -227,7 +227,7 @@ def _single_devices(
     return blamed, undecided
 
 
-def _without_classes(blamed: Sequence[Blamed]) -> Iterator[str]:
+def _without_classes(blamed: Sequence[FleetFinding]) -> Iterator[str]:
     """Say what differs if the paths are not known: a slow pair may just have a slower path."""
     for one in blamed:
         if one.kind == "BAD":
@@ -299,7 +299,9 @@ def _reference(seen: _DeviceTests) -> float | None:
     return _in_unit(seen.fleet, max(seen.usual.values()))
 
 
-def _answer(word: FleetWord, blamed: Sequence[Blamed], seen: _DeviceTests, extent: str) -> str:
+def _answer(
+    word: FleetWord, blamed: Sequence[FleetFinding], seen: _DeviceTests, extent: str
+) -> str:
     """Return the answer in one line."""
     fleet, words, usual = seen.fleet, seen.words, seen.usual
     best = {path: max(t.value or 0.0 for t in own) for path, own in seen.classes.items()}

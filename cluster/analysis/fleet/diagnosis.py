@@ -32,11 +32,11 @@ from cluster.core.model.fleet import FleetVerdict
 from cluster.core.units import format_value
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable, Sequence
+    from collections.abc import Collection, Iterable, Sequence
 
     from cluster.analysis.fleet.pair_table import Diagnosed
     from cluster.analysis.fleet.simulation import FleetSimulator
-    from cluster.core.model.fleet import Blamed, Fleet, FleetWord, PairTest
+    from cluster.core.model.fleet import FindingKind, Fleet, FleetFinding, FleetWord, PairTest
 
 USUAL = 0.8  # of the limit: what healthy hosts reach
 ORDER = ("HUNG", "BAD", "GROUP", "LINK", "UNSTABLE", "SHARED", "UNTESTED")
@@ -55,16 +55,18 @@ def diagnose(
     if not table.tests or not (table.rates > 0).any():
         return no_values(fleet, tests, rounds, untested)
     found = diagnosed(table, routes if fleet.metric == "bandwidth" else None)
-    blamed = in_order([*_findings(fleet, found), *untested])
+    findings = in_order([*_findings(fleet, found), *untested])
+    blamed, observations = by_fault(findings)
     undecided = tuple(undecided_hosts(fleet, found))
     reference = unit_value(fleet, found, float(found.blame.references[HOST]))
-    word = _word(fleet, blamed, undecided, reference)
+    word = _word(fleet, findings, undecided, reference)
     return FleetVerdict(
         verdict=word,
         rounds=rounds,
-        blamed=tuple(blamed),
+        blamed=blamed,
+        observations=observations,
         undecided=undecided,
-        answer=_answer(fleet, word, blamed, found, rounds, reference),
+        answer=_answer(fleet, word, findings, found, rounds, reference),
         metric=fleet.metric,
         tests=int((table.rates > 0).sum()),
         failed=sum(1 for test in tests if not test.value),
@@ -75,7 +77,7 @@ def diagnose(
     )
 
 
-def _findings(fleet: Fleet, found: Diagnosed) -> list[Blamed]:
+def _findings(fleet: Fleet, found: Diagnosed) -> list[FleetFinding]:
     """Return what the tests that were tried show; of a slow group, not each host once more."""
     crowded = tuple(crowded_groups(fleet, found))
     unstable = [one for one in unstable_hosts(fleet, found) if not is_of_group(fleet, one, crowded)]
@@ -92,17 +94,29 @@ def _findings(fleet: Fleet, found: Diagnosed) -> list[Blamed]:
     ]
 
 
-def in_order(blamed: Iterable[Blamed]) -> list[Blamed]:
+def in_order(findings: Iterable[FleetFinding]) -> list[FleetFinding]:
     """Sort findings, the worst first, and leave only the worst of each part."""
-    ranked = sorted(blamed, key=lambda b: ORDER.index(b.kind))
+    ranked = sorted(findings, key=lambda b: ORDER.index(b.kind))
     return list({b.part: b for b in reversed(ranked)}.values())[::-1]
 
 
+def by_fault(
+    findings: Iterable[FleetFinding], faults: Collection[FindingKind] = FAULTS
+) -> tuple[tuple[FleetFinding, ...], tuple[FleetFinding, ...]]:
+    """Return the findings that are faults of their parts, and the others."""
+    known = tuple(findings)
+    return (
+        tuple(one for one in known if one.kind in faults),
+        tuple(one for one in known if one.kind not in faults),
+    )
+
+
 def no_values(
-    fleet: Fleet, tests: Sequence[PairTest], rounds: int, untested: tuple[Blamed, ...]
+    fleet: Fleet, tests: Sequence[PairTest], rounds: int, untested: tuple[FleetFinding, ...]
 ) -> FleetVerdict:
     """Say that no pair gave a value."""
     reason = most_common_reason(tests)
+    blamed, observations = by_fault(untested)
     answer = (
         f"UNDECIDED: none of {len(tests)} tests gave a value{reason and ': ' + reason}. No host "
         "can be singled out; check what they share: a firewall, a route, an interface."
@@ -112,7 +126,8 @@ def no_values(
     return FleetVerdict(
         verdict="UNDECIDED",
         rounds=rounds,
-        blamed=untested,
+        blamed=blamed,
+        observations=observations,
         answer=answer,
         metric=fleet.metric,
         failed=len(tests),
@@ -121,11 +136,11 @@ def no_values(
 
 
 def _word(
-    fleet: Fleet, blamed: Sequence[Blamed], undecided: Sequence[str], reference: float
+    fleet: Fleet, findings: Sequence[FleetFinding], undecided: Sequence[str], reference: float
 ) -> FleetWord:
-    if any(b.kind in FAULTS for b in blamed):
+    if any(b.kind in FAULTS for b in findings):
         return "FAULTY"
-    if undecided or any(b.kind == "UNTESTED" for b in blamed):
+    if undecided or any(b.kind == "UNTESTED" for b in findings):
         return "UNDECIDED"
     if fleet.limit is not None and fleet.metric == "bandwidth" and reference < USUAL * fleet.limit:
         return "LOW"
@@ -135,7 +150,7 @@ def _word(
 def _answer(
     fleet: Fleet,
     word: FleetWord,
-    blamed: Sequence[Blamed],
+    findings: Sequence[FleetFinding],
     found: Diagnosed,
     rounds: int,
     reference: float,
@@ -147,26 +162,26 @@ def _answer(
         usual += f", {reference / fleet.limit:.0%} of their limit"
     hosts = len(fleet.names)
     if word == "FAULTY":
-        return f"FAULTY: {faults_named(blamed)}; {usual}, in {rounds} rounds of {hosts} hosts."
+        return f"FAULTY: {faults_named(findings)}; {usual}, in {rounds} rounds of {hosts} hosts."
     if word == "UNDECIDED" and found.blame.undecided:
         return f"UNDECIDED: {_too_little(found, rounds, hosts)} {usual[0].upper()}{usual[1:]}."
     if word == "UNDECIDED":
-        left = [b.part for b in blamed if b.kind == "UNTESTED"]
+        left = [b.part for b in findings if b.kind == "UNTESTED"]
         return f"UNDECIDED: {len(left)} of {hosts} hosts could not be judged; the others are good."
     if word == "LOW":
         return f"LOW: no host differs from the others, but {usual}."
-    shared = next((f" SHARED: {b.evidence}." for b in blamed if b.kind == "SHARED"), "")
+    shared = next((f" SHARED: {b.evidence}." for b in findings if b.kind == "SHARED"), "")
     return f"HEALTHY: {hosts} hosts in {rounds} rounds, nobody is blamed; {usual}.{shared}"
 
 
-def faults_named(blamed: Sequence[Blamed], *, by_name: bool = False) -> str:
+def faults_named(findings: Sequence[FleetFinding], *, by_name: bool = False) -> str:
     """Name the faults among findings, such as `BAD host:7 rx, LINK link:3-5 both`.
 
     Args:
         by_name: give the names of hosts, too: in logs of other tools, their numbers are ours.
 
     """
-    faults = [one for one in blamed if one.kind in FAULTS]
+    faults = [one for one in findings if one.kind in FAULTS]
     words = [
         (one.kind, one.part, f"({one.name})" if by_name and one.name else "", one.direction)
         for one in faults[:MOST_NAMED]

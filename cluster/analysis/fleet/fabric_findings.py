@@ -9,7 +9,7 @@ import numpy as np
 
 from cluster.analysis.fleet.blame import GROUP, HOST, LINK, MANY, solve
 from cluster.analysis.fleet.pair_table import CROWDED, direction_of, shown, unit_value
-from cluster.core.model.fleet import Blamed
+from cluster.core.model.fleet import FleetFinding
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator
@@ -24,7 +24,7 @@ NAMED = 5  # hosts of a finding
 WORSE = 0.55  # of what other groups reach at the same time: a group below this is a finding
 
 
-def bad_groups(fleet: Fleet, found: Diagnosed) -> Iterator[Blamed]:
+def bad_groups(fleet: Fleet, found: Diagnosed) -> Iterator[FleetFinding]:
     """Return the groups whose traffic to other groups is slow, whichever host sends."""
     first, count = 2 * found.parts.endpoints, found.parts.groups
     own: defaultdict[int, list[Culprit]] = defaultdict(list)
@@ -38,7 +38,7 @@ def bad_groups(fleet: Fleet, found: Diagnosed) -> Iterator[Blamed]:
         hosts, nic = divmod(group, fleet.nics)
         rail = f", NIC {nic} of each host" if fleet.nics > 1 else ""
         usual = float(found.blame.references[GROUP])
-        yield Blamed(
+        yield FleetFinding(
             part=f"group:{names[hosts]}",
             kind="GROUP",
             direction=direction_of(ways, directed=fleet.directed),
@@ -50,7 +50,7 @@ def bad_groups(fleet: Fleet, found: Diagnosed) -> Iterator[Blamed]:
         )
 
 
-def bad_links(fleet: Fleet, found: Diagnosed) -> Iterator[Blamed]:
+def bad_links(fleet: Fleet, found: Diagnosed) -> Iterator[FleetFinding]:
     """Return the links and spine switches that are blamed, if the routes are known."""
     if found.routes is None:
         return
@@ -68,7 +68,7 @@ def bad_links(fleet: Fleet, found: Diagnosed) -> Iterator[Blamed]:
     for part, ways in own.items():
         worst = min(ways.values(), key=lambda c: c.capacity)
         share = worst.capacity / float(found.blame.references[LINK])
-        yield Blamed(
+        yield FleetFinding(
             part=part,
             kind="LINK",
             direction=direction_of(ways),
@@ -88,7 +88,7 @@ def _place_words(part: str) -> str:
     }.get(kind, f"whatever passes spine switch {low}")
 
 
-def shared_fabric(fleet: Fleet, found: Diagnosed) -> Iterator[Blamed]:
+def shared_fabric(fleet: Fleet, found: Diagnosed) -> Iterator[FleetFinding]:
     """Compare pairs between groups alone and all at once: the fabric causes the difference."""
     table = found.table
     innocent = found.blame.explained_by < 0
@@ -100,7 +100,7 @@ def shared_fabric(fleet: Fleet, found: Diagnosed) -> Iterator[Blamed]:
     values = table.rates[wide & innocent & ~table.alone]
     if everywhere < CROWDED and values.size:
         share = float(np.median(values)) / float(found.blame.references[HOST])
-        yield Blamed(
+        yield FleetFinding(
             part="fabric",
             kind="SHARED",
             capacity=unit_value(fleet, found, float(np.median(values))),
@@ -111,7 +111,7 @@ def shared_fabric(fleet: Fleet, found: Diagnosed) -> Iterator[Blamed]:
         )
 
 
-def crowded_hosts(fleet: Fleet, found: Diagnosed) -> Iterator[Blamed]:
+def crowded_hosts(fleet: Fleet, found: Diagnosed) -> Iterator[FleetFinding]:
     """Name the hosts that are slow only while others send, where it is not known which share links.
 
     By the tests at once they would be blamed; alone they are good.
@@ -129,7 +129,7 @@ def crowded_hosts(fleet: Fleet, found: Diagnosed) -> Iterator[Blamed]:
     names = ", ".join(f"host:{host}" for host in list(hosts)[:NAMED])
     more = f" and {len(hosts) - NAMED} more" if len(hosts) > NAMED else ""
     best = max(c.capacity for c in slow)
-    yield Blamed(
+    yield FleetFinding(
         part="routes",
         kind="SHARED",
         capacity=unit_value(fleet, found, best),
@@ -141,7 +141,7 @@ def crowded_hosts(fleet: Fleet, found: Diagnosed) -> Iterator[Blamed]:
     )
 
 
-def crowded_groups(fleet: Fleet, found: Diagnosed) -> Iterator[Blamed]:
+def crowded_groups(fleet: Fleet, found: Diagnosed) -> Iterator[FleetFinding]:
     """Find groups whose traffic to others is slower than other groups', but only while all send."""
     table = found.table
     innocent = table.between & ~table.alone & (found.blame.explained_by < 0) & (table.rates > 0)
@@ -164,7 +164,7 @@ def crowded_groups(fleet: Fleet, found: Diagnosed) -> Iterator[Blamed]:
         ways = {way for way, mean in means.items() if mean < WORSE * everywhere}
         if ways:
             worst = min(means.values())
-            yield Blamed(
+            yield FleetFinding(
                 part=f"group:{names[group // fleet.nics]}",
                 kind="GROUP",
                 direction=direction_of(ways),
@@ -177,7 +177,7 @@ def crowded_groups(fleet: Fleet, found: Diagnosed) -> Iterator[Blamed]:
             )
 
 
-def is_of_group(fleet: Fleet, host: Blamed, groups: Iterable[Blamed]) -> bool:
+def is_of_group(fleet: Fleet, host: FleetFinding, groups: Iterable[FleetFinding]) -> bool:
     """Tell whether a finding about a group explains one about a host of it.
 
     Returns:

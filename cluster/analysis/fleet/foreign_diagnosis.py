@@ -9,7 +9,7 @@ import msgspec
 import numpy as np
 
 from cluster.analysis.fleet.blame import HOST, REFERENCE
-from cluster.analysis.fleet.diagnosis import USUAL, faults_named, in_order, no_values
+from cluster.analysis.fleet.diagnosis import USUAL, by_fault, faults_named, in_order, no_values
 from cluster.analysis.fleet.fabric_findings import bad_groups
 from cluster.analysis.fleet.host_findings import bad_hosts, undecided_hosts, untested_hosts
 from cluster.analysis.fleet.joint_blame import blame_together
@@ -22,7 +22,7 @@ from cluster.analysis.fleet.pair_table import (
     shown,
     unit_value,
 )
-from cluster.core.model.fleet import Blamed, FleetVerdict
+from cluster.core.model.fleet import FleetFinding, FleetVerdict
 from cluster.core.units import format_value
 
 if TYPE_CHECKING:
@@ -48,7 +48,7 @@ class _Seen(NamedTuple):
 
     fleet: Fleet
     found: Diagnosed
-    others: tuple[Blamed, ...] = ()
+    others: tuple[FleetFinding, ...] = ()
     undecided: tuple[str, ...] = ()
 
 
@@ -68,20 +68,22 @@ def diagnose_foreign(fleet: Fleet, tests: Sequence[PairTest]) -> FleetVerdict:
         return _too_few(fleet, tests, untested, missing)
     seen = _seen(fleet, tests)
     found, fleet = seen.found, seen.fleet
-    blamed = _blamed(seen, untested)
+    findings = _findings(seen, untested)
+    blamed, observations = by_fault(findings, FAULTS)
     far = _far_hosts(fleet, found)
     undecided = (*undecided_hosts(fleet, found), *seen.undecided, *far)
     reference = unit_value(fleet, found, float(found.blame.references[HOST]))
     count = sum(1 for test in tests if test.value)
-    word = _word(blamed, undecided, count)
+    word = _word(findings, undecided, count)
     if word == "HEALTHY" and fleet.metric == "bandwidth":
         word = "LOW" if reference < USUAL * (fleet.limit or 0.0) else word
     return FleetVerdict(
         verdict=word,
         rounds=len({test.round for test in tests}),
-        blamed=tuple(blamed),
+        blamed=blamed,
+        observations=observations,
         undecided=undecided,
-        answer=_answer(word, blamed, undecided, _usual(fleet, reference, count)),
+        answer=_answer(word, findings, undecided, _usual(fleet, reference, count)),
         metric=fleet.metric,
         tests=count,
         failed=len(missing),
@@ -93,12 +95,12 @@ def diagnose_foreign(fleet: Fleet, tests: Sequence[PairTest]) -> FleetVerdict:
     )
 
 
-def _blamed(seen: _Seen, untested: Sequence[Blamed]) -> list[Blamed]:
+def _findings(seen: _Seen, untested: Sequence[FleetFinding]) -> list[FleetFinding]:
     """Return all findings; of latencies, none about a host, which may only be far away."""
     fleet, found = seen.fleet, seen.found
     hosts = bad_hosts(fleet, found) if fleet.metric == "bandwidth" else ()
-    findings = (*hosts, *bad_groups(fleet, found), *seen.others, *_unexplained(fleet, found))
-    ranked = in_order([*findings, *untested])
+    groups, pairs = bad_groups(fleet, found), _unexplained(fleet, found)
+    ranked = in_order([*hosts, *groups, *seen.others, *pairs, *untested])
     return [msgspec.structs.replace(one, confirm=_confirm(one)) for one in ranked]
 
 
@@ -123,7 +125,10 @@ def _missing(fleet: Fleet, tests: Sequence[PairTest]) -> Iterator[str]:
 
 
 def _too_few(
-    fleet: Fleet, tests: Sequence[PairTest], untested: tuple[Blamed, ...], missing: tuple[str, ...]
+    fleet: Fleet,
+    tests: Sequence[PairTest],
+    untested: tuple[FleetFinding, ...],
+    missing: tuple[str, ...],
 ) -> FleetVerdict:
     """Say that there is no value, or only that of one pair."""
     verdict = no_values(fleet, tests, 1, untested)
@@ -203,7 +208,7 @@ def _times(hosts: int, found: Diagnosed, left_out: Flags) -> Rates:
     return times
 
 
-def _between_groups(fleet: Fleet, found: Diagnosed) -> Blamed:
+def _between_groups(fleet: Fleet, found: Diagnosed) -> FleetFinding:
     """Say that the groups share what is between them."""
     table, groups = found.table, np.array(fleet.groups)
     rates, apart = table.rates, table.between
@@ -213,7 +218,7 @@ def _between_groups(fleet: Fleet, found: Diagnosed) -> Blamed:
     names = [fleet.names[host] for host in np.flatnonzero(groups == smallest)]
     one = ", ".join(names[:NAMED])
     one += f" and {len(names) - NAMED} more" if len(names) > NAMED else ""
-    return Blamed(
+    return FleetFinding(
         part=FABRIC,
         kind="SHARED",
         capacity=unit_value(fleet, found, outside),
@@ -238,7 +243,7 @@ def _far_hosts(fleet: Fleet, found: Diagnosed) -> Iterator[str]:
         yield f"{one.part} ({one.name}): {one.evidence}: slow, or far away"
 
 
-def _unexplained(fleet: Fleet, found: Diagnosed) -> Iterator[Blamed]:
+def _unexplained(fleet: Fleet, found: Diagnosed) -> Iterator[FleetFinding]:
     """List the low tests that no part explains; of latencies, none: distance is no fault."""
     table = found.table
     if fleet.metric == "latency":
@@ -250,7 +255,7 @@ def _unexplained(fleet: Fleet, found: Diagnosed) -> Iterator[Blamed]:
         return
     names = [f"{fleet.names[table.source[at]]} and {fleet.names[table.target[at]]}" for at in odd]
     more = f", and {len(names) - NAMED} more" if len(names) > NAMED else ""
-    yield Blamed(
+    yield FleetFinding(
         part="pairs",
         kind="UNSTABLE",
         capacity=unit_value(fleet, found, float(table.rates[odd].max())),
@@ -261,38 +266,42 @@ def _unexplained(fleet: Fleet, found: Diagnosed) -> Iterator[Blamed]:
     )
 
 
-def _confirm(one: Blamed) -> str:
+def _confirm(one: FleetFinding) -> str:
     """Say what would confirm a finding: there is no cluster on which a command could."""
     if not one.confirm:
         return ""
     return f"test {one.name} again with three other hosts, one pair at a time"
 
 
-def _word(blamed: Sequence[Blamed], undecided: Sequence[str], count: int) -> FleetWord:
-    if any(one.kind in FAULTS for one in blamed):
+def _word(findings: Sequence[FleetFinding], undecided: Sequence[str], count: int) -> FleetWord:
+    if any(one.kind in FAULTS for one in findings):
         return "FAULTY"
-    low = sum(one.tests for one in blamed if one.kind == "UNSTABLE")
-    if undecided or low > RARE * count or any(one.kind == "UNTESTED" for one in blamed):
+    low = sum(one.tests for one in findings if one.kind == "UNSTABLE")
+    if undecided or low > RARE * count or any(one.kind == "UNTESTED" for one in findings):
         return "UNDECIDED"
     return "HEALTHY"
 
 
-def _answer(word: FleetWord, blamed: Sequence[Blamed], undecided: Sequence[str], usual: str) -> str:
+def _answer(
+    word: FleetWord, findings: Sequence[FleetFinding], undecided: Sequence[str], usual: str
+) -> str:
     """Return the answer in one line."""
     if word == "FAULTY":
-        faults = [one for one in blamed if one.kind in FAULTS]
+        faults = [one for one in findings if one.kind in FAULTS]
         return f"FAULTY: {faults_named(faults, by_name=True)}; {usual}."
     if undecided:
         return (
             f"UNDECIDED: {len(undecided)} host(s) are low in all their tests, and so could good "
             f"ones be: test them with more partners, one pair at a time; {usual}."
         )
-    if word == "UNDECIDED" and any(one.kind == "UNSTABLE" for one in blamed):
+    if word == "UNDECIDED" and any(one.kind == "UNSTABLE" for one in findings):
         return f"UNDECIDED: some pairs are low, and no host explains them; {usual}."
     if word == "UNDECIDED":
-        left = sum(1 for one in blamed if one.kind == "UNTESTED")
+        left = sum(1 for one in findings if one.kind == "UNTESTED")
         return f"UNDECIDED: {left} host(s) have no value; {usual}."
     if word == "LOW":
         return f"LOW: no host differs from the others, but {usual}."
-    shared = " The fabric is shared: see below." if any(b.kind == "SHARED" for b in blamed) else ""
+    shared = (
+        " The fabric is shared: see below." if any(b.kind == "SHARED" for b in findings) else ""
+    )
     return f"HEALTHY: no host differs from the others; {usual}.{shared}"

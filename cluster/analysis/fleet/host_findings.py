@@ -17,7 +17,7 @@ from cluster.analysis.fleet.pair_table import (
     shown,
     unit_value,
 )
-from cluster.core.model.fleet import Blamed
+from cluster.core.model.fleet import FleetFinding
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence
@@ -31,7 +31,7 @@ DRIFTS = 0.8  # correlation with the number of the round, from which a host drif
 PARTNERS = 3  # of a host in a confirming run
 
 
-def untested_hosts(fleet: Fleet, tests: Sequence[PairTest]) -> Iterator[Blamed]:
+def untested_hosts(fleet: Fleet, tests: Sequence[PairTest]) -> Iterator[FleetFinding]:
     """Return the hosts that were lost, and those for which no test was tried."""
     tried = {host for t in tests if t.value is not None for host in (t.source, t.target)}
     lost = {int(m[1]): m[2] for t in tests if t.reason and (m := LOST.match(t.reason))}
@@ -39,7 +39,7 @@ def untested_hosts(fleet: Fleet, tests: Sequence[PairTest]) -> Iterator[Blamed]:
     for host, name in enumerate(fleet.names):
         if host in lost:
             ever = " any more" if host in tried else ""
-            yield Blamed(
+            yield FleetFinding(
                 part=f"host:{host}",
                 name=name,
                 kind="HUNG",
@@ -49,10 +49,10 @@ def untested_hosts(fleet: Fleet, tests: Sequence[PairTest]) -> Iterator[Blamed]:
         elif host not in tried:
             own = (t for t in untried if host in (t.source, t.target))
             why = most_common_reason(own) or "no round had a partner for it"
-            yield Blamed(part=f"host:{host}", name=name, kind="UNTESTED", evidence=why)
+            yield FleetFinding(part=f"host:{host}", name=name, kind="UNTESTED", evidence=why)
 
 
-def short_hosts(fleet: Fleet, found: Diagnosed) -> Iterator[Blamed]:
+def short_hosts(fleet: Fleet, found: Diagnosed) -> Iterator[FleetFinding]:
     """Return the hosts of which nothing is known, as a processor limited all their low tests."""
     table, nics = found.table, fleet.nics
     left_out = np.max(found.parts.paths, axis=1) < 0
@@ -72,7 +72,7 @@ def short_hosts(fleet: Fleet, found: Diagnosed) -> Iterator[Blamed]:
             if mine
             else "its partners were short of processor time"
         )
-        yield Blamed(
+        yield FleetFinding(
             part=f"host:{host}",
             name=name,
             kind="UNTESTED",
@@ -83,7 +83,7 @@ def short_hosts(fleet: Fleet, found: Diagnosed) -> Iterator[Blamed]:
         )
 
 
-def bad_hosts(fleet: Fleet, found: Diagnosed) -> Iterator[Blamed]:
+def bad_hosts(fleet: Fleet, found: Diagnosed) -> Iterator[FleetFinding]:
     """Return the hosts, or NICs of hosts, that are blamed; both directions together."""
     ends = found.parts.endpoints
     culprits: defaultdict[int, list[Culprit]] = defaultdict(list)
@@ -99,7 +99,9 @@ def bad_hosts(fleet: Fleet, found: Diagnosed) -> Iterator[Blamed]:
         yield _host(fleet, found, f"host:{host}" if whole else f"nic:{host}.{nic}", own, host)
 
 
-def _host(fleet: Fleet, found: Diagnosed, part: str, own: Sequence[Culprit], host: int) -> Blamed:
+def _host(
+    fleet: Fleet, found: Diagnosed, part: str, own: Sequence[Culprit], host: int
+) -> FleetFinding:
     ends, blame = found.parts.endpoints, found.blame
     ways = {"rx" if culprit.part >= ends else "tx" for culprit in own}
     at = np.flatnonzero(np.isin(blame.explained_by, [culprit.part for culprit in own]))
@@ -121,7 +123,7 @@ def _host(fleet: Fleet, found: Diagnosed, part: str, own: Sequence[Culprit], hos
         )
         evidence += f"; {len(failed)} gave nothing: {most_common_reason(failed)}" if failed else ""
         evidence += f"; {comes}" if comes else ""
-    return Blamed(
+    return FleetFinding(
         part=part,
         name=fleet.names[host],
         kind="HUNG" if hung else "UNSTABLE" if comes else "BAD",
@@ -173,7 +175,7 @@ def fresh_partners(fleet: Fleet, found: Diagnosed, host: int) -> list[int]:
     return fit[:PARTNERS]
 
 
-def bad_pairs(found: Diagnosed, unstable: set[str]) -> Iterator[Blamed]:
+def bad_pairs(found: Diagnosed, unstable: set[str]) -> Iterator[FleetFinding]:
     """Return pairs of good, stable hosts that are low or silent even when tested alone."""
     table, blame = found.table, found.blame
     low: defaultdict[tuple[int, int], list[int]] = defaultdict(list)
@@ -199,7 +201,7 @@ def bad_pairs(found: Diagnosed, unstable: set[str]) -> Iterator[Blamed]:
             continue
         values = [table.tests[i].value or 0.0 for i in alone]
         fine = sum(good[way] for way in ways)
-        yield Blamed(
+        yield FleetFinding(
             part=f"pair:{a}-{b}",
             kind="LINK",
             direction="both" if len(ways) > 1 else "tx" if (a, b) in ways else "rx",
@@ -242,7 +244,7 @@ def _pairs(found: Diagnosed, *, silent: bool) -> int:
     return len({(min(t.source, t.target), max(t.source, t.target)) for t in told})
 
 
-def unstable_hosts(fleet: Fleet, found: Diagnosed) -> Iterator[Blamed]:
+def unstable_hosts(fleet: Fleet, found: Diagnosed) -> Iterator[FleetFinding]:
     """Return hosts that are good only some of the time."""
     ends = found.parts.endpoints
     said: defaultdict[int, list[tuple[str, int, int]]] = defaultdict(list)
@@ -258,7 +260,7 @@ def unstable_hosts(fleet: Fleet, found: Diagnosed) -> Iterator[Blamed]:
             if odd and host in (t.source, t.target)
         ]  # fmt: skip
         why = most_common_reason(own)
-        yield Blamed(
+        yield FleetFinding(
             part=f"host:{host}",
             name=fleet.names[host],
             kind="UNSTABLE",

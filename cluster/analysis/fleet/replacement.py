@@ -12,7 +12,7 @@ from cluster.core.units import format_value
 if TYPE_CHECKING:
     from collections.abc import Collection, Iterator, Mapping, Sequence
 
-    from cluster.core.model.fleet import Blamed, FleetVerdict, PairTest
+    from cluster.core.model.fleet import FleetFinding, FleetVerdict, PairTest
 
 KINDS = ("BAD", "HUNG")  # of a host by itself: a new machine helps
 PARTNERS = 3  # good hosts that a new machine is tested with
@@ -27,9 +27,9 @@ class NewHost(Value, frozen=True, kw_only=True):
     evidence: str
 
 
-def hosts_at_fault(verdict: FleetVerdict) -> dict[int, Blamed]:
+def hosts_at_fault(verdict: FleetVerdict) -> dict[int, FleetFinding]:
     """Return the hosts that are blamed by themselves, as BAD or HUNG, or for one of their NICs."""
-    found: dict[int, Blamed] = {}
+    found: dict[int, FleetFinding] = {}
     for one in verdict.blamed:
         if one.kind in KINDS and (match := HOST.match(one.part)):
             found.setdefault(int(match[1]), one)
@@ -60,8 +60,8 @@ def pairs_to_test(
 
 
 def _suspects(verdict: FleetVerdict) -> set[int]:
-    """Return the hosts that are blamed or suspected, for any reason."""
-    words = [*(one.part for one in verdict.blamed), *verdict.undecided]
+    """Return the hosts that are blamed, suspected or untested."""
+    words = [*(one.part for one in verdict.findings), *verdict.undecided]
     return {int(number) for text in words for number in HOST.findall(text)}
 
 

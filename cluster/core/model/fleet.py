@@ -8,7 +8,7 @@ from cluster.core.model.value import Value
 
 PairMetric = Literal["bandwidth", "latency", "allreduce"]
 DeviceKind = Literal["gpus", "nics", "numa", "cores", "copies"]
-FaultVerdict = Literal["BAD", "LINK", "GROUP", "SHARED", "UNSTABLE", "HUNG", "UNTESTED"]
+FindingKind = Literal["BAD", "LINK", "GROUP", "SHARED", "UNSTABLE", "HUNG", "UNTESTED"]
 FleetWord = Literal["HEALTHY", "FAULTY", "LOW", "UNDECIDED"]
 
 
@@ -74,13 +74,13 @@ class Fleet(Value, frozen=True, kw_only=True):
         return len(set(self.groups)) > 1
 
 
-class Blamed(Value, frozen=True, kw_only=True):
-    """A part of a fleet that has a problem.
+class FleetFinding(Value, frozen=True, kw_only=True):
+    """What tests show of a part of a fleet: a fault, or what is no fault of the part.
 
     Args:
         part: such as `host:7`, `nic:7.3`, `link:3-5`, `pair:3-5`, `group:2`, `spine:4`, `fabric`.
         name: of the host; empty for other parts.
-        kind: of problem.
+        kind: what it is.
         direction: `tx`, `rx` or `both`; empty where there is none.
         capacity: the best value of any test through it, in bytes per second or, for latencies, in
             seconds; none if it was not measured.
@@ -93,7 +93,7 @@ class Blamed(Value, frozen=True, kw_only=True):
 
     part: str
     name: str = ""
-    kind: FaultVerdict
+    kind: FindingKind
     direction: Literal["", "tx", "rx", "both"] = ""
     capacity: float | None = None
     tests: int = 0
@@ -140,7 +140,8 @@ class FleetVerdict(Value, frozen=True, kw_only=True):
             value.
         limit: the highest value that a test can reach, if it is known.
         tolerance: a test is low if it is below the reference by more than this share of it.
-        blamed: the parts that explain low tests.
+        blamed: the parts that are at fault; none in a fleet that is HEALTHY or LOW.
+        observations: what is no fault of the part, such as SHARED or UNTESTED.
         undecided: parts that may be at fault but need more rounds, each with a reason.
         simulated: nothing was measured: the provider is a simulator.
         groups: the number of each host's group; empty if they are not known.
@@ -153,7 +154,8 @@ class FleetVerdict(Value, frozen=True, kw_only=True):
     run: str = ""
     verdict: FleetWord
     rounds: int
-    blamed: tuple[Blamed, ...] = ()
+    blamed: tuple[FleetFinding, ...] = ()
+    observations: tuple[FleetFinding, ...] = ()
     undecided: tuple[str, ...] = ()
     answer: str
     metric: PairMetric = "bandwidth"
@@ -167,3 +169,8 @@ class FleetVerdict(Value, frozen=True, kw_only=True):
     assumptions: tuple[str, ...] = ()
     missing: tuple[str, ...] = ()
     replaced: tuple[HostReplacement, ...] = ()
+
+    @property
+    def findings(self) -> tuple[FleetFinding, ...]:
+        """What is blamed, then what is not."""
+        return (*self.blamed, *self.observations)

@@ -64,10 +64,8 @@ class Simulated:
 
 
 def named(verdict: FleetVerdict) -> list[str]:
-    """Give what is blamed for more than a shared fabric, such as `BAD host:7 rx`."""
-    return [
-        f"{b.kind} {b.part} {b.direction}".strip() for b in verdict.blamed if b.kind != "SHARED"
-    ]
+    """Return what is blamed, such as `BAD host:7 rx`."""
+    return [f"{b.kind} {b.part} {b.direction}".strip() for b in verdict.blamed]
 
 
 def both_ways(

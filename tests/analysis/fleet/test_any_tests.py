@@ -65,9 +65,11 @@ def test_any_tests_give_a_verdict_of_finite_values(drawn: tuple[Fleet, list[Pair
     fleet, tests = drawn
     verdict = (diagnose_foreign if fleet.foreign else diagnose)(fleet, tests)
 
-    values = [verdict.reference, *(one.capacity for one in verdict.blamed)]
+    values = [verdict.reference, *(one.capacity for one in verdict.findings)]
     assert all(value is None or math.isfinite(value) for value in values)
     assert "inf" not in verdict.answer.split()
+    assert verdict.verdict != "FAULTY" or verdict.blamed
+    assert verdict.verdict not in ("HEALTHY", "LOW") or not verdict.blamed
 
 
 @pytest.mark.parametrize(
@@ -100,7 +102,7 @@ def test_a_low_test_that_speaks_against_neither_end_does_not_stop_the_solver(
     verdict = diagnose(fleet, tests)
 
     assert verdict.verdict == "UNDECIDED"
-    assert {one.kind for one in verdict.blamed} == {"UNTESTED"}
+    assert {one.kind for one in verdict.observations} == {"UNTESTED"}
 
 
 def uneven(seed: int) -> tuple[Fleet, list[PairTest]]:

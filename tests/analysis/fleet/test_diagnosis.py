@@ -78,7 +78,7 @@ def test_two_hosts_with_one_address_are_named_and_no_link(seed: int) -> None:
     """What fails is explained by its ends, although all of it may have passed one link."""
     verdict = Simulated(fault="duplicate:7", seed=seed).check(known_routes=True)
 
-    assert {b.part for b in verdict.blamed if b.part != "fabric"} == {"host:7", "host:8"}
+    assert {b.part for b in verdict.blamed} == {"host:7", "host:8"}
     assert all("another host has the same address" in b.evidence for b in verdict.blamed[:2])
 
 
@@ -86,7 +86,7 @@ def test_two_hosts_with_one_address_are_named_and_no_link(seed: int) -> None:
 def test_one_slow_path_of_several_is_a_link_where_routes_are_not_known(seed: int) -> None:
     """A pair that is low alone by some ports, and good by others: its hosts are not blamed."""
     verdict = Simulated(fault="spine:1=0.4", seed=seed).check()
-    links = [b for b in verdict.blamed if b.part != "fabric"]
+    links = verdict.blamed
 
     assert {b.kind for b in links} == {"LINK"}
     assert all(b.part.startswith("pair:") for b in links)
@@ -117,7 +117,7 @@ def test_a_host_that_starves_has_a_high_latency() -> None:
 
 def test_a_thin_fabric_is_a_finding_of_its_own_and_no_host_is_blamed() -> None:
     verdict = Simulated(oversubscription=4, routes="leastloaded").check()
-    (shared,) = verdict.blamed
+    (shared,) = verdict.observations
 
     assert verdict.verdict == "HEALTHY"
     assert (shared.kind, shared.part) == ("SHARED", "fabric")
@@ -160,7 +160,7 @@ def test_unknown_groups_need_more_rounds_and_the_answer_says_so() -> None:
 def test_routes_that_collide_in_each_round_are_shared_and_no_host_is_blamed() -> None:
     """By the target's number: the last host of a tournament meets the same traffic every time."""
     verdict = Simulated(routes="dmodk", grouped=False).check()
-    (shared,) = verdict.blamed
+    (shared,) = verdict.observations
 
     assert verdict.verdict == "HEALTHY"
     assert (shared.kind, shared.part) == ("SHARED", "routes")
@@ -189,7 +189,8 @@ def test_no_test_at_all() -> None:
     verdict = diagnose(FLEET, ())
 
     assert verdict.verdict == "UNDECIDED"
-    assert [b.kind for b in verdict.blamed] == ["UNTESTED"] * 4
+    assert [b.kind for b in verdict.observations] == ["UNTESTED"] * 4
+    assert verdict.blamed == ()
 
 
 def test_all_pairs_failed() -> None:
@@ -215,7 +216,7 @@ def test_a_host_that_could_not_be_tried_is_untested_with_its_reason() -> None:
     ]
     verdict = diagnose(FLEET, tests)
 
-    assert [(b.part, b.kind, b.evidence) for b in verdict.blamed] == [
+    assert [(b.part, b.kind, b.evidence) for b in verdict.observations] == [
         ("host:3", "UNTESTED", "d is off")
     ]
     assert verdict.verdict == "UNDECIDED"
@@ -317,7 +318,7 @@ SIXTEEN = Fleet(names=tuple(f"n{n}" for n in range(16)), groups=tuple(n // 8 for
 def test_a_host_that_is_short_of_processor_time_is_not_blamed() -> None:
     """Its processes ran or waited for a core all the time, so its link was not the limit."""
     verdict = diagnose(SIXTEEN, starved(0, 0.4, busy=0.95))
-    (short,) = verdict.blamed
+    (short,) = verdict.observations
 
     assert (short.part, short.kind, short.direction) == ("host:0", "UNTESTED", "both")
     assert "short of processor time during 20 of them" in short.evidence

@@ -96,11 +96,10 @@ def test_a_bad_host_in_groups_that_share_links_is_named_beside_them() -> None:
     )
     verdict = diagnose_foreign(fleet, tests)
 
-    assert [(one.part, one.kind) for one in verdict.blamed] == [
-        ("host:3", "BAD"),
-        ("fabric", "SHARED"),
-    ]
-    assert "groups of 6, 5, 1" in verdict.blamed[1].evidence
+    (blamed,), (shared,) = verdict.blamed, verdict.observations
+    assert (blamed.part, blamed.kind) == ("host:3", "BAD")
+    assert (shared.part, shared.kind) == ("fabric", "SHARED")
+    assert "groups of 6, 5, 1" in shared.evidence
 
 
 def test_a_group_that_is_slow_to_all_others_is_named_if_groups_are_known() -> None:

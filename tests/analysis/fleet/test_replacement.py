@@ -5,17 +5,19 @@ from __future__ import annotations
 import pytest
 
 from cluster.analysis.fleet.replacement import hosts_at_fault, judge_new_hosts, pairs_to_test
-from cluster.core.model.fleet import Blamed, FleetVerdict, PairMetric, PairTest
+from cluster.core.model.fleet import FleetFinding, FleetVerdict, PairMetric, PairTest
 
 
 def verdict(
-    *blamed: Blamed,
+    *blamed: FleetFinding,
+    observations: tuple[FleetFinding, ...] = (),
     undecided: tuple[str, ...] = (),
     groups: tuple[int, ...] = (),
     metric: PairMetric = "bandwidth",
 ) -> FleetVerdict:
     return FleetVerdict(
-        verdict="FAULTY", rounds=10, answer="", blamed=blamed, undecided=undecided, groups=groups,
+        verdict="FAULTY", rounds=10, answer="", blamed=blamed, observations=observations,
+        undecided=undecided, groups=groups,
         reference=100.0, tolerance=0.05, metric=metric,
     )  # fmt: skip
 
@@ -30,15 +32,13 @@ def pair_of(tx: float | None, rx: float | None, nic: int = 0) -> list[PairTest]:
 
 def test_only_hosts_that_are_bad_by_themselves_are_replaced() -> None:
     found = verdict(
-        Blamed(part="host:1", kind="BAD", direction="rx"),
-        Blamed(part="nic:2.3", kind="BAD", direction="tx"),
-        Blamed(part="host:3", kind="HUNG"),
-        Blamed(part="host:4", kind="UNSTABLE"),
-        Blamed(part="host:5", kind="UNTESTED"),
-        Blamed(part="pair:6-7", kind="LINK"),
-        Blamed(part="group:0", kind="GROUP"),
-        Blamed(part="link:3-5", kind="LINK"),
-        Blamed(part="fabric", kind="SHARED"),
+        FleetFinding(part="host:1", kind="BAD", direction="rx"),
+        FleetFinding(part="nic:2.3", kind="BAD", direction="tx"),
+        FleetFinding(part="host:3", kind="HUNG"),
+        FleetFinding(part="host:4", kind="UNSTABLE"),
+        FleetFinding(part="pair:6-7", kind="LINK"),
+        FleetFinding(part="group:0", kind="GROUP"),
+        FleetFinding(part="link:3-5", kind="LINK"),
         undecided=("host:8 rx: its 2 low tests could be chance",),
     )
 
@@ -47,9 +47,9 @@ def test_only_hosts_that_are_bad_by_themselves_are_replaced() -> None:
 
 def test_new_hosts_meet_good_ones_of_their_group_and_nobody_in_doubt() -> None:
     found = verdict(
-        Blamed(part="host:1", kind="BAD"),
-        Blamed(part="host:2", kind="UNSTABLE"),
-        Blamed(part="pair:0-9", kind="LINK"),
+        FleetFinding(part="host:1", kind="BAD"),
+        FleetFinding(part="pair:0-9", kind="LINK"),
+        observations=(FleetFinding(part="host:2", kind="UNTESTED"),),
         undecided=("host:3 rx or host:4 rx: the same tests speak against each of them",),
         groups=(0, 0, 0, 0, 0, 0, 1, 1, 1, 1),
     )
