@@ -40,7 +40,7 @@ if TYPE_CHECKING:
 
 USUAL = 0.8  # of the limit: what healthy hosts reach
 ORDER = ("HUNG", "BAD", "GROUP", "LINK", "UNSTABLE", "SHARED", "UNTESTED")
-FAULTS = ("HUNG", "BAD", "GROUP", "LINK", "UNSTABLE")
+FAULTS: tuple[FindingKind, ...] = ("HUNG", "BAD", "GROUP", "LINK", "UNSTABLE")
 MOST_NAMED = 5  # parts in the answer
 
 

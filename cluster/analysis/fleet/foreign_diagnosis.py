@@ -31,13 +31,13 @@ if TYPE_CHECKING:
     from numpy.typing import NDArray
 
     from cluster.analysis.fleet.pair_table import Diagnosed
-    from cluster.core.model.fleet import Fleet, FleetWord, PairTest
+    from cluster.core.model.fleet import FindingKind, Fleet, FleetWord, PairTest
 
     Rates = NDArray[np.float64]
     Flags = NDArray[np.bool_]
 
 FABRIC = "fabric"
-FAULTS = ("BAD", "HUNG", "GROUP")
+FAULTS: tuple[FindingKind, ...] = ("BAD", "HUNG", "GROUP")
 NAMED = 4  # pairs, or hosts of a group, that are named
 RARE = 0.01  # of all tests: stalls that healthy hosts have, too
 COMPARED = 3  # hosts, of which one can differ from the others
