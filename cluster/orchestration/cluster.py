@@ -28,6 +28,7 @@ from cluster.orchestration.prepare import (
     check_bench,
     check_hosts,
     host_timeout,
+    needs_every_host,
     prepare,
     with_profile,
 )
@@ -337,7 +338,7 @@ class Cluster:
         order: tuple[int, ...],
     ) -> Run:
         """Run a benchmark on hosts on which no other process starts a job."""
-        self.hosts.leave_out_dead(host_timeout(benchmark, self.state))
+        self.hosts.leave_out_dead(host_timeout(benchmark))
         self.jobs.make_room(replace=options.replace)
         self._keep_phases({p: s for p, s in self.phases.items() if p in LAUNCH_PHASES})
         hosts = in_order(self._ready(benchmark, checked, listener.preparing), order)
@@ -387,23 +388,33 @@ class Cluster:
         self.install(programs, tell, libraries)
         in_image = bool(self._environment and self._environment.image)
         wanted = host_setup.GpuNeed() if in_image else need  # in an image, the ranks check the GPUs
-        if not host_setup.have(self.state.facts, programs, wanted):
+        facts, silent = self.state.facts, frozenset[str]()
+        if not host_setup.have(facts, programs, wanted):
+            silent = self.hosts.absent
             facts = host_setup.examine(self.shells(), self.machines, programs)
             host_setup.check_gpus(facts, wanted, self._provider.gpu_advice)
             if len(facts) > 1:
-                self.disk.note_machines(host_setup.with_common_addresses(self.machines, facts))
-            self.disk.record(journal.Examined(facts=facts))
+                there = tuple(one for one in self.machines if one.name not in silent)
+                noted = {m.name: m for m in host_setup.with_common_addresses(there, facts)}
+                self.disk.note_machines(tuple(noted.get(m.name, m) for m in self.machines))
+            self.disk.record(journal.Examined(facts=() if silent else facts))
         beside = "" if self._environment else self._beside(benchmark, params, tell)
         hosts = ReadyHosts(
             spec=self.spec,
             machines=self.machines,
-            facts=self.state.facts,
+            facts=facts,
+            silent=silent,
             environment=self._environment,
             libraries=beside,
         )
         try:
             with self.jobs.sole():  # new keys would end a job that another process has started
-                host_setup.connect(hosts, self.shells(), self.disk.journal.folder)
+                host_setup.connect(
+                    hosts,
+                    self.shells(),
+                    self.disk.journal.folder,
+                    needs_every_host=needs_every_host(benchmark),
+                )
         except (ClusterError, ExceptionGroup):  # addresses may change: the next launch looks again
             self.disk.record(journal.Examined(facts=()))
             raise

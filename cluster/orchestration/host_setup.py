@@ -31,6 +31,8 @@ class ReadyHosts(Value, frozen=True, kw_only=True):
     """Hosts on which ranks can start.
 
     Args:
+        facts: of each real machine, but for those that do not answer.
+        silent: names of machines that do not answer, and were never examined.
         pmi: how srun tells the ranks about one another; empty for other starters.
         libraries: folder of libraries beside the environment of this machine; empty without one.
 
@@ -39,6 +41,7 @@ class ReadyHosts(Value, frozen=True, kw_only=True):
     spec: ClusterSpec
     machines: tuple[Machine, ...]
     facts: tuple[Facts, ...]
+    silent: frozenset[str] = frozenset()
     environment: Environment | None = None
     starter: str = ""
     pmi: str = ""
@@ -49,6 +52,11 @@ class ReadyHosts(Value, frozen=True, kw_only=True):
     def several(self) -> bool:
         """Whether ranks run on more than one real machine."""
         return len(distinct(self.machines)) > 1
+
+    @property
+    def examined(self) -> tuple[Machine, ...]:
+        """The machines of which there are facts."""
+        return tuple(one for one in self.machines if one.name not in self.silent)
 
     @property
     def is_meshed(self) -> bool:
@@ -68,7 +76,7 @@ class ReadyHosts(Value, frozen=True, kw_only=True):
             cores=min((fact.usable_cores for fact in self.facts), default=1),
             sharing=max(sharing.values(), default=1),
             root=any(fact.user == "root" for fact in self.facts),
-            networks=find_common_network(self.machines, self.facts).networks if several else (),
+            networks=find_common_network(self.examined, self.facts).networks if several else (),
             ssh_config=ssh_mesh.config_file(folder) if meshed else "",
             allocation=self._allocation,
         )
@@ -241,7 +249,9 @@ def with_common_addresses(
     )
 
 
-def connect(hosts: ReadyHosts, shells: Mapping[str, Shell], folder: Path) -> None:
+def connect(
+    hosts: ReadyHosts, shells: Mapping[str, Shell], folder: Path, *, needs_every_host: bool
+) -> None:
     """Set up SSH between the hosts, if ranks are to run on several.
 
     A fabric other than TCP is tested first.
@@ -269,7 +279,7 @@ def connect(hosts: ReadyHosts, shells: Mapping[str, Shell], folder: Path) -> Non
             variables=hosts.variables,
             tried_first=listed_before(machine.address, fact),
         )
-        for machine, fact in zip(hosts.machines, hosts.facts, strict=True)
+        for machine, fact in zip(hosts.examined, hosts.facts, strict=True)
         if machine.name in shells
     }
-    ssh_mesh.open_mesh(shells, mesh, hosts.spec.name, folder)
+    ssh_mesh.open_mesh(shells, mesh, hosts.spec.name, folder, needs_every_host=needs_every_host)

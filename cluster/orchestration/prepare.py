@@ -38,7 +38,6 @@ if TYPE_CHECKING:
     from cluster.core.model.resources import Plan
     from cluster.core.model.spec import ClusterSpec
     from cluster.orchestration.host_setup import ReadyHosts
-    from cluster.orchestration.state import ClusterState
     from cluster.remote.shells import Shell
 
 LONGEST = 30 * 24 * 3600.0  # seconds
@@ -80,16 +79,19 @@ def check_bench(
     return benchmark, checked
 
 
-def host_timeout(benchmark: Benchmark[Any], state: ClusterState) -> float | None:
+def needs_every_host(benchmark: Benchmark[Any]) -> bool:
+    """Tell whether a benchmark cannot run without a host that others do not reach."""
+    return plugins.load(Starter, benchmark.starter).needs_every_host
+
+
+def host_timeout(benchmark: Benchmark[Any]) -> float | None:
     """Return the time that hosts have to answer, for benchmarks that leave out dead hosts.
 
     Returns:
-        Seconds; None if the benchmark needs every host, or a host was never examined.
+        Seconds; None if the benchmark needs every host.
 
     """
-    needs_all = plugins.load(Starter, benchmark.starter).needs_every_host
-    examined = len(state.facts) == len(state.machines)
-    return None if needs_all or not examined else DEAD_AFTER
+    return None if needs_every_host(benchmark) else DEAD_AFTER
 
 
 def check_hosts(

@@ -88,7 +88,7 @@ class Hosts:
         self.name = name
         self._machines = machines
         self._shells: dict[Hashable, Shell] = {}
-        self._absent: frozenset[str] = frozenset()
+        self.absent: frozenset[str] = frozenset()  # names of machines that are left out
 
     @property
     def machines(self) -> tuple[Machine, ...]:
@@ -97,7 +97,7 @@ class Hosts:
 
     def shells(self) -> dict[str, Shell]:
         """Return a shell to each real machine, by the machine's name."""
-        there = (m for m in distinct(self.machines) if m.name not in self._absent)
+        there = (m for m in distinct(self.machines) if m.name not in self.absent)
         return {machine.name: self._shell(machine) for machine in there}
 
     def leave_out_dead(self, seconds: float | None) -> None:
@@ -111,14 +111,14 @@ class Hosts:
             Unreachable: the first host, which runs the jobs' scripts, does not answer.
 
         """
-        self._absent = frozenset()
+        self.absent = frozenset()
         if seconds is None:
             return
         dead = unanswering(self.shells(), seconds)
         first = self.machines[0].name
         if first in dead:
             raise dead[first]
-        self._absent = frozenset(dead)
+        self.absent = frozenset(dead)
 
     def give_up_dead(self, seconds: float) -> None:
         """Make every further call to a host that does not answer fail immediately.

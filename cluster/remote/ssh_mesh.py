@@ -147,15 +147,21 @@ def config_file(folder: str) -> str:
 
 
 def open_mesh(
-    shells: Mapping[str, Shell], hosts: Mapping[str, MeshHost], name: str, folder: Path
+    shells: Mapping[str, Shell],
+    hosts: Mapping[str, MeshHost],
+    name: str,
+    folder: Path,
+    *,
+    needs_every_host: bool = True,
 ) -> None:
     """Let every host of a cluster reach every other by SSH.
 
     Args:
         folder: a local folder of the cluster; it holds the key until the hosts have it.
+        needs_every_host: refuse a host that the first one cannot reach; else only if it is all.
 
     Raises:
-        ShellError: one host cannot be reached by the first one, or one of its addresses is dead.
+        ShellError: a host cannot be reached by the first one, or one of its addresses is dead.
         ExceptionGroup: several failed.
 
     """
@@ -164,8 +170,11 @@ def open_mesh(
     with tempfile.TemporaryDirectory(dir=folder) as place:
         _write_files(Path(place), hosts, endpoints)
         on_each(shells, lambda host, shell: shell.put(Path(place), f"{hosts[host].folder}/ssh"))
-    _try_all(shells, hosts)
-    _try_first_addresses(shells, hosts, endpoints)
+    silent = _unreachable(shells, hosts)
+    if silent and (needs_every_host or len(silent) == len(hosts) - 1):
+        raise _not_reached(hosts, silent)
+    reached = {name: host for name, host in hosts.items() if name not in silent}
+    _try_first_addresses(shells, reached, endpoints)
 
 
 def close_mesh(shell: Shell, folder: str) -> None:
@@ -220,8 +229,13 @@ def _write_files(
         (place / file).write_text("".join(lines))
 
 
-def _try_all(shells: Mapping[str, Shell], hosts: Mapping[str, MeshHost]) -> None:
-    """Connect from the first host to every other, as the starter of the ranks will do."""
+def _unreachable(shells: Mapping[str, Shell], hosts: Mapping[str, MeshHost]) -> dict[str, str]:
+    """Connect from the first host to every other, as the starter of the ranks will do.
+
+    Returns:
+        What ssh says of each host that it cannot reach.
+
+    """
     first = next(iter(hosts))
     config = shlex.quote(config_file(hosts[first].folder))
     tries = [
@@ -232,14 +246,21 @@ def _try_all(shells: Mapping[str, Shell], hosts: Mapping[str, MeshHost]) -> None
     waves = (tries[at : at + AT_ONCE] for at in range(0, len(tries), AT_ONCE))
     script = "\n".join(line for wave in waves for line in (*wave, "wait"))
     done = shells[first].run(["sh", "-c", script], timeout=COMMAND_TIMEOUT)
-    if failed := done.stdout.splitlines():
-        raise ShellError(
-            f"{first} cannot reach every other host: {'; '.join(failed)}",
-            means="Ranks could not be started there: a firewall may stand between them.",
-            remedy=f"Try it there: ssh -v -F {config} {hosts[failed[0].split()[0]].address}"
-            if failed[0].split()[0] in hosts
-            else "",
-        )
+    lines = (line.partition(" ") for line in done.stdout.splitlines())
+    return {name: said for name, _, said in lines if name in hosts}
+
+
+def _not_reached(hosts: Mapping[str, MeshHost], silent: Mapping[str, str]) -> ShellError:
+    first, config = next((name, config_file(host.folder)) for name, host in hosts.items())
+    alone = len(silent) == len(hosts) - 1
+    which = "any other host" if alone else "every other host"
+    blocked = f"A firewall may be around {first}, or" if alone else "A firewall may"
+    failed = "; ".join(f"{name} {said}" for name, said in silent.items())
+    return ShellError(
+        f"{first} cannot reach {which}: {failed}",
+        means=f"Nothing could be started there. {blocked} stand between them.",
+        remedy=f"Try it there: ssh -v -F {shlex.quote(config)} {hosts[next(iter(silent))].address}",
+    )
 
 
 def _try_first_addresses(

@@ -254,3 +254,29 @@ def test_a_host_that_never_comes_up_is_named_and_nothing_is_left(
 
     assert "cluster_config line 1: Badly formatted port number" in str(failed.value)
     assert journal.names() == ()
+
+
+def hung(name: str) -> list[str]:
+    """Return the hosts that a check calls HUNG, with values between the others."""
+    verdict = answer("check", name, "--rounds", "2", "--alone", "0")
+    assert verdict["verdict"] == "FAULTY"
+    assert verdict["tests"] >= 2
+    return [one["part"] for one in verdict["blamed"] if one["kind"] == "HUNG"]
+
+
+def test_a_host_behind_a_firewall_is_hung_and_the_others_are_checked() -> None:
+    """It drops everything, and was never examined; or it answers us, and drops what others send."""
+    command("up", "walled", "--provider", "lab", "--hosts", "4")
+    command("lab", "walled", "cut", "2")
+    assert hung("walled") == ["host:2"]
+
+    command("lab", "walled", "heal", "2")
+    for other in (0, 1, 3):
+        command("lab", "walled", "cut", f"{other}-2")
+    assert hung("walled") == ["host:2"]
+
+    for other in (1, 3):
+        command("lab", "walled", "cut", f"0-{other}")
+    said = command("check", "walled", status=1).stderr
+    assert "0.mpi.walled cannot reach any other host" in said
+    assert "A firewall may be around 0.mpi.walled" in said
