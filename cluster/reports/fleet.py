@@ -20,7 +20,7 @@ SHOWN = 8  # hosts of a group that are named
 def findings_table(verdict: FleetVerdict) -> Table:
     """Show what tests say of parts of a fleet, what is blamed first, with the reason for each."""
     unit = "B/s" if verdict.metric == "bandwidth" else "s"
-    confirmed = any(one.confirmed for one in verdict.blamed)
+    confirmed = any(one.confirmed for one in verdict.findings)
     names = ("verdict", "part", "direction", "best", "tests", "evidence")
     new = {one.part: one.new for one in verdict.replaced}
     more = (*(("confirmed",) if confirmed else ()), *(("replaced by",) if new else ()))

@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple, TypeVar
 import msgspec
 
 from cluster.agent.host_settings import SYSCTLS
-from cluster.core.model.fleet import Blamed, FleetVerdict
+from cluster.core.model.fleet import FleetFinding, FleetVerdict
 from cluster.core.model.hardware import Figure, Hardware
 from cluster.core.model.hosts import (
     SIMULATED,
@@ -272,7 +272,7 @@ TEXTS: Mapping[type[msgspec.Struct], Mapping[str, Rule | Keyed]] = {
         **dict.fromkeys(("verdict", "metric"), _choice),
         "replaced": _drop,
     },
-    Blamed: {
+    FleetFinding: {
         **dict.fromkeys(("kind", "direction"), _choice),
         "part": _like(r"[a-z]{1,10}(:\d+([.-]\d+)*)?", "fabric"),
         "name": HOST,
