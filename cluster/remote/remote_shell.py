@@ -7,6 +7,7 @@ import math
 import shlex
 import tarfile
 import threading
+import time
 from abc import ABC, abstractmethod
 from pathlib import PurePosixPath
 from typing import TYPE_CHECKING, Self
@@ -27,6 +28,9 @@ CHUNK = 1 << 18  # bytes that are read from a stream at a time
 FETCHED = 1 << 22  # bytes of a file that are read at a time
 MOST_OUTPUT = 256 << 20  # bytes of a command's output that are kept in memory
 MOST_ERRORS = 16 << 20  # bytes of its standard error that are kept in memory
+PATIENCE = 600.0  # seconds in which a host may send as slowly as it likes
+SLOWEST = 100_000  # bytes per second, on average, that it must send after them
+LONGEST = 86_400.0  # seconds that a download may take
 ENDS_WITHIN = 5.0  # seconds for a command to end after its last output
 MOST_LINE = 8 << 20  # bytes of a line; longer ones are passed on in parts
 PIECE = (1 << 15) - 64  # bytes of a packet that OpenSSH accepts, less its header
@@ -160,30 +164,30 @@ class RemoteShell(Shell):
 
     def fetch(self, path: str, to: Path) -> None:
         """Stream a file, or a folder as one archive; special files are refused."""
-        with self.begin("fetch", shlex.join(["sh", "-c", fetch_script(path)])) as command:
+        line = shlex.join(["sh", "-c", fetch_script(path)])
+        with self.begin("fetch", line) as command, _Pace(command) as pace:
             command.close_input()
-            reader = StreamReader(lambda: command.receive(FETCHED))
+            reader = StreamReader(pace.receive)
             mode = reader.line().decode(errors="replace")
 
             def check() -> None:
                 status, said = command.end()
                 if status != 0 and not only_grew(said):
-                    raise _failed("copied", path, said.strip())
+                    raise self._not_copied(path, said.strip())
 
             try:
-                if mode == transfer.FOLDER:
-                    transfer.unpack(reader, to)
-                elif mode:
-                    to.mkdir(parents=True, exist_ok=True)
-                    target = to / PurePosixPath(path).name
-                    transfer.receive(reader, target, _mode(mode), good=check)
-            except (OSError, tarfile.TarError) as error:
-                if command.has_ended():  # not a host that never stops sending
+                _keep(reader, mode, to, PurePosixPath(path).name, check)
+            except (OSError, ValueError, tarfile.TarError) as error:
+                if not pace.is_late and command.has_ended():  # not one that never stops sending
                     check()  # a broken connection is the cause of a broken archive
-                raise _failed("copied", path, str(error)) from error
-            if not command.has_ended():
-                raise _failed("copied", path, "the host goes on sending after its end")
+                raise self._not_copied(path, pace.why if pace.is_late else str(error)) from error
+            if pace.is_late or not command.has_ended():
+                why = pace.why if pace.is_late else "the host goes on sending after its end"
+                raise self._not_copied(path, why)
             check()
+
+    def _not_copied(self, path: str, why: str) -> ShellError:
+        return _failed("copied", f"{path} of {self.host}", why)
 
     def exists(self, path: str) -> bool:
         """Run `test -e`."""
@@ -211,6 +215,58 @@ class RemoteShell(Shell):
             status, said = command.end()
         if why or status != 0:
             raise _failed("written", to, why or said.strip())
+
+
+def _keep(reader: StreamReader, mode: str, to: Path, name: str, check: Callable[[], None]) -> None:
+    """Write what a host sends: a folder, or a file with its mode."""
+    if mode == transfer.FOLDER:
+        transfer.unpack(reader, to)
+    elif mode:
+        to.mkdir(parents=True, exist_ok=True)
+        transfer.receive(reader, to / name, _mode(mode), good=check)
+
+
+class _Pace:
+    """Gives a host up that goes on sending, be it a byte at a time, or nothing at all."""
+
+    def __init__(self, command: RemoteCommand) -> None:
+        self.is_late = False
+        self._command = command
+        self._received = 0
+        self._begun = time.monotonic()
+        self._over = threading.Event()
+
+    @property
+    def why(self) -> str:
+        """What the host did, in words."""
+        seconds = time.monotonic() - self._begun
+        return f"it sent {self._received:,} bytes in {seconds:.0f} s, and had not ended"
+
+    def __enter__(self) -> Self:
+        """Begin to watch it."""
+        threading.Thread(target=self._watch, daemon=True).start()
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        """Stop watching."""
+        self._over.set()
+
+    def receive(self) -> bytes:
+        """Read its next output."""
+        piece = self._command.receive(FETCHED)
+        self._received += len(piece)
+        return piece
+
+    def _watch(self) -> None:
+        while (left := self._seconds_left()) > 0:
+            if self._over.wait(left):
+                return
+        self.is_late = True
+        self._command.close()
+
+    def _seconds_left(self) -> float:
+        allowed = min(PATIENCE + self._received / SLOWEST, LONGEST)
+        return self._begun + allowed - time.monotonic()
 
 
 def _give_up(command: RemoteCommand, late: threading.Event) -> None:

@@ -10,6 +10,7 @@ import os
 import secrets
 import shutil
 import tarfile
+from itertools import takewhile
 from pathlib import Path
 from typing import IO, TYPE_CHECKING, cast
 
@@ -21,8 +22,8 @@ if TYPE_CHECKING:
 
 WHOLE = "whole"  # the last member of an archive, which marks it as complete
 FOLDER = "folder"  # first line of a stream that is a packed folder
-RESERVE = 1 << 30  # bytes that stay free here, however much a host sends
-MOST_FILES = 200_000  # in one folder: a run has a dozen per rank
+RESERVE = 1 << 30  # bytes that stay free here, however much all hosts send together
+MOST_FILES = 200_000  # and folders, also those that only a name implies: a run has a dozen per rank
 INSIDE = "it"  # the member that is the packed folder, whatever its name
 
 
@@ -61,7 +62,7 @@ def pack(path: Path, writer: ChunkWriter) -> None:
 
 
 class Limits:
-    """How many files and bytes a host may still send into a folder."""
+    """How many files, folders and bytes a host may still send into a folder."""
 
     def __init__(self, to: Path) -> None:
         self._to = to
@@ -81,7 +82,7 @@ class Limits:
         self._files += 1
         self._left -= size
         if self._files > MOST_FILES:
-            raise tarfile.TarError(f"it has more than {MOST_FILES:,} files")
+            raise tarfile.TarError(f"it has more than {MOST_FILES:,} files and folders")
         if self._left < 0:
             raise _no_room(self._to)
 
@@ -99,25 +100,29 @@ def unpack(reader: StreamReader, to: Path) -> None:
     try:
         archive = tarfile.TarFile(fileobj=cast("IO[bytes]", reader), mode="r")
         while (member := archive.next()) is not None:
-            limits.take(member.size)
-            modes += _extract(reader, member, to)
+            modes += _extract(reader, member, to, limits)
             archive.members.clear()  # type: ignore[attr-defined] # else it keeps them all,
             archive.pax_headers = {}  # and global headers, which apply to all later members
             reader.header_left = MOST_HEADER
     except RecursionError as error:  # headers within headers
         raise tarfile.TarError("its headers have no end") from error
+    except (ValueError, LookupError, OverflowError) as error:  # a NUL in a name, a map of no holes
+        raise tarfile.TarError(f"it is no archive that can be unpacked: {error}") from error
     for folder, mode in reversed(modes):  # last, as a mode may forbid us to write into the folder
         folder.chmod(mode)
 
 
-def _extract(reader: StreamReader, member: tarfile.TarInfo, to: Path) -> list[tuple[Path, int]]:
+def _extract(
+    reader: StreamReader, member: tarfile.TarInfo, to: Path, limits: Limits
+) -> list[tuple[Path, int]]:
     """Write one member; return a new folder and its mode, to be set in the end."""
     target = _inside(member.name, to)
     if member.issparse():
         raise tarfile.TarError(f"{member.name} has holes, and may be of any size")
+    limits.take(member.size)
     if member.isdir():
-        return [(target, member.mode & 0o777)] if make_folder(target) else []
-    target.parent.mkdir(parents=True, exist_ok=True)
+        return [(target, member.mode & 0o777)] if make_folder(target, limits) else []
+    make_folder(target.parent, limits)
     if member.islnk():  # a hard link to an earlier file
         with _inside(member.linkname, to).open("rb") as file:
             receive(StreamReader(lambda: file.read(CHUNK)), target, member.mode & 0o777)
@@ -128,20 +133,29 @@ def _extract(reader: StreamReader, member: tarfile.TarInfo, to: Path) -> list[tu
     return []
 
 
-def make_folder(folder: Path) -> bool:
-    """Make a folder; another host's thread may make it at the same time.
+def make_folder(folder: Path, limits: Limits) -> bool:
+    """Make a folder and its parents; another host's thread may make them at the same time.
+
+    Returns:
+        Whether it is new.
 
     Raises:
         OSError: it could not be made.
+        tarfile.TarError: there are too many files and folders.
 
     """
-    try:
-        folder.mkdir(parents=True)
-    except FileExistsError:
-        if not folder.is_dir():
-            raise
-        return False
-    return True
+    missing = [*takewhile(lambda path: not path.is_dir(), (folder, *folder.parents))]
+    new = False
+    for path in reversed(missing):
+        limits.take(0)
+        new = True
+        try:
+            path.mkdir()
+        except FileExistsError:
+            if not path.is_dir():
+                raise
+            new = False
+    return new
 
 
 def room(to: Path) -> int:
@@ -199,12 +213,11 @@ def _discard(part: Path) -> None:
 
 def _fill(file: IO[bytes], reader: StreamReader, size: int | None, folder: Path) -> None:
     left = size
-    free = room(folder) if size is None else size
     while left != 0 and (piece := reader.piece(left or CHUNK)):
-        free -= len(piece)
-        if free < 0:
+        if len(piece) > room(folder):  # asked each time: other hosts write there, too
             raise _no_room(folder)
         file.write(piece)
+        file.flush()
         left = None if left is None else left - len(piece)
     if left:
         raise tarfile.TarError("it did not arrive whole")

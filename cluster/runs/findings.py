@@ -72,5 +72,5 @@ def _write(path: Path, value: Value) -> None:
 def _read(path: Path, kind: type[V]) -> V | None:
     try:
         return msgspec.json.decode(path.read_bytes(), type=kind)
-    except (OSError, msgspec.DecodeError, UnicodeDecodeError):
+    except (OSError, msgspec.DecodeError, UnicodeDecodeError, RecursionError):
         return None

@@ -32,7 +32,7 @@ def rank_processes(raw: Path) -> tuple[RankProcess, ...]:
     for path in raw.glob(PROCESS_FILE.format(rank="*")):
         try:
             found.append(msgspec.json.decode(path.read_bytes(), type=RankProcess))
-        except (OSError, msgspec.DecodeError):
+        except (OSError, msgspec.DecodeError, UnicodeDecodeError, RecursionError):
             continue
     return tuple(sorted(found, key=lambda process: process.rank))
 

@@ -111,7 +111,8 @@ def _record(record: Record, names: Names) -> Record:
         names.left_out.pop(known, None)
     params = msgspec.json.decode(record.params)
     new = shared_json(params, names)
-    lost = [key for key in params if params[key] != new.get(key)] if params else []
+    is_named = isinstance(params, dict)
+    lost = [key for key in params if params[key] != new.get(key)] if is_named else []
     lost += [key for key in record.variables if key not in made.variables]
     note = (f"{len(lost)} parameters and variables are not shared, as they may hold names",)
     return replace(

@@ -29,6 +29,7 @@ RECORD, MEASUREMENTS = of_runs.RECORD, of_runs.MEASUREMENTS
 VERSION = 1  # of the format of run.json
 RESULTS = "results.jsonl"  # of imported logs, without their measurements
 DEFAULT_ROOT = "runs"
+DEEPEST = 20  # levels of a benchmark's parameters
 
 
 def root(own: str | Path | None = None) -> Path:
@@ -189,7 +190,8 @@ def record(folder: Path) -> Record:
         ) from error
     try:
         known = msgspec.json.decode(text, type=Record)
-    except (msgspec.DecodeError, UnicodeDecodeError, SpecError) as error:
+        _check_depth(msgspec.json.decode(known.params))
+    except (msgspec.DecodeError, UnicodeDecodeError, RecursionError, SpecError) as error:
         raise ParseError(
             f"{folder / RECORD} cannot be read: {error}",
             remedy="It may come from another version of cluster.",
@@ -200,6 +202,18 @@ def record(folder: Path) -> Record:
             remedy="Read it with the version of cluster that wrote it.",
         )
     return known
+
+
+def _check_depth(params: object) -> None:
+    """Refuse parameters in parameters in parameters, which no reader could follow."""
+    level = [params]
+    for _ in range(DEEPEST):
+        lists = [each for each in level if isinstance(each, dict | list)]
+        level = [
+            one for each in lists for one in (each.values() if isinstance(each, dict) else each)
+        ]
+    if level:
+        raise SpecError(f"its parameters are nested more than {DEEPEST} deep")
 
 
 def read(folder: Path) -> Run:
@@ -243,7 +257,7 @@ def _results(folder: Path) -> Iterator[Parsed]:
     for number, line in enumerate(jsonl.complete_lines(text), 1):
         try:
             yield msgspec.json.decode(line, type=Parsed)
-        except (msgspec.DecodeError, UnicodeDecodeError) as error:
+        except (msgspec.DecodeError, UnicodeDecodeError, RecursionError) as error:
             raise ParseError(
                 f"Line {number} of {folder / RESULTS} is no result: {error}"
             ) from error
@@ -252,7 +266,7 @@ def _results(folder: Path) -> Iterator[Parsed]:
 def _measurement(folder: Path, number: int, line: bytes) -> Measurement:
     try:
         return msgspec.json.decode(line, type=Measurement)
-    except (msgspec.DecodeError, UnicodeDecodeError) as error:
+    except (msgspec.DecodeError, UnicodeDecodeError, RecursionError) as error:
         raise ParseError(
             f"Line {number} of {folder / MEASUREMENTS} is not a measurement: {error}",
             line=line.decode(errors="replace"),

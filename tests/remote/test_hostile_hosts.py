@@ -12,6 +12,7 @@ import pytest
 from cluster.core.errors import ShellError
 from cluster.core.printable import printable
 from cluster.remote import transfer
+from cluster.remote.parallel import try_each
 from cluster.remote.remote_shell import MOST_OUTPUT
 from cluster.remote.shells.ssh import SshShell
 from tests.conftest import command, run
@@ -129,10 +130,15 @@ def test_a_mode_that_is_none(
         shell.fetch("/there/file", tmp_path / "home")
 
 
+def written(folder: Path) -> int:
+    files = [path for path in folder.rglob("*") if path.suffix == ".part" or path.name == "file"]
+    return sum(path.stat().st_size for path in files if path.is_file())
+
+
 @pytest.fixture
-def small_disk(monkeypatch: pytest.MonkeyPatch) -> None:
+def small_disk(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
     """Let 8 MB be free here beside the reserve."""
-    monkeypatch.setattr(transfer, "room", lambda _: 8_000_000)
+    monkeypatch.setattr(transfer, "room", lambda _: 8_000_000 - written(tmp_path))
     monkeypatch.setattr("cluster.remote.shells.ssh.ENDS_WITHIN", 0.5)
 
 
@@ -176,6 +182,95 @@ def test_sizes_and_counts_are_bounded(
 
     written = sum(p.stat().st_size for p in (tmp_path / "home").rglob("*") if p.is_file())
     assert written <= 8_000_000
+
+
+def folder_of(*members: bytes) -> bytes:
+    return b"folder\n" + b"".join(members) + bytes(1024)
+
+
+def pax(name: str, **headers: str) -> bytes:
+    made = tarfile.TarInfo(name)
+    made.pax_headers = headers
+    return made.tobuf(tarfile.PAX_FORMAT)
+
+
+@pytest.mark.parametrize(
+    ("archive", "why"),
+    [
+        ((member("/".join("d" * 600)),), "more than 500 files and folders"),
+        (tuple(member(f"{n}/{n}/{n}/x") for n in range(200)), "more than 500 files and folders"),
+        ((pax("x", path="a\0b"),), "null byte"),
+        (
+            (pax("x", **{"GNU.sparse.map": "not,numbers", "GNU.sparse.size": "9"}),),
+            "invalid literal",
+        ),
+        ((pax("x", **{"GNU.sparse.major": "1", "GNU.sparse.minor": "0"}),), "not be copied"),
+        ((pax("x", size="many"),), "not be copied"),
+    ],
+)
+def test_a_bad_archive_is_one_error_that_names_the_host(
+    answers: Callable[[str], SshShell],
+    tmp_path: Path,
+    monkeypatch: pytest.MonkeyPatch,
+    archive: tuple[bytes, ...],
+    why: str,
+) -> None:
+    """Also folders that only a name implies count: each takes an inode."""
+    monkeypatch.setattr(transfer, "MOST_FILES", 500)
+    home = tmp_path / "desk" / "home"
+    payload = tmp_path / "payload"
+    payload.write_bytes(folder_of(*archive))
+    shell = answers(f"cat {payload}")
+    with pytest.raises(ShellError, match=why) as refused:
+        shell.fetch("/there", home)
+
+    assert f"/there of {shell.host} could not be copied: " in str(refused.value)
+    assert len([*(tmp_path / "desk").rglob("*")]) <= 502
+
+
+def test_the_reserve_of_the_disk_is_one_for_all_hosts(
+    answers: Callable[[str], SshShell], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Each sends less than there is room for, all together more."""
+    home = tmp_path / "home"
+    monkeypatch.setattr(transfer, "room", lambda _: 8_000_000 - written(home))
+    shells = {str(n): answers("echo 644; head -c 3000000 /dev/zero") for n in range(4)}
+    ended = try_each(shells, lambda name, shell: shell.fetch("/there/file", home / name))
+
+    failed = [error for error in ended.values() if isinstance(error, ShellError)]
+    assert 1 <= len(failed) <= 3
+    assert all("would stay free" in str(error) for error in failed)
+    assert written(home) <= 8_000_000
+
+
+@pytest.mark.parametrize(
+    "script",
+    ["echo folder; while printf x; do sleep 0.05; done", "echo folder; exec sleep 60", "sleep 60"],
+    ids=["slowly", "nothing more", "nothing"],
+)
+def test_a_host_that_never_ends_is_given_up(
+    answers: Callable[[str], SshShell],
+    tmp_path: Path,
+    monkeypatch: pytest.MonkeyPatch,
+    script: str,
+) -> None:
+    monkeypatch.setattr("cluster.remote.remote_shell.PATIENCE", 1.0)
+    shell = answers(script)
+    with pytest.raises(ShellError, match="and had not ended") as refused:
+        shell.fetch("/there", tmp_path / "home")
+
+    assert shell.host in str(refused.value)
+
+
+def test_an_error_of_our_own_disk_names_the_host(
+    answers: Callable[[str], SshShell], tmp_path: Path
+) -> None:
+    (tmp_path / "home").write_text("a file where a folder should be")
+    shell = answers("echo 644; echo x")
+    with pytest.raises(ShellError, match="File exists") as refused:
+        shell.fetch("/there/file", tmp_path / "home")
+
+    assert shell.host in str(refused.value)
 
 
 def test_endless_output_of_a_command_is_given_up(

@@ -90,7 +90,7 @@ def in_toml(content: bytes, path: str) -> Hardware:
     """
     try:
         words = msgspec.toml.decode(content)
-    except msgspec.DecodeError as error:
+    except (msgspec.DecodeError, UnicodeDecodeError, RecursionError) as error:
         raise SpecError(f"{path} is not valid TOML: {error}") from error
     return _described(_decoded(words, path), path)
 

@@ -161,8 +161,7 @@ def _fetch(
     elif place in inside:
         raise OSError(errno.ELOOP, f"{source} leads back to a folder that it is in")
     elif stat.S_ISDIR(about.st_mode):
-        limits.take(0)
-        new = transfer.make_folder(target)
+        new = transfer.make_folder(target, limits)
         for entry in sorted(source.iterdir()):
             _fetch(entry, target / entry.name, limits, (*inside, place))
         if new:

@@ -1,0 +1,171 @@
+"""Run folders and files that were damaged by chance: each command answers, or says what is wrong.
+
+Seeded; a fifth of the mutations here, and all of them with CLUSTER_LONG=1.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import io
+import json
+import os
+import random
+import shutil
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import pytest
+from msgspec.structs import replace
+
+from cluster.cli.app import app
+from cluster.core.errors import ClusterError
+from cluster.runs import share, shared_file
+from tests.conftest import ROOT
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
+
+COMMANDS = (
+    "show bad",
+    "show bad --json",
+    "judge bad",
+    "report bad -o page.html",
+    "compare bad good",
+    "fit bad",
+    "runs",
+    "share bad -o shared.json",
+    "import bad --name copy",
+    "judge bad --hardware wrong.toml",
+)
+MUTATIONS = 1000 if os.environ.get("CLUSTER_LONG") else 200
+WRONG: tuple[Any, ...] = (
+    *(None, True, -1, 0, 2**70, 1e308, "", "x", "\0", "\ud800", "../../x", "é" * 300),
+    *([], {}, [[]], [None], {"a": 1}, {"": {}}, "999.1.2.3", "127.0.0.1/99", "1e999"),
+    *("--token ghp_0123456789abcdefghij0123456789abcdef", "password: hunter2secret"),
+)
+
+
+def leaves(value: Any) -> list[tuple[Any, Any]]:
+    """Give each place in a document: what holds it, and its key."""
+    items = value.items() if isinstance(value, dict) else enumerate(value)
+    found = [(value, key) for key, _ in items]
+    for _, each in list(value.items() if isinstance(value, dict) else enumerate(value)):
+        if isinstance(each, dict | list):
+            found += leaves(each)
+    return found
+
+
+def wrong_value(text: bytes, chance: random.Random) -> bytes:
+    """Put another value, of any type, into one place of a document."""
+    lines = text.splitlines() if text.count(b"\n{") else [text]
+    at = chance.randrange(len(lines))
+    document = json.loads(lines[at])
+    holder, key = chance.choice(leaves(document))
+    if chance.random() < 0.2:
+        del holder[key]
+    else:
+        holder[key] = chance.choice(WRONG)
+    lines[at] = json.dumps(document).encode("utf-8", "surrogatepass")
+    return b"\n".join(lines) + b"\n"
+
+
+def wrong_bytes(text: bytes, chance: random.Random) -> bytes:
+    """Change, cut or double some bytes."""
+    at, length = chance.randrange(len(text)), chance.randrange(1, 40)
+    noise = bytes(chance.randrange(256) for _ in range(length))
+    return chance.choice((text[:at], text[:at] + noise + text[at + length :], text + text[at:]))
+
+
+def too_deep(text: bytes, chance: random.Random) -> bytes:
+    at = chance.randrange(len(text))
+    many = chance.choice((100, 5000, 100_000))
+    return text[:at] + chance.choice((b"[", b'{"a":')) * many + text[at:]
+
+
+KINDS: tuple[Callable[[bytes, random.Random], bytes], ...] = (
+    *(wrong_value, wrong_value, wrong_value),
+    *(wrong_bytes, too_deep),
+)
+
+
+@pytest.fixture
+def whole(home: Path) -> Path:
+    """A run with every file that a run can have, and one to compare it with."""
+    runs = home.parent / "runs"
+    good = runs / "good" / "20261121T144700Z-p2p"
+    shutil.copytree(ROOT / "tests" / "plain_run", good)
+    kept = home.parent / "kept"
+    shutil.copytree(good, kept)
+    (kept / "raw").mkdir()
+    process = {"rank": 0, "host": "vm", "boot": "b", "processors": [0], "connections": []}
+    (kept / "raw" / "process.0.json").write_text(json.dumps(process))
+    verdict = {"verdict": "HEALTHY", "rounds": 1, "answer": "HEALTHY: 2 hosts"}
+    (kept / "verdict.json").write_text(json.dumps(verdict))
+    result = {"format": "osu", "title": "x", "first": 1, "operation": "all_reduce"}
+    (kept / "results.jsonl").write_text(json.dumps(result) + "\n")
+    (kept / "wrong.toml").write_text('[wrong]\nnic = "100gbit"\n')
+    return kept
+
+
+def damage(folder: Path, chance: random.Random) -> str:
+    """Damage one file of a run."""
+    files = sorted(path for path in folder.rglob("*") if path.is_file())
+    weights = [6 if path.name == "run.json" else 2 for path in files]
+    [path] = chance.choices(files, weights)
+    kind = wrong_bytes if path.suffix == ".toml" else chance.choice(KINDS)
+    path.write_bytes(kind(path.read_bytes(), chance))
+    return f"{kind.__name__} {path.name}"
+
+
+def said_by(words: str) -> str:
+    """Run a command in this process; give what is wrong with how it ended."""
+    out = io.StringIO()
+    try:
+        with contextlib.redirect_stdout(out), contextlib.redirect_stderr(out):
+            app(words.split(), standalone_mode=False)
+    except SystemExit:
+        pass
+    except ClusterError as error:
+        if not error.what or "\n\n" in error.what or len(error.what) > 2000:
+            return f"no sentence: {error.what[:200]!r}"
+    except Exception as error:  # noqa: BLE001 - it would be a traceback
+        return f"{type(error).__name__}: {error}"
+    return ""
+
+
+@pytest.mark.parametrize("words", COMMANDS)
+def test_a_damaged_run_is_no_traceback(words: str, whole: Path) -> None:
+    chance = random.Random(words)
+    bad = whole.parent / "runs" / "bad" / "20261121T144701Z-p2p"
+    wrong = []
+    for number in range(MUTATIONS // len(COMMANDS)):
+        shutil.rmtree(bad, ignore_errors=True)
+        shutil.rmtree(bad.parent.parent / "copy", ignore_errors=True)
+        shutil.copytree(whole, bad)
+        how = damage(bad, chance)
+        shutil.copy(bad / "wrong.toml", "wrong.toml")
+        line = words.replace("import bad", f"import {bad}")
+        if said := said_by(line):
+            wrong.append(f"{number}: {how}: {said[:300]}")
+
+    assert wrong == []
+
+
+def test_a_damaged_shared_file_is_no_traceback(whole: Path) -> None:
+    """Also one whose checksum was computed again, so that its parts are read."""
+    chance = random.Random(3)
+    made = share.prepare(whole).run
+    wrong = []
+    for _ in range(MUTATIONS // 10):
+        at = chance.randrange(len(made.parts))
+        kind = chance.choice(KINDS)
+        text = kind(made.parts[at].text.encode(), chance).decode("utf-8", "replace")
+        parts = [*made.parts]
+        parts[at] = replace(parts[at], text=text)
+        forged = shared_file.summed(replace(made, parts=tuple(parts)))
+        Path("bad.json").write_bytes(shared_file.encode(forged))
+        commands = ("judge bad.json", "import bad.json --name copy", "show bad.json")
+        ended = {words: said_by(words) for words in commands}
+        wrong += [f"{kind.__name__} {k}: {v[:300]}" for k, v in ended.items() if v]
+
+    assert wrong == []
