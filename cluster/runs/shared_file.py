@@ -104,7 +104,7 @@ def decode(content: bytes, name: str) -> SharedRun:
         run = msgspec.json.decode(content, type=SharedRun)
     except (msgspec.DecodeError, UnicodeDecodeError, RecursionError) as error:
         raise SpecError(
-            f"{name} is no shared run, or was cut off or changed: {error}.", remedy=AGAIN
+            f"{name} is no shared run, or was cut off or changed: {error!s:.300}.", remedy=AGAIN
         ) from error
     if summed(run) != run or encode(run) != content:
         raise SpecError(f"{name} was changed since it was written.", remedy=AGAIN)

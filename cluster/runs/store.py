@@ -193,7 +193,7 @@ def record(folder: Path) -> Record:
         _check_depth(msgspec.json.decode(known.params))
     except (msgspec.DecodeError, UnicodeDecodeError, RecursionError, SpecError) as error:
         raise ParseError(
-            f"{folder / RECORD} cannot be read: {error}",
+            f"{folder / RECORD} cannot be read: {error!s:.300}",
             remedy="It may come from another version of cluster.",
         ) from error
     if known.version != VERSION:
@@ -259,7 +259,7 @@ def _results(folder: Path) -> Iterator[Parsed]:
             yield msgspec.json.decode(line, type=Parsed)
         except (msgspec.DecodeError, UnicodeDecodeError, RecursionError) as error:
             raise ParseError(
-                f"Line {number} of {folder / RESULTS} is no result: {error}"
+                f"Line {number} of {folder / RESULTS} is no result: {error!s:.300}"
             ) from error
 
 
@@ -268,7 +268,7 @@ def _measurement(folder: Path, number: int, line: bytes) -> Measurement:
         return msgspec.json.decode(line, type=Measurement)
     except (msgspec.DecodeError, UnicodeDecodeError, RecursionError) as error:
         raise ParseError(
-            f"Line {number} of {folder / MEASUREMENTS} is not a measurement: {error}",
+            f"Line {number} of {folder / MEASUREMENTS} is not a measurement: {error!s:.300}",
             line=line.decode(errors="replace"),
         ) from error
 
