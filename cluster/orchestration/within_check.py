@@ -99,7 +99,7 @@ def _judged(
             value=one.bytes / min(one.values) if one.values else None,
             reason="" if one.values else "it was not measured",
             alone=True,
-            path=_path(one, kind, paths[one.host]),
+            path=_path(one, kind, paths.get(one.host)),
         )
         for one, (reader, writer) in zip(found, ends, strict=True)
     ]

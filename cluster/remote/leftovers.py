@@ -86,7 +86,7 @@ def end_leftovers(shell: Shell, folder: str) -> Leftovers:
         ShellError: some could not be ended, or the host has no means to look for them.
 
     """
-    done = shell.run(["sh", "-c", END, "sh", f"{MARK}={folder}"], timeout=TIMEOUT)
+    done = shell.run(["/bin/sh", "-c", END, "sh", f"{MARK}={folder}"], timeout=TIMEOUT)
     found = tuple(line.strip() for line in done.stdout.splitlines())
     if done.status == 0:
         spared = found[-1:] == (SPARED,)

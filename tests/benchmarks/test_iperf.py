@@ -247,7 +247,8 @@ def test_a_server_that_cannot_be_fails_the_run_at_once(monkeypatch: pytest.Monke
 def test_a_missing_iperf3_is_refused_before_anything_starts(
     home: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setenv("PATH", path_of(home / "bin", "bash", "tmux"))
+    tools = ("bash", "tmux", "sh", "cat", "cut", "grep", "sleep", "sort", "tr")
+    monkeypatch.setenv("PATH", path_of(home / "bin", *tools))
     done = command("bench", "iperf", status=2)
 
     assert "iperf3 is missing on" in done.stderr
