@@ -11,7 +11,7 @@ import importlib
 import os
 import pkgutil
 from abc import ABC
-from functools import lru_cache
+from functools import cached_property, lru_cache
 from pathlib import Path
 from sys import intern
 from typing import ClassVar, TypeVar
@@ -27,7 +27,7 @@ class Plugin(ABC):
     user_folder: ClassVar[str] = ""
     """The folder under `CLUSTER_PLUGINS` for more of them; the package's last name, if empty."""
 
-    @property
+    @cached_property
     def name(self) -> str:
         """The name of the plug-in's file."""
         return intern(type(self).__module__.rpartition(".")[2])

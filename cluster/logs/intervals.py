@@ -7,13 +7,9 @@ from __future__ import annotations
 
 from array import array
 from functools import cache
-from operator import lt, mul
 from typing import TYPE_CHECKING, NamedTuple
 
-from cluster.logs.rows import decimals, row_by_row
-
 if TYPE_CHECKING:
-    import re
     from collections.abc import Iterator, Mapping
 
 SEVERAL = "several"  # how many streams there are, if that is not known
@@ -24,7 +20,6 @@ ONLY_INTERVALS = (
 )
 SLACK = 0.05  # by which a sum may differ from its streams, as each is rounded
 PREFIXES = ("", "K", "M", "G", "T")
-_SEPARATORS = str.maketrans("[]-", "   ")  # in a line of an interval
 DIGITS = 1  # decimals of seconds to which lines of one interval agree
 
 _Rates = dict[str, float]  # of streams and their sum, in bytes per second
@@ -57,23 +52,6 @@ class Rates(NamedTuple):
     values: list[float]
 
 
-class LaterRows(NamedTuple):
-    """Consecutive lines of intervals of one or several streams, none of them a test's first.
-
-    Args:
-        begins: of the intervals, in seconds.
-        ends: of the intervals, in seconds.
-        rates: of each line, in bytes per second.
-
-    """
-
-    streams: list[str]
-    begins: list[float]
-    ends: list[float]
-    rates: list[float]
-    end: int
-
-
 class Intervals:
     """The intervals of one test."""
 
@@ -94,12 +72,6 @@ class Intervals:
         self._streams.append(self._number(stream, way))
         self._figures.extend((*span, rate))
 
-    def extend(self, rows: LaterRows, ways: Mapping[str, str]) -> None:
-        """Add many lines."""
-        numbers = {name: self._number(name, ways[name]) for name in set(rows.streams)}
-        self._streams.extend(map(numbers.__getitem__, rows.streams))
-        self._figures += row_by_row([rows.begins, rows.ends, rows.rates])
-
     def _number(self, stream: str, way: str) -> int:
         return self._numbers.setdefault((stream, way), len(self._numbers))
 
@@ -117,44 +89,6 @@ class Intervals:
             spans = ways.setdefault(way, {})
             spans.setdefault((round(begin, DIGITS), round(end, DIGITS)), {})[stream] = rate
         return [_together(way, _parts(spans)) for way, spans in ways.items()]
-
-
-def later_rows(text: str, at: int, rows: re.Pattern[str]) -> LaterRows | None:
-    """Read consecutive lines of intervals.
-
-    Args:
-        rows: the pattern of such lines, such as `[  3]  1.0-2.0 sec  1.1 GBytes  9.4 Gbits/sec`.
-
-    Returns:
-        The lines; none if there are none, or if they have to be read one by one.
-
-    """
-    found = rows.match(text, at)
-    if found is None:
-        return None
-    cells, lines = found[0].translate(_SEPARATORS).split(), found[0].count("\n")
-    width = len(cells) // lines
-    streams, begins, ends, words, rates, units = (
-        cells[column::width] for column in (0, 1, 2, 3, 6, 7)
-    )
-    if set(words) != {"sec"} or not len(words) == len(units) == lines:
-        return None  # they have different columns
-    try:
-        figures = decimals(begins + ends + rates)
-    except ValueError:
-        return None
-    begun, ended = figures[:lines], figures[lines : 2 * lines]
-    if not all(map(lt, begun, ended)):
-        return None
-    scaled = list(map(mul, figures[2 * lines :], map(_bytes_of_unit, units)))
-    return LaterRows(streams, begun, ended, scaled, found.end())
-
-
-@cache
-def _bytes_of_unit(unit: str) -> float:
-    """Return the bytes per second of a unit such as `Gbits/sec`."""
-    prefix = unit[0] if unit[0] in PREFIXES else ""
-    return bytes_of(prefix, unit.removeprefix(prefix).removesuffix("/sec"))
 
 
 def _parts(spans: Mapping[tuple[float, float], _Rates]) -> dict[tuple[float, float], _Rates]:

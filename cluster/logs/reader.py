@@ -2,9 +2,8 @@
 
 from __future__ import annotations
 
-import gc
 import re
-from contextlib import contextmanager
+from collections import Counter
 from functools import cache
 from typing import TYPE_CHECKING
 
@@ -16,19 +15,18 @@ from cluster.core.files import MIB
 from cluster.core.model.logs import Parsed, Reading, Unread
 from cluster.logs.parsers import Parser
 from cluster.logs.parsers import number as parsed_number
-from cluster.logs.portions import Portion
-from cluster.logs.shapes import Shapes, shape_of
 from cluster.logs.text import LONGEST, JsonDocument, Lines, split_log
 from cluster.logs.unwrap import DEEPEST, inside
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable, Iterator, Sequence
+    from collections.abc import Iterable, Sequence
 
 IMPOSSIBLE = (ValueError, ArithmeticError, LookupError)  # the result of absurd numbers in a log
 LARGEST_ROWS = 128 * MIB  # of lines whose figures are kept: they take 3 to 15 times as much memory
 EXAMPLES = 5  # lines that no parser understood, kept as examples
 HEAD = 1 << 16  # characters at the beginning of a document by which it is recognised
 SHOWN = 200  # characters of such a line
+MOST_SHAPES = 20_000  # of lines, that are remembered
 JOB = "job"  # the parser of what launchers print about a job
 # What helpers of a job may say, of whose benchmark the figures are whole: steps of Slurm, shells.
 _HELPER = re.compile(
@@ -36,6 +34,8 @@ _HELPER = re.compile(
     r"|(?!.*(?:mpirun|mpiexec|srun)).*: (?:command not found|No such file or directory)$"
 )
 _NAMED_NUMBER = re.compile(r"[A-Za-z]=[\d.]+$")
+_DIGIT = re.compile(r"\d")
+_DIGITS = bytes.maketrans(b"123456789", b"0" * 9)
 _BARE = re.compile(r"\s*\d[\d.]*(?:\s|$)")  # how rows of numbers begin
 _FENCE = re.compile(r"^[ \t]*(?:```|~~~)", re.MULTILINE)
 _RULE = re.compile(r"\s*#*\s*[-=*_~+]{4,}[ #]*$")  # a line that only separates others
@@ -57,22 +57,9 @@ def read(chunks: Iterable[bytes], format_: str = "") -> Reading:
 
     """
     reader = _Reader(format_)
-    with _without_collector():
-        for piece in split_log(chunks):
-            reader.take(piece)
-        return reader.reading()
-
-
-@contextmanager
-def _without_collector() -> Iterator[None]:
-    """Pause the collector of cycles: values have none, and searching millions takes a third."""
-    was_enabled = gc.isenabled()
-    gc.disable()
-    try:
-        yield
-    finally:
-        if was_enabled:
-            gc.enable()
+    for piece in split_log(chunks):
+        reader.take(piece)
+    return reader.reading()
 
 
 class _Reader:
@@ -84,14 +71,13 @@ class _Reader:
         names = (format_,) if format_ else _names()
         self._idle = [_parser(name)() for name in names]
         self._active: list[Parser] = []
-        self._known = Shapes()  # of lines without words of idle parsers
-        self._matrices: list[Parser] = []  # parsers that may wait for the next row of a matrix
         if format_:
             self._active, self._idle = self._idle, []
         self._results: list[Parsed] = []
         self._lines = self._unread = 0
         self._examples: list[Unread] = []
-        self._size = 0  # characters of lines whose figures are kept
+        self._shapes: set[bytes] = set()  # of lines, with 0 for each digit
+        self._sizes: Counter[str] = Counter()  # characters of lines whose figures are kept
         self._is_any = False  # whether there is a line that is not blank
         self._last = ""  # the last line that was taken
         self._owner = ""  # the parser of the open table
@@ -122,7 +108,7 @@ class _Reader:
     def document(self, piece: JsonDocument) -> None:
         """Read a JSON document; if no parser knows it, read it as lines."""
         if self._take_document(piece) or (
-            self._wake([piece.text[:HEAD]]) and self._take_document(piece)
+            self._wake(piece.text[:HEAD]) and self._take_document(piece)
         ):
             self._lines += piece.text.count("\n") or 1
         elif not self._take_inside(piece):
@@ -172,80 +158,54 @@ class _Reader:
     def _some(self, text: str, first: int) -> int:
         """Offer lines to the active parsers; lines that they do not take may activate others."""
         if not self._active:
-            self._wake(text.split("\n"))
-        rest = text
-        for parser in sorted(self._active, key=_reads_later):
-            try:
-                rest, taken = parser.skim(rest, first)
-            except IMPOSSIBLE as error:
-                raise _impossible(parser) from error
-            self._lines += taken
-        missed = self._missed(Portion(rest, first))
-        while missed and self._active and self._wake(line for _, line in missed):
+            self._wake(text)
+        missed = []
+        looking = [p for p in self._active if type(p).look is not Parser.look]
+        looking.sort(key=lambda parser: not parser.rows_interrupted)
+        for number, line in enumerate(text.split("\n"), first):
+            rest = self._look(looking, line, number)
+            if rest and not self._offer(rest, number):
+                missed.append((number, rest))
+        while missed and self._active and self._wake("\n".join(line for _, line in missed)):
             missed = [(n, line) for n, line in missed if not self._offer(line, n)]
         for number, line in missed:
             if not (line.isspace() or _FENCE.match(line) or _RULE.match(line)):
                 self._miss(number, line)
+        self._refuse_too_many_rows()
         return text.count("\n")
 
-    def _missed(self, portion: Portion) -> list[tuple[int, str]]:
-        """Offer lines, and give those that no parser took, with their numbers."""
-        missed = []
-        lines, refused = portion.lines, 0
-        while portion.next < len(lines):
-            line, number = lines[portion.next], portion.first + portion.next
-            portion.next += 1
-            if not line:
-                continue
-            taken = self._offer(line, number, refused)
-            refused = 0
-            if not taken:
-                missed.append((number, line))
-            elif self._before is None and self._is_alone:
-                refused = self._more(portion)
-        return missed
+    def _look(self, looking: Sequence[Parser], line: str, number: int) -> str:
+        """Show a line to the parsers that look at every line; return what they leave of it."""
+        rest = line
+        for parser in looking if line else ():
+            try:
+                rest = parser.look(rest, number)
+            except IMPOSSIBLE as error:
+                raise _impossible(parser, line) from error
+        self._lines += bool(line) and not rest
+        return rest
 
-    @property
-    def _is_alone(self) -> bool:
-        """Whether no row can belong to another parser than the one that took the last line."""
-        return all(parser is self._active[0] for parser in self._matrices)
+    def _wake(self, text: str) -> bool:
+        """Activate the parsers of which a word occurs in a text.
 
-    def _more(self, portion: Portion) -> int:
-        """Offer lines to the parser that took the last one, until it does not take one."""
-        parser, begin = self._active[0], portion.next
-        try:
-            is_refused = portion.offer_to(parser)
-        except IMPOSSIBLE as error:
-            raise _impossible(parser, portion.lines[portion.next]) from error
-        last = portion.last_since(begin)
-        if last is not None:
-            self._lines += last + 1 - begin - portion.lines[begin:last].count("")
-            self._owned = portion.first + last if parser.has_rows else self._owned
-            self._last = portion.lines[last]
-            self._kept(parser, sum(map(len, portion.lines[begin : last + 1])))
-        return int(is_refused)
-
-    def _wake(self, lines: Iterable[str]) -> bool:
-        """Activate the parsers whose words occur in lines; lines of one shape have the same."""
-        new = []
-        for line in lines:
-            shape = shape_of(line)
-            if shape not in self._known:
-                new.append(line)
-                if not any(mark in shape for mark in _numbered_marks()):
-                    self._known.add(shape)
-        text = "\n".join(new)
-        awake = [p for p in self._idle if any(mark in text for mark in p.marks)] if text else []
+        Most lines differ from others only in digits: words without digits are looked for in one
+        line of each such shape.
+        """
+        lines = text.split("\n")
+        shapes = text.encode("utf-8", "replace").translate(_DIGITS).split(b"\n")
+        new = {s: line for s, line in zip(shapes, lines, strict=True) if s not in self._shapes}
+        self._shapes = {*self._shapes, *new} if len(self._shapes) < MOST_SHAPES else set(new)
+        short = "\n".join(new.values())
+        awake = [p for p in self._idle if _is_marked(p, text, short)]
         self._idle = [parser for parser in self._idle if parser not in awake]
         self._active += awake
-        self._matrices = [parser for parser in self._active if _has_matrices(parser)]
         return bool(awake)
 
-    def _offer(self, line: str, number: int, refused: int = 0) -> bool:
-        """Offer a line to the active parsers, except to the first few, which have refused it."""
+    def _offer(self, line: str, number: int) -> bool:
+        """Offer a line to the active parsers."""
         if len(line) > LONGEST:
             return False
-        for at, parser in enumerate(self._active[refused:], refused):
+        for at, parser in enumerate(self._active):
             try:
                 taken = parser.take(line, number)
             except IMPOSSIBLE as error:
@@ -255,19 +215,20 @@ class _Reader:
                     self._active.insert(0, self._active.pop(at))
                 self._last = line
                 self._lines += 1
-                self._kept(parser, len(line))
+                if parser.definitions:
+                    self._sizes[parser.name] += len(line)
                 if parser.has_rows:
                     self._own(parser, line, number)
                 return True
         return False
 
-    def _kept(self, parser: Parser, size: int) -> None:
+    def _refuse_too_many_rows(self) -> None:
         """Refuse a log of which more is kept than memory is for."""
-        self._size += size if parser.definitions else 0
-        if self._size > LARGEST_ROWS:
+        if sum(self._sizes.values()) > LARGEST_ROWS:
+            ((name, _),) = self._sizes.most_common(1)
             raise ParseError(
-                f"This log has more than {LARGEST_ROWS // MIB} MiB of rows of {parser.name}, and "
-                "all of them would be in memory.",
+                f"This log has more than {LARGEST_ROWS // MIB} MiB of rows of {name}, and all of "
+                "them would be in memory.",
                 remedy="Read a part of it: split -C 100M LOG part. && cluster import part.aa",
             )
 
@@ -320,8 +281,7 @@ class _Reader:
         self._collect()
         self._idle = [type(parser)() for parser in (*self._idle, *self._active)]
         self._active = []
-        self._matrices = []
-        self._known = Shapes()
+        self._shapes = set()
         if self._forced:
             self._active, self._idle = self._idle, []
 
@@ -354,12 +314,9 @@ class _Reader:
         )
 
 
-def _has_matrices(parser: Parser) -> bool:
-    return type(parser).expects is not Parser.expects
-
-
-def _reads_later(parser: Parser) -> bool:
-    return not parser.rows_interrupted
+def _is_marked(parser: Parser, text: str, short: str) -> bool:
+    """Tell whether a word of a parser occurs: with a digit in the text, else in its short form."""
+    return any(mark in (text if _DIGIT.search(mark) else short) for mark in parser.marks)
 
 
 def _impossible(parser: Parser, line: str = "") -> ParseError:
@@ -399,13 +356,6 @@ def _unusable(result: Parsed) -> Parsed:
 def _parser(name: str) -> type[Parser]:
     """Import a parser once: thousands of files may be read one after another."""
     return plugins.find(Parser, name)
-
-
-@cache
-def _numbered_marks() -> tuple[bytes, ...]:
-    """Return the words of parsers that contain digits, as they are in shapes."""
-    marks = {mark for name in _names() for mark in _parser(name).marks}
-    return tuple(shape for mark in sorted(marks) if (shape := shape_of(mark)) != mark.encode())
 
 
 def _names() -> tuple[str, ...]:

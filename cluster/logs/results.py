@@ -5,20 +5,18 @@ from __future__ import annotations
 import re
 from array import array
 from collections import defaultdict
-from itertools import accumulate
+from functools import cache
 from sys import intern
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, NamedTuple
 
-from cluster.core.model.logs import Parsed
-from cluster.logs.alike import shared_settings
-from cluster.logs.columns import Columns, SeriesPoint
-from cluster.logs.series import Head, SeriesBuilder, TableCells, keep_columns, known_columns
+from cluster.core.model.logs import Parsed, Setting
+from cluster.core.model.measurements import Measurement
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Mapping, Sequence
 
     from cluster.core.model.logs import Detail
-    from cluster.core.model.measurements import Definition, Measurement
+    from cluster.core.model.measurements import Definition
     from cluster.core.model.value import Scalar
 
 MIXED = (
@@ -27,10 +25,31 @@ MIXED = (
 )
 
 ALIKE = "{} more line(s) say the same of other ranks, hosts or sizes"
-MOST_SINGLES = 64  # values that are kept as they come, as most results of tools have fewer
 FEW = 2  # failures of a kind that are all shown
 _NONE: Mapping[str, Scalar] = {}
 _VARIES = re.compile(r"\b0x[0-9a-fA-F]+\b|\b[\w-]*\d[\w-]*\b")  # numbers, and names of hosts
+
+
+class _Series(NamedTuple):
+    """Values of a metric at a point, from a rank; `size` bytes moved during each."""
+
+    definition: Definition
+    params: dict[str, Scalar]
+    rank: int
+    size: int
+    values: array[float]
+
+    def measurement(self) -> Measurement:
+        return Measurement(
+            metric=self.definition.metric,
+            definition=_id(self.definition),
+            unit=self.definition.unit,
+            params=self.params,
+            rank=self.rank,
+            host="",
+            values=tuple(self.values),
+            bytes=self.size,
+        )
 
 
 class ResultBuilder:
@@ -40,9 +59,7 @@ class ResultBuilder:
         self.format = intern(format_)
         self.first = first
         self.title = intern(title)  # most runs of a log have the same
-        self._singles: list[Head] = []  # what each value is, where there are only single ones
-        self._single_values: list[Sequence[float]] = []  # of each
-        self._series: SeriesBuilder | None = None  # all values, otherwise
+        self._series: dict[tuple[object, ...], _Series] = {}
         self._is_doubted = False  # whether its rows may belong to another run
         self._notes: dict[str, None] = {}
         self._failures: dict[str, None] = {}
@@ -60,51 +77,8 @@ class ResultBuilder:
         rank: int = 0,
         size: int = 0,
     ) -> None:
-        """Add a value to its series.
-
-        Args:
-            value: in the definition's unit.
-            params: the point; metrics of a point may share this object, which must not change.
-            rank: that measured it; 0 if it is not known.
-            size: bytes that moved.
-
-        """
-        head = (definition, rank, size, params or _NONE)
-        if self._series is not None:
-            self._series.add(head, value)
-            return
-        self._singles.append(head)
-        self._single_values.append((value,))
-        if len(self._singles) == MOST_SINGLES:
-            self._all()
-
-    def add_rows(
-        self,
-        definitions: Sequence[Definition],
-        points: Sequence[SeriesPoint],
-        values: array[float],
-        *,
-        rising: bool = False,
-    ) -> None:
-        """Add the rows of a table.
-
-        Args:
-            values: row by row, in the units of the definitions.
-
-        """
-        if points:
-            self._all().add_rows(definitions, points, values, rising=rising)
-
-    def add_cells(self, cells: TableCells, values: array[float]) -> None:
-        """Add cells of a table that has another metric or other parameters in each.
-
-        Args:
-            cells: what was measured, and where; kept by the parser, as logs repeat their tables.
-            values: of each cell, in the unit of its definition.
-
-        """
-        if values:
-            self._all().add_cells(cells, values)
+        """Add a value to its series, as `extend` adds several."""
+        self._values(definition, params or _NONE, rank, size).append(value)
 
     def extend(
         self,
@@ -119,30 +93,23 @@ class ResultBuilder:
 
         Args:
             values: in the definition's unit.
-            params: the point; metrics of a point may share this object, which must not change.
+            params: the point.
             rank: that measured them; 0 if it is not known.
             size: bytes that moved during each.
 
         """
-        if not values:
-            return
-        head = (definition, rank, size, params or _NONE)
-        if self._series is not None:
-            self._series.extend(head, values)
-            return
-        self._singles.append(head)
-        self._single_values.append(array("d", values))
-        if len(self._singles) == MOST_SINGLES:
-            self._all()
+        if values:
+            self._values(definition, params or _NONE, rank, size).extend(values)
 
-    def _all(self) -> SeriesBuilder:
-        """Return the series, of which the single values are then a part."""
-        if self._series is None:
-            self._series = SeriesBuilder()
-            for head, values in zip(self._singles, self._single_values, strict=True):
-                self._series.extend(head, values)
-            self._singles, self._single_values = [], []
-        return self._series
+    def _values(
+        self, definition: Definition, params: Mapping[str, Scalar], rank: int, size: int
+    ) -> array[float]:
+        """Return the values of a series, of which its first tells the size."""
+        key = (definition.metric, rank, *params.items())
+        series = self._series.get(key)
+        if series is None:
+            series = self._series[key] = _Series(definition, dict(params), rank, size, array("d"))
+        return series.values
 
     def note(self, text: str) -> None:
         """Add a note for readers of the numbers, once."""
@@ -171,29 +138,29 @@ class ResultBuilder:
 
     def clear(self) -> None:
         """Remove the values, because they are not credible."""
-        self._singles, self._single_values, self._series = [], [], None
+        self._series.clear()
 
     @property
     def empty(self) -> bool:
         """Whether there are no values."""
-        return not self._singles and (self._series is None or self._series.empty)
+        return not self._series
 
     def parsed(self, detail: Detail | None = None) -> Parsed:
         """Return the complete result."""
         if self._is_doubted and not self.empty:
-            rows = self._all().rows()
+            rows = {tuple(series.params.items()) for series in self._series.values()}
             self.clear()
-            self.fail(MIXED.format(rows))
-        measurements, definitions = self._columns()
+            self.fail(MIXED.format(len(rows)))
         failures = tuple(_without_repeats(self._failures))
         if len(failures) < len(self._failures):
             self.note(ALIKE.format(len(self._failures) - len(failures)))
+        every = {series.definition.metric: series.definition for series in self._series.values()}
         return Parsed(
             format=self.format,
             title=self.title,
             first=self.first,
-            measurements=measurements,
-            definitions=definitions,
+            measurements=tuple(series.measurement() for series in self._series.values()),
+            definitions=tuple(every.values()),
             detail=detail,
             notes=tuple(self._notes),
             failures=failures,
@@ -201,35 +168,14 @@ class ResultBuilder:
             ranks=self.ranks,
             hosts=self.hosts,
             devices=tuple(self._devices),
-            settings=shared_settings(*self._settings.items()),
+            settings=tuple(Setting(name=name, value=v) for name, v in self._settings.items()),
         )
 
-    def _columns(self) -> tuple[Sequence[Measurement], tuple[Definition, ...]]:
-        """Return the series and the definitions of their metrics."""
-        if self._series is not None:
-            return self._series.columns()
-        if not self._singles:
-            return (), ()
-        key = tuple(map(_key, self._singles))
-        known = known_columns(key)
-        if known is None:
-            singles = self._singles
-            found, definitions = self._all().columns()
-            if isinstance(found, Columns) and len(found) == len(singles):  # no series has two
-                keep_columns(key, found, singles)
-            return found, definitions
-        values, ends = array("d"), None
-        for several in self._single_values:
-            values.extend(several)
-        if len(values) > len(key):
-            ends = array("Q", accumulate(map(len, self._single_values)))
-        return known.with_values(values, ends), known.definitions
 
-
-def _key(head: Head) -> tuple[object, ...]:
-    """Return what tells the series of a value from others; `1` and `1.0` are not equal here."""
-    definition, rank, size, params = head
-    return (id(definition), rank, size, *params.items(), *map(type, params.values()))
+@cache
+def _id(definition: Definition) -> str:
+    """Return the id of a definition, from a cache: it is a digest of a few definitions."""
+    return definition.id
 
 
 def kind_of(failure: str) -> str:

@@ -24,7 +24,7 @@ LONGEST = 2048  # characters of a line that a parser is given; no tool prints lo
 PORTION = 1 << 20  # bytes of text processed at once; binary data without a newline is cut there
 PIECE = 1 << 18  # bytes decoded at once: one emoji makes each character of a text four bytes
 UTF8 = "utf-8-sig"
-WIDEST = 256  # blanks in a row: no table has more, and some patterns try each as a beginning
+WIDEST = 128  # blanks in a row: no table has more, and some patterns try each as a beginning
 MOST_PREFIXES = 3  # before a line, one after the other
 SAMPLE = 64  # lines at the beginning of a portion that show which prefix each line has
 

@@ -24,7 +24,6 @@ from fleet import checking_fleets
 from hosts import installing, launching_again, moving, reading, running
 from lab_and_simulator import lab_and_simulator
 from lab_fleet import checking_a_lab
-from log_formats import formats
 from logs import parsing, profiles
 from loops import measuring, profiling, turning
 from slurm_starters import starting_by_srun
@@ -54,7 +53,6 @@ def main() -> None:
             "starting": lambda: starting(repetitions),
             "summarising": lambda: summarising(Path(place) / "r", repetitions),
             "parsing": lambda: parsing(Path(place), repetitions),
-            "formats": lambda: formats(min(repetitions, 3)),
             "profiles": lambda: profiles(Path(place)),
             "profiling": lambda: profiling(repetitions),
             "judging": lambda: judging(min(repetitions, 5)),

@@ -19,7 +19,6 @@ if TYPE_CHECKING:
 COMPUTED = {"iperf3.json", "iperf3.stream", "iperf2.csv", "iperf2.both_ways", "iperf3.old_udp"}
 COMPUTED |= {"nccl_tests.json", "perftest.json"}
 COMPUTED |= {"sockperf.round_trips"}  # halves
-COMPUTED |= {"k8s_perf_tests.paths"}  # which names another unit than the one it has
 SAMPLES = [
     pytest.param(path, id=path.stem)
     for path in sorted(LOGS.glob("*.txt"))

@@ -60,7 +60,7 @@ USES: dict[str, Callable[[str], object]] = {
     "text": whole,
     "unwrap": whole,
 }
-FORMATS = sorted({*plugins.names(parsers.Parser)} - {"nccl_tests"})
+FORMATS = plugins.names(parsers.Parser)
 
 
 def patterns(module: ModuleType) -> Iterator[re.Pattern[str]]:

@@ -74,7 +74,7 @@ class Definition(Value, frozen=True, kw_only=True, omit_defaults=True):
         return f"{self.benchmark}.{self.metric}-{digest}"
 
 
-class Measurement(Value, frozen=True, kw_only=True):
+class Measurement(Value, frozen=True, kw_only=True, gc=False):
     """All raw values of one metric, at one point of its parameters, as one rank measured them.
 
     Args:

@@ -10,20 +10,20 @@ from __future__ import annotations
 import math
 import re
 from abc import abstractmethod
-from typing import TYPE_CHECKING, ClassVar
+from typing import TYPE_CHECKING, ClassVar, NamedTuple
 
 from cluster.core.plugins import Plugin
 from cluster.logs.results import ResultBuilder as ResultBuilder
-from cluster.logs.rows import DIGITS as DIGITS
-from cluster.logs.rows import decimals
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable
+    from collections.abc import Iterable, Mapping
 
     from cluster.core.model.logs import Parsed
     from cluster.core.model.measurements import Definition
+    from cluster.core.model.value import Scalar
 
 KB, MB, GB = 1e3, 1e6, 1e9
+DIGITS = 18  # of a number that fits into 64 bits
 CUT = "there is no row: it failed, or the log is cut off"
 KIB, MIB, GIB = 2.0**10, 2.0**20, 2.0**30
 
@@ -44,7 +44,7 @@ class Parser(Plugin):
     """Whether it has rows of bare numbers; they belong to the parser whose header came last."""
 
     rows_interrupted: ClassVar[bool] = False
-    """Whether lines of other tools may interrupt its rows: it reads first, and takes parts."""
+    """Whether other tools' lines may interrupt its rows: it looks at lines before others do."""
 
     definitions: ClassVar[tuple[Definition, ...]]
     """Of all metrics that it can read: unit, direction, and exactly what the tool measured."""
@@ -88,37 +88,19 @@ class Parser(Plugin):
         del line
         return False
 
-    def take_rows(self, text: str, at: int, number: int) -> int:
-        """Read many consecutive rows at once.
-
-        This is the fast way for large tables. It is called only after a line that this parser took,
-        and must read each row exactly as `take` would.
+    def look(self, line: str, number: int) -> str:
+        """Look at a line before any parser takes it, and take what is before another tool's text.
 
         Args:
-            text: many lines.
-            at: the offset in it at which a line begins.
-            number: of that line in the log, from 1.
+            line: cleaned, without its newline.
+            number: of the line in the log, from 1.
 
         Returns:
-            The offset of the first line that it does not take; `at` if it takes none.
-
-        """
-        del text, number
-        return at
-
-    def skim(self, text: str, number: int) -> tuple[str, int]:
-        """Take many lines at once, for logs that are too large to examine each line.
-
-        Args:
-            text: many lines.
-            number: of the first of them in the log, from 1.
-
-        Returns:
-            The text, with each line that was taken replaced by an empty one, and their number.
+            What is left of it for all parsers: usually the line.
 
         """
         del number
-        return text, 0
+        return line
 
     def take_document(self, text: str, number: int) -> bool:
         """Read a JSON document, if it belongs to this format.
@@ -206,6 +188,32 @@ class RunParser(Parser):
         return tuple(self._parsed)
 
 
+class Column(NamedTuple):
+    """What a column of a table over sizes measures.
+
+    Args:
+        times: what a figure is multiplied by, to be in the unit of the definition.
+        over: what it is divided by then.
+        moved: whether the bytes of the row's size moved during it.
+        more: parameters beside those of the row.
+
+    """
+
+    definition: Definition
+    times: float = 1.0
+    over: float = 1.0
+    moved: bool = False
+    more: tuple[tuple[str, Scalar], ...] = ()
+
+    def add(
+        self, run: ResultBuilder, value: float, params: Mapping[str, Scalar], size: int = 0
+    ) -> None:
+        """Add one figure, of a row of this many bytes, to a result."""
+        moved = size if self.moved else 0
+        point = {**params, **dict(self.more)}
+        run.add(self.definition, value * self.times / self.over, point, size=moved)
+
+
 def number(text: str) -> float | None:
     """Read a number as a tool printed it, in any locale.
 
@@ -253,12 +261,6 @@ def numbers(texts: Iterable[str]) -> list[float] | None:
         The numbers; none if one of the texts is not a number.
 
     """
-    cells = list(texts)
-    if max(map(len, cells), default=0) <= DIGITS:
-        try:
-            return decimals(cells)  # several times as fast
-        except ValueError:
-            pass
-    values = [number(text) for text in cells]
+    values = [number(text) for text in texts]
     found = [value for value in values if value is not None]
     return found if len(found) == len(values) else None

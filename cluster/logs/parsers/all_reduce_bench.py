@@ -8,13 +8,11 @@ https://github.com/stas00/ml-engineering/tree/master/network/benchmarks
 from __future__ import annotations
 
 import re
-from functools import cache, partial
+from functools import partial
 from typing import TYPE_CHECKING, ClassVar
 
 from cluster.core.model.measurements import Definition
-from cluster.logs.parsers import GB, RunParser, number
-from cluster.logs.rows import cells_of, decimals
-from cluster.logs.size_tables import SizeColumn, SizeTables
+from cluster.logs.parsers import GB, Column, RunParser, number
 
 if TYPE_CHECKING:
     from cluster.core.model.value import Scalar
@@ -58,19 +56,7 @@ _THOUSANDS = {"": 1, "K": 10**3, "M": 10**6, "G": 10**9}
 _SCALES = {"GBps": GB, "Gbps": GB / 8}
 
 
-COLUMNS = SizeColumn(BUSBW, GB, moved=True), SizeColumn(ALGBW, GB, moved=True)
-_FIELD = r"[ \t]*+\d{1,18}+\.\d{1,20}+GBps[ \t]*+\|"
-_ROWS = re.compile(
-    rf"(?:[ \t]*+\|[ \t]*+\d{{1,9}}+(?:\.\d)?[KMGT]?i?B[ \t]*+\|{_FIELD}{_FIELD}[ \t]*+\n)+"
-)
-
-
-@cache
-def _bytes(payload: str) -> int:
-    """Return the bytes of a payload such as `512MB`."""
-    amount = payload.rstrip("iB")
-    power = amount[-1] if amount[-1] in _POWERS else ""
-    return round(float(amount.removesuffix(power)) * _POWERS[power])
+COLUMNS = Column(BUSBW, GB, moved=True), Column(ALGBW, GB, moved=True)
 
 
 class AllReduceBench(RunParser):
@@ -84,7 +70,6 @@ class AllReduceBench(RunParser):
         super().__init__()
         self._params: dict[str, Scalar] = {}
         self._is_table = False
-        self._tables = SizeTables()
 
     def take(self, line: str, number_: int) -> bool:
         """Read a title, a header, a row, or a figure of the old form."""
@@ -128,17 +113,3 @@ class AllReduceBench(RunParser):
         size = round(float(row[1]) * _POWERS[row[2]]) if row[1] else size
         for column, figure in zip(COLUMNS, row.group(3, 4), strict=True):
             column.add(run, number(figure) or 0.0, {"size": size}, size)
-
-    def take_rows(self, text: str, at: int, number_: int) -> int:
-        """Take rows of different payloads."""
-        del number_
-        if self._run is None or not self._is_table:
-            return at
-        cells, end = cells_of(text, at, _ROWS, "|")
-        sizes = tuple(map(_bytes, cells[::3]))
-        if not sizes or len(set(sizes)) < len(sizes):
-            return at
-        figures = decimals([cell.removesuffix("GBps") for cell in cells[1::3] + cells[2::3]])
-        halves = figures[: len(sizes)], figures[len(sizes) :]
-        self._tables.add(self._run, {}, sizes, tuple(zip(COLUMNS, halves, strict=True)))
-        return end

@@ -7,15 +7,11 @@ bytes. A copy within the device counts its bytes twice: read and written.
 from __future__ import annotations
 
 import re
-from array import array
 from functools import partial
 from typing import TYPE_CHECKING, ClassVar
 
 from cluster.core.model.measurements import Definition
-from cluster.logs.columns import CellPoints
 from cluster.logs.parsers import GB, MIB, RunParser, count, number
-from cluster.logs.rows import size_rows
-from cluster.logs.series import TableCells
 
 if TYPE_CHECKING:
     from cluster.core.model.logs import Parsed
@@ -88,8 +84,6 @@ class BandwidthTest(RunParser):
 
     def __init__(self) -> None:
         super().__init__()
-        self._points = CellPoints()
-        self._tables: dict[tuple[object, ...], TableCells] = {}
         self._ended = False
         self._titles: set[tuple[str, ...]] = set()  # of the tables of the open run
         self._title: re.Match[str] | None = None
@@ -106,12 +100,9 @@ class BandwidthTest(RunParser):
             self._title, self._unit, self._ended = None, "", False
             self._titles.clear()
             return True
-        return (
-            self._csv(line, number)
-            or self._heading(line, number)
-            or self._row(line, number)
-            or self._rest(line, number)
-        )
+        if line.lstrip()[:1].isdigit():
+            return self._row(line, number)
+        return self._csv(line, number) or self._heading(line, number) or self._rest(line, number)
 
     def awaits(self, line: str) -> bool:
         """Tell whether a row may be the first of the open table."""
@@ -146,28 +137,6 @@ class BandwidthTest(RunParser):
             return False  # also for a row of column numbers of another tool: no transfer has 0 B
         self._add(at, _SHORT[self._title[1]], value * SCALE[self._unit], (match[1], self._title[2]))
         return True
-
-    def take_rows(self, text: str, at: int, number: int) -> int:
-        """Take rows of the open table, whose sizes rise."""
-        del number
-        if not (self._unit and self._title and self._run):
-            return at
-        rows = size_rows(text, at, 1, places=1)
-        if rows is None or not rows.sizes[0] or len(set(rows.sizes)) < len(rows.sizes):
-            return at
-        way, devices = _SHORT[self._title[1]], self._title[2]
-        key = (way, devices, self._memory, rows.sizes)
-        cells = self._tables.get(key)
-        if cells is None:
-            definition = _DEFINITIONS[way]
-            points = [
-                self._points.at(definition.metric, self._params(way, size, devices), size)
-                for size in rows.sizes
-            ]
-            cells = self._tables[key] = TableCells((definition,), ((0, point) for point in points))
-        scale = SCALE[self._unit]
-        self._run.add_cells(cells, array("d", [v * scale for v in rows.columns[0]]))
-        return rows.end
 
     def _csv(self, line: str, at: int) -> bool:
         match = _CSV.match(line)

@@ -12,8 +12,7 @@ from functools import partial
 from typing import TYPE_CHECKING, ClassVar
 
 from cluster.core.model.measurements import Definition
-from cluster.logs.parsers import RunParser, number, numbers
-from cluster.logs.text import LONGEST
+from cluster.logs.parsers import RunParser, number
 
 if TYPE_CHECKING:
     from cluster.core.model.value import Scalar
@@ -79,10 +78,6 @@ _TIMES = {"us": 1e6, "ms": 1e3, "s": 1.0}
 GBIT = 1e9 / 8
 
 
-def _figures(texts: list[str]) -> list[float]:
-    return numbers(texts) or [number(text) or 0.0 for text in texts]
-
-
 class DeepspeedComm(RunParser):
     """DeepSpeed's communication logger and ds_bench: ms, and Gbps of 1e9 bits."""
 
@@ -119,29 +114,6 @@ class DeepspeedComm(RunParser):
         else:
             return bool(self._kind) and self._table(line, number_)
         return True
-
-    def take_rows(self, text: str, at: int, number_: int) -> int:
-        """Take calls, one after another."""
-        series: dict[tuple[str, ...], tuple[list[str], ...]] = {}
-        call = _CALL.match(text, at)
-        while call:
-            end = text.find("\n", call.end())
-            if not at < end <= at + LONGEST:
-                break
-            values = series.setdefault(call.group(1, 3, 4), ([], [], []))
-            for kept, figure in zip(values, call.group(2, 5, 6), strict=True):
-                kept.append(figure)
-            at = end + 1
-            call = _CALL.match(text, at)
-        for (op, size, power), figures in series.items():
-            times, *rates = map(_figures, figures)
-            moved = _bytes(size, power)
-            point: dict[str, Scalar] = {"operation": op, "size": moved}
-            run, scale = self._open(number_), self._rate
-            run.extend(TIME, [time / 1e3 for time in times], point, size=moved)
-            for definition, found in zip((TPUT, BUSBW), rates, strict=True):
-                run.extend(definition, [rate * scale for rate in found], point, size=moved)
-        return at
 
     @property
     def _rate(self) -> float:

@@ -11,9 +11,7 @@ from functools import cache, partial
 from typing import TYPE_CHECKING, ClassVar
 
 from cluster.core.model.measurements import Definition
-from cluster.logs.parsers import MB, RunParser, number
-from cluster.logs.rows import cells_of, decimals
-from cluster.logs.size_tables import SizeColumn, SizeTables
+from cluster.logs.parsers import MB, Column, RunParser, number
 
 if TYPE_CHECKING:
     from cluster.logs.parsers import ResultBuilder
@@ -59,12 +57,7 @@ _NAMED_ROW = re.compile(
     r"[\s-]*\{ ?xfer_size: (\d{1,15}), iterations: \d+, total: \d+, time: [\d.]+, "
     r"MB/sec: (\d+\.\d+), usec/xfer: (\d+\.\d{1,6}),? ?Mxfers/sec: \d+\.\d+ ?\}\s*$"
 )
-COLUMNS = (SizeColumn(TIME, over=MICRO, moved=True), SizeColumn(BANDWIDTH, MB, moved=True))
-_FIGURE = r"[ \t]++\d{1,18}+\.\d{1,20}+"
-_ROWS = re.compile(
-    rf"(?:(?:[ \t]*+[\w.-]{{1,60}}[ \t]++)?[ \t]*+\d{{1,15}}+(?:\.\d)?[kmg]?"
-    rf"(?:[ \t]++=?[\d.]{{1,15}}[kmg]?){{2,3}}[ \t]++[\d.]{{1,15}}s(?:{_FIGURE}){{3}}[ \t]*+\n)+"
-)
+COLUMNS = (Column(TIME, over=MICRO, moved=True), Column(BANDWIDTH, MB, moved=True))
 
 
 class Fabtests(RunParser):
@@ -78,7 +71,6 @@ class Fabtests(RunParser):
         super().__init__()
         self._columns = 0
         self._command = ""
-        self._tables = SizeTables()
 
     def take(self, line: str, number_: int) -> bool:
         """Read a header, a row, or what went wrong."""
@@ -96,24 +88,6 @@ class Fabtests(RunParser):
         if failed and self._run:
             self._run.fail(failed[1])
         return failed is not None or (self._run is not None and self._row(self._run, line.split()))
-
-    def take_rows(self, text: str, at: int, number_: int) -> int:
-        """Take rows whose sizes differ, and agree with their figures."""
-        del number_
-        width = self._columns
-        cells, end = cells_of(text, at, _ROWS) if self._run else ([], at)
-        many = text.count("\n", at, end)
-        if self._run is None or not many or len(cells) != many * width:
-            return at
-        known = {cell[0] == "=" for cell in cells[width - 6 :: width]}
-        sizes = tuple(map(_bytes, cells[width - (8 if True in known else 7) :: width]))
-        figures = decimals(cells[width - 3 :: width] + cells[width - 2 :: width])
-        rates, times = figures[:many], figures[many:]
-        if len(known) > 1 or len(set(sizes)) < many or not all(map(_agree, sizes, rates, times)):
-            return at
-        columns = tuple(zip(COLUMNS, (times, rates), strict=True))
-        self._tables.add(self._run, {}, sizes, columns)
-        return end
 
     def _row(self, run: ResultBuilder, cells: list[str]) -> bool:
         if len(cells) != self._columns or not cells[-4].endswith("s"):

@@ -8,13 +8,12 @@ there without saying so: it is compared with the last lines, which name both rat
 from __future__ import annotations
 
 import re
-from functools import lru_cache, partial
+from functools import partial
 from statistics import median
 from typing import TYPE_CHECKING, ClassVar
 
 from cluster.core.model.measurements import Definition
 from cluster.logs.parsers import Parser, ResultBuilder, number
-from cluster.logs.rows import cells_of, decimals
 
 if TYPE_CHECKING:
     from cluster.core.model.logs import Parsed
@@ -57,19 +56,11 @@ _ITERATION = re.compile(
     r"\s*Iter #(\d{1,9}): (\d+\.\d+) (?:img|image|images|samples)/sec"
     r"(?: per ([\w:]+))?(?:, .*)?\s*$"
 )
-_ITERATIONS = re.compile(
-    r"(?:Iter #\d{1,9}+:[ ]\d{1,18}+\.\d{1,20}+ "
-    r"(?:img|image|images|samples)/sec per [\w:]{1,40}\n)+"
-)
 _MEAN = re.compile(r"\s*(?:Img|Images)/sec per ([\w:]+): (\d+\.\d+) ?\+/?- ?(\d+\.\d)")
 _TOTAL = re.compile(
     r"\s*Total (?:img|images)/sec on (\d{1,7}) ([\w:]+)(?:\(s\))?: (\d+\.\d+) ?\+/?- ?(\d+\.\d)"
 )
 _ABOUT = re.compile(r"\s*(Model|Batch size|Number of (?:GPUs|CPUs|\w+)): (.*\S)")
-_ABOUTS = re.compile(
-    r"(?:(?:(?:Model|Batch size|Number of \w{1,40}): (?=[^\S\n]*+\S)|Running (?:warmup|benchmark))"
-    r".{1,200}+\n)+"
-)
 _KNOWN = re.compile(r"\s*Running (?:warmup|benchmark)")
 
 
@@ -113,18 +104,6 @@ class Horovod(Parser):
         else:
             return self._rest(line)
         return True
-
-    def take_rows(self, text: str, at: int, number_: int) -> int:
-        """Take iterations of one GPU, or the description of a run."""
-        about = _ABOUTS.match(text, at)
-        if about:
-            for name, value in _named(about[0]):
-                self._know(name, value)
-            return about.end()
-        cells, end = cells_of(text, at, _ITERATIONS) if text.startswith("Iter", at) else ([], at)
-        if cells:
-            self._open(number_).extend(ITERATION, decimals(cells[2::6]))
-        return end
 
     def _clear_up(self, builder: ResultBuilder, total: float) -> None:
         """Find out from the last lines whether iterations are of one GPU or of all."""
@@ -171,10 +150,3 @@ class Horovod(Parser):
             self._builder.note("there is no total: it was stopped, or the log is cut off")
         self._end()
         return tuple(self._parsed)
-
-
-@lru_cache(MOST)
-def _named(lines: str) -> tuple[tuple[str, str], ...]:
-    """Return the names and values in lines that describe a run."""
-    found = map(_ABOUT.match, lines.split("\n"))
-    return tuple((about[1], about[2]) for about in found if about)

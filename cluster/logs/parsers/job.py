@@ -12,8 +12,6 @@ from typing import TYPE_CHECKING, ClassVar
 
 from cluster.logs.parsers import Parser, ResultBuilder
 from cluster.logs.results import ALIKE, kind_of
-from cluster.logs.shapes import MOST as MOST_SHAPES
-from cluster.logs.shapes import Shapes, shape_of
 
 if TYPE_CHECKING:
     from cluster.core.model.logs import Parsed
@@ -94,21 +92,11 @@ class JobFailures(Parser):
         self._traceback = 0  # the line on which the open traceback began; 0 if none is open
         self._is_frame = False  # whether the last line named a file of the traceback
         self._is_harmless = False
-        self._failing: dict[bytes, str] = {}  # the kind of failure of lines, by their shape
-        self._harmless = Shapes()  # of lines without a word of a failure
 
     def take(self, line: str, number: int) -> bool:
         """Read a line that says that the job failed."""
-        shape = shape_of(line)
-        kind = "" if self._traceback else self._failing.get(shape, "")
-        if kind:
-            self._count(line, number, kind)
-            return True
-        may_fail = self._traceback or self._may_fail(line, shape)
-        return bool(may_fail) and self._read(line, number, shape)
-
-    def _read(self, line: str, number: int, shape: bytes) -> bool:
-        """Read a line that has a word of a failure, or may belong to a traceback."""
+        if not self._traceback and not any(mark in line for mark in self.marks):
+            return False
         if _HARMLESS.match(line):
             self._is_harmless = True
         elif _TRACEBACK.match(line):
@@ -119,27 +107,9 @@ class JobFailures(Parser):
             self._end_traceback(line)
         elif _FAILED.match(line):
             self._fail(line, number)
-            # Words with a digit of their own, such as `exit code [1-9]`, do not match a zero.
-            if not self._traceback and _FAILED.match(shape.decode()):
-                self._remember(shape, kind_of(line.strip()))
         else:
             return False
         return True
-
-    def _remember(self, shape: bytes, kind: str) -> None:
-        """Keep the kind of failure that each line of a shape is, whatever its digits."""
-        if len(self._failing) >= MOST_SHAPES:
-            self._failing.clear()
-        self._failing[shape] = kind
-
-    def _may_fail(self, line: str, shape: bytes) -> bool:
-        """Tell whether a line has a word of a failure; lines that differ in digits are alike."""
-        if shape in self._harmless:
-            return False
-        if any(mark in line for mark in self.marks):
-            return True
-        self._harmless.add(shape)
-        return False
 
     def _is_traced(self, line: str) -> bool:
         """Tell whether a line belongs to the open traceback: a file, or its code."""
@@ -154,12 +124,10 @@ class JobFailures(Parser):
         self._traceback, self._is_harmless = 0, False
 
     def _fail(self, line: str, number: int) -> None:
-        self._count(line, number, kind_of(line.strip()))
-
-    def _count(self, line: str, number: int, kind: str) -> None:
         """Count a failure, and keep the first of its kind, which many ranks may print."""
         if self._builder is None:
             self._builder = ResultBuilder("job", number, "the job")
+        kind = kind_of(line.strip())
         self._kinds[kind] += 1
         if self._kinds[kind] == 1 and len(self._kinds) <= MOST:
             self._builder.fail(line.strip())

@@ -39,9 +39,6 @@ _KNOWN = re.compile(
     r"|(?:metadata|data|name|version|date|(?:server|client)-node|socket-buffer-size|cpu|kernel"
     r"|k8s-version|mtu|client|server|total|user|nice|system|iowait|steal|ram):(?:\s|$))"
 )
-_LOADS = re.compile(  # of both sides
-    r"(?:[ \t]*+(?:client|server) (?:cpu = total|ram = \d{1,12} MB).{0,200}+\n)+"
-)
 _JSON = re.compile(r"[{},\n]+")
 _GENERATED = re.compile(r"\"generator\"\s*:\s*\"knb\"")
 SCALES = {"K": 1e3 / 8, "M": 1e6 / 8, "G": 1e9 / 8}
@@ -86,12 +83,6 @@ class Knb(RunParser):
         else:
             return _KNOWN.match(line) is not None
         return True
-
-    def take_rows(self, text: str, at: int, number: int) -> int:
-        """Take the load of both sides."""
-        del number
-        found = _LOADS.match(text, at) if self._run else None
-        return found.end() if found else at
 
     def _figure(self, run: ResultBuilder, figure: re.Match[str]) -> bool:
         value = number(figure[1] or figure[3])  # YAML and JSON have Mbit/s without the unit

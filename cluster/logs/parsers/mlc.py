@@ -8,17 +8,13 @@ https://www.intel.com/content/www/us/en/developer/articles/tool/intelr-memory-la
 from __future__ import annotations
 
 import re
-from array import array
 from functools import lru_cache, partial
 from typing import TYPE_CHECKING, ClassVar, NamedTuple
 
 from cluster.core.model.measurements import Definition
-from cluster.logs.columns import CellPoints
 from cluster.logs.parsers import MB, RunParser, numbers
-from cluster.logs.rows import matrix_rows
 
 if TYPE_CHECKING:
-    from cluster.logs.columns import SeriesPoint
     from cluster.logs.parsers import ResultBuilder
 
 _mlc = partial(
@@ -84,8 +80,6 @@ class Mlc(RunParser):
         self._columns: tuple[int, ...] = ()
         self._left: list[int] = []  # rows that the open matrix may still have
         self._is_loaded = False  # whether rows of latencies under load follow
-        self._points = CellPoints()
-        self._kept: dict[tuple[object, ...], tuple[SeriesPoint, ...]] = {}  # of rows
 
     def take(self, line: str, number: int) -> bool:
         """Read a title, a header or a row."""
@@ -115,25 +109,6 @@ class Mlc(RunParser):
             return False
         return self._run is not None
 
-    def take_rows(self, text: str, at: int, number: int) -> int:
-        """Read the rows of a matrix."""
-        del number
-        if self._is_loaded:
-            loaded = _LOADED.match(text, at)
-            return loaded.end() if loaded else at
-        if not self._left:
-            return at
-        found = matrix_rows(text, at, len(self._columns))
-        if self._run is None or self._definition is None or found is None:
-            return at
-        rows = len(found.labels)
-        is_whole = all(found.cells) and min(found.figures) > 0
-        if not is_whole or found.labels != tuple(self._left[:rows]):
-            return at
-        self._add(self._run, self._definition, found.labels, found.figures)
-        self._left = self._left[rows:]
-        return found.end
-
     def expects(self, line: str) -> bool:
         """Tell whether a row is the next one of the open matrix."""
         cells = line.split()
@@ -150,26 +125,11 @@ class Mlc(RunParser):
         if cells[0] not in known or values is None or min(values) <= 0:
             return False
         self._left = self._left[known.index(cells[0]) + 1 :]
-        self._add(self._run, self._definition, (int(cells[0]),), values)
+        is_time = self._definition is LATENCY
+        for column, value in zip(self._columns, values, strict=True):
+            scaled = value / NANO if is_time else value * MB
+            self._run.add(self._definition, scaled, {"row": int(cells[0]), "column": column})
         return True
-
-    def _add(
-        self,
-        run: ResultBuilder,
-        definition: Definition,
-        rows: tuple[int, ...],
-        values: list[float],
-    ) -> None:
-        is_time = definition is LATENCY
-        scaled = (value / NANO if is_time else value * MB for value in values)
-        run.add_rows((definition,), self._points_of(definition.metric, rows), array("d", scaled))
-
-    def _points_of(self, metric: str, rows: tuple[int, ...]) -> tuple[SeriesPoint, ...]:
-        key = metric, rows, self._columns
-        if key not in self._kept:
-            cells = ({"row": row, "column": column} for row in rows for column in self._columns)
-            self._kept[key] = tuple(self._points.at(metric, dict(params)) for params in cells)
-        return self._kept[key]
 
     def _miss(self) -> None:
         """Note the rows that the open matrix lacks, and end it."""

@@ -11,7 +11,6 @@ from typing import TYPE_CHECKING, ClassVar
 
 from cluster.core.model.measurements import Definition
 from cluster.logs.parsers import MB, Parser, ResultBuilder, number
-from cluster.logs.rows import cells_of, decimals
 
 if TYPE_CHECKING:
     from cluster.core.model.logs import Parsed
@@ -37,10 +36,6 @@ TIME = Definition(
 _LINE = re.compile(
     r"\s*(?:\[\s*\d+%\] )?Process (\d{1,6}) transferred ([\d.]+) MB in ([\d.]+) ms"
     r" \(([\d.]+) MB/sec\)"
-)
-_LINES = re.compile(
-    r"(?:Process \d{1,6}+ transferred \d{1,9}+(?:\.\d{1,9}+)? MB in \d{1,9}+\.\d{1,9}+ ms"
-    r" \(\d{1,9}+\.\d{1,9}+ MB/sec\)\n)+"
 )
 _KNOWN = re.compile(
     r"\s*(?:Job ready for connection|\.\./connect |cluster connect |Alternatively run|tmux a\b)"
@@ -70,24 +65,6 @@ class MpiTest(Parser):
         point = {"size": size}
         self._builder.add(TIME, milliseconds / MILLI, point, rank=int(match[1]), size=size)
         return True
-
-    def take_rows(self, text: str, at: int, number: int) -> int:
-        """Take transfers whose times and rates agree."""
-        cells, end = cells_of(text, at, _LINES, "(")
-        found = decimals(cells[3::10] + cells[6::10] + cells[8::10])
-        many = len(found) // 3
-        sizes, times, rates = found[:many], found[many : 2 * many], found[2 * many :]
-        if not many or not all(map(_agree, sizes, times, rates)):
-            return at
-        series: dict[tuple[str, float], list[float]] = {}
-        for rank, size, time in zip(cells[1::10], sizes, times, strict=True):
-            series.setdefault((rank, size), []).append(time / MILLI)
-        self._builder = self._builder or ResultBuilder("mpi_test", number, "launch_mpi_test.py")
-        for (rank, size), seconds in series.items():
-            bytes_ = round(size * MB)
-            point = {"size": bytes_}
-            self._builder.extend(TIME, seconds, point, rank=int(rank), size=bytes_)
-        return end
 
     def results(self) -> tuple[Parsed, ...]:
         """Return one result."""

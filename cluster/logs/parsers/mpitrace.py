@@ -23,7 +23,6 @@ from cluster.core.model.logs import (
 )
 from cluster.core.model.measurements import Definition
 from cluster.logs.parsers import GIB, KIB, MIB, Parser, ResultBuilder, count, number, numbers
-from cluster.logs.rows import cells_of
 
 if TYPE_CHECKING:
     from collections.abc import Iterable
@@ -57,9 +56,6 @@ _ROW = re.compile(r"\s*(MPI_\w+)\s+(\d{1,18})((?:\s+\d{1,18}\.\d)?\s+\d{1,12}\.\
 _SIZES = re.compile(r"\s*(On-node m|M)essage size distributions:")
 _SIZED = re.compile(r"\s*(MPI_\w+)\s+#calls\s+avg\. bytes")
 _SIZE = re.compile(r"\s*(\d{1,18})\s+(\d{1,18}\.\d)\s+(\d{1,12}\.\d{3})\s*$")
-_NUMBER_CELLS = r"[ \t]++\d{1,18}+[ \t]++\d{1,18}+\.\d[ \t]++\d{1,12}+\.\d{3}[ \t]*+\n"
-_ROWS = re.compile(rf"(?:[ \t]*MPI_\w{{1,60}}{_NUMBER_CELLS})+")
-_SIZE_ROWS = re.compile(rf"(?:{_NUMBER_CELLS})+")
 RULE = 10  # dashes
 SHARED = 4096  # counts and sizes that are kept once for all rows: they occur again and again
 _ROLE = re.compile(r"\s*MPI task \d+ of \d+ had the (minimum|median|maximum) communication time")
@@ -123,11 +119,6 @@ class MpiTrace(Parser):
         else:
             return bool(self._profiles) and self._profiles[-1].take(line)
         return True
-
-    def take_rows(self, text: str, at: int, number: int) -> int:
-        """Take rows of the open table."""
-        del number
-        return self._profiles[-1].take_rows(text, at) if self._profiles else at
 
     def _open(self, number: int) -> _Profile:
         if not self._profiles:
@@ -198,23 +189,6 @@ class _Profile:
         part = self._parts[-1]
         self._into = part.sections[-1][3] if part.sections else part.routines
         self._columns = []
-
-    def take_rows(self, text: str, at: int) -> int:
-        """Take rows of routines, or of the sizes of one routine's messages."""
-        cells, end = cells_of(text, at, _ROWS)
-        width, name = 4, ""
-        if not cells and self._routine and not self._columns:
-            cells, end = cells_of(text, at, _SIZE_ROWS)
-            width, name = 3, self._routine
-        if len(cells) != width * text.count("\n", at, end):
-            return at  # rows of different tables
-        names = [name] * (len(cells) // width) if name else map(intern, cells[::width])
-        columns = (cells[place::width] for place in range(width - 3, width))
-        calls, sizes, times = columns
-        counts, averages = self._counts.of(map(int, calls)), self._bytes.of(map(float, sizes))
-        figures = zip(names, counts, averages, map(float, times), strict=True)
-        self._into += [Routine(name=n, calls=c, bytes=b, time=t) for n, c, b, t in figures]
-        return end
 
     def take(self, line: str) -> bool:
         if len(line) >= RULE and not line.strip("-"):

@@ -11,7 +11,6 @@ from functools import lru_cache
 from typing import TYPE_CHECKING, ClassVar
 
 from cluster.core.model.logs import NUMA, Device, Topology
-from cluster.logs.alike import shared_detail
 from cluster.logs.parsers import Parser, ResultBuilder
 
 if TYPE_CHECKING:
@@ -25,10 +24,6 @@ _SIZE = re.compile(r"\s*node \d{1,4} (?:size|free): \d+ MB\s*$")
 _TITLE = re.compile(r"\s*node distances:\s*$")
 _HEADER = re.compile(r"\s*node((?:\s+\d{1,4})+)\s*$")
 _ROW = re.compile(r"\s*(\d{1,4}):((?:\s+\d{1,3})+)\s*$")
-# The same of many lines.
-_NODES = re.compile(r"(?>(?:node \d{1,4} (?:cpus:(?>(?: \d{1,5})*)|(?:size|free): \d++ MB)\n)+)")
-_EACH_CPUS = re.compile(r"^node (\d{1,4}) cpus:(.*)$", re.MULTILINE)
-_EACH_ROW = re.compile(r"^ *(\d{1,4}):(.*)$", re.MULTILINE)
 
 _Texts = tuple[tuple[str, str], ...]  # by node
 
@@ -50,11 +45,6 @@ class Numactl(Parser):
             self._nodes = _Nodes(number, has_title=bool(_TITLE.match(line)))
             return True
         return self._nodes is not None and self._is_open and self._nodes.take(line)
-
-    def take_rows(self, text: str, at: int, number: int) -> int:
-        """Read the cores and sizes of many nodes, or a whole matrix."""
-        del number
-        return self._nodes.take_rows(text, at) if self._nodes and self._is_open else at
 
     @property
     def _is_open(self) -> bool:
@@ -101,19 +91,6 @@ class _Nodes:
             return bool(_SIZE.match(line))
         return True
 
-    def take_rows(self, text: str, at: int) -> int:
-        """Return where the lines that were taken end."""
-        nodes = _NODES.match(text, at)
-        if nodes:
-            self._cpus.update(_EACH_CPUS.findall(nodes[0]))
-            return nodes.end()
-        matrix = _matrix(len(self._columns)).match(text, at) if self._columns else None
-        rows = dict(_EACH_ROW.findall(matrix[0])) if matrix else {}
-        if matrix is None or self.rows or tuple(rows) != self._columns:
-            return at
-        self.rows = rows
-        return matrix.end()
-
     def parsed(self) -> Parsed:
         missing = [node for node in self._columns if node not in self.rows]
         builder = ResultBuilder("numactl", self._first, f"{len(self._columns)} NUMA nodes")
@@ -121,13 +98,6 @@ class _Nodes:
             builder.note(f"the rows of nodes {', '.join(missing)} are missing")
         rows, cpus = tuple(self.rows.items()), tuple(self._cpus.items())
         return builder.parsed(_topology(self._columns, rows, cpus))
-
-
-@lru_cache(MOST)
-def _matrix(nodes: int) -> re.Pattern[str]:
-    """Return a pattern for the rows of this many nodes."""
-    row = rf" *\d{{1,4}}:(?: +\d{{1,3}}){{{nodes}}} *\n"
-    return re.compile(rf"(?:{row}){{{nodes}}}")
 
 
 @lru_cache(MOST)
@@ -145,4 +115,4 @@ def _topology(columns: tuple[str, ...], rows: _Texts, cpus: _Texts) -> Detail:
         )
         for node in columns
     )
-    return shared_detail(Topology(devices=tuple(devices)))
+    return Topology(devices=tuple(devices))

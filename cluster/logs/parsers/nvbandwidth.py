@@ -7,18 +7,13 @@ A copy within a device counts its bytes once, although the memory reads and writ
 from __future__ import annotations
 
 import re
-from array import array
 from functools import partial
-from itertools import compress, product
 from typing import TYPE_CHECKING, ClassVar
 
 import msgspec
 
 from cluster.core.model.measurements import Definition
-from cluster.logs.columns import CellPoints
 from cluster.logs.parsers import GB, Parser, ResultBuilder, count, number
-from cluster.logs.rows import MatrixRows, matrix_rows
-from cluster.logs.series import TableCells
 
 if TYPE_CHECKING:
     from cluster.core.model.logs import Parsed
@@ -121,9 +116,6 @@ class NvBandwidth(Parser):
     def __init__(self) -> None:
         self._parsed: list[Parsed] = []  # the runs that have ended with figures
         self._builders: list[ResultBuilder] = []  # the open run, and earlier ones without figures
-        self._points = CellPoints()
-        self._matrices: dict[tuple[object, ...], TableCells] = {}
-        self._sums: dict[str, TableCells] = {}
         self._test = ""
         self._part = (
             ""  # the part of a bidirectional test: one direction, the other, or both together
@@ -226,35 +218,6 @@ class NvBandwidth(Parser):
                 self._add(self._builders[-1], (device, int(column)), value)
         return bool(self._unit)
 
-    def take_rows(self, text: str, at: int, number: int) -> int:
-        """Take the rows of a matrix that has just begun."""
-        del number
-        if not (self._unit and self._builders and self._columns) or self._rows:
-            return at
-        if self._unnamed is not None:
-            return at
-        rows = matrix_rows(text, at, len(self._columns))
-        if rows is None or 0.0 in rows.figures:
-            return at
-        key = (self._test, self._part, self._unit, rows.labels, rows.cells, *self._columns)
-        cells = self._matrices.get(key)
-        if cells is None:
-            known = set(map(str, rows.labels)).issubset(self._columns)
-            if not rows.is_plain or not known:
-                return at
-            cells = self._matrices[key] = self._cells_of(rows)
-        self._rows.update(rows.labels)
-        figures = rows.figures
-        scaled = [v / NANO for v in figures] if self._unit == "ns" else [v * GB for v in figures]
-        self._builders[-1].add_cells(cells, array("d", scaled))
-        return rows.end
-
-    def _cells_of(self, rows: MatrixRows) -> TableCells:
-        pairs = compress(product(rows.labels, map(int, self._columns)), rows.cells)
-        definition = self._definition()
-        points = [self._points.at(definition.metric, self._params(pair)) for pair in pairs]
-        return TableCells((definition,), ((0, point) for point in points))
-
     def _add(self, builder: ResultBuilder, cell: tuple[int, int], value: float) -> None:
         if not value and cell[0] == cell[1]:
             return  # a GPU with itself, which some versions print as 0.00
@@ -288,7 +251,7 @@ class NvBandwidth(Parser):
             value = number(total[2])
             self._settle(total[1] if _SUMMED.match(total[1]) and self._unit == "GB/s" else "")
             if value is not None and _SUMMED.match(total[1]):
-                self._builders[-1].add_cells(self._sum(total[1]), array("d", (value * GB,)))
+                self._builders[-1].add(SUM, value * GB, {"test": total[1]})
             self._unit = ""  # the matrix has ended
         elif waived:
             self._begun = ""
@@ -299,14 +262,6 @@ class NvBandwidth(Parser):
         else:
             return _KNOWN.match(line) is not None
         return True
-
-    def _sum(self, test: str) -> TableCells:
-        """Return the one cell of a sum."""
-        cells = self._sums.get(test)
-        if cells is None:
-            point = self._points.at(SUM.metric, {"test": test})
-            cells = self._sums[test] = TableCells((SUM,), ((0, point),))
-        return cells
 
     def _early(self, line: str, at: int) -> None:
         """Keep a device that is named before any test: one that follows at once ran on it."""

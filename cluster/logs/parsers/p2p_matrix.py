@@ -10,17 +10,12 @@ latency if they take less time.
 from __future__ import annotations
 
 import re
-from array import array
 from functools import partial
-from itertools import product
 from typing import TYPE_CHECKING, ClassVar
 
 from cluster.core.model.logs import PeerAccess
 from cluster.core.model.measurements import Definition
-from cluster.logs.columns import CellPoints
 from cluster.logs.parsers import GB, Parser, ResultBuilder, count, numbers
-from cluster.logs.rows import MatrixRows, matrix_rows
-from cluster.logs.series import TableCells
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -103,7 +98,6 @@ _KNOWN = re.compile(
     r"\s*(?:\[P2P \(Peer-to-Peer\) GPU Bandwidth|Device=\d+ CAN(?:NOT)? Access Peer|\*+NOTE|"
     r"So you can see|NOTE: The CUDA Samples)"
 )
-_ACCESS = re.compile(r"(?:Device=\d+ CAN(?:NOT)? Access Peer [^\n]{1,80}\n)+")
 _FAILED = re.compile(r"\s*(?:Cuda failure|CUDA error at) \S*p2pBandwidthLatencyTest\.cu:\d+")
 _TEST = "p2pBandwidthLatencyTest"
 CORNER = "D\\D"  # of a matrix
@@ -126,8 +120,6 @@ class P2PMatrix(Parser):
 
     def __init__(self) -> None:
         self._parsed: list[Parsed] = []
-        self._points = CellPoints()
-        self._matrices: dict[tuple[object, ...], TableCells] = {}
         self._begin()
 
     def _begin(self) -> None:
@@ -228,33 +220,6 @@ class P2PMatrix(Parser):
                 self._builder.add(LATENCY if a != b else LOCAL_LATENCY, value / MICRO, pair)
             self._builder.note(NO_TITLE)
 
-    def take_rows(self, text: str, at: int, number: int) -> int:
-        """Take the rows of a matrix that has just begun, or lines on who may access whom."""
-        del number
-        access = _ACCESS.match(text, at)
-        if access:
-            return access.end()
-        if self._title is None or self._builder is None or not self._columns or self._rows:
-            return at
-        rows = matrix_rows(text, at, len(self._columns))
-        if rows is None or not rows.is_plain or 0 in rows.cells:
-            return at
-        self._rows.update(rows.labels)
-        key = (self._title.groups(), self._by, rows.labels, *self._columns, *self._models.items())
-        cells = self._matrices.get(key)
-        if cells is None:
-            cells = self._matrices[key] = self._cells(self._title, rows)
-        scaled = map(_scale(self._title), rows.figures)
-        self._builder.add_cells(cells, array("d", scaled))
-        return rows.end
-
-    def _cells(self, title: re.Match[str], rows: MatrixRows) -> TableCells:
-        pairs = product(rows.labels, map(int, self._columns))
-        found = [self._cell(title, pair) for pair in pairs]
-        kinds = list(dict.fromkeys(definition for definition, _ in found))
-        points = (self._points.at(kind.metric, params) for kind, params in found)
-        return TableCells(kinds, zip((kinds.index(kind) for kind, _ in found), points, strict=True))
-
     def _add(
         self, builder: ResultBuilder, title: re.Match[str], pair: tuple[int, int], value: float
     ) -> None:
@@ -269,9 +234,10 @@ class P2PMatrix(Parser):
         params["p2p"] = "on" if title[2] == "Enabled" else "off"
         if title[4]:
             params["by"] = title[4].lower()
-        models = {self._models.get(device, "") for device in pair}
-        if len(set(self._models.values())) > 1 and len(models) == 1 and "" not in models:
-            params["gpu"] = models.pop()  # between two models, the slower one decides
+        model = self._models.get(pair[0], "")
+        is_one = bool(model) and model == self._models.get(pair[1])
+        if is_one and len(set(self._models.values())) > 1:
+            params["gpu"] = model  # between two models, the slower one decides
         is_link = pair[0] != pair[1]
         if title[3] == "Latency":
             params["clock"] = self._by

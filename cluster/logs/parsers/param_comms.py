@@ -10,9 +10,7 @@ from functools import partial
 from typing import TYPE_CHECKING, ClassVar
 
 from cluster.core.model.measurements import Definition
-from cluster.logs.parsers import GB, RunParser, count, number
-from cluster.logs.rows import cells_of, decimals
-from cluster.logs.size_tables import SizeColumn, SizeTables
+from cluster.logs.parsers import GB, Column, RunParser, count, number
 
 if TYPE_CHECKING:
     from cluster.core.model.value import Scalar
@@ -67,25 +65,21 @@ _NAMES = re.compile(
     r"|nElementsPerRank(?:\(\w+\))?|\S+"
 )
 _ROW = re.compile(r"\s*COMMS-RES(?:-QUANT)?-?(\w*)(?:-([a-z]+\d*)\S*)?\s+(\d.*\d)\s*$")
-_ROWS = re.compile(
-    r"(?:[ \t]*+COMMS-RES(?:-QUANT)?-\S{1,80}[ \t]++\d{1,18}+"
-    r"(?:[ \t]++\d{1,18}+(?:\.\d{1,20}+)?){2,20}[ \t]*+\n)+"
-)
 _COLUMNS = {
-    "Latency(us):p50": SizeColumn(MEDIAN, 1e-6, moved=True),
-    "p75": SizeColumn(P75, 1e-6, moved=True),
-    "p95": SizeColumn(P95, 1e-6, moved=True),
-    "Overall": SizeColumn(P95, 1e-6, moved=True),  # of quantising, communicating and the way back
-    "Min": SizeColumn(LEAST, 1e-6, moved=True),
-    "Max": SizeColumn(MOST, 1e-6, moved=True),
-    "AlgBW(GB/s)": SizeColumn(ALGBW, GB, moved=True),
-    "BusBW(GB/s)": SizeColumn(BUSBW, GB, moved=True),
+    "Latency(us):p50": Column(MEDIAN, 1e-6, moved=True),
+    "p75": Column(P75, 1e-6, moved=True),
+    "p95": Column(P95, 1e-6, moved=True),
+    "Overall": Column(P95, 1e-6, moved=True),  # of quantising, communicating and the way back
+    "Min": Column(LEAST, 1e-6, moved=True),
+    "Max": Column(MOST, 1e-6, moved=True),
+    "AlgBW(GB/s)": Column(ALGBW, GB, moved=True),
+    "BusBW(GB/s)": Column(BUSBW, GB, moved=True),
 }
 _PAIRS = {  # its p75 and p95 are those of two different times
-    "pingLatency(us):p50": SizeColumn(PING, 1e-6, moved=True),
-    "pingPongLatency(us):p50": SizeColumn(PING_PONG, 1e-6, moved=True),
-    "avgUniBW(GB/s)": SizeColumn(PAIR, GB, moved=True),
-    "avgBiBW(GB/s)": SizeColumn(PAIR_BOTH, GB, moved=True),
+    "pingLatency(us):p50": Column(PING, 1e-6, moved=True),
+    "pingPongLatency(us):p50": Column(PING_PONG, 1e-6, moved=True),
+    "avgUniBW(GB/s)": Column(PAIR, GB, moved=True),
+    "avgBiBW(GB/s)": Column(PAIR_BOTH, GB, moved=True),
 }
 
 
@@ -101,7 +95,6 @@ class ParamComms(RunParser):
     def __init__(self) -> None:
         super().__init__()
         self._columns: list[str] = []
-        self._tables = SizeTables()
 
     def take(self, line: str, number_: int) -> bool:
         """Read a header or a row."""
@@ -125,35 +118,8 @@ class ParamComms(RunParser):
         return True
 
     @property
-    def _known(self) -> dict[str, SizeColumn]:
+    def _known(self) -> dict[str, Column]:
         return _PAIRS if _PAIRS.keys() & set(self._columns) else _COLUMNS
-
-    def take_rows(self, text: str, at: int, number_: int) -> int:
-        """Take rows of one operation and type, of different sizes."""
-        del number_
-        cells, end = cells_of(text, at, _ROWS) if self._run else ([], at)
-        width = len(self._columns) + 1
-        many = text.count("\n", at, end)
-        if (
-            self._run is None
-            or not many
-            or len(cells) != many * width
-            or len(set(cells[::width])) > 1
-        ):
-            return at
-        row = _ROW.match(text, at, text.index("\n", at))
-        sizes = tuple(map(int, cells[1::width]))
-        if row is None or len(set(sizes)) < many:
-            return at
-        self._run.operation = row[1] or self._run.operation
-        known = self._known
-        columns = tuple(
-            (known[name], decimals(cells[place::width]))
-            for place, name in enumerate(self._columns, 1)
-            if name in known
-        )
-        self._tables.add(self._run, _params(row), sizes, columns)
-        return end
 
 
 def _params(row: re.Match[str]) -> dict[str, Scalar]:

@@ -13,9 +13,7 @@ from functools import partial
 from typing import TYPE_CHECKING, ClassVar
 
 from cluster.core.model.measurements import Definition
-from cluster.logs.parsers import MIB, RunParser, count, number, numbers
-from cluster.logs.rows import size_rows
-from cluster.logs.size_tables import SizeColumn, SizeTables
+from cluster.logs.parsers import MIB, Column, RunParser, count, number, numbers
 
 if TYPE_CHECKING:
     from cluster.core.model.value import Scalar
@@ -127,7 +125,6 @@ class Perftest(RunParser):
         super().__init__()
         self._columns: list[str] = []
         self._params: dict[str, Scalar] = {}
-        self._tables = SizeTables()
 
     def take(self, line: str, number_: int) -> bool:
         """Read a title, a setting, a header or a row."""
@@ -160,29 +157,6 @@ class Perftest(RunParser):
             run.fail(failed[1].strip())
         return bool(pairs or failed or _KNOWN.match(line))
 
-    def take_rows(self, text: str, at: int, number_: int) -> int:
-        """Take rows whose rates have the unit that their head says."""
-        del number_
-        run, columns = self._run, self._columns
-        rows = size_rows(text, at, len(columns) - 1) if run and columns else None
-        if run is None or rows is None or len(set(rows.sizes)) < len(rows.sizes):
-            return at
-        named = dict(zip(columns[1:], rows.columns, strict=True))
-        messages, rates = named.get(MESSAGES, ()), named.get(f"BW average[{MEBI}]", ())
-        pairs = zip(rows.sizes, rates, messages, strict=False)
-        if any(map(_is_gigabits, pairs)):
-            return at  # or perhaps not that of the head
-        kinds = []
-        for name, values in named.items():
-            column = self._column(run, name)
-            missing = values.count(0.0) if column and column.definition is PEAK else 0
-            if 0 < missing < len(values):
-                return at
-            if column and not missing:
-                kinds.append((column, values))
-        self._tables.add(run, self._params, rows.sizes, kinds)
-        return rows.end
-
     def _row(self, run: ResultBuilder, cells: list[str]) -> bool:
         values, size = numbers(cells), count(cells[0])
         if not values or size is None or len(cells) != len(self._columns):
@@ -202,21 +176,21 @@ class Perftest(RunParser):
             if column and (value or column.definition is not PEAK):  # 0: it was not measured
                 column.add(run, value, point, size)
 
-    def _column(self, run: ResultBuilder, head: str) -> SizeColumn | None:
+    def _column(self, run: ResultBuilder, head: str) -> Column | None:
         """Find what a column measures."""
         name, _, unit = head.rstrip("]").partition("[")
         if name == "BW peak" and unit in _SCALES:
-            return SizeColumn(PEAK, _SCALES[unit], moved=True)
+            return Column(PEAK, _SCALES[unit], moved=True)
         if name == "BW average" and unit in _SCALES:
             if run.title == self.title:
                 run.note(NO_TITLE)
-            return SizeColumn(self._rate(run), _SCALES[unit], moved=True)
+            return Column(self._rate(run), _SCALES[unit], moved=True)
         if name == "MsgRate":
-            return SizeColumn(RATE, MILLION, moved=True)
+            return Column(RATE, MILLION, moved=True)
         if name in _TIMES and unit == "usec":
-            return SizeColumn(_TIMES[name], over=MICRO, moved=True)
+            return Column(_TIMES[name], over=MICRO, moved=True)
         if "percentile" in name and unit == "usec":
-            return SizeColumn(TAIL, over=MICRO, more=(("percentile", float(name.split("%")[0])),))
+            return Column(TAIL, over=MICRO, more=(("percentile", float(name.split("%")[0])),))
         return None
 
     def _rate(self, run: ResultBuilder) -> Definition:
@@ -262,12 +236,6 @@ class Perftest(RunParser):
             run.fail("its rates have no unit, and agree with its messages per second in none")
         named["MsgRate[Mpps]"] = number(found.get("MsgRate", ""))
         self._add(run, size, {name: v for name, v in named.items() if v is not None})
-
-
-def _is_gigabits(row: tuple[int, float, float]) -> bool:
-    """Tell whether a rate may be in Gb/sec, of a size and messages per second, in millions."""
-    size, rate, messages = row
-    return bool(rate) and abs(messages * MILLION * size / (rate * _GIGABIT) - 1) < SLACK
 
 
 def _unit(size: int, rate: float, messages: float) -> str:

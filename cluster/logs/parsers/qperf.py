@@ -50,7 +50,6 @@ _SETTING = (
     r"port|access_recv|poll_mode|mtu_size|id|rd_atomic|rate|sl|use_cm)"
 )
 _KNOWN = re.compile(rf"\s*(?:{_SETTING}|msg_rate)\w*\s+=\s")
-_SETTINGS = re.compile(rf"(?:[ \t]*+{_SETTING}\w*+[ \t]++=[ \t].{{0,200}}+\n)+")
 _FAILED = re.compile(
     r"\s*(failed to (?:connect|receive|find|create|open|modify|bind).*|.*: protocol error.*)"
 )
@@ -113,12 +112,6 @@ class Qperf(RunParser):
         else:
             return _KNOWN.match(line) is not None
         return True
-
-    def take_rows(self, text: str, at: int, number: int) -> int:
-        """Take the settings of a test and its load of the processors."""
-        del number
-        found = _SETTINGS.match(text, at) if self._run and self._params else None
-        return found.end() if found else at
 
     def _figure(self, match: re.Match[str]) -> bool:
         value = number(match[2].replace(",", ""))

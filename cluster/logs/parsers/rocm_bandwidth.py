@@ -6,16 +6,11 @@ https://github.com/ROCm/rocm_bandwidth_test
 from __future__ import annotations
 
 import re
-from array import array
 from functools import partial
-from itertools import compress, product
 from typing import TYPE_CHECKING, ClassVar
 
 from cluster.core.model.measurements import Definition
-from cluster.logs.columns import CellPoints
 from cluster.logs.parsers import GB, RunParser, count, number
-from cluster.logs.rows import MatrixRows, matrix_rows
-from cluster.logs.series import TableCells
 
 if TYPE_CHECKING:
     from cluster.logs.parsers import ResultBuilder
@@ -86,8 +81,6 @@ class RocmBandwidth(RunParser):
         self._way = ""  # of the open matrix; empty if it has no bandwidths
         self._columns: list[int] = []
         self._rows: set[int] = set()  # of the open matrix
-        self._points = CellPoints()
-        self._matrices: dict[tuple[object, ...], tuple[TableCells, bytes]] = {}
 
     def take(self, line: str, number_: int) -> bool:
         """Read a device, the title of a matrix, or a row."""
@@ -126,33 +119,6 @@ class RocmBandwidth(RunParser):
         self._open(number_)
         self._ways.add(way)
         self._way, self._columns = way, []
-
-    def take_rows(self, text: str, at: int, number: int) -> int:
-        """Take the rows of a matrix of bandwidths that has just begun."""
-        del number
-        if self._run is None or not (self._way and self._columns) or self._rows:
-            return at
-        rows = matrix_rows(text, at, len(self._columns))
-        if rows is None or not rows.is_plain or 0.0 in rows.figures:
-            return at
-        key = (self._way, rows.labels, rows.cells, *self._columns, *self._gpus.items())
-        if key not in self._matrices:
-            self._matrices[key] = self._cells(rows)
-        cells, used = self._matrices[key]
-        self._rows.update(rows.labels)
-        figures = [value * GB for value in compress(rows.figures, used)]
-        self._run.add_cells(cells, array("d", figures))
-        return rows.end
-
-    def _cells(self, rows: MatrixRows) -> tuple[TableCells, bytes]:
-        """Return the cells of a matrix, and for each figure whether it is one of them."""
-        pairs = list(compress(product(rows.labels, self._columns), rows.cells))
-        found = [self._kind(*pair) for pair in pairs]
-        known = [(kind, pair) for kind, pair in zip(found, pairs, strict=True) if kind]
-        kinds = list(dict.fromkeys(kind for kind, _ in known))
-        points = (self._points.at(kind.metric, {"row": a, "column": b}) for kind, (a, b) in known)
-        numbers = (kinds.index(kind) for kind, _ in known)
-        return TableCells(kinds, zip(numbers, points, strict=True)), bytes(map(bool, found))
 
     def _row(self, run: ResultBuilder, cells: list[str]) -> bool:
         row = count(cells[0]) if cells else None

@@ -6,15 +6,11 @@ MBps are 2**20 bytes. https://github.com/Mellanox/sockperf
 from __future__ import annotations
 
 import re
-from array import array
 from functools import partial
 from typing import TYPE_CHECKING, ClassVar
 
 from cluster.core.model.measurements import Definition
-from cluster.logs.columns import CellPoints
 from cluster.logs.parsers import MIB, RunParser, number
-from cluster.logs.rows import cells_of, decimals
-from cluster.logs.series import TableCells
 
 if TYPE_CHECKING:
     from cluster.logs.parsers import ResultBuilder
@@ -67,9 +63,6 @@ BANDWIDTH = _sock(
 )
 NAME = "sockperf: "
 _START = re.compile(r"== version #(\S+) ==")
-_TAILS = re.compile(
-    r"(?:sockperf: -{1,9}> percentile \d{1,3}+(?:\.\d{1,9}+)? =[ \t]++\d{1,18}+\.\d{3}[ \t]*+\n)+"
-)
 # A page may show a line, or a figure of it, in bold type.
 _LINE = re.compile(r"\s*\**sockperf(?:\[\w+\] send on)?:\s?(.*?)[\s*]*$")
 _LATENCY = re.compile(r"Summary: (?:Latency|Round trip) is ([\d.]+) usec\b")
@@ -92,8 +85,6 @@ class Sockperf(RunParser):
 
     def __init__(self) -> None:
         super().__init__()
-        self._points = CellPoints()
-        self._tails: dict[tuple[str, ...], TableCells] = {}  # by the percentiles of a test
         self._is_said = False  # whether its times are round trips, or one way
         self._is_done = False  # whether it has its summary
         self._parts = MICRO  # into which a second is cut; twice as many for a round trip
@@ -114,25 +105,6 @@ class Sockperf(RunParser):
                 self._is_done = False
             self._said(self._open(number_), said)
         return said is not None
-
-    def take_rows(self, text: str, at: int, number_: int) -> int:
-        """Take percentiles of a test that has said whether its times are round trips."""
-        del number_
-        if self._run is None or not self._is_said:
-            return at
-        cells, end = cells_of(text, at, _TAILS)
-        if not cells:
-            return at
-        tails = tuple(cells[3::6])
-        if tails not in self._tails:
-            if len(set(map(float, tails))) < len(tails):
-                return at
-            points = [self._points.at(TAIL.metric, {"percentile": float(tail)}) for tail in tails]
-            self._tails[tails] = TableCells((TAIL,), ((0, point) for point in points))
-        parts = self._parts
-        figures = array("d", [figure / parts for figure in decimals(cells[5::6])])
-        self._run.add_cells(self._tails[tails], figures)
-        return end
 
     def _said(self, run: ResultBuilder, text: str) -> None:
         if text.startswith("-"):

@@ -8,12 +8,10 @@ from __future__ import annotations
 
 import re
 from collections import Counter
-from functools import lru_cache
 from typing import TYPE_CHECKING, ClassVar
 
 from cluster.core.model.logs import Symptom, Symptoms
 from cluster.logs.parsers import Parser, ResultBuilder
-from cluster.logs.shapes import shape_of
 
 if TYPE_CHECKING:
     from cluster.core.model.logs import Parsed
@@ -82,7 +80,7 @@ class SymptomLines(Parser):
 
     def take(self, line: str, number: int) -> bool:
         """Read a line that is a sign of a known problem."""
-        for kind, word, pattern in _rules(shape_of(line)):
+        for kind, word, pattern in _RULES:
             match = pattern.search(line) if word in line else None
             if match:
                 self._keep(kind, line, (match.groups() or ("",))[0] or "")
@@ -102,9 +100,3 @@ class SymptomLines(Parser):
             return ()
         builder = ResultBuilder("symptoms", self._first, "symptoms")
         return (builder.parsed(Symptoms(found=tuple(self._found))),)
-
-
-@lru_cache(MOST_SHAPES)
-def _rules(shape: bytes) -> tuple[_Rule, ...]:
-    """Return the rules for lines of a shape: digits of their words may still differ."""
-    return tuple(rule for rule in _RULES if shape_of(rule[1]) in shape)

@@ -8,17 +8,13 @@ from __future__ import annotations
 
 import re
 from functools import lru_cache, partial
-from itertools import takewhile
-from typing import TYPE_CHECKING, ClassVar, NamedTuple
+from typing import TYPE_CHECKING, ClassVar
 
 from cluster.core.model.measurements import Definition
-from cluster.logs.columns import SeriesPoint
 from cluster.logs.parsers import Parser, ResultBuilder, count, number
-from cluster.logs.rows import decimals, row_by_row
-from cluster.logs.text import LONGEST as LONGEST_LINE
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable, Sequence
+    from collections.abc import Sequence
 
     from cluster.core.model.logs import Parsed
     from cluster.core.model.value import Scalar
@@ -112,23 +108,8 @@ _PERCENT = re.compile(r"~?\s*(\d[\d.]*)\s*%")
 _SENTENCE = re.compile(
     r"Throughput is (?:about )?(\d[\d.]*) images/s(?:ec)?, expected (\d[\d.]*)", re.IGNORECASE
 )
-# Cells of rows that are read at once: numbers without a unit or a remark; and others that hold no
-# name of a column, percentage, or rate with its unit, either as they stand or as one link.
-_FIGURE_CELL = r"\|[ \t]*+(?:0|[1-9][0-9]{0,17}+)(?:\.[0-9]{1,20}+)?[ \t]*+"
-_TEXT = r"[^]|\n/[<*`%]"
-_LINKED = rf"[ \t]*+\[{_TEXT}*+\]\([^)|\n<*`%]*+\)[ \t]*+"
-_OTHER_CELL = rf"\|(?!\W*+(?i:{_COLUMN.pattern}))(?:{_TEXT}++(?:/(?![sS]){_TEXT}*+)*|{_LINKED})"
 _HEADING = re.compile(r"\s*#{1,6}\s+(.*\S)")
 _GPUS = re.compile(r"^(\d{1,6})\s+[A-Z]\d|(\d{1,6})\s*GPUs?\b")
-
-
-def _before_long(rows: str) -> str:
-    """Return the rows before the first that is too long for a parser."""
-    if len(rows) <= LONGEST_LINE:
-        return rows
-    lines = rows.split("\n")[:-1]
-    short = takewhile(lambda line: len(line) <= LONGEST_LINE, lines)
-    return "".join(f"{line}\n" for line in short)
 
 
 _Params = tuple[tuple[str, "Scalar"], ...]
@@ -182,27 +163,6 @@ class Tables(Parser):
         if self._is_closed and not (comment or line.rstrip().endswith("|")):
             return False  # its last cell may be cut
         return bool(self._columns) and self._row(cells, commented=comment is not None)
-
-    def take_rows(self, text: str, at: int, number_: int) -> int:
-        """Take rows whose figures are bare numbers, one in each column of figures."""
-        del number_
-        layout = _layout(self._columns) if text.startswith("|", at) else None
-        found = layout.rows.match(text, at) if layout else None
-        rows = _before_long(found[0]) if found else ""
-        if layout is None or not rows or self._builder is None:
-            return at
-        cells, width = rows.split("|"), len(self._columns) + 1
-        figures = [decimals(cells[1 + column :: width]) for column in layout.figures]
-        columns = [cells[1 + column :: width] for column in layout.settings]
-        settings = tuple(zip(*columns, strict=True)) or ((),) * len(figures[0])
-        if self._rows or len(settings) > LONG_TABLE:
-            points = _points_of(self._columns, settings, self._rows)
-        else:
-            points, times = _first_points(self._columns, settings)
-            self._rows = dict(times)
-        self._builder.add_rows(layout.definitions, points, row_by_row(figures), rising=True)
-        self._is_new = False
-        return at + len(rows)
 
     def _end(self) -> None:
         if self._builder is not None and not self._builder.empty:
@@ -283,77 +243,6 @@ def _accuracy(column: str) -> Definition:
 def _column(name: str, definition: Definition) -> dict[str, Scalar]:
     """Name the column, where the metric does not say what was counted."""
     return {"column": name} if name.startswith("throughput") or definition is EACH else {}
-
-
-class _Layout(NamedTuple):
-    """The columns of a table of which many rows are read at once."""
-
-    rows: re.Pattern[str]
-    settings: tuple[int, ...]
-    figures: tuple[int, ...]
-    definitions: tuple[Definition, ...]
-
-
-@lru_cache(MOST)
-def _layout(columns: tuple[str, ...]) -> _Layout | None:
-    """Return the layout of a table; none if its rows have to be read one by one."""
-    figures = _bare_figures(columns)
-    definitions = tuple(figures.values())
-    is_clear = len({d.metric for d in definitions}) == len(definitions) > 0
-    if not is_clear or len(set(columns)) < len(columns):
-        return None
-    cells = (_FIGURE_CELL if name in figures else _OTHER_CELL for name in columns)
-    return _Layout(
-        rows=re.compile(rf"(?:{''.join(cells)}\|[ \t]*+\n)+"),
-        settings=tuple(map(columns.index, _settings(columns))),
-        figures=tuple(map(columns.index, figures)),
-        definitions=definitions,
-    )
-
-
-def _bare_figures(columns: tuple[str, ...]) -> dict[str, Definition]:
-    """Return the columns in which a bare number is a figure, and what it is."""
-    names = [name for name in _with_figures(columns) if "efficiency" not in name]
-    kinds = {name: _accuracy(name) if name[:4] == "top-" else _kind(name) for name in names}
-    return {name: kind for name, kind in kinds.items() if kind is not None}
-
-
-@lru_cache(MOST_ROWS)
-def _row_params(columns: tuple[str, ...], cells: tuple[str, ...]) -> _Params:
-    """Return the parameters of a row by its cells that describe what was run, as they stand."""
-    names = _settings(columns)
-    named = dict(zip(names, map(_plain, cells), strict=True))
-    return tuple(_params(named, names, commented=False).items())
-
-
-@lru_cache(MOST_ROWS)
-def _row_points(columns: tuple[str, ...], params: _Params, times: int) -> tuple[SeriesPoint, ...]:
-    """Return the points of the figures of a row whose settings came so many times."""
-    row = {"row": times} if times > 1 else {}
-    figures = _bare_figures(columns).items()
-    known = [{**dict(params), **row, **_column(name, kind)} for name, kind in figures]
-    return tuple(SeriesPoint(point, 0, 0) for point in known)
-
-
-def _points_of(
-    columns: tuple[str, ...], rows: Iterable[tuple[str, ...]], times: dict[_Params, int]
-) -> tuple[SeriesPoint, ...]:
-    """Return the points of the figures of rows, and count how often their settings came."""
-    points: list[SeriesPoint] = []
-    for row in rows:
-        params = _row_params(columns, row)
-        times[params] = times.get(params, 0) + 1
-        points += _row_points(columns, params, times[params])
-    return tuple(points)
-
-
-@lru_cache(MOST_TABLES)
-def _first_points(
-    columns: tuple[str, ...], rows: tuple[tuple[str, ...], ...]
-) -> tuple[tuple[SeriesPoint, ...], dict[_Params, int]]:
-    """Return the points of the first rows of a table, and how often their settings came."""
-    times: dict[_Params, int] = {}
-    return _points_of(columns, rows, times), times
 
 
 def _cells(line: str) -> list[str]:

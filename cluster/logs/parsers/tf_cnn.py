@@ -14,7 +14,6 @@ from typing import TYPE_CHECKING, ClassVar
 
 from cluster.core.model.measurements import Definition
 from cluster.logs.parsers import Parser, ResultBuilder, number
-from cluster.logs.rows import cells_of, decimals
 
 if TYPE_CHECKING:
     from cluster.core.model.logs import Parsed
@@ -44,10 +43,6 @@ ALIKE = 0.05  # relative: the total also has the time between the steps
 _HEAD = re.compile(r"\s*Step\s+Img/sec\b")
 _STEP = re.compile(
     r"\s*(\d{1,9})\s+images/sec: (\d+\.\d+) \+/- (\d+\.\d+) \(jitter = (\d+\.\d+)\)\s+\S"
-)
-_STEPS = re.compile(
-    r"(?:\d{1,9}+[ \t]++images/sec: \d{1,18}+\.\d{1,20}+ \+/- \d{1,18}+\.\d{1,20}+"
-    r" \(jitter = \d{1,18}+\.\d{1,20}+\)[ \t]++\d{1,9}+\.\d{1,9}+\n)+"
 )
 _TOTAL = re.compile(r"\s*total images/sec: (\d+\.\d{2,15})\s*$")
 _ABOUT = re.compile(
@@ -96,19 +91,6 @@ class TfCnn(Parser):
                 self._about[about[1]] = about[2][:200]
             return bool(about or _KNOWN.match(line))
         return True
-
-    def take_rows(self, text: str, at: int, number_: int) -> int:
-        """Take steps that have no figure but the rate and the loss."""
-        cells, end = cells_of(text, at, _STEPS)
-        if cells:
-            rates = decimals(cells[2::9])
-            self._open(number_).extend(STEP, rates)
-            steps = cells[::9]
-            for step in steps:
-                self._steps[step] = self._steps.get(step, 0) + 1
-            same = next((n for n, s in enumerate(reversed(steps)) if s != steps[-1]), len(steps))
-            self._ended(steps[-1], list(rates)[-same:])
-        return end
 
     def _ended(self, step: str, rates: list[float]) -> None:
         """Keep the rates of the step that was printed last."""

@@ -12,7 +12,6 @@ from sys import intern
 from typing import TYPE_CHECKING, ClassVar
 
 from cluster.core.model.logs import Device, PeerAccess, Topology
-from cluster.logs.alike import shared_detail
 from cluster.logs.parsers import Parser, ResultBuilder
 
 if TYPE_CHECKING:
@@ -136,7 +135,7 @@ class _Matrix:
         builder = ResultBuilder("topology", self._first, f"{len(self._names)} devices")
         if missing:
             builder.note(f"the rows of {', '.join(missing)} are missing")
-        return builder.parsed(shared_detail(self._detail()))
+        return builder.parsed(self._detail())
 
     def _detail(self) -> Detail:
         cells = self._kinds - {"X"}

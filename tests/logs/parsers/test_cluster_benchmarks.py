@@ -141,17 +141,6 @@ def test_the_end_of_a_report_of_hpcg_and_a_rating_of_a_large_cluster() -> None:
     assert values(of(rating), "flops_rate") == [1.60045e16]
 
 
-def test_hpcc_and_its_end() -> None:
-    text = (LOGS / "hpcc.summary.txt").read_text()
-
-    assert values(of(text), "latency", test="MaxPingPongLatency") == [pytest.approx(237.52e-6)]
-    assert values(of(text), "flops_rate", test="HPL") == [pytest.approx(0.0302422e12)]
-    assert values(of(text), "bandwidth", test="MinPingPongBandwidth") == [0.186597e9]
-    assert of(text).ranks == 2
-    assert not of(text).notes
-    assert "cut off" in of(text.partition("MPIFFT")[0]).notes[0]
-
-
 def test_a_matrix_of_rocm_bandwidth_test() -> None:
     (result,) = results("rocm_bandwidth.mi210")
 

@@ -7,8 +7,6 @@ from pathlib import Path
 import pytest
 
 from cluster.analysis.published_tables import series
-from cluster.logs.parsers import Parser
-from cluster.logs.parsers.tables import Tables
 from cluster.logs.reader import read
 
 LOG = Path(__file__).parent.parent / "tables.settings.txt"
@@ -51,38 +49,6 @@ def test_scaling_sees_bare_numbers_and_nodes_of_several_gpus() -> None:
     assert (first.unit, third.unit) == ("tok/s", "images/s")
     assert "4" in first.name
     assert "7B" in first.name
-
-
-@pytest.mark.parametrize(
-    "cell",
-    [
-        *("16 / 2", "a/ s", "img/s", "images/s", "200 images/s", "95%", "", "|", "x" * 9000),
-        *("[log](logs/s-8.txt)", "[log](s)/s", "[Images](x)/s", "Thr[ough](x)put per s"),
-        *("Through**put** per s", "#Throughput", "Throughput is 5 images/s, expected 6"),
-    ],
-)
-@pytest.mark.parametrize("rate", ["8.5", "007", "1,234.5", "**8.5**", "12 (x)", "5 images/s", "٣"])
-def test_rows_at_once_are_what_each_row_is(
-    cell: str, rate: str, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    """Also where a row in the middle is a header, or has a figure with its unit."""
-    rows = [f"| {gpus} | x | {gpus}.5 | 1 |\n" for gpus in (8, 16, 8, 8, 32)]
-    odd = f"| 8 | {cell} | {rate} | 1 |\n"
-    text = "".join(["| GPUs | Notes | images/s | Speedup |\n", *rows, odd, *rows, odd])
-    offered: list[int] = []
-    taken = Tables.take
-
-    def count(tables: Tables, line: str, number: int) -> bool:
-        offered.append(number)
-        return taken(tables, line, number)
-
-    monkeypatch.setattr(Tables, "take", count)
-    at_once = read([text.encode()])
-
-    assert len(offered) < 9  # of 13 lines: five rows at least are read at once
-    monkeypatch.setattr(Tables, "take_rows", Parser.take_rows)
-
-    assert read([text.encode()]) == at_once
 
 
 def test_thousands_in_cells() -> None:

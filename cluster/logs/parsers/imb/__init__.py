@@ -11,7 +11,6 @@ import re
 from functools import lru_cache
 from typing import TYPE_CHECKING, ClassVar
 
-from cluster.logs.columns import Points
 from cluster.logs.parsers import MB, MIB, Parser, ResultBuilder, count, numbers
 from cluster.logs.parsers.imb.metrics import (
     BANDWIDTH,
@@ -30,7 +29,6 @@ from cluster.logs.parsers.imb.metrics import (
     SLOWEST,
     TOTAL,
 )
-from cluster.logs.rows import row_by_row, size_rows
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -111,7 +109,6 @@ class Imb(Parser):
         self._params: dict[str, Scalar] = {}
         self._columns: list[str] = []
         self._tables: set[tuple[object, ...]] = set()  # of the open run: what it measured, and how
-        self._points = Points()
         self._plain: set[str] = set()  # lines without information
         self._last = -1
         self._usual = MB  # a megabyte in this version
@@ -167,26 +164,6 @@ class Imb(Parser):
             self._end()  # of another run, whose first lines are missing
             self._open(number)
         self._tables.add(table)
-
-    def take_rows(self, text: str, at: int, number: int) -> int:
-        """Take rows of a table over sizes."""
-        del number
-        columns = self._columns
-        if text[at] == "#" or columns[:2] != ["#bytes", "#repetitions"] or self._builder is None:
-            return at
-        rows = size_rows(text, at, len(columns) - 1)
-        if rows is None or rows.sizes[0] < self._last:
-            return at
-        found = dict(zip(columns[1:], rows.columns, strict=True))
-        scale = self._scale_of_all(rows.sizes, found)
-        if scale is None or max(found.get("defects", (0.0,))) > DEFECT:
-            return at
-        kinds = {column: kind for column in found if (kind := self._kind(column))}
-        figures = [_in_unit(kind, found[column], scale) for column, kind in kinds.items()]
-        points = self._points.over(self._params, rows.sizes, tuple(map(_moves, kinds.values())))
-        self._builder.add_rows(tuple(kinds.values()), points, row_by_row(figures))
-        self._last, self._next = rows.sizes[-1], 0
-        return rows.end
 
     def _follow(self, begins: int, number: int) -> None:
         """Notice a benchmark that begins right after the head of another one without rows."""
@@ -293,18 +270,6 @@ class Imb(Parser):
             return best
         return None if ways else self._usual
 
-    def _scale_of_all(self, sizes: tuple[int, ...], found: dict[str, list[float]]) -> float | None:
-        """Return the usual megabyte if it fits all rows; none if they must be looked at singly."""
-        if "Msg/sec" in found:
-            return MB
-        rates, times = found.get("Mbytes/sec"), found.get("t[usec]", found.get("t_max[usec]"))
-        if rates and times:
-            multiples = _multiples(WAYS.get(self._test))
-            for size, time, rate in zip(sizes, times, rates, strict=True):
-                if size and time and rate and not _fits(size, time, rate, self._usual, multiples):
-                    return None
-        return self._usual
-
     def _add(
         self,
         builder: ResultBuilder,
@@ -403,9 +368,3 @@ def _in_unit(kind: Definition, figures: Sequence[float], scale: float) -> Sequen
 
 def _slack(time: float, rate: float) -> float:
     return SLACK + ROUNDING / time + ROUNDING / rate
-
-
-def _fits(size: int, time: float, rate: float, scale: float, multiples: tuple[int, ...]) -> bool:
-    """Tell whether a rate is clearly the size over the time, in Mbytes of this many bytes."""
-    share, slack = rate * scale / (size / time * MICRO), _slack(time, rate) / 2
-    return any(abs(share / many - 1) <= slack for many in multiples)

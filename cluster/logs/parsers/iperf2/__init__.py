@@ -10,7 +10,7 @@ from __future__ import annotations
 import re
 from typing import TYPE_CHECKING, ClassVar
 
-from cluster.logs.intervals import SUM, later_rows
+from cluster.logs.intervals import SUM
 from cluster.logs.parsers import Parser
 from cluster.logs.parsers.iperf2.metrics import INTERVAL, JITTER, LOST, RATE, RECEIVED, SENT
 from cluster.logs.parsers.iperf2.report import Iperf2Test, StreamReport
@@ -25,12 +25,6 @@ _LINE = re.compile(
     r"\s*\[\s*(\*?\d+|SUM)(?:-(\d+))?\]\s+"
     rf"{_FIGURE}\s*-\s*{_FIGURE}[ \t]sec\s+"  # iperf3 has two spaces before it
     rf"{_FIGURE}\s+([KMGT]?)Bytes\s+{_FIGURE}\s+([KMGT]?)(bits|Bytes)/sec(.*)"
-)
-_LATER = re.compile(  # intervals of TCP that do not begin with the test, as in `_LINE`
-    r"(?:[ \t]*+\[ *(?:SUM|\d+)\][ \t]++(?!0\.0)\d{1,12}+\.\d{1,20}+[ \t]*+-"
-    r"[ \t]*+\d{1,12}+\.\d{1,20}+[ \t]sec[ \t]++\d{1,20}+(?:\.\d{1,20}+)?"
-    r"[ \t]++[KMGT]?Bytes[ \t]++\d{1,20}+(?:\.\d{1,20}+)?[ \t]++"
-    r"[KMGT]?(?:bits|Bytes)/sec[ \t]*+\n)+"
 )
 _CLIENT = re.compile(r"\s*Client connecting to (\S+),? (TCP|UDP) port")
 _SERVER = re.compile(r"\s*Server listening on (TCP|UDP) port (\d+)")
@@ -89,16 +83,6 @@ class Iperf2(Parser):
 
     def _other(self, line: str) -> bool:
         return bool(self._tests) and self._tests[-1].other(line)
-
-    def take_rows(self, text: str, at: int, number: int) -> int:
-        """Read consecutive lines of intervals of one test."""
-        del number
-        rows = None if self._is_dual or not self._tests else later_rows(text, at, _LATER)
-        if rows is None:
-            return at
-        newest, names = self._tests[-1], set(rows.streams)
-        owners = [self._owners.get(name, newest) for name in names]
-        return rows.end if set(owners) == {newest} and newest.later(rows, names) else at
 
     def _head(self, number: int, role: str, protocol: str) -> bool:
         """Begin a test; streams may have connected before its role is printed."""

@@ -10,7 +10,6 @@ from cluster.logs.intervals import (
     SEVERAL,
     SUM,
     Intervals,
-    LaterRows,
     adds_up,
     bytes_of,
 )
@@ -19,8 +18,6 @@ from cluster.logs.parsers import ResultBuilder, count, number
 from cluster.logs.parsers.iperf2.metrics import INTERVAL, JITTER, LOST, RATE, RECEIVED, SENT
 
 if TYPE_CHECKING:
-    from collections.abc import Set as AbstractSet
-
     from cluster.core.model.logs import Parsed
     from cluster.core.model.measurements import Definition
     from cluster.core.model.value import Scalar
@@ -187,17 +184,6 @@ class Iperf2Test:
             self._many = int(match[2] or 0)
         else:
             self._streams[stream.lstrip("*")] = None
-
-    def later(self, rows: LaterRows, names: AbstractSet[str]) -> bool:
-        """Read lines of intervals, unless one of their streams has none that begins the test."""
-        if self._asked or not self._flows.keys() >= names:
-            return False
-        for name, end in dict(sorted(zip(rows.streams, rows.ends, strict=True))).items():
-            flow = self._flows[name]
-            flow.last, flow.is_alone = max(flow.last, end), False
-        self._intervals.extend(rows, {name: self._side(name) for name in names})
-        self._many = 0 if SUM in names else self._many
-        return True
 
     def csv(self, fields: list[str]) -> bool:
         """Read a line of CSV, whose last number must agree with the others."""

@@ -99,11 +99,6 @@ class Iperf3(Parser):
             return False
         return self._known(self._text, line) if row is None else self._text.row(row)
 
-    def take_rows(self, text: str, at: int, number: int) -> int:
-        """Read consecutive lines of intervals."""
-        del number
-        return at if self._text is None else self._text.rows(text, at)
-
     def _head(self, line: str, number: int) -> None:
         """Read a line at the head of a test, or of the next one."""
         if self._text is None or self._text.is_begun:

@@ -12,7 +12,6 @@ from cluster.logs.intervals import (
     Intervals,
     adds_up,
     bytes_of,
-    later_rows,
 )
 from cluster.logs.one_host import WITHIN, is_within_host
 from cluster.logs.parsers import ResultBuilder
@@ -143,18 +142,6 @@ class TextReport:
         if udp and (side == "receiver" or not ROLE.search(rest)):
             self._udp.setdefault(way, {})[stream] = _jitter_and_loss(udp)
         return True
-
-    def rows(self, text: str, at: int) -> int:
-        """Read consecutive lines of intervals of known streams; give where they end."""
-        found = later_rows(text, at, _LATER)
-        if found is None or self._is_servers:
-            return at
-        names = set(found.streams)
-        if not self._streams.keys() >= names - {SUM}:
-            return at
-        self._last = max(self._last, *found.ends)
-        self._intervals.extend(found, dict.fromkeys(names, ""))
-        return found.end
 
     def _side(self, rest: str) -> str:
         """Tell whose total it is, from the end of the line; empty for an interval."""

@@ -8,6 +8,7 @@ that another line interrupts it. Torn lines are counted, and read as far as poss
 from __future__ import annotations
 
 import re
+from collections import defaultdict
 from typing import TYPE_CHECKING, ClassVar
 
 from msgspec import structs
@@ -75,7 +76,6 @@ _HARMLESS = re.compile(
     r"NET/IB : Unable to (?:open|query)|ibv_open_device failed|enable P2P between|"
     r"Got non-fatal async event|Cannot get incoming CPU|falling back to simple order"
 )
-_MESSAGE = re.compile(f"{INFO}(.*)")
 COMM = "comm 0x"  # messages whose prefix is needed, as it names the host
 
 
@@ -104,6 +104,7 @@ class NcclDebug(Parser):
         self._communicators = self._torn = 0
         self._connected = self._fabric = False
         self._trials: list[LoggedTest] = []
+        self._set_up: defaultdict[str, list[int]] = defaultdict(list)  # processes, on these lines
         self._library = "NCCL"
         self._versions: dict[str, None] = {}
         self._networks: dict[str, None] = {}  # that were found
@@ -135,36 +136,20 @@ class NcclDebug(Parser):
         self._new((message,))
         return True
 
-    def skim(self, text: str, number: int) -> tuple[str, int]:
-        """Take the lines that ranks and communicators repeat; each message is read only once."""
-        left, taken = text, 0
-        if INFO in text:
-            left, taken = self._without_repeated(text, number)
-        if any(word in left for word in AROUND_WORDS):
-            self._watch(left, number)
-        return left, taken
-
-    def _without_repeated(self, text: str, number: int) -> tuple[str, int]:
-        lines = text.split("\n")
-        rest = ["" if INFO in line and COMM not in line else line for line in lines]
-        taken = rest.count("") - lines.count("")
-        if taken:
-            self._first = self._first or number + next(
-                at for at, (old, new) in enumerate(zip(lines, rest, strict=True)) if old != new
-            )
-            self._new(dict.fromkeys(_MESSAGE.findall(text)))
-        return "\n".join(rest), taken
-
-    def _watch(self, text: str, number: int) -> None:
-        """Follow the tests of nccl-tests; their own parser takes these lines."""
-        at = 0
-        for said in AROUND.finditer(text):
-            number += text.count("\n", at, said.start())
-            at = said.start()
+    def look(self, line: str, number: int) -> str:
+        """Take the lines of NCCL, and follow the tests of nccl-tests, whose parser takes them."""
+        if INFO in line and COMM not in line:
+            self._first = self._first or number
+            self._new((line.partition(INFO)[2],))
+            return ""
+        has_word = any(word in line for word in AROUND_WORDS)
+        said = AROUND.match(line) if has_word else None
+        if said is not None:
             if said[1] or not self._trials:
                 beside = any(trial.is_open for trial in self._trials[-1:])
                 self._trials.append(LoggedTest(number if said[1] else 0, beside=beside))
             self._trials[-1].follow(said, number)
+        return line
 
     def _new(self, messages: Iterable[str]) -> None:
         """Read the messages that have not come before."""
@@ -254,8 +239,8 @@ class NcclDebug(Parser):
         if "Init COMPLETE" in message:
             for waiting in self._warnings.values() if prefix else ():
                 waiting.discard(_process(prefix))
-            for trial in self._trials if prefix else ():
-                trial.add_process(_process(prefix), number)
+            if prefix:
+                self._set_up[_process(prefix)].append(number)
             self._connected = True
             self._communicators += rank == 0
         if size < self._size:
@@ -343,7 +328,7 @@ class NcclDebug(Parser):
 
     def _succeeded(self, process: str) -> bool:
         """Tell whether a process belongs to nccl-tests, and all its tests succeeded."""
-        own = [trial for trial in self._trials if process in trial.processes]
+        own = [t for t in self._trials if t.has(process, self._set_up.get(process, ()))]
         return bool(own) and all(trial.succeeded for trial in own)
 
     def _placed(self) -> Iterable[NcclRank]:

@@ -3,14 +3,17 @@
 from __future__ import annotations
 
 import re
+from typing import TYPE_CHECKING
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
 
 # What nccl-tests prints around its rows: its start, where its ranks are, and how it ended.
 AROUND = re.compile(
     r"^[# \t]*+(?:(nThreads?\b)|Rank +\d+ .*?\bPid +(\d+) +on +(\S+) +device"
-    r"|(?:Out of bounds values|Bitwise mismatches|Avg bus bandwidth) *:(.*))",
-    re.MULTILINE,
+    r"|(?:Out of bounds values|Bitwise mismatches|Avg bus bandwidth) *:(.*))"
 )
-AROUND_WORDS = ("nThread", " Pid ", "Avg bus bandwidth")
+AROUND_WORDS = ("nThread", " Pid ", "Out of bounds", "Bitwise mism", "Avg bus bandwidth")
 GOOD = "Avg bus bandwidth"
 
 
@@ -51,7 +54,13 @@ class LoggedTest:
             self._failed |= "FAILED" in said[4]
             self._last = number if GOOD in said[0] else self._last
 
-    def add_process(self, process: str, number: int) -> None:
-        """Add a process whose set-up was completed while the test ran."""
-        if self._first <= number and not 0 < self._last < number:
-            self.processes.add(process)
+    def has(self, process: str, set_up: Sequence[int]) -> bool:
+        """Tell whether a process took part: it was named, or was set up while the test ran.
+
+        Args:
+            set_up: the numbers of the lines that say so.
+
+        """
+        return process in self.processes or any(
+            self._first <= number and not 0 < self._last < number for number in set_up
+        )

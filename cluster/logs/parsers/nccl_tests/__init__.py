@@ -12,7 +12,6 @@ in between. Such parts are joined again, and accepted if their figures agree wit
 from __future__ import annotations
 
 import re
-import sys
 from typing import TYPE_CHECKING, ClassVar
 
 import msgspec
@@ -27,13 +26,10 @@ from cluster.logs.parsers.nccl_tests.perf_test import (
     FOOT,
     RANK,
     PerfTest,
-    named_rank,
 )
-from cluster.logs.parsers.nccl_tests.rows import ABSENT, Heads
+from cluster.logs.parsers.nccl_tests.rows import ABSENT
 
 if TYPE_CHECKING:
-    from collections.abc import Sequence
-
     from cluster.core.model.logs import Parsed
     from cluster.core.model.measurements import Definition
 
@@ -70,11 +66,8 @@ _TORN = re.compile(
 )
 INFO = "NCCL INFO"
 _COMMAND = re.compile(r"(?:^|[\s/])(\w+_perf(?:_mpi)?)\s+-")
-_RANKS = re.compile(
-    r"(?:#[ \t]+Rank[ \t]+\d+ [^\n|]*\bon[ \t]+[^\s|]+[ \t]+device[ \t]+\d+ \[[\w:.]+\] [^\n|]*\n)+"
-)
+MOST_PARTS = 16  # of rows: three make a row
 MOST = 64  # texts that are kept, because they may be repeated
-_ROWS = re.compile(r"(?:[ \t]*\d[^\n]*\n){1,256}")
 _STAMP = re.compile(r"\s+\d{4}-\d\d-\d\d \d\d:\d\d:\d\d$")
 
 
@@ -91,11 +84,9 @@ class NcclTests(Parser):
     def __init__(self) -> None:
         self._parsed: list[Parsed] = []  # of the tests before the last
         self._test: PerfTest | None = None
-        self._heads = Heads()
-        self._ranks: dict[str, Sequence[tuple[int, str, int, str]]] = {}  # lines that name ranks
         self._plain: set[str] = set()  # lines without information
         self._command = ""
-        self._parts: list[tuple[int, list[str]]] = []  # parts of rows, with their lines
+        self._parts: list[list[str]] = []  # parts of rows that other lines interrupted
         self._boxed = False  # whether the last line belongs to a Markdown table with our header
 
     def take(self, line: str, number: int) -> bool:
@@ -144,29 +135,6 @@ class NcclTests(Parser):
             test.follows = True
         (test or self._open(number)).header(text)
 
-    def take_rows(self, text: str, at: int, number: int) -> int:
-        """Take rows like the last one."""
-        del number
-        test = self._test
-        if test is None or self._parts:
-            return at
-        rows = _ROWS.match(text, at) if text[at] != "#" and not test.ended else None
-        if rows:
-            return at + test.rows(rows[0])
-        ranks = _RANKS.match(text, at) if text.startswith("#  Rank", at) else None
-        if ranks:
-            test.named(self._named(ranks[0]))
-            return ranks.end()
-        return at
-
-    def _named(self, text: str) -> Sequence[tuple[int, str, int, str]]:
-        """Read lines that name ranks, which the tests of a log repeat."""
-        found = self._ranks.get(text)
-        if found is None:
-            self._ranks = {} if len(self._ranks) > MOST else self._ranks
-            found = self._ranks[text] = [named_rank(line) for line in RANK.finditer(text)]
-        return found
-
     def _markdown(self, text: str, number: int) -> bool:
         """Read a line of a Markdown table; tables of other programs have no such rows."""
         if "algbw" in text and "busbw" in text and "payload" not in text:  # of all_reduce_bench
@@ -184,41 +152,37 @@ class NcclTests(Parser):
             return False
         return self._boxed and _RULE.match(text) is not None
 
-    def skim(self, text: str, number: int) -> tuple[str, int]:
-        """Take parts of rows that are followed by other lines."""
-        rest, at, torn = [], 0, text.find(INFO)
-        while torn >= 0:
-            start = text.rfind("\n", 0, torn) + 1
-            part = _TORN.match(text, start) if text[start] == " " else None
-            if part:
-                number += text.count("\n", at, start)
-                self._parts.append((number, part[1].split()))
-                rest.append(text[at:start])
-                at = part.end()
-            end = text.find("\n", torn)
-            torn = text.find(INFO, end) if end > 0 else end
-        return "".join((*rest, text[at:])), 0
+    def look(self, line: str, number: int) -> str:
+        """Take a part of a row that a line of NCCL follows."""
+        del number
+        part = _TORN.match(line) if line[:1] == " " and INFO in line else None
+        if part is None:
+            return line
+        self._keep(part[1].split())
+        return line[part.end() :]
+
+    def _keep(self, cells: list[str]) -> None:
+        self._parts = [*self._parts[1 - MOST_PARTS :], cells]
 
     def _row(self, text: str, number: int) -> bool:
         """Read a row, or what is left of a torn row: its last part, or only its first."""
         test, cells = self._open(number), _STAMP.sub("", text).split()
-        if test.ends_before(cells) and PerfTest(number, self._heads).row(cells):
+        if test.ends_before(cells) and PerfTest(number).row(cells):
             test = self._new(number)
             test.follows = True
-        if test.row(cells) or test.row([*self._torn(number), *cells]):
-            self._parts = [part for part in self._parts if part[0] > number]
+        if test.row(cells) or test.row([*self._torn(), *cells]):
+            self._parts = []
             return True
         if _HEAD.fullmatch(text):
-            self._parts.append((number, cells))
+            self._keep(cells)
             return True
         test.refused += 1
         return False
 
-    def _torn(self, number: int) -> list[str]:
-        """Return the cells of the row that began last before a line."""
-        parts = [cells for at, cells in self._parts if at < number]
-        heads = [at for at, cells in enumerate(parts) if _HEAD.fullmatch(" ".join(cells))]
-        return [cell for part in parts[heads[-1] :] for cell in part] if heads else []
+    def _torn(self) -> list[str]:
+        """Return the cells of the row that began last."""
+        heads = [at for at, cells in enumerate(self._parts) if _HEAD.fullmatch(" ".join(cells))]
+        return [cell for part in self._parts[heads[-1] :] for cell in part] if heads else []
 
     def _around(self, text: str, number: int) -> bool:
         begun = (RANK, FAILED, FOOT)
@@ -245,7 +209,7 @@ class NcclTests(Parser):
 
     def results(self) -> tuple[Parsed, ...]:
         """Return a result per test."""
-        if self._test is not None and (begun := self._torn(sys.maxsize)):
+        if self._test is not None and (begun := self._torn()):
             self._test.stopped = int(begun[0])
         self._end()
         return tuple(self._parsed)
@@ -257,7 +221,7 @@ class NcclTests(Parser):
 
     def _new(self, number: int) -> PerfTest:
         self._end()
-        self._test = PerfTest(number, self._heads)
+        self._test = PerfTest(number)
         return self._test
 
     def _open(self, number: int) -> PerfTest:

@@ -9,8 +9,7 @@ from typing import TYPE_CHECKING
 from cluster.core.model.measurements import Definition
 
 if TYPE_CHECKING:
-    import numpy as np
-    from numpy.typing import NDArray
+    from collections.abc import Iterable
 
 _nccl = partial(
     Definition,
@@ -91,7 +90,7 @@ def operation(program: str, family: str) -> str:
     return ALL_REDUCE if family == ALL_REDUCE else ""
 
 
-def ranks_of(algbw: NDArray[np.float64], busbw: NDArray[np.float64]) -> int:
+def ranks_of(rates: Iterable[tuple[float, float]]) -> int:
     """Tell the number of ranks from bus bandwidth over algorithm bandwidth.
 
     The ratio is 2(n-1)/n or (n-1)/n; a ratio of 1 fits any number. Both rates are printed to 0.01
@@ -101,12 +100,11 @@ def ranks_of(algbw: NDArray[np.float64], busbw: NDArray[np.float64]) -> int:
         The only number that fits all rows; 0 if none does, or if several do.
 
     """
-    large = algbw >= 100 * RESOLUTION
-    if not large.any():
+    large = [(algbw, busbw) for algbw, busbw in rates if algbw >= 100 * RESOLUTION]
+    if not large:
         return 0
-    algbw, busbw = algbw[large], busbw[large]
-    low = float(((busbw - HALF_STEP) / (algbw + HALF_STEP)).max())
-    high = float(((busbw + HALF_STEP) / (algbw - HALF_STEP)).min())
+    low = max((busbw - HALF_STEP) / (algbw + HALF_STEP) for algbw, busbw in large)
+    high = min((busbw + HALF_STEP) / (algbw - HALF_STEP) for algbw, busbw in large)
     whole = 2 if low > 1 else 1
     if low > high or low <= 0 or low <= 1 <= high or high >= whole:
         return 0

@@ -3,10 +3,9 @@
 from __future__ import annotations
 
 import re
-from array import array
 from collections import Counter
 from functools import lru_cache
-from itertools import chain, pairwise
+from itertools import pairwise
 from typing import TYPE_CHECKING
 
 from cluster.logs.parsers import GB, ResultBuilder, count, number, numbers
@@ -22,28 +21,22 @@ from cluster.logs.parsers.nccl_tests.metrics import (
 )
 from cluster.logs.parsers.nccl_tests.rows import (
     ABSENT,
-    FIGURES,
     HALF,
     LEAST,
     MICRO,
-    Heads,
+    HalfRow,
     agrees,
-    point_of,
-    usual_rows,
+    params_of,
+    places,
 )
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable, Sequence
-
-    import numpy as np
-    from numpy.typing import NDArray
+    from collections.abc import Iterable
 
     from cluster.core.model.logs import Parsed
-    from cluster.logs.columns import SeriesPoint
+    from cluster.core.model.value import Scalar
 
 MILLI = 1e3  # milliseconds per second
-MANY = 4  # rows from which reading them as a table is faster
-METRICS = (TIME, ALGBW, BUSBW)
 COARSE = 0.05  # by which times of 10 s and more are rounded: they are printed as 1.7e+07
 
 ALONE = (
@@ -62,11 +55,6 @@ CONCLUDED = "Collective test concluded"
 ENDS = ("# Out of bounds values", "# Avg bus bandwidth", f"# {CONCLUDED}")  # how last lines begin
 
 
-def named_rank(match: re.Match[str]) -> tuple[int, str, int, str]:
-    """Return what a line of `RANK` names: rank, host, device on it, model."""
-    return int(match[1]), match[2], int(match[3]), match[4] or ""
-
-
 FOOT = re.compile(
     r"#?\s*(Out of bounds values|Bitwise mismatches|Avg bus bandwidth|"
     rf"{CONCLUDED})\s*:\s*(.*)"
@@ -81,16 +69,10 @@ _OLDEST = "res"  # a column of NCCL's own tests and of nccl-tests until 2019: ti
 
 
 class PerfTest:
-    """One test: its rows, and the lines before and after them.
+    """One test: its rows, and the lines before and after them."""
 
-    Args:
-        heads: the first cells of rows, which all tests of a log share.
-
-    """
-
-    def __init__(self, first: int, heads: Heads) -> None:
+    def __init__(self, first: int) -> None:
         self._first = first
-        self._heads = heads
         self.name = ""
         self.checked = True
         self.is_mixed = (
@@ -103,8 +85,7 @@ class PerfTest:
         self.ended = False
         self.ranks: dict[int, tuple[str, int]] = {}  # the host of each rank, and its device there
         self.models: dict[str, None] = {}
-        self._points: list[Sequence[SeriesPoint]] = []  # of each figure of some rows
-        self._values = array("d")  # of each half: time in us, both rates in GB/s
+        self._halves: list[HalfRow] = []
         self._width = HALF
         self._counts = True  # the last column of a half counts wrong values
         self._scale = MICRO  # of its times
@@ -135,15 +116,8 @@ class PerfTest:
         """
         if self._alone:
             return len(self.ranks)
-        derived = 0 if self._partial else ranks_of(*self._figures[:, 1:].T)
+        derived = 0 if self._partial else ranks_of((h.algbw, h.busbw) for h in self._halves)
         return max(1 + max(self.ranks, default=-1), derived)
-
-    @property
-    def _figures(self) -> NDArray[np.float64]:
-        """A row per half: time in us, both rates in GB/s; none can be added while it is used."""
-        import numpy as np  # noqa: PLC0415 - rarely needed by a program that only starts
-
-        return np.frombuffer(self._values).reshape(-1, FIGURES)
 
     @property
     def is_columned(self) -> bool:
@@ -152,14 +126,14 @@ class PerfTest:
 
     def ends_before(self, cells: list[str]) -> bool:
         """Tell whether a row is of another test: this one has ended, and sizes begin again."""
-        is_done = self.ended and bool(self._points) and not (self._alone or self.is_mixed)
+        is_done = self.ended and bool(self._halves) and not (self._alone or self.is_mixed)
         size = count(cells[0]) if is_done and self._columned <= 1 else None
-        return size is not None and size <= self._points[0][0].size
+        return size is not None and size <= self._halves[0].size
 
     @property
     def is_begun(self) -> bool:
         """Whether its rows have begun."""
-        return bool(self._points or self.ended)
+        return bool(self._halves or self.ended)
 
     def head(self, text: str) -> None:
         """Keep the settings in its first line."""
@@ -173,12 +147,12 @@ class PerfTest:
     def is_any(self) -> bool:
         """Whether the log contains anything about it."""
         has_foot = self._average is not None or self.name
-        return bool(self.headed or self._points or self._failures or (self.ended and has_foot))
+        return bool(self.headed or self._halves or self._failures or (self.ended and has_foot))
 
     @property
     def is_mean_alone(self) -> bool:
         """Whether it is only the mean that the last line of a test says."""
-        return self._average is not None and not (self.headed or self._points)
+        return self._average is not None and not (self.headed or self._halves)
 
     def header(self, text: str, *, counts: bool = True) -> None:
         """Find the width of each half of a row, to which options add columns."""
@@ -192,7 +166,10 @@ class PerfTest:
         rank = RANK.match(text)
         foot = FOOT.match(text) if rank is None else None
         if rank:
-            self.named([named_rank(rank)])
+            self._alone |= int(rank[1]) in self.ranks
+            self.ranks[int(rank[1])] = rank[2], int(rank[3])
+            if rank[4]:
+                self.models[rank[4]] = None
         elif foot and foot[1] == CONCLUDED:
             self.ended = True
             self.name = self.name or foot[2].strip()
@@ -209,14 +186,6 @@ class PerfTest:
             return False
         return True
 
-    def named(self, ranks: Sequence[tuple[int, str, int, str]]) -> None:
-        """Record ranks that lines name: number, host, device on it, model."""
-        for rank, host, device, model in ranks:
-            self._alone |= rank in self.ranks
-            self.ranks[rank] = host, device
-            if model:
-                self.models[model] = None
-
     def fail(self, text: str) -> None:
         """Record a failure."""
         self._failures.append(text)
@@ -232,38 +201,18 @@ class PerfTest:
     def _row(self, cells: list[str], width: int) -> bool:
         halves = 2 if len(cells) >= LEAST + 2 * width else 1
         head = len(cells) - halves * width
-        places = self._heads.places(cells[:head], halves) if head >= LEAST else ()
-        if not places:
+        known = places(cells[:head], halves) if head >= LEAST else ()
+        if not known:
             return False
-        size = places[0].size
+        size = int(known[0]["size"])
         parts = [cells[head + at * width :][: min(width, HALF)] for at in range(halves)]
         figures = [self._half(size, part) for part in parts]
         if not all(figures):
             return False
-        for place, part, found in zip(places, parts, figures, strict=True):
+        for params, part, found in zip(known, parts, figures, strict=True):
             wrong = part[3] if self._counts and len(part) == HALF else ABSENT
-            self._add(place, found or [], wrong)
+            self._add(params, found or [], wrong)
         return True
-
-    def rows(self, text: str) -> int:
-        """Read rows with the usual columns: the fast way.
-
-        Returns:
-            How many characters of it were taken: complete lines, up to the first different one.
-
-        """
-        is_usual = self._width == HALF and self._scale == MICRO and self._counts
-        if text.count("\n") < MANY or not is_usual or "_" in text or not text.isascii():
-            return 0
-        try:
-            points, figures, rows = usual_rows(text, self._heads)
-        except ValueError:  # a figure is none
-            return 0
-        if figures is not None and rows:
-            self._points.append(points)
-            self._values.frombytes(figures.tobytes())
-        lines = text.split("\n", rows)
-        return len(text) - len(lines[-1])
 
     def _half(self, size: int, half: list[str]) -> list[float] | None:
         """Read time (in us), algorithm and bus bandwidth, if they agree with the size.
@@ -288,14 +237,13 @@ class PerfTest:
     def add(self, size: int, kind: tuple[str, str, str], values: list[float], wrong: str) -> None:
         """Add half a row, whose last column is a count of wrong values or an error like 1e-06."""
         type_, redop, place = kind
-        self._add(point_of(size, type_, redop, place), values, wrong)
+        self._add(params_of(size, type_, redop, place), values, wrong)
 
-    def _add(self, point: SeriesPoint, values: list[float], wrong: str) -> None:
-        self._points.append((point,) * FIGURES)
-        self._values.extend(values)
+    def _add(self, params: dict[str, Scalar], values: list[float], wrong: str) -> None:
+        self._halves.append(HalfRow(params, *values))
         many = number(wrong)
         if many is not None and many >= 1:
-            place = f"{point.size} B, {point.params['place']} of place"
+            place = f"{params['size']} B, {params['place']} of place"
             self.fail(f"{place}: {many:.0f} values were wrong")
 
     def parsed(self) -> Parsed:
@@ -303,10 +251,10 @@ class PerfTest:
         builder = ResultBuilder("nccl_tests", self._first, self.name or "nccl-tests")
         for failure in self._failures:
             builder.fail(failure)
-        figures = self._figures.copy()
-        figures[:, 0] /= MICRO
-        figures[:, 1:] *= GB
-        builder.add_rows(METRICS, self._all_points, array("d", figures.tobytes()))
+        for half in self._halves:
+            builder.add(TIME, half.time / MICRO, half.params, size=half.size)
+            builder.add(ALGBW, half.algbw * GB, half.params, size=half.size)
+            builder.add(BUSBW, half.busbw * GB, half.params, size=half.size)
         is_torn = self.follows and not self._rises
         if (self.is_mixed and (self._ends != 1 or not self._rises)) or self._is_doubled or is_torn:
             builder.doubt()
@@ -314,22 +262,15 @@ class PerfTest:
         return builder.parsed()
 
     @property
-    def _all_points(self) -> Sequence[SeriesPoint]:
-        """The point of each figure; of a single table, those that all such tables share."""
-        if len(self._points) == 1:
-            return self._points[0]
-        return tuple(chain.from_iterable(self._points))
-
-    @property
     def _is_doubled(self) -> bool:
         """Whether rows of two tests came by turns: their columns were named twice, as each size."""
-        places = [id(point) for point in self._all_points[::FIGURES]]
-        return self._columned > 1 and not self._alone and len(set(places)) < len(places)
+        known = {tuple(half.params.items()) for half in self._halves}
+        return self._columned > 1 and not self._alone and len(known) < len(self._halves)
 
     @property
     def _rises(self) -> bool:
         """Whether its sizes rise, as those of one test do; cycles start over at the smallest."""
-        sizes = [point.size for point in self._all_points[::FIGURES]]
+        sizes = [half.size for half in self._halves]
         least = min(sizes, default=0)
         return all(a <= b or b == least for a, b in pairwise(sizes))
 
@@ -345,8 +286,7 @@ class PerfTest:
                 f"{ranks} ranks, of which {len(self.ranks)} are named; the number of hosts is not "
                 "known (use --hosts)"
             )
-        rates = zip(self._values[1::FIGURES], self._values[2::FIGURES], strict=True)
-        algbw, busbw = max(rates, default=(0.0, 0.0))
+        algbw, busbw = max(((h.algbw, h.busbw) for h in self._halves), default=(0.0, 0.0))
         family = family_of(algbw, busbw, ranks)
         if family:
             builder.note(f"its bus bandwidth is that of {family} on {ranks} ranks")
@@ -364,7 +304,7 @@ class PerfTest:
                 "only its last lines are there, so the sizes behind this mean are not known"
             )
             return
-        if self._points and not self.headed:
+        if self._halves and not self.headed:
             builder.note("its header is missing: the columns are as nccl-tests prints them")
         if builder.empty and self.refused:
             builder.fail(
@@ -385,7 +325,7 @@ class PerfTest:
         """List what may be odd about it, and whether it is."""
         yield not self.checked, "its data were not checked (validation: 0)"
         yield self._alone, ALONE
-        yield ranks == 1 and bool(self._points), "of one rank alone: nothing passed between GPUs"
+        yield ranks == 1 and bool(self._halves), "of one rank alone: nothing passed between GPUs"
         yield self._partial, PARTIAL
         yield self.stopped >= 0, f"its row of {self.stopped} B was begun, and has no end"
 

@@ -7,23 +7,18 @@ mean over ranks, and with `-f` also that of the fastest and the slowest rank.
 from __future__ import annotations
 
 import re
-from operator import lt
 from typing import TYPE_CHECKING, ClassVar
 
-from cluster.logs.columns import Points
 from cluster.logs.parsers import MB, Parser, ResultBuilder, count, numbers
 from cluster.logs.parsers.osu.headers import (
     MICRO,
     SCALES,
     SIZES,
     TAIL,
-    TablePlan,
     columns_in,
     fits,
     kind_of,
-    plan_of,
     said_by,
-    scaled,
 )
 from cluster.logs.parsers.osu.metrics import (
     BANDWIDTH,
@@ -45,7 +40,6 @@ from cluster.logs.parsers.osu.metrics import (
     UNNAMED_RATE,
     UNNAMED_TIME,
 )
-from cluster.logs.rows import row_by_row, size_rows
 
 if TYPE_CHECKING:
     from cluster.core.model.logs import Parsed
@@ -97,7 +91,6 @@ class Osu(Parser):
     def __init__(self) -> None:
         self._parsed: list[Parsed] = []  # of the tests before the last
         self._table: _Table | None = None
-        self._points = Points()
         self._hosts: dict[str, str] = {}  # of ranks
 
     def take(self, line: str, number: int) -> bool:
@@ -109,7 +102,7 @@ class Osu(Parser):
         if title:
             is_mixed = self._table is not None and self._table.is_only_begun(number)
             self._end()
-            self._table = _Table(title[1].strip(), number, self._points)
+            self._table = _Table(title[1].strip(), number)
             if is_mixed:
                 self._table.doubt()
             self._table.builder.ranks = len(self._hosts)
@@ -120,7 +113,7 @@ class Osu(Parser):
         if _UNTITLED.match(line) and (self._table is None or self._table.is_done):
             is_mixed = self._table is not None and self._table.is_mixed
             self._end()
-            self._table = _Table("", number, self._points)
+            self._table = _Table("", number)
             self._table.builder.note(NO_TITLE)
             if is_mixed:
                 self._table.doubt()
@@ -132,11 +125,6 @@ class Osu(Parser):
     def awaits(self, line: str) -> bool:
         """Tell whether a row may be the first of the open table."""
         return self._table is not None and self._table.awaits(line.split())
-
-    def take_rows(self, text: str, at: int, number: int) -> int:
-        """Take rows of the open table."""
-        del number
-        return at if self._table is None else self._table.take_rows(text, at)
 
     def _start(self, text: str) -> bool:
         placed = _PLACED.match(text)
@@ -160,11 +148,9 @@ class Osu(Parser):
 class _Table:
     """One test: its title, its columns, its rows."""
 
-    def __init__(self, title: str, first: int, points: Points) -> None:
+    def __init__(self, title: str, first: int) -> None:
         self.builder = ResultBuilder("osu", first, title or "OSU")
         self.lines = 1  # of the table, without its rows
-        self._points = points
-        self._plan: TablePlan | None = None  # of its columns
         self._test, memory, self._one_sided = said_by(title)
         self._windows: list[int] = []  # the columns of a table with one per window size
         self._cell: Definition | None = None  # the metric of such a table
@@ -213,7 +199,6 @@ class _Table:
                 self.doubt()  # the columns of another table
             self._columns, self._windows, self._last = columns, [], -1
             self._is_announced = False
-            self._plan = plan_of(self._test, columns, one_sided=self._one_sided)
             return True
         pairs, buffers, varied = _PAIRS.match(text), _BUFFERS.match(text), _VARIED.match(text)
         if varied:
@@ -228,22 +213,6 @@ class _Table:
         else:
             return self._option(text) or _KNOWN.match(text) is not None
         return True
-
-    def take_rows(self, text: str, at: int) -> int:
-        """Read rows whose sizes rise, and give the offset where they end."""
-        plan = self._plan
-        if plan is None or not plan.is_plain:
-            return at
-        rows = size_rows(text, at, len(plan.kinds))
-        if rows is None or rows.sizes[0] <= self._last or not _rise(rows.sizes):
-            return at
-        if text.count(".", at, rows.end) < len(rows.sizes):  # a row of whole numbers is none of OSU
-            return at
-        self._last = rows.sizes[-1]
-        values = row_by_row(list(map(scaled, rows.columns, plan.kinds)))
-        points = self._points.over(self._params, rows.sizes, plan.moved)
-        self.builder.add_rows(plan.metrics, points, values, rising=True)
-        return rows.end
 
     def _option(self, text: str) -> bool:
         """Read a setting of the rows below."""
@@ -340,7 +309,3 @@ def _columns_of(
     mean, least, greatest, iterations = values
     is_full = least <= mean <= greatest and iterations.is_integer()
     return (*columns, *FULL) if is_full else columns
-
-
-def _rise(sizes: tuple[int, ...]) -> bool:
-    return all(map(lt, sizes, sizes[1:]))

@@ -67,15 +67,6 @@ class ColumnKind(NamedTuple):
     scale: float
 
 
-class TablePlan(NamedTuple):
-    """How rows of a table are read."""
-
-    kinds: tuple[ColumnKind, ...]
-    metrics: tuple[Definition, ...]
-    moved: tuple[bool, ...]
-    is_plain: bool
-
-
 @lru_cache(MOST)
 def said_by(title: str) -> tuple[str, str, bool]:
     """Return test that a title names, the memory of its buffers, and whether it is one-sided."""
@@ -106,19 +97,6 @@ def fits(test: str, columns: tuple[tuple[str, str], ...]) -> bool:
 
 
 @lru_cache(MOST)
-def plan_of(test: str, columns: tuple[tuple[str, str], ...], *, one_sided: bool) -> TablePlan:
-    """Find the metric of each column, and whether all belong to one size."""
-    kinds = [kind_of(test, name, unit, one_sided=one_sided) for name, unit in columns[1:]]
-    found = tuple(kind for kind in kinds if kind is not None)
-    metrics = tuple(kind.metric for kind in found)
-    return TablePlan(
-        kinds=found,
-        metrics=metrics,
-        moved=tuple(metric.unit == "B/s" for metric in metrics),
-        is_plain=columns[0][0] in SIZES and len(found) == len(kinds) > 0,
-    )
-
-
 def kind_of(test: str, name: str, unit: str, *, one_sided: bool) -> ColumnKind | None:
     """Find the metric of a column, and its unit.
 
@@ -134,14 +112,6 @@ def kind_of(test: str, name: str, unit: str, *, one_sided: bool) -> ColumnKind |
     if name == "MB/s" or unit in SCALES:
         return ColumnKind(_rate(test), SCALES.get(unit, MB))
     return ColumnKind(OVERLAP, 1.0) if unit == "%" else None
-
-
-def scaled(figures: list[float], kind: ColumnKind) -> list[float]:
-    """Return the figures of a column in the unit of its metric."""
-    definition, scale = kind
-    if definition.unit == "s":
-        return [figure / scale for figure in figures]
-    return [figure * scale for figure in figures]
 
 
 def _rate(test: str) -> Definition:

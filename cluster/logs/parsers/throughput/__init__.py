@@ -15,8 +15,7 @@ from typing import TYPE_CHECKING, ClassVar, NamedTuple
 
 from cluster.core.model.measurements import Definition
 from cluster.logs.parsers import Parser, ResultBuilder, number
-from cluster.logs.parsers.throughput.iterations import DEFINITIONS, Form, IterationTimes, forms_in
-from cluster.logs.shapes import MOST, shape_of
+from cluster.logs.parsers.throughput.iterations import DEFINITIONS, IterationTimes, forms_in
 
 if TYPE_CHECKING:
     from cluster.core.model.logs import Parsed
@@ -127,21 +126,12 @@ _KNOWN = re.compile(r"\s*Epoch(?: time :|\s+\d+/\d+\s*$)")
 
 
 class _Figure(NamedTuple):
-    """The position of a figure in a line, and its metric."""
+    """A rate in a line: its metric, its text, what one of its units is, and its name."""
 
     definition: Definition
-    begin: int
-    end: int
+    text: str
     scale: float
-    name: tuple[int, int]  # the offsets of its beginning and end
-    has_thousands: bool
-
-
-class _LineKind(NamedTuple):
-    """The content of lines of one shape: rates, and times of iterations."""
-
-    figures: tuple[_Figure, ...]
-    forms: tuple[Form, ...]
+    name: str
 
 
 class TrainingThroughput(Parser):
@@ -158,52 +148,19 @@ class TrainingThroughput(Parser):
     def __init__(self) -> None:
         self._builder: ResultBuilder | None = None
         self._iterations = IterationTimes()
-        self._kinds: dict[bytes, _LineKind] = {}  # of lines, by their shape
 
     def take(self, line: str, number_: int) -> bool:
         """Read a line with a rate, or with the time of an iteration."""
-        shape = shape_of(line)
-        kind = self._kinds.get(shape)
-        if kind is None:
-            if len(self._kinds) > MOST:
-                self._kinds.clear()
-            kind = self._kinds[shape] = self._kind(line)
-        if not kind.figures and not kind.forms:
-            return self._said(line)
-        iterations = self._iterations.find(line, kind.forms) if kind.forms else ()
+        figures, forms = _figures(line), forms_in(line)
+        iterations = self._iterations.find(line, forms) if forms else ()
         for definition, value in iterations:
             self._open(number_).add(definition, value)
-        return self._rates(line, number_, kind) or bool(iterations) or self._said(line)
-
-    def _kind(self, line: str) -> _LineKind:
-        """Find the figures of a line; lines that differ only in digits have the same kind."""
-        found = [
-            (match, known)
-            for words, form, known in _FORMS
-            if any(word in line for word in words)
-            for match in form.finditer(line)
-        ]
-        if not found and ("/s" in line or "hroughput" in line) and not _OTHERS.search(line):
-            whole = _BEFORE.match(line) or _AFTER.match(line)
-            found = [(whole, None)] if whole else []
-        return _LineKind(
-            figures=tuple(_figure(match, known) for match, known in found),
-            forms=forms_in(line),
-        )
+        read = [self._add(number_, *figure) for figure in figures]
+        return (bool(read) and all(read)) or bool(iterations) or self._said(line)
 
     def _said(self, line: str) -> bool:
         known = self._builder is not None and _KNOWN.match(line) is not None
         return known or self._iterations.notes(line)
-
-    def _rates(self, line: str, number_: int, kind: _LineKind) -> bool:
-        read = [self._found(number_, figure, line) for figure in kind.figures]
-        return bool(read) and all(read)
-
-    def _found(self, at: int, figure: _Figure, line: str) -> bool:
-        text = line[figure.begin : figure.end]
-        if figure.has_thousands:
-            text = text.replace(",", "")
-        return self._add(at, figure.definition, text, figure.scale, line[slice(*figure.name)])
 
     def _add(self, at: int, definition: Definition, text: str, scale: float, name: str) -> bool:
         value = number(text)
@@ -225,18 +182,25 @@ class TrainingThroughput(Parser):
         return (self._builder.parsed(),)
 
 
+def _figures(line: str) -> list[_Figure]:
+    """Find the rates of a line."""
+    found = [
+        (match, known)
+        for words, form, known in _FORMS
+        if any(word in line for word in words)
+        for match in form.finditer(line)
+    ]
+    if not found and ("/s" in line or "hroughput" in line) and not _OTHERS.search(line):
+        whole = _BEFORE.match(line) or _AFTER.match(line)
+        found = [(whole, None)] if whole else []
+    return [_figure(match, known) for match, known in found]
+
+
 def _figure(match: re.Match[str], known: Definition | None) -> _Figure:
     named = match.groupdict()
     definition = known or _BY_WORD[named["word"].lower()]
-    text = match["value"].rstrip(",")
+    text, name = match["value"].rstrip(","), named.get("name") or ""
     scale = _SCALES.get(named.get("scale") or "", 1.0)
-    return _Figure(
-        definition=definition,
-        begin=match.start("value"),
-        end=match.start("value") + len(text),
-        scale=scale * (TERA if definition is FLOPS else 1.0),
-        name=match.span("name") if named.get("name") else (0, 0),
-        has_thousands=definition is TOKENS
-        and named.get("name") == "tps"
-        and _THOUSANDS.fullmatch(text) is not None,
-    )
+    if definition is TOKENS and name == "tps" and _THOUSANDS.fullmatch(text) is not None:
+        text = text.replace(",", "")
+    return _Figure(definition, text, scale * (TERA if definition is FLOPS else 1.0), name)
