@@ -188,7 +188,7 @@ class RunParser(Parser):
         return tuple(self._parsed)
 
 
-class Column(NamedTuple):
+class SizeColumn(NamedTuple):
     """What a column of a table over sizes measures.
 
     Args:

@@ -12,7 +12,7 @@ from functools import partial
 from typing import TYPE_CHECKING, ClassVar
 
 from cluster.core.model.measurements import Definition
-from cluster.logs.parsers import GB, Column, RunParser, number
+from cluster.logs.parsers import GB, RunParser, SizeColumn, number
 
 if TYPE_CHECKING:
     from cluster.core.model.value import Scalar
@@ -56,7 +56,7 @@ _THOUSANDS = {"": 1, "K": 10**3, "M": 10**6, "G": 10**9}
 _SCALES = {"GBps": GB, "Gbps": GB / 8}
 
 
-COLUMNS = Column(BUSBW, GB, moved=True), Column(ALGBW, GB, moved=True)
+COLUMNS = SizeColumn(BUSBW, GB, moved=True), SizeColumn(ALGBW, GB, moved=True)
 
 
 class AllReduceBench(RunParser):

@@ -11,7 +11,7 @@ from functools import cache, partial
 from typing import TYPE_CHECKING, ClassVar
 
 from cluster.core.model.measurements import Definition
-from cluster.logs.parsers import MB, Column, RunParser, number
+from cluster.logs.parsers import MB, RunParser, SizeColumn, number
 
 if TYPE_CHECKING:
     from cluster.logs.parsers import ResultBuilder
@@ -57,7 +57,7 @@ _NAMED_ROW = re.compile(
     r"[\s-]*\{ ?xfer_size: (\d{1,15}), iterations: \d+, total: \d+, time: [\d.]+, "
     r"MB/sec: (\d+\.\d+), usec/xfer: (\d+\.\d{1,6}),? ?Mxfers/sec: \d+\.\d+ ?\}\s*$"
 )
-COLUMNS = (Column(TIME, over=MICRO, moved=True), Column(BANDWIDTH, MB, moved=True))
+COLUMNS = (SizeColumn(TIME, over=MICRO, moved=True), SizeColumn(BANDWIDTH, MB, moved=True))
 
 
 class Fabtests(RunParser):

@@ -10,7 +10,7 @@ from functools import partial
 from typing import TYPE_CHECKING, ClassVar
 
 from cluster.core.model.measurements import Definition
-from cluster.logs.parsers import GB, Column, RunParser, count, number
+from cluster.logs.parsers import GB, RunParser, SizeColumn, count, number
 
 if TYPE_CHECKING:
     from cluster.core.model.value import Scalar
@@ -66,20 +66,20 @@ _NAMES = re.compile(
 )
 _ROW = re.compile(r"\s*COMMS-RES(?:-QUANT)?-?(\w*)(?:-([a-z]+\d*)\S*)?\s+(\d.*\d)\s*$")
 _COLUMNS = {
-    "Latency(us):p50": Column(MEDIAN, 1e-6, moved=True),
-    "p75": Column(P75, 1e-6, moved=True),
-    "p95": Column(P95, 1e-6, moved=True),
-    "Overall": Column(P95, 1e-6, moved=True),  # of quantising, communicating and the way back
-    "Min": Column(LEAST, 1e-6, moved=True),
-    "Max": Column(MOST, 1e-6, moved=True),
-    "AlgBW(GB/s)": Column(ALGBW, GB, moved=True),
-    "BusBW(GB/s)": Column(BUSBW, GB, moved=True),
+    "Latency(us):p50": SizeColumn(MEDIAN, 1e-6, moved=True),
+    "p75": SizeColumn(P75, 1e-6, moved=True),
+    "p95": SizeColumn(P95, 1e-6, moved=True),
+    "Overall": SizeColumn(P95, 1e-6, moved=True),  # of quantising, communicating and the way back
+    "Min": SizeColumn(LEAST, 1e-6, moved=True),
+    "Max": SizeColumn(MOST, 1e-6, moved=True),
+    "AlgBW(GB/s)": SizeColumn(ALGBW, GB, moved=True),
+    "BusBW(GB/s)": SizeColumn(BUSBW, GB, moved=True),
 }
 _PAIRS = {  # its p75 and p95 are those of two different times
-    "pingLatency(us):p50": Column(PING, 1e-6, moved=True),
-    "pingPongLatency(us):p50": Column(PING_PONG, 1e-6, moved=True),
-    "avgUniBW(GB/s)": Column(PAIR, GB, moved=True),
-    "avgBiBW(GB/s)": Column(PAIR_BOTH, GB, moved=True),
+    "pingLatency(us):p50": SizeColumn(PING, 1e-6, moved=True),
+    "pingPongLatency(us):p50": SizeColumn(PING_PONG, 1e-6, moved=True),
+    "avgUniBW(GB/s)": SizeColumn(PAIR, GB, moved=True),
+    "avgBiBW(GB/s)": SizeColumn(PAIR_BOTH, GB, moved=True),
 }
 
 
@@ -118,7 +118,7 @@ class ParamComms(RunParser):
         return True
 
     @property
-    def _known(self) -> dict[str, Column]:
+    def _known(self) -> dict[str, SizeColumn]:
         return _PAIRS if _PAIRS.keys() & set(self._columns) else _COLUMNS
 
 

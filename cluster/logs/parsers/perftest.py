@@ -13,7 +13,7 @@ from functools import partial
 from typing import TYPE_CHECKING, ClassVar
 
 from cluster.core.model.measurements import Definition
-from cluster.logs.parsers import MIB, Column, RunParser, count, number, numbers
+from cluster.logs.parsers import MIB, RunParser, SizeColumn, count, number, numbers
 
 if TYPE_CHECKING:
     from cluster.core.model.value import Scalar
@@ -176,21 +176,21 @@ class Perftest(RunParser):
             if column and (value or column.definition is not PEAK):  # 0: it was not measured
                 column.add(run, value, point, size)
 
-    def _column(self, run: ResultBuilder, head: str) -> Column | None:
+    def _column(self, run: ResultBuilder, head: str) -> SizeColumn | None:
         """Find what a column measures."""
         name, _, unit = head.rstrip("]").partition("[")
         if name == "BW peak" and unit in _SCALES:
-            return Column(PEAK, _SCALES[unit], moved=True)
+            return SizeColumn(PEAK, _SCALES[unit], moved=True)
         if name == "BW average" and unit in _SCALES:
             if run.title == self.title:
                 run.note(NO_TITLE)
-            return Column(self._rate(run), _SCALES[unit], moved=True)
+            return SizeColumn(self._rate(run), _SCALES[unit], moved=True)
         if name == "MsgRate":
-            return Column(RATE, MILLION, moved=True)
+            return SizeColumn(RATE, MILLION, moved=True)
         if name in _TIMES and unit == "usec":
-            return Column(_TIMES[name], over=MICRO, moved=True)
+            return SizeColumn(_TIMES[name], over=MICRO, moved=True)
         if "percentile" in name and unit == "usec":
-            return Column(TAIL, over=MICRO, more=(("percentile", float(name.split("%")[0])),))
+            return SizeColumn(TAIL, over=MICRO, more=(("percentile", float(name.split("%")[0])),))
         return None
 
     def _rate(self, run: ResultBuilder) -> Definition:
