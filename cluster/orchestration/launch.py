@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import sys
 import time
+import warnings
 from contextlib import suppress
 from typing import TYPE_CHECKING
 
@@ -93,7 +94,11 @@ def launch(  # noqa: PLR0913 - each is an option of its own
         "options": options,
     }
     tell = NotebookProgress().preparing if in_notebook() else ignore
-    return launch_spec(make_spec(name, asked), tell, replace=replace)
+    spec = make_spec(name, asked)
+    planned = plan_spec(spec)
+    for line in planned[1].warnings:
+        warnings.warn(line, stacklevel=2)
+    return launch_spec(spec, tell, planned, replace=replace)
 
 
 def make_spec(name: str, asked: Mapping[str, object]) -> ClusterSpec:

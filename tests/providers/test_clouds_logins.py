@@ -24,7 +24,7 @@ CODES = [
     ("InvalidClientTokenId", "does not know this key", "aws configure"),
     ("SignatureDoesNotMatch", "does not match the access key ID", "aws configure"),
     ("ExpiredToken", "have expired", "aws sso login"),
-    ("RequestExpired", "clock is wrong (RequestExpired", "timedatectl"),
+    ("RequestExpired", "have expired, or this machine's clock is wrong", "aws sso login"),
     ("PendingVerification", "verifying the account", "support"),
     ("OptInRequired", "not signed up", "enable-region"),
     ("Blocked", "blocked the account", "support"),

@@ -11,11 +11,12 @@ import pytest
 
 from cluster.core import plugins
 from cluster.core.errors import Denied, ProvisionError, SpecError
+from cluster.orchestration.launch import launch
 from cluster.providers import Provider
 from cluster.providers._cloud.api_errors import Failure
 from cluster.providers._cloud.public_address import allowed_network, open_lines
 from cluster.providers.gcp.errors import to_cluster_error
-from tests.clouds import AWS, World
+from tests.clouds import AWS, NAME, World
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -26,12 +27,16 @@ if TYPE_CHECKING:
 
 @pytest.mark.parametrize("allow", ["0.0.0.0/0", "128.0.0.0/1"])
 def test_a_plan_warns_of_a_port_that_the_internet_may_reach(
-    world: World, cloud: Emulated[Any], allow: str
+    world: World, cloud: Emulated[Any], allow: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     del cloud
     spec = msgspec.structs.replace(world.spec, options={**world.spec.options, "allow": allow})
     lines = plugins.load(Provider, world.name).plan(spec).lines
     assert [line for line in lines if "WARNING" in line and f"allow={allow}" in line]
+    monkeypatch.setattr("cluster.orchestration.launch.launch_spec", lambda *_, **__: None)
+    options = {name: getattr(spec, name) for name in ("provider", "zone", "instance", "options")}
+    with pytest.warns(UserWarning, match=f"allow={allow}"):
+        launch(NAME, **options)
 
 
 @pytest.mark.parametrize("allow", ["10.0.0.0/8", "192.0.2.1/32", "198.51.0.0/16"])

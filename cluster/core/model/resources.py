@@ -51,6 +51,7 @@ class Plan(Value, frozen=True, kw_only=True):
         price: of one host, where that is known.
         ttl: seconds after which the machines end by themselves, if they do.
         gpus: of each machine, where that is known before it exists.
+        warnings: of the lines, those that a program's user has to see as well.
 
     """
 
@@ -59,6 +60,7 @@ class Plan(Value, frozen=True, kw_only=True):
     price: Price | None = None
     ttl: float | None = None
     gpus: int | None = None
+    warnings: tuple[str, ...] = ()
 
 
 class RemoteCluster(Value, frozen=True, kw_only=True):

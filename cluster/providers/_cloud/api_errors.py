@@ -30,6 +30,10 @@ UNLISTED: frozenset[Kind] = PASSING | {"missing"}
 PATIENCE = 60.0  # seconds for which a failing call is repeated
 PAGE_PATIENCE = 10.0  # seconds for which one is repeated that a proxy or portal answers
 PAGE_LENGTH = 100  # most characters of its page in a message
+NO_ROOM = (
+    "Wait, and type the same again; or another --instance, fewer --hosts, or zones that were not "
+    "tried: --option zones=a,b"
+)
 ANOTHER_ANSWERED = (
     "A proxy, a firewall or the login page of a network answered, so it is not known what exists"
 )

@@ -25,6 +25,7 @@ from cluster.providers._cloud.client import Client
 from cluster.providers._cloud.deletion import listing_delay
 from cluster.providers._cloud.launch import CloudOffer, Intent, LaunchJournal, intent_file
 from cluster.providers._cloud.options import TTL
+from cluster.providers._cloud.public_address import open_lines
 from cluster.providers._cloud.tags import Selection, new_tags, timestamp
 
 if TYPE_CHECKING:
@@ -151,8 +152,14 @@ class CloudProvider(Provider, Generic[ClientT, OfferT]):
         """Plan a launch with calls that only read, or refuse it."""
         with self.translating_errors("Nothing was created."):
             offer = self._offer(spec)
+        warnings = open_lines(offer.allow)
         return Plan(
-            lines=offer.lines, costs=True, price=offer.price, ttl=offer.ttl, gpus=offer.gpus
+            lines=(*warnings, *offer.lines),
+            costs=True,
+            price=offer.price,
+            ttl=offer.ttl,
+            gpus=offer.gpus,
+            warnings=warnings,
         )
 
     def create(

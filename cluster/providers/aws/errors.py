@@ -9,7 +9,7 @@ import re
 from typing import TYPE_CHECKING
 
 from cluster.core.errors import Capacity, ClusterError, Denied, ProvisionError, Quota, Timeout
-from cluster.providers._cloud.api_errors import ANOTHER_ANSWERED
+from cluster.providers._cloud.api_errors import ANOTHER_ANSWERED, NO_ROOM
 
 if TYPE_CHECKING:
     from cluster.providers._cloud.api_errors import Failure, Kind
@@ -79,7 +79,7 @@ ERRORS: dict[Kind, tuple[type[ProvisionError], str, str]] = {
     "capacity": (
         Capacity,
         "There are not enough machines of this type there now",
-        "Try another zone: --option zones=a,b, another --instance, fewer --hosts, or later.",
+        NO_ROOM,
     ),
     "quota": (
         Quota,
@@ -150,7 +150,11 @@ EXPIRED = "The credentials have expired", LOG_IN
 STRANGE_KEY = "Amazon does not know this key, or the region is not enabled for its account", KEY
 NO_CREDENTIALS = "NoCredentialsError"  # of boto3, which then sent no call
 LOGINS: dict[str, tuple[str, str]] = {  # by code or boto3's class: what it means, what to type
-    "RequestExpired": CLOCK,
+    # EC2's code for a session token that has expired, too (aws/aws-sdk-go, pull request 253)
+    "RequestExpired": (
+        f"The credentials have expired, or {CLOCK[0][0].lower()}{CLOCK[0][1:]}",
+        f"{LOG_IN}; or {CLOCK[1][0].lower()}{CLOCK[1][1:]}",
+    ),
     "RequestTimeTooSkewed": CLOCK,
     "ExpiredToken": EXPIRED,
     "ExpiredTokenException": EXPIRED,

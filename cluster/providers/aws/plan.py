@@ -97,7 +97,6 @@ def _possible_offer(region: Region, spec: ClusterSpec, options: AwsOptions) -> A
     allow = public_address.allowed_network(options.allow, jump=options.jump)
     lines = (
         _what(spec, options, sites, vpc, allow),
-        *public_address.open_lines(allow),
         f"image: {image.image_id} ({image.name or 'no name'}, {image.architecture})",
         *([_packages_line(packages)] if packages else []),
         _network_line(kind, link, spec),

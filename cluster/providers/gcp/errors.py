@@ -10,7 +10,7 @@ import re
 from typing import TYPE_CHECKING
 
 from cluster.core.errors import Capacity, ClusterError, Denied, ProvisionError, Quota, Timeout
-from cluster.providers._cloud.api_errors import ANOTHER_ANSWERED, Failure
+from cluster.providers._cloud.api_errors import ANOTHER_ANSWERED, NO_ROOM, Failure
 
 if TYPE_CHECKING:
     from cluster.providers._cloud.api_errors import Kind
@@ -46,7 +46,10 @@ WORDS: dict[Kind, tuple[str, ...]] = {
 KINDS: dict[str, Kind] = {word: kind for kind, words in WORDS.items() for word in words}
 SUMMARY = "VM_MIN_COUNT_NOT_REACHED"  # of a bulkInsert; the error of one machine has the reason
 PRECEDENCE: tuple[Kind, ...] = ("quota", "denied", "unsupported", "capacity")
-NO_ROOM = ("ZONE_RESOURCE_POOL_EXHAUSTED", "RESOURCE_POOL_EXHAUSTED", "STOCKOUT")  # prefixes
+EXHAUSTED = (  # prefixes; the last is of bulkInsert, with status 503
+    *("ZONE_RESOURCE_POOL_EXHAUSTED", "RESOURCE_POOL_EXHAUSTED", "STOCKOUT"),
+    "insufficientCapacity",
+)
 STATUSES: dict[int, Kind] = {
     401: "denied",
     403: "denied",
@@ -62,7 +65,7 @@ ERRORS: dict[Kind, tuple[type[ProvisionError], str, str]] = {
     "capacity": (
         Capacity,
         "There are not enough machines of this type there now; it is not your quota",
-        "Try another zone: --option zones=a,b, another --instance, fewer --hosts, or later.",
+        NO_ROOM,
     ),
     "quota": (
         Quota,
@@ -140,7 +143,7 @@ def kind_of(word: str, status: int = 0) -> Kind:
         The kind; `other` if neither is known.
 
     """
-    if word.startswith((*NO_ROOM, SUMMARY)):
+    if word.startswith((*EXHAUSTED, SUMMARY)):
         return "capacity"
     return KINDS.get(word) or STATUSES.get(status, "other")
 

@@ -103,7 +103,6 @@ def _offer(
     allow = public_address.allowed_network(options.allow, jump=options.jump)
     lines = (
         _what(spec, options, machines, network, allow),
-        *public_address.open_lines(allow),
         f"image: {image.name} ({image.family or 'no family'}, {image.architecture})",
         _network_line(link, tier1=tier1),
         quotas.check(project, machines.region, spec, kind, gpus, public=options.is_public),

@@ -33,7 +33,7 @@ ENCODED = "Encoded authorization failure message: AbC"
 WRONG: list[tuple[str, dict[str, Any], type[ClusterError], str, str]] = [
     # of a call, what goes wrong, the error, a word of what happened, a word of what to type
     *(
-        (call, refused("RequestExpired"), Denied, "clock is wrong", "timedatectl")
+        (call, refused("RequestExpired"), Denied, "credentials have expired", "aws sso login")
         for call in ("CreateSecurityGroup", "RunInstances")
     ),
     ("RunInstances", refused("ExpiredToken"), Denied, "have expired", "aws sso login"),

@@ -104,6 +104,7 @@ def test_errors_of_what_machines_need(gcp: Cloud, action: str) -> None:
     ("code", "status", "error"),
     [
         ("quotaExceeded", 403, Quota),
+        ("insufficientCapacity", 503, Capacity),
         ("forbidden", 403, Denied),
         ("authError", 401, Denied),
         ("rateLimitExceeded", 403, Timeout),
