@@ -1,0 +1,34 @@
+"""A launch that fails takes everything down, and names no file that went with it."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+import pytest
+
+import cluster
+from cluster.core import journal
+from cluster.core.errors import ClusterError
+from cluster.core.ssh_keys import KNOWN
+
+if TYPE_CHECKING:
+    from pathlib import Path
+
+
+def test_the_remedy_names_no_file_of_a_cluster_that_was_taken_down(
+    home: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    del home
+    pinned = journal.for_cluster("gone").folder / KNOWN
+
+    def connect(*_: object) -> None:
+        pinned.write_text("a key\n")
+        raise ClusterError("The host key has changed.", remedy=f"ssh-keygen -f {pinned} -R 0")
+
+    monkeypatch.setattr("cluster.orchestration.launch.connect", connect)
+    with pytest.raises(ClusterError, match="has changed") as caught:
+        cluster.launch("gone", hosts=1)
+    assert not pinned.exists()
+    assert str(pinned.parent) not in caught.value.remedy
+    assert "same again" in caught.value.remedy
+    assert journal.names() == ()
