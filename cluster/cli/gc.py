@@ -35,7 +35,8 @@ def gc(
     if json:
         print_json(left)
     elif yes:
-        sys.stdout.write(f"{len(found) - len(left)} removed; {len(left)} left.\n")
+        remains = "what is left is not known" if last.errors else f"{len(left)} left"
+        sys.stdout.write(f"{len(found) - len(errors)} removed; {remains}.\n")
     elif found:
         sys.stdout.write("To remove it: cluster gc -y\n")
     raise_all([*errors, *last.errors])
