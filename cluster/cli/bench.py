@@ -225,10 +225,11 @@ def _warn(cluster: Cluster) -> None:
 def _stays(cluster: Cluster, options: BenchOptions) -> bool:
     """Tell whether a cluster is left up: also if its hosts are not ready, to find out why.
 
-    What another process has taken over is its own.
+    What another process has taken over is its own; what stood before, its user's.
     """
     if cluster.jobs.superseded:
         return True
     if options.keep is not None:
         return options.keep
-    return not cluster.costs or (options.detach and bool(cluster.state.jobs))
+    stood_before = "launch" not in cluster.phases
+    return stood_before or not cluster.costs or (options.detach and bool(cluster.state.jobs))

@@ -76,7 +76,7 @@ Keep = Annotated[
     bool | None,
     typer.Option(
         "--keep/--no-keep",
-        help="Leave it running.  [default: if it costs nothing]",
+        help="Leave it running.  [default: if it costs nothing, or ran before]",
         show_default=False,
     ),
 ]

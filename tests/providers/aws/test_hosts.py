@@ -102,6 +102,10 @@ def test_a_cluster_that_stays_is_used_stopped_started_and_taken_down(aws_hosts: 
         len([c for c in aws_hosts.calls("RunInstances")[made:] if not c.params.get("DryRun")]) == 0
     )
 
+    quick = ("--metrics=latency", "--sizes=8", "--iters=9")
+    assert "c5 stays up, and costs" in command("bench", "p2p", "--name=c5", *quick).stderr
+    assert [row["name"] for row in answer("ls")] == ["c5"]
+
     command("stop", "c5")
     stopped = answer("ls")[0]
     assert stopped["status"] == "stopped"
