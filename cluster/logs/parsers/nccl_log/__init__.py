@@ -140,7 +140,9 @@ class NcclDebug(Parser):
         """Take the lines of NCCL, and follow the tests of nccl-tests, whose parser takes them."""
         if INFO in line and COMM not in line:
             self._first = self._first or number
-            self._new((line.partition(INFO)[2],))
+            message = line.partition(INFO)[2]
+            if message not in self._seen:  # ranks and communicators repeat most
+                self._new((message,))
             return ""
         has_word = any(word in line for word in AROUND_WORDS)
         said = AROUND.match(line) if has_word else None
