@@ -34,6 +34,7 @@ from tests.fakes.fixtures import (
 )
 from tests.fork_server import spare_the_collector
 from tests.forked import can_fork, run_forked, server
+from tests.in_process import can_run_here, run_here
 
 __all__ = ["_aws_hosts_server", "_aws_server", "aws", "aws_hosts", "possible_hosts"]
 __all__ += ["_gcp_hosts_server", "_gcp_server", "gcp", "gcp_hosts"]
@@ -47,6 +48,7 @@ PLUGINS = Path(__file__).parent / "plugins"
 BIN = Path(sys.executable).parent  # of cluster, mpirun and mpicc
 COMMAND = str(BIN / "cluster")
 CACHE = str(ROOT / ".cache")
+LONG = bool(os.environ.get("CLUSTER_TESTS_LONG"))  # set by scripts/test --long
 PATIENCE = 120.0  # seconds that a condition may take to come true
 
 
@@ -194,6 +196,11 @@ def faulty(monkeypatch: pytest.MonkeyPatch) -> Iterator[None]:
     sys.modules.pop("cluster.benchmarks.faulty", None)
 
 
+def tries(whole: int) -> int:
+    """Return how many random inputs a test tries: all with --long, else a fifth of them."""
+    return whole if LONG else max(1, whole // 5)
+
+
 def run(*words: str, status: int | None = 0, **how: Any) -> subprocess.CompletedProcess[str]:
     """Run a command to its end and expect its exit status."""
     how.setdefault("timeout", PATIENCE * 2)
@@ -218,10 +225,13 @@ def launcher(*words: str, status: int | None = 0) -> subprocess.CompletedProcess
 def run_script(
     *words: str, status: int | None = 0, text: str = ""
 ) -> subprocess.CompletedProcess[str]:
-    """Run a script of this Python: by fork, unless something would not be the same."""
+    """Run a script of this Python: here or by fork, unless something would not be the same."""
     if not can_fork(*words):
         return run(sys.executable, *words, status=status, input=text)
-    done = run_forked(*words, timeout=PATIENCE * 2, text=text)
+    if words[0] == COMMAND and can_run_here(*words[1:]):
+        done = run_here(*words[1:], text=text)
+    else:
+        done = run_forked(*words, timeout=PATIENCE * 2, text=text)
     assert status in (None, done.returncode), f"{words}\n{done.stdout}\n{done.stderr}"
     return done
 

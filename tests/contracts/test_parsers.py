@@ -16,6 +16,7 @@ from cluster.core.errors import ParseError
 from cluster.logs.intervals import ONLY_INTERVALS
 from cluster.logs.parsers import Parser
 from cluster.logs.reader import read
+from tests.conftest import tries
 from tests.logs.samples import LOGS
 
 if TYPE_CHECKING:
@@ -173,7 +174,7 @@ def test_a_part_of_a_log_has_no_other_number(path: Path) -> None:
     for name, m in values(read([data])):
         whole[name, m.key] |= set(m.values)
     chance = random.Random(path.name)
-    cuts = {chance.randrange(len(data)) for _ in range(150)}
+    cuts = {chance.randrange(len(data)) for _ in range(tries(150))}
     cuts |= {at + 1 for at, byte in enumerate(data) if byte == ord("\n")}
     for end in sorted(cuts):
         try:
@@ -192,7 +193,7 @@ def test_damage_is_survived(path: Path) -> None:
     """Lines lost, doubled, torn and shuffled, bytes changed: a result or a ParseError."""
     chance = random.Random(path.name)
     lines = path.read_bytes().splitlines(keepends=True)
-    for _ in range(60):
+    for _ in range(tries(60)):
         damaged = [line for line in lines if chance.random() > 0.1]
         for _ in range(chance.randrange(6)):
             at = chance.randrange(len(damaged) + 1)

@@ -11,7 +11,7 @@ import pytest
 
 from cluster.core.errors import ParseError
 from cluster.logs.reader import read
-from tests.conftest import command
+from tests.conftest import command, tries
 from tests.logs.mutations import LOGS, mutants, survives
 
 if TYPE_CHECKING:
@@ -19,7 +19,7 @@ if TYPE_CHECKING:
 
 HTML = "<img/src=x/onerror=alert(1)>"
 ESCAPES = "\x1b]0;owned\x07\x1b[2J\x9b31m\u202eevil"
-COUNT = int(os.environ.get("CLUSTER_MUTATIONS", "1000"))  # 200,000 take four minutes
+COUNT = int(os.environ.get("CLUSTER_MUTATIONS", tries(1000)))  # 200,000 take four minutes
 SEED = 14
 
 

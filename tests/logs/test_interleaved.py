@@ -9,6 +9,7 @@ import pytest
 
 from cluster.core.errors import ParseError
 from cluster.logs.reader import read
+from tests.conftest import tries
 
 SIZES = [2**n for n in range(23)]
 OSU_RATE = "# OSU MPI Bandwidth Test v7.3\n# Size      Bandwidth (MB/s)\n" + "".join(
@@ -98,7 +99,7 @@ def test_no_row_of_a_small_table_is_read_as_that_of_the_other(pair: tuple[str, s
     first, second = (SMALL[name] for name in pair)
     known = [*series(first), *series(second)]
     chance = random.Random(repr(pair))
-    for _ in range(40):
+    for _ in range(tries(40)):
         text = mixed(first, second, chance)
 
         assert [one for one in series(text) if one not in known] == [], text

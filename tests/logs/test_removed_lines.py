@@ -10,6 +10,7 @@ import pytest
 
 from cluster.core.errors import ParseError
 from cluster.logs.reader import read
+from tests.conftest import tries
 from tests.logs.samples import LOGS
 
 if TYPE_CHECKING:
@@ -22,7 +23,7 @@ SAMPLES = {
     if not path.read_text(errors="replace").lstrip().startswith("{")  # no lines to remove
 }
 MOST = 200  # lines of a sample that are used
-CUTS = 40  # lines at which a sample is cut
+CUTS = tries(40)  # lines at which a sample is cut
 MISSING = re.compile(r"missing|not known|only|cut off|several|does not say|but \d|but the")
 
 

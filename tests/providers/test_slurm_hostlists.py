@@ -7,7 +7,7 @@ from itertools import product
 from typing import TYPE_CHECKING
 
 from cluster.providers.slurm.client import SlurmClient
-from tests.conftest import run
+from tests.conftest import run, tries
 from tests.slurm_here import SlurmHere, slurm_here
 
 if TYPE_CHECKING:
@@ -16,7 +16,7 @@ if TYPE_CHECKING:
     import pytest
 
 __all__ = ["slurm_here"]
-SETS = 1000
+SETS = tries(1000)
 PREFIXES = ("n", "node", "gpu-", "rack2-n", "a1b", "x-2-")
 
 
@@ -51,7 +51,7 @@ def entry(chance: random.Random) -> tuple[str, list[str]]:
 def test_lists_of_every_shape_stand_for_the_nodes_that_slurm_says(
     slurm_here: SlurmHere, home: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """10 s: 1,000 lists of random shapes; each is expanded, and what Slurm folds of it, too.
+    """Lists of random shapes, 1,000 with --long; each is expanded, and what Slurm folds of it, too.
 
     The nodes that each list stands for are known from how it was made.
     """

@@ -17,6 +17,7 @@ from cluster.core import plugins
 from cluster.core.errors import ParseError
 from cluster.logs.parsers import Parser, number
 from cluster.logs.reader import read
+from tests.conftest import tries
 from tests.logs.samples import LOGS
 
 if TYPE_CHECKING:
@@ -31,7 +32,7 @@ LINES = sorted({line for text in SAMPLES.values() for line in text.splitlines() 
 CHARACTERS = st.characters(codec="utf-8")
 WORDS = st.sampled_from(["-1", "nan", "inf", "1e999", "0", "9" * 30, "N/A", "", "{", "}", "[", "#"])
 QUIET = settings(
-    max_examples=60,
+    max_examples=tries(60),
     deadline=None,
     derandomize=True,  # the same everywhere: a failure here is one there
     suppress_health_check=list(HealthCheck),

@@ -1,0 +1,71 @@
+"""Runs commands that only read and write files in this process, which a fork costs more than."""
+
+from __future__ import annotations
+
+import io
+import logging
+import os
+import subprocess
+import sys
+from contextlib import contextmanager
+from typing import TYPE_CHECKING
+from unittest import mock
+
+from cluster import cli
+from cluster.cli import signals, verbosity
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+
+READERS = {
+    *("judge", "show", "compare", "fit", "share", "verify", "runs", "import"),
+    *("corpus", "topology", "profile", "scaling"),
+}
+"""Commands that start nothing and wait for nothing, and draw nothing."""
+OF_A_PROCESS = ("CLUSTER_PLUGINS", "TZ")  # variables whose effect would stay
+
+
+def can_run_here(*words: str) -> bool:
+    """Say whether a command line is the same in this process as in one of its own."""
+    return (
+        bool(words) and words[0] in READERS and not any(name in os.environ for name in OF_A_PROCESS)
+    )
+
+
+def run_here(*words: str, text: str = "") -> subprocess.CompletedProcess[str]:
+    """Run `cluster` with these words, and a text as its standard input."""
+    streams = [io.TextIOWrapper(io.BytesIO(b), "utf-8") for b in (text.encode(), b"", b"")]
+    with _as_a_process(["cluster", *words], *streams):
+        try:
+            cli.main()
+        except SystemExit as end:
+            status = end.code
+    out, err = (_written(stream) for stream in streams[1:])
+    return subprocess.CompletedProcess(words, int(status or 0), out, err)
+
+
+def _written(stream: io.TextIOWrapper) -> str:
+    stream.flush()
+    stream.seek(0)
+    return stream.read().replace("\r\n", "\n")
+
+
+@contextmanager
+def _as_a_process(
+    words: list[str], given: io.TextIOWrapper, out: io.TextIOWrapper, err: io.TextIOWrapper
+) -> Iterator[None]:
+    """Have the arguments, streams, signals and logger of a new process, and then those before."""
+    logger = logging.getLogger("cluster")
+    handlers, level = list(logger.handlers), logger.level
+    with (
+        mock.patch.multiple(sys, argv=words, stdin=given, stdout=out, stderr=err),
+        mock.patch.object(signals, "handle", list),
+        mock.patch.object(verbosity, "_verbosity", 0),
+    ):
+        try:
+            yield
+        finally:
+            for handler in set(logger.handlers) - set(handlers):
+                logger.removeHandler(handler)
+                handler.close()
+            logger.setLevel(level)
