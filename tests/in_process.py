@@ -8,6 +8,7 @@ import os
 import subprocess
 import sys
 from contextlib import contextmanager
+from types import ModuleType
 from typing import TYPE_CHECKING
 from unittest import mock
 
@@ -19,7 +20,7 @@ if TYPE_CHECKING:
 
 READERS = {
     *("judge", "show", "compare", "fit", "share", "verify", "runs", "import"),
-    *("corpus", "topology", "profile", "scaling"),
+    *("corpus", "topology", "profile", "scaling", "script"),
 }
 """Commands that start nothing and wait for nothing, and draw nothing."""
 OF_A_PROCESS = ("CLUSTER_PLUGINS", "TZ")  # variables whose effect would stay
@@ -54,9 +55,10 @@ def _written(stream: io.TextIOWrapper) -> str:
 def _as_a_process(
     words: list[str], given: io.TextIOWrapper, out: io.TextIOWrapper, err: io.TextIOWrapper
 ) -> Iterator[None]:
-    """Have the arguments, streams, signals and logger of a new process, and then those before."""
+    """Have the arguments, streams, signals and logger of a new process; then those from before."""
     logger = logging.getLogger("cluster")
     handlers, level = list(logger.handlers), logger.level
+    main, sys.modules["__main__"] = sys.modules["__main__"], ModuleType("__main__")  # names cluster
     with (
         mock.patch.multiple(sys, argv=words, stdin=given, stdout=out, stderr=err),
         mock.patch.object(signals, "handle", list),
@@ -69,3 +71,4 @@ def _as_a_process(
                 logger.removeHandler(handler)
                 handler.close()
             logger.setLevel(level)
+            sys.modules["__main__"] = main

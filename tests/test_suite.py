@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import re
 import shlex
 import signal
 import subprocess
@@ -12,8 +13,9 @@ from pathlib import Path
 import pytest
 
 from tests import clean
-from tests.conftest import ROOT, run, until
+from tests.conftest import COMMAND, ROOT, run, until
 from tests.forked import put_command
+from tests.in_process import run_here
 
 ENDS = "n = int(sys.argv[2]); os.kill(os.getpid(), -n) if n < 0 else sys.exit(n)"
 ALONE = ("unshare", "--pid", "--fork", "--kill-child", "--mount-proc")
@@ -43,6 +45,36 @@ def test_a_shell_sees_of_a_forked_script_what_it_would_see(tmp_path: Path, setti
             "bash", "-c", f"{setting} script 'a b' {how} | cat; echo ${{PIPESTATUS[0]}}", **shell
         )
         assert done.stdout == f"a b {how}\n{status}\n"
+
+
+OF_A_MOMENT = r"\S*\d{8}T\d{6}Z\S*"  # the id of a run
+LOG = str(ROOT / "tests" / "logs" / "nccl_tests.hopper.txt")
+
+
+@pytest.mark.parametrize(
+    ("words", "text", "status"),
+    [
+        (("judge", LOG), "", 0),
+        (("judge", LOG, "--json"), "", 0),
+        (("judge", "-"), Path(LOG).read_text(), 0),
+        (("show", "nothing"), "", 2),
+        (("show", "--unknown"), "", 2),
+        (("compare", "--help"), "", 0),
+    ],
+    ids=lambda value: " ".join(value)[-20:] if isinstance(value, tuple) else "",
+)
+def test_a_command_in_the_process_of_a_test_is_the_same(
+    words: tuple[str, ...], text: str, status: int
+) -> None:
+    """Its exit status and both of its streams, and what is left of it in that process: nothing."""
+    before = (sys.argv, sys.stdin, sys.stdout, sys.stderr)
+    here = run_here(*words, text=text)
+    assert before == (sys.argv, sys.stdin, sys.stdout, sys.stderr)
+    apart = run(sys.executable, COMMAND, *words, status=status, input=text)
+
+    shown = [re.sub(OF_A_MOMENT, "", one.stdout + one.stderr) for one in (here, apart)]
+    assert (here.returncode, shown[0]) == (status, shown[1])
+    assert bool(here.stderr) == bool(apart.stderr)
 
 
 @pytest.mark.usefixtures("possible_hosts")
