@@ -297,10 +297,6 @@ def main(verb: str, what: str) -> int:
     return 0
 
 
-if __name__ == "__main__":
-    sys.exit(main(*sys.argv[1:]))
-
-
 HOSTFILE = "CLUSTER_HOSTFILE"  # a host per line, with `slots=N`, `:N` or neither
 MPIJOB_HOSTFILE = "OMPI_MCA_orte_default_hostfile"  # as the MPI operator of Kubernetes sets it
 SLOTS = re.compile(r"(?:\bslots=|:)(\d+)")
@@ -391,3 +387,7 @@ def _read(file: str) -> dict[str, int]:
         said = SLOTS.search(line)
         slots[line.split()[0].partition(":")[0]] += int(said[1]) if said else 1
     return dict(slots)
+
+
+if __name__ == "__main__":
+    sys.exit(main(*sys.argv[1:]))
