@@ -14,6 +14,7 @@ from cluster.analysis.compare import ENOUGH_LAUNCHES
 from cluster.cli.exit_statuses import FAILED, GATE_HIT
 from cluster.cli.flags import Declared, parameters, with_flags
 from cluster.core.errors import SpecError
+from cluster.core.files import write_file
 from cluster.core.model.value import Value
 
 if TYPE_CHECKING:
@@ -135,10 +136,7 @@ def report_cases(given: Gates, cases: Sequence[Case]) -> int:
     from cluster.reports import ci  # noqa: PLC0415 - only with these flags
 
     if given.junit is not None:
-        try:
-            given.junit.write_bytes(ci.junit_xml(cases, given.fail_on))
-        except OSError as error:
-            raise SpecError(f"{given.junit} cannot be written: {error.strerror}.") from error
+        write_file(given.junit, ci.junit_xml(cases, given.fail_on))
     if given.github:
         _report_to_github(given, cases)
     hit = [case for case in cases if case.verdict in given.fail_on]

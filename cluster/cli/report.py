@@ -13,7 +13,8 @@ from cluster.cli import flags
 from cluster.cli.gates import Gates, check_decidable, report_cases, with_gates
 from cluster.cli.show import print_judgement, relative_path
 from cluster.core import paths
-from cluster.core.errors import ClusterError, SpecError
+from cluster.core.errors import ClusterError
+from cluster.core.files import write_file
 from cluster.reports.ci import Case, comparison_cases, judgement_cases
 from cluster.runs import store
 
@@ -103,11 +104,9 @@ def write(out: Path, content: bytes) -> None:
         SpecError: it cannot be written.
 
     """
-    try:
-        out.write_bytes(content)
-    except OSError as error:
-        raise SpecError(f"{out} cannot be written: {error.strerror}.") from error
-    sys.stdout.write(f"Written: {relative_path(out.absolute())}\n")
+    write_file(out, content)
+    where = sys.stderr if out.is_relative_to("/dev") else sys.stdout  # it may be /dev/stdout
+    where.write(f"Written: {relative_path(out.absolute())}\n")
 
 
 def set_font_cache() -> None:

@@ -10,7 +10,7 @@ import typer
 from cluster.cli import flags
 from cluster.cli.show import print_lines, table
 from cluster.core.errors import SpecError
-from cluster.core.files import read_file
+from cluster.core.files import read_file, write_file
 from cluster.runs import shared_file, store
 from cluster.runs.run import RAW
 from cluster.runs.share import prepare
@@ -43,31 +43,13 @@ def share(
         )
         if not yes and not typer.confirm(f"Write {output}?"):
             raise typer.Exit(1)
-    _write(output, shared_file.encode(made))
+    write_file(output, shared_file.encode(made))
     print_lines(f"Written: {output}", f"Check it anywhere: cluster verify {output}")
 
 
 def _left_out(fields: Sequence[str]) -> Iterator[str]:
     if fields:
         yield f"Left out, as they may hold names: {', '.join(fields)}"
-
-
-def _write(output: Path, content: bytes) -> None:
-    """Write a file whole or not at all; a device or a pipe is written as it is."""
-    whole = output.is_file() or not output.exists()
-    target = output.resolve() if whole else output
-    part = target.with_name(f".{target.name}.part") if whole else target
-    try:
-        part.write_bytes(content)
-        if whole:
-            part.replace(target)
-    except OSError as error:
-        if whole:
-            part.unlink(missing_ok=True)
-        raise SpecError(
-            f"{output} cannot be written: {error.strerror}.",
-            remedy="Make room, or name a file in another folder: -o FILE",
-        ) from error
 
 
 def verify(

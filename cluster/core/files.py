@@ -1,8 +1,11 @@
-"""Files that a user names: one that has no end, or is too large to hold, is refused."""
+"""Files that a user names: what has no end is not read, and what is written is whole."""
 
 from __future__ import annotations
 
+import os
+import secrets
 import stat
+from contextlib import suppress
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -73,3 +76,46 @@ def read_text(file: str | Path, remedy: str = "") -> str:
         return read_file(file, remedy).decode()
     except UnicodeDecodeError as error:
         raise SpecError(f"{file} is no text in UTF-8: {error.reason}.", remedy=remedy) from error
+
+
+def write_file(file: str | Path, content: bytes) -> None:
+    """Write a file whole, or leave what was there; a device or a pipe is written as it is.
+
+    Raises:
+        SpecError: it cannot be written, such as on a full disk.
+
+    """
+    path = Path(file)
+    try:
+        if _is_stream(path):
+            path.write_bytes(content)
+        else:
+            _replace(path.resolve(), content)
+    except (OSError, ValueError) as error:  # ValueError: a NUL in its name
+        why = error.strerror if isinstance(error, OSError) else str(error)
+        raise SpecError(
+            f"{file} cannot be written: {why}.",
+            remedy="Make room, or name a file in another folder.",
+        ) from error
+
+
+def _is_stream(path: Path) -> bool:
+    """Tell whether a path is a device or a pipe, or what a descriptor such as /dev/stdout has."""
+    own = path.readlink() if path.is_symlink() else path
+    descriptor = any(one.parent.resolve().is_relative_to("/proc") for one in (path, own))
+    return descriptor or (path.exists() and not path.is_file())
+
+
+def _replace(path: Path, content: bytes) -> None:
+    part = path.with_name(f".{secrets.token_hex(8)}.part")
+    try:
+        with part.open("xb") as file:
+            file.write(content)
+            file.flush()
+            os.fsync(file.fileno())
+        if path.exists():
+            part.chmod(stat.S_IMODE(path.stat().st_mode))
+        part.replace(path)
+    finally:
+        with suppress(OSError):
+            part.unlink()

@@ -10,6 +10,7 @@ from msgspec import structs
 from cluster.analysis.compare import THRESHOLD, Comparison, Side, headline
 from cluster.analysis.compare import compare as compare_sides
 from cluster.core.errors import SpecError
+from cluster.core.files import write_file
 from cluster.runs import frames
 from cluster.runs.catalog import load
 from cluster.runs.nccl_logs import launch_of
@@ -95,7 +96,7 @@ class RunComparison(Comparison, frozen=True, kw_only=True):
 
         picture = plots.comparison(self, pictures.file_format(str(path)) if path else "svg")
         if path:
-            Path(path).write_bytes(picture.image)
+            write_file(path, picture.image)
         return picture
 
 

@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING, TypeVar
 
 import msgspec
 
-from cluster.core.errors import ClusterError
+from cluster.core.files import write_file
 from cluster.core.model.fleet import FleetVerdict
 
 if TYPE_CHECKING:
@@ -63,10 +63,7 @@ def placement(folder: Path) -> Placement | None:
 
 
 def _write(path: Path, value: Value) -> None:
-    try:
-        path.write_bytes(msgspec.json.format(msgspec.json.encode(value), indent=2) + b"\n")
-    except OSError as error:
-        raise ClusterError(f"{path} cannot be written: {error.strerror}") from error
+    write_file(path, msgspec.json.format(msgspec.json.encode(value), indent=2) + b"\n")
 
 
 def _read(path: Path, kind: type[V]) -> V | None:

@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Any, Literal
 from urllib.parse import quote
 
 from cluster.core.errors import SpecError
+from cluster.core.files import write_file
 from cluster.core.model.fleet import FleetVerdict
 from cluster.core.model.logs import Parsed
 from cluster.core.model.measurements import Measurement, Planned, Summary
@@ -217,7 +218,7 @@ class Run(Value, frozen=True, kw_only=True):
                 [(self.name, self.measurements, self.summary())], metric, form
             )
         if path:
-            Path(path).write_bytes(picture.image)
+            write_file(path, picture.image)
         return picture
 
     def report(self, path: str | Path = "report.html") -> Path:
@@ -236,7 +237,7 @@ class Run(Value, frozen=True, kw_only=True):
 
         place = Path(path).absolute()
         page = report_page([self.as_reported(place.parent)], no_plots=why_no_plots())
-        place.write_text(render_page(page))
+        write_file(place, render_page(page).encode())
         return place
 
     def as_reported(self, beside: Path) -> ReportRun:

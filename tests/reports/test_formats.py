@@ -225,6 +225,25 @@ def test_csv_parses_back_to_the_same_values() -> None:
     assert [(row["ci_low"], row["rank"]) for row in rows] == [("1.1e-06", ""), ("", "1")]
 
 
+@pytest.mark.parametrize(
+    ("text", "cell"),
+    [
+        *((text, f"'{text}") for text in ("=1+2", "+cmd|' /C calc'!A0", "-2+3", "@SUM(A1)", "=5")),
+        *((text, f"'{text}") for text in ("\t=1", "-", "-inf", "-1.2.3")),
+        ("\r=1", "' =1"),
+        *((text, text) for text in ("-5", "+1.5e-3", "-.5", "ring", "a=b", " =1", "'x", "")),
+        (-5, "-5"),
+        (-0.5, "-0.5"),
+    ],
+)
+def test_csv_runs_nothing_in_a_spreadsheet(text: float | str, cell: str) -> None:
+    """A text that would be a formula has a quote before it; numbers stay numbers."""
+    table = io.StringIO(rendered("csv", with_params(**{"=name": text})), newline="")
+    [parsed] = csv.DictReader(table)
+
+    assert parsed["'=name"] == cell
+
+
 def test_csv_loses_no_digit() -> None:
     third = msgspec.structs.replace(LATENCY, median=1e-6 / 3)
     parsed = next(csv.DictReader(io.StringIO(rendered("csv", third))))

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import csv
 import io
+import re
 from typing import TYPE_CHECKING
 
 from cluster.reports.formats import Report
@@ -19,6 +20,8 @@ NUMBERS = (
     *("minimum", "p25", "p75", "maximum", "outliers", "drift", "drifts", "modes", "tail"),
 )
 SHAPELESS = ("",) * 9
+NUMBER = r"[+-](?:\d+\.?\d*|\.\d+)(?:[eE][+-]?\d+)?\Z"
+FORMULA = re.compile(rf"(?!{NUMBER})[=+\-@\t\r]")
 
 
 class Csv(Report):
@@ -29,9 +32,17 @@ class Csv(Report):
         params = list(dict.fromkeys(key for summary in summaries for key in summary.params))
         out = io.StringIO()
         writer = csv.writer(out, lineterminator="\n")
-        writer.writerow(["metric", "unit", *params, *NUMBERS])
-        writer.writerows(_cells(summary, params) for summary in summaries)
+        rows = [["metric", "unit", *params, *NUMBERS], *(_cells(s, params) for s in summaries)]
+        writer.writerows(map(_as_text, row) for row in rows)
         return out.getvalue()
+
+
+def _as_text(cell: object) -> object:
+    """Put a quote before a text that a spreadsheet would run as a formula."""
+    if not isinstance(cell, str):
+        return cell
+    safe = f"'{cell}" if FORMULA.match(cell) else cell
+    return safe.replace("\r", " ")  # it would end the row: csv.writer does not quote it
 
 
 def _cells(summary: Summary, params: list[str]) -> list[object]:
