@@ -14,6 +14,7 @@ from cluster.analysis.fleet.network_layers import switch_groups
 from cluster.analysis.fleet.pair_measurements import pair_tests
 from cluster.analysis.link_bounds import goodput
 from cluster.core.errors import SpecError
+from cluster.core.host_names import full_names
 from cluster.core.model.fleet import DeviceKind, Fleet, FleetVerdict, FleetWord, PairMetric
 from cluster.core.units import format_size
 from cluster.orchestration.provider_topology import ask_topology
@@ -237,23 +238,27 @@ def read_groups(
         for number, machine in enumerate(machines)
         for word in (machine.name, machine.id, machine.address, str(number), f"host:{number}")
     }
+    groups = [line.partition("#")[0].replace(",", " ").split() for line in text.splitlines()]
+    same = full_names([*known, *(word for words in groups for word in words)])
+    numbers = {same[name]: number for name, number in known.items()}
     found: dict[int, int] = {}
-    for group, line in enumerate(text.splitlines()):
-        for word in line.partition("#")[0].replace(",", " ").split():
-            if word not in known:
+    for group, words in enumerate(groups):
+        for word in words:
+            number = numbers.get(same[word])
+            if number is None:
                 raise SpecError(
                     f"The groups name a host {word!r} that is not of this cluster.",
                     remedy=remedy,
                 )
-            if known[word] in found:
+            if number in found:
                 raise SpecError(
                     f"The groups name the host {word!r} twice.",
                     remedy="Name each host on one line only.",
                 )
-            found[known[word]] = group
+            found[number] = group
     if not found:
         raise SpecError(
             "The groups name no host.", remedy="Write the hosts of a group on each line."
         )
-    first = len(text.splitlines())
+    first = len(groups)
     return tuple(found.get(number, first + number) for number in range(len(machines)))

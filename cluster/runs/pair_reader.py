@@ -11,6 +11,7 @@ from cluster.analysis.fleet.gpu_pairs import is_gpu_matrix
 from cluster.analysis.fleet.numa_pairs import is_numa_matrix
 from cluster.analysis.fleet.pair_series import BOTH_WAYS, UNKNOWN, PairResult, has_metric, pair_logs
 from cluster.core.errors import ParseError, SpecError
+from cluster.core.host_names import full_names
 from cluster.core.model.pair_logs import LoggedPair, PairLogs
 from cluster.logs.host_values import HostValues, read_host_values
 from cluster.logs.pair_hosts import host_lines, hosts_by_pattern, hosts_in_name, hosts_of_results
@@ -25,7 +26,7 @@ from cluster.runs.device_reader import (
 )
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterator, Sequence
+    from collections.abc import Callable, Iterable, Iterator, Sequence
 
     from cluster.core.model.fleet import PairMetric
     from cluster.core.model.hosts import Machine
@@ -105,8 +106,9 @@ def _of_hosts(
             remedy="Name logs of tests between two hosts, such as osu_bw, iperf3 or nccl-tests, or "
             "a table: host_a,host_b,GB/s in its first line, and a line per pair.",
         )
+    pairs, one_host = _by_full_names((*logs.pairs, *failed))
     return msgspec.structs.replace(
-        logs, pairs=(*logs.pairs, *failed), left_out=(*left_out, *logs.left_out)
+        logs, pairs=pairs, left_out=(*left_out, *one_host, *logs.left_out)
     )
 
 
@@ -136,6 +138,7 @@ def _of_tables(
         for log, table in fit
         for cell in table.cells
     )
+    pairs, one_host = _by_full_names(pairs)
     every = {pair.hosts for pair in pairs}
     directed = metric == "bandwidth" and any((b, a) in every for a, b in every)
     return PairLogs(
@@ -144,8 +147,29 @@ def _of_tables(
         directed=directed,
         pairs=pairs,
         assumptions=(ROW_SENDS if directed else BOTH_WAYS, *UNKNOWN),
-        left_out=tuple(f"{name}: no table of hosts" for name in others),
+        left_out=(*one_host, *(f"{name}: no table of hosts" for name in others)),
     )
+
+
+def _by_full_names(
+    pairs: Iterable[LoggedPair],
+) -> tuple[tuple[LoggedPair, ...], tuple[str, ...]]:
+    """Give each host one name, and leave out a pair of two names of one host.
+
+    Returns:
+        The pairs, and what is left out, with the reason.
+
+    """
+    known = tuple(pairs)
+    full = full_names(host for pair in known for host in pair.hosts)
+    kept, left_out = [], []
+    for pair in known:
+        one, other = pair.hosts
+        if full[one] == full[other]:
+            left_out.append(f"{Path(pair.log).name}: {one} and {other} are one host")
+        else:
+            kept.append(msgspec.structs.replace(pair, hosts=(full[one], full[other])))
+    return tuple(kept), tuple(left_out)
 
 
 def _readings(texts: Sequence[LogText]) -> tuple[list[ReadLog], list[UnreadLog]]:
@@ -199,7 +223,8 @@ def _hosts(log: LogText, reading: Reading, pattern: str) -> list[tuple[str, ...]
         return [hosts_by_pattern(pattern, name) or ()] * len(reading.results)
     found = hosts_of_results(host_lines(log.text), [result.first for result in reading.results])
     named = hosts_in_name(name) or ()
-    return [hosts or named for hosts in found]
+    full = full_names(host for hosts in found for host in hosts)
+    return [tuple(dict.fromkeys(full[host] for host in hosts)) or named for hosts in found]
 
 
 def _unknown_hosts(files: Sequence[str]) -> SpecError:

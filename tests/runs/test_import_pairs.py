@@ -427,3 +427,21 @@ def test_a_gpu_matrix_without_its_topology_blames_nobody(tmp_path: Path) -> None
     assert verdict.undecided[0].startswith("gpu:3: ")
     with pytest.raises(SpecError, match="2 logs have copies between GPUs"):
         judged(tmp_path, LOGS / "turin_6gpu.txt", TOOLS / "p2p_matrix.full.txt")
+
+
+def test_a_host_with_two_names_is_one(tmp_path: Path) -> None:
+    """`n1` in one line and `n1.site.org` in another: four hosts, and six pairs of them."""
+    table = tmp_path / "pairs.csv"
+    hosts = ("n1", "n2", "n3", "n4")
+    rows = [f"{a},{b}.site.org,20" for at, a in enumerate(hosts) for b in hosts[at + 1 :]]
+    table.write_text("\n".join(["host_a,host_b,GB/s", *rows, "n1,n1.site.org,90", ""]))
+    run = import_pairs([str(table)], tmp_path / "runs", PairLogOptions())
+
+    assert [m.name for m in run.record.machines] == [f"{n}.site.org" for n in hosts]
+    assert judge_fleet(run).tests == 6
+    assert "left out: pairs.csv: n1 and n1.site.org are one host" in run.record.notes
+    assert read_groups("n1 n3.site.org\nn2", run.record.machines) == (0, 1, 0, 5)
+    with pytest.raises(SpecError, match=r"'n1\.other\.org' that is not of this cluster"):
+        read_groups("n1.other.org n2", run.record.machines)
+    with pytest.raises(SpecError, match=r"'n1\.site\.org' twice"):
+        read_groups("n1 n1.site.org", run.record.machines)

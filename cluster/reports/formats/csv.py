@@ -32,7 +32,10 @@ class Csv(Report):
         params = list(dict.fromkeys(key for summary in summaries for key in summary.params))
         out = io.StringIO()
         writer = csv.writer(out, lineterminator="\n")
-        rows = [["metric", "unit", *params, *NUMBERS], *(_cells(s, params) for s in summaries)]
+        rows: list[list[object]] = [
+            ["metric", "unit", *params, *NUMBERS],
+            *(_cells(s, params) for s in summaries),
+        ]
         writer.writerows(map(_as_text, row) for row in rows)
         return out.getvalue()
 

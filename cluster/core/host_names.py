@@ -1,0 +1,31 @@
+"""Names of hosts: `n1` and `n1.site.org` are one host, unless there are two that `n1` may be."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable
+
+
+def full_names(names: Iterable[str]) -> dict[str, str]:
+    """Return the longest name of each host, by each of its names among these.
+
+    `n1.a.org` and `n1.b.org` are two hosts; `n1` beside both of them is neither. Names without a
+    letter, such as addresses, are what they are.
+    """
+    known = set(names)
+    longer: dict[str, list[str]] = {name: [] for name in known}
+    for name in known:
+        labels = name.split(".")
+        for count in range(1, len(labels)):
+            short = ".".join(labels[:count])
+            if short in known and any(map(str.isalpha, short)):
+                longer[short].append(name)
+    return {name: _only(name, others) for name, others in longer.items()}
+
+
+def _only(name: str, longer: Iterable[str]) -> str:
+    """Return the longest name if all others are parts of it; else the name itself."""
+    longest = max(longer, key=len, default=name)
+    return longest if all(f"{longest}.".startswith(f"{one}.") for one in longer) else name
