@@ -6,6 +6,7 @@ import os
 import signal
 import subprocess
 import sys
+from functools import partial
 from typing import TYPE_CHECKING
 
 import pytest
@@ -83,7 +84,7 @@ def test_a_terminal_server_that_a_command_started_is_not_ended_but_named(hosts: 
     daemon = "setsid sleep 9880 > /dev/null 2>&1 < /dev/null &"
     subprocess.run(["tmux", "new-session", "-d", "-s", "other", f"{daemon} sleep 9881"], check=True)
     ours = ["sleep 9879", "sleep 9880", "sleep 9881"]
-    pids = [until(lambda line=line: running(line), line)[0] for line in ours]
+    pids = [until(partial(running, line), line)[0] for line in ours]
 
     said = command("down", hosts).stdout
     for pid, line in zip(pids, ours, strict=True):
