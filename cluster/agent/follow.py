@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING
 import msgspec
 
 from cluster.agent.kernel_files import read_text
-from cluster.agent.protocol import FOLLOWED, Ended, Event, Lost, Running, Wrote
+from cluster.agent.protocol import FOLLOWED, HEARTBEAT, Ended, Event, Lost, Running, Wrote
 
 if TYPE_CHECKING:
     from cluster.core.model.hosts import Facts
@@ -32,14 +32,22 @@ def job_state(folder: Path) -> Running | Ended | Lost:
 
 
 def follow_job(folder: Path) -> Ended | Lost:
-    """Follow a job until it ends, and print what it writes as `Wrote` events."""
+    """Follow a job until it ends, and print what it writes as `Wrote` events.
+
+    `Running` is printed at times, so that the reader can tell a quiet job from a watcher that was
+    stopped.
+    """
     offsets: dict[Path, int] = {}
-    deadline = time.monotonic() + GRACE
+    began = beat = time.monotonic()
     while True:
-        end = job_end(folder, begun=time.monotonic() > deadline)
+        now = time.monotonic()
+        end = job_end(folder, begun=now > began + GRACE)
         _print_new_text(folder, offsets, final=end is not None)
         if end is not None:
             return end
+        if now > beat + HEARTBEAT:
+            print_event(Running())
+            beat = now
         time.sleep(POLL)
 
 

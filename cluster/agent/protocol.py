@@ -23,6 +23,7 @@ NOTICE = "[cluster] "  # begins a line of cluster's own among those of the ranks
 REASON = "reason"  # the file that explains the exit status
 ADVICE = "\n\n"  # in that file, between the reason and what it means and what to do
 LOST_HOSTS = "lost_hosts"  # the file with the names of the machines that were lost, one per line
+HEARTBEAT = 5.0  # seconds between two events `Running` of a watcher
 BY_SIGNAL = 128  # plus the signal's number: the exit status of a process that a signal ended
 PROGRESS = "progress.jsonl"  # the progress of a job, a line per report
 FOLLOWED = ("stdout", "stderr", PROGRESS)

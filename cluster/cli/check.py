@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import sys
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any, NoReturn
 
@@ -11,25 +10,24 @@ import typer
 from cluster.analysis import judgement
 from cluster.cli import flags
 from cluster.cli.bench import launched
+from cluster.cli.fleet_verdict import show_verdict
 from cluster.cli.gates import FLAGS, read_gates, report_cases
 from cluster.cli.launches import BenchOptions
-from cluster.cli.pair_logs import LIMIT, PairLogFlags, missing_lines, only_name, run_of
-from cluster.cli.show import print_json, print_lines, relative_path, screen_width
+from cluster.cli.pair_logs import LIMIT, PairLogFlags, only_name, run_of
+from cluster.cli.show import print_json, print_lines
 from cluster.cli.survey_flags import SHARED, survey_command, test_length
 from cluster.cli.within import check_within
 from cluster.core.errors import JobError, SpecError
 from cluster.core.files import read_text
-from cluster.core.units import format_value, parse_size
+from cluster.core.units import parse_size
+from cluster.orchestration.check_verdict import judge_check
 from cluster.orchestration.cluster import Cluster, attach
 from cluster.reports.ci import judgement_cases
-from cluster.reports.fleet import findings_table, replacement_lines
-from cluster.reports.formats.terminal import table_text
+from cluster.reports.fleet import replacement_lines
 from cluster.runs import store
-from cluster.runs.run import PAIRS, WITHIN
+from cluster.runs.run import PAIRS
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator
-
     from cluster.cli.gates import Gates
     from cluster.core.model.fleet import FleetVerdict
     from cluster.core.model.spec import ClusterSpec
@@ -79,13 +77,13 @@ def check(  # noqa: PLR0913 - each is a flag
     if from_:
         typed = PairLogFlags(metric, pairs_pattern, series, groups, limit)
         run = run_of((*from_, *(names or ())), store.root(runs), typed)
-        _exit_by_gates(gates, run, _show(run, as_json=json))
+        _exit_by_gates(gates, run, _show(judge_check(run), as_json=json))
     name = only_name(names)
     options = BenchOptions(runs=runs, timeout=timeout, keep=keep, yes=yes, json=json)
     if within:
         spec = _spec(name, provider, machines)
         run = check_within(name if provider is None else None, within, spec, options)
-        _exit_by_gates(gates, run, _show(run, as_json=json))
+        _exit_by_gates(gates, run, _show(run.fleet or judge_check(run), as_json=json))
     params = _params(rounds, metric, alone, pairs, milliseconds) | {"confirm": confirm or replace}
     if name is not None and provider is None:
         _exit_by_gates(gates, *_check(attach(name), params, groups, options, replace=replace))
@@ -197,11 +195,11 @@ def _check_claimed(
             )
     except (JobError, KeyboardInterrupt):
         if cluster.state.jobs:
-            _show(store.read(Path(cluster.job()[0].run)), as_json=options.json)
+            _show(judge_check(store.read(Path(cluster.job()[0].run))), as_json=options.json)
         raise
     if replace:
         return run, _replace(cluster, run, params, options)
-    return run, _show(run, as_json=options.json)
+    return run, _show(run.fleet or judge_check(run), as_json=options.json)
 
 
 def _replace(
@@ -209,11 +207,10 @@ def _replace(
 ) -> FleetVerdict:
     """Show the verdict, also if nothing can be replaced; then replace the bad hosts."""
     from cluster.cli.replace import raise_if_bad, replace  # noqa: PLC0415
-    from cluster.orchestration.fleet_check import judge_fleet  # noqa: PLC0415 - slow: numpy
 
-    verdict = judge_fleet(run)
+    verdict = run.fleet or judge_check(run)
     if not options.json:
-        _print(verdict)
+        show_verdict(verdict)
     try:
         verdict = replace(cluster, run, verdict, params, options)
     finally:
@@ -233,7 +230,7 @@ def _groups(cluster: Cluster, source: str | None, where: Path) -> tuple[int, ...
     from cluster.orchestration.provider_topology import topology_groups  # noqa: PLC0415
 
     if source is None:
-        return known_groups(cluster)
+        return known_groups(cluster.spec, cluster.machines)
     if source == "topology":
         return topology_groups(cluster.spec, cluster.machines)
     if source == "placement":
@@ -242,45 +239,12 @@ def _groups(cluster: Cluster, source: str | None, where: Path) -> tuple[int, ...
     return read_groups(read_text(source, remedy), cluster.machines)
 
 
-def _show(run: Run, *, as_json: bool) -> FleetVerdict:
-    """Judge the fleet; show its bad parts, then the verdict."""
-    from cluster.orchestration.fleet_check import judge_fleet  # noqa: PLC0415 - slow: numpy
-    from cluster.orchestration.within_check import judge_within  # noqa: PLC0415
-
-    verdict = (judge_within if run.record.benchmark == WITHIN else judge_fleet)(run)
+def _show(verdict: FleetVerdict, *, as_json: bool) -> FleetVerdict:
     if as_json:
         print_json(verdict)
     else:
-        _print(verdict)
+        show_verdict(verdict)
     return verdict
-
-
-def _print(verdict: FleetVerdict) -> None:
-    if verdict.findings:
-        sys.stdout.write(table_text(findings_table(verdict), screen_width()))
-    print_lines(*_lines(verdict))
-
-
-def _lines(verdict: FleetVerdict) -> Iterator[str]:
-    yield from (f"Undecided: {which}" for which in verdict.undecided)
-    yield from missing_lines(verdict.missing)
-    yield from (f"Assumed: {what}" for what in verdict.assumptions)
-    for one in verdict.findings:
-        if one.confirm and not one.confirmed:
-            yield f"To confirm {one.part}: {one.confirm}"
-    simulated = " (simulated: nothing was measured)" if verdict.simulated else ""
-    yield f"Run folder: {relative_path(Path(verdict.run))}{simulated}"
-    if verdict.reference is not None and verdict.tolerance:
-        unit = "B/s" if verdict.metric == "bandwidth" else "s"
-        edge = 1 - verdict.tolerance
-        line = verdict.reference * edge if unit == "B/s" else verdict.reference / edge
-        side = "below" if unit == "B/s" else "above"
-        yield (
-            f"{verdict.tests} tests, {verdict.failed} without a value; low is {side} "
-            f"{format_value(line, unit)}."
-        )
-    yield from replacement_lines(verdict)
-    yield verdict.answer
 
 
 Text = str | None

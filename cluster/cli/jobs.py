@@ -10,16 +10,13 @@ import typer
 
 from cluster.cli import flags
 from cluster.cli.job_progress import JobProgress
-from cluster.cli.show import (
-    print_json,
-    relative_path,
-    show_newest_run,
-)
+from cluster.cli.show import print_json, relative_path, show_run
 from cluster.core.errors import JobError, ShellError, SpecError
 from cluster.core.model.value import Value
 from cluster.orchestration.cluster import Cluster, attach
 from cluster.orchestration.listener import Listener
 from cluster.remote.threads import start
+from cluster.runs.store import read
 
 ANSWERS_WITHIN = 5.0  # seconds for a host to say whether its job runs
 
@@ -126,6 +123,17 @@ def fetch(name: flags.ClusterName, json: flags.Json = False) -> None:
     try:
         cluster.fetch()
     except JobError:
-        show_newest_run(cluster, as_json=json)
+        _show_results(cluster, as_json=json)
         raise
-    show_newest_run(cluster, as_json=json)
+    _show_results(cluster, as_json=json)
+
+
+def _show_results(cluster: Cluster, *, as_json: bool) -> None:
+    """Show the newest run; of a check, its verdict as `cluster check` shows it."""
+    run = read(Path(cluster.job()[0].run))
+    if run.fleet is None or as_json:
+        show_run(run, as_json=as_json)
+        return
+    from cluster.cli.fleet_verdict import show_verdict  # noqa: PLC0415 - only for checks
+
+    show_verdict(run.fleet)

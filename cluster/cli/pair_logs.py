@@ -15,13 +15,12 @@ from cluster.core.units import parse_rate
 from cluster.runs import shared_file, store
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator, Sequence
+    from collections.abc import Sequence
 
     from cluster.cli import flags
     from cluster.core.model.fleet import PairMetric
     from cluster.runs.run import Run
 
-SHOWN = 5  # pairs without a value; the others are in verdict.json
 GROUPS = "Give --groups a file with the hosts of a group on each line."
 OTHERS = "Name hosts of the logs, or leave --groups out."
 METRICS: dict[str, PairMetric] = {"bandwidth": "bandwidth", "latency": "latency"}
@@ -147,11 +146,3 @@ def _is_run(word: str) -> bool:
     path = Path(word)
     known = store.is_run(path) or shared_file.is_shared(path)
     return known or not (path.exists() or any(mark in word for mark in "*?["))
-
-
-def missing_lines(missing: Sequence[str]) -> Iterator[str]:
-    """Show the first pairs that have no value."""
-    yield from (f"No value: {pair}" for pair in missing[:SHOWN])
-    if len(missing) > SHOWN:
-        more = len(missing) - SHOWN
-        yield f"No value: {more} more {'pair' if more == 1 else 'pairs'}; all are in verdict.json."

@@ -30,6 +30,7 @@ from cluster.core.model.records import JobRecord
 from cluster.core.model.value import Value
 from cluster.core.paths import make_private
 from cluster.measure.starters import Starter
+from cluster.orchestration.check_verdict import with_verdict
 from cluster.orchestration.collect import JobResult, collect, job_result
 from cluster.orchestration.host_setup import ReadyHosts, with_common_addresses
 from cluster.orchestration.prepare import PreparedJob, check_bench, make_condition, prepare
@@ -151,7 +152,8 @@ def end(folder: Path) -> Run:
     first = store.record(Path(record.run)).machines[0]
     job = Job(record, {first.name: LocalShell(first)}, first)
     said = read_text(folder / "status")
-    run = collect(job, job_result(int(said)) if said.isdecimal() else CUT_SHORT, {})
+    result = job_result(int(said)) if said.isdecimal() else CUT_SHORT
+    run = with_verdict(collect(job, result, {}))
     shutil.rmtree(folder, ignore_errors=True)
     return run
 

@@ -18,6 +18,7 @@ from cluster.core.model.spec import ClusterSpec, check_name
 from cluster.core.model.value import StateCallback, ignore
 from cluster.orchestration import host_setup
 from cluster.orchestration.bench_methods import Bench
+from cluster.orchestration.check_verdict import with_verdict
 from cluster.orchestration.cluster_jobs import Jobs
 from cluster.orchestration.collect import JobResult, raise_unless_done
 from cluster.orchestration.host_order import host_order, in_order, with_order
@@ -323,7 +324,9 @@ class Cluster:
             workdir = find_files(workdir, root)
         order = host_order(options.order, benchmark, root, self.state)
         if self._provider.simulates:
-            return simulate(self.state, benchmark, checked, root, options.about, listener)
+            return with_verdict(
+                simulate(self.state, benchmark, checked, root, options.about, listener)
+            )
         with self.jobs.claimed(replace=options.replace):
             return self._claimed_bench(benchmark, checked, options, listener, root, workdir, order)
 

@@ -15,6 +15,7 @@ from cluster.core import claims, journal, plugins
 from cluster.core.errors import ClusterError, JobError, SpecError, Unreachable
 from cluster.core.model.hosts import SIMULATED
 from cluster.core.model.records import JobRecord, Status
+from cluster.orchestration.check_verdict import with_verdict
 from cluster.orchestration.collect import (
     JobListener,
     JobOutput,
@@ -244,7 +245,7 @@ class Jobs:
         with self._hosts.without(lost):  # a download from them would wait for seconds, in vain
             job = self.open(job.record)  # a shell may have been given up since
             known = self._known_of(lost)
-            run = collect(job, result, self._phases, stop=stop, known=known)
+            run = with_verdict(collect(job, result, self._phases, stop=stop, known=known))
         if receipt := self._disk.state.receipt(time.time()):
             record = msgspec.structs.replace(run.record, receipt=receipt)
             store.write(run.folder, record)

@@ -28,7 +28,7 @@ if TYPE_CHECKING:
     from cluster.analysis.fleet.simulation import FleetSimulator
     from cluster.core.model.fleet import FleetFinding, PairTest
     from cluster.core.model.hosts import Machine
-    from cluster.orchestration.cluster import Cluster
+    from cluster.core.model.spec import ClusterSpec
     from cluster.runs.run import Run
 
 
@@ -206,14 +206,14 @@ def _is_low(found: FleetVerdict, test: PairTest, usual: float) -> bool:
     return share < 1 - found.tolerance
 
 
-def known_groups(cluster: Cluster) -> tuple[int, ...]:
+def known_groups(spec: ClusterSpec, machines: tuple[Machine, ...]) -> tuple[int, ...]:
     """Return the groups that the provider of a cluster names, if it names any.
 
     Returns:
         The group of each host; empty if they are not known.
 
     """
-    return switch_groups(ask_topology(cluster.spec, cluster.machines).layers)
+    return switch_groups(ask_topology(spec, machines).layers)
 
 
 def read_groups(

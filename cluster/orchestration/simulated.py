@@ -71,7 +71,8 @@ def simulate(
         spec, state.machines, benchmark, params, run=folder.name, status="running", at=began
     )
     record = _with_condition(new, condition)
-    store.write(folder, record)
+    unfinished = "The simulation was stopped before its end."  # nobody can wait for it
+    store.write(folder, msgspec.structs.replace(record, status="interrupted", reason=unfinished))
     waiting = []
     for measurement in values:
         waiting.append(measurement)

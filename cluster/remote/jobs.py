@@ -8,6 +8,7 @@ status, renamed into place once everything else is written).
 from __future__ import annotations
 
 import shlex
+import time
 from contextlib import suppress
 from typing import TYPE_CHECKING
 
@@ -15,6 +16,7 @@ import msgspec
 
 from cluster.agent.protocol import (
     AGENT,
+    HEARTBEAT,
     LOST_HOSTS,
     REASON,
     VARIABLE_NAMES,
@@ -30,6 +32,7 @@ from cluster.core.decoders import prepare
 from cluster.core.errors import JobError, ShellError, Unreachable
 from cluster.core.model.value import Value
 from cluster.remote.parallel import on_each, try_each
+from cluster.remote.silence import Silence
 from cluster.remote.tmux import tmux_on
 
 if TYPE_CHECKING:
@@ -42,6 +45,8 @@ if TYPE_CHECKING:
 
 prepare(Event)
 COMMAND_TIMEOUT = 60.0  # seconds for a command that should end at once
+SILENT = 3 * HEARTBEAT  # seconds without a word, after which a watcher was stopped
+BETWEEN_LOOKS = 2.0  # seconds, at a job that has no watcher any more
 
 SCRIPT = """\
 #!/bin/bash
@@ -229,7 +234,7 @@ class Job:
             shell.run(words, timeout=COMMAND_TIMEOUT)
 
     def watch(self, on_event: Callable[[Wrote], None]) -> int:
-        """Wait for the end of the job.
+        """Wait for the end of the job, also if the process that watches it is stopped or killed.
 
         Raises:
             JobError: the job was lost: its session or its host is gone.
@@ -237,26 +242,41 @@ class Job:
 
         """
         end: list[Ended | Lost] = []
+        watcher = Silence(SILENT, self._shell.close)
 
         def receive(line: str) -> None:
+            watcher.heard()
             event = msgspec.json.decode(line, type=Event)
             if isinstance(event, Wrote):
                 on_event(event)
             elif not isinstance(event, Running):
                 end.append(event)
 
+        complaint = ""
         try:
-            with self._shell.watched():
-                done = self._agent("watch", on_line=receive)
+            with self._shell.watched(), watcher:
+                complaint = self._agent("watch", on_line=receive).stderr
         except Unreachable as error:
-            raise self._out_of_reach(error) from error
+            if not watcher.came:
+                raise self._out_of_reach(error) from error
         if not end:
-            raise JobError(
-                f"The job {self.record.session} could not be watched.", stderr=done.stderr
-            )
+            return self._end_unwatched(complaint)
         if isinstance(end[0], Lost):
             raise self._lost(end[0].reason)
         return end[0].status
+
+    def _end_unwatched(self, complaint: str) -> int:
+        """Look at the job until it has ended; what it wrote is downloaded then."""
+        try:
+            while (status := self.status()) is None:
+                time.sleep(BETWEEN_LOOKS)
+        except Unreachable as error:
+            raise self._out_of_reach(error) from error
+        except ShellError as error:
+            raise JobError(
+                f"The job {self.record.session} could not be watched.", stderr=complaint
+            ) from error
+        return status
 
     def exists(self) -> bool:
         """Return whether the job's folder exists on its host."""

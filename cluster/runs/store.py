@@ -12,12 +12,13 @@ import msgspec
 
 from cluster.core import jsonl
 from cluster.core.errors import ClusterError, ParseError, SpecError
+from cluster.core.model.fleet import FleetVerdict
 from cluster.core.model.measurements import Measurement
 from cluster.core.model.records import Record
 from cluster.core.paths import make_private
 from cluster.runs import findings, shared_file
 from cluster.runs import run as of_runs
-from cluster.runs.run import RAW, Run
+from cluster.runs.run import PAIRS, RAW, WITHIN, Run
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator
@@ -243,8 +244,21 @@ def read(folder: Path) -> Run:
         measurements=found,
         warnings=warnings,
         results=tuple(_results(folder)),
-        fleet=findings.verdict(folder),
+        fleet=findings.verdict(folder) or _without_verdict(folder, known),
     )
+
+
+def _without_verdict(folder: Path, known: Record) -> FleetVerdict | None:
+    """Return the verdict on a check that nobody has judged: its values alone assure of nothing."""
+    if known.benchmark not in (PAIRS, WITHIN):
+        return None
+    name = known.spec.name
+    ended = known.status not in ("planned", "running")
+    step = (
+        f"cluster check --from {folder}" if ended else f"cluster wait {name}; cluster fetch {name}"
+    )
+    answer = f"UNDECIDED: the check is {known.status} and has no verdict yet. Type: {step}"
+    return FleetVerdict(verdict="UNDECIDED", rounds=0, answer=answer, run=str(folder))
 
 
 def _results(folder: Path) -> Iterator[Parsed]:

@@ -35,7 +35,7 @@ def lab_and_simulator() -> None:
     """Test all kinds of pairs in a lab, and simulate the same tests."""
     options = {"leaves": str(LEAVES), "rate": f"{RATE}mbit", "uplink": f"{RATE}mbit"}
     with launch("bench4", provider="lab", hosts=HOSTS, options=options) as lab:
-        groups = known_groups(lab)
+        groups = known_groups(lab.spec, lab.machines)
         run = lab.bench("pairs", groups=groups, milliseconds=MILLISECONDS, rounds=10)
     tests = [test for test in pair_tests(run.measurements) if test.value and not test.port]
     own = HOSTS // LEAVES

@@ -110,5 +110,5 @@ def _is(fault: Planted, part: str, direction: str) -> bool:
 
 def _checked(lab: Cluster) -> tuple[FleetVerdict, float]:
     began = time.monotonic()
-    verdict = judge_fleet(lab.bench("pairs", groups=known_groups(lab)))
+    verdict = judge_fleet(lab.bench("pairs", groups=known_groups(lab.spec, lab.machines)))
     return verdict, time.monotonic() - began

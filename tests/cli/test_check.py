@@ -18,7 +18,7 @@ from cluster.orchestration.cluster import attach
 from cluster.orchestration.fleet_check import judge_fleet, read_groups
 from cluster.orchestration.launch import launch
 from cluster.runs import store
-from tests.conftest import COMMAND, ROOT, answer, command
+from tests.conftest import COMMAND, ROOT, answer, command, until
 
 SIM = ("--provider", "sim", "--option", "fabric=leafspine:4x4")
 
@@ -317,6 +317,29 @@ def test_a_check_that_was_cut_off_is_not_healthy_anywhere(home: Path) -> None:
     assert "interrupted (stopped by Ctrl-C)" in verdict["answer"]
     assert "UNDECIDED" in command("judge", str(folder)).stdout
     assert answer("judge", str(folder))["verdict"] == "unknown"
+
+
+@pytest.mark.usefixtures("tools")
+def test_a_check_whose_process_was_killed_is_undecided_until_it_is_fetched(home: Path) -> None:
+    command("up", "here", "--provider", "local", "--hosts", "3")
+    words = ("--rounds", "3", "--alone", "0", "--milliseconds", "1000")
+    with subprocess.Popen([COMMAND, "check", "here", *words], stdout=subprocess.DEVNULL) as check:
+        values = until(
+            lambda: list(home.parent.glob("runs/*/*/measurements.jsonl")), "first values"
+        )
+        check.kill()
+    run = values[0].parent
+    judged = answer("judge", str(run), "--fail-on", "unknown", status=3)
+    assert (judged["verdict"], judged["status"]) == ("unknown", "running")
+    assert "cluster wait here; cluster fetch here" in judged["answer"]
+    assert answer("check", "--from", str(run), "--fail-on", "unknown", status=3)["rounds"] < 3
+
+    command("wait", "here")
+    shown = command("fetch", "here").stdout
+    whole = json.loads((run / "verdict.json").read_text())
+    assert whole["rounds"] == 3
+    assert whole["answer"] in shown.splitlines()
+    assert answer("judge", str(run))["answer"].startswith(whole["answer"].rstrip("."))
 
 
 @pytest.mark.parametrize(("fault", "words", "status"), [("7:rx=0.4", "low", 3), ("", "low", 0)])

@@ -11,7 +11,11 @@ from pathlib import Path
 
 import pytest
 
-from cluster.remote.jobs import script
+from cluster.core.model.hosts import Machine
+from cluster.core.model.records import JobRecord
+from cluster.remote import jobs
+from cluster.remote.jobs import Job, script
+from cluster.remote.shells.local import LocalShell
 from tests.conftest import processes, run, until
 
 
@@ -113,3 +117,28 @@ def test_a_signal_ends_the_job_in_good_order(tmp_path: Path, number: signal.Sign
     assert job.returncode == 143
     assert (tmp_path / "status").read_text() == "143\n"
     until(lambda: not processes("1000.25"), "the command is gone")
+
+
+@pytest.mark.parametrize("number", [signal.SIGSTOP, signal.SIGKILL])
+def test_a_job_ends_although_its_watcher_was_stopped_or_killed(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, number: signal.Signals
+) -> None:
+    monkeypatch.setattr(jobs, "SILENT", 1.0)
+    bin_ = str(Path(sys.executable).parent)
+    machine = Machine(name="m", id="m", address="127.0.0.1", shell="local", folder="", bin=bin_)  # noqa: S604
+    record = JobRecord(session="m", folder=str(tmp_path), run="", benchmark="", at=0.0)
+    (tmp_path / "job.sh").write_text(
+        "echo $$ > pid; echo begun > stdout; until [ -e go ]; do sleep 0.1; done; echo 5 > status\n"
+    )
+    watchers: list[int] = []
+
+    def interfere(_: object) -> None:
+        watchers.extend(processes(f"watch\0{tmp_path}"))
+        for watcher in watchers:
+            os.kill(watcher, number)
+        (tmp_path / "go").touch()
+
+    with subprocess.Popen(["bash", str(tmp_path / "job.sh")], cwd=tmp_path):
+        assert Job(record, {"m": LocalShell(machine)}, machine).watch(interfere) == 5
+    assert len(watchers) == 1
+    assert processes(f"watch\0{tmp_path}") == []

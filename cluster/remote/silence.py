@@ -1,0 +1,51 @@
+"""Whether a long command that prints something regularly has fallen silent."""
+
+from __future__ import annotations
+
+import threading
+import time
+from typing import TYPE_CHECKING, Self
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
+
+
+class Silence:
+    """Ends what is silent for too long, while a block runs.
+
+    Args:
+        seconds: between two calls of `heard`.
+        end: called once, in another thread.
+
+    Attributes:
+        came: whether it was silent for so long.
+
+    """
+
+    def __init__(self, seconds: float, end: Callable[[], object]) -> None:
+        self._seconds = seconds
+        self._end = end
+        self._last = 0.0
+        self._over = threading.Event()
+        self.came = False
+
+    def __enter__(self) -> Self:
+        """Begin to listen."""
+        self.heard()
+        threading.Thread(target=self._listen, daemon=True).start()
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        """Listen no more."""
+        self._over.set()
+
+    def heard(self) -> None:
+        """Note that it is not silent now."""
+        self._last = time.monotonic()
+
+    def _listen(self) -> None:
+        while (left := self._last + self._seconds - time.monotonic()) > 0:
+            if self._over.wait(left):
+                return
+        self.came = True
+        self._end()
