@@ -220,7 +220,7 @@ def searched_lines(searched: Sequence[str]) -> str:
 
 def journals_searched() -> str:
     """Return where the journals of this machine are."""
-    return f"journals in {journal.root()}"
+    return f"journals: {journal.root()}"
 
 
 def _half_made(name: str) -> Iterator[Orphan]:
