@@ -300,7 +300,7 @@ def table(
 ) -> None:
     """Print a table."""
     if not rows:
-        sys.stdout.write(empty + "\n")
+        print_lines(*empty.splitlines())
         return
     cells = tuple(tuple(printable(cell) for cell in row) for row in rows)
     words = tuple(columns)
