@@ -319,6 +319,30 @@ def test_a_check_that_was_cut_off_is_not_healthy_anywhere(home: Path) -> None:
     assert answer("judge", str(folder))["verdict"] == "unknown"
 
 
+def test_a_run_of_six_tests_that_speak_against_nobody_is_judged(home: Path) -> None:
+    command("up", "big", "--provider", "sim", "--option", "fabric=leafspine:8x8")
+    folder = Path(answer("check", "big", "--rounds", "2")["run"])
+    place = folder / store.MEASUREMENTS
+    like = json.loads(place.read_bytes().splitlines()[0])
+    tests = [
+        (0, 31, 24, 0, 0.0816),
+        (9, 38, 31, 0, 0.0472),
+        (9, 0, 57, 0, 0.6737),
+        (10, 32, 24, 1, 0.2071),
+        (10, 0, 56, 1, 0.9523),
+        (10, 49, 9, 1, 0.9479),
+    ]
+    names = ("round", "source", "target", "alone")
+    lines = [
+        like | {"params": dict(zip(names, places, strict=True)), "values": [value]}
+        for *places, value in tests
+    ]
+    place.write_text("".join(f"{json.dumps(line)}\n" for line in lines))
+
+    verdict = answer("check", "--from", str(folder))
+    assert (verdict["verdict"], verdict["tests"], verdict["blamed"]) == ("UNDECIDED", 6, [])
+
+
 @pytest.mark.usefixtures("tools")
 def test_a_check_whose_process_was_killed_is_undecided_until_it_is_fetched(home: Path) -> None:
     command("up", "here", "--provider", "local", "--hosts", "3")

@@ -17,6 +17,7 @@ from cluster.analysis.fleet.host_findings import (
     bad_hosts,
     bad_pairs,
     short_hosts,
+    undecided_groups,
     undecided_hosts,
     unstable_hosts,
     untested_hosts,
@@ -60,6 +61,8 @@ def diagnose(
     undecided = tuple(undecided_hosts(fleet, found))
     reference = unit_value(fleet, found, float(found.blame.references[HOST]))
     word = _word(fleet, findings, undecided, reference)
+    if word == "UNDECIDED":
+        undecided += tuple(undecided_groups(fleet, found))
     return FleetVerdict(
         verdict=word,
         rounds=rounds,
@@ -198,6 +201,6 @@ def _too_little(found: Diagnosed, rounds: int, hosts: int) -> str:
     needed = rounds_needed(found.blame, found.seen)
     do = f"Type --rounds {needed}, or say which hosts share a switch: --groups FILE."
     return (
-        f"not enough rounds. {len(undecided)} direction(s) of hosts were low in all of {rounds} "
-        f"rounds, and so would good ones be by chance. {do if needed else ''}"
+        f"not enough rounds. {len(undecided)} direction(s) of hosts or groups were low in all of "
+        f"{rounds} rounds, and so would good ones be by chance. {do if needed else ''}"
     ).strip()

@@ -313,6 +313,21 @@ def undecided_hosts(fleet: Fleet, found: Diagnosed) -> Iterator[str]:
             yield f"{suspect}: its {culprit.tests} low {tests} could be chance"
 
 
+def undecided_groups(fleet: Fleet, found: Diagnosed) -> Iterator[str]:
+    """Name suspected groups, with their hosts; in a healthy fleet, links that all share do that."""
+    first, count = 2 * found.parts.endpoints, found.parts.groups
+    names, group_of = np.unique(np.asarray(fleet.groups), return_inverse=True)
+    for culprit in found.blame.undecided:
+        if not first <= culprit.part < first + 2 * count:
+            continue
+        group = (culprit.part - first) % count // fleet.nics
+        way = "rx" if culprit.part >= first + count else "tx"
+        hosts = ", ".join(f"host:{host}" for host in np.flatnonzero(group_of == group))
+        words = f"group:{names[group]} {way}" if fleet.directed else f"group:{names[group]}"
+        tests = "test" if culprit.tests == 1 else "tests"
+        yield f"{words} ({hosts}): its {culprit.tests} low {tests} to other groups could be chance"
+
+
 def _end(fleet: Fleet, part: int, ends: int) -> str:
     """Name a host and its direction; one of a log by its own name, too."""
     host = part % ends // fleet.nics

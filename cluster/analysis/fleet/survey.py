@@ -75,8 +75,8 @@ def survey(
     rounds = planned_rounds(fleet.groups, plan.rounds)
     for number, pairs in enumerate(rounds):
         tests += measure(SurveyStep(number, pairs, alone=False, port=0, what=f"round {number + 1}"))
-    if rounds and plan.alone:
-        sample = _sample(fleet, rounds, plan.alone)
+    sample = _sample(fleet, rounds, plan.alone) if rounds else []
+    if sample:  # few rounds may have no pair of different groups
         tests += measure(_alone(_next(tests), sample, "a sample alone"))
     for _ in range(MOST_TIMES):
         for step in _repeated_tests(fleet, tests, routes):

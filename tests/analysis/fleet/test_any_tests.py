@@ -102,6 +102,7 @@ def test_a_low_test_that_speaks_against_neither_end_does_not_stop_the_solver(
     verdict = diagnose(fleet, tests)
 
     assert verdict.verdict == "UNDECIDED"
+    assert len(verdict.undecided) == int(verdict.answer.split("rounds. ")[1].split()[0])
     assert {one.kind for one in verdict.observations} == {"UNTESTED"}
 
 
