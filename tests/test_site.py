@@ -19,7 +19,10 @@ if TYPE_CHECKING:
 # Set by cluster for its own processes on the hosts; nobody else sets them.
 INTERNAL = {
     f"CLUSTER_{name}"
-    for name in ("ADDRESSES", "FOLDER", "HOSTS", "NAMES", "RANKS", "REACH", "SSH_CONFIG")
+    for name in (
+        *("ADDRESSES", "FOLDER", "HOST_FOLDER", "HOSTS", "NAMES"),
+        *("RANKS", "REACH", "SSH_CONFIG"),
+    )
 }
 LOADED = re.compile(
     r'<(?:script|img|iframe)[^>]* src="(https?:[^"]*)|<link[^>]* href="(https?:[^"]*)'

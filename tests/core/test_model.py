@@ -169,7 +169,10 @@ def test_what_is_not_asked_for() -> None:
                 "shape": None,
             },
         ),
-        (resources.Plan, {"costs": False, "price": None, "ttl": None, "gpus": None}),
+        (
+            resources.Plan,
+            {"costs": False, "price": None, "ttl": None, "gpus": None, "warnings": ()},
+        ),
         (measurements.Output, {"stdout": "", "ranks": ()}),
         (Machine, {"access": None, "link": None, "job": ""}),
         (hosts.Link, {"mtu": 1500, "encapsulation": 0, "flow": None, "fabric": ""}),

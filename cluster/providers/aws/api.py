@@ -164,10 +164,9 @@ class Region:
         from botocore.exceptions import BotoCoreError, ClientError  # noqa: PLC0415 - with boto3
         from botocore.parsers import ResponseParserError  # noqa: PLC0415
 
-        client = self._client(service)
         self._last.response = {}
         try:
-            answer: Mapping[str, Any] = getattr(client, operation)(**params)
+            answer: Mapping[str, Any] = getattr(self._client(service), operation)(**params)
         except ClientError as error:
             self._check(operation, error.response)
             raise _failure(operation, error) from error

@@ -171,7 +171,9 @@ def test_a_teardown_that_is_refused_says_what_remains(gcp: Cloud) -> None:
     gcp.fail(Fault(action=BULK, code="QUOTA_EXCEEDED", operation=True))
     gcp.fail(Fault(action="firewalls.delete", code="forbidden"))
 
-    with pytest.raises(Denied, match=r"may still exist, and cost money.*cluster down c5"):
+    with pytest.raises(
+        Denied, match=r"(?s)may still exist: cluster-c5-.*, and cost money.*down c5"
+    ):
         create(spec_of())
 
 

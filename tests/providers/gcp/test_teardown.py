@@ -68,7 +68,7 @@ def test_down_from_labels_alone(gcp: Cloud) -> None:
     before = gcp.things()
     create(spec_of())
     journal.for_cluster("c5").forget()
-    said = command("down", "c5", "--region", "us-central1").stdout
+    said = command("down", "c5").stdout
 
     assert "0 left (looked for instances, disks, placement policies" in said
     assert gcp.things() == before
