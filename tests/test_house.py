@@ -20,14 +20,12 @@ FRAGMENT = 60  # lines
 REASONS = {  # why a module below that has one importer of its package
     "cluster.cli.within": "check has 350 lines without it",
     "cluster.logs.pages": "the only one that knows HTML",
-    "cluster.logs.parsers.nccl_log.trials": "the only trials of a tuner's log",
     "cluster.measure.first_host": "a program: python -m cluster.measure.first_host",
     "cluster.orchestration.bench_methods": "scripts/stubs writes its types",
     "cluster.providers._cloud.ownership": "who owns what is a rule of its own",
     "cluster.providers.aws.topology": "another API with a page of its own",
     "cluster.providers.gcp.topology": "another API with a page of its own",
     "cluster.remote.silence": "jobs has 470 lines without it",
-    "cluster.runs.related_names": "",
 }
 NOUNS = {  # words that end like a gerund and name a thing
     "findings": "what a diagnosis found",
@@ -116,7 +114,7 @@ def test_a_small_module_is_shared_or_has_a_reason() -> None:
         if len(importers[name]) == 1 and _area(name) == _area(*importers[name])
     }
 
-    assert alone <= set(REASONS)
+    assert alone == set(REASONS)
 
 
 def _area(name: str) -> str:
