@@ -7,11 +7,12 @@ edit and nothing to register. `CLUSTER_PLUGINS=DIR` adds your own: `DIR/benchmar
 
 from __future__ import annotations
 
-import importlib
+import importlib.util
 import os
 import pkgutil
 from abc import ABC
 from functools import cached_property, lru_cache
+from importlib.abc import InspectLoader
 from pathlib import Path
 from sys import intern
 from typing import ClassVar, TypeVar
@@ -61,6 +62,14 @@ def _changed(folder: str) -> int:
         return Path(folder).stat().st_mtime_ns
     except OSError:  # such as a folder in an archive
         return 0
+
+
+def source(kind: type[Plugin], name: str) -> str:
+    """Return the text of a plug-in's file, without importing it; empty if there is none."""
+    spec = importlib.util.find_spec(f"{kind.folder}.{name}")
+    loader = spec.loader if spec else None
+    text = loader.get_source(spec.name) if spec and isinstance(loader, InspectLoader) else None
+    return text or ""
 
 
 def load(kind: type[P], name: str) -> P:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import ast
 import re
 from collections import Counter
 from functools import cache
@@ -13,8 +14,7 @@ from cluster.core import plugins
 from cluster.core.errors import ParseError
 from cluster.core.files import MIB
 from cluster.core.model.logs import Parsed, Reading, Unread
-from cluster.logs.parsers import Parser
-from cluster.logs.parsers import number as parsed_number
+from cluster.logs.parsers import Parser, number
 from cluster.logs.text import LONGEST, JsonDocument, Lines, split_log
 from cluster.logs.unwrap import DEEPEST, inside
 
@@ -37,6 +37,7 @@ _NAMED_NUMBER = re.compile(r"[A-Za-z]=[\d.]+$")
 _DIGIT = re.compile(r"\d")
 _DIGITS = bytes.maketrans(b"123456789", b"0" * 9)
 _BARE = re.compile(r"\s*\d[\d.]*(?:\s|$)")  # how rows of numbers begin
+_MARKS = re.compile(r"^    marks(?:: .*?)? = (\((?:.*\)|\n(?:        .*\n)+    \)))$", re.MULTILINE)
 _FENCE = re.compile(r"^[ \t]*(?:```|~~~)", re.MULTILINE)
 _RULE = re.compile(r"\s*#*\s*[-=*_~+]{4,}[ #]*$")  # a line that only separates others
 
@@ -68,11 +69,8 @@ class _Reader:
     def __init__(self, format_: str, depth: int = 0) -> None:
         self._forced = format_
         self._depth = depth  # of nested documents
-        names = (format_,) if format_ else _names()
-        self._idle = [_parser(name)() for name in names]
-        self._active: list[Parser] = []
-        if format_:
-            self._active, self._idle = self._idle, []
+        self._idle = [] if format_ else list(_names())  # parsers whose marks have not occurred
+        self._active = [_parser(format_)()] if format_ else []
         self._results: list[Parsed] = []
         self._lines = self._unread = 0
         self._examples: list[Unread] = []
@@ -96,14 +94,14 @@ class _Reader:
         """Read some lines; text between the code fences of a document is a separate log."""
         self._is_any = self._is_any or not piece.text.isspace()
         text, newline, end = piece.text.rpartition("\n")
-        at, number = 0, piece.first
+        at, lineno = 0, piece.first
         for fence in _FENCE.finditer(text) if "```" in text or "~~~" in text else ():
-            number += self._some(text[at : fence.start()], number)
+            lineno += self._some(text[at : fence.start()], lineno)
             self._begin_anew()
             at = fence.start()
-        number += self._some(text[at:] + newline, number)
+        lineno += self._some(text[at:] + newline, lineno)
         if end.strip():
-            self._cut(end, number)
+            self._cut(end, lineno)
 
     def document(self, piece: JsonDocument) -> None:
         """Read a JSON document; if no parser knows it, read it as lines."""
@@ -162,24 +160,24 @@ class _Reader:
         missed = []
         looking = [p for p in self._active if type(p).look is not Parser.look]
         looking.sort(key=lambda parser: not parser.rows_interrupted)
-        for number, line in enumerate(text.split("\n"), first):
-            rest = self._look(looking, line, number)
-            if rest and not self._offer(rest, number):
-                missed.append((number, rest))
+        for lineno, line in enumerate(text.split("\n"), first):
+            rest = self._look(looking, line, lineno)
+            if rest and not self._offer(rest, lineno):
+                missed.append((lineno, rest))
         while missed and self._active and self._wake("\n".join(line for _, line in missed)):
             missed = [(n, line) for n, line in missed if not self._offer(line, n)]
-        for number, line in missed:
+        for lineno, line in missed:
             if not (line.isspace() or _FENCE.match(line) or _RULE.match(line)):
-                self._miss(number, line)
+                self._miss(lineno, line)
         self._refuse_too_many_rows()
         return text.count("\n")
 
-    def _look(self, looking: Sequence[Parser], line: str, number: int) -> str:
+    def _look(self, looking: Sequence[Parser], line: str, lineno: int) -> str:
         """Show a line to the parsers that look at every line; return what they leave of it."""
         rest = line
         for parser in looking if line else ():
             try:
-                rest = parser.look(rest, number)
+                rest = parser.look(rest, lineno)
             except IMPOSSIBLE as error:
                 raise _impossible(parser, line) from error
         self._lines += bool(line) and not rest
@@ -196,18 +194,18 @@ class _Reader:
         new = {s: line for s, line in zip(shapes, lines, strict=True) if s not in self._shapes}
         self._shapes = {*self._shapes, *new} if len(self._shapes) < MOST_SHAPES else set(new)
         short = "\n".join(new.values())
-        awake = [p for p in self._idle if _is_marked(p, text, short)]
-        self._idle = [parser for parser in self._idle if parser not in awake]
-        self._active += awake
+        awake = [name for name in self._idle if _is_marked(name, text, short)]
+        self._idle = [name for name in self._idle if name not in awake]
+        self._active += [_parser(name)() for name in awake]
         return bool(awake)
 
-    def _offer(self, line: str, number: int) -> bool:
+    def _offer(self, line: str, lineno: int) -> bool:
         """Offer a line to the active parsers."""
         if len(line) > LONGEST:
             return False
         for at, parser in enumerate(self._active):
             try:
-                taken = parser.take(line, number)
+                taken = parser.take(line, lineno)
             except IMPOSSIBLE as error:
                 raise _impossible(parser, line) from error
             if taken:
@@ -218,7 +216,7 @@ class _Reader:
                 if parser.definitions:
                     self._sizes[parser.name] += len(line)
                 if parser.has_rows:
-                    self._own(parser, line, number)
+                    self._own(parser, line, lineno)
                 return True
         return False
 
@@ -232,7 +230,7 @@ class _Reader:
                 remedy="Read a part of it: split -C 100M LOG part. && cluster import part.aa",
             )
 
-    def _own(self, parser: Parser, line: str, number: int) -> None:
+    def _own(self, parser: Parser, line: str, lineno: int) -> None:
         """Notice a bare row that may belong to another parser.
 
         It follows a line of another table, or may be the first row of a table that began right
@@ -247,15 +245,15 @@ class _Reader:
             if self._owner and is_row:
                 self._mixed |= {parser.name, self._owner}
             known = (other for other in self._active if other.name == self._owner)
-            self._before = next(known, None) if number == self._owned + 1 else None
+            self._before = next(known, None) if lineno == self._owned + 1 else None
             self._owner = parser.name
         if is_row and self._before is not None:
             if self._before.awaits(line):
                 self._mixed |= {parser.name, self._before.name}
             self._before = None
-        self._owned = number
+        self._owned = lineno
 
-    def _cut(self, line: str, number: int) -> None:
+    def _cut(self, line: str, lineno: int) -> None:
         """Read a last line without a newline, whose last number may be cut off.
 
         Pasted text often lacks only the newline. The line is accepted if the previous line had the
@@ -267,23 +265,24 @@ class _Reader:
             shape = []
         # Rows of whole numbers only do not count: the header of a matrix looks like them.
         if ends_whole or (shape == _shape(self._last) and set(shape) != {"whole"}):
-            self._some(line, number)
+            self._some(line, lineno)
         else:
-            self._miss(number, line)
+            self._miss(lineno, line)
 
-    def _miss(self, number: int, line: str) -> None:
+    def _miss(self, lineno: int, line: str) -> None:
         self._lines += 1
         self._unread += 1
         if len(self._examples) < EXAMPLES:
-            self._examples.append(Unread(line=number, text=line.strip()[:SHOWN]))
+            self._examples.append(Unread(line=lineno, text=line.strip()[:SHOWN]))
 
     def _begin_anew(self) -> None:
         self._collect()
-        self._idle = [type(parser)() for parser in (*self._idle, *self._active)]
-        self._active = []
-        self._shapes = set()
         if self._forced:
-            self._active, self._idle = self._idle, []
+            self._active = [_parser(self._forced)()]
+        else:
+            self._idle += [parser.name for parser in self._active]
+            self._active = []
+        self._shapes = set()
 
     def _collect(self) -> None:
         for parser in self._active:
@@ -314,9 +313,19 @@ class _Reader:
         )
 
 
-def _is_marked(parser: Parser, text: str, short: str) -> bool:
-    """Tell whether a word of a parser occurs: with a digit in the text, else in its short form."""
-    return any(mark in (text if _DIGIT.search(mark) else short) for mark in parser.marks)
+def _is_marked(name: str, text: str, short: str) -> bool:
+    """Tell whether a mark of a parser occurs: with a digit in the text, else in its short form."""
+    return any(mark in (text if _DIGIT.search(mark) else short) for mark in marks_of(name))
+
+
+@cache
+def marks_of(name: str) -> tuple[str, ...]:
+    """Return the marks of a parser, without importing it where its file spells them out."""
+    declared = _MARKS.search(plugins.source(Parser, name))
+    nodes = list(ast.walk(ast.parse(declared[1]))) if declared else []
+    if not nodes or any(isinstance(node, ast.Name | ast.Attribute | ast.Call) for node in nodes):
+        return _parser(name).marks
+    return tuple(str(node.value) for node in nodes if isinstance(node, ast.Constant))
 
 
 def _impossible(parser: Parser, line: str = "") -> ParseError:
@@ -370,6 +379,6 @@ def _shape(line: str) -> list[str]:
 
 
 def _kind(cell: str) -> str:
-    if parsed_number(cell) is None:
+    if number(cell) is None:
         return "word"
     return "decimal" if "." in cell else "whole"

@@ -5,6 +5,8 @@ from __future__ import annotations
 import contextlib
 import random
 import re
+import subprocess
+import sys
 from collections import defaultdict
 from typing import TYPE_CHECKING
 
@@ -15,7 +17,7 @@ from cluster.core import plugins
 from cluster.core.errors import ParseError
 from cluster.logs.intervals import ONLY_INTERVALS
 from cluster.logs.parsers import Parser
-from cluster.logs.reader import read
+from cluster.logs.reader import marks_of, read
 from tests.conftest import tries
 from tests.logs.samples import LOGS
 
@@ -106,6 +108,23 @@ def test_every_parser_has_a_log_and_reads_it(name: str) -> None:
 def test_a_forced_parser_reads_nothing_of_another_text(name: str) -> None:
     with pytest.raises(ParseError, match="line 1 is"):
         read([b"to be or not to be\n"], name)
+
+
+@pytest.mark.parametrize("name", NAMES)
+def test_its_marks_are_read_from_its_file(name: str) -> None:
+    """The reader finds the marks without importing the parser, and they are the same."""
+    assert sorted(marks_of(name)) == sorted(plugins.find(Parser, name).marks)
+
+
+def test_only_parsers_whose_mark_is_in_a_log_are_imported() -> None:
+    code = (
+        "import sys; from cluster.logs.reader import read; "
+        f"read([open({str(LOGS / 'hpl.passed.txt')!r}, 'rb').read()]); "
+        "print(*(n.rpartition('.')[2] for n in sys.modules if 'logs.parsers.' in n))"
+    )
+    done = subprocess.run([sys.executable, "-c", code], capture_output=True, check=True)
+
+    assert done.stdout.decode().split() == ["hpl"]
 
 
 @pytest.mark.parametrize("name", NAMES)

@@ -38,7 +38,10 @@ class Parser(Plugin):
     folder: ClassVar[str] = "cluster.logs.parsers"
 
     marks: ClassVar[tuple[str, ...]]
-    """Every log of this format contains at least one of these words, by which it is recognised."""
+    """Every log of this format contains at least one of these words, by which it is recognised.
+
+    Written out as strings, as the reader finds them without importing the parser.
+    """
 
     has_rows: ClassVar[bool] = False
     """Whether it has rows of bare numbers; they belong to the parser whose header came last."""
@@ -50,12 +53,12 @@ class Parser(Plugin):
     """Of all metrics that it can read: unit, direction, and exactly what the tool measured."""
 
     @abstractmethod
-    def take(self, line: str, number: int) -> bool:
+    def take(self, line: str, lineno: int) -> bool:
         """Read a line, if it belongs to this format.
 
         Args:
             line: cleaned, without its newline.
-            number: of the line in the log, from 1.
+            lineno: of the line in the log, from 1.
 
         Returns:
             Whether it was understood.
@@ -88,32 +91,32 @@ class Parser(Plugin):
         del line
         return False
 
-    def look(self, line: str, number: int) -> str:
+    def look(self, line: str, lineno: int) -> str:
         """Look at a line before any parser takes it, and take what is before another tool's text.
 
         Args:
             line: cleaned, without its newline.
-            number: of the line in the log, from 1.
+            lineno: of the line in the log, from 1.
 
         Returns:
             What is left of it for all parsers: usually the line.
 
         """
-        del number
+        del lineno
         return line
 
-    def take_document(self, text: str, number: int) -> bool:
+    def take_document(self, text: str, lineno: int) -> bool:
         """Read a JSON document, if it belongs to this format.
 
         Args:
             text: of the document; its end may be missing.
-            number: of its first line in the log, from 1.
+            lineno: of its first line in the log, from 1.
 
         Returns:
             Whether it was understood.
 
         """
-        del text, number
+        del text, lineno
         return False
 
     @abstractmethod
@@ -137,11 +140,11 @@ class RunParser(Parser):
         self._parsed: list[Parsed] = []
         self._run: ResultBuilder | None = None
 
-    def _begin(self, number: int, title: str = "") -> ResultBuilder:
+    def _begin(self, lineno: int, title: str = "") -> ResultBuilder:
         """End the open run, and begin another one.
 
         Args:
-            number: of its first line.
+            lineno: of its first line.
             title: what was run.
 
         Returns:
@@ -149,20 +152,20 @@ class RunParser(Parser):
 
         """
         self._end()
-        self._run = ResultBuilder(self.name, number, title or self.title)
+        self._run = ResultBuilder(self.name, lineno, title or self.title)
         return self._run
 
-    def _open(self, number: int) -> ResultBuilder:
+    def _open(self, lineno: int) -> ResultBuilder:
         """Return the open run; begin one if there is none, because its first lines are missing.
 
         Args:
-            number: of a line that belongs to it.
+            lineno: of a line that belongs to it.
 
         Returns:
             The run.
 
         """
-        return self._run or self._begin(number)
+        return self._run or self._begin(lineno)
 
     def _end(self) -> None:
         if self._run is not None:

@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import re
 from functools import partial
-from typing import TYPE_CHECKING, ClassVar
+from typing import TYPE_CHECKING
 
 from cluster.core.model.measurements import Definition
 from cluster.logs.parsers import GB, RunParser, SizeColumn, number
@@ -62,28 +62,28 @@ COLUMNS = SizeColumn(BUSBW, GB, moved=True), SizeColumn(ALGBW, GB, moved=True)
 class AllReduceBench(RunParser):
     """all_reduce_bench.py: bus and algorithm bandwidth per payload, in GBps of 1e9 bytes."""
 
-    marks: ClassVar[tuple[str, ...]] = ("bandwidth of all_reduce", "| payload |", "GBps")
-    definitions: ClassVar[tuple[Definition, ...]] = (BUSBW, ALGBW)
-    title: ClassVar[str] = "all_reduce_bench"
+    marks = ("bandwidth of all_reduce", "| payload |", "GBps")
+    definitions = (BUSBW, ALGBW)
+    title = "all_reduce_bench"
 
     def __init__(self) -> None:
         super().__init__()
         self._params: dict[str, Scalar] = {}
         self._is_table = False
 
-    def take(self, line: str, number_: int) -> bool:
+    def take(self, line: str, lineno: int) -> bool:
         """Read a title, a header, a row, or a figure of the old form."""
         begin = line.lstrip()[:1]
         title = _TITLE.match(line) if begin == "T" else None
         row = _ROW.match(line) if begin == "|" else None
         figure = _FIGURE.match(line) if begin in ("a", "b") else None
         if title:
-            self._title(title, number_)
+            self._title(title, lineno)
         elif _HEAD.match(line) and (self._run or "payload" in line):
-            self._open(number_).operation = "all_reduce"
+            self._open(lineno).operation = "all_reduce"
             self._is_table = True
         elif row and self._is_table:
-            self._row(row, number_)
+            self._row(row, lineno)
         elif figure and self._run:
             value = number(figure[2]) or 0.0
             definition = ALGBW if figure[1] == "algbw" else BUSBW
@@ -94,8 +94,8 @@ class AllReduceBench(RunParser):
             return self._run is not None and bool(known or _KNOWN.match(line))
         return True
 
-    def _title(self, title: re.Match[str], number_: int) -> None:
-        run = self._begin(number_)
+    def _title(self, title: re.Match[str], lineno: int) -> None:
+        run = self._begin(lineno)
         run.operation = "all_reduce"
         ranks = _RANKS.search(title[0])
         run.ranks = int(ranks[1]) if ranks else 0
@@ -107,8 +107,8 @@ class AllReduceBench(RunParser):
             self._params["size"] = round(float(binary[0]) * _POWERS[binary[1]])
         self._is_table = False
 
-    def _row(self, row: re.Match[str], number_: int) -> None:
-        run = self._open(number_)
+    def _row(self, row: re.Match[str], lineno: int) -> None:
+        run = self._open(lineno)
         size = int(self._params.get("size", 0))  # if each row is a trial of one payload
         size = round(float(row[1]) * _POWERS[row[2]]) if row[1] else size
         for column, figure in zip(COLUMNS, row.group(3, 4), strict=True):

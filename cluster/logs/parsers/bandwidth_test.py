@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import re
 from functools import partial
-from typing import TYPE_CHECKING, ClassVar
+from typing import TYPE_CHECKING
 
 from cluster.core.model.measurements import Definition
 from cluster.logs.parsers import GB, MIB, RunParser, count, number
@@ -77,10 +77,10 @@ _KNOWN = re.compile(
 class BandwidthTest(RunParser):
     """bandwidthTest: host to device, device to host, and within the device."""
 
-    marks: ClassVar[tuple[str, ...]] = ("CUDA Bandwidth Test", "Memory Transfers", "bandwidthTest-")
-    has_rows: ClassVar[bool] = True
-    definitions: ClassVar[tuple[Definition, ...]] = tuple(_DEFINITIONS.values())
-    title: ClassVar[str] = "bandwidthTest"
+    marks = ("CUDA Bandwidth Test", "Memory Transfers", "bandwidthTest-")
+    has_rows = True
+    definitions = tuple(_DEFINITIONS.values())
+    title = "bandwidthTest"
 
     def __init__(self) -> None:
         super().__init__()
@@ -90,26 +90,26 @@ class BandwidthTest(RunParser):
         self._memory = ""
         self._unit = ""
 
-    def take(self, line: str, number: int) -> bool:
+    def take(self, line: str, lineno: int) -> bool:
         """Read a title, a row, or the verdict."""
         if _START.match(line):
             is_mixed = self._run is not None and self._run.empty and not self._ended
-            run = self._begin(number)
+            run = self._begin(lineno)
             if is_mixed:
                 run.doubt()
             self._title, self._unit, self._ended = None, "", False
             self._titles.clear()
             return True
         if line.lstrip()[:1].isdigit():
-            return self._row(line, number)
-        return self._csv(line, number) or self._heading(line, number) or self._rest(line, number)
+            return self._row(line, lineno)
+        return self._csv(line, lineno) or self._heading(line, lineno) or self._rest(line, lineno)
 
     def awaits(self, line: str) -> bool:
         """Tell whether a row may be the first of the open table."""
         is_open = self._run is not None and self._run.empty and bool(self._unit)
         return is_open and _ROW.match(line) is not None
 
-    def _heading(self, line: str, at: int) -> bool:
+    def _heading(self, line: str, lineno: int) -> bool:
         title, memory, unit = _TITLE.match(line), _MEMORY.match(line), _UNIT.match(line)
         if title:
             self._title, self._unit, self._memory = title, "", ""
@@ -119,38 +119,40 @@ class BandwidthTest(RunParser):
             self._memory = memory[1].lower()
         elif unit and self._title:
             self._unit = unit[1]
-            self._tell_apart((*self._title.groups(), self._memory), at)
+            self._tell_apart((*self._title.groups(), self._memory), lineno)
         return bool(title or memory or unit)
 
-    def _tell_apart(self, title: tuple[str, ...], at: int) -> None:
+    def _tell_apart(self, title: tuple[str, ...], lineno: int) -> None:
         """Begin another run with a table that the open one has: its first lines are missing."""
         if title in self._titles:
-            self._begin(at)
+            self._begin(lineno)
             self._titles.clear()
             self._ended = False
         self._titles.add(title)
 
-    def _row(self, line: str, at: int) -> bool:
+    def _row(self, line: str, lineno: int) -> bool:
         match = _ROW.match(line) if self._unit and self._title else None
         value = number(match[2]) if match else None
         if match is None or value is None or self._title is None or not count(match[1]):
             return False  # also for a row of column numbers of another tool: no transfer has 0 B
-        self._add(at, _SHORT[self._title[1]], value * SCALE[self._unit], (match[1], self._title[2]))
+        self._add(
+            lineno, _SHORT[self._title[1]], value * SCALE[self._unit], (match[1], self._title[2])
+        )
         return True
 
-    def _csv(self, line: str, at: int) -> bool:
+    def _csv(self, line: str, lineno: int) -> bool:
         match = _CSV.match(line)
         value = number(match[3]) if match else None
         if match is None or value is None or match[1] not in _DEFINITIONS:
             return False
         self._memory = _MEMORY_OF_CSV.get(match[2] or "", match[2] or "")
-        self._add(at, match[1], value * SCALE[match[4]], (match[6], match[7]))
+        self._add(lineno, match[1], value * SCALE[match[4]], (match[6], match[7]))
         return True
 
-    def _add(self, at: int, way: str, value: float, point: tuple[str, str]) -> None:
+    def _add(self, lineno: int, way: str, value: float, point: tuple[str, str]) -> None:
         size = count(point[0]) or 0
         params = self._params(way, size, point[1])
-        self._open(at).add(_DEFINITIONS[way], value, params, size=size)
+        self._open(lineno).add(_DEFINITIONS[way], value, params, size=size)
 
     def _params(self, way: str, size: int, devices: str) -> dict[str, Scalar]:
         params: dict[str, Scalar] = {"size": size, "devices": count(devices) or 0}
@@ -158,17 +160,17 @@ class BandwidthTest(RunParser):
             params["memory"] = self._memory
         return params
 
-    def _rest(self, line: str, at: int) -> bool:
+    def _rest(self, line: str, lineno: int) -> bool:
         result, device = _RESULT.match(line), _DEVICE.match(line)
         if result and self._run:
             self._ended = True
             if result[1] != "PASS":
-                self._open(at).fail(f"Result = {result[1]}")
+                self._open(lineno).fail(f"Result = {result[1]}")
         elif device and self._run:
-            self._open(at).note(f"device {device[1]} is {device[2]}")
-            self._open(at).on(device[2])
+            self._open(lineno).note(f"device {device[1]} is {device[2]}")
+            self._open(lineno).on(device[2])
         elif _FAILED.match(line) and self._run:
-            self._open(at).fail(line.strip())
+            self._open(lineno).fail(line.strip())
         else:
             return self._run is not None and _KNOWN.match(line) is not None
         return True

@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import re
 from functools import partial
-from typing import TYPE_CHECKING, ClassVar
+from typing import TYPE_CHECKING
 
 from cluster.core.model.measurements import Definition
 from cluster.logs.parsers import RunParser, number
@@ -81,9 +81,9 @@ GBIT = 1e9 / 8
 class DeepspeedComm(RunParser):
     """DeepSpeed's communication logger and ds_bench: ms, and Gbps of 1e9 bits."""
 
-    marks: ClassVar[tuple[str, ...]] = ("comm op: ", "Comm. Op", "---- Performance of ")
-    definitions: ClassVar[tuple[Definition, ...]] = (TIME, TPUT, BUSBW)
-    title: ClassVar[str] = "DeepSpeed communication"
+    marks = ("comm op: ", "Comm. Op", "---- Performance of ")
+    definitions = (TIME, TPUT, BUSBW)
+    title = "DeepSpeed communication"
 
     def __init__(self) -> None:
         super().__init__()
@@ -94,25 +94,25 @@ class DeepspeedComm(RunParser):
         self._is_raw = False  # bytes and microseconds, without their units
         self._last = -1  # bytes of the last row of the operation
 
-    def take(self, line: str, number_: int) -> bool:
+    def take(self, line: str, lineno: int) -> bool:
         """Read a call, a header, the name of an operation, or a row."""
         call, bench = _CALL.match(line), _BENCH.match(line)
         if call:
-            self._add(call.group(3, 4), _ms(call[2]), call.group(5, 6), call[1], number_)
+            self._add(call.group(3, 4), _ms(call[2]), call.group(5, 6), call[1], lineno)
         elif _SUMMARY.match(line):
             if self._has_summary:
-                self._begin(number_)  # a later one, which counts from the start again
+                self._begin(lineno)  # a later one, which counts from the start again
             self._has_summary = True
-            self._open(number_).note("its times hold the wait for the slowest rank")
+            self._open(lineno).note("its times hold the wait for the slowest rank")
             self._kind, self._op = "summary", ""
         elif _STRAGGLERS.match(line):
             self._kind, self._op = "stragglers", ""
         elif bench:
-            run, self._has_summary = self._begin(number_, "ds_bench"), False
+            run, self._has_summary = self._begin(lineno, "ds_bench"), False
             run.operation, run.ranks = bench[1], int(bench[2])
             self._kind, self._op, self._scale = "bench", bench[1], 0.0
         else:
-            return bool(self._kind) and self._table(line, number_)
+            return bool(self._kind) and self._table(line, lineno)
         return True
 
     @property
@@ -120,7 +120,7 @@ class DeepspeedComm(RunParser):
         """Bytes per second of a figure of the open table."""
         return self._scale if self._kind == "bench" and self._scale else GBIT
 
-    def _table(self, line: str, number_: int) -> bool:
+    def _table(self, line: str, lineno: int) -> bool:
         """Read a line of the table that is open."""
         head = _BENCH_HEAD.match(line)
         if head and self._kind == "bench":
@@ -134,14 +134,14 @@ class DeepspeedComm(RunParser):
                 self._op, self._last = op[1], -1
             elif row and self._op and self._rises(row):
                 params: dict[str, Scalar] = {"calls": int(row[3])}
-                self._add(row.group(1, 2), _ms(row[5]), row.group(6, 7), self._op, number_, params)
+                self._add(row.group(1, 2), _ms(row[5]), row.group(6, 7), self._op, lineno, params)
             return bool(op or (row and self._op) or _RULE.match(line))
         row = _BENCH_ROW.match(line)
         if row and (row[2] is None or row[5] is None) and not self._is_raw:
             return False  # only --raw leaves out the units
         if row and self._scale:
             time = (number(row[4]) or 0.0) / _TIMES[row[5] or "us"]
-            self._add(row.group(1, 2), time, row.group(6, 7), self._op, number_)
+            self._add(row.group(1, 2), time, row.group(6, 7), self._op, lineno)
         return bool(row or _RULE.match(line))
 
     def _rises(self, row: re.Match[str]) -> bool:
@@ -157,10 +157,10 @@ class DeepspeedComm(RunParser):
         time: float,
         rates: tuple[str, ...],
         op: str,
-        number_: int,
+        lineno: int,
         more: dict[str, Scalar] | None = None,
     ) -> None:
-        run, moved = self._open(number_), _bytes(*size)
+        run, moved = self._open(lineno), _bytes(*size)
         point: dict[str, Scalar] = {"operation": op, "size": moved, **(more or {})}
         scale = self._rate
         run.add(TIME, time, point, size=moved)

@@ -11,7 +11,7 @@ import re
 from functools import partial
 from math import dist, sqrt
 from statistics import fmean
-from typing import TYPE_CHECKING, ClassVar
+from typing import TYPE_CHECKING
 
 import msgspec
 
@@ -80,24 +80,24 @@ class _Summary(msgspec.Struct):
 class Dlio(Parser):
     """DLIO's summary.json: utilisation, samples per second, and which of them hold."""
 
-    marks: ClassVar[tuple[str, ...]] = ("train_au_percentage", "train_au_mean_percentage")
-    definitions: ClassVar[tuple[Definition, ...]] = (UTILISATION, SAMPLES, READ)
+    marks = ("train_au_percentage", "train_au_mean_percentage")
+    definitions = (UTILISATION, SAMPLES, READ)
 
     def __init__(self) -> None:
         self._builders: list[ResultBuilder] = []
         self._cut: ResultBuilder | None = None
 
-    def take(self, line: str, number: int) -> bool:
+    def take(self, line: str, lineno: int) -> bool:
         """Take a line of a document that is cut off: other parsers would take it for their own."""
         if not _KEY.match(line):
             return False
         if not self._cut:
-            self._cut = ResultBuilder("dlio", number, "DLIO")
+            self._cut = ResultBuilder("dlio", lineno, "DLIO")
             self._cut.fail("the summary is cut off: none of its figures is used")
             self._builders.append(self._cut)
         return True
 
-    def take_document(self, text: str, number: int) -> bool:
+    def take_document(self, text: str, lineno: int) -> bool:
         """Read a summary."""
         if self.marks[0] not in text:
             return False
@@ -105,7 +105,7 @@ class Dlio(Parser):
             found = msgspec.json.decode(text, type=_Summary)
         except (msgspec.DecodeError, UnicodeEncodeError):
             return False
-        builder = ResultBuilder("dlio", number, "DLIO")
+        builder = ResultBuilder("dlio", lineno, "DLIO")
         metric, point = found.metric, {"accelerators": found.num_accelerators}
         builder.extend(UTILISATION, metric.train_au_percentage, point)
         builder.extend(SAMPLES, metric.train_throughput_samples_per_second, point)

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import re
 from functools import cache, partial
-from typing import TYPE_CHECKING, ClassVar
+from typing import TYPE_CHECKING
 
 from cluster.core.model.measurements import Definition
 from cluster.logs.parsers import MB, RunParser, SizeColumn, number
@@ -63,22 +63,22 @@ COLUMNS = (SizeColumn(TIME, over=MICRO, moved=True), SizeColumn(BANDWIDTH, MB, m
 class Fabtests(RunParser):
     """fabtests (fi_rdm_pingpong, fi_rma_bw, ...): usec per transfer, MB/sec of 1e6 bytes."""
 
-    marks: ClassVar[tuple[str, ...]] = ("usec/xfer",)
-    definitions: ClassVar[tuple[Definition, ...]] = (TIME, BANDWIDTH)
-    title: ClassVar[str] = "fabtests"
+    marks = ("usec/xfer",)
+    definitions = (TIME, BANDWIDTH)
+    title = "fabtests"
 
     def __init__(self) -> None:
         super().__init__()
         self._columns = 0
         self._command = ""
 
-    def take(self, line: str, number_: int) -> bool:
+    def take(self, line: str, lineno: int) -> bool:
         """Read a header, a row, or what went wrong."""
         command, named = _COMMAND.search(line), _NAMED_ROW.match(line)
         if named:
-            return self._figures(self._open(number_), int(named[1]), named[2], named[3])
+            return self._figures(self._open(lineno), int(named[1]), named[2], named[3])
         if _HEAD.match(line):
-            self._begin(number_, self._command)
+            self._begin(lineno, self._command)
             self._columns, self._command = len(line.split()), ""
             return True
         if command:

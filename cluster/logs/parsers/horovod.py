@@ -10,7 +10,7 @@ from __future__ import annotations
 import re
 from functools import partial
 from statistics import median
-from typing import TYPE_CHECKING, ClassVar
+from typing import TYPE_CHECKING
 
 from cluster.core.model.measurements import Definition
 from cluster.logs.parsers import Parser, ResultBuilder, number
@@ -67,8 +67,8 @@ _KNOWN = re.compile(r"\s*Running (?:warmup|benchmark)")
 class Horovod(Parser):
     """Horovod synthetic benchmark: one GPU's images per second, and the total."""
 
-    marks: ClassVar[tuple[str, ...]] = ("Iter #", "img/sec", "Img/sec per", "images/sec on")
-    definitions: ClassVar[tuple[Definition, ...]] = (ITERATION, ITERATION_ALL, MEAN, TOTAL)
+    marks = ("Iter #", "img/sec", "Img/sec per", "images/sec on")
+    definitions = (ITERATION, ITERATION_ALL, MEAN, TOTAL)
 
     def __init__(self) -> None:
         self._parsed: list[Parsed] = []
@@ -78,26 +78,26 @@ class Horovod(Parser):
         self._one = 0.0  # the mean of one GPU
         self._unclear: list[float] = []  # of iterations, of one GPU or of all
 
-    def take(self, line: str, number_: int) -> bool:
+    def take(self, line: str, lineno: int) -> bool:
         """Read an iteration, a mean or the total."""
         begin = line.lstrip()[:2]
         iteration = _ITERATION.match(line) if begin == "It" else None
         mean = _MEAN.match(line) if begin == "Im" else None
         total = _TOTAL.match(line) if begin == "To" else None
         if iteration:
-            builder, value = self._open(number_), number(iteration[2]) or 0.0
+            builder, value = self._open(lineno), number(iteration[2]) or 0.0
             if iteration[3]:
                 builder.add(ITERATION, value)
             else:
                 self._unclear.append(value)
         elif mean:
-            builder = self._open(number_)  # a new run forgets the mean of the last one
+            builder = self._open(lineno)  # a new run forgets the mean of the last one
             self._one = number(mean[2]) or 0.0
             builder.add(MEAN, self._one)
         elif total:
             devices: dict[str, Scalar] = {"devices": int(total[1])}
             value = number(total[3]) or 0.0
-            builder = self._open(number_)
+            builder = self._open(lineno)
             builder.add(TOTAL, value, devices)
             self._clear_up(builder, value)
             self._ended = True

@@ -7,7 +7,6 @@ from __future__ import annotations
 
 import re
 from functools import partial
-from typing import ClassVar
 
 from cluster.core.model.measurements import Definition
 from cluster.logs.parsers import GB, RunParser, number
@@ -54,38 +53,38 @@ _KNOWN = re.compile(
 class Hpcg(RunParser):
     """HPCG: the GFLOP/s of a valid result."""
 
-    marks: ClassVar[tuple[str, ...]] = ("HPCG", "Raw Total B/W")
-    definitions: ClassVar[tuple[Definition, ...]] = (RATE, MEMORY)
-    title: ClassVar[str] = "HPCG"
+    marks = ("HPCG", "Raw Total B/W")
+    definitions = (RATE, MEMORY)
+    title = "HPCG"
 
     def __init__(self) -> None:
         super().__init__()
         self._said: set[Definition] = set()  # by the open report
 
-    def _add(self, definition: Definition, text: str, number_: int) -> None:
+    def _add(self, definition: Definition, text: str, lineno: int) -> None:
         """Add a figure, which a report has once: again, it is of one whose head is missing."""
         if definition in self._said:
-            self._begin(number_)
-        self._open(number_).add(definition, (number(text) or 0.0) * GB)
+            self._begin(lineno)
+        self._open(lineno).add(definition, (number(text) or 0.0) * GB)
         self._said.add(definition)
 
     def _end(self) -> None:
         super()._end()
         self._said.clear()
 
-    def take(self, line: str, number_: int) -> bool:
+    def take(self, line: str, lineno: int) -> bool:
         """Read a line of the report."""
         valid, invalid = _VALID.match(line), _INVALID.match(line)
         total, ranks = _TOTAL.match(line), _RANKS.match(line)
         if _START.match(line):
             if self._run is None or not self._run.empty:
-                self._begin(number_)
+                self._begin(lineno)
         elif valid:
-            self._add(RATE, valid[1], number_)
+            self._add(RATE, valid[1], lineno)
         elif invalid:
-            self._open(number_).fail(invalid[1])
+            self._open(lineno).fail(invalid[1])
         elif total:
-            self._add(MEMORY, total[1], number_)
+            self._add(MEMORY, total[1], lineno)
         elif ranks and self._run:
             self._run.ranks = int(ranks[1])
         else:

@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import re
 from functools import partial
-from typing import TYPE_CHECKING, ClassVar
+from typing import TYPE_CHECKING
 
 from cluster.core.model.measurements import Definition
 from cluster.logs.parsers import RunParser, number
@@ -59,47 +59,47 @@ GIGA = 1e9
 class Hpl(RunParser):
     """HPL: Gflops and seconds per size of the problem."""
 
-    marks: ClassVar[tuple[str, ...]] = (
+    marks = (
         "HPLinpack",
         "Gflops",
         "HPL-NVIDIA",
         "HPL_pdgesv",
         "||Ax-b||",
     )
-    definitions: ClassVar[tuple[Definition, ...]] = (RATE, TIME)
-    title: ClassVar[str] = "HPL"
+    definitions = (RATE, TIME)
+    title = "HPL"
 
     def __init__(self) -> None:
         super().__init__()
         self._is_checked = False
 
-    def take(self, line: str, number_: int) -> bool:
+    def take(self, line: str, lineno: int) -> bool:
         """Read a header, a row, or whether the solution is right."""
         start, row, check = _START.match(line), _ROW.match(line), _CHECK.match(line)
         if start:
             if self._run is None or not self._run.empty:
-                self._begin(number_, f"HPL {start[1] or start[2] or ''}".strip())
+                self._begin(lineno, f"HPL {start[1] or start[2] or ''}".strip())
             self._is_checked = False
         elif row:
-            return self._row(row, number_)
+            return self._row(row, lineno)
         elif check and self._run:
             self._is_checked = True
             if check[2] == "FAILED":
                 self._run.fail(f"the residual is {check[1]}: the solution is wrong")
         elif _HEAD.match(line):
-            self._open(number_)
+            self._open(lineno)
         else:
             return self._run is not None and _KNOWN.match(line) is not None
         return True
 
-    def _row(self, row: re.Match[str], number_: int) -> bool:
+    def _row(self, row: re.Match[str], lineno: int) -> bool:
         time, rate, n = number(row[6]), number(row[7]), int(row[2])
         if not time or not rate:
             return False
         work = _WORK[0] * n**3 + _WORK[1] * n**2
         if abs(work / time / (rate * GIGA) - 1) > SLACK:
             return False  # torn
-        run = self._open(number_)
+        run = self._open(lineno)
         point: dict[str, Scalar] = {
             "n": n,
             "nb": int(row[3]),

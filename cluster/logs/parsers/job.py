@@ -8,14 +8,13 @@ from __future__ import annotations
 
 import re
 from collections import Counter
-from typing import TYPE_CHECKING, ClassVar
+from typing import TYPE_CHECKING
 
 from cluster.logs.parsers import Parser, ResultBuilder
 from cluster.logs.results import ALIKE, kind_of
 
 if TYPE_CHECKING:
     from cluster.core.model.logs import Parsed
-    from cluster.core.model.measurements import Definition
 
 _FAILED = re.compile(
     r".*(?:"
@@ -61,7 +60,7 @@ MOST = 20  # lines that are kept
 class JobFailures(Parser):
     """The error messages of mpirun, srun, PBS and others about a job that failed."""
 
-    marks: ClassVar[tuple[str, ...]] = (
+    marks = (
         *("noticed that", "detected that", "was unable to", "MPI_ABORT", "BAD TERMINATION"),
         *("Primary job", "has lost communication", "not enough slots", "srun: error"),
         *("slurmstepd", "CANCELLED AT", "TIME LIMIT", "job killed", "egmentation", "Bus error"),
@@ -84,7 +83,7 @@ class JobFailures(Parser):
         ),
         *("non-zero", "Caught signal", "with signal", "by signal", "SIGKILL"),
     )
-    definitions: ClassVar[tuple[Definition, ...]] = ()
+    definitions = ()
 
     def __init__(self) -> None:
         self._builder: ResultBuilder | None = None
@@ -93,20 +92,20 @@ class JobFailures(Parser):
         self._is_frame = False  # whether the last line named a file of the traceback
         self._is_harmless = False
 
-    def take(self, line: str, number: int) -> bool:
+    def take(self, line: str, lineno: int) -> bool:
         """Read a line that says that the job failed."""
         if not self._traceback and not any(mark in line for mark in self.marks):
             return False
         if _HARMLESS.match(line):
             self._is_harmless = True
         elif _TRACEBACK.match(line):
-            self._traceback = number
+            self._traceback = lineno
         elif self._traceback and self._is_traced(line):
             pass
         elif self._traceback and _RAISED.match(line):
             self._end_traceback(line)
         elif _FAILED.match(line):
-            self._fail(line, number)
+            self._fail(line, lineno)
         else:
             return False
         return True
@@ -123,10 +122,10 @@ class JobFailures(Parser):
             self._fail(line, self._traceback)
         self._traceback, self._is_harmless = 0, False
 
-    def _fail(self, line: str, number: int) -> None:
+    def _fail(self, line: str, lineno: int) -> None:
         """Count a failure, and keep the first of its kind, which many ranks may print."""
         if self._builder is None:
-            self._builder = ResultBuilder("job", number, "the job")
+            self._builder = ResultBuilder("job", lineno, "the job")
         kind = kind_of(line.strip())
         self._kinds[kind] += 1
         if self._kinds[kind] == 1 and len(self._kinds) <= MOST:

@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import re
 from functools import partial
-from typing import TYPE_CHECKING, ClassVar, NamedTuple
+from typing import TYPE_CHECKING, NamedTuple
 
 from cluster.core.model.measurements import Definition
 from cluster.logs.parsers import RunParser, count, number
@@ -72,22 +72,22 @@ def _apart(line: str) -> tuple[str, str]:
 class K8sNetperf(RunParser):
     """k8s-netperf: Mb/s of 1e6 bits and transactions per second, with who talked to whom."""
 
-    marks: ClassVar[tuple[str, ...]] = ("HOST NETWORK",)
-    definitions: ClassVar[tuple[Definition, ...]] = (STREAM, RATE, TAIL)
-    title: ClassVar[str] = "k8s-netperf"
+    marks = ("HOST NETWORK",)
+    definitions = (STREAM, RATE, TAIL)
+    title = "k8s-netperf"
 
     def __init__(self) -> None:
         super().__init__()
         self._columns: list[str] = []
         self._rows: dict[str, _RowLabels] = {}  # by their text before the figure
 
-    def take(self, line: str, number_: int) -> bool:
+    def take(self, line: str, lineno: int) -> bool:
         """Read a header, a row or a border."""
         if self._run is not None and self._repeated(self._run, line):
             return True
         cells = [cell.strip() for cell in line.strip().strip("|").split("|")]
         if cells[0] in _NAMES and "HOST NETWORK" in cells:
-            self._open(number_)
+            self._open(lineno)
             if cells != self._columns:
                 self._rows.clear()
             self._columns = cells

@@ -6,7 +6,7 @@ https://github.com/InfraBuilder/k8s-bench-suite
 from __future__ import annotations
 
 import re
-from typing import TYPE_CHECKING, ClassVar
+from typing import TYPE_CHECKING
 
 from cluster.core.model.measurements import Definition
 from cluster.logs.parsers import RunParser, number
@@ -48,25 +48,25 @@ PATHS = {"pod2pod": "pod to pod", "pod2svc": "pod to service", "node2node": "nod
 class Knb(RunParser):
     """k8s-bench-suite: Mbit/s between pods, and through services; as text, YAML or JSON."""
 
-    marks: ClassVar[tuple[str, ...]] = ("bit/s", "generator")
-    definitions: ClassVar[tuple[Definition, ...]] = (BANDWIDTH,)
-    title: ClassVar[str] = "k8s-bench-suite"
+    marks = ("bit/s", "generator")
+    definitions = (BANDWIDTH,)
+    title = "k8s-bench-suite"
 
     def __init__(self) -> None:
         super().__init__()
         self._path = self._protocol = ""
         self._protocols: set[str] = set()  # of this path
 
-    def take(self, line: str, number_: int) -> bool:
+    def take(self, line: str, lineno: int) -> bool:
         """Read the path of the packets, or a bandwidth."""
         path, key, protocol = _PATH.match(line), _KEY.match(line), _PROTOCOL.match(line)
         figure = _FIGURE.match(line)
         if _START.match(line):
-            self._begin(number_)
+            self._begin(lineno)
             self._path = self._protocol = ""
             self._protocols.clear()
         elif path and (self._run or path[1].lower() != "idle"):
-            self._open(number_)
+            self._open(lineno)
             self._path, self._protocol = path[1].lower(), ""
             self._protocols.clear()
         elif self._run is None:
@@ -94,11 +94,11 @@ class Knb(RunParser):
             run.add(BANDWIDTH, value * SCALES[figure[2] or "M"], point)
         return True
 
-    def take_document(self, text: str, number_: int) -> bool:
+    def take_document(self, text: str, lineno: int) -> bool:
         """Read the JSON, which has a comma too many where tests were left out, as the YAML."""
         if not _GENERATED.search(text):
             return False
         for part in _JSON.split(text):
-            self.take(part.replace('"', "").replace(" :", ":"), number_)
+            self.take(part.replace('"', "").replace(" :", ":"), lineno)
         self._end()
         return True

@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import re
 from functools import partial
-from typing import TYPE_CHECKING, ClassVar
+from typing import TYPE_CHECKING
 
 import msgspec
 
@@ -76,20 +76,18 @@ _KNOWN = re.compile(r"\s*(?:Vector Size=|Sending vector: \d+-th iteration)")
 class MlBench(Parser):
     """mlbench p2p.py: every message's rate; its MB is 2**20 bytes."""
 
-    marks: ClassVar[tuple[str, ...]] = (
+    marks = (
         "Throughput (MB/s)",
         '"elapsed"',
         "Sending vector",
         "Transfer ",
     )
-    definitions: ClassVar[tuple[Definition, ...]] = (
-        *(ONE_WAY, FIRST, MEAN, COLLECTIVE, FIRST_COLLECTIVE),
-    )
+    definitions = (*(ONE_WAY, FIRST, MEAN, COLLECTIVE, FIRST_COLLECTIVE),)
 
     def __init__(self) -> None:
         self._parsed: list[Parsed] = []
 
-    def take(self, line: str, number: int) -> bool:
+    def take(self, line: str, lineno: int) -> bool:
         """Read what the program printed while it ran."""
         match = _SUMMARY.match(line)
         if match is None:
@@ -97,13 +95,13 @@ class MlBench(Parser):
         rate = _rate(match)
         if rate is None:
             return False
-        builder = ResultBuilder("mlbench", number, "p2p.py")
+        builder = ResultBuilder("mlbench", lineno, "p2p.py")
         size = round(float(match[1]) * MIB)
         builder.add(MEAN, rate, {"size": size}, size=size)
         self._parsed.append(builder.parsed())
         return True
 
-    def take_document(self, text: str, number: int) -> bool:
+    def take_document(self, text: str, lineno: int) -> bool:
         """Read a JSON line."""
         try:
             found = msgspec.json.decode(text, type=_MlBenchJson)
@@ -111,7 +109,7 @@ class MlBench(Parser):
             return False
         if not found.values:
             return False
-        builder = ResultBuilder("mlbench", number, "p2p.py" if found.throughput else "collective")
+        builder = ResultBuilder("mlbench", lineno, "p2p.py" if found.throughput else "collective")
         found.fill(builder)
         self._parsed.append(builder.parsed())
         return True

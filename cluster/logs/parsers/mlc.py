@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import re
 from functools import lru_cache, partial
-from typing import TYPE_CHECKING, ClassVar, NamedTuple
+from typing import TYPE_CHECKING, NamedTuple
 
 from cluster.core.model.measurements import Definition
 from cluster.logs.parsers import MB, RunParser, numbers
@@ -65,13 +65,14 @@ _KNOWN = re.compile(
 class Mlc(RunParser):
     """Intel MLC: latency (ns) and bandwidth (MB/sec) of each NUMA node's memory."""
 
-    marks: ClassVar[tuple[str, ...]] = (
-        *("Memory Latency Checker", "Measuring idle latencies"),
+    marks = (
+        "Memory Latency Checker",
+        "Measuring idle latencies",
         "Measuring Memory Bandwidths between nodes",
     )
-    has_rows: ClassVar[bool] = True
-    definitions: ClassVar[tuple[Definition, ...]] = (LATENCY, BANDWIDTH)
-    title: ClassVar[str] = "Memory Latency Checker"
+    has_rows = True
+    definitions = (LATENCY, BANDWIDTH)
+    title = "Memory Latency Checker"
 
     def __init__(self) -> None:
         super().__init__()
@@ -81,23 +82,23 @@ class Mlc(RunParser):
         self._left: list[int] = []  # rows that the open matrix may still have
         self._is_loaded = False  # whether rows of latencies under load follow
 
-    def take(self, line: str, number: int) -> bool:
+    def take(self, line: str, lineno: int) -> bool:
         """Read a title, a header or a row."""
         if line.lstrip()[:1].isdigit():
             is_loaded = self._is_loaded and _LOADED.match(line) is not None
             return is_loaded or (bool(self._left) and self._row(line.split()))
         words = _words(line)
         if words.version:
-            self._begin(number, f"{self.title} v{words.version}")
+            self._begin(lineno, f"{self.title} v{words.version}")
             self._titles.clear()
             self._close()
         elif words.title:
             self._miss()
             if words.title in self._titles:
-                self._begin(number)  # another run, whose first lines are missing
+                self._begin(lineno)  # another run, whose first lines are missing
                 self._titles.clear()
             self._titles.add(words.title)
-            self._open(number)
+            self._open(lineno)
             self._definition, self._columns = words.title, ()
         elif words.is_other:
             self._miss()

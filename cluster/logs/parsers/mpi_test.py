@@ -7,7 +7,7 @@ timed by each rank separately: by rank 0 until its buffer is free again, by rank
 from __future__ import annotations
 
 import re
-from typing import TYPE_CHECKING, ClassVar
+from typing import TYPE_CHECKING
 
 from cluster.core.model.measurements import Definition
 from cluster.logs.parsers import MB, Parser, ResultBuilder, number
@@ -45,13 +45,13 @@ _KNOWN = re.compile(
 class MpiTest(Parser):
     """launch_mpi_test.py: one-way times of each rank; MB is 1e6 bytes."""
 
-    marks: ClassVar[tuple[str, ...]] = (" transferred ",)
-    definitions: ClassVar[tuple[Definition, ...]] = (TIME,)
+    marks = (" transferred ",)
+    definitions = (TIME,)
 
     def __init__(self) -> None:
         self._builder: ResultBuilder | None = None
 
-    def take(self, line: str, number: int) -> bool:
+    def take(self, line: str, lineno: int) -> bool:
         """Read a transfer, if its time and its rate agree."""
         match = _LINE.match(line)
         if match is None:
@@ -61,7 +61,7 @@ class MpiTest(Parser):
             return False
         size, milliseconds = found
         if self._builder is None:
-            self._builder = ResultBuilder("mpi_test", number, "launch_mpi_test.py")
+            self._builder = ResultBuilder("mpi_test", lineno, "launch_mpi_test.py")
         point = {"size": size}
         self._builder.add(TIME, milliseconds / MILLI, point, rank=int(match[1]), size=size)
         return True

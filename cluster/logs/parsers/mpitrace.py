@@ -11,7 +11,7 @@ from __future__ import annotations
 import re
 from functools import partial
 from sys import intern
-from typing import TYPE_CHECKING, ClassVar, Generic, TypeVar
+from typing import TYPE_CHECKING, Generic, TypeVar
 
 from cluster.core.model.logs import (
     Profile,
@@ -91,42 +91,42 @@ _KNOWN = re.compile(
 class MpiTrace(Parser):
     """IBM mpitrace: what each MPI routine took, and with messages of which sizes."""
 
-    marks: ClassVar[tuple[str, ...]] = (
+    marks = (
         *("Data for MPI rank", "MPI Routine", "MPI timing summary", "essage size distributions"),
         *("communication time = ", "MPI tasks sorted by"),
     )
-    has_rows: ClassVar[bool] = True
-    definitions: ClassVar[tuple[Definition, ...]] = (ROUTINE, COMMUNICATION, ELAPSED)
+    has_rows = True
+    definitions = (ROUTINE, COMMUNICATION, ELAPSED)
 
     def __init__(self) -> None:
         self._profiles: list[_Profile] = []
         self._counts: _Shared[int] = _Shared()
         self._sizes: _Shared[float] = _Shared()
 
-    def take(self, line: str, number: int) -> bool:
+    def take(self, line: str, lineno: int) -> bool:
         """Read a line of a profile."""
         begins = line.lstrip().startswith("Data for")
         rank = _RANK.match(line) if begins else None
         context = _CONTEXT.match(line) if begins else None
         if rank:
-            self._begin(number, int(rank[1]), int(rank[2]))
+            self._begin(lineno, int(rank[1]), int(rank[2]))
         elif context:
-            self._open(number).context(context[1])
+            self._open(lineno).context(context[1])
         elif _TABLE.match(line):
-            self._open(number).table()
+            self._open(lineno).table()
         elif not self._profiles and (_EXTREME.match(line) or _TASKS.match(line)):
-            return self._open(number).take(line)  # the tables of the rank are missing
+            return self._open(lineno).take(line)  # the tables of the rank are missing
         else:
             return bool(self._profiles) and self._profiles[-1].take(line)
         return True
 
-    def _open(self, number: int) -> _Profile:
+    def _open(self, lineno: int) -> _Profile:
         if not self._profiles:
-            self._begin(number, -1, 0)
+            self._begin(lineno, -1, 0)
         return self._profiles[-1]
 
-    def _begin(self, number: int, rank: int, size: int) -> None:
-        self._profiles.append(_Profile(number, rank, size, self._counts, self._sizes))
+    def _begin(self, lineno: int, rank: int, size: int) -> None:
+        self._profiles.append(_Profile(lineno, rank, size, self._counts, self._sizes))
 
     def results(self) -> tuple[Parsed, ...]:
         """Return result per rank and context; what they are made of is let go as they are made."""

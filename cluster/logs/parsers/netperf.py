@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import re
 from functools import lru_cache, partial
-from typing import TYPE_CHECKING, ClassVar
+from typing import TYPE_CHECKING
 
 from cluster.core.model.measurements import Definition
 from cluster.logs.one_host import WITHIN, is_within_host
@@ -91,12 +91,10 @@ _POWERS = {"K": KIB, "M": KIB**2, "G": KIB**3}
 class Netperf(RunParser):
     """netperf: streams in 10^6 bits per second, transactions per second."""
 
-    marks: ClassVar[tuple[str, ...]] = (
-        *(" TEST from ", " TEST to ", "netperf", "Elapsed      Messages"),
-    )
-    has_rows: ClassVar[bool] = True
-    definitions: ClassVar[tuple[Definition, ...]] = (STREAM, SENT, RATE, OMNI, TIME)
-    title: ClassVar[str] = "netperf"
+    marks = (*(" TEST from ", " TEST to ", "netperf", "Elapsed      Messages"),)
+    has_rows = True
+    definitions = (STREAM, SENT, RATE, OMNI, TIME)
+    title = "netperf"
 
     def __init__(self) -> None:
         super().__init__()
@@ -110,20 +108,20 @@ class Netperf(RunParser):
         self._said: dict[str, str] = {}  # the throughput and its unit
         self._heads: list[str] = []  # of the columns that -o asks for, one row of which follows
 
-    def take(self, line: str, number: int) -> bool:
+    def take(self, line: str, lineno: int) -> bool:
         """Read a title, a header or a row."""
         is_row = line.lstrip()[:1].isdigit()
         title = _TITLE.search(line) if " TEST" in line else None
         table = "" if is_row or title else _table(line)
         if title or (table and (self._run is None or self._rows)):
-            self._begin(number, title[1] if title else table)
+            self._begin(lineno, title[1] if title else table)
             self._test(title[1] if title else table)
             self._ends(line)
             return True
         if self._run is None:
             return False
         if is_row and "AF_INET" not in line:
-            return self._row(self._run, line, number)
+            return self._row(self._run, line, lineno)
         return self._said_of(self._run, line, table)
 
     def _said_of(self, run: ResultBuilder, line: str, table: str) -> bool:
@@ -181,7 +179,7 @@ class Netperf(RunParser):
         run.add(OMNI if unit else RATE, value * (_scale(unit) if unit else 1), {"test": run.title})
         return True
 
-    def _row(self, run: ResultBuilder, line: str, at: int) -> bool:
+    def _row(self, run: ResultBuilder, line: str, lineno: int) -> bool:
         if self._heads and self._chosen(run, line.split(",")):
             return True
         cells, both = line.split(), _CELLS.match(line)
@@ -193,7 +191,7 @@ class Netperf(RunParser):
         if self._is_request:
             done = self._request(run, cells, values)
         elif self._is_udp:
-            done = self._datagrams(run, cells, values, at)
+            done = self._datagrams(run, cells, values, lineno)
         else:
             done = self._stream(run, cells, values)
         self._rows += done
@@ -217,14 +215,14 @@ class Netperf(RunParser):
         return True
 
     def _datagrams(
-        self, run: ResultBuilder, cells: list[str], values: list[float], at: int
+        self, run: ResultBuilder, cells: list[str], values: list[float], lineno: int
     ) -> bool:
         """Read what was sent, or what arrived; two more cells are the load of the processor."""
         is_sent = len(cells) in (DATAGRAMS, DATAGRAMS + 2) and count(cells[1]) is not None
         if not self._scale:
             return False
         if self._rows != 1 and is_sent:
-            run = self._begin(at, run.title) if self._rows else run  # another test, no header
+            run = self._begin(lineno, run.title) if self._rows else run  # another test, no header
             self._size, self._rows = int(values[1]), 0
             run.add(SENT, values[5] * self._scale, {"test": run.title, "size": self._size})
             return True

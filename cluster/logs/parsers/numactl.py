@@ -8,14 +8,13 @@ from __future__ import annotations
 
 import re
 from functools import lru_cache
-from typing import TYPE_CHECKING, ClassVar
+from typing import TYPE_CHECKING
 
 from cluster.core.model.logs import NUMA, Device, Topology
 from cluster.logs.parsers import Parser, ResultBuilder
 
 if TYPE_CHECKING:
     from cluster.core.model.logs import Detail, Parsed
-    from cluster.core.model.measurements import Definition
 
 MOST = 64  # hosts that differ, of which each is kept
 _FIRST = re.compile(r"\s*available: (\d{1,4}) nodes? \(")
@@ -31,18 +30,18 @@ _Texts = tuple[tuple[str, str], ...]  # by node
 class Numactl(Parser):
     """numactl --hardware: the distance between NUMA nodes."""
 
-    marks: ClassVar[tuple[str, ...]] = ("node distances:", "numactl", "available: ")
-    definitions: ClassVar[tuple[Definition, ...]] = ()
+    marks = ("node distances:", "numactl", "available: ")
+    definitions = ()
 
     def __init__(self) -> None:
         self._parsed: list[Parsed] = []
         self._nodes: _Nodes | None = None  # of the list that was read last
 
-    def take(self, line: str, number: int) -> bool:
+    def take(self, line: str, lineno: int) -> bool:
         """Read the cores of a node, or a row of distances."""
         if _FIRST.match(line) or (_TITLE.match(line) and not self._is_open):
             self._end()
-            self._nodes = _Nodes(number, has_title=bool(_TITLE.match(line)))
+            self._nodes = _Nodes(lineno, has_title=bool(_TITLE.match(line)))
             return True
         return self._nodes is not None and self._is_open and self._nodes.take(line)
 

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import re
 from functools import partial
-from typing import TYPE_CHECKING, ClassVar
+from typing import TYPE_CHECKING
 
 import msgspec
 
@@ -105,13 +105,9 @@ _MODEL = re.compile(r"\d+: (.*?)(?: \([0-9a-f:]+\).*)?")  # in the JSON
 class NvBandwidth(Parser):
     """nvbandwidth: a matrix per test; rates in GB/s of 1e9 bytes, latencies in ns."""
 
-    marks: ClassVar[tuple[str, ...]] = (
-        *("nvbandwidth", "memcpy CE", "memcpy SM", "_memcpy_", "_local_copy"),
-    )
-    has_rows: ClassVar[bool] = True
-    definitions: ClassVar[tuple[Definition, ...]] = (
-        *(PEER, PEERS_BOTH, HOST, LOCAL, BANDWIDTH, SUM, LATENCY),
-    )
+    marks = (*("nvbandwidth", "memcpy CE", "memcpy SM", "_memcpy_", "_local_copy"),)
+    has_rows = True
+    definitions = (*(PEER, PEERS_BOTH, HOST, LOCAL, BANDWIDTH, SUM, LATENCY),)
 
     def __init__(self) -> None:
         self._parsed: list[Parsed] = []  # the runs that have ended with figures
@@ -134,15 +130,15 @@ class NvBandwidth(Parser):
         self._devices_at = 0  # the number of the last such line
         self._is_next = False  # whether another test begins on the next line
 
-    def take(self, line: str, at: int) -> bool:
+    def take(self, line: str, lineno: int) -> bool:
         """Read the name of a test, its matrix, or an error."""
         alone = None if self._builders else _SUM.match(line)
         if alone and _SUMMED.match(alone[1]) and number(alone[2]) is not None:
-            self._open(at).note("only its sum is there: the matrix is missing")
+            self._open(lineno).note("only its sum is there: the matrix is missing")
         if "nvbandwidth Version" in line:
             last = self._builders[-1] if self._builders else None
-            is_mixed = last is not None and last.empty and at - last.first <= HEAD
-            self._append(ResultBuilder("nvbandwidth", at, line.strip()))
+            is_mixed = last is not None and last.empty and lineno - last.first <= HEAD
+            self._append(ResultBuilder("nvbandwidth", lineno, line.strip()))
             if is_mixed:
                 self._builders[-1].doubt()
             return True
@@ -151,17 +147,19 @@ class NvBandwidth(Parser):
         if running:
             self._settle()
             if running[1] in self._ran:
-                self._append(ResultBuilder("nvbandwidth", at, "nvbandwidth"))  # its head is missing
+                self._append(
+                    ResultBuilder("nvbandwidth", lineno, "nvbandwidth")
+                )  # its head is missing
             self._ran.add(running[1])
-            self._is_next = at == self._begun_at + 1
-            self._leave(self._open(at))
-            self._begun, self._begun_at = running[1], at
+            self._is_next = lineno == self._begun_at + 1
+            self._leave(self._open(lineno))
+            self._begun, self._begun_at = running[1], lineno
             self._test, self._part, self._unit, self._columns = running[1], "", "", []
             self._parts.clear()
         elif unit and (self._builders or "(row)" in line):
-            self._title(line, unit, at)
+            self._title(line, unit, lineno)
         else:
-            return self._cells(line) or self._rest(line, at)
+            return self._cells(line) or self._rest(line, lineno)
         return True
 
     def expects(self, line: str) -> bool:
@@ -171,7 +169,7 @@ class NvBandwidth(Parser):
         is_of_pairs = "device_to_device" in self._test
         return is_open and is_of_pairs and len(self._rows) < len(self._columns) == len(cells) - 1
 
-    def _title(self, line: str, unit: re.Match[str], at: int) -> None:
+    def _title(self, line: str, unit: re.Match[str], lineno: int) -> None:
         """Begin a matrix; a second one of the same part belongs to a test that is not named."""
         self._settle()
         self._begun = ""
@@ -179,7 +177,7 @@ class NvBandwidth(Parser):
         self._unit, self._columns = unit[2] or unit[3], []
         if not self._test or self._part in self._parts:
             self._test = " ".join(line.split()).partition(" bandwidth")[0]
-            self._open(at)
+            self._open(lineno)
             self._unnamed = []
             self._parts.clear()
         self._parts.add(self._part)
@@ -235,9 +233,9 @@ class NvBandwidth(Parser):
         test = self._test.removesuffix(self._part) + self._part
         return LATENCY if self._unit == "ns" else _family(test)
 
-    def _rest(self, line: str, at: int) -> bool:
+    def _rest(self, line: str, lineno: int) -> bool:
         if not self._builders:
-            self._early(line, at)
+            self._early(line, lineno)
             return False
         total = _SUM.match(line) if "SUM" in line else None
         if not total and _HELP.match(line):
@@ -263,12 +261,12 @@ class NvBandwidth(Parser):
             return _KNOWN.match(line) is not None
         return True
 
-    def _early(self, line: str, at: int) -> None:
+    def _early(self, line: str, lineno: int) -> None:
         """Keep a device that is named before any test: one that follows at once ran on it."""
         device = _DEVICE.match(line)
         if device:
-            kept = self._devices if at - self._devices_at <= NEXT else []
-            self._devices, self._devices_at = [*kept, device[1]], at
+            kept = self._devices if lineno - self._devices_at <= NEXT else []
+            self._devices, self._devices_at = [*kept, device[1]], lineno
 
     def _leave(self, builder: ResultBuilder) -> None:
         """Record that a test has begun without a result."""
@@ -278,11 +276,11 @@ class NvBandwidth(Parser):
             builder.fail(f"{self._begun} has no matrix: it failed, or the log is cut off")
         self._begun = ""
 
-    def _open(self, at: int) -> ResultBuilder:
+    def _open(self, lineno: int) -> ResultBuilder:
         if not self._builders:
-            builder = ResultBuilder("nvbandwidth", at, "nvbandwidth")
+            builder = ResultBuilder("nvbandwidth", lineno, "nvbandwidth")
             self._builders.append(builder)
-            for model in self._devices if at - self._devices_at <= NEXT else ():
+            for model in self._devices if lineno - self._devices_at <= NEXT else ():
                 builder.on(model)
         return self._builders[-1]
 
@@ -293,13 +291,13 @@ class NvBandwidth(Parser):
             self._parsed.append(self._builders.pop().parsed())
         self._builders.append(builder)
 
-    def take_document(self, text: str, number: int) -> bool:
+    def take_document(self, text: str, lineno: int) -> bool:
         """Read what `-j` wrote."""
         try:
             found = msgspec.json.decode(text, type=_NvBandwidthJson).nvbandwidth
         except (msgspec.DecodeError, UnicodeEncodeError):
             return False
-        builder = ResultBuilder("nvbandwidth", number, f"nvbandwidth {found.version}".strip())
+        builder = ResultBuilder("nvbandwidth", lineno, f"nvbandwidth {found.version}".strip())
         if found.error:
             builder.fail(found.error.strip())
         for device in map(_MODEL.fullmatch, found.devices):

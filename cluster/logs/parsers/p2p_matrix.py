@@ -11,7 +11,7 @@ from __future__ import annotations
 
 import re
 from functools import partial
-from typing import TYPE_CHECKING, ClassVar
+from typing import TYPE_CHECKING
 
 from cluster.core.model.logs import PeerAccess
 from cluster.core.model.measurements import Definition
@@ -106,17 +106,15 @@ CORNER = "D\\D"  # of a matrix
 class P2PMatrix(Parser):
     """p2pBandwidthLatencyTest: between all pairs of GPUs, with and without peer-to-peer."""
 
-    marks: ClassVar[tuple[str, ...]] = (
+    marks = (
         "P2P=",
         "P2P Connectivity",
         "P2P (Peer-to-Peer)",
-        _TEST,
+        "p2pBandwidthLatencyTest",
         "D\\D",
     )
-    has_rows: ClassVar[bool] = True
-    definitions: ClassVar[tuple[Definition, ...]] = (
-        *(ONE_WAY, BOTH_WAYS, LOCAL, LATENCY, LOCAL_LATENCY, UNTITLED),
-    )
+    has_rows = True
+    definitions = (*(ONE_WAY, BOTH_WAYS, LOCAL, LATENCY, LOCAL_LATENCY, UNTITLED),)
 
     def __init__(self) -> None:
         self._parsed: list[Parsed] = []
@@ -135,7 +133,7 @@ class P2PMatrix(Parser):
         self._peers: dict[int, list[str]] = {}
         self._models: dict[int, str] = {}  # of the devices
 
-    def take(self, line: str, number: int) -> bool:
+    def take(self, line: str, lineno: int) -> bool:
         """Read a title, a header or a row."""
         if "[P2P" in line and _FIRST.match(line):
             self._end()  # another run begins
@@ -146,7 +144,7 @@ class P2PMatrix(Parser):
             if said in self._titles:
                 self._end()  # another run, whose first lines are missing
             self._titles.add(said)
-            self._open(number)
+            self._open(lineno)
             self._untitle()
             self._title, self._in_peers, self._columns = title, bool(peers), []
             self._corners.clear()
@@ -158,18 +156,18 @@ class P2PMatrix(Parser):
                 self._title, self._in_peers = None, False  # of another matrix: its title is missing
             self._corners.add(header[1])
             self._rows.clear()
-            self._open(number)
+            self._open(lineno)
             self._columns = header[2].split()
             self._by = header[1] if header[1] != CORNER else "GPU"
             return True
         device = _DEVICE.match(line) if "Device:" in line else None
         if device:
-            self._open(number).note(f"device {device[1]} is {device[2]} at PCI bus {device[3]}")
-            self._open(number).on(device[2])
+            self._open(lineno).note(f"device {device[1]} is {device[2]} at PCI bus {device[3]}")
+            self._open(lineno).on(device[2])
             self._models[int(device[1])] = device[2]
             return True
         if ("failure" in line or "error" in line) and _FAILED.match(line):
-            self._open(number).fail(line.strip())
+            self._open(lineno).fail(line.strip())
             return True
         return bool(_KNOWN.match(line)) or self._row(line.split())
 
@@ -246,9 +244,9 @@ class P2PMatrix(Parser):
         definition = BOTH_WAYS if title[1] == "Bidirectional" else ONE_WAY
         return definition if is_link else LOCAL, params
 
-    def _open(self, number: int) -> ResultBuilder:
+    def _open(self, lineno: int) -> ResultBuilder:
         if self._builder is None:
-            self._builder = ResultBuilder("p2p_matrix", number, _TEST)
+            self._builder = ResultBuilder("p2p_matrix", lineno, _TEST)
         return self._builder
 
     def results(self) -> tuple[Parsed, ...]:

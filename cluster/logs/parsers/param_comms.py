@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import re
 from functools import partial
-from typing import TYPE_CHECKING, ClassVar
+from typing import TYPE_CHECKING
 
 from cluster.core.model.measurements import Definition
 from cluster.logs.parsers import GB, RunParser, SizeColumn, count, number
@@ -86,21 +86,21 @@ _PAIRS = {  # its p75 and p95 are those of two different times
 class ParamComms(RunParser):
     """PARAM comms.py: times in us, algorithm and bus bandwidth in GB/s of 1e9 bytes."""
 
-    marks: ClassVar[tuple[str, ...]] = ("COMMS-RES",)
-    definitions: ClassVar[tuple[Definition, ...]] = (
+    marks = ("COMMS-RES",)
+    definitions = (
         *(BUSBW, ALGBW, MEDIAN, P75, P95, LEAST, MOST, PING, PING_PONG, PAIR, PAIR_BOTH),
     )
-    title: ClassVar[str] = "PARAM comms"
+    title = "PARAM comms"
 
     def __init__(self) -> None:
         super().__init__()
         self._columns: list[str] = []
 
-    def take(self, line: str, number_: int) -> bool:
+    def take(self, line: str, lineno: int) -> bool:
         """Read a header or a row."""
         head, row = _HEAD.match(line), _ROW.match(line)
         if head:
-            self._begin(number_)
+            self._begin(lineno)
             self._columns = _NAMES.findall(head[1])
             return True
         if row is None or self._run is None:

@@ -10,7 +10,7 @@ from __future__ import annotations
 
 import re
 from functools import partial
-from typing import TYPE_CHECKING, ClassVar
+from typing import TYPE_CHECKING
 
 from cluster.core.model.measurements import Definition
 from cluster.logs.parsers import MIB, RunParser, SizeColumn, count, number, numbers
@@ -112,33 +112,29 @@ MESSAGES = "MsgRate[Mpps]"
 class Perftest(RunParser):
     """perftest (ib_write_bw, ib_send_lat, ...): MB/sec of 2**20 bytes or Gb/sec; times in usec."""
 
-    marks: ClassVar[tuple[str, ...]] = (
-        *("#iterations", "#bytes", "BW Test", "Latency Test", "BW_average", "t_typical"),
-    )
-    has_rows: ClassVar[bool] = True
-    definitions: ClassVar[tuple[Definition, ...]] = (
-        *(ONE_WAY, BOTH, UNTITLED, PEAK, RATE, TYPICAL, MEAN, LEAST, MOST, TAIL),
-    )
-    title: ClassVar[str] = "perftest"
+    marks = (*("#iterations", "#bytes", "BW Test", "Latency Test", "BW_average", "t_typical"),)
+    has_rows = True
+    definitions = (*(ONE_WAY, BOTH, UNTITLED, PEAK, RATE, TYPICAL, MEAN, LEAST, MOST, TAIL),)
+    title = "perftest"
 
     def __init__(self) -> None:
         super().__init__()
         self._columns: list[str] = []
         self._params: dict[str, Scalar] = {}
 
-    def take(self, line: str, number_: int) -> bool:
+    def take(self, line: str, lineno: int) -> bool:
         """Read a title, a setting, a header or a row."""
         title = _TITLE.match(line)
         if title:
-            self._begin(number_, title[1])
+            self._begin(lineno, title[1])
             self._columns, self._params = [], {}
         elif (side := _SIDE.match(line)) and self._run:
             self._params, self._columns = {**self._params, "side": side[1].lower()}, []
         elif _HEAD.match(line):
             if self._columns:
-                self._begin(number_)  # of another test, whose title is missing
+                self._begin(lineno)  # of another test, whose title is missing
                 self._params = {}
-            self._open(number_)
+            self._open(lineno)
             self._columns = _COLUMN.findall(line)
         elif line.lstrip()[:1].isdigit():
             return self._run is not None and self._row(self._run, line.split())
@@ -198,7 +194,7 @@ class Perftest(RunParser):
             return UNTITLED
         return BOTH if "Bidirectional" in run.title and "side" not in self._params else ONE_WAY
 
-    def take_document(self, text: str, number_: int) -> bool:
+    def take_document(self, text: str, lineno: int) -> bool:
         """Read what `--out_json` wrote; newer versions may write each direction alone."""
         info: dict[str, str] = dict(_PAIR.findall(text))
         sections = _RESULTS.findall(text) or [("", text)]
@@ -207,7 +203,7 @@ class Perftest(RunParser):
             info.keys() >= {"MsgSize"} and info.keys() & {"BW_average", "t_avg"}
         ):
             return False
-        run = self._begin(number_, info.get("test", self.title).replace("_", " "))
+        run = self._begin(lineno, info.get("test", self.title).replace("_", " "))
         if info.get("Bidirectional", "OFF") != "OFF" and "Bidirectional" not in run.title:
             run.title += " Bidirectional"
         qps = count(info.get("Number_of_qps", ""))

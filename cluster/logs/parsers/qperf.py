@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import re
 from functools import lru_cache, partial
-from typing import TYPE_CHECKING, ClassVar
+from typing import TYPE_CHECKING
 
 from cluster.core.model.measurements import Definition
 from cluster.logs.parsers import RunParser, number
@@ -72,9 +72,9 @@ def _is_known(name: str) -> bool:
 class Qperf(RunParser):
     """qperf: bandwidths in units of 1000, one-way latencies."""
 
-    marks: ClassVar[tuple[str, ...]] = ("_bw:", "_lat:", "_bw :", "msg_rate")
-    definitions: ClassVar[tuple[Definition, ...]] = (LATENCY, BANDWIDTH, RATE)
-    title: ClassVar[str] = "qperf"
+    marks = ("_bw:", "_lat:", "_bw :", "msg_rate")
+    definitions = (LATENCY, BANDWIDTH, RATE)
+    title = "qperf"
 
     def __init__(self) -> None:
         super().__init__()
@@ -83,16 +83,16 @@ class Qperf(RunParser):
         self._size = 0
         self._waiting: list[tuple[Definition, float, str]] = []
 
-    def take(self, line: str, number_: int) -> bool:
+    def take(self, line: str, lineno: int) -> bool:
         """Read the name of a test, or one of its figures."""
         name, _, figure = line.partition("=")
         test = None if figure else _TEST.match(line)
         if test:
             self._flush()
             if test[1] in self._tests:  # repeated, perhaps with another size
-                self._begin(number_)
+                self._begin(lineno)
                 self._tests.clear()
-            self._open(number_)
+            self._open(lineno)
             self._tests.add(test[1])
             self._params, self._size = {"test": test[1]}, 0
             return True

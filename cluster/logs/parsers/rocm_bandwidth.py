@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import re
 from functools import partial
-from typing import TYPE_CHECKING, ClassVar
+from typing import TYPE_CHECKING
 
 from cluster.core.model.measurements import Definition
 from cluster.logs.parsers import GB, RunParser, count, number
@@ -69,10 +69,10 @@ _KNOWN = re.compile(r"\s*(?:\.+|Launch Command is:|Data Path Validation)")
 class RocmBandwidth(RunParser):
     """rocm-bandwidth-test: GB/s between devices, one way and both ways."""
 
-    marks: ClassVar[tuple[str, ...]] = ("RocmBandwidthTest", "D/D", "directional copy peak")
-    has_rows: ClassVar[bool] = True
-    definitions: ClassVar[tuple[Definition, ...]] = (PEER, PEER_BOTH, HOST, HOST_BOTH, LOCAL)
-    title: ClassVar[str] = "rocm-bandwidth-test"
+    marks = ("RocmBandwidthTest", "D/D", "directional copy peak")
+    has_rows = True
+    definitions = (PEER, PEER_BOTH, HOST, HOST_BOTH, LOCAL)
+    title = "rocm-bandwidth-test"
 
     def __init__(self) -> None:
         super().__init__()
@@ -82,11 +82,11 @@ class RocmBandwidth(RunParser):
         self._columns: list[int] = []
         self._rows: set[int] = set()  # of the open matrix
 
-    def take(self, line: str, number_: int) -> bool:
+    def take(self, line: str, lineno: int) -> bool:
         """Read a device, the title of a matrix, or a row."""
         start, device, table = _START.match(line), _DEVICE.match(line), _TABLE.match(line)
         if start:
-            self._begin(number_, f"rocm-bandwidth-test {start[1]}")
+            self._begin(lineno, f"rocm-bandwidth-test {start[1]}")
             self._gpus, self._way, self._columns = {}, "", []
             self._ways.clear()
         elif device:
@@ -94,9 +94,9 @@ class RocmBandwidth(RunParser):
             is_gpu = is_named or _BUS.search(line) is not None
             self._gpus[int(device[1])] = is_gpu
             if is_gpu:
-                self._open(number_).on(device[2])
+                self._open(lineno).on(device[2])
         elif table:
-            self._matrix(table[1][0], number_)  # old versions print Bdirectional
+            self._matrix(table[1][0], lineno)  # old versions print Bdirectional
         elif self._run is not None and (head := _HEAD.match(line)):
             if self._columns:
                 self._run.note("the title of a matrix is missing, so it is not used")
@@ -111,12 +111,12 @@ class RocmBandwidth(RunParser):
             )
         return True
 
-    def _matrix(self, way: str, number_: int) -> None:
+    def _matrix(self, way: str, lineno: int) -> None:
         """Begin a matrix; one that the run has is of another run, whose first lines are missing."""
         if way in self._ways:
-            self._begin(number_)
+            self._begin(lineno)
             self._ways.clear()
-        self._open(number_)
+        self._open(lineno)
         self._ways.add(way)
         self._way, self._columns = way, []
 

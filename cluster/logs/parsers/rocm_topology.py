@@ -8,14 +8,13 @@ https://rocm.docs.amd.com/projects/rocm_smi_lib
 from __future__ import annotations
 
 import re
-from typing import TYPE_CHECKING, ClassVar
+from typing import TYPE_CHECKING
 
 from cluster.core.model.logs import Device, Topology
 from cluster.logs.parsers import Parser, ResultBuilder
 
 if TYPE_CHECKING:
     from cluster.core.model.logs import Parsed
-    from cluster.core.model.measurements import Definition
 
 _TITLE = re.compile(
     r"\s*=*\s*(ROCm System|Link Type|Weight|Hops|Link [Aa]ccess\w*|Access\w*|Numa Nodes?)\b.*=+\s*$"
@@ -35,12 +34,12 @@ _KNOWN = re.compile(r"\s*(?:=+ .* =+|={20,}|GPU(?:\[| )\d+\]?\s*:.*)\s*$")
 class RocmTopology(Parser):
     """rocm-smi --showtopo: XGMI or PCIE between each pair of GPUs."""
 
-    marks: ClassVar[tuple[str, ...]] = (
+    marks = (
         "Link Type between",
         "LINK TYPE TABLE",
         "ROCm System Management",
     )
-    definitions: ClassVar[tuple[Definition, ...]] = ()
+    definitions = ()
 
     def __init__(self) -> None:
         self._first = 0
@@ -49,7 +48,7 @@ class RocmTopology(Parser):
         self._numa: dict[str, str] = {}
         self._is_links = False
 
-    def take(self, line: str, number: int) -> bool:
+    def take(self, line: str, lineno: int) -> bool:
         """Read a title, a header, a row, or the NUMA node of a GPU."""
         title, row, numa = (
             _TITLE.match(line) or _TABLE.match(line),
@@ -58,7 +57,7 @@ class RocmTopology(Parser):
         )
         if title:
             self._is_links = title[1].lower() == "link type"
-            self._first = self._first or number
+            self._first = self._first or lineno
         elif self._first and _HEAD.match(line):
             self._names = line.split()
         elif row and self._is_links:

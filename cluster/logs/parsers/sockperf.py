@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import re
 from functools import partial
-from typing import TYPE_CHECKING, ClassVar
+from typing import TYPE_CHECKING
 
 from cluster.core.model.measurements import Definition
 from cluster.logs.parsers import MIB, RunParser, number
@@ -79,9 +79,9 @@ UNKNOWN = "the line of its mean is missing: whether its times are round trips is
 class Sockperf(RunParser):
     """sockperf: half of round trips in usec, MBps of 2**20 bytes."""
 
-    marks: ClassVar[tuple[str, ...]] = ("sockperf: ",)
-    definitions: ClassVar[tuple[Definition, ...]] = (LATENCY, TAIL, LEAST, MOST, RATE, BANDWIDTH)
-    title: ClassVar[str] = "sockperf"
+    marks = ("sockperf: ",)
+    definitions = (LATENCY, TAIL, LEAST, MOST, RATE, BANDWIDTH)
+    title = "sockperf"
 
     def __init__(self) -> None:
         super().__init__()
@@ -89,7 +89,7 @@ class Sockperf(RunParser):
         self._is_done = False  # whether it has its summary
         self._parts = MICRO  # into which a second is cut; twice as many for a round trip
 
-    def take(self, line: str, number_: int) -> bool:
+    def take(self, line: str, lineno: int) -> bool:
         """Read a line, each of which begins with the program's name."""
         said = line[len(NAME) :].rstrip() if line.startswith(NAME) else None
         if said is None:
@@ -97,13 +97,13 @@ class Sockperf(RunParser):
             said = match[1] if match else None
         start = _START.match(said) if said and said.startswith("== version") else None
         if start:
-            self._begin(number_, f"sockperf {start[1]}")
+            self._begin(lineno, f"sockperf {start[1]}")
             self._parts, self._is_said, self._is_done = MICRO, False, False
         elif said is not None:
             if self._is_done and _LATENCY.match(said):
-                self._begin(number_)  # another test, whose first lines are missing
+                self._begin(lineno)  # another test, whose first lines are missing
                 self._is_done = False
-            self._said(self._open(number_), said)
+            self._said(self._open(lineno), said)
         return said is not None
 
     def _said(self, run: ResultBuilder, text: str) -> None:

@@ -8,17 +8,15 @@ from __future__ import annotations
 
 import re
 from collections import Counter
-from typing import TYPE_CHECKING, ClassVar
+from typing import TYPE_CHECKING
 
 from cluster.core.model.logs import Symptom, Symptoms
 from cluster.logs.parsers import Parser, ResultBuilder
 
 if TYPE_CHECKING:
     from cluster.core.model.logs import Parsed
-    from cluster.core.model.measurements import Definition
 
 MOST = 3  # of a kind that are kept
-MOST_SHAPES = 2000  # of lines, of which the rules are kept
 LONGEST = 200  # characters of a line that are kept
 
 # Each kind, words that every such line contains, and its pattern; a group in it is the value. No
@@ -70,21 +68,28 @@ _RULES: tuple[_Rule, ...] = tuple(
 class SymptomLines(Parser):
     """Errors of libraries and settings of hosts that explain figures."""
 
-    marks: ClassVar[tuple[str, ...]] = tuple(dict.fromkeys(word for _, word, _ in _KINDS))
-    definitions: ClassVar[tuple[Definition, ...]] = ()
+    marks = (
+        *("Read -1, expected", "process_vm_readv", "ptrace_scope", "cuIpc"),
+        *("mpi_built_with_cuda", "max locked memory", "MEMLOCK", "ibv_reg_mr", "memory lock"),
+        *("shared memory", "dev/shm", "fork()", "connect() to", "Message too long"),
+        *("Frag needed", "rmem_max", "wmem_max", "tcp_congestion", "default_qdisc"),
+        *("Bonding Mode", "vxlan", "ACSCtl", "lowdown", "Power Cap", "per core"),
+        *("than cpus on a", "more cpus than", "nvidia_peermem"),
+    )
+    definitions = ()
 
     def __init__(self) -> None:
         self._first = 0
         self._found: list[Symptom] = []
         self._counts: Counter[str] = Counter()
 
-    def take(self, line: str, number: int) -> bool:
+    def take(self, line: str, lineno: int) -> bool:
         """Read a line that is a sign of a known problem."""
         for kind, word, pattern in _RULES:
             match = pattern.search(line) if word in line else None
             if match:
                 self._keep(kind, line, (match.groups() or ("",))[0] or "")
-                self._first = self._first or number
+                self._first = self._first or lineno
                 return True
         return False
 

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import re
 from functools import lru_cache, partial
-from typing import TYPE_CHECKING, ClassVar
+from typing import TYPE_CHECKING
 
 from cluster.core.model.measurements import Definition
 from cluster.logs.parsers import Parser, ResultBuilder, count, number
@@ -118,13 +118,11 @@ _Params = tuple[tuple[str, "Scalar"], ...]
 class Tables(Parser):
     """Markdown tables with a throughput column."""
 
-    marks: ClassVar[tuple[str, ...]] = (
+    marks = (
         *("rocessing rate", "hroughput", "mages/s", "mage/s", "mg/s", "mgs/s", "mages per s"),
         *("ok/s", "oks/s", "okens/s", "amples/s", "entences/s", "equences/s", "okens per s"),
     )
-    definitions: ClassVar[tuple[Definition, ...]] = (
-        *(RATE, SAMPLES, TOKENS, SENTENCES, EACH, EXPECTED, EFFICIENCY, TOP1, TOP5),
-    )
+    definitions = (*(RATE, SAMPLES, TOKENS, SENTENCES, EACH, EXPECTED, EFFICIENCY, TOP1, TOP5),)
 
     def __init__(self) -> None:
         self._parsed: list[Parsed] = []
@@ -135,7 +133,7 @@ class Tables(Parser):
         self._rows: dict[_Params, int] = {}  # settings, and how often they came
         self._is_closed = False  # its rows end with a bar
 
-    def take(self, line: str, number_: int) -> bool:
+    def take(self, line: str, lineno: int) -> bool:
         """Read a heading, a header or a row."""
         heading = _HEADING.match(line) if "#" in line else None
         if heading:
@@ -152,7 +150,7 @@ class Tables(Parser):
             self._columns, self._is_new = tuple(map(_name, cells)), True
             self._is_closed = line.rstrip().endswith("|")
             self._end()
-            self._builder = ResultBuilder("tables", number_, self._heading or "table")
+            self._builder = ResultBuilder("tables", lineno, self._heading or "table")
             self._rows = {}
             return True
         if _RULE.match(line.strip()):

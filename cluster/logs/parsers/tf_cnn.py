@@ -10,7 +10,7 @@ from __future__ import annotations
 
 import re
 from functools import partial
-from typing import TYPE_CHECKING, ClassVar
+from typing import TYPE_CHECKING
 
 from cluster.core.model.measurements import Definition
 from cluster.logs.parsers import Parser, ResultBuilder, number
@@ -58,8 +58,8 @@ _KNOWN = re.compile(
 class TfCnn(Parser):
     """tf_cnn_benchmarks: a process's rate per step, and the global one."""
 
-    marks: ClassVar[tuple[str, ...]] = ("images/sec: ", "Img/sec")
-    definitions: ClassVar[tuple[Definition, ...]] = (STEP, TOTAL)
+    marks = ("images/sec: ", "Img/sec")
+    definitions = (STEP, TOTAL)
 
     def __init__(self) -> None:
         self._builder: ResultBuilder | None = None
@@ -70,21 +70,21 @@ class TfCnn(Parser):
         self._last = ""  # step that was printed
         self._rates: list[float] = []  # of that step, of each process
 
-    def take(self, line: str, number_: int) -> bool:
+    def take(self, line: str, lineno: int) -> bool:
         """Read a step or the total."""
         begin = line.lstrip()[:1]
         step = _STEP.match(line) if begin.isdigit() else None
         total = _TOTAL.match(line) if begin == "t" else None
         if step:
             rate = number(step[2]) or 0.0
-            self._open(number_).add(STEP, rate)
+            self._open(lineno).add(STEP, rate)
             self._ended(step[1], [rate])
             self._steps[step[1]] = self._steps.get(step[1], 0) + 1
         elif total:
             self._totals.append(number(total[1]) or 0.0)
-            self._open(number_).add(TOTAL, self._totals[-1])
+            self._open(lineno).add(TOTAL, self._totals[-1])
         elif _HEAD.match(line):
-            self._open(number_)
+            self._open(lineno)
         else:
             about = _ABOUT.match(line)
             if about:

@@ -9,14 +9,13 @@ from __future__ import annotations
 import re
 from functools import lru_cache
 from sys import intern
-from typing import TYPE_CHECKING, ClassVar
+from typing import TYPE_CHECKING
 
 from cluster.core.model.logs import Device, PeerAccess, Topology
 from cluster.logs.parsers import Parser, ResultBuilder
 
 if TYPE_CHECKING:
     from cluster.core.model.logs import Detail, Parsed
-    from cluster.core.model.measurements import Definition
 
 PATH = re.compile(r"X|NV\d{1,3}|PIX|PXB|PHB|NODE|SYS|SOC")
 STATUS = re.compile(r"X|OK|NS|CNS|GNS|TNS|DR|U")
@@ -33,14 +32,14 @@ _TAIL = ("CPU", "NUMA", "GPU NUMA")
 class NvidiaTopology(Parser):
     """nvidia-smi topo: the class of the path between each pair of devices."""
 
-    marks: ClassVar[tuple[str, ...]] = ("GPU0", "NIC Legend")
-    definitions: ClassVar[tuple[Definition, ...]] = ()
+    marks = ("GPU0", "NIC Legend")
+    definitions = ()
 
     def __init__(self) -> None:
         self._parsed: list[Parsed] = []
         self._matrix: _Matrix | None = None  # the open one
 
-    def take(self, line: str, number: int) -> bool:
+    def take(self, line: str, lineno: int) -> bool:
         """Read a header, a row or a legend."""
         if self._matrix and (":" in line or "=" in line) and self._matrix.legend(line):
             return True
@@ -53,7 +52,7 @@ class NvidiaTopology(Parser):
             if len(set(names)) < len(names):
                 return False  # the matrices cannot be told apart
             self._end()
-            self._matrix = _Matrix(names, number, has_numa="NUMA" in cells)
+            self._matrix = _Matrix(names, lineno, has_numa="NUMA" in cells)
             return True
         return self._matrix is not None and self._matrix.take(cells)
 

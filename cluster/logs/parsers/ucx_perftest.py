@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import re
 from functools import partial
-from typing import TYPE_CHECKING, ClassVar
+from typing import TYPE_CHECKING
 
 from cluster.core.model.measurements import Definition
 from cluster.logs.parsers import CUT, MIB, RunParser, count, numbers
@@ -78,10 +78,10 @@ UNFINISHED = "its final row is missing: it was stopped, or the log is cut off"
 class UcxPerftest(RunParser):
     """ucx_perftest: latency in usec one way, MB/s of 2**20 bytes, of all iterations."""
 
-    marks: ClassVar[tuple[str, ...]] = ("# iterations", "[thread ", "Final:")
-    has_rows: ClassVar[bool] = True
-    definitions: ClassVar[tuple[Definition, ...]] = (LATENCY, MEDIAN, OVERHEAD, BANDWIDTH, RATE)
-    title: ClassVar[str] = "ucx_perftest"
+    marks = ("# iterations", "[thread ", "Final:")
+    has_rows = True
+    definitions = (LATENCY, MEDIAN, OVERHEAD, BANDWIDTH, RATE)
+    title = "ucx_perftest"
 
     def __init__(self) -> None:
         super().__init__()
@@ -92,22 +92,22 @@ class UcxPerftest(RunParser):
         self._is_begun = False  # whether the open test has rows of intermediate results
         self._boxed = False
 
-    def take(self, line: str, number: int) -> bool:
+    def take(self, line: str, lineno: int) -> bool:
         """Read the description of a test, or a row."""
         row, kind = _ROW.match(line), _KIND.search(line)
         # Other tables have bars, too, but no border above them.
         self._boxed = bool(_BORDER.match(line)) or (self._boxed and "|" in line)
         if row:
-            return self._row(row, number)
+            return self._row(row, lineno)
         if self._is_old and (old := _OLD_ROW.match(line)):
             self._last = numbers(old[1].split())
         elif kind:
-            self._start(number, "")
+            self._start(lineno, "")
             self._kind = kind[1]
         elif _OLD.match(line) and self._run:
             self._is_old = True
         elif self._boxed or "|" in line or "==" in line:
-            return self._box(line, number)
+            return self._box(line, lineno)
         else:
             failed = _FAILED.match(line) if self._run else None
             if failed and self._run:
@@ -115,33 +115,33 @@ class UcxPerftest(RunParser):
             return failed is not None or (self._run is not None and bool(_KNOWN.match(line)))
         return True
 
-    def _start(self, number: int, title: str) -> ResultBuilder:
+    def _start(self, lineno: int, title: str) -> ResultBuilder:
         """Begin a test if there were rows since the last one began."""
-        run = self._open(number)
+        run = self._open(lineno)
         if not run.empty or self._last or self._is_begun:
-            run = self._begin(number)
+            run = self._begin(lineno)
             self._params, self._kind = {}, ""
         run.title = title or run.title
         return run
 
-    def _box(self, line: str, number: int) -> bool:
+    def _box(self, line: str, lineno: int) -> bool:
         name, size, memory = _NAME.match(line), _SIZE.match(line), _MEMORY.match(line)
         if self._run is None and not name:
             return False
         if name and ("bw" in (name[1] or "") or "lat" in (name[1] or "") or name[2]):
-            self._start(number, name[1] or name[2])
+            self._start(lineno, name[1] or name[2])
         elif size:
             self._params["size"] = int(size[1])
         elif memory and memory[2] != "host":
             self._params[f"{memory[1].lower()}_memory"] = memory[2]
         return self._run is not None and (self._boxed or _KNOWN.match(line) is not None)
 
-    def _row(self, row: re.Match[str], number: int) -> bool:
+    def _row(self, row: re.Match[str], lineno: int) -> bool:
         cells = row[2].split()
         values = numbers(cells)
         if values is None or len(values) != CELLS or not self._kind or count(cells[0]) is None:
             return False
-        run = self._open(number)
+        run = self._open(lineno)
         if row[1] == "Final:":  # the rows before it are intermediate results
             self._add(run, values)
         else:

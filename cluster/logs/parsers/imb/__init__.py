@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import re
 from functools import lru_cache
-from typing import TYPE_CHECKING, ClassVar
+from typing import TYPE_CHECKING
 
 from cluster.logs.parsers import MB, MIB, Parser, ResultBuilder, count, numbers
 from cluster.logs.parsers.imb.metrics import (
@@ -94,9 +94,9 @@ _KNOWN = re.compile(
 class Imb(Parser):
     """Intel MPI Benchmarks: times in us, Mbytes of 2**20 or 1e6 bytes as each row says."""
 
-    marks: ClassVar[tuple[str, ...]] = ("MPI Benchmark", "# Benchmarking", "#repetitions")
-    has_rows: ClassVar[bool] = True
-    definitions: ClassVar[tuple[Definition, ...]] = (
+    marks = ("MPI Benchmark", "# Benchmarking", "#repetitions")
+    has_rows = True
+    definitions = (
         *(LATENCY, MEAN, FASTEST, SLOWEST, BANDWIDTH, BOTH_WAYS, PAIRS, PAIRS_BOTH_WAYS, TOTAL),
         *(FILES, RATE, OVERALL, PURE, COMPUTE, OVERLAP),
     )
@@ -116,44 +116,44 @@ class Imb(Parser):
         self._is_mixed = False  # whether lines of another run are mixed in
         self._is_any = False  # "Benchmarking" alone may be a heading in some document
 
-    def take(self, line: str, number: int) -> bool:
+    def take(self, line: str, lineno: int) -> bool:
         """Read a header or a row."""
-        taken = self._read(line, number)
+        taken = self._read(line, lineno)
         if taken and self._next:
-            self._next = number + 1
+            self._next = lineno + 1
         return taken
 
     def awaits(self, line: str) -> bool:
         """Tell whether a row may be the first of the open table."""
         return bool(self._next and self._columns) and len(line.split()) == len(self._columns)
 
-    def _read(self, line: str, number: int) -> bool:
+    def _read(self, line: str, lineno: int) -> bool:
         if line in self._plain and self._builder is not None:
             return True
         if line.lstrip()[:1].isdigit():
             return self._row(line.split()) or self._unmeasured(line) or self._failed(line)
         start, name = _START.match(line), _NAME.match(line)
         if start or name:
-            self._follow(number if name else 0, number)
+            self._follow(lineno if name else 0, lineno)
         if start:
             self._end()
-            self._builder = ResultBuilder("imb", number, line.strip("# \t"))
+            self._builder = ResultBuilder("imb", lineno, line.strip("# \t"))
             self._is_any = True
             self._usual = MIB if start[1] and int(start[1]) < DECIMAL else MB
             if self._is_mixed:
                 self._builder.doubt()
         elif name:
-            self._open(number)
+            self._open(lineno)
             self._name, self._columns, self._is_unnamed = name[1], [], False
             self._params = {"test": name[1]}
         elif _HEADER.match(line):
-            self._header(line, number)
+            self._header(line, lineno)
         else:
             return self._said(line)
         return True
 
-    def _header(self, line: str, number: int) -> None:
-        run = self._open(number)
+    def _header(self, line: str, lineno: int) -> None:
+        run = self._open(lineno)
         if self._columns:  # of another benchmark
             run.note(UNNAMED)
             self._name, self._is_unnamed = "", True
@@ -162,13 +162,13 @@ class Imb(Parser):
         table = (self._name, *self._params.items(), *self._columns)
         if table in self._tables and self._name:
             self._end()  # of another run, whose first lines are missing
-            self._open(number)
+            self._open(lineno)
         self._tables.add(table)
 
-    def _follow(self, begins: int, number: int) -> None:
+    def _follow(self, begins: int, lineno: int) -> None:
         """Notice a benchmark that begins right after the head of another one without rows."""
-        if self._next and number - self._next <= GAP and self._name:
-            self._open(number).doubt()
+        if self._next and lineno - self._next <= GAP and self._name:
+            self._open(lineno).doubt()
             self._is_mixed = True
         self._next = begins
 
@@ -291,9 +291,9 @@ class Imb(Parser):
         pair = self._params.get("processes") == PAIR
         return _kind(self._test, column, counted="Msg/sec" in self._columns, pair=pair)
 
-    def _open(self, number: int) -> ResultBuilder:
+    def _open(self, lineno: int) -> ResultBuilder:
         if self._builder is None:
-            self._builder = ResultBuilder("imb", number, "Intel MPI Benchmarks")
+            self._builder = ResultBuilder("imb", lineno, "Intel MPI Benchmarks")
         return self._builder
 
     def _end(self) -> None:

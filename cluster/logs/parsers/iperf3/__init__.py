@@ -7,7 +7,7 @@ together; the sender's rate counts what its kernel accepted.
 from __future__ import annotations
 
 import re
-from typing import TYPE_CHECKING, ClassVar
+from typing import TYPE_CHECKING
 
 import msgspec
 
@@ -32,7 +32,6 @@ from cluster.logs.parsers.iperf3.text_report import LINE, ROLE, TextReport
 
 if TYPE_CHECKING:
     from cluster.core.model.logs import Parsed
-    from cluster.core.model.measurements import Definition
 
 EVENT = 64  # characters at the beginning of a line of `--json-stream` that name its event
 # Lines that iperf 2 never prints: they identify a log that was pasted without its head.
@@ -59,7 +58,7 @@ _ERROR = re.compile(
 class Iperf3(Parser):
     """iperf3: the receiver's figure, in bits per second; its GBytes are 2**30 bytes."""
 
-    marks: ClassVar[tuple[str, ...]] = (
+    marks = (
         *("iperf3", "iperf 3.", "Connecting to host", "Accepted connection from", "sum_received"),
         *(
             "bits/sec",
@@ -71,9 +70,7 @@ class Iperf3(Parser):
             "Bitrate",
         ),
     )
-    definitions: ClassVar[tuple[Definition, ...]] = (
-        *(RECEIVED, SENT, INTERVAL, RETRANSMITS, LOST, JITTER),
-    )
+    definitions = (*(RECEIVED, SENT, INTERVAL, RETRANSMITS, LOST, JITTER),)
 
     def __init__(self) -> None:
         self._parsed: list[Parsed] = []
@@ -81,29 +78,29 @@ class Iperf3(Parser):
         self._stream: Iperf3JsonReport | None = None  # of `--json-stream`, as far as it is there
         self._stream_at = 0
 
-    def take(self, line: str, number: int) -> bool:
+    def take(self, line: str, lineno: int) -> bool:
         """Read a line of the text form."""
         row = LINE.match(line)
         if row is not None and self._text is not None:
-            return self._row(self._text, row, number)
+            return self._row(self._text, row, lineno)
         if _HEAD.match(line):
-            self._head(line, number)
+            self._head(line, lineno)
             return True
         error = _ERROR.match(line)
         if error:
-            self._open(number).fail(error[1])
+            self._open(lineno).fail(error[1])
             return True
         if _OURS.match(line) or (row is not None and ROLE.search(line)):  # iperf2 has no role
-            self._open(number)
+            self._open(lineno)
         if self._text is None:
             return False
         return self._known(self._text, line) if row is None else self._text.row(row)
 
-    def _head(self, line: str, number: int) -> None:
+    def _head(self, line: str, lineno: int) -> None:
         """Read a line at the head of a test, or of the next one."""
         if self._text is None or self._text.is_begun:
             self._close()
-            self._text = TextReport(number)
+            self._text = TextReport(lineno)
         self._text.say(line)
 
     def _known(self, text: TextReport, line: str) -> bool:
@@ -113,24 +110,24 @@ class Iperf3(Parser):
             text.say(line)
         return known
 
-    def _row(self, text: TextReport, row: re.Match[str], number: int) -> bool:
+    def _row(self, text: TextReport, row: re.Match[str], lineno: int) -> bool:
         if text.ends_before(row):
             self._close()
-        return self._open(number).row(row)
+        return self._open(lineno).row(row)
 
-    def take_document(self, text: str, number: int) -> bool:
+    def take_document(self, text: str, lineno: int) -> bool:
         """Read a document of `-J`."""
         try:
             if '"event"' in text[:EVENT]:
-                return self._event(msgspec.json.decode(text, type=JsonEvent), number)
+                return self._event(msgspec.json.decode(text, type=JsonEvent), lineno)
             document = decode_report(text)
         except (msgspec.DecodeError, UnicodeEncodeError):
-            return self._torn(text, number)
+            return self._torn(text, lineno)
         if document.is_any:
-            return self._document(document, number)
-        return document.title.startswith("iperf ") and self._torn(text, number)
+            return self._document(document, lineno)
+        return document.title.startswith("iperf ") and self._torn(text, lineno)
 
-    def _event(self, event: JsonEvent, number: int) -> bool:
+    def _event(self, event: JsonEvent, lineno: int) -> bool:
         """Read a line of `--json-stream`, which contains one part of the report as a document."""
         data = event.data
         if event.event == "start":
@@ -138,7 +135,7 @@ class Iperf3(Parser):
             if not start.version.startswith("iperf"):
                 return False  # of another program
             self._end_stream()
-            self._stream, self._stream_at = Iperf3JsonReport(start=start, intervals=[]), number
+            self._stream, self._stream_at = Iperf3JsonReport(start=start, intervals=[]), lineno
         elif self._stream is None:
             return False
         elif event.event == "interval" and self._stream.intervals is not None:
@@ -157,8 +154,8 @@ class Iperf3(Parser):
             document.error = "its end is missing: it was stopped, or the log is cut off"
         self._document(document, self._stream_at)
 
-    def _document(self, document: Iperf3JsonReport, number: int) -> bool:
-        builder = ResultBuilder("iperf3", number, document.title)
+    def _document(self, document: Iperf3JsonReport, lineno: int) -> bool:
+        builder = ResultBuilder("iperf3", lineno, document.title)
         document.fill(builder)
         self._parsed.append(builder.parsed())
         return True
@@ -169,18 +166,18 @@ class Iperf3(Parser):
         self._end_stream()
         return tuple(self._parsed)
 
-    def _torn(self, text: str, number: int) -> bool:
+    def _torn(self, text: str, lineno: int) -> bool:
         """Record that a document has no end, so that its totals are lost."""
         if '"test_start"' not in text and '"intervals"' not in text:
             return False
-        builder = ResultBuilder("iperf3", number, "iperf3")
+        builder = ResultBuilder("iperf3", lineno, "iperf3")
         builder.fail("the JSON document is broken or cut off: there are no totals")
         self._parsed.append(builder.parsed())
         return True
 
-    def _open(self, number: int) -> TextReport:
+    def _open(self, lineno: int) -> TextReport:
         if self._text is None:
-            self._text = TextReport(number)
+            self._text = TextReport(lineno)
         return self._text
 
     def _close(self) -> None:

@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import re
 from collections import defaultdict
-from typing import TYPE_CHECKING, ClassVar
+from typing import TYPE_CHECKING
 
 from msgspec import structs
 
@@ -21,7 +21,6 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Mapping
 
     from cluster.core.model.logs import Parsed
-    from cluster.core.model.measurements import Definition
 
 INFO = "NCCL INFO "
 MOST = 200  # warnings that are kept
@@ -82,11 +81,11 @@ COMM = "comm 0x"  # messages whose prefix is needed, as it names the host
 class NcclDebug(Parser):
     """NCCL_DEBUG=INFO: transports, rings, trees, networks, settings, warnings."""
 
-    marks: ClassVar[tuple[str, ...]] = (
+    marks = (
         *("NCCL INFO", "NCCL WARN", "NCCL version", "RCCL version", "rank access"),
         *("] INFO Ring", "] INFO NET"),
     )
-    definitions: ClassVar[tuple[Definition, ...]] = ()
+    definitions = ()
 
     def __init__(self) -> None:
         self._first = 0
@@ -124,22 +123,22 @@ class NcclDebug(Parser):
             "MNNVL": self._join,
         }
 
-    def take(self, line: str, number: int) -> bool:
+    def take(self, line: str, lineno: int) -> bool:
         """Read a line."""
         at = line.find(INFO)
         if at < 0:
-            return self._other(line, number)
-        self._first = self._first or number
+            return self._other(line, lineno)
+        self._first = self._first or lineno
         message = line[at + len(INFO) :]
         if COMM in message:
-            self._comm(message, line[:at], number)
+            self._comm(message, line[:at], lineno)
         self._new((message,))
         return True
 
-    def look(self, line: str, number: int) -> str:
+    def look(self, line: str, lineno: int) -> str:
         """Take the lines of NCCL, and follow the tests of nccl-tests, whose parser takes them."""
         if INFO in line and COMM not in line:
-            self._first = self._first or number
+            self._first = self._first or lineno
             message = line.partition(INFO)[2]
             if message not in self._seen:  # ranks and communicators repeat most
                 self._new((message,))
@@ -149,8 +148,8 @@ class NcclDebug(Parser):
         if said is not None:
             if said[1] or not self._trials:
                 beside = any(trial.is_open for trial in self._trials[-1:])
-                self._trials.append(LoggedTest(number if said[1] else 0, beside=beside))
-            self._trials[-1].follow(said, number)
+                self._trials.append(LoggedTest(lineno if said[1] else 0, beside=beside))
+            self._trials[-1].follow(said, lineno)
         return line
 
     def _new(self, messages: Iterable[str]) -> None:
@@ -167,7 +166,7 @@ class NcclDebug(Parser):
         for library, version in _VERSION.findall(text):
             self._library, self._versions[version] = library, None
 
-    def _other(self, line: str, number: int) -> bool:
+    def _other(self, line: str, lineno: int) -> bool:
         version, warning, oldest = (
             pattern.search(line) if word in line else None
             for word, pattern in (
@@ -189,7 +188,7 @@ class NcclDebug(Parser):
             self._edges[oldest[1], oldest[2], oldest[3].strip()] = 0
         else:
             return False
-        self._first = self._first or number
+        self._first = self._first or lineno
         return True
 
     def _link(self, message: str) -> None:
@@ -230,7 +229,7 @@ class NcclDebug(Parser):
         for channel, left, rank, right in _TREE.findall(message):
             self._trees[channel, rank] = (left, right)
 
-    def _comm(self, message: str, before: str, number: int) -> None:
+    def _comm(self, message: str, before: str, lineno: int) -> None:
         match = _COMM.search(message)
         if match is None:
             return
@@ -242,7 +241,7 @@ class NcclDebug(Parser):
             for waiting in self._warnings.values() if prefix else ():
                 waiting.discard(_process(prefix))
             if prefix:
-                self._set_up[_process(prefix)].append(number)
+                self._set_up[_process(prefix)].append(lineno)
             self._connected = True
             self._communicators += rank == 0
         if size < self._size:

@@ -46,13 +46,13 @@ class LoggedTest:
         """Whether it reported success at its end."""
         return bool(self._last) and not self._failed
 
-    def follow(self, said: re.Match[str], number: int) -> None:
+    def follow(self, said: re.Match[str], lineno: int) -> None:
         """Read a line before or after its rows."""
         if said[2]:
             self.processes.add(f"{said[3]}:{said[2]}")
         elif said[4] is not None:
             self._failed |= "FAILED" in said[4]
-            self._last = number if GOOD in said[0] else self._last
+            self._last = lineno if GOOD in said[0] else self._last
 
     def has(self, process: str, set_up: Sequence[int]) -> bool:
         """Tell whether a process took part: it was named, or was set up while the test ran.

@@ -12,7 +12,7 @@ in between. Such parts are joined again, and accepted if their figures agree wit
 from __future__ import annotations
 
 import re
-from typing import TYPE_CHECKING, ClassVar
+from typing import TYPE_CHECKING
 
 import msgspec
 
@@ -31,7 +31,6 @@ from cluster.logs.parsers.nccl_tests.rows import ABSENT
 
 if TYPE_CHECKING:
     from cluster.core.model.logs import Parsed
-    from cluster.core.model.measurements import Definition
 
 _START = re.compile(r"#?\s*(nThreads?:?\s+\d+\s|nccl-tests version|Collective test starting:)")
 _NAME = re.compile(r"#?\s*Collective test starting:\s*(\S+)")
@@ -74,12 +73,12 @@ _STAMP = re.compile(r"\s+\d{4}-\d\d-\d\d \d\d:\d\d:\d\d$")
 class NcclTests(Parser):
     """nccl-tests: time, algorithm and bus bandwidth per size, out of place and in place."""
 
-    marks: ClassVar[tuple[str, ...]] = (
+    marks = (
         *("algbw", "nccl-tests", "nThread", "Avg bus bandwidth", "Out of bounds", "out_of_place"),
         *("Test NCCL failure", "NCCL failure", " float ", " half ", " bfloat16 "),
     )
-    rows_interrupted: ClassVar[bool] = True
-    definitions: ClassVar[tuple[Definition, ...]] = (TIME, ALGBW, BUSBW, AVERAGE)
+    rows_interrupted = True
+    definitions = (TIME, ALGBW, BUSBW, AVERAGE)
 
     def __init__(self) -> None:
         self._parsed: list[Parsed] = []  # of the tests before the last
@@ -89,7 +88,7 @@ class NcclTests(Parser):
         self._parts: list[list[str]] = []  # parts of rows that other lines interrupted
         self._boxed = False  # whether the last line belongs to a Markdown table with our header
 
-    def take(self, line: str, number: int) -> bool:
+    def take(self, line: str, lineno: int) -> bool:
         """Read a row, or a line before or after the rows."""
         if line in self._plain:
             self._boxed = False
@@ -98,11 +97,11 @@ class NcclTests(Parser):
         if not text or INFO in text:
             return False
         if text[0] == text[-1] == "|":
-            return self._markdown(text, number)
+            return self._markdown(text, lineno)
         self._boxed = False
         if text[:1].isdigit() or _COMMENTED.match(text):
-            return self._row(text.lstrip("# "), number)
-        return self._said(text, number) or self._adds_nothing(line) or self._around(text, number)
+            return self._row(text.lstrip("# "), lineno)
+        return self._said(text, lineno) or self._adds_nothing(line) or self._around(text, lineno)
 
     def _adds_nothing(self, line: str) -> bool:
         """Tell whether it is a line without information, and keep it: tests repeat them."""
@@ -111,15 +110,15 @@ class NcclTests(Parser):
         self._plain |= {line} if len(self._plain) < MOST else set()
         return True
 
-    def _said(self, text: str, number: int) -> bool:
+    def _said(self, text: str, lineno: int) -> bool:
         """Read the first line of a test, the names of its columns, a last line, or a command."""
         if self._test is not None and self._test.headed and text.startswith(ENDS):
             return self._test.take(text)
         if _START.match(text):
-            self._begin(text, number)
+            self._begin(text, lineno)
             return True
         if _COLUMNS.match(text):
-            self._columns(text, number)
+            self._columns(text, lineno)
             return True
         command = _COMMAND.search(text) if "_perf" in text else None
         if command:
@@ -127,20 +126,20 @@ class NcclTests(Parser):
             return True
         return False
 
-    def _columns(self, text: str, number: int) -> None:
+    def _columns(self, text: str, lineno: int) -> None:
         """Read the names of the columns; below rows, they are those of the next test."""
         test = self._test
         if test is not None and test.is_begun and test.is_columned:
-            test = self._new(number)
+            test = self._new(lineno)
             test.follows = True
-        (test or self._open(number)).header(text)
+        (test or self._open(lineno)).header(text)
 
-    def _markdown(self, text: str, number: int) -> bool:
+    def _markdown(self, text: str, lineno: int) -> bool:
         """Read a line of a Markdown table; tables of other programs have no such rows."""
         if "algbw" in text and "busbw" in text and "payload" not in text:  # of all_reduce_bench
             self._boxed = True
             names = " ".join(_cells(_UNITS.sub("", text)))
-            self._open(number).header(names, counts=_COUNTS.search(names) is not None)
+            self._open(lineno).header(names, counts=_COUNTS.search(names) is not None)
             return True
         if self._test is None or (not self._boxed and "|" not in text[1:-1]):
             return False
@@ -152,9 +151,9 @@ class NcclTests(Parser):
             return False
         return self._boxed and _RULE.match(text) is not None
 
-    def look(self, line: str, number: int) -> str:
+    def look(self, line: str, lineno: int) -> str:
         """Take a part of a row that a line of NCCL follows."""
-        del number
+        del lineno
         part = _TORN.match(line) if line[:1] == " " and INFO in line else None
         if part is None:
             return line
@@ -164,11 +163,11 @@ class NcclTests(Parser):
     def _keep(self, cells: list[str]) -> None:
         self._parts = [*self._parts[1 - MOST_PARTS :], cells]
 
-    def _row(self, text: str, number: int) -> bool:
+    def _row(self, text: str, lineno: int) -> bool:
         """Read a row, or what is left of a torn row: its last part, or only its first."""
-        test, cells = self._open(number), _STAMP.sub("", text).split()
-        if test.ends_before(cells) and PerfTest(number).row(cells):
-            test = self._new(number)
+        test, cells = self._open(lineno), _STAMP.sub("", text).split()
+        if test.ends_before(cells) and PerfTest(lineno).row(cells):
+            test = self._new(lineno)
             test.follows = True
         if test.row(cells) or test.row([*self._torn(), *cells]):
             self._parts = []
@@ -184,12 +183,12 @@ class NcclTests(Parser):
         heads = [at for at, cells in enumerate(self._parts) if _HEAD.fullmatch(" ".join(cells))]
         return [cell for part in self._parts[heads[-1] :] for cell in part] if heads else []
 
-    def _around(self, text: str, number: int) -> bool:
+    def _around(self, text: str, lineno: int) -> bool:
         begun = (RANK, FAILED, FOOT)
         if self._test is None and any(form.match(text) for form in begun):
-            self._open(number)  # the log begins after its head
+            self._open(lineno)  # the log begins after its head
         elif self._test is not None and self._test.is_mean_alone and AVERAGE_LINE.match(text):
-            self._new(number)  # the last line of another test
+            self._new(lineno)  # the last line of another test
         return self._test is not None and (self._test.take(text) or self._hides(self._test, text))
 
     def _hides(self, test: PerfTest, text: str) -> bool:
@@ -198,13 +197,13 @@ class NcclTests(Parser):
             test.hidden = test.hidden or text
         return False
 
-    def take_document(self, text: str, number: int) -> bool:
+    def take_document(self, text: str, lineno: int) -> bool:
         """Read what `-J` wrote."""
         try:
             found = msgspec.json.decode(text, type=NcclJsonReport)
         except (msgspec.DecodeError, UnicodeEncodeError):
             return False
-        found.fill(self._new(number))
+        found.fill(self._new(lineno))
         return True
 
     def results(self) -> tuple[Parsed, ...]:
@@ -219,22 +218,22 @@ class NcclTests(Parser):
             self._parsed.append(self._test.parsed())
         self._test = None
 
-    def _new(self, number: int) -> PerfTest:
+    def _new(self, lineno: int) -> PerfTest:
         self._end()
-        self._test = PerfTest(number)
+        self._test = PerfTest(lineno)
         return self._test
 
-    def _open(self, number: int) -> PerfTest:
-        return self._test or self._new(number)
+    def _open(self, lineno: int) -> PerfTest:
+        return self._test or self._new(lineno)
 
-    def _begin(self, text: str, number: int) -> None:
+    def _begin(self, text: str, lineno: int) -> None:
         """Begin a test, unless the one that has just begun is still at its head."""
         test = self._test
         is_mixed = test is not None and (not test.ended if test.is_begun else test.differs(text))
         named = _NAME.match(text)
         other = test is not None and named is not None and test.name not in ("", named[1])
         if test is None or test.is_begun or other:  # another name: the last test failed at once
-            test = self._new(number)
+            test = self._new(lineno)
         test.is_mixed |= is_mixed
         test.head(text)
         test.headed = True

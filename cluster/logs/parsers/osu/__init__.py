@@ -7,7 +7,7 @@ mean over ranks, and with `-f` also that of the fastest and the slowest rank.
 from __future__ import annotations
 
 import re
-from typing import TYPE_CHECKING, ClassVar
+from typing import TYPE_CHECKING
 
 from cluster.logs.parsers import MB, Parser, ResultBuilder, count, numbers
 from cluster.logs.parsers.osu.headers import (
@@ -80,9 +80,9 @@ _WINDOWS = re.compile(r"#\s+\d+(?:\s+\d+)*$")
 class Osu(Parser):
     """OSU Micro-Benchmarks: one-way latencies in us, rates in MB/s of 1e6 bytes."""
 
-    marks: ClassVar[tuple[str, ...]] = ("OSU ", "OMB", "# Size ")
-    has_rows: ClassVar[bool] = True
-    definitions: ClassVar[tuple[Definition, ...]] = (
+    marks = ("OSU ", "OMB", "# Size ")
+    has_rows = True
+    definitions = (
         *(LATENCY, COLLECTIVE, FASTEST, SLOWEST, PERCENTILE, BANDWIDTH, BIDIRECTIONAL, MULTI),
         *(RATE, OVERALL, COMPUTE, PURE, OVERLAP, INIT, ONE_SIDED, RATE_PERCENTILE),
         *(UNNAMED_TIME, UNNAMED_RATE),
@@ -93,16 +93,16 @@ class Osu(Parser):
         self._table: _Table | None = None
         self._hosts: dict[str, str] = {}  # of ranks
 
-    def take(self, line: str, number: int) -> bool:
+    def take(self, line: str, lineno: int) -> bool:
         """Read a title, a header or a row."""
         if line.lstrip()[:1].isdigit():
             return self._table is not None and self._table.take(line)
         title = _TITLE.match(line) if "OSU" in line or "OMB" in line else None
         startup = _STARTUP.match(line) if "startup" in line else None
         if title:
-            is_mixed = self._table is not None and self._table.is_only_begun(number)
+            is_mixed = self._table is not None and self._table.is_only_begun(lineno)
             self._end()
-            self._table = _Table(title[1].strip(), number)
+            self._table = _Table(title[1].strip(), lineno)
             if is_mixed:
                 self._table.doubt()
             self._table.builder.ranks = len(self._hosts)
@@ -113,7 +113,7 @@ class Osu(Parser):
         if _UNTITLED.match(line) and (self._table is None or self._table.is_done):
             is_mixed = self._table is not None and self._table.is_mixed
             self._end()
-            self._table = _Table("", number)
+            self._table = _Table("", lineno)
             self._table.builder.note(NO_TITLE)
             if is_mixed:
                 self._table.doubt()
@@ -177,9 +177,9 @@ class _Table:
         """Tell whether a row has its columns, and is the first one."""
         return self.builder.empty and bool(self._columns) and len(cells) == len(self._columns)
 
-    def is_only_begun(self, number: int) -> bool:
+    def is_only_begun(self, lineno: int) -> bool:
         """Tell whether all lines before this one belong to its header."""
-        return self.builder.empty and self.builder.first + self.lines == number
+        return self.builder.empty and self.builder.first + self.lines == lineno
 
     def take(self, line: str) -> bool:
         text = line.strip()

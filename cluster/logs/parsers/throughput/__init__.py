@@ -11,7 +11,7 @@ from __future__ import annotations
 
 import re
 from functools import partial
-from typing import TYPE_CHECKING, ClassVar, NamedTuple
+from typing import TYPE_CHECKING, NamedTuple
 
 from cluster.core.model.measurements import Definition
 from cluster.logs.parsers import Parser, ResultBuilder, number
@@ -137,41 +137,42 @@ class _Figure(NamedTuple):
 class TrainingThroughput(Parser):
     """Any rate that a training program prints, of one process or of all: that is not known."""
 
-    marks: ClassVar[tuple[str, ...]] = (
+    marks = (
         *("/sec", "/s", "hroughput", "_ips", "ips:", "Images/", "images/", "PerSec", "per_sec"),
-        *("per sec", "wps", "tps:", "TFLOP", *IterationTimes.marks),
+        *("per sec", "wps", "tps:", "TFLOP"),
+        *("elapsed time per iteration", ", time ", "iter time:", "step_timing", "completed step:"),
+        *("data_time:", "Epoch: [", "dt: ", "s/it", "it/s", "global_step/sec", "sec/step"),
+        "sec/batch",
     )
-    definitions: ClassVar[tuple[Definition, ...]] = (
-        *(IMAGES, SENTENCES, SAMPLES, TOKENS, EXAMPLES, TRAINING, FLOPS, *DEFINITIONS),
-    )
+    definitions = (*(IMAGES, SENTENCES, SAMPLES, TOKENS, EXAMPLES, TRAINING, FLOPS, *DEFINITIONS),)
 
     def __init__(self) -> None:
         self._builder: ResultBuilder | None = None
         self._iterations = IterationTimes()
 
-    def take(self, line: str, number_: int) -> bool:
+    def take(self, line: str, lineno: int) -> bool:
         """Read a line with a rate, or with the time of an iteration."""
         figures, forms = _figures(line), forms_in(line)
         iterations = self._iterations.find(line, forms) if forms else ()
         for definition, value in iterations:
-            self._open(number_).add(definition, value)
-        read = [self._add(number_, *figure) for figure in figures]
+            self._open(lineno).add(definition, value)
+        read = [self._add(lineno, *figure) for figure in figures]
         return (bool(read) and all(read)) or bool(iterations) or self._said(line)
 
     def _said(self, line: str) -> bool:
         known = self._builder is not None and _KNOWN.match(line) is not None
         return known or self._iterations.notes(line)
 
-    def _add(self, at: int, definition: Definition, text: str, scale: float, name: str) -> bool:
+    def _add(self, lineno: int, definition: Definition, text: str, scale: float, name: str) -> bool:
         value = number(text)
         if value is None:
             return False
-        self._open(at).add(definition, value * scale, {"name": name} if name else None)
+        self._open(lineno).add(definition, value * scale, {"name": name} if name else None)
         return True
 
-    def _open(self, at: int) -> ResultBuilder:
+    def _open(self, lineno: int) -> ResultBuilder:
         if self._builder is None:
-            self._builder = ResultBuilder("throughput", at, "training throughput")
+            self._builder = ResultBuilder("throughput", lineno, "training throughput")
         return self._builder
 
     def results(self) -> tuple[Parsed, ...]:

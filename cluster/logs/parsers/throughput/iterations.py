@@ -122,20 +122,6 @@ class Found(NamedTuple):
 class IterationTimes:
     """Reads lines of training loops, and remembers how many tokens an iteration has."""
 
-    marks = (
-        *("elapsed time per iteration", ", time ", "iter time:", "step_timing", "completed step:"),
-        *(
-            "data_time:",
-            "Epoch: [",
-            "dt: ",
-            "s/it",
-            "it/s",
-            "global_step/sec",
-            "sec/step",
-            "sec/batch",
-        ),
-    )
-
     def __init__(self) -> None:
         self._tokens = 0
 
