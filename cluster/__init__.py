@@ -37,9 +37,9 @@ if TYPE_CHECKING:
     from cluster.core.model.records import Record
     from cluster.core.model.spec import ClusterSpec
     from cluster.orchestration.ab_test import ab
+    from cluster.orchestration.bench.listener import Listener
     from cluster.orchestration.cluster import Cluster, attach
-    from cluster.orchestration.launch import launch
-    from cluster.orchestration.listener import Listener
+    from cluster.orchestration.launch.launch import launch
     from cluster.runs.catalog import load, runs
     from cluster.runs.comparison import RunComparison, compare
     from cluster.runs.run import Run
@@ -87,7 +87,7 @@ _MODULES = {
     "InUse": "cluster.core.errors",
     "JobError": "cluster.core.errors",
     "LaunchLeft": "cluster.core.errors",
-    "Listener": "cluster.orchestration.listener",
+    "Listener": "cluster.orchestration.bench.listener",
     "Machine": "cluster.core.model.hosts",
     "Measurement": "cluster.core.model.measurements",
     "ParseError": "cluster.core.errors",
@@ -104,7 +104,7 @@ _MODULES = {
     "ab": "cluster.orchestration.ab_test",
     "attach": "cluster.orchestration.cluster",
     "compare": "cluster.runs.comparison",
-    "launch": "cluster.orchestration.launch",
+    "launch": "cluster.orchestration.launch.launch",
     "load": "cluster.runs.catalog",
 }
 

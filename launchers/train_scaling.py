@@ -8,12 +8,12 @@ from typing import Annotated, Literal
 
 import typer
 
-from cluster.analysis.step_limits import said
+from cluster.analysis.models.step_limits import said
 from cluster.cli import flags, start
 from cluster.cli.compare import show_tables
 from cluster.core.errors import SpecError
 from cluster.core.units import parse_rate
-from cluster.orchestration.launch import launch_spec, plan_spec
+from cluster.orchestration.launch.launch import launch_spec, plan_spec
 from cluster.reports.training_table import training_table
 
 BATCH = 64  # samples of a rank's step

@@ -16,7 +16,7 @@ from unittest.mock import patch
 from cluster.core import ssh_keys
 from cluster.core.journal import Answered, Created, Journal, LaunchFinished, Requested
 from cluster.orchestration.cluster import attach
-from cluster.orchestration.launch import launch_spec
+from cluster.orchestration.launch.launch import launch_spec
 from cluster.providers.aws.api import service_models
 from cluster.remote import host_keys
 from tests.fork_server import spare_the_collector

@@ -9,16 +9,16 @@ from types import SimpleNamespace
 from typing import TYPE_CHECKING, cast
 from unittest.mock import patch
 
-from cluster.analysis.fleet.pair_measurements import measurement_of
 from cluster.benchmarks.pairs import BANDWIDTH
 from cluster.core.model.fleet import FleetFinding, FleetVerdict, HostReplacement, PairTest
+from cluster.fleet.pair_measurements import measurement_of
 from cluster.orchestration.cluster import Cluster, attach
-from cluster.orchestration.replacement import replace_hosts
+from cluster.orchestration.launch.replacement import replace_hosts
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
-    from cluster.orchestration.replacement import TestPairs
+    from cluster.orchestration.launch.replacement import TestPairs
     from cluster.runs.run import Run
 
 USUAL = 1e9  # B/s
@@ -63,5 +63,5 @@ def replace_host(
     cluster = attach(which) if isinstance(which, str) else which
     host = len(cluster.machines) - 1 if bad is None else bad
     verdict = verdict_on(host)
-    with patch("cluster.orchestration.replacement.connect"):
+    with patch("cluster.orchestration.launch.replacement.connect"):
         return replace_hosts(cluster, verdict, {host: verdict.blamed[0]}, test, lambda *_: None)

@@ -120,9 +120,9 @@ def test_a_stranger_adds_a_rule_of_diagnosis_in_one_file(copy: Copy, tmp_path: P
     line = "node-a:101:201 [0] NCCL INFO NCCL_DEBUG set by environment to TRACE\n"
     log.write_text(NCCL.read_text().replace("node-a:101", line + "node-a:101", 1))
     before = copy.cluster("judge", str(log))
-    copy.add(example(PAGE, "python", "cluster/analysis/pitfalls/verbose_logs.py"))
+    copy.add(example(PAGE, "python", "cluster/analysis/verdict/rules/verbose_logs.py"))
 
-    assert copy.changed() == ["cluster/analysis/pitfalls/verbose_logs.py"]
+    assert copy.changed() == ["cluster/analysis/verdict/rules/verbose_logs.py"]
     assert "NCCL prints each call" not in before
     assert "NCCL prints each call (possible): NCCL_DEBUG=TRACE" in copy.cluster("judge", str(log))
 

@@ -21,7 +21,7 @@ REASONS = {  # why a module below that has one importer of its package
     "cluster.cli.within": "check has 350 lines without it",
     "cluster.logs.pages": "the only one that knows HTML",
     "cluster.measure.first_host": "a program: python -m cluster.measure.first_host",
-    "cluster.orchestration.bench_methods": "scripts/stubs writes its types",
+    "cluster.orchestration.bench.bench_methods": "scripts/stubs writes its types",
     "cluster.providers._cloud.ownership": "who owns what is a rule of its own",
     "cluster.providers.aws.topology": "another API with a page of its own",
     "cluster.providers.gcp.topology": "another API with a page of its own",
@@ -118,7 +118,7 @@ def test_a_small_module_is_shared_or_has_a_reason() -> None:
 
 
 def _area(name: str) -> str:
-    """Return the package of a module: `analysis` of `cluster.analysis.fit`."""
+    """Return the package of a module: `analysis` of `cluster.analysis.models.fit`."""
     return name.split(".")[1]
 
 

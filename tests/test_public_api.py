@@ -11,14 +11,14 @@ from typing import TYPE_CHECKING
 import pytest
 
 import cluster
-from cluster.orchestration.bench_methods import Bench
+from cluster.orchestration.bench.bench_methods import Bench
 from tests.conftest import ROOT, run
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
     from pathlib import Path
 
-    from cluster.orchestration.bench import RunOptions
+    from cluster.orchestration.bench.bench import RunOptions
 
 FROZEN = {
     *("Capacity", "Cluster", "ClusterError", "ClusterSpec", "Definition", "Denied", "JobError"),

@@ -7,21 +7,21 @@ from typing import TYPE_CHECKING, ClassVar, Literal
 
 from msgspec.structs import replace
 
-from cluster.analysis.fleet.pair_measurements import measurement_of
-from cluster.analysis.fleet.survey import SurveyPlan, survey
 from cluster.core.errors import SpecError
 from cluster.core.model.fleet import Fleet, PairMetric
 from cluster.core.model.measurements import Definition
 from cluster.core.model.value import Value
+from cluster.fleet.pair_measurements import measurement_of
+from cluster.fleet.pair_rounds import SurveyPlan, survey
 from cluster.measure.benchmark import Benchmark
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator, Sequence
 
-    from cluster.analysis.fleet.simulation import FleetSimulator
-    from cluster.analysis.fleet.survey import SurveyStep
     from cluster.core.model.fleet import PairTest
     from cluster.core.model.measurements import Measurement
+    from cluster.fleet.pair_rounds import SurveyStep
+    from cluster.fleet.simulation import FleetSimulator
     from cluster.measure.rank import Rank
 
 ROUND = "tests of a round begin together, in one direction, then in the other; a sample alone"

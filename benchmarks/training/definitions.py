@@ -5,7 +5,7 @@ from __future__ import annotations
 from functools import partial
 from typing import TYPE_CHECKING
 
-from cluster.analysis.step_limits import PART_METRICS, TIMED_STEP
+from cluster.analysis.models.step_limits import PART_METRICS, TIMED_STEP
 from cluster.core.model.measurements import Definition
 
 if TYPE_CHECKING:

@@ -9,7 +9,7 @@ from statistics import median
 from time import perf_counter
 from typing import TYPE_CHECKING, Any, NamedTuple
 
-from cluster.analysis.step_limits import StepParts, Trained, judge
+from cluster.analysis.models.step_limits import StepParts, Trained, judge
 from cluster.benchmarks.training import definitions
 from cluster.benchmarks.training.accuracy import train_to_accuracy
 from cluster.benchmarks.training.utilisation import Utilisation

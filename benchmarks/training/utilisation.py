@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any
 
-from cluster.analysis.hardware import peak_flops
+from cluster.analysis.limits.hardware import peak_flops
 from cluster.benchmarks.training import definitions
 from cluster.measure.gpu.busy import BusySampler
 

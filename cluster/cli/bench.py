@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING
 import msgspec
 import typer
 
-from cluster.analysis.compare import ENOUGH_LAUNCHES
+from cluster.analysis.statistics.compare import ENOUGH_LAUNCHES
 from cluster.cli.confirm import confirm_cost
 from cluster.cli.gates import report_cases
 from cluster.cli.host_progress import HostProgress
@@ -28,11 +28,11 @@ from cluster.orchestration.ab_test import (
     check_toggles,
     trials,
 )
+from cluster.orchestration.bench.order import host_order
+from cluster.orchestration.bench.prepare import check_bench, check_plan
+from cluster.orchestration.bench.starter import check_starter
 from cluster.orchestration.cluster import attach
-from cluster.orchestration.host_order import host_order
-from cluster.orchestration.launch import launch_spec, plan_spec
-from cluster.orchestration.prepare import check_bench, check_plan
-from cluster.orchestration.rank_starter import check_starter
+from cluster.orchestration.launch.launch import launch_spec, plan_spec
 from cluster.runs.store import make_root
 from cluster.runs.store import root as runs_root
 

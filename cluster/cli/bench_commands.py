@@ -20,7 +20,7 @@ from cluster.cli.param_flags import param_flags
 from cluster.core import plugins
 from cluster.core.errors import SpecError
 from cluster.measure.benchmark import Benchmark
-from cluster.orchestration.bench import TIMEOUT
+from cluster.orchestration.bench.bench import TIMEOUT
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping

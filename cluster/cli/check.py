@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Annotated, Any, NoReturn
 
 import typer
 
-from cluster.analysis import judgement
+from cluster.analysis.verdict import judgement
 from cluster.cli import flags
 from cluster.cli.bench import launched
 from cluster.cli.fleet_verdict import show_verdict
@@ -20,7 +20,7 @@ from cluster.cli.within import check_within
 from cluster.core.errors import JobError, SpecError
 from cluster.core.files import read_text
 from cluster.core.units import parse_size
-from cluster.orchestration.check_verdict import judge_check
+from cluster.orchestration.check.verdict import judge_check
 from cluster.orchestration.cluster import Cluster, attach
 from cluster.reports.ci import judgement_cases
 from cluster.reports.fleet import replacement_lines
@@ -183,7 +183,7 @@ def _check_claimed(
 ) -> tuple[Run, FleetVerdict]:
     """Show the results also of an interrupted run."""
     from cluster.cli.heat_map import CheckProgress  # noqa: PLC0415 - slow: numpy
-    from cluster.orchestration.replacement import finish_replacement  # noqa: PLC0415
+    from cluster.orchestration.launch.replacement import finish_replacement  # noqa: PLC0415
 
     if replace:
         finish_replacement(cluster)
@@ -225,9 +225,9 @@ def _replace(
 
 def _groups(cluster: Cluster, source: str | None, where: Path) -> tuple[int, ...]:
     """Find which hosts share a switch; empty if nobody was told to say, and nobody knows."""
-    from cluster.orchestration.fleet_check import known_groups, read_groups  # noqa: PLC0415
-    from cluster.orchestration.host_placement import placed_groups  # noqa: PLC0415
+    from cluster.orchestration.check.fleet_check import known_groups, read_groups  # noqa: PLC0415
     from cluster.orchestration.provider_topology import topology_groups  # noqa: PLC0415
+    from cluster.orchestration.proximity import placed_groups  # noqa: PLC0415
 
     if source is None:
         return known_groups(cluster.spec, cluster.machines)

@@ -28,7 +28,7 @@ from cluster.core.model.value import Value
 from cluster.core.money import dollars
 from cluster.core.units import format_seconds
 from cluster.orchestration.cluster import Cluster, attach
-from cluster.orchestration.orphans import no_clusters, take_down
+from cluster.orchestration.launch.orphans import no_clusters, take_down
 from cluster.providers import ENDED, Provider
 from cluster.remote.leftovers import MARK
 from cluster.remote.threads import start

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from cluster.analysis.compare import THRESHOLD, Side, compare, group_by
+from cluster.analysis.statistics.compare import THRESHOLD, Side, compare, group_by
 from cluster.cli import flags
 from cluster.cli.gates import Gates, check_decidable, report_cases, with_gates
 from cluster.cli.show import print_json, relative_path, screen_width
@@ -23,7 +23,7 @@ if TYPE_CHECKING:
     from collections.abc import Sequence
     from pathlib import Path
 
-    from cluster.analysis.compare import Comparison
+    from cluster.analysis.statistics.compare import Comparison
     from cluster.reports.table import Table
 
 FORMATS = ("terminal", "markdown")

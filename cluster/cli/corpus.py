@@ -11,9 +11,9 @@ from typing import TYPE_CHECKING, Annotated
 import msgspec
 import typer
 
-from cluster.analysis import corpus as published
-from cluster.analysis.corpus import Point, PublishedRun, PublishedSource, checks
-from cluster.analysis.hardware import find as find_hardware
+from cluster.analysis.limits import published
+from cluster.analysis.limits.hardware import find as find_hardware
+from cluster.analysis.limits.published import Point, PublishedRun, PublishedSource, checks
 from cluster.cli import flags
 from cluster.cli.overview import LINES
 from cluster.cli.show import print_json, print_lines, table
@@ -23,13 +23,13 @@ from cluster.core.model.value import Value
 from cluster.core.units import format_size, format_value
 from cluster.logs.reader import read
 from cluster.runs import shared_file, store
-from cluster.runs.import_logs import STDIN, read_log
+from cluster.runs.import_.logs import STDIN, read_log
 from cluster.runs.run import RAW
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator
 
-    from cluster.analysis.corpus import PublishedResult
+    from cluster.analysis.limits.published import PublishedResult
     from cluster.core.model.logs import Parsed
 
 SIMULATED = re.compile(r"\bprovider\W+sim\b|\bsimulated\b", re.IGNORECASE)

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Annotated
 import msgspec
 import typer
 
-from cluster.analysis.predict import MeasuredCollective, Prediction
+from cluster.analysis.models.predict import MeasuredCollective, Prediction
 from cluster.cli import flags
 from cluster.cli.compare import show_tables
 from cluster.cli.show import print_json
@@ -22,7 +22,7 @@ if TYPE_CHECKING:
     from collections.abc import Sequence
     from pathlib import Path
 
-    from cluster.analysis.compare import Launch
+    from cluster.analysis.statistics.compare import Launch
 
 MESSAGES = "latency"  # a metric of single messages: a window of several hides the time of one
 
@@ -62,7 +62,7 @@ def fit(
 
     Example: cluster fit p2p --metric latency
     """
-    from cluster.analysis.fit import fit_launches  # noqa: PLC0415 - it imports NumPy
+    from cluster.analysis.models.fit import fit_launches  # noqa: PLC0415 - it imports NumPy
 
     where, names = store.root(root), named or ["latest"]
     folders = dict.fromkeys(folder for name in names for folder in store.all_of(where, name))
@@ -120,7 +120,7 @@ def _operations(where: Path, which: str) -> Launch:
 
 def _with_predictions(answer: FitAnswer, messages: Fit, base: Launch, other: Launch) -> FitAnswer:
     """Add the predicted times of a run's operations."""
-    from cluster.analysis.predict import (  # noqa: PLC0415 - NumPy
+    from cluster.analysis.models.predict import (  # noqa: PLC0415 - NumPy
         differences,
         measured_collectives,
         predictions,

@@ -320,7 +320,7 @@ def spec(*, name: str, options: list[str] | None = None, **flags: object) -> Clu
         SpecError: a flag is wrong.
 
     """
-    from cluster.orchestration.launch import make_spec  # noqa: PLC0415 - most commands read files
+    from cluster.orchestration.launch.launch import make_spec  # noqa: PLC0415 - most commands read files
 
     own = dict(pair("option", text) for text in options or ())
     return make_spec(name, {**flags, "options": own})

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Annotated, Any, get_type_hints
 
 import typer
 
-from cluster.analysis.compare import ENOUGH_LAUNCHES
+from cluster.analysis.statistics.compare import ENOUGH_LAUNCHES
 from cluster.cli.exit_statuses import FAILED, GATE_HIT
 from cluster.cli.flags import Declared, parameters, with_flags
 from cluster.core.errors import SpecError
@@ -20,7 +20,7 @@ from cluster.core.model.value import Value
 if TYPE_CHECKING:
     from collections.abc import Callable, Sequence
 
-    from cluster.analysis.compare import Comparison
+    from cluster.analysis.statistics.compare import Comparison
     from cluster.reports.ci import Case
 
 FAIL_ON = ("low", "slower", "inconclusive", "unknown")

@@ -10,7 +10,14 @@ import typer
 from cluster.cli import flags
 from cluster.cli.show import print_json, table
 from cluster.core.errors import ClusterError, ProvisionError
-from cluster.orchestration.orphans import Orphan, Search, raise_all, remove, search, searched_lines
+from cluster.orchestration.launch.orphans import (
+    Orphan,
+    Search,
+    raise_all,
+    remove,
+    search,
+    searched_lines,
+)
 
 
 def gc(

@@ -8,9 +8,9 @@ import numpy as np
 from rich.live import Live
 from rich.text import Text
 
-from cluster.analysis.fleet.pair_measurements import pair_tests
 from cluster.cli.job_progress import JobProgress
 from cluster.core.units import format_value
+from cluster.fleet.pair_measurements import pair_tests
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator, Sequence

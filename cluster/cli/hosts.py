@@ -21,17 +21,17 @@ from cluster.cli.show import print_json, print_lines, show_plan, table
 from cluster.core.errors import ClusterError, SpecError
 from cluster.core.model.hosts import Completed, Machine
 from cluster.core.model.value import Value
-from cluster.orchestration.bench import TIMEOUT
+from cluster.orchestration.bench.bench import TIMEOUT
+from cluster.orchestration.bench.working_folder import LEFT_OUT, find_files
 from cluster.orchestration.cluster import Cluster, attach
-from cluster.orchestration.launch import launch_spec, plan_spec
-from cluster.orchestration.working_folder import LEFT_OUT, find_files
+from cluster.orchestration.launch.launch import launch_spec, plan_spec
 from cluster.remote.parallel import results
 from cluster.runs import store
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
-    from cluster.orchestration.working_folder import WorkingFolder
+    from cluster.orchestration.bench.working_folder import WorkingFolder
 
 MOST_SHOWN = 64  # hosts, after `up` and `start`
 NONE = "none"  # `--workdir none` copies nothing

@@ -18,8 +18,8 @@ from cluster.core.model.records import Condition, Status
 from cluster.core.model.value import Value
 from cluster.core.units import parse_expected
 from cluster.runs import shared_file, store
-from cluster.runs.import_logs import NAME, Imported, import_logs
-from cluster.runs.import_runs import import_run
+from cluster.runs.import_.logs import NAME, Imported, import_logs
+from cluster.runs.import_.runs import import_run
 from cluster.runs.run import Run
 
 

@@ -13,8 +13,8 @@ from cluster.cli.host_progress import HostProgress
 from cluster.cli.show import relative_path
 from cluster.cli.verbosity import is_quiet
 from cluster.core.printable import printable
+from cluster.orchestration.bench.listener import Listener
 from cluster.orchestration.cluster import Cluster
-from cluster.orchestration.listener import Listener
 
 if TYPE_CHECKING:
     from pathlib import Path

@@ -13,8 +13,8 @@ from cluster.cli.job_progress import JobProgress
 from cluster.cli.show import print_json, relative_path, show_run
 from cluster.core.errors import JobError, ShellError, SpecError
 from cluster.core.model.value import Value
+from cluster.orchestration.bench.listener import Listener
 from cluster.orchestration.cluster import Cluster, attach
-from cluster.orchestration.listener import Listener
 from cluster.remote.threads import start
 from cluster.runs.store import read
 

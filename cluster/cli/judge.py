@@ -11,10 +11,10 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from cluster.analysis import hardware
-from cluster.analysis.evidence import Finding
-from cluster.analysis.judgement import all_too_small
-from cluster.analysis.verdict import IMPOSSIBLE_IF, TOO_SMALL, Verdict
+from cluster.analysis.limits import hardware
+from cluster.analysis.verdict.evidence import Finding
+from cluster.analysis.verdict.judgement import all_too_small
+from cluster.analysis.verdict.verdict import IMPOSSIBLE_IF, TOO_SMALL, Verdict
 from cluster.cli import flags
 from cluster.cli.gates import Gates, report_cases, with_gates
 from cluster.cli.launch_results import judge_launches
@@ -38,13 +38,13 @@ from cluster.core.model.value import Value
 from cluster.core.units import format_point, format_value
 from cluster.reports.ci import judgement_cases
 from cluster.runs import store
-from cluster.runs.import_logs import NAME, STDIN, LogLocation, import_logs
+from cluster.runs.import_.logs import NAME, STDIN, LogLocation, import_logs
 from cluster.runs.shared_file import is_shared
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence
 
-    from cluster.analysis.judgement import Judgement
+    from cluster.analysis.verdict.judgement import Judgement
     from cluster.runs.run import Run
 
 WORDS = {

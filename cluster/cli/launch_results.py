@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from cluster.analysis.launches import launch_notes
+from cluster.analysis.statistics.launches import launch_notes
 from cluster.cli import flags
 from cluster.cli.compare import show_tables
 from cluster.cli.show import (
@@ -30,7 +30,7 @@ from cluster.runs import shared_file, store
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
-    from cluster.analysis.judgement import Judgement
+    from cluster.analysis.verdict.judgement import Judgement
     from cluster.core.model.hardware import Hardware
     from cluster.runs.run import Run
 
@@ -97,8 +97,8 @@ def judge_launches(
         ran: the launches, the oldest first.
 
     """
-    from cluster.analysis import judgement  # noqa: PLC0415 - only for summaries
-    from cluster.analysis.summarize import pool_launches  # noqa: PLC0415 - it imports NumPy
+    from cluster.analysis.statistics.summarize import pool_launches  # noqa: PLC0415 - it imports NumPy
+    from cluster.analysis.verdict import judgement  # noqa: PLC0415 - only for summaries
 
     launches = [run.summary() for run in ran]
     pooled, newest = pool_launches(launches), ran[-1]

@@ -7,7 +7,7 @@ import sys
 import time
 from typing import TYPE_CHECKING, Any
 
-from cluster.analysis.compare import ENOUGH_LAUNCHES, Comparison, headline
+from cluster.analysis.statistics.compare import ENOUGH_LAUNCHES, Comparison, headline
 from cluster.cli import flags
 from cluster.cli.compare import show_tables
 from cluster.cli.gates import Gates
@@ -32,11 +32,11 @@ from cluster.orchestration.ab_test import (
     compare_conditions,
     run_alternating,
 )
-from cluster.orchestration.bench import TIMEOUT
+from cluster.orchestration.bench.bench import TIMEOUT
+from cluster.orchestration.bench.order import HostOrder
+from cluster.orchestration.bench.variables import variable
+from cluster.orchestration.bench.working_folder import WorkingFolder
 from cluster.orchestration.cluster import Cluster
-from cluster.orchestration.host_order import HostOrder
-from cluster.orchestration.variables import variable
-from cluster.orchestration.working_folder import WorkingFolder
 from cluster.reports.ci import Case, comparison_cases, judgement_cases
 from cluster.reports.formats.terminal import wrapped
 from cluster.reports.tables import comparison_tables

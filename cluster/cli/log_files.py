@@ -6,7 +6,7 @@ import sys
 from typing import TYPE_CHECKING
 
 from cluster.core.errors import ParseError
-from cluster.runs.import_logs import read_log
+from cluster.runs.import_.logs import read_log
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence

@@ -19,7 +19,7 @@ from cluster.core.errors import SpecError
 from cluster.core.model.lottery import DrawCost, DrawnSeries
 from cluster.core.model.value import Value
 from cluster.orchestration.ab_test import PLAIN, Trial
-from cluster.orchestration.launch import launch_spec
+from cluster.orchestration.launch.launch import launch_spec
 from cluster.providers import Provider
 from cluster.runs.store import make_root
 from cluster.runs.store import root as runs_root
@@ -162,7 +162,7 @@ def _draw(
 
 
 def _show(drawn: Sequence[tuple[Draw, list[Run]]], *, as_json: bool) -> None:
-    from cluster.analysis.lottery import drawn_series  # noqa: PLC0415 - slow: numpy
+    from cluster.analysis.statistics.lottery import drawn_series  # noqa: PLC0415 - slow: numpy
     from cluster.reports.lottery_table import lottery_answer, lottery_table  # noqa: PLC0415
 
     draws = tuple(draw for draw, _ in drawn)

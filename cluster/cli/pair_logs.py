@@ -104,9 +104,9 @@ def run_of(words: Sequence[str], where: Path, typed: PairLogFlags) -> Run:
     """
     if len(words) == 1 and _is_run(words[0]):
         return store.read(_found(where, words[0]))
-    from cluster.orchestration.fleet_check import read_groups  # noqa: PLC0415 - slow: numpy
-    from cluster.runs.import_pairs import LEFT_OUT, import_pairs  # noqa: PLC0415
-    from cluster.runs.pair_reader import PairLogOptions  # noqa: PLC0415
+    from cluster.orchestration.check.fleet_check import read_groups  # noqa: PLC0415 - slow: numpy
+    from cluster.runs.import_.pair_reader import PairLogOptions  # noqa: PLC0415
+    from cluster.runs.import_.pairs import LEFT_OUT, import_pairs  # noqa: PLC0415
 
     if typed.metric not in METRICS:
         what = f"--metric {typed.metric} is not in logs of pairs."

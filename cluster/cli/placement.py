@@ -17,7 +17,7 @@ from cluster.orchestration.cluster import Cluster, attach
 from cluster.reports.fleet import group_table, layer_table
 from cluster.reports.formats.terminal import table_text
 from cluster.runs import store
-from cluster.runs.import_logs import NAME as IMPORTED
+from cluster.runs.import_.logs import NAME as IMPORTED
 from cluster.runs.run import PAIRS
 
 if TYPE_CHECKING:
@@ -79,7 +79,7 @@ def _measure(cluster: Cluster, params: dict[str, Any], options: BenchOptions) ->
 
 def _show(run: Run, *, as_json: bool) -> None:
     """Find the groups, and show them."""
-    from cluster.orchestration.host_placement import judge_placement  # noqa: PLC0415 - slow: numpy
+    from cluster.orchestration.proximity import judge_placement  # noqa: PLC0415 - slow: numpy
 
     found = judge_placement(run)
     if as_json:

@@ -8,10 +8,10 @@ from typing import TYPE_CHECKING, Annotated, Literal
 
 import typer
 
-from cluster.analysis.compare import Launch, compare, group_by
-from cluster.analysis.efficiency import measured_series
-from cluster.analysis.efficiency import scaling as scale
-from cluster.analysis.link_bounds import implausible_values
+from cluster.analysis.limits.link import implausible_values
+from cluster.analysis.models.efficiency import measured_series
+from cluster.analysis.models.efficiency import scaling as scale
+from cluster.analysis.statistics.compare import Launch, compare, group_by
 from cluster.cli import flags
 from cluster.cli.report import read_all, set_font_cache, write
 from cluster.core.errors import SpecError

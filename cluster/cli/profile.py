@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from cluster.analysis.profiles.values import JobProfile
+from cluster.analysis.verdict.profiles.values import JobProfile
 from cluster.cli import flags
 from cluster.cli.compare import show_tables
 from cluster.cli.log_files import print_left_out, readings
@@ -19,14 +19,14 @@ from cluster.cli.show import print_json
 from cluster.core.errors import SpecError
 from cluster.core.files import is_there
 from cluster.core.model.value import Value
-from cluster.orchestration.mpi_profile import FILES
+from cluster.orchestration.bench.mpi_profile import FILES
 from cluster.runs import run, store
-from cluster.runs.import_logs import STDIN
+from cluster.runs.import_.logs import STDIN
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence
 
-    from cluster.analysis.profiles.values import Source
+    from cluster.analysis.verdict.profiles.values import Source
     from cluster.core.model.logs import Reading
 
 FORMAT = "mpitrace"
@@ -55,7 +55,7 @@ def profile(
 
     Example: cluster profile mpi_profile.*
     """
-    from cluster.analysis.profiles import job_profiles  # noqa: PLC0415
+    from cluster.analysis.verdict.profiles import job_profiles  # noqa: PLC0415
     from cluster.reports.log_tables import profile_tables  # noqa: PLC0415
 
     unread: list[str] = []
@@ -91,7 +91,7 @@ def _files(name: str, root: str | None) -> Sequence[str]:
 
 
 def _profiles(file: str, reading: Reading) -> Iterator[Source]:
-    from cluster.analysis.profiles.values import Source  # noqa: PLC0415
+    from cluster.analysis.verdict.profiles.values import Source  # noqa: PLC0415
     from cluster.core.model.logs import Profile  # noqa: PLC0415
 
     for result in reading.results:

@@ -14,14 +14,14 @@ from cluster.cli.console import console
 from cluster.cli.host_progress import HostProgress
 from cluster.core.cleanup import on_failure
 from cluster.core.errors import ProvisionError, SpecError
-from cluster.orchestration.replacement import (
+from cluster.orchestration.launch.replacement import (
     bad_hosts,
     can_replace,
     irreplaceable,
     replace_hosts,
     replacement_plan,
 )
-from cluster.runs import findings
+from cluster.runs import verdict_files
 from cluster.runs.run import PAIRS
 
 if TYPE_CHECKING:
@@ -30,7 +30,7 @@ if TYPE_CHECKING:
     from cluster.cli.launches import BenchOptions
     from cluster.core.model.fleet import FleetFinding, FleetVerdict, HostReplacement
     from cluster.orchestration.cluster import Cluster
-    from cluster.orchestration.replacement import TestPairs
+    from cluster.orchestration.launch.replacement import TestPairs
     from cluster.runs.run import Run
 
 
@@ -61,7 +61,7 @@ def replace(
     else:
         done = irreplaceable(cluster, bad)
     changed = msgspec.structs.replace(verdict, replaced=done)
-    findings.write_verdict(run.folder, changed)
+    verdict_files.write_verdict(run.folder, changed)
     return changed
 
 

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any
 
 import msgspec
 
-from cluster.analysis.compare import THRESHOLD, Side, compare
+from cluster.analysis.statistics.compare import THRESHOLD, Side, compare
 from cluster.cli import flags
 from cluster.cli.bench import measure
 from cluster.cli.compare import show_comparisons
@@ -18,9 +18,10 @@ from cluster.cli.show import print_lines
 from cluster.core import plugins
 from cluster.core.errors import SpecError
 from cluster.measure.benchmark import Benchmark
-from cluster.orchestration.bench import TIMEOUT
-from cluster.runs import store, watches
+from cluster.orchestration.bench.bench import TIMEOUT
+from cluster.runs import store
 from cluster.runs.nccl_logs import launch_of
+from cluster.runs.watch import store as watches
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence

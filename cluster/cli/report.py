@@ -21,7 +21,7 @@ from cluster.runs import store
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
-    from cluster.analysis.compare import Comparison
+    from cluster.analysis.statistics.compare import Comparison
     from cluster.reports.page import ReportRun
     from cluster.runs.run import Run
 

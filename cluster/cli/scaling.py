@@ -7,9 +7,9 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from cluster.analysis.efficiency import Series, Work, measured_series
-from cluster.analysis.efficiency import scaling as scale
-from cluster.analysis.published_tables import series
+from cluster.analysis.models.efficiency import Series, Work, measured_series
+from cluster.analysis.models.efficiency import scaling as scale
+from cluster.analysis.models.published_tables import series
 from cluster.cli import flags
 from cluster.cli.compare import show_tables
 from cluster.cli.show import print_json

@@ -19,9 +19,10 @@ from cluster.core.errors import SpecError
 from cluster.core.model.batch import BatchRequest
 from cluster.core.units import parse_seconds
 from cluster.measure.benchmark import Benchmark
-from cluster.orchestration import batch_script, kubernetes_manifests
-from cluster.orchestration.batch_job import checked
-from cluster.orchestration.batch_script import BatchOptions
+from cluster.orchestration.batch import kubernetes_manifests
+from cluster.orchestration.batch import script as batch_script
+from cluster.orchestration.batch.job import checked
+from cluster.orchestration.batch.script import BatchOptions
 from cluster.runs import store
 from cluster.runs.run import PAIRS
 

@@ -13,7 +13,7 @@ from cluster.core.errors import SpecError
 from cluster.core.files import read_file, write_file
 from cluster.runs import shared_file, store
 from cluster.runs.run import RAW
-from cluster.runs.share import prepare
+from cluster.runs.share.share import prepare
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence

@@ -12,8 +12,8 @@ import msgspec
 from rich.text import Text
 
 from cluster.agent.gpus import BUILT
-from cluster.analysis.evidence import Finding
-from cluster.analysis.link_bounds import implausible_values
+from cluster.analysis.limits.link import implausible_values
+from cluster.analysis.verdict.evidence import Finding
 from cluster.cli.console import console
 from cluster.core import plugins
 from cluster.core.model.hosts import Facts
@@ -23,8 +23,8 @@ from cluster.core.model.resources import Plan
 from cluster.core.model.value import Value
 from cluster.core.printable import json_printable, printable
 from cluster.core.units import format_seconds
-from cluster.orchestration.mpi_profile import FILES as PROFILES
-from cluster.orchestration.mpi_profile import PRELOAD
+from cluster.orchestration.bench.mpi_profile import FILES as PROFILES
+from cluster.orchestration.bench.mpi_profile import PRELOAD
 from cluster.reports.formats import Report
 from cluster.reports.formats.terminal import summaries_text, table_text, wrapped
 from cluster.reports.logbook import expectation_lines, missing_series
@@ -35,7 +35,7 @@ from cluster.runs.store import read
 if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence
 
-    from cluster.analysis.judgement import Judgement
+    from cluster.analysis.verdict.judgement import Judgement
     from cluster.core.model.hardware import Hardware
     from cluster.orchestration.cluster import Cluster
     from cluster.runs.run import Run
@@ -180,7 +180,7 @@ def judgement(
     found: tuple[Finding, ...] | None = None,
 ) -> Judgement:
     """Judge a run: the same for `show`, `report`, `judge` and `bench`."""
-    from cluster.analysis.judgement import judge  # noqa: PLC0415 - only for summaries
+    from cluster.analysis.verdict.judgement import judge  # noqa: PLC0415 - only for summaries
 
     known = findings(run, tuple(summaries)) if found is None else found
     return judge(summaries, run.record, known, hardware, fleet=run.fleet)
@@ -195,7 +195,7 @@ def print_judgement(judged: Judgement) -> None:
 
 def findings(run: Run, summaries: tuple[Summary, ...]) -> tuple[Finding, ...]:
     """Find what may be wrong with a run."""
-    from cluster.analysis.diagnose import diagnose  # noqa: PLC0415 - only for summaries
+    from cluster.analysis.verdict.diagnose import diagnose  # noqa: PLC0415 - only for summaries
 
     return () if run.fleet else diagnose(run.evidence(summaries))
 

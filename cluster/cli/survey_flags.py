@@ -9,7 +9,7 @@ import typer
 
 from cluster.cli import flags
 from cluster.cli.pair_logs import PAIR_LOGS
-from cluster.orchestration.bench import TIMEOUT
+from cluster.orchestration.bench.bench import TIMEOUT
 
 if TYPE_CHECKING:
     from collections.abc import Callable

@@ -16,7 +16,7 @@ from rich.console import Console
 from rich.table import Table as Grid
 from rich.text import Text
 
-from cluster.analysis.host_topology import HostTopology, group_alike, host_topologies
+from cluster.analysis.topology.host_topology import HostTopology, group_alike, host_topologies
 from cluster.cli import flags
 from cluster.cli.log_files import print_left_out, readings
 from cluster.cli.show import print_json, screen_width

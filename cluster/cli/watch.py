@@ -16,13 +16,14 @@ from cluster.cli.watch_add import add, remove
 from cluster.cli.watch_run import run
 from cluster.cli.watch_texts import change_text, factor_texts, series_of
 from cluster.core.units import format_point, format_value
-from cluster.runs import store, watches
+from cluster.runs import store
+from cluster.runs.watch import store as watches
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence
     from pathlib import Path
 
-    from cluster.runs.watched import WatchedSeries
+    from cluster.runs.watch.series import WatchedSeries
 
 SHOW, HELP = "show", ("--help", "-h")
 
@@ -101,7 +102,7 @@ def _row(each: WatchedSeries) -> tuple[str, ...]:
 
 
 def _lines(found: Sequence[WatchedSeries]) -> Iterator[str]:
-    from cluster.analysis.change_points import ALARMS, PROVED  # noqa: PLC0415 - slow: numpy
+    from cluster.analysis.statistics.change_points import ALARMS, PROVED  # noqa: PLC0415 - slow: numpy
 
     for each in found:
         for change in each.changes:

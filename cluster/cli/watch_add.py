@@ -18,8 +18,9 @@ from cluster.cli.show import print_lines
 from cluster.core.errors import SpecError
 from cluster.core.model.spec import check_name
 from cluster.core.units import parse_seconds
-from cluster.runs import store, watches
-from cluster.runs.watches import BUSY, Watch
+from cluster.runs import store
+from cluster.runs.watch import store as watches
+from cluster.runs.watch.store import BUSY, Watch
 
 TimerKind = Literal["systemd", "cron"]
 SYSTEMD_RUNS = Path("/run/systemd/system")  # sd_booted(3)

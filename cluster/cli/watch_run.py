@@ -15,16 +15,17 @@ from cluster.cli.show import print_lines
 from cluster.cli.watch_texts import change_text, factor_texts, prometheus_text, series_of
 from cluster.core.errors import ClusterError, ShellError
 from cluster.core.units import format_point
-from cluster.orchestration.busy import why_busy
+from cluster.orchestration.launch.busy import why_busy
 from cluster.remote.shells.local import LocalShell
-from cluster.runs import store, watches
-from cluster.runs.watches import Watch, WatchEvent
+from cluster.runs import store
+from cluster.runs.watch import store as watches
+from cluster.runs.watch.store import Watch, WatchEvent
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
     from pathlib import Path
 
-    from cluster.runs.watches import Outcome
+    from cluster.runs.watch.store import Outcome
 
 PATIENCE = 60.0  # seconds that the command for alarms may take
 ALARMED = 3  # runs that an alarm lasts: `change_points.SEGMENT`, which needs NumPy

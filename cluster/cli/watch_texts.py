@@ -6,13 +6,14 @@ from typing import TYPE_CHECKING
 
 from cluster.core.units import format_point
 from cluster.reports.prometheus import Gauge, text
-from cluster.runs import store, watches
+from cluster.runs import store
+from cluster.runs.watch import store as watches
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence
     from pathlib import Path
 
-    from cluster.runs.watched import WatchedChange, WatchedSeries
+    from cluster.runs.watch.series import WatchedChange, WatchedSeries
 
 MOST_FACTORS = 5  # named with a change
 # What is in the names of factors that most often explain a change.
@@ -28,7 +29,7 @@ def series_of(where: Path, name: str) -> tuple[WatchedSeries, ...]:
         SpecError: it has no runs, and is not watched.
 
     """
-    from cluster.runs.watched import series  # noqa: PLC0415 - slow to import: numpy
+    from cluster.runs.watch.series import series  # noqa: PLC0415 - slow to import: numpy
 
     known = watches.events(where, name)
     if name in watches.names(where) and not watches.run_ids(where, name):

@@ -18,9 +18,9 @@ from cluster.core.plugins import Plugin
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator, Mapping, Sequence
 
-    from cluster.analysis.fleet.simulation import FleetSimulator
     from cluster.core.model.hosts import Facts
     from cluster.core.model.measurements import Planned
+    from cluster.fleet.simulation import FleetSimulator
     from cluster.measure.rank import Rank
 
 

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from cluster.analysis.distribution import has_converged
-from cluster.analysis.median import ENOUGH_VALUES
+from cluster.analysis.statistics.distribution import has_converged
+from cluster.analysis.statistics.median import ENOUGH_VALUES
 from cluster.core.errors import SpecError
 from cluster.core.model.value import Value
 

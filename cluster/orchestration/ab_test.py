@@ -7,17 +7,17 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any
 
-from cluster.analysis.compare import ENOUGH_LAUNCHES, THRESHOLD, Side
-from cluster.analysis.link_bounds import MEMORY
-from cluster.analysis.nccl_toggles import LEVEL, LEVELS, TOGGLES, level
+from cluster.analysis.limits.link import MEMORY
+from cluster.analysis.statistics.compare import ENOUGH_LAUNCHES, THRESHOLD, Side
+from cluster.analysis.topology.nccl_toggles import LEVEL, LEVELS, TOGGLES, level
 from cluster.core import plugins
 from cluster.core.errors import SpecError
 from cluster.core.model.value import Value
 from cluster.measure.benchmark import Benchmark
-from cluster.orchestration.bench import RUN_OPTIONS, TIMEOUT
+from cluster.orchestration.bench.bench import RUN_OPTIONS, TIMEOUT
+from cluster.orchestration.bench.prepare import check_bench
+from cluster.orchestration.bench.variables import all_variables, variable
 from cluster.orchestration.notebook import default_listener
-from cluster.orchestration.prepare import check_bench
-from cluster.orchestration.variables import all_variables, variable
 from cluster.runs.comparison import RunComparison, compare_groups
 from cluster.runs.nccl_logs import launch_of
 

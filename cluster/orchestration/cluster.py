@@ -16,15 +16,10 @@ from cluster.core import claims, journal, plugins
 from cluster.core.errors import ClusterError, InUse, SpecError
 from cluster.core.model.spec import ClusterSpec, check_name
 from cluster.core.model.value import StateCallback, ignore
-from cluster.orchestration import host_setup
-from cluster.orchestration.bench_methods import Bench
-from cluster.orchestration.check_verdict import with_verdict
-from cluster.orchestration.cluster_jobs import Jobs
-from cluster.orchestration.collect import JobResult, raise_unless_done
-from cluster.orchestration.host_order import host_order, in_order, with_order
-from cluster.orchestration.host_setup import ReadyHosts
-from cluster.orchestration.notebook import default_listener
-from cluster.orchestration.prepare import (
+from cluster.orchestration.bench.bench_methods import Bench
+from cluster.orchestration.bench.collect import JobResult, raise_unless_done
+from cluster.orchestration.bench.order import host_order, in_order, with_order
+from cluster.orchestration.bench.prepare import (
     PreparedJob,
     check_bench,
     check_hosts,
@@ -33,12 +28,17 @@ from cluster.orchestration.prepare import (
     prepare,
     with_profile,
 )
-from cluster.orchestration.rank_starter import check_starter, with_starter
-from cluster.orchestration.revocation import unless_gone
-from cluster.orchestration.simulated import simulate
-from cluster.orchestration.state import StateOnDisk
-from cluster.orchestration.teardown import check_gone, clean_hosts, destroy
-from cluster.orchestration.working_folder import find_files
+from cluster.orchestration.bench.starter import check_starter, with_starter
+from cluster.orchestration.bench.working_folder import find_files
+from cluster.orchestration.check.simulated import simulate
+from cluster.orchestration.check.verdict import with_verdict
+from cluster.orchestration.cluster_jobs import Jobs
+from cluster.orchestration.hosts import setup as host_setup
+from cluster.orchestration.hosts.revocation import unless_gone
+from cluster.orchestration.hosts.setup import ReadyHosts
+from cluster.orchestration.hosts.state import StateOnDisk
+from cluster.orchestration.hosts.teardown import check_gone, clean_hosts, destroy
+from cluster.orchestration.notebook import default_listener
 from cluster.providers import ENDED, Provider
 from cluster.remote.hosts import DEAD_AFTER, Hosts
 from cluster.remote.parallel import connect_all
@@ -54,10 +54,10 @@ if TYPE_CHECKING:
     from cluster.core.model.resources import Price, Receipt
     from cluster.core.model.spec import Environment
     from cluster.measure.benchmark import Benchmark
-    from cluster.orchestration.bench import RunOptions
-    from cluster.orchestration.listener import Listener
-    from cluster.orchestration.state import ClusterState
-    from cluster.orchestration.working_folder import WorkingFolder
+    from cluster.orchestration.bench.bench import RunOptions
+    from cluster.orchestration.bench.listener import Listener
+    from cluster.orchestration.bench.working_folder import WorkingFolder
+    from cluster.orchestration.hosts.state import ClusterState
     from cluster.remote.leftovers import Leftovers
     from cluster.remote.shells import Shell
     from cluster.runs.run import Run

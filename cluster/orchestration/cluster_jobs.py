@@ -15,8 +15,7 @@ from cluster.core import claims, journal, plugins
 from cluster.core.errors import ClusterError, JobError, SpecError, Unreachable
 from cluster.core.model.hosts import SIMULATED
 from cluster.core.model.records import JobRecord, Status
-from cluster.orchestration.check_verdict import with_verdict
-from cluster.orchestration.collect import (
+from cluster.orchestration.bench.collect import (
     JobListener,
     JobOutput,
     JobResult,
@@ -26,8 +25,9 @@ from cluster.orchestration.collect import (
     raise_unless_done,
     raw_text,
 )
-from cluster.orchestration.revocation import RevocationWatch
-from cluster.orchestration.working_folder import copied
+from cluster.orchestration.bench.working_folder import copied
+from cluster.orchestration.check.verdict import with_verdict
+from cluster.orchestration.hosts.revocation import RevocationWatch
 from cluster.providers import Provider
 from cluster.remote.jobs import Job
 from cluster.remote.threads import start
@@ -37,8 +37,8 @@ if TYPE_CHECKING:
     from collections.abc import Collection, Iterator
 
     from cluster.core.model.resources import Receipt
-    from cluster.orchestration.prepare import PreparedJob
-    from cluster.orchestration.state import StateOnDisk
+    from cluster.orchestration.bench.prepare import PreparedJob
+    from cluster.orchestration.hosts.state import StateOnDisk
     from cluster.remote.hosts import Hosts
     from cluster.runs.run import Run
 

@@ -8,7 +8,7 @@ from collections import Counter
 from html import escape
 from typing import TYPE_CHECKING, Any
 
-from cluster.orchestration.listener import Listener
+from cluster.orchestration.bench.listener import Listener
 
 if TYPE_CHECKING:
     from pathlib import Path

@@ -4,10 +4,10 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from cluster.analysis.fleet.network_layers import switch_groups
 from cluster.core import plugins
 from cluster.core.errors import ClusterError, SpecError
 from cluster.core.model.placement import ProviderTopology
+from cluster.fleet.network_layers import switch_groups
 from cluster.providers import Provider
 
 if TYPE_CHECKING:

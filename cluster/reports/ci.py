@@ -14,8 +14,8 @@ from cluster.reports.table import Table
 if TYPE_CHECKING:
     from collections.abc import Collection, Iterable, Iterator, Sequence
 
-    from cluster.analysis.compare import Comparison
-    from cluster.analysis.judgement import Judgement
+    from cluster.analysis.statistics.compare import Comparison
+    from cluster.analysis.verdict.judgement import Judgement
 
 WRONG = ("failed", "impossible")  # these always fail
 NOT_JUDGED = "not judged"  # a series without a bound, such as a latency; the run has a verdict

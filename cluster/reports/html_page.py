@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 
 import msgspec
 
-from cluster.analysis.judgement import Judgement
+from cluster.analysis.verdict.judgement import Judgement
 from cluster.core.model.value import Value
 from cluster.reports.plots import Picture
 from cluster.reports.table import Table

@@ -11,9 +11,9 @@ from cluster.reports.tables import bar
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
-    from cluster.analysis.profiles.values import Bin, JobProfile
-    from cluster.analysis.topology import GpuPair, GpuTopology
-    from cluster.analysis.transports import Carrier, Transports
+    from cluster.analysis.topology.topology import GpuPair, GpuTopology
+    from cluster.analysis.topology.transports import Carrier, Transports
+    from cluster.analysis.verdict.profiles.values import Bin, JobProfile
 
 MOST_RANKS = 32  # shown in a table
 MOST_PAIRS = 12  # named in one cell

@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING
 
 import msgspec
 
-from cluster.analysis.factors import MCA
+from cluster.analysis.statistics.factors import MCA
 from cluster.core.model.measurements import Summary
 from cluster.core.model.records import Record
 from cluster.core.model.spec import SpecOptions

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from cluster.analysis.lottery import SIGNIFICANT, least_chance
+from cluster.analysis.statistics.lottery import SIGNIFICANT, least_chance
 from cluster.core.money import HOUR
 from cluster.core.units import format_point, format_seconds, format_value
 from cluster.reports.table import Table

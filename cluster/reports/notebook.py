@@ -12,8 +12,8 @@ from cluster.reports.tables import comparison_tables
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
-    from cluster.analysis.compare import Comparison
-    from cluster.analysis.judgement import Judgement
+    from cluster.analysis.statistics.compare import Comparison
+    from cluster.analysis.verdict.judgement import Judgement
     from cluster.core.model.measurements import Summary
     from cluster.reports.table import Table
 

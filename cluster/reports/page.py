@@ -10,14 +10,14 @@ from typing import TYPE_CHECKING
 
 import msgspec
 
-from cluster.analysis.compare import Launch, Side, compare, group_by, headline
-from cluster.analysis.efficiency import training_scaling
-from cluster.analysis.evidence import Finding
-from cluster.analysis.factors import factors
-from cluster.analysis.fit import fit, fits, params_but_size, sweeps
-from cluster.analysis.judgement import Judgement, judge_launches
-from cluster.analysis.link_bounds import implausible_values, with_given_bound
-from cluster.analysis.summarize import pool_launches
+from cluster.analysis.limits.link import implausible_values, with_given_bound
+from cluster.analysis.models.efficiency import training_scaling
+from cluster.analysis.models.fit import fit, fits, params_but_size, sweeps
+from cluster.analysis.statistics.compare import Launch, Side, compare, group_by, headline
+from cluster.analysis.statistics.factors import factors
+from cluster.analysis.statistics.summarize import pool_launches
+from cluster.analysis.verdict.evidence import Finding
+from cluster.analysis.verdict.judgement import Judgement, judge_launches
 from cluster.core.model.fleet import FleetVerdict, PairTest
 from cluster.core.model.measurements import Summary
 from cluster.core.model.records import Record
@@ -33,7 +33,7 @@ if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping, Sequence
     from collections.abc import Set as AbstractSet
 
-    from cluster.analysis.compare import Comparison
+    from cluster.analysis.statistics.compare import Comparison
     from cluster.reports.plots import Curve, Picture
 
 FEW = 4  # up to this number of runs, all results are unfolded, with their answers on top

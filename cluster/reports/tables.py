@@ -5,18 +5,18 @@ from __future__ import annotations
 import math
 from typing import TYPE_CHECKING
 
-from cluster.analysis.compare import headline
-from cluster.analysis.launches import spread
-from cluster.analysis.link_bounds import BELIEVABLE
+from cluster.analysis.limits.link import BELIEVABLE
+from cluster.analysis.statistics.compare import headline
+from cluster.analysis.statistics.launches import spread
 from cluster.core.units import format_point, format_size, format_value
 from cluster.reports.table import Table
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator, Sequence
 
-    from cluster.analysis.compare import Comparison, ComparisonCell
-    from cluster.analysis.efficiency import Efficiency, Scaling
-    from cluster.analysis.predict import MeasuredCollective, Prediction
+    from cluster.analysis.models.efficiency import Efficiency, Scaling
+    from cluster.analysis.models.predict import MeasuredCollective, Prediction
+    from cluster.analysis.statistics.compare import Comparison, ComparisonCell
     from cluster.core.model.fits import Fit, Piece
     from cluster.core.model.measurements import Summary
 

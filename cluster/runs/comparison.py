@@ -7,8 +7,8 @@ from typing import TYPE_CHECKING, Any
 
 from msgspec import structs
 
-from cluster.analysis.compare import THRESHOLD, Comparison, Side, headline
-from cluster.analysis.compare import compare as compare_sides
+from cluster.analysis.statistics.compare import THRESHOLD, Comparison, Side, headline
+from cluster.analysis.statistics.compare import compare as compare_sides
 from cluster.core.errors import SpecError
 from cluster.core.files import write_file
 from cluster.runs import frames

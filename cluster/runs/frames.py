@@ -12,7 +12,7 @@ if TYPE_CHECKING:
     import pandas as pd
     import polars as pl
 
-    from cluster.analysis.compare import ComparisonCell
+    from cluster.analysis.statistics.compare import ComparisonCell
     from cluster.core.model.measurements import Measurement, Summary
     from cluster.core.model.records import Record
 

@@ -4,12 +4,12 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from cluster.analysis.compare import Launch
+from cluster.analysis.statistics.compare import Launch
 from cluster.runs.raw_files import nccl_log, topologies
 from cluster.runs.run import RAW
 
 if TYPE_CHECKING:
-    from cluster.analysis.nccl_toggles import ToggleProof
+    from cluster.analysis.topology.nccl_toggles import ToggleProof
     from cluster.runs.run import Run
 
 
@@ -30,7 +30,7 @@ def proof_of(run: Run) -> ToggleProof | None:
         The proof, or why there is none; None if the variables do not switch peer-to-peer.
 
     """
-    from cluster.analysis.nccl_toggles import TOGGLES, toggle_proof  # noqa: PLC0415 - rarely needed
+    from cluster.analysis.topology.nccl_toggles import TOGGLES, toggle_proof  # noqa: PLC0415 - rarely needed
 
     if not any(name in run.record.variables for name in TOGGLES):
         return None

@@ -12,7 +12,7 @@ if TYPE_CHECKING:
     from collections.abc import Iterable
     from pathlib import Path
 
-    from cluster.analysis.link_bounds import Route
+    from cluster.analysis.limits.link import Route
     from cluster.core.model.hardware import Figure
     from cluster.core.model.measurements import Measurement
     from cluster.core.model.records import Record
@@ -38,7 +38,7 @@ def route(record: Record, measurements: Iterable[Measurement], raw: Path) -> Rou
         The links between its hosts, or the memory and GPUs of its one host.
 
     """
-    from cluster.analysis.link_bounds import Route, copy_rate  # noqa: PLC0415 - only for summaries
+    from cluster.analysis.limits.link import Route, copy_rate  # noqa: PLC0415 - only for summaries
 
     pair = _pair_params(record).pair
     machines = record.machines
@@ -65,7 +65,7 @@ def _between_gpus(record: Record, raw: Path) -> Figure | None:
     hosts = [facts for facts in record.environment if len(facts.gpus) > 1]
     if not hosts or VISIBLE in {**hosts[0].variables, **record.variables}:
         return None
-    from cluster.analysis import hardware  # noqa: PLC0415 - only for summaries of GPUs
+    from cluster.analysis.limits import hardware  # noqa: PLC0415 - only for summaries of GPUs
     from cluster.runs.raw_files import topologies  # noqa: PLC0415
 
     facts = hosts[0]
@@ -84,7 +84,7 @@ def _slot_rate(slot: str) -> float:
 
 def _known_link(record: Record, machine: Machine) -> Link | None:
     """Return the speed that a host's kernel reports for its interface to the other hosts."""
-    from cluster.analysis.link_speeds import link  # noqa: PLC0415 - only for summaries
+    from cluster.analysis.limits.speeds import link  # noqa: PLC0415 - only for summaries
 
     for facts in record.environment:
         for interface in facts.interfaces:

@@ -23,8 +23,8 @@ if TYPE_CHECKING:
     import pandas as pd
     import polars as pl
 
-    from cluster.analysis.evidence import Evidence
-    from cluster.analysis.judgement import Judgement
+    from cluster.analysis.verdict.evidence import Evidence
+    from cluster.analysis.verdict.judgement import Judgement
     from cluster.core.model.hardware import Hardware
     from cluster.reports.html_page import PageLink
     from cluster.reports.page import ReportRun
@@ -91,15 +91,15 @@ class Run(Value, frozen=True, kw_only=True):
             One summary per metric, point and series.
 
         """
-        from cluster.analysis.hardware import of_point  # noqa: PLC0415 - only for summaries
-        from cluster.analysis.hardware_bounds import with_hardware_bound  # noqa: PLC0415
-        from cluster.analysis.rates import with_rates  # noqa: PLC0415
-        from cluster.analysis.summarize import summarize  # noqa: PLC0415 - it imports NumPy
+        from cluster.analysis.limits.devices import with_hardware_bound  # noqa: PLC0415
+        from cluster.analysis.limits.hardware import of_point  # noqa: PLC0415 - only for summaries
+        from cluster.analysis.limits.rates import with_rates  # noqa: PLC0415
+        from cluster.analysis.statistics.summarize import summarize  # noqa: PLC0415 - it imports NumPy
 
         known = self.record.definitions
         taken: Iterable[Measurement] = self.measurements
         if self.record.benchmark == PAIRS:
-            from cluster.analysis.fleet.pair_measurements import without_places  # noqa: PLC0415
+            from cluster.fleet.pair_measurements import without_places  # noqa: PLC0415
 
             taken = without_places(taken)
         found = summarize(
@@ -126,7 +126,7 @@ class Run(Value, frozen=True, kw_only=True):
             SpecError: there is no such hardware.
 
         """
-        from cluster.analysis.hardware import find  # noqa: PLC0415 - only for summaries
+        from cluster.analysis.limits.hardware import find  # noqa: PLC0415 - only for summaries
 
         known = find(hardware) if isinstance(hardware, str) else hardware
         return self._judged(self.summary(), known)
@@ -134,8 +134,8 @@ class Run(Value, frozen=True, kw_only=True):
     def _judged(
         self, summaries: tuple[Summary, ...], hardware: Hardware | None = None
     ) -> Judgement:
-        from cluster.analysis.diagnose import diagnose  # noqa: PLC0415 - only for summaries
-        from cluster.analysis.judgement import judge  # noqa: PLC0415
+        from cluster.analysis.verdict.diagnose import diagnose  # noqa: PLC0415 - only for summaries
+        from cluster.analysis.verdict.judgement import judge  # noqa: PLC0415
 
         found = diagnose(self.evidence(summaries))
         return judge(summaries, self.record, found, hardware, fleet=self.fleet)
@@ -250,9 +250,9 @@ class Run(Value, frozen=True, kw_only=True):
             Its record, summaries, judgement, warnings and files.
 
         """
-        from cluster.analysis.diagnose import diagnose  # noqa: PLC0415 - only for summaries
-        from cluster.analysis.fleet.pair_measurements import pair_tests  # noqa: PLC0415
-        from cluster.analysis.judgement import judge  # noqa: PLC0415
+        from cluster.analysis.verdict.diagnose import diagnose  # noqa: PLC0415 - only for summaries
+        from cluster.analysis.verdict.judgement import judge  # noqa: PLC0415
+        from cluster.fleet.pair_measurements import pair_tests  # noqa: PLC0415
         from cluster.reports.logbook import missing_series  # noqa: PLC0415
         from cluster.reports.page import ReportRun  # noqa: PLC0415 - it imports NumPy
 
@@ -288,7 +288,7 @@ class Run(Value, frozen=True, kw_only=True):
             Everything that is known about the run.
 
         """
-        from cluster.analysis.evidence import Evidence  # noqa: PLC0415 - only for summaries
+        from cluster.analysis.verdict.evidence import Evidence  # noqa: PLC0415 - only for summaries
 
         record = self.record
         of_hosts = {k: v for facts in record.environment for k, v in facts.variables.items()}

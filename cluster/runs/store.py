@@ -16,8 +16,8 @@ from cluster.core.model.fleet import FleetVerdict
 from cluster.core.model.measurements import Measurement
 from cluster.core.model.records import Record
 from cluster.core.paths import make_private
-from cluster.runs import findings, shared_file
 from cluster.runs import run as of_runs
+from cluster.runs import shared_file, verdict_files
 from cluster.runs.run import PAIRS, RAW, WITHIN, Run
 
 if TYPE_CHECKING:
@@ -244,7 +244,7 @@ def read(folder: Path) -> Run:
         measurements=found,
         warnings=warnings,
         results=tuple(_results(folder)),
-        fleet=findings.verdict(folder) or _without_verdict(folder, known),
+        fleet=verdict_files.verdict(folder) or _without_verdict(folder, known),
     )
 
 

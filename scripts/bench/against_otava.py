@@ -30,7 +30,7 @@ from watched import (
     stepped_in_the_middle,
 )
 
-from cluster.analysis.change_points import SMALLEST, change_points
+from cluster.analysis.statistics.change_points import SMALLEST, change_points
 
 if TYPE_CHECKING:
     from collections.abc import Sequence

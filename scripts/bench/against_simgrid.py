@@ -19,10 +19,10 @@ from typing import TYPE_CHECKING
 import numpy as np
 from stopwatch import ROOT, say
 
-from cluster.analysis.fit import fit
-from cluster.analysis.fleet.flows import NO_LINK, max_min_rates
-from cluster.analysis.predict import predicted_time
+from cluster.analysis.models.fit import fit
+from cluster.analysis.models.predict import predicted_time
 from cluster.core.model.measurements import Summary
+from cluster.fleet.flows import NO_LINK, max_min_rates
 
 if TYPE_CHECKING:
     from pathlib import Path
@@ -52,7 +52,7 @@ ALGORITHMS = {  # collective -> our name of an algorithm -> SMPI's
     "alltoall": {"pairwise": "pair", "Bruck": "bruck"},
 }
 SYSTEM = "/usr/bin/python3"  # for which Debian packages SimGrid
-RATES = ROOT / "tests/analysis/fleet/simgrid_rates.py"
+RATES = ROOT / "tests/fleet/simgrid_rates.py"
 CASES, BATCH, MOST_FLOWS, MOST_LINKS = 200, 5, 512, 60
 SAME = 0.01  # by which rates may differ
 NEAR = 0.2  # by which a prediction may differ

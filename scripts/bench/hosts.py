@@ -14,7 +14,7 @@ from stopwatch import BIN, ratio, say, seconds, shell_script, taking_turns, time
 
 from cluster.core.model.spec import Environment
 from cluster.orchestration.cluster import attach
-from cluster.orchestration.launch import launch
+from cluster.orchestration.launch.launch import launch
 from cluster.remote.environment.install import install
 from cluster.remote.shells import Shell
 

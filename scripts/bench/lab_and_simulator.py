@@ -13,11 +13,11 @@ from typing import TYPE_CHECKING
 import numpy as np
 from stopwatch import say
 
-from cluster.analysis.fleet.pair_measurements import pair_tests
-from cluster.analysis.fleet.simulation import FleetSimulator
 from cluster.core.model.fabric import Fabric
-from cluster.orchestration.fleet_check import known_groups
-from cluster.orchestration.launch import launch
+from cluster.fleet.pair_measurements import pair_tests
+from cluster.fleet.simulation import FleetSimulator
+from cluster.orchestration.check.fleet_check import known_groups
+from cluster.orchestration.launch.launch import launch
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Sequence

@@ -10,9 +10,9 @@ from typing import TYPE_CHECKING, NamedTuple
 
 from stopwatch import say
 
-from cluster.analysis.fleet.diagnosis import FAULTS
-from cluster.orchestration.fleet_check import judge_fleet, known_groups
-from cluster.orchestration.launch import launch
+from cluster.fleet.diagnosis import FAULTS
+from cluster.orchestration.check.fleet_check import judge_fleet, known_groups
+from cluster.orchestration.launch.launch import launch
 from cluster.providers.lab.control import alter, alter_pair, alter_uplink
 
 if TYPE_CHECKING:

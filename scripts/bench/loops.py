@@ -12,8 +12,8 @@ from stopwatch import ROOT, medians, say
 
 from cluster.benchmarks.p2p.definitions import WINDOW
 from cluster.core.units import format_size, format_value
-from cluster.orchestration.launch import launch
-from cluster.orchestration.mpi_profile import OWN
+from cluster.orchestration.bench.mpi_profile import OWN
+from cluster.orchestration.launch.launch import launch
 
 if TYPE_CHECKING:
     from collections.abc import Callable

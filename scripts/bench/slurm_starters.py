@@ -23,7 +23,7 @@ from paired import paired_ratio
 from stopwatch import medians, say
 
 from cluster.agent.supervise import RANK_MARKS
-from cluster.orchestration.launch import launch
+from cluster.orchestration.launch.launch import launch
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping

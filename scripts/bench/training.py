@@ -17,8 +17,8 @@ from typing import TYPE_CHECKING, NamedTuple
 
 from stopwatch import ROOT, say
 
-from cluster.analysis.step_limits import fetch_stall_expected
-from cluster.orchestration.launch import launch
+from cluster.analysis.models.step_limits import fetch_stall_expected
+from cluster.orchestration.launch.launch import launch
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping

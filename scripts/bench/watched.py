@@ -1,7 +1,7 @@
 """How often `cluster watch` is wrong: false alarms of stationary series, and steps that are found.
 
 Each seed gives 1,000 stationary series of 60 runs (250 each of four kinds) and 200 series with each
-step. No threshold of `cluster/analysis/change_points.py` was chosen with these seeds; whoever
+step. No threshold of `analysis/statistics/change_points.py` was chosen with these seeds; whoever
 changes one chooses with others (191,001, 191,002 and 191,011 to 191,020 were the last), and then
 reports these.
 """
@@ -15,7 +15,7 @@ import numpy as np
 from scipy.stats import binomtest  # type: ignore[import-untyped]
 from stopwatch import say, timed
 
-from cluster.analysis.change_points import ALARMS, LEAST, change_points, look, state
+from cluster.analysis.statistics.change_points import ALARMS, LEAST, change_points, look, state
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Iterator, Sequence

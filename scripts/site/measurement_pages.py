@@ -8,15 +8,15 @@ from typing import TYPE_CHECKING, Any
 
 from tables import first_sentence, page, paragraphs, table
 
-from cluster.analysis.diagnose import RULES
-from cluster.analysis.hardware.lists import (
+from cluster.analysis.limits.hardware.catalog import (
     HardwareGpu,
     ListedPeak,
     ListedRate,
     listed_gpus,
     listed_hosts,
 )
-from cluster.analysis.usual import threshold
+from cluster.analysis.limits.usual import threshold
+from cluster.analysis.verdict.diagnose import RULES
 from cluster.core import plugins
 from cluster.logs.parsers import Parser
 from cluster.measure.benchmark import Benchmark

@@ -11,12 +11,12 @@ import msgspec
 from tables import field_texts, first_sentence, page, table
 
 import cluster
-from cluster.analysis.compare import Comparison
-from cluster.analysis.corpus import PublishedResult, PublishedRun
-from cluster.analysis.efficiency import Scaling
-from cluster.analysis.host_topology import HostTopology
-from cluster.analysis.judgement import Judgement
-from cluster.analysis.verdict import Verdict
+from cluster.analysis.limits.published import PublishedResult, PublishedRun
+from cluster.analysis.models.efficiency import Scaling
+from cluster.analysis.statistics.compare import Comparison
+from cluster.analysis.topology.host_topology import HostTopology
+from cluster.analysis.verdict.judgement import Judgement
+from cluster.analysis.verdict.verdict import Verdict
 from cluster.cli.clusters import ClusterRow, DownRow
 from cluster.cli.corpus import CheckAnswer
 from cluster.cli.doctor import DoctorCheck
@@ -38,12 +38,12 @@ from cluster.core.model.placement import Placement
 from cluster.core.model.records import Record
 from cluster.core.model.resources import Plan, Resource
 from cluster.core.model.spec import SpecOptions
-from cluster.orchestration.bench import BenchCall
-from cluster.orchestration.bench_methods import Bench
+from cluster.orchestration.bench.bench import BenchCall
+from cluster.orchestration.bench.bench_methods import Bench
 from cluster.providers import Provider
 from cluster.reports.plots.picture import Picture
 from cluster.runs.catalog import RunList
-from cluster.runs.watched import WatchedSeries
+from cluster.runs.watch.series import WatchedSeries
 
 if TYPE_CHECKING:
     from collections.abc import Iterator

@@ -9,7 +9,7 @@ import pytest
 
 from cluster.agent import facts as agent_facts
 from cluster.agent.host_settings import read_tuning, storage
-from cluster.analysis.factors import differing_factors
+from cluster.analysis.statistics.factors import differing_factors
 from cluster.core.model.hosts import Tuning
 from cluster.core.model.records import Record
 from cluster.core.model.spec import ClusterSpec

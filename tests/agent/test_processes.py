@@ -10,7 +10,7 @@ import pytest
 
 import cluster
 from cluster.agent import processes
-from cluster.analysis.pitfalls import hosts
+from cluster.analysis.verdict.rules import hosts
 from cluster.core.model.hosts import Connection
 
 if TYPE_CHECKING:

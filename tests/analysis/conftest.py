@@ -7,14 +7,14 @@ from typing import TYPE_CHECKING
 
 import pytest
 
-from cluster.analysis.hardware import find
+from cluster.analysis.limits.hardware import find
 from cluster.runs import store
-from cluster.runs.import_logs import LogLocation, import_logs
+from cluster.runs.import_.logs import LogLocation, import_logs
 
 if TYPE_CHECKING:
     from pathlib import Path
 
-    from cluster.analysis.evidence import Evidence
+    from cluster.analysis.verdict.evidence import Evidence
     from tests.analysis.evidence import Look
 
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 import json
 from typing import TYPE_CHECKING, Protocol
 
-from cluster.analysis.evidence import Evidence
+from cluster.analysis.verdict.evidence import Evidence
 from tests.plain_values import plain_definition, plain_facts, plain_summary
 
 if TYPE_CHECKING:

@@ -8,9 +8,9 @@ from typing import TYPE_CHECKING
 import numpy as np
 import pytest
 
-from cluster.analysis.distribution import outliers, quantile
-from cluster.analysis.median import median_interval, median_interval_ranks, middle
-from cluster.analysis.two_sample import (
+from cluster.analysis.statistics.distribution import outliers, quantile
+from cluster.analysis.statistics.median import median_interval, median_interval_ranks, middle
+from cluster.analysis.statistics.two_sample import (
     mann_whitney_distribution,
     median_ratio,
     permutation_p_values,

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING
 import numpy as np
 import pytest
 
-from cluster.analysis.change_points import SMALLEST, change_points, state
+from cluster.analysis.statistics.change_points import SMALLEST, change_points, state
 
 if TYPE_CHECKING:
     from collections.abc import Callable

@@ -8,8 +8,15 @@ import msgspec
 import numpy as np
 import pytest
 
-from cluster.analysis.compare import Comparison, Launch, Side, compare, group_by, headline
-from cluster.analysis.summarize import summarize
+from cluster.analysis.statistics.compare import (
+    Comparison,
+    Launch,
+    Side,
+    compare,
+    group_by,
+    headline,
+)
+from cluster.analysis.statistics.summarize import summarize
 from cluster.core.errors import SpecError
 from cluster.core.model.records import Record
 from cluster.core.model.spec import ClusterSpec

@@ -11,12 +11,12 @@ from typing import TYPE_CHECKING, get_args
 import msgspec
 import pytest
 
-from cluster.analysis import corpus, hardware
-from cluster.analysis.corpus import Grade, Point, PublishedSource, checks
-from cluster.analysis.corpus.comparison import compare
-from cluster.analysis.hardware_bounds import with_hardware_bound
-from cluster.analysis.usual import usual
-from cluster.analysis.verdict import word_of
+from cluster.analysis.limits import hardware, published
+from cluster.analysis.limits.devices import with_hardware_bound
+from cluster.analysis.limits.published import Grade, Point, PublishedSource, checks
+from cluster.analysis.limits.published.comparison import compare
+from cluster.analysis.limits.usual import usual
+from cluster.analysis.verdict.verdict import word_of
 from cluster.core import plugins
 from cluster.core.errors import SpecError
 from cluster.logs.parsers import Parser
@@ -25,15 +25,15 @@ from tests.conftest import ROOT, run
 from tests.plain_values import plain_summary
 
 if TYPE_CHECKING:
-    from cluster.analysis.corpus import PublishedResult, PublishedRun
+    from cluster.analysis.limits.published import PublishedResult, PublishedRun
     from cluster.core.model.measurements import Summary
 
-RUNS = {run.id: run for run in corpus.runs()}
+RUNS = {run.id: run for run in published.runs()}
 P5 = hardware.find("p5.48xlarge")
 
 
 def summary(result: PublishedResult, value: float | None = None) -> Summary:
-    definition = corpus.definitions()[result.run.definition]
+    definition = published.definitions()[result.run.definition]
     figure = median(result.values) if value is None else value
     bare = plain_summary(
         figure, definition, params=result.params, n=len(result.values), converged=False
@@ -42,7 +42,7 @@ def summary(result: PublishedResult, value: float | None = None) -> Summary:
 
 
 def judged(result: PublishedResult, others: list[PublishedResult]) -> str:
-    definition = corpus.definitions()[result.run.definition]
+    definition = published.definitions()[result.run.definition]
     known = hardware.find(result.run.hardware)
     point = summary(result)
     share = usual(definition, result.params, known) if point.share else None
@@ -50,12 +50,12 @@ def judged(result: PublishedResult, others: list[PublishedResult]) -> str:
 
 
 def test_it_is_large_enough_and_small_enough() -> None:
-    assert sum(result.run.grade in corpus.USUAL for result in corpus.results()) >= 60
-    assert corpus.size() <= 200_000
+    assert sum(result.run.grade in published.USUAL for result in published.results()) >= 60
+    assert published.size() <= 200_000
 
 
 def test_all_entries_have_a_source_and_a_grade() -> None:
-    for each in corpus.runs():
+    for each in published.runs():
         assert each.source.url.startswith("https://"), each.id
         assert each.grade in get_args(Grade), each.id
 
@@ -63,14 +63,14 @@ def test_all_entries_have_a_source_and_a_grade() -> None:
 LOOKED_UP = """
 import json, sys, time
 from cluster.analysis import corpus, hardware
-from cluster.analysis.corpus.comparison import compare
+from cluster.analysis.limits.published.comparison import compare
 from tests.conftest import ROOT, run
 from tests.plain_values import plain_summary
 import msgspec.toml, tomllib
 name, definition, value, params = json.loads(sys.argv[1])
 began = time.process_time()
 known = hardware.find(name)
-definition = corpus.definitions()[definition]
+definition = published.definitions()[definition]
 assert compare(plain_summary(value, definition, params=params), definition, known).runs
 print(time.process_time() - began)
 """
@@ -94,21 +94,21 @@ def test_a_comparison_takes_20_ms_at_most_in_a_new_process(point: tuple[object, 
 
 
 def test_entries_are_found_by_their_definition() -> None:
-    for id_ in corpus.definitions():
-        every = tuple(result for result in corpus.results() if result.run.definition == id_)
-        assert corpus.results_of(id_) == every
+    for id_ in published.definitions():
+        every = tuple(result for result in published.results() if result.run.definition == id_)
+        assert published.results_of(id_) == every
 
 
 def test_nothing_is_wrong_with_it() -> None:
-    assert checks.problems(corpus.runs()) == ()
-    assert checks.threshold_problems(corpus.thresholds()) == ()
+    assert checks.problems(published.runs()) == ()
+    assert checks.threshold_problems(published.thresholds()) == ()
 
 
 def test_every_threshold_rests_on_published_results() -> None:
     """No sentence stands for one, neither among the thresholds nor in the list of GPUs."""
-    known = corpus.thresholds()
+    known = published.thresholds()
     buses = [bus for name in hardware.names() if (bus := hardware.find(name).bus)]
-    bare = {"it": corpus.Threshold(share=0.9, evidence=())}
+    bare = {"it": published.Threshold(share=0.9, evidence=())}
 
     assert checks.threshold_problems(bare) == ("it: it has no evidence",)
     assert {bus.threshold for bus in buses} == {"", "k80_bus", "c2c", "two_on_c2c"}
@@ -122,11 +122,11 @@ def test_its_definitions_are_those_of_the_parsers() -> None:
         for definition in plugins.load(Parser, name).definitions
     }
 
-    assert {id_: ours.get(id_) for id_ in corpus.definitions()} == corpus.definitions()
+    assert {id_: ours.get(id_) for id_ in published.definitions()} == published.definitions()
 
 
 @pytest.mark.parametrize(
-    "run", [run for run in corpus.runs() if run.grade == "A"], ids=lambda r: r.id
+    "run", [run for run in published.runs() if run.grade == "A"], ids=lambda r: r.id
 )
 def test_an_entry_of_grade_a_is_read_from_its_log(run: PublishedRun) -> None:
     measurements = [m for r in read([run.log.encode()]).results for m in r.measurements]
@@ -137,12 +137,12 @@ def test_an_entry_of_grade_a_is_read_from_its_log(run: PublishedRun) -> None:
 def test_each_entry_is_normal_beside_the_others_of_its_hardware() -> None:
     """Without its own run; those are left out that nobody else measured on the same hardware."""
     words = {}
-    for result in corpus.results():
-        others = [other for other in corpus.results() if other.run.id != result.run.id]
-        definition = corpus.definitions()[result.run.definition]
+    for result in published.results():
+        others = [other for other in published.results() if other.run.id != result.run.id]
+        definition = published.definitions()[result.run.definition]
         known = hardware.find(result.run.hardware)
         found = compare(summary(result), definition, known, others)
-        if result.run.grade in corpus.USUAL and not result.run.settings and found and found.runs:
+        if result.run.grade in published.USUAL and not result.run.settings and found and found.runs:
             words[result.id] = judged(result, others)
 
     normal = [id_ for id_, word in words.items() if word == "normal"]
@@ -154,11 +154,11 @@ def test_what_others_do_not_confirm_is_low_and_what_they_confirm_is_not() -> Non
     """Five runs are below their class, and confirm one another; one is a quarter of another run."""
     confirmed = [
         result.id
-        for result in corpus.results()
+        for result in published.results()
         if result.run.id.startswith("p6-b200-bibw-") and result.run.grade == "A"
     ]
     words = {
-        id_: judged(checks.find(id_), list(corpus.results()))
+        id_: judged(checks.find(id_), list(published.results()))
         for id_ in (*confirmed, "c2d-bw-gce-10@4MiB")
     }
 
@@ -168,7 +168,7 @@ def test_what_others_do_not_confirm_is_low_and_what_they_confirm_is_not() -> Non
 
 def test_what_is_usual_is_said_of_three_runs_or_more() -> None:
     result = checks.find("c5n-latency-alinux2-openmpi@8B")
-    definition = corpus.definitions()[result.run.definition]
+    definition = published.definitions()[result.run.definition]
     slow = compare(summary(result, 40e-6), definition, hardware.find("c5n.18xlarge"))
     fine = compare(summary(result), definition, hardware.find("c5n.18xlarge"))
 
@@ -183,7 +183,7 @@ def test_what_is_usual_is_said_of_three_runs_or_more() -> None:
 
 def test_fewer_runs_are_named_and_say_only_what_is_normal() -> None:
     result = checks.find("p5-allreduce-aws@16GiB")
-    definition = corpus.definitions()[result.run.definition]
+    definition = published.definitions()[result.run.definition]
     found = compare(summary(result, 200e9), definition, P5)
 
     assert found is not None
@@ -198,7 +198,7 @@ def test_fewer_runs_are_named_and_say_only_what_is_normal() -> None:
 )
 def test_only_the_same_is_compared(change: dict[str, int | str]) -> None:
     result = checks.find("p5-allreduce-aws@16GiB")
-    definition = corpus.definitions()[result.run.definition]
+    definition = published.definitions()[result.run.definition]
     other = msgspec.structs.replace(summary(result), params=result.params | change)
     found = compare(other, definition, P5)
 
@@ -207,9 +207,9 @@ def test_only_the_same_is_compared(change: dict[str, int | str]) -> None:
 
 
 def test_a_forced_algorithm_and_what_is_contradicted_are_never_usual() -> None:
-    for result in corpus.results():
+    for result in published.results():
         if result.run.settings or result.run.grade == "X":
-            definition = corpus.definitions()[result.run.definition]
+            definition = published.definitions()[result.run.definition]
             known = hardware.find(result.run.hardware)
             found = compare(summary(result), definition, known)
             assert found is None or result.id not in found.results
@@ -227,7 +227,7 @@ def test_a_forced_algorithm_and_what_is_contradicted_are_never_usual() -> None:
         ({"source": PublishedSource(url="https://example.org", path="a")}, "no commit"),
         ({"log": ""}, "grade A needs"),
         ({"grade": "X"}, "a reason is for grade X"),
-        ({"grade": "B", "versions": corpus.UNKNOWN}, "author and versions"),
+        ({"grade": "B", "versions": published.UNKNOWN}, "author and versions"),
         ({"versions": ""}, "no versions; where its source has none, they are 'not known'"),
         ({"date": ""}, "its date is no YYYY-MM-DD, and not 'not known'"),
         ({"date": "2026-13-01"}, "its date is no YYYY-MM-DD"),
@@ -273,7 +273,7 @@ def test_a_log_that_says_something_else_is_named() -> None:
 
 def test_a_file_that_is_none_is_refused() -> None:
     with pytest.raises(SpecError, match=r"mine\.toml"):
-        corpus.read("[[run]]\nid = 1\n", "mine.toml")
+        published.read("[[run]]\nid = 1\n", "mine.toml")
 
 
 @pytest.mark.parametrize(
@@ -288,4 +288,4 @@ def test_a_file_that_is_none_is_refused() -> None:
 )
 def test_the_entry_that_cannot_be_read_is_named(text: str, said: str) -> None:
     with pytest.raises(SpecError, match=re.escape(said)):
-        corpus.read(text, "mine.toml")
+        published.read(text, "mine.toml")

@@ -7,9 +7,9 @@ from typing import TYPE_CHECKING
 import msgspec
 import pytest
 
-from cluster.analysis.diagnose import RULES, diagnose
-from cluster.analysis.evidence import Evidence, Finding
-from cluster.analysis.pitfalls import gpus, hosts, network, trust
+from cluster.analysis.verdict.diagnose import RULES, diagnose
+from cluster.analysis.verdict.evidence import Evidence, Finding
+from cluster.analysis.verdict.rules import gpus, hosts, network, trust
 from tests.analysis.evidence import ALONE, BW, Look, iperf3, nccl, ours, summary
 from tests.logs.samples import LOGS
 

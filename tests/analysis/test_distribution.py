@@ -7,8 +7,8 @@ from typing import TYPE_CHECKING
 import numpy as np
 import pytest
 
-from cluster.analysis.distribution import drift, modes, outliers, quantile
-from cluster.analysis.summarize import summarize
+from cluster.analysis.statistics.distribution import drift, modes, outliers, quantile
+from cluster.analysis.statistics.summarize import summarize
 from cluster.core.model.measurements import Distribution
 from tests.analysis.test_summarize import definition, measurement
 

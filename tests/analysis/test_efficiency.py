@@ -7,8 +7,7 @@ from typing import TYPE_CHECKING
 import msgspec
 import pytest
 
-from cluster.analysis.compare import Launch
-from cluster.analysis.efficiency import (
+from cluster.analysis.models.efficiency import (
     Series,
     Throughput,
     Work,
@@ -16,7 +15,8 @@ from cluster.analysis.efficiency import (
     measured_series,
     scaling,
 )
-from cluster.analysis.published_tables import series
+from cluster.analysis.models.published_tables import series
+from cluster.analysis.statistics.compare import Launch
 from cluster.core.errors import SpecError
 from cluster.core.model.spec import ClusterSpec
 from cluster.reports.tables import scaling_table

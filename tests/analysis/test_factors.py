@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import msgspec
 
-from cluster.analysis.factors import Factor, differing_factors, factors
+from cluster.analysis.statistics.factors import Factor, differing_factors, factors
 from cluster.core.model.hosts import Interface, Link, Machine
 from cluster.core.model.records import Record
 from cluster.core.model.spec import ClusterSpec

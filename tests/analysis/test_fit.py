@@ -7,9 +7,8 @@ import math
 import numpy as np
 import pytest
 
-from cluster.analysis.compare import Launch
-from cluster.analysis.fit import fit_launches, fits, pieces
-from cluster.analysis.predict import (
+from cluster.analysis.models.fit import fit_launches, fits, pieces
+from cluster.analysis.models.predict import (
     ALGORITHMS,
     MeasuredCollective,
     measured_collectives,
@@ -17,6 +16,7 @@ from cluster.analysis.predict import (
     predictions,
     without_prediction,
 )
+from cluster.analysis.statistics.compare import Launch
 from cluster.core.errors import SpecError
 from cluster.core.model.fits import Fit, FitPoint
 from cluster.core.model.measurements import Definition, Summary

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from cluster.analysis.pitfalls import gpus
+from cluster.analysis.verdict.rules import gpus
 from tests.analysis.evidence import ALONE, Look, iperf3, nccl
 
 PERF = "# Collective test starting: all_reduce_perf\n"

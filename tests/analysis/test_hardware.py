@@ -6,8 +6,8 @@ from typing import TYPE_CHECKING
 
 import pytest
 
-from cluster.analysis import hardware
-from cluster.analysis.hardware import contradiction, names, of_devices, with_logged_gpus
+from cluster.analysis.limits import hardware
+from cluster.analysis.limits.hardware import contradiction, names, of_devices, with_logged_gpus
 from cluster.cli.judge import find_hardware
 from cluster.core.errors import SpecError
 from cluster.core.model.hardware import Figure

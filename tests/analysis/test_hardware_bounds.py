@@ -7,11 +7,11 @@ from typing import TYPE_CHECKING
 import msgspec
 import pytest
 
-from cluster.analysis.hardware import find, of_devices, with_links
-from cluster.analysis.hardware_bounds import bound, missing, with_hardware_bound
-from cluster.analysis.network_bounds import Bound
-from cluster.analysis.usual import usual
-from cluster.analysis.verdict import verdicts
+from cluster.analysis.limits.devices import bound, missing, with_hardware_bound
+from cluster.analysis.limits.hardware import find, of_devices, with_links
+from cluster.analysis.limits.network import Bound
+from cluster.analysis.limits.usual import usual
+from cluster.analysis.verdict.verdict import verdicts
 from cluster.logs.parsers import bandwidth_test, mpi_test, nvbandwidth, p2p_matrix, perftest
 from cluster.logs.parsers.iperf3.metrics import INTERVAL, RECEIVED, SENT
 from cluster.logs.parsers.nccl_tests.metrics import BUSBW

@@ -11,15 +11,15 @@ from typing import TYPE_CHECKING
 import msgspec
 import pytest
 
-from cluster.analysis.diagnose import diagnose
-from cluster.analysis.pitfalls import hosts
+from cluster.analysis.verdict.diagnose import diagnose
+from cluster.analysis.verdict.rules import hosts
 from cluster.core.model.hosts import RankProcess
 from cluster.core.model.measurements import Distribution, Summary
 from tests.analysis.evidence import Look, host, ours, summary
 from tests.conftest import PATIENCE
 
 if TYPE_CHECKING:
-    from cluster.analysis.evidence import Evidence
+    from cluster.analysis.verdict.evidence import Evidence
 
 
 def test_more_ranks_than_cores() -> None:

@@ -9,10 +9,10 @@ import pytest
 
 from benchmarks.p2p.definitions import BANDWIDTH, BIDIRECTIONAL, LATENCY
 from benchmarks.training.definitions import SAMPLES_RATE
-from cluster.analysis import hardware
-from cluster.analysis.evidence import Finding
-from cluster.analysis.judgement import Judgement, judge, judge_launches
-from cluster.analysis.link_bounds import Route, with_link_bound
+from cluster.analysis.limits import hardware
+from cluster.analysis.limits.link import Route, with_link_bound
+from cluster.analysis.verdict.evidence import Finding
+from cluster.analysis.verdict.judgement import Judgement, judge, judge_launches
 from cluster.core.model.hosts import SIMULATED, Link, Machine
 from cluster.core.model.records import Record
 from cluster.core.model.spec import ClusterSpec

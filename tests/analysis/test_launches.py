@@ -9,8 +9,8 @@ import pytest
 
 from benchmarks.p2p.definitions import LATENCY
 from cluster.agent.facts import host_facts
-from cluster.analysis.launches import launch_notes, spread
-from cluster.analysis.summarize import pool_launches
+from cluster.analysis.statistics.launches import launch_notes, spread
+from cluster.analysis.statistics.summarize import pool_launches
 from cluster.core.model.hosts import Facts, Tuning
 from cluster.reports.tables import launches_table
 from tests.plain_values import plain_summary

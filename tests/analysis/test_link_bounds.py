@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Literal
 import msgspec
 import pytest
 
-from cluster.analysis.link_bounds import (
+from cluster.analysis.limits.link import (
     Route,
     bound,
     copy_rate,
@@ -17,7 +17,7 @@ from cluster.analysis.link_bounds import (
     with_given_bound,
     with_link_bound,
 )
-from cluster.analysis.summarize import summarize
+from cluster.analysis.statistics.summarize import summarize
 from cluster.core.errors import SpecError
 from cluster.core.model.hosts import Link
 from cluster.core.model.measurements import Definition, Factor, Flow, Measurement, Summary

@@ -9,7 +9,7 @@ from typing import Any
 import msgspec
 import pytest
 
-from cluster.analysis.link_speeds import NVLINKS, link, nvlink
+from cluster.analysis.limits.speeds import NVLINKS, link, nvlink
 from cluster.core.model.hosts import Interface
 from cluster.core.model.measurements import Definition
 from cluster.core.pcie import LANES, slot_bandwidth

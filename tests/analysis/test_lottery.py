@@ -9,7 +9,7 @@ import msgspec
 import numpy as np
 import pytest
 
-from cluster.analysis.lottery import (
+from cluster.analysis.statistics.lottery import (
     SIGNIFICANT,
     drawn_series,
     expected_best,

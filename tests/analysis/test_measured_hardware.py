@@ -6,11 +6,11 @@ from typing import TYPE_CHECKING
 
 import pytest
 
-from cluster.analysis.hardware.measured import of_measured
-from cluster.analysis.hardware_bounds import with_hardware_bound
-from cluster.analysis.link_bounds import Route
-from cluster.analysis.summarize import summarize
-from cluster.analysis.usual import usual
+from cluster.analysis.limits.devices import with_hardware_bound
+from cluster.analysis.limits.hardware.from_run import of_measured
+from cluster.analysis.limits.link import Route
+from cluster.analysis.limits.usual import usual
+from cluster.analysis.statistics.summarize import summarize
 from cluster.benchmarks.gpu import definitions
 from cluster.core.model.hosts import Link
 from cluster.core.model.measurements import Measurement

@@ -5,8 +5,8 @@ from __future__ import annotations
 import msgspec
 import pytest
 
-from cluster.analysis.evidence import Evidence
-from cluster.analysis.pitfalls import network
+from cluster.analysis.verdict.evidence import Evidence
+from cluster.analysis.verdict.rules import network
 from cluster.core.model.hosts import Connection, Interface, RankProcess
 from tests.analysis.evidence import BW, ONE_WAY, Look, host, ours, summary
 

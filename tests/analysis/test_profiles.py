@@ -7,8 +7,8 @@ import random
 import msgspec
 import pytest
 
-from cluster.analysis.profiles import job_profiles
-from cluster.analysis.profiles.values import JobProfile, Source
+from cluster.analysis.verdict.profiles import job_profiles
+from cluster.analysis.verdict.profiles.values import JobProfile, Source
 from cluster.core.errors import ParseError
 from cluster.core.model.logs import Profile, RoleTime, Routine, TaskTimes
 from cluster.logs.reader import read

@@ -4,9 +4,9 @@ from __future__ import annotations
 
 import pytest
 
-from cluster.analysis.link_bounds import Route
-from cluster.analysis.rates import factor, with_rates
-from cluster.analysis.summarize import summarize
+from cluster.analysis.limits.link import Route
+from cluster.analysis.limits.rates import factor, with_rates
+from cluster.analysis.statistics.summarize import summarize
 from cluster.benchmarks.collectives.operations import NAMED, rates, timed
 from cluster.core.model.hosts import Link
 from cluster.core.model.measurements import Definition, Factor, Measurement, Summary

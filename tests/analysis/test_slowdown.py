@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from cluster.analysis.slowdown import describe_slowdown
+from cluster.analysis.statistics.slowdown import describe_slowdown
 from cluster.core.model.measurements import Measurement
 
 KIB = 1024

@@ -7,7 +7,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from cluster.analysis.step_limits import (
+from cluster.analysis.models.step_limits import (
     Trained,
     fetch_stall_expected,
     judge,

@@ -8,9 +8,9 @@ import msgspec
 import numpy as np
 import pytest
 
-from cluster.analysis.distribution import has_converged
-from cluster.analysis.median import is_precise
-from cluster.analysis.summarize import pool_medians, summarize
+from cluster.analysis.statistics.distribution import has_converged
+from cluster.analysis.statistics.median import is_precise
+from cluster.analysis.statistics.summarize import pool_medians, summarize
 from cluster.core.errors import ParseError
 from cluster.core.model.measurements import (
     Aggregation,

@@ -6,9 +6,9 @@ import random
 
 import pytest
 
-from cluster.analysis.gpu_paths import speed
-from cluster.analysis.topology import GpuTopology, gpu_topology
-from cluster.analysis.transports import Transports, transports
+from cluster.analysis.topology.gpu_paths import speed
+from cluster.analysis.topology.topology import GpuTopology, gpu_topology
+from cluster.analysis.topology.transports import Transports, transports
 from cluster.core.errors import ParseError
 from cluster.core.model.logs import Device, Parsed, PeerAccess, Topology
 from cluster.logs.reader import read

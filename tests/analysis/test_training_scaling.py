@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import pytest
 
-from cluster.analysis.compare import Launch
-from cluster.analysis.efficiency import training_scaling
+from cluster.analysis.models.efficiency import training_scaling
+from cluster.analysis.statistics.compare import Launch
 from cluster.core.model.measurements import Summary
 from cluster.core.model.records import Record
 from cluster.core.model.spec import ClusterSpec

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 import numpy as np
 import pytest
 
-from cluster.analysis.two_sample import (
+from cluster.analysis.statistics.two_sample import (
     mann_whitney_distribution,
     median_ratio,
     permutation_p_values,

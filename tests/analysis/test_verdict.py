@@ -7,11 +7,11 @@ from typing import TYPE_CHECKING
 
 import pytest
 
-from cluster.analysis import hardware
-from cluster.analysis.pitfalls import gpus, network, trust
-from cluster.analysis.verdict import Verdict, overall, verdicts
+from cluster.analysis.limits import hardware
+from cluster.analysis.verdict.rules import gpus, network, trust
+from cluster.analysis.verdict.verdict import Verdict, overall, verdicts
 from cluster.runs import store
-from cluster.runs.import_logs import LogLocation, import_logs
+from cluster.runs.import_.logs import LogLocation, import_logs
 
 if TYPE_CHECKING:
     from collections.abc import Callable

@@ -8,11 +8,11 @@ from typing import TYPE_CHECKING
 
 import pytest
 
-from cluster.analysis import hardware
-from cluster.analysis.verdict import verdicts
+from cluster.analysis.limits import hardware
+from cluster.analysis.verdict.verdict import verdicts
 from cluster.core.errors import ParseError
 from cluster.runs import store
-from cluster.runs.import_logs import LogLocation, import_logs
+from cluster.runs.import_.logs import LogLocation, import_logs
 from tests.analysis.test_verdict import BRIDGED, HEAD, MATRIX, row
 
 if TYPE_CHECKING:

@@ -9,7 +9,7 @@ import numpy as np
 import pytest
 
 import cluster
-from cluster.analysis.distribution import has_converged
+from cluster.analysis.statistics.distribution import has_converged
 from cluster.benchmarks.p2p import P2P
 from cluster.benchmarks.p2p.definitions import BANDWIDTH, BIDIRECTIONAL, COPY, LATENCY, ONEWAY
 from cluster.benchmarks.p2p.exchange import oneway_line

@@ -10,9 +10,9 @@ from typing import TYPE_CHECKING, Any
 import pytest
 
 import cluster
-from cluster.analysis.fleet.device_diagnosis import diagnose_devices
 from cluster.core.errors import JobError, SpecError
 from cluster.core.model.fleet import Fleet, PairTest
+from cluster.fleet.device_diagnosis import diagnose_devices
 from cluster.measure.within.copies import CoreCopies, TorchCopies
 from cluster.measure.within.processors import (
     CoreUnit,
@@ -22,7 +22,7 @@ from cluster.measure.within.processors import (
     node_distance,
     numa_nodes,
 )
-from cluster.orchestration.within_check import judge_within
+from cluster.orchestration.check.intra_node import judge_within
 
 if TYPE_CHECKING:
     from pathlib import Path

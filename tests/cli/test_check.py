@@ -8,15 +8,15 @@ from pathlib import Path
 
 import pytest
 
-from cluster.analysis.fleet.pair_measurements import pair_tests
 from cluster.cli.heat_map import PairMap
 from cluster.core import journal
 from cluster.core.errors import SpecError
 from cluster.core.model.fleet import PairTest
 from cluster.core.model.hosts import Machine
+from cluster.fleet.pair_measurements import pair_tests
+from cluster.orchestration.check.fleet_check import judge_fleet, read_groups
 from cluster.orchestration.cluster import attach
-from cluster.orchestration.fleet_check import judge_fleet, read_groups
-from cluster.orchestration.launch import launch
+from cluster.orchestration.launch.launch import launch
 from cluster.runs import store
 from tests.conftest import COMMAND, ROOT, answer, command, until
 

@@ -7,12 +7,12 @@ from typing import TYPE_CHECKING
 import msgspec
 
 from cluster.agent.facts import host_facts
-from cluster.analysis.factors import factors
+from cluster.analysis.statistics.factors import factors
 from cluster.core.model.hosts import Machine
 from cluster.core.model.spec import ClusterSpec
-from cluster.orchestration.host_order import in_order
-from cluster.orchestration.host_setup import ReadyHosts
-from cluster.runs import findings, store
+from cluster.orchestration.bench.order import in_order
+from cluster.orchestration.hosts.setup import ReadyHosts
+from cluster.runs import store, verdict_files
 from tests.conftest import answer, command
 
 if TYPE_CHECKING:
@@ -76,9 +76,9 @@ def test_the_run_records_the_order(home: Path) -> None:
     placed = store.find(store.root(), answer("placement", "here", "--milliseconds", "20")["run"])
     bench = ("bench", "collectives", "--name", "here", *QUICK, "--order", "near")
     flat = store.read(store.find(store.root(), answer(*bench)["run"])).record
-    known = findings.placement(placed)
+    known = verdict_files.placement(placed)
     assert known is not None
-    findings.write_placement(placed, msgspec.structs.replace(known, order=(0, 2, 1)))
+    verdict_files.write_placement(placed, msgspec.structs.replace(known, order=(0, 2, 1)))
     near = store.read(store.find(store.root(), answer(*bench)["run"])).record
 
     assert [machine.name for machine in near.machines] == ["0.mpi.here", "2.mpi.here", "1.mpi.here"]

@@ -10,12 +10,12 @@ import pytest
 
 from cluster.core.errors import SpecError
 from cluster.core.model.placement import NetworkLayer, ProviderTopology
+from cluster.orchestration.check.fleet_check import judge_fleet
 from cluster.orchestration.cluster import attach
-from cluster.orchestration.fleet_check import judge_fleet
-from cluster.orchestration.host_placement import judge_placement, placed_groups
-from cluster.orchestration.launch import launch
+from cluster.orchestration.launch.launch import launch
+from cluster.orchestration.proximity import judge_placement, placed_groups
 from cluster.providers.sim import SimProvider
-from cluster.runs import findings, store
+from cluster.runs import store, verdict_files
 from tests.conftest import answer, command
 
 FABRIC = ("--provider", "sim", "--option", "fabric=leafspine:4x4")
@@ -87,7 +87,7 @@ def test_a_run_without_latencies_is_refused(home: Path) -> None:
 def test_a_damaged_placement_is_none(home: Path) -> None:
     command("up", "big", *FABRIC)
     folder = Path(answer("placement", "big")["run"])
-    (folder / findings.PLACEMENT).write_text("{")
+    (folder / verdict_files.PLACEMENT).write_text("{")
     with pytest.raises(SpecError, match="No placement of big was measured"):
         placed_groups(store.root(), attach("big").state)
 

@@ -49,7 +49,7 @@ def test_judging_a_log_imports_no_cloud_no_connection_and_no_other_command() -> 
         *("judge", "compare", "launch_results"),
     }
     prefixes = ("cluster.orchestration.c", "cluster.orchestration.l", "cluster.remote.ssh")
-    assert not [name for name in modules if name.startswith((*prefixes, "cluster.analysis.fleet"))]
+    assert not [name for name in modules if name.startswith((*prefixes, "cluster.fleet"))]
 
 
 def test_each_line_of_the_help_is_the_first_of_its_command_s_own() -> None:

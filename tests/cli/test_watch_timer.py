@@ -16,8 +16,8 @@ import msgspec
 import pytest
 
 from cluster.cli import watch_run, watch_texts
-from cluster.runs import watches
-from cluster.runs.watches import WatchEvent, in_order, why_not_due
+from cluster.runs.watch import store as watches
+from cluster.runs.watch.store import WatchEvent, in_order, why_not_due
 from tests.cli.test_watch import add_run
 from tests.conftest import COMMAND, command, run, until
 

@@ -17,7 +17,7 @@ import msgspec
 import pytest
 
 from cluster.cli.app import app
-from cluster.orchestration.launch import launch
+from cluster.orchestration.launch.launch import launch
 from tests.conftest import COMMAND, ROOT, command, runs_folder
 
 if TYPE_CHECKING:

@@ -14,7 +14,7 @@ from cluster.cli import flags
 from cluster.core.errors import SpecError
 from cluster.core.model.spec import ClusterSpec, SpecOptions
 from cluster.core.options import help_of
-from cluster.orchestration.launch import make_spec
+from cluster.orchestration.launch.launch import make_spec
 
 FIELDS = msgspec.structs.fields(SpecOptions)
 SOMETHING: dict[str, Any] = {

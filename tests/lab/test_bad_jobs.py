@@ -14,8 +14,8 @@ import pytest
 import cluster
 from cluster.core import journal
 from cluster.core.errors import JobError, Unreachable
+from cluster.orchestration.bench.listener import Listener
 from cluster.orchestration.cluster import attach
-from cluster.orchestration.listener import Listener
 from cluster.providers.lab.control import alter
 from cluster.remote.ssh import connection
 from cluster.runs import store

@@ -19,8 +19,8 @@ LAUNCHING = {  # the function that is about to be called
     "the processes are started": "cluster.providers.lab:join",
     "the links are half made": "cluster.providers.lab.network:shape",
     "the links are made": "cluster.providers.lab:write_network",
-    "the hosts are up": "cluster.orchestration.launch:journal.Created",
-    "the hosts are in the journal": "cluster.orchestration.launch:connect",
+    "the hosts are up": "cluster.orchestration.launch.launch:journal.Created",
+    "the hosts are in the journal": "cluster.orchestration.launch.launch:connect",
     "connecting": "cluster.remote.ssh.connection:_called",
 }
 RUNNING = {

@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 
 import cluster
-from cluster.analysis.fleet.pair_measurements import pair_tests
+from cluster.fleet.pair_measurements import pair_tests
 from tests.conftest import answer, command
 
 LEAVES = (

@@ -4,10 +4,10 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from cluster.analysis.pitfalls import hosts, network
+from cluster.analysis.verdict.rules import hosts, network
 
 if TYPE_CHECKING:
-    from cluster.analysis.evidence import Evidence
+    from cluster.analysis.verdict.evidence import Evidence
     from cluster.orchestration.cluster import Cluster
 
 

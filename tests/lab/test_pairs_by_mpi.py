@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING
 
 import pytest
 
-from cluster.orchestration.fleet_check import judge_fleet
+from cluster.orchestration.check.fleet_check import judge_fleet
 from cluster.providers.lab.control import alter
 from tests.conftest import command
 

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any
 import pytest
 
 import cluster
-from cluster.analysis.link_bounds import BELIEVABLE
+from cluster.analysis.limits.link import BELIEVABLE
 from tests.conftest import command
 
 if TYPE_CHECKING:

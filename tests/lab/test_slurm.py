@@ -12,7 +12,7 @@ import pytest
 import cluster
 from cluster.core.errors import JobError, SpecError, Unreachable
 from cluster.core.model.spec import ClusterSpec
-from cluster.orchestration.listener import Listener
+from cluster.orchestration.bench.listener import Listener
 from cluster.providers.lab import LabProvider
 from cluster.providers.slurm.client import lab_machines
 from tests.conftest import answer, command

@@ -7,10 +7,10 @@ from typing import TYPE_CHECKING
 
 import pytest
 
-from cluster.analysis.profiles import job_profiles
-from cluster.analysis.profiles.values import Source
-from cluster.analysis.topology import gpu_topology
-from cluster.analysis.transports import transports
+from cluster.analysis.topology.topology import gpu_topology
+from cluster.analysis.topology.transports import transports
+from cluster.analysis.verdict.profiles import job_profiles
+from cluster.analysis.verdict.profiles.values import Source
 from cluster.core.model.logs import NcclLog, PeerAccess, Profile, Topology
 from cluster.logs.reader import read
 from tests.logs.samples import values

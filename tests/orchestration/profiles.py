@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from cluster.analysis.profiles import job_profiles
-from cluster.analysis.profiles.values import JobProfile, Source
+from cluster.analysis.verdict.profiles import job_profiles
+from cluster.analysis.verdict.profiles.values import JobProfile, Source
 from cluster.core.model.logs import Profile
 from cluster.logs.reader import read
 

@@ -17,7 +17,7 @@ from cluster.orchestration.ab_test import (
     run_alternating,
     trials,
 )
-from cluster.orchestration.variables import variable
+from cluster.orchestration.bench.variables import variable
 from cluster.runs import store
 from tests.conftest import answer, command, runs_folder, sessions
 

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 import pytest
 
 from cluster.core.errors import SpecError
-from cluster.orchestration.batch_job import LentHosts, find_lent_hosts
+from cluster.orchestration.batch.job import LentHosts, find_lent_hosts
 
 if TYPE_CHECKING:
     from pathlib import Path

@@ -8,7 +8,7 @@ from cluster.agent.protocol import Wrote
 from cluster.core.errors import JobError
 from cluster.core.model.records import Record
 from cluster.core.model.spec import ClusterSpec
-from cluster.orchestration.collect import (
+from cluster.orchestration.bench.collect import (
     JobListener,
     JobOutput,
     JobResult,

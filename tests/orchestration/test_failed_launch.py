@@ -25,7 +25,7 @@ def test_the_remedy_names_no_file_of_a_cluster_that_was_taken_down(
         pinned.write_text("a key\n")
         raise ClusterError("The host key has changed.", remedy=f"ssh-keygen -f {pinned} -R 0")
 
-    monkeypatch.setattr("cluster.orchestration.launch.connect", connect)
+    monkeypatch.setattr("cluster.orchestration.launch.launch.connect", connect)
     with pytest.raises(ClusterError, match="has changed") as caught:
         cluster.launch("gone", hosts=1)
     assert not pinned.exists()

@@ -11,7 +11,7 @@ from cluster.core.model.hosts import Machine
 from cluster.core.model.measurements import Measurement
 from cluster.core.model.records import Record
 from cluster.core.model.spec import ClusterSpec
-from cluster.orchestration.collect import JobResult, _keep_measured, close_run
+from cluster.orchestration.bench.collect import JobResult, _keep_measured, close_run
 from cluster.runs import store
 
 if TYPE_CHECKING:

@@ -14,7 +14,7 @@ import pytest
 import cluster
 from cluster.core.errors import SpecError
 from cluster.measure import kernels
-from cluster.orchestration import mpi_profile
+from cluster.orchestration.bench import mpi_profile
 from cluster.runs import store
 from tests.conftest import BIN, answer, command, run, runs_folder, until
 from tests.orchestration.profiles import job, profiles, sums

@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING
 
 import pytest
 
-from cluster.analysis.nccl_toggles import level, toggle_proof
+from cluster.analysis.topology.nccl_toggles import level, toggle_proof
 from cluster.benchmarks.training.definitions import SAMPLES_RATE
 from cluster.core.errors import SpecError
 from cluster.core.model.logs import NcclLog, Topology
@@ -22,7 +22,7 @@ from cluster.core.model.records import Record
 from cluster.core.model.spec import ClusterSpec
 from cluster.logs import reader
 from cluster.orchestration.ab_test import check_toggles, compare_conditions, trials
-from cluster.orchestration.prepare import check_bench
+from cluster.orchestration.bench.prepare import check_bench
 from cluster.runs import store
 from cluster.runs.nccl_logs import proof_of
 

@@ -11,7 +11,7 @@ import pytest
 from cluster.core import plugins
 from cluster.core.errors import SpecError
 from cluster.measure.benchmark import Benchmark
-from cluster.orchestration.rank_starter import find_pmi
+from cluster.orchestration.bench.starter import find_pmi
 from cluster.remote.shells import Shell
 from tests.plain_values import plain_facts
 
@@ -41,7 +41,7 @@ def test_srun_that_names_no_pmi_is_refused_before_anything_starts(
     (tmp_path / "srun").chmod(0o755)
     monkeypatch.setenv("PATH", f"{tmp_path}:{os.environ['PATH']}")
     limit = 0.3 if "sleep" in does else 60.0  # whoever answers has time, also on a busy machine
-    monkeypatch.setattr("cluster.orchestration.rank_starter.LIMIT", limit)
+    monkeypatch.setattr("cluster.orchestration.bench.starter.LIMIT", limit)
     shell = plugins.find(Shell, "local")()
     began = time.monotonic()
 

@@ -16,8 +16,8 @@ from cluster.core.model.fleet import FleetFinding
 from cluster.core.model.hosts import Machine
 from cluster.core.model.spec import ClusterSpec
 from cluster.orchestration.cluster import Cluster, attach
-from cluster.orchestration.launch import launch
-from cluster.orchestration.replacement import (
+from cluster.orchestration.launch.launch import launch
+from cluster.orchestration.launch.replacement import (
     can_replace,
     finish_replacement,
     irreplaceable,

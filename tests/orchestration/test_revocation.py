@@ -8,8 +8,8 @@ import time
 import pytest
 
 from cluster.core.errors import ProvisionError
-from cluster.orchestration import revocation
-from cluster.orchestration.revocation import RevocationWatch
+from cluster.orchestration.hosts import revocation
+from cluster.orchestration.hosts.revocation import RevocationWatch
 from tests.conftest import until
 
 

@@ -11,7 +11,7 @@ from cluster.core.model.hosts import Machine
 from cluster.core.model.records import JobRecord
 from cluster.core.model.resources import Price
 from cluster.core.model.spec import ClusterSpec
-from cluster.orchestration.state import ClusterState, StateOnDisk
+from cluster.orchestration.hosts.state import ClusterState, StateOnDisk
 from tests.plain_values import plain_facts
 
 SPEC = ClusterSpec(name="mine", hosts=2)

@@ -10,9 +10,9 @@ import pytest
 
 from cluster.agent.working_copy import remove_unchanged
 from cluster.core.errors import SpecError
-from cluster.orchestration import working_folder
+from cluster.orchestration.bench import working_folder
+from cluster.orchestration.bench.working_folder import WorkingFolder, copied, find_files
 from cluster.orchestration.cluster import attach
-from cluster.orchestration.working_folder import WorkingFolder, copied, find_files
 from cluster.runs import store
 from tests.conftest import command, runs_folder
 

@@ -11,7 +11,7 @@ import pytest
 
 from cluster.core import journal, ssh_keys
 from cluster.orchestration.cluster import attach
-from cluster.orchestration.orphans import find_orphans, remove
+from cluster.orchestration.launch.orphans import find_orphans, remove
 from cluster.remote.parallel import connect_all
 from tests import killed_processes
 from tests.clouds import AWS, NAME, WORLDS, World

@@ -10,7 +10,7 @@ import pytest
 from cluster.core import journal
 from cluster.core.errors import SpecError
 from cluster.core.model.resources import Price
-from cluster.orchestration.launch import launch_spec
+from cluster.orchestration.launch.launch import launch_spec
 from tests.clouds import NAME, World
 from tests.conftest import answer, command, until
 from tests.fakes.values import Fault

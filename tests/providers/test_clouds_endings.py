@@ -12,7 +12,7 @@ import pytest
 from cluster.core import journal
 from cluster.core.errors import Capacity, ClusterError, ProvisionError
 from cluster.core.model.value import StateCallback, Value, ignore
-from cluster.orchestration.launch import launch_spec
+from cluster.orchestration.launch.launch import launch_spec
 from cluster.remote import host_keys, parallel
 from tests.clouds import AWS, GCP, NAME, WORLDS, World
 from tests.conftest import until
@@ -80,7 +80,7 @@ def world(request: pytest.FixtureRequest) -> World:
 def scene(request: pytest.FixtureRequest, world: World, monkeypatch: pytest.MonkeyPatch) -> Scene:
     """Each cloud with hosts, whose machine is taken away, or deleted by somebody."""
     monkeypatch.setenv("CLUSTER_LATE", "0.2")
-    monkeypatch.setattr("cluster.orchestration.revocation.BETWEEN", 0.2)
+    monkeypatch.setattr("cluster.orchestration.hosts.revocation.BETWEEN", 0.2)
     cloud: Emulated[Any] = request.getfixturevalue(f"{world.name}_hosts")
     return Scene(world=world, cloud=cloud, ending=request.param)
 

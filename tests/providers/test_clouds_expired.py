@@ -9,8 +9,8 @@ import pytest
 
 from cluster.core import journal
 from cluster.core.errors import ClusterError, Denied
-from cluster.orchestration.launch import launch_spec
-from cluster.orchestration.orphans import search
+from cluster.orchestration.launch.launch import launch_spec
+from cluster.orchestration.launch.orphans import search
 from tests.clouds import AWS, GCP, NAME, World
 from tests.conftest import command
 from tests.fakes.values import Fault

@@ -12,7 +12,7 @@ import pytest
 from cluster.core import journal
 from cluster.core.errors import ClusterError, Denied, Timeout
 from cluster.core.journal import Answered
-from cluster.orchestration.launch import launch_spec
+from cluster.orchestration.launch.launch import launch_spec
 from tests.clouds import NAME, WORLDS, World, asked
 from tests.fakes import gcp as google
 from tests.fakes.values import Fault
@@ -219,7 +219,7 @@ def test_an_error_of_this_machine_while_it_connects_leaves_no_machines(
     cloud: Emulated[Any], world: World, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     before = cloud.things()
-    monkeypatch.setattr("cluster.orchestration.launch.connect_all", no_thread)
+    monkeypatch.setattr("cluster.orchestration.launch.launch.connect_all", no_thread)
     with pytest.raises(RuntimeError, match="new thread"):
         launch_spec(world.spec)
 

@@ -11,7 +11,7 @@ from cluster.core import journal
 from cluster.core.errors import ProvisionError, SpecError
 from cluster.core.model.spec import ClusterSpec
 from cluster.orchestration.cluster import attach
-from cluster.orchestration.orphans import take_down
+from cluster.orchestration.launch.orphans import take_down
 from tests.clouds import AWS, GCP, NAME, World
 from tests.conftest import answer, command
 from tests.fakes.aws.permissions import ACCOUNT, OTHER_ACCOUNT
@@ -28,7 +28,7 @@ def soon(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("CLUSTER_LATE", "0.1")
     monkeypatch.setattr("cluster.providers._cloud.launch.POLL", 0.05)
     monkeypatch.setattr("cluster.providers.gcp.create.PAUSE", 0.05)
-    monkeypatch.setattr("cluster.orchestration.orphans.LOOK_AGAIN", 0.05)
+    monkeypatch.setattr("cluster.orchestration.launch.orphans.LOOK_AGAIN", 0.05)
 
 
 def launched(world: World) -> None:

@@ -15,7 +15,7 @@ from google.oauth2.credentials import Credentials
 from cluster.core import journal, plugins
 from cluster.core.errors import Denied
 from cluster.core.model.spec import ClusterSpec
-from cluster.orchestration.orphans import find_orphans, search
+from cluster.orchestration.launch.orphans import find_orphans, search
 from cluster.providers import Provider
 from cluster.providers._cloud.api_errors import Failure
 from cluster.providers.aws import api as api_of_amazon

@@ -12,14 +12,14 @@ from typing import TYPE_CHECKING, Any
 import msgspec
 import pytest
 
-from cluster.analysis.fleet.pair_measurements import pair_tests
 from cluster.core import journal
 from cluster.core.errors import Capacity, Quota
+from cluster.fleet.pair_measurements import pair_tests
 from cluster.orchestration.cluster import attach
-from cluster.orchestration.orphans import find_orphans, remove
-from cluster.orchestration.replacement import finish_replacement
+from cluster.orchestration.launch.orphans import find_orphans, remove
+from cluster.orchestration.launch.replacement import finish_replacement
 from cluster.providers._cloud.tags import EXPIRES, timestamp
-from cluster.runs import findings, store
+from cluster.runs import store, verdict_files
 from tests import killed_processes
 from tests.clouds import AWS, GCP, NAME, World
 from tests.conftest import answer, command
@@ -277,7 +277,7 @@ def test_a_slow_host_is_replaced_and_only_the_new_one_is_tested(
     assert machines() == [one["new"] if n == bad else id_ for n, id_ in enumerate(old)]
     assert in_cloud(world) == set(machines())
     assert made(hosts, world) == 2
-    assert json.loads((Path(verdict["run"]) / findings.VERDICT).read_text()) == verdict
+    assert json.loads((Path(verdict["run"]) / verdict_files.VERDICT).read_text()) == verdict
     tests = tuple(pair_tests(store.read(Path(one["run"])).measurements))
     assert {bad} < {end for test in tests for end in (test.source, test.target)}
     assert all(bad in (test.source, test.target) and test.alone for test in tests)

@@ -10,10 +10,10 @@ import pytest
 
 from cluster.core import journal
 from cluster.core.errors import SpecError
-from cluster.orchestration.host_placement import judge_placement, newest_placement
-from cluster.orchestration.launch import launch
+from cluster.orchestration.hosts.state import ClusterState
+from cluster.orchestration.launch.launch import launch
 from cluster.orchestration.provider_topology import ask_topology, topology_groups
-from cluster.orchestration.state import ClusterState
+from cluster.orchestration.proximity import judge_placement, newest_placement
 from cluster.runs import store
 from tests.conftest import ROOT, command
 from tests.fakes.aws import Fault

@@ -10,8 +10,8 @@ import pytest
 import cluster
 from cluster.core import journal
 from cluster.core.errors import ProvisionError, SpecError
-from cluster.orchestration.launch import launch_spec, make_spec, plan_spec
-from cluster.orchestration.orphans import find_orphans, remove
+from cluster.orchestration.launch.launch import launch_spec, make_spec, plan_spec
+from cluster.orchestration.launch.orphans import find_orphans, remove
 from cluster.providers.slurm.client import SlurmClient
 from tests.conftest import answer, command
 from tests.slurm_here import SlurmHere, slurm_here

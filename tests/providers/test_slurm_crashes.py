@@ -12,8 +12,8 @@ import pytest
 from cluster.core import journal
 from cluster.core.model.spec import ClusterSpec
 from cluster.orchestration.cluster import attach
-from cluster.orchestration.launch import launch_spec
-from cluster.orchestration.orphans import find_orphans, remove
+from cluster.orchestration.launch.launch import launch_spec
+from cluster.orchestration.launch.orphans import find_orphans, remove
 from tests import killed_processes
 from tests.slurm_here import SlurmHere, slurm_here
 

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING
 import pytest
 
 from cluster.core.errors import Quota
-from cluster.orchestration.launch import make_spec, plan_spec
+from cluster.orchestration.launch.launch import make_spec, plan_spec
 from cluster.providers.slurm.client import SlurmClient
 from tests.slurm_here import SlurmHere, skip_without_slurm
 

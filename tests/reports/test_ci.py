@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from xml.etree import ElementTree as ET
 
-from cluster.analysis.judgement import Judgement
-from cluster.analysis.verdict import Verdict
+from cluster.analysis.verdict.judgement import Judgement
+from cluster.analysis.verdict.verdict import Verdict
 from cluster.reports.ci import (
     Case,
     github_annotations,

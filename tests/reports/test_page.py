@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any, Literal
 import msgspec
 import pytest
 
-from cluster.analysis.compare import Comparison, ComparisonCell
+from cluster.analysis.statistics.compare import Comparison, ComparisonCell
 from cluster.core.model.records import Record
 from cluster.core.model.spec import ClusterSpec
 from cluster.reports import plots

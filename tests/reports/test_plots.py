@@ -9,8 +9,8 @@ from typing import TYPE_CHECKING, Literal
 import msgspec
 import pytest
 
-from cluster.analysis.compare import Comparison, ComparisonCell
-from cluster.analysis.fit import fit
+from cluster.analysis.models.fit import fit
+from cluster.analysis.statistics.compare import Comparison, ComparisonCell
 from cluster.core.errors import SpecError
 from cluster.core.model.fits import Fit, FitPoint, Piece
 from cluster.core.model.fleet import FleetFinding, FleetVerdict, PairTest

@@ -5,7 +5,7 @@ from __future__ import annotations
 import msgspec
 import pytest
 
-from cluster.analysis.compare import compare
+from cluster.analysis.statistics.compare import compare
 from cluster.reports.formats.markdown import table_markdown
 from cluster.reports.formats.terminal import table_text
 from cluster.reports.tables import comparison_tables, interval_strip

@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING
 
 import pytest
 
-from cluster.analysis.published_tables import series
+from cluster.analysis.models.published_tables import series
 from cluster.core.errors import SpecError
 from cluster.core.model.measurements import Summary
 from cluster.reports.training_table import training_table

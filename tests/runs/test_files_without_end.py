@@ -14,7 +14,7 @@ import pytest
 from cluster.core.errors import ParseError, SpecError
 from cluster.core.files import LARGEST, MIB
 from cluster.logs import reader
-from cluster.runs import import_logs
+from cluster.runs.import_ import logs as import_logs
 from tests.conftest import COMMAND, command
 from tests.logs.samples import LOGS
 

@@ -8,9 +8,9 @@ from typing import TYPE_CHECKING
 import pytest
 
 from cluster.core.errors import SpecError
-from cluster.orchestration.fleet_check import judge_fleet
-from cluster.runs.import_pairs import import_pairs
-from cluster.runs.pair_reader import PairLogOptions
+from cluster.orchestration.check.fleet_check import judge_fleet
+from cluster.runs.import_.pair_reader import PairLogOptions
+from cluster.runs.import_.pairs import import_pairs
 
 if TYPE_CHECKING:
     from cluster.core.model.fleet import FleetVerdict, PairMetric

@@ -11,7 +11,7 @@ import pytest
 
 from cluster.core.errors import ParseError, SpecError
 from cluster.runs import store
-from cluster.runs.import_logs import import_logs
+from cluster.runs.import_.logs import import_logs
 from tests.conftest import command
 from tests.logs.samples import LOGS
 

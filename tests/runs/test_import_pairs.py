@@ -9,10 +9,10 @@ from typing import TYPE_CHECKING, Any
 import pytest
 
 from cluster.core.errors import ParseError, SpecError
-from cluster.orchestration.fleet_check import judge_fleet, read_groups
-from cluster.orchestration.host_placement import judge_placement
-from cluster.runs.import_pairs import import_pairs
-from cluster.runs.pair_reader import PairLogOptions
+from cluster.orchestration.check.fleet_check import judge_fleet, read_groups
+from cluster.orchestration.proximity import judge_placement
+from cluster.runs.import_.pair_reader import PairLogOptions
+from cluster.runs.import_.pairs import import_pairs
 from tests.logs.samples import LOGS as TOOLS
 
 if TYPE_CHECKING:

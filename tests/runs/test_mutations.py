@@ -19,7 +19,8 @@ from msgspec.structs import replace
 
 from cluster.cli.app import app
 from cluster.core.errors import ClusterError
-from cluster.runs import share, shared_file
+from cluster.runs import shared_file
+from cluster.runs.share import share
 from tests.conftest import ROOT
 
 if TYPE_CHECKING:

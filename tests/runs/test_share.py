@@ -16,9 +16,10 @@ from cluster.core.model.hosts import RankProcess
 from cluster.core.model.logs import NcclLog, Parsed, PeerAccess, Profile, Symptoms, Topology
 from cluster.core.model.measurements import Measurement
 from cluster.core.model.records import Record
-from cluster.runs import share, shared_file, store
-from cluster.runs.import_logs import import_logs
-from cluster.runs.shared_fields import TEXTS
+from cluster.runs import shared_file, store
+from cluster.runs.import_.logs import import_logs
+from cluster.runs.share import share
+from cluster.runs.share.fields import TEXTS
 from tests.conftest import ROOT, answer, command, run
 from tests.logs.samples import LOGS
 

@@ -11,7 +11,8 @@ import pytest
 from msgspec.structs import replace
 
 from cluster.core.errors import SpecError
-from cluster.runs import share, shared_file
+from cluster.runs import shared_file
+from cluster.runs.share import share
 from cluster.runs.shared_file import SharedPart, SharedRun
 from tests.conftest import COMMAND, ROOT, command, run, tries
 

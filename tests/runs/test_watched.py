@@ -7,14 +7,14 @@ from pathlib import Path
 import msgspec
 import numpy as np
 
-from cluster.analysis.fleet.pair_measurements import measurement_of
 from cluster.core.model.fleet import PairTest
 from cluster.core.model.hosts import Machine
 from cluster.core.model.measurements import Measurement
 from cluster.core.model.records import Record
 from cluster.core.model.spec import ClusterSpec
+from cluster.fleet.pair_measurements import measurement_of
 from cluster.runs.run import PAIRS, Run
-from cluster.runs.watched import series
+from cluster.runs.watch.series import series
 from tests.plain_values import plain_definition
 
 PAIR = plain_definition(metric="bandwidth", unit="B/s", better="higher")

@@ -1,4 +1,4 @@
-"""Lines that describe a sweep over sizes; `cluster.analysis.fit` finds them."""
+"""Lines that describe a sweep over sizes; `cluster.analysis.models.fit` finds them."""
 
 from __future__ import annotations
 

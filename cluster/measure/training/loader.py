@@ -13,7 +13,7 @@ from threading import Event, Thread
 from time import perf_counter
 from typing import TYPE_CHECKING, Any, NamedTuple
 
-from cluster.analysis.step_limits import split_wait
+from cluster.analysis.models.step_limits import split_wait
 from cluster.core.errors import ClusterError
 from cluster.measure.training import digits
 

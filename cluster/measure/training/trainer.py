@@ -5,7 +5,7 @@ from __future__ import annotations
 from time import perf_counter
 from typing import TYPE_CHECKING, Any
 
-from cluster.analysis.step_limits import StepParts
+from cluster.analysis.models.step_limits import StepParts
 from cluster.measure.training.digits import CLASSES, SIDE
 
 if TYPE_CHECKING:

@@ -15,7 +15,7 @@ if TYPE_CHECKING:
 
     from matplotlib.axes import Axes
 
-    from cluster.analysis.compare import Comparison, ComparisonCell
+    from cluster.analysis.statistics.compare import Comparison, ComparisonCell
 
 PER_ROW = 0.26  # inches, of a data point
 MOST_ROWS = 60

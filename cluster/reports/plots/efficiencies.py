@@ -20,7 +20,7 @@ from cluster.reports.plots.picture import (
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
-    from cluster.analysis.efficiency import Scaling
+    from cluster.analysis.models.efficiency import Scaling
 
 MOST_TICKS = 9
 

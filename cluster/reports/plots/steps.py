@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from cluster.analysis.step_limits import PART_METRICS, TIMED_STEP
+from cluster.analysis.models.step_limits import PART_METRICS, TIMED_STEP
 from cluster.core.units import format_value
 from cluster.reports.plots.picture import Format, Picture, finish, named, new_figure
 

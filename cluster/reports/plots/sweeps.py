@@ -7,7 +7,7 @@ from itertools import pairwise
 from statistics import median
 from typing import TYPE_CHECKING, Any
 
-from cluster.analysis.link_bounds import BELIEVABLE
+from cluster.analysis.limits.link import BELIEVABLE
 from cluster.core.errors import SpecError
 from cluster.core.model.fits import Fit
 from cluster.core.model.measurements import Summary

@@ -18,7 +18,7 @@ from typing import TYPE_CHECKING, Any
 
 from cluster.core import journal, plugins
 from cluster.core.model.spec import ClusterSpec
-from cluster.orchestration.launch import launch_spec
+from cluster.orchestration.launch.launch import launch_spec
 from cluster.providers import Provider
 from tests.fakes.aws import Cloud, Settings
 

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import pytest
 
-from cluster.analysis.hardware import find
-from cluster.analysis.hardware_bounds import bound
+from cluster.analysis.limits.devices import bound
+from cluster.analysis.limits.hardware import find
 from cluster.core.model.logs import PeerAccess, Topology
 from cluster.logs.parsers.nvbandwidth import LOCAL
 from cluster.logs.reader import read

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import pytest
 
-from cluster.analysis.profiles import job_profiles
-from cluster.analysis.profiles.values import Source
+from cluster.analysis.verdict.profiles import job_profiles
+from cluster.analysis.verdict.profiles.values import Source
 from cluster.core.model.logs import Profile
 from cluster.logs.reader import read
 from tests.logs.samples import LOGS

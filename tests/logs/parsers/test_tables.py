@@ -6,7 +6,7 @@ from pathlib import Path
 
 import pytest
 
-from cluster.analysis.published_tables import series
+from cluster.analysis.models.published_tables import series
 from cluster.logs.reader import read
 
 LOG = Path(__file__).parent.parent / "tables.settings.txt"

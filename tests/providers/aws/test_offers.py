@@ -13,7 +13,7 @@ from cluster.core import journal, plugins
 from cluster.core.errors import Capacity, ClusterError, Denied, Quota, SpecError, Timeout
 from cluster.core.model.spec import ClusterSpec
 from cluster.core.model.value import StateCallback, ignore
-from cluster.orchestration.orphans import find_orphans, remove
+from cluster.orchestration.launch.orphans import find_orphans, remove
 from cluster.providers import Provider
 from cluster.providers._cloud.api_errors import Failure
 from cluster.providers.aws import AwsProvider, images, quotas

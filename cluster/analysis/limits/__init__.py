@@ -1,0 +1,1 @@
+"""The best value that hardware allows, and the share of it that is usual."""

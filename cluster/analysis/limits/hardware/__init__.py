@@ -1,0 +1,355 @@
+"""Hardware by name or description: instance types, GPU models, machines that the user describes.
+
+Every figure comes from `gpus.toml` and `hosts.toml` beside this file, or from the user; each keeps
+its source.
+"""
+
+from __future__ import annotations
+
+import re
+from functools import cache
+from typing import TYPE_CHECKING
+
+import msgspec
+
+from cluster.analysis.limits import speeds as link_speeds
+from cluster.analysis.limits.hardware.catalog import HardwareHost, listed_gpus, listed_hosts
+from cluster.core import pcie
+from cluster.core.errors import SpecError
+from cluster.core.model.hardware import SAID, Figure, Hardware
+from cluster.core.model.value import Value
+from cluster.core.units import format_rate, parse_rate
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable, Mapping, Sequence
+
+    from cluster.core.model.value import Scalar
+
+_YES_NO = {"yes": True, "no": False}
+THROUGH_SLOTS = ("PIX", "PXB", "PHB", "NODE", "SYS")  # paths through PCIe, as nvidia-smi names them
+_BONDED = re.compile(r"NV(\d+)")
+_PLAIN = re.compile(r"[^a-z0-9]+")
+_GENERATIONS = {"gen1": 2.5, "gen2": 5.0, "gen3": 8.0, "gen4": 16.0, "gen5": 32.0, "gen6": 64.0}
+_SLOT = re.compile(r"(gen[1-6])\s*x(\d{1,2})")
+
+
+class Described(Value, frozen=True, kw_only=True):
+    """A machine that a user describes, on the command line or in a TOML file.
+
+    Args:
+        nvlink: of one GPU, all its links in one direction, such as `300GB/s`.
+        pcie: the slot of a GPU: `gen4 x16`, or as Linux writes it.
+        memory: of a GPU, such as `1555GB/s`.
+        nic: the rate of each network interface, such as `100gbit`.
+        flow: the limit of one TCP connection, such as `10gbit`.
+
+    """
+
+    name: str = ""
+    host: str = ""
+    gpu: str = ""
+    gpus: int | None = None
+    nvlink: str = ""
+    pcie: str = ""
+    memory: str = ""
+    nic: str = ""
+    nics: int | None = None
+    rdma: bool | None = None
+    mtu: int | None = None
+    flow: str = ""
+    source: str = ""
+
+
+def find(text: str) -> Hardware:
+    """Find hardware by its name or description.
+
+    Args:
+        text: `p4d.24xlarge`, `h100`, `nic=100gbit,gpus=8,gpu=a100`, or a name followed by such
+            pairs, which override the listed figures.
+
+    Raises:
+        SpecError: the name or a key is unknown.
+
+    """
+    first, *rest = [word.strip() for word in text.split(",")]
+    if "=" in first or not first:
+        first, rest = "", [first, *rest]
+    words = dict(_pair(word) for word in rest if word)
+    if not first and not words:
+        raise SpecError("--hardware is empty.", remedy=_remedy())
+    described = _decoded({"host": first, **words}, f"--hardware {text}")
+    return _described(described, text) if words else _named(first)
+
+
+def in_toml(content: bytes, path: str) -> Hardware:
+    """Read hardware from a TOML file with the keys of `find`.
+
+    Raises:
+        SpecError: it is not valid TOML, or has unknown keys.
+
+    """
+    try:
+        words = msgspec.toml.decode(content)
+    except (msgspec.DecodeError, UnicodeDecodeError, RecursionError) as error:
+        raise SpecError(f"{path} is not valid TOML: {error}") from error
+    return _described(_decoded(words, path), path)
+
+
+def of_devices(models: Iterable[str]) -> Hardware | None:
+    """Find the hardware of the GPUs that a log names.
+
+    Returns:
+        The hardware; none if it is not known, or if there are several kinds.
+
+    """
+    keys = {_gpu_key(model) for model in models}
+    if len(keys) != 1 or (key := keys.pop()) is None:
+        return None
+    return _with_gpu(Hardware(name=listed_gpus()[key].names[0]), key)
+
+
+def with_logged_gpus(hardware: Hardware | None, models: Sequence[str]) -> Hardware | None:
+    """Add the GPUs that a log names to hardware that the user named.
+
+    Args:
+        hardware: as the user named it; none if the user did not.
+
+    Returns:
+        The hardware, with GPUs if the user or the log names any; the user takes precedence.
+
+    """
+    if hardware is None:
+        return of_devices(models)
+    keys = {_gpu_key(model) for model in models}
+    if hardware.gpu or len(keys) != 1 or (key := keys.pop()) is None:
+        return hardware
+    return _with_gpu(hardware, key)
+
+
+def of_point(hardware: Hardware | None, params: Mapping[str, Scalar]) -> Hardware | None:
+    """Return the hardware of a point: a file may contain runs on several models of GPUs.
+
+    Args:
+        params: of the point; `gpu` is the model, if there are several.
+
+    """
+    gpu = params.get("gpu")
+    return with_logged_gpus(hardware, [gpu]) if isinstance(gpu, str) else hardware
+
+
+def with_fabric(hardware: Hardware | None, *, fabric: bool) -> Hardware | None:
+    """Record that NVLink also joins the hosts.
+
+    Returns:
+        The hardware; unchanged if the log does not say so.
+
+    """
+    if hardware is None or not fabric:
+        return hardware
+    return msgspec.structs.replace(hardware, fabric=True)
+
+
+def with_links(hardware: Hardware | None, links: int) -> Hardware | None:
+    """Add the NVLinks that a log shows: bridges of boards, or links without a switch.
+
+    Args:
+        links: the most NVLinks between two of its GPUs, as `nvidia-smi topo -m` counts them.
+
+    Returns:
+        The hardware; the bridges become its NVLink if its boards may have bridges, and the log
+        shows links between them. Fewer links than a GPU has join a pair without a switch.
+
+    """
+    if hardware is None or not links:
+        return hardware
+    if hardware.nvlink is None and hardware.bridge is not None:
+        return msgspec.structs.replace(hardware, nvlink=hardware.bridge)
+    gpu = listed_gpus().get(_gpu_key(hardware.gpu) or "")
+    if hardware.nvlink is None or gpu is None or links >= gpu.nvlinks:
+        return hardware
+    pair = link_speeds.nvlink(gpu.architecture, links)
+    return msgspec.structs.replace(hardware, pair=pair, switched=False, reduces=False)
+
+
+def contradiction(hardware: Hardware | None, models: Sequence[str]) -> str:
+    """Say whether a log names other GPUs than the user.
+
+    Args:
+        hardware: as the user named it; none if the user did not.
+
+    Returns:
+        A clause; empty if they agree, or if one of them names none.
+
+    """
+    if hardware is None or not hardware.gpu:
+        return ""
+    mine = _gpu_key(hardware.gpu)
+    others = [m for m in models if _gpu_key(m) not in (None, mine)]
+    return f"the log says {others[0]}, and --hardware {hardware.gpu}" if others else ""
+
+
+def names() -> tuple[str, ...]:
+    """List all names that `find` knows."""
+    return (*listed_gpus(), *listed_hosts().hosts)
+
+
+def _named(name: str) -> Hardware:
+    lowered = name.lower()
+    host = listed_hosts().hosts.get(lowered) or listed_hosts().hosts.get(f"standard_{lowered}")
+    if host is not None:
+        return _as_host(name, host)
+    key = lowered if lowered in listed_gpus() else _gpu_key(name)
+    if key is None:
+        raise SpecError(f"There is no hardware {name!r} in our lists.", remedy=_remedy())
+    return _with_gpu(Hardware(name=name), key)
+
+
+def _remedy() -> str:
+    hosts = ", ".join(list(listed_hosts().hosts)[:60:6])
+    return (
+        f"GPUs: {', '.join(listed_gpus())}; hosts such as {hosts}; "
+        "or describe it: --hardware nic=100gbit,gpus=8,gpu=a100"
+    )
+
+
+def _as_host(name: str, host: HardwareHost) -> Hardware:
+    maker = listed_hosts().makers[host.maker]
+    each = parse_rate(host.nic)
+    several = f"{host.nics} x " if host.nics > 1 else ""
+    found = Hardware(
+        name=name,
+        gpus=host.gpus,
+        nic=Figure(
+            rate=each * host.nics, source=f"{several}{format_rate(each)}: {name}, {host.source}"
+        ),
+        nics=host.nics,
+        rdma=host.rdma,
+        gpudirect=host.gpudirect,
+        both_ways=None if host.both_ways is None else host.both_ways.figure,
+        mtu=maker.mtu,
+        flow=None if maker.flow is None else maker.flow.figure,
+    )
+    return _with_gpu(found, host.gpu) if host.gpu else found
+
+
+def _with_gpu(hardware: Hardware, key: str) -> Hardware:
+    gpu = listed_gpus()[key]
+    links = gpu.nvlink.figure if gpu.nvlink else link_speeds.nvlink(gpu.architecture, gpu.nvlinks)
+    return msgspec.structs.replace(
+        hardware,
+        gpu=gpu.names[0],
+        nvlink=links,
+        bus=gpu.bus.figure if gpu.bus else pcie.slot_bandwidth(gpu.slot),
+        memory=None if gpu.memory is None else gpu.memory.figure,
+        bridge=None if gpu.bridge is None else gpu.bridge.figure,
+        joins=gpu.joins,
+        raised=gpu.raised,
+        fabric=gpu.fabric,
+        switched=gpu.switched,
+        reduces=gpu.reduces,
+    )
+
+
+def peak_flops(model: str) -> Figure | None:
+    """Return the peak of a GPU in single precision, without tensor cores.
+
+    Returns:
+        FLOP per second, with the source and its address; none if it is not in our list.
+
+    """
+    key = _gpu_key(model)
+    cores = listed_gpus()[key].fp32 if key else None
+    return cores.peak if cores else None
+
+
+def between(model: str, path: str, slot: str) -> Figure | None:
+    """Return the bandwidth between two GPUs of a host, in one direction.
+
+    Args:
+        path: between them, as `nvidia-smi topo -m` names it: `NV4`, `PIX`, `SYS`.
+
+    Returns:
+        The rate of the bonded NVLinks, or of the slot that all bytes pass; none if not known.
+
+    """
+    key = _gpu_key(model)
+    if match := _BONDED.fullmatch(path):
+        return link_speeds.nvlink(listed_gpus()[key].architecture, int(match[1])) if key else None
+    return pcie.slot_bandwidth(slot) if path in THROUGH_SLOTS else None
+
+
+@cache
+def _gpu_key(model: str) -> str | None:
+    """Find the listed GPU with the longest name that the name of a model contains."""
+    plain = f" {_plain(model)} "
+    fits = [
+        (len(name), key)
+        for key, gpu in listed_gpus().items()
+        for name in gpu.names
+        if f" {_plain(name)} " in plain
+    ]
+    return max(fits)[1] if fits else None
+
+
+def _plain(name: str) -> str:
+    return _PLAIN.sub(" ", name.lower()).strip()
+
+
+def _described(said: Described, text: str) -> Hardware:
+    base = _named(said.host) if said.host else Hardware(name=said.name or text)
+    if said.gpu:
+        key = _gpu_key(said.gpu) or (said.gpu if said.gpu in listed_gpus() else None)
+        if key is None:
+            raise SpecError(f"There is no GPU {said.gpu!r} in our lists.", remedy=_remedy())
+        base = _with_gpu(base, key)
+    source = said.source or SAID
+    changes: dict[str, object] = {"name": said.name or text}
+    changes |= {
+        field: value
+        for field in ("gpus", "nics", "rdma", "mtu")
+        if (value := getattr(said, field)) is not None
+    }
+    for field, rate in (("nvlink", said.nvlink), ("memory", said.memory), ("flow", said.flow)):
+        if rate:
+            changes[field] = Figure(rate=parse_rate(rate), source=source)
+    if said.pcie:
+        changes["bus"] = _slot(said.pcie)
+    if said.nic:
+        nics = said.nics or 1
+        several = f"{nics} x " if nics > 1 else ""
+        changes["nics"] = nics
+        changes["nic"] = Figure(
+            rate=parse_rate(said.nic) * nics, source=f"{several}{said.nic}: {source}"
+        )
+    return msgspec.structs.replace(base, **changes)
+
+
+def _slot(text: str) -> Figure:
+    short = _SLOT.fullmatch(text.lower())
+    words = f"{_GENERATIONS[short[1]]} GT/s PCIe x{short[2]}" if short else text
+    found = pcie.slot_bandwidth(words)
+    if found is None:
+        raise SpecError(
+            f"{text!r} is no slot of PCIe.", remedy="Write pcie=gen4x16, or 16.0 GT/s PCIe x16."
+        )
+    return found
+
+
+def _pair(word: str) -> tuple[str, object]:
+    key, equals, value = (part.strip() for part in word.partition("="))
+    if not equals or key in ("name", "host") or key not in Described.__struct_fields__:
+        known = [field for field in Described.__struct_fields__ if field not in ("name", "host")]
+        raise SpecError(
+            f"--hardware does not understand {word!r}.",
+            remedy=f"Write KEY=VALUE, with a KEY of {', '.join(known)}.",
+        )
+    return key, _YES_NO.get(value, value)
+
+
+def _decoded(words: dict[str, object], where: str) -> Described:
+    try:
+        return msgspec.convert(words, Described, strict=False)
+    except msgspec.ValidationError as error:
+        raise SpecError(
+            f"{where}: {error}", remedy="Such as: nic=100gbit,nics=4,gpus=8,gpu=a100,rdma=yes"
+        ) from error

@@ -1,0 +1,55 @@
+"""The hardware of a host's GPUs as `gpu` found it during copies; its figures are the bounds."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+import msgspec
+
+from cluster.analysis.limits import hardware
+from cluster.core import pcie
+from cluster.core.model.hardware import Figure, Hardware
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable, Sequence
+
+    from cluster.core.model.measurements import Measurement
+
+LINK, MEMORY = "pcie_link", "gpu_memory_peak"  # metrics of the benchmark `gpu`
+
+
+def of_measured(measurements: Iterable[Measurement]) -> Hardware | None:
+    """Return the hardware of a run of `gpu`, if all GPUs of its host are alike.
+
+    Returns:
+        The hardware; none if no link was recorded. It has no bus where the links of the GPUs
+        differ, and no memory where the peaks do: a bound of one would be wrong for another.
+
+    """
+    own = [m for m in measurements if m.metric in (LINK, MEMORY)]
+    models = {str(m.params["model"]) for m in own}
+    if not any(m.metric == LINK for m in own) or len(models) != 1:
+        return None
+    model = models.pop()
+    base = hardware.of_devices([model]) or Hardware(name=model)
+    memory = [m for m in own if m.metric == MEMORY]
+    known = {"bus": _bus([m for m in own if m.metric == LINK])}
+    known |= {"memory": _peak(memory)} if memory else {}
+    return msgspec.structs.replace(base, **known)
+
+
+def _bus(links: Sequence[Measurement]) -> Figure | None:
+    slots = {str(m.params["slot"]) for m in links}
+    found = pcie.slot_bandwidth(slots.pop()) if len(slots) == 1 else None
+    if found is None:
+        return None
+    return msgspec.structs.replace(found, source=f"in use during copies, {found.source}")
+
+
+def _peak(found: Sequence[Measurement]) -> Figure | None:
+    rates = {m.values[0] for m in found}
+    if len(rates) != 1:
+        return None
+    clock, bits = (found[0].params[name] for name in ("MHz", "bits"))
+    source = f"2 x {clock} MHz during copies x {bits} bit (nvidia-smi, the driver)"
+    return Figure(rate=rates.pop(), source=source)

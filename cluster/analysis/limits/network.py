@@ -1,0 +1,289 @@
+"""Bounds of what hosts exchange through their network: TCP, messages, collectives.
+
+A bound that holds only under an assumption, which neither the log nor the user stated, says so, and
+knows the bound without it.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+import msgspec
+
+from cluster.analysis.limits.link import goodput
+from cluster.analysis.limits.rates import factor
+from cluster.core.model.hardware import SAID, Figure
+from cluster.core.model.hosts import HEADER_BYTES, Link
+from cluster.core.model.value import Value
+from cluster.core.units import format_rate
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping
+
+    from cluster.core.model.hardware import Hardware
+    from cluster.core.model.measurements import Definition, Factor
+    from cluster.core.model.value import Scalar
+
+# Bus bandwidth over algorithm bandwidth: NVIDIA nccl-tests, doc/PERFORMANCE.md.
+FACTORS: dict[str, Factor] = {
+    "all_reduce": "2(n-1)/n",
+    "all_gather": "(n-1)/n",
+    "reduce_scatter": "(n-1)/n",
+    "alltoall": "(n-1)/n",
+    "gather": "(n-1)/n",
+    "scatter": "(n-1)/n",
+    "broadcast": "1",
+    "reduce": "1",
+    "sendrecv": "1",
+}
+SUMMED: Factor = "2(n-1)/n"
+PAIR = 2  # ranks: none has to wait for a third
+RECEIVER = (
+    "the receiver wrote the log: in an interval, a sender's kernel may take more than it sends"
+)
+UDP_SAVES = 24  # bytes: UDP's header has 8, TCP's with its time stamps 32
+MTU, JUMBO = 1500, 9000  # of Ethernet: usual, and the largest that is usual
+SUMMED_BY_SWITCHES = "no switch of the network sums (SHARP)"
+
+
+class Bound(Value, frozen=True, kw_only=True):
+    """The highest rate that hardware allows a metric.
+
+    Args:
+        rate: bytes per second.
+        assumes: what it assumes without the log or the user having stated it; empty if nothing.
+        otherwise: the bound without that assumption; none if it is not known.
+
+    """
+
+    rate: float
+    limit: str
+    assumes: str = ""
+    otherwise: Bound | None = None
+
+
+def scaled(found: Bound, times: float, words: str = "") -> Bound:
+    """Multiply a bound, and what it is without its assumption."""
+    otherwise = None if found.otherwise is None else scaled(found.otherwise, times, words)
+    return msgspec.structs.replace(
+        found, rate=times * found.rate, limit=f"{words}{found.limit}", otherwise=otherwise
+    )
+
+
+def in_ways(definition: Definition, found: Bound) -> Bound:
+    """Return a bound of one direction for the directions of a metric."""
+    return scaled(found, 2 if definition.flow == "both ways" else 1, f"{definition.flow}: ")
+
+
+def tcp(definition: Definition, params: Mapping[str, Scalar], hardware: Hardware) -> Bound | None:
+    """Bound TCP between two hosts, less frames and headers, and with the cap of a connection.
+
+    Args:
+        definition: of the metric; an interval may be of a sender, which the log does not say.
+        params: the point, of which `streams` and `protocol` are used.
+
+    Returns:
+        The bound; none if the network is not known, or on one host.
+
+    """
+    if count(params, "hosts") == 1:
+        return None
+    found = _connections(definition, params, hardware)
+    if found is None or definition.metric != "interval":
+        return found
+    other = found.otherwise and msgspec.structs.replace(found.otherwise, assumes=RECEIVER)
+    return msgspec.structs.replace(found, assumes=found.assumes or RECEIVER, otherwise=other)
+
+
+def _connections(
+    definition: Definition, params: Mapping[str, Scalar], hardware: Hardware
+) -> Bound | None:
+    if hardware.nic is None or (definition.metric == "sent" and params.get("protocol") == "UDP"):
+        return None
+    streams, flow = count(params, "streams"), hardware.flow
+    is_udp = params.get("protocol") == "UDP"
+    whole = in_ways(definition, _ethernet(hardware, hardware.nic, is_udp=is_udp))
+    if flow is None or not streams or streams * flow.rate >= hardware.nic.rate:
+        return whole
+    capped = _ethernet(
+        msgspec.structs.replace(hardware, mtu=hardware.mtu or JUMBO),
+        Figure(rate=streams * flow.rate, source=f"{streams} connection(s): {flow.source}"),
+        is_udp=is_udp,
+    )
+    if flow.source == SAID:
+        return in_ways(definition, capped)
+    held = f"a connection is held to {format_rate(flow.rate)} ({flow.source})"
+    return msgspec.structs.replace(in_ways(definition, capped), assumes=held, otherwise=whole)
+
+
+def _ethernet(hardware: Hardware, nic: Figure, *, is_udp: bool = False) -> Bound:
+    """Bound TCP or UDP by what packets of an MTU carry; the MTU is assumed if nobody said it."""
+
+    def of(mtu: int) -> Bound:
+        link = Link(rate=nic.rate, mtu=mtu, source=nic.source)
+        saved = 1 + UDP_SAVES / (mtu - HEADER_BYTES) if is_udp else 1.0
+        protocol = "UDP" if is_udp else "TCP"
+        return Bound(rate=goodput(link) * saved, limit=f"{protocol}, MTU {mtu} ({nic.source})")
+
+    if hardware.mtu:
+        return of(hardware.mtu)
+    return msgspec.structs.replace(
+        of(MTU), assumes=f"its MTU is {MTU} (else say mtu={JUMBO})", otherwise=of(JUMBO)
+    )
+
+
+def messages(
+    definition: Definition, params: Mapping[str, Scalar], hardware: Hardware
+) -> Bound | None:
+    """Bound messages between hosts by all NICs of a host together; without RDMA, with TCP.
+
+    Args:
+        params: the point, of which `hosts` and `pairs` are used.
+
+    Returns:
+        The bound; none if the network or the number of hosts is not known.
+
+    """
+    is_sender = definition.aggregation == "each rank" and params.get("rank") == 0
+    if hardware.nic is None or count(params, "hosts") < PAIR or is_sender:
+        return None  # a sender's time ends when its buffer is free, and bytes are still in transit
+    line = _line(hardware, hardware.nic)
+    hosts, pairs = count(params, "hosts"), count(params, "pairs")
+    if not pairs and definition.aggregation == "all ranks" and hosts > PAIR:
+        return msgspec.structs.replace(
+            in_ways(definition, scaled(line, hosts // 2, "half of the hosts, each ")),
+            assumes=f"half of the {hosts} hosts send (the number of pairs is not known)",
+            otherwise=None,
+        )
+    if pairs < PAIR:
+        return in_ways(definition, line)
+    senders = min(pairs, hosts // 2)
+    found = in_ways(definition, scaled(line, senders, f"{senders} sending host(s), each "))
+    if 2 * pairs == hosts:  # one rank on each host: each pair has two hosts
+        return found
+    return msgspec.structs.replace(
+        found,
+        assumes=f"its {pairs} pairs send from {senders} of the {hosts} hosts to the others",
+        otherwise=None,
+    )
+
+
+def verbs(definition: Definition, params: Mapping[str, Scalar], hardware: Hardware) -> Bound | None:
+    """Bound what goes by RDMA in any case, as perftest's messages do.
+
+    Returns:
+        The bound; none if the network is not known, or on one host.
+
+    """
+    return messages(definition, params, msgspec.structs.replace(hardware, rdma=True))
+
+
+def _line(hardware: Hardware, nic: Figure) -> Bound:
+    """Bound what the processes of a host send to other hosts."""
+    whole = Bound(rate=nic.rate, limit=f"the network of a host ({nic.source})")
+    if hardware.rdma:
+        return whole
+    found = scaled(_ethernet(hardware, nic), 1, "the network of a host, ")
+    if hardware.rdma is None:
+        return msgspec.structs.replace(
+            found, assumes="messages go by TCP (else say rdma=yes)", otherwise=whole
+        )
+    return found
+
+
+def across(operation: str, ranks: int, hosts: int, hardware: Hardware) -> Bound | None:
+    """Bound bus bandwidth by the network of a host.
+
+    A host must send the data of its ranks for other hosts, in one direction: the factor of the
+    number of hosts for collectives whose ranks share data, and this times its ranks for an alltoall
+    (E. Chan et al., "Collective communication: theory, practice, and experience", CCPE 19, 2007).
+    In a sendrecv, each rank sends to the next, so only one rank of a host sends to another host.
+    The PCIe slots of a few GPUs may not be enough to fill the network. If switches sum, a host
+    sends the data of an allreduce once, and not 2(N-1)/N times.
+
+    Args:
+        operation: such as `all_reduce`.
+
+    Returns:
+        The bound; none if the network or the operation is not known.
+
+    """
+    if hardware.nic is None or not ranks or (operation not in FACTORS and ranks != hosts):
+        return None
+    line = _line(hardware, hardware.nic)
+    if operation == "sendrecv":
+        return _to_next_host(ranks // hosts, hardware, line)
+    senders = max(1, ranks // hosts)
+    if hardware.bus and senders * hardware.bus.rate < line.rate:
+        words = f"{senders} x PCIe of a GPU ({hardware.bus.source})"
+        line = Bound(rate=senders * hardware.bus.rate, limit=words)
+    share = network_share(operation, ranks, hosts)
+    found = scaled(line, share, f"one way, {hosts} hosts: {times(share)}")
+    gain = share * factor(SUMMED, hosts)
+    if FACTORS.get(operation, SUMMED) != SUMMED or hardware.rdma is False or gain <= share:
+        return found
+    whole = line.otherwise or line
+    words = f"one way, {hosts} hosts: {times(gain)}"
+    return _unless(found, SUMMED_BY_SWITCHES, scaled(whole, gain, words))
+
+
+def _unless(found: Bound, assumes: str, otherwise: Bound) -> Bound:
+    """Add an assumption behind those that a bound has."""
+    if found.otherwise is None:
+        return msgspec.structs.replace(found, assumes=assumes, otherwise=otherwise)
+    return msgspec.structs.replace(found, otherwise=_unless(found.otherwise, assumes, otherwise))
+
+
+def _to_next_host(ranks: int, hardware: Hardware, line: Bound) -> Bound:
+    """Bound what one rank can send to another host by the NICs next to its GPU."""
+    if hardware.bus and hardware.bus.rate < line.rate:
+        line = Bound(rate=hardware.bus.rate, limit=f"PCIe of a GPU ({hardware.bus.source})")
+    whole = scaled(line, 1, "one way: ")
+    own = max(1, hardware.nics // max(hardware.gpus, ranks))
+    if hardware.nic is None or own >= hardware.nics:
+        return whole
+    rate = hardware.nic.rate * own / hardware.nics
+    if rate >= whole.rate:
+        return whole
+    return Bound(
+        rate=rate,
+        limit=f"one way: {own} of the {hardware.nics} interfaces of a host ({hardware.nic.source})",
+        assumes=f"a rank sends through {own} network interface(s), those next to its GPU",
+        otherwise=whole,
+    )
+
+
+def network_share(operation: str, ranks: int, hosts: int) -> float:
+    """Return bus bandwidth over the rate at which a host must send.
+
+    Args:
+        operation: such as `all_reduce`; with one rank on each host, the factors cancel out.
+
+    Returns:
+        The ratio; 1 for a ring, which sends more than necessary if a host has several ranks.
+
+    """
+    word = FACTORS.get(operation, "1")
+    each = ranks / hosts if operation == "alltoall" else 1.0
+    return factor(word, ranks) / (factor(word, hosts) * each)
+
+
+def times(gain: float) -> str:
+    """Write a factor before what it multiplies.
+
+    Returns:
+        Such as `1.88 x `; empty for 1.
+
+    """
+    return "" if abs(gain - 1) < 1e-9 else f"{gain:.3g} x "  # noqa: PLR2004 - rounding
+
+
+def count(params: Mapping[str, Scalar], name: str) -> int:
+    """Read a number of a point.
+
+    Returns:
+        The number; 0 if there is none.
+
+    """
+    value = params.get(name, 0)
+    return value if isinstance(value, int) else 0

@@ -1,0 +1,188 @@
+"""Compares a series with published results: what is usual, and which entries are nearest."""
+
+from __future__ import annotations
+
+from collections import Counter
+from statistics import median
+from typing import TYPE_CHECKING, Literal
+
+from cluster.analysis.limits import hardware, published
+from cluster.core.model.value import Value
+from cluster.core.units import format_size, format_value
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable, Sequence
+
+    from cluster.analysis.limits.published import PublishedResult
+    from cluster.core.model.hardware import Hardware
+    from cluster.core.model.measurements import Definition, Summary
+    from cluster.core.model.value import Scalar
+
+ENOUGH = 3  # published runs that show what is usual; fewer are named one by one
+SAME_SIZE = 2.0  # how many times larger or smaller a message may be
+REPEATED = 0.9  # of the lowest published value: above this, it is the same result
+ONE_HOST = ("host to GPU", "GPU to GPU", "GPU memory")  # media within one host
+
+
+class Published(Value, frozen=True, kw_only=True):
+    """What others published of the same thing.
+
+    Args:
+        runs: how many published runs are alike: the same definition, hardware, hosts and
+            collective, and a size within a factor of two; 0 if the results are only the nearest.
+        low: the lowest of their values, in the unit of the series.
+        reached: how many of those runs the series is as good as, within a tenth.
+        word: `normal` if the series is like them, `low` if it is lower and there are enough of
+            them to say so, else empty.
+
+    """
+
+    text: str
+    results: tuple[str, ...]
+    runs: int = 0
+    low: float | None = None
+    high: float | None = None
+    reached: int = 0
+    word: Literal["", "normal", "low"] = ""
+
+
+def compare(
+    summary: Summary,
+    definition: Definition,
+    known: Hardware | None,
+    results: Iterable[PublishedResult] | None = None,
+) -> Published | None:
+    """Compare a series with what others published.
+
+    Returns:
+        The comparison; none if nothing similar was published.
+
+    """
+    if (
+        known is None
+        or definition.id not in published.definitions()
+        or not _is_plain(summary.params)
+    ):
+        return None
+    candidates = [
+        result
+        for result in (published.results_of(definition.id) if results is None else results)
+        if result.run.definition == definition.id
+        and result.run.grade in published.USUAL
+        and not result.run.settings
+        and _is_same_test(result, summary.params, definition)
+        and _is_same_hardware(result, known)
+    ]
+    alike = _nearest_of_each_run(
+        [r for r in candidates if _has_same_hosts(r, summary.params, definition)], summary.params
+    )
+    if alike:
+        return _usual(summary, alike)
+    nearest = sorted(candidates, key=lambda r: _distance(r, summary.params))[:ENOUGH]
+    if not nearest:
+        return None
+    text = f"nearest published: {'; '.join(map(named, nearest))}"
+    return Published(text=text, results=tuple(r.id for r in nearest))
+
+
+def _usual(summary: Summary, alike: Sequence[PublishedResult]) -> Published:
+    medians = [median(result.values) for result in alike]
+    low, high = min(medians), max(medians)
+    if summary.better == "higher":
+        reached = sum(summary.median >= REPEATED * value for value in medians)
+    else:
+        reached = sum(summary.median <= value / REPEATED for value in medians)
+    enough = len(alike) >= ENOUGH
+    return Published(
+        text=_range(summary, alike, low, high) if enough else _few(alike),
+        results=tuple(result.id for result in alike),
+        runs=len(alike),
+        low=low,
+        high=high,
+        reached=reached,
+        word="normal" if reached else "low" if enough else "",
+    )
+
+
+def _range(summary: Summary, alike: Sequence[PublishedResult], low: float, high: float) -> str:
+    grades = ", ".join(sorted({result.run.grade for result in alike}))
+    ends = f"{format_value(low, summary.unit)} to {format_value(high, summary.unit)}"
+    where = (
+        "below all" if summary.median < low else "above all" if summary.median > high else "in it"
+    )
+    mine = format_value(summary.median, summary.unit)
+    return f"usual: {ends} in {len(alike)} published runs ({grades}); yours, {mine}, is {where}"
+
+
+def _few(alike: Sequence[PublishedResult]) -> str:
+    return f"published: {'; '.join(map(named, alike))}"
+
+
+def named(result: PublishedResult) -> str:
+    """Describe a published result."""
+    unit = published.UNITS[result.run.unit][1]
+    size = f" at {format_size(result.size)}" if result.size else ""
+    hosts = f"{result.run.hosts} x " if result.run.hosts > 1 else ""
+    value = format_value(median(result.values), unit)
+    where = f"corpus: {result.run.id}, grade {result.run.grade}"
+    return f"{value}{size} on {hosts}{result.run.hardware} ({where})"
+
+
+def _is_plain(params: dict[str, Scalar]) -> bool:
+    """Tell whether a test is the usual one: one pair, pinned memory, one GPU, P2P enabled."""
+    several = any(params.get(name, 1) not in (0, 1) for name in ("pairs", "devices", "streams"))
+    return not several and params.get("p2p") != "off" and params.get("memory") != "pageable"
+
+
+def _is_same_test(
+    result: PublishedResult, params: dict[str, Scalar], definition: Definition
+) -> bool:
+    return definition.medium != "collective" or params.get("operation") == result.run.test
+
+
+def _is_same_hardware(result: PublishedResult, known: Hardware) -> bool:
+    """Compare GPUs for tests within a host, and the type of host for tests between hosts."""
+    other = hardware.find(result.run.hardware)
+    if result.run.hosts == 1 and other.gpu:
+        return other.gpu == known.gpu
+    return _plain(other.name) == _plain(known.name)
+
+
+def _plain(name: str) -> str:
+    return name.lower().removeprefix("standard_")
+
+
+def _has_same_hosts(
+    result: PublishedResult, params: dict[str, Scalar], definition: Definition
+) -> bool:
+    hosts = 1 if definition.medium in ONE_HOST else params.get("hosts")
+    same = hosts == result.run.hosts and params.get("ranks", result.run.ranks) == result.run.ranks
+    return same and _is_same_size(result, params)
+
+
+def _is_same_size(result: PublishedResult, params: dict[str, Scalar]) -> bool:
+    size = params.get("size", 0)
+    if not isinstance(size, int) or not size or not result.size:
+        return size == result.size
+    return 1 / SAME_SIZE <= size / result.size <= SAME_SIZE
+
+
+def _distance(result: PublishedResult, params: dict[str, Scalar]) -> tuple[bool, float]:
+    size = params.get("size", 0)
+    if not isinstance(size, int) or not size or not result.size:
+        return params.get("hosts") != result.run.hosts, 0.0
+    return params.get("hosts") != result.run.hosts, max(size / result.size, result.size / size)
+
+
+def _nearest_of_each_run(
+    results: Iterable[PublishedResult], params: dict[str, Scalar]
+) -> list[PublishedResult]:
+    """Keep one point of each run: a run that was published with many sizes counts once."""
+    ordered = sorted(results, key=lambda result: _distance(result, params))
+    seen: Counter[str] = Counter()
+    nearest = []
+    for result in ordered:
+        seen[result.run.id] += 1
+        if seen[result.run.id] == 1:
+            nearest.append(result)
+    return nearest

@@ -1,0 +1,1 @@
+"""Models of time: fits over sizes, predictions, scaling efficiency, training steps."""

@@ -1,0 +1,293 @@
+"""From throughput at 1, 2, 4 ... ranks to efficiency, with its base and its bounds.
+
+Efficiency is computed, never typed in: throughput per rank over that of the base (T. Hoefler,
+R. Belli, "Scientific benchmarking of parallel computing systems", SC15, rule 1). A figure that
+somebody printed beside it is checked.
+"""
+
+from __future__ import annotations
+
+import math
+from collections import defaultdict
+from statistics import median
+from typing import TYPE_CHECKING
+
+import msgspec
+
+from cluster.analysis.models.step_limits import TRAINING
+from cluster.core.errors import SpecError
+from cluster.core.model.value import Value
+from cluster.core.units import format_point
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable, Sequence
+
+    from cluster.analysis.statistics.compare import Launch
+    from cluster.core.model.measurements import Definition, Summary
+
+ROUNDED = 0.005  # the error of a percentage that was rounded to a whole number
+
+
+class Throughput(Value, frozen=True, kw_only=True):
+    """The throughput of a number of ranks together.
+
+    Args:
+        rate: of all ranks together, in items per second.
+        interval: the ends of its 95 % confidence interval; none if only the figure is known.
+        printed: the efficiency that its source claims; none if it claims none.
+
+    """
+
+    ranks: int
+    rate: float
+    interval: tuple[float, float] | None = None
+    printed: float | None = None
+
+
+class Series(Value, frozen=True, kw_only=True):
+    """The same work on different numbers of ranks.
+
+    Args:
+        unit: of the rates, such as `images/s`.
+
+    """
+
+    name: str
+    unit: str
+    throughputs: tuple[Throughput, ...]
+
+
+class Work(Value, frozen=True, kw_only=True):
+    """One step of data-parallel training: what matters for its communication.
+
+    Args:
+        exchanged: bytes that all ranks reduce per step, by an allreduce.
+        rate: that a host's network carries in each direction, in bytes per second.
+        ranks_per_host: how many ranks share it.
+
+    """
+
+    batch: float
+    exchanged: float
+    rate: float
+    ranks_per_host: int = 1
+
+
+class Efficiency(Value, frozen=True, kw_only=True):
+    """The efficiency of a number of ranks.
+
+    Args:
+        rate: of all ranks together, in items per second.
+        interval: the ends of an interval that contains the efficiency with at least 95 %
+            confidence; none if there is none.
+        least: the efficiency if communication did not overlap with computation at all; none if the
+            work is not known.
+
+    """
+
+    ranks: int
+    rate: float
+    speedup: float
+    efficiency: float
+    interval: tuple[float, float] | None
+    printed: float | None
+    follows: bool
+    least: float | None = None
+    most: float | None = None
+
+
+class Scaling(Value, frozen=True, kw_only=True):
+    """How work scales.
+
+    Args:
+        name: of the work.
+        unit: of the rates.
+        base: ranks of the base, the fewest that were measured.
+        base_rate: the rate of the base, all ranks together.
+        rows: one for each number of ranks.
+
+    """
+
+    name: str
+    unit: str
+    base: int
+    base_rate: float
+    rows: tuple[Efficiency, ...]
+
+
+def scaling(series: Series, work: Work | None = None) -> Scaling:
+    """Compute efficiencies.
+
+    Raises:
+        SpecError: there is no throughput, or one is not positive.
+
+    """
+    known = sorted(series.throughputs, key=lambda t: t.ranks)
+    if not known or not all(t.rate > 0 and t.ranks > 0 for t in known):
+        raise SpecError(f"{series.name}: there is no base, or a rate that is not positive.")
+    base = known[0]
+    return Scaling(
+        name=series.name,
+        unit=series.unit,
+        base=base.ranks,
+        base_rate=base.rate,
+        rows=tuple(_efficiency(t, base, work) for t in known),
+    )
+
+
+def _efficiency(own: Throughput, base: Throughput, work: Work | None) -> Efficiency:
+    more = own.ranks / base.ranks
+    efficiency = own.rate / base.rate / more
+    interval = None
+    if own is not base and own.interval is not None and base.interval is not None:
+        low, high = own.interval[0] / base.interval[1], own.interval[1] / base.interval[0]
+        interval = low / more, high / more
+    follows = own.printed is None or abs(own.printed - efficiency) <= ROUNDED + 1e-9
+    least, most = bounds(work, own.ranks, base) if work else (None, None)
+    return Efficiency(
+        ranks=own.ranks,
+        rate=own.rate,
+        speedup=own.rate / base.rate,
+        efficiency=efficiency,
+        interval=interval,
+        printed=own.printed,
+        follows=follows,
+        least=least,
+        most=most,
+    )
+
+
+def bounds(work: Work, ranks: int, base: Throughput) -> tuple[float, float]:
+    """Bound an efficiency by the times of computation and communication.
+
+    A step takes between max(T_comp, T_comm) and T_comp + T_comm. T_comp is the base's step, and
+    T_comm the least time of an allreduce between N hosts, 2 (N - 1) / N of the bytes over a host's
+    rate (R. Thakur, R. Rabenseifner, W. Gropp, 2005, section 4.4).
+    """
+    computing = work.batch * base.ranks / base.rate
+    communicating = exchange_seconds(work, ranks)
+    return (
+        computing / (computing + communicating),
+        computing / max(computing, communicating),
+    )
+
+
+def exchange_seconds(work: Work, ranks: int) -> float:
+    """Return the shortest possible time of a step's exchange between hosts.
+
+    Returns:
+        Seconds; 0 on one host.
+
+    """
+    hosts = math.ceil(ranks / work.ranks_per_host)
+    return 2 * (hosts - 1) / hosts * work.exchanged / work.rate
+
+
+def measured_series(launches: Iterable[Launch]) -> tuple[Series, ...]:
+    """Find work that was measured on different numbers of ranks.
+
+    Returns:
+        A series per metric, definition and point. A time counts as one operation, with a rate of
+        1 / s. For a collective, the series is the bus bandwidth of one rank times the number of
+        ranks; its time and its algorithm bandwidth are left out, as they depend on n anyway.
+
+    """
+    found: dict[tuple[str, str, str], dict[int, list[Summary]]] = defaultdict(
+        lambda: defaultdict(list)
+    )
+    for launch in launches:
+        spec, known = launch.record.spec, launch.record.definitions
+        for summary in launch.summaries:
+            own = known.get(summary.definition)
+            if own is not None and not _counts(own):
+                continue
+            ranks = summary.params.get("ranks")
+            n = ranks if isinstance(ranks, int) and ranks else spec.hosts * spec.ranks_per_host
+            rest = {k: v for k, v in summary.params.items() if k not in ("rank", "ranks")}
+            name = ", ".join(filter(None, [summary.metric, format_point(rest)]))
+            unit = "1/s" if summary.better == "lower" else summary.unit
+            all_ = _of_all(summary, n) if own is not None and own.rate == "bus" else summary
+            found[name, summary.definition, unit][n].append(all_)
+    return tuple(
+        Series(
+            name=name,
+            unit=unit,
+            throughputs=tuple(_throughput(ranks, group) for ranks, group in sorted(by.items())),
+        )
+        for (name, _, unit), by in found.items()
+        if len(by) > 1
+    )
+
+
+def _counts(definition: Definition) -> bool:
+    """Tell whether a metric is a throughput of all ranks, or can be made one."""
+    if definition.benchmark == "training":  # its other metrics are parts of this one
+        return definition.metric == "samples_rate"
+    collective = definition.flow in ("between hosts", "between ranks") or bool(definition.factor)
+    return not collective or definition.rate == "bus"
+
+
+def _of_all(summary: Summary, ranks: int) -> Summary:
+    """Compute the rate of all ranks together from the rate of one."""
+    ci = None if summary.ci is None else (summary.ci[0] * ranks, summary.ci[1] * ranks)
+    return msgspec.structs.replace(summary, median=summary.median * ranks, ci=ci)
+
+
+def _throughput(ranks: int, group: Sequence[Summary]) -> Throughput:
+    """Take the median of several launches, and the widest of their intervals."""
+    rates = [_rate(s.median, s) for s in group]
+    ends = [_rate(end, s) for s in group if s.ci is not None for end in s.ci]
+    interval = (min(ends), max(ends)) if ends else None
+    return Throughput(ranks=ranks, rate=median(rates), interval=interval)
+
+
+def _rate(value: float, summary: Summary) -> float:
+    if summary.better == "higher":
+        return value
+    return 1 / value if value > 0 else math.inf
+
+
+RATE, EXCHANGE = "samples_rate", "exchange_rate"
+ASKED = ("store", "disk", "memory")  # the first of these is where a run's data were asked for
+
+
+def training_scaling(launches: Sequence[Launch]) -> Scaling | None:
+    """Compute how training scaled.
+
+    Returns:
+        The efficiencies with data from where they were asked for, with bounds if one rank alone was
+        measured; none if training did not run on different numbers of ranks.
+
+    """
+    trained = [one for one in launches if one.record.benchmark == TRAINING]
+    known = {one.name: one for one in measured_series(trained)}
+    for data in ASKED:
+        if found := known.get(f"{RATE}, data {data}"):
+            plain = scaling(found)
+            if plain.base > 1:  # its rate has an exchange, too
+                return plain
+            rows = tuple(_bounded(row, plain.base_rate, _exchange(trained, row.ranks))
+                         for row in plain.rows)  # fmt: skip
+            return msgspec.structs.replace(plain, rows=rows)
+    return None
+
+
+def _exchange(trained: Sequence[Launch], ranks: int) -> float | None:
+    """Return the rate that the exchange among so many ranks alone allows."""
+    rates = [
+        summary.median
+        for one in trained
+        if one.record.spec.hosts * one.record.spec.ranks_per_host == ranks
+        for summary in one.summaries
+        if summary.metric == EXCHANGE
+    ]
+    return median(rates) if rates else None
+
+
+def _bounded(row: Efficiency, alone: float, exchange: float | None) -> Efficiency:
+    if exchange is None:
+        return row if row.ranks > 1 else msgspec.structs.replace(row, least=1.0, most=1.0)
+    computing = alone * row.ranks
+    return msgspec.structs.replace(
+        row, least=1 / (1 + computing / exchange), most=min(1.0, exchange / computing)
+    )

@@ -1,0 +1,266 @@
+"""Fits t = alpha + size / beta to a sweep over sizes, in one to three pieces.
+
+R. W. Hockney, "The communication challenge for MPP", 1994. Each piece is a protocol (such as eager
+and rendezvous), so pieces need not meet. The fit minimises relative errors, so that 8 B count as
+much as 4 MiB; the influence of outliers is limited (P. J. Huber, 1964). Another piece is accepted
+only if it improves Schwarz's criterion (G. Schwarz, 1978). Times are predicted up to four times
+beyond the measured sizes.
+"""
+
+from __future__ import annotations
+
+import math
+from typing import TYPE_CHECKING
+
+import msgspec
+import numpy as np
+
+from cluster.analysis.statistics.compare import group_alike
+from cluster.analysis.statistics.summarize import pool_launches
+from cluster.core.errors import SpecError
+from cluster.core.model.fits import Fit, FitPoint, Piece
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable, Sequence
+
+    from numpy.typing import NDArray
+
+    from cluster.analysis.statistics.compare import Launch
+    from cluster.core.model.measurements import Summary
+    from cluster.core.model.value import Scalar
+
+    Values = NDArray[np.float64]
+
+MOST_PIECES = 3
+FEWEST_POINTS = 4  # of a piece
+ENOUGH_POINTS = 6  # of a piece, for an interval
+GRAIN = 0.003  # of a median: smaller errors do not count
+HUBER = 1.345  # standard deviations beyond which an error counts linearly, not as its square
+PER_SPREAD = 1.4826  # a normal distribution's standard deviation over its median deviation
+NOISE = 0.03  # of a value: smaller errors are no reason for another piece
+PER_CUT = 3  # parameters that a cut counts as: it is the best of many places (see the tests)
+ROUNDS = 10  # of reweighting; a few suffice
+DRAWS = 2000  # of the bootstrap
+SEED = 20180626  # any number will do, if it is always the same
+
+
+def sweeps(summaries: Iterable[Summary]) -> tuple[tuple[Summary, ...], ...]:
+    """Find the metrics that were measured over several sizes."""
+    found: dict[tuple[object, ...], dict[int, Summary]] = {}
+    for summary in summaries:
+        size = summary.params.get("size")
+        if isinstance(size, int) and size > 0 and 0 < summary.median < math.inf:
+            key = (summary.metric, summary.definition, *sorted(params_but_size(summary).items()))
+            found.setdefault(key, {})[size] = summary
+    several = (sweep for sweep in found.values() if len(sweep) > 1)
+    return tuple(tuple(sweep[size] for size in sorted(sweep)) for sweep in several)
+
+
+def params_but_size(summary: Summary) -> dict[str, Scalar]:
+    """Return the parameters of a summary without its size."""
+    return {key: value for key, value in summary.params.items() if key != "size"}
+
+
+def fits(summaries: Iterable[Summary]) -> tuple[Fit, ...]:
+    """Fit every sweep of a run.
+
+    Returns:
+        A fit per metric and point that has four sizes or more.
+
+    """
+    found = (fit(sweep) for sweep in sweeps(summaries))
+    return tuple(one for one in found if one is not None)
+
+
+def fit_launches(launches: Iterable[Launch]) -> tuple[Fit, ...]:
+    """Fit every sweep of several runs: one fit for all runs that repeat one another.
+
+    Runs that differ in any recorded setting are fitted separately, and never averaged.
+    """
+    return tuple(
+        msgspec.structs.replace(one, of=side.name, launches=len(side.launches))
+        for side in group_alike(launches)
+        for one in fits(pool_launches([launch.summaries for launch in side.launches]))
+    )
+
+
+def fit(sweep: Sequence[Summary]) -> Fit | None:
+    """Fit one sweep of times; rates are converted to times per message.
+
+    Returns:
+        The fit; none for fewer than four sizes.
+
+    """
+    if len(sweep) < FEWEST_POINTS:
+        return None
+    points = tuple(_point(summary) for summary in sweep)
+    return Fit(
+        metric=sweep[0].metric,
+        params=params_but_size(sweep[0]),
+        points=points,
+        pieces=pieces(points),
+    )
+
+
+def _point(summary: Summary) -> FitPoint:
+    size = int(summary.params["size"])
+    seconds = size / summary.median if summary.unit == "B/s" else summary.median
+    return FitPoint(size=size, seconds=seconds)
+
+
+def pieces(points: Sequence[FitPoint]) -> tuple[Piece, ...]:
+    """Fit one to three lines to a sweep, as many as the criterion accepts.
+
+    Args:
+        points: by size, at least four.
+
+    Raises:
+        SpecError: there are too few points.
+
+    """
+    n = len(points)
+    if n < FEWEST_POINTS:
+        raise SpecError(f"{n} size(s) are too few for a fit; it needs {FEWEST_POINTS}.")
+    sizes = np.array([point.size for point in points], dtype=np.float64)
+    seconds = np.array([point.seconds for point in points])
+    ends = [(i, j) for i in range(n) for j in range(i + FEWEST_POINTS, n + 1)]
+    cost = dict(zip(ends, _costs(sizes, seconds, ends), strict=True))
+    best = min(_partitions(n), key=lambda ends: _criterion(n, ends, cost))
+    return tuple(
+        _piece(sizes[i:j], seconds[i:j]) for i, j in zip((0, *best), (*best, n), strict=True)
+    )
+
+
+def _partitions(n: int) -> list[tuple[int, ...]]:
+    """List the ways to cut n points into at most three pieces, each by the places of its cuts."""
+    cuts = range(FEWEST_POINTS, n - FEWEST_POINTS + 1)
+    pairs = [(a, b) for a in cuts for b in cuts if b - a >= FEWEST_POINTS]
+    return [(), *((cut,) for cut in cuts), *pairs]
+
+
+def _criterion(n: int, cuts: tuple[int, ...], cost: dict[tuple[int, int], float]) -> float:
+    """Compute Schwarz's criterion: two parameters per piece, and `PER_CUT` for each cut."""
+    total = sum(cost[ends] for ends in zip((0, *cuts), (*cuts, n), strict=True))
+    parameters = 2 * (len(cuts) + 1) + PER_CUT * len(cuts)
+    return n * math.log(max(total / n, GRAIN**2)) + parameters * math.log(n)
+
+
+def _costs(sizes: Values, seconds: Values, ends: Sequence[tuple[int, int]]) -> list[float]:
+    """Return the sum of Huber's losses of the relative errors, for each range of points."""
+    at = np.arange(len(sizes))
+    inside = np.array([(at >= i) & (at < j) for i, j in ends])
+    error = np.abs(_errors(sizes, seconds, _lines(sizes, seconds, inside)[0]))
+    losses = np.where(error <= NOISE, error**2, NOISE * (2 * error - NOISE))
+    return [float(cost) for cost in (losses * inside).sum(axis=1)]
+
+
+def _errors(sizes: Values, seconds: Values, lines: Values) -> Values:
+    """Return the relative errors of each line at all points."""
+    return np.asarray(1 - (lines[:, :1] + lines[:, 1:] * sizes) / seconds)
+
+
+def _lines(sizes: Values, seconds: Values, inside: Values) -> tuple[Values, Values]:
+    """Fit a line to the points of each range, by relative errors.
+
+    Args:
+        sizes: of the points, in bytes.
+
+    Returns:
+        Alpha and 1 / beta of each line, and each point's weight.
+
+    """
+    importance = inside / seconds**2
+    weights = np.ones_like(importance)
+    lines = _least_squares(sizes, seconds, importance)
+    for _ in range(ROUNDS):
+        error = np.abs(_errors(sizes, seconds, lines))
+        usual = _medians(np.where(inside, error, np.inf))
+        most = np.maximum(GRAIN, HUBER * PER_SPREAD * usual)[:, None]
+        weights = most / np.maximum(error, most)
+        lines = _least_squares(sizes, seconds, importance * weights)
+    return lines, weights
+
+
+def _medians(rows: Values) -> Values:
+    """Return the median of each row's finite values."""
+    ordered = np.sort(rows, axis=1)
+    count = np.isfinite(ordered).sum(axis=1)
+    middle = np.stack([(count - 1) // 2, count // 2], axis=1)
+    return np.asarray(np.take_along_axis(ordered, middle, axis=1).mean(axis=1))
+
+
+def _least_squares(sizes: Values, seconds: Values, importance: Values) -> Values:
+    """Return alpha and 1 / beta of each line, computed about the means, as sizes differ so much."""
+    total = importance.sum(axis=1, keepdims=True)
+    size, second = (
+        (importance * values).sum(axis=1, keepdims=True) / total for values in (sizes, seconds)
+    )
+    across = importance * (sizes - size)
+    slope = (across * (seconds - second)).sum(axis=1, keepdims=True) / (
+        across * (sizes - size)
+    ).sum(axis=1, keepdims=True)
+    return np.concatenate([second - slope * size, slope], axis=1)
+
+
+def _piece(sizes: Values, seconds: Values) -> Piece:
+    lines, (weights,) = _lines(sizes, seconds, np.ones((1, len(sizes))))
+    line = lines[0]
+    alpha, slope = float(line[0]), float(line[1])
+    beta = 1 / slope if slope > 0 else math.inf
+    alphas, slopes = _intervals(sizes, seconds, line, weights)
+    return Piece(
+        first=int(sizes[0]),
+        last=int(sizes[-1]),
+        points=len(sizes),
+        alpha=alpha,
+        alpha_ci=alphas,
+        beta=beta,
+        beta_ci=None if slopes is None else _inverse(slopes),
+        half=alpha * beta if alpha > 0 and beta < math.inf else None,
+        worst=float(np.abs(_errors(sizes, seconds, lines)).max()),
+    )
+
+
+def _inverse(slopes: tuple[float, float]) -> tuple[float, float]:
+    low, high = (1 / slope if slope > 0 else math.inf for slope in reversed(slopes))
+    return low, high
+
+
+def _intervals(
+    sizes: Values, seconds: Values, line: Values, weights: Values
+) -> tuple[tuple[float, float] | None, tuple[float, float] | None]:
+    """Return 95 % intervals of alpha and 1 / beta: a studentized bootstrap of the residuals.
+
+    B. Efron, R. J. Tibshirani, "An Introduction to the Bootstrap", 1993, chapter 12. With few
+    points, its coverage is close to 95 %, and that of plain percentiles is lower.
+    """
+    n = len(sizes)
+    if n < ENOUGH_POINTS:
+        return None, None
+    root = np.sqrt(weights)
+    design = np.stack([1 / seconds, sizes / seconds], axis=1) * root[:, None]
+    scale = design.max(axis=0)
+    design = design / scale
+    inverse = np.linalg.inv(design.T @ design)
+    hat = design @ inverse @ design.T
+    residuals = root - design @ (line * scale)
+    modified = residuals / np.sqrt(np.maximum(1 - np.diag(hat), GRAIN))
+    modified = modified - modified.mean()
+    own = _spread(residuals[None, :], n)[0] / float((weights == 1).mean())
+    drawn = np.random.default_rng(SEED).choice(modified, size=(DRAWS, n))
+    moved = drawn @ (inverse @ design.T).T
+    spread = _spread(drawn - moved @ design.T, n)
+    diagonal = np.sqrt(np.diag(inverse))
+    known = spread > 0
+    pivots = moved[known] / (spread[known, None] * diagonal)
+    if not len(pivots):  # every point is on the line
+        return (line[0], line[0]), (line[1], line[1])
+    low, high = np.percentile(pivots, (2.5, 97.5), axis=0)
+    error = own * diagonal / scale
+    ends = np.stack([line - high * error, line - low * error], axis=1)
+    return (float(ends[0, 0]), float(ends[0, 1])), (float(ends[1, 0]), float(ends[1, 1]))
+
+
+def _spread(residuals: Values, n: int) -> Values:
+    """Estimate the standard deviation of the errors from the residuals of a line."""
+    return np.asarray(np.sqrt((residuals**2).sum(axis=1) / (n - 2)))

@@ -1,0 +1,233 @@
+"""Predicts the time of a collective operation from the times of point-to-point messages.
+
+An algorithm is a list of rounds, each a message of some size; its time is the sum of the messages'
+times by the point-to-point fit (R. Thakur, R. Rabenseifner, W. Gropp, "Optimization of collective
+communication operations in MPICH", 2005). A library should reach the time of the best algorithm for
+the size. The time of arithmetic, and messages that share a link, are not taken into account.
+"""
+
+from __future__ import annotations
+
+import math
+from typing import TYPE_CHECKING
+
+from msgspec import structs
+
+from cluster.analysis.statistics.factors import differing_factors
+from cluster.core.model.spec import SpecOptions
+from cluster.core.model.value import Value
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Iterable, Iterator
+
+    from cluster.core.model.fits import Fit
+    from cluster.core.model.measurements import Summary
+    from cluster.core.model.records import Record
+
+    Rounds = Callable[[int, float], Iterator[float]]
+
+OTHER = {"hosts", "spot", "ttl"}  # options that do not affect what a machine is like
+MACHINES = {field.name for field in structs.fields(SpecOptions)} - OTHER
+SETTINGS = ("host.", "link.", "mca:", "env:")
+
+
+class Prediction(Value, frozen=True, kw_only=True):
+    """The measured and the predicted time of a collective operation.
+
+    Args:
+        collective: its name, such as `allreduce`.
+        size: of all data, in bytes, as benchmarks of collectives count it.
+        predicted: the time that it should take, in seconds.
+        measured: the time that it took, in seconds.
+
+    """
+
+    collective: str
+    ranks: int
+    size: int
+    algorithm: str
+    predicted: float
+    measured: float
+
+    @property
+    def ratio(self) -> float:
+        """How many times longer it takes than it should."""
+        return self.measured / self.predicted
+
+
+def _doublings(ranks: int) -> int:
+    return math.ceil(math.log2(ranks))
+
+
+def _ring(ranks: int, size: float) -> Iterator[float]:
+    yield from [size / ranks] * (ranks - 1)
+
+
+def _tree(ranks: int, size: float) -> Iterator[float]:
+    yield from [size] * _doublings(ranks)
+
+
+def _halving(ranks: int, size: float) -> Iterator[float]:
+    yield from (size / 2 ** (k + 1) for k in range(_doublings(ranks)))
+
+
+def _bruck(ranks: int, size: float) -> Iterator[float]:
+    """Half of all data in each of few rounds (J. Bruck et al., 1997): for small messages."""
+    yield from [size / 2] * _doublings(ranks)
+
+
+def _then(first: Rounds, second: Rounds) -> Rounds:
+    def rounds(ranks: int, size: float) -> Iterator[float]:
+        yield from first(ranks, size)
+        yield from second(ranks, size)
+
+    return rounds
+
+
+def _signal(ranks: int, size: float) -> Iterator[float]:  # noqa: ARG001 - a barrier has no data
+    yield from [1.0] * _doublings(ranks)
+
+
+BARRIER = "barrier"  # it has no size
+ALGORITHMS: dict[str, dict[str, Rounds]] = {
+    "allreduce": {
+        "recursive doubling": _tree,
+        "ring": _then(_ring, _ring),
+        "halving and doubling": _then(_halving, _halving),
+    },
+    "allgather": {"recursive doubling": _halving, "ring": _ring},
+    "reduce_scatter": {"recursive halving": _halving, "ring": _ring},
+    "bcast": {"binomial tree": _tree, "scatter and allgather": _then(_halving, _ring)},
+    "reduce": {"binomial tree": _tree, "reduce-scatter and gather": _then(_halving, _halving)},
+    "alltoall": {"Bruck": _bruck, "pairwise": _ring},
+    BARRIER: {"dissemination": _signal},
+}
+
+
+def predict(fit: Fit, collective: str, ranks: int, size: float) -> tuple[str, float] | None:
+    """Predict the time of a collective operation.
+
+    Args:
+        size: of all data, in bytes: what each rank has at the end of an allgather, and before a
+            reduce-scatter or an all-to-all.
+
+    Returns:
+        The fastest algorithm and its time in seconds; none if the operation is not known, or every
+        algorithm needs messages of sizes outside the range of the fit.
+
+    """
+    found = {
+        name: time
+        for name in ALGORITHMS.get(collective, {})
+        if (time := predicted_time(fit, collective, name, ranks, size)) is not None
+    }
+    if not found or ranks < 2:  # noqa: PLR2004 - alone, nothing is exchanged
+        return None
+    best = min(found, key=lambda name: found[name])
+    return best, found[best]
+
+
+def predicted_time(
+    fit: Fit, collective: str, algorithm: str, ranks: int, size: float
+) -> float | None:
+    """Predict the time of one algorithm.
+
+    Args:
+        algorithm: one of `ALGORITHMS`.
+        size: of all data, in bytes, as in `predict`.
+
+    Returns:
+        Seconds; none if the algorithm needs messages of sizes outside the range of the fit.
+
+    """
+    times = _times(fit, ALGORITHMS[collective][algorithm](ranks, size))
+    return None if times is None else sum(times)
+
+
+def _times(fit: Fit, sizes: Iterable[float]) -> list[float] | None:
+    smallest = fit.pieces[0].first
+    times = [fit.seconds(max(size, smallest / 4)) for size in sizes]
+    known = [time for time in times if time is not None]
+    return known if len(known) == len(times) else None
+
+
+class MeasuredCollective(Value, frozen=True, kw_only=True):
+    """A collective operation that was measured.
+
+    Args:
+        size: of all data, in bytes.
+
+    """
+
+    collective: str
+    ranks: int
+    size: int
+    seconds: float
+
+
+def measured_collectives(
+    summaries: Iterable[Summary], ranks: int
+) -> tuple[MeasuredCollective, ...]:
+    """Find the measured collective operations that can be predicted.
+
+    Args:
+        summaries: of the collectives; a metric is named by its operation, as `allreduce` or
+            `allreduce_time`.
+        ranks: how many took part, if a summary has no parameter `ranks`.
+
+    """
+    return tuple(one for s in summaries if (one := _measured_collective(s, ranks)) is not None)
+
+
+def _measured_collective(summary: Summary, ranks: int) -> MeasuredCollective | None:
+    collective = summary.metric.removesuffix("_time")
+    size = summary.params.get("size", 0 if collective == BARRIER else None)
+    n = summary.params.get("ranks", ranks)
+    if collective not in ALGORITHMS or not isinstance(size, int) or not isinstance(n, int):
+        return None
+    if n < 2 or summary.median <= 0:  # noqa: PLR2004 - alone, nothing is exchanged
+        return None
+    seconds = size / summary.median if summary.unit == "B/s" else summary.median
+    return MeasuredCollective(collective=collective, ranks=n, size=size, seconds=seconds)
+
+
+def predictions(fit: Fit, operations: Iterable[MeasuredCollective]) -> tuple[Prediction, ...]:
+    """Predict the times of measured collective operations."""
+    return tuple(
+        Prediction(
+            collective=one.collective,
+            ranks=one.ranks,
+            size=one.size,
+            algorithm=best[0],
+            predicted=best[1],
+            measured=one.seconds,
+        )
+        for one in operations
+        if (best := predict(fit, one.collective, one.ranks, one.size)) is not None
+    )
+
+
+def without_prediction(
+    fit: Fit, operations: Iterable[MeasuredCollective]
+) -> tuple[MeasuredCollective, ...]:
+    """Find the operations whose messages have sizes outside the range of the fit."""
+    return tuple(
+        one for one in operations if predict(fit, one.collective, one.ranks, one.size) is None
+    )
+
+
+def differences(messages: Record, operations: Record) -> Iterator[str]:
+    """Say why messages of one run may not predict the operations of another.
+
+    Yields:
+        A sentence for each difference in where and how they ran, and each note of the operations.
+
+    """
+    yield from (f"Of the operations: {note}" for note in operations.notes)
+    for factor in differing_factors([messages], [operations]):
+        own = factor.name in MACHINES or factor.name.startswith(SETTINGS)
+        if own or (factor.name == "transport" and factor.other != "mpi"):
+            yield (
+                f"The messages are not those of the operations: {factor.name} is {factor.base}, "
+                f"and {factor.other} for the operations."
+            )

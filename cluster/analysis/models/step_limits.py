@@ -1,0 +1,284 @@
+"""What limits data-parallel training: stalls by difference of runs, bounds, and a verdict.
+
+The stalls are those of DS-Analyzer: the same steps with data resident on the device, with data in
+memory, and with data as asked (J. Mohan, A. Phanishayee, A. Raniwala, V. Chidambaram,
+"Analyzing and Mitigating Data Stalls in DNN Training", VLDB 2021, section 4). A timer of one run
+cannot give them: what it calls waiting may be work that another thread takes the core for.
+"""
+
+from __future__ import annotations
+
+from statistics import median
+from typing import TYPE_CHECKING, Literal
+
+from cluster.analysis.statistics.median import median_interval_ranks
+from cluster.core.model.value import Value
+from cluster.core.units import format_value
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+
+TRAINING = "training"  # the benchmark
+RATE_UNIT = "samples/s"
+Stage = Literal["compute", "fetch", "preparation", "exchange", "slow rank"]
+ONE_SIDED = 0.9  # of an interval whose lower end alone counts: 5 % are below it
+ENOUGH_ROUNDS = 8  # one of them may contradict the others
+NOTICED = 0.1  # of a step: a smaller stall is within what launches on a shared machine differ by
+REACHED = 0.9  # of the rate of the input alone: then nothing but the input holds the steps up
+SLOWER = 1.25  # times as long as the other ranks compute: a rank that all others wait for
+BOUNDS: dict[Stage, str] = {
+    "compute": "the rate with data resident",
+    "fetch": "what the link can bring",
+    "preparation": "what the workers can prepare",
+    "exchange": "what the exchange alone allows",
+}
+TIMED_STEP = "step_time"  # the metric of a whole step
+PART_METRICS = {
+    "fetch": "fetch_wait",
+    "preparation": "preparation_wait",
+    "copy": "copy",
+    "compute": "compute",
+    "exchange": "exposed_exchange",
+    "update": "update",
+}
+NAMES: dict[Stage, str] = {"fetch": "input: fetch", "preparation": "input: preparation"}
+
+
+class StepParts(Value, frozen=True, kw_only=True):
+    """The seconds of a step after its batch is there, each second in one part only."""
+
+    copy: float = 0.0
+    compute: float = 0.0
+    exchange: float = 0.0
+    update: float = 0.0
+
+
+class Trained(Value, frozen=True, kw_only=True):
+    """What was measured.
+
+    Args:
+        resident: seconds of a step with data resident on the device, by rounds.
+        busy: seconds of a step with data resident that each rank works itself, whatever the others
+            do: of each rank, by the same rounds.
+        exposed: seconds that the last rank to compute waits for the exchange, with data resident,
+            by the same rounds: the wait of any other rank is also one for that rank.
+        fetch: samples per second that all ranks together can fetch if they do nothing else; none
+            if the data are in memory.
+        preparation: samples per second that the workers of all ranks prepare if nothing is trained.
+        exchange: samples per second if a step were nothing but the exchange; none of one rank.
+
+    """
+
+    samples: int
+    resident: tuple[float, ...]
+    memory: tuple[float, ...]
+    asked: tuple[float, ...]
+    busy: tuple[tuple[float, ...], ...]
+    exposed: tuple[float, ...]
+    fetch: float | None = None
+    preparation: float | None = None
+    exchange: float | None = None
+
+
+class Stalls(Value, frozen=True, kw_only=True):
+    """Shares of a step with data as asked, between 0 and 1; 0 if chance may do as much."""
+
+    fetch: float
+    preparation: float
+    exchange: float
+    slow_rank: float
+
+
+class TrainingVerdict(Value, frozen=True, kw_only=True):
+    """What limits training, and how much of the limit it reaches.
+
+    Args:
+        stage: that stalls the steps; `compute` if none does.
+        rate: samples per second of all ranks.
+        bound: samples per second, of that limit.
+
+    """
+
+    stage: Stage
+    rate: float
+    limit: Stage
+    bound: float
+    stalls: Stalls
+    slowest: int
+    words: str
+
+    @property
+    def share(self) -> float:
+        """The share of the limit that the training reaches."""
+        return self.rate / self.bound
+
+    @property
+    def note(self) -> str:
+        """The note of the run that says it; `said` finds it again."""
+        return f"{format_value(self.rate, RATE_UNIT)}. {self.words}."
+
+
+def said(notes: Sequence[str]) -> str:
+    """Find the verdict among the notes of a run.
+
+    Returns:
+        The newest one, without its full stop; empty if there is none.
+
+    """
+    found = (note for note in reversed(notes) if f" {RATE_UNIT}. " in note)
+    return next(found, "").removesuffix(".")
+
+
+def split_wait(waited: tuple[float, float], fetched: tuple[float, float]) -> tuple[float, float]:
+    """Divide the wait for a batch between its source and its preparation.
+
+    Args:
+        waited: when the training began and ended to wait, in seconds of one clock.
+
+    Returns:
+        The seconds of the wait that fall into the fetch, and all others.
+
+    """
+    both = max(0.0, min(waited[1], fetched[1]) - max(waited[0], fetched[0]))
+    return both, waited[1] - waited[0] - both
+
+
+def stalls(trained: Trained) -> Stalls:
+    """Compute the shares of a step that are lost."""
+    # The ranks are timed in steps with data resident. Those are the slower ones only by other work
+    # beside them, and then a share of the others would be more than there is.
+    steps = tuple(map(max, trained.asked, trained.resident))
+    slowest = _slowest(trained)
+    late = [own[slowest] - _middle(own) for own in zip(*trained.busy, strict=True)]
+    return Stalls(
+        fetch=_lost(trained.asked, trained.memory, trained.asked),
+        preparation=_lost(trained.memory, trained.resident, trained.asked),
+        exchange=_sure([wait / step for wait, step in zip(trained.exposed, steps, strict=True)]),
+        slow_rank=_sure([more / step for more, step in zip(late, steps, strict=True)]),
+    )
+
+
+def _slowest(trained: Trained) -> int:
+    """Return the rank that computes longest, over all rounds."""
+    own = [median(rounds) for rounds in trained.busy]
+    return own.index(max(own))
+
+
+def _middle(busy: Sequence[float]) -> float:
+    """Return what a rank of the middle computes; of two, that is the faster one."""
+    return median(busy) if len(busy) > 2 else min(busy)  # noqa: PLR2004
+
+
+def _lost(with_: Sequence[float], without: Sequence[float], asked: Sequence[float]) -> float:
+    return _sure([(a - b) / c for a, b, c in zip(with_, without, asked, strict=True)])
+
+
+def _sure(shares: Sequence[float]) -> float:
+    """Return the median share of the rounds, if it is above 0 with 95 % confidence, one-sided."""
+    ordered = sorted(shares)
+    ranks = median_interval_ranks(len(ordered), ONE_SIDED)
+    lowest = ordered[ranks[0] - 1] if ranks else ordered[0]
+    return median(ordered) if lowest > 0 else 0.0
+
+
+def bounds(trained: Trained) -> dict[Stage, float]:
+    """Return the rate that each stage alone would allow.
+
+    Returns:
+        Samples per second of all ranks; stages that were not measured are left out.
+
+    """
+    known: dict[Stage, float | None] = {
+        "compute": trained.samples / max(median(own) for own in trained.busy),
+        "fetch": trained.fetch,
+        "preparation": trained.preparation,
+        "exchange": trained.exchange,
+    }
+    return {stage: rate for stage, rate in known.items() if rate is not None}
+
+
+def fetch_stall_expected(compute: float, size: float, rate: float) -> float:
+    """Compute the share of a step that a link takes beyond the computing that it overlaps with.
+
+    Args:
+        compute: seconds of a sample.
+        size: bytes of a sample.
+        rate: of the link, in bytes per second.
+
+    Returns:
+        max(0, 1 - c B / s).
+
+    """
+    return max(0.0, 1 - compute * rate / size)
+
+
+def judge(trained: Trained) -> TrainingVerdict:
+    """Say which stage limits the training."""
+    lost, allowed = stalls(trained), bounds(trained)
+    limit = min(allowed, key=lambda stage: allowed[stage])
+    rate = trained.samples / median(trained.asked)
+    held_up = limit in NAMES and rate >= REACHED * allowed[limit] and _share(lost, limit) > 0
+    stage = limit if held_up else _stage(trained, lost)
+    return TrainingVerdict(
+        stage=stage,
+        rate=rate,
+        limit=limit,
+        bound=allowed[limit],
+        stalls=lost,
+        slowest=_slowest(trained),
+        words=_words(stage, rate, allowed, lost, trained) + _unsure(len(trained.asked)),
+    )
+
+
+def _unsure(rounds: int) -> str:
+    """Say that so few rounds cannot tell a stall from chance."""
+    if median_interval_ranks(rounds, ONE_SIDED):
+        return ""
+    return f"; {rounds} round(s) are too few to be sure: --rounds {ENOUGH_ROUNDS}"
+
+
+def _share(lost: Stalls, stage: Stage) -> float:
+    return {"fetch": lost.fetch, "preparation": lost.preparation, "exchange": lost.exchange}[stage]
+
+
+def _stage(trained: Trained, lost: Stalls) -> Stage:
+    """Return the stage that the largest part of a step is lost to.
+
+    It is not asked where the input alone is as slow as the steps: loading goes on while ranks
+    compute and exchange, so an exchange that is shorter than a batch takes costs nothing then.
+    """
+    stages: tuple[Stage, ...] = ("fetch", "preparation", "exchange")
+    shares = {stage: _share(lost, stage) for stage in stages}
+    if _times_slower(trained) >= SLOWER:
+        shares["slow rank"] = lost.slow_rank
+    most = max(shares, key=lambda stage: shares[stage])
+    return most if shares[most] >= NOTICED else "compute"
+
+
+def _times_slower(trained: Trained) -> float:
+    """Tell how many times as long as the others the slowest rank computes; 1 if it is alone."""
+    slowest = _slowest(trained)
+    others = [rounds for rank, rounds in enumerate(trained.busy) if rank != slowest]
+    if not others:
+        return 1.0
+    rounds = zip(trained.busy[slowest], zip(*others, strict=True), strict=True)
+    ratios: list[float] = [own / median(of) for own, of in rounds]
+    return median(ratios)
+
+
+def _words(
+    stage: Stage, rate: float, allowed: dict[Stage, float], lost: Stalls, trained: Trained
+) -> str:
+    if stage == "slow rank":
+        return (
+            f"slow rank: rank {_slowest(trained)} computes {_times_slower(trained):.2g} times as "
+            "long as the others, "
+            f"{lost.slow_rank:.0%} of a step"
+        )
+    name = NAMES.get(stage, stage)
+    reached = f"{rate / allowed[stage]:.0%} of {BOUNDS[stage]}" if stage in allowed else ""
+    if stage == "compute":
+        return f"compute: no stall, {reached}"
+    limits = stage == min(allowed, key=lambda one: allowed[one])
+    stalled = f"{_share(lost, stage):.0%} of a step is this stall"
+    return ", ".join((name, reached, stalled) if limits else (name, stalled))

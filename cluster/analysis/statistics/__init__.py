@@ -1,0 +1,1 @@
+"""Medians, intervals, comparisons and changes of measured values."""

@@ -1,0 +1,419 @@
+"""Is it faster? Compares two groups of launches at each data point, also to "inconclusive".
+
+A data point is a metric at a size or another parameter. It is called faster or slower only if the
+95 % interval of the ratio excludes 1, the ratio itself is beyond the practical threshold, and a
+difference like this one would be rare by chance among all data points. It is called equivalent if
+the whole interval is within the threshold. Everything else is inconclusive, and says why
+(T. Hoefler, R. Belli, "Scientific benchmarking of parallel computing systems", SC15, rules 7, 8).
+"""
+
+from __future__ import annotations
+
+import math
+from collections import Counter
+from statistics import median
+from typing import TYPE_CHECKING, Literal
+
+import msgspec
+
+from cluster.analysis.statistics.factors import Factor, differing_factors, factors
+from cluster.analysis.topology.nccl_toggles import ToggleProof, proof_notes, undecided
+from cluster.core.errors import SpecError
+from cluster.core.model.measurements import Summary
+from cluster.core.model.records import Record
+from cluster.core.model.value import Scalar, Value
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable, Iterator, Sequence
+    from collections.abc import Set as AbstractSet
+
+THRESHOLD = 0.03  # of a value: a smaller difference is of no practical interest
+ENOUGH_LAUNCHES = 5  # of each group, for a verdict
+RARE = 0.025  # p-value: of 200 comparisons of equal conditions, hardly ever do more than 5% differ
+NO_SURPRISE = "of {} data points, one may differ as much by chance"
+LACKING = "a launch has no value for it"
+
+Verdict = Literal["faster", "slower", "equivalent", "inconclusive"]
+VERDICTS: tuple[Verdict, ...] = ("faster", "slower", "equivalent", "inconclusive")
+Place = tuple[str, tuple[tuple[str, Scalar], ...]]  # a metric at a point
+Key = tuple[Place, str]  # and the id of its definition, if a run has several
+
+
+class Launch(Value, frozen=True, kw_only=True):
+    """One run, as a comparison uses it."""
+
+    record: Record
+    summaries: tuple[Summary, ...]
+    toggle: ToggleProof | None = None
+
+
+class Side(Value, frozen=True, kw_only=True):
+    """Launches of one condition."""
+
+    name: str
+    launches: tuple[Launch, ...]
+
+
+class ComparisonCell(Value, frozen=True, kw_only=True):
+    """A metric at a point, in two groups of launches.
+
+    Args:
+        base: the median of the launches' medians in the first group; none if it has none.
+        other: in the second.
+        shares: of their bounds that the two medians reach; none if no limit is known.
+        ratio: of the second group's medians to the first's.
+        interval: the ends of its 95 % confidence interval.
+        verdict: on the second group.
+
+    """
+
+    metric: str
+    params: dict[str, Scalar]
+    unit: str
+    better: Literal["lower", "higher"]
+    base: float | None
+    other: float | None
+    launches: tuple[int, int]
+    shares: tuple[float | None, float | None] = (None, None)
+    ratio: float | None = None
+    interval: tuple[float, float] | None = None
+    verdict: Verdict = "inconclusive"
+    reason: str = ""
+
+    @property
+    def is_common(self) -> bool:
+        """Whether both groups measured it."""
+        return self.base is not None and self.other is not None
+
+    @property
+    def speedup(self) -> float | None:
+        """By what factor the second group is faster: the ratio, or its inverse for times."""
+        if self.ratio is None:
+            return None
+        return self.ratio if self.better == "higher" else 1 / self.ratio
+
+    @property
+    def speedup_interval(self) -> tuple[float, float] | None:
+        """The 95 % confidence interval of the speed-up."""
+        if self.interval is None or self.better == "higher":
+            return self.interval
+        low, high = self.interval
+        return (1 / high, 1 / low if low > 0 else math.inf)
+
+
+class Comparison(Value, frozen=True, kw_only=True):
+    """What differs between two groups of launches, and the verdicts.
+
+    Args:
+        base: the name of the first group.
+        other: the name of the second group, which the verdicts are about.
+        threshold: the smallest relative difference that matters.
+        factors: that differ.
+        cells: every metric and point that either group has.
+        notes: what a reader of the verdicts must know.
+
+    """
+
+    base: str
+    other: str
+    threshold: float
+    factors: tuple[Factor, ...]
+    cells: tuple[ComparisonCell, ...]
+    notes: tuple[str, ...] = ()
+
+    @property
+    def is_possible(self) -> bool:
+        """Whether the two groups have a data point in common, or neither has any."""
+        return not self.cells or any(cell.is_common for cell in self.cells)
+
+
+def group_by(launches: Iterable[Launch], by: str) -> tuple[Side, ...]:
+    """Group launches by a factor.
+
+    Args:
+        by: its name, such as `placement`.
+
+    Returns:
+        A group per value, in the order in which the values first occur.
+
+    Raises:
+        SpecError: no launch has the factor, or all have the same value.
+
+    """
+    found: dict[str, list[Launch]] = {}
+    names: dict[str, None] = {}
+    for launch in launches:
+        values = dict(factors(launch.record))
+        names |= dict.fromkeys(values)
+        if by in values:
+            found.setdefault(values[by], []).append(launch)
+    if not found:
+        raise SpecError(f"No run has a {by!r}.", remedy=f"There are: {', '.join(sorted(names))}")
+    if len(found) == 1:
+        raise SpecError(
+            f"All runs have the same {by}: {next(iter(found))}.",
+            remedy="Name runs that differ in it, or another factor: --by NAME",
+        )
+    return tuple(
+        Side(name=value if by == "condition" else f"{by}={value}", launches=tuple(group))
+        for value, group in sorted(found.items(), key=lambda item: not _measured(item[1]))
+    )
+
+
+def group_alike(launches: Iterable[Launch]) -> tuple[Side, ...]:
+    """Group launches whose records do not differ: each is a repetition of the others.
+
+    Returns:
+        The groups, in the order in which they first occur, each named by its condition or its
+            first run.
+
+    """
+    found: dict[object, list[Launch]] = {}
+    for launch in launches:
+        found.setdefault(tuple(factors(launch.record)), []).append(launch)
+    return tuple(
+        Side(name=group[0].record.condition or group[0].record.id, launches=tuple(group))
+        for group in found.values()
+    )
+
+
+def _measured(launches: Iterable[Launch]) -> bool:
+    """Tell whether any launch has values: only then can it be a base."""
+    return any(launch.summaries for launch in launches)
+
+
+def compare(base: Side, other: Side, threshold: float = THRESHOLD) -> Comparison:
+    """Compare two groups of launches.
+
+    Args:
+        other: the second, which the verdicts are about.
+        threshold: the smallest relative difference that is of practical interest.
+
+    Raises:
+        SpecError: the threshold is not positive.
+
+    """
+    if not 0 < threshold < 1:
+        raise SpecError(f"The threshold is {threshold:.4g}; it must be more than 0 and below 1.")
+    several = {
+        place for side in (base, other) for x in side.launches for place in _ambiguous_places(x)
+    }
+    tables = [
+        [_summaries_by_key(launch, several) for launch in side.launches] for side in (base, other)
+    ]
+    keys = dict.fromkeys(key for table in (*tables[0], *tables[1]) for key in table)
+    pairs = [_pair_of(key, tables) for key in keys]
+    cells = [_cell(pair, (base, other), threshold) for pair in pairs]
+    cells = _without_chance_verdicts(cells, pairs, base, other)
+    cells = _without_unproven_verdicts(cells, base, other)
+    return Comparison(
+        base=base.name,
+        other=other.name,
+        threshold=threshold,
+        factors=differing_factors(
+            *(map(_record_of_measured, side.launches) for side in (base, other))
+        ),
+        cells=tuple(cells),
+        notes=tuple(_notes(base, other)),
+    )
+
+
+def _record_of_measured(launch: Launch) -> Record:
+    """Leave out the definitions of metrics that a run was stopped before it could measure."""
+    metrics = {summary.metric for summary in launch.summaries}
+    known = launch.record.definitions.items()
+    kept = {name: definition for name, definition in known if definition.metric in metrics}
+    return msgspec.structs.replace(launch.record, definitions=kept)
+
+
+Pair = tuple[list[Summary], list[Summary]]
+
+
+def _place(summary: Summary) -> Place:
+    return summary.metric, tuple(sorted(summary.params.items()))
+
+
+def _ambiguous_places(launch: Launch) -> Iterator[Place]:
+    """Find metrics that one run has with several definitions: two tools may use the same name."""
+    counts = Counter(_place(summary) for summary in launch.summaries)
+    yield from (place for place, count in counts.items() if count > 1)
+
+
+def _summaries_by_key(launch: Launch, several: AbstractSet[Place]) -> dict[Key, Summary]:
+    places = ((_place(summary), summary) for summary in launch.summaries)
+    return {(place, s.definition if place in several else ""): s for place, s in places}
+
+
+def _pair_of(key: Key, tables: Sequence[Sequence[dict[Key, Summary]]]) -> Pair:
+    first, second = ([t[key] for t in tables_ if key in t] for tables_ in tables)
+    return first, second
+
+
+def _cell(pair: Pair, groups: tuple[Side, Side], threshold: float) -> ComparisonCell:
+    """Judge one cell, as if it were the only one."""
+    from cluster.analysis.statistics.two_sample import median_ratio, ratio_interval  # noqa: PLC0415 - it imports NumPy
+
+    some = (pair[0] or pair[1])[0]
+    medians = [[s.median for s in group] for group in pair]
+    cell = ComparisonCell(
+        metric=some.metric,
+        params=some.params,
+        unit=some.unit,
+        better=some.better,
+        base=median(medians[0]) if medians[0] else None,
+        other=median(medians[1]) if medians[1] else None,
+        launches=(len(pair[0]), len(pair[1])),
+        shares=(_share(pair[0]), _share(pair[1])),
+        reason=_incomparable(pair, groups),
+    )
+    if cell.reason:
+        return cell
+    estimate = median_ratio(medians[0], medians[1])
+    if cell.launches == (1, 1):
+        interval = _interval_of_two_launches(pair[0][0], pair[1][0])
+    else:
+        interval = ratio_interval(medians[0], medians[1])
+    verdict, reason = _verdict(estimate, interval, threshold, some.better)
+    if min(cell.launches) < ENOUGH_LAUNCHES:
+        verdict, reason = "inconclusive", _too_few_launches(cell.launches)
+    return msgspec.structs.replace(
+        cell, ratio=estimate, interval=interval, verdict=verdict, reason=reason
+    )
+
+
+def _share(group: Sequence[Summary]) -> float | None:
+    known = [summary.share for summary in group if summary.share is not None]
+    return median(known) if known and len(known) == len(group) else None
+
+
+def _incomparable(pair: Pair, groups: tuple[Side, Side]) -> str:
+    """Say why a cell cannot be compared; empty if it can."""
+    for taken, side in zip(pair, groups, strict=True):
+        if not taken:
+            return f"not measured in {side.name}{_failure_reasons(side)}"
+    definitions = {summary.definition for taken in pair for summary in taken}
+    if len(definitions) > 1:
+        return f"not the same metric: its definitions are {' and '.join(sorted(definitions))}"
+    if not all(0 < s.median < math.inf for taken in pair for s in taken):
+        return "a median is not above 0, or its time too short for the clock"
+    return ""
+
+
+def _failure_reasons(side: Side) -> str:
+    reasons = dict.fromkeys(x.record.reason for x in side.launches if x.record.reason)
+    return f": {' '.join(reasons)}" if reasons else ""
+
+
+def _too_few_launches(launches: tuple[int, int]) -> str:
+    return (
+        f"{launches[0]} against {launches[1]} launch(es); a verdict needs {ENOUGH_LAUNCHES} of each"
+    )
+
+
+def _interval_of_two_launches(base: Summary, other: Summary) -> tuple[float, float] | None:
+    """Compare one launch with another by their own intervals, which say nothing of the next one."""
+    if base.ci is None or other.ci is None or not base.ci[0] > 0 or not base.ci[1] < math.inf:
+        return None
+    return other.ci[0] / base.ci[1], other.ci[1] / base.ci[0]
+
+
+def _verdict(
+    estimate: float, interval: tuple[float, float] | None, threshold: float, better: str
+) -> tuple[Verdict, str]:
+    if interval is None:
+        return "inconclusive", "too few launches for an interval"
+    low, high = interval
+    if 1 / (1 + threshold) <= low and high <= 1 + threshold:
+        return "equivalent", ""
+    if low <= 1 <= high:
+        return "inconclusive", f"the interval includes 1 and reaches beyond {threshold:.1%}"
+    if max(estimate, 1 / estimate) < 1 + threshold:
+        return "inconclusive", f"a difference, but perhaps less than {threshold:.1%}"
+    return ("faster" if (estimate > 1) == (better == "higher") else "slower"), ""
+
+
+def _without_chance_verdicts(
+    cells: Sequence[ComparisonCell], pairs: Sequence[Pair], base: Side, other: Side
+) -> list[ComparisonCell]:
+    """Withdraw verdicts that could be chance among so many cells."""
+    from cluster.analysis.statistics.two_sample import permutation_p_values  # noqa: PLC0415 - it imports NumPy
+
+    whole = (len(base.launches), len(other.launches))
+    family = [i for i, cell in enumerate(cells) if cell.ratio and cell.launches == whole]
+    judged = list(cells)
+    if not any(cell.verdict in ("faster", "slower") for cell in cells):
+        return judged
+    first, second = ([[s.median for s in pairs[i][group]] for i in family] for group in (0, 1))
+    likely = dict(zip(family, permutation_p_values(first, second), strict=True)) if family else {}
+    for i, cell in enumerate(cells):
+        if cell.verdict in ("faster", "slower") and likely.get(i, 1.0) > RARE:
+            reason = NO_SURPRISE.format(len(family)) if i in likely else LACKING
+            judged[i] = msgspec.structs.replace(cell, verdict="inconclusive", reason=reason)
+    return judged
+
+
+def _without_unproven_verdicts(
+    cells: Sequence[ComparisonCell], base: Side, other: Side
+) -> list[ComparisonCell]:
+    """Withdraw verdicts on a variable of NCCL that may have done nothing."""
+    why = undecided(*([launch.toggle for launch in side.launches] for side in (base, other)))
+    if not why:
+        return list(cells)
+    return [
+        msgspec.structs.replace(cell, verdict="inconclusive", reason=cell.reason or why)
+        for cell in cells
+    ]
+
+
+def _notes(base: Side, other: Side) -> Iterable[str]:
+    for side in (base, other):
+        yield from proof_notes(side.name, [launch.toggle for launch in side.launches])
+        if any(launch.record.simulated for launch in side.launches):
+            yield f"{side.name} is simulated: its values are those of a model."
+    if len(base.launches) == len(other.launches) == 1:
+        yield (
+            "Intervals are those of two launches, and say nothing of the next one: the same "
+            "command may give another median. For a verdict: cluster bench ... --ab KEY=A,B"
+        )
+    if min(len(base.launches), len(other.launches)) >= ENOUGH_LAUNCHES and _ran_one_after_the_other(
+        base, other
+    ):
+        yield (
+            f"No launch of {base.name} was between those of {other.name}: whatever changed in the "
+            "meantime may be the reason. In turn: cluster bench ... --ab KEY=A,B"
+        )
+    for side in (base, other):
+        for launch in side.launches:
+            if launch.record.status != "done":
+                why = f": {launch.record.reason}" if launch.record.reason else ""
+                yield f"{launch.record.id} ({side.name}) is {launch.record.status}{why}"
+
+
+def _ran_one_after_the_other(base: Side, other: Side) -> bool:
+    """Tell whether all launches of one group ran before all of the other."""
+    first, second = ([launch.record.at for launch in side.launches] for side in (base, other))
+    return max(first) < min(second) or max(second) < min(first)
+
+
+def headline(comparison: Comparison) -> str:
+    """Say the outcome in one line.
+
+    Returns:
+        The verdict, if all data points have the same; else how many data points have each.
+
+    """
+    about = f"{comparison.other} against {comparison.base}"
+    if not comparison.cells:
+        return f"{about}: nothing was measured"
+    if not comparison.is_possible:
+        return f"{about}: NOT COMPARABLE, they have no data point in common"
+    common = [cell for cell in comparison.cells if cell.is_common]
+    counts = {v: sum(cell.verdict == v for cell in common) for v in VERDICTS}
+    [*given] = (verdict for verdict, count in counts.items() if count)
+    alone = len(comparison.cells) - len(common)
+    rest = f"; {alone} data point(s) in only one of them" if alone else ""
+    if len(given) > 1:
+        return f"{about}: " + ", ".join(f"{counts[v]} {v}" for v in given) + rest
+    if len(common) > 1:
+        return f"{about}: {given[0]} in all {len(common)} data points{rest}"
+    return f"{about}: {given[0]}{rest}"

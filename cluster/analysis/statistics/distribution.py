@@ -1,0 +1,211 @@
+"""The shape of a series: its drift, its modes, its tail and its outliers.
+
+A median and its interval do not show these, and each is a reason to look closer: a series that
+drifts has no single median, and a series with two modes was two different things at different times
+(T. Hoefler, R. Belli, "Scientific benchmarking of parallel computing systems", SC15, rules 5 to 8).
+No value is ever left out of a series: outliers are counted.
+"""
+
+from __future__ import annotations
+
+import math
+from itertools import pairwise
+from typing import TYPE_CHECKING
+
+import numpy as np
+
+from cluster.analysis.statistics.median import is_precise, median_interval
+from cluster.core.model.measurements import Distribution
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+
+    from numpy.typing import NDArray
+
+    Values = NDArray[np.float64]
+
+MATTERS = 0.03  # of a value: a smaller difference is of no practical interest
+FAR = 3.0  # quartile ranges beyond a quartile: "far out" (J. W. Tukey, 1977)
+ENOUGH_FOR_MODES = 50  # values
+SMALLEST_MODE = 0.10  # of all values
+FEWEST = 15  # values in a mode: in a long tail, fewer can cluster by chance
+SAME = 1e-9  # of a value: rounding errors of one step of a clock are smaller
+VALLEY = 0.5  # of the lower of two peaks: a valley above this may be chance
+BANDWIDTH = 0.9  # of the kernel: B. W. Silverman, "Density Estimation", 1986, equation 3.31
+NARROWEST = 0.01  # of a value: the smallest bandwidth; closer modes do not matter
+KERNEL = 4  # bandwidths, to each side
+STEPS = 3  # of the grid, per bandwidth
+COARSEST, FINEST = 64, 8192  # steps of the whole grid
+
+
+def shape(series: Values, ordered: Values, *, tail: float) -> Distribution:
+    """Describe a series beyond its median.
+
+    Args:
+        ordered: the same, sorted.
+        tail: how many times slower than the median the slowest 1 % of values are.
+
+    Returns:
+        Its shape.
+
+    """
+    p25, p75 = quantile(ordered, 0.25), quantile(ordered, 0.75)
+    change, real = drift(series)
+    return Distribution(
+        minimum=float(ordered[0]),
+        p25=p25,
+        p75=p75,
+        maximum=float(ordered[-1]),
+        outliers=outliers(ordered, p25, p75),
+        drift=change,
+        drifts=real,
+        modes=modes(ordered),
+        tail=tail,
+    )
+
+
+def quantile(ordered: Values, part: float) -> float:
+    """Return a quantile of values that are sorted already, between the two nearest of them.
+
+    Args:
+        ordered: the values, sorted.
+        part: the share of the values that is below the quantile.
+
+    Returns:
+        The quantile, as NumPy's `percentile` gives it.
+
+    """
+    place = part * (len(ordered) - 1)
+    low = int(place)
+    below, above = float(ordered[low]), float(ordered[min(low + 1, len(ordered) - 1)])
+    return below + (above - below) * (place - low)
+
+
+def outliers(ordered: Values, p25: float, p75: float) -> int:
+    """Count the values that are far out: more than three quartile ranges beyond the quartiles.
+
+    Args:
+        ordered: the values, sorted.
+
+    """
+    reach = FAR * (p75 - p25)
+    below = np.searchsorted(ordered, p25 - reach, side="left")
+    upto = np.searchsorted(ordered, p75 + reach, side="right")
+    return int(below + len(ordered) - upto)
+
+
+def drift(series: Values) -> tuple[float | None, bool]:
+    """Compare the two halves of a series.
+
+    Returns:
+        How much the median of the second half is above that of the first, relative to it (none if
+        there are too few values), and whether that is a drift: by 3 % or more, and the two medians'
+        95 % intervals do not overlap.
+
+    """
+    half = len(series) // 2
+    if not half:
+        return None, False
+    first, second = np.sort(series[:half]), np.sort(series[half:])
+    base = quantile(first, 0.5)
+    if not base > 0:
+        return None, False
+    change = quantile(second, 0.5) / base - 1
+    before, after = median_interval(first), median_interval(second)
+    if before is None or after is None or abs(change) < MATTERS:
+        return change, False
+    return change, before[1] < after[0] or after[1] < before[0]
+
+
+def has_converged(series: Sequence[float] | Values) -> bool:
+    """Tell whether a series has enough values: the rule by which an adaptive run stops.
+
+    The median of a drifting series can be known precisely, and yet describe no moment of the run.
+    So measuring continues, and the summary says at the end that the series did not converge.
+
+    Returns:
+        Whether the median is known to 2.5 %, of 20 values or more, and does not drift.
+
+    """
+    values = np.asarray(series, dtype=np.float64)
+    return is_precise(values) and not drift(values)[1]
+
+
+def modes(ordered: Values) -> tuple[float, ...]:
+    """Find the values that a series clusters around, if there are several.
+
+    The density of the values' logarithms is estimated with a Gaussian kernel, no narrower than the
+    clock's step and than 1 %. Two peaks are two modes if the density between them falls to half of
+    the lower one or less, and a tenth of all values, 15 or more, belong to each.
+
+    Args:
+        ordered: the values, sorted.
+
+    Returns:
+        The values at the peaks, the lowest first; none if there is only one peak, or fewer than 50
+        values.
+
+    """
+    if len(ordered) < ENOUGH_FOR_MODES or ordered[0] <= 0:
+        return ()
+    logs = np.log(ordered)
+    low, high = quantile(logs, 0.005), quantile(logs, 0.995)
+    width = _bandwidth(ordered, logs)
+    if high - low < width:
+        return ()
+    steps = int(np.clip((high - low) / width * STEPS, COARSEST, FINEST))
+    counts, edges = np.histogram(logs, bins=steps, range=(low, high))
+    step = (high - low) / steps
+    reach = max(1, math.ceil(KERNEL * width / step))
+    kernel = np.exp(-0.5 * (np.arange(-reach, reach + 1) * step / width) ** 2)
+    density = np.convolve(counts, kernel)  # wider than the counts by the width of the kernel
+    places = np.concatenate([np.zeros(reach), counts, np.zeros(reach)])
+    found = _peaks(density, places)
+    if len(found) < 2:  # noqa: PLR2004 - one mode is the normal case
+        return ()
+    return tuple(float(math.exp(edges[0] + (peak - reach + 0.5) * step)) for peak in found)
+
+
+def _bandwidth(ordered: Values, logs: Values) -> float:
+    """Return Silverman's bandwidth for the logarithms, but at least 1 % and the clock's step."""
+    quartiles = quantile(logs, 0.75) - quantile(logs, 0.25)
+    spread = min(float(np.std(logs)), quartiles / 1.349)  # of a normal distribution: 1.349
+    clock = _step(ordered) / quantile(ordered, 0.5)
+    silverman: float = BANDWIDTH * spread * len(ordered) ** -0.2
+    return max(silverman, NARROWEST, clock)
+
+
+def _step(ordered: Values) -> float:
+    """Estimate the step of the clock: the distance from the middle value to the next ones."""
+    middle = float(ordered[len(ordered) // 2])
+    below = ordered[: np.searchsorted(ordered, middle * (1 - SAME), side="left")][-1:]
+    above = ordered[np.searchsorted(ordered, middle * (1 + SAME), side="right") :][:1]
+    gaps = [abs(float(value) - middle) for value in (*below, *above)]
+    return min(gaps, default=0.0)
+
+
+def _peaks(density: Values, counts: Values) -> list[int]:
+    """Merge neighbouring peaks until each valley is deep, and each peak has enough values."""
+    inner = density[1:-1]
+    tops = [int(i) + 1 for i in np.flatnonzero((inner > density[:-2]) & (inner >= density[2:]))]
+    while len(tops) > 1:
+        valleys = [a + int(np.argmin(density[a:b])) for a, b in pairwise(tops)]
+        weak = _weakest(density, counts, tops, valleys)
+        if weak is None:
+            break
+        tops.remove(weak)
+    return tops
+
+
+def _weakest(density: Values, counts: Values, tops: list[int], valleys: list[int]) -> int | None:
+    """Find the lowest peak that is not a mode of its own, if there is one."""
+    shallow = [
+        min(pair, key=lambda top: density[top])
+        for pair, valley in zip(pairwise(tops), valleys, strict=True)
+        if density[valley] > VALLEY * min(density[top] for top in pair)
+    ]
+    if shallow:
+        return min(shallow, key=lambda top: density[top])
+    masses = [float(part.sum()) for part in np.split(counts, valleys)]
+    mass, top = min(zip(masses, tops, strict=True))
+    return top if mass < max(FEWEST, SMALLEST_MODE * float(counts.sum())) else None

@@ -1,0 +1,388 @@
+"""How the GPUs of a host are connected: classes of pairs, groups, nearest NICs, unusual pairs.
+
+From fast to slow: NV# (bonded NVLinks), PIX (one PCIe bridge), PXB (several), PHB (the CPU's host
+bridge), NODE (host bridges of one NUMA node), SYS (between sockets), as `nvidia-smi topo -m` names
+them. NVLinks are compared per link, all other paths per class, as a class has the same hardware.
+"""
+
+from __future__ import annotations
+
+from collections import defaultdict
+from itertools import combinations
+from statistics import median
+from typing import TYPE_CHECKING
+
+from cluster.analysis.topology.gpu_paths import OLD, UNKNOWN, nvlinks, speed
+from cluster.core.model.logs import Device
+from cluster.core.model.value import Value
+from cluster.core.units import format_value
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+
+    from cluster.core.model.logs import PeerAccess, Topology
+    from cluster.core.model.measurements import Measurement
+
+SLOWER, FASTER = 0.8, 1.25  # of the others of the class: beyond this, it is not noise
+ALIKE = 0.03  # of a bandwidth: pairs within this are as good as the best
+ENOUGH = 3  # pairs of a class for a median; of fewer, the fastest shows what the hardware can do
+LINK = 25e9  # bytes per second of an NVLink of generation 2 to 4 in each direction
+OF_LINK = (0.85, 1.02)  # the share of it that copies reach
+MOST_INFERRED = 6  # NVLinks of a V100; a measurement cannot tell more of them apart
+BOARD = "SXM"  # GPUs with NVLinks to most others; PCIe 4.0 or 5.0 is as fast as one NVLink
+
+
+class Copies(Value, frozen=True, kw_only=True):
+    """The results of copies between two GPUs, in the slower direction.
+
+    Args:
+        rate: with peer-to-peer, in bytes per second.
+        latency: with it, in seconds.
+
+    """
+
+    rate: float | None = None
+    rate_without: float | None = None
+    latency: float | None = None
+    latency_without: float | None = None
+    ways: int = 1
+
+
+class GpuPair(Value, frozen=True, kw_only=True):
+    """Two GPUs of a host.
+
+    Args:
+        path: such as `NV2` or `SYS`; `?` if it is not known.
+        access: what the driver reports about P2P, such as `OK` or `CNS`; empty if nothing.
+
+    """
+
+    gpus: tuple[int, int]
+    path: str
+    inferred: bool = False
+    copies: Copies = Copies()
+    access: str = ""
+
+    @property
+    def name(self) -> str:
+        """Both names."""
+        return "-".join(f"GPU{gpu}" for gpu in self.gpus)
+
+
+class GpuGroup(Value, frozen=True, kw_only=True):
+    """GPUs of which each reaches every other by this class of path or a faster one."""
+
+    path: str
+    sets: tuple[tuple[int, ...], ...]
+
+
+class Nearest(Value, frozen=True, kw_only=True):
+    """The NICs that are nearest to a GPU."""
+
+    gpu: int
+    nics: tuple[str, ...]
+    path: str
+
+
+class UnusualPair(Value, frozen=True, kw_only=True):
+    """A pair whose rate does not match its links.
+
+    Args:
+        rate: that was measured, in bytes per second.
+        expected: the rate of other pairs of their kind; none if there are none.
+
+    """
+
+    gpus: tuple[int, int]
+    path: str
+    rate: float
+    expected: float | None
+    why: str
+
+
+class GpuTopology(Value, frozen=True, kw_only=True):
+    """How the GPUs of a host are connected.
+
+    Args:
+        notes: what else a reader must know.
+
+    """
+
+    pairs: tuple[GpuPair, ...]
+    groups: tuple[GpuGroup, ...]
+    best: tuple[GpuPair, ...]
+    worst: tuple[GpuPair, ...]
+    nearest: tuple[Nearest, ...]
+    misfits: tuple[UnusualPair, ...]
+    findings: tuple[str, ...] = ()
+    notes: tuple[str, ...] = ()
+
+    def pair(self, a: int, b: int) -> GpuPair | None:
+        """Find a pair.
+
+        Returns:
+            The pair; none if nothing is known of it.
+
+        """
+        wanted = (min(a, b), max(a, b))
+        return next((pair for pair in self.pairs if pair.gpus == wanted), None)
+
+
+def gpu_topology(
+    topology: Topology | None,
+    measurements: Sequence[Measurement] = (),
+    access: PeerAccess | None = None,
+    models: Iterable[str] = (),
+) -> GpuTopology:
+    """Find out how GPUs are connected, from everything that is known about them.
+
+    Args:
+        topology: as the driver reports it; none if there are only measurements.
+
+    Returns:
+        Pairs and groups; empty if nothing is known about any pair.
+
+    """
+    copies = _copies(measurements)
+    paths = _paths(topology) if topology else {}
+    allowed = _access(access) if access else {}
+    names = sorted(paths.keys() | copies.keys() | allowed.keys())
+    may_infer = topology is None and all(BOARD in model for model in models)
+    inferred = _inferred(copies) if may_infer else {}
+    pairs = tuple(
+        GpuPair(
+            gpus=gpus,
+            path=paths.get(gpus) or inferred.get(gpus, UNKNOWN),
+            inferred=gpus in inferred,
+            copies=copies.get(gpus, Copies()),
+            access=allowed.get(gpus, ""),
+        )
+        for gpus in names
+    )
+    known = [pair for pair in pairs if pair.path != UNKNOWN or pair.copies.rate is not None]
+    return GpuTopology(
+        pairs=pairs,
+        groups=tuple(_groups(pairs)),
+        best=tuple(_extreme_pairs(known, max)) if known else (),
+        worst=tuple(_extreme_pairs(known, min)) if known else (),
+        nearest=tuple(_nearest(topology)) if topology else (),
+        misfits=tuple(_misfits(pairs)),
+        findings=tuple(_gains(pairs)),
+        notes=tuple(_notes(topology, pairs)),
+    )
+
+
+def _paths(topology: Topology) -> dict[tuple[int, int], str]:
+    """Return the class of each pair; if the log lost one direction, that of the other."""
+    gpus = [device.name for device in topology.devices if device.is_gpu]
+    found = {}
+    for a, b in combinations(gpus, 2):
+        there, back = topology.path(a, b), topology.path(b, a)
+        path = there if there != UNKNOWN else back
+        found[_number(a), _number(b)] = OLD.get(path, path)
+    return found
+
+
+def _number(name: str) -> int:
+    return int(name.removeprefix("GPU"))
+
+
+def _access(access: PeerAccess) -> dict[tuple[int, int], str]:
+    numbered = [(_number(name), row) for name, row in _rows(access)]
+    return {
+        (a, b): row[at]
+        for (a, row) in numbered
+        for at, (b, _) in enumerate(numbered)
+        if a < b and at < len(row) and row[at] != UNKNOWN
+    }
+
+
+def _rows(access: PeerAccess) -> Iterator[tuple[str, tuple[str, ...]]]:
+    for name, row in zip(access.devices, access.status, strict=True):
+        if Device(name=name, paths=row).is_gpu:
+            yield name, row
+
+
+def _copies(measurements: Iterable[Measurement]) -> dict[tuple[int, int], Copies]:
+    """Take the rates of one direction if there are any, else those of both at once."""
+    found: dict[tuple[int, int], dict[str, list[float]]] = defaultdict(lambda: defaultdict(list))
+    for m in measurements:
+        row, column = m.params.get("row"), m.params.get("column")
+        if not isinstance(row, int) or not isinstance(column, int) or row == column:
+            continue
+        found[min(row, column), max(row, column)][_measured(m)] += m.values
+    one_way = any("p2p_bandwidth on" in kinds for kinds in found.values())
+    rate, ways = ("p2p_bandwidth", 1) if one_way else ("p2p_bidirectional", 2)
+    return {
+        gpus: Copies(
+            rate=min(kinds.get(f"{rate} on", ()), default=None),
+            rate_without=min(kinds.get(f"{rate} off", ()), default=None),
+            latency=min(kinds.get("p2p_latency on", ()), default=None),
+            latency_without=min(kinds.get("p2p_latency off", ()), default=None),
+            ways=ways,
+        )
+        for gpus, kinds in sorted(found.items())
+        if set(kinds) != {"other"}
+    }
+
+
+def _measured(m: Measurement) -> str:
+    """Name what was measured; copies of nvbandwidth are treated like those of the older test."""
+    if m.metric == "p2p_latency" and m.params.get("clock") == "CPU":
+        return "other"  # it includes the time to launch the copy
+    if m.metric.startswith("p2p_"):
+        return f"{m.metric} {m.params.get('p2p', 'on')}"
+    alone = str(m.params.get("test", "")).startswith("device_to_device_memcpy")
+    return "p2p_bandwidth on" if m.metric == "peer_copy_bandwidth" and alone else "other"
+
+
+def _inferred(copies: Mapping[tuple[int, int], Copies]) -> dict[tuple[int, int], str]:
+    """Infer NVLinks from rates with peer-to-peer that are multiples of the rate of one link."""
+    found = {}
+    for gpus, copy in copies.items():
+        if copy.rate is None or copy.rate_without is None:
+            continue
+        link = LINK * copy.ways
+        links = round(copy.rate / (link * sum(OF_LINK) / 2))
+        fits = links and OF_LINK[0] <= copy.rate / (links * link) <= OF_LINK[1]
+        if fits and links <= MOST_INFERRED and copy.rate > FASTER * copy.rate_without:
+            found[gpus] = f"NV{links}"
+    return found
+
+
+def _extreme_pairs(
+    pairs: Sequence[GpuPair], end: Callable[[Iterable[float]], float]
+) -> Iterator[GpuPair]:
+    """Return the pairs of the fastest or slowest class, without those whose rates are worse."""
+    classes = [speed(pair.path) for pair in pairs]
+    wanted = max(classes) if end is max else min(classes)
+    same = [pair for pair in pairs if speed(pair.path) == wanted]
+    rates = [pair.copies.rate for pair in same if pair.copies.rate is not None]
+    limit = end(rates) if len(rates) == len(same) else None
+    for pair in same:
+        if limit is None or abs((pair.copies.rate or 0.0) - limit) <= ALIKE * limit:
+            yield pair
+
+
+def _gains(pairs: Sequence[GpuPair]) -> Iterator[str]:
+    """Describe the gain by peer-to-peer for each class."""
+    for path in sorted({pair.path for pair in pairs}, key=speed, reverse=True):
+        same = [pair.copies for pair in pairs if pair.path == path]
+        rates = [one.rate / one.rate_without for one in same if one.rate and one.rate_without]
+        times = [
+            one.latency_without / one.latency for one in same if one.latency and one.latency_without
+        ]
+        if rates:
+            gain = median(rates)
+            brings = f"{gain:.1f} x the rate" if gain >= FASTER else "nothing in rate"
+            if gain < SLOWER:
+                brings = f"{gain:.2f} x the rate: it is slower than through the host's memory"
+            latency = f", and latency / {median(times):.1f}" if times else ""
+            kind = f"connected by {path}" if path != UNKNOWN else "whose links no log names"
+            yield f"peer-to-peer brings {brings}{latency} to {len(rates)} pair(s) {kind}"
+
+
+def _groups(pairs: Sequence[GpuPair]) -> Iterator[GpuGroup]:
+    """Merge groups whose pairs all have a class, from the fastest class to the slowest."""
+    paths = {pair.gpus: pair.path for pair in pairs}
+    gpus = sorted({gpu for pair in pairs for gpu in pair.gpus})
+    sets: list[tuple[int, ...]] = [(gpu,) for gpu in gpus]
+    for path in sorted({p for p in paths.values() if speed(p) > (0, 0)}, key=speed, reverse=True):
+        before = sets
+        sets = _merged(sets, paths, speed(path))
+        if sets != before:
+            yield GpuGroup(path=path, sets=tuple(one for one in sets if len(one) > 1))
+
+
+def _merged(
+    sets: list[tuple[int, ...]], paths: Mapping[tuple[int, int], str], least: tuple[int, int]
+) -> list[tuple[int, ...]]:
+    done: list[tuple[int, ...]] = []
+    for one in sets:
+        for at, other in enumerate(done):
+            across = ((min(a, b), max(a, b)) for a in one for b in other)
+            if all(speed(paths.get(gpus, UNKNOWN)) >= least for gpus in across):
+                done[at] = tuple(sorted((*other, *one)))
+                break
+        else:
+            done.append(one)
+    return done
+
+
+def _nearest(topology: Topology) -> Iterator[Nearest]:
+    nics = [device for device in topology.devices if not device.is_gpu]
+    for gpu in topology.devices:
+        if not gpu.is_gpu:
+            continue
+        paths = {nic.model or nic.name: topology.path(gpu.name, nic.name) for nic in nics}
+        known = {name: path for name, path in paths.items() if speed(path) > (0, 0)}
+        if known:
+            best = max(known.values(), key=speed)
+            near = tuple(name for name, path in known.items() if path == best)
+            yield Nearest(gpu=_number(gpu.name), nics=near, path=best)
+
+
+def _kind(path: str) -> str:
+    return "NVLink" if nvlinks(path) else path
+
+
+def _misfits(pairs: Sequence[GpuPair]) -> Iterator[UnusualPair]:
+    """Compare each pair with the others of its kind, and NVLinks with other paths."""
+    rates: dict[str, list[float]] = defaultdict(list)
+    for pair in pairs:
+        if pair.copies.rate is not None and pair.path != UNKNOWN:
+            rates[_kind(pair.path)].append(pair.copies.rate / max(1, nvlinks(pair.path)))
+    norms = {
+        kind: median(values) if len(values) >= ENOUGH else max(values)
+        for kind, values in rates.items()
+    }
+    slow = max((norm for kind, norm in norms.items() if kind != "NVLink"), default=0.0)
+    for pair in pairs:
+        rate = pair.copies.rate
+        if rate is None or pair.inferred or _kind(pair.path) not in norms:
+            continue
+        links, others = nvlinks(pair.path), len(rates[_kind(pair.path)]) - 1
+        expected = norms[_kind(pair.path)] * max(1, links)
+        why = _why(pair, rate, expected, others, slow)
+        if why:
+            norm = expected if others else None
+            yield UnusualPair(gpus=pair.gpus, path=pair.path, rate=rate, expected=norm, why=why)
+
+
+def _why(pair: GpuPair, rate: float, expected: float, others: int, slow: float) -> str:
+    """Say why a rate does not match its links; empty if it does."""
+    shown, links = format_value(rate, "B/s"), nvlinks(pair.path)
+    if links and rate <= slow * FASTER:
+        return f"{shown} over {links} NVLink(s): no more than pairs without NVLink have"
+    without = pair.copies.rate_without
+    if links and without is not None and rate <= without * FASTER:
+        return f"{shown} over {links} NVLink(s): no more than without peer-to-peer"
+    if without is not None and rate < SLOWER * without:
+        return (
+            f"{shown} with peer-to-peer, {format_value(without, 'B/s')} without: it is slower than "
+            "through the host's memory"
+        )
+    if others and not SLOWER <= rate / expected <= FASTER:
+        norm = format_value(expected, "B/s")
+        how = f"the {others} other pair(s) of its kind promise {norm}"
+        return f"{shown}, where {how}: {rate / expected:.0%}"
+    return ""
+
+
+def _notes(topology: Topology | None, pairs: Sequence[GpuPair]) -> Iterator[str]:
+    if topology:
+        for a, b in combinations([d.name for d in topology.devices if d.is_gpu], 2):
+            there, back = topology.path(a, b), topology.path(b, a)
+            if UNKNOWN not in (there, back) and there != back:
+                yield f"the matrix says {there} from {a} to {b}, and {back} back: one was misread"
+    lost = [pair.name for pair in pairs if pair.path == UNKNOWN]
+    if topology and lost:
+        yield f"the matrix lost how these are connected: {', '.join(lost)}"
+    if any(pair.inferred for pair in pairs):
+        yield (
+            "no matrix shows how the GPUs are connected: NVLinks are inferred from rates with "
+            "peer-to-peer that are multiples of 25 GB/s each way (V100, A100, H100)"
+        )
+    for pair in pairs:
+        if nvlinks(pair.path) and pair.access not in ("", "OK"):
+            yield f"{pair.name} has {pair.path}, but the driver says {pair.access} of peer-to-peer"

@@ -1,0 +1,301 @@
+"""The transports that NCCL chose between GPUs, whether faster ones exist, and what that costs.
+
+A log of NCCL and the throughput printed after it are one experiment. Experiments on the same GPUs
+are compared with one another, but not figures of other work, such as another batch size.
+"""
+
+from __future__ import annotations
+
+import re
+from collections import defaultdict
+from itertools import groupby
+from statistics import median
+from typing import TYPE_CHECKING
+
+from msgspec import structs
+
+from cluster.analysis.topology.gpu_paths import nvlinks
+from cluster.core.model.logs import NcclLog, Setting
+from cluster.core.model.value import Scalar, Value
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable, Iterator, Sequence
+
+    from cluster.analysis.topology.topology import GpuTopology
+    from cluster.core.model.logs import NcclEdge, Parsed
+    from cluster.core.model.measurements import Measurement
+
+MOST_SHOWN = 4  # carriers in the name of an experiment
+DIRECT = "P2P"
+ALIKE = 0.01  # of a rate: the best and the worst pair within this are alike
+ADDRESS = 4  # the fewest digits of a PCI address, as all versions of RCCL print it
+THROUGHPUTS = ("throughput", "tf_cnn", "horovod")  # parsers of what training prints
+TABLES = "tables"
+REMARK = "remark"
+SETTINGS = ("NCCL_P2P_LEVEL", "NCCL_P2P_DISABLE", "NCCL_SHM_DISABLE", "NCCL_IGNORE_DISABLED_P2P")
+_PARTS = re.compile(r"\d+")
+
+
+class Carrier(Value, frozen=True, kw_only=True):
+    """What carries data between two ranks.
+
+    Args:
+        gpus: their GPUs on the host; -1 if the log does not say.
+
+    """
+
+    ranks: tuple[int, int]
+    gpus: tuple[int, int]
+    places: tuple[str, str]
+    same_host: bool
+    via: tuple[str, ...]
+    channels: int
+    direct: bool
+
+    @property
+    def name(self) -> str:
+        """The two GPUs or ranks, as precisely as they are known."""
+        if min(self.gpus) >= 0:
+            return "-".join(f"GPU{gpu}" for gpu in self.gpus)
+        return " - ".join(
+            f"rank {rank}" + (f" at {place}" if place else "")
+            for rank, place in zip(self.ranks, self.places, strict=True)
+        )
+
+
+class NcclExperiment(Value, frozen=True, kw_only=True):
+    """A log of NCCL, and the throughput that followed it.
+
+    Args:
+        rate: the median of the printed rates; none if there are none.
+
+    """
+
+    line: int
+    carriers: tuple[Carrier, ...]
+    channels: int
+    settings: tuple[Setting, ...]
+    rate: float | None = None
+    unit: str = ""
+
+    @property
+    def where(self) -> str:
+        """Which GPUs it ran on."""
+        more = len(self.carriers) - MOST_SHOWN
+        names = [carrier.name for carrier in self.carriers[:MOST_SHOWN]]
+        return ", ".join([*names, *([f"and {more} more"] if more > 0 else [])])
+
+    @property
+    def how(self) -> str:
+        """What carried its data, and with which settings."""
+        if not self.carriers:
+            return "nothing that the log names"
+        kinds = dict.fromkeys(via for carrier in self.carriers for via in carrier.via)
+        given = ", ".join(f"{one.name}={one.value}" for one in self.settings)
+        return f"{', '.join(kinds)}, {self.channels} channel(s)" + (f", {given}" if given else "")
+
+    @property
+    def has_p2p(self) -> bool:
+        """Whether all data went from GPU to GPU."""
+        return all(via.startswith(DIRECT) for carrier in self.carriers for via in carrier.via)
+
+
+class PublishedFigure(Value, frozen=True, kw_only=True):
+    """A figure of a published table.
+
+    Args:
+        alone: why it must not be compared with the others of its column; empty if it can be.
+
+    """
+
+    column: str
+    params: dict[str, Scalar]
+    rate: float
+    unit: str
+    alone: str = ""
+
+
+class Transports(Value, frozen=True, kw_only=True):
+    """The transports that NCCL chose, and the results."""
+
+    experiments: tuple[NcclExperiment, ...]
+    figures: tuple[PublishedFigure, ...]
+    findings: tuple[str, ...]
+
+
+def transports(results: Sequence[Parsed], topology: GpuTopology) -> Transports:
+    """Find experiments, and compare them."""
+    experiments, figures = tuple(_experiments(results)), tuple(_figures(results))
+    found = (
+        *(says for one in experiments for says in _unused(one, topology)),
+        *_costs(experiments),
+        *_extremes(experiments),
+        *(_incomparable(figure) for figure in figures if figure.alone),
+    )
+    return Transports(
+        experiments=experiments, figures=figures, findings=tuple(dict.fromkeys(found))
+    )
+
+
+def _experiments(results: Sequence[Parsed]) -> Iterator[NcclExperiment]:
+    """Combine each log of NCCL with the throughput that was printed after it."""
+    open_: NcclExperiment | None = None
+    for result in results:
+        if isinstance(result.detail, NcclLog):
+            if open_:
+                yield open_
+            found = tuple(carriers(result.detail))
+            seen = max((carrier.channels for carrier in found), default=0)
+            open_ = NcclExperiment(
+                line=result.first,
+                carriers=found,
+                channels=max(result.detail.channels, seen),
+                settings=tuple(s for s in result.detail.settings if s.name in SETTINGS),
+            )
+        elif open_ and result.format in THROUGHPUTS and result.measurements:
+            yield _rated(open_, result.measurements)
+            open_ = None
+    if open_:
+        yield open_
+
+
+def _rated(experiment: NcclExperiment, measurements: Sequence[Measurement]) -> NcclExperiment:
+    rate = median(measurements[0].values)
+    return structs.replace(experiment, rate=rate, unit=measurements[0].unit)
+
+
+def carriers(log: NcclLog) -> Iterator[Carrier]:
+    """Find what carries data between each two ranks."""
+    gpus, hosts = _gpus(log), {rank.rank: rank.host for rank in log.ranks}
+    places = {rank.rank: rank.place for rank in log.ranks}
+
+    def ends(edge: NcclEdge) -> tuple[int, int]:
+        return min(edge.source, edge.target), max(edge.source, edge.target)
+
+    for (a, b), group in groupby(sorted(log.edges, key=ends), key=ends):
+        if a < 0:
+            continue
+        edges = list(group)
+        known = (hosts.get(a, ""), hosts.get(b, ""))
+        yield Carrier(
+            ranks=(a, b),
+            gpus=(gpus.get(a, -1), gpus.get(b, -1)),
+            places=(places.get(a, ""), places.get(b, "")),
+            same_host="" in known or known[0] == known[1],
+            via=tuple(dict.fromkeys(edge.via for edge in edges)),
+            channels=max(len(edge.channels) for edge in edges),
+            direct=all(edge.direct for edge in edges),
+        )
+
+
+def _gpus(log: NcclLog) -> dict[int, int]:
+    """Find the GPU of each rank: as logged, or in the order of GPUs that ranks were bound near."""
+    said = {rank.rank: rank.gpu for rank in log.ranks if rank.gpu >= 0}
+    if not said and _names_gpus(log):
+        said = {rank.rank: int(rank.place) for rank in log.ranks}
+    ranks = sorted(rank.rank for rank in log.ranks)
+    if not said and len(ranks) == len(log.gpus):
+        return dict(zip(ranks, log.gpus, strict=True))
+    return said
+
+
+def _names_gpus(log: NcclLog) -> bool:
+    """Tell whether the brackets after ranks contain numbers of GPUs, as from NCCL 2.18.3 on."""
+    versions = [tuple(map(int, _PARTS.findall(version)[:3])) for version in log.versions]
+    numbers = all(rank.place.isdigit() and len(rank.place) < ADDRESS for rank in log.ranks)
+    return bool(versions and log.ranks) and numbers and min(versions) >= (2, 18, 3)
+
+
+def _figures(results: Iterable[Parsed]) -> Iterator[PublishedFigure]:
+    """Read published tables; figures with a remark of their own are not comparable with others."""
+    columns: dict[str, list[Measurement]] = defaultdict(list)
+    for result in results:
+        for m in result.measurements if result.format == TABLES else ():
+            if m.metric == "processing_rate":
+                columns[str(m.params.get("column", ""))].append(m)
+    for column, rows in columns.items():
+        remarks = {str(m.params.get(REMARK, "")) for m in rows}
+        for m in rows:
+            own = str(m.params.get(REMARK, ""))
+            yield PublishedFigure(
+                column=column,
+                params={k: v for k, v in m.params.items() if k not in ("column", REMARK)},
+                rate=m.values[0],
+                unit=m.unit,
+                alone=own if len(remarks) > 1 else "",
+            )
+
+
+def _incomparable(figure: PublishedFigure) -> str:
+    row = ", ".join(str(value) for value in figure.params.values())
+    rate = f"{figure.rate:.0f} {figure.unit}"
+    return (
+        f"not comparable: {rate} ({figure.column}: {row}) is of {figure.alone}, which the other "
+        "figures of its column are not"
+    )
+
+
+def _unused(experiment: NcclExperiment, topology: GpuTopology) -> Iterator[str]:
+    """Name pairs whose NVLinks NCCL did not use."""
+    for carrier in experiment.carriers:
+        pair = topology.pair(*carrier.gpus) if carrier.same_host else None
+        other = [via for via in carrier.via if not via.startswith(DIRECT)]
+        if pair and nvlinks(pair.path) and other:
+            given = ", ".join(f"{one.name}={one.value}" for one in experiment.settings)
+            why = f"; {given} says so" if given else ""
+            yield f"{pair.name} has {pair.path}, but NCCL used {', '.join(other)}{why}"
+
+
+def _costs(experiments: Sequence[NcclExperiment]) -> Iterator[str]:
+    """Compare experiments on the same GPUs with and without peer-to-peer."""
+    rated = [one for one in experiments if one.rate is not None and one.carriers]
+    for _, group in groupby(sorted(rated, key=_place), key=_place):
+        same = list(group)
+        ways = [one for one in same if one.has_p2p]
+        without = [one for one in same if not one.has_p2p]
+        if not ways or not without:
+            continue
+        base = min(ways, key=lambda one: (len(one.settings), one.line))
+        for other in without:
+            yield _cost(base, other)
+
+
+def _place(experiment: NcclExperiment) -> tuple[tuple[str, str], ...]:
+    return tuple(carrier.places for carrier in experiment.carriers)
+
+
+def _cost(base: NcclExperiment, other: NcclExperiment) -> str:
+    less = 1 - (other.rate or 0.0) / (base.rate or 1.0)
+    verb = f"costs {less:.1%}" if less > 0 else f"brings {-less:.1%}"
+    return (
+        f"{base.where}: peer-to-peer off {verb}: {_shown(other)} ({other.how}), "
+        f"{_shown(base)} with it ({base.how})"
+    )
+
+
+def _shown(experiment: NcclExperiment) -> str:
+    return f"{experiment.rate:.0f} {experiment.unit}" if experiment.rate is not None else "-"
+
+
+def _extremes(experiments: Sequence[NcclExperiment]) -> Iterator[str]:
+    """Compare pairs of GPUs of one machine, each with the transports that NCCL chose by itself."""
+    rated = [
+        one
+        for one in experiments
+        if one.rate is not None and not one.settings and len(one.carriers) == 1
+    ]
+    named = [one for one in rated if min(one.carriers[0].gpus) >= 0]
+    if len(named) < 2:  # noqa: PLR2004 - there must be another
+        return
+    best = max(named, key=lambda one: one.rate or 0.0)
+    worst = min(named, key=lambda one: one.rate or 0.0)
+    if not best.rate or not worst.rate or best.where == worst.where:
+        return
+    less = 1 - worst.rate / best.rate
+    if less <= ALIKE:
+        yield f"all {len(named)} pairs are alike: {_shown(best)} ({best.how}), within {less:.1%}"
+        return
+    yield (
+        f"best {best.where} with {_shown(best)} ({best.how}), worst {worst.where} with "
+        f"{_shown(worst)} ({worst.how}): {less:.1%} less"
+    )

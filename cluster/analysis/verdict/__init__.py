@@ -1,0 +1,1 @@
+"""Is a run as it should be, and if not, why?"""

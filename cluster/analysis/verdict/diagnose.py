@@ -1,0 +1,42 @@
+"""What may be wrong, by rules: each names its evidence, how sure it is, and how to confirm it.
+
+A rule that lacks its evidence says nothing. The rules are in `pitfalls`: each file there has some,
+in `RULES`, one function each.
+"""
+
+from __future__ import annotations
+
+import importlib
+import pkgutil
+from typing import TYPE_CHECKING, TypeAlias
+
+from cluster.analysis.verdict import rules
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Iterator
+
+    from cluster.analysis.verdict.evidence import Evidence, Finding
+
+Rule: TypeAlias = "Callable[[Evidence], Finding | None]"
+
+
+def _rules() -> Iterator[Rule]:
+    """Return rules of all files; those that doubt a value come before those that explain one."""
+    files = sorted(found.name for found in pkgutil.iter_modules(rules.__path__))
+    for name in sorted(files, key=lambda name: name != "trust"):
+        yield from importlib.import_module(f"{rules.__name__}.{name}").RULES
+
+
+RULES: tuple[Rule, ...] = tuple(_rules())
+ORDER = ("certain", "likely", "possible")
+
+
+def diagnose(evidence: Evidence) -> tuple[Finding, ...]:
+    """Name what may be wrong.
+
+    Returns:
+        The findings, the surest first; none if there is no sign of a problem.
+
+    """
+    found = [finding for rule in RULES if (finding := rule(evidence)) is not None]
+    return tuple(sorted(found, key=lambda finding: ORDER.index(finding.confidence)))

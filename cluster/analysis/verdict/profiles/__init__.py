@@ -1,0 +1,212 @@
+"""Combines MPI profiles of single ranks into that of a job: totals, imbalance, checks, findings.
+
+A time in MPI includes the transfer and all waiting for other ranks. A profile cannot separate them,
+but sizes help: a small message that takes longer than larger ones was waiting.
+"""
+
+from __future__ import annotations
+
+from collections import defaultdict
+from typing import TYPE_CHECKING
+
+from msgspec import structs
+
+from cluster.analysis.verdict.profiles.findings import file_findings, findings
+from cluster.analysis.verdict.profiles.values import MILLI, Bin, JobProfile, Source, SumCheck, Total
+from cluster.core.model.logs import Profile, Routine, TaskTimes, is_file_routine
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable, Iterator, Sequence
+
+    from cluster.core.model.logs import Profile, Routine
+
+
+def job_profiles(sources: Iterable[Source]) -> tuple[JobProfile, ...]:
+    """Combine the profiles of ranks.
+
+    Returns:
+        A profile per job, and per context within it, in the order of the sources.
+
+    """
+    groups: dict[tuple[str, int, str, int], list[Profile]] = {}
+    seen: dict[tuple[str, int, str, int], int] = defaultdict(int)
+    for source in sources:
+        profile = source.profile
+        rank = (source.job, profile.size, profile.context, profile.rank)
+        turn = seen[rank]
+        seen[rank] += 1
+        groups.setdefault((source.job, profile.size, profile.context, turn), []).append(profile)
+    return tuple(
+        _job(job, sorted(profiles, key=lambda p: p.rank))
+        for (job, _, _, _), profiles in groups.items()
+    )
+
+
+def _job(job: str, profiles: Sequence[Profile]) -> JobProfile:
+    routines, bins = _totals(profiles), _bins(profiles)
+    tasks = _tasks(profiles)
+    communication, elapsed = (sum(times) for times in _times(tasks))
+    made = JobProfile(
+        job=job,
+        context=profiles[0].context,
+        size=profiles[0].size,
+        ranks=tuple(profile.rank for profile in profiles),
+        calls=sum(routine.calls for routine in routines),
+        bytes=sum(routine.bytes for routine in routines),
+        communication=communication,
+        elapsed=elapsed,
+        share=communication / elapsed if elapsed else 0.0,
+        routines=routines,
+        bins=bins,
+        tasks=tasks,
+        extremes=next((p.extremes for p in profiles if p.extremes), ()),
+        checks=tuple(check for profile in profiles for check in sum_checks(profile)),
+        findings=(),
+    )
+    found = (*findings(made), *file_findings(profiles))
+    return structs.replace(made, findings=found)
+
+
+def _totals(profiles: Sequence[Profile]) -> tuple[Total, ...]:
+    rows: dict[str, list[tuple[int, Routine]]] = defaultdict(list)
+    for profile in profiles:
+        for routine in profile.routines:
+            rows[routine.name].append((profile.rank, routine))
+    whole = sum(routine.time for profile in profiles for routine in profile.routines)
+    return tuple(
+        sorted((_total(name, found, whole) for name, found in rows.items()), key=lambda t: -t.time)
+    )
+
+
+def _total(name: str, found: Sequence[tuple[int, Routine]], whole: float) -> Total:
+    rank, most = max(found, key=lambda one: one[1].time)
+    time = sum(routine.time for _, routine in found)
+    return Total(
+        name=name,
+        calls=sum(routine.calls for _, routine in found),
+        bytes=sum(routine.calls * routine.bytes for _, routine in found),
+        time=time,
+        share=time / whole if whole else 0.0,
+        most=most.time,
+        most_rank=rank,
+    )
+
+
+def _bins(profiles: Sequence[Profile]) -> tuple[Bin, ...]:
+    """Add up messages by size, rounded up to powers of two, as the profiles themselves do."""
+    rows: dict[tuple[str, int], list[Routine]] = defaultdict(list)
+    for profile in profiles:
+        for row in profile.distributions:
+            rows[row.name, _power(row.bytes)].append(row)
+    found = []
+    for (name, _), same in rows.items():
+        calls = sum(row.calls for row in same)
+        total = sum(row.calls * row.bytes for row in same)
+        time = sum(row.time for row in same)
+        size = total / calls if calls else 0.0
+        found.append(Bin(routine=name, size=size, calls=calls, bytes=total, time=time))
+    return tuple(sorted(found, key=lambda row: (row.routine, row.size)))
+
+
+def _power(size: float) -> int:
+    """Return the exponent of the power of two that a size fits into."""
+    return max(0, (max(0, round(size) - 1)).bit_length())
+
+
+def _tasks(profiles: Sequence[Profile]) -> tuple[TaskTimes, ...]:
+    """Take the table of all ranks, if a file has it, and the totals of each file."""
+    known = {
+        p.rank: TaskTimes(
+            rank=p.rank,
+            communication=p.communication,
+            elapsed=p.elapsed,
+            user=p.user,
+            system=p.system,
+            memory=p.memory,
+        )
+        for p in profiles
+        if p.complete
+    }
+    for profile in profiles:
+        known |= {task.rank: task for task in profile.tasks}
+    return tuple(task for _, task in sorted(known.items()))
+
+
+def _times(tasks: Sequence[TaskTimes]) -> tuple[list[float], list[float]]:
+    return [task.communication for task in tasks], [task.elapsed for task in tasks]
+
+
+CENTI = 0.01  # seconds to which the table of all ranks rounds
+TENTH = 0.1  # bytes to which an average rounds
+
+
+def sum_checks(profile: Profile) -> Iterator[SumCheck]:
+    """Check the sums of a profile, as far as it has them."""
+    whose = f"rank {profile.rank}"
+    bins: dict[str, list[Routine]] = defaultdict(list)
+    for row in profile.distributions:
+        bins[row.name].append(row)
+    for routine in profile.routines:
+        if routine.name in bins:
+            yield from _bin_checks(whose, routine, bins[routine.name])
+    if not profile.complete:
+        yield SumCheck(what=f"{whose}: its totals", agrees=False, how="they are missing")
+        return
+    files = [routine for routine in profile.routines if is_file_routine(routine.name)]
+    others = [routine for routine in profile.routines if not is_file_routine(routine.name)]
+    yield _sum_check(f"{whose}: times of its routines", others, profile.communication)
+    if files:
+        yield _sum_check(f"{whose}: times of its operations on files", files, profile.files)
+    inside = profile.communication + profile.files
+    yield SumCheck(
+        what=f"{whose}: time in MPI within the elapsed time",
+        agrees=inside <= profile.elapsed + MILLI,
+        how=f"{inside:.3f} s of {profile.elapsed:.3f} s",
+    )
+    yield from _task_checks(whose, profile)
+
+
+def _task_checks(whose: str, profile: Profile) -> Iterator[SumCheck]:
+    for task in profile.tasks:
+        if task.rank == profile.rank:
+            yield SumCheck(
+                what=f"{whose}: its line in the table of all ranks",
+                agrees=abs(task.communication - profile.communication) <= CENTI,
+                how=f"{task.communication:.2f} s, and {profile.communication:.3f} s in its total",
+            )
+    if profile.tasks:
+        yield SumCheck(
+            what=f"{whose}: lines in the table of all ranks",
+            agrees=len(profile.tasks) == profile.size,
+            how=f"{len(profile.tasks)}, for {profile.size} ranks",
+        )
+
+
+def _sum_check(what: str, rows: Sequence[Routine], told: float) -> SumCheck:
+    total = sum(row.time for row in rows)
+    return SumCheck(
+        what=what,
+        agrees=abs(total - told) <= MILLI * (len(rows) + 1),
+        how=f"{total:.3f} s, and {told:.3f} s in its total",
+    )
+
+
+def _bin_checks(whose: str, routine: Routine, rows: Sequence[Routine]) -> Iterator[SumCheck]:
+    calls = sum(row.calls for row in rows)
+    yield SumCheck(
+        what=f"{whose}: {routine.name}, calls by size",
+        agrees=calls == routine.calls,
+        how=f"{calls}, and {routine.calls} in its row",
+    )
+    mean = sum(row.calls * row.bytes for row in rows) / calls if calls else 0.0
+    yield SumCheck(
+        what=f"{whose}: {routine.name}, bytes by size",
+        agrees=abs(mean - routine.bytes) <= TENTH,
+        how=f"{mean:.1f} B a call, and {routine.bytes:.1f} B in its row",
+    )
+    time = sum(row.time for row in rows)
+    yield SumCheck(
+        what=f"{whose}: {routine.name}, time by size",
+        agrees=abs(time - routine.time) <= MILLI * (len(rows) + 1),
+        how=f"{time:.3f} s, and {routine.time:.3f} s in its row",
+    )

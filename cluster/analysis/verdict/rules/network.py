@@ -1,0 +1,354 @@
+"""Problems of networks: caps, wrong interfaces, packets, overlays, TCP."""
+
+from __future__ import annotations
+
+from collections import Counter
+from ipaddress import IPv4Address, IPv4Network
+from typing import TYPE_CHECKING
+
+from cluster.analysis.verdict.evidence import Evidence, Finding, count
+from cluster.core.units import format_rate, format_size, format_value
+
+if TYPE_CHECKING:
+    from cluster.core.model.measurements import Summary
+
+GBIT = 1e9 / 8
+CAPS = (5 * GBIT, 10 * GBIT)
+"""Of one TCP connection on EC2: outside and inside a cluster placement group (EC2 user guide)."""
+FULL = 0.8  # of an interface's rate, from which the interface is the limit
+NEAR = 0.92  # of a cap, from which a rate is at the cap: 4.7 of 5 and 9.5 of 10 Gbit/s are usual
+CORE = (10 * GBIT, 45 * GBIT)  # the range of what one core carries over TCP: about 25 Gbit/s
+FEW = 0.6  # of a network's rate: below this, one connection does not fill it
+GAIN = 1.5  # of several streams over one, from which a single stream is the limit
+JUMBO = 9001
+PRIVATE = (IPv4Network("172.17.0.0/16"), IPv4Network("192.168.122.0/24"))
+BUFFER = 16 * 2**20  # bytes, what hosts with fast networks should allow a socket
+HALVED = 0.8  # of a bound: below this, both directions together are slow
+EAGER = 65_536  # bytes: for larger messages, Open MPI over TCP asks first (btl_tcp_eager_limit)
+OLD = (3, 16)  # the first version of iperf3 with a thread for each stream
+OVERLAYS = ("cali", "vxlan", "flannel", "tunl", "geneve", "cilium", "weave")
+TYPICAL = {1398: 1450, 1388: 1440, 1428: 1480, 1410: 1450, 1400: 1440}
+"""Sizes of TCP segments, and the MTU of the overlay that they imply: vxlan 1450, ipip 1480."""
+
+
+def one_flow(evidence: Evidence) -> Finding | None:
+    """A single connection is capped, by the cloud or by the member of a bond that carries it."""
+    return _streams_help(evidence) or _at_a_cap(evidence) or _one_core(evidence)
+
+
+def _streams_help(evidence: Evidence) -> Finding | None:
+    rates = [s for s in evidence.between_hosts() if count(s, "streams")]
+    alone = [s for s in rates if count(s, "streams") == 1]
+    many = [s for s in rates if count(s, "streams") > 1]
+    if not alone or not many or many[0].median < GAIN * alone[0].median:
+        return None
+    one, several = alone[0], many[0]
+    return _one_flow(
+        f"{_rate(one)} with one connection, {_rate(several)} with {count(several, 'streams')}",
+        sure=True,
+    )
+
+
+def _at_a_cap(evidence: Evidence) -> Finding | None:
+    """Check whether the fastest single connection is at a known cap, on a faster network."""
+    hardware, rates = evidence.hardware, evidence.between_hosts()
+    if hardware is None or hardware.nic is None or not rates or count(rates[0], "streams") > 1:
+        return None
+    caps = (*CAPS, hardware.flow.rate) if hardware.flow else CAPS
+    for cap in caps:
+        if hardware.nic.rate > GAIN * cap and NEAR < rates[0].median / cap <= 1:
+            return _one_flow(
+                f"{_rate(rates[0])} is what one connection of {format_rate(cap)} brings, and the "
+                f"network has {format_rate(hardware.nic.rate)}",
+                sure=False,
+            )
+    return None
+
+
+def _one_core(evidence: Evidence) -> Finding | None:
+    """Check whether one connection carries what one core can, on a much faster network."""
+    hardware, rates = evidence.hardware, evidence.between_hosts()
+    if hardware is None or hardware.nic is None or not rates:
+        return None
+    one = rates[0]
+    part = one.median / hardware.nic.rate
+    if count(one, "streams") != 1 or not CORE[0] <= one.median <= CORE[1] or part > FEW:
+        return None
+    return Finding(
+        name="one TCP stream is limited by a core",
+        evidence=f"{_rate(one)} with one connection is {part:.0%} of the network's "
+        f"{format_rate(hardware.nic.rate)}",
+        confidence="likely",
+        remedy="use several: iperf3 -P 8 (iperf3 3.16 or newer, else several processes with ports "
+        "of their own), more sockets of NCCL, more ranks; or RDMA",
+        confirm="iperf3 -c HOST -P 8, or cluster bench iperf --streams 1,8",
+    )
+
+
+def _one_flow(evidence: str, *, sure: bool) -> Finding:
+    return Finding(
+        name="one TCP connection is capped",
+        evidence=evidence,
+        confidence="certain" if sure else "likely",
+        remedy="use several: more ranks or sockets, NCCL_NSOCKS_PERTHREAD; on EC2 a placement "
+        "group, ENA Express or EFA; on a bond, a hash over ports (layer3+4)",
+        confirm="cluster bench iperf --streams 1,8",
+    )
+
+
+def links_without_effect(evidence: Evidence) -> Finding | None:
+    """Open MPI was told to use several links, but connections or rate are those of one."""
+    asked = evidence.setting("OMPI_MCA_btl_tcp_links")
+    links = evidence.links()
+    if not asked.isdigit() or int(asked) < 2:  # noqa: PLR2004
+        return None
+    few = bool(links) and max(links.values()) < int(asked)
+    if not few and _at_a_cap(evidence) is None:
+        return None
+    (one, other), most = max(links.items(), key=lambda link: link[1], default=((0, 0), 0))
+    counted = f"ranks {one} and {other} have {most} TCP connection(s)" if links else ""
+    rate = "" if few else "the rate is that of one connection"
+    return Finding(
+        name="btl_tcp_links is not honoured",
+        evidence=f"btl_tcp_links is {asked}, and {' and '.join(filter(None, (counted, rate)))}",
+        confidence="certain" if few else "likely",
+        remedy="another number of links or another Open MPI (its pull request 4247), UCX, or more "
+        "ranks per host",
+        confirm="ss -tn | grep -c ESTAB while it runs; "
+        "cluster bench p2p --ab mca:btl_tcp_links=1,4",
+    )
+
+
+def directions_wait(evidence: Evidence) -> Finding | None:
+    """With MPI over one TCP connection, each direction waits for the other.
+
+    Before Open MPI sends a large message, it asks the receiver. The answer queues behind data in
+    the same direction, so it depends on which side asked first whether both send at once.
+    """
+    if evidence.setting("OMPI_MCA_btl_tcp_eager_limit"):
+        return None
+    both = [s for s in evidence.crossing(both=True) if count(s, "size") > EAGER]
+    slow = [s for s in both if (s.share or 0) < HALVED]
+    alone = max((s.share or 0 for s in evidence.crossing(both=False)), default=0)
+    if not slow or alone < NEAR:
+        return None
+    worst = min(slow, key=lambda s: s.share or 0)
+    return Finding(
+        name="the two directions wait for each other",
+        evidence=f"{worst.metric} of {format_size(count(worst, 'size'))} reaches "
+        f"{worst.share or 0:.0%} of its limit, and one direction alone {alone:.0%}",
+        confidence="likely",
+        remedy="let Open MPI send without asking: --mca btl_tcp_eager_limit=BYTES above the size "
+        "(it costs memory); or several connections: --mca btl_tcp_links=2; or UCX",
+        confirm=f"cluster bench collectives --operations allgather --sizes 4MB "
+        f"--ab mca:btl_tcp_eager_limit={EAGER},{2**25}",
+    )
+
+
+def wrong_interface(evidence: Evidence) -> Finding | None:
+    """The rate is that of a slow interface, although there is a much faster one."""
+    rates = evidence.between_hosts()
+    speeds = sorted({i.speed for host in evidence.hosts for i in host.interfaces if i.speed})
+    if not rates or len(speeds) < 2:  # noqa: PLR2004 - with two, one can be wrong
+        return None
+    slow, fast = speeds[0], speeds[-1]
+    near = FULL < rates[0].median / slow <= 1
+    if not near or fast < 2 * slow:
+        return None
+    return Finding(
+        name="the wrong interface is used",
+        evidence=f"{_rate(rates[0])} is what the {format_rate(slow)} interface brings, and the "
+        f"hosts have one of {format_rate(fast)}",
+        confidence="likely",
+        remedy="name the network: --mca btl_tcp_if_include CIDR (never exclude as well), "
+        "NCCL_SOCKET_IFNAME, UCX_NET_DEVICES",
+        confirm="compare /proc/net/dev before and after a run",
+    )
+
+
+def one_of_several(evidence: Evidence) -> Finding | None:
+    """The rate is that of one network interface of several."""
+    hardware, rates = evidence.hardware, evidence.between_hosts()
+    if hardware is None or hardware.nic is None or hardware.nics < 2 or not rates:  # noqa: PLR2004
+        return None
+    each = hardware.nic.rate / hardware.nics
+    if not 0.85 < rates[0].median / each <= 1.02:  # noqa: PLR2004 - the rate of one
+        return None
+    return Finding(
+        name="one network interface of several is used",
+        evidence=f"{_rate(rates[0])} is {rates[0].median / each:.0%} of one interface "
+        f"({format_rate(each)}); a host has {hardware.nics}",
+        confidence="likely",
+        remedy="one rank near each interface, as osu_mbw_mr or NCCL do; a pair of ranks is "
+        "expected to use one",
+        confirm="osu_mbw_mr with as many pairs as interfaces",
+    )
+
+
+def shared_subnet(evidence: Evidence) -> Finding | None:
+    """Ranks used addresses of docker0 or virbr0, which are the same on every host."""
+    tried = [value for _, value in evidence.symptoms("connect") if value and _is_private(value)]
+    claims = Counter(i.address for host in evidence.hosts for i in host.interfaces)
+    twice = [address for address, hosts in claims.items() if hosts > 1]
+    if not tried and not (twice and evidence.failed):
+        return None
+    seen = f"a rank tried to connect to {tried[0]}" if tried else f"{twice[0]} is on several hosts"
+    return Finding(
+        name="a private bridge is taken for the network",
+        evidence=f"{seen}: docker0 and virbr0 have the same addresses everywhere",
+        confidence="certain" if tried else "likely",
+        remedy="--mca btl_tcp_if_include CIDR --mca oob_tcp_if_include CIDR, and no exclude list; "
+        "NCCL_SOCKET_IFNAME=eth0",
+        confirm="the same run with these",
+    )
+
+
+def _is_private(address: str) -> bool:
+    try:
+        return any(IPv4Address(address) in network for network in PRIVATE)
+    except ValueError:
+        return False
+
+
+def socket_buffers(evidence: Evidence) -> Finding | None:
+    """The kernel's limit for socket buffers is small for a fast network, and the rate is low."""
+    small = [
+        int(value)
+        for kind in ("rmem", "wmem")
+        for _, value in evidence.symptoms(kind)
+        if value.isdigit() and int(value) < BUFFER
+    ]
+    slow = [s for s in evidence.between_hosts() if s.share is not None and s.share < 0.7]  # noqa: PLR2004
+    if not small or not slow:
+        return None
+    return Finding(
+        name="socket buffers are small",
+        evidence=f"the kernel allows {min(small)} B, and {_rate(slow[0])} is "
+        f"{slow[0].share:.0%} of its limit",
+        confidence="possible",
+        remedy="sysctl -w net.core.rmem_max=16777216 net.core.wmem_max=16777216, and leave "
+        "btl_tcp_sndbuf and rcvbuf 0",
+        confirm="cluster bench p2p --ab mca:btl_tcp_sndbuf=0,4194304",
+    )
+
+
+def mtu_mismatch(evidence: Evidence) -> Finding | None:
+    """Hosts of one network have different MTUs, or packets were too long."""
+    long = evidence.symptom("too_long")
+    mtus = {
+        i.mtu for host in evidence.hosts for i in host.interfaces if i.network in _common(evidence)
+    }
+    if not long and len(mtus) < 2:  # noqa: PLR2004 - they differ
+        return None
+    seen = long or f"the hosts' common network has MTUs of {' and '.join(map(str, sorted(mtus)))}"
+    return Finding(
+        name="MTUs do not agree",
+        evidence=seen,
+        confidence="likely",
+        remedy="set one MTU on all interfaces of the network; outside of a VPC it is 1500",
+        confirm="ping -M do -s 8972 between each pair; cluster bench iperf",
+    )
+
+
+def _common(evidence: Evidence) -> set[str]:
+    networks = [{i.network for i in host.interfaces} for host in evidence.hosts]
+    return set.intersection(*networks) if len(networks) > 1 else set()
+
+
+def congestion_control(evidence: Evidence) -> Finding | None:
+    """BBR runs without the fair queue that it needs, or many segments were retransmitted."""
+    kinds = {value for _, value in evidence.symptoms("congestion")}
+    kinds |= {s.value for r in evidence.results for s in r.settings if s.name == "congestion"}
+    queues = {value for _, value in evidence.symptoms("qdisc")}
+    slow = [s for s in evidence.between_hosts() if s.share is not None and s.share < 0.8]  # noqa: PLR2004
+    if not any(kind.startswith("bbr") for kind in kinds) or "fq" in queues or not (slow or queues):
+        return None
+    seen = f"with the queue {', '.join(sorted(queues))}" if queues else f"and {_rate(slow[0])}"
+    return Finding(
+        name="BBR without fq",
+        evidence=f"congestion control is bbr, {seen}",
+        confidence="likely" if queues else "possible",
+        remedy="sysctl -w net.core.default_qdisc=fq, or net.ipv4.tcp_congestion_control=cubic",
+        confirm="iperf3 -C cubic and iperf3 -C bbr, one after the other and back",
+    )
+
+
+def retransmissions(evidence: Evidence) -> Finding | None:
+    """Many segments were retransmitted, so the path loses packets."""
+    for again in evidence.series("retransmits"):
+        sent = [s for s in evidence.between_hosts() if s.metric in ("sent", "received")]
+        if again.median > 1000 and sent and (sent[0].share or 0) < 0.9:  # noqa: PLR2004 - many
+            return Finding(
+                name="the path loses packets",
+                evidence=f"{again.median:.0f} segments were sent again, at {_rate(sent[0])}",
+                confidence="possible",
+                remedy="look for a policer, a full queue or a bad cable: ethtool -S, tc -s qdisc",
+                confirm="iperf3 -u -b just below the rate, and its loss",
+            )
+    return None
+
+
+def old_iperf(evidence: Evidence) -> Finding | None:
+    """An iperf3 with one thread for all streams was used."""
+    logs = [result for result in evidence.results if result.format == "iperf3"]
+    several = [s for s in evidence.between_hosts() if count(s, "streams") > 1] if logs else []
+    for result in logs:
+        said = {s.name: s.value for s in result.settings}
+        version = _version(said.get("version", ""))
+        if len(version) < 2 or version >= OLD or not several:  # noqa: PLR2004
+            continue
+        busy = float(said.get("cpu") or 0)
+        if busy > 90 or (several[0].share is not None and several[0].share < 0.9):  # noqa: PLR2004
+            return Finding(
+                name="iperf3 has one thread",
+                evidence=f"version {said['version']} serves {count(several[0], 'streams')} streams "
+                f"with one thread{f', {busy:.0f} % busy' if busy else ''}: {_rate(several[0])}",
+                confidence="certain" if busy > 90 else "likely",  # noqa: PLR2004 - percent
+                remedy="take iperf3 3.16 or later, or start several of them",
+                confirm="the same with iperf3 3.16: iperf3 -P 8",
+            )
+    return None
+
+
+def _version(text: str) -> tuple[int, ...]:
+    return tuple(int(part) for part in text.partition("+")[0].split(".") if part.isdigit())
+
+
+def overlay(evidence: Evidence) -> Finding | None:
+    """An overlay network encapsulates the packets."""
+    names = [
+        f"{i.name} (MTU {i.mtu})"
+        for host in evidence.hosts
+        for i in host.interfaces
+        if i.name.startswith(OVERLAYS)
+    ]
+    said = [s.value for r in evidence.results for s in r.settings if s.name == "mss"]
+    mss = [int(value) for value in said if value.isdigit() and int(value) in TYPICAL]
+    line = evidence.symptom("overlay")
+    if not names and not mss and not line:
+        return None
+    by_mss = f"segments of {mss[0]} B tell of an MTU of {TYPICAL[mss[0]]}" if mss else ""
+    return Finding(
+        name="an overlay network wraps packets",
+        evidence=", ".join(filter(None, (*names[:2], by_mss, line))),
+        confidence="likely" if mss or line else "possible",
+        remedy="use the hosts' own network (hostNetwork: true), or routes without encapsulation",
+        confirm="cluster bench iperf on the hosts' addresses and on the overlay's",
+    )
+
+
+def _rate(summary: Summary) -> str:
+    return f"{summary.metric} of {format_value(summary.median, summary.unit)}"
+
+
+RULES = (
+    *(
+        one_flow,
+        links_without_effect,
+        directions_wait,
+        wrong_interface,
+        one_of_several,
+        shared_subnet,
+    ),
+    *(socket_buffers, mtu_mismatch, congestion_control, retransmissions, old_iperf, overlay),
+)

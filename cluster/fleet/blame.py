@@ -1,0 +1,385 @@
+"""Finds the parts of a fleet that explain its slow pairs.
+
+A test is as fast as the slowest part on its path. So the capacity of a part is the largest value of
+its tests, and a part is bad only if all of its tests are low: the principal solution of a min-plus
+system (P. Butkovic, "Max-linear systems", 2010, section 3.1). With five tests or more, the second
+largest value is used, so that one lucky test does not clear a bad part.
+
+Low tests are explained greedily: each time, the suspect that explains most is taken. The rarer a
+value as low as that of a test is among healthy parts, the higher is the weight of the test; the
+suspects on its path share this weight. A test speaks against a suspect only if it is as low as the
+capacity of the suspect, unless other tests could have slowed it down.
+
+A suspect is blamed only if healthy parts would look like it by chance in less than one of a hundred
+fleets; with several suspects, at most one in a hundred of those blamed is wrong (Y. Benjamini, Y.
+Hochberg, 1995). If each of its tests shared links, it is one of ten thousand fleets, whatever else
+is blamed there (chances.py). Otherwise there are not enough rounds, and it is undecided.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, NamedTuple, overload
+
+import numpy as np
+
+from cluster.fleet.chances import closeness, low_and_close
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+
+    from numpy.typing import NDArray
+
+    Numbers = NDArray[np.int64]
+    Values = NDArray[np.float64]
+    Flags = NDArray[np.bool_]
+
+HOST, LINK, GROUP, SPINE = range(4)  # kinds of parts; of two that explain the same, the first
+MANY = 5  # tests, from which the largest value alone does not clear a part
+REFERENCE = 75  # percentile of the capacities of a kind: three quarters of them may be bad
+GOOD = 0.9  # of the reference: the spread of tests above this is the noise
+LEAST_TOLERANCE, MOST_TOLERANCE = 0.02, 0.25
+SPREADS = 9.0  # median absolute deviations; one-sided noise is beyond them in 3 of 10,000 tests
+DEEP = 1.5  # tolerances: a test that is low by more than this is low by more than noise ever is
+LUCKY = 0.5  # of its weight that a suspect keeps if it has a good test
+LEAST_WEIGHT = 1e-6  # of a low test that is as frequent among healthy parts
+CHANCE = 0.01  # that a healthy fleet has anything blamed, and that a blamed part is healthy
+CROWD_CHANCE = 0.0001  # the same for a part all of whose tests shared links: each may be contention
+
+
+class PairTests(NamedTuple):
+    """The tests, as arrays.
+
+    Args:
+        paths: the parts on the path of each test, of the shape (tests, hops), padded with -1.
+        values: bytes per second of each test; 0 if nothing arrived.
+
+    """
+
+    paths: Numbers
+    values: Values
+    shared: Flags
+    kinds: Numbers
+
+
+class Culprit(NamedTuple):
+    """A part that is blamed, or suspected.
+
+    Args:
+        capacity: the largest value of its tests, in bytes per second.
+
+    """
+
+    part: int
+    capacity: float
+    tests: int
+    chance: float
+    twins: tuple[int, ...] = ()
+
+
+class Blame(NamedTuple):
+    """The parts that explain the low tests.
+
+    Args:
+        capacities: of each part; NaN if it was not tested.
+        tolerance: a test is low if it is below the reference by more than this share of it.
+        explained_by: the part that explains each test; -1 if none does.
+
+    """
+
+    blamed: tuple[Culprit, ...]
+    undecided: tuple[Culprit, ...]
+    capacities: Values
+    references: Values
+    tolerance: float
+    low: Flags
+    explained_by: Numbers
+
+    @property
+    def unexplained(self) -> Flags:
+        """Low tests that no blamed part explains."""
+        return self.low & (self.explained_by < 0)
+
+
+def solve(tests: PairTests) -> Blame:
+    """Find the parts that explain the low tests."""
+    capacities = part_capacities(tests.paths, tests.values, len(tests.kinds))
+    references = _references(capacities, tests.kinds)
+    tolerance = _tolerance(tests.values, references[HOST])
+    per_part = references[tests.kinds] * (1 - tolerance)
+    least = np.append(per_part, np.inf)[tests.paths].min(axis=1)  # -1 is the last: no part
+    located = np.isfinite(least)  # there are parts on the path
+    low = located & (tests.values < least)
+    suspects = capacities < per_part  # never a part that was not tested: NaN compares false
+    healthy = located & ~np.append(suspects, np.False_)[tests.paths].any(axis=1)
+    chances = _Chances(tests, healthy, per_part)
+    edges = np.append(capacities * (1 - tolerance), np.nan)[tests.paths]
+    too_low = ~tests.shared[:, None] & (tests.values[:, None] < edges)
+    able = np.where(too_low, -1, tests.paths)
+    explained, blamed, undecided = _explain(tests, able, low, suspects, chances)
+    return Blame(
+        blamed=tuple(blamed),
+        undecided=tuple(undecided),
+        capacities=capacities,
+        references=references,
+        tolerance=tolerance,
+        low=low,
+        explained_by=explained,
+    )
+
+
+def part_capacities(paths: Numbers, values: Values, parts: int) -> Values:
+    """Return the largest value of each part, or the second largest of five and more.
+
+    Returns:
+        A value for each part; NaN if it was not tested.
+
+    """
+    tests, hops = np.nonzero(paths >= 0)
+    part = paths[tests, hops]
+    order = np.lexsort((-values[tests], part))
+    counts = np.bincount(part, minlength=parts)
+    first = np.cumsum(counts) - counts
+    place = first + (counts >= MANY)
+    ordered = values[tests][order]
+    found = np.full(parts, np.nan)
+    known = counts > 0
+    found[known] = ordered[place[known]]
+    return found
+
+
+def _references(capacities: Values, kinds: Numbers) -> Values:
+    """Return the capacity that most parts of each kind have; infinite if a kind was not tested."""
+    found = np.full(SPINE + 1, np.inf)
+    for kind in range(SPINE + 1):
+        own = capacities[(kinds == kind) & ~np.isnan(capacities)]
+        if own.size:
+            found[kind] = np.percentile(own, REFERENCE)
+    return found
+
+
+def _tolerance(values: Values, reference: float) -> float:
+    """Return the share that healthy tests may lose, from the spread of the good ones."""
+    return usual_spread(values / reference) if reference > 0 else LEAST_TOLERANCE
+
+
+def usual_spread(shares: Values) -> float:
+    """Return the share that healthy tests may lose.
+
+    Returns:
+        Between 2% and 25%, from the spread of the good tests.
+
+    """
+    good = shares[shares >= GOOD]
+    if not good.size:
+        return LEAST_TOLERANCE
+    spread = float(np.median(np.abs(good - np.median(good))))
+    return min(MOST_TOLERANCE, max(LEAST_TOLERANCE, SPREADS * spread))
+
+
+class _Chances:
+    """How often tests between healthy parts are as low as a value by chance."""
+
+    def __init__(self, tests: PairTests, healthy: Flags, line: Values) -> None:
+        self._line = line
+        self._paths = tests.paths
+        self._shared = tests.shared
+        self._values = tests.values
+        located = (tests.paths >= 0).any(axis=1)
+        # All tests that shared links count: the unluckiest healthy hosts are among the suspects.
+        self._healthy = [
+            np.sort(tests.values[at]) for at in (healthy & ~tests.shared, located & tests.shared)
+        ]
+        self._parts = np.bincount(tests.kinds, minlength=SPINE + 1)
+        self._kinds = tests.kinds
+
+    def share(self, value: float, *, shared: bool) -> float:
+        """Return the share of healthy tests up to a value; never 0."""
+        own = self._healthy[int(shared)]
+        return (int(np.searchsorted(own, value, side="right")) + 0.5) / (len(own) + 1)
+
+    @property
+    def lucky(self) -> Flags:
+        """Which parts have a good test, even if it is only one of many."""
+        good = np.append(self._line, np.inf)[self._paths] <= self._values[:, None]
+        found: Flags = _counts(np.where(good, self._paths, -1), len(self._line)) > 0
+        return found
+
+    def weights(self, low: Flags, suspects: Flags) -> Values:
+        """Return the weight of each low test, which the suspects on its path share.
+
+        The rarer such a low test is between healthy parts, the higher is its weight: a test that
+        shared links with others proves little, one that shared nothing proves much.
+        """
+        found = np.zeros(len(low))
+        for shared in (False, True):
+            at = low & (self._shared == shared)
+            own = self._healthy[int(shared)]
+            below = np.searchsorted(own, self._values[at], side="right")
+            found[at] = LEAST_WEIGHT - np.log((below + 0.5) / (len(own) + 1))
+        several = np.append(suspects, np.False_)[self._paths].sum(axis=1)
+        weights: Values = found / np.maximum(several, 1)
+        return weights
+
+    def culprit(self, part: int, own: Numbers, every: Numbers) -> Culprit:
+        """Compute the chance that a healthy fleet has a part like it.
+
+        That is the probability that none of its tests is above the best of them or, if it has a
+        good test, that at most one is; for the tests of a host that shared links, together with the
+        probability that they are as close to one another; times the number of such parts.
+        """
+        good = every[self._values[every] >= self._line[part]]
+        told = self._once(own)
+        values = self._values[told]
+        best = float(values.max())
+        shares = self._shares(np.append(told, good), best)
+        chance = float(np.exp(np.log(shares).sum()))
+        if good.size:
+            chance *= 1 + float(((1 - shares) / shares).sum())
+        crowd = np.sort(values[self._shared[told]])[::-1]
+        if self._kinds[part] == HOST and crowd.size > 1:
+            chance = low_and_close(min(1.0, chance), closeness(crowd, self._healthy[1]))
+        among = self._parts[self._kinds[part]]
+        return Culprit(part, best, len(own), min(1.0, chance * among))
+
+    def _once(self, own: Numbers) -> Numbers:
+        """Leave the best of the tests of one pair that shared links.
+
+        A pair that meets again in the same round meets the same traffic.
+        """
+        best_first = own[np.argsort(-self._values[own], kind="stable")]
+        pairs = self._paths[best_first, 0] * len(self._line) + self._paths[best_first, 1]
+        first = np.zeros(len(own), dtype=np.bool_)
+        first[np.unique(pairs, return_index=True)[1]] = True
+        return best_first[first | ~self._shared[best_first]]
+
+    def _shares(self, own: Numbers, value: float) -> Values:
+        below = np.array([self.share(value, shared=s) for s in (False, True)])
+        shares: Values = below[self._shared[own].astype(np.int64)]
+        return shares
+
+
+class _Index:
+    """The tests of each part."""
+
+    def __init__(self, paths: Numbers, parts: int) -> None:
+        tests, hops = np.nonzero(paths >= 0)
+        part = paths[tests, hops]
+        self._tests = tests[np.argsort(part, kind="stable")]
+        self._ends = np.cumsum(np.bincount(part, minlength=parts))
+
+    def of(self, part: int) -> Numbers:
+        """Return the tests of a part."""
+        own: Numbers = self._tests[self._ends[part - 1] if part else 0 : self._ends[part]]
+        return own
+
+    def open(self, part: int, wanted: Flags) -> Numbers:
+        """Return those tests of a part that are wanted."""
+        own = self.of(part)
+        return own[wanted[own]]
+
+
+def _explain(
+    tests: PairTests, able: Numbers, low: Flags, suspects: Flags, chances: _Chances
+) -> tuple[Numbers, list[Culprit], list[Culprit]]:
+    """Explain the low tests greedily: each time, by the suspect that explains most.
+
+    It ends when no open test speaks against a suspect. What is still low then stays unexplained:
+    both ends of such a test have reached more elsewhere, in tests that other parts explain.
+    """
+    explained = np.full(len(low), -1)
+    blamed: list[Culprit] = []
+    undecided: list[Culprit] = []
+    index = _Index(tests.paths, len(suspects))
+    counts = _counts(tests.paths[low], len(suspects)) * suspects
+    weights = chances.weights(low, suspects)
+    scores = _counts(able, len(suspects), weights)
+    against = _counts(able[low], len(suspects)) * suspects  # exact, where scores are rounded
+    doubt = np.where(chances.lucky, LUCKY, 1.0)
+    while against.max(initial=0):
+        found = _candidate(tests.kinds, np.where(against > 0, scores * doubt, 0.0))
+        own = index.open(found, low & (explained < 0))
+        culprit = chances.culprit(found, own, index.of(found))
+        twins = _twins(tests, own, counts, found)
+        sure = not twins and culprit.chance <= _limit(tests.shared[own], blamed)
+        if not _of_one_end(tests, own, found, low & (explained < 0)):
+            (blamed if sure else undecided).append(culprit._replace(twins=twins))
+        else:  # that host is as likely the cause, although it is good at times
+            sure, twins = False, ()
+        if sure or twins:
+            explained[own] = found
+            counts -= _counts(tests.paths[own], len(counts))
+            against -= _counts(able[own], len(counts))
+            scores -= _counts(able[own], len(counts), weights[own])
+        for open_tests in (counts, against):
+            open_tests[[found, *twins]] = 0
+            np.maximum(open_tests, 0, out=open_tests)
+    for culprit in sorted(undecided, key=lambda c: c.chance):
+        own = index.open(culprit.part, low & (explained < 0))
+        if not culprit.twins and culprit.chance <= _limit(tests.shared[own], blamed):
+            undecided.remove(culprit)
+            if len(own) == culprit.tests:
+                blamed.append(culprit)
+                explained[own] = culprit.part
+    return explained, blamed, undecided
+
+
+def _of_one_end(tests: PairTests, own: Numbers, found: int, open_: Flags) -> bool:
+    """Tell whether a host explains all that a link or a group does, and more."""
+    if tests.kinds[found] == HOST:
+        return False
+    return any(
+        (ends[own] == ends[own[0]]).all() and int(open_[ends == ends[own[0]]].sum()) > len(own)
+        for ends in tests.paths[:, :2].T
+    )
+
+
+def _limit(shared: Flags, blamed: Sequence[Culprit]) -> float:
+    """Return the chance up to which one more part is blamed.
+
+    It is lower if all low tests that only this part explains shared links.
+    """
+    in_crowd = len(shared) > 0 and bool(shared.all())
+    return CROWD_CHANCE if in_crowd else CHANCE * (len(blamed) + 1)
+
+
+@overload
+def _counts(paths: Numbers, parts: int) -> Numbers: ...
+@overload
+def _counts(paths: Numbers, parts: int, weights: Values) -> Values: ...
+def _counts(paths: Numbers, parts: int, weights: Values | None = None) -> Numbers | Values:
+    """Count the tests of each part, or add up their weights."""
+    flat = paths.ravel()
+    each = None if weights is None else np.repeat(weights, paths.shape[1])[flat >= 0]
+    return np.bincount(flat[flat >= 0], each, minlength=parts)
+
+
+def _candidate(kinds: Numbers, scores: Values) -> int:
+    """Choose the part that explains most; in a tie, a host before a link before a group."""
+    best = np.flatnonzero(scores >= scores.max() * (1 - 1e-9))
+    return int(best[np.argmin(kinds[best])])
+
+
+def _twins(tests: PairTests, own: Numbers, counts: Numbers, found: int) -> tuple[int, ...]:
+    """Return the other parts of the same kind that explain exactly the same tests."""
+    together = _counts(tests.paths[own], len(counts))
+    same = (together == len(own)) & (counts == len(own)) & (tests.kinds == tests.kinds[found])
+    return tuple(int(part) for part in np.flatnonzero(same) if part != found)
+
+
+def rounds_needed(blame: Blame, tests: PairTests) -> int:
+    """Estimate how many tests of each part are needed to tell bad parts from chance.
+
+    Returns:
+        Tests of each direction of a host; 0 if no number suffices, as almost all tests are low.
+
+    """
+    between = tests.values[tests.shared] if tests.shared.any() else tests.values
+    line = blame.references[HOST] * (1 - blame.tolerance)
+    share = float((between < line).mean())
+    hosts = max(1, int((tests.kinds == HOST).sum()))
+    limit = CROWD_CHANCE / 2 if tests.shared.all() else CHANCE  # of the smaller of two chances
+    for count in range(1, 1000):
+        most = share**count + (count * share ** (count - 1) * (1 - share) if count >= MANY else 0)
+        if most * hosts <= limit:
+            return count
+    return 0

@@ -1,0 +1,105 @@
+"""Copies between the memory of each NUMA node and each GPU of a host, with their distance."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, NamedTuple
+
+from cluster.core.errors import SpecError
+from cluster.core.model.logs import NUMA, Topology
+from cluster.core.model.pair_logs import LoggedPair, PairLogs
+from cluster.fleet.numa_pairs import distance
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable, Sequence
+
+    from cluster.core.model.logs import Parsed
+
+MEDIUM = "host to GPU"
+SAME_NUMBERS = "GPU n of CUDA is GPU n of nvidia-smi (CUDA_DEVICE_ORDER=PCI_BUS_ID)"
+NO_PATHS = "which node each GPU is at is not known: add the output of nvidia-smi topo -m"
+BOUND = (
+    "the memory of each test was on its node: with --cpunodebind alone, nvbandwidth moves to the "
+    "cores near each GPU unless it runs with -d; --membind keeps it there"
+)
+
+
+class NodeResult(NamedTuple):
+    """A result of a tool that used the memory of one NUMA node."""
+
+    log: str
+    node: int
+    result: Parsed
+
+
+def has_host_copies(result: Parsed) -> bool:
+    """Tell whether a result has a matrix of copies between a host and its GPUs."""
+    names = {d.metric for d in result.definitions if d.medium == MEDIUM}
+    return any(m.metric in names and "column" in m.params for m in result.measurements)
+
+
+def host_copies(results: Sequence[NodeResult], details: Iterable[object], wanted: str) -> PairLogs:
+    """Join the copies of one host, a log for each NUMA node, and its topology.
+
+    Args:
+        details: of all logs: the topology of the GPUs and the distances of the nodes, if known.
+
+    Raises:
+        SpecError: the logs have several tests, or none with these words.
+
+    """
+    matrices = [d for d in details if isinstance(d, Topology)]
+    gpus = next((m for m in matrices if any(d.is_gpu for d in m.devices)), None)
+    distances = next((m for m in matrices if any(d.is_node for d in m.devices)), None)
+    cells = [
+        (one, str(m.params.get("test", "")), f"GPU{m.params['column']}", value)
+        for one in results
+        for m in one.result.measurements
+        if "column" in m.params and _is_copy(one.result, m.metric)
+        for value in m.values
+    ]
+    test = _chosen({cell[1] for cell in cells}, wanted)
+    count = len({one.node for one in results})
+    pairs = tuple(
+        LoggedPair(
+            hosts=(f"{NUMA}{one.node}", gpu),
+            value=value,
+            log=one.log,
+            path=_path(f"{NUMA}{one.node}", _node(gpu, gpus), distances, count),
+        )
+        for one, title, gpu, value in cells
+        if title == test
+    )
+    unknown = any(not pair.path for pair in pairs)
+    return PairLogs(
+        title=f"{test} of nvbandwidth, with the memory of each NUMA node",
+        metric="bandwidth",
+        directed=True,
+        pairs=pairs,
+        assumptions=(BOUND, NO_PATHS if unknown else SAME_NUMBERS),
+        devices="copies",
+    )
+
+
+def _is_copy(result: Parsed, metric: str) -> bool:
+    return any(d.metric == metric and d.medium == MEDIUM for d in result.definitions)
+
+
+def _chosen(tests: set[str], wanted: str) -> str:
+    fit = sorted(t for t in tests if all(word in t for word in wanted.lower().split()))
+    if len(fit) == 1:
+        return fit[0]
+    raise SpecError(
+        f"The logs have {len(fit) or 'no'} tests of copies between the host and its GPUs"
+        f"{wanted and f' with the words {wanted!r}'}: {', '.join(fit or sorted(tests))}.",
+        remedy=f"Choose one: --series {(fit or sorted(tests))[0]}",
+    )
+
+
+def _node(gpu: str, gpus: Topology | None) -> str:
+    """Name the node that a GPU is at; empty if it is not known, or if there are several."""
+    numa = next((d.numa for d in gpus.devices if d.name == gpu), "") if gpus else ""
+    return f"{NUMA}{numa}" if numa.isdecimal() else ""
+
+
+def _path(node: str, near: str, distances: Topology | None, nodes: int) -> str:
+    return distance((node, near), distances, nodes) if near else ""

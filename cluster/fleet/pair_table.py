@@ -1,0 +1,260 @@
+"""Tests of pairs as arrays, and the low ones among them."""
+
+from __future__ import annotations
+
+import math
+from collections import Counter
+from typing import TYPE_CHECKING, Literal, NamedTuple
+
+import msgspec
+import numpy as np
+from numpy.typing import NDArray
+
+from cluster.core.units import format_value
+from cluster.fleet.blame import DEEP, HOST, REFERENCE, PairTests, solve, usual_spread
+from cluster.fleet.flows import max_min_rates
+from cluster.fleet.parts import parts_of, routed_parts
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable, Sequence
+
+    from cluster.core.model.fleet import Fleet, PairTest
+    from cluster.fleet.blame import Blame
+    from cluster.fleet.parts import Parts
+    from cluster.fleet.simulation import FleetSimulator
+
+    Way = Literal["", "tx", "rx", "both"]
+
+
+Numbers = NDArray[np.int64]
+Values = NDArray[np.float64]
+Flags = NDArray[np.bool_]
+BURST = 1.25  # of what most hosts reach: more comes from memory, and not over the link
+LEAST, MOST = 1e-12, 1e18  # bytes per second, or seconds, of any test
+BUSY = 0.8  # of the time of a test: from this on, the processor limits it, and not the link
+CROWDED = 0.8  # of what a pair reaches alone: below this, it shares the fabric with others
+FREE = 0.95  # of what a test reaches alone: above this, others took nothing from it
+
+
+NO_FLAGS: Flags = np.zeros((2, 0), dtype=np.bool_)
+
+
+class PairTable(NamedTuple):
+    """The tests that were tried, as arrays.
+
+    Args:
+        source: endpoint (`host * nics + nic`) that sent.
+        rates: bytes per second; for latencies, the usual latency over that of the test.
+        busy: whether the processor of the source, and that of the target, limited each test; of
+            the shape (2, tests).
+
+    """
+
+    tests: tuple[PairTest, ...]
+    source: Numbers
+    target: Numbers
+    rates: Values
+    alone: Flags
+    between: Flags
+    groups: Numbers
+    directed: bool = True
+    foreign: bool = False
+    busy: Flags = NO_FLAGS
+
+    @property
+    def limited(self) -> Flags:
+        """Whether a processor limited each test."""
+        source, target = self.busy if self.busy.size else (np.zeros_like(self.alone),) * 2
+        return np.logical_or(source, target)
+
+
+class Diagnosed(NamedTuple):
+    """Tests, and the parts that are blamed for the low ones."""
+
+    table: PairTable
+    parts: Parts
+    seen: PairTests
+    blame: Blame
+    routes: FleetSimulator | None = None
+
+
+def believable(tests: Sequence[PairTest]) -> tuple[PairTest, ...]:
+    """Bound the values, so that no ratio of two overflows; what is no rate and no time is missing.
+
+    A log may hold any number.
+    """
+    return tuple(
+        test
+        if not test.value or LEAST <= test.value <= MOST
+        else msgspec.structs.replace(test, value=min(MOST, max(LEAST, test.value)))
+        if 0 < test.value < math.inf
+        else msgspec.structs.replace(test, value=None, reason=f"its value is {test.value}")
+        for test in tests
+    )
+
+
+def pair_table(fleet: Fleet, tests: Sequence[PairTest]) -> PairTable:
+    """Put tests into arrays.
+
+    Returns:
+        The arrays. Latencies are inverted, so that more is better, and relative to the usual
+        latency of their kind: inside a group or between groups.
+
+    """
+    tried = tuple(test for test in tests if test.value is not None)
+    nics = fleet.nics
+    source = np.array([t.source * nics + t.nic for t in tried], dtype=np.int64)
+    target = np.array([t.target * nics + t.nic for t in tried], dtype=np.int64)
+    groups = endpoint_groups(fleet)
+    between = groups[source] != groups[target]
+    values = np.array([t.value for t in tried], dtype=np.float64)
+    if fleet.metric != "bandwidth":
+        values = _turned_over(values, between)
+    alone = np.array([t.alone for t in tried], dtype=np.bool_)
+    ends = source, target
+    known = fleet.directed, fleet.foreign
+    busy = np.array([[t.source_busy for t in tried], [t.target_busy for t in tried]]) >= BUSY
+    busy &= fleet.metric == "bandwidth"  # a process that waits for each message is always busy
+    return PairTable(tried, *ends, values, alone, between, groups, *known, busy)
+
+
+def endpoint_groups(fleet: Fleet) -> Numbers:
+    """Return the group of each endpoint: NIC k of all hosts of a group is a group of its own."""
+    hosts = np.unique(np.asarray(fleet.groups, dtype=np.int64), return_inverse=True)[1]
+    nics = np.arange(fleet.nics)
+    groups: Numbers = (hosts[:, None] * fleet.nics + nics[None, :]).ravel()
+    return groups
+
+
+def _turned_over(values: Values, between: Flags) -> Values:
+    rates = np.zeros_like(values)
+    for kind in (False, True):
+        own = (between == kind) & (values > 0)
+        if own.any():
+            rates[own] = np.median(values[own]) / values[own]
+    return rates
+
+
+def diagnosed(table: PairTable, routes: FleetSimulator | None = None) -> Diagnosed:
+    """Find the parts to blame for low tests.
+
+    If the routes are known, links are parts, as hosts are. It is then also known how much a test
+    loses to concurrent tests: one that lost just that is no evidence against the parts on its path.
+
+    Args:
+        table: the tests; at least one.
+
+    """
+    if routes is not None:
+        return _routed(table, routes)
+    parts = parts_of(table.source, table.target, table.groups, directed=table.directed)
+    seen = PairTests(parts.paths, table.rates, _shares(table), parts.kinds)
+    return _without_half_good_tests(
+        _without_limited_tests(Diagnosed(table, parts, seen, solve(seen)))
+    )
+
+
+def _without_limited_tests(found: Diagnosed) -> Diagnosed:
+    """Leave out the low tests that a processor limited: they are no evidence against any part.
+
+    Those that are good in spite of that still clear the parts on their path, unless they are faster
+    than any link here: a receiver that was late then read what had waited in its memory.
+    """
+    rates = found.table.rates
+    unbelievable = rates > BURST * found.blame.references[HOST]
+    return _with_tests(
+        found, ~(found.table.limited & ((found.blame.low & (rates > 0)) | unbelievable))
+    )
+
+
+def _without_half_good_tests(found: Diagnosed) -> Diagnosed:
+    """Leave out tests alone that are good beside those at once, and low beside those alone.
+
+    An oversubscribed fabric is slow when all send. What a host reaches alone then clears it only if
+    others reach no more alone.
+    """
+    blame, table = found.blame, found.table
+    suspects = [c.part for c in (*blame.blamed, *blame.undecided)]
+    apart = table.alone & (table.rates > 0) & ~np.isin(found.parts.paths, suspects).any(axis=1)
+    if not apart.any():
+        return found
+    usual = float(np.percentile(table.rates[apart], REFERENCE))
+    low = table.alone & (table.rates < usual * (1 - blame.tolerance))
+    return _with_tests(
+        found, ~(low & (table.rates >= blame.references[HOST] * (1 - blame.tolerance)))
+    )
+
+
+def _with_tests(found: Diagnosed, told: Flags) -> Diagnosed:
+    """Leave out the tests that tell nothing, and solve again; not if nothing would be left."""
+    if told.all() or not told.any():
+        return found
+    paths = np.where(told[:, None], found.parts.paths, -1)
+    seen = found.seen._replace(paths=paths)
+    parts = found.parts._replace(paths=paths)
+    return found._replace(parts=parts, seen=seen, blame=solve(seen))
+
+
+def _shares(table: PairTable) -> Flags:
+    """Tell from which tests others could take bandwidth: all at once, if groups are not known.
+
+    A test in which nothing arrived is not among them: others can slow a test down, not stop it.
+    """
+    several = bool(table.between.any()) and not table.foreign
+    wide = table.between if several else np.ones_like(table.alone)
+    return ~table.alone & wide & (table.rates > 0)
+
+
+def _routed(table: PairTable, routes: FleetSimulator) -> Diagnosed:
+    ports = np.array([test.port for test in table.tests], dtype=np.int64)
+    paths = routes.paths(table.source, table.target, ports)
+    parts = routed_parts(routes.fabric_links, table.source, table.target, paths)
+    own, all_at_once = _expected(table, paths, routes)
+    share = table.rates / all_at_once
+    tells = (all_at_once >= FREE * own) | (share < 1 - DEEP * usual_spread(share))
+    ways = np.where(tells[:, None], parts.paths, -1)
+    seen = PairTests(ways, table.rates, _shares(table), parts.kinds)
+    return Diagnosed(table, parts._replace(paths=ways), seen, solve(seen), routes)
+
+
+def _expected(table: PairTable, paths: Numbers, routes: FleetSimulator) -> tuple[Values, Values]:
+    """Return what each test would reach in a healthy fabric: alone, and with all of its round."""
+    capacities = routes.fabric_links.capacities()
+    bounds = np.append(capacities, np.inf)
+    own: Values = bounds[np.where(paths < 0, len(capacities), paths)].min(axis=1)
+    together = own.copy()
+    rounds = np.array([test.round for test in table.tests], dtype=np.int64)
+    for number in np.unique(rounds[~table.alone]):
+        at = np.flatnonzero((rounds == number) & ~table.alone)
+        together[at] = max_min_rates(paths[at], capacities)
+    return own, together
+
+
+def most_common_reason(tests: Iterable[PairTest]) -> str:
+    """Return the most frequent reason; empty if there is none."""
+    reasons = Counter(test.reason for test in tests if test.reason)
+    return reasons.most_common(1)[0][0] if reasons else ""
+
+
+def unit_value(fleet: Fleet, found: Diagnosed, rate: float) -> float:
+    """Convert a rate of the solver to the unit of the metric: latencies were inverted."""
+    if fleet.metric == "bandwidth":
+        return rate
+    known = [t.value for t in found.table.tests if t.value]
+    return float(np.median(known)) / rate if rate > 0 else 0.0
+
+
+def shown(fleet: Fleet, found: Diagnosed, rate: float) -> str:
+    """Format a rate of the solver in the unit of the metric."""
+    unit = "B/s" if fleet.metric == "bandwidth" else "s"
+    return format_value(unit_value(fleet, found, rate), unit)
+
+
+def direction_of(ways: Iterable[str], *, directed: bool = True) -> Way:
+    """Return `tx`, `rx`, or `both` if there are several; nothing if directions are not known."""
+    known = set(ways)
+    if not directed:
+        return ""
+    return (
+        "both" if len(known) > 1 else "rx" if "rx" in known else "tx" if known <= {"tx"} else "both"
+    )

@@ -1,0 +1,1 @@
+"""Benchmarks as batch jobs and Kubernetes manifests."""

@@ -1,0 +1,395 @@
+"""A benchmark inside of a batch job: no connection from outside, and a run folder at the end.
+
+The script that `cluster script` prints calls this module twice, around the job's own script:
+`begin REQUEST` makes the run folder and prints its path; `end FOLDER` closes it.
+"""
+
+from __future__ import annotations
+
+import os
+import platform
+import re
+import shutil
+import sys
+import tempfile
+from collections import Counter
+from contextlib import closing
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import msgspec
+
+from cluster.agent.commands import find_program, output_of
+from cluster.agent.kernel_files import read_text
+from cluster.core import plugins
+from cluster.core.errors import ClusterError, SpecError
+from cluster.core.messages import for_command_line
+from cluster.core.model.batch import BatchRequest
+from cluster.core.model.hosts import Allocation, Facts, Layout, Machine, machine_name
+from cluster.core.model.records import JobRecord
+from cluster.core.model.value import Value
+from cluster.core.paths import make_private
+from cluster.measure.starters import Starter
+from cluster.orchestration.bench.collect import JobResult, collect, job_result
+from cluster.orchestration.bench.prepare import PreparedJob, check_bench, make_condition, prepare
+from cluster.orchestration.bench.starter import ANY_MPI, SRUN, check_starter, find_pmi
+from cluster.orchestration.check.verdict import with_verdict
+from cluster.orchestration.hosts.setup import ReadyHosts, with_common_addresses
+from cluster.remote.jobs import BATCH_PREFIXES, Job
+from cluster.remote.shells.local import LocalShell
+from cluster.runs import store
+from cluster.runs.run import PAIRS
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Mapping
+
+    from cluster.measure.benchmark import Benchmark
+    from cluster.runs.run import Run
+
+LIMIT = 120.0  # seconds for the hosts to report
+PLENTY = 1 << 16  # cores: a process that only reports needs none of its own
+JOBS = ".jobs"  # the folder of the ranks' folders, in that of all runs
+SCRIPT, RECORD, FACTS = "job.sh", "job.json", "facts"
+# What each host does: only on a shared file system does it find the folder.
+REPORT = (
+    'cd -- "$1" && facts="facts.${SLURMD_NODENAME:-$(uname -n)}" && '
+    '"$2" -P -m cluster.agent facts "$1" > ".$facts" && mv -- ".$facts" "$facts"'
+)
+CUT_SHORT = JobResult(
+    status="interrupted",
+    reason="The batch job ended before its ranks: at its time limit, or somebody deleted it.",
+)
+
+
+def checked(request: BatchRequest) -> tuple[Benchmark[Any], Any]:
+    """Refuse what no batch job could run.
+
+    Raises:
+        SpecError: it cannot be run.
+
+    """
+    benchmark, params = check_bench(
+        request.spec, request.benchmark, request.params, request.timeout
+    )
+    if benchmark.starter == ANY_MPI:
+        check_starter(request.starter, benchmark)
+    else:
+        plugins.find(Starter, request.starter.partition(":")[0])
+    return benchmark, params
+
+
+def begin(request: BatchRequest, variables: Mapping[str, str] = os.environ) -> Path:
+    """Make the run folder of a batch job, and a folder for its ranks with the job's script.
+
+    Raises:
+        ClusterError: the allocation does not fit, or its hosts do not report.
+
+    """
+    benchmark, params = checked(request)
+    lent = _lent(variables)
+    name, _, variant = request.starter.partition(":")
+    where = store.root()
+    starter = plugins.load(Starter, name)
+    machines = _machines(request, lent, starter, where / JOBS)
+    store.make_root(where)
+    facts = _reports(machines, starter, lent.system, where / JOBS)
+    if not starter.places_ranks:
+        machines = tuple(_named_by(m, f) for m, f in zip(machines, facts, strict=True))
+    if len(machines) > 1:
+        machines = with_common_addresses(machines, facts)
+    hosts = ReadyHosts(
+        spec=request.spec,
+        machines=machines,
+        facts=facts,
+        starter=name if benchmark.starter == ANY_MPI else benchmark.starter,
+        pmi=find_pmi(variant, benchmark, facts[0], LocalShell()) if name == SRUN else "",
+        system=lent.system,
+    )
+    about = make_condition("", {}, request.describe, "", "")
+    made = prepare(hosts, benchmark, params, where, request.timeout, about, {})
+    _write(made)
+    return Path(made.job.folder)
+
+
+def _lent(variables: Mapping[str, str]) -> LentHosts:
+    lent = find_lent_hosts(variables, _expand)
+    if lent is None:
+        raise SpecError(
+            "This process is in no job of a batch system.",
+            means="SLURM_JOB_ID, PBS_NODEFILE, LSB_JOBID and CLUSTER_HOSTFILE are not set.",
+            remedy="Hand the script to the batch system: sbatch, qsub or bsub <",
+        )
+    return lent
+
+
+def _expand(nodes: str) -> str | None:
+    return output_of("scontrol", "show", "hostnames", nodes)
+
+
+def _write(made: PreparedJob) -> None:
+    """Write what the batch script runs, and what `end` needs."""
+    shell, folder = LocalShell(), made.job.folder
+    files = {**made.files, SCRIPT: made.script, RECORD: msgspec.json.encode(made.job).decode()}
+    for name, text in files.items():
+        shell.write(text, f"{folder}/{name}")
+    store.write(made.folder, msgspec.structs.replace(made.record, status="running"))
+
+
+def end(folder: Path) -> Run:
+    """Collect what the ranks wrote, and close the run.
+
+    Args:
+        folder: of the ranks, as `begin` gave it.
+
+    Raises:
+        SpecError: it is no folder of a batch job, or its run was removed.
+
+    """
+    try:
+        record = msgspec.json.decode((folder / RECORD).read_bytes(), type=JobRecord)
+    except (OSError, msgspec.DecodeError) as error:
+        raise SpecError(f"{folder} is not the folder of a batch job: {error}") from error
+    first = store.record(Path(record.run)).machines[0]
+    job = Job(record, {first.name: LocalShell(first)}, first)
+    said = read_text(folder / "status")
+    result = job_result(int(said)) if said.isdecimal() else CUT_SHORT
+    run = with_verdict(collect(job, result, {}))
+    shutil.rmtree(folder, ignore_errors=True)
+    return run
+
+
+def _machines(
+    request: BatchRequest, lent: LentHosts, starter: Starter, folder: Path
+) -> tuple[Machine, ...]:
+    """Make a machine of each host of the allocation."""
+    any_names = [f"host{number}" for number in range(request.hosts)]  # until they report
+    names = _names(request, lent) if starter.places_ranks else any_names
+    return tuple(
+        Machine(
+            name=machine_name(request.name, number),
+            id=name,
+            address=name,
+            shell="batch" if number else "local",
+            folder=str(folder),
+            bin=str(Path(sys.executable).parent),
+            job=lent.job or lent.system,
+        )
+        for number, name in enumerate(names)
+    )
+
+
+def _named_by(machine: Machine, fact: Facts) -> Machine:
+    return msgspec.structs.replace(machine, id=fact.host, address=fact.host)
+
+
+def _names(request: BatchRequest, lent: LentHosts) -> list[str]:
+    names = list(lent.slots)[: request.hosts]
+    job = f"The {lent.system} job {lent.job}".rstrip()
+    if len(names) < request.hosts:
+        raise SpecError(
+            f"{job} has {len(names)} host(s), and the script wants {request.hosts}.",
+            means=f"They are: {', '.join(names)}. Nothing was measured.",
+            remedy=f"Ask the batch system for {request.hosts} hosts, or print the script with "
+            f"--hosts {len(names)}",
+        )
+    short = [name for name in names if 0 < lent.slots[name] < request.ranks_per_host]
+    if short:
+        raise SpecError(
+            f"{job} has {lent.slots[short[0]]} slot(s) on {short[0]}, and the script starts "
+            f"{request.ranks_per_host} ranks there.",
+            means="Nothing was measured.",
+            remedy=f"Ask the batch system for {request.ranks_per_host} slots on each host.",
+        )
+    return names
+
+
+def _reports(
+    machines: tuple[Machine, ...], starter: Starter, system: str, jobs: Path
+) -> tuple[Facts, ...]:
+    """Let every host write its facts into one folder, by a process of the starter on each."""
+    if starter.program and find_program(starter.program) is None:
+        raise SpecError(
+            f"There is no {starter.program} on this host, {platform.node()}.",
+            means="Nothing was started.",
+            remedy="Load it in the script (module load), or print one with another starter.",
+        )
+    make_private(jobs)
+    folder = Path(tempfile.mkdtemp(prefix="facts-", dir=jobs))
+    with closing(LocalShell()) as shell:
+        try:
+            return _report(machines, starter, system, folder, shell)
+        finally:
+            shutil.rmtree(folder, ignore_errors=True)
+
+
+def _report(
+    machines: tuple[Machine, ...], starter: Starter, system: str, folder: Path, shell: LocalShell
+) -> tuple[Facts, ...]:
+    names = tuple(machine.id for machine in machines)
+    layout = Layout(
+        addresses=tuple(machine.address for machine in machines),
+        cores=PLENTY,
+        sharing=2,  # processes are bound to no core
+        root=os.geteuid() == 0,
+        allocation=Allocation(job=machines[0].job, names=names, system=system),
+    )
+    words = ["sh", "-c", REPORT, "sh", str(folder), sys.executable]
+    told = [f"{name}={value}" for name, value in starter.env(layout).items()]
+    cleared = [word for name in _forgotten() for word in ("-u", name)]
+    done = shell.run(["env", *cleared, *told, *starter.argv(words, layout)], timeout=LIMIT)
+    found = [_read_facts(path) for path in sorted(folder.glob(f"{FACTS}.*"))]
+    if done.status or len(found) < len(machines):
+        said = [line for line in done.stderr.splitlines() if line.strip(" -=*")]
+        raise ClusterError(
+            f"{len(found)} of {len(machines)} host(s) reported what they are.",
+            means=f"{starter.name} says: {said[-1] if said else f'exit status {done.status}'}",
+            remedy=f"Every host must see {sys.executable} and the folder {folder.parent}, which "
+            "has to be on a file system that they share: export CLUSTER_RUNS=/shared/runs",
+        )
+    return _in_order(machines, found) if starter.places_ranks else tuple(f for _, f in found)
+
+
+def _forgotten() -> list[str]:
+    """Return the batch system's variables, which would change what mpirun and srun do."""
+    return [n for n in os.environ if n.startswith(BATCH_PREFIXES) and n != "SLURM_CONF"]
+
+
+def _read_facts(path: Path) -> tuple[str, Facts]:
+    return path.name.removeprefix(f"{FACTS}."), msgspec.json.decode(path.read_bytes(), type=Facts)
+
+
+def _in_order(machines: tuple[Machine, ...], found: list[tuple[str, Facts]]) -> tuple[Facts, ...]:
+    """Sort the facts like the machines: a host calls itself by its own name, maybe a longer one."""
+    if len(machines) == 1:
+        return (found[0][1],)
+    by_name = {name.partition(".")[0]: fact for name, fact in found}
+    missing = [machine.id for machine in machines if machine.id.partition(".")[0] not in by_name]
+    if missing:
+        raise ClusterError(
+            f"No process ran on {', '.join(missing)}.",
+            means=f"Processes ran on {', '.join(sorted(by_name))}: the batch system's names are "
+            "not those of the hosts, or the starter chose other hosts.",
+        )
+    return tuple(by_name[machine.id.partition(".")[0]] for machine in machines)
+
+
+def main(verb: str, what: str) -> int:
+    """Begin or end a batch job, for its script.
+
+    Args:
+        verb: `begin` or `end`.
+
+    """
+    with for_command_line():
+        try:
+            if verb == "begin":
+                sys.stdout.write(f"{begin(msgspec.json.decode(what, type=BatchRequest))}\n")
+                return 0
+            run = end(Path(what))
+        except ClusterError as error:
+            sys.stderr.write(f"{error}\n")
+            return 1
+    sys.stdout.write(f"Run folder: {run.folder}\n")
+    if run.status != "done":
+        sys.stdout.write(f"It {run.status}: {run.record.reason}\n")
+        return 1
+    checked_pairs = run.record.benchmark == PAIRS
+    command = "cluster check --from" if checked_pairs else "cluster show"
+    sys.stdout.write(f"Next: {command} {run.folder}\n")
+    return 0
+
+
+HOSTFILE = "CLUSTER_HOSTFILE"  # a host per line, with `slots=N`, `:N` or neither
+MPIJOB_HOSTFILE = "OMPI_MCA_orte_default_hostfile"  # as the MPI operator of Kubernetes sets it
+SLOTS = re.compile(r"(?:\bslots=|:)(\d+)")
+
+
+class LentHosts(Value, frozen=True, kw_only=True):
+    """The hosts of an allocation, as its batch system names them.
+
+    Args:
+        system: such as `slurm`.
+        slots: how many ranks each host may run, in the order of the hosts; 0 if that is not said.
+
+    """
+
+    system: str
+    job: str
+    slots: dict[str, int]
+
+
+def find_lent_hosts(
+    variables: Mapping[str, str], expand: Callable[[str], str | None]
+) -> LentHosts | None:
+    """Find the hosts of the allocation around this process.
+
+    Slurm's variables come first: its PBS wrappers set those of PBS as well.
+
+    Args:
+        expand: gives the names of a list of Slurm's, one per line; None if that failed.
+
+    Raises:
+        SpecError: there is an allocation, and its hosts cannot be read.
+
+    """
+    if variables.get("SLURM_JOB_ID"):
+        return _of_slurm(variables, expand)
+    if file := variables.get("PBS_NODEFILE"):
+        return LentHosts(system="pbs", job=variables.get("PBS_JOBID", ""), slots=_read(file))
+    if variables.get("LSB_JOBID"):
+        return _of_lsf(variables)
+    if file := variables.get(HOSTFILE) or variables.get(MPIJOB_HOSTFILE, ""):
+        return LentHosts(system="hostfile", job="", slots=_read(file))
+    return None
+
+
+def _of_slurm(variables: Mapping[str, str], expand: Callable[[str], str | None]) -> LentHosts:
+    nodes = variables.get("SLURM_JOB_NODELIST", "")
+    names = (expand(nodes) or "").split()
+    if not names:
+        raise SpecError(
+            f"The hosts of the Slurm job {variables['SLURM_JOB_ID']} are not known.",
+            means=f"scontrol show hostnames {nodes or '(no SLURM_JOB_NODELIST)'} gave none.",
+            remedy="Start the script with sbatch, on a host that has scontrol.",
+        )
+    return LentHosts(system="slurm", job=variables["SLURM_JOB_ID"], slots=dict.fromkeys(names, 0))
+
+
+def _of_lsf(variables: Mapping[str, str]) -> LentHosts:
+    """Read `LSB_MCPU_HOSTS` (`a 2 b 2`), or `LSB_HOSTS` (`a a b b`), which is empty for many."""
+    words = variables.get("LSB_MCPU_HOSTS", "").split()
+    if words and len(words) % 2 == 0 and all(word.isdecimal() for word in words[1::2]):
+        slots = dict(zip(words[::2], map(int, words[1::2]), strict=True))
+    else:
+        slots = dict(Counter(variables.get("LSB_HOSTS", "").split()))
+    if not slots:
+        raise SpecError(
+            f"The hosts of the LSF job {variables['LSB_JOBID']} are not known.",
+            means="Neither LSB_MCPU_HOSTS nor LSB_HOSTS names any.",
+            remedy="Start the script with bsub < SCRIPT.",
+        )
+    return LentHosts(system="lsf", job=variables["LSB_JOBID"], slots=slots)
+
+
+def _read(file: str) -> dict[str, int]:
+    """Read a file of hosts: PBS names a host once per slot, others say `slots=N`."""
+    try:
+        lines = [line.strip() for line in Path(file).read_text().splitlines()]
+    except OSError as error:
+        raise SpecError(
+            f"The list of hosts {file} cannot be read: {error.strerror}.",
+            means="The batch system made it for this job, on its first host only.",
+            remedy="Start the script with qsub, not on a login host.",
+        ) from error
+    lines = [line for line in lines if line and not line.startswith("#")]
+    if not lines:
+        raise SpecError(f"The list of hosts {file} is empty.")
+    slots: Counter[str] = Counter()
+    for line in lines:
+        said = SLOTS.search(line)
+        slots[line.split()[0].partition(":")[0]] += int(said[1]) if said else 1
+    return dict(slots)
+
+
+if __name__ == "__main__":
+    sys.exit(main(*sys.argv[1:]))

@@ -1,0 +1,99 @@
+"""`c.bench("p2p", sizes=[8])`: a benchmark by its name, and how it runs."""
+
+from __future__ import annotations
+
+from inspect import signature
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+from cluster.core.model.records import Condition
+from cluster.core.model.value import Value
+from cluster.orchestration.bench.listener import Listener
+from cluster.orchestration.bench.order import HostOrder
+from cluster.orchestration.bench.prepare import make_condition
+from cluster.orchestration.bench.variables import all_variables
+from cluster.orchestration.bench.working_folder import WorkingFolder
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Mapping
+
+    from cluster.runs.run import Run
+
+TIMEOUT = 600.0  # seconds that a job may take by default
+
+
+class RunOptions(Value, frozen=True, kw_only=True):
+    """How a benchmark runs, and under which condition; see `BenchCall.__call__`."""
+
+    about: Condition
+    runs: str | Path | None
+    timeout: float
+    detach: bool
+    listener: Listener | None
+    profile: str | None
+    workdir: str | Path | WorkingFolder | None
+    order: HostOrder
+    starter: str
+    replace: bool
+
+
+class BenchCall:
+    """Runs benchmarks by name; `Bench` adds a method for each."""
+
+    def __init__(self, run: Callable[[str, RunOptions, Mapping[str, object]], Run]) -> None:
+        """Keep the function that runs benchmarks."""
+        self._run = run
+
+    def __call__(  # noqa: PLR0913 - each is an option of its own
+        self,
+        benchmark: str,
+        *,
+        runs: str | Path | None = None,
+        timeout: float = TIMEOUT,
+        detach: bool = False,
+        listener: Listener | None = None,
+        mca: Mapping[str, object] | None = None,
+        env: Mapping[str, object] | None = None,
+        variables: Mapping[str, str] | None = None,
+        condition: str = "",
+        profile: str | None = None,
+        describe: str = "",
+        expect: str = "",
+        workdir: str | Path | WorkingFolder | None = None,
+        launch_of: str = "",
+        order: HostOrder = "given",
+        starter: str = "",
+        replace: bool = False,
+        **params: object,
+    ) -> Run:
+        """Run a benchmark and download its results.
+
+        Args:
+            benchmark: its name, such as `p2p`.
+            runs: the folder of all runs; `CLUSTER_RUNS` or `runs` if not given.
+            timeout: seconds that the job may take.
+            detach: return as soon as the job runs; continue with `wait` and `fetch`.
+            listener: called with the progress of the job; a notebook shows a bar by default.
+            mca: parameters of Open MPI for all ranks, such as `{"btl_tcp_links": 4}`.
+            env: environment variables of all ranks, such as `{"OMP_NUM_THREADS": 1}`.
+            profile: `own` records MPI profiles of all ranks; a path selects the libmpitrace there.
+            expect: the expected result, such as `1.1GB/s`.
+            workdir: ranks run in a copy of this folder; `raw/workdir` gets what they change.
+            launch_of: any text that launches share, which are then judged together.
+            order: `near`: neighbouring ranks on near hosts, as `cluster placement` found them.
+            starter: of the ranks: `mpirun`, `srun`, ...; by default, what fits the hosts.
+            replace: end a job of another process that runs there; without it, yours is refused.
+            params: of the benchmark: `cluster bench NAME --help` lists them.
+
+        """
+        every = all_variables(variables, mca, env)
+        options = RunOptions(
+            about=make_condition(condition, every, describe, expect, launch_of),
+            runs=runs, timeout=timeout, detach=detach, listener=listener,
+            profile=profile, workdir=workdir, order=order, starter=starter,
+            replace=replace,
+        )  # fmt: skip
+        return self._run(benchmark, options, params)
+
+
+RUN_OPTIONS = frozenset(signature(BenchCall.__call__).parameters)  # all others are the benchmark's

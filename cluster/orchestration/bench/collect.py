@@ -1,0 +1,299 @@
+"""Collection of a job's results: download its files, add values to the run, close the run."""
+
+from __future__ import annotations
+
+import fcntl
+import os
+import re
+import signal
+import time
+from contextlib import contextmanager, suppress
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+import msgspec
+
+from cluster.agent.protocol import ADVICE, BY_SIGNAL, NOTICE, REASON, TIMED_OUT
+from cluster.analysis.limits.hardware.from_run import of_measured
+from cluster.analysis.statistics.slowdown import describe_slowdown
+from cluster.core import plugins
+from cluster.core.errors import JobError, ParseError, ShellError, SpecError
+from cluster.core.model.measurements import Output, Progress
+from cluster.core.model.records import NOTES_FILE, Status
+from cluster.core.model.value import Value
+from cluster.measure.benchmark import Benchmark, measurements
+from cluster.runs import store
+from cluster.runs.run import RAW
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator, Sequence
+
+    from cluster.agent.protocol import Wrote
+    from cluster.core.model.measurements import Definition, Measurement
+    from cluster.remote.jobs import Job
+    from cluster.runs.run import Run
+
+# What Open MPI 5 says behind a rank's own words when that rank ends all others; \0 ends it.
+ABORTED = re.compile(
+    r"-{60,}\n(?:MPI_ABORT was invoked|prterun has exited due to[^-]*\"abort\").*?\n-{60,}\n\0?",
+    re.DOTALL,
+)
+FINAL: tuple[Status, ...] = ("done", "failed", "interrupted")
+
+
+class JobResult(Value, frozen=True, kw_only=True):
+    """How a job ended, as it is written into the record of its run."""
+
+    status: Status
+    reason: str = ""
+    exit_status: int | None = None
+
+
+def job_result(status: int) -> JobResult:
+    """Translate the exit status of a job.
+
+    Returns:
+        `done` for 0, else `failed` with the reason.
+
+    """
+    if status == 0:
+        return JobResult(status="done", exit_status=0)
+    if status == TIMED_OUT:
+        what = "It did not end within --timeout"
+    elif by := _signal(status):
+        what = f"It was ended by {by}"
+    else:
+        what = f"It ended with exit status {status}"
+    reason = f"{what}, and all ranks were stopped."
+    return JobResult(status="failed", reason=reason, exit_status=status)
+
+
+def _signal(status: int) -> str:
+    """Name the signal that an exit status stands for; empty if it stands for none."""
+    number = status - BY_SIGNAL
+    if number not in signal.valid_signals():
+        return ""
+    try:
+        return signal.Signals(number).name
+    except ValueError:
+        return f"signal {number}"
+
+
+def collect(
+    job: Job, result: JobResult, phases: dict[str, float], *, stop: bool = False, known: str = ""
+) -> Run:
+    """Download a job's files and close its run; the first of several processes does it.
+
+    Args:
+        phases: seconds of each phase so far; `fetch` is added.
+
+    Raises:
+        SpecError: the run's folder was removed.
+
+    """
+    folder = Path(job.record.run)
+    if not folder.is_dir():
+        if stop:
+            job.stop()
+        job.clean()
+        raise SpecError(
+            f"The folder of the run was removed: {folder}",
+            remedy=f"What the job wrote is still in {job.record.folder}",
+        )
+    with _alone(folder):
+        if store.record(folder).status not in FINAL:
+            began = time.monotonic()
+            result = _stopped(job, result) if stop else result
+            result = _download(job, folder, result)
+            if known:
+                reason = f"{result.reason.rstrip('.')}; {known}."
+                result = msgspec.structs.replace(result, reason=reason)
+            _keep_measured(folder)
+            phases["fetch"] = time.monotonic() - began
+            close_run(folder, result, phases)
+    return store.read(folder)
+
+
+def _stopped(job: Job, result: JobResult) -> JobResult:
+    """Stop a job; if that fails, the other hosts' files are still downloaded."""
+    try:
+        job.stop()
+    except ShellError as error:
+        return _worse(result, error.what)
+    return result
+
+
+def _worse(result: JobResult, why: str) -> JobResult:
+    reason = f"{result.reason} {why}".strip()
+    return JobResult(status="failed", reason=reason, exit_status=result.exit_status)
+
+
+def _download(job: Job, folder: Path, result: JobResult) -> JobResult:
+    """Download the files, if the job has written any."""
+    try:
+        if result.status == "interrupted" and not job.exists():
+            return result
+        job.fetch(folder / RAW)
+    except (ShellError, ExceptionGroup) as error:
+        result = _worse(result, _first_line(error))
+    try:
+        _add_missing(job, folder)
+    except ParseError as error:
+        result = _worse(result, error.what)
+    reason = raw_text(folder, REASON).partition(ADVICE)[0]
+    if reason:
+        result = msgspec.structs.replace(result, reason=_why(reason, result))
+    if result.exit_status == TIMED_OUT:
+        slower = describe_slowdown(store.read(folder).measurements)
+        result = msgspec.structs.replace(result, reason=f"{result.reason} {slower}".strip())
+    return result
+
+
+def _why(reason: str, result: JobResult) -> str:
+    """Return the reason that a rank wrote; if a rank was killed, this cause comes first."""
+    killed = result.exit_status is not None and _signal(result.exit_status)
+    return f"{result.reason} {reason}" if killed else reason
+
+
+def _first_line(error: Exception) -> str:
+    if isinstance(error, ExceptionGroup):
+        return " ".join(_first_line(one) for one in error.exceptions)
+    return error.what if isinstance(error, ShellError) else str(error)
+
+
+def close_run(folder: Path, result: JobResult, phases: dict[str, float]) -> None:
+    """Write the end of a job into the record of its run.
+
+    Args:
+        phases: seconds spent in each phase.
+
+    """
+    record = store.record(folder)
+    closed = msgspec.structs.replace(
+        record,
+        phases={**record.phases, **phases},
+        notes=(*record.notes, *raw_text(folder, NOTES_FILE).splitlines()),
+        **msgspec.structs.asdict(result),
+    )
+    store.write(folder, closed)
+
+
+def raise_unless_done(run: Run) -> Run:
+    """Return a run that is done; raise an error for any other.
+
+    Raises:
+        JobError: it failed or was interrupted; the error has the job's stdout and stderr.
+
+    """
+    if run.status == "done":
+        return run
+    verb = "failed" if run.status == "failed" else "was interrupted"
+    raise JobError(
+        f"The job {run.record.spec.name} {verb}: {run.record.reason}",
+        stdout=raw_text(run.folder, "stdout"),
+        stderr=ABORTED.sub("", raw_text(run.folder, "stderr")),
+        means=raw_text(run.folder, REASON).partition(ADVICE)[2],
+        remedy=f"All it wrote is in {run.folder}",
+    )
+
+
+def _add_missing(job: Job, folder: Path) -> None:
+    """Add values that were not streamed: a program printed them, or no process was watching."""
+    ranks = sorted((folder / RAW).glob("measurements.*.jsonl"))
+    output = Output(
+        stdout=raw_text(folder, "stdout"), ranks=tuple(raw_text(folder, p.name) for p in ranks)
+    )
+    parsed = plugins.load(Benchmark, job.record.benchmark).parse(output)
+    known = {m.key for m in store.read(folder).measurements}
+    store.append(folder, [m for m in parsed if m.key not in known])
+
+
+def _keep_measured(folder: Path) -> None:
+    """Keep the definitions that were used, with their rates, and the GPUs that were examined."""
+    run = store.read(folder)
+    known = run.record.definitions
+    used = {m.definition for m in run.measurements}
+    measured = {known[which].metric for which in used & set(known)}
+
+    def stays(definition: Definition) -> bool:
+        taken = definition.rate_of or definition.id
+        return taken in used or taken not in known or known[taken].metric not in measured
+
+    kept = {key: definition for key, definition in known.items() if stays(definition)}
+    hardware = run.record.hardware or of_measured(run.measurements)
+    if kept != known or hardware != run.record.hardware:
+        changed = msgspec.structs.replace(run.record, definitions=kept, hardware=hardware)
+        store.write(folder, changed)
+
+
+def raw_text(folder: Path, name: str) -> str:
+    """Read a file that a job wrote.
+
+    Returns:
+        Its text; empty if there is none.
+
+    """
+    try:
+        return (folder / RAW / name).read_text(errors="replace")
+    except OSError:
+        return ""
+
+
+class JobListener:
+    """Callbacks for the output of a job's ranks; derive from it, and override what you need."""
+
+    def output(self, line: str) -> None:
+        """Receive a line that the ranks printed."""
+
+    def measured(self, found: Sequence[Measurement]) -> None:
+        """Receive values as they arrive."""
+
+    def notice(self, line: str) -> None:
+        """Receive a notice of cluster about the job, such as that a host is lost."""
+
+    def progress(self, progress: Progress) -> None:
+        """Receive the progress of the job."""
+
+
+class JobOutput:
+    """Sorts what a job writes: values go to the run's folder, lines and progress to a listener.
+
+    Args:
+        folder: of the run; without one, values are left for `collect`.
+
+    """
+
+    def __init__(self, listener: JobListener, folder: Path | None) -> None:
+        self._listener = listener
+        self._folder = folder
+
+    def __call__(self, event: Wrote) -> None:
+        """Sort one event."""
+        if event.file.startswith("measurements."):
+            if self._folder is not None:
+                found = tuple(measurements(event.text))
+                store.append(self._folder, found)
+                self._listener.measured(found)
+            return
+        take = {"stdout": self._listener.output, "stderr": self._complaint}
+        for line in event.text.splitlines():
+            take.get(event.file, self._progress)(line)
+
+    def _complaint(self, line: str) -> None:
+        if line.startswith(NOTICE):
+            self._listener.notice(line)
+
+    def _progress(self, line: str) -> None:
+        with suppress(msgspec.DecodeError):  # any program may write a file of this name
+            self._listener.progress(msgspec.json.decode(line, type=Progress))
+
+
+@contextmanager
+def _alone(folder: Path) -> Iterator[None]:
+    """Lock a run, so that one process at a time closes it."""
+    handle = os.open(folder, os.O_RDONLY)
+    try:
+        fcntl.flock(handle, fcntl.LOCK_EX)
+        yield
+    finally:
+        os.close(handle)

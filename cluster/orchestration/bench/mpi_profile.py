@@ -1,0 +1,189 @@
+"""MPI profiles of a job, by a library that LD_PRELOAD loads into its ranks.
+
+The library is IBM's libmpitrace, if its path is given, else our own `kernels/profile.c`, which
+writes the same files. They are downloaded with the job's other files; `cluster profile` reads them.
+"""
+
+from __future__ import annotations
+
+import posixpath
+from typing import TYPE_CHECKING
+
+import msgspec
+
+from cluster.core.errors import SpecError
+from cluster.core.model.value import Value
+from cluster.remote.environment.containers import PROGRAM as IN_IMAGE
+from cluster.remote.parallel import on_each
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping
+
+    from cluster.core.model.hosts import Facts, Machine
+    from cluster.core.model.records import Condition
+    from cluster.orchestration.hosts.setup import ReadyHosts
+    from cluster.remote.shells import Shell
+
+OWN = "own"  # in place of a library's path: our own library
+PRELOAD = "LD_PRELOAD"
+MOST_FILES = 64  # up to this number of ranks, each writes a file; of more, only four do
+WITHIN = 120.0  # seconds to compile
+NEEDS = "Install a C compiler {where}: sudo apt-get install gcc libc6-dev"
+LOOK = "import os, sys; sys.exit(not os.path.isfile(sys.argv[1]))"  # run by the ranks' Python
+FILES = "mpi_profile.*"
+SEPARATORS = " :\t\n"  # of paths in LD_PRELOAD; they cannot be quoted (ld.so(8))
+
+
+class Toolchain(Value, frozen=True, kw_only=True):
+    """The folder of compiled libraries on a host, and the Python that compiles them.
+
+    Args:
+        folder: of compiled libraries, absolute.
+        python: the command that runs the ranks' Python: on the host, or in the image.
+        image: of the container that the ranks run in; empty without one.
+
+    """
+
+    folder: str
+    python: tuple[str, ...]
+    image: str = ""
+
+    @property
+    def words(self) -> str:
+        """Where to install a missing compiler, for messages."""
+        return f"in the image {self.image}" if self.image else "there"
+
+
+def profiled(
+    about: Condition, library: str, hosts: ReadyHosts, shells: Mapping[str, Shell]
+) -> Condition:
+    """Prepare a profiler on the hosts, and note in the record that times include its overhead.
+
+    Args:
+        library: its path on every host; `own` for ours, which is compiled there.
+
+    Returns:
+        The condition, with the variables that load the profiler and a note.
+
+    Raises:
+        SpecError: the library is not there, or cannot be compiled there.
+
+    """
+    tools = toolchains(hosts.machines, hosts.facts, hosts.image)
+    loading = variables(shells, tools, library, hosts.layout.size, about.variables)
+    return msgspec.structs.replace(about, variables=loading, notes=(*about.notes, note(library)))
+
+
+def toolchains(
+    machines: tuple[Machine, ...], facts: tuple[Facts, ...], image: str
+) -> dict[str, Toolchain]:
+    """Find the folder of compiled files of each host, and the Python of its ranks.
+
+    Args:
+        image: the container image that ranks run in; empty if they run in none.
+
+    """
+    from cluster.measure.kernels import FOLDER  # noqa: PLC0415 - imports ctypes, which is slow
+
+    found = {}
+    for machine, fact in zip(machines, facts, strict=False):
+        bin_ = posixpath.join(fact.home, machine.bin)
+        words = (posixpath.join(bin_, IN_IMAGE), "python3") if image else (f"{bin_}/python3",)
+        folder = posixpath.join(fact.home, machine.folder, FOLDER)
+        found[machine.name] = Toolchain(folder=folder, python=words, image=image)
+    return found
+
+
+def variables(
+    shells: Mapping[str, Shell],
+    tools: Mapping[str, Toolchain],
+    library: str,
+    ranks: int,
+    others: Mapping[str, str],
+) -> dict[str, str]:
+    """Return the environment variables of profiled ranks.
+
+    Args:
+        library: its path on every host; `own` for ours, which is compiled there.
+
+    Raises:
+        SpecError: the library is not there, or cannot be compiled there.
+
+    """
+    path = _own(shells, tools) if library == OWN else _given(shells, tools, library)
+    if any(mark in path for mark in SEPARATORS):
+        raise SpecError(
+            f"{path} cannot be loaded into the ranks.",
+            means="The dynamic linker takes a space or a colon for the end of a path.",
+            remedy="Use a path without: --profile=/tmp/libmpitrace.so, or for our own library "
+            "another folder: export CLUSTER_STATE=/tmp/cluster",
+        )
+    before = others.get(PRELOAD, "")
+    every = {"SAVE_ALL_TASKS": "yes"} if ranks <= MOST_FILES else {}
+    return {**every, **others, PRELOAD: f"{path}:{before}" if before else path}
+
+
+def note(library: str) -> str:
+    """Return the note for readers of a profiled run.
+
+    Args:
+        library: its path; `own` for ours.
+
+    """
+    by = "cluster's own profiler" if library == OWN else library
+    return (
+        f"The ranks were profiled by {by}: each MPI call took longer, so do not compare "
+        "these times with those of other runs."
+    )
+
+
+def _given(shells: Mapping[str, Shell], tools: Mapping[str, Toolchain], library: str) -> str:
+    if not library.startswith("/"):
+        raise SpecError(
+            f"--profile={library} is no absolute path.",
+            remedy="Name a library that is on every host: --profile=/opt/lib/libmpitrace.so, or "
+            "use the built-in profiler: --profile=own",
+        )
+
+    def look(name: str, shell: Shell) -> None:
+        host = tools[name]
+        done = shell.run([*host.python, "-c", LOOK, library], timeout=WITHIN)
+        if done.status != 0:
+            where, means = name, "Each rank must be able to load it."
+            if host.image:
+                where = f"{name}, {host.words}"
+                means = f"A container sees /tmp of its host, and no other folder outside. {means}"
+            raise SpecError(
+                f"{library} does not exist on {where}.",
+                means=means,
+                remedy="Copy it there: cluster put NAME libmpitrace.so /tmp/libmpitrace.so. Or "
+                "use the built-in profiler: --profile=own",
+            )
+
+    on_each(shells, look)
+    return library
+
+
+def _own(shells: Mapping[str, Shell], tools: Mapping[str, Toolchain]) -> str:
+    def compile_(name: str, shell: Shell) -> str:
+        host = tools[name]
+        argv = [*host.python, "-P", "-m", "cluster.measure.kernels", "profile", host.folder]
+        done = shell.run(argv, timeout=WITHIN)
+        if done.status != 0:
+            why = (done.stderr.strip().splitlines() or ["no reason"])[-1]
+            raise SpecError(
+                f"{name}: the profiler could not be compiled: {why}",
+                means="It must fit the MPI that runs there.",
+                remedy=f"{NEEDS.format(where=host.words)}. Or name IBM's library: "
+                "--profile=/path/libmpitrace.so",
+            )
+        return done.stdout.strip()
+
+    paths = on_each(shells, compile_)
+    if len(set(paths.values())) > 1:
+        raise SpecError(
+            "The hosts have different MPIs or processors, and no one profiler fits them all.",
+            means=", ".join(f"{name}: {path}" for name, path in paths.items()),
+            remedy="Name a library that is on every host: --profile=/path/libmpitrace.so",
+        )
+    return next(iter(paths.values()))

@@ -1,0 +1,62 @@
+"""Environment variables of ranks, also from MCA parameters of Open MPI."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Mapping
+
+from cluster.analysis.statistics.factors import MCA
+from cluster.core.errors import SpecError
+
+NAME = re.compile(r"[A-Za-z_]\w*")
+SECRET = re.compile(r"SECRET|TOKEN|PASSW|CREDENTIAL|PRIVATE|(^|_)KEY", re.IGNORECASE)
+
+
+def variable(kind: str, name: str, value: str) -> tuple[str, str]:
+    """Return an environment variable, or an MCA parameter of Open MPI as one.
+
+    Args:
+        kind: `mca` or `env`.
+
+    Raises:
+        SpecError: the name is not valid, or looks like a secret.
+
+    """
+    if NAME.fullmatch(name) is None:
+        raise SpecError(f"{name!r} cannot be the name of a variable.")
+    if SECRET.search(name):
+        raise SpecError(
+            f"{name} looks like a secret, and would be kept in the run's folder.",
+            remedy="Put it into the host's own environment.",
+        )
+    return (MCA if kind == "mca" else "") + name, value
+
+
+def all_variables(
+    variables: Mapping[str, str] | None,
+    mca: Mapping[str, object] | None,
+    env: Mapping[str, object] | None,
+) -> dict[str, str]:
+    """Combine the environment variables of all ranks.
+
+    Args:
+        mca: parameters of Open MPI; True and False are 1 and 0.
+        env: environment variables; True and False are 1 and 0.
+
+    Raises:
+        SpecError: a name is not valid, or looks like a secret.
+
+    """
+    given = (("mca", mca or {}), ("env", env or {}))
+    for kind, found in given:
+        if not isinstance(found, Mapping):
+            raise SpecError(
+                f"{kind}={found!r} is not a dictionary.",
+                remedy='Such as mca={"btl_tcp_links": 4} or env={"OMP_NUM_THREADS": 1}',
+            )
+    named = [variable(kind, *pair) for kind, found in given for pair in _as_text(found)]
+    return {**(variables or {}), **dict(named)}
+
+
+def _as_text(given: Mapping[str, object]) -> list[tuple[str, str]]:
+    return [(name, str(int(v) if isinstance(v, bool) else v)) for name, v in given.items()]

@@ -1,0 +1,1 @@
+"""Checks of a fleet and of the devices within its hosts."""

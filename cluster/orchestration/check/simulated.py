@@ -1,0 +1,108 @@
+"""Runs of simulated hosts: ordinary run folders with values from a model."""
+
+from __future__ import annotations
+
+import time
+from typing import TYPE_CHECKING, Any
+
+import msgspec
+
+from cluster.orchestration.bench.record import make_record
+from cluster.runs import store
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+    from pathlib import Path
+
+    from cluster.core.model.hosts import Machine
+    from cluster.core.model.records import Condition, Record
+    from cluster.core.model.spec import ClusterSpec
+    from cluster.fleet.simulation import FleetSimulator
+    from cluster.measure.benchmark import Benchmark
+    from cluster.orchestration.bench.collect import JobListener
+    from cluster.orchestration.hosts.state import ClusterState
+    from cluster.runs.run import Run
+
+AT_ONCE = 1000  # values that are written together
+
+
+def simulator_of(spec: ClusterSpec, machines: Sequence[Machine] = ()) -> FleetSimulator:
+    """Return the model of a cluster's hosts.
+
+    Args:
+        spec: of a cluster of the provider `sim`.
+        machines: that it has now: new ones are without the faults of those that they replaced.
+
+    Returns:
+        The model; a NIC's bandwidth is the goodput of TCP over a link of its rate.
+
+    """
+    from cluster.analysis.limits.link import goodput  # noqa: PLC0415
+    from cluster.core.model.hosts import Link  # noqa: PLC0415
+    from cluster.fleet.simulation import FleetSimulator  # noqa: PLC0415 - NumPy
+    from cluster.providers.sim import MTU, SimOptions, fabric_of, faults_left  # noqa: PLC0415
+
+    options = msgspec.convert(spec.options, SimOptions, strict=False)
+    fabric = fabric_of(spec)
+    rate = goodput(Link(rate=fabric.rate, mtu=MTU, source="simulated"))
+    whole = msgspec.structs.replace(fabric, rate=rate)
+    return FleetSimulator(whole, spec.hosts, faults_left(spec, machines), options.seed)
+
+
+def simulate(
+    state: ClusterState,
+    benchmark: Benchmark[Any],
+    params: object,
+    where: Path,
+    condition: Condition,
+    listener: JobListener,
+) -> Run:
+    """Run a benchmark on simulated hosts.
+
+    Raises:
+        SpecError: there is no model for the benchmark.
+
+    """
+    spec = state.spec
+    values = benchmark.model(params, simulator_of(spec, state.machines))
+    began = time.time()
+    folder = store.create(where, spec.name, benchmark.name, began)
+    new = make_record(
+        spec, state.machines, benchmark, params, run=folder.name, status="running", at=began
+    )
+    record = _with_condition(new, condition)
+    unfinished = "The simulation was stopped before its end."  # nobody can wait for it
+    store.write(folder, msgspec.structs.replace(record, status="interrupted", reason=unfinished))
+    waiting = []
+    for measurement in values:
+        waiting.append(measurement)
+        if len(waiting) >= AT_ONCE:
+            store.append(folder, waiting)
+            listener.measured(waiting)
+            waiting = []
+    store.append(folder, waiting)
+    listener.measured(waiting)
+    phases = {"run": time.time() - began}
+    store.write(folder, msgspec.structs.replace(record, status="done", phases=phases))
+    return store.read(folder)
+
+
+def _with_condition(record: Record, condition: Condition) -> Record:
+    """Add the condition, and a note that nothing was measured."""
+    return msgspec.structs.replace(
+        record,
+        notes=(f"simulated: {_words(record.spec)}; nothing was measured.", *condition.notes),
+        condition=condition.name,
+        description=condition.description,
+        launch_of=condition.launch_of,
+        expected=condition.expected,
+    )
+
+
+def _words(spec: ClusterSpec) -> str:
+    """Describe what was simulated."""
+    from cluster.providers.sim import SimOptions, fabric_of  # noqa: PLC0415
+
+    options = msgspec.convert(spec.options, SimOptions, strict=False)
+    planted = f", planted: {options.fault}" if options.fault else ""
+    return f"{spec.hosts} hosts, {fabric_of(spec).words}, seed {options.seed}{planted}"

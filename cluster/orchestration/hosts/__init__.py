@@ -1,0 +1,1 @@
+"""What a cluster is made of: its state, the set-up and the teardown of its hosts."""

@@ -1,0 +1,1 @@
+"""Launch, replace and clean up clusters."""

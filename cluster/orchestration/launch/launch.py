@@ -1,0 +1,403 @@
+"""launch(): create the machines of a spec and wait until they answer; a failure leaves nothing."""
+
+from __future__ import annotations
+
+import sys
+import time
+import warnings
+from contextlib import suppress
+from typing import TYPE_CHECKING
+
+from msgspec import structs
+
+from cluster.core import journal, plugins
+from cluster.core.claims import this_process
+from cluster.core.cleanup import on_failure
+from cluster.core.errors import Capacity, ClusterError, LaunchLeft, SpecError, Timeout, tail
+from cluster.core.model.spec import ClusterSpec, SpecOptions
+from cluster.core.model.value import StateCallback, ignore
+from cluster.core.options import convert
+from cluster.core.ssh_keys import KNOWN
+from cluster.orchestration.cluster import Cluster, attach
+from cluster.orchestration.hosts.revocation import unless_gone
+from cluster.orchestration.notebook import NotebookProgress, in_notebook
+from cluster.providers import ENDED, Provider
+from cluster.remote import host_keys
+from cluster.remote.parallel import connect_all
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping, Sequence
+
+    from cluster.core.model.hosts import Machine
+    from cluster.core.model.resources import Plan
+
+ANSWER_WITHIN = 5.0  # seconds for hosts that were reachable before to answer
+REBUILT = "Rebuild it; what is on its hosts is lost: cluster bench or cluster up with --replace"
+
+
+def launch(  # noqa: PLR0913 - each is an option of its own
+    name: str,
+    *,
+    provider: str = SpecOptions().provider,
+    hosts: int | None = None,
+    ranks_per_host: int = 1,
+    placement: bool = False,
+    instance: str | None = None,
+    zone: str | None = None,
+    image: str | None = None,
+    spot: bool = False,
+    accelerator: str | None = None,
+    ttl: float | None = None,
+    options: Mapping[str, str] | None = None,
+    replace: bool = False,
+) -> Cluster:
+    """Launch a cluster; it stays until `.down()`, or until the end of a `with` block.
+
+    A running cluster of this name is used again if it has the same options and all hosts answer;
+    else it is left as it is, and the launch refused. One that does not answer is rebuilt with
+    `replace`: what is on its hosts is lost.
+
+    Args:
+        name: Name of the cluster: a letter or digit, then at most 29 of letters, digits, `_`, `-`.
+        provider: Where the machines come from.
+        hosts: How many machines; 2, or as many as the provider finds named.
+        ranks_per_host: MPI processes on each.
+        placement: In a placement group.
+        instance: The provider's machine type.
+        zone: The provider's zone.
+        image: What the machines start from.
+        spot: Spare machines: cheaper, but the cloud may end them.
+        accelerator: Accelerators of each machine, such as t4:1.
+        ttl: Seconds after which the machines end.
+        options: Options of the provider.
+        replace: Rebuild a cluster that cannot be used as it is; without it, that is refused.
+
+    Returns:
+        The cluster.
+
+    Raises:
+        SpecError: the provider cannot make it; nothing was created.
+        ProvisionError: the machines could not be created; nothing is left.
+
+    """
+    asked = {
+        "provider": provider,
+        "hosts": hosts,
+        "ranks_per_host": ranks_per_host,
+        "placement": placement,
+        "instance": instance,
+        "zone": zone,
+        "image": image,
+        "spot": spot,
+        "accelerator": accelerator,
+        "ttl": ttl,
+        "options": options,
+    }
+    tell = NotebookProgress().preparing if in_notebook() else ignore
+    spec = make_spec(name, asked)
+    planned = plan_spec(spec)
+    for line in planned[1].warnings:
+        warnings.warn(line, stacklevel=2)
+    return launch_spec(spec, tell, planned, replace=replace)
+
+
+def make_spec(name: str, asked: Mapping[str, object]) -> ClusterSpec:
+    """Make a spec from options.
+
+    Args:
+        name: of the cluster.
+        asked: fields of `SpecOptions`, as text or values; without `hosts`, the provider's default
+            (`local`: two).
+
+    Returns:
+        The spec.
+
+    Raises:
+        SpecError: there is no such option, or one is wrong.
+
+    """
+    given = {key: value for key, value in asked.items() if value is not None}
+    spec = convert({**given, "name": name}, ClusterSpec, "option of launch")
+    if "hosts" in given:
+        return spec
+    return structs.replace(spec, hosts=default_hosts(spec.provider, spec.options))
+
+
+def default_hosts(provider: str, options: Mapping[str, str]) -> int:
+    """Return the number of machines that a provider makes by default.
+
+    Args:
+        provider: its name.
+        options: its own options.
+
+    Returns:
+        How many.
+
+    Raises:
+        SpecError: there is no such provider, or an option is wrong.
+
+    """
+    plugin = plugins.load(Provider, provider)
+    convert(options, plugin.Options, f"option of the provider {provider!r}")
+    return plugin.default_hosts(dict(options))
+
+
+def launch_spec(
+    spec: ClusterSpec,
+    tell: StateCallback = ignore,
+    planned: tuple[Provider, Plan] | None = None,
+    *,
+    replace: bool = False,
+) -> Cluster:
+    """Launch the cluster that a spec describes.
+
+    Args:
+        spec: of the cluster.
+        tell: called with a machine and its new state.
+        planned: the result of `plan_spec`, if it was called before.
+        replace: rebuild a cluster of this name that cannot be used as it is.
+
+    Returns:
+        The cluster.
+
+    Raises:
+        SpecError: the provider cannot make it; nothing was created.
+        ProvisionError: the machines could not be created; nothing is left.
+
+    """
+    began = time.monotonic()
+    provider, plan = planned or plan_spec(spec)
+    cluster_journal = journal.for_cluster(spec.name)
+    resuming = False
+    if cluster_journal.entries():
+        if cluster_journal.is_launching():
+            raise cluster_journal.busy_error()
+        known = attach(spec.name)
+        resuming = provider.resumes and known.state.is_unfinished(spec)
+        if known.state.launched:
+            if _is_usable(known, spec, replace=replace):
+                return known
+            known.down(reason=f"{this_process().words} rebuilt the cluster.")
+            plan = provider.plan(spec)
+        elif not resuming:
+            _remove_unfinished(known)
+    intended = journal.Intended(
+        spec=spec, at=time.time(), costs=plan.costs, price=plan.price, ttl=plan.ttl
+    )
+    with cluster_journal.open_for_launch(intended, resuming=resuming):
+        cluster = _make(spec, provider, plan, cluster_journal, tell)
+    cluster.phases.update({"launch": time.monotonic() - began, **cluster.state.phases})
+    return cluster
+
+
+def _differing_flags(there: ClusterSpec, asked: ClusterSpec) -> str:
+    """Say how a running cluster differs from the one that is asked for, in flags."""
+    old, new = _flags(there), _flags(asked)
+    has = " ".join(flag for name, flag in old.items() if new.get(name) != flag)
+    wanted = " ".join(flag for name, flag in new.items() if old.get(name) != flag)
+    if not has:
+        return f"without {wanted}"
+    return f"with {has}, not with {wanted}" if wanted else f"with {has}, which was not asked for"
+
+
+def _flags(spec: ClusterSpec) -> dict[str, str]:
+    """Write what a spec asks for as flags, by their names; provider first."""
+    found = {f"--option {key}": f"--option {key}={value}" for key, value in spec.options.items()}
+    for field in structs.fields(SpecOptions):
+        value = getattr(spec, field.name)
+        flag = f"--{field.name.replace('_', '-')}"
+        if value is not None and field.name != "options":
+            found[flag] = f"{flag}={int(value) if isinstance(value, bool) else value}"
+    return found
+
+
+def _is_usable(cluster: Cluster, spec: ClusterSpec, *, replace: bool) -> bool:
+    """Return whether a cluster can be used as it is; otherwise it is to be rebuilt."""
+    why = _why_unusable(cluster)
+    if not why and spec == cluster.spec:
+        return True
+    cluster.close()
+    name = cluster.name
+    if not why:
+        raise SpecError(
+            f"{name} is running {_differing_flags(cluster.spec, spec)}.",
+            means="It is left as it is.",
+            remedy=f"Take it down and launch again: cluster down {name}; or choose another --name.",
+        )
+    if not replace:
+        raise SpecError(
+            why,
+            means=f"{name} is left as it is, and nothing was started.",
+            remedy=f"Look: cluster ls; cluster check {name}\n{REBUILT}",
+        )
+    return False
+
+
+def _why_unusable(cluster: Cluster) -> str:
+    """Say which hosts of a cluster do not answer, and what else is known; empty if all do."""
+    provider, machines = plugins.load(Provider, cluster.spec.provider), cluster.machines
+    if cluster.state.is_off:
+        return f"{cluster.name} is stopped. To switch it on: cluster start {cluster.name}"
+    if not all(map(provider.is_usable, machines)):
+        why = f"{cluster.name} was launched with {machines[0].bin}, which is gone."
+    elif ended := _ended(cluster):
+        return ended
+    else:
+        try:
+            connect_all(cluster.shells(), ANSWER_WITHIN)
+        except ClusterError as error:
+            why = error.what
+        except ExceptionGroup as group:
+            lines = (str(error).partition("\n")[0] for error in group.exceptions)
+            why = "\n".join(dict.fromkeys(lines))
+        else:
+            return ""
+    gone = provider.gone(cluster.spec, machines)
+    return gone.what if gone else why
+
+
+def _remove_unfinished(cluster: Cluster) -> None:
+    """Take down what an interrupted launch left; refuse if it costs money."""
+    if cluster.costs:
+        raise SpecError(
+            f"There is a cluster {cluster.name!r} already, and it costs money.",
+            means="Its launch was not finished. It is left as it is.",
+            remedy=f"Take it down and launch again: cluster down {cluster.name}; "
+            "or choose another --name.",
+        )
+    cluster.down(reason="Its launch was not finished, and was begun again.")
+
+
+def _make(
+    spec: ClusterSpec,
+    provider: Provider,
+    plan: Plan,
+    cluster_journal: journal.Journal,
+    tell: StateCallback,
+) -> Cluster:
+    """Create the machines and wait until they answer; if that fails, take them down.
+
+    Machines that are taken away before they answer are created again, in the next zone.
+    """
+    with on_failure(lambda: _take_down(spec.name)):
+        while True:
+            with cluster_journal.lock():
+                machines = provider.create(spec, cluster_journal, tell)
+                expires = time.time() + plan.ttl if plan.ttl else None
+                cluster_journal.append(journal.Created(machines=machines, expires=expires))
+            cluster = Cluster(cluster_journal)
+            began = time.monotonic()
+            try:
+                connect(cluster, provider, cluster.machines, tell)
+                break
+            except Capacity as taken:
+                cluster.close()
+                if not provider.resumes:
+                    raise
+                for machine in machines:
+                    tell(machine.name, taken.what)
+        if cluster.costs:
+            cluster.disk.record(journal.Timed(phase="ssh", seconds=time.monotonic() - began))
+        cluster.disk.record(journal.LaunchFinished())
+    return cluster
+
+
+def _take_down(name: str) -> None:
+    """Take down the machines of a failed launch, and add their cost to its error."""
+    error = sys.exception()
+    if isinstance(error, LaunchLeft):
+        return
+    with suppress(SpecError):  # another process may have taken it down already
+        failed = attach(name)
+        failed.down(reachable=False)
+        errors = error.exceptions if isinstance(error, BaseExceptionGroup) else (error,)
+        for one in errors:
+            if isinstance(one, ClusterError) and str(failed.disk.journal.folder) in one.remedy:
+                one.remedy = "The machines and their files here are gone: type the same again."
+        if isinstance(error, ClusterError):
+            _add_cost(error, failed)
+
+
+def _add_cost(error: ClusterError, cluster: Cluster) -> None:
+    """Add the cost of a failed launch to its error."""
+    receipt = cluster.receipt()
+    if receipt and receipt.dollars is not None:
+        existed = f"{receipt.hosts} machine(s) existed for {receipt.seconds:.0f} s"
+        error.means = f"{error.means}\n{existed}: ${receipt.dollars:.2f}.".strip()
+
+
+def connect(
+    cluster: Cluster, provider: Provider, machines: Sequence[Machine], tell: StateCallback
+) -> None:
+    """Wait until new machines answer; the error for one that does not has its console.
+
+    Args:
+        cluster: of the machines.
+        provider: that created them.
+        machines: the new ones.
+        tell: called with a machine and its new state.
+
+    Raises:
+        Timeout: one does not answer in time.
+        ClusterError: its host key could not be changed.
+
+    """
+    by_name = {machine.name: machine for machine in machines}
+    shells = {name: shell for name, shell in cluster.shells().items() if name in by_name}
+    try:
+        within = provider.reachable_within(cluster.spec)
+        with unless_gone(provider, cluster.spec, machines, shells) as check:
+            connect_all(shells, within, tell, transient=provider.transient_states, between=check)
+            if provider.rotates_host_keys:
+                known = cluster.disk.journal.folder / KNOWN
+                host_keys.rotate(shells, by_name, known, between=check)
+    except Timeout as error:
+        consoles = [provider.console(m) for m in machines if error.what.startswith(m.name)]
+        means = "\n".join([error.means, *(tail(text) for text in consoles if text)])
+        raise Timeout(error.what, means=means, remedy=error.remedy) from error
+
+
+def plan_spec(spec: ClusterSpec) -> tuple[Provider, Plan]:
+    """Ask a provider whether it can create the machines of a spec, before anything exists.
+
+    Args:
+        spec: of the cluster.
+
+    Returns:
+        The provider, and its plan.
+
+    Raises:
+        SpecError: it cannot.
+
+    """
+    provider = plugins.load(Provider, spec.provider)
+    convert(spec.options, provider.Options, f"option of the provider {spec.provider!r}")
+    return provider, _plan_of_existing(spec) or provider.plan(spec)
+
+
+def _plan_of_existing(spec: ClusterSpec) -> Plan | None:
+    """Return the plan of a cluster that exists already and costs money.
+
+    The cloud is not asked: it would count the existing machines against the quota again.
+    """
+    if not journal.for_cluster(spec.name).entries():
+        return None
+    cluster = attach(spec.name)
+    if not cluster.costs or not cluster.state.was_launched_as(spec):
+        return None
+    plan = cluster.state.plan
+    ended = _ended(cluster)
+    return structs.replace(plan, lines=(ended,)) if ended else plan
+
+
+def _ended(cluster: Cluster) -> str:
+    """Say which machines do not exist any more; empty if none, or if the cloud does not say."""
+    try:
+        states = cluster.machine_states()
+    except ClusterError:  # then it is found out whether each machine answers
+        return ""
+    ended, total = states.count(ENDED), len(states)
+    if not ended:
+        return ""
+    rest = "what else it had may still be there" if ended == total else "the others cost money"
+    return f"{ended} of {total} machines of {cluster.name} have ended; {rest}."

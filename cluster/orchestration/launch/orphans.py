@@ -1,0 +1,307 @@
+"""Orphans: resources that we created but no cluster uses, found in journals and at providers."""
+
+from __future__ import annotations
+
+import contextlib
+import time
+from functools import partial
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+from cluster.agent import scratch
+from cluster.core import journal, plugins
+from cluster.core.errors import ClusterError, ProvisionError, SpecError
+from cluster.core.model.resources import Resource
+from cluster.core.model.value import Value
+from cluster.orchestration.cluster import attach
+from cluster.orchestration.hosts.state import ClusterState
+from cluster.orchestration.hosts.teardown import destroy
+from cluster.orchestration.launch.replacement import finish_replacement, is_half_replaced
+from cluster.providers import Provider
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Iterable, Iterator, Sequence
+
+    from cluster.core.model.resources import RemoteCluster
+
+
+AGAIN = "cluster gc -y"
+LOOK_AGAIN = 1.0  # seconds between two searches for what a cloud may list late
+THIS_MACHINE = "this machine"  # in place of a provider's name
+
+
+class Orphan(Value, frozen=True, kw_only=True):
+    """Resources of a cluster that is no longer in use.
+
+    Args:
+        name: of the cluster, or of the run whose job left files in this machine's shared memory.
+        provider: its name, or `this machine`.
+
+    """
+
+    name: str
+    provider: str
+    why: str
+    resources: tuple[Resource, ...]
+    regions: tuple[str, ...] = ()
+
+
+class Search(Value, frozen=True, kw_only=True):
+    """What a search for orphans found, where it could not look, and where it did, as whom."""
+
+    orphans: tuple[Orphan, ...]
+    errors: tuple[ClusterError, ...]
+    searched: tuple[str, ...] = ()
+
+
+def search(regions: Sequence[str] = (), *, everywhere: bool = False) -> Search:
+    """Find unfinished launches, expired clusters, and clusters that no journal knows.
+
+    It also finds files that ended jobs left in this machine's shared memory. The result has an
+    error for each cluster or provider that could not be searched.
+
+    Returns:
+        Orphans and errors; a cluster that is being launched right now is no orphan.
+
+    """
+    known = journal.names()
+    errors: list[ClusterError] = []
+    searched = [journals_searched()]
+
+    def ask(find: Callable[[], Iterable[Orphan]]) -> list[Orphan]:
+        try:
+            return list(find())
+        except ClusterError as error:
+            errors.append(error)
+            return []
+
+    found = [orphan for name in known for orphan in ask(partial(_half_made, name))]
+    for kind in plugins.names(Provider):
+        unknown = ask(partial(_of_provider, kind, tuple(regions), searched, everywhere=everywhere))
+        found += [orphan for orphan in unknown if orphan.name not in known]
+    return Search(orphans=(*found, *_in_memory()), errors=tuple(errors), searched=tuple(searched))
+
+
+def find_orphans(regions: Sequence[str] = (), *, everywhere: bool = False) -> tuple[Orphan, ...]:
+    """Find orphans as `search` does, and raise its errors.
+
+    Raises:
+        ClusterError: a cluster or provider could not be asked.
+        ExceptionGroup: several could not.
+
+    """
+    found = search(regions, everywhere=everywhere)
+    raise_all(found.errors)
+    return found.orphans
+
+
+def raise_all(errors: Sequence[ClusterError]) -> None:
+    """Raise errors, if there are any: several as a group.
+
+    Raises:
+        ClusterError: the error, if there is only one.
+        ExceptionGroup: all errors, if there are several.
+
+    """
+    if len(errors) == 1:
+        raise errors[0]
+    if errors:
+        raise ExceptionGroup(f"{len(errors)} clusters or providers failed", errors)
+
+
+def remove(orphan: Orphan) -> None:
+    """Delete an orphan's resources.
+
+    Args:
+        orphan: as `search` found it.
+
+    Raises:
+        ProvisionError: a resource still exists.
+
+    """
+    if orphan.provider == THIS_MACHINE:
+        for resource in orphan.resources:
+            _remove_memory(Path(resource.id))
+    elif orphan.name in journal.names():
+        cluster = attach(orphan.name)
+        if is_half_replaced(cluster.state):
+            finish_replacement(cluster)
+        else:
+            cluster.down(reachable=False)
+    else:
+        provider = plugins.find(Provider, orphan.provider)(orphan.regions)
+        destroy(provider, orphan.name, again=AGAIN)
+
+
+def take_down(name: str, regions: Sequence[str] = ()) -> tuple[str, ...]:
+    """Delete a cluster that no journal here knows, found by the tags of its machines.
+
+    Raises:
+        SpecError: nothing of that name was found.
+        ProvisionError: a resource still exists, or a provider could not be searched.
+        ExceptionGroup: several could not be searched.
+
+    """
+    searched: dict[str, bool] = {}  # what was searched, and whether something was found there
+    errors: list[ClusterError] = []
+    for kind in plugins.names(Provider):
+        try:
+            provider = plugins.find(Provider, kind)(tuple(regions))
+            found = _appears(provider, name, wait=bool(regions))
+            if found:
+                destroy(provider, name, again=AGAIN)
+            if what := searched_by(provider, name):
+                searched[what] = found
+        except SpecError:  # a provider unusable here created nothing here
+            continue
+        except ClusterError as error:  # the others are searched all the same
+            errors.append(error)
+    raise_all(errors)
+    if not any(searched.values()):
+        raise not_found(name, tuple(searched))
+    return tuple(what for what, found in searched.items() if found)
+
+
+def _appears(provider: Provider, name: str, *, wait: bool) -> bool:
+    """Return whether a provider has resources of a cluster, or lists some in time."""
+    deadline = time.monotonic() + (provider.listed_within() if wait else 0.0)
+    while not provider.find(name):
+        if time.monotonic() >= deadline or not provider.looked_for(name):
+            return False
+        time.sleep(LOOK_AGAIN)
+    return True
+
+
+def not_found(name: str, searched: Sequence[str]) -> SpecError:
+    """Return the error for a cluster of which nothing was found, with all that was searched."""
+    return SpecError(
+        f"There is no cluster {name!r}.",
+        means="Nothing of that name was found, and nothing was taken down. "
+        + searched_lines((journals_searched(), *searched)),
+        remedy="It may exist under another name, login, account, project or region. "
+        "List what this login has: cluster ls --region REGION; then: "
+        f"cluster down {name} --region REGION (Google: projects/PROJECT; Slurm: login:USER@HOST)",
+    )
+
+
+def no_clusters(regions: Sequence[str] = ()) -> tuple[str, ...]:
+    """Ask every provider what exists, where no journal here knows of a cluster.
+
+    Raises:
+        SpecError: clusters exist that were launched elsewhere.
+        ProvisionError: a provider could not be asked.
+        ExceptionGroup: several could not.
+
+    """
+    search_ = search(regions)
+    raise_all(search_.errors)
+    nothing = "There are no clusters; nothing was taken down."
+    searched = searched_lines(search_.searched)
+    names = [one.name for one in search_.orphans if one.provider != THIS_MACHINE]
+    if names:
+        raise SpecError(
+            f"No journal here knows of {', '.join(names)}; nothing was taken down.",
+            means=searched,
+            remedy=f"See them: cluster ls; take them down: cluster down {' '.join(names)}",
+        )
+    return nothing, searched
+
+
+def searched_by(provider: Provider, name: str = "") -> str:
+    """Return what a provider has searched, or that it had nowhere to; empty if it keeps nothing."""
+    unset = f"not {provider.name}: this machine has no credentials, or no region, for it"
+    return provider.searched(name) or (unset if provider.credentials else "")
+
+
+def searched_lines(searched: Sequence[str]) -> str:
+    """Return what was searched, a line each."""
+    return "\n".join(["Searched:", *(f"  {one}" for one in searched)])
+
+
+def journals_searched() -> str:
+    """Return where the journals of this machine are."""
+    return f"journals: {journal.root()}"
+
+
+def _half_made(name: str) -> Iterator[Orphan]:
+    """Find a launch or replacement whose process died, or a cluster that has expired."""
+    cluster_journal = journal.for_cluster(name)
+    try:
+        state = ClusterState.from_entries(cluster_journal.entries())
+    except ClusterError:
+        return  # written by another version, whose entries may differ
+    if state is None or cluster_journal.is_launching():
+        return
+    provider = plugins.load(Provider, state.spec.provider)
+    if is_half_replaced(state):
+        yield Orphan(
+            name=name,
+            provider=state.spec.provider,
+            why="the replacement of its hosts was interrupted; the others stay",
+            resources=provider.besides(name, state.kept),
+        )
+        return
+    expired = state.has_expired(time.time())
+    if state.launched and not expired:
+        return
+    yield Orphan(
+        name=name,
+        provider=state.spec.provider,
+        why="its time to live is over" if expired else "its launch was never finished",
+        resources=provider.find(name),
+    )
+
+
+def _of_provider(
+    kind: str, regions: tuple[str, ...], searched: list[str], *, everywhere: bool
+) -> Iterator[Orphan]:
+    """Find our resources at a provider that can be used on this machine; note what is searched."""
+    with contextlib.suppress(SpecError):  # a provider unusable here created nothing here
+        provider = plugins.load(Provider, kind)
+        where = provider.all_regions() if everywhere else regions
+        used = plugins.find(Provider, kind)(where) if where else provider
+        yield from _of(used)
+        searched += [what] if (what := searched_by(used)) else []
+
+
+def _in_memory() -> Iterator[Orphan]:
+    """Find files that ended jobs left in this machine's shared memory."""
+    for path in scratch.orphaned():
+        yield Orphan(
+            name=scratch.job_of(path).name,
+            provider=THIS_MACHINE,
+            why="its job is over",
+            resources=(Resource(kind="shared memory", id=str(path)),),
+        )
+
+
+def _remove_memory(path: Path) -> None:
+    if not scratch.remove(path):
+        raise ProvisionError(
+            f"{path} could not be removed.",
+            means="Somebody uses it, or something in it is not yours.",
+            remedy=f"Look at it: ls -la {path}",
+        )
+
+
+def _of(provider: Provider) -> Iterator[Orphan]:
+    """Return all our resources at a provider."""
+    live = provider.live()
+    seen = {one.name: one for one in live}
+    for name in dict.fromkeys([*seen, *provider.names()]):
+        regions = tuple(one.region for one in live if one.name == name)
+        here = type(provider)(regions)
+        yield Orphan(
+            name=name,
+            provider=provider.name,
+            why=_why(seen.get(name)),
+            resources=here.find(name),
+            regions=regions,
+        )
+
+
+def _why(seen: RemoteCluster | None) -> str:
+    if seen is None or not seen.host:
+        return "no journal knows of it"
+    ended = "; its time to live is over" if seen.expires < time.time() else ""
+    return f"no journal here knows of it; it was launched on {seen.host}{ended}"

@@ -1,0 +1,237 @@
+"""Bad hosts of a cluster are replaced: new machines, tests of these alone, the end of the bad ones.
+
+The journal names the machines to keep before any is created or ended, so whoever comes after a
+crash ends all others: `finish`.
+"""
+
+from __future__ import annotations
+
+import os
+import platform
+import shlex
+import time
+from typing import TYPE_CHECKING
+
+from cluster.core import journal, plugins
+from cluster.core.cleanup import on_failure
+from cluster.core.errors import SpecError
+from cluster.core.model.fleet import HostReplacement
+from cluster.core.model.resources import Plan
+from cluster.core.money import price_line
+from cluster.core.units import format_seconds
+from cluster.fleet.pair_measurements import pair_tests
+from cluster.fleet.replacement import (
+    hosts_at_fault,
+    judge_new_hosts,
+    pairs_to_test,
+)
+from cluster.orchestration.check.fleet_check import confirmations
+from cluster.orchestration.launch.launch import connect
+from cluster.providers import Provider
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Mapping, Sequence
+
+    from cluster.core.model.fleet import FleetFinding, FleetVerdict
+    from cluster.core.model.hosts import Machine
+    from cluster.core.model.value import StateCallback
+    from cluster.fleet.replacement import NewHost
+    from cluster.orchestration.cluster import Cluster
+    from cluster.orchestration.hosts.state import ClusterState
+    from cluster.runs.run import Run
+
+    TestPairs = Callable[[Sequence[tuple[int, int]]], Run]
+
+SLURM = "SLURM_JOB_ID"  # set in an allocation
+
+
+def bad_hosts(run: Run, verdict: FleetVerdict, test: TestPairs) -> dict[int, FleetFinding]:
+    """Return the hosts whose fault is confirmed; one that was lost is tested once more."""
+    suspects = hosts_at_fault(verdict)
+    shown = confirmations(verdict, tuple(pair_tests(run.measurements)))
+    confirmed = {h: b for h, b in suspects.items() if b.part in shown and shown[b.part].holds}
+    silent = {h for h, b in suspects.items() if b.kind == "HUNG" and b.part not in shown}
+    pairs = pairs_to_test(verdict, silent, len(run.record.machines))
+    if pairs:
+        tests = tuple(pair_tests(test(pairs).measurements))
+        answers = {h for one in tests if one.value for h in (one.source, one.target)}
+        confirmed |= {host: suspects[host] for host in silent - answers}
+    return dict(sorted(confirmed.items()))
+
+
+def can_replace(cluster: Cluster) -> bool:
+    """Tell whether hosts of a cluster can be replaced: it has a provider that creates machines."""
+    return _provider(cluster).replaces
+
+
+def irreplaceable(cluster: Cluster, bad: Mapping[int, FleetFinding]) -> tuple[HostReplacement, ...]:
+    """Say for bad hosts that cannot be replaced what to type instead; nothing is run."""
+    provider = _provider(cluster)
+    machines = tuple(cluster.machines[host] for host in bad)
+    own = provider.words_without(cluster.spec, machines)
+    in_slurm = SLURM in os.environ and not provider.makes_machines
+    return tuple(
+        HostReplacement(
+            part=f"host:{host}",
+            name=cluster.machines[host].name,
+            old=cluster.machines[host].id,
+            evidence=f"the provider {provider.name!r} cannot replace hosts",
+            command=_drain(_node(cluster, host), one) if in_slurm else own,
+        )
+        for host, one in bad.items()
+    )
+
+
+def _node(cluster: Cluster, host: int) -> str:
+    """Return the name of a host in Slurm, which is its host name up to the first dot."""
+    machine = cluster.machines[host]
+    if len(cluster.facts) == len(cluster.machines):
+        return cluster.facts[host].host.partition(".")[0]
+    return machine.access.host if machine.access else platform.node().partition(".")[0]
+
+
+def _drain(node: str, one: FleetFinding) -> str:
+    reason = shlex.quote(f"cluster: {one.kind} {one.direction}, {one.evidence}")
+    return f"scontrol update nodename={shlex.quote(node)} state=drain reason={reason}"
+
+
+def replacement_plan(cluster: Cluster, bad: Mapping[int, FleetFinding]) -> Plan:
+    """Say what a replacement would do, and what it costs.
+
+    Raises:
+        SpecError: the cluster's time to live is over.
+
+    """
+    state, now = cluster.state, time.time()
+    if state.has_expired(now):
+        raise SpecError(
+            f"The time to live of {cluster.name} is over, so nothing is replaced.",
+            remedy=f"Take it down: cluster down {cluster.name}",
+        )
+    left = state.expires - now if state.expires else None
+    count = len(bad)
+    ends = f"; they end with the others, in {format_seconds(left)}" if left else ""
+    return Plan(
+        lines=(
+            *(_line(cluster, host, one) for host, one in bad.items()),
+            f"make {count} x {cluster.spec.instance or 'new host'}, like the others{ends}",
+            "test these alone, then end the bad",
+            *([price_line(state.price, count, left)] if left else []),
+        ),
+        costs=state.costs,
+        price=state.price,
+        ttl=left,
+    )
+
+
+def _line(cluster: Cluster, host: int, one: FleetFinding) -> str:
+    machine = cluster.machines[host]
+    what = f"{one.kind} {one.direction}".strip()
+    return f"replace host:{host} ({machine.name}, {machine.id}): {what}, {one.evidence}"
+
+
+def replace_hosts(
+    cluster: Cluster,
+    verdict: FleetVerdict,
+    bad: Mapping[int, FleetFinding],
+    test: TestPairs,
+    tell: StateCallback,
+) -> tuple[HostReplacement, ...]:
+    """Create a new machine for each bad host, test the new ones, and end those that are bad.
+
+    A bad host whose new machine is bad, too, stays; its new machine is ended.
+
+    Raises:
+        SpecError: no host is good, so that new ones could be tested with it.
+        ProvisionError: the new machines could not be created; the cluster is as it was.
+        ClusterError: they could not be tested; the cluster is as it was.
+
+    """
+    pairs = pairs_to_test(verdict, bad, len(cluster.machines))
+    if not pairs:
+        raise SpecError(
+            "No host is good, so that new ones could be tested with it: nothing was created.",
+            remedy=f"Take it down, and launch it again: cluster down {cluster.name}",
+        )
+    before = cluster.machines
+    with cluster.disk.journal.in_use():
+        with on_failure(lambda: _finish(cluster)):
+            _create(cluster, before, tuple(bad), tell)
+            run = test(pairs)
+            judged = judge_new_hosts(verdict, tuple(pair_tests(run.measurements)), bad)
+            new = cluster.machines
+            good = {host for host, found in judged.items() if found.good}
+            kept = (new[n] if n in good or n not in bad else old for n, old in enumerate(before))
+            cluster.disk.record(journal.Replacing(kept=tuple(kept)))
+        _finish(cluster)
+    return tuple(_result(before[h], new[h], h, judged[h], run) for h in bad)
+
+
+def _result(old: Machine, new: Machine, host: int, judged: NewHost, run: Run) -> HostReplacement:
+    bad = "" if judged.good else f"its new machine {new.id} is bad, too, and was ended: "
+    return HostReplacement(
+        part=f"host:{host}",
+        name=old.name,
+        old=old.id,
+        new=new.id if judged.good else "",
+        evidence=f"{bad}it {judged.evidence}" if judged.good else f"{bad}{judged.evidence}",
+        run=str(run.folder),
+    )
+
+
+def _create(
+    cluster: Cluster, old: tuple[Machine, ...], places: tuple[int, ...], tell: StateCallback
+) -> None:
+    """Create the new machines, put them into the places of the bad ones, and connect to them."""
+    provider = _provider(cluster)
+    with cluster.disk.lock():
+        if cluster.machines != old:
+            raise SpecError(
+                f"Another process replaced hosts of {cluster.name} meanwhile.",
+                remedy=f"Check it again: cluster check {cluster.name} --replace",
+            )
+        like = next(m for host, m in enumerate(old) if host not in places)
+        cluster.disk.record(journal.Replacing(kept=old))
+        made = provider.add(cluster.spec, like, places, cluster.disk.journal, tell)
+        new = dict(zip(places, made, strict=True))
+        cluster.disk.refresh()
+        machines = (new.get(host, machine) for host, machine in enumerate(old))
+        cluster.disk.note_machines(machines)
+        cluster.disk.record(journal.Examined(facts=()))
+    cluster.hosts.leave_out_dead(None)  # a new host has the name of one that may be left out
+    connect(cluster, provider, made, tell)
+
+
+def is_half_replaced(state: ClusterState) -> bool:
+    """Tell whether machines of a cluster may exist that a replacement did not end.
+
+    Returns:
+        Whether only these must go; of a cluster that has expired, all must.
+
+    """
+    return bool(state.kept) and state.launched and not state.has_expired(time.time())
+
+
+def finish_replacement(cluster: Cluster) -> None:
+    """End what an interrupted replacement left: all machines besides those to keep.
+
+    Raises:
+        SpecError: a process is replacing hosts right now.
+        ProvisionError: some are left; the next call tries again.
+
+    """
+    if cluster.state.kept:
+        with cluster.disk.journal.in_use():
+            _finish(cluster)
+
+
+def _finish(cluster: Cluster) -> None:
+    with cluster.disk.lock():
+        if cluster.state.kept:
+            cluster.close()
+            _provider(cluster).end_besides(cluster.name, cluster.state.kept)
+            cluster.disk.record(journal.Replaced(at=time.time()))
+
+
+def _provider(cluster: Cluster) -> Provider:
+    return plugins.load(Provider, cluster.spec.provider)

@@ -1,0 +1,227 @@
+"""Which hosts of a cluster are near one another: from latencies of all pairs, kept in the run."""
+
+from __future__ import annotations
+
+from collections import Counter
+from itertools import islice
+from typing import TYPE_CHECKING
+
+import msgspec
+import numpy as np
+
+from cluster.core.errors import SpecError
+from cluster.core.model.placement import Placement, ProviderTopology
+from cluster.core.units import format_value
+from cluster.fleet.near_groups import (
+    layers_of,
+    near_groups,
+    near_order,
+    unplaced_hosts,
+)
+from cluster.fleet.network_layers import (
+    agreement,
+    closest_layer,
+    compared,
+    disagreements,
+)
+from cluster.fleet.pair_measurements import pair_tests
+from cluster.orchestration.provider_topology import ask_topology
+from cluster.runs import store, verdict_files
+from cluster.runs.import_.logs import NAME
+from cluster.runs.run import PAIRS
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable, Iterator, Sequence
+    from pathlib import Path
+
+    from numpy.typing import NDArray
+
+    from cluster.core.model.fleet import PairTest
+    from cluster.core.model.hosts import Machine
+    from cluster.core.model.placement import NetworkLayer
+    from cluster.core.model.spec import ClusterSpec
+    from cluster.fleet.near_groups import NearGroups
+    from cluster.orchestration.hosts.state import ClusterState
+    from cluster.runs.run import Run
+
+    Groups = tuple[int, ...]
+
+METRIC = "latency"
+LEAST_CHANCE = 1e-4  # that is told
+NAMED = 10  # disagreements that are listed
+
+
+def judge_placement(run: Run) -> Placement:
+    """Find which hosts are near one another, and write it into the run's folder.
+
+    Args:
+        run: of the benchmark `pairs`, of latencies; it may have been interrupted.
+
+    Raises:
+        SpecError: the run has no latencies of pairs.
+
+    """
+    record = run.record
+    tests = tuple(pair_tests(run.measurements)) if record.benchmark == PAIRS else ()
+    if not tests or run.measurements[0].metric != METRIC:
+        raise SpecError(
+            f"{run.folder} has no latencies of pairs of hosts.",
+            remedy="Measure them: cluster placement NAME",
+        )
+    names = tuple(machine.name for machine in record.machines)
+    latency = _matrix(len(names), tests)
+    placement = _placement(names, latency, near_groups(latency), _topology(run))
+    placement = msgspec.structs.replace(placement, run=str(run.folder), simulated=record.simulated)
+    verdict_files.write_placement(run.folder, placement)
+    return placement
+
+
+def placed_groups(where: Path, state: ClusterState) -> Groups:
+    """Return the groups that the newest placement of a cluster shows.
+
+    Raises:
+        SpecError: none was measured, or it shows no structure.
+
+    """
+    known = newest_placement(where, state)
+    if not known.groups:
+        raise SpecError(
+            f"The placement of {state.name} shows no groups: {known.reason}.",
+            remedy="Leave --groups out, or give a file with the hosts of a group on each line.",
+        )
+    return known.groups
+
+
+def newest_placement(where: Path, state: ClusterState) -> Placement:
+    """Return the newest placement of a cluster's machines, since they were launched or switched on.
+
+    Args:
+        state: of the cluster; machines of an earlier launch of the same name were elsewhere.
+
+    Raises:
+        SpecError: none was measured.
+
+    """
+    identity = _identity(state.spec, state.machines)
+    for folder in reversed(store.folders(where)):
+        if known := verdict_files.placement(folder):
+            record = store.record(folder)
+            same = _identity(record.spec, record.machines) == identity
+            if same and record.at >= max((state.at, *state.power)):
+                return known
+    raise SpecError(
+        f"No placement of {state.name} was measured.",
+        means="Which of its hosts are near one another is not known.",
+        remedy=f"Measure it: cluster placement {state.name}",
+    )
+
+
+def _identity(spec: ClusterSpec, machines: tuple[Machine, ...]) -> object:
+    """Return what must be the same for hosts to be where they were: also a simulated fabric."""
+    return spec.name, spec.provider, spec.options, tuple(machine.id for machine in machines)
+
+
+def _matrix(hosts: int, tests: Iterable[PairTest]) -> NDArray[np.float64]:
+    """Return the shortest latency of each pair, in either direction; NaN where there is none."""
+    found = np.full((hosts, hosts), np.nan)
+    for test in tests:
+        if test.value:
+            least = np.fmin(found[test.source, test.target], test.value)
+            found[test.source, test.target] = found[test.target, test.source] = least
+    return found
+
+
+def _topology(run: Run) -> ProviderTopology:
+    """Ask the provider where the hosts are, unless it has told: machines do not live for ever."""
+    if run.record.spec.provider == NAME:
+        return ProviderTopology(reason="the hosts are those of a log")
+    known = verdict_files.placement(run.folder)
+    if known and known.topology.layers:
+        return known.topology
+    return ask_topology(run.record.spec, run.record.machines)
+
+
+def _placement(
+    names: tuple[str, ...],
+    latency: NDArray[np.float64],
+    found: NearGroups,
+    topology: ProviderTopology,
+) -> Placement:
+    rows, columns = np.triu_indices(len(names), 1)
+    values = latency[rows, columns]
+    numbers = np.array(found.groups)
+    near = numbers[rows] == numbers[columns] if found.groups else np.zeros(len(rows), np.bool_)
+    nested = layers_of(latency, found.groups) if found.groups else ()
+    said = tuple(compared(layer, nested) for layer in topology.layers)
+    closest = closest_layer(found.groups, said)
+    share = agreement(found.groups, closest) if closest else None
+    return Placement(
+        names=names,
+        groups=found.groups,
+        layers=nested,
+        answer=f"{_answer(found, values, near, len(unplaced_hosts(latency, found.groups)))} "
+        f"{_comparison(topology, closest, share)}",
+        reason=found.reason,
+        near=float(np.nanmedian(values[near])) if found.groups else None,
+        far=float(np.nanmedian(values[~near])) if found.groups else None,
+        gap=found.gap,
+        contradictions=found.contradictions,
+        chance=found.chance,
+        pairs=int((~np.isnan(values)).sum()),
+        untested=int(np.isnan(values).sum()),
+        topology=msgspec.structs.replace(topology, layers=said),
+        layer=closest.name if closest else "",
+        agreement=share,
+        disagreements=tuple(_disagreements(names, found.groups, closest)) if closest else (),
+        order=near_order(latency, found.groups),
+    )
+
+
+def _answer(
+    found: NearGroups, values: NDArray[np.float64], near: NDArray[np.bool_], unplaced: int
+) -> str:
+    """Say in one line what was found."""
+    if not found.groups:
+        return f"No structure seen: {found.reason}."
+    sizes = sorted(Counter(found.groups).values(), reverse=True)
+    inside, outside = (format_value(float(np.nanmedian(values[at])), "s") for at in (near, ~near))
+    loose = (
+        f" {unplaced} of the single hosts were not tested with each larger group: they may belong "
+        "to one."
+        if unplaced
+        else ""
+    )
+    chance = _chance(found.chance or 0.0)
+    return (
+        f"{len(sizes)} groups, of {_listed(sizes)} hosts: {inside} within, {outside} between "
+        f"(gap {found.gap:.3f} x; the chance that it is noise is {chance}).{loose}"
+    )
+
+
+def _comparison(
+    topology: ProviderTopology, closest: NetworkLayer | None, share: float | None
+) -> str:
+    """Say whether the provider agrees."""
+    if not topology.layers:
+        return f"Not compared with the provider: {topology.reason}."
+    if closest and share is not None:
+        return f"The provider's groups by {closest.name} agree on {share:.1%} of the pairs."
+    nearest = topology.layers[0]
+    if len(nearest.sizes) == 1:
+        return f"The provider puts all of them below one {nearest.name}."
+    return f"The provider puts {_listed(nearest.sizes)} of them together by {nearest.name}."
+
+
+def _listed(sizes: Sequence[int]) -> str:
+    return ", ".join(map(str, sizes[:NAMED])) + (", ..." if len(sizes) > NAMED else "")
+
+
+def _chance(value: float) -> str:
+    return f"{value:.1g}" if value >= LEAST_CHANCE else f"below {LEAST_CHANCE:g}"
+
+
+def _disagreements(names: tuple[str, ...], groups: Groups, layer: NetworkLayer) -> Iterator[str]:
+    """Name pairs that latency and the provider treat differently."""
+    for a, b in islice(disagreements(groups, layer), NAMED):
+        seen, said = ("near", "apart") if groups[a] == groups[b] else ("far", "together")
+        yield f"{names[a]} and {names[b]} are {seen}, and the provider says {said}"

@@ -1,0 +1,1 @@
+"""Import of logs, tests of pairs and foreign runs."""

@@ -1,0 +1,364 @@
+"""Import of logs: a run folder with their results, and a copy of the logs without secrets."""
+
+from __future__ import annotations
+
+import shutil
+import sys
+import time
+import zlib
+from collections import Counter
+from contextlib import nullcontext
+from itertools import chain
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+from msgspec import structs
+
+from cluster.analysis.limits import hardware
+from cluster.analysis.topology.gpu_paths import nvlinks
+from cluster.core.cleanup import on_failure
+from cluster.core.errors import ParseError, SpecError
+from cluster.core.files import LARGEST, MIB, open_file
+from cluster.core.model.hardware import Hardware
+from cluster.core.model.logs import NcclLog, Reading, Topology
+from cluster.core.model.records import Condition, Record
+from cluster.core.model.spec import ClusterSpec
+from cluster.core.model.value import Value
+from cluster.core.version import __version__, revision
+from cluster.logs.reader import read
+from cluster.logs.redaction import redact
+from cluster.runs import run, store
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable, Iterator, Sequence
+    from typing import BinaryIO
+
+    from cluster.core.model.logs import Parsed
+    from cluster.core.model.measurements import Measurement
+    from cluster.core.model.value import Scalar
+
+STDIN = "-"
+BETWEEN = ("network", "RDMA", "collective")  # media between hosts
+LATENCY = "latency"  # of a message: it depends on whether the ranks share a host
+NAME = "imported"
+PLAIN = Condition()
+PROSE = (".md", ".rst", ".html", ".htm", ".pdf", ".docx")
+GZIP = b"\x1f\x8b"  # its first bytes
+GZIP_BITS = zlib.MAX_WBITS | 16  # 16: expect its header
+PORTION = MIB  # bytes read at a time
+UNPACKED = 1 << 30  # bytes that a compressed log may become
+PIPE = "Name a file, or - for standard input: COMMAND | cluster import -"
+
+
+class Imported(Value, frozen=True, kw_only=True):
+    """A run that was made from logs."""
+
+    folder: Path
+    readings: tuple[Reading, ...]
+
+    @property
+    def results(self) -> tuple[Parsed, ...]:
+        """All results of all logs."""
+        return tuple(result for reading in self.readings for result in reading.results)
+
+
+class LogLocation(Value, frozen=True, kw_only=True):
+    """The hosts that wrote the logs, as the user describes them.
+
+    Args:
+        hosts: how many took part; 0 if that is not known.
+
+    """
+
+    hardware: Hardware | None = None
+    hosts: int = 0
+
+
+UNKNOWN = LogLocation()
+
+
+def import_logs(
+    files: Sequence[str],
+    where: Path,
+    *,
+    name: str = NAME,
+    format_: str = "",
+    condition: Condition = PLAIN,
+    stdin: BinaryIO | None = None,
+    place: LogLocation = UNKNOWN,
+) -> Imported:
+    """Make a run folder from logs.
+
+    Args:
+        files: their paths; `-` is standard input.
+        format_: name of the parser; if empty, all parsers that recognise the logs.
+        stdin: stream to read for `-`.
+
+    Raises:
+        SpecError: a file cannot be read, or there is no such parser.
+        ParseError: no line of a log was understood; no run is kept.
+
+    """
+    for file in files:
+        _check_prose(file, format_)
+    spec = ClusterSpec(name=name, provider=NAME, hosts=1)
+    at = time.time()
+    folder = store.create(where, name, "log", at)
+    with on_failure(lambda: shutil.rmtree(folder, ignore_errors=True)):
+        readings = tuple(_read(file, folder / run.RAW, format_, stdin) for file in files)
+    imported = Imported(folder=folder, readings=readings)
+    results = imported.results
+    store.append(folder, _distinct(_placed(results, place.hosts)))
+    store.write_results(folder, results)
+    store.write(folder, _record(imported, spec, at, condition, place))
+    return imported
+
+
+def _placed(results: Sequence[Parsed], hosts: int) -> list[Parsed]:
+    """Add ranks and hosts to the parameters of results, and the GPU model if there are several."""
+    models = {result.devices for result in results if result.devices and result.measurements}
+    several = len(models) > 1
+    return [
+        _with_participants(result, hosts, result.devices if several else ()) for result in results
+    ]
+
+
+def _with_participants(result: Parsed, hosts: int, models: Sequence[str]) -> Parsed:
+    """Add operation, ranks, hosts and GPU to a result's parameters; the log overrides the user."""
+    media = {d.id: d.medium for d in result.definitions}
+    who: dict[str, Scalar] = {"operation": result.operation, "ranks": result.ranks}
+    who = {key: value for key, value in who.items() if value}
+    if len(models) == 1:
+        who["gpu"] = models[0]
+    where: dict[str, Scalar] = {"hosts": result.hosts or hosts} if result.hosts or hosts else {}
+    if not who and not where:
+        return result
+    merged: dict[tuple[int, bool], dict[str, Scalar]] = {}  # metrics of a point share its params
+
+    def placed(m: Measurement) -> Measurement:
+        medium = media[m.definition]
+        inside = medium == "TCP" and result.hosts == 1  # otherwise, it is between two hosts
+        between = medium in BETWEEN or m.metric == LATENCY or inside
+        key = id(m.params), between
+        if key not in merged:
+            merged[key] = {**m.params, **who, **(where if between else {})}
+        return structs.replace(m, params=merged[key])
+
+    return structs.replace(result, measurements=tuple(map(placed, result.measurements)))
+
+
+def read_log(file: str, *, format_: str = "", stdin: BinaryIO | None = None) -> Reading:
+    """Read a log without keeping it.
+
+    Args:
+        file: its path; `-` is standard input.
+        format_: name of the parser; if empty, all parsers that recognise the log.
+        stdin: stream to read for `-`.
+
+    Raises:
+        SpecError: it cannot be read, or there is no such parser.
+        ParseError: no line of it was understood.
+
+    """
+    return _named(file, log_chunks(file, stdin), format_)
+
+
+def _read(file: str, raw: Path, format_: str, stdin: BinaryIO | None) -> Reading:
+    """Read a log, and keep a copy without secrets."""
+    raw.mkdir(exist_ok=True)
+    stem = "stdin" if file == STDIN else Path(file).name
+    place = next(p for p in raw_places(raw, stem) if not p.exists())
+    with place.open("xb") as out:
+        return _named(file, _kept(redact(log_chunks(file, stdin)), out), format_)
+
+
+def _check_prose(file: str, format_: str) -> None:
+    """Refuse a page of prose, which would quote other people's measurements."""
+    if not format_ and Path(file).suffix.lower() in PROSE:
+        raise SpecError(
+            f"{file} is a page of prose, not a log.",
+            means="Numbers that it quotes are examples, and no measurement of yours.",
+            remedy="Name the log itself; to read the page all the same: --format NAME "
+            "(cluster import --help)",
+        )
+
+
+def _named(file: str, chunks: Iterable[bytes], format_: str) -> Reading:
+    """Read a log, and name its file in errors."""
+    try:
+        return read(chunks, format_)
+    except ParseError as error:
+        raise ParseError(f"{file}: {error.what}", line=error.line, remedy=error.remedy) from error
+
+
+def raw_places(raw: Path, stem: str) -> Iterator[Path]:
+    """Return names for the copy of a log."""
+    yield raw / stem
+    number = 2
+    while True:
+        yield raw / f"{stem}.{number}"
+        number += 1
+
+
+def log_chunks(file: str, stdin: BinaryIO | None) -> Iterator[bytes]:
+    """Read a log, decompressed if it is gzip.
+
+    Args:
+        file: its path; `-` is standard input.
+        stdin: stream to read for `-`.
+
+    Yields:
+        Its bytes, in portions.
+
+    Raises:
+        SpecError: it cannot be read, is damaged or no file, or has a line without an end.
+
+    """
+    unpacked = _unpacked(file, _portions(file, stdin))
+    length = 0  # of the line that is not yet complete
+    for chunk in unpacked:
+        rest = len(chunk) - chunk.rfind(b"\n") - 1
+        length = rest if rest < len(chunk) else length + rest
+        if length > LARGEST:
+            raise SpecError(
+                f"{file} has a line of more than {LARGEST // MIB} MiB, so it is no log.",
+                remedy="Name the log itself, not a binary or a sparse file.",
+            )
+        yield chunk
+
+
+def _unpacked(file: str, chunks: Iterator[bytes]) -> Iterator[bytes]:
+    first = next(chunks, b"")
+    if not first.startswith(GZIP):
+        yield first
+        yield from chunks
+        return
+    unzip, size = zlib.decompressobj(wbits=GZIP_BITS), 0
+    for chunk in chain((first,), chunks):
+        packed, portion = chunk, b""
+        while packed or len(portion) == PORTION:
+            try:
+                portion = unzip.decompress(packed, PORTION)
+            except zlib.error as error:
+                raise SpecError(
+                    f"{file} begins as gzip does, and is damaged: {error}.",
+                    remedy="Copy it again, or read what is left: gzip -dc FILE | cluster import -",
+                ) from error
+            size += len(portion)
+            if size > UNPACKED:
+                raise SpecError(
+                    f"{file} unpacks to more than {UNPACKED // MIB} MiB.",
+                    remedy="If it is a log all the same: gzip -dc FILE | cluster import -",
+                )
+            yield portion
+            packed = unzip.unconsumed_tail
+            if unzip.eof:  # another file may follow, as with `cat a.gz b.gz`
+                packed, portion = unzip.unused_data, b""
+                unzip = zlib.decompressobj(wbits=GZIP_BITS)
+
+
+def _portions(file: str, stdin: BinaryIO | None) -> Iterator[bytes]:
+    if file != STDIN and Path(file).is_dir():
+        folder = Path(file)
+        raise SpecError(
+            f"{file} is a folder, and a log is a file.",
+            remedy=f"It is a run already: cluster show {file}"
+            if store.is_run(folder)
+            else _files_in(folder),
+        )
+    with nullcontext(stdin or sys.stdin.buffer) if file == STDIN else open_file(file, PIPE) as log:
+        try:
+            while chunk := log.read(PORTION):
+                yield chunk
+        except OSError as error:
+            raise SpecError(f"{file} cannot be read: {error.strerror}.") from error
+
+
+def _files_in(folder: Path) -> str:
+    """Say how to name the files of a folder: by a pattern that the shell expands."""
+    found = sorted(path for path in folder.rglob("*") if path.is_file())
+    if not found:
+        return "There are no files in it."
+    first = found[0].relative_to(folder)
+    below = "/".join("*" for _ in first.parts[:-1])
+    ending = first.suffix if all(path.suffix == first.suffix for path in found) else ""
+    return f"Name the {len(found)} file(s) in it: {folder / below}/*{ending}"
+
+
+def _kept(chunks: Iterable[bytes], out: BinaryIO) -> Iterator[bytes]:
+    for chunk in chunks:
+        out.write(chunk)
+        yield chunk
+
+
+def _distinct(results: Sequence[Parsed]) -> Iterator[Measurement]:
+    """Number repeated measurements of the same thing, so that each is a series of its own."""
+    if len(results) == 1:  # within one result, all series differ
+        yield from results[0].measurements
+        return
+    keys = Counter(m.key for result in results for m in result.measurements)
+    seen: Counter[object] = Counter()
+    for result in results:
+        for m in result.measurements:
+            key = m.key
+            if keys[key] == 1:
+                yield m
+                continue
+            seen[key] += 1
+            yield structs.replace(m, params={**m.params, "part": seen[key]})
+
+
+def _record(
+    imported: Imported, spec: ClusterSpec, at: float, condition: Condition, place: LogLocation
+) -> Record:
+    results = imported.results
+    models = [model for result in results for model in result.devices]
+    logs = [result.detail for result in results if isinstance(result.detail, NcclLog)]
+    known = hardware.with_logged_gpus(place.hardware, models)
+    known = hardware.with_links(known, _nvlinks(results))
+    doubt = hardware.contradiction(place.hardware, models)
+    failures = [f"{result.title}: {text}" for result in results for text in result.failures]
+    formats = dict.fromkeys(result.format for result in results)
+    definitions = {d.id: d for result in results for d in result.definitions}
+    return Record(
+        id=imported.folder.name,
+        benchmark="+".join(formats),
+        status="failed" if failures else "done",
+        at=at,
+        spec=spec,
+        argv=tuple(sys.argv),
+        definitions=definitions,
+        notes=tuple(dict.fromkeys((*_notes(imported), *filter(None, [doubt])))),
+        reason="; ".join(failures[:3]),
+        software=__version__,
+        revision=revision(),
+        condition=condition.name,
+        description=condition.description,
+        expected=condition.expected,
+        hardware=hardware.with_fabric(known, fabric=any(log.fabric for log in logs)),
+    )
+
+
+def _nvlinks(results: Iterable[Parsed]) -> int:
+    """Count the NVLinks between two GPUs, by the topology matrix of a log; 0 without one."""
+    paths = (
+        path
+        for result in results
+        if isinstance(result.detail, Topology)
+        for device in result.detail.devices
+        if device.is_gpu
+        for path in device.paths
+    )
+    return max((nvlinks(path) for path in paths), default=0)
+
+
+def _notes(imported: Imported) -> Iterator[str]:
+    for result in imported.results:
+        yield from (f"{result.title}: {note}" for note in result.notes)
+    for reading in imported.readings:
+        if reading.unread:
+            first = reading.examples[0]
+            yield (
+                f"{reading.unread} of {reading.lines} lines were not understood; the first is "
+                f"line {first.line}: {first.text[:60]!r}"
+            )

@@ -1,0 +1,238 @@
+"""Values of pairs of hosts, or of devices of one host, in the logs of other tools."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import TYPE_CHECKING, NamedTuple
+
+import msgspec
+
+from cluster.core.errors import ParseError, SpecError
+from cluster.core.host_names import full_names
+from cluster.core.model.pair_logs import LoggedPair, PairLogs
+from cluster.fleet.gpu_pairs import is_gpu_matrix
+from cluster.fleet.numa_pairs import is_numa_matrix
+from cluster.fleet.pair_series import BOTH_WAYS, UNKNOWN, PairResult, has_metric, pair_logs
+from cluster.logs.host_values import HostValues, read_host_values
+from cluster.logs.pair_hosts import host_lines, hosts_by_pattern, hosts_in_name, hosts_of_results
+from cluster.logs.reader import read
+from cluster.runs.import_.devices import (
+    LogText,
+    ReadLog,
+    UnreadLog,
+    copies_of,
+    matrices_of,
+    nics_of,
+)
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Iterable, Iterator, Sequence
+
+    from cluster.core.model.fleet import PairMetric
+    from cluster.core.model.hosts import Machine
+    from cluster.core.model.logs import Reading
+
+    Grouping = Callable[[Sequence[Machine]], tuple[int, ...]]
+
+PAIR = 2  # hosts
+NAMED = 3  # files in a message
+ROW_SENDS = "the row of a matrix, or the first host of a line, is the host that sends"
+
+
+class PairLogOptions(NamedTuple):
+    """How logs of pairs are read.
+
+    Args:
+        metric: to judge.
+        pattern: of the names of files, such as `bw_{a}_{b}.log`; empty to find hosts in them.
+        series: words in the name of the test, if the logs have several.
+        grouping: gives the group of each host; none if they are not known.
+        limit: the highest value that a pair can reach, in bytes per second, if it is known.
+
+    """
+
+    metric: PairMetric = "bandwidth"
+    pattern: str = ""
+    series: str = ""
+    grouping: Grouping | None = None
+    limit: float | None = None
+
+
+def read_pairs(texts: Sequence[LogText], options: PairLogOptions) -> PairLogs:
+    """Read tables of hosts, or logs of pairs of hosts, or those of devices of one host.
+
+    Raises:
+        SpecError: the two hosts of a log are not known; the logs have several tests, or none.
+        ParseError: a table has impossible values.
+
+    """
+    tables = [(log, table) for log in texts if (table := _table(log)) is not None]
+    if tables:
+        others = [Path(log.file).name for log in texts if log not in [known for known, _ in tables]]
+        return _of_tables(tables, options.metric, others)
+    known, unread = _readings(texts)
+    within = copies_of(known, options.metric, options.series)
+    within = within or matrices_of(known, options.metric)
+    if within is None and not _are_of_several_pairs(known, options.pattern):
+        within = nics_of(known, unread, options.metric, options.series)
+    return within or _of_hosts(known, unread, options)
+
+
+def _are_of_several_pairs(known: Sequence[ReadLog], pattern: str) -> bool:
+    """Tell whether the logs name several pairs of hosts; if not, they may be of one host's NICs."""
+    pairs = {
+        frozenset(hosts) for one in known for hosts in _hosts(*one, pattern) if len(hosts) == PAIR
+    }
+    return bool(pattern) or len(pairs) > 1
+
+
+def _of_hosts(
+    known: Sequence[ReadLog], unread: Sequence[UnreadLog], options: PairLogOptions
+) -> PairLogs:
+    """Return the values of pairs of hosts; those of devices of a host are left out."""
+    left_out: list[str] = []
+    failed: list[LoggedPair] = []
+    for log, why in unread:
+        _note_failure(log.file, why, options.pattern, left_out, failed)
+    inside = [o for o in known if any(is_gpu_matrix(r) or is_numa_matrix(r) for r in o[1].results)]
+    left_out += [f"{Path(one.log.file).name}: of devices of one host" for one in inside]
+    of_hosts = [one for one in known if one not in inside]
+    results = list(_results(of_hosts, options, left_out))
+    logs = pair_logs(results, options.metric, options.series)
+    if not (logs.pairs or failed):
+        raise SpecError(
+            "None of these files is a log of a pair of hosts.",
+            means="; ".join(left_out[:NAMED]),
+            remedy="Name logs of tests between two hosts, such as osu_bw, iperf3 or nccl-tests, or "
+            "a table: host_a,host_b,GB/s in its first line, and a line per pair.",
+        )
+    pairs, one_host = _by_full_names((*logs.pairs, *failed))
+    return msgspec.structs.replace(
+        logs, pairs=pairs, left_out=(*left_out, *one_host, *logs.left_out)
+    )
+
+
+def _table(log: LogText) -> HostValues | None:
+    try:
+        return read_host_values(log.text)
+    except ParseError as error:
+        raise ParseError(f"{log.file}: {error.what}", remedy=error.remedy) from error
+
+
+def _of_tables(
+    tables: Sequence[tuple[LogText, HostValues]], metric: PairMetric, others: Sequence[str]
+) -> PairLogs:
+    """Join the cells of tables; a pair that occurs in both orders has two directions."""
+    fit = [(log, table) for log, table in tables if table.metric == metric]
+    if not fit:
+        other = tables[0][1].metric
+        what = f"The table has a {other}, and no {metric}."
+        raise SpecError(what, remedy=f"Judge that: cluster check --metric {other} --from ...")
+    pairs = tuple(
+        LoggedPair(
+            hosts=(cell.source, cell.target),
+            value=cell.value,
+            reason="" if cell.value else f"line {cell.line} has no value",
+            log=log.file,
+        )
+        for log, table in fit
+        for cell in table.cells
+    )
+    pairs, one_host = _by_full_names(pairs)
+    every = {pair.hosts for pair in pairs}
+    directed = metric == "bandwidth" and any((b, a) in every for a, b in every)
+    return PairLogs(
+        title=fit[0][1].title,
+        metric=metric,
+        directed=directed,
+        pairs=pairs,
+        assumptions=(ROW_SENDS if directed else BOTH_WAYS, *UNKNOWN),
+        left_out=(*one_host, *(f"{name}: no table of hosts" for name in others)),
+    )
+
+
+def _by_full_names(
+    pairs: Iterable[LoggedPair],
+) -> tuple[tuple[LoggedPair, ...], tuple[str, ...]]:
+    """Give each host one name, and leave out a pair of two names of one host.
+
+    Returns:
+        The pairs, and what is left out, with the reason.
+
+    """
+    known = tuple(pairs)
+    full = full_names(host for pair in known for host in pair.hosts)
+    kept, left_out = [], []
+    for pair in known:
+        one, other = pair.hosts
+        if full[one] == full[other]:
+            left_out.append(f"{Path(pair.log).name}: {one} and {other} are one host")
+        else:
+            kept.append(msgspec.structs.replace(pair, hosts=(full[one], full[other])))
+    return tuple(kept), tuple(left_out)
+
+
+def _readings(texts: Sequence[LogText]) -> tuple[list[ReadLog], list[UnreadLog]]:
+    """Parse the logs; some have no result."""
+    known, unread = [], []
+    for log in texts:
+        try:
+            known.append(ReadLog(log, read([log.text.encode()])))
+        except ParseError as error:
+            unread.append(UnreadLog(log, error.what))
+    return known, unread
+
+
+def _results(
+    known: Sequence[ReadLog], options: PairLogOptions, left_out: list[str]
+) -> Iterator[PairResult]:
+    """Return the results of the logs with their hosts; say which are left out."""
+    unknown: list[str] = []
+    for log, reading in known:
+        every = _hosts(log, reading, options.pattern)
+        for hosts, result in zip(every, reading.results, strict=True):
+            if len(hosts) == PAIR:
+                yield PairResult(log.file, (hosts[0], hosts[1]), result)
+            elif hosts:
+                where = "one host" if len(hosts) == 1 else f"{len(hosts)} hosts"
+                left_out.append(f"{Path(log.file).name}: {result.title}: it ran on {where}")
+            elif has_metric(result, options.metric):
+                unknown.append(log.file)
+            elif result.measurements:
+                left_out.append(f"{Path(log.file).name}: {result.title}: no {options.metric}")
+    if unknown:
+        raise _unknown_hosts(list(dict.fromkeys(unknown)))
+
+
+def _note_failure(
+    file: str, what: str, pattern: str, left_out: list[str], failed: list[LoggedPair]
+) -> None:
+    """Note a log without a result: a pair that failed, if its name has one."""
+    name = Path(file).name
+    pair = hosts_by_pattern(pattern, name) if pattern else hosts_in_name(name)
+    if pair is None:
+        left_out.append(f"{name}: {what}")
+    else:
+        failed.append(LoggedPair(hosts=pair, value=None, reason=what.rstrip("."), log=file))
+
+
+def _hosts(log: LogText, reading: Reading, pattern: str) -> list[tuple[str, ...]]:
+    """Return the hosts of each result: by the pattern, by the lines of the log, or by its name."""
+    name = Path(log.file).name
+    if pattern:
+        return [hosts_by_pattern(pattern, name) or ()] * len(reading.results)
+    found = hosts_of_results(host_lines(log.text), [result.first for result in reading.results])
+    named = hosts_in_name(name) or ()
+    full = full_names(host for hosts in found for host in hosts)
+    return [tuple(dict.fromkeys(full[host] for host in hosts)) or named for hosts in found]
+
+
+def _unknown_hosts(files: Sequence[str]) -> SpecError:
+    names = ", ".join(Path(file).name for file in files[:NAMED])
+    more = f" and {len(files) - NAMED} more" if len(files) > NAMED else ""
+    return SpecError(
+        f"Which two hosts these logs are between is not known: {names}{more}.",
+        means="Neither their lines nor their names say it in a way that has one meaning.",
+        remedy="Say where the hosts are in the names: --pairs-pattern 'bw_{a}_{b}.log', or write "
+        "a table: host_a,host_b,GB/s in its first line, and a line per pair.",
+    )

@@ -1,0 +1,176 @@
+"""Import of tests of pairs of hosts: logs of other tools become a run of `cluster check`."""
+
+from __future__ import annotations
+
+import shutil
+import sys
+import time
+from pathlib import Path
+from typing import TYPE_CHECKING, Literal
+
+import msgspec
+
+from cluster.core.cleanup import on_failure
+from cluster.core.errors import SpecError
+from cluster.core.files import LARGEST, MIB
+from cluster.core.model.fleet import DeviceKind, PairMetric
+from cluster.core.model.hosts import Machine
+from cluster.core.model.measurements import Definition
+from cluster.core.model.records import Record
+from cluster.core.model.spec import ClusterSpec
+from cluster.core.version import __version__, revision
+from cluster.fleet.pair_measurements import measurement_of
+from cluster.fleet.pair_series import NO_LIMIT, fleet_tests
+from cluster.logs.pair_hosts import host_order
+from cluster.logs.redaction import redact
+from cluster.runs import store
+from cluster.runs.import_.devices import LogText
+from cluster.runs.import_.logs import NAME, log_chunks, raw_places
+from cluster.runs.import_.pair_reader import read_pairs
+from cluster.runs.run import PAIRS, RAW, Run
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+
+    from cluster.core.model.pair_logs import PairLogs
+    from cluster.runs.import_.pair_reader import PairLogOptions
+
+GLOB = "*?["
+LEFT_OUT = "left out: "  # notes on what is not used
+
+
+class ImportedPairsParams(msgspec.Struct, frozen=True, kw_only=True):
+    """The parameters of a run of pairs that was made from logs: those that a verdict needs."""
+
+    metric: PairMetric
+    groups: tuple[int, ...]
+    directed: bool
+    foreign: bool = True
+    title: str
+    limit: float | None
+    devices: DeviceKind | Literal[""]
+    assumptions: tuple[str, ...]
+
+
+def import_pairs(words: Sequence[str], where: Path, options: PairLogOptions) -> Run:
+    """Make a run folder from logs of pairs of hosts.
+
+    Args:
+        words: files, folders or patterns such as `logs/*.out`.
+
+    Raises:
+        SpecError: a file cannot be read; the two hosts of a log are not known; the logs have
+            several tests, or none of a pair.
+        ParseError: a table has impossible values.
+
+    """
+    at = time.time()
+    folder = store.create(where, NAME, PAIRS, at)
+    with on_failure(lambda: shutil.rmtree(folder, ignore_errors=True)):
+        texts = [_kept(file, folder / RAW) for file in log_files(words)]
+        logs = read_pairs(texts, options)
+        names = host_order(host for pair in logs.pairs for host in pair.hosts)
+        machines = tuple(map(_machine, names))
+        groups = options.grouping(machines) if options.grouping else ()
+        record = _record(folder, at, logs, machines, (groups, options.limit))
+        (definition,) = record.definitions.values()
+        tests = fleet_tests(logs, names)
+        store.append(folder, (measurement_of(t, definition, names[t.source]) for t in tests))
+        store.write(folder, record)
+    return store.read(folder)
+
+
+def log_files(words: Sequence[str]) -> list[str]:
+    """Find the files that are meant.
+
+    Returns:
+        The files; those of a folder are sorted, without hidden ones.
+
+    Raises:
+        SpecError: there are none.
+
+    """
+    found: list[str] = []
+    for word in words:
+        path = Path(word)
+        if path.is_dir():
+            inside = sorted(p for p in path.rglob("*") if p.is_file() and p.name[0] != ".")
+        elif not path.exists() and any(mark in word for mark in GLOB):
+            inside = sorted(p for p in Path(path.anchor).glob(word.lstrip("/")) if p.is_file())
+        else:
+            inside = [path]
+        if not inside:
+            raise SpecError(f"There are no files in {word}.", remedy="Name the logs of the pairs.")
+        found += map(str, inside)
+    return list(dict.fromkeys(found))
+
+
+def _kept(file: str, raw: Path) -> LogText:
+    """Read a log, and keep a copy without secrets."""
+    raw.mkdir(exist_ok=True)
+    parts: list[bytes] = []
+    size = 0
+    for part in redact(log_chunks(file, None)):
+        parts.append(part)
+        size += len(part)
+        if size > LARGEST:
+            raise SpecError(
+                f"{file} is larger than {LARGEST // MIB} MiB.",
+                means="A log of a pair of hosts has a few KiB.",
+                remedy="Name the logs of pairs alone, or a part of this one.",
+            )
+    data = b"".join(parts)
+    next(p for p in raw_places(raw, Path(file).name) if not p.exists()).write_bytes(data)
+    return LogText(file, data.decode("utf-8", "replace"))
+
+
+def _machine(name: str) -> Machine:
+    return Machine(name=name, id=name, address=name, shell=NAME, folder="", bin="")
+
+
+def _record(
+    folder: Path,
+    at: float,
+    logs: PairLogs,
+    machines: tuple[Machine, ...],
+    told: tuple[tuple[int, ...], float | None],
+) -> Record:
+    """Make the record; what was told are the groups of the hosts, and the limit of a pair."""
+    definition = Definition(
+        benchmark=PAIRS,
+        metric=logs.metric,
+        unit="B/s" if logs.metric == "bandwidth" else "s",
+        better="higher" if logs.metric == "bandwidth" else "lower",
+        what=f"a value of each pair, as logs have it: {logs.title}",
+        clock="that of the tool",
+        synchronisation="not known",
+        warm_up="not known",
+        aggregation="one rank",
+    )
+    params = ImportedPairsParams(
+        metric=logs.metric,
+        groups=told[0],
+        directed=logs.directed,
+        title=logs.title,
+        limit=told[1],
+        devices=logs.devices,
+        assumptions=tuple(text for text in logs.assumptions if not (told[1] and text == NO_LIMIT)),
+    )
+    return Record(
+        id=folder.name,
+        benchmark=PAIRS,
+        status="done",
+        at=at,
+        spec=ClusterSpec(name=NAME, provider=NAME, hosts=len(machines)),
+        machines=machines,
+        params=msgspec.Raw(msgspec.json.encode(params)),
+        argv=tuple(sys.argv),
+        definitions={definition.id: definition},
+        notes=(
+            f"made from logs: {logs.title}",
+            *(f"assumed: {text}" for text in logs.assumptions),
+            *(f"{LEFT_OUT}{text}" for text in logs.left_out),
+        ),
+        software=__version__,
+        revision=revision(),
+    )

@@ -1,0 +1,368 @@
+"""The fields of a run that may be shared, each with what becomes of it.
+
+Numbers are shared. A text is shared only as `TEXTS` says; any other is left out, so a new field is
+private until somebody writes here how it is made anonymous.
+"""
+
+from __future__ import annotations
+
+import re
+from collections import Counter
+from collections.abc import Callable
+from typing import TYPE_CHECKING, Any, NamedTuple, TypeVar
+
+import msgspec
+
+from cluster.agent.host_settings import SYSCTLS
+from cluster.core.model.fleet import FleetFinding, FleetVerdict
+from cluster.core.model.hardware import Figure, Hardware
+from cluster.core.model.hosts import (
+    SIMULATED,
+    Connection,
+    Facts,
+    Interface,
+    Link,
+    Machine,
+    RankProcess,
+    Tuning,
+)
+from cluster.core.model.logs import (
+    Device,
+    NcclEdge,
+    NcclLog,
+    NcclRank,
+    Parsed,
+    PeerAccess,
+    Profile,
+    ProfileSection,
+    RoleTime,
+    Routine,
+    Setting,
+    Symptom,
+    TaskTimes,
+)
+from cluster.core.model.measurements import Definition, Measurement, Planned
+from cluster.core.model.records import ExpectedResult, Record
+from cluster.core.model.spec import ClusterSpec
+from cluster.runs.share.plain_words import is_plain, plain
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping
+
+V = TypeVar("V", bound=msgspec.Struct)
+KEPT = frozenset(("localhost", "127.0.0.1", "0.0.0.0", "::1"))  # noqa: S104 - a word
+IPV4 = re.compile(r"\d+(\.\d+){3}")
+PROVIDERS = ("aws", "gcp", "imported", "lab", "local", "log", "sim", "slurm", "ssh")
+SHELLS = ("local", SIMULATED, "srun", "ssh")
+ROOM = 250  # hosts in a block of pseudonymous addresses
+
+
+class Names:
+    """The pseudonyms of a run, and what was left out of it.
+
+    Args:
+        networks: of each IPv4 address of the hosts: addresses of one network stay in one.
+        taken: names that really exist, and so are no pseudonyms.
+
+    """
+
+    def __init__(self, networks: Mapping[str, str], taken: frozenset[str] = frozenset()) -> None:
+        self.pseudonyms: dict[tuple[str, str], str] = {}
+        self.left_out: Counter[str] = Counter()
+        self.definitions: dict[str, str] = {}  # ids: they change with the words
+        self._networks = networks
+        self._taken = taken
+        self._counts: Counter[str] = Counter()
+
+    @property
+    def originals(self) -> frozenset[str]:
+        """All names that were met."""
+        return frozenset(original for _, original in self.pseudonyms)
+
+    def of(self, kind: str, original: str) -> str:
+        """Return the pseudonym of a name: the same name of a kind always has the same one."""
+        key = kind, original
+        while key not in self.pseudonyms:
+            made = self._made(kind, original)
+            if made not in self._taken:
+                self.pseudonyms[key] = made
+        return self.pseudonyms[key]
+
+    def _made(self, kind: str, original: str) -> str:
+        if kind == "address" and IPV4.fullmatch(original):
+            network = self._networks.get(original, "")
+            number = self._number("network", network)
+            self._counts[network] += 1
+            high, low = divmod(self._counts[network], ROOM)
+            return f"10.{number}.{high}.{low + 1}"
+        self._counts[kind] += 1
+        return f"{kind}{self._counts[kind]}"
+
+    def _number(self, kind: str, of: str) -> int:
+        key = kind, f"{kind} {of}"
+        if key not in self.pseudonyms:
+            self._counts[kind] += 1
+            self.pseudonyms[key] = str(self._counts[kind])
+        return int(self.pseudonyms[key])
+
+    def hides(self, text: str) -> bool:
+        """Tell whether a text has a name that exists as a word of its own."""
+        return not self._taken.isdisjoint(re.split(r"[^\w.-]+", text))
+
+
+Rule = Callable[[Names, str], str | None]
+"""What becomes of a text; None: it is left out."""
+
+
+class Keyed(NamedTuple):
+    """What becomes of the keys and of the values of a dictionary."""
+
+    key: Rule
+    value: Rule | None = None
+
+
+def _choice(_: Names, text: str) -> str:
+    """Keep one of a few words, to which the type of the field holds it."""
+    return text
+
+
+def _drop(_: Names, __: str) -> None:
+    return None
+
+
+def _words(names: Names, text: str) -> str:
+    """Keep the words that name nobody."""
+    return " ".join("…" if names.hides(word) else plain(word) for word in text.split())
+
+
+def _whole(names: Names, text: str) -> str | None:
+    return text if is_plain(text) and not names.hides(text) else None
+
+
+def _name(kind: str) -> Rule:
+    def rule(names: Names, text: str) -> str:
+        return text if not text or text in KEPT else names.of(kind, text)
+
+    return rule
+
+
+def _known_or(kind: str) -> Rule:
+    def rule(names: Names, text: str) -> str:
+        return text if not text or is_plain(text) else names.of(kind, text)
+
+    return rule
+
+
+def _parameter(names: Names, text: str) -> str | None:
+    return text if text in ("hosts", "nodes", "node") else _known_or("parameter")(names, text)
+
+
+def _like(pattern: str, other: str | None = None) -> Rule:
+    known = re.compile(pattern, re.ASCII)
+
+    def rule(_: Names, text: str) -> str | None:
+        return text if known.fullmatch(text) else other
+
+    return rule
+
+
+def _definition(names: Names, id_: str) -> str:
+    return names.definitions.get(id_) or (names.of("definition", id_) if id_ else "")
+
+
+def _endpoint(names: Names, text: str) -> str:
+    address, _, port = text.rpartition(":")
+    number = port if re.fullmatch(r"\d{1,5}", port) else "0"
+    return f"{_name('address')(names, address)}:{number}"
+
+
+def _setting(_: Names, name: str) -> str | None:
+    return name if name in SYSCTLS else None
+
+
+def _one_of(kind: str, *known: str) -> Rule:
+    def rule(names: Names, text: str) -> str:
+        return text if text in known else names.of(kind, text)
+
+    return rule
+
+
+def _starter(_: Names, word: str) -> str | None:
+    """Keep how the ranks were started, the first word of the command."""
+    program = word.rpartition("/")[2]
+    return program if program in ("mpirun", "mpiexec", "srun", "torchrun", "aprun") else None
+
+
+HOST, ADDRESS, ID = _name("host"), _name("address"), _name("id")
+METRIC, BENCHMARK = _known_or("metric"), _known_or("benchmark")
+POINT = Keyed(_parameter, _known_or("value"))
+WORDS = Keyed(_whole, _words)
+VARIABLES = Keyed(_whole, _whole)
+PCI = _like(r"\d[0-9a-fA-F]{0,6}|[0-9a-fA-F]{4,8}:[0-9a-fA-F]{2}:[0-9a-fA-F]{2}\.\d", "")
+NUMBERS = _like(r"(\d{1,4}([,-]\d{1,4}){0,200})?", "")
+PATH = _like(r"[A-Z]{1,5}\d{0,3}|\d{1,3}|\?", "?")
+VIA = _like(r"(P2P|SHM|NET|COLLNET|NVLS)(/[A-Za-z0-9 ]{1,12}){0,5}", "")
+INSTANCE = _like(
+    r"[a-z]{1,4}\d[a-z0-9-]{0,7}\.(\d{1,2}x)?(nano|micro|small|medium|large|xlarge|metal)(-\d+xl)?"
+    r"|[a-z]\d[a-z]?-(standard|highmem|highcpu|highgpu|megagpu|ultragpu|edgegpu)-\d{1,3}g?"
+)
+TEXTS: Mapping[type[msgspec.Struct], Mapping[str, Rule | Keyed]] = {
+    Record: {
+        "benchmark": BENCHMARK,
+        "status": _choice,
+        "command": _starter,
+        "definitions": _drop,
+        "notes": _whole,
+        "phases": Keyed(_whole),
+        "receipt": _drop,
+        "reason": _whole,
+        "software": _like(r"\d{1,3}(\.\d{1,3}){1,2}(\.?(dev|rc|a|b)\d{1,4})?"),
+        "revision": _like(r"[0-9a-f]{8}"),
+        "variables": VARIABLES,
+        "condition": _known_or("condition"),
+        "launch_of": ID,
+    },
+    ClusterSpec: {
+        "name": _name("cluster"),
+        "provider": _one_of("provider", *PROVIDERS),
+        "instance": INSTANCE,
+        "accelerator": _like(r"[a-z]{1,6}-?[a-z]{0,6}-?[a-z]?\d{1,4}(-\d+gb)?:\d{1,2}"),
+    },
+    ExpectedResult: {"unit": _whole},
+    Machine: {"name": HOST, "address": ADDRESS, "shell": _one_of("shell", *SHELLS)},
+    Link: {"source": _words, "fabric": _whole},
+    Facts: {
+        **dict.fromkeys(("system", "kernel", "cpu", "clock", "python", "mpi", "tmux"), _words),
+        **dict.fromkeys(("gpus", "gpu_driver", "gpu_slots", "gpu_modules"), _words),
+        "host": HOST,
+        "libraries": WORDS,
+        "variables": VARIABLES,
+        "reached": ADDRESS,
+        "boot": ID,
+        "programs": WORDS,
+        "mpi_flags": WORDS,
+    },
+    Interface: {"name": _known_or("interface"), "address": ADDRESS, "slot": _words},
+    Tuning: {
+        **dict.fromkeys(("governor", "huge_pages", "board", "firmware", "storage"), _words),
+        "numa": Keyed(_like(r"node\d{1,3}"), NUMBERS),
+        "sysctls": Keyed(_setting, _words),
+        "microcode": _like(r"0x[0-9a-f]{1,10}"),
+    },
+    Definition: {
+        **dict.fromkeys(("what", "clock", "synchronisation", "warm_up"), _words),
+        **dict.fromkeys(("better", "aggregation", "flow", "kernel", "buffer"), _choice),
+        **dict.fromkeys(("factor", "rate", "medium"), _choice),
+        "benchmark": BENCHMARK,
+        "metric": METRIC,
+        "unit": _known_or("unit"),
+        "rate_of": _definition,
+    },
+    Measurement: {
+        "metric": METRIC,
+        "definition": _definition,
+        "unit": _known_or("unit"),
+        "params": POINT,
+        "host": HOST,
+    },
+    Planned: {"metric": METRIC, "params": POINT},
+    Hardware: {"name": _known_or("hardware"), "gpu": _words},
+    Figure: {"source": _words, "threshold": _whole},
+    FleetVerdict: {
+        **dict.fromkeys(("verdict", "metric"), _choice),
+        "replaced": _drop,
+    },
+    FleetFinding: {
+        **dict.fromkeys(("kind", "direction"), _choice),
+        "part": _like(r"[a-z]{1,10}(:\d+([.-]\d+)*)?", "fabric"),
+        "name": HOST,
+    },
+    RankProcess: {"host": HOST, "boot": ID},
+    Connection: {"here": _endpoint, "there": _endpoint},
+    Parsed: {
+        **dict.fromkeys(("title", "failures", "devices"), _words),
+        "format": _known_or("format"),
+        "notes": _whole,
+        "operation": _known_or("value"),
+    },
+    Setting: {"name": _words, "value": _words},
+    Device: {"name": _words, "paths": PATH, "cpus": NUMBERS, "numa": NUMBERS, "model": _words},
+    PeerAccess: {"devices": _words, "status": _like(r"[A-Z]{1,3}", "?")},
+    NcclEdge: {"transport": _whole, "via": VIA},
+    NcclRank: {"host": HOST, "bus": PCI, "place": PCI},
+    NcclLog: {
+        **dict.fromkeys(("versions", "networks", "interfaces"), _words),
+        "warnings": _whole,
+    },
+    Symptom: {"kind": _whole, "text": _words, "value": _whole},
+    Routine: {"name": _like(r"MPIX?_[A-Za-z_]{1,40}", "MPI_other")},
+    RoleTime: {"role": _words},
+    TaskTimes: {"host": HOST},
+    ProfileSection: {"kind": _words, "name": _words},
+    Profile: {**dict.fromkeys(("region", "context", "roles"), _words)},
+}
+
+
+def shared(value: V, names: Names) -> V:
+    """Return a value with what of it may be shared."""
+    rules = TEXTS.get(type(value), {})
+    fields = {}
+    for field in msgspec.structs.fields(type(value)):
+        old = getattr(value, field.name)
+        new = _new(old, rules.get(field.name), names)
+        if new is None and old is not None:
+            names.left_out[f"{type(value).__name__}.{field.name}"] += 1
+            new = _empty(field, old)
+        fields[field.name] = new
+    return type(value)(**fields)
+
+
+def _empty(field: msgspec.structs.FieldInfo, old: object) -> object:
+    if field.default is not msgspec.NODEFAULT:
+        return field.default
+    if field.default_factory is not msgspec.NODEFAULT:
+        return field.default_factory()
+    return type(old)()
+
+
+def _new(old: Any, rule: Rule | Keyed | None, names: Names) -> Any:  # noqa: ANN401 - any field
+    """Return what becomes of a value; None if it is left out."""
+    if rule is _drop:
+        return None
+    if isinstance(old, msgspec.Struct):
+        return shared(old, names)
+    if isinstance(old, list | tuple):
+        new = [_new(each, rule, names) for each in old]
+        return tuple(each for each in new if each is not None)
+    if isinstance(old, dict) and isinstance(rule, Keyed):
+        return _new_items(old, rule, names)
+    if isinstance(old, str) and callable(rule):
+        return rule(names, old)
+    # A text, a dictionary or raw JSON without a rule; an empty one says nothing.
+    return old if not old or isinstance(old, bool | int | float) else None
+
+
+def _new_items(old: dict[str, Any], rule: Keyed, names: Names) -> dict[str, Any]:
+    new = {rule.key(names, k): _new(v, rule.value, names) for k, v in old.items()}
+    return {key: value for key, value in new.items() if key is not None and value is not None}
+
+
+def shared_definitions(known: Mapping[str, Definition], names: Names) -> dict[str, Definition]:
+    """Return definitions by their ids, which are those of what is left of their words."""
+    made = {}
+    for id_, old in sorted(known.items(), key=lambda item: bool(item[1].rate_of)):
+        new = shared(old, names)
+        names.definitions[id_] = new.id
+        made[new.id] = new
+    return made
+
+
+def shared_json(value: Any, names: Names) -> Any:  # noqa: ANN401 - any JSON
+    """Return parameters of a benchmark with what of them may be shared."""
+    if isinstance(value, str):
+        return _whole(names, value)
+    if isinstance(value, list):
+        return [new for each in value if (new := shared_json(each, names)) is not None]
+    if isinstance(value, dict):
+        return {k: shared_json(v, names) for k, v in value.items() if _whole(names, k)}
+    return value

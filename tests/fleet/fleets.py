@@ -1,0 +1,74 @@
+"""Simulated fleets, for tests."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+import numpy as np
+
+from cluster.core.model.fabric import parse_fabric, parse_faults
+from cluster.core.model.fleet import Fleet, FleetVerdict, PairMetric, PairTest
+from cluster.fleet.diagnosis import diagnose
+from cluster.fleet.pair_rounds import SurveyPlan, survey
+from cluster.fleet.simulation import FleetSimulator
+
+if TYPE_CHECKING:
+    from cluster.core.model.fabric import Routing
+    from cluster.fleet.pair_rounds import SurveyStep
+
+RATE = 12.5e9
+
+
+class Simulated:
+    """A fleet of a simulated fabric that is checked."""
+
+    def __init__(  # noqa: PLR0913 - each is one thing to try
+        self,
+        fabric: str = "leafspine:8x8",
+        fault: str = "",
+        *,
+        hosts: int = 0,
+        seed: int = 1,
+        oversubscription: float = 1.0,
+        routes: Routing = "ecmp",
+        grouped: bool = True,
+        metric: PairMetric = "bandwidth",
+        limit: float = RATE,
+    ) -> None:
+        made = parse_fabric(fabric, oversubscription=oversubscription, routes=routes, rate=RATE)
+        count = hosts or made.size
+        self.simulator = FleetSimulator(made, count, parse_faults(fault, made, count), seed)
+        self.fleet = Fleet(
+            names=tuple(f"{host}.mpi.sim" for host in range(count)),
+            groups=tuple(host // made.hosts if grouped else 0 for host in range(count)),
+            nics=made.nics,
+            limit=limit,
+            metric=metric,
+        )
+
+    def measure(self, step: SurveyStep) -> list[PairTest]:
+        return self.simulator.measure(
+            step.pairs,
+            step.number,
+            metric=self.fleet.metric,
+            alone=step.alone,
+            port=step.port,
+        )
+
+    def check(
+        self, *, rounds: int = 10, known_routes: bool = False, alone: int = 8
+    ) -> FleetVerdict:
+        routes = self.simulator if known_routes else None
+        plan = SurveyPlan(rounds=rounds, alone=alone)
+        return diagnose(self.fleet, survey(self.fleet, plan, self.measure, routes), routes)
+
+
+def named(verdict: FleetVerdict) -> list[str]:
+    """Return what is blamed, such as `BAD host:7 rx`."""
+    return [f"{b.kind} {b.part} {b.direction}".strip() for b in verdict.blamed]
+
+
+def both_ways(
+    pairs: np.ndarray[tuple[int, int], np.dtype[np.int64]],
+) -> tuple[np.ndarray[tuple[int], np.dtype[np.int64]], np.ndarray[tuple[int], np.dtype[np.int64]]]:
+    return np.concatenate([pairs[:, 0], pairs[:, 1]]), np.concatenate([pairs[:, 1], pairs[:, 0]])

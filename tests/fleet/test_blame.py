@@ -1,0 +1,181 @@
+"""Who is to blame: known values of the solver."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+import numpy as np
+import pytest
+
+from cluster.core.model.fabric import Fault, parse_fabric
+from cluster.fleet.blame import HOST, LINK, PairTests, part_capacities, solve
+from cluster.fleet.parts import parts_of
+from cluster.fleet.rounds import between_groups, first_rounds, group_members
+from cluster.fleet.simulation import FleetSimulator
+from tests.fleet.fleets import RATE, both_ways
+
+if TYPE_CHECKING:
+    from cluster.core.model.fabric import Direction
+
+
+def measured(
+    faults: tuple[Fault, ...], seed: int = 1, *, grouped: bool = True, rounds: int = 10
+) -> PairTests:
+    """Test 256 hosts on 16 leaves, all at once."""
+    fabric = parse_fabric("leafspine:16x16", oversubscription=1, routes="ecmp", rate=RATE)
+    simulator = FleetSimulator(fabric, 256, faults, seed)
+    groups = np.arange(256) // 16
+    plan = (
+        first_rounds(groups.tolist(), rounds)
+        if grouped
+        else between_groups(group_members(groups.tolist()), rounds)
+    )
+    steps = [both_ways(pairs) for pairs in plan]
+    values = [simulator.rates(*ends, number).values for number, ends in enumerate(steps)]
+    source, target = (np.concatenate(column) for column in zip(*steps, strict=True))
+    known = groups if grouped else np.zeros_like(groups)
+    parts = parts_of(source, target, known)
+    shared = groups[source] != groups[target]
+    return PairTests(parts.paths, np.concatenate(values), shared, parts.kinds)
+
+
+def test_a_capacity_is_the_largest_value_and_from_five_on_the_second_largest() -> None:
+    paths = np.array([[0, 1], [0, 1], [0, -1], [0, -1], [0, -1]])
+    found = part_capacities(paths, np.array([1.0, 5.0, 2.0, 9.0, 3.0]), 3)
+
+    assert found[:2].tolist() == [5.0, 5.0]
+    assert np.isnan(found[2])
+
+
+@pytest.mark.parametrize("seed", range(5))
+def test_nobody_is_blamed_in_a_healthy_fleet_although_most_tests_are_low(seed: int) -> None:
+    blame = solve(measured((), seed))
+
+    assert blame.low.mean() > 0.3
+    assert blame.blamed == ()
+    assert blame.undecided == ()
+
+
+@pytest.mark.parametrize("seed", [17, 51, 64, 99])
+def test_nobody_is_blamed_for_contention_where_the_leaves_are_unknown(seed: int) -> None:
+    """With these seeds, a host meets contention in each of its rounds; more rounds are needed."""
+    blame = solve(measured((), seed, grouped=False))
+
+    assert blame.blamed == ()
+    assert blame.undecided
+
+
+@pytest.mark.parametrize("share", [0.35, 0.6, 0.9])
+@pytest.mark.parametrize("way", ["tx", "rx"])
+def test_thirty_rounds_suffice_where_the_leaves_are_unknown(way: Direction, share: float) -> None:
+    faults = (Fault(kind="host", number=7, direction=way, share=share),)
+    blame = solve(measured(faults, grouped=False, rounds=30))
+
+    assert [c.part for c in blame.blamed] == [7 if way == "tx" else 256 + 7]
+    assert blame.undecided == ()
+
+
+def test_tests_that_pile_up_below_a_capacity_are_no_contention() -> None:
+    """Ten rounds: the best values of host 7 are within its noise, and no others are there."""
+    faults = (Fault(kind="host", number=7, direction="rx", share=0.76),)
+    blame = solve(measured(faults, grouped=False))
+
+    assert [c.part for c in blame.blamed] == [256 + 7]
+    assert len(blame.undecided) > 1
+
+
+def test_a_host_is_not_blamed_because_many_others_are() -> None:
+    """Ten rounds with contention in all: with this seed, host 209 was unlucky in each of them."""
+    bad = range(3, 253, 6)
+    faults = tuple(
+        Fault(kind="host", number=host, direction="both", share=0.3 + 0.6 * (host % 17) / 17)
+        for host in bad
+    )
+    blamed = {c.part % 256 for c in solve(measured(faults, 38, grouped=False)).blamed}
+
+    assert len(blamed) > 10
+    assert blamed <= set(bad)
+
+
+def test_a_pair_that_meets_again_meets_the_same_traffic() -> None:
+    """The same three rounds, ten times: no more is known than after three."""
+    pairs = np.array([(a, (a + step) % 4) for a in range(4) for step in (1, 2, 3)])
+    parts = parts_of(pairs[:, 0], pairs[:, 1], np.zeros(4, dtype=np.int64))
+    values = np.where(pairs[:, 0] == 0, 0.6, 1.0)
+    once = PairTests(parts.paths, values, np.ones(12, dtype=np.bool_), parts.kinds)
+    again = once._replace(
+        paths=np.tile(once.paths, (10, 1)),
+        values=np.tile(values, 10),
+        shared=np.ones(120, dtype=np.bool_),
+    )
+
+    assert solve(once).blamed == solve(again).blamed == ()
+    assert [c.part for c in solve(again).undecided] == [0]
+
+
+def test_one_good_test_of_many_counts_against_a_suspect() -> None:
+    """Ten ways to have nine low tests and a good one; without the good one, nine have one way."""
+    tests = measured((), 17, grouped=False)
+    own = np.flatnonzero(tests.paths[:, 0] == 3)
+    tests.values[own] = RATE * np.array([1.0, *np.linspace(0.30, 0.32, len(own) - 1)])
+    chances = []
+    for _ in range(2):
+        blame = solve(tests)
+        chances += [c.chance for c in (*blame.blamed, *blame.undecided) if c.part == 3]
+        tests.paths[own[0]] = -1
+
+    assert chances[0] > 5 * chances[1]
+
+
+def test_directions_of_hosts_are_named_although_most_tests_are_low() -> None:
+    faults = (
+        Fault(kind="host", number=7, direction="rx", share=0.9),
+        Fault(kind="host", number=100, direction="tx", share=0.4),
+        Fault(kind="host", number=200, direction="both", share=0.6),
+    )
+    blame = solve(measured(faults))
+
+    assert {c.part for c in blame.blamed} == {256 + 7, 100, 200, 256 + 200}
+    assert all(c.chance < 1e-3 for c in blame.blamed)
+
+
+def test_a_part_that_has_a_good_test_is_never_blamed() -> None:
+    """Host 0 is slow to all but one: whoever it is slow to is the reason, or chance."""
+    tests = measured((Fault(kind="host", number=0, direction="tx", share=0.5),))
+    own = np.flatnonzero(tests.paths[:, 0] == 0)
+    tests.values[own[:2]] = RATE
+
+    assert 0 not in {c.part for c in solve(tests).blamed}
+
+
+def test_too_few_rounds_are_said_and_nobody_is_blamed() -> None:
+    """Groups unknown: ten rounds leave good hosts that were never alone on their way."""
+    blame = solve(measured((), grouped=False))
+
+    assert blame.blamed == ()
+    assert blame.undecided
+
+
+def test_the_ends_of_one_pair_are_twins() -> None:
+    parts = parts_of(np.array([0, 1] * 5), np.array([1, 0] * 5), np.zeros(2, dtype=np.int64))
+    values = np.array([0.4, 1.0] * 5)
+    blame = solve(PairTests(parts.paths, values, np.zeros(10, dtype=np.bool_), parts.kinds))
+
+    assert blame.blamed == ()
+    assert [(c.part, c.twins) for c in blame.undecided] == [(0, (3,))]
+
+
+@pytest.mark.parametrize(("also_low", "blamed"), [((), [83]), ((2,), [])])
+def test_a_link_is_not_blamed_for_a_host_that_is_low_elsewhere(
+    also_low: tuple[int, ...], blamed: list[int]
+) -> None:
+    """Both tests of link 83 are of host 0; a third test of host 0 passes another link."""
+    pairs = [(host, (host + step) % 40) for host in range(40) for step in range(1, 7)]
+    links = [83 if at < 2 else 80 + at % 3 for at in range(len(pairs))]
+    paths = np.array([(a, 40 + b, link) for (a, b), link in zip(pairs, links, strict=True)])
+    values = np.ones(len(pairs))
+    values[[0, 1, *also_low]] = 0.4
+    kinds = np.array([HOST] * 80 + [LINK] * 4)
+    blame = solve(PairTests(paths, values, np.zeros(len(pairs), dtype=bool), kinds))
+
+    assert [culprit.part for culprit in blame.blamed] == blamed

@@ -1,0 +1,363 @@
+"""Each fault that can be planted is named, and a healthy fleet is left in peace."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+import pytest
+
+from cluster.core.model.fleet import Fleet, PairTest
+from cluster.fleet.diagnosis import diagnose
+from cluster.fleet.pair_rounds import SurveyPlan, SurveyStep, survey
+from cluster.fleet.rounds import first_rounds
+from tests.fleet.fleets import Simulated, named
+
+if TYPE_CHECKING:
+    from cluster.core.model.fabric import Routing
+
+FAULTS = {  # B5: every kind of fault has a test that its diagnosis names it
+    "host:7:rx=0.4": ["BAD host:7 rx"],
+    "host:7:tx=0.9": ["BAD host:7 tx"],
+    "host:7=0.4,host:20:tx=0.3": ["BAD host:7 both", "BAD host:20 tx"],
+    "host:7=0": ["HUNG host:7 both"],
+    "cpu:4=0.5": ["BAD host:4 both"],
+    "mtu:5": ["HUNG host:5 both"],
+    "leaf:3=0.4": ["GROUP group:3 both"],
+    "misroute:3": ["GROUP group:3 tx"],
+    "duplicate:9": ["UNSTABLE host:9 rx", "UNSTABLE host:10 rx"],
+    "drift:6=0.3": ["UNSTABLE host:6 both"],
+}
+ROUTED = {  # where the routes are known
+    "host:7:rx=0.4": ["BAD host:7 rx"],
+    "drift:6=0.3": ["UNSTABLE host:6 both"],
+    "link:3-5=0.3": ["LINK link:3-5 both"],
+    "spine:2=0.3": ["LINK spine:2 both"],
+    "flap:6=0.3": ["UNSTABLE host:6 both"],
+    "leaf:3=0.4": ["GROUP group:3 both"],
+    "misroute:3": ["GROUP group:3 tx"],
+}
+
+
+@pytest.mark.parametrize("fault", FAULTS)
+def test_a_planted_fault_is_named_by_its_kind(fault: str) -> None:
+    assert sorted(named(Simulated(fault=fault).check())) == sorted(FAULTS[fault])
+
+
+@pytest.mark.parametrize("fault", ROUTED)
+def test_where_the_routes_are_known_links_are_named_too(fault: str) -> None:
+    assert named(Simulated(fault=fault).check(known_routes=True)) == ROUTED[fault]
+
+
+@pytest.mark.parametrize(
+    ("fabric", "fault", "said"),
+    [
+        ("rail:4x8x8", "nic:7.3=0.4", "BAD nic:7.3 both"),
+        ("rail:4x8x8", "host:7:tx=0.4", "BAD host:7 tx"),
+        ("rail:4x8x8", "link:9-2=0.4", "LINK link:9-2 both"),
+        ("fattree:8", "host:7:tx=0.4", "BAD host:7 tx"),
+        ("fattree:8", "link:3-2=0.4", "LINK link:3-2 both"),
+        ("fattree:8", "spine:3=0.4", "LINK spine:3 both"),
+        ("fattree:8", "misroute:3", "GROUP group:3 tx"),
+    ],
+)
+def test_other_fabrics(fabric: str, fault: str, said: str) -> None:
+    assert named(Simulated(fabric, fault).check(known_routes=True)) == [said]
+
+
+@pytest.mark.parametrize("known", [False, True])
+@pytest.mark.parametrize("seed", [3, 8, 10])
+def test_a_host_that_comes_and_goes_is_unstable(seed: int, known: bool) -> None:  # noqa: FBT001
+    """Good in at least one round of its group: its low pairs are tested often, beside others."""
+    verdict = Simulated(fault="flap:7=0.4", seed=seed).check(known_routes=known)
+
+    assert named(verdict) == ["UNSTABLE host:7 both"]
+
+
+@pytest.mark.parametrize("seed", [2, 4, 5, 7])
+def test_two_hosts_with_one_address_are_named_and_no_link(seed: int) -> None:
+    """What fails is explained by its ends, although all of it may have passed one link."""
+    verdict = Simulated(fault="duplicate:7", seed=seed).check(known_routes=True)
+
+    assert {b.part for b in verdict.blamed} == {"host:7", "host:8"}
+    assert all("another host has the same address" in b.evidence for b in verdict.blamed[:2])
+
+
+@pytest.mark.parametrize("seed", [2, 7, 8])
+def test_one_slow_path_of_several_is_a_link_where_routes_are_not_known(seed: int) -> None:
+    """A pair that is low alone by some ports, and good by others: its hosts are not blamed."""
+    verdict = Simulated(fault="spine:1=0.4", seed=seed).check()
+    links = verdict.blamed
+
+    assert {b.kind for b in links} == {"LINK"}
+    assert all(b.part.startswith("pair:") for b in links)
+    assert "one of several paths" in links[0].evidence
+    assert "and good in the rest" in links[0].evidence
+
+
+@pytest.mark.parametrize(
+    ("fabric", "routes", "seed"), [("leafspine:8x8", "dmodk", 2), ("fattree:8", "ecmp", 83)]
+)
+def test_the_tail_of_the_noise_is_no_unstable_host(fabric: str, routes: Routing, seed: int) -> None:
+    """Two tests of a host are just below the line."""
+    assert Simulated(fabric, seed=seed, routes=routes).check(known_routes=True).verdict == "HEALTHY"
+
+
+def test_the_answer_says_what_kind_of_fault_it_is() -> None:
+    answer = Simulated(fault="host:7:rx=0.4,host:9=0").check().answer
+
+    assert answer.startswith("FAULTY: HUNG host:9 both, BAD host:7 rx; most hosts reach ")
+
+
+def test_a_host_that_starves_has_a_high_latency() -> None:
+    verdict = Simulated(fault="cpu:4=0.5", metric="latency").check()
+
+    assert named(verdict) == ["BAD host:4 both"]
+    assert verdict.reference == pytest.approx(2.1e-6, rel=0.1)
+
+
+def test_a_thin_fabric_is_a_finding_of_its_own_and_no_host_is_blamed() -> None:
+    verdict = Simulated(oversubscription=4, routes="leastloaded").check()
+    (shared,) = verdict.observations
+
+    assert verdict.verdict == "HEALTHY"
+    assert (shared.kind, shared.part) == ("SHARED", "fabric")
+    assert "reach 25% of what they reach alone" in shared.evidence
+
+
+def test_a_uniformly_slow_fleet_is_low_and_not_healthy() -> None:
+    verdict = Simulated(limit=25e9).check()
+
+    assert verdict.verdict == "LOW"
+    assert verdict.answer.startswith("LOW: no host differs from the others, but most hosts reach")
+
+
+def test_all_hosts_bad_is_low() -> None:
+    fault = ",".join(f"host:{host}=0.5" for host in range(16))
+
+    assert Simulated("leafspine:4x4", fault).check().verdict == "LOW"
+
+
+def test_two_hosts_are_too_few_to_tell_the_ends_apart() -> None:
+    verdict = Simulated("leafspine:1x2", "host:1:rx=0.4").check()
+
+    assert verdict.verdict == "UNDECIDED"
+    assert verdict.undecided == (
+        "host:0 tx or host:1 rx: the same tests speak against each of them",
+    )
+
+
+@pytest.mark.parametrize("hosts", [3, 4])
+def test_three_hosts_are_enough(hosts: int) -> None:
+    assert named(Simulated(f"leafspine:1x{hosts}", "host:1:rx=0.4").check()) == ["BAD host:1 rx"]
+
+
+def test_unknown_groups_need_more_rounds_and_the_answer_says_so() -> None:
+    verdict = Simulated("leafspine:32x8", grouped=False).check(alone=0)
+
+    assert [b for b in verdict.blamed if b.kind in ("BAD", "HUNG")] == []
+
+
+def test_routes_that_collide_in_each_round_are_shared_and_no_host_is_blamed() -> None:
+    """By the target's number: the last host of a tournament meets the same traffic every time."""
+    verdict = Simulated(routes="dmodk", grouped=False).check()
+    (shared,) = verdict.observations
+
+    assert verdict.verdict == "HEALTHY"
+    assert (shared.kind, shared.part) == ("SHARED", "routes")
+    assert "tests of host:63 reach at most" in shared.evidence
+
+
+@pytest.mark.parametrize(
+    ("fault", "slow"),
+    [("host:7:rx=0.4", {7}), ("leaf:3=0.7", set(range(48, 64)))],
+)
+def test_hosts_are_blamed_in_a_thin_fabric_if_others_reach_more_alone(
+    fault: str, slow: set[int]
+) -> None:
+    """Alone, hosts behind a slow leaf switch reach 70%: more than anybody at once, 50%."""
+    verdict = Simulated(
+        "leafspine:16x16", fault, oversubscription=2, routes="dmodk", grouped=False
+    ).check()
+
+    assert {int(part.split(":")[1].split()[0]) for part in named(verdict)} == slow
+
+
+FLEET = Fleet(names=("a", "b", "c", "d"), groups=(0, 0, 0, 0))
+
+
+def test_no_test_at_all() -> None:
+    verdict = diagnose(FLEET, ())
+
+    assert verdict.verdict == "UNDECIDED"
+    assert [b.kind for b in verdict.observations] == ["UNTESTED"] * 4
+    assert verdict.blamed == ()
+
+
+def test_all_pairs_failed() -> None:
+    tests = [
+        PairTest(round=0, source=a, target=b, value=0.0, reason="connection refused")
+        for a in range(4)
+        for b in range(4)
+        if a != b
+    ]
+    verdict = diagnose(FLEET, tests)
+
+    assert verdict.verdict == "UNDECIDED"
+    assert "none of 12 tests gave a value: connection refused" in verdict.answer
+
+
+def test_a_host_that_could_not_be_tried_is_untested_with_its_reason() -> None:
+    tests = [
+        PairTest(round=r, source=a, target=b, value=None if 3 in (a, b) else 1e9, reason="d is off")
+        for r in range(3)
+        for a in range(4)
+        for b in range(4)
+        if a != b
+    ]
+    verdict = diagnose(FLEET, tests)
+
+    assert [(b.part, b.kind, b.evidence) for b in verdict.observations] == [
+        ("host:3", "UNTESTED", "d is off")
+    ]
+    assert verdict.verdict == "UNDECIDED"
+
+
+def test_a_filter_between_two_good_hosts_is_a_link() -> None:
+    """A cut pair: everybody else reaches both."""
+    tests = [
+        PairTest(
+            round=r, source=a, target=b, value=0.0 if {a, b} == {1, 2} else 1e9, reason="no answer"
+        )
+        for r in range(4)
+        for a in range(6)
+        for b in range(6)
+        if a != b
+    ]
+    verdict = diagnose(Fleet(names=tuple("abcdef"), groups=(0,) * 6), tests)
+
+    assert named(verdict) == ["LINK pair:1-2 both"]
+
+
+def test_the_same_seed_gives_the_same_verdict() -> None:
+    """B6"""
+    first, again = (Simulated(fault="flap:6=0.3", seed=9).check() for _ in range(2))
+
+    assert first == again
+    assert first != Simulated(fault="flap:6=0.3", seed=10).check()
+
+
+def test_a_pair_that_was_repeated_counts_once_and_is_a_link() -> None:
+    """Nothing arrives between 1 and 2, by any port; one other test of host 1 was low by chance."""
+    tests = [
+        PairTest(
+            round=r,
+            source=a,
+            target=b,
+            value=0.0 if {a, b} == {1, 2} else 5e8 if (r, a, b) == (0, 1, 5) else 1e9,
+            reason="no answer",
+        )
+        for r in range(2)
+        for a in range(12)
+        for b in range(12)
+        if a != b
+    ]
+    again = [
+        PairTest(round=2 + n, source=a, target=b, value=0.0, reason="no answer", alone=True, port=n)
+        for n in range(5)
+        for a, b in ((1, 2), (2, 1))
+    ]
+    verdict = diagnose(Fleet(names=tuple("abcdefghijkl"), groups=(0,) * 12), [*tests, *again])
+
+    assert named(verdict) == ["LINK pair:1-2 both"]
+
+
+@pytest.mark.parametrize("low", [1, 2])
+def test_one_low_test_of_many_alone_is_chance_and_two_of_a_pair_are_a_link(low: int) -> None:
+    """Any of the 66 pairs could have had it."""
+    tests = [
+        PairTest(
+            round=r,
+            source=a,
+            target=b,
+            value=5e8 if (a, b) == (1, 2) and r < low else 1e9,
+            alone=True,
+        )
+        for r in range(low)
+        for a in range(12)
+        for b in range(12)
+        if a != b
+    ]
+    verdict = diagnose(Fleet(names=tuple("abcdefghijkl"), groups=(0,) * 12), tests)
+
+    assert named(verdict) == (["LINK pair:1-2 tx"] if low > 1 else [])
+
+
+def starved(host: int, share: float, busy: float) -> list[PairTest]:
+    """Test 16 hosts in two groups, of which one reaches a share of what others do."""
+    tests = []
+    for number, pairs in enumerate(first_rounds([n // 8 for n in range(16)], 10)):
+        for a, b in (*pairs.tolist(), *pairs[:, ::-1].tolist()):
+            mine = host in (a, b)
+            value = 1e9 * (share if mine else 1 - 0.01 * (a * b % 3))
+            tests.append(
+                PairTest(
+                    round=number,
+                    source=a,
+                    target=b,
+                    value=value,
+                    source_busy=busy if a == host else 0.2,
+                    target_busy=busy if b == host else 0.2,
+                )
+            )
+    return tests
+
+
+SIXTEEN = Fleet(names=tuple(f"n{n}" for n in range(16)), groups=tuple(n // 8 for n in range(16)))
+
+
+def test_a_host_that_is_short_of_processor_time_is_not_blamed() -> None:
+    """Its processes ran or waited for a core all the time, so its link was not the limit."""
+    verdict = diagnose(SIXTEEN, starved(0, 0.4, busy=0.95))
+    (short,) = verdict.observations
+
+    assert (short.part, short.kind, short.direction) == ("host:0", "UNTESTED", "both")
+    assert "short of processor time during 20 of them" in short.evidence
+    assert verdict.answer.startswith("UNDECIDED: 1 of 16 hosts could not be judged")
+
+
+def test_a_slow_link_is_blamed_although_the_processor_does_other_work() -> None:
+    """Its processes mostly wait for the link."""
+    verdict = diagnose(SIXTEEN, starved(0, 0.4, busy=0.5))
+
+    assert named(verdict) == ["BAD host:0 both"]
+
+
+def test_good_tests_count_whatever_the_processor_did() -> None:
+    assert diagnose(SIXTEEN, starved(0, 1.0, busy=0.99)).verdict == "HEALTHY"
+
+
+def test_a_host_that_was_short_of_processor_time_is_tested_again_alone() -> None:
+    """The overload may be over after the rounds; then it is good, and the fleet is healthy."""
+    asked: list[tuple[int, int]] = []
+
+    def measure(step: SurveyStep) -> list[PairTest]:
+        asked.extend(map(tuple, step.pairs.tolist()) if step.alone else ())
+        late = step.alone
+        pairs = [*step.pairs.tolist(), *step.pairs[:, ::-1].tolist()]
+        return [
+            PairTest(
+                round=step.number,
+                source=a,
+                target=b,
+                alone=step.alone,
+                value=0.3e9 if 0 in (a, b) and not late else 1e9,
+                source_busy=0.95 if a == 0 and not late else 0.1,
+                target_busy=0.95 if b == 0 and not late else 0.1,
+            )
+            for a, b in pairs
+        ]
+
+    tests = survey(SIXTEEN, SurveyPlan(alone=0), measure)
+
+    assert {min(pair) for pair in asked} == {0}
+    assert diagnose(SIXTEEN, tests).verdict == "HEALTHY"

@@ -1,0 +1,139 @@
+"""Tests of other tools: a bad host is named, and a healthy one never is, whatever ran at once."""
+
+from __future__ import annotations
+
+from itertools import combinations
+
+import pytest
+
+from cluster.core.model.fleet import Fleet, FleetVerdict, PairTest
+from cluster.fleet.foreign_diagnosis import diagnose_foreign
+from cluster.fleet.pair_rounds import SurveyStep
+from cluster.fleet.rounds import first_rounds, tournament
+from tests.fleet.fleets import Simulated
+
+
+def logged(
+    fabric: str,
+    fault: str = "",
+    *,
+    seed: int = 1,
+    rounds: int = 0,
+    alone: bool = True,
+    oversubscription: float = 1.0,
+    directed: bool = False,
+) -> FleetVerdict:
+    """Judge what another tool would have logged; all pairs, or a few rounds of them."""
+    made = Simulated(fabric, fault, seed=seed, oversubscription=oversubscription)
+    hosts = len(made.fleet.names)
+    plan = first_rounds((0,) * hosts, rounds) if rounds else tournament(hosts)
+    tests: dict[tuple[int, int], float] = {}
+    for number, pairs in enumerate(plan):
+        for one in made.measure(SurveyStep(number, pairs, alone=alone, port=0, what="")):
+            ends = one.source, one.target
+            key = ends if directed else (min(ends), max(ends))
+            tests[key] = min(tests.get(key, 1e99), one.value or 0.0)
+    fleet = Fleet(names=made.fleet.names, groups=(0,) * hosts, directed=directed, foreign=True)
+    known = [PairTest(round=0, source=a, target=b, value=value) for (a, b), value in tests.items()]
+    return diagnose_foreign(fleet, known)
+
+
+def bad(verdict: FleetVerdict) -> list[str]:
+    return [f"{b.part} {b.direction}".strip() for b in verdict.blamed if b.kind == "BAD"]
+
+
+@pytest.mark.parametrize("fabric", ["leafspine:1x8", "leafspine:2x4", "leafspine:4x4"])
+@pytest.mark.parametrize("rounds", [0, 5])
+@pytest.mark.parametrize("alone", [True, False])
+@pytest.mark.parametrize("oversubscription", [1.0, 3.0])
+def test_no_healthy_host_is_blamed(
+    *, fabric: str, rounds: int, alone: bool, oversubscription: float
+) -> None:
+    verdicts = [
+        logged(fabric, seed=s, rounds=rounds, alone=alone, oversubscription=oversubscription)
+        for s in range(1, 9)
+    ]
+    assert [bad(verdict) for verdict in verdicts] == [[]] * 8
+    assert not alone or {verdict.verdict for verdict in verdicts} == {"HEALTHY"}
+
+
+@pytest.mark.parametrize("fabric", ["leafspine:1x8", "leafspine:4x4"])
+@pytest.mark.parametrize(
+    ("fault", "one", "each"),
+    [
+        ("host:7=0.6", "host:7", "host:7 both"),
+        ("host:3:tx=0.8", "host:3", "host:3 tx"),
+        ("host:7:rx=0.4", "host:7", "host:7 rx"),
+    ],
+)
+def test_a_bad_host_is_named_if_all_pairs_were_tested(
+    fabric: str, fault: str, one: str, each: str
+) -> None:
+    assert bad(logged(fabric, fault)) == [one]
+    assert bad(logged(fabric, fault, directed=True)) == [each]
+
+
+def test_a_few_rounds_are_too_few_to_blame_a_host() -> None:
+    verdict = logged("leafspine:4x4", "host:7=0.4", rounds=5)
+
+    assert (verdict.verdict, bad(verdict)) == ("UNDECIDED", [])
+    assert verdict.undecided == ("host:7 (7.mpi.sim): its 5 low tests could be chance",)
+
+
+def test_a_bad_host_in_groups_that_share_links_is_named_beside_them() -> None:
+    rates = {True: 23.5e9, False: 14e9}
+    tests = [
+        PairTest(
+            round=0, source=a, target=b, value=rates[a % 2 == b % 2] * (0.4 if 3 in (a, b) else 1)
+        )
+        for a, b in combinations(range(12), 2)
+    ]
+    fleet = Fleet(
+        names=tuple(f"n{host}" for host in range(12)),
+        groups=(0,) * 12,
+        directed=False,
+        foreign=True,
+    )
+    verdict = diagnose_foreign(fleet, tests)
+
+    (blamed,), (shared,) = verdict.blamed, verdict.observations
+    assert (blamed.part, blamed.kind) == ("host:3", "BAD")
+    assert (shared.part, shared.kind) == ("fabric", "SHARED")
+    assert "groups of 6, 5, 1" in shared.evidence
+
+
+def test_a_group_that_is_slow_to_all_others_is_named_if_groups_are_known() -> None:
+    groups = tuple(host // 4 for host in range(16))
+    tests = [
+        PairTest(
+            round=0,
+            source=a,
+            target=b,
+            value=10e9 * (0.4 if a // 4 != b // 4 and 1 in (a // 4, b // 4) else 1),
+        )
+        for a, b in combinations(range(16), 2)
+    ]
+    names = tuple(f"n{host}" for host in range(16))
+    verdict = diagnose_foreign(
+        Fleet(names=names, groups=groups, directed=False, foreign=True), tests
+    )
+
+    assert [(one.part, one.kind, one.direction) for one in verdict.blamed] == [
+        ("group:1", "GROUP", "")
+    ]
+
+
+@pytest.mark.parametrize(
+    ("limit", "said"),
+    [
+        (12e9, "(83% of the limit)"),
+        (125e6, "(more than 125.0 MB/s, which cannot be their limit)"),
+    ],
+)
+def test_a_limit_that_all_pairs_exceed_is_none(limit: float, said: str) -> None:
+    tests = [
+        PairTest(round=0, source=a, target=b, value=1e10) for a, b in combinations(range(6), 2)
+    ]
+    fleet = Fleet(names=tuple("abcdef"), groups=(0,) * 6, limit=limit, directed=False, foreign=True)
+
+    assert said in diagnose_foreign(fleet, tests).answer
