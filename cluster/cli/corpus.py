@@ -102,7 +102,7 @@ def add(
     hosts: Annotated[int, typer.Option("--hosts", help="Number of hosts.")] = 0,
     format_: flags.LogFormat = "",
 ) -> None:
-    """Print the entry for a published log, for a file of `cluster/analysis/corpus`.
+    """Print the entry for a published log, for a file of `cluster/analysis/limits/published`.
 
     Example: cluster corpus add all_reduce.log --hardware p5.48xlarge --hosts 2 --source https://...
     """

@@ -41,7 +41,7 @@ nothing; one that has it gives the evidence, a remedy and the run that would con
 """
 HARDWARE = """
 The figures behind limits, each with its source. `--hardware NAME` chooses one; the tables are
-`gpus.toml` and `hosts.toml` in `cluster/analysis/hardware`.
+`gpus.toml` and `hosts.toml` in `cluster/analysis/limits/hardware`.
 """
 FIELDS = ("what", "clock", "synchronisation", "warm_up", "aggregation")
 

@@ -62,7 +62,7 @@ def test_all_entries_have_a_source_and_a_grade() -> None:
 
 LOOKED_UP = """
 import json, sys, time
-from cluster.analysis import corpus, hardware
+from cluster.analysis.limits import hardware, published
 from cluster.analysis.limits.published.comparison import compare
 from tests.conftest import ROOT, run
 from tests.plain_values import plain_summary

@@ -1,7 +1,7 @@
 """Lines that are signs of known problems, from any source: MPI, UCX, CUDA, kernels, `sysctl`.
 
 They contain no measurements, and are not failures by themselves. They are only collected here; the
-rules in `analysis/pitfalls` interpret them.
+rules in `analysis/verdict/rules` interpret them.
 """
 
 from __future__ import annotations
