@@ -20,7 +20,7 @@ from cluster.cli.show import (
     table,
 )
 from cluster.core import journal, plugins
-from cluster.core.errors import ClusterError, ParseError, SpecError
+from cluster.core.errors import ClusterError, HostErrors, ParseError, SpecError
 from cluster.core.model.hosts import Machine
 from cluster.core.model.resources import Receipt, RemoteCluster
 from cluster.core.model.spec import check_name
@@ -289,12 +289,12 @@ def down(
     if every and clusters and not yes and not _confirmed(clusters):
         raise SpecError("Nothing was taken down.", remedy="To do it without a question: -y")
     downs: list[Down] = []
-    failed: list[Exception] = []
+    failed: list[ClusterError] = []
     asked: list[Cluster | str] = [*clusters, *(name for name in chosen if name not in known)]
     for one in asked:
         try:
             downs.append(_take_down(one, region or ()))
-        except (ClusterError, ExceptionGroup) as error:  # the others are taken down all the same
+        except ClusterError as error:  # the others are taken down all the same
             failed.append(error)
             continue
         sys.stdout.write("" if json else "".join(f"{line}\n" for line in downs[-1].lines))
@@ -304,7 +304,7 @@ def down(
     if json:
         print_json([one.row for one in downs])
     if failed:
-        raise failed[0] if len(failed) == 1 else ExceptionGroup(_still_up(failed), failed)
+        raise failed[0] if len(failed) == 1 else HostErrors(_still_up(failed), failed)
 
 
 def _take_down(one: Cluster | str, regions: Sequence[str]) -> Down:
@@ -340,7 +340,7 @@ def _down_line(one: Cluster, running: int) -> str:
     )
 
 
-def _still_up(failed: Sequence[Exception]) -> str:
+def _still_up(failed: Sequence[ClusterError]) -> str:
     return f"{len(failed)} clusters could not be taken down"
 
 

@@ -77,10 +77,6 @@ def _call(app: typer.Typer, how_much: int) -> NoReturn:
     except ClusterError as error:
         print_error(str(error))
         sys.exit(REFUSED if isinstance(error, SpecError) else FAILED)
-    except ExceptionGroup as group:
-        each = "".join(f"\n- {error}" for error in group.exceptions)
-        print_error(f"{group.message}.{each}")
-        sys.exit(FAILED)
     except OSError as error:
         print_error(f"{error.strerror or error}: {error.filename or 'output'}")
         sys.exit(FAILED)

@@ -228,5 +228,5 @@ def _down_after_failure(name: str) -> None:
         return
     try:
         down([name])
-    except (ClusterError, ExceptionGroup) as error:
+    except ClusterError as error:
         sys.stderr.write(f"Error: {error}\n")

@@ -21,7 +21,7 @@ from cluster.cli import flags
 from cluster.cli.log_files import print_left_out, readings
 from cluster.cli.show import print_json, screen_width
 from cluster.cli.streams import write_coloured
-from cluster.core.errors import ClusterError, ParseError, ShellError, SpecError
+from cluster.core.errors import ClusterError, HostErrors, ParseError, ShellError, SpecError
 from cluster.core.model.logs import Topology
 from cluster.core.printable import printable
 from cluster.logs import reader
@@ -105,9 +105,7 @@ def _asked(name: str) -> Iterator[tuple[str, Topology]]:
         yield host, found
     if failures and not answered:
         raise (
-            failures[0]
-            if len(failures) == 1
-            else ExceptionGroup("No host gave its topology", failures)
+            failures[0] if len(failures) == 1 else HostErrors("No host gave its topology", failures)
         )
     for failure in failures:
         sys.stderr.write(f"Left out: {failure}\n")

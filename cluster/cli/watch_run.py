@@ -65,7 +65,7 @@ def _measure(where: Path, watch: Watch) -> None:
     words += ["--name", watch.name, "--runs", str(where)]
     try:
         status = bench_command(benchmark).main(words, standalone_mode=False)
-    except (ClusterError, ExceptionGroup, KeyboardInterrupt) as error:
+    except (ClusterError, KeyboardInterrupt) as error:
         what = getattr(error, "what", "") or str(error) or "it was interrupted"
         _note(where, watch.name, "failed", what.partition("\n")[0])
         raise

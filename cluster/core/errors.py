@@ -12,12 +12,18 @@ ClusterError
 ├── ShellError         a command could not be run, or its connection broke
 │   └── Unreachable    there is no connection; carries how far connecting got
 ├── JobError           the job on the hosts failed; carries the tails of both streams
-└── ParseError         a text is not in the format expected; carries the line
+├── ParseError         a text is not in the format expected; carries the line
+└── HostErrors         several hosts failed; an ExceptionGroup with the error of each
 """
 
 from __future__ import annotations
 
+from typing import TYPE_CHECKING, Self
+
 from cluster.core.messages import for_reader
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
 
 TAIL_LINES = 40  # mpirun alone prints more than 20 when a rank exits without an error message
 STATES = {  # the steps of a connection, and what a failure in each means
@@ -143,6 +149,34 @@ class JobError(ClusterError):
         ]
         what, means, remedy = map(for_reader, (self.what, self.means, self.remedy))
         return "\n".join(part for part in (what, means, *tails, remedy) if part)
+
+
+class HostErrors(ClusterError, ExceptionGroup[ClusterError]):
+    """Several hosts, clusters or providers failed: `except ClusterError` and `except*` see it.
+
+    Args:
+        what: what happened to how many, without a full stop.
+        errors: of each.
+
+    """
+
+    def __new__(cls, what: str, errors: Sequence[ClusterError]) -> Self:
+        """Make a group, whose members are its errors."""
+        return ExceptionGroup.__new__(cls, what, errors)
+
+    def __init__(self, what: str, errors: Sequence[ClusterError]) -> None:
+        """Keep what happened; the errors have their own remedies."""
+        super().__init__(what)
+        self.args = (what, errors)  # those of an ExceptionGroup
+
+    def __str__(self) -> str:
+        """List what happened, and each error below it."""
+        each = "".join(f"\n- {error}" for error in self.exceptions)
+        return for_reader("\n".join(filter(None, (f"{self.what}.{each}", self.means, self.remedy))))
+
+    def derive(self, errors: Sequence[ClusterError]) -> HostErrors:  # type: ignore[override]
+        """Return the same with other errors, as `except*` needs it."""
+        return HostErrors(self.what, errors)
 
 
 class ParseError(ClusterError):

@@ -286,7 +286,7 @@ class Cluster:
 
         Raises:
             ClusterError: it could not be installed on one host.
-            ExceptionGroup: on several.
+            HostErrors: on several.
 
         """
         self._standing_machines()
@@ -418,7 +418,7 @@ class Cluster:
                     self.disk.journal.folder,
                     needs_every_host=needs_every_host(benchmark),
                 )
-        except (ClusterError, ExceptionGroup):  # addresses may change: the next launch looks again
+        except ClusterError:  # addresses may change: the next launch looks again
             self.disk.record(journal.Examined(facts=()))
             raise
         return hosts
@@ -501,12 +501,12 @@ class Cluster:
         if provider.makes_machines or taken:
             if self.state.jobs:  # also end its session: some providers' machines stay
                 self.hosts.give_up_dead(DEAD_AFTER)
-                with suppress(ClusterError, ExceptionGroup):
+                with suppress(ClusterError):
                     self.jobs.end_all(reason)
             return
         self.hosts.give_up_dead(DEAD_AFTER)
         # A node that is dead must not keep the others from being handed back.
-        errors = (ClusterError, ExceptionGroup) if provider.revocable else ()
+        errors = (ClusterError,) if provider.revocable else ()
         with suppress(*errors):
             self.jobs.end_all(reason)
             self.leftovers = clean_hosts(self.hosts)

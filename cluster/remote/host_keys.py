@@ -89,7 +89,7 @@ def rotate(
 
     Raises:
         ClusterError: it failed on one host.
-        ExceptionGroup: on several.
+        HostErrors: on several.
 
     """
     made = on_each(shells, lambda _, shell: _as_root(shell, MAKE).strip())
@@ -125,7 +125,7 @@ def _reconnect(shells: Mapping[str, Shell], between: Callable[[], None]) -> None
     while True:
         try:
             connect_all(shells, WITHIN, between=between)
-        except (ClusterError, ExceptionGroup):
+        except ClusterError:
             between()
             if time.monotonic() > deadline:
                 raise

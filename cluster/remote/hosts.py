@@ -173,7 +173,7 @@ class Hosts:
 
         Raises:
             ShellError: on one host, it could not be started, or did not run to its end.
-            ExceptionGroup: on several.
+            HostErrors: on several.
 
         """
         return results(self.try_run(argv, timeout=timeout, on_line=on_line))
@@ -216,7 +216,7 @@ class Hosts:
         Raises:
             SpecError: it does not exist on this machine.
             ShellError: it could not be read, or could not be written on one host.
-            ExceptionGroup: on several.
+            HostErrors: on several.
 
         """
         if not Path(path).exists():
@@ -232,7 +232,7 @@ class Hosts:
 
         Raises:
             ShellError: the folder of one host could not be downloaded.
-            ExceptionGroup: those of several could not.
+            HostErrors: those of several could not.
 
         """
 

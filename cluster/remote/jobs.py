@@ -29,7 +29,7 @@ from cluster.agent.protocol import (
 )
 from cluster.agent.scratch import OWNER, PREFIX, SHARED_MEMORY, scratch_of
 from cluster.core.decoders import prepare
-from cluster.core.errors import JobError, ShellError, Unreachable
+from cluster.core.errors import HostErrors, JobError, ShellError, Unreachable
 from cluster.core.model.value import Value
 from cluster.remote.parallel import on_each, try_each
 from cluster.remote.silence import Silence
@@ -299,7 +299,7 @@ class Job:
     def halt(self) -> None:
         """End the ranks on all hosts but the first, as far as they can be reached."""
         words = self._words("halt", self.record.folder)
-        with suppress(ShellError, ExceptionGroup):
+        with suppress(ShellError, HostErrors):
             on_each(self._others, lambda _, shell: shell.run(words, timeout=COMMAND_TIMEOUT))
 
     def status(self) -> int | None:
@@ -340,7 +340,7 @@ class Job:
 
         Raises:
             ShellError: the files of one host could not be downloaded.
-            ExceptionGroup: those of several could not.
+            HostErrors: those of several could not.
 
         """
 

@@ -11,7 +11,7 @@ from functools import partial
 from typing import TYPE_CHECKING, TypeVar
 
 from cluster.core.cleanup import on_failure
-from cluster.core.errors import STATES, ClusterError, Timeout, Unreachable
+from cluster.core.errors import STATES, ClusterError, HostErrors, Timeout, Unreachable
 from cluster.remote.threads import complete
 
 if TYPE_CHECKING:
@@ -34,7 +34,7 @@ def on_each(hosts: Mapping[str, Shell], do: Callable[[str, Shell], T]) -> dict[s
 
     Raises:
         ClusterError: one host failed.
-        ExceptionGroup: several failed; it has the error of each.
+        HostErrors: several failed; it has the error of each.
         KeyboardInterrupt: the user interrupted; the shells are closed, which ends their commands.
 
     """
@@ -76,12 +76,12 @@ def results(ended: Mapping[str, T | ClusterError]) -> dict[str, T]:
 
     Raises:
         ClusterError: one host failed.
-        ExceptionGroup: several failed; it has the error of each.
+        HostErrors: several failed; it has the error of each.
 
     """
     errors = [error for error in ended.values() if isinstance(error, ClusterError)]
     if len(errors) > 1:
-        raise ExceptionGroup(f"{len(errors)} of {len(ended)} hosts failed", errors)
+        raise HostErrors(f"{len(errors)} of {len(ended)} hosts failed", errors)
     for error in errors:
         raise error
     return {name: value for name, value in ended.items() if not isinstance(value, ClusterError)}
@@ -140,7 +140,7 @@ def connect_all(
     Raises:
         Timeout: a host is not reachable in time; the message has its last state.
         Unreachable: a host's error will not pass, so the others are not waited for.
-        ExceptionGroup: several of these; its message names the slowest.
+        HostErrors: several of these; its message names the slowest.
         KeyboardInterrupt: the user interrupted; the shells are closed.
 
     """
@@ -238,7 +238,7 @@ def _raise_slowest(
     if len(failed) > 1:
         slowest = min(failed, key=progress)
         last = attempts.last.get(slowest)
-        raise ExceptionGroup(
+        raise HostErrors(
             f"{len(failed)} of {len(states)} hosts failed; "
             f"the slowest is {slowest}: {last.state if last else states[slowest]}",
             list(failed.values()),

@@ -162,7 +162,7 @@ def open_mesh(
 
     Raises:
         ShellError: a host cannot be reached by the first one, or one of its addresses is dead.
-        ExceptionGroup: several failed.
+        HostErrors: several failed.
 
     """
     first_port = FIRST_PORT + zlib.crc32(name.encode()) % PORTS

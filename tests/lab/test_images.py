@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING
 import pytest
 
 import cluster
+from cluster.core.errors import HostErrors
 from tests.conftest import command
 
 if TYPE_CHECKING:
@@ -92,7 +93,7 @@ def test_a_profiler_that_the_image_does_not_see_is_refused(
     (home / "podman").write_text(ENGINE.replace("os.execvpe", hidden))
     boxed.put(home / "podman", "/usr/local/bin/podman")
     boxed.run(["sh", "-c", "mkdir -p /opt && touch /opt/own.so"])
-    with pytest.raises(ExceptionGroup) as failed:
+    with pytest.raises(HostErrors) as failed:
         boxed.bench("p2p", profile="/opt/own.so")
 
     said = str(failed.value.exceptions[0])
@@ -107,7 +108,7 @@ def test_an_image_without_a_compiler_is_said_to_lack_one(
     gone = 'known["OMPI_CC"] = "/nowhere/cc"\nos.execvpe'
     (home / "podman").write_text(ENGINE.replace("os.execvpe", gone))
     boxed.put(home / "podman", "/usr/local/bin/podman")
-    with pytest.raises(ExceptionGroup) as failed:
+    with pytest.raises(HostErrors) as failed:
         boxed.bench("p2p", profile="own")
 
     said = str(failed.value.exceptions[0])
@@ -118,7 +119,7 @@ def test_an_image_without_a_compiler_is_said_to_lack_one(
 def test_an_image_without_what_ranks_need_is_refused(boxed: cluster.Cluster, home: Path) -> None:
     (home / "podman").write_text(ENGINE.replace("{folder}/env/bin:", ""))
     boxed.put(home / "podman", "/usr/local/bin/podman")
-    with pytest.raises(ExceptionGroup) as failed:
+    with pytest.raises(HostErrors) as failed:
         boxed.bench("p2p")
 
     assert "The image bench/worker:1 has no Python 3.11 or newer" in str(failed.value.exceptions[0])
@@ -126,7 +127,7 @@ def test_an_image_without_what_ranks_need_is_refused(boxed: cluster.Cluster, hom
 
 def test_an_engine_that_does_not_work_is_named(boxed: cluster.Cluster) -> None:
     boxed.run(["sh", "-c", "ln -s /bin/false /usr/local/bin/podman; rm -f /usr/bin/docker"])
-    with pytest.raises(ExceptionGroup) as failed:
+    with pytest.raises(HostErrors) as failed:
         boxed.bench("p2p")
 
     assert "can run no container: podman is there, but does not work." in str(

@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, NoReturn
 
 import pytest
 
-from cluster.core.errors import ClusterError, ShellError, Timeout, Unreachable
+from cluster.core.errors import ClusterError, HostErrors, ShellError, Timeout, Unreachable
 from cluster.core.model.hosts import Completed, Machine
 from cluster.remote import parallel
 from cluster.remote.hosts import Hosts
@@ -70,7 +70,7 @@ def test_one_failure_is_itself_and_several_stay_together() -> None:
 
     with pytest.raises(ShellError, match=r"bad broke\."):
         parallel.on_each(hosts(good=LocalShell(), bad=LocalShell()), fail)
-    with pytest.raises(ExceptionGroup, match="2 of 3 hosts failed") as failed:
+    with pytest.raises(HostErrors, match="2 of 3 hosts failed") as failed:
         parallel.on_each(hosts(good=LocalShell(), bad=LocalShell(), worse=LocalShell()), fail)
     assert [str(error) for error in failed.value.exceptions] == ["bad broke.", "worse broke."]
 
@@ -113,7 +113,7 @@ def test_what_waiting_does_not_help_is_not_waited_for() -> None:
     """The other host would be tried for an hour."""
     wrong = Unreachable("The key has changed.", state="host key")
     shells = hosts(booting=Slow(attempts=-1), wrong=Slow(attempts=1, error=wrong))
-    with pytest.raises(ExceptionGroup) as failed:
+    with pytest.raises(HostErrors) as failed:
         parallel.connect_all(shells, 3600.0)
 
     assert {type(error) for error in failed.value.exceptions} == {Timeout, Unreachable}
@@ -131,7 +131,7 @@ def test_hosts_that_hang_are_not_waited_for_beyond_the_deadline(sshd: Sshd) -> N
             nobody=SshShell(sshd.machine(port=1)),
         )
         began = time.monotonic()
-        with pytest.raises(ExceptionGroup) as failed:
+        with pytest.raises(HostErrors) as failed:
             parallel.connect_all(shells, 3.0)
         took = time.monotonic() - began
 
@@ -154,7 +154,7 @@ def test_every_unknown_key_is_shown_at_once(servers: Callable[..., Sshd]) -> Non
     for server in known:
         (server.folder / "known_hosts").write_text("")
     shells = {str(server.port): SshShell(server.machine()) for server in known}
-    with pytest.raises(ExceptionGroup, match="3 of 3 hosts failed") as failed:
+    with pytest.raises(HostErrors, match="3 of 3 hosts failed") as failed:
         parallel.connect_all(shells, 60.0)
 
     assert [type(error) for error in failed.value.exceptions] == [Unreachable] * 3

@@ -17,7 +17,7 @@ from cluster.agent.protocol import ADVICE, BY_SIGNAL, NOTICE, REASON, TIMED_OUT
 from cluster.analysis.limits.hardware.from_run import of_measured
 from cluster.analysis.statistics.slowdown import describe_slowdown
 from cluster.core import plugins
-from cluster.core.errors import JobError, ParseError, ShellError, SpecError
+from cluster.core.errors import HostErrors, JobError, ParseError, ShellError, SpecError
 from cluster.core.model.measurements import Output, Progress
 from cluster.core.model.records import NOTES_FILE, Status
 from cluster.core.model.value import Value
@@ -134,7 +134,7 @@ def _download(job: Job, folder: Path, result: JobResult) -> JobResult:
         if result.status == "interrupted" and not job.exists():
             return result
         job.fetch(folder / RAW)
-    except (ShellError, ExceptionGroup) as error:
+    except (ShellError, HostErrors) as error:
         result = _worse(result, _first_line(error))
     try:
         _add_missing(job, folder)
@@ -156,7 +156,7 @@ def _why(reason: str, result: JobResult) -> str:
 
 
 def _first_line(error: Exception) -> str:
-    if isinstance(error, ExceptionGroup):
+    if isinstance(error, HostErrors):
         return " ".join(_first_line(one) for one in error.exceptions)
     return error.what if isinstance(error, ShellError) else str(error)
 

@@ -76,7 +76,7 @@ class RevocationWatch:
                 if not reason or self._over.is_set():
                     continue
                 self.reason = reason
-                with suppress(ClusterError, ExceptionGroup):
+                with suppress(ClusterError):
                     self._stop()
                 return
 
@@ -102,7 +102,7 @@ def unless_gone(
     with RevocationWatch(gone, end_commands) as watch:
         try:
             yield watch.check
-        except (ClusterError, ExceptionGroup) as error:
+        except ClusterError as error:
             reason = watch.ask()
             if reason is None or reason is error:
                 raise

@@ -129,7 +129,7 @@ def install(
 
     Raises:
         ClusterError: it could not be installed on one host.
-        ExceptionGroup: on several.
+        HostErrors: on several.
 
     """
     from cluster.remote.environment import install as steps  # noqa: PLC0415 - slow, and local hosts need none
@@ -161,7 +161,7 @@ def examine(
 
     Raises:
         ClusterError: one host did not answer, or lacks a tool.
-        ExceptionGroup: several did not answer.
+        HostErrors: several did not answer.
 
     """
     from cluster.remote.environment.tools import check_tools  # noqa: PLC0415 - not for known hosts
@@ -258,7 +258,7 @@ def connect(
 
     Raises:
         ClusterError: one host cannot be reached by the first one.
-        ExceptionGroup: several failed.
+        HostErrors: several failed.
 
     """
     if not hosts.is_meshed:

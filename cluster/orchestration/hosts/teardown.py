@@ -50,7 +50,7 @@ def clean_hosts(hosts: Hosts) -> dict[str, Leftovers]:
 
     Raises:
         ClusterError: it failed on one host.
-        ExceptionGroup: it failed on several.
+        HostErrors: it failed on several.
 
     """
     machines = {machine.name: machine for machine in hosts.machines}

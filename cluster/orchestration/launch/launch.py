@@ -13,7 +13,15 @@ from msgspec import structs
 from cluster.core import journal, plugins
 from cluster.core.claims import this_process
 from cluster.core.cleanup import on_failure
-from cluster.core.errors import Capacity, ClusterError, LaunchLeft, SpecError, Timeout, tail
+from cluster.core.errors import (
+    Capacity,
+    ClusterError,
+    HostErrors,
+    LaunchLeft,
+    SpecError,
+    Timeout,
+    tail,
+)
 from cluster.core.model.spec import ClusterSpec, SpecOptions
 from cluster.core.model.value import StateCallback, ignore
 from cluster.core.options import convert
@@ -245,11 +253,11 @@ def _why_unusable(cluster: Cluster) -> str:
     else:
         try:
             connect_all(cluster.shells(), ANSWER_WITHIN)
+        except HostErrors as errors:
+            lines = (str(error).partition("\n")[0] for error in errors.exceptions)
+            why = "\n".join(dict.fromkeys(lines))
         except ClusterError as error:
             why = error.what
-        except ExceptionGroup as group:
-            lines = (str(error).partition("\n")[0] for error in group.exceptions)
-            why = "\n".join(dict.fromkeys(lines))
         else:
             return ""
     gone = provider.gone(cluster.spec, machines)
@@ -310,7 +318,7 @@ def _take_down(name: str) -> None:
     with suppress(SpecError):  # another process may have taken it down already
         failed = attach(name)
         failed.down(reachable=False)
-        errors = error.exceptions if isinstance(error, BaseExceptionGroup) else (error,)
+        errors = error.exceptions if isinstance(error, HostErrors) else (error,)
         for one in errors:
             if isinstance(one, ClusterError) and str(failed.disk.journal.folder) in one.remedy:
                 one.remedy = "The machines and their files here are gone: type the same again."

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING
 
 from cluster.agent import scratch
 from cluster.core import journal, plugins
-from cluster.core.errors import ClusterError, ProvisionError, SpecError
+from cluster.core.errors import ClusterError, HostErrors, ProvisionError, SpecError
 from cluster.core.model.resources import Resource
 from cluster.core.model.value import Value
 from cluster.orchestration.cluster import attach
@@ -87,7 +87,7 @@ def find_orphans(regions: Sequence[str] = (), *, everywhere: bool = False) -> tu
 
     Raises:
         ClusterError: a cluster or provider could not be asked.
-        ExceptionGroup: several could not.
+        HostErrors: several could not.
 
     """
     found = search(regions, everywhere=everywhere)
@@ -100,13 +100,13 @@ def raise_all(errors: Sequence[ClusterError]) -> None:
 
     Raises:
         ClusterError: the error, if there is only one.
-        ExceptionGroup: all errors, if there are several.
+        HostErrors: all errors, if there are several.
 
     """
     if len(errors) == 1:
         raise errors[0]
     if errors:
-        raise ExceptionGroup(f"{len(errors)} clusters or providers failed", errors)
+        raise HostErrors(f"{len(errors)} clusters or providers failed", errors)
 
 
 def remove(orphan: Orphan) -> None:
@@ -139,7 +139,7 @@ def take_down(name: str, regions: Sequence[str] = ()) -> tuple[str, ...]:
     Raises:
         SpecError: nothing of that name was found.
         ProvisionError: a resource still exists, or a provider could not be searched.
-        ExceptionGroup: several could not be searched.
+        HostErrors: several could not be searched.
 
     """
     searched: dict[str, bool] = {}  # what was searched, and whether something was found there
@@ -190,7 +190,7 @@ def no_clusters(regions: Sequence[str] = ()) -> tuple[str, ...]:
     Raises:
         SpecError: clusters exist that were launched elsewhere.
         ProvisionError: a provider could not be asked.
-        ExceptionGroup: several could not.
+        HostErrors: several could not.
 
     """
     search_ = search(regions)

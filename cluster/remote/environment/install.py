@@ -48,7 +48,7 @@ def install(
 
     Raises:
         ShellError: a step failed on one host; the message has the step and its last lines.
-        ExceptionGroup: on several; the other hosts are ready.
+        HostErrors: on several; the other hosts are ready.
 
     """
     logs.mkdir(parents=True, exist_ok=True)
