@@ -10,8 +10,12 @@ from __future__ import annotations
 import math
 import re
 from abc import abstractmethod
-from typing import TYPE_CHECKING, ClassVar, NamedTuple
+from textwrap import dedent
+from typing import TYPE_CHECKING, ClassVar, NamedTuple, get_args
 
+import msgspec
+
+from cluster.core.model.measurements import Aggregation, Definition, Flow, Medium
 from cluster.core.plugins import Plugin
 from cluster.logs.results import ResultBuilder as ResultBuilder
 
@@ -19,13 +23,19 @@ if TYPE_CHECKING:
     from collections.abc import Iterable, Mapping
 
     from cluster.core.model.logs import Parsed
-    from cluster.core.model.measurements import Definition
     from cluster.core.model.value import Scalar
 
 KB, MB, GB = 1e3, 1e6, 1e9
 DIGITS = 18  # of a number that fits into 64 bits
 CUT = "there is no row: it failed, or the log is cut off"
 KIB, MIB, GIB = 2.0**10, 2.0**20, 2.0**30
+
+_FIELDS = {  # of a definition, by the words that it may have
+    **dict.fromkeys(get_args(Aggregation), "aggregation"),
+    **dict.fromkeys(get_args(Flow), "flow"),
+    **dict.fromkeys(get_args(Medium), "medium"),
+    "lower": "better",
+}
 
 _NUMBER = re.compile(r"[+-]?(?:\d{1,20}(?:\.\d{0,20})?|\.\d{1,20})(?:[eE][+-]?\d{1,3})?")
 _GROUPED = re.compile(r"\d{1,3}(?:,\d{3})+\.\d{1,20}")
@@ -189,6 +199,44 @@ class RunParser(Parser):
         """Return a result per run."""
         self._end()
         return tuple(self._parsed)
+
+
+def define(
+    benchmark: str,
+    rows: str,
+    *,
+    clock: str,
+    synchronisation: str,
+    warm_up: str,
+    aggregation: Aggregation = "one rank",
+) -> tuple[Definition, ...]:
+    """Return the definitions of a tool's metrics, of which each row says what is special.
+
+    Args:
+        rows: such as `bandwidth (B/s, one way, network): bytes over the time`, with the unit, and
+            then the aggregation, flow and medium where they are not the default. Of times (s), low
+            values are better, and of all else, high ones, unless the row says `lower`. What
+            follows below a row, further to the right, belongs to it.
+
+    """
+    common = {
+        "benchmark": benchmark,
+        "clock": clock,
+        "synchronisation": synchronisation,
+        "warm_up": warm_up,
+        "aggregation": aggregation,
+    }
+    joined = dedent(rows).strip().replace("\n    ", " ")
+    return tuple(_definition(row, common) for row in joined.split("\n"))
+
+
+def _definition(row: str, common: dict[str, str]) -> Definition:
+    metric, about, what = re.split(r" \((.*?)\): ", row, maxsplit=1)
+    unit, *words = about.split(", ")
+    better = "lower" if unit == "s" else "higher"
+    special = {_FIELDS[word]: word for word in words}
+    fields = {"better": better, **common, **special, "metric": metric, "unit": unit, "what": what}
+    return msgspec.convert(fields, Definition)
 
 
 class SizeColumn(NamedTuple):

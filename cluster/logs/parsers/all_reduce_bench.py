@@ -8,32 +8,25 @@ https://github.com/stas00/ml-engineering/tree/master/network/benchmarks
 from __future__ import annotations
 
 import re
-from functools import partial
 from typing import TYPE_CHECKING
 
-from cluster.core.model.measurements import Definition
-from cluster.logs.parsers import GB, RunParser, SizeColumn, number
+from cluster.logs.parsers import GB, RunParser, SizeColumn, define, number
 
 if TYPE_CHECKING:
     from cluster.core.model.value import Scalar
 
-_torch = partial(
-    Definition,
-    benchmark="all_reduce_bench",
-    unit="B/s",
-    better="higher",
+BUSBW, ALGBW = DEFINITIONS = define(
+    "all_reduce_bench",
+    """
+    busbw (B/s, one way, collective): bus bandwidth of all_reduce: algorithm bandwidth times
+        2(n-1)/n of n ranks
+    algbw (B/s): algorithm bandwidth: the size over the time of all_reduce
+    """,
     clock="CUDA events of each rank (time.perf_counter in old versions)",
     synchronisation="a barrier before each trial",
     warm_up="5 calls that are not counted (the first of the trials in old versions)",
     aggregation="mean of ranks",
 )
-BUSBW = _torch(
-    metric="busbw",
-    what="bus bandwidth of all_reduce: algorithm bandwidth times 2(n-1)/n of n ranks",
-    flow="one way",
-    medium="collective",
-)
-ALGBW = _torch(metric="algbw", what="algorithm bandwidth: the size over the time of all_reduce")
 
 _TITLE = re.compile(
     r"\s*The (?:average bandwidth of all_reduce "
@@ -55,7 +48,6 @@ _POWERS = {"": 1, "K": 2**10, "M": 2**20, "G": 2**30, "T": 2**40}
 _THOUSANDS = {"": 1, "K": 10**3, "M": 10**6, "G": 10**9}
 _SCALES = {"GBps": GB, "Gbps": GB / 8}
 
-
 COLUMNS = SizeColumn(BUSBW, GB, moved=True), SizeColumn(ALGBW, GB, moved=True)
 
 
@@ -63,7 +55,7 @@ class AllReduceBench(RunParser):
     """all_reduce_bench.py: bus and algorithm bandwidth per payload, in GBps of 1e9 bytes."""
 
     marks = ("bandwidth of all_reduce", "| payload |", "GBps")
-    definitions = (BUSBW, ALGBW)
+    definitions = DEFINITIONS
     title = "all_reduce_bench"
 
     def __init__(self) -> None:

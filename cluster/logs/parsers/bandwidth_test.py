@@ -7,11 +7,9 @@ bytes. A copy within the device counts its bytes twice: read and written.
 from __future__ import annotations
 
 import re
-from functools import partial
 from typing import TYPE_CHECKING
 
-from cluster.core.model.measurements import Definition
-from cluster.logs.parsers import GB, MIB, RunParser, count, number
+from cluster.logs.parsers import GB, MIB, RunParser, count, define, number
 
 if TYPE_CHECKING:
     from cluster.core.model.logs import Parsed
@@ -19,35 +17,21 @@ if TYPE_CHECKING:
 
 SCALE = {"MB/s": MIB, "GB/s": GB}
 
-_copy = partial(
-    Definition,
-    benchmark="bandwidth_test",
-    unit="B/s",
-    better="higher",
+HOST_TO_DEVICE, DEVICE_TO_HOST, DEVICE_TO_DEVICE = DEFINITIONS = define(
+    "bandwidth_test",
+    """
+    host_to_device (B/s, one way, host to GPU): copies from the host's memory to the GPU's, of all
+        devices together; printed in MB/s of 2**20 bytes or in GB/s of 1e9 bytes
+    device_to_host (B/s, one way, host to GPU): copies from the GPU's memory to the host's, of all
+        devices together; printed in MB/s of 2**20 bytes or in GB/s of 1e9 bytes
+    device_to_device (B/s, GPU memory): copies within the GPU's memory, each byte counted twice
+        (read and written), of all devices together; printed in MB/s of 2**20 bytes or in GB/s of
+        1e9 bytes
+    """,
     clock="CUDA events, or the host's clock for pageable memory",
     synchronisation="the device is idle before the first copy",
     warm_up="none",
     aggregation="all ranks",
-)
-HOST_TO_DEVICE = _copy(
-    metric="host_to_device",
-    what="copies from the host's memory to the GPU's, of all devices together; printed in MB/s of "
-    "2**20 bytes or in GB/s of 1e9 bytes",
-    flow="one way",
-    medium="host to GPU",
-)
-DEVICE_TO_HOST = _copy(
-    metric="device_to_host",
-    what="copies from the GPU's memory to the host's, of all devices together; printed in MB/s of "
-    "2**20 bytes or in GB/s of 1e9 bytes",
-    flow="one way",
-    medium="host to GPU",
-)
-DEVICE_TO_DEVICE = _copy(
-    metric="device_to_device",
-    what="copies within the GPU's memory, each byte counted twice (read and written), of all "
-    "devices together; printed in MB/s of 2**20 bytes or in GB/s of 1e9 bytes",
-    medium="GPU memory",
 )
 _DEFINITIONS = {"H2D": HOST_TO_DEVICE, "D2H": DEVICE_TO_HOST, "D2D": DEVICE_TO_DEVICE}
 _SHORT = {"Host to Device": "H2D", "Device to Host": "D2H", "Device to Device": "D2D"}
@@ -79,7 +63,7 @@ class BandwidthTest(RunParser):
 
     marks = ("CUDA Bandwidth Test", "Memory Transfers", "bandwidthTest-")
     has_rows = True
-    definitions = tuple(_DEFINITIONS.values())
+    definitions = DEFINITIONS
     title = "bandwidthTest"
 
     def __init__(self) -> None:

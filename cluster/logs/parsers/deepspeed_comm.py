@@ -8,42 +8,24 @@ https://www.deepspeed.ai/tutorials/comms-logging
 from __future__ import annotations
 
 import re
-from functools import partial
 from typing import TYPE_CHECKING
 
-from cluster.core.model.measurements import Definition
-from cluster.logs.parsers import RunParser, number
+from cluster.logs.parsers import RunParser, define, number
 
 if TYPE_CHECKING:
     from cluster.core.model.value import Scalar
 
-_speed = partial(
-    Definition,
-    benchmark="deepspeed_comm",
+TIME, TPUT, BUSBW = DEFINITIONS = define(
+    "deepspeed_comm",
+    """
+    time (s): one call of a collective: of the summary and of ds_bench, the mean of all of its size
+    throughput (B/s): as DeepSpeed counts what a collective moves, over the time; printed in Gbps
+    busbw (B/s, one way, collective): bus bandwidth as DeepSpeed computes it: what one link carries;
+        printed in Gbps
+    """,
     clock="time.time of the rank, with synchronised calls",
     synchronisation="none beside that of the program (ds_bench: a barrier)",
     warm_up="none (ds_bench: 5 calls that are not counted)",
-    aggregation="one rank",
-)
-TIME = _speed(
-    metric="time",
-    unit="s",
-    better="lower",
-    what="one call of a collective: of the summary and of ds_bench, the mean of all of its size",
-)
-TPUT = _speed(
-    metric="throughput",
-    unit="B/s",
-    better="higher",
-    what="as DeepSpeed counts what a collective moves, over the time; printed in Gbps",
-)
-BUSBW = _speed(
-    metric="busbw",
-    unit="B/s",
-    better="higher",
-    what="bus bandwidth as DeepSpeed computes it: what one link carries; printed in Gbps",
-    flow="one way",
-    medium="collective",
 )
 _CALL = re.compile(
     r"[^\n]*\|[ \t]*comm op: (\w+)(?:_v\d)?[ \t]*\|[ \t]*time \(ms\): (\d[\d.]*)[ \t]*"
@@ -82,7 +64,7 @@ class DeepspeedComm(RunParser):
     """DeepSpeed's communication logger and ds_bench: ms, and Gbps of 1e9 bits."""
 
     marks = ("comm op: ", "Comm. Op", "---- Performance of ")
-    definitions = (TIME, TPUT, BUSBW)
+    definitions = DEFINITIONS
     title = "DeepSpeed communication"
 
     def __init__(self) -> None:

@@ -8,15 +8,13 @@ the readers. What it prints as MB and GB are MiB and GiB.
 from __future__ import annotations
 
 import re
-from functools import partial
 from math import dist, sqrt
 from statistics import fmean
 from typing import TYPE_CHECKING
 
 import msgspec
 
-from cluster.core.model.measurements import Definition
-from cluster.logs.parsers import MIB, Parser, ResultBuilder
+from cluster.logs.parsers import MIB, Parser, ResultBuilder, define
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence
@@ -26,31 +24,18 @@ if TYPE_CHECKING:
 _KEY = re.compile(r'\s*"(?:train|eval)_(?:au|throughput|io)_\w+":')
 CLOSE = 1e-6  # relative: figures are written with all their digits
 MOST = 100.0  # percent
-_dlio = partial(
-    Definition,
-    benchmark="dlio",
-    better="higher",
+UTILISATION, SAMPLES, READ = DEFINITIONS = define(
+    "dlio",
+    """
+    accelerator_utilisation (%, mean of ranks): time that the emulated accelerators sleep for their
+        computing over the time of the steps, of an epoch; a mean of the ranks' percentages, not of
+        their sums
+    samples_rate (samples/s): samples of an epoch per second, the sum of the ranks' own rates
+    read_rate (B/s): mean samples per second times the size of a record; printed in MiB/s as MB
+    """,
     clock="time.time of each rank",
     synchronisation="none between the steps of ranks",
     warm_up="the first step of each epoch is left out, unless told otherwise",
-)
-UTILISATION = _dlio(
-    metric="accelerator_utilisation",
-    unit="%",
-    what="time that the emulated accelerators sleep for their computing over the time of the "
-    "steps, of an epoch; a mean of the ranks' percentages, not of their sums",
-    aggregation="mean of ranks",
-)
-SAMPLES = _dlio(
-    metric="samples_rate",
-    unit="samples/s",
-    what="samples of an epoch per second, the sum of the ranks' own rates",
-    aggregation="all ranks",
-)
-READ = _dlio(
-    metric="read_rate",
-    unit="B/s",
-    what="mean samples per second times the size of a record; printed in MiB/s as MB",
     aggregation="all ranks",
 )
 
@@ -81,7 +66,7 @@ class Dlio(Parser):
     """DLIO's summary.json: utilisation, samples per second, and which of them hold."""
 
     marks = ("train_au_percentage", "train_au_mean_percentage")
-    definitions = (UTILISATION, SAMPLES, READ)
+    definitions = DEFINITIONS
 
     def __init__(self) -> None:
         self._builders: list[ResultBuilder] = []

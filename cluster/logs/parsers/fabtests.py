@@ -7,36 +7,25 @@ https://github.com/ofiwg/libfabric
 from __future__ import annotations
 
 import re
-from functools import cache, partial
+from functools import cache
 from typing import TYPE_CHECKING
 
-from cluster.core.model.measurements import Definition
-from cluster.logs.parsers import MB, RunParser, SizeColumn, number
+from cluster.logs.parsers import MB, RunParser, SizeColumn, define, number
 
 if TYPE_CHECKING:
     from cluster.logs.parsers import ResultBuilder
 
-_fab = partial(
-    Definition,
-    benchmark="fabtests",
+TIME, BANDWIDTH = DEFINITIONS = define(
+    "fabtests",
+    """
+    transfer_time (s): the time over the transfers; of a test to and fro, that is one way; printed
+        in usec
+    bandwidth (B/s, one way, network): bytes of all transfers over the time; printed in MB/sec of
+        1e6 bytes
+    """,
     clock="gettimeofday or CLOCK_MONOTONIC of the client",
     synchronisation="a message of both sides before each size",
     warm_up="the iterations of -w (10 unless said otherwise; none in fi_pingpong)",
-    aggregation="one rank",
-)
-TIME = _fab(
-    metric="transfer_time",
-    unit="s",
-    better="lower",
-    what="the time over the transfers; of a test to and fro, that is one way; printed in usec",
-)
-BANDWIDTH = _fab(
-    metric="bandwidth",
-    unit="B/s",
-    better="higher",
-    what="bytes of all transfers over the time; printed in MB/sec of 1e6 bytes",
-    flow="one way",
-    medium="network",
 )
 _HEAD = re.compile(
     r"\s*(?:name\s+)?bytes\s+(?:#sent\s+#ack|iters)\s+total\s+time\s+MB/sec\s+usec/xfer"
@@ -64,7 +53,7 @@ class Fabtests(RunParser):
     """fabtests (fi_rdm_pingpong, fi_rma_bw, ...): usec per transfer, MB/sec of 1e6 bytes."""
 
     marks = ("usec/xfer",)
-    definitions = (TIME, BANDWIDTH)
+    definitions = DEFINITIONS
     title = "fabtests"
 
     def __init__(self) -> None:

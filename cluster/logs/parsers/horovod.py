@@ -8,12 +8,10 @@ there without saying so: it is compared with the last lines, which name both rat
 from __future__ import annotations
 
 import re
-from functools import partial
 from statistics import median
 from typing import TYPE_CHECKING
 
-from cluster.core.model.measurements import Definition
-from cluster.logs.parsers import Parser, ResultBuilder, number
+from cluster.logs.parsers import Parser, ResultBuilder, define, number
 
 if TYPE_CHECKING:
     from cluster.core.model.logs import Parsed
@@ -22,34 +20,20 @@ if TYPE_CHECKING:
 MOST = 1000  # descriptions of runs that are kept, as the runs of a log have few
 NEAR = 0.2  # relative difference of the iterations from their mean that is accepted
 
-_hvd = partial(
-    Definition,
-    benchmark="horovod",
-    unit="images/s",
-    better="higher",
+ITERATION, ITERATION_ALL, MEAN, TOTAL = DEFINITIONS = define(
+    "horovod",
+    """
+    iteration_rate (images/s): images of one GPU over the time of an iteration (10 batches unless
+        said otherwise)
+    iteration_total_rate (images/s, all ranks): images of all GPUs over the time of an iteration, as
+        some versions print
+    mean_rate (images/s): images of one GPU per second, mean over the iterations
+    total_rate (images/s, all ranks): images of all GPUs per second: the mean of one times their
+        number
+    """,
     clock="timeit of the first rank",
     synchronisation="the exchange of gradients of each batch",
     warm_up="the warm-up batches of the program (10 unless said otherwise)",
-)
-ITERATION = _hvd(
-    metric="iteration_rate",
-    what="images of one GPU over the time of an iteration (10 batches unless said otherwise)",
-    aggregation="one rank",
-)
-ITERATION_ALL = _hvd(
-    metric="iteration_total_rate",
-    what="images of all GPUs over the time of an iteration, as some versions print",
-    aggregation="all ranks",
-)
-MEAN = _hvd(
-    metric="mean_rate",
-    what="images of one GPU per second, mean over the iterations",
-    aggregation="one rank",
-)
-TOTAL = _hvd(
-    metric="total_rate",
-    what="images of all GPUs per second: the mean of one times their number",
-    aggregation="all ranks",
 )
 
 _ITERATION = re.compile(
@@ -68,7 +52,7 @@ class Horovod(Parser):
     """Horovod synthetic benchmark: one GPU's images per second, and the total."""
 
     marks = ("Iter #", "img/sec", "Img/sec per", "images/sec on")
-    definitions = (ITERATION, ITERATION_ALL, MEAN, TOTAL)
+    definitions = DEFINITIONS
 
     def __init__(self) -> None:
         self._parsed: list[Parsed] = []

@@ -6,29 +6,25 @@ https://www.hpcg-benchmark.org
 from __future__ import annotations
 
 import re
-from functools import partial
+from typing import TYPE_CHECKING
 
-from cluster.core.model.measurements import Definition
-from cluster.logs.parsers import GB, RunParser, number
+from cluster.logs.parsers import GB, RunParser, define, number
 
-_hpcg = partial(
-    Definition,
-    benchmark="hpcg",
-    better="higher",
+if TYPE_CHECKING:
+    from cluster.core.model.measurements import Definition
+
+RATE, MEMORY = DEFINITIONS = define(
+    "hpcg",
+    """
+    flops_rate (FLOP/s): operations of the conjugate gradient over the time, of all processes; in
+        GFLOP/s
+    memory_bandwidth (B/s): bytes read and written over the time, of all processes, as it counts
+        them; in GB/s
+    """,
     clock="the wall clock of each rank",
     synchronisation="the iterations of the solver",
     warm_up="a reference run, which is not counted",
     aggregation="all ranks",
-)
-RATE = _hpcg(
-    metric="flops_rate",
-    unit="FLOP/s",
-    what="operations of the conjugate gradient over the time, of all processes; in GFLOP/s",
-)
-MEMORY = _hpcg(
-    metric="memory_bandwidth",
-    unit="B/s",
-    what="bytes read and written over the time, of all processes, as it counts them; in GB/s",
 )
 _NUMBER = r"(\d{1,12}(?:\.\d+)?(?:e[+-]?\d+)?)"
 # The text file has `name::part=value`, the YAML file of older versions `part: value` below a name.
@@ -54,7 +50,7 @@ class Hpcg(RunParser):
     """HPCG: the GFLOP/s of a valid result."""
 
     marks = ("HPCG", "Raw Total B/W")
-    definitions = (RATE, MEMORY)
+    definitions = DEFINITIONS
     title = "HPCG"
 
     def __init__(self) -> None:

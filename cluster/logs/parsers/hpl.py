@@ -6,34 +6,24 @@ https://www.netlib.org/benchmark/hpl
 from __future__ import annotations
 
 import re
-from functools import partial
 from typing import TYPE_CHECKING
 
-from cluster.core.model.measurements import Definition
-from cluster.logs.parsers import RunParser, number
+from cluster.logs.parsers import RunParser, define, number
 
 if TYPE_CHECKING:
     from cluster.core.model.value import Scalar
 
-_hpl = partial(
-    Definition,
-    benchmark="hpl",
+RATE, TIME = DEFINITIONS = define(
+    "hpl",
+    """
+    flops_rate (FLOP/s): (2/3 n^3 + 3/2 n^2) operations over the time, of all processes; printed in
+        Gflops
+    solution_time (s): factorisation and solution of the system of size n; printed in seconds
+    """,
     clock="the wall clock of the process grid's first process",
     synchronisation="a barrier before the factorisation",
     warm_up="none",
     aggregation="all ranks",
-)
-RATE = _hpl(
-    metric="flops_rate",
-    unit="FLOP/s",
-    better="higher",
-    what="(2/3 n^3 + 3/2 n^2) operations over the time, of all processes; printed in Gflops",
-)
-TIME = _hpl(
-    metric="solution_time",
-    unit="s",
-    better="lower",
-    what="factorisation and solution of the system of size n; printed in seconds",
 )
 _START = re.compile(
     r"\s*(?:HPLinpack ([\d.]+)\s|HPL-NVIDIA ([\d.]+)|.*High-Performance Linpack benchmark)"
@@ -66,7 +56,7 @@ class Hpl(RunParser):
         "HPL_pdgesv",
         "||Ax-b||",
     )
-    definitions = (RATE, TIME)
+    definitions = DEFINITIONS
     title = "HPL"
 
     def __init__(self) -> None:

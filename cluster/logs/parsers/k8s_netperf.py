@@ -6,49 +6,32 @@ https://github.com/cloud-bulldozer/k8s-netperf
 from __future__ import annotations
 
 import re
-from functools import partial
 from typing import TYPE_CHECKING, NamedTuple
 
-from cluster.core.model.measurements import Definition
-from cluster.logs.parsers import RunParser, count, number
+from cluster.logs.parsers import RunParser, count, define, number
 
 if TYPE_CHECKING:
+    from cluster.core.model.measurements import Definition
     from cluster.core.model.value import Scalar
     from cluster.logs.parsers import ResultBuilder
 
-_k8s = partial(
-    Definition,
-    benchmark="k8s_netperf",
+STREAM, RATE, TAIL = DEFINITIONS = define(
+    "k8s_netperf",
+    """
+    stream_bandwidth (B/s, one way, TCP): mean over the samples, of all parallel streams; printed in
+        Mb/s of 1e6 bits
+    transaction_rate (transactions/s): requests with their responses per second, mean over the
+        samples
+    latency_p99 (s): 99th percentile of a request with its response, mean over the samples; in usec
+    """,
     clock="that of the driver: netperf, iperf3 or uperf",
     synchronisation="each test alone",
     warm_up="none",
-    aggregation="one rank",
-)
-STREAM = _k8s(
-    metric="stream_bandwidth",
-    unit="B/s",
-    better="higher",
-    what="mean over the samples, of all parallel streams; printed in Mb/s of 1e6 bits",
-    flow="one way",
-    medium="TCP",
-)
-RATE = _k8s(
-    metric="transaction_rate",
-    unit="transactions/s",
-    better="higher",
-    what="requests with their responses per second, mean over the samples",
-)
-TAIL = _k8s(
-    metric="latency_p99",
-    unit="s",
-    better="lower",
-    what="99th percentile of a request with its response, mean over the samples; in usec",
 )
 _UNITS = {"Mb/s": (STREAM, 1e6 / 8), "OP/s": (RATE, 1.0), "usec": (TAIL, 1e-6)}
 _VALUE = re.compile(r"(\d+(?:\.\d+)?) \((\S+)\)")
 _BORDER = re.compile(r"\s*\+-[-+]+\+\s*$")
 _NAMES = ("RESULT TYPE", "TYPE")  # of the first column
-
 
 MOST = 10_000  # rows that are kept
 
@@ -73,7 +56,7 @@ class K8sNetperf(RunParser):
     """k8s-netperf: Mb/s of 1e6 bits and transactions per second, with who talked to whom."""
 
     marks = ("HOST NETWORK",)
-    definitions = (STREAM, RATE, TAIL)
+    definitions = DEFINITIONS
     title = "k8s-netperf"
 
     def __init__(self) -> None:

@@ -8,25 +8,21 @@ from __future__ import annotations
 import re
 from typing import TYPE_CHECKING
 
-from cluster.core.model.measurements import Definition
-from cluster.logs.parsers import RunParser, number
+from cluster.logs.parsers import RunParser, define, number
 
 if TYPE_CHECKING:
     from cluster.core.model.value import Scalar
     from cluster.logs.parsers import ResultBuilder
 
-BANDWIDTH = Definition(
-    benchmark="knb",
-    metric="bandwidth",
-    unit="B/s",
-    better="higher",
-    what="what iperf3's receiver took, mean over the test; printed in Mbit/s",
+(BANDWIDTH,) = DEFINITIONS = define(
+    "knb",
+    """
+    bandwidth (B/s, one way, TCP): what iperf3's receiver took, mean over the test; printed in
+        Mbit/s
+    """,
     clock="iperf3's own",
     synchronisation="the sender begins when the receiver listens",
     warm_up="none",
-    aggregation="one rank",
-    flow="one way",
-    medium="TCP",
 )
 _START = re.compile(r"\s*Benchmark Results\s*$|\s*generator: \"?knb\"?\s*$")
 _PATH = re.compile(r"\s*((?:Pod|Node) to (?:pod|service|node)|Idle)\s*:\s*$", re.IGNORECASE)
@@ -49,7 +45,7 @@ class Knb(RunParser):
     """k8s-bench-suite: Mbit/s between pods, and through services; as text, YAML or JSON."""
 
     marks = ("bit/s", "generator")
-    definitions = (BANDWIDTH,)
+    definitions = DEFINITIONS
     title = "k8s-bench-suite"
 
     def __init__(self) -> None:

@@ -8,13 +8,11 @@ algorithm bandwidth.
 from __future__ import annotations
 
 import re
-from functools import partial
 from typing import TYPE_CHECKING
 
 import msgspec
 
-from cluster.core.model.measurements import Definition
-from cluster.logs.parsers import MIB, Parser, ResultBuilder, number
+from cluster.logs.parsers import MIB, Parser, ResultBuilder, define, number
 
 if TYPE_CHECKING:
     from cluster.core.model.logs import Parsed
@@ -22,51 +20,22 @@ if TYPE_CHECKING:
 FLOAT = 4  # bytes of an element
 SLACK = 0.01  # by which bytes over time may differ from the printed rate
 
-_ml = partial(
-    Definition,
-    benchmark="mlbench",
+ONE_WAY, FIRST, MEAN, COLLECTIVE, FIRST_COLLECTIVE = DEFINITIONS = define(
+    "mlbench",
+    """
+    oneway_bandwidth (B/s, one way, network): one blocking message, timed by the receiver; printed
+        in MB/s of 2**20 bytes
+    first_bandwidth (B/s): the first message, which pays for connections; printed in MB/s of 2**20
+        bytes
+    mean_bandwidth (B/s, one way, network): what the program printed at its end, the warm-up
+        included; in MB/s of 2**20 bytes
+    collective_time (s): one collective call; printed in seconds
+    first_collective_time (s): the first collective call, which pays for connections; printed in
+        seconds
+    """,
     clock="time.time of the rank that wrote the file",
     synchronisation="torch.cuda.synchronize where there is a GPU, and a barrier",
     warm_up="the first iteration, which is kept under a name of its own",
-)
-ONE_WAY = _ml(
-    metric="oneway_bandwidth",
-    unit="B/s",
-    better="higher",
-    what="one blocking message, timed by the receiver; printed in MB/s of 2**20 bytes",
-    aggregation="one rank",
-    flow="one way",
-    medium="network",
-)
-FIRST = _ml(
-    metric="first_bandwidth",
-    unit="B/s",
-    better="higher",
-    what="the first message, which pays for connections; printed in MB/s of 2**20 bytes",
-    aggregation="one rank",
-)
-MEAN = _ml(
-    metric="mean_bandwidth",
-    unit="B/s",
-    better="higher",
-    what="what the program printed at its end, the warm-up included; in MB/s of 2**20 bytes",
-    aggregation="one rank",
-    flow="one way",
-    medium="network",
-)
-COLLECTIVE = _ml(
-    metric="collective_time",
-    unit="s",
-    better="lower",
-    what="one collective call; printed in seconds",
-    aggregation="one rank",
-)
-FIRST_COLLECTIVE = _ml(
-    metric="first_collective_time",
-    unit="s",
-    better="lower",
-    what="the first collective call, which pays for connections; printed in seconds",
-    aggregation="one rank",
 )
 
 _SUMMARY = re.compile(r"\s*Transfer ([\d.]+) MB in ([\d.e+-]+) seconds\. \[([\d.]+) MB/s\]")
@@ -82,7 +51,7 @@ class MlBench(Parser):
         "Sending vector",
         "Transfer ",
     )
-    definitions = (*(ONE_WAY, FIRST, MEAN, COLLECTIVE, FIRST_COLLECTIVE),)
+    definitions = DEFINITIONS
 
     def __init__(self) -> None:
         self._parsed: list[Parsed] = []

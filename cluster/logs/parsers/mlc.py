@@ -11,35 +11,26 @@ import re
 from functools import lru_cache, partial
 from typing import TYPE_CHECKING, NamedTuple
 
-from cluster.core.model.measurements import Definition
-from cluster.logs.parsers import MB, RunParser, numbers
+from cluster.logs.parsers import MB, RunParser, define, numbers
 
 if TYPE_CHECKING:
+    from cluster.core.model.measurements import Definition
     from cluster.logs.parsers import ResultBuilder
 
-_mlc = partial(
-    Definition,
-    benchmark="mlc",
-    synchronisation="none: one node reads at a time",
-    warm_up="not known",
-)
-LATENCY = _mlc(
-    metric="memory_latency",
-    unit="s",
-    better="lower",
-    what="one dependent load of a core of a NUMA node (row) from the memory of a node (column); "
-    "printed in ns",
+_mlc = partial(define, "mlc", synchronisation="none: one node reads at a time", warm_up="not known")
+(LATENCY,) = _mlc(
+    """
+    memory_latency (s): one dependent load of a core of a NUMA node (row) from the memory of a node
+        (column); printed in ns
+    """,
     clock="that of the core",
-    aggregation="one rank",
 )
-BANDWIDTH = _mlc(
-    metric="memory_bandwidth",
-    unit="B/s",
-    better="higher",
-    what="what all cores of a NUMA node (row) read from the memory of a node (column); printed in "
-    "MB/sec of 1e6 bytes",
+(BANDWIDTH,) = _mlc(
+    """
+    memory_bandwidth (B/s, all ranks): what all cores of a NUMA node (row) read from the memory of a
+        node (column); printed in MB/sec of 1e6 bytes
+    """,
     clock="that of the cores",
-    aggregation="all ranks",
 )
 
 MOST = 1000  # lines without figures that are kept, as each report has the same

@@ -9,8 +9,7 @@ from __future__ import annotations
 import re
 from typing import TYPE_CHECKING
 
-from cluster.core.model.measurements import Definition
-from cluster.logs.parsers import MB, Parser, ResultBuilder, number
+from cluster.logs.parsers import MB, Parser, ResultBuilder, define, number
 
 if TYPE_CHECKING:
     from cluster.core.model.logs import Parsed
@@ -19,18 +18,16 @@ MILLI = 1e3  # milliseconds per second
 SLACK = 0.02  # by which the printed rate may differ: times are printed to 0.1 ms
 ROUNDING = 0.05  # ms
 
-TIME = Definition(
-    benchmark="mpi_test",
-    metric="oneway_time",
-    unit="s",
-    better="lower",
-    what="one message, one way, as the rank timed its own half of it; printed in ms",
+(TIME,) = DEFINITIONS = define(
+    "mpi_test",
+    """
+    oneway_time (s, one way, network): one message, one way, as the rank timed its own half of it;
+        printed in ms
+    """,
     clock="time.perf_counter of the rank",
     synchronisation="none between the messages",
     warm_up="none",
     aggregation="each rank",
-    flow="one way",
-    medium="network",
 )
 
 _LINE = re.compile(
@@ -46,7 +43,7 @@ class MpiTest(Parser):
     """launch_mpi_test.py: one-way times of each rank; MB is 1e6 bytes."""
 
     marks = (" transferred ",)
-    definitions = (TIME,)
+    definitions = DEFINITIONS
 
     def __init__(self) -> None:
         self._builder: ResultBuilder | None = None

@@ -9,7 +9,6 @@ so missing ranks are normal.
 from __future__ import annotations
 
 import re
-from functools import partial
 from sys import intern
 from typing import TYPE_CHECKING, Generic, TypeVar
 
@@ -21,8 +20,17 @@ from cluster.core.model.logs import (
     TaskTimes,
     is_file_routine,
 )
-from cluster.core.model.measurements import Definition
-from cluster.logs.parsers import GIB, KIB, MIB, Parser, ResultBuilder, count, number, numbers
+from cluster.logs.parsers import (
+    GIB,
+    KIB,
+    MIB,
+    Parser,
+    ResultBuilder,
+    count,
+    define,
+    number,
+    numbers,
+)
 
 if TYPE_CHECKING:
     from collections.abc import Iterable
@@ -33,19 +41,18 @@ T = TypeVar("T", int, float)
 UNITS = {"K": KIB, "M": MIB, "G": GIB}
 SLACK = 0.001  # seconds to which each time is rounded
 
-_trace = partial(
-    Definition,
-    benchmark="mpitrace",
-    unit="s",
-    better="lower",
+ROUTINE, COMMUNICATION, ELAPSED = DEFINITIONS = define(
+    "mpitrace",
+    """
+    routine_time (s): all calls of one MPI routine of one rank
+    communication_time (s): all MPI calls of one rank
+    elapsed_time (s): the profiled region of one rank, wall clock
+    """,
     clock="the time base of the processor, read around each MPI call of the rank",
     synchronisation="none: waiting for other ranks is part of the time",
     warm_up="none: the whole region counts",
     aggregation="each rank",
 )
-ROUTINE = _trace(metric="routine_time", what="all calls of one MPI routine of one rank")
-COMMUNICATION = _trace(metric="communication_time", what="all MPI calls of one rank")
-ELAPSED = _trace(metric="elapsed_time", what="the profiled region of one rank, wall clock")
 
 _RANK = re.compile(r"\s*Data for MPI rank (\d{1,9}) of (\d{1,9})")
 _REGION = re.compile(r"\s*Times (?:and statistics )?from (.*?)\.?\s*$")
@@ -96,7 +103,7 @@ class MpiTrace(Parser):
         *("communication time = ", "MPI tasks sorted by"),
     )
     has_rows = True
-    definitions = (ROUTINE, COMMUNICATION, ELAPSED)
+    definitions = DEFINITIONS
 
     def __init__(self) -> None:
         self._profiles: list[_Profile] = []

@@ -7,56 +7,31 @@ https://hewlettpackard.github.io/netperf
 from __future__ import annotations
 
 import re
-from functools import lru_cache, partial
+from functools import lru_cache
 from typing import TYPE_CHECKING
 
-from cluster.core.model.measurements import Definition
 from cluster.logs.one_host import WITHIN, is_within_host
-from cluster.logs.parsers import KIB, RunParser, count, number, numbers
+from cluster.logs.parsers import KIB, RunParser, count, define, number, numbers
 
 if TYPE_CHECKING:
     from cluster.core.model.value import Scalar
     from cluster.logs.parsers import ResultBuilder
 
-_netperf = partial(
-    Definition,
-    benchmark="netperf",
+STREAM, SENT, RATE, OMNI, TIME = DEFINITIONS = define(
+    "netperf",
+    """
+    stream_bandwidth (B/s, one way, TCP): bytes that arrived over the time; printed in 10^6 bits per
+        second
+    sent_bandwidth (B/s): bytes of UDP that were sent over the time; printed in 10^6 bits per second
+    transaction_rate (transactions/s): requests with their responses per second, one after another
+    throughput (B/s): of an omni test: bytes of the side that its direction names; of UDP, some may
+        be lost
+    transaction_time (s): a request with its response, or a send call: the statistic over all; in
+        microseconds
+    """,
     clock="gettimeofday of the client",
     synchronisation="the test begins when the control connection is set up",
     warm_up="none",
-    aggregation="one rank",
-)
-STREAM = _netperf(
-    metric="stream_bandwidth",
-    unit="B/s",
-    better="higher",
-    what="bytes that arrived over the time; printed in 10^6 bits per second",
-    flow="one way",
-    medium="TCP",
-)
-SENT = _netperf(
-    metric="sent_bandwidth",
-    unit="B/s",
-    better="higher",
-    what="bytes of UDP that were sent over the time; printed in 10^6 bits per second",
-)
-RATE = _netperf(
-    metric="transaction_rate",
-    unit="transactions/s",
-    better="higher",
-    what="requests with their responses per second, one after another",
-)
-OMNI = _netperf(
-    metric="throughput",
-    unit="B/s",
-    better="higher",
-    what="of an omni test: bytes of the side that its direction names; of UDP, some may be lost",
-)
-TIME = _netperf(
-    metric="transaction_time",
-    unit="s",
-    better="lower",
-    what="a request with its response, or a send call: the statistic over all; in microseconds",
 )
 _TITLE = re.compile(
     r"(?:^\s*|done|[$;]\s*)(?:MIGRATED )?((?:TCP|UDP|SCTP|UNIX|DLPI)[ _]"
@@ -93,7 +68,7 @@ class Netperf(RunParser):
 
     marks = (*(" TEST from ", " TEST to ", "netperf", "Elapsed      Messages"),)
     has_rows = True
-    definitions = (STREAM, SENT, RATE, OMNI, TIME)
+    definitions = DEFINITIONS
     title = "netperf"
 
     def __init__(self) -> None:

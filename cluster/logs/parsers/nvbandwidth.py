@@ -7,69 +7,45 @@ A copy within a device counts its bytes once, although the memory reads and writ
 from __future__ import annotations
 
 import re
-from functools import partial
 from typing import TYPE_CHECKING
 
 import msgspec
 
-from cluster.core.model.measurements import Definition
-from cluster.logs.parsers import GB, Parser, ResultBuilder, count, number
+from cluster.logs.parsers import GB, Parser, ResultBuilder, count, define, number
 
 if TYPE_CHECKING:
     from cluster.core.model.logs import Parsed
+    from cluster.core.model.measurements import Definition
     from cluster.core.model.value import Scalar
 
 NANO = 1e9  # nanoseconds per second
 
-_nv = partial(
-    Definition,
-    benchmark="nvbandwidth",
+PEER, PEERS_BOTH, HOST, LOCAL, BANDWIDTH, SUM, LATENCY = DEFINITIONS = define(
+    "nvbandwidth",
+    """
+    peer_copy_bandwidth (B/s, one way, GPU to GPU): copies between GPUs: one cell of the test's
+        matrix, median of its samples; of a bidirectional test, the rate of one direction while the
+        other is loaded; printed in GB/s of 1e9 bytes
+    peer_copy_bidirectional (B/s, both ways, GPU to GPU): copies between GPUs, both directions
+        together: one cell of the test's matrix, median of its samples; printed in GB/s of 1e9 bytes
+    host_copy_bandwidth (B/s, one way, host to GPU): copies between a host and a GPU: one cell of
+        the test's matrix, median of its samples; of a bidirectional test, the rate of one direction
+        while the other is loaded; printed in GB/s of 1e9 bytes
+    local_copy_bandwidth (B/s, one way, GPU memory): copies within a GPU's memory, each byte counted
+        once: one cell of the test's matrix, median of its samples; printed in GB/s of 1e9 bytes
+    copy_bandwidth (B/s): of any other test: one cell of the test's matrix, median of its samples;
+        printed in GB/s of 1e9 bytes
+    copy_bandwidth_sum (B/s): the sum of all cells of the test's matrix; printed in GB/s of 1e9
+        bytes
+    access_latency (s): one access by a kernel that chases pointers; printed in ns
+    """,
     clock="CUDA events; a spin kernel holds the streams until all copies are queued",
     synchronisation="all streams start together",
     warm_up="one copy before",
-    aggregation="one rank",
 )
-_rate = partial(_nv, unit="B/s", better="higher")
 CELL = "one cell of the test's matrix, median of its samples"
 LOADED = "of a bidirectional test, the rate of one direction while the other is loaded"
 GB_SAID = "printed in GB/s of 1e9 bytes"
-HOST = _rate(
-    metric="host_copy_bandwidth",
-    what=f"copies between a host and a GPU: {CELL}; {LOADED}; {GB_SAID}",
-    flow="one way",
-    medium="host to GPU",
-)
-PEER = _rate(
-    metric="peer_copy_bandwidth",
-    what=f"copies between GPUs: {CELL}; {LOADED}; {GB_SAID}",
-    flow="one way",
-    medium="GPU to GPU",
-)
-PEERS_BOTH = _rate(
-    metric="peer_copy_bidirectional",
-    what=f"copies between GPUs, both directions together: {CELL}; {GB_SAID}",
-    flow="both ways",
-    medium="GPU to GPU",
-)
-LOCAL = _rate(
-    metric="local_copy_bandwidth",
-    what=f"copies within a GPU's memory, each byte counted once: {CELL}; {GB_SAID}",
-    flow="one way",
-    medium="GPU memory",
-)
-BANDWIDTH = _rate(metric="copy_bandwidth", what=f"of any other test: {CELL}; {GB_SAID}")
-SUM = _nv(
-    metric="copy_bandwidth_sum",
-    unit="B/s",
-    better="higher",
-    what="the sum of all cells of the test's matrix; printed in GB/s of 1e9 bytes",
-)
-LATENCY = _nv(
-    metric="access_latency",
-    unit="s",
-    better="lower",
-    what="one access by a kernel that chases pointers; printed in ns",
-)
 
 UNNAMED = "the name of a test (Running ...) is missing: it is called by the title of its matrix"
 WAIVED = "some tests were waived: this host lacks what they need"
@@ -107,7 +83,7 @@ class NvBandwidth(Parser):
 
     marks = (*("nvbandwidth", "memcpy CE", "memcpy SM", "_memcpy_", "_local_copy"),)
     has_rows = True
-    definitions = (*(PEER, PEERS_BOTH, HOST, LOCAL, BANDWIDTH, SUM, LATENCY),)
+    definitions = DEFINITIONS
 
     def __init__(self) -> None:
         self._parsed: list[Parsed] = []  # the runs that have ended with figures

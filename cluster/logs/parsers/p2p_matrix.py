@@ -10,76 +10,38 @@ latency if they take less time.
 from __future__ import annotations
 
 import re
-from functools import partial
 from typing import TYPE_CHECKING
 
 from cluster.core.model.logs import PeerAccess
-from cluster.core.model.measurements import Definition
-from cluster.logs.parsers import GB, Parser, ResultBuilder, count, numbers
+from cluster.logs.parsers import GB, Parser, ResultBuilder, count, define, numbers
 
 if TYPE_CHECKING:
     from collections.abc import Callable
 
     from cluster.core.model.logs import Parsed
+    from cluster.core.model.measurements import Definition
     from cluster.core.model.value import Scalar
 
 MICRO = 1e6  # microseconds per second
 
-_p2p = partial(
-    Definition,
-    benchmark="p2p_matrix",
+ONE_WAY, BOTH_WAYS, LOCAL, LATENCY, LOCAL_LATENCY, UNTITLED = DEFINITIONS = define(
+    "p2p_matrix",
+    """
+    p2p_bandwidth (B/s, one way, GPU to GPU): copies between two GPUs in one direction; printed in
+        GB/s of 1e9 bytes
+    p2p_bidirectional (B/s, both ways, GPU to GPU): copies between two GPUs in both directions at
+        once, both counted; in GB/s of 1e9 bytes
+    device_copy (B/s, GPU memory): the diagonal: copies within one GPU's memory, no link, each byte
+        counted twice (read and written); printed in GB/s of 1e9 bytes
+    p2p_latency (s): a copy of 16 bytes between two GPUs, one way, as the GPU or the CPU saw it; in
+        us
+    device_latency (s): the diagonal: a copy of 16 bytes within one GPU's memory; printed in us
+    copy_bandwidth (B/s): copies between two GPUs, of a matrix without its title: in one direction
+        or in both, with or without peer-to-peer; printed in GB/s of 1e9 bytes
+    """,
     clock="CUDA events on the stream that copies",
     synchronisation="a kernel holds the stream until all copies are queued",
-    aggregation="one rank",
-)
-ONE_WAY = _p2p(
-    metric="p2p_bandwidth",
-    unit="B/s",
-    better="higher",
     warm_up="none",
-    what="copies between two GPUs in one direction; printed in GB/s of 1e9 bytes",
-    flow="one way",
-    medium="GPU to GPU",
-)
-BOTH_WAYS = _p2p(
-    metric="p2p_bidirectional",
-    unit="B/s",
-    better="higher",
-    warm_up="none",
-    what="copies between two GPUs in both directions at once, both counted; in GB/s of 1e9 bytes",
-    flow="both ways",
-    medium="GPU to GPU",
-)
-LOCAL = _p2p(
-    metric="device_copy",
-    unit="B/s",
-    better="higher",
-    warm_up="none",
-    what="the diagonal: copies within one GPU's memory, no link, each byte counted twice (read and "
-    "written); printed in GB/s of 1e9 bytes",
-    medium="GPU memory",
-)
-LATENCY = _p2p(
-    metric="p2p_latency",
-    unit="s",
-    better="lower",
-    warm_up="none",
-    what="a copy of 16 bytes between two GPUs, one way, as the GPU or the CPU saw it; in us",
-)
-LOCAL_LATENCY = _p2p(
-    metric="device_latency",
-    unit="s",
-    better="lower",
-    warm_up="none",
-    what="the diagonal: a copy of 16 bytes within one GPU's memory; printed in us",
-)
-UNTITLED = _p2p(
-    metric="copy_bandwidth",
-    unit="B/s",
-    better="higher",
-    warm_up="none",
-    what="copies between two GPUs, of a matrix without its title: in one direction or in both, "
-    "with or without peer-to-peer; printed in GB/s of 1e9 bytes",
 )
 NO_TITLE = (
     "the title of a matrix is missing: whether its copies go in one direction or in both, and with "
@@ -114,7 +76,7 @@ class P2PMatrix(Parser):
         "D\\D",
     )
     has_rows = True
-    definitions = (*(ONE_WAY, BOTH_WAYS, LOCAL, LATENCY, LOCAL_LATENCY, UNTITLED),)
+    definitions = DEFINITIONS
 
     def __init__(self) -> None:
         self._parsed: list[Parsed] = []

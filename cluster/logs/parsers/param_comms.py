@@ -6,56 +6,39 @@ GB/s are 1e9 bytes. https://github.com/facebookresearch/param
 from __future__ import annotations
 
 import re
-from functools import partial
 from typing import TYPE_CHECKING
 
-from cluster.core.model.measurements import Definition
-from cluster.logs.parsers import GB, RunParser, SizeColumn, count, number
+from cluster.logs.parsers import GB, RunParser, SizeColumn, count, define, number
 
 if TYPE_CHECKING:
     from cluster.core.model.value import Scalar
 
-_param = partial(
-    Definition,
-    benchmark="param_comms",
-    clock="time.monotonic_ns of each rank, with synchronised calls",
-    synchronisation="a barrier before each size",
-    warm_up="10 calls that are not counted, unless --w said otherwise",
-    aggregation="mean of ranks",
-)
-_rate = partial(_param, unit="B/s", better="higher")
-BUSBW = _rate(
-    metric="busbw",
-    what="bus bandwidth: what the slowest link carries; printed in GB/s of 1e9 bytes",
-    flow="one way",
-    medium="collective",
-)
-ALGBW = _rate(
-    metric="algbw",
-    what="algorithm bandwidth: the size over the time; printed in GB/s of 1e9 bytes",
-)
-
-
-def _time(metric: str, what: str) -> Definition:
-    return _param(metric=metric, unit="s", better="lower", what=f"one call, {what}; printed in us")
-
-
-MEDIAN = _time("time", "the median over the ranks")
-P75 = _time("time_p75", "the 75th percentile over the ranks")
-P95 = _time("time_p95", "the 95th percentile over the ranks")
-LEAST = _time("time_min", "the fastest rank")
-MOST = _time("time_max", "the slowest rank")
-PING = _time("ping_latency", "a message one way, median over the two ranks of a pair")
-PING_PONG = _time("ping_pong_latency", "a message to and fro, median over the two ranks of a pair")
-PAIR = _rate(
-    metric="pair_bandwidth",
-    what="of one pair of ranks, one way, mean over the pairs; printed in GB/s of 1e9 bytes",
-    flow="one way",
-)
-PAIR_BOTH = _rate(
-    metric="pair_bandwidth_both_ways",
-    what="of one pair of ranks, both ways together, mean over the pairs; printed in GB/s",
-    flow="both ways",
+(BUSBW, ALGBW, MEDIAN, P75, P95, LEAST, MOST, PING, PING_PONG, PAIR, PAIR_BOTH) = DEFINITIONS = (
+    define(
+        "param_comms",
+        """
+    busbw (B/s, one way, collective): bus bandwidth: what the slowest link carries; printed in GB/s
+        of 1e9 bytes
+    algbw (B/s): algorithm bandwidth: the size over the time; printed in GB/s of 1e9 bytes
+    time (s): one call, the median over the ranks; printed in us
+    time_p75 (s): one call, the 75th percentile over the ranks; printed in us
+    time_p95 (s): one call, the 95th percentile over the ranks; printed in us
+    time_min (s): one call, the fastest rank; printed in us
+    time_max (s): one call, the slowest rank; printed in us
+    ping_latency (s): one call, a message one way, median over the two ranks of a pair; printed in
+        us
+    ping_pong_latency (s): one call, a message to and fro, median over the two ranks of a pair;
+        printed in us
+    pair_bandwidth (B/s, one way): of one pair of ranks, one way, mean over the pairs; printed in
+        GB/s of 1e9 bytes
+    pair_bandwidth_both_ways (B/s, both ways): of one pair of ranks, both ways together, mean over
+        the pairs; printed in GB/s
+    """,
+        clock="time.monotonic_ns of each rank, with synchronised calls",
+        synchronisation="a barrier before each size",
+        warm_up="10 calls that are not counted, unless --w said otherwise",
+        aggregation="mean of ranks",
+    )
 )
 
 _HEAD = re.compile(r"\s*COMMS-RES\S*\s+(size \(B\)\s.*)$")
@@ -87,9 +70,7 @@ class ParamComms(RunParser):
     """PARAM comms.py: times in us, algorithm and bus bandwidth in GB/s of 1e9 bytes."""
 
     marks = ("COMMS-RES",)
-    definitions = (
-        *(BUSBW, ALGBW, MEDIAN, P75, P95, LEAST, MOST, PING, PING_PONG, PAIR, PAIR_BOTH),
-    )
+    definitions = DEFINITIONS
     title = "PARAM comms"
 
     def __init__(self) -> None:

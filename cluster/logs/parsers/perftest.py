@@ -9,67 +9,39 @@ https://github.com/linux-rdma/perftest
 from __future__ import annotations
 
 import re
-from functools import partial
 from typing import TYPE_CHECKING
 
-from cluster.core.model.measurements import Definition
-from cluster.logs.parsers import MIB, RunParser, SizeColumn, count, number, numbers
+from cluster.logs.parsers import MIB, RunParser, SizeColumn, count, define, number, numbers
 
 if TYPE_CHECKING:
+    from cluster.core.model.measurements import Definition
     from cluster.core.model.value import Scalar
     from cluster.logs.parsers import ResultBuilder
 
-_perf = partial(
-    Definition,
-    benchmark="perftest",
+(ONE_WAY, BOTH, UNTITLED, PEAK, RATE, TYPICAL, MEAN, LEAST, MOST, TAIL) = DEFINITIONS = define(
+    "perftest",
+    """
+    bandwidth (B/s, one way, RDMA): all bytes of the queue pairs over the time, one way; MB/sec of
+        2**20 bytes, or Gb/sec
+    bidirectional (B/s, both ways, RDMA): bytes of both directions at once over the time; MB/sec of
+        2**20 bytes, or Gb/sec
+    untitled_bandwidth (B/s): bytes per second of a test whose title is missing: in one direction,
+        or in both together
+    peak_bandwidth (B/s): the best of all windows of messages; MB/sec of 2**20 bytes, or Gb/sec
+    message_rate (messages/s): messages of all queue pairs per second; printed in millions
+    latency (s): the median of the times of a message; printed in usec
+    mean_latency (s): the mean of the times of a message; printed in usec
+    min_latency (s): the shortest time of a message; printed in usec
+    max_latency (s): the longest time of a message; printed in usec
+    latency_percentile (s): the percentile of the times of a message; printed in usec
+    """,
     clock="cycles of the client's processor",
     synchronisation="a handshake before each size",
     warm_up="none, unless the test runs for a time (-D): then its first and last seconds",
-    aggregation="one rank",
-)
-_rate = partial(_perf, unit="B/s", better="higher")
-ONE_WAY = _rate(
-    metric="bandwidth",
-    what="all bytes of the queue pairs over the time, one way; MB/sec of 2**20 bytes, or Gb/sec",
-    flow="one way",
-    medium="RDMA",
-)
-BOTH = _rate(
-    metric="bidirectional",
-    what="bytes of both directions at once over the time; MB/sec of 2**20 bytes, or Gb/sec",
-    flow="both ways",
-    medium="RDMA",
-)
-PEAK = _rate(
-    metric="peak_bandwidth",
-    what="the best of all windows of messages; MB/sec of 2**20 bytes, or Gb/sec",
-)
-RATE = _perf(
-    metric="message_rate",
-    unit="messages/s",
-    better="higher",
-    what="messages of all queue pairs per second; printed in millions",
 )
 
-
-UNTITLED = _perf(
-    metric="untitled_bandwidth",
-    unit="B/s",
-    better="higher",
-    what="bytes per second of a test whose title is missing: in one direction, or in both together",
-)
 NO_TITLE = "its title is missing: whether its rates are of one direction or of both is not known"
 
-
-def _time(metric: str, what: str) -> Definition:
-    return _perf(metric=metric, unit="s", better="lower", what=f"{what}; printed in usec")
-
-
-TYPICAL = _time("latency", "the median of the times of a message")
-MEAN = _time("mean_latency", "the mean of the times of a message")
-LEAST = _time("min_latency", "the shortest time of a message")
-MOST = _time("max_latency", "the longest time of a message")
-TAIL = _time("latency_percentile", "the percentile of the times of a message")
 _TIMES = {"t_typical": TYPICAL, "t_avg": MEAN, "t_min": LEAST, "t_max": MOST}
 
 _TITLE = re.compile(
@@ -114,7 +86,7 @@ class Perftest(RunParser):
 
     marks = (*("#iterations", "#bytes", "BW Test", "Latency Test", "BW_average", "t_typical"),)
     has_rows = True
-    definitions = (*(ONE_WAY, BOTH, UNTITLED, PEAK, RATE, TYPICAL, MEAN, LEAST, MOST, TAIL),)
+    definitions = DEFINITIONS
     title = "perftest"
 
     def __init__(self) -> None:

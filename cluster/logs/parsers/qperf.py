@@ -6,37 +6,27 @@ GB/sec are 1e9 bytes. `tcp_lat` and its kind are one way. https://github.com/lin
 from __future__ import annotations
 
 import re
-from functools import lru_cache, partial
+from functools import lru_cache
 from typing import TYPE_CHECKING
 
-from cluster.core.model.measurements import Definition
-from cluster.logs.parsers import RunParser, number
+from cluster.logs.parsers import RunParser, define, number
 
 if TYPE_CHECKING:
+    from cluster.core.model.measurements import Definition
     from cluster.core.model.value import Scalar
 
-_qperf = partial(
-    Definition,
-    benchmark="qperf",
+LATENCY, BANDWIDTH, RATE = DEFINITIONS = define(
+    "qperf",
+    """
+    latency (s): one way: half of a round trip, mean over the time of the test
+    bandwidth (B/s, network): bytes over the time, one way but for tests whose name begins with bi;
+        units of 1000
+    message_rate (messages/s): messages per second
+    """,
     clock="gettimeofday of each side",
     synchronisation="the client begins when the server is ready",
     warm_up="none",
-    aggregation="one rank",
 )
-LATENCY = _qperf(
-    metric="latency",
-    unit="s",
-    better="lower",
-    what="one way: half of a round trip, mean over the time of the test",
-)
-BANDWIDTH = _qperf(
-    metric="bandwidth",
-    unit="B/s",
-    better="higher",
-    what="bytes over the time, one way but for tests whose name begins with bi; units of 1000",
-    medium="network",
-)
-RATE = _qperf(metric="message_rate", unit="messages/s", better="higher", what="messages per second")
 _TEST = re.compile(r"\s*((?:tcp|udp|sctp|sdp|rds|rc|uc|ud|xrc|ver|conf|quit)(?:_\w+)?):\s*$")
 _VALUE = re.compile(
     r"\s*(bw|send_bw|recv_bw|latency|msg_rate|send_msg_rate|recv_msg_rate)\s+=\s+"
@@ -73,7 +63,7 @@ class Qperf(RunParser):
     """qperf: bandwidths in units of 1000, one-way latencies."""
 
     marks = ("_bw:", "_lat:", "_bw :", "msg_rate")
-    definitions = (LATENCY, BANDWIDTH, RATE)
+    definitions = DEFINITIONS
     title = "qperf"
 
     def __init__(self) -> None:

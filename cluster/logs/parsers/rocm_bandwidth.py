@@ -6,52 +6,31 @@ https://github.com/ROCm/rocm_bandwidth_test
 from __future__ import annotations
 
 import re
-from functools import partial
 from typing import TYPE_CHECKING
 
-from cluster.core.model.measurements import Definition
-from cluster.logs.parsers import GB, RunParser, count, number
+from cluster.logs.parsers import GB, RunParser, count, define, number
 
 if TYPE_CHECKING:
+    from cluster.core.model.measurements import Definition
     from cluster.logs.parsers import ResultBuilder
 
-_rocm = partial(
-    Definition,
-    benchmark="rocm_bandwidth",
-    unit="B/s",
-    better="higher",
+PEER, PEER_BOTH, HOST, HOST_BOTH, LOCAL = DEFINITIONS = define(
+    "rocm_bandwidth",
+    """
+    peer_copy_bandwidth (B/s, one way, GPU to GPU): the best of the sizes of a copy from one GPU to
+        another, one way; in GB/s of 1e9 bytes
+    peer_copy_both_ways (B/s, both ways, GPU to GPU): the best of the sizes of copies between two
+        GPUs, both ways together; in GB/s
+    host_copy_bandwidth (B/s, one way, host to GPU): the best of the sizes of a copy between a
+        processor and a GPU, one way; in GB/s
+    host_copy_both_ways (B/s, both ways, host to GPU): the best of the sizes of copies between a
+        processor and a GPU, both ways; in GB/s
+    local_copy_bandwidth (B/s): the best of the sizes of a copy within a GPU; printed in GB/s of 1e9
+        bytes
+    """,
     clock="time stamps of the GPU, or of the processor (-c)",
     synchronisation="each copy alone",
     warm_up="one copy",
-    aggregation="one rank",
-)
-PEER = _rocm(
-    metric="peer_copy_bandwidth",
-    what="the best of the sizes of a copy from one GPU to another, one way; in GB/s of 1e9 bytes",
-    flow="one way",
-    medium="GPU to GPU",
-)
-PEER_BOTH = _rocm(
-    metric="peer_copy_both_ways",
-    what="the best of the sizes of copies between two GPUs, both ways together; in GB/s",
-    flow="both ways",
-    medium="GPU to GPU",
-)
-HOST = _rocm(
-    metric="host_copy_bandwidth",
-    what="the best of the sizes of a copy between a processor and a GPU, one way; in GB/s",
-    flow="one way",
-    medium="host to GPU",
-)
-HOST_BOTH = _rocm(
-    metric="host_copy_both_ways",
-    what="the best of the sizes of copies between a processor and a GPU, both ways; in GB/s",
-    flow="both ways",
-    medium="host to GPU",
-)
-LOCAL = _rocm(
-    metric="local_copy_bandwidth",
-    what="the best of the sizes of a copy within a GPU; printed in GB/s of 1e9 bytes",
 )
 _START = re.compile(r"\s*RocmBandwidthTest Version:\s*(\S+)")
 _DEVICE = re.compile(r"\s*Device:\s*(\d{1,3}),\s+([^,]+?)\s*(?:,.*)?$")
@@ -71,7 +50,7 @@ class RocmBandwidth(RunParser):
 
     marks = ("RocmBandwidthTest", "D/D", "directional copy peak")
     has_rows = True
-    definitions = (PEER, PEER_BOTH, HOST, HOST_BOTH, LOCAL)
+    definitions = DEFINITIONS
     title = "rocm-bandwidth-test"
 
     def __init__(self) -> None:

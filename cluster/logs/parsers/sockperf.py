@@ -6,60 +6,28 @@ MBps are 2**20 bytes. https://github.com/Mellanox/sockperf
 from __future__ import annotations
 
 import re
-from functools import partial
 from typing import TYPE_CHECKING
 
-from cluster.core.model.measurements import Definition
-from cluster.logs.parsers import MIB, RunParser, number
+from cluster.logs.parsers import MIB, RunParser, define, number
 
 if TYPE_CHECKING:
     from cluster.logs.parsers import ResultBuilder
 
-_sock = partial(
-    Definition,
-    benchmark="sockperf",
+LATENCY, TAIL, LEAST, MOST, RATE, BANDWIDTH = DEFINITIONS = define(
+    "sockperf",
+    """
+    latency (s): one way, half of a round trip: mean over the messages; printed in usec
+    latency_percentile (s): one way, half of a round trip: the percentile over the messages; printed
+        in usec
+    min_latency (s): one way, half of a round trip: the shortest; printed in usec
+    max_latency (s): one way, half of a round trip: the longest; printed in usec
+    message_rate (messages/s): messages that the client sent per second
+    bandwidth (B/s, one way, network): bytes of messages that the client sent per second; printed in
+        MBps of 2**20 bytes
+    """,
     clock="the time stamp counter of the client",
     synchronisation="the client begins when the server answers",
     warm_up="400 ms before the test, and 50 ms at its end, are not counted",
-    aggregation="one rank",
-)
-LATENCY = _sock(
-    metric="latency",
-    unit="s",
-    better="lower",
-    what="one way, half of a round trip: mean over the messages; printed in usec",
-)
-TAIL = _sock(
-    metric="latency_percentile",
-    unit="s",
-    better="lower",
-    what="one way, half of a round trip: the percentile over the messages; printed in usec",
-)
-LEAST = _sock(
-    metric="min_latency",
-    unit="s",
-    better="lower",
-    what="one way, half of a round trip: the shortest; printed in usec",
-)
-MOST = _sock(
-    metric="max_latency",
-    unit="s",
-    better="lower",
-    what="one way, half of a round trip: the longest; printed in usec",
-)
-RATE = _sock(
-    metric="message_rate",
-    unit="messages/s",
-    better="higher",
-    what="messages that the client sent per second",
-)
-BANDWIDTH = _sock(
-    metric="bandwidth",
-    unit="B/s",
-    better="higher",
-    what="bytes of messages that the client sent per second; printed in MBps of 2**20 bytes",
-    flow="one way",
-    medium="network",
 )
 NAME = "sockperf: "
 _START = re.compile(r"== version #(\S+) ==")
@@ -80,7 +48,7 @@ class Sockperf(RunParser):
     """sockperf: half of round trips in usec, MBps of 2**20 bytes."""
 
     marks = ("sockperf: ",)
-    definitions = (LATENCY, TAIL, LEAST, MOST, RATE, BANDWIDTH)
+    definitions = DEFINITIONS
     title = "sockperf"
 
     def __init__(self) -> None:

@@ -7,16 +7,16 @@ in a table is kept as printed. Some tables round it and others truncate it, so r
 from __future__ import annotations
 
 import re
-from functools import lru_cache, partial
+from functools import lru_cache
 from typing import TYPE_CHECKING
 
-from cluster.core.model.measurements import Definition
-from cluster.logs.parsers import Parser, ResultBuilder, count, number
+from cluster.logs.parsers import Parser, ResultBuilder, count, define, number
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
     from cluster.core.model.logs import Parsed
+    from cluster.core.model.measurements import Definition
     from cluster.core.model.value import Scalar
 
 MOST = 1000  # names of columns that are kept
@@ -37,45 +37,26 @@ _SETTING = re.compile(
     r"|provider|placement|setup|world|platform|accelerator|interconnect",
 )
 
-_row = partial(
-    Definition,
-    benchmark="tables",
-    better="higher",
+(RATE, SAMPLES, TOKENS, SENTENCES, EACH, EXPECTED, EFFICIENCY, TOP1, TOP5) = DEFINITIONS = define(
+    "tables",
+    """
+    processing_rate (images/s): images of all GPUs per second, as the document states it
+    sample_rate (samples/s): samples of all GPUs per second, as the document states it
+    token_rate (tokens/s): tokens of all GPUs per second, as the document states it
+    sentence_rate (sentences/s): sentences of all GPUs per second, as the document states it
+    rate_per_gpu (items/s): images, samples or tokens of one GPU per second, as the document states
+        it
+    expected_rate (images/s): images per second that the document expected
+    printed_efficiency (%): the scaling efficiency as the document prints it, in percent, however it
+        was rounded
+    top1 (fraction): top-1 accuracy, of 1
+    top5 (fraction): top-5 accuracy, of 1
+    """,
     clock="not known",
     synchronisation="not known",
     warm_up="not known",
     aggregation="all ranks",
 )
-RATE = _row(
-    metric="processing_rate",
-    unit="images/s",
-    what="images of all GPUs per second, as the document states it",
-)
-SAMPLES, TOKENS, SENTENCES = (
-    _row(
-        metric=f"{thing}_rate",
-        unit=f"{thing}s/s",
-        what=f"{thing}s of all GPUs per second, as the document states it",
-    )
-    for thing in ("sample", "token", "sentence")
-)
-EACH = _row(
-    metric="rate_per_gpu",
-    unit="items/s",
-    what="images, samples or tokens of one GPU per second, as the document states it",
-)
-EXPECTED = _row(
-    metric="expected_rate",
-    unit="images/s",
-    what="images per second that the document expected",
-)
-EFFICIENCY = _row(
-    metric="printed_efficiency",
-    unit="%",
-    what="the scaling efficiency as the document prints it, in percent, however it was rounded",
-)
-TOP1 = _row(metric="top1", unit="fraction", what="top-1 accuracy, of 1")
-TOP5 = _row(metric="top5", unit="fraction", what="top-5 accuracy, of 1")
 
 _RULE = re.compile(r"\|?[\s:|-]*-[\s:|-]*$")
 _COLUMN = re.compile(
@@ -111,7 +92,6 @@ _SENTENCE = re.compile(
 _HEADING = re.compile(r"\s*#{1,6}\s+(.*\S)")
 _GPUS = re.compile(r"^(\d{1,6})\s+[A-Z]\d|(\d{1,6})\s*GPUs?\b")
 
-
 _Params = tuple[tuple[str, "Scalar"], ...]
 
 
@@ -122,7 +102,7 @@ class Tables(Parser):
         *("rocessing rate", "hroughput", "mages/s", "mage/s", "mg/s", "mgs/s", "mages per s"),
         *("ok/s", "oks/s", "okens/s", "amples/s", "entences/s", "equences/s", "okens per s"),
     )
-    definitions = (*(RATE, SAMPLES, TOKENS, SENTENCES, EACH, EXPECTED, EFFICIENCY, TOP1, TOP5),)
+    definitions = DEFINITIONS
 
     def __init__(self) -> None:
         self._parsed: list[Parsed] = []

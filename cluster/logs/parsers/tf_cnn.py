@@ -9,33 +9,23 @@ processes.
 from __future__ import annotations
 
 import re
-from functools import partial
 from typing import TYPE_CHECKING
 
-from cluster.core.model.measurements import Definition
-from cluster.logs.parsers import Parser, ResultBuilder, number
+from cluster.logs.parsers import Parser, ResultBuilder, define, number
 
 if TYPE_CHECKING:
     from cluster.core.model.logs import Parsed
 
-_tf = partial(
-    Definition,
-    benchmark="tf_cnn",
-    unit="images/s",
-    better="higher",
+STEP, TOTAL = DEFINITIONS = define(
+    "tf_cnn",
+    """
+    step_rate (images/s): images of one process over time, mean from the first step to this one
+    total_rate (images/s, all ranks): images of all processes together over time, as each prints it:
+        never summed
+    """,
     clock="time.time of each process",
     synchronisation="the exchange of gradients of each step",
     warm_up="the warm-up batches of the program (10 unless said otherwise)",
-)
-STEP = _tf(
-    metric="step_rate",
-    what="images of one process over time, mean from the first step to this one",
-    aggregation="one rank",
-)
-TOTAL = _tf(
-    metric="total_rate",
-    what="images of all processes together over time, as each prints it: never summed",
-    aggregation="all ranks",
 )
 
 ALIKE = 0.05  # relative: the total also has the time between the steps
@@ -59,7 +49,7 @@ class TfCnn(Parser):
     """tf_cnn_benchmarks: a process's rate per step, and the global one."""
 
     marks = ("images/sec: ", "Img/sec")
-    definitions = (STEP, TOTAL)
+    definitions = DEFINITIONS
 
     def __init__(self) -> None:
         self._builder: ResultBuilder | None = None

@@ -7,55 +7,27 @@ time that the processor is busy with a message. https://github.com/openucx/ucx
 from __future__ import annotations
 
 import re
-from functools import partial
 from typing import TYPE_CHECKING
 
-from cluster.core.model.measurements import Definition
-from cluster.logs.parsers import CUT, MIB, RunParser, count, numbers
+from cluster.logs.parsers import CUT, MIB, RunParser, count, define, numbers
 
 if TYPE_CHECKING:
     from cluster.core.model.value import Scalar
     from cluster.logs.parsers import ResultBuilder
 
-_ucx = partial(
-    Definition,
-    benchmark="ucx_perftest",
+LATENCY, MEDIAN, OVERHEAD, BANDWIDTH, RATE = DEFINITIONS = define(
+    "ucx_perftest",
+    """
+    latency (s): one way of a message to and fro, mean over all iterations; printed in usec
+    median_latency (s): one way of a message to and fro, median of the iterations; printed in usec
+    overhead (s): the time of one operation of a stream of messages, mean over all; printed in usec
+    bandwidth (B/s, one way, network): bytes one way over the time, of all iterations; printed in
+        MB/s of 2**20 bytes
+    message_rate (messages/s): messages per second, of all iterations
+    """,
     clock="ucs_get_accurate_time of the client",
     synchronisation="a barrier of both sides before the test",
     warm_up="the iterations of -w (10000 unless said otherwise)",
-    aggregation="one rank",
-)
-LATENCY = _ucx(
-    metric="latency",
-    unit="s",
-    better="lower",
-    what="one way of a message to and fro, mean over all iterations; printed in usec",
-)
-MEDIAN = _ucx(
-    metric="median_latency",
-    unit="s",
-    better="lower",
-    what="one way of a message to and fro, median of the iterations; printed in usec",
-)
-OVERHEAD = _ucx(
-    metric="overhead",
-    unit="s",
-    better="lower",
-    what="the time of one operation of a stream of messages, mean over all; printed in usec",
-)
-BANDWIDTH = _ucx(
-    metric="bandwidth",
-    unit="B/s",
-    better="higher",
-    what="bytes one way over the time, of all iterations; printed in MB/s of 2**20 bytes",
-    flow="one way",
-    medium="network",
-)
-RATE = _ucx(
-    metric="message_rate",
-    unit="messages/s",
-    better="higher",
-    what="messages per second, of all iterations",
 )
 
 _NAME = re.compile(r"\s*=+ (\w+) =+\s*$|\|\s*(?:API|Test):\s+(.*?)\s*\|")
@@ -80,7 +52,7 @@ class UcxPerftest(RunParser):
 
     marks = ("# iterations", "[thread ", "Final:")
     has_rows = True
-    definitions = (LATENCY, MEDIAN, OVERHEAD, BANDWIDTH, RATE)
+    definitions = DEFINITIONS
     title = "ucx_perftest"
 
     def __init__(self) -> None:

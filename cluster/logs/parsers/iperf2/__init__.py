@@ -34,7 +34,6 @@ _CSV = re.compile(
     r"\s*\d{14}(?:\.\d+)?,[^,]*,\d*,[^,]*,\d*,\*?-?\d+,[\d.]+-[\d.]+,\d+,\d+(?:,|\s*$)"
 )
 
-
 OPEN = 2  # tests that may still get lines: a host's server and client
 
 

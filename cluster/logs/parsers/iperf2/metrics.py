@@ -2,52 +2,24 @@
 
 from __future__ import annotations
 
-from functools import partial
+from cluster.logs.parsers import define
 
-from cluster.core.model.measurements import Definition
-
-_iperf = partial(
-    Definition,
-    benchmark="iperf2",
-    unit="B/s",
-    better="higher",
+SENT, RECEIVED, RATE, INTERVAL, LOST, JITTER = DEFINITIONS = define(
+    "iperf2",
+    """
+    sent (B/s, one way, TCP): bytes that the sender's kernel took, all streams together, over the
+        test; in bit/s
+    received (B/s, one way, TCP): bytes that the receiver took, all streams together, over the test;
+        printed in bit/s
+    rate (B/s, one way, TCP): bytes over the test, all streams together, on a side that the log does
+        not name
+    interval (B/s, one way, TCP): bytes of each interval, all streams together, over its seconds, on
+        the side that wrote the log
+    lost (%, lower): UDP datagrams that did not arrive, in percent of those sent
+    jitter (s): jitter of UDP datagrams; printed in ms
+    """,
     clock="iperf's own, on the host that wrote the log",
     synchronisation="the client begins when the server listens",
     warm_up="none",
     aggregation="all ranks",
-    flow="one way",
-    medium="TCP",
-)
-SENT = _iperf(
-    metric="sent",
-    what="bytes that the sender's kernel took, all streams together, over the test; in bit/s",
-)
-RECEIVED = _iperf(
-    metric="received",
-    what="bytes that the receiver took, all streams together, over the test; printed in bit/s",
-)
-RATE = _iperf(
-    metric="rate",
-    what="bytes over the test, all streams together, on a side that the log does not name",
-)
-INTERVAL = _iperf(
-    metric="interval",
-    what="bytes of each interval, all streams together, over its seconds, on the side that wrote "
-    "the log",
-)
-LOST = _iperf(
-    metric="lost",
-    unit="%",
-    better="lower",
-    what="UDP datagrams that did not arrive, in percent of those sent",
-    flow="",
-    medium="",
-)
-JITTER = _iperf(
-    metric="jitter",
-    unit="s",
-    better="lower",
-    what="jitter of UDP datagrams; printed in ms",
-    flow="",
-    medium="",
 )

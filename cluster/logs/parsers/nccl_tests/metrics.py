@@ -3,51 +3,29 @@
 from __future__ import annotations
 
 import math
-from functools import partial
 from typing import TYPE_CHECKING
 
-from cluster.core.model.measurements import Definition
+from cluster.logs.parsers import define
 
 if TYPE_CHECKING:
     from collections.abc import Iterable
 
-_nccl = partial(
-    Definition,
-    benchmark="nccl_tests",
+TIME, ALGBW, AVERAGE, BUSBW = DEFINITIONS = define(
+    "nccl_tests",
+    """
+    time (s): one collective call, mean over iterations and ranks; printed in us
+    algbw (B/s): algorithm bandwidth: the size over the time; printed in GB/s of 1e9 bytes, to 0.01
+    average_busbw (B/s): mean of the bus bandwidths of all sizes, as the last line of a test says
+        it; in GB/s
+    busbw (B/s, one way, collective): bus bandwidth: algorithm bandwidth times 2(n-1)/n
+        (all_reduce), (n-1)/n (all_gather, reduce_scatter, alltoall, gather, scatter) or 1
+        (broadcast, reduce, sendrecv) of n ranks: what the slowest link carries per direction;
+        printed in GB/s of 1e9 bytes, to 0.01
+    """,
     clock="std::chrono of each process, around all iterations and the synchronisation of streams",
     synchronisation="a barrier of all processes before the iterations of a size",
     warm_up="the warmup iters of the log's first line (5 unless said otherwise)",
     aggregation="mean of ranks",
-)
-TIME = _nccl(
-    metric="time",
-    unit="s",
-    better="lower",
-    what="one collective call, mean over iterations and ranks; printed in us",
-)
-ALGBW = _nccl(
-    metric="algbw",
-    unit="B/s",
-    better="higher",
-    what="algorithm bandwidth: the size over the time; printed in GB/s of 1e9 bytes, to 0.01",
-)
-AVERAGE = _nccl(
-    metric="average_busbw",
-    unit="B/s",
-    better="higher",
-    what="mean of the bus bandwidths of all sizes, as the last line of a test says it; in GB/s",
-)
-BUSBW = _nccl(
-    metric="busbw",
-    unit="B/s",
-    better="higher",
-    what=(
-        "bus bandwidth: algorithm bandwidth times 2(n-1)/n (all_reduce), (n-1)/n (all_gather, "
-        "reduce_scatter, alltoall, gather, scatter) or 1 (broadcast, reduce, sendrecv) of n ranks: "
-        "what the slowest link carries per direction; printed in GB/s of 1e9 bytes, to 0.01"
-    ),
-    flow="one way",
-    medium="collective",
 )
 
 ALL_REDUCE = "all_reduce"

@@ -54,7 +54,6 @@ RANK = re.compile(
 CONCLUDED = "Collective test concluded"
 ENDS = ("# Out of bounds values", "# Avg bus bandwidth", f"# {CONCLUDED}")  # how last lines begin
 
-
 FOOT = re.compile(
     r"#?\s*(Out of bounds values|Bitwise mismatches|Avg bus bandwidth|"
     rf"{CONCLUDED})\s*:\s*(.*)"

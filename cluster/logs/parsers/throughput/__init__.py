@@ -10,47 +10,39 @@ the rate is that of one process or of all. Loops that print the time of an itera
 from __future__ import annotations
 
 import re
-from functools import partial
 from typing import TYPE_CHECKING, NamedTuple
 
-from cluster.core.model.measurements import Definition
-from cluster.logs.parsers import Parser, ResultBuilder, number
+from cluster.logs.parsers import Parser, ResultBuilder, define, number
 from cluster.logs.parsers.throughput.iterations import DEFINITIONS, IterationTimes, forms_in
 
 if TYPE_CHECKING:
     from cluster.core.model.logs import Parsed
+    from cluster.core.model.measurements import Definition
 
-_rate = partial(
-    Definition,
-    benchmark="throughput",
-    better="higher",
+(IMAGES, SENTENCES, SAMPLES, TOKENS, EXAMPLES, TRAINING, FLOPS) = define(
+    "throughput",
+    """
+    images_rate (images/s): images per second, as the program prints it; whether of one process or
+        of all, the line does not say
+    sentences_rate (sentences/s): sentences per second, as the program prints it; whether of one
+        process or of all, the line does not say
+    samples_rate (samples/s): samples per second, as the program prints it; whether of one process
+        or of all, the line does not say
+    tokens_rate (tokens/s): tokens per second, as the program prints it; whether of one process or
+        of all, the line does not say
+    examples_rate (examples/s): examples per second, as the program prints it; whether of one
+        process or of all, the line does not say
+    training_rate (items/s): items (images, sentences) per second, as the program prints it; whether
+        of one process or of all, the line does not say
+    flops_rate (FLOP/s, one rank): operations of the model per second on one GPU, as the program
+        counts them; in TFLOP/s
+    """,
     clock="the program's own",
     synchronisation="not known",
     warm_up="not known",
     aggregation="all ranks",
 )
 WHAT = "as the program prints it; whether of one process or of all, the line does not say"
-IMAGES = _rate(metric="images_rate", unit="images/s", what=f"images per second, {WHAT}")
-SENTENCES = _rate(metric="sentences_rate", unit="sentences/s", what=f"sentences per second, {WHAT}")
-SAMPLES = _rate(metric="samples_rate", unit="samples/s", what=f"samples per second, {WHAT}")
-TOKENS = _rate(metric="tokens_rate", unit="tokens/s", what=f"tokens per second, {WHAT}")
-EXAMPLES = _rate(metric="examples_rate", unit="examples/s", what=f"examples per second, {WHAT}")
-TRAINING = _rate(
-    metric="training_rate",
-    unit="items/s",
-    what=f"items (images, sentences) per second, {WHAT}",
-)
-FLOPS = Definition(
-    benchmark="throughput",
-    metric="flops_rate",
-    unit="FLOP/s",
-    better="higher",
-    what="operations of the model per second on one GPU, as the program counts them; in TFLOP/s",
-    clock="the program's own",
-    synchronisation="not known",
-    warm_up="not known",
-    aggregation="one rank",
-)
 TERA = 1e12
 _BY_WORD = {
     **dict.fromkeys(("image", "images", "img", "imgs"), IMAGES),

@@ -7,52 +7,32 @@ ImageNet example of PyTorch, TensorFlow's estimators, slim and CIFAR-10, and tqd
 from __future__ import annotations
 
 import re
-from functools import partial
 from typing import TYPE_CHECKING, NamedTuple
 
-from cluster.core.model.measurements import Definition
-from cluster.logs.parsers import number
+from cluster.logs.parsers import define, number
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence
 
-_loop = partial(
-    Definition,
-    benchmark="throughput",
+    from cluster.core.model.measurements import Definition
+
+TIME, RATE, SAMPLES, TOKENS, DEVICE_TOKENS = DEFINITIONS = define(
+    "throughput",
+    """
+    iteration_time (s): one iteration of the training loop, or the mean since the last line, as it
+        prints it
+    iterations_rate (iterations/s): iterations of the training loop per second, as it prints it
+    derived_samples_rate (samples/s): samples of all processes per second: the global batch size
+        over the time of an iteration
+    derived_tokens_rate (tokens/s): tokens of all processes per second: the tokens of an iteration
+        over its time
+    device_tokens_rate (tokens/s): tokens of one device per second, as MaxText prints it
+        (Tokens/s/device)
+    """,
     clock="the program's own",
     synchronisation="not known",
     warm_up="not known",
     aggregation="all ranks",
-)
-TIME = _loop(
-    metric="iteration_time",
-    unit="s",
-    better="lower",
-    what="one iteration of the training loop, or the mean since the last line, as it prints it",
-)
-RATE = _loop(
-    metric="iterations_rate",
-    unit="iterations/s",
-    better="higher",
-    what="iterations of the training loop per second, as it prints it",
-)
-SAMPLES = _loop(
-    metric="derived_samples_rate",
-    unit="samples/s",
-    better="higher",
-    what="samples of all processes per second: the global batch size over the time of an iteration",
-)
-TOKENS = _loop(
-    metric="derived_tokens_rate",
-    unit="tokens/s",
-    better="higher",
-    what="tokens of all processes per second: the tokens of an iteration over its time",
-)
-DEVICE_TOKENS = _loop(
-    metric="device_tokens_rate",
-    unit="tokens/s",
-    better="higher",
-    what="tokens of one device per second, as MaxText prints it (Tokens/s/device)",
 )
 DEFINITIONS = (TIME, RATE, SAMPLES, TOKENS, DEVICE_TOKENS)
 
