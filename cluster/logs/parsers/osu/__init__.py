@@ -10,6 +10,7 @@ import re
 from typing import TYPE_CHECKING
 
 from cluster.logs.parsers import MB, Parser, ResultBuilder, count, numbers
+from cluster.logs.parsers.osu import metrics
 from cluster.logs.parsers.osu.headers import (
     MICRO,
     SCALES,
@@ -19,26 +20,6 @@ from cluster.logs.parsers.osu.headers import (
     fits,
     kind_of,
     said_by,
-)
-from cluster.logs.parsers.osu.metrics import (
-    BANDWIDTH,
-    BIDIRECTIONAL,
-    COLLECTIVE,
-    COMPUTE,
-    FASTEST,
-    INIT,
-    LATENCY,
-    MULTI,
-    ONE_SIDED,
-    OVERALL,
-    OVERLAP,
-    PERCENTILE,
-    PURE,
-    RATE,
-    RATE_PERCENTILE,
-    SLOWEST,
-    UNNAMED_RATE,
-    UNNAMED_TIME,
 )
 
 if TYPE_CHECKING:
@@ -82,11 +63,7 @@ class Osu(Parser):
 
     marks = ("OSU ", "OMB", "# Size ")
     has_rows = True
-    definitions = (
-        *(LATENCY, COLLECTIVE, FASTEST, SLOWEST, PERCENTILE, BANDWIDTH, BIDIRECTIONAL, MULTI),
-        *(RATE, OVERALL, COMPUTE, PURE, OVERLAP, INIT, ONE_SIDED, RATE_PERCENTILE),
-        *(UNNAMED_TIME, UNNAMED_RATE),
-    )
+    definitions = metrics.DEFINITIONS
 
     def __init__(self) -> None:
         self._parsed: list[Parsed] = []  # of the tests before the last
@@ -202,7 +179,7 @@ class _Table:
             return True
         pairs, buffers, varied = _PAIRS.match(text), _BUFFERS.match(text), _VARIED.match(text)
         if varied:
-            self._cell, self._windows = MULTI if varied[1] else RATE, []
+            self._cell, self._windows = metrics.MULTI if varied[1] else metrics.RATE, []
         elif self._cell is not None and _WINDOWS.match(text):
             self._cell = None if self._windows else self._cell  # of another metric, without title
             self._windows, self._last = [int(word) for word in text.split()[1:]], -1
@@ -229,7 +206,9 @@ class _Table:
         """Read a line that is neither a header nor a row."""
         init, invalid = _INIT.match(text), _INVALID.match(text)
         if init:
-            self.builder.add(INIT, float(init[2]) / 1e3, {**self._params, "ranks": int(init[1])})
+            self.builder.add(
+                metrics.INIT, float(init[2]) / 1e3, {**self._params, "ranks": int(init[1])}
+            )
         if invalid:
             self.builder.fail(f"{self._test}: data were wrong: {invalid[1]}")
         return bool(init or invalid or _KNOWN.match(text))
@@ -242,7 +221,7 @@ class _Table:
             return False
         self._mixed |= size <= self._last
         self._last = size
-        scale = MB if self._cell is MULTI else 1.0
+        scale = MB if self._cell is metrics.MULTI else 1.0
         for window, value in zip(self._windows, values, strict=True):
             point = {**self._params, "window": window, "size": size}
             self.builder.add(self._cell, value * scale, point, size=size)
@@ -278,9 +257,9 @@ class _Table:
         if tail:
             point = {**params, "percentile": float(tail[1])}
             if unit in SCALES:
-                self.builder.add(RATE_PERCENTILE, value * SCALES[unit], point, size=size)
+                self.builder.add(metrics.RATE_PERCENTILE, value * SCALES[unit], point, size=size)
             elif unit == "us":
-                self.builder.add(PERCENTILE, value / MICRO, point)
+                self.builder.add(metrics.PERCENTILE, value / MICRO, point)
         elif kind and kind[0].unit == "s":
             self.builder.add(kind[0], value / kind[1], params)
         elif kind:

@@ -10,23 +10,7 @@ from functools import lru_cache
 from typing import TYPE_CHECKING, NamedTuple
 
 from cluster.logs.parsers import GB, MB
-from cluster.logs.parsers.osu.metrics import (
-    BANDWIDTH,
-    BIDIRECTIONAL,
-    COLLECTIVE,
-    COMPUTE,
-    FASTEST,
-    LATENCY,
-    MULTI,
-    ONE_SIDED,
-    OVERALL,
-    OVERLAP,
-    PURE,
-    RATE,
-    SLOWEST,
-    UNNAMED_RATE,
-    UNNAMED_TIME,
-)
+from cluster.logs.parsers.osu import metrics
 
 if TYPE_CHECKING:
     from cluster.core.model.measurements import Definition
@@ -108,37 +92,37 @@ def kind_of(test: str, name: str, unit: str, *, one_sided: bool) -> ColumnKind |
         time = _time(test, name.lower(), one_sided=one_sided)
         return ColumnKind(time, MICRO) if time else None
     if name == "Messages/s":
-        return ColumnKind(RATE, 1.0)
+        return ColumnKind(metrics.RATE, 1.0)
     if name == "MB/s" or unit in SCALES:
         return ColumnKind(_rate(test), SCALES.get(unit, MB))
-    return ColumnKind(OVERLAP, 1.0) if unit == "%" else None
+    return ColumnKind(metrics.OVERLAP, 1.0) if unit == "%" else None
 
 
 def _rate(test: str) -> Definition:
     test = test.lower()
     if not test:
-        return UNNAMED_RATE
+        return metrics.UNNAMED_RATE
     if "bi-directional" in test or "bibw" in test:
-        return BIDIRECTIONAL
-    return MULTI if "multiple" in test else BANDWIDTH
+        return metrics.BIDIRECTIONAL
+    return metrics.MULTI if "multiple" in test else metrics.BANDWIDTH
 
 
 def _time(test: str, name: str, *, one_sided: bool) -> Definition | None:
     """Find the metric of a column of times; parts of a non-blocking call are left out."""
     for word, definition in (
-        ("overall", OVERALL),
-        ("compute", COMPUTE),
-        ("pure", PURE),
-        ("min lat", FASTEST),
-        ("max lat", SLOWEST),
+        ("overall", metrics.OVERALL),
+        ("compute", metrics.COMPUTE),
+        ("pure", metrics.PURE),
+        ("min lat", metrics.FASTEST),
+        ("max lat", metrics.SLOWEST),
     ):
         if name.startswith(word):
             return definition
     if "lat" not in name:
         return None
     if not test:
-        return UNNAMED_TIME
+        return metrics.UNNAMED_TIME
     if one_sided:
-        return ONE_SIDED
+        return metrics.ONE_SIDED
     # `Allreduce Latency` is that of a collective, `Multi Latency` is one way
-    return LATENCY if set(test.lower().split()) <= _ONE_WAY else COLLECTIVE
+    return metrics.LATENCY if set(test.lower().split()) <= _ONE_WAY else metrics.COLLECTIVE

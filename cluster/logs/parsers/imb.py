@@ -8,27 +8,10 @@ In tables with a column of messages per second, these are of all pairs together.
 from __future__ import annotations
 
 import re
-from functools import lru_cache
+from functools import lru_cache, partial
 from typing import TYPE_CHECKING
 
-from cluster.logs.parsers import MB, MIB, Parser, ResultBuilder, count, numbers
-from cluster.logs.parsers.imb.metrics import (
-    BANDWIDTH,
-    BOTH_WAYS,
-    COMPUTE,
-    FASTEST,
-    FILES,
-    LATENCY,
-    MEAN,
-    OVERALL,
-    OVERLAP,
-    PAIRS,
-    PAIRS_BOTH_WAYS,
-    PURE,
-    RATE,
-    SLOWEST,
-    TOTAL,
-)
+from cluster.logs.parsers import MB, MIB, Parser, ResultBuilder, count, define, numbers
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -36,6 +19,51 @@ if TYPE_CHECKING:
     from cluster.core.model.logs import Parsed
     from cluster.core.model.measurements import Definition
     from cluster.core.model.value import Scalar
+
+_imb = partial(
+    define,
+    "imb",
+    clock="MPI_Wtime of the ranks",
+    synchronisation="barriers before the repetitions of a size",
+    warm_up="the warm-up of IMB, some calls of each size",
+)
+TIMES = LATENCY, MEAN, FASTEST, SLOWEST, OVERALL, PURE, COMPUTE = _imb(
+    """
+    latency (s): one message, one way: half of a round trip (PingPong), or one of two that cross
+        (PingPing); mean over repetitions; printed in us
+    call_time (s, mean of ranks): one call, mean over repetitions and ranks (t_avg); printed in us
+    call_time_min (s): one call, mean over repetitions, of the fastest rank (t_min); printed in us
+    call_time_max (s): one call, mean over repetitions, of the slowest rank (t_max); printed in us
+    overall_time (s): a non-blocking call and the computation beside it, of the slowest rank
+        (t_ovrl); in us
+    pure_time (s): a non-blocking call with nothing beside it, of the same rank (t_pure); printed in
+        us
+    compute_time (s): the computation beside a non-blocking call, of the same rank (t_CPU); printed
+        in us
+    """
+)
+RATES = BANDWIDTH, BOTH_WAYS, PAIRS, PAIRS_BOTH_WAYS, TOTAL, FILES = _imb(
+    """
+    bandwidth (B/s, one way, network): bytes one way over the time; printed in Mbytes/sec of 2**20
+        or 1e6 bytes
+    bidirectional (B/s, both ways, network): bytes sent and received by a rank over the time of the
+        slowest; printed in Mbytes/sec of 2**20 or 1e6 bytes
+    multi_bandwidth (B/s, all ranks, one way, network): bytes that all pairs send, one way, over the
+        time of the slowest rank; printed in Mbytes/sec of 1e6 bytes
+    multi_bidirectional (B/s, all ranks, both ways, network): bytes that all pairs send, both ways,
+        over the time of the slowest rank; printed in Mbytes/sec of 1e6 bytes
+    total_bandwidth (B/s, all ranks): bytes over time as this test counts them, in whatever
+        directions; printed in Mbytes/sec of 2**20 or 1e6 bytes
+    file_bandwidth (B/s, all ranks): bytes to or from files over the time of the slowest rank
+        (IMB-IO); printed in Mbytes/sec of 2**20 or 1e6 bytes
+    """
+)
+OTHERS = RATE, OVERLAP = _imb(
+    """
+    message_rate (messages/s, all ranks): messages of all pairs together per second
+    overlap (%): the share of a non-blocking call that the computation hides, in percent
+    """
+)
 
 MICRO = 1e6  # microseconds per second
 SLACK = 0.02  # by which bytes over time may differ from the printed rate
@@ -96,10 +124,7 @@ class Imb(Parser):
 
     marks = ("MPI Benchmark", "# Benchmarking", "#repetitions")
     has_rows = True
-    definitions = (
-        *(LATENCY, MEAN, FASTEST, SLOWEST, BANDWIDTH, BOTH_WAYS, PAIRS, PAIRS_BOTH_WAYS, TOTAL),
-        *(FILES, RATE, OVERALL, PURE, COMPUTE, OVERLAP),
-    )
+    definitions = (*TIMES, *RATES, *OTHERS)
 
     def __init__(self) -> None:
         self._parsed: list[Parsed] = []  # of the runs before the last
