@@ -5,7 +5,7 @@ Example: python compare_cpu_gpu.py all --zone us-central1-a
 """
 
 from cluster.cli import start
-from cluster.cli.comparisons import ComparedCondition, ComparisonLauncher
+from cluster.cli.launchers import ComparedCondition, ComparisonLauncher
 
 LAUNCHER = ComparisonLauncher(
     name="cpu-gpu-p2p",  # the founding experiment's

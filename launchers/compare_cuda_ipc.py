@@ -5,7 +5,7 @@ Example: python compare_cuda_ipc.py all --zone us-central1-a
 """
 
 from cluster.cli import start
-from cluster.cli.comparisons import ComparedCondition, ComparisonLauncher
+from cluster.cli.launchers import ComparedCondition, ComparisonLauncher
 
 # Switches CUDA IPC of Open MPI's own path between GPUs (up to 5.0: the BTL smcuda, under the PML
 # ob1). If UCX carries the messages, its own switch counts, and this one has no effect.

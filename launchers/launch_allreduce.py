@@ -9,7 +9,7 @@ from typing import Annotated
 import typer
 
 from cluster.cli import start
-from cluster.cli.bench_commands import launcher
+from cluster.cli.launchers import launcher
 
 MB = 1_000_000  # bytes, as in the founding program
 

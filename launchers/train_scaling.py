@@ -10,7 +10,7 @@ import typer
 
 from cluster.analysis.models.step_limits import said
 from cluster.cli import flags, start
-from cluster.cli.compare import show_tables
+from cluster.cli.show import show_tables
 from cluster.core.errors import SpecError
 from cluster.core.units import parse_rate
 from cluster.orchestration.launch.launch import launch_spec, plan_spec

@@ -111,7 +111,7 @@ def _import_all() -> None:
                 importlib.import_module(module.name)
     service_models().load_service_model("ec2", "service-2")
     with redirect_stdout(io.StringIO()):  # what typer imports when it reads a command line
-        sys.modules["cluster.cli.app"].app(["--version"], standalone_mode=False)
+        sys.modules["cluster.cli.command_line"].app(["--version"], standalone_mode=False)
 
 
 def _enter(machine: int) -> None:

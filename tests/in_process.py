@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING
 from unittest import mock
 
 from cluster import cli
-from cluster.cli import signals, verbosity
+from cluster.cli import signals, terminal
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -62,7 +62,7 @@ def _as_a_process(
     with (
         mock.patch.multiple(sys, argv=words, stdin=given, stdout=out, stderr=err),
         mock.patch.object(signals, "handle", list),
-        mock.patch.object(verbosity, "_verbosity", 0),
+        mock.patch.object(terminal, "_verbosity", 0),
     ):
         try:
             yield

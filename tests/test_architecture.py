@@ -127,6 +127,23 @@ def test_a_stranger_adds_a_rule_of_diagnosis_in_one_file(copy: Copy, tmp_path: P
     assert "NCCL prints each call (possible): NCCL_DEBUG=TRACE" in copy.cluster("judge", str(log))
 
 
+def test_a_stranger_adds_a_command_in_one_file(copy: Copy) -> None:
+    copy.add('''# cluster/cli/commands/greet.py
+"""Greet a host.
+
+Example: cluster greet node-a
+"""
+
+def command(host: str) -> None:
+    print("Good morning,", host)
+''')
+
+    assert copy.changed() == ["cluster/cli/commands/greet.py"]
+    assert copy.cluster("greet", "node-a") == "Good morning, node-a\n"
+    assert "Example: cluster greet node-a" in copy.cluster("greet", "--help")
+    assert re.search(r"^More:\n  greet +Greet a host\.$", copy.cluster("--help"), re.MULTILINE)
+
+
 @pytest.mark.parametrize("form", ["terminal", "markdown", "html"])
 def test_a_stranger_adds_a_column_to_the_report_in_one_file(copy: Copy, form: str) -> None:
     copy.cluster("import", str(OSU), "--name", "osu")

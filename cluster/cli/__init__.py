@@ -21,8 +21,7 @@ def main() -> NoReturn:
     if text is not None:
         print(text)  # noqa: T201 - also where standard output is closed
         sys.exit(0)
-    from cluster.cli.app import app  # noqa: PLC0415 - typer takes longer than the answers above
-    from cluster.cli.command_line import run  # noqa: PLC0415
+    from cluster.cli.command_line import app, run  # noqa: PLC0415 - typer takes longer
 
     run(app)
 

@@ -2,67 +2,29 @@
 
 from __future__ import annotations
 
-import re
 import shutil
 import textwrap
+from itertools import chain
+from keyword import iskeyword
 from pathlib import Path
 
 from cluster.core.version import __version__
 
+FOLDER = Path(__file__).with_name("commands")
 GROUPS = {
-    "Measure": {
-        "bench": "bench_commands:commands",
-        "check": "check:check",
-        "placement": "placement:placement",
-        "judge": "judge:judge",
-        "compare": "compare:compare_",
-        "replay": "replay:replay",
-        "report": "report:report_",
-        "show": "launch_results:show",
-        "runs": "runs:runs_",
-        "watch": "watch:commands",
-        "fit": "fit:fit",
-        "plot": "plot:plot",
-        "push": "runs:push",
-        "share": "share:share",
-        "verify": "share:verify",
-    },
-    "Clusters": {
-        "up": "hosts:up",
-        "run": "hosts:run",
-        "put": "hosts:put",
-        "get": "hosts:get",
-        "ls": "clusters:ls",
-        "hosts": "hosts:hosts_",
-        "connect": "clusters:connect",
-        "status": "jobs:status",
-        "logs": "jobs:logs",
-        "wait": "jobs:wait",
-        "fetch": "jobs:fetch",
-        "down": "clusters:down",
-        "stop": "hosts:stop",
-        "start": "hosts:start_",
-        "lab": "lab:lab",
-    },
-    "Logs": {
-        "import": "import_:import_",
-        "topology": "topology:topology",
-        "profile": "profile:profile",
-        "scaling": "scaling:scaling",
-        "corpus": "corpus:commands",
-    },
-    "Maintenance": {
-        "gc": "gc:gc",
-        "doctor": "doctor:doctor",
-        "plan": "hosts:plan_",
-        "script": "script:commands",
-    },
+    "Measure": (
+        *("bench", "check", "placement", "judge", "compare", "replay", "report", "show", "runs"),
+        *("watch", "fit", "plot", "push", "share", "verify"),
+    ),
+    "Clusters": (
+        *("up", "run", "put", "get", "ls", "hosts", "connect", "status", "logs", "wait", "fetch"),
+        *("down", "stop", "start", "lab"),
+    ),
+    "Logs": ("import", "topology", "profile", "scaling", "corpus"),
+    "Maintenance": ("gc", "doctor", "plan", "script"),
 }
-"""All commands, in the order of use: the module of each, and its name there."""
+"""The order of use; a command that is not named here comes last, under `More`."""
 LINES: dict[tuple[str, ...], str] = {
-    ("bench",): "Launch a cluster and run a benchmark on it.",
-    ("watch",): "Show when results changed, or measure on a timer.",
-    ("corpus",): "List and check the results that others published.",
     ("put", "get"): "Copy a file or folder to all hosts, or a folder from them.",
     ("ls", "hosts"): "List the clusters that exist, or the hosts of one.",
     ("fit", "plot"): "Fit t = alpha + size / beta to sweeps, or draw runs.",
@@ -71,7 +33,7 @@ LINES: dict[tuple[str, ...], str] = {
     ("plan", "script"): "Show what would be created, or print a batch script.",
     ("stop", "start"): "Switch machines off, and on again; their disks stay.",
 }
-"""The lines of groups of commands, and of commands that share one, so that all fit a screen."""
+"""The lines of commands that share one, so that all fit a screen."""
 HEAD = """\
 Usage: cluster [OPTIONS] COMMAND [ARGS]...
 
@@ -90,29 +52,44 @@ def answer(words: list[str]) -> str | None:
     return help_text() if words in (["--help"], ["-h"]) else None
 
 
+def names() -> list[str]:
+    """List the commands, which are the files of their folder, without importing any."""
+    files = (path.stem.removesuffix("_") for path in FOLDER.glob("[!_]*.py"))
+    place = {name: number for number, name in enumerate(chain(*GROUPS.values()))}
+    return sorted(files, key=lambda name: (place.get(name, len(place)), name))
+
+
+def groups() -> dict[str, tuple[str, ...]]:
+    """Return the commands by the title under which the help lists them."""
+    more = tuple(name for name in names() if not any(name in group for group in GROUPS.values()))
+    return GROUPS | ({"More": more} if more else {})
+
+
 def help_text() -> str:
     """Return the help that lists all commands."""
-    names_of = {name: names for names in LINES for name in names}
-    groups = {
-        title: dict.fromkeys(names_of.get(name, (name,)) for name in commands)
-        for title, commands in GROUPS.items()
+    shared = {name: line for line in LINES for name in line}
+    groups_ = {
+        title: dict.fromkeys(shared.get(name, (name,)) for name in commands)
+        for title, commands in groups().items()
     }
-    indent = 4 + max(len(", ".join(names)) for group in groups.values() for names in group)
+    indent = 4 + max(len(", ".join(line)) for group in groups_.values() for line in group)
     room = max(min(shutil.get_terminal_size().columns, 80) - 2, 50) - indent
     lines = [HEAD]
-    for title, group in groups.items():
+    for title, group in groups_.items():
         lines += ["", f"{title}:"]
-        for names in group:
-            first, *more = textwrap.wrap(LINES.get(names) or summary(names[0]), room)
-            lines.append(f"  {', '.join(names)}".ljust(indent) + first)
-            lines += [" " * indent + line for line in more]
+        for line in group:
+            first, *more = textwrap.wrap(LINES.get(line) or summary(line[0]), room)
+            lines.append(f"  {', '.join(line)}".ljust(indent) + first)
+            lines += [" " * indent + text for text in more]
     return "\n".join(lines)
 
 
+def module(command: str) -> str:
+    """Return the module of a command: `import_` of `import`, which is a word of Python."""
+    return f"{command}_" if iskeyword(command) else command
+
+
 def summary(command: str) -> str:
-    """Return the first line of a command's docstring; an import would take ten times as long."""
-    place = next(commands[command] for commands in GROUPS.values() if command in commands)
-    module, _, function = place.partition(":")
-    source = Path(__file__).with_name(f"{module}.py").read_text(encoding="utf-8")
-    found = re.search(rf'^def {function}\(.*?"""(.*?)(?:"""|$)', source, re.DOTALL | re.MULTILINE)
-    return found[1] if found else ""
+    """Return the first line of a command's file; an import would take ten times as long."""
+    with (FOLDER / f"{module(command)}.py").open(encoding="utf-8") as file:
+        return file.readline().strip().strip('"')

@@ -13,9 +13,11 @@ from rich.text import Text
 
 from cluster.agent.gpus import BUILT
 from cluster.analysis.limits.link import implausible_values
+from cluster.analysis.statistics.launches import launch_notes
 from cluster.analysis.verdict.evidence import Finding
-from cluster.cli.console import console
+from cluster.cli.progress.console import console
 from cluster.core import plugins
+from cluster.core.errors import SpecError
 from cluster.core.model.hosts import Facts
 from cluster.core.model.measurements import Planned, Summary
 from cluster.core.model.records import Status
@@ -26,9 +28,11 @@ from cluster.core.units import format_seconds
 from cluster.orchestration.bench.mpi_profile import FILES as PROFILES
 from cluster.orchestration.bench.mpi_profile import PRELOAD
 from cluster.reports.formats import Report
+from cluster.reports.formats.markdown import table_markdown
 from cluster.reports.formats.terminal import summaries_text, table_text, wrapped
 from cluster.reports.logbook import expectation_lines, missing_series
 from cluster.reports.table import Table
+from cluster.reports.tables import launches_table
 from cluster.runs.run import RAW
 from cluster.runs.store import read
 
@@ -41,6 +45,7 @@ if TYPE_CHECKING:
     from cluster.runs.run import Run
 
 
+FORMATS = ("terminal", "markdown")
 MOST_ROWS = 500  # of a table on the screen: nobody reads more, and each takes a millisecond
 VERDICT_STYLES = {  # PLAUSIBLE and UNKNOWN are plain
     "normal": "bold green",
@@ -306,3 +311,103 @@ def table(
     words = tuple(columns)
     shown = Table(title="", columns=words, rows=cells, left=words, spare=spare)
     sys.stdout.write(table_text(shown, screen_width()))
+
+
+class LaunchesAnswer(Value, frozen=True, kw_only=True):
+    """What `--launches N --json` prints: `summaries` are of the medians of the launches."""
+
+    run: str
+    runs: tuple[str, ...]
+    status: Status
+    reason: str
+    verdict: str
+    answer: str
+    notes: tuple[str, ...]
+    summaries: tuple[Summary, ...]
+
+
+def show_launches(ran: Sequence[Run], *, as_json: bool) -> Judgement:
+    """Show several launches together: medians over launches, and one verdict.
+
+    Args:
+        ran: the launches of one command, the oldest first.
+
+    """
+    newest = ran[-1]
+    record = newest.record
+    pooled, judged = judge_launches(ran)
+    hosts = len({machine.address for machine in record.machines}) or 1
+    ranks = record.spec.hosts * record.spec.ranks_per_host // hosts
+    notes = tuple(launch_notes(pooled, len(ran), ranks, record.environment))
+    if as_json:
+        print_json(
+            LaunchesAnswer(
+                run=str(newest.folder),
+                runs=tuple(str(run.folder) for run in ran),
+                status=newest.status,
+                reason=record.reason,
+                verdict=judged.word,
+                answer=judged.line,
+                notes=(*notes, *notes_of(newest, pooled)),
+                summaries=pooled,
+            )
+        )
+        return judged
+    show_tables([launches_table(pooled, len(ran), notes)], "terminal")
+    print_lines(*(f"Note: {note}" for note in notes_of(newest, pooled)))
+    for number, run in enumerate(ran, 1):
+        print_lines(f"Launch {number}: {relative_path(run.folder)} ({run.status})")
+    named = findings(newest, pooled)
+    if named:
+        print_lines(
+            f"What to look at: {named[0].name}. Details: cluster judge {newest.folder.name}"
+        )
+    print_judgement(judged)
+    return judged
+
+
+def judge_launches(
+    ran: Sequence[Run], hardware: Hardware | None = None
+) -> tuple[tuple[Summary, ...], Judgement]:
+    """Judge the medians over the launches of one command, or one run.
+
+    Args:
+        ran: the launches, the oldest first.
+
+    """
+    from cluster.analysis.statistics.summarize import pool_launches  # noqa: PLC0415 - it imports NumPy
+    from cluster.analysis.verdict import judgement  # noqa: PLC0415 - only for summaries
+
+    launches = [run.summary() for run in ran]
+    pooled, newest = pool_launches(launches), ran[-1]
+    found = findings(newest, pooled)
+    if newest.fleet is not None:
+        return pooled, judgement.judge(pooled, newest.record, found, fleet=newest.fleet)
+    return pooled, judgement.judge_launches(launches, newest.record, found, hardware)
+
+
+def show_tables(tables: Sequence[Table], report: str) -> None:
+    """Show tables on standard output.
+
+    Args:
+        report: `terminal` or `markdown`.
+
+    Raises:
+        SpecError: it is neither.
+
+    """
+    check_format(report)
+    width = screen_width()
+    texts = (
+        table_text(table, width) if report == "terminal" else table_markdown(table)
+        for table in tables
+    )
+    sys.stdout.write("\n".join(texts))
+
+
+def check_format(report: str) -> None:
+    """Refuse a format that tables do not have."""
+    if report not in FORMATS:
+        raise SpecError(
+            f"There is no format {report!r} for this.", remedy=f"There are: {', '.join(FORMATS)}"
+        )

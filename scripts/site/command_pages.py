@@ -7,10 +7,10 @@ from typing import TYPE_CHECKING, Any
 from tables import page, table
 from typer.main import get_command
 
-from cluster.cli.app import app
-from cluster.cli.bench_commands import ALL
+from cluster.cli.command_line import app
+from cluster.cli.commands.bench import ALL
 from cluster.cli.exit_statuses import STATUSES
-from cluster.cli.overview import GROUPS
+from cluster.cli.overview import groups
 from cluster.core.environment_variables import VARIABLES
 
 if TYPE_CHECKING:
@@ -45,7 +45,7 @@ def commands() -> Iterator[tuple[str, Any]]:
     top = get_command(app)
     context = top.make_context("cluster", [], resilient_parsing=True)
     context.max_content_width = context.terminal_width = WIDTH
-    for names in GROUPS.values():
+    for names in groups().values():
         for name in names:
             yield from _walk(top, name, context)
 
@@ -62,7 +62,7 @@ def _walk(group: Any, name: str, above: Any) -> Iterator[tuple[str, Any]]:  # no
 def _commands() -> str:
     parts = []
     shown = {path: context.get_help() for path, context in commands()}
-    for title, names in GROUPS.items():
+    for title, names in groups().items():
         parts.append(f"## {title}\n")
         for path, text in shown.items():
             if path.split()[1] in names:

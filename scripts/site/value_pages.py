@@ -17,20 +17,21 @@ from cluster.analysis.statistics.compare import Comparison
 from cluster.analysis.topology.host_topology import HostTopology
 from cluster.analysis.verdict.judgement import Judgement
 from cluster.analysis.verdict.verdict import Verdict
-from cluster.cli.clusters import ClusterRow, DownRow
-from cluster.cli.corpus import CheckAnswer
-from cluster.cli.doctor import DoctorCheck
-from cluster.cli.fit import FitAnswer
-from cluster.cli.hosts import HostRow, Outcome
-from cluster.cli.import_ import ImportAnswer
-from cluster.cli.jobs import StatusAnswer
-from cluster.cli.judge import JudgeAnswer
-from cluster.cli.launch_results import LaunchesAnswer
-from cluster.cli.launches import AbAnswer
-from cluster.cli.lottery import LotteryAnswer
-from cluster.cli.profile import ProfileAnswer
-from cluster.cli.runs import RunRow
-from cluster.cli.show import RunAnswer
+from cluster.cli.commands._lottery import LotteryAnswer
+from cluster.cli.commands.corpus import CheckAnswer
+from cluster.cli.commands.doctor import DoctorCheck
+from cluster.cli.commands.down import DownRow
+from cluster.cli.commands.fit import FitAnswer
+from cluster.cli.commands.hosts import HostRow
+from cluster.cli.commands.import_ import ImportAnswer
+from cluster.cli.commands.judge import JudgeAnswer
+from cluster.cli.commands.ls import ClusterRow
+from cluster.cli.commands.profile import ProfileAnswer
+from cluster.cli.commands.run import Outcome
+from cluster.cli.commands.runs import RunRow
+from cluster.cli.commands.status import StatusAnswer
+from cluster.cli.repeat import AbAnswer
+from cluster.cli.show import LaunchesAnswer, RunAnswer
 from cluster.core import plugins
 from cluster.core.model.fleet import FleetVerdict
 from cluster.core.model.measurements import Measurement

@@ -8,7 +8,7 @@ import pytest
 
 from cluster.analysis.limits import hardware
 from cluster.analysis.limits.hardware import contradiction, names, of_devices, with_logged_gpus
-from cluster.cli.judge import find_hardware
+from cluster.cli.commands.judge import find_hardware
 from cluster.core.errors import SpecError
 from cluster.core.model.hardware import Figure
 

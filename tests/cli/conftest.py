@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING
 import pytest
 
 from cluster import cli
-from cluster.cli import signals, verbosity
+from cluster.cli import signals, terminal
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -24,7 +24,7 @@ Typed = Callable[[str], tuple[int, str, str]]
 @pytest.fixture
 def typed(home: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]) -> Typed:
     monkeypatch.setattr(signals, "handle", list)
-    monkeypatch.setattr(verbosity, "_verbosity", 0)
+    monkeypatch.setattr(terminal, "_verbosity", 0)
 
     def type_(line: str) -> tuple[int, str, str]:
         monkeypatch.setattr(sys, "argv", ["cluster", *line.split()])

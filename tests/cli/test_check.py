@@ -8,7 +8,7 @@ from pathlib import Path
 
 import pytest
 
-from cluster.cli.heat_map import PairMap
+from cluster.cli.progress.heat_map import PairMap
 from cluster.core import journal
 from cluster.core.errors import SpecError
 from cluster.core.model.fleet import PairTest

@@ -10,9 +10,9 @@ from typing import TYPE_CHECKING, Any
 import pytest
 from typer.main import get_command
 
-from cluster.cli import doctor
-from cluster.cli.app import Commands, app
-from cluster.cli.overview import GROUPS
+from cluster.cli import overview
+from cluster.cli.command_line import Commands, app
+from cluster.cli.commands import doctor
 from cluster.core import plugins
 from cluster.measure.benchmark import Benchmark
 from cluster.providers import Provider
@@ -62,7 +62,7 @@ def test_the_first_help_names_every_command() -> None:
     assert "Options: --version --install-completion --show-completion -h --help -v -q" in shown
     assert not re.search(r"^  .*\.\.\.$", shown, re.MULTILINE), "a summary is cut off"
     assert "Measure:" in command(status=2).stderr
-    grouped = [name for names in GROUPS.values() for name in names]
+    grouped = overview.names()
     assert sorted(grouped) == sorted(set(grouped))
     listed = re.findall(r"^  ([a-z]+(?:, [a-z]+)*) {2,}\S", shown, re.MULTILINE)
     assert [name for names in listed for name in names.split(", ")] == grouped

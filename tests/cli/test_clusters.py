@@ -8,7 +8,7 @@ from pathlib import Path
 import libtmux
 import pytest
 
-from cluster.cli import clusters
+from cluster.cli.commands import down
 from cluster.core.errors import ProvisionError
 from cluster.providers.local import LocalProvider
 from tests.conftest import COMMAND, answer, command, sessions, until
@@ -125,6 +125,6 @@ def test_down_goes_on_past_a_cluster_that_cannot_be_taken_down(
 
     monkeypatch.setattr(LocalProvider, "destroy", fail)
     with pytest.raises(ProvisionError, match=r"bad is stuck\."):
-        clusters.down(every=True, yes=True)
+        down.command(every=True, yes=True)
 
     assert [row["name"] for row in answer("ls")] == ["bad"]

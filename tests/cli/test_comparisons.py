@@ -26,7 +26,7 @@ BRIEF = ("--max-bytes", "0.4kB", "--iterations", "9")
 # Two conditions that need no GPU.
 PATHS = """
 from cluster.cli import start
-from cluster.cli.comparisons import ComparedCondition, ComparisonLauncher
+from cluster.cli.launchers import ComparedCondition, ComparisonLauncher
 LAUNCHER = ComparisonLauncher(
     name="paths", provider="gcp", hosts=1, ranks_per_host=2, accelerator="t4:2",
     conditions=(

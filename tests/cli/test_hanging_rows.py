@@ -10,7 +10,7 @@ import msgspec
 import pytest
 
 import cluster
-from cluster.cli import clusters, jobs
+from cluster.cli.commands import ls, status
 from cluster.orchestration.cluster_jobs import Jobs
 from cluster.providers import Provider
 
@@ -35,11 +35,11 @@ def test_ls_waits_for_nobody_without_end(
     mine.bench("program", command="true")
     monkeypatch.setattr(Jobs, "exit_status", lambda _: hang.wait(120))
     monkeypatch.setattr(Provider, "live", lambda _: hang.wait(120))
-    monkeypatch.setattr(jobs, "ANSWERS_WITHIN", 0.1)
-    monkeypatch.setattr(clusters, "LIVE_WITHIN", 0.1)
+    monkeypatch.setattr(status, "ANSWERS_WITHIN", 0.1)
+    monkeypatch.setattr(ls, "LIVE_WITHIN", 0.1)
     began = time.monotonic()
 
-    clusters.ls(json=True)
+    ls.command(json=True)
 
     assert time.monotonic() - began < 60
     printed = capsys.readouterr()

@@ -10,10 +10,11 @@ from typing import TYPE_CHECKING, Any
 import pytest
 
 import cluster
-from cluster.cli import job_progress, launches
-from cluster.cli.console import SafeConsole
-from cluster.cli.job_progress import JobProgress
-from cluster.cli.launches import LAUNCHES, BenchOptions, count_launches
+from cluster.cli import repeat
+from cluster.cli.progress import jobs
+from cluster.cli.progress.console import SafeConsole
+from cluster.cli.progress.jobs import JobProgress
+from cluster.cli.repeat import LAUNCHES, BenchOptions, count_launches
 from cluster.core.errors import SpecError
 from cluster.core.model.measurements import Progress
 from cluster.orchestration.ab_test import trials
@@ -94,10 +95,10 @@ def test_the_progress_of_an_ab_is_that_of_all_its_launches(
         live.progress(Progress(done=1, total=2, what="latency 8 B"))
         return store.read(folder)
 
-    monkeypatch.setattr(launches, "_bench", half)
-    monkeypatch.setattr(job_progress, "BETWEEN_REPORTS", 0.0)
+    monkeypatch.setattr(repeat, "_bench", half)
+    monkeypatch.setattr(jobs, "BETWEEN_REPORTS", 0.0)
     pair = trials("window=32,64", "p2p")
-    launches.alternate(one_host, "p2p", pair, {}, BenchOptions(launches=5), [])
+    repeat.alternate(one_host, "p2p", pair, {}, BenchOptions(launches=5), [])
 
     shown = capsys.readouterr().out
     assert re.findall(r"\[ *(\d+)%\] launch (\d+) of 10, latency 8 B", shown) == [
@@ -114,7 +115,7 @@ def test_the_bar_is_of_all_launches(
     """Two of four are done and half of the third: 62.5%."""
     screen = io.StringIO()
     monkeypatch.setattr(
-        job_progress, "console", lambda **_: SafeConsole(file=screen, force_terminal=True, width=80)
+        jobs, "console", lambda **_: SafeConsole(file=screen, force_terminal=True, width=80)
     )
     with JobProgress(stderr=False, launches=4) as live:
         for _ in range(3):

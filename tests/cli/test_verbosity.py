@@ -7,8 +7,8 @@ from typing import TYPE_CHECKING
 
 import pytest
 
-from cluster.cli.console import console
-from cluster.cli.verbosity import take_flags
+from cluster.cli.progress.console import console
+from cluster.cli.terminal import take_flags
 
 if TYPE_CHECKING:
     from pathlib import Path

@@ -16,7 +16,7 @@ from typing import TYPE_CHECKING
 import msgspec
 import pytest
 
-from cluster.cli.app import app
+from cluster.cli.command_line import app
 from cluster.orchestration.launch.launch import launch
 from tests.conftest import COMMAND, ROOT, command, runs_folder
 
@@ -96,7 +96,7 @@ def test_lines_fit_and_numbers_stay_whole(
         launch("checked", provider="sim", hosts=16, options=options).bench.pairs()
     elif words[0] in ("hosts", "ls"):
         launch("up", hosts=3)
-        monkeypatch.setattr("cluster.cli.clusters.format_seconds", lambda _: "12 s")  # its age
+        monkeypatch.setattr("cluster.cli.commands.ls.format_seconds", lambda _: "12 s")  # its age
     capsys.readouterr()
     run(*words)
     whole = numbers(capsys.readouterr().out)

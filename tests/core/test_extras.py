@@ -15,7 +15,7 @@ from typing import TYPE_CHECKING
 import pytest
 from packaging.requirements import Requirement
 
-from cluster.cli import doctor
+from cluster.cli.commands import doctor
 from cluster.core import extras
 from tests.conftest import ROOT, command, run
 

@@ -17,7 +17,7 @@ from typing import TYPE_CHECKING, Any
 import pytest
 from msgspec.structs import replace
 
-from cluster.cli.app import app
+from cluster.cli.command_line import app
 from cluster.core.errors import ClusterError
 from cluster.runs import shared_file
 from cluster.runs.share import share

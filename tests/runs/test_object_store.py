@@ -196,5 +196,5 @@ def test_without_the_libraries_the_message_says_what_to_install(library: str, ur
 
 def test_nothing_is_loaded_for_stores_unless_there_is_one() -> None:
     loaded = "bool({'fsspec', 'obstore'} & {*sys.modules})"
-    line = f"import sys, cluster, cluster.cli.app; sys.exit({loaded})"
+    line = f"import sys, cluster, cluster.cli.command_line; sys.exit({loaded})"
     subprocess.run([sys.executable, "-c", line], check=True)

@@ -1,0 +1,148 @@
+"""Logs of pairs of hosts that other tools wrote, in place of a run of our own."""
+
+from __future__ import annotations
+
+from functools import partial
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated, NamedTuple
+
+import typer
+
+from cluster.cli.commands._log_files import print_left_out
+from cluster.core.errors import SpecError
+from cluster.core.files import read_text
+from cluster.core.units import parse_rate
+from cluster.runs import shared_file, store
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+
+    from cluster.cli import flags
+    from cluster.core.model.fleet import PairMetric
+    from cluster.runs.run import Run
+
+GROUPS = "Give --groups a file with the hosts of a group on each line."
+OTHERS = "Name hosts of the logs, or leave --groups out."
+METRICS: dict[str, PairMetric] = {"bandwidth": "bandwidth", "latency": "latency"}
+Text = str | None
+PAIR_LOGS: flags.Declared = {
+    "pairs_pattern": (
+        Annotated[
+            Text,
+            typer.Option(
+                "--pairs-pattern",
+                metavar="TEXT",
+                help="Where the names of --from's files have the hosts: 'bw_{a}_{b}.log'.",
+            ),
+        ],
+        None,
+    ),
+    "series": (
+        Annotated[
+            Text,
+            typer.Option(
+                "--series", metavar="WORDS", help="Which test of --from's logs, if they have more."
+            ),
+        ],
+        None,
+    ),
+}
+
+
+LIMIT: flags.Declared = {
+    "limit": (
+        Annotated[
+            Text,
+            typer.Option(
+                "--limit", metavar="RATE", help="Of a pair in --from's logs: 200gbit, 25GB/s."
+            ),
+        ],
+        None,
+    ),
+}
+
+
+class PairLogFlags(NamedTuple):
+    """How `--from` reads logs, as it was typed.
+
+    Args:
+        groups: the file that says which hosts share a switch.
+
+    """
+
+    metric: str
+    pattern: str | None = None
+    series: str | None = None
+    groups: str | None = None
+    limit: str | None = None
+
+
+def only_name(names: Sequence[str] | None) -> str | None:
+    """Return the name of a cluster; several words are logs, and belong to `--from`.
+
+    Returns:
+        The name; none if there is none.
+
+    Raises:
+        SpecError: there are several.
+
+    """
+    if names and len(names) > 1:
+        raise SpecError(
+            f"One cluster is checked at a time, and there are {len(names)} names.",
+            remedy="For logs of other tools: --from LOG...",
+        )
+    return names[0] if names else None
+
+
+def run_of(words: Sequence[str], where: Path, typed: PairLogFlags) -> Run:
+    """Find a run, or make one from logs of other tools.
+
+    Raises:
+        SpecError: there is no such run or file, or the logs cannot be judged.
+
+    """
+    if len(words) == 1 and _is_run(words[0]):
+        return store.read(_found(where, words[0]))
+    from cluster.orchestration.check.fleet_check import read_groups  # noqa: PLC0415 - slow: numpy
+    from cluster.runs.import_.pair_reader import PairLogOptions  # noqa: PLC0415
+    from cluster.runs.import_.pairs import LEFT_OUT, import_pairs  # noqa: PLC0415
+
+    if typed.metric not in METRICS:
+        what = f"--metric {typed.metric} is not in logs of pairs."
+        raise SpecError(what, remedy="There are: bandwidth, latency")
+    if typed.groups in ("placement", "topology"):
+        raise SpecError(
+            f"--groups {typed.groups} is not known of hosts in logs.",
+            remedy="Give a file with the hosts of a group on each line; without it, groups are "
+            "taken from the values, if these show any.",
+        )
+    grouping = typed.groups and partial(read_groups, read_text(typed.groups, GROUPS), remedy=OTHERS)
+    options = PairLogOptions(
+        metric=METRICS[typed.metric],
+        pattern=typed.pattern or "",
+        series=typed.series or "",
+        grouping=grouping or None,
+        limit=parse_rate(typed.limit) if typed.limit else None,
+    )
+    run = import_pairs(words, where, options)
+    left_out = [note for note in run.record.notes if note.startswith(LEFT_OUT)]
+    print_left_out([note.removeprefix(LEFT_OUT) for note in left_out])
+    return run
+
+
+def _found(where: Path, word: str) -> Path:
+    """Find a run; say of what looks like a file that it is missing."""
+    try:
+        return store.find(where, word)
+    except SpecError as error:
+        if not Path(word).suffix and "/" not in word:
+            raise
+        what = f"There is no file {word}, and no run of that name under {where}."
+        raise SpecError(what, remedy="Name logs that exist, or a run: cluster runs") from error
+
+
+def _is_run(word: str) -> bool:
+    path = Path(word)
+    known = store.is_run(path) or shared_file.is_shared(path)
+    return known or not (path.exists() or any(mark in word for mark in "*?["))

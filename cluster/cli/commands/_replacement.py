@@ -1,0 +1,134 @@
+"""`cluster check --replace`: new machines for the hosts whose fault is confirmed."""
+
+from __future__ import annotations
+
+import sys
+from contextlib import ExitStack
+from functools import partial
+from typing import TYPE_CHECKING, Any
+
+import msgspec
+
+from cluster.cli.confirm import ask, price_words
+from cluster.cli.progress.console import console
+from cluster.cli.progress.hosts import HostProgress
+from cluster.core.cleanup import on_failure
+from cluster.core.errors import ProvisionError, SpecError
+from cluster.orchestration.launch.replacement import (
+    bad_hosts,
+    can_replace,
+    irreplaceable,
+    replace_hosts,
+    replacement_plan,
+)
+from cluster.runs import verdict_files
+from cluster.runs.run import PAIRS
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping, Sequence
+
+    from cluster.cli.repeat import BenchOptions
+    from cluster.core.model.fleet import FleetFinding, FleetVerdict, HostReplacement
+    from cluster.orchestration.cluster import Cluster
+    from cluster.orchestration.launch.replacement import TestPairs
+    from cluster.runs.run import Run
+
+
+def replace(
+    cluster: Cluster,
+    run: Run,
+    verdict: FleetVerdict,
+    params: Mapping[str, Any],
+    options: BenchOptions,
+) -> FleetVerdict:
+    """Replace the hosts whose fault is confirmed, or say what to type where that is not possible.
+
+    Returns:
+        The verdict, with what was replaced by what; it is also written into the run's folder.
+
+    Raises:
+        SpecError: it costs money, and nobody agreed.
+        ProvisionError: there are no new machines; the cluster is as it was.
+
+    """
+    test = partial(_test, cluster, params, options)
+    bad = bad_hosts(run, verdict, test)
+    if not bad:
+        return verdict
+    if can_replace(cluster):
+        _ask(cluster, bad, options)
+        done = _replaced(cluster, verdict, bad, test)
+    else:
+        done = irreplaceable(cluster, bad)
+    changed = msgspec.structs.replace(verdict, replaced=done)
+    verdict_files.write_verdict(run.folder, changed)
+    return changed
+
+
+def _replaced(
+    cluster: Cluster, verdict: FleetVerdict, bad: Mapping[int, FleetFinding], test: TestPairs
+) -> tuple[HostReplacement, ...]:
+    """Replace hosts, and show how far the new ones are until they are tested."""
+    with ExitStack() as waiting:
+        tell = waiting.enter_context(HostProgress(console(stderr=True, quiet=False)))
+
+        def test_new(pairs: Sequence[tuple[int, int]]) -> Run:
+            waiting.close()  # the tests show their own progress
+            return test(pairs)
+
+        with on_failure(lambda: _say_what_is_left(cluster)):
+            return replace_hosts(cluster, verdict, bad, test_new, tell)
+
+
+def _say_what_is_left(cluster: Cluster) -> None:
+    """Say after a failure whether new machines may exist."""
+    if cluster.state.kept:
+        sys.stderr.write("New or bad machines may still exist. To end them: cluster gc -y\n")
+    else:
+        sys.stderr.write(f"{cluster.name} is as it was: no host was replaced.\n")
+
+
+def _test(
+    cluster: Cluster,
+    params: Mapping[str, Any],
+    options: BenchOptions,
+    pairs: Sequence[tuple[int, int]],
+) -> Run:
+    """Test pairs of hosts, one after another."""
+    from cluster.cli.progress.heat_map import CheckProgress  # noqa: PLC0415 - slow: numpy
+
+    named = tuple(f"{one}-{other}" for one, other in pairs)
+    kept = {name: params[name] for name in ("metric", "milliseconds")}
+    with CheckProgress(len(cluster.machines), params["metric"], stderr=options.json) as live:
+        return cluster.bench(
+            PAIRS, runs=options.runs, timeout=options.timeout, listener=live, pairs=named, **kept
+        )
+
+
+def _ask(cluster: Cluster, bad: Mapping[int, FleetFinding], options: BenchOptions) -> None:
+    """Show what will be replaced, and ask if it costs money."""
+    plan = replacement_plan(cluster, bad)
+    for line in plan.lines:
+        sys.stderr.write(f"{line}\n")
+    words = price_words(msgspec.structs.replace(cluster.spec, hosts=len(bad)), plan)
+    if plan.costs and not options.yes and not ask(f"Replace {len(bad)} for {words}?", words):
+        raise SpecError(
+            "Nothing was replaced.", remedy=f"See it again: cluster hosts {cluster.name}"
+        )
+
+
+def raise_if_bad(verdict: FleetVerdict, name: str) -> None:
+    """Fail if a new machine was bad, too.
+
+    Raises:
+        ProvisionError: a bad host was to be replaced, and stays.
+
+    """
+    left = [one.part for one in verdict.replaced if not one.new and not one.command]
+    if left:
+        raise ProvisionError(
+            f"{len(left)} of {len(verdict.replaced)} new machines are bad, too: the bad "
+            f"{', '.join(left)} stay(s).",
+            means="The new ones were ended. It may be what the hosts share, and not the hosts.",
+            remedy=f"Try again: cluster check {name} --replace; or another zone.",
+        )

@@ -1,0 +1,321 @@
+"""Find the bad host, link or group, by rounds of pairs.
+
+Example: cluster check big --confirm
+"""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated, Any, NoReturn
+
+import typer
+
+from cluster.analysis.verdict import judgement
+from cluster.cli import flags
+from cluster.cli.commands._fleet_verdict import show_verdict
+from cluster.cli.commands._intra_node import check_within
+from cluster.cli.commands._pair_logs import LIMIT, PairLogFlags, only_name, run_of
+from cluster.cli.commands._survey_flags import SHARED, survey_command, test_length
+from cluster.cli.gates import FLAGS, read_gates, report_cases
+from cluster.cli.measurement import launched
+from cluster.cli.repeat import BenchOptions
+from cluster.cli.show import print_json, print_lines
+from cluster.core.errors import JobError, SpecError
+from cluster.core.files import read_text
+from cluster.core.units import parse_size
+from cluster.orchestration.check.verdict import judge_check
+from cluster.orchestration.cluster import Cluster, attach
+from cluster.reports.ci import judgement_cases
+from cluster.reports.fleet import replacement_lines
+from cluster.runs import store
+from cluster.runs.run import PAIRS
+
+if TYPE_CHECKING:
+    from cluster.cli.gates import Gates
+    from cluster.core.model.fleet import FleetVerdict
+    from cluster.core.model.spec import ClusterSpec
+    from cluster.runs.run import Run
+
+METRICS = ("bandwidth", "latency", "allreduce")
+NAME = "check"  # of a cluster that is launched for a check
+LONGEST = 30 * 24 * 3600.0  # seconds
+
+
+def command(  # noqa: PLR0913 - each is a flag
+    *,
+    names: list[str] | None,
+    rounds: str,
+    metric: str,
+    groups: str | None,
+    alone: int,
+    pairs: str | None,
+    within: str | None,
+    confirm: bool,
+    replace: bool,
+    milliseconds: int,
+    from_: list[str] | None,
+    pairs_pattern: str | None,
+    series: str | None,
+    limit: str | None,
+    provider: str | None,
+    runs: str | None,
+    keep: bool | None,
+    timeout: float,
+    yes: bool,
+    json: bool,
+    fail_on: str | None,
+    junit: Path | None,
+    github: bool,
+    **machines: Any,  # noqa: ANN401 - each flag has its own type
+) -> None:
+    gates = read_gates(fail_on, junit, github)
+    if replace:
+        _refuse_unless_it_stays(stays=not (from_ or pairs) and (provider is None or bool(keep)))
+    if within:
+        _refuse_besides_within(from_=from_, pairs=pairs, groups=groups, confirm=confirm or replace)
+    if from_:
+        typed = PairLogFlags(metric, pairs_pattern, series, groups, limit)
+        run = run_of((*from_, *(names or ())), store.root(runs), typed)
+        _exit_by_gates(gates, run, _show(judge_check(run), as_json=json))
+    name = only_name(names)
+    options = BenchOptions(runs=runs, timeout=timeout, keep=keep, yes=yes, json=json)
+    if within:
+        spec = _spec(name, provider, machines)
+        run = check_within(name if provider is None else None, within, spec, options)
+        _exit_by_gates(gates, run, _show(run.fleet or judge_check(run), as_json=json))
+    params = _params(rounds, metric, alone, pairs, milliseconds) | {"confirm": confirm or replace}
+    if name is not None and provider is None:
+        _exit_by_gates(gates, *_check(attach(name), params, groups, options, replace=replace))
+    spec = _spec(name, provider, machines)
+    with launched(spec, PAIRS, params, options) as cluster:
+        run, verdict = _check(cluster, params, groups, options, replace=replace)
+    _exit_by_gates(gates, run, verdict)
+
+
+def _exit_by_gates(gates: Gates, run: Run, verdict: FleetVerdict) -> NoReturn:
+    """Report the verdict as `judge` does, and end with the exit status of the gates."""
+    judged = judgement.judge((), run.record, fleet=verdict)
+    suite = "/".join(run.folder.parts[-2:])
+    raise typer.Exit(report_cases(gates, list(judgement_cases(suite, judged))))
+
+
+def _params(
+    rounds: str, metric: str, alone: int, pairs: str | None, milliseconds: int
+) -> dict[str, Any]:
+    return {
+        "rounds": _rounds(rounds),
+        **_metric(metric),
+        "alone": alone,
+        "pairs": tuple((pairs or "").split(",")) if pairs else (),
+        "milliseconds": milliseconds,
+    }
+
+
+def _spec(name: str | None, provider: str | None, machines: dict[str, Any]) -> ClusterSpec:
+    return flags.spec(name=name or NAME, provider=provider or flags.DEFAULT_PROVIDER, **machines)
+
+
+def _refuse_besides_within(**typed: object) -> None:
+    """Refuse flags about pairs of hosts, or about logs."""
+    unfit = [f"--{flag.rstrip('_')}" for flag, value in typed.items() if value]
+    if unfit:
+        raise SpecError(
+            f"{unfit[0]} does not go with --within, which measures the devices of each host.",
+            remedy="Leave one of them out. Logs of devices need no --within: --from LOG...",
+        )
+
+
+def _refuse_unless_it_stays(*, stays: bool) -> None:
+    if not stays:
+        raise SpecError(
+            "--replace changes a cluster that stays, after rounds of pairs.",
+            remedy="Type: cluster check NAME --replace",
+        )
+
+
+def _rounds(text: str) -> int:
+    if text == "all":
+        return 0
+    if not text.isdecimal() or int(text) < 1:
+        raise SpecError(
+            f"--rounds {text} is no number of rounds.", remedy="Give 1 or more, or: --rounds all"
+        )
+    return int(text)
+
+
+def _metric(text: str) -> dict[str, Any]:
+    """Return the parameters of a metric: `bandwidth`, `latency`, or `allreduce:SIZE`."""
+    name, _, size = text.partition(":")
+    if name not in METRICS or (size and name != "allreduce"):
+        raise SpecError(
+            f"--metric {text} is not known.", remedy=f"There are: {', '.join(METRICS)}:SIZE"
+        )
+    if name != "allreduce":
+        return {"metric": name}
+    if not size:
+        raise SpecError(
+            "--metric allreduce has no size.", remedy="Such as: --metric allreduce:64MiB"
+        )
+    return {"metric": "bandwidth", "allreduce": parse_size(size)}
+
+
+def _check(
+    cluster: Cluster,
+    params: dict[str, Any],
+    groups: str | None,
+    options: BenchOptions,
+    *,
+    replace: bool,
+) -> tuple[Run, FleetVerdict]:
+    """Test the pairs, one job after another, and show the results."""
+    with cluster.jobs.claimed():
+        return _check_claimed(cluster, params, groups, options, replace=replace)
+
+
+def _check_claimed(
+    cluster: Cluster,
+    params: dict[str, Any],
+    groups: str | None,
+    options: BenchOptions,
+    *,
+    replace: bool,
+) -> tuple[Run, FleetVerdict]:
+    """Show the results also of an interrupted run."""
+    from cluster.cli.progress.heat_map import CheckProgress  # noqa: PLC0415 - slow: numpy
+    from cluster.orchestration.launch.replacement import finish_replacement  # noqa: PLC0415
+
+    if replace:
+        finish_replacement(cluster)
+    params = {**params, "groups": _groups(cluster, groups, store.root(options.runs))}
+    try:
+        with CheckProgress(len(cluster.machines), params["metric"], stderr=options.json) as live:
+            run = cluster.bench(
+                PAIRS, runs=options.runs, timeout=options.timeout, listener=live, **params
+            )
+    except (JobError, KeyboardInterrupt):
+        if cluster.state.jobs:
+            _show(judge_check(store.read(Path(cluster.job()[0].run))), as_json=options.json)
+        raise
+    if replace:
+        return run, _replace(cluster, run, params, options)
+    return run, _show(run.fleet or judge_check(run), as_json=options.json)
+
+
+def _replace(
+    cluster: Cluster, run: Run, params: dict[str, Any], options: BenchOptions
+) -> FleetVerdict:
+    """Show the verdict, also if nothing can be replaced; then replace the bad hosts."""
+    from cluster.cli.commands._replacement import raise_if_bad, replace  # noqa: PLC0415
+
+    verdict = run.fleet or judge_check(run)
+    if not options.json:
+        show_verdict(verdict)
+    try:
+        verdict = replace(cluster, run, verdict, params, options)
+    finally:
+        if options.json:
+            print_json(verdict)
+    if not options.json:
+        nothing = "No host is confirmed to be bad by itself, so none is replaced."
+        print_lines(*(tuple(replacement_lines(verdict)) or (nothing,)))
+    raise_if_bad(verdict, cluster.name)
+    return verdict
+
+
+def _groups(cluster: Cluster, source: str | None, where: Path) -> tuple[int, ...]:
+    """Find which hosts share a switch; empty if nobody was told to say, and nobody knows."""
+    from cluster.orchestration.check.fleet_check import known_groups, read_groups  # noqa: PLC0415
+    from cluster.orchestration.provider_topology import topology_groups  # noqa: PLC0415
+    from cluster.orchestration.proximity import placed_groups  # noqa: PLC0415
+
+    if source is None:
+        return known_groups(cluster.spec, cluster.machines)
+    if source == "topology":
+        return topology_groups(cluster.spec, cluster.machines)
+    if source == "placement":
+        return placed_groups(where, cluster.state)
+    remedy = "Give --groups topology, placement, or a file with the hosts of a group on each line."
+    return read_groups(read_text(source, remedy), cluster.machines)
+
+
+def _show(verdict: FleetVerdict, *, as_json: bool) -> FleetVerdict:
+    if as_json:
+        print_json(verdict)
+    else:
+        show_verdict(verdict)
+    return verdict
+
+
+Text = str | None
+CHECK: flags.Declared = {
+    "rounds": (
+        Annotated[
+            str,
+            typer.Option(
+                "--rounds", metavar="N|all", help="Rounds of disjoint pairs; up to 17 hosts: all."
+            ),
+        ],
+        "10",
+    ),
+    "metric": (
+        Annotated[
+            str,
+            typer.Option("--metric", metavar="WORD", help="bandwidth, latency, allreduce:SIZE."),
+        ],
+        "bandwidth",
+    ),
+    "groups": (
+        Annotated[
+            Text,
+            typer.Option(
+                "--groups",
+                metavar="topology|placement|FILE",
+                help="Which hosts share a switch: from the provider, from cluster placement, or a "
+                "line per group."
+                "  [default: topology]",
+                show_default=False,
+            ),
+        ],
+        None,
+    ),
+    "alone": (
+        Annotated[int, typer.Option("--alone", metavar="N", help="Pairs also tested alone.")],
+        8,
+    ),
+    "pairs": (
+        Annotated[
+            Text,
+            typer.Option("--pairs", metavar="LIST", help="Test only these, alone: 7-12,7-40."),
+        ],
+        None,
+    ),
+    "within": (
+        Annotated[
+            Text,
+            typer.Option(
+                "--within",
+                metavar="auto|gpus|numa|cores",
+                help="Compare the GPUs, NUMA nodes or cores of each host instead of hosts.",
+            ),
+        ],
+        None,
+    ),
+    "confirm": (
+        Annotated[
+            bool, typer.Option("--confirm", help="Test blamed parts again, with other partners.")
+        ],
+        False,
+    ),
+    "replace": (
+        Annotated[
+            bool,
+            typer.Option("--replace", help="Create new machines for confirmed bad hosts."),
+        ],
+        False,
+    ),
+    **test_length(300),
+    **SHARED,
+    **LIMIT,
+    **FLAGS,
+}
+survey_command(command, CHECK)

@@ -1,0 +1,105 @@
+"""Compare runs: what differs, and a verdict per data point.
+
+With --by, a cluster means all of its runs, otherwise its newest.
+
+Example: cluster compare --by condition p2p
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Annotated
+
+import typer
+
+from cluster.analysis.statistics.compare import THRESHOLD, Side, compare, group_by
+from cluster.cli import flags
+from cluster.cli.gates import Gates, check_decidable, report_cases, with_gates
+from cluster.cli.show import check_format, print_json, relative_path, show_tables
+from cluster.core.errors import SpecError
+from cluster.reports.ci import comparison_cases
+from cluster.reports.tables import comparison_tables
+from cluster.runs import store
+from cluster.runs.nccl_logs import launch_of
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+    from pathlib import Path
+
+    from cluster.analysis.statistics.compare import Comparison
+
+
+@with_gates
+def command(
+    named: Annotated[
+        list[str],
+        typer.Argument(metavar="RUN", help="Two; each may be several launches: A1,A2,A3."),
+    ],
+    by: Annotated[
+        str | None,
+        typer.Option(
+            "--by", metavar="FACTOR", help="Group the named runs by it: placement, condition ..."
+        ),
+    ] = None,
+    threshold: flags.Threshold = THRESHOLD * 100,
+    report: flags.TableFormat = "terminal",
+    root: flags.Runs = None,
+    json: flags.Json = False,
+    *,
+    gates: Gates,
+) -> None:
+    check_format(report)
+    where = store.root(root)
+    if by is None:
+        groups: Sequence[Side] = _two(where, named)
+    else:
+        folders = dict.fromkeys(f for name in named for f in store.all_of(where, name))
+        groups = group_by([launch_of(store.read(folder)) for folder in folders], by)
+    found = [compare(groups[0], other, threshold / 100) for other in groups[1:]]
+    show_comparisons(found, report=report, as_json=json)
+    check_decidable(gates, found)
+    status = report_cases(gates, [case for one in found for case in comparison_cases(one)])
+    raise typer.Exit(status)
+
+
+def _two(where: Path, named: Sequence[str]) -> list[Side]:
+    if len(named) != 2:  # noqa: PLR2004
+        raise SpecError(
+            f"{len(named)} run(s) were named; two are compared.",
+            remedy="Type: cluster compare RUN_A RUN_B, or cluster compare --by FACTOR RUN...",
+        )
+    folders = [
+        [folder for one in words.split(",") if one for folder in store.find_launches(where, one)]
+        for words in named
+    ]
+    twice = [folder for folder in folders[0] if folder in folders[1]]
+    if twice:
+        raise SpecError(
+            f"A run cannot be compared with itself: {relative_path(twice[0])} is on both sides.",
+            remedy="Name two different runs; they are listed by: cluster runs",
+        )
+    return [_side(found) for found in folders]
+
+
+def _side(folders: Sequence[Path]) -> Side:
+    several = f" and {len(folders) - 1} more" if len(folders) > 1 else ""
+    return Side(
+        name="/".join(folders[0].parts[-2:]) + several,
+        launches=tuple(launch_of(store.read(folder)) for folder in folders),
+    )
+
+
+def show_comparisons(
+    comparisons: Sequence[Comparison], *, report: str = "terminal", as_json: bool
+) -> None:
+    """Show comparisons on standard output.
+
+    Args:
+        report: `terminal` or `markdown`.
+
+    """
+    if as_json:
+        print_json(list(comparisons))
+        return
+    show_tables(
+        [table for comparison in comparisons for table in comparison_tables(comparison)], report
+    )

@@ -1,0 +1,59 @@
+"""Connect to the newest cluster or host that matches.
+
+Example: cluster connect mpi_test
+"""
+
+from __future__ import annotations
+
+import os
+import shlex
+import sys
+from typing import Annotated
+
+import typer
+
+from cluster.core import journal
+from cluster.core.errors import SpecError
+from cluster.core.model.hosts import Machine
+from cluster.orchestration.cluster import Cluster, attach
+
+
+def command(
+    fragment: Annotated[
+        str, typer.Argument(metavar="[FRAGMENT]", help="Part of a name, address or id.")
+    ] = "",
+    print_: Annotated[
+        bool, typer.Option("--print", help="Print the command instead of running it.")
+    ] = False,
+) -> None:
+    cluster, machine = find_cluster(fragment)
+    command = cluster.hosts.attach_command(machine, inside="TMUX" in os.environ)
+    if print_ or not (sys.stdin.isatty() and sys.stdout.isatty()):
+        sys.stdout.write(shlex.join(command) + "\n")
+        return
+    os.execvp(command[0], command)  # noqa: S606 - a list, and no shell
+
+
+def find_cluster(fragment: str) -> tuple[Cluster, Machine | None]:
+    """Find the newest cluster that a fragment matches.
+
+    Args:
+        fragment: of a cluster's or machine's name, an address or an id; empty means any.
+
+    Raises:
+        SpecError: there is none.
+
+    """
+    for name in journal.names():
+        cluster = attach(name)
+        if fragment in cluster.name:
+            return cluster, None
+        for machine in cluster.machines:
+            if any(fragment in word for word in (machine.name, machine.address, machine.id)):
+                return cluster, machine
+    raise SpecError(
+        f"There is no cluster or host with {fragment!r} in its name, address or id."
+        if fragment
+        else "There are no clusters.",
+        remedy="List what exists: cluster ls",
+    )

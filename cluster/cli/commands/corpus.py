@@ -1,0 +1,293 @@
+"""List and check the results that others published.
+
+Example: cluster corpus list
+"""
+
+from __future__ import annotations
+
+import re
+from contextlib import suppress
+from pathlib import Path
+from statistics import median
+from typing import TYPE_CHECKING, Annotated
+
+import msgspec
+import typer
+
+from cluster.analysis.limits import published
+from cluster.analysis.limits.hardware import find as find_hardware
+from cluster.analysis.limits.published import Point, PublishedRun, PublishedSource, checks
+from cluster.cli import flags
+from cluster.cli.show import print_json, print_lines, table
+from cluster.core.errors import ParseError, SpecError
+from cluster.core.model.hosts import SIMULATED as SIMULATED_SHELL
+from cluster.core.model.value import Value
+from cluster.core.units import format_size, format_value
+from cluster.logs.reader import read
+from cluster.runs import shared_file, store
+from cluster.runs.import_.logs import STDIN, read_log
+from cluster.runs.run import RAW
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable, Iterator
+
+    from cluster.analysis.limits.published import PublishedResult
+    from cluster.core.model.logs import Parsed
+
+SIMULATED = re.compile(r"\bprovider\W+sim\b|\bsimulated\b", re.IGNORECASE)
+AT_COMMIT = re.compile(r"(https://[^/]+/[^/]+/[^/]+)/blob/([0-9a-f]{7,40})/([^#]+)(?:#L(\d+))?")
+PRINTED = {"B/s": ("GB/s", 1e9), "s": ("us", 1e-6)}  # how a unit is written into an entry
+MOST_POINTS = 6  # of the largest messages, which an entry of a sweep keeps
+
+command = typer.Typer(
+    name="corpus",
+    help=__doc__,
+    no_args_is_help=True,
+    rich_markup_mode=None,
+    pretty_exceptions_enable=False,
+)
+
+
+class CheckAnswer(Value, frozen=True, kw_only=True):
+    """What `cluster corpus check --json` prints."""
+
+    runs: int
+    results: int
+    read_again: int
+    bytes: int
+    problems: tuple[str, ...]
+
+
+@command.command("list")
+def list_(
+    hardware: Annotated[
+        str, typer.Option("--hardware", help="Only results of this hardware: p5.48xlarge.")
+    ] = "",
+    json: flags.Json = False,
+) -> None:
+    """List the published results.
+
+    Example: cluster corpus list --hardware p5.48xlarge
+    """
+    found = [r for r in published.results() if not hardware or r.run.hardware == hardware]
+    if json:
+        print_json(found)
+        return
+    columns = ("id", "hardware", "hosts", "ranks", "test", "size", "value", "grade")
+    spare = (("ranks",), ("grade",), ("hosts",), ("hardware",), ("test",))
+    table(columns, [_row(one) for one in found], empty="No published results.", spare=spare)
+
+
+@command.command()
+def show(
+    id_: Annotated[str, typer.Argument(metavar="ID", help="Id of a published run or result.")],
+    json: flags.Json = False,
+) -> None:
+    """Show a published run: its values, versions, source and log.
+
+    Example: cluster corpus show p5-allreduce-aws
+    """
+    run = next((run for run in published.runs() if run.id == id_.partition("@")[0]), None)
+    if run is None:
+        raise SpecError(f"There is no published run {id_!r}.", remedy="cluster corpus list")
+    if json:
+        print_json(run)
+        return
+    print_lines(*_lines(run))
+
+
+@command.command()
+def add(
+    log: Annotated[str, typer.Argument(metavar="LOG|-", help="The log; - is standard input.")],
+    source: Annotated[str, typer.Option("--source", metavar="URL", help="Where it is published.")],
+    hardware: Annotated[str, typer.Option("--hardware", help="Its name: p5.48xlarge, h100.")] = "",
+    hosts: Annotated[int, typer.Option("--hosts", help="Number of hosts.")] = 0,
+    format_: flags.LogFormat = "",
+) -> None:
+    """Print the entry for a published log, for a file of `cluster/analysis/limits/published`.
+
+    Example: cluster corpus add all_reduce.log --hardware p5.48xlarge --hosts 2 --source https://...
+    """
+    _check_origin(source, hardware, hosts)
+    results = _results(log, format_)
+    for result in results:
+        if SIMULATED.search(" ".join((result.title, *result.notes, *map(str, result.settings)))):
+            raise _simulated(log)
+    entries = [entry for r in results for entry in _entries(r, hardware, hosts, source)]
+    if not entries:
+        known = ", ".join(sorted(d.partition("-")[0] for d in published.definitions()))
+        held = sorted({d.id.partition("-")[0] for r in results for d in r.definitions})
+        raise SpecError(
+            f"{log} holds nothing that the corpus compares, but {', '.join(held) or 'no values'}.",
+            means=f"It compares: {known}.",
+        )
+    for entry in entries:
+        print_lines(*_toml(entry))
+        known_problems = set(checks.problems(published.runs()))
+        for problem in checks.problems([*published.runs(), entry]):
+            if problem not in known_problems:
+                print_lines(f"# to do: {problem}")
+
+
+@command.command()
+def check(json: flags.Json = False) -> None:
+    """Check every entry: logs read again, bounds, units, sources, duplicates and thresholds.
+
+    Example: cluster corpus check
+    """
+    logged = [run for run in published.runs() if run.grade == "A"]
+    problems = [
+        *checks.problems(published.runs()),
+        *checks.threshold_problems(published.thresholds()),
+        *(problem for run in logged for problem in _unread(run)),
+    ]
+    answer = CheckAnswer(
+        runs=len(published.runs()),
+        results=len(published.results()),
+        read_again=len(logged),
+        bytes=published.size(),
+        problems=tuple(problems),
+    )
+    if json:
+        print_json(answer)
+    else:
+        print_lines(
+            *problems,
+            f"{answer.results} results of {answer.runs} published runs, {answer.read_again} of "
+            f"them read again from their logs: {len(problems)} problem(s).",
+        )
+    raise typer.Exit(1 if problems else 0)
+
+
+def _check_origin(source: str, hardware: str, hosts: int) -> None:
+    """Refuse what no entry can have, before the log is read."""
+    if not source.startswith("https://"):
+        raise SpecError(
+            f"--source {source!r} is no address that begins with https://.",
+            means="A reader must be able to open where a result was published.",
+            remedy="Best is a line at a commit: --source https://HOST/OWNER/REPO/blob/COMMIT/FILE#L1",
+        )
+    if hosts < 0:
+        raise SpecError(f"--hosts is {hosts}; it must be 1 or more, or be left out.")
+    if hardware:
+        find_hardware(hardware)
+
+
+def _results(log: str, format_: str) -> tuple[Parsed, ...]:
+    """Read a log, or all logs that a shared run holds."""
+    path = Path(log)
+    if log == STDIN or not shared_file.is_shared(path):
+        return read_log(log, format_=format_).results
+    folder = shared_file.unpack(path)
+    if any(machine.shell == SIMULATED_SHELL for machine in store.record(folder).machines):
+        raise _simulated(log)
+    found: list[Parsed] = []
+    for file in sorted((folder / RAW).rglob("*")):
+        with suppress(ParseError):  # not all files of a run are logs
+            found += read_log(str(file), format_=format_).results if file.is_file() else ()
+    if not found:
+        raise SpecError(
+            f"{log} was shared without its logs, from which the corpus is read.",
+            remedy="Get it with them: cluster share RUN --with-logs -o FILE",
+        )
+    return tuple(found)
+
+
+def _simulated(log: str) -> SpecError:
+    return SpecError(
+        f"{log} is of a simulated run.",
+        means="The corpus holds what was measured, and nothing that was simulated.",
+    )
+
+
+def _unread(run: PublishedRun) -> tuple[str, ...]:
+    results = read([run.log.encode()]).results
+    return checks.unread(run, [m for result in results for m in result.measurements])
+
+
+def _row(result: PublishedResult) -> tuple[str, ...]:
+    unit = published.UNITS[result.run.unit][1]
+    run = result.run
+    return (
+        run.id,
+        run.hardware,
+        str(run.hosts),
+        str(run.ranks),
+        run.test,
+        format_size(result.size) if result.size else "",
+        format_value(median(result.values), unit),
+        run.grade,
+    )
+
+
+def _lines(run: PublishedRun) -> Iterator[str]:
+    yield f"{run.id}: {run.test} on {run.hosts} x {run.hardware}, {run.ranks} ranks"
+    yield f"  definition: {run.definition}"
+    for result in published.points([run]):
+        values = ", ".join(format_value(v, published.UNITS[run.unit][1]) for v in result.values)
+        yield f"  {format_size(result.size) if result.size else 'all sizes'}: {values}"
+    yield f"  grade {run.grade}{f': {run.reason}' if run.reason else ''}"
+    if run.settings:
+        yield f"  settings: {run.settings}; so it does not count as usual"
+    yield f"  versions: {run.versions}; date: {run.date}"
+    author = f", by {run.source.author}" if run.source.author else ""
+    yield f"  source: {run.source.address()}{author}"
+    yield from (f"  | {line}" for line in run.log.strip().splitlines())
+
+
+def _entries(result: Parsed, hardware: str, hosts: int, source: str) -> Iterator[PublishedRun]:
+    """Make an entry for each definition that the corpus knows, without the log."""
+    for definition in result.definitions:
+        if definition.id not in published.definitions():
+            continue
+        unit, scale = PRINTED[definition.unit]
+        by_size: dict[int, list[float]] = {}
+        for m in result.measurements:
+            size = m.params.get("size", 0)
+            if m.definition == definition.id and isinstance(size, int):
+                by_size.setdefault(size, []).extend(value / scale for value in m.values)
+        largest = sorted(by_size)[-MOST_POINTS:]
+        yield PublishedRun(
+            id=f"{hardware or 'HARDWARE'}-{result.operation or definition.metric}-AUTHOR",
+            hardware=hardware or "HARDWARE",
+            hosts=result.hosts or hosts,
+            ranks=result.ranks or result.hosts or hosts,
+            test=result.operation or definition.benchmark,
+            definition=definition.id,
+            unit=unit,
+            grade="A",
+            source=_source(source),
+            points=tuple(
+                Point(
+                    size=format_size(size) if size else "",
+                    values=tuple(float(f"{value:.9g}") for value in by_size[size]),
+                )
+                for size in largest
+            ),
+        )
+
+
+def _source(url: str) -> PublishedSource:
+    match = AT_COMMIT.fullmatch(url)
+    if match is None:
+        return PublishedSource(url=url)
+    return PublishedSource(url=match[1], commit=match[2], path=match[3], line=int(match[4] or 0))
+
+
+def _toml(entry: PublishedRun) -> Iterator[str]:
+    """Write an entry in the format of the corpus's files."""
+    fields = msgspec.to_builtins(entry)
+    yield "[[run]]"
+    for key, value in fields.items():
+        if key not in ("source", "points", "log") and value not in ("", 0):
+            yield f"{key} = {msgspec.json.encode(value).decode()}"
+    yield f"source = {{ {_inline(fields['source'])} }}"
+    yield "points = ["
+    yield from (f"  {{ {_inline(point)} }}," for point in fields["points"])
+    yield "]"
+    yield "# log = the lines of the log that hold these values, between triple quotes"
+
+
+def _inline(fields: dict[str, object]) -> str:
+    pairs: Iterable[tuple[str, object]] = fields.items()
+    return ", ".join(f"{k} = {msgspec.json.encode(v).decode()}" for k, v in pairs if v)

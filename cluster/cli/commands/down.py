@@ -1,0 +1,137 @@
+"""Take clusters down; results are downloaded first.
+
+A cluster that was launched from another machine is found by its tags, in --region.
+
+Example: cluster down mpi_test
+"""
+
+from __future__ import annotations
+
+import sys
+from typing import TYPE_CHECKING, Annotated
+
+import typer
+
+from cluster.cli import flags
+from cluster.cli.show import (
+    print_json,
+    receipt_lines,
+)
+from cluster.core import journal
+from cluster.core.errors import ClusterError, HostErrors, SpecError
+from cluster.core.model.resources import Receipt
+from cluster.core.model.spec import check_name
+from cluster.core.model.value import Value
+from cluster.orchestration.cluster import Cluster, attach
+from cluster.orchestration.launch.orphans import no_clusters, take_down
+from cluster.remote.leftovers import MARK
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+
+
+class DownRow(Value, frozen=True, kw_only=True):
+    """A cluster that was taken down, in the answer of `cluster down --json`.
+
+    Args:
+        name: of the cluster.
+        searched: the kinds of resources of which none is left, and where; empty if nothing is
+            ever made outside this machine.
+        receipt: of its machines, if they cost money.
+        ended: the processes that commands had left on hosts that stay: host, id, command line.
+        running: those of them that were not ended, as a person may use them.
+
+    """
+
+    name: str
+    searched: str = ""
+    receipt: Receipt | None = None
+    ended: tuple[str, ...] = ()
+    running: tuple[str, ...] = ()
+
+
+class Down(Value, frozen=True, kw_only=True):
+    """A cluster that was taken down, for a program and for a person."""
+
+    row: DownRow
+    lines: tuple[str, ...]
+
+
+def command(
+    names: Annotated[
+        list[str] | None,
+        typer.Argument(metavar="NAME...", autocompletion=lambda: list(journal.names())),
+    ] = None,
+    every: Annotated[bool, typer.Option("--all", help="All clusters.")] = False,
+    yes: Annotated[bool, typer.Option("-y", "--yes", help="Do not ask.")] = False,
+    region: flags.Regions = None,
+    json: flags.Json = False,
+) -> None:
+    chosen = list(journal.names()) if every else list(names or ())
+    if not chosen and not every:
+        raise SpecError("Nothing was named.", remedy="Type: cluster down NAME, or --all")
+    known = journal.names()
+    clusters = [attach(name) for name in chosen if name in known]
+    if every and clusters and not yes and not _confirmed(clusters):
+        raise SpecError("Nothing was taken down.", remedy="To do it without a question: -y")
+    downs: list[Down] = []
+    failed: list[ClusterError] = []
+    asked: list[Cluster | str] = [*clusters, *(name for name in chosen if name not in known)]
+    for one in asked:
+        try:
+            downs.append(_take_down(one, region or ()))
+        except ClusterError as error:  # the others are taken down all the same
+            failed.append(error)
+            continue
+        sys.stdout.write("" if json else "".join(f"{line}\n" for line in downs[-1].lines))
+    if every and not clusters:
+        lines = no_clusters(region or ())
+        sys.stdout.write("" if json else "".join(f"{line}\n" for line in lines))
+    if json:
+        print_json([one.row for one in downs])
+    if failed:
+        raise failed[0] if len(failed) == 1 else HostErrors(_still_up(failed), failed)
+
+
+def _take_down(one: Cluster | str, regions: Sequence[str]) -> Down:
+    """Take down a cluster of this machine, or one that no journal here knows, by its name."""
+    if isinstance(one, str):
+        searched = "; ".join(take_down(check_name(one), regions))
+        line = f"{one} is down; 0 left (looked for {searched})."
+        return Down(row=DownRow(name=one, searched=searched), lines=(line,))
+    one.down()
+    on_hosts = one.leftovers.items()
+    ended = tuple(f"{host}: {line}" for host, found in on_hosts for line in found.ended)
+    running = tuple(f"{host}: {line}" for host, found in on_hosts for line in found.running)
+    row = DownRow(
+        name=one.name,
+        searched=one.looked_for,
+        receipt=one.receipt(),
+        ended=ended,
+        running=running,
+    )
+    lines = [f"Ended a process on {line}" for line in ended]
+    lines += [f"Not ended, as it may be yours, on {line}" for line in running]
+    return Down(row=row, lines=(*lines, *(receipt_lines(one) or [_down_line(one, len(running))])))
+
+
+def _down_line(one: Cluster, running: int) -> str:
+    """Say that a cluster that costs nothing is down, and what is left of it."""
+    if not one.leftovers:
+        return f"{one.name} is down; 0 left."
+    left = f"{running} process(es) left: end those that are not yours" if running else "0 left"
+    hosts = f"on {len(one.leftovers)} host(s)"
+    return (
+        f"{one.name} is down; {left} (looked for our folder, and processes with {MARK}, {hosts})."
+    )
+
+
+def _still_up(failed: Sequence[ClusterError]) -> str:
+    return f"{len(failed)} clusters could not be taken down"
+
+
+def _confirmed(clusters: Sequence[Cluster]) -> bool:
+    if not sys.stdin.isatty():
+        return False
+    names = ", ".join(cluster.name for cluster in clusters)
+    return typer.confirm(f"{len(clusters)} cluster(s) found: {names}. Take them down?")

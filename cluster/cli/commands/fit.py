@@ -1,0 +1,140 @@
+"""Fit t = alpha + size / beta to each sweep of runs.
+
+Launches under equal conditions become one fit; different conditions are fitted separately.
+
+Example: cluster fit p2p --metric latency
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Annotated
+
+import msgspec
+import typer
+
+from cluster.analysis.models.predict import MeasuredCollective, Prediction
+from cluster.cli import flags
+from cluster.cli.show import print_json, show_tables
+from cluster.core.errors import SpecError
+from cluster.core.model.fits import Fit
+from cluster.core.model.value import Value
+from cluster.reports.tables import fits_table, predictions_table
+from cluster.runs import store
+from cluster.runs.nccl_logs import launch_of
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+    from pathlib import Path
+
+    from cluster.analysis.statistics.compare import Launch
+
+MESSAGES = "latency"  # a metric of single messages: a window of several hides the time of one
+
+
+class FitAnswer(Value, frozen=True, kw_only=True):
+    """What `--json` prints."""
+
+    fits: tuple[Fit, ...]
+    predictions: tuple[Prediction, ...] = ()
+    unpredicted: tuple[MeasuredCollective, ...] = ()
+    notes: tuple[str, ...] = ()
+
+
+def command(
+    named: Annotated[
+        list[str] | None,
+        typer.Argument(
+            metavar="RUN",
+            help="A cluster means all of its runs; repeated runs become one fit.  "
+            "[default: latest]",
+        ),
+    ] = None,
+    metric: Annotated[
+        str | None, typer.Option("--metric", help="Only this one.  [default: all]")
+    ] = None,
+    collectives: Annotated[
+        str | None,
+        typer.Option("--collectives", metavar="RUN", help="Predict this run's operations."),
+    ] = None,
+    report: flags.TableFormat = "terminal",
+    root: flags.Runs = None,
+    json: flags.Json = False,
+) -> None:
+    from cluster.analysis.models.fit import fit_launches  # noqa: PLC0415 - it imports NumPy
+
+    where, names = store.root(root), named or ["latest"]
+    folders = dict.fromkeys(folder for name in names for folder in store.all_of(where, name))
+    launches = [launch_of(store.read(folder)) for folder in folders]
+    found = fit_launches(launches)
+    shown = _of_metric(found, metric, names)
+    answer = FitAnswer(fits=shown)
+    if collectives:
+        answer = _with_predictions(
+            answer, _messages(found), launches[0], _operations(where, collectives)
+        )
+    if json:
+        print_json(answer)
+        return
+    tables = [fits_table(shown)]
+    if collectives:
+        tables.append(predictions_table(answer.predictions, answer.unpredicted, answer.notes))
+    show_tables(tables, report)
+
+
+def _of_metric(found: Sequence[Fit], metric: str | None, names: Sequence[str]) -> tuple[Fit, ...]:
+    """Return the fits of one metric, or all of them; there must be some."""
+    shown = tuple(one for one in found if metric in (None, one.metric))
+    if not shown:
+        raise SpecError(
+            f"{', '.join(names)}: there is no sweep to fit.",
+            means="A fit needs four sizes or more of one metric.",
+            remedy="Measure some: cluster bench p2p --metrics latency --sizes 8:4MiB",
+        )
+    return shown
+
+
+def _messages(found: Sequence[Fit]) -> Fit:
+    """Find the fit of single messages; refuse none, or several kinds."""
+    single = [one for one in found if one.metric == MESSAGES]
+    kinds = dict.fromkeys(one.of for one in single)
+    if len(kinds) > 1:
+        raise SpecError(
+            f"These runs are {len(kinds)} kinds of messages: {', '.join(kinds)}.",
+            means="A prediction needs messages of one kind.",
+            remedy="Name the runs of one: cluster fit RUN --collectives RUN",
+        )
+    if not single:
+        raise SpecError(
+            f"There is no sweep of {MESSAGES}, from which operations are predicted.",
+            means="Other metrics have several messages in flight, which hides the time of one.",
+            remedy="Measure it: cluster bench p2p --metrics latency --sizes 1:4MiB",
+        )
+    return single[0]
+
+
+def _operations(where: Path, which: str) -> Launch:
+    return launch_of(store.read(store.find(where, which)))
+
+
+def _with_predictions(answer: FitAnswer, messages: Fit, base: Launch, other: Launch) -> FitAnswer:
+    """Add the predicted times of a run's operations."""
+    from cluster.analysis.models.predict import (  # noqa: PLC0415 - NumPy
+        differences,
+        measured_collectives,
+        predictions,
+        without_prediction,
+    )
+
+    spec = other.record.spec
+    operations = measured_collectives(other.summaries, spec.hosts * spec.ranks_per_host)
+    if not operations:
+        raise SpecError(
+            f"{other.record.id} holds no collective operation.",
+            remedy="Measure some: cluster bench collectives --operations allreduce,bcast",
+        )
+    return msgspec.structs.replace(
+        answer,
+        predictions=predictions(messages, operations),
+        unpredicted=without_prediction(messages, operations),
+        notes=tuple(differences(base.record, other.record)),
+    )

@@ -1,0 +1,70 @@
+"""Find what was left behind; -y removes it.
+
+Example: cluster gc -y
+"""
+
+from __future__ import annotations
+
+import sys
+from typing import Annotated
+
+import typer
+
+from cluster.cli import flags
+from cluster.cli.show import print_json, table
+from cluster.core.errors import ClusterError, ProvisionError
+from cluster.orchestration.launch.orphans import (
+    Orphan,
+    Search,
+    raise_all,
+    remove,
+    search,
+    searched_lines,
+)
+
+
+def command(
+    yes: Annotated[bool, typer.Option("-y", "--yes", help="Remove what is found.")] = False,
+    region: flags.Regions = None,
+    all_regions: Annotated[
+        bool, typer.Option("--all-regions", help="Look in every region of every cloud.")
+    ] = False,
+    json: flags.Json = False,
+) -> None:
+    first = search(region or (), everywhere=all_regions)
+    found = first.orphans
+    if not json:
+        _show(first)
+    errors = [error for orphan in found if yes and (error := _removed(orphan))]
+    last = search(region or (), everywhere=all_regions) if yes else first
+    left = last.orphans
+    if json:
+        print_json(left)
+    elif yes:
+        remains = "what is left is not known" if last.errors else f"{len(left)} left"
+        sys.stdout.write(f"{len(found) - len(errors)} removed; {remains}.\n")
+    elif found:
+        sys.stdout.write("To remove it: cluster gc -y\n")
+    raise_all([*errors, *last.errors])
+    if yes and left:
+        raise ProvisionError(f"{len(left)} are left.", remedy="Try again: cluster gc -y")
+
+
+def _removed(orphan: Orphan) -> ClusterError | None:
+    try:
+        remove(orphan)
+    except ClusterError as error:
+        return error
+    return None
+
+
+def _show(first: Search) -> None:
+    nothing = "Nothing was found, but see below." if first.errors else "Nothing was forgotten."
+    table(
+        ("name", "provider", "why", "what"),
+        [
+            (o.name, o.provider, o.why, ", ".join(f"{r.kind} {r.id}" for r in o.resources) or "-")
+            for o in first.orphans
+        ],
+        empty=f"{nothing}\n{searched_lines(first.searched)}",
+    )

@@ -1,0 +1,113 @@
+"""Keep logs of other tools, or a run from elsewhere.
+
+Example: cluster import all_reduce.log
+"""
+
+from __future__ import annotations
+
+import sys
+from pathlib import Path
+from typing import Annotated
+
+import typer
+from msgspec.structs import replace
+
+from cluster.cli import flags
+from cluster.cli.show import print_json, print_lines, show_run
+from cluster.core.errors import SpecError
+from cluster.core.model.logs import Reading
+from cluster.core.model.measurements import Summary
+from cluster.core.model.records import Condition, Status
+from cluster.core.model.value import Value
+from cluster.core.units import parse_expected
+from cluster.runs import shared_file, store
+from cluster.runs.import_.logs import NAME, Imported, import_logs
+from cluster.runs.import_.runs import import_run
+from cluster.runs.run import Run
+
+
+class ImportAnswer(Value, frozen=True, kw_only=True):
+    """What `cluster import --json` prints."""
+
+    run: str
+    status: Status
+    reason: str
+    notes: tuple[str, ...]
+    readings: tuple[Reading, ...]  # without their values, which are in the run's folder
+    summaries: tuple[Summary, ...]
+
+
+def command(
+    files: Annotated[
+        list[str],
+        typer.Argument(
+            metavar="FILE...|RUN|-",
+            help="Logs; - is standard input; or a run: its folder, or a shared file.",
+        ),
+    ],
+    format_: flags.LogFormat = "",
+    name: flags.RunName = NAME,
+    condition: Annotated[
+        str, typer.Option("--condition", help="Condition to compare by: cuda-ipc.")
+    ] = "",
+    describe: flags.Describe = "",
+    expect: flags.Expect = "",
+    root: flags.Runs = None,
+    json: flags.Json = False,
+) -> None:
+    if store.is_run(Path(files[0])) or shared_file.is_shared(Path(files[0])):
+        if len(files) > 1 or format_ or condition or describe or expect:
+            raise SpecError(
+                f"{files[0]} is a run, which says itself what it is.",
+                remedy=f"Name it alone: cluster import {files[0]}",
+            )
+        home = "" if name == NAME else name
+        root_ = store.root(root)
+        copy = import_run(store.find(root_, files[0]), root_, home)
+        imported = Imported(folder=copy, readings=())
+    else:
+        imported = import_logs(
+            files,
+            store.root(root),
+            name=name,
+            format_=format_,
+            condition=Condition(
+                name=condition,
+                description=describe,
+                expected=parse_expected(expect) if expect else None,
+            ),
+            stdin=sys.stdin.buffer,
+        )
+    run = store.read(imported.folder)
+    if json:
+        print_json(_answer(imported, run))
+    else:
+        print_lines(*_lines(imported))
+        show_run(run, as_json=False)
+    raise typer.Exit(0 if run.status == "done" else 1)
+
+
+def _answer(imported: Imported, run: Run) -> ImportAnswer:
+    return ImportAnswer(
+        run=str(run.folder),
+        status=run.status,
+        reason=run.record.reason,
+        notes=run.record.notes,
+        readings=tuple(map(_without_values, imported.readings)),
+        summaries=run.summary(),
+    )
+
+
+def _without_values(reading: Reading) -> Reading:
+    return replace(reading, results=tuple(replace(r, measurements=()) for r in reading.results))
+
+
+def _lines(imported: Imported) -> list[str]:
+    """Return what was found, a line per run of a tool."""
+    lines = []
+    for result in imported.results:
+        count = sum(len(m.values) for m in result.measurements)
+        what = f"{count} value(s)" if count or result.detail is None else "no values"
+        lines.append(f"line {result.first}: {result.format}: {result.title}: {what}")
+        lines += [f"  FAILED: {failure}" for failure in result.failures]
+    return lines

@@ -1,0 +1,334 @@
+"""Say whether the numbers of a run or log are normal.
+
+Example: cluster judge all_reduce.log --hardware p4d.24xlarge --hosts 2
+"""
+
+from __future__ import annotations
+
+import sys
+from collections import Counter
+from contextlib import contextmanager
+from pathlib import Path
+from tempfile import TemporaryDirectory
+from typing import TYPE_CHECKING, Annotated
+
+import typer
+
+from cluster.analysis.limits import hardware
+from cluster.analysis.verdict.evidence import Finding
+from cluster.analysis.verdict.judgement import all_too_small
+from cluster.analysis.verdict.verdict import IMPOSSIBLE_IF, TOO_SMALL, Verdict
+from cluster.cli import flags
+from cluster.cli.gates import Gates, report_cases, with_gates
+from cluster.cli.show import (
+    finding_lines,
+    findings,
+    judge_launches,
+    notes_of,
+    print_json,
+    print_judgement,
+    print_lines,
+    relative_path,
+)
+from cluster.core.errors import ClusterError, SpecError
+from cluster.core.files import is_there, read_file
+from cluster.core.model.hardware import Hardware
+from cluster.core.model.logs import NcclLog, Parsed, PeerAccess, Profile, Topology
+from cluster.core.model.measurements import Summary
+from cluster.core.model.records import Status
+from cluster.core.model.spec import check_count
+from cluster.core.model.value import Value
+from cluster.core.units import format_point, format_value
+from cluster.reports.ci import judgement_cases
+from cluster.runs import store
+from cluster.runs.import_.logs import NAME, STDIN, LogLocation, import_logs
+from cluster.runs.shared_file import is_shared
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator, Sequence
+
+    from cluster.analysis.verdict.judgement import Judgement
+    from cluster.runs.run import Run
+
+WORDS = {
+    "failed": "FAILED: the run or the log records a failure, so its numbers are not judged.",
+    "impossible": "IMPOSSIBLE: a value is above what the hardware can do, so a definition, a unit "
+    "or the hardware is wrong.",
+    "low": "LOW: at least one value is below what healthy hardware reaches.",
+    "normal": "NORMAL: all values are in the usual range, as far as one is known.",
+    "plausible": "PLAUSIBLE: nothing is faster than possible; there is no reference data for it.",
+    "unknown": "UNKNOWN: no limit and no reference is known for these values.",
+}
+SMALL = "UNKNOWN: all messages are too small to fill a network or memory."
+ASSUMED = "UNKNOWN: a value is above its limit, which is based on an assumption."
+NOTHING = "NOTHING TO JUDGE: there are no values in it."
+ORDER = ("impossible", "low", "normal", "plausible", "unknown")
+MOST = 12  # series that are shown
+
+
+class JudgeAnswer(Value, frozen=True, kw_only=True):
+    """What `cluster judge --json` prints."""
+
+    verdict: str
+    answer: str
+    run: str
+    status: Status
+    reason: str
+    hardware: Hardware | None
+    verdicts: tuple[Verdict, ...]
+    findings: tuple[Finding, ...]
+    notes: tuple[str, ...]
+    summaries: tuple[Summary, ...]
+    launches: tuple[str, ...]
+    not_judged: str
+
+
+@with_gates
+def command(
+    named: Annotated[
+        list[str],
+        typer.Argument(
+            metavar="RUN|LOG...|-", help="A run (latest, id, folder, cluster), or logs; - is stdin."
+        ),
+    ],
+    hardware_: Annotated[
+        str | None,
+        typer.Option(
+            "--hardware",
+            metavar="NAME|WORDS|FILE.toml",
+            help="An instance type, a GPU model, or words: nic=100gbit,nics=4,gpus=8,gpu=a100.  "
+            "[default: what the run or log says]",
+            show_default=False,
+            autocompletion=hardware.names,
+        ),
+    ] = None,
+    hosts: Annotated[
+        int | None,
+        typer.Option("--hosts", help="Number of hosts.  [default: what the log says]"),
+    ] = None,
+    format_: flags.LogFormat = "",
+    name: flags.RunName = NAME,
+    root: flags.Runs = None,
+    json: flags.Json = False,
+    *,
+    gates: Gates,
+) -> None:
+    named_hardware = None if hardware_ is None else find_hardware(hardware_)
+    if not is_log(named):
+        runs = [store.read(f) for f in _folders(named, root, hosts=hosts, format_=format_)]
+        shared = Path(named[0])
+        place = shared if is_shared(shared) else runs[-1].folder
+        raise typer.Exit(_show(runs, named_hardware, gates, as_json=json, place=place))
+    location = LogLocation(
+        hardware=named_hardware, hosts=0 if hosts is None else check_count("hosts", hosts)
+    )
+    with _place(root) as (where, kept):
+        folder = import_logs(
+            named, where, name=name, format_=format_, stdin=sys.stdin.buffer, place=location
+        ).folder
+        status = _show(
+            [store.read(folder)], None, gates, as_json=json, place=folder if kept else None
+        )
+    raise typer.Exit(status)
+
+
+def is_log(named: Sequence[str]) -> bool:
+    """Tell whether the arguments are logs, and not the name of a run."""
+    return any(name == STDIN or (is_there(name) and not is_shared(Path(name))) for name in named)
+
+
+def _folders(
+    named: Sequence[str], root: str | None, *, hosts: int | None, format_: str
+) -> list[Path]:
+    """Find the one run, or the launches, that are named; refuse flags that are for logs."""
+    if len(named) != 1:
+        raise SpecError(
+            f"{len(named)} names were given, and none is a file.",
+            remedy="Judge one run at a time, or name log files: cluster judge latest",
+        )
+    for flag, value in (("hosts", hosts), ("format", format_)):
+        if value:
+            raise SpecError(
+                f"--{flag} is for logs, and {named[0]!r} is not a file.",
+                remedy=f"Leave it out: cluster judge {named[0]}",
+            )
+    where = store.root(root)
+    try:
+        return store.find_launches(where, named[0])
+    except SpecError as error:
+        if is_shared(Path(named[0])):  # one that is damaged, or too new
+            raise
+        raise SpecError(
+            f"There is neither a file nor a run {named[0]!r}.",
+            means=f"Runs are looked for in {where}, by folder, id, cluster or 'latest'.",
+            remedy="List them: cluster runs",
+        ) from error
+
+
+@contextmanager
+def _place(root: str | None) -> Iterator[tuple[Path, bool]]:
+    """Return the folder of all runs; a temporary one if nothing can be written there."""
+    where = store.root(root)
+    try:
+        store.make_root(where)
+    except ClusterError as error:
+        if root is not None:
+            raise
+        sys.stderr.write(f"The log is judged, and not kept as a run: {error.what}\n")
+    else:
+        yield where, True
+        return
+    with TemporaryDirectory(prefix="cluster-") as folder:
+        yield Path(folder), False
+
+
+def _show(
+    runs: Sequence[Run], named: Hardware | None, gates: Gates, *, as_json: bool, place: Path | None
+) -> int:
+    """Show the judgement of a run, or of several launches together; give the exit status."""
+    run = runs[-1]
+    summaries, judged = judge_launches(runs, named)
+    if as_json:
+        print_json(_answer(runs, summaries, judged, named))
+    else:
+        of = f"{len(runs)} launches" if len(runs) > 1 else ""
+        print_lines(*_lines(run, judged, of), *_rest(run, summaries, judged, named, place))
+        print_judgement(judged)
+    cases = list(judgement_cases("/".join(run.folder.parts[-2:]), judged))
+    return report_cases(gates, cases)
+
+
+def find_hardware(text: str) -> Hardware:
+    """Find hardware by a name, by words, or in a file.
+
+    Args:
+        text: what `analysis.hardware.find` takes, or the path of a TOML file with the same words.
+
+    Raises:
+        SpecError: there is no such name, word or file.
+
+    """
+    if not text.endswith(".toml"):
+        return hardware.find(text)
+    return hardware.in_toml(read_file(text), text)
+
+
+def _answer(
+    runs: Sequence[Run],
+    summaries: tuple[Summary, ...],
+    judged: Judgement,
+    named: Hardware | None,
+) -> JudgeAnswer:
+    run = runs[-1]
+    return JudgeAnswer(
+        verdict=judged.word,
+        answer=judged.line,
+        run=str(run.folder),
+        status=run.status,
+        reason=run.record.reason,
+        hardware=named or run.record.hardware,
+        verdicts=judged.verdicts,
+        findings=findings(run, summaries),
+        notes=notes_of(run, summaries),
+        summaries=summaries,
+        launches=tuple(str(one.folder) for one in runs),
+        not_judged=judged.not_judged,
+    )
+
+
+def _lines(run: Run, judged: Judgement, of: str) -> Iterator[str]:
+    """Return the verdict first, then a few lines for each series, the worst first."""
+    found = judged.verdicts
+    doubtful = judged.word == "unknown" and any(v.hint.startswith(IMPOSSIBLE_IF) for v in found)
+    small = judged.word == "unknown" and all_too_small(found)
+    known = found or judged.word == "failed"
+    if run.fleet:
+        yield f"{judged.word.upper()}: the check of the hosts says {run.fleet.verdict}."
+    else:
+        plain = SMALL if small else WORDS[judged.word] if known else NOTHING
+        yield ASSUMED if doubtful else plain
+    for one in run.fleet.findings if run.fleet else ():
+        yield f"  {one.kind} {' '.join(filter(None, (one.part, one.direction)))}: {one.evidence}"
+    for result in run.results:
+        yield from (f"  FAILED: {result.title}: {failure}" for failure in result.failures)
+        yield from detail_lines(result)
+    told = sorted((v for v in found if v.median), key=lambda verdict: ORDER.index(verdict.word))
+    several = len({verdict.benchmark for verdict in found}) > 1
+    for verdict in told[:MOST]:
+        yield from _series(verdict, of, several=several)
+    if len(told) > MOST:
+        yield f"{len(told) - MOST} more series, none of them worse: --json lists all."
+
+
+def detail_lines(result: Parsed) -> Iterator[str]:
+    """Describe what a log holds beside measurements.
+
+    Yields:
+        A line; none if it holds nothing else.
+
+    """
+    found = result.detail
+    if isinstance(found, NcclLog):
+        pairs = {(e.source, e.target, "/".join(e.via.split("/")[:2])) for e in found.edges}
+        links = Counter(via for _, _, via in pairs)
+        said = ", ".join(f"{number} link(s) via {via}" for via, number in links.most_common())
+        who = f"{found.size} ranks" if found.size else ""
+        who += f" on {found.nodes} host(s)" if found.nodes else ""
+        what = ": ".join(filter(None, (result.title, who, said or "no links are named")))
+        yield f"  {what}; see cluster topology"
+    elif isinstance(found, Profile):
+        share = f", {found.communication / found.elapsed:.0%} of it in MPI" if found.elapsed else ""
+        yield (
+            f"  Profile of rank {found.rank} of {found.size}: {found.elapsed:.4g} s{share}; "
+            "see cluster profile"
+        )
+    elif isinstance(found, Topology):
+        gpus = sum(device.is_gpu for device in found.devices)
+        yield f"  Topology of {gpus} GPU(s); see cluster topology"
+    elif isinstance(found, PeerAccess):
+        yield f"  Peer access of {len(found.devices)} GPU(s); see cluster topology"
+
+
+def _series(verdict: Verdict, of: str, *, several: bool) -> Iterator[str]:
+    point = format_point(verdict.params)
+    value = format_value(verdict.median, verdict.unit)
+    what = [f"median of {of or f'{verdict.n} values'}"] if of or verdict.ci else []
+    if verdict.ci is not None:
+        ends = " .. ".join(format_value(end, verdict.unit) for end in verdict.ci)
+        what.append(f"95% CI{'' if of else ', this launch,'} {ends}")
+    value += f" ({', '.join(what)})" if what else ""
+    tool = f"{verdict.benchmark} " if several else ""
+    word = "" if verdict.word == "unknown" and not verdict.bound else f" - {verdict.word}"
+    yield f"{tool}{verdict.metric}{f' ({point})' if point else ''}: {value}{word}"
+    if verdict.bound is not None and verdict.share is not None:
+        share = f"{verdict.share:.1%}"
+        if verdict.share_ci is not None:
+            share += f" ({' .. '.join(f'{end:.1%}' for end in verdict.share_ci)})"
+        bound = format_value(verdict.bound, verdict.unit)
+        yield f"  {share} of its limit, {bound}, {verdict.limit}"
+    if verdict.usual is not None:
+        yield f"  usual: {verdict.usual:.0%} or more; {verdict.usual_source}"
+    if verdict.published is not None:
+        yield f"  {verdict.published.text}"
+    if verdict.hint:
+        yield f"  {'' if verdict.bound else 'no limit is known; '}{verdict.hint}"
+
+
+def _rest(
+    run: Run,
+    summaries: tuple[Summary, ...],
+    judged: Judgement,
+    named: Hardware | None,
+    place: Path | None,
+) -> Iterator[str]:
+    if judged.not_judged:
+        yield f"Not judged: {judged.not_judged}: {TOO_SMALL} to fill the link or memory."
+    yield from finding_lines(findings(run, summaries))
+    yield from (f"Note: {note}" for note in (*run.record.notes, *run.warnings))
+    where = named or run.record.hardware
+    if where is not None:
+        yield f"Hardware: {where.name}{f', {where.gpus} x {where.gpu}' if where.gpus else ''}"
+    if place is not None and place.is_dir():
+        yield f"Run folder: {relative_path(place)}; all values: cluster show {place.name}"
+    elif place is not None:
+        yield f"Shared run: {place}; all values: cluster show {place}"

@@ -1,0 +1,106 @@
+"""Slow, cut, heal or kill a host of a lab.
+
+Example: cluster lab mine slow 1 --rate 100mbit
+"""
+
+from __future__ import annotations
+
+import re
+import sys
+from typing import TYPE_CHECKING, Annotated
+
+import typer
+
+from cluster.cli import flags
+from cluster.core.errors import SpecError
+from cluster.core.model.hosts import Machine
+from cluster.core.units import format_rate
+from cluster.orchestration.cluster import attach
+from cluster.providers.lab.control import Direction, Verb, alter, alter_pair, alter_uplink
+
+if TYPE_CHECKING:
+    from cluster.orchestration.cluster import Cluster
+
+LEAF = re.compile(r"leaf:(\d{1,9})")
+PAIR = re.compile(r"(\d+)-(\d+)")
+VERBS: dict[str, Verb] = {"slow": "slow", "cut": "cut", "heal": "heal", "kill": "kill"}
+DIRECTIONS: dict[str, Direction] = {"tx": "tx", "rx": "rx", "both": "both"}
+DONE = {
+    "slow": "is slow now",
+    "cut": "is cut off now",
+    "heal": "is as it was made",
+    "kill": "is dead now",
+}
+
+
+def command(
+    name: flags.ClusterName,
+    verb: Annotated[
+        str,
+        typer.Argument(
+            metavar="slow|cut|heal|kill",
+            help="What to do with it.",
+            autocompletion=lambda: list(DONE),
+        ),
+    ],
+    host: Annotated[
+        str,
+        typer.Argument(
+            metavar="HOST|A-B|leaf:N",
+            help="A host (number, name or address), a pair, or the uplink of a leaf.",
+        ),
+    ],
+    rate: Annotated[
+        str,
+        typer.Option("--rate", metavar="RATE", help="Rate for slow: 100mbit.  [default: a tenth]"),
+    ] = "",
+    direction: Annotated[
+        str,
+        typer.Option("--direction", metavar="tx|rx|both", help="In which a slow host is slow."),
+    ] = "both",
+) -> None:
+    if verb not in DONE:
+        raise SpecError(
+            f"{verb!r} is not an action for a host.", remedy=f"There are: {', '.join(DONE)}"
+        )
+    if rate and verb != "slow":
+        raise SpecError(f"--rate has no effect on {verb!r}.", remedy="Leave it out.")
+    cluster = attach(name)
+    if cluster.spec.provider != "lab":
+        raise SpecError(
+            f"{name} is not a lab: its provider is {cluster.spec.provider!r}.",
+            remedy=f"Make one: cluster up {name}-lab --provider lab",
+        )
+    if direction not in DIRECTIONS:
+        raise SpecError(
+            f"{direction!r} is no direction.", remedy=f"There are: {', '.join(DIRECTIONS)}"
+        )
+    what, now = _alter(cluster, host, VERBS[verb], rate, DIRECTIONS[direction])
+    speed = f" ({format_rate(now)})" if now else ""
+    sys.stdout.write(f"{what} {DONE[verb]}{speed}.\n")
+
+
+def _alter(
+    cluster: Cluster, host: str, verb: Verb, rate: str, direction: Direction
+) -> tuple[str, float | None]:
+    """Change what is named; give its name, and its rate now."""
+    leaf, pair = LEAF.fullmatch(host), PAIR.fullmatch(host)
+    if leaf:
+        return host, alter_uplink(cluster.name, int(leaf[1]), verb, rate)
+    if pair:
+        first, second = (_machine(cluster, number) for number in pair.groups())
+        alter_pair(first, second, verb)
+        return f"The way between {first.name} and {second.name}", None
+    chosen = _machine(cluster, host)
+    return chosen.name, alter(chosen, verb, rate, direction)
+
+
+def _machine(cluster: Cluster, host: str) -> Machine:
+    for machine in cluster.machines:
+        number = machine.name.partition(".")[0]
+        if host in (number, machine.name, machine.id, machine.address):
+            return machine
+    raise SpecError(
+        f"{cluster.name} has no host {host!r}.",
+        remedy=f"There are: {', '.join(machine.name for machine in cluster.machines)}",
+    )

@@ -1,0 +1,184 @@
+"""List the clusters that exist.
+
+Example: cluster ls
+"""
+
+from __future__ import annotations
+
+import sys
+import time
+from functools import partial
+from typing import TYPE_CHECKING
+
+import msgspec
+
+from cluster.cli import flags
+from cluster.cli.commands.status import short_run, state_of
+from cluster.cli.show import (
+    print_json,
+    table,
+)
+from cluster.core import journal, plugins
+from cluster.core.errors import ClusterError, ParseError
+from cluster.core.model.resources import RemoteCluster
+from cluster.core.model.value import Value
+from cluster.core.money import dollars
+from cluster.core.units import format_seconds
+from cluster.orchestration.cluster import attach
+from cluster.providers import ENDED, Provider
+from cluster.remote.threads import start
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+
+LIVE_WITHIN = 10.0  # seconds for all clouds and batch systems together
+
+
+class ClusterRow(Value, frozen=True, kw_only=True):
+    """One line of `cluster ls`.
+
+    Args:
+        dollars: that its machines cost so far; the most that it can be, if some have ended.
+        ended: how many machines do not exist any more although nobody took the cluster down.
+
+    """
+
+    name: str
+    provider: str
+    hosts: int
+    addresses: tuple[str, ...]
+    age: float
+    status: str
+    run: str | None
+    region: str = ""
+    dollars: float | None = None
+    expires: float | None = None
+    ended: int = 0
+
+
+def command(region: flags.Regions = None, json: flags.Json = False) -> None:
+    asked = [start(partial(_cluster_row, name)) for name in journal.names()]
+    live, searched = _live(region or ())  # both at once: a host, or a cloud, may not answer
+    rows = _with_live([row.result() for row in asked], live)
+    if json:
+        print_json(rows)
+        return
+    costly = any(row.expires or row.ended for row in rows)
+    table(
+        ("name", "provider", "hosts", "age", "status", "newest run", "cost", "ends in")[
+            : None if costly else 6
+        ],
+        [_cells(row)[: None if costly else 6] for row in rows],
+        empty="\n".join(("There are no clusters.", *map("Searched: {}.".format, searched))),
+        spare=(("newest run",), ("provider",)),
+    )
+
+
+def _cells(row: ClusterRow) -> tuple[str, ...]:
+    left = "-" if row.expires is None else format_seconds(max(0.0, row.expires - time.time()))
+    return (
+        row.name,
+        row.provider,
+        str(row.hosts),
+        format_seconds(row.age),
+        row.status,
+        short_run(row.run),
+        "-" if row.dollars is None else f"{'at most ' if row.ended else ''}${row.dollars:.2f}",
+        left,
+    )
+
+
+def _live(regions: Sequence[str]) -> tuple[list[tuple[str, RemoteCluster]], list[str]]:
+    """Ask all clouds and batch systems at once what exists there, and say who did not answer.
+
+    Returns:
+        What exists, each with its provider; what was searched, where and as whom.
+
+    """
+
+    def ask(kind: str) -> tuple[tuple[RemoteCluster, ...], str]:
+        provider = plugins.find(Provider, kind)(tuple(regions))
+        return provider.live(), provider.searched("") if provider.credentials else ""
+
+    asked = {kind: start(partial(ask, kind)) for kind in plugins.names(Provider)}
+    found: list[tuple[str, RemoteCluster]] = []
+    searched: list[str] = []
+    deadline = time.monotonic() + LIVE_WITHIN
+    for kind, answer in asked.items():
+        try:
+            live, where = answer.result(max(0.0, deadline - time.monotonic()))
+            found += [(kind, one) for one in live]
+            searched += [where] if where else []
+        except ClusterError as error:  # the known clusters are still listed
+            sys.stderr.write(f"{kind} was not asked: {error}\n")
+        except TimeoutError:
+            sys.stderr.write(f"{kind} did not answer within {LIVE_WITHIN:g} s.\n")
+    return found, searched
+
+
+def _with_live(
+    rows: list[ClusterRow], found: Sequence[tuple[str, RemoteCluster]]
+) -> list[ClusterRow]:
+    """Add clusters that were launched from another machine, and machines that are off."""
+    known = {row.name: row for row in rows}
+    for kind, one in found:
+        row = known.get(one.name)
+        if row is None:
+            known[one.name] = _live_row(kind, one)
+        elif set(one.states) - {"running"}:
+            known[one.name] = msgspec.structs.replace(row, status=_states(one))
+    return list(known.values())
+
+
+def _states(live: RemoteCluster) -> str:
+    return "/".join(sorted(set(live.states))) or "no machines"
+
+
+def _live_row(kind: str, live: RemoteCluster) -> ClusterRow:
+    age = max(0.0, time.time() - live.since) if live.since else 0.0
+    return ClusterRow(
+        name=live.name,
+        provider=kind,
+        hosts=len(live.states),
+        addresses=live.addresses,
+        age=age,
+        status=f"{_states(live)}, of {live.host or 'another machine'}",
+        run=None,
+        region=live.region,
+        dollars=None if live.price is None else dollars(live.price, len(live.states), age),
+        expires=live.expires or None,
+    )
+
+
+def _cluster_row(name: str) -> ClusterRow:
+    try:
+        cluster = attach(name)
+    except ParseError:  # perhaps of another version: the others are still listed
+        return ClusterRow(
+            name=name, provider="?", hosts=0, addresses=(), age=0.0, status="unreadable", run=None
+        )
+    status, _, run = state_of(cluster)
+    ended = 0
+    try:
+        states = start(cluster.machine_states).result(LIVE_WITHIN)
+    except (ClusterError, TimeoutError):
+        status = f"{status}; machines not known"
+    else:
+        ended = states.count(ENDED)
+        status = f"{ended} of {len(states)} machines have ended" if ended else status
+    if cluster.state.kept:
+        now = cluster.disk.journal.is_launching()
+        status = "replacing hosts" if now else "replacing hosts was interrupted: cluster gc"
+    receipt = cluster.receipt()
+    return ClusterRow(
+        name=name,
+        provider=cluster.spec.provider,
+        hosts=len(cluster.machines),
+        addresses=tuple(machine.address for machine in cluster.machines),
+        age=time.time() - cluster.state.at,
+        status=status,
+        run=run,
+        dollars=receipt.dollars if receipt else None,
+        expires=None if ended and ended == len(cluster.machines) else cluster.expires,
+        ended=ended,
+    )

@@ -1,0 +1,107 @@
+"""Find which hosts are near one another, by latency.
+
+Example: cluster placement big
+"""
+
+from __future__ import annotations
+
+import sys
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+from cluster.cli import flags
+from cluster.cli.commands._pair_logs import PairLogFlags, only_name, run_of
+from cluster.cli.commands._survey_flags import SHARED, survey_command, test_length
+from cluster.cli.measurement import launched
+from cluster.cli.repeat import BenchOptions
+from cluster.cli.show import print_json, print_lines, relative_path, screen_width
+from cluster.core import journal
+from cluster.orchestration.cluster import Cluster, attach
+from cluster.reports.fleet import group_table, layer_table
+from cluster.reports.formats.terminal import table_text
+from cluster.runs import store
+from cluster.runs.import_.logs import NAME as IMPORTED
+from cluster.runs.run import PAIRS
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+
+    from cluster.core.model.placement import Placement
+    from cluster.runs.run import Run
+
+NAME = "placement"  # of a cluster that is launched for it
+PARAMS = {"metric": "latency", "rounds": 0, "alone": 0}
+
+
+def command(  # noqa: PLR0913 - each is a flag
+    *,
+    names: list[str] | None,
+    milliseconds: int,
+    from_: list[str] | None,
+    pairs_pattern: str | None,
+    series: str | None,
+    provider: str | None,
+    runs: str | None,
+    keep: bool | None,
+    timeout: float,
+    yes: bool,
+    json: bool,
+    **machines: Any,  # noqa: ANN401 - each flag has its own type
+) -> None:
+    if from_:
+        typed = PairLogFlags("latency", pairs_pattern, series)
+        _show(run_of((*from_, *(names or ())), store.root(runs), typed), as_json=json)
+        return
+    name = only_name(names)
+    options = BenchOptions(runs=runs, timeout=timeout, keep=keep, yes=yes, json=json)
+    params = {**PARAMS, "milliseconds": milliseconds}
+    if name is not None and provider is None:
+        _measure(attach(name), params, options)
+        return
+    if name in journal.names():
+        _measure(attach(str(name)), params, options)
+        return
+    spec = flags.spec(name=name or NAME, provider=provider or flags.DEFAULT_PROVIDER, **machines)
+    with launched(spec, PAIRS, params, options) as cluster:
+        _measure(cluster, params, options)
+
+
+def _measure(cluster: Cluster, params: dict[str, Any], options: BenchOptions) -> None:
+    from cluster.cli.progress.heat_map import CheckProgress  # noqa: PLC0415 - slow: numpy
+
+    with CheckProgress(len(cluster.machines), params["metric"], stderr=options.json) as live:
+        run = cluster.bench(
+            PAIRS, runs=options.runs, timeout=options.timeout, listener=live, **params
+        )
+    _show(run, as_json=options.json)
+
+
+def _show(run: Run, *, as_json: bool) -> None:
+    """Find the groups, and show them."""
+    from cluster.orchestration.proximity import judge_placement  # noqa: PLC0415 - slow: numpy
+
+    found = judge_placement(run)
+    if as_json:
+        print_json(found)
+        return
+    if found.groups:
+        sys.stdout.write(table_text(group_table(found), screen_width()))
+    if found.topology.layers:
+        sys.stdout.write(table_text(layer_table(found), screen_width()))
+    print_lines(*_lines(found, run.record.spec.name))
+
+
+def _lines(found: Placement, name: str) -> Iterator[str]:
+    yield from found.disagreements
+    for layer in found.layers[1:]:
+        yield f"These groups form {len(set(layer))} larger ones."
+    simulated = " (simulated: nothing was measured)" if found.simulated else ""
+    yield f"Run folder: {relative_path(Path(found.run))}{simulated}"
+    if found.untested:
+        yield f"{found.untested} of {found.pairs + found.untested} pairs have no latency."
+    yield found.answer
+    if found.groups and name != IMPORTED:
+        yield f"Next: cluster check {name} --groups placement"
+
+
+survey_command(command, {**test_length(100), **SHARED})

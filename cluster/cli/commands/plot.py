@@ -1,0 +1,138 @@
+"""Draw runs: a line per condition, intervals, limits, fits.
+
+Example: cluster plot p2p --metric bandwidth -o bandwidth.png
+"""
+
+from __future__ import annotations
+
+import sys
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated, Literal
+
+import typer
+
+from cluster.analysis.limits.link import implausible_values
+from cluster.analysis.models.efficiency import measured_series
+from cluster.analysis.models.efficiency import scaling as scale
+from cluster.analysis.statistics.compare import Launch, compare, group_by
+from cluster.cli import flags
+from cluster.cli.commands.report import read_all, set_font_cache, write
+from cluster.core.errors import SpecError
+from cluster.core.model.value import Value
+from cluster.core.units import parse_rate
+from cluster.reports.plots import Format
+from cluster.runs import store
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Sequence
+
+    from cluster.reports.plots import Picture
+    from cluster.runs.run import Run
+
+    Draw = Callable[[Sequence[Run], "PlotOptions"], Picture]
+
+Kind = Literal["sweep", "comparison", "scaling", "distribution"]
+
+
+class PlotOptions(Value, frozen=True, kw_only=True):
+    """How to draw: the flags of the same names, and the form of the file."""
+
+    form: Format
+    metric: str | None
+    by: str
+    bound: float | None
+
+
+def command(
+    named: Annotated[
+        list[str], typer.Argument(metavar="RUN", help="A cluster means all of its runs.")
+    ],
+    out: Annotated[
+        Path, typer.Option("-o", "--output", metavar="FILE", help=".svg, .png or .pdf")
+    ] = Path("plot.svg"),
+    kind: Annotated[Kind, typer.Option("--kind", help="What to draw.")] = "sweep",
+    metric: Annotated[
+        str | None, typer.Option("--metric", help="Metric to plot.  [default: the first]")
+    ] = None,
+    by: Annotated[
+        str, typer.Option("--by", metavar="FACTOR", help="Factor of a comparison.")
+    ] = "condition",
+    bound: Annotated[
+        float | None,
+        typer.Option(
+            "--bound",
+            metavar="RATE",
+            parser=_rate,
+            help="Rate of a network that is not in the runs: 8gbit.",
+        ),
+    ] = None,
+    root: flags.Runs = None,
+) -> None:
+    from cluster.reports.pictures import file_format  # noqa: PLC0415 - it imports NumPy
+
+    options = PlotOptions(form=file_format(str(out)), metric=metric, by=by, bound=bound)
+    set_font_cache()
+    found = read_all(store.root(root), named)
+    write(out, DRAW[kind](found, options).image)
+
+
+def _rate(value: str | float) -> float:  # typer also passes the default, unparsed
+    return parse_rate(value) if isinstance(value, str) else value
+
+
+def _sweep(found: Sequence[Run], options: PlotOptions) -> Picture:
+    from cluster.reports import page, pictures  # noqa: PLC0415 - they import matplotlib
+
+    shown = [run.as_reported(Path.cwd()) for run in found]
+    if options.bound is not None:
+        shown = [page.compare_with_network(run, options.bound) for run in shown]
+    for curve in pictures.sweep_curves(shown, options.metric):
+        best = max(curve.summaries, key=lambda summary: summary.share or 0.0)
+        for doubt in implausible_values([best]):
+            sys.stderr.write(f"Note: {curve.name}: {doubt}\n")
+    return pictures.sweep_picture(shown, options.metric, options.form, given_bound=options.bound)
+
+
+def _comparison(found: Sequence[Run], options: PlotOptions) -> Picture:
+    from cluster.reports import plots  # noqa: PLC0415
+
+    launches = [
+        Launch(
+            record=run.record,
+            summaries=tuple(s for s in run.summary() if options.metric in (None, s.metric)),
+        )
+        for run in found
+    ]
+    base, other, *_ = group_by(launches, options.by)
+    return plots.comparison(compare(base, other), options.form)
+
+
+def _scaling(found: Sequence[Run], options: PlotOptions) -> Picture:
+    from cluster.reports import plots  # noqa: PLC0415
+
+    series = measured_series(Launch(record=run.record, summaries=run.summary()) for run in found)
+    chosen = [one for one in series if one.name.startswith(options.metric or "")]
+    if not chosen:
+        raise SpecError(
+            "Nothing was measured on different numbers of ranks.",
+            remedy="Name runs with different --hosts or --ranks-per-host.",
+        )
+    return plots.scaling([scale(one) for one in chosen], options.form)
+
+
+def _distribution(found: Sequence[Run], options: PlotOptions) -> Picture:
+    from cluster.reports import page, pictures  # noqa: PLC0415 - they import matplotlib
+
+    names = page.labels([run.as_reported(Path.cwd()) for run in found])
+    values = [
+        (name, run.measurements, run.summary()) for name, run in zip(names, found, strict=True)
+    ]
+    return pictures.distribution_picture(values, options.metric, options.form)
+
+
+DRAW: dict[Kind, Draw] = {
+    "sweep": _sweep,
+    "comparison": _comparison,
+    "scaling": _scaling,
+    "distribution": _distribution,
+}

@@ -1,0 +1,100 @@
+"""Show the ranks' time in MPI, from mpitrace or --profile.
+
+Example: cluster profile mpi_profile.*
+"""
+
+from __future__ import annotations
+
+import re
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated
+
+import typer
+
+from cluster.analysis.verdict.profiles.values import JobProfile
+from cluster.cli import flags
+from cluster.cli.commands._log_files import print_left_out, readings
+from cluster.cli.show import print_json, show_tables
+from cluster.core.errors import SpecError
+from cluster.core.files import is_there
+from cluster.core.model.value import Value
+from cluster.orchestration.bench.mpi_profile import FILES
+from cluster.runs import run, store
+from cluster.runs.import_.logs import STDIN
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator, Sequence
+
+    from cluster.analysis.verdict.profiles.values import Source
+    from cluster.core.model.logs import Reading
+
+FORMAT = "mpitrace"
+_TIME = re.compile(r"\.\d{10}$")  # MMDDhhmmss
+
+
+class ProfileAnswer(Value, frozen=True, kw_only=True):
+    """What `cluster profile --json` prints."""
+
+    jobs: tuple[JobProfile, ...]
+    unread: tuple[str, ...]
+
+
+def command(
+    named: Annotated[
+        list[str],
+        typer.Argument(
+            metavar="FILE|DIR|RUN...", help="Profiles, a folder of them, or a run; - is stdin."
+        ),
+    ],
+    report: flags.TableFormat = "terminal",
+    root: flags.Runs = None,
+    json: flags.Json = False,
+) -> None:
+    from cluster.analysis.verdict.profiles import job_profiles  # noqa: PLC0415
+    from cluster.reports.log_tables import profile_tables  # noqa: PLC0415
+
+    unread: list[str] = []
+    files = [file for name in named for file in _files(name, root)]
+    logs = readings(files, unread, format_=FORMAT)
+    found = job_profiles(source for file, reading in logs for source in _profiles(file, reading))
+    answer = ProfileAnswer(jobs=found, unread=tuple(unread))
+    if json:
+        print_json(answer)
+        return
+    print_left_out(unread)
+    show_tables([table for job in found for table in profile_tables(job)], report)
+
+
+def _files(name: str, root: str | None) -> Sequence[str]:
+    """Find the files that an argument names."""
+    if name == STDIN or is_there(name):
+        return [name]
+    folder = Path(name)
+    paths = folder.glob(FILES)
+    if not folder.is_dir() or store.is_run(folder):
+        folder = store.find(store.root(root), name) / run.RAW
+        paths = folder.rglob(FILES)  # ranks may have run in a folder of their own
+    found = sorted(map(str, paths))
+    if not found:
+        raise SpecError(
+            f"There are no profiles in {folder}.",
+            means=f"Files of MPI profiles are called {FILES}",
+            remedy="Record some: cluster bench p2p --profile, or cluster run NAME --profile -- "
+            "PROGRAM",
+        )
+    return found
+
+
+def _profiles(file: str, reading: Reading) -> Iterator[Source]:
+    from cluster.analysis.verdict.profiles.values import Source  # noqa: PLC0415
+    from cluster.core.model.logs import Profile  # noqa: PLC0415
+
+    for result in reading.results:
+        if isinstance(result.detail, Profile):
+            job = _job(Path(file).name, result.detail.rank)
+            yield Source(job=job, profile=result.detail)
+
+
+def _job(name: str, rank: int) -> str:
+    """Read the job in a file's name: mpi_profile.JOB[.TIME].RANK."""
+    return _TIME.sub("", name.removesuffix(f".{rank}").removeprefix(FILES.removesuffix("*")))

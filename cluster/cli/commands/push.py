@@ -1,0 +1,28 @@
+"""Copy a run into an object store, if it has no secret.
+
+Example: cluster push latest s3://bucket/prefix
+"""
+
+from __future__ import annotations
+
+import sys
+from typing import TYPE_CHECKING, Annotated
+
+import typer
+
+from cluster.cli import flags
+from cluster.runs import object_store, store
+
+if TYPE_CHECKING:
+    from typing import TypeVar
+
+    T = TypeVar("T")
+
+
+def command(
+    run: flags.Run,
+    url: Annotated[str, typer.Argument(metavar="URL", help="Object store: s3://bucket/prefix.")],
+    root: flags.Runs = None,
+) -> None:
+    kept = object_store.push(store.find(store.root(root), run), url)
+    sys.stdout.write(f"Kept: {kept}\n")

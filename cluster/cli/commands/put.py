@@ -1,0 +1,25 @@
+"""Copy a file or folder to all hosts at once.
+
+Example: cluster put mine data.bin /tmp/data.bin
+"""
+
+from __future__ import annotations
+
+import sys
+from pathlib import Path
+from typing import Annotated
+
+import typer
+
+from cluster.cli import flags
+from cluster.orchestration.cluster import attach
+
+
+def command(
+    name: flags.ClusterName,
+    path: Annotated[Path, typer.Argument(metavar="HERE", help="A file or folder here.")],
+    to: Annotated[str, typer.Argument(metavar="THERE", help="Its path on every host.")],
+) -> None:
+    cluster = attach(name)
+    cluster.put(path, to)
+    sys.stdout.write(f"{path} is on {len(cluster.shells())} host(s) as {to}.\n")

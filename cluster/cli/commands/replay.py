@@ -1,0 +1,153 @@
+"""Measure again what a run measured, elsewhere, and compare; RUN may be a shared file.
+
+Example: cluster replay run.share.json --provider ssh --option hosts=a,b
+"""
+
+from __future__ import annotations
+
+import sys
+from contextlib import redirect_stdout
+from inspect import Parameter
+from typing import TYPE_CHECKING, Any
+
+import msgspec
+
+from cluster.analysis.statistics.compare import THRESHOLD, Side, compare
+from cluster.cli import flags
+from cluster.cli.commands.compare import show_comparisons
+from cluster.cli.measurement import measure
+from cluster.cli.repeat import BenchOptions
+from cluster.cli.show import print_lines
+from cluster.core import plugins
+from cluster.core.errors import SpecError
+from cluster.measure.benchmark import Benchmark
+from cluster.orchestration.bench.bench import TIMEOUT
+from cluster.runs import store
+from cluster.runs.nccl_logs import launch_of
+from cluster.runs.watch import store as watches
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator, Sequence
+    from pathlib import Path
+
+    from cluster.core.model.hosts import Facts
+    from cluster.core.model.records import Record
+
+NAME = "replay"
+# Facts of the hosts that a replay cannot choose, and how they are called.
+FIXED = {"cpu": "processor", "cores": "cores", "kernel": "kernel", "gpu_driver": "GPU driver"}
+
+
+def command(  # noqa: PLR0913 - each is a flag
+    *,
+    run: str,
+    name: str,
+    provider: str | None,
+    hosts: int | None,
+    ranks_per_host: int | None,
+    runs: str | None,
+    keep: bool | None,
+    timeout: float,
+    yes: bool,
+    json: bool,
+    **machines: Any,  # noqa: ANN401 - each flag has its own type
+) -> None:
+    where = store.root(runs)
+    folders = store.find_launches(where, run)
+    record = store.record(folders[0])
+    _check(record, name)
+    spec = flags.spec(
+        name=name,
+        provider=provider or flags.DEFAULT_PROVIDER,
+        hosts=hosts or record.spec.hosts,
+        ranks_per_host=ranks_per_host or record.spec.ranks_per_host,
+        **machines,
+    )
+    before = watches.run_ids(where, name)
+    options = BenchOptions(
+        runs=runs,
+        keep=keep,
+        timeout=timeout,
+        yes=yes,
+        launches=len(folders),
+        env=[f"{key}={value}" for key, value in record.variables.items()],
+        describe=f"replay of {record.id}",
+    )
+    with redirect_stdout(sys.stderr if json else sys.stdout):  # JSON is the comparison alone
+        print_lines(*_announced(record, len(folders)))
+        measure(spec, record.benchmark, _params(record), options)
+    made = sorted(watches.run_ids(where, name) - before)
+    _compare(folders, [where / name / id_ for id_ in made], as_json=json)
+
+
+def _check(record: Record, name: str) -> None:
+    """Refuse what cannot be measured again."""
+    if record.benchmark not in plugins.names(Benchmark):
+        raise SpecError(
+            f"{record.id} is of {record.benchmark!r}, which is no benchmark of this installation.",
+            means="An imported log has no parameters with which it could be measured again.",
+            remedy="Import your own log of the same program, and compare: cluster compare A B",
+        )
+    if record.spec.name == name:
+        raise SpecError(
+            f"{record.id} is of a cluster that has the name {name}, too.",
+            remedy="Choose another name for the new one: --name again",
+        )
+
+
+def _params(record: Record) -> dict[str, object]:
+    params = msgspec.json.decode(record.params, type=dict[str, object])
+    return {key: value for key, value in params.items() if value is not None}
+
+
+def _announced(record: Record, launches: int) -> Iterator[str]:
+    """Say what is repeated, and what cannot be."""
+    spec = record.spec
+    yield (
+        f"Replay of {record.id}: {record.benchmark} on {spec.hosts} x {spec.ranks_per_host} ranks, "
+        f"{launches} launch(es), with the same parameters"
+        f"{' and ' + ', '.join(record.variables) if record.variables else ''}."
+    )
+    yield "What it ran on, and a replay cannot choose:"
+    yield f"  provider: {spec.provider}, {spec.instance or 'its own machines'}"
+    if record.order:
+        yield "  its ranks were placed along a placement of its cluster (--order near)"
+    yield from (f"  {line}" for line in _fixed(record.environment))
+
+
+def _fixed(hosts: Sequence[Facts]) -> Iterator[str]:
+    for field, words in FIXED.items():
+        found = sorted({str(getattr(host, field)) for host in hosts if getattr(host, field)})
+        if found:
+            yield f"{words}: {', '.join(found)}"
+    gpus = sorted({gpu for host in hosts for gpu in host.gpus})
+    if gpus:
+        yield f"GPUs: {', '.join(gpus)}"
+
+
+def _compare(old: Sequence[Path], new: Sequence[Path], *, as_json: bool) -> None:
+    base, other = (
+        Side(
+            name="/".join(side[0].parts[-2:]),
+            launches=tuple(launch_of(store.read(folder)) for folder in side),
+        )
+        for side in (old, new)
+    )
+    show_comparisons([compare(base, other, THRESHOLD)], as_json=as_json)
+
+
+REPLAY: flags.Declared = {
+    "run": (flags.Run, Parameter.empty),
+    "name": (flags.Name, NAME),
+    "provider": flags.SPEC["provider"],
+    "hosts": flags.with_default("hosts", None, shown="those of the run"),
+    "ranks_per_host": flags.with_default("ranks_per_host", None, shown="those of the run"),
+    **flags.MACHINES,
+    "runs": (flags.Runs, None),
+    "keep": (flags.Keep, None),
+    "timeout": (flags.Timeout, TIMEOUT),
+    "yes": (flags.Yes, False),
+    "json": (flags.Json, False),
+}
+_RUN, *_FLAGS = flags.parameters(REPLAY)
+flags.with_flags(command, [_RUN.replace(kind=Parameter.POSITIONAL_OR_KEYWORD), *_FLAGS])

@@ -1,0 +1,113 @@
+"""Write a page about runs: one file, for any browser.
+
+Example: cluster report p2p -o report.html
+"""
+
+from __future__ import annotations
+
+import os
+import sys
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated
+
+import typer
+
+from cluster.cli import flags
+from cluster.cli.gates import Gates, check_decidable, report_cases, with_gates
+from cluster.cli.show import print_judgement, relative_path
+from cluster.core import paths
+from cluster.core.errors import ClusterError
+from cluster.core.files import write_file
+from cluster.reports.ci import Case, comparison_cases, judgement_cases
+from cluster.runs import store
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+
+    from cluster.analysis.statistics.compare import Comparison
+    from cluster.reports.page import ReportRun
+    from cluster.runs.run import Run
+
+
+@with_gates
+def command(
+    named: Annotated[
+        list[str], typer.Argument(metavar="RUN", help="A cluster means all of its runs.")
+    ],
+    out: Annotated[Path, typer.Option("-o", "--output", metavar="FILE")] = Path("report.html"),
+    by: Annotated[
+        str | None,
+        typer.Option("--by", metavar="FACTOR", help="Compare groups.  [default: condition]"),
+    ] = None,
+    root: flags.Runs = None,
+    *,
+    gates: Gates,
+) -> None:
+    set_font_cache()
+    from cluster.reports.html_page import render_page  # noqa: PLC0415
+    from cluster.reports.page import answers, comparisons, report_page  # noqa: PLC0415 - NumPy
+
+    found = read_all(store.root(root), named)
+    shown = [run.as_reported(out.absolute().parent) for run in found]
+    compared = comparisons(shown, by)
+    page = report_page(shown, compared, no_plots=_why_no_plots())
+    write(out, render_page(page).encode())
+    for judged in answers(shown):
+        print_judgement(judged)
+    if gates.asked:
+        check_decidable(gates, compared)
+        raise typer.Exit(report_cases(gates, _cases(shown, compared)))
+
+
+def _cases(shown: Sequence[ReportRun], compared: Sequence[Comparison]) -> list[Case]:
+    judged = ((run.name, run.judgement) for run in shown)
+    cases = [case for name, one in judged if one for case in judgement_cases(name, one)]
+    return [*cases, *(case for one in compared for case in comparison_cases(one))]
+
+
+def _why_no_plots() -> str:
+    """Return the reason why no plot can be drawn, and print it; the report is written without."""
+    from cluster.reports.plots import why_no_plots  # noqa: PLC0415
+
+    why = why_no_plots()
+    if why:
+        sys.stderr.write(f"The report has no plots. {why.removeprefix('No plots: ')}\n")
+    return why
+
+
+def read_all(where: Path, named: Sequence[str]) -> list[Run]:
+    """Read all runs that were named; one that cannot be read is reported and left out.
+
+    Raises:
+        ClusterError: none can be read.
+
+    """
+    folders = dict.fromkeys(folder for name in named for folder in store.all_of(where, name))
+    found: list[Run] = []
+    for folder in folders:
+        try:
+            found.append(store.read(folder))
+        except ClusterError as error:
+            if len(folders) == 1:
+                raise
+            sys.stderr.write(f"Left out: {error}\n")
+    if not found:
+        raise ClusterError("None of the runs can be read.")
+    return found
+
+
+def write(out: Path, content: bytes) -> None:
+    """Write a file that was asked for, and print its path.
+
+    Raises:
+        SpecError: it cannot be written.
+
+    """
+    write_file(out, content)
+    where = sys.stderr if out.is_relative_to("/dev") else sys.stdout  # it may be /dev/stdout
+    where.write(f"Written: {relative_path(out.absolute())}\n")
+
+
+def set_font_cache() -> None:
+    """Let matplotlib keep its list of fonts where cluster's other caches are."""
+    os.environ.setdefault("MPLCONFIGDIR", str(paths.cache_folder() / "matplotlib"))

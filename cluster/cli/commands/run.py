@@ -1,0 +1,155 @@
+"""Run a command on all hosts at once; --mpi: on ranks.
+
+Example: cluster run mine --mpi -- python3 hello.py
+"""
+
+from __future__ import annotations
+
+import shlex
+import sys
+import threading
+from contextlib import suppress
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated
+
+import typer
+
+from cluster.cli import flags
+from cluster.cli.repeat import BenchOptions, run_launches
+from cluster.cli.show import print_json
+from cluster.core.errors import ClusterError, SpecError
+from cluster.core.model.hosts import Completed
+from cluster.core.model.value import Value
+from cluster.orchestration.bench.bench import TIMEOUT
+from cluster.orchestration.bench.working_folder import LEFT_OUT, find_files
+from cluster.orchestration.cluster import Cluster, attach
+from cluster.remote.parallel import results
+from cluster.runs import store
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+
+    from cluster.orchestration.bench.working_folder import WorkingFolder
+NONE = "none"  # `--workdir none` copies nothing
+
+Command = Annotated[
+    list[str], typer.Argument(metavar="COMMAND", help="Command and its arguments, after --.")
+]
+
+
+class Outcome(Value, frozen=True, kw_only=True):
+    """The exit status and output of a command on one host, or the error."""
+
+    host: str
+    status: int | None = None
+    stdout: str = ""
+    stderr: str = ""
+    error: str = ""
+
+
+def command(  # noqa: PLR0913 - each is a flag
+    name: flags.ClusterName,
+    words: Command,
+    *,
+    timeout: Annotated[
+        float | None, typer.Option("--timeout", metavar="S", help="Seconds it may take.")
+    ] = None,
+    mpi: Annotated[
+        bool, typer.Option("--mpi", help="As one MPI program, in a job, with a run folder.")
+    ] = False,
+    workdir: Annotated[
+        str | None,
+        typer.Option(
+            "--workdir",
+            metavar="DIR",
+            help="With --mpi: run in a copy of it; none: copy nothing.  "
+            "[default: . if COMMAND names a file in it]",
+        ),
+    ] = None,
+    profile: flags.Profile = None,
+    starter: flags.Starter = "",
+    replace: Annotated[
+        bool, typer.Option("--replace", help="With --mpi: end a job that runs there.")
+    ] = False,
+    root: flags.Runs = None,
+    json: flags.Json = False,
+) -> None:
+    if mpi or starter or profile is not None:
+        folder = _working_folder(words, workdir, root)
+        cluster = attach(name)
+        if folder is not None:
+            sys.stderr.write(f"The ranks run in a copy of {folder}.\n")
+        options = BenchOptions(
+            runs=root,
+            timeout=timeout or TIMEOUT,
+            json=json,
+            profile=profile,
+            workdir=folder,
+            starter=starter,
+            replace=replace,
+            launches=1,
+        )
+        run_launches(cluster, "program", {"command": shlex.join(words)}, options)
+        return
+    if workdir is not None:
+        raise SpecError(
+            "--workdir has no effect without --mpi.",
+            remedy=f"cluster put {name} FILE PATH copies files to all hosts.",
+        )
+    _run_on_each_host(attach(name), words, timeout, as_json=json)
+
+
+def _run_on_each_host(
+    cluster: Cluster, words: Sequence[str], timeout: float | None, *, as_json: bool
+) -> None:
+    """Run a command once per host, and show what each prints."""
+    turn = threading.Lock()
+
+    def show(host: str, line: str) -> None:
+        with turn:
+            sys.stdout.write(f"{host}: {line}\n")
+            sys.stdout.flush()
+
+    ended = cluster.try_run(words, timeout=timeout, on_line=None if as_json else show)
+    outcomes = [_outcome(host, end) for host, end in ended.items()]
+    if as_json:
+        print_json(outcomes)
+    for outcome in [] if as_json else outcomes:
+        for line in outcome.stderr.splitlines():
+            sys.stderr.write(f"{outcome.host}: {line}\n")
+        if outcome.status:
+            sys.stderr.write(f"{outcome.host}: exit status {outcome.status}\n")
+    results(ended)
+    raise typer.Exit(next((o.status for o in outcomes if o.status), 0))
+
+
+def _working_folder(
+    words: Sequence[str], given: str | None, runs: str | None
+) -> WorkingFolder | None:
+    """Find the folder that is copied: the current one if a word is the path of a file in it."""
+    named = [Path(word) for word in words if _names_file(word)]
+    if given == NONE or (given is None and not named):
+        return None
+    folder = find_files("." if given is None else given, store.root(runs))
+    left_out = [] if given else [path for path in named if path not in folder.files]
+    if left_out:
+        raise SpecError(
+            f"{left_out[0]} is not copied to the hosts, so the ranks would not find it.",
+            means=f"{LEFT_OUT} are left out.",
+            remedy=f"Use its absolute path on the hosts; or copy nothing: --workdir {NONE}",
+        )
+    return folder
+
+
+def _names_file(word: str) -> bool:
+    """Tell whether a word is the path of a file in the current folder."""
+    path = Path(word)
+    with suppress(OSError):  # too long to be a path, such as the text behind python3 -c
+        return not path.is_absolute() and ".." not in path.parts and path.is_file()
+    return False
+
+
+def _outcome(host: str, end: Completed | ClusterError) -> Outcome:
+    if isinstance(end, ClusterError):
+        return Outcome(host=host, error=str(end))
+    return Outcome(host=host, status=end.status, stdout=end.stdout, stderr=end.stderr)

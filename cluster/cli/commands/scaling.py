@@ -1,0 +1,97 @@
+"""Compute efficiencies and the limits of the network.
+
+Example: cluster scaling examples/ddl_scaling.md --batch 128 --exchange 102MB --link 10gbit
+"""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated
+
+import typer
+
+from cluster.analysis.models.efficiency import Series, Work, measured_series
+from cluster.analysis.models.efficiency import scaling as scale
+from cluster.analysis.models.published_tables import series
+from cluster.cli import flags
+from cluster.cli.show import print_json, show_tables
+from cluster.core.errors import SpecError
+from cluster.core.files import is_there, read_text
+from cluster.core.units import parse_rate, parse_size
+from cluster.reports.tables import scaling_table
+from cluster.runs import store
+from cluster.runs.nccl_logs import launch_of
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+
+PAGE = ".md"
+
+
+def command(
+    named: Annotated[
+        list[str],
+        typer.Argument(metavar="RUN", help="With different numbers of ranks; or a table, FILE.md."),
+    ],
+    batch: Annotated[
+        float | None, typer.Option("--batch", metavar="N", help="Items per rank and step.")
+    ] = None,
+    exchange: Annotated[
+        str | None,
+        typer.Option("--exchange", metavar="SIZE", help="Bytes reduced per step: 102MB."),
+    ] = None,
+    link: Annotated[
+        str | None, typer.Option("--link", metavar="RATE", help="Rate of a host's network: 10gbit.")
+    ] = None,
+    ranks_per_host: Annotated[
+        int, typer.Option("--ranks-per-host", metavar="N", help="Ranks that share a link.")
+    ] = 1,
+    report: flags.TableFormat = "terminal",
+    root: flags.Runs = None,
+    json: flags.Json = False,
+) -> None:
+    pages = [Path(name) for name in named if name.endswith(PAGE) or is_there(name)]
+    found = [one for page in pages for one in _page(page)]
+    others = [name for name in named if Path(name) not in pages]
+    folders = [folder for name in others for folder in store.all_of(store.root(root), name)]
+    found += measured_series([launch_of(store.read(folder)) for folder in folders])
+    if not found:
+        raise SpecError(
+            "Nothing was measured on different numbers of ranks.",
+            remedy="Name runs with different --hosts or --ranks-per-host: cluster scaling A B C",
+        )
+    work = _work(batch, exchange, link, ranks_per_host)
+    results = [scale(one, work) for one in found]
+    if json:
+        print_json(results)
+    else:
+        show_tables([scaling_table(result) for result in results], report)
+
+
+def _page(path: Path) -> Sequence[Series]:
+    found = series(read_text(path))
+    if not found:
+        raise SpecError(
+            f"{path} holds no table of throughputs.",
+            means="A table counts if a column is a rate, such as `226 images/sec`.",
+        )
+    return found
+
+
+def _work(
+    batch: float | None, exchange: str | None, link: str | None, ranks_per_host: int
+) -> Work | None:
+    given = (batch, exchange, link)
+    if given == (None, None, None):
+        return None
+    if batch is None or exchange is None or link is None or batch <= 0:
+        raise SpecError(
+            "Bounds need --batch, --exchange and --link together, all positive.",
+            remedy="Such as --batch 128 --exchange 102MB --link 10gbit",
+        )
+    return Work(
+        batch=batch,
+        exchanged=parse_size(exchange),
+        rate=parse_rate(link),
+        ranks_per_host=ranks_per_host,
+    )

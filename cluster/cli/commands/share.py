@@ -1,0 +1,50 @@
+"""Write a run into one file, with pseudonyms for all names.
+
+Example: cluster share latest -o run.share.json
+"""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated
+
+import typer
+
+from cluster.cli import flags
+from cluster.cli.show import print_lines, table
+from cluster.core.files import write_file
+from cluster.runs import shared_file, store
+from cluster.runs.run import RAW
+from cluster.runs.share.share import prepare
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator, Sequence
+
+
+def command(
+    run: Annotated[str, typer.Argument(metavar="RUN", help="A folder, id, cluster or latest.")],
+    output: Annotated[Path, typer.Option("--output", "-o", help="The file to write.")],
+    with_logs: Annotated[
+        bool, typer.Option("--with-logs", help="Add its logs, in which names stay.")
+    ] = False,
+    yes: Annotated[bool, typer.Option("--yes", "-y", help="Do not ask about the logs.")] = False,
+    root: flags.Runs = None,
+) -> None:
+    made, replaced, left_out = prepare(store.find(store.root(root), run), with_logs=with_logs)
+    table(("what", "original", "becomes"), replaced, empty="Nothing in it had to be replaced.")
+    print_lines(*_left_out(left_out))
+    if with_logs:
+        logs = sum(part.name.startswith(f"{RAW}/") for part in made.parts)
+        print_lines(
+            f"The {logs} files of {RAW}/ are in it, without the secrets that were recognised.",
+            "Names of hosts, users and paths stay in them: read them before others do.",
+        )
+        if not yes and not typer.confirm(f"Write {output}?"):
+            raise typer.Exit(1)
+    write_file(output, shared_file.encode(made))
+    print_lines(f"Written: {output}", f"Check it anywhere: cluster verify {output}")
+
+
+def _left_out(fields: Sequence[str]) -> Iterator[str]:
+    if fields:
+        yield f"Left out, as they may hold names: {', '.join(fields)}"

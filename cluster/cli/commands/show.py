@@ -1,0 +1,49 @@
+"""Show a run's results; RUN: folder, id, cluster or latest.
+
+Example: cluster show mpi_test --format markdown
+"""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Annotated
+
+import typer
+
+from cluster.cli import flags
+from cluster.cli.show import (
+    show_launches,
+    show_run,
+)
+from cluster.core import plugins
+from cluster.reports.formats import Report
+from cluster.runs import shared_file, store
+
+
+def _run_names() -> list[str]:
+    return ["latest", *(f"{f.parent.name}/{f.name}" for f in store.folders(store.root()))]
+
+
+def command(
+    run: Annotated[str, typer.Argument(metavar="RUN", autocompletion=_run_names)] = "latest",
+    report: Annotated[
+        str,
+        typer.Option(
+            "--format",
+            help="terminal, markdown, csv, json or html.",
+            autocompletion=lambda: list(plugins.names(Report)),
+        ),
+    ] = "terminal",
+    wide: Annotated[
+        bool, typer.Option("--wide", help="All columns, whatever the width of the terminal.")
+    ] = False,
+    root: flags.Runs = None,
+    json: flags.Json = False,
+) -> None:
+    plugins.load(Report, report)
+    found = [store.read(folder) for folder in store.find_launches(store.root(root), run)]
+    if len(found) > 1 and report == "terminal":
+        show_launches(found, as_json=json)
+    else:
+        shared = Path(run) if shared_file.is_shared(Path(run)) else None
+        show_run(found[-1], as_json=json, report=report, wide=wide, shared=shared)

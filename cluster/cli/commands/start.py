@@ -1,0 +1,19 @@
+"""Switch stopped machines on again.
+
+Example: cluster start mine
+"""
+
+from __future__ import annotations
+
+from cluster.cli import flags
+from cluster.cli.commands.hosts import MOST_SHOWN, show_hosts
+from cluster.cli.progress.console import console
+from cluster.cli.progress.hosts import HostProgress
+from cluster.orchestration.cluster import attach
+
+
+def command(name: flags.ClusterName, json: flags.Json = False) -> None:
+    cluster = attach(name)
+    with HostProgress(console(stderr=True)) as waiting:
+        cluster.start(waiting)
+    show_hosts(cluster, as_json=json, most=MOST_SHOWN)

@@ -1,0 +1,212 @@
+"""Say which GPUs belong together, and which are too slow.
+
+Example: cluster topology topo.txt nccl.log p2p.txt
+"""
+
+from __future__ import annotations
+
+import io
+import os
+import sys
+from typing import TYPE_CHECKING, Annotated
+
+import typer
+from rich import box
+from rich.console import Console
+from rich.table import Table as Grid
+from rich.text import Text
+
+from cluster.analysis.topology.host_topology import (
+    HostTopology,
+    group_alike,
+    host_topologies,
+)
+from cluster.cli import flags
+from cluster.cli.commands._log_files import print_left_out, readings
+from cluster.cli.show import print_json, screen_width
+from cluster.cli.terminal import write_coloured
+from cluster.core.errors import ClusterError, HostErrors, ParseError, ShellError, SpecError
+from cluster.core.model.logs import Topology
+from cluster.core.printable import printable
+from cluster.logs import reader
+from cluster.orchestration.cluster import attach
+from cluster.reports.formats.terminal import WIDE, natural_width, table_text
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator, Sequence
+
+    from cluster.core.model.hosts import Completed
+
+    MatrixColumn = tuple[str, list[Text]]
+
+LIVE = ("nvidia-smi", "topo", "-m")
+WITHIN = 60.0  # seconds for a host to answer
+NOT_FOUND = 127  # the exit status of a program that is not there
+COLOURS = {
+    "PIX": "cyan",
+    "PXB": "blue",
+    "PHB": "yellow",
+    "NODE": "magenta",
+    "SYS": "red",
+    "X": "dim",
+}
+NVLINK = "bold green"
+
+
+def command(
+    logs: Annotated[
+        list[str] | None,
+        typer.Argument(
+            metavar="LOG...",
+            help="nvidia-smi topo, NCCL's log, p2pBandwidthLatencyTest; - is standard input.",
+        ),
+    ] = None,
+    live: Annotated[
+        str | None,
+        typer.Option("--live", metavar="NAME", help="Also ask each host of this cluster."),
+    ] = None,
+    json: flags.Json = False,
+) -> None:
+    if not logs and live is None:
+        raise SpecError(
+            "Nothing was named.", remedy="Type: cluster topology LOG..., or --live NAME"
+        )
+    left_out: list[str] = []
+    read = readings(logs or (), left_out)
+    results = [result for _, reading_ in read for result in reading_.results]
+    print_left_out(left_out)
+    hosts = list(_asked(live)) if live else []
+    shown = host_topologies(results, hosts)
+    if not shown:
+        raise ParseError(
+            "No log says how GPUs are connected; found: "
+            f"{', '.join(dict.fromkeys(result.format for result in results))}.",
+            remedy="Give what `nvidia-smi topo -m`, NCCL_DEBUG=INFO or p2pBandwidthLatencyTest "
+            "printed.",
+        )
+    if json:
+        print_json(shown)
+        return
+    for alike in group_alike(shown):
+        write_coloured(_text(alike))
+
+
+def _asked(name: str) -> Iterator[tuple[str, Topology]]:
+    """Ask every host of a cluster; report those that fail, or raise if all of them do."""
+    failures: list[ClusterError] = []
+    answered = False
+    for host, end in attach(name).try_run(LIVE, timeout=WITHIN).items():
+        try:
+            found = _answer(host, end)
+        except ClusterError as error:
+            failures.append(error)
+            continue
+        answered = True
+        yield host, found
+    if failures and not answered:
+        raise (
+            failures[0] if len(failures) == 1 else HostErrors("No host gave its topology", failures)
+        )
+    for failure in failures:
+        sys.stderr.write(f"Left out: {failure}\n")
+
+
+def _answer(host: str, end: Completed | ClusterError) -> Topology:
+    if isinstance(end, ClusterError):
+        raise end
+    if end.status == NOT_FOUND:
+        raise ShellError(
+            f"{host} has no nvidia-smi.",
+            means="It has no NVIDIA GPU or no driver: only nvidia-smi knows how GPUs are "
+            "connected.",
+            remedy="Install the driver there, or give a log of another host: cluster topology LOG",
+        )
+    if end.status != 0:
+        raise ShellError(
+            f"{host}: {' '.join(LIVE)} ended with exit status {end.status}.",
+            means=(end.stderr or end.stdout).strip(),
+        )
+    for result in reader.read([end.stdout.encode()], "topology").results:
+        if isinstance(result.detail, Topology):
+            return result.detail
+    raise ParseError(f"{host}: nvidia-smi printed no matrix.", line=end.stdout[:200])
+
+
+def _text(alike: Sequence[HostTopology]) -> str:
+    from cluster.reports.log_tables import topology_tables  # noqa: PLC0415
+
+    one = alike[0]
+    title = printable(", ".join(host.host for host in alike)) + "\n" if one.host else ""
+    parts = [_matrix(one.topology, screen_width())] if one.topology else []
+    parts += [
+        printable(table_text(table, screen_width()))
+        for table in topology_tables(one.joined, one.transports)
+    ]
+    return title + "\n".join(parts)
+
+
+def _matrix(found: Topology, width: int | None) -> str:
+    """Draw the matrix; each class has its colour, where there are colours.
+
+    What is wider than the screen is drawn in parts, one below the other.
+    """
+    names = [printable(device.model or device.name) for device in found.devices]
+    columns = [
+        (
+            printable(column.name),
+            [
+                Text(printable(device.paths[number]), style=_style(device.paths[number]))
+                for device in found.devices
+            ],
+        )
+        for number, column in enumerate(found.devices)
+    ]
+    columns += [
+        ("CPUs", [Text(printable(device.cpus)) for device in found.devices]),
+        ("NUMA", [Text(printable(device.numa)) for device in found.devices]),
+    ]
+    first = ("", [Text(name) for name in names])
+    return "\n".join(_part([first, *part]) for part in _parts(first, columns, width))
+
+
+def _parts(
+    first: MatrixColumn, columns: Sequence[MatrixColumn], width: int | None
+) -> Iterator[list[MatrixColumn]]:
+    """Return as many columns at once as fit on the screen beside the first."""
+    part: list[MatrixColumn] = []
+    for column in columns:
+        taken = [first, *part, column]
+        if part and width is not None and natural_width(*_texts(taken)) > width:
+            yield part
+            part = []
+        part.append(column)
+    yield part
+
+
+def _texts(columns: Sequence[MatrixColumn]) -> tuple[list[str], list[tuple[str, ...]]]:
+    """Return the names and the rows of columns."""
+    cells = ([text.plain for text in texts] for _, texts in columns)
+    return [name for name, _ in columns], list(zip(*cells, strict=True))
+
+
+def _part(columns: Sequence[MatrixColumn]) -> str:
+    grid = Grid(box=box.SIMPLE_HEAD, pad_edge=False)
+    for name, _ in columns:
+        grid.add_column(name, no_wrap=True)
+    for row in zip(*(texts for _, texts in columns), strict=True):
+        grid.add_row(*row)
+    out = io.StringIO()
+    coloured = sys.stdout.isatty() and "NO_COLOR" not in os.environ
+    console = Console(
+        file=out,
+        width=WIDE,
+        force_terminal=coloured,
+        color_system="standard" if coloured else None,
+        highlight=False,
+    )
+    console.print(grid)
+    return "".join(f"{line.rstrip()}\n" for line in out.getvalue().strip("\n").splitlines())
+
+
+def _style(path: str) -> str:
+    return NVLINK if path.startswith("NV") else COLOURS.get(path, "")

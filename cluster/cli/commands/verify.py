@@ -1,0 +1,33 @@
+"""Check that no byte of a shared run was changed.
+
+Example: cluster verify run.share.json
+"""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Annotated
+
+import typer
+
+from cluster.cli.show import print_lines
+from cluster.core.errors import SpecError
+from cluster.core.files import read_file
+from cluster.runs import shared_file
+
+
+def command(
+    file: Annotated[
+        Path, typer.Argument(metavar="FILE", help="A file that `cluster share` wrote.")
+    ],
+) -> None:
+    content = read_file(file, largest=shared_file.LARGEST)
+    try:
+        made = shared_file.decode(content, file.name)
+    except shared_file.NewerFormatError:
+        raise
+    except SpecError as error:
+        print_lines(f"CHANGED: {error.what}", shared_file.AGAIN)
+        raise typer.Exit(1) from error
+    kind = "a simulated run" if made.simulated else "a run"
+    print_lines(f"WHOLE: {file.name} is {kind} of {len(made.parts)} files.")

@@ -1,0 +1,235 @@
+"""Launch a cluster, measure, show the results, and delete what costs money."""
+
+from __future__ import annotations
+
+import sys
+from contextlib import contextmanager
+from typing import TYPE_CHECKING
+
+import msgspec
+import typer
+
+from cluster.analysis.statistics.compare import ENOUGH_LAUNCHES
+from cluster.cli.confirm import confirm_cost
+from cluster.cli.gates import report_cases
+from cluster.cli.progress.hosts import HostProgress
+from cluster.cli.progress.jobs import JobProgress
+from cluster.cli.repeat import BenchOptions, alternate, check_count, run_launches
+from cluster.cli.show import receipt_lines, show_plan
+from cluster.core import journal, plugins
+from cluster.core.errors import InUse, SpecError
+from cluster.core.units import parse_expected
+from cluster.measure.benchmark import Benchmark
+from cluster.orchestration.ab_test import (
+    PLAIN,
+    Trial,
+    check_common,
+    check_launches,
+    check_toggles,
+    trials,
+)
+from cluster.orchestration.bench.order import host_order
+from cluster.orchestration.bench.prepare import check_bench, check_plan
+from cluster.orchestration.bench.starter import check_starter
+from cluster.orchestration.cluster import attach
+from cluster.orchestration.launch.launch import launch_spec, plan_spec
+from cluster.runs.store import make_root
+from cluster.runs.store import root as runs_root
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable, Iterator, Mapping
+
+    from cluster.core.model.resources import Plan
+    from cluster.core.model.spec import ClusterSpec
+    from cluster.orchestration.cluster import Cluster
+    from cluster.providers import Provider
+    from cluster.reports.ci import Case
+
+
+def measure(
+    spec: ClusterSpec,
+    benchmark: str,
+    params: Mapping[str, object],
+    options: BenchOptions,
+    trial: Trial = PLAIN,
+) -> None:
+    """Launch a cluster, run a benchmark on it and show the results.
+
+    Raises:
+        ClusterError: it could not be launched, or the job failed; its values are shown first.
+        KeyboardInterrupt: the user interrupted; the values so far are shown first.
+
+    """
+    _check_how(spec, options)
+    pair = trials(options.ab, benchmark) if options.ab else None
+    planned = check(spec, benchmark, params, options, pair or (trial,))
+    _check_order(spec.name, benchmark, options)
+    if options.plan:
+        show_plan(planned[1], as_json=options.json)
+        return
+    make_root(runs_root(options.runs))
+    live = JobProgress(stderr=options.json)
+    cluster = _launch(spec, planned, live, options)
+    stood_before = "launch" not in cluster.phases
+    cases: list[Case] = []
+    try:
+        with cluster.jobs.claimed(replace=options.replace):
+            if pair:
+                alternate(cluster, benchmark, pair, params, options, cases)
+            else:
+                run_launches(cluster, benchmark, params, options, trial, cases)
+    except InUse:
+        options = msgspec.structs.replace(options, keep=True)
+        raise
+    except KeyboardInterrupt:
+        sys.stderr.write("Interrupted: the ranks are stopped.\n")
+        raise
+    except SpecError:
+        if not stood_before:  # undo the launch, which the user interrupted
+            options = msgspec.structs.replace(options, keep=False)
+        raise
+    finally:
+        _leave(cluster, options, live)
+        status = report_cases(options.gates, cases) if options.gates.asked else 0
+    if status:
+        raise typer.Exit(status)
+
+
+@contextmanager
+def launched(
+    spec: ClusterSpec, benchmark: str, params: Mapping[str, object], options: BenchOptions
+) -> Iterator[Cluster]:
+    """Launch a cluster for a benchmark, and take it down afterwards if it costs money.
+
+    Raises:
+        ClusterError: it could not be launched.
+
+    """
+    planned = check(spec, benchmark, params, options, (PLAIN,))
+    make_root(runs_root(options.runs))
+    live = JobProgress(stderr=options.json)
+    cluster = _launch(spec, planned, live, options)
+    try:
+        with cluster.jobs.claimed():
+            yield cluster
+    except InUse:
+        options = msgspec.structs.replace(options, keep=True)
+        raise
+    finally:
+        _leave(cluster, options, live)
+
+
+def check(
+    spec: ClusterSpec,
+    benchmark: str,
+    params: Mapping[str, object],
+    options: BenchOptions,
+    conditions: Iterable[Trial],
+) -> tuple[Provider, Plan]:
+    """Refuse what cannot be measured, before anything is created.
+
+    Raises:
+        ClusterError: it cannot be measured.
+
+    """
+    conditions = tuple(conditions)
+    checked = [
+        check_bench(spec, benchmark, {**params, **one.params}, options.timeout)
+        for one in conditions
+    ]
+    for chosen, _ in checked:
+        check_starter(options.starter, chosen)
+    check_common(checked, spec)
+    check_toggles(checked, conditions)
+    planned = plan_spec(spec)
+    for chosen, own in checked:
+        check_plan(chosen, own, spec, planned[1])
+    return planned
+
+
+def _check_how(spec: ClusterSpec, options: BenchOptions) -> None:
+    """Refuse flags that contradict each other."""
+    if options.detach and options.keep is False:
+        raise SpecError(
+            "--no-keep and --detach contradict each other: no process is left to take it down.",
+            remedy=f"Leave one out; after --detach: cluster down {spec.name}",
+        )
+    if options.expect:
+        parse_expected(options.expect)
+    if options.launches is not None:
+        check_count(options.launches, "--launches")
+    if options.detach and (options.launches or 1) > 1:
+        raise SpecError(
+            "--launches and --detach contradict each other: a process must start each launch.",
+            remedy="Leave --detach out, and run it inside tmux.",
+        )
+    if options.ab:
+        check_launches(options.launches or ENOUGH_LAUNCHES)
+        if options.detach:
+            raise SpecError(
+                "--ab and --detach contradict each other: a process must start each launch.",
+                remedy="Leave --detach out, and run it inside tmux.",
+            )
+
+
+def _check_order(name: str, benchmark: str, options: BenchOptions) -> None:
+    """Refuse an order that nobody measured, before anything is launched."""
+    if options.order == "given":
+        return
+    if name not in journal.names():
+        raise SpecError(
+            f"--order near needs a placement, and the cluster {name} does not run.",
+            means="Which of its hosts are near one another is not known before they exist.",
+            remedy=f"Type: cluster up {name}; cluster placement {name}; then this again, with "
+            f"--name {name}",
+        )
+    chosen = plugins.load(Benchmark, benchmark)
+    host_order(options.order, chosen, runs_root(options.runs), attach(name).state)
+
+
+def _launch(
+    spec: ClusterSpec, planned: tuple[Provider, Plan], live: JobProgress, options: BenchOptions
+) -> Cluster:
+    """Ask before it costs money, launch, and show the progress of each host."""
+
+    def show(line: str) -> None:
+        live.console.print(line, soft_wrap=True)
+
+    confirm_cost(spec, planned[1], show, yes=options.yes)
+    with HostProgress(live.console) as waiting:
+        return launch_spec(spec, waiting, planned, replace=options.replace)
+
+
+def _leave(cluster: Cluster, options: BenchOptions, live: JobProgress) -> None:
+    """Take the cluster down and print its receipt; or leave it up and print what it costs."""
+    if _stays(cluster, options):
+        _warn(cluster)
+        return
+    cluster.down()
+    for line in receipt_lines(cluster):
+        live.console.print(line, soft_wrap=True)
+
+
+def _warn(cluster: Cluster) -> None:
+    """Warn that a cluster stays up and costs money, with the command that ends it."""
+    if cluster.costs:
+        hourly = (
+            f"${cluster.price.hourly * len(cluster.machines):.4g}" if cluster.price else "money"
+        )
+        sys.stderr.write(
+            f"{cluster.name} stays up, and costs {hourly} an hour. "
+            f"To end that: cluster down {cluster.name}\n"
+        )
+
+
+def _stays(cluster: Cluster, options: BenchOptions) -> bool:
+    """Tell whether a cluster is left up: also if its hosts are not ready, to find out why.
+
+    What another process has taken over is its own; what stood before, its user's.
+    """
+    if cluster.jobs.superseded:
+        return True
+    if options.keep is not None:
+        return options.keep
+    stood_before = "launch" not in cluster.phases
+    return stood_before or not cluster.costs or (options.detach and bool(cluster.state.jobs))

@@ -1,0 +1,151 @@
+"""What is shown while a benchmark runs: how to connect, the ranks' lines, a progress bar."""
+
+from __future__ import annotations
+
+import time
+from typing import TYPE_CHECKING, Self
+
+from rich.progress import BarColumn, TaskProgressColumn, TextColumn, TimeRemainingColumn
+from rich.progress import Progress as Bar
+
+from cluster.cli.progress.console import console
+from cluster.cli.progress.hosts import HostProgress
+from cluster.cli.show import relative_path
+from cluster.cli.terminal import is_quiet
+from cluster.core.printable import printable
+from cluster.orchestration.bench.listener import Listener
+from cluster.orchestration.cluster import Cluster
+
+if TYPE_CHECKING:
+    from pathlib import Path
+
+    from cluster.core.model.measurements import Progress
+
+BETWEEN_LINES = 0.2  # seconds, at least, between two lines of the ranks that are shown
+BETWEEN_REPORTS = 2.0  # seconds, at least, between two plain lines of progress
+
+
+class JobProgress(Listener):
+    """Shows a bar on a terminal and plain lines elsewhere.
+
+    The ranks may print thousands of lines a second; the first of each fifth of a second is shown,
+    and the last two. Of several launches, only the progress is shown, and one bar is for all.
+    """
+
+    def __init__(
+        self, *, stderr: bool, founding: bool = False, launches: int = 1, brief: bool = False
+    ) -> None:
+        self._founding = founding
+        self._launches = launches
+        self._brief = brief
+        self._launch = 0
+        self.console = console(stderr=stderr)
+        self.console.soft_wrap = True
+        self._bar: Bar | None = None
+        if self.console.is_terminal and not is_quiet():
+            self._bar = Bar(
+                TextColumn("{task.description}"),
+                BarColumn(),
+                TaskProgressColumn(),
+                TimeRemainingColumn(),
+                console=self.console,
+                transient=True,
+            )
+        self._waiting: HostProgress | None = None
+        self._last: list[str] = []
+        self._shown_at = 0.0
+        self._reported_at = time.monotonic()
+
+    def __enter__(self) -> Self:
+        """Return the listener."""
+        return self
+
+    def __exit__(self, *error: object) -> None:
+        """Show the last lines, and remove the bar."""
+        self._end_waiting()
+        for line in self._last:
+            self._show(line)
+        if self._bar is not None:
+            self._bar.stop()
+
+    def preparing(self, host: str, step: str) -> None:
+        """Show the states of the hosts, before the first launch."""
+        if self._launch:
+            return
+        if self._waiting is None:
+            self._waiting = HostProgress(self.console).__enter__()
+        self._waiting(host, step)
+
+    def _end_waiting(self) -> None:
+        if self._waiting is not None:
+            self._waiting.__exit__(None, None, None)
+            self._waiting = None
+
+    def started(self, cluster: Cluster, folder: Path) -> None:
+        """Show how to connect, once."""
+        self._end_waiting()
+        self._launch += 1
+        if self._launch > 1:
+            return
+        lines = ready_block(cluster) if self._founding else start_lines(cluster, folder)
+        for line in () if self._brief else lines:
+            self._show(line)
+        if self._bar is not None:
+            self._bar.start()
+            self._bar.add_task("starting", total=float(self._launches))
+
+    def output(self, line: str) -> None:
+        """Show a line of the ranks now, or keep it for the end."""
+        now = time.monotonic()
+        if self._launches > 1 or self._brief:
+            return
+        if now - self._shown_at >= BETWEEN_LINES:
+            self._shown_at = now
+            self._last.clear()
+            self._show(line)
+        else:
+            self._last = [*self._last[-1:], line]
+
+    def notice(self, line: str) -> None:
+        """Show it now, however much the ranks print."""
+        self._show(line)
+
+    def progress(self, progress: Progress) -> None:
+        """Move the bar over all launches, or print a line."""
+        launch = max(1, self._launch)
+        several = f"launch {launch} of {self._launches}, " if self._launches > 1 else ""
+        done = launch - 1 + progress.done / progress.total
+        if self._bar is not None:
+            for task in self._bar.task_ids:
+                what = printable(several + progress.what)
+                self._bar.update(task, description=what, completed=done)
+            return
+        now = time.monotonic()
+        if now - self._reported_at >= BETWEEN_REPORTS:
+            self._reported_at = now
+            self._show(f"[{done / self._launches:4.0%}] {several}{progress.what}")
+
+    def _show(self, line: str) -> None:
+        self.console.print(line, soft_wrap=True)
+
+
+def start_lines(cluster: Cluster, folder: Path) -> list[str]:
+    """Return the lines that say what runs where, for `cluster bench`."""
+    spec = cluster.spec
+    ranks = f"{spec.hosts * spec.ranks_per_host} ranks on {spec.hosts} x {spec.provider}"
+    return [
+        f"{cluster.name}: {ranks}; to watch: cluster connect {cluster.name}",
+        f"Run folder: {relative_path(folder)}",
+    ]
+
+
+def ready_block(cluster: Cluster) -> list[str]:
+    """Return the lines that tell how to watch the job."""
+    return [
+        "Job ready for connection, to connect to most recent task, run the following:",
+        f"cluster connect {cluster.name}",
+        "Alternatively run",
+        f"tmux a -t {cluster.name}",
+        "Task internal IPs",
+        *(machine.address for machine in cluster.machines),
+    ]

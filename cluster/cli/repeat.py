@@ -1,0 +1,298 @@
+"""Launches of a benchmark on a cluster that exists: one, several, or two conditions in turn."""
+
+from __future__ import annotations
+
+import os
+import sys
+import time
+from typing import TYPE_CHECKING, Any
+
+from cluster.analysis.statistics.compare import ENOUGH_LAUNCHES, Comparison, headline
+from cluster.cli import flags
+from cluster.cli.gates import Gates
+from cluster.cli.progress.jobs import JobProgress
+from cluster.cli.show import (
+    judgement,
+    print_json,
+    print_lines,
+    relative_path,
+    screen_width,
+    show_launches,
+    show_newest_run,
+    show_run,
+    show_tables,
+)
+from cluster.core import plugins
+from cluster.core.errors import JobError, SpecError
+from cluster.core.model.value import Value
+from cluster.measure.benchmark import Benchmark
+from cluster.orchestration.ab_test import (
+    PLAIN,
+    Trial,
+    compare_conditions,
+    run_alternating,
+)
+from cluster.orchestration.bench.bench import TIMEOUT
+from cluster.orchestration.bench.order import HostOrder
+from cluster.orchestration.bench.variables import variable
+from cluster.orchestration.bench.working_folder import WorkingFolder
+from cluster.orchestration.cluster import Cluster
+from cluster.reports.ci import Case, comparison_cases, judgement_cases
+from cluster.reports.formats.terminal import wrapped
+from cluster.reports.tables import comparison_tables
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Mapping, Sequence
+
+    from cluster.runs.run import Run
+
+LAUNCHES = "CLUSTER_LAUNCHES"  # the environment variable
+
+
+class BenchOptions(Value, frozen=True, kw_only=True):
+    """The options of a benchmark's command: the flags of the same names.
+
+    Args:
+        founding: print the lines of the founding programs; only launchers do.
+        workdir: the folder, in a copy of which the ranks run; only `cluster run --mpi` has it.
+
+    """
+
+    runs: str | None = None
+    timeout: float = TIMEOUT
+    keep: bool | None = None
+    detach: bool = False
+    plan: bool = False
+    replace: bool = False
+    json: bool = False
+    yes: bool = False
+    ab: str | None = None
+    launches: int | None = None
+    mca: list[str] | None = None
+    env: list[str] | None = None
+    profile: str | None = None
+    describe: str = ""
+    expect: str = ""
+    gates: Gates = Gates()
+    founding: bool = False
+    workdir: WorkingFolder | None = None
+    order: HostOrder = "given"
+    starter: str = ""
+    lottery: int | None = None
+
+    @property
+    def variables(self) -> dict[str, str]:
+        """What --mca and --env set."""
+        given = (("mca", self.mca or ()), ("env", self.env or ()))
+        return dict(
+            variable(kind, *flags.pair(kind, text)) for kind, texts in given for text in texts
+        )
+
+
+class AbAnswer(Value, frozen=True, kw_only=True):
+    """What `--ab ... --json` prints."""
+
+    runs: tuple[str, ...]
+    comparison: Comparison
+
+
+def count_launches(cluster: Cluster, benchmark: str, options: BenchOptions) -> int:
+    """Choose how often a benchmark is launched.
+
+    Returns:
+        What --launches or CLUSTER_LAUNCHES says; else what the benchmark needs where all ranks are
+        on one host, and 1 on several hosts.
+
+    Raises:
+        SpecError: it is not a positive number.
+
+    """
+    if options.launches is not None or options.detach or options.profile is not None:
+        return check_count(1 if options.launches is None else options.launches, "--launches")
+    given = os.environ.get(LAUNCHES)
+    if given:
+        return check_count(int(given) if given.isdecimal() else 0, LAUNCHES)
+    if len({machine.address for machine in cluster.machines}) > 1:
+        return 1
+    return plugins.find(Benchmark, benchmark).launches_on_one_host
+
+
+def check_count(launches: int, what: str) -> int:
+    """Refuse a number of launches below 1.
+
+    Raises:
+        SpecError: it is below 1.
+
+    """
+    if launches < 1:
+        raise SpecError(
+            f"{what} is not a number of launches.", remedy="Give a whole number, 1 or more."
+        )
+    return launches
+
+
+def run_launches(
+    cluster: Cluster,
+    benchmark: str,
+    params: Mapping[str, object],
+    options: BenchOptions,
+    trial: Trial = PLAIN,
+    cases: list[Case] | None = None,
+) -> None:
+    """Launch a benchmark once or several times, and show the results, also of a failed run.
+
+    Raises:
+        JobError: a job failed.
+        KeyboardInterrupt: the user interrupted.
+
+    """
+    total = count_launches(cluster, benchmark, options)
+    launch_of = f"{time.time():.3f}" if total > 1 else ""
+
+    def launch(live: JobProgress) -> Run:
+        return launch_once(cluster, benchmark, params, options, trial, live, launch_of)
+
+    if total == 1:
+        _run_once(cluster, launch, options, cases)
+        return
+    ran: list[Run] = []
+    try:
+        with _progress(options, total) as live:
+            for _ in range(total):
+                run = launch(live)
+                ran.append(run)
+                lines = wrapped(_done(run, len(ran), total), screen_width())
+                live.console.print("\n".join(lines), soft_wrap=True)
+    except (JobError, KeyboardInterrupt):
+        show_newest_run(cluster, as_json=options.json and not ran)
+        raise
+    finally:
+        if ran:
+            judged = show_launches(ran, as_json=options.json)
+            if cases is not None:
+                cases += judgement_cases(cluster.name, judged)
+
+
+def _done(run: Run, number: int, total: int) -> str:
+    return f"Launch {number} of {total}: {judgement(run, run.summary()).answer}"
+
+
+def _run_once(
+    cluster: Cluster,
+    launch: Callable[[JobProgress], Run],
+    options: BenchOptions,
+    cases: list[Case] | None,
+) -> None:
+    judged = None
+    try:
+        with _progress(options, 1) as live:
+            run = launch(live)
+        judged = show_run(run, as_json=options.json)
+    except (JobError, KeyboardInterrupt):
+        judged = show_newest_run(cluster, as_json=options.json)
+        raise
+    finally:
+        if cases is not None and judged is not None:
+            cases += judgement_cases(cluster.name, judged)
+
+
+def _progress(options: BenchOptions, launches: int) -> JobProgress:
+    return JobProgress(stderr=options.json, founding=options.founding, launches=launches)
+
+
+def launch_once(
+    cluster: Cluster,
+    benchmark: str,
+    params: Mapping[str, object],
+    options: BenchOptions,
+    trial: Trial,
+    live: JobProgress,
+    launch_of: str,
+) -> Run:
+    """Run a benchmark once under a condition.
+
+    Args:
+        launch_of: what all launches of one command share; empty for a single launch.
+
+    Raises:
+        JobError: the job failed.
+
+    """
+    variables = {**options.variables, **trial.variables}
+    own = {**params, **trial.params}
+    about = {"variables": variables, "condition": trial.name, "launch_of": launch_of}
+    return _bench(cluster, options, live, benchmark, **about, **own)
+
+
+def _bench(
+    cluster: Cluster,
+    options: BenchOptions,
+    live: JobProgress,
+    benchmark: str,
+    /,
+    **more: Any,  # noqa: ANN401 - parameters have their own types
+) -> Run:
+    return cluster.bench(
+        benchmark,
+        runs=options.runs,
+        timeout=options.timeout,
+        detach=options.detach,
+        listener=live,
+        profile=options.profile,
+        describe=options.describe,
+        expect=options.expect,
+        workdir=options.workdir,
+        order=options.order,
+        starter=options.starter,
+        replace=options.replace,
+        **more,
+    )
+
+
+def alternate(
+    cluster: Cluster,
+    benchmark: str,
+    pair: tuple[Trial, Trial],
+    params: Mapping[str, object],
+    options: BenchOptions,
+    cases: list[Case],
+) -> None:
+    """Run both conditions in turn, and compare the launches, also after one that failed."""
+    each = options.launches or ENOUGH_LAUNCHES
+    ran: list[tuple[Trial, Run]] = []
+    try:
+        with _progress(options, 2 * each) as live:
+            launches = run_alternating(
+                lambda name, **more: _bench(cluster, options, live, name, **more),
+                benchmark,
+                pair,
+                launches=each,
+                variables=options.variables,
+                **params,
+            )
+            for trial, run in launches:
+                ran.append((trial, run))
+                line = f"Launch {len(ran)} of {2 * each} done: {trial.name}"
+                line += "; both in turn, ABBA" if len(ran) == 1 else ""
+                live.console.print(line, soft_wrap=True)
+    finally:
+        if ran:
+            _show_alternated(pair, ran, options, cases)
+
+
+def _show_alternated(
+    pair: tuple[Trial, Trial],
+    ran: Sequence[tuple[Trial, Run]],
+    options: BenchOptions,
+    cases: list[Case],
+) -> None:
+    comparison = compare_conditions(pair, ran)
+    cases += comparison_cases(comparison)
+    if options.json:
+        folders = tuple(str(run.folder) for _, run in ran)
+        print_json(AbAnswer(runs=folders, comparison=comparison))
+        return
+    show_tables(comparison_tables(comparison), "terminal")
+    for _, run in ran:
+        sys.stdout.write(f"Run folder: {relative_path(run.folder)} ({run.record.condition})\n")
+    print_lines(f"{headline(comparison)}. Next: cluster report {ran[0][1].record.spec.name}")

@@ -1,0 +1,146 @@
+"""Standard output and error, which show control characters of hosts and logs as text.
+
+All output of a command passes through here, so that no message is missed. Only cluster's own
+colours and progress bars bypass it: `console` and `write_coloured`.
+"""
+
+from __future__ import annotations
+
+import codecs
+import io
+import logging
+import os
+import sys
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, TextIO, cast
+
+from cluster.core.errors import SpecError
+from cluster.core.printable import printable
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable, Sequence
+
+PLAIN = {"µ": "u", "±": "+-", "─": "-", "━": "=", "…": "...", **dict.fromkeys("▁▂▃▄▅▆▇█", "#")}
+
+
+class PrintableStream:
+    """A text stream that shows control characters as text."""
+
+    def __init__(self, inner: TextIO) -> None:
+        self.inner = inner
+
+    def write(self, text: str) -> int:
+        """Write text, with visible control characters."""
+        self.inner.write(printable(text))
+        return len(text)
+
+    def writelines(self, lines: Iterable[str]) -> None:
+        """Write lines in the same way."""
+        for line in lines:
+            self.write(line)
+
+    def __getattr__(self, name: str) -> Any:  # noqa: ANN401 - whatever a stream has
+        """Return any other attribute of the inner stream."""
+        return getattr(self.inner, name)
+
+
+def make_safe() -> None:
+    """Make standard output and error safe: when closed, in ASCII, and for control characters."""
+    codecs.register_error("plain", _plain)
+    sys.stdout = _safe(sys.stdout)
+    sys.stderr = _safe(sys.stderr)
+
+
+def _plain(error: UnicodeError) -> tuple[str | bytes, int]:
+    """Replace characters that a stream's encoding lacks by plain ones: `us` for `µs`."""
+    if not isinstance(error, UnicodeEncodeError):
+        raise error
+    lacking = error.object[error.start : error.end]
+    return "".join(PLAIN.get(letter, "?") for letter in lacking), error.end
+
+
+def _safe(stream: TextIO | None) -> TextIO:
+    stream = stream or Path(os.devnull).open("w")  # noqa: SIM115 - open to the end
+    if isinstance(stream, io.TextIOWrapper):
+        stream.reconfigure(errors="plain")
+    return cast("TextIO", PrintableStream(stream))
+
+
+def write_coloured(text: str) -> None:
+    """Write a text with cluster's colours to standard output; other control characters are gone."""
+    inner = sys.stdout.inner if isinstance(sys.stdout, PrintableStream) else sys.stdout
+    inner.write(text)
+
+
+LOG = "CLUSTER_LOG"  # the environment variable
+FLAGS = {"-v": 1, "--verbose": 1, "-vv": 2, "-q": -1, "--quiet": -1}
+LEVELS = {1: logging.INFO, 2: logging.DEBUG}
+FORM = "%(asctime)s %(levelname)s %(name)s: %(message)s"
+_verbosity = 0
+
+
+def take_flags(argv: Sequence[str]) -> tuple[list[str], int]:
+    """Take -v and -q out of a command line; they may come anywhere before `--`.
+
+    Returns:
+        The others, and how much is printed: -1 with -q, 1 with -v, 2 with -vv or -v -v.
+
+    """
+    ours = list(argv).index("--") if "--" in argv else len(argv)
+    found = [FLAGS[word] for word in argv[:ours] if word in FLAGS]
+    kept = [word for word in argv[:ours] if word not in FLAGS]
+    return [*kept, *argv[ours:]], min(found) if -1 in found else min(2, sum(found))
+
+
+def configure(verbosity: int) -> None:
+    """Set how much is printed, and open the log file.
+
+    Args:
+        verbosity: -1 for results and errors only, 0 as usual, 1 also for what is done on which
+            host, 2 also for every command.
+
+    Raises:
+        SpecError: the log file cannot be written.
+
+    """
+    global _verbosity  # noqa: PLW0603 - one process has one terminal
+    _verbosity = verbosity
+    logger = logging.getLogger("cluster")
+    path = os.environ.get(LOG)
+    if path:
+        try:
+            file = logging.FileHandler(path, encoding="utf-8", delay=False)
+        except OSError as error:
+            raise SpecError(
+                f"The log file {path} ({LOG}) cannot be written: {error.strerror}.",
+                remedy=f"Name another file, or: unset {LOG}",
+            ) from error
+        file.setFormatter(logging.Formatter(FORM))
+        logger.addHandler(file)
+        logger.setLevel(logging.DEBUG)
+        logger.info("cluster %s", " ".join(sys.argv[1:]))
+    if verbosity > 0:
+        screen = logging.StreamHandler()
+        screen.setFormatter(logging.Formatter("%(message)s"))
+        screen.setLevel(LEVELS[verbosity])
+        logger.addHandler(screen)
+        logger.setLevel(logging.DEBUG if path else LEVELS[verbosity])
+
+
+def write_log(text: str, level: int = logging.INFO) -> None:
+    """Write a line to the log file only, if there is one.
+
+    Args:
+        level: of `logging`.
+
+    """
+    logger = logging.getLogger("cluster")
+    record = logger.makeRecord(logger.name, level, "", 0, text, (), None)
+    for handler in logger.handlers:
+        if isinstance(handler, logging.FileHandler):
+            handler.handle(record)
+
+
+def is_quiet() -> bool:
+    """Tell whether only results and errors are shown."""
+    return _verbosity < 0
