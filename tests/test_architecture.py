@@ -128,8 +128,7 @@ def test_a_stranger_adds_a_rule_of_diagnosis_in_one_file(copy: Copy, tmp_path: P
 
 
 def test_a_stranger_adds_a_command_in_one_file(copy: Copy) -> None:
-    copy.add('''# cluster/cli/commands/greet.py
-"""Greet a host.
+    (copy.root / "cluster/cli/commands/greet.py").write_text('''"""Greet a host.
 
 Example: cluster greet node-a
 """

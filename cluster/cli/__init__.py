@@ -1,6 +1,6 @@
 """The `cluster` command: the only place that knows flags, progress bars and exit codes.
 
-Its exit statuses are in `cluster.cli.exit_statuses`. What signals do: docs/adr/0019-signals.md.
+Its exit statuses are in `cluster.cli.overview`. What signals do: docs/adr/0019-signals.md.
 Each command imports what it needs, and the two answers that need no command import nothing.
 """
 

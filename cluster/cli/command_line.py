@@ -16,7 +16,7 @@ from typer.core import TyperGroup
 from typer.main import get_command
 
 from cluster.cli import overview, signals, terminal
-from cluster.cli.exit_statuses import FAILED, INTERRUPTED, REFUSED, TERMINATED
+from cluster.cli.overview import FAILED, INTERRUPTED, REFUSED, TERMINATED
 from cluster.cli.terminal import write_log
 from cluster.core.errors import ClusterError, SpecError
 from cluster.core.messages import for_command_line
@@ -135,7 +135,7 @@ def print_error(text: str) -> None:
     """Print an error; where there are colours, its first word is red."""
     from rich.text import Text  # noqa: PLC0415 - most commands end without an error
 
-    from cluster.cli.progress.console import console  # noqa: PLC0415
+    from cluster.cli.console import console  # noqa: PLC0415
 
     write_log(text, logging.ERROR)
     line = Text.assemble(("Error:", "bold red"), f" {printable(text)}")

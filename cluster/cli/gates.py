@@ -11,8 +11,8 @@ from typing import TYPE_CHECKING, Annotated, Any, get_type_hints
 import typer
 
 from cluster.analysis.statistics.compare import ENOUGH_LAUNCHES
-from cluster.cli.exit_statuses import FAILED, GATE_HIT
 from cluster.cli.flags import Declared, parameters, with_flags
+from cluster.cli.overview import FAILED, GATE_HIT
 from cluster.core.errors import SpecError
 from cluster.core.files import write_file
 from cluster.core.model.value import Value

@@ -1,4 +1,4 @@
-"""All commands in the order of use, and the help that lists them, without importing any."""
+"""All commands in the order of use, the help that lists them, and exit statuses; imports none."""
 
 from __future__ import annotations
 
@@ -10,6 +10,22 @@ from pathlib import Path
 
 from cluster.core.version import __version__
 
+FAILED = 1
+REFUSED = 2
+GATE_HIT = 3
+INTERRUPTED = 130
+TERMINATED = 143
+STATUSES = {
+    0: "success",
+    FAILED: "the command failed; a verdict is FAILED or IMPOSSIBLE (`judge` always; `bench`, "
+    "`report` and `compare` with `--fail-on`, `--junit` or `--github`); or `doctor` found a "
+    "problem",
+    REFUSED: "wrong usage, or refused before anything was created",
+    GATE_HIT: "a verdict that `--fail-on` names; or an alarm of `cluster watch`",
+    INTERRUPTED: "interrupted by Ctrl-C",
+    TERMINATED: "ended by SIGTERM",
+}
+"""What each exit status of the command means; the page of exit statuses is made from it."""
 FOLDER = Path(__file__).with_name("commands")
 GROUPS = {
     "Measure": (

@@ -15,7 +15,7 @@ from cluster.agent.gpus import BUILT
 from cluster.analysis.limits.link import implausible_values
 from cluster.analysis.statistics.launches import launch_notes
 from cluster.analysis.verdict.evidence import Finding
-from cluster.cli.progress.console import console
+from cluster.cli.console import console
 from cluster.core import plugins
 from cluster.core.errors import SpecError
 from cluster.core.model.hosts import Facts

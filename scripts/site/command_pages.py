@@ -9,8 +9,7 @@ from typer.main import get_command
 
 from cluster.cli.command_line import app
 from cluster.cli.commands.bench import ALL
-from cluster.cli.exit_statuses import STATUSES
-from cluster.cli.overview import groups
+from cluster.cli.overview import STATUSES, groups
 from cluster.core.environment_variables import VARIABLES
 
 if TYPE_CHECKING:

@@ -11,8 +11,8 @@ import pytest
 
 import cluster
 from cluster.cli import repeat
+from cluster.cli.console import SafeConsole
 from cluster.cli.progress import jobs
-from cluster.cli.progress.console import SafeConsole
 from cluster.cli.progress.jobs import JobProgress
 from cluster.cli.repeat import LAUNCHES, BenchOptions, count_launches
 from cluster.core.errors import SpecError

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 
 import pytest
 
-from cluster.cli.progress.console import console
+from cluster.cli.console import console
 from cluster.cli.terminal import take_flags
 
 if TYPE_CHECKING:

@@ -7,8 +7,8 @@ import time
 from typing import TYPE_CHECKING
 
 from cluster.cli.confirm import confirm_cost
+from cluster.cli.console import console
 from cluster.cli.measurement import check
-from cluster.cli.progress.console import console
 from cluster.cli.progress.hosts import HostProgress
 from cluster.cli.progress.jobs import JobProgress
 from cluster.cli.repeat import BenchOptions, launch_once

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any
 import msgspec
 
 from cluster.cli.confirm import ask, price_words
-from cluster.cli.progress.console import console
+from cluster.cli.console import console
 from cluster.cli.progress.hosts import HostProgress
 from cluster.core.cleanup import on_failure
 from cluster.core.errors import ProvisionError, SpecError

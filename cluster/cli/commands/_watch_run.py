@@ -11,7 +11,7 @@ import typer
 from cluster.cli import flags
 from cluster.cli.commands._watch_texts import change_text, factor_texts, prometheus_text, series_of
 from cluster.cli.commands.bench import bench_command
-from cluster.cli.exit_statuses import FAILED, GATE_HIT
+from cluster.cli.overview import FAILED, GATE_HIT
 from cluster.cli.show import print_lines
 from cluster.core.errors import ClusterError, ShellError
 from cluster.core.units import format_point

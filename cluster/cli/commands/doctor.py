@@ -17,7 +17,7 @@ from rich.text import Text
 
 from cluster.agent.facts import host_facts
 from cluster.cli import flags
-from cluster.cli.progress.console import console
+from cluster.cli.console import console
 from cluster.cli.show import print_json, screen_width
 from cluster.core import extras, journal, plugins
 from cluster.core.errors import ClusterError

@@ -7,7 +7,7 @@ from __future__ import annotations
 
 from cluster.cli import flags
 from cluster.cli.commands.hosts import MOST_SHOWN, show_hosts
-from cluster.cli.progress.console import console
+from cluster.cli.console import console
 from cluster.cli.progress.hosts import HostProgress
 from cluster.orchestration.cluster import attach
 

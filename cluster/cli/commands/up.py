@@ -14,7 +14,7 @@ import typer
 from cluster.cli import flags
 from cluster.cli.commands.hosts import MOST_SHOWN, show_hosts
 from cluster.cli.confirm import confirm_cost
-from cluster.cli.progress.console import console
+from cluster.cli.console import console
 from cluster.cli.progress.hosts import HostProgress
 from cluster.cli.show import show_plan
 from cluster.orchestration.launch.launch import launch_spec, plan_spec

@@ -16,7 +16,7 @@ from cluster.cli import flags
 from cluster.cli.commands._watch_add import add, remove
 from cluster.cli.commands._watch_run import run
 from cluster.cli.commands._watch_texts import change_text, factor_texts, series_of
-from cluster.cli.exit_statuses import GATE_HIT
+from cluster.cli.overview import GATE_HIT
 from cluster.cli.show import print_json, print_lines, table
 from cluster.core.units import format_point, format_value
 from cluster.runs import store

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Self
 from rich.progress import BarColumn, TaskProgressColumn, TextColumn, TimeRemainingColumn
 from rich.progress import Progress as Bar
 
-from cluster.cli.progress.console import console
+from cluster.cli.console import console
 from cluster.cli.progress.hosts import HostProgress
 from cluster.cli.show import relative_path
 from cluster.cli.terminal import is_quiet
