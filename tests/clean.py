@@ -16,7 +16,8 @@ from contextlib import suppress
 from pathlib import Path
 
 MARK = "CLUSTER_TESTS"  # the process that leads a run, in the environment of all of its processes
-FOLDERS = "cluster-tests-*"  # of temporary files, one for each worker
+PREFIX = "cluster-tests-"  # of folders: one for each worker's temporary files, one for environments
+VISIBLE = Path("/var/cache")  # hosts of the lab see it, and no temporary files of this machine
 RUN = "run"  # the file in such a folder that holds the mark
 WITHIN = 10.0  # seconds for killed processes to leave
 
@@ -39,9 +40,10 @@ def processes() -> list[int]:
 
 
 def folders() -> list[Path]:
-    """List the folders of workers whose run ended without removing them."""
+    """List the folders of runs that ended without removing them."""
     found = []
-    for path in Path(tempfile.gettempdir()).glob(FOLDERS):
+    places = (Path(tempfile.gettempdir()), VISIBLE)
+    for path in (path for place in places for path in place.glob(f"{PREFIX}*")):
         with suppress(OSError):
             if path.stat().st_uid == os.geteuid() and _has_ended((path / RUN).read_text().strip()):
                 found.append(path)

@@ -20,7 +20,7 @@ import pytest
 from cluster.agent.facts import host_facts
 from cluster.core.errors import ClusterError
 from cluster.remote.environment import wheels
-from tests import clean
+from tests import clean, prepared
 from tests.fakes.fixtures import (
     _aws_hosts_server,
     _aws_server,
@@ -87,6 +87,8 @@ def _is_quick(item: pytest.Item) -> bool:
 def pytest_configure(config: pytest.Config) -> None:
     """Mark every process of this run, and let a worker find the folder that it was promised."""
     os.environ[clean.MARK] = clean.mark()
+    prepared.begin(config)
+    prepared.use()
     if hasattr(config, "workerinput"):
         Path(config.option.basetemp).parent.mkdir(parents=True, exist_ok=True)
         server()  # it has imported everything by the time that a test needs it
@@ -157,6 +159,12 @@ def _share_cores(home: Path) -> None:
     settings = home / ".openmpi" / "mca-params.conf"
     settings.parent.mkdir()
     settings.write_text("mpi_yield_when_idle = 1\n")
+
+
+@pytest.fixture
+def installed_anew(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Let hosts install their environment step by step: it is the subject."""
+    monkeypatch.setenv(prepared.FOLDER, "")
 
 
 @pytest.fixture(scope="session")

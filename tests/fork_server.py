@@ -21,6 +21,7 @@ from pathlib import Path
 from typing import NoReturn, TextIO
 
 from cluster.providers.aws.api import service_models
+from tests import prepared
 from tests.forked import DIGITS, LARGEST
 
 PACKAGES = (
@@ -171,6 +172,7 @@ def _leave(code: str | int | None) -> NoReturn:
 if __name__ == "__main__":
     gc.disable()  # until all is imported
     _import_all()
+    prepared.use()
     spare_the_collector()
     if request := _serve(socket.socket(fileno=int(sys.argv[1]))):
         try:

@@ -27,6 +27,7 @@ if TYPE_CHECKING:
     from cluster.remote.shells import Shell
 
 __all__ = ["sshd"]
+pytestmark = pytest.mark.usefixtures("installed_anew")
 
 
 class Lab:

@@ -134,11 +134,14 @@ class HostInstaller:
             self._leave_to(probe.claim)
         elif left:
             self._check(probe)
-            self._push(left, probe)
-            script = steps.BEGIN + "".join(todo.script for todo in left)
-            self._log.write(f"\n{script}")
-            self._run(script, [self._machine.folder, self._installation.token], STEP_TIMEOUT)
+            self._do(left, probe)
         self._begin("ready")
+
+    def _do(self, left: list[PendingStep], probe: HostProbe) -> None:
+        self._push(left, probe)
+        script = steps.BEGIN + "".join(todo.script for todo in left)
+        self._log.write(f"\n{script}")
+        self._run(script, [self._machine.folder, self._installation.token], STEP_TIMEOUT)
 
     def _begin(self, step: str) -> None:
         self._step = step

@@ -1,0 +1,89 @@
+"""Environments for hosts that are this machine, each made once in a run of the suite.
+
+The steps of an installation are the subject of a few tests; all others take a copy of what these
+steps make, with its modules compiled. The first installation with the same marker makes it, in any
+process; a host that does not see the folder (`/var/cache`, as hosts of the lab have their own /tmp)
+installs its own.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import os
+import shutil
+import subprocess
+import tempfile
+from contextlib import suppress
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+import msgspec
+from filelock import FileLock
+
+from cluster.core.errors import ClusterError
+from cluster.remote.environment.install import HostInstaller
+from cluster.remote.jobs import COMMAND_TIMEOUT
+from cluster.remote.shells.local import LocalShell
+from tests import clean
+
+if TYPE_CHECKING:
+    import pytest
+
+    from cluster.remote.environment.steps import HostProbe, PendingStep
+
+FOLDER = "CLUSTER_TESTS_PREPARED"  # variable: where a run keeps them; if it is empty, hosts install
+COPY = """\
+[ -d "$1" ] && cd -- "$2" && rm -rf env && cp -a -- "$1" env
+"""
+really = HostInstaller._do
+
+
+def use() -> None:
+    """Let what this process installs on hosts come from there."""
+    HostInstaller._do = take  # type: ignore[method-assign]
+
+
+def begin(config: pytest.Config) -> None:
+    """Choose a folder for this run, unless it is part of another one or may not write there."""
+    if FOLDER not in os.environ:
+        with suppress(OSError):
+            folder = Path(tempfile.mkdtemp(prefix=clean.PREFIX, dir=clean.VISIBLE))
+            config.add_cleanup(lambda: shutil.rmtree(folder))
+            folder.chmod(0o755)
+            (folder / clean.RUN).write_text(clean.mark())
+            os.environ[FOLDER] = str(folder)
+
+
+def take(self: HostInstaller, left: list[PendingStep], probe: HostProbe) -> None:
+    """Copy the environment if all of it is to be made; then do the steps that have no marker."""
+    marked = [todo for todo in left if todo.before != todo.after]
+    if not os.environ.get(FOLDER) or not marked or marked[0].before:
+        return really(self, left, probe)
+    name = hashlib.blake2s(marked[-1].after.encode(), digest_size=8).hexdigest()
+    env = Path(os.environ[FOLDER], name)
+    with FileLock(f"{env}.lock"):
+        if not env.exists():
+            _make(self, marked, probe, env)
+    argv = ["sh", "-c", COPY, "sh", str(env), self._machine.folder]
+    if self._shell.run(argv, timeout=COMMAND_TIMEOUT).status != 0:
+        return really(self, left, probe)
+    for todo in marked:
+        self._begin(todo.step.name)
+    rest = [todo for todo in left if todo not in marked]
+    return really(self, rest, probe) if rest else None
+
+
+def _make(installer: HostInstaller, marked: list[PendingStep], probe: HostProbe, env: Path) -> None:
+    """Make it on this machine, if that is possible."""
+    part = env.with_suffix(".part")
+    part.mkdir()
+    machine = msgspec.structs.replace(installer._machine, folder=str(part))
+    installation = installer._installation
+    with suppress(ClusterError), Path(f"{env}.log").open("w") as log:
+        here = HostInstaller(machine, LocalShell(machine), log, lambda _: None, installation)
+        really(here, marked, probe)
+        python = part / "env" / "bin" / "python3"
+        packages = part.glob("env/lib/python*/site-packages/cluster")
+        subprocess.run([python, "-m", "compileall", "-q", *packages], check=True)
+        (part / "env").rename(env)
+    shutil.rmtree(part)
