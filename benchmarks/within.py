@@ -134,7 +134,7 @@ class _Host:
         self._time(NUMA, pairs, lambda p, n: memory.times(units[p.reader], units[p.writer], n))
 
     def _between_cores(self) -> None:
-        from cluster.fleet.pair_rounds import planned_rounds  # noqa: PLC0415 - slow: numpy
+        from cluster.fleet.rounds import planned_rounds  # noqa: PLC0415 - slow: numpy
         from cluster.measure.within.copies import CoreCopies  # noqa: PLC0415
         from cluster.measure.within.processors import core_path  # noqa: PLC0415
 

@@ -12,7 +12,7 @@ from cluster.core.model.fleet import Fleet, PairMetric
 from cluster.core.model.measurements import Definition
 from cluster.core.model.value import Value
 from cluster.fleet.pair_measurements import measurement_of
-from cluster.fleet.pair_rounds import SurveyPlan, survey
+from cluster.fleet.rounds import SurveyPlan, survey
 from cluster.measure.benchmark import Benchmark
 
 if TYPE_CHECKING:
@@ -20,7 +20,7 @@ if TYPE_CHECKING:
 
     from cluster.core.model.fleet import PairTest
     from cluster.core.model.measurements import Measurement
-    from cluster.fleet.pair_rounds import SurveyStep
+    from cluster.fleet.rounds import SurveyStep
     from cluster.fleet.simulation import FleetSimulator
     from cluster.measure.rank import Rank
 

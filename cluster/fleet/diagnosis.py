@@ -6,18 +6,15 @@ from typing import TYPE_CHECKING
 
 from cluster.core.model.fleet import FleetVerdict
 from cluster.core.units import format_value
-from cluster.fleet.blame import HOST, rounds_needed
-from cluster.fleet.fabric_findings import (
+from cluster.fleet.findings import (
     bad_groups,
+    bad_hosts,
     bad_links,
+    bad_pairs,
     crowded_groups,
     crowded_hosts,
     is_of_group,
     shared_fabric,
-)
-from cluster.fleet.host_findings import (
-    bad_hosts,
-    bad_pairs,
     short_hosts,
     undecided_groups,
     undecided_hosts,
@@ -31,6 +28,7 @@ from cluster.fleet.pair_table import (
     pair_table,
     unit_value,
 )
+from cluster.fleet.solver import HOST, rounds_needed
 
 if TYPE_CHECKING:
     from collections.abc import Collection, Iterable, Sequence

@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING, NamedTuple
 
 from cluster.analysis.topology.gpu_paths import OLD, speed
 from cluster.core.model.pair_logs import LoggedPair, PairLogs
-from cluster.fleet.pair_series import PairResult, pair_logs
+from cluster.fleet.pair_logs import PairResult, pair_logs
 
 if TYPE_CHECKING:
     from collections.abc import Sequence

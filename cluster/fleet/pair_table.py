@@ -11,17 +11,25 @@ import numpy as np
 from numpy.typing import NDArray
 
 from cluster.core.units import format_value
-from cluster.fleet.blame import DEEP, HOST, REFERENCE, PairTests, solve, usual_spread
-from cluster.fleet.flows import max_min_rates
-from cluster.fleet.parts import parts_of, routed_parts
+from cluster.fleet.simulation import max_min_rates
+from cluster.fleet.solver import (
+    DEEP,
+    GROUP,
+    HOST,
+    LINK,
+    REFERENCE,
+    SPINE,
+    PairTests,
+    solve,
+    usual_spread,
+)
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Sequence
 
     from cluster.core.model.fleet import Fleet, PairTest
-    from cluster.fleet.blame import Blame
-    from cluster.fleet.parts import Parts
-    from cluster.fleet.simulation import FleetSimulator
+    from cluster.fleet.simulation import FabricLinks, FleetSimulator
+    from cluster.fleet.solver import Blame
 
     Way = Literal["", "tx", "rx", "both"]
 
@@ -29,6 +37,77 @@ if TYPE_CHECKING:
 Numbers = NDArray[np.int64]
 Values = NDArray[np.float64]
 Flags = NDArray[np.bool_]
+
+
+class Parts(NamedTuple):
+    """The parts on the path of each test.
+
+    Args:
+        paths: of the shape (tests, hops), padded with -1.
+        endpoints: how many; for endpoint e, part e is its sending direction and part
+            `endpoints + e` its receiving direction.
+
+    """
+
+    paths: Numbers
+    kinds: Numbers
+    endpoints: int
+    groups: int
+
+
+def parts_of(source: Numbers, target: Numbers, groups: Numbers, *, directed: bool = True) -> Parts:
+    """Return hosts and groups, if the routes are not known.
+
+    Args:
+        directed: which endpoint of a test sends is known; else an endpoint, and a group, is one
+            part, its sending direction.
+
+    Returns:
+        The parts. A group of one endpoint is not a separate part: it would be the host's twin.
+
+    """
+    n, count = len(groups), int(groups.max(initial=0)) + 1
+    sizes = np.bincount(groups, minlength=count)
+    over = groups[source] != groups[target]
+    tx = np.where(over & (sizes[groups[source]] > 1), 2 * n + groups[source], -1)
+    far, far_group = (n, count) if directed else (0, 0)
+    rx = np.where(over & (sizes[groups[target]] > 1), 2 * n + far_group + groups[target], -1)
+    return Parts(
+        paths=np.stack([source, far + target, tx, rx], axis=1),
+        kinds=np.repeat([HOST, GROUP], [2 * n, 2 * count]),
+        endpoints=n,
+        groups=count,
+    )
+
+
+def routed_parts(
+    fabric_links: FabricLinks, source: Numbers, target: Numbers, paths: Numbers
+) -> Parts:
+    """Return hosts, groups, links and spine switches, if the routes are known.
+
+    Args:
+        paths: the links of each test, as `FabricLinks` numbers them.
+
+    Returns:
+        The parts; link l is part `l - 2 * endpoints + 2 * (endpoints + groups)`,
+        and the spine switches follow the links.
+
+    """
+    n = fabric_links.endpoints
+    known = parts_of(source, target, fabric_links.leaf(np.arange(n)))
+    first = len(known.kinds)
+    links = fabric_links.count - 2 * n
+    ways = np.where(paths[:, 1:-1] < 0, -1, paths[:, 1:-1] - 2 * n + first)
+    top = fabric_links.spine(paths)
+    over = np.where(top < 0, -1, top + first + links)[:, None]
+    return Parts(
+        paths=np.concatenate([known.paths, ways, over], axis=1),
+        kinds=np.concatenate([known.kinds, np.repeat([LINK, SPINE], [links, fabric_links.tops])]),
+        endpoints=n,
+        groups=known.groups,
+    )
+
+
 BURST = 1.25  # of what most hosts reach: more comes from memory, and not over the link
 LEAST, MOST = 1e-12, 1e18  # bytes per second, or seconds, of any test
 BUSY = 0.8  # of the time of a test: from this on, the processor limits it, and not the link

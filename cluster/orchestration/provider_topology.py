@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 from cluster.core import plugins
 from cluster.core.errors import ClusterError, SpecError
 from cluster.core.model.placement import ProviderTopology
-from cluster.fleet.network_layers import switch_groups
+from cluster.fleet.proximity import switch_groups
 from cluster.providers import Provider
 
 if TYPE_CHECKING:

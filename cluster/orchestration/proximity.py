@@ -12,19 +12,17 @@ import numpy as np
 from cluster.core.errors import SpecError
 from cluster.core.model.placement import Placement, ProviderTopology
 from cluster.core.units import format_value
-from cluster.fleet.near_groups import (
+from cluster.fleet.pair_measurements import pair_tests
+from cluster.fleet.proximity import (
+    agreement,
+    closest_layer,
+    compared,
+    disagreements,
     layers_of,
     near_groups,
     near_order,
     unplaced_hosts,
 )
-from cluster.fleet.network_layers import (
-    agreement,
-    closest_layer,
-    compared,
-    disagreements,
-)
-from cluster.fleet.pair_measurements import pair_tests
 from cluster.orchestration.provider_topology import ask_topology
 from cluster.runs import store, verdict_files
 from cluster.runs.import_.logs import NAME
@@ -40,7 +38,7 @@ if TYPE_CHECKING:
     from cluster.core.model.hosts import Machine
     from cluster.core.model.placement import NetworkLayer
     from cluster.core.model.spec import ClusterSpec
-    from cluster.fleet.near_groups import NearGroups
+    from cluster.fleet.proximity import NearGroups
     from cluster.orchestration.hosts.state import ClusterState
     from cluster.runs.run import Run
 

@@ -22,7 +22,7 @@ from stopwatch import ROOT, say
 from cluster.analysis.models.fit import fit
 from cluster.analysis.models.predict import predicted_time
 from cluster.core.model.measurements import Summary
-from cluster.fleet.flows import NO_LINK, max_min_rates
+from cluster.fleet.simulation import NO_LINK, max_min_rates
 
 if TYPE_CHECKING:
     from pathlib import Path

@@ -15,11 +15,10 @@ from typing import TYPE_CHECKING, NamedTuple
 import numpy as np
 
 from cluster.core.model.fabric import Direction, Fabric, Fault
-from cluster.fleet.blame import HOST, PairTests, solve
-from cluster.fleet.flows import max_min_rates
-from cluster.fleet.parts import parts_of, routed_parts
+from cluster.fleet.pair_table import parts_of, routed_parts
 from cluster.fleet.rounds import between_groups, first_rounds, group_members, tournament
-from cluster.fleet.simulation import FleetSimulator
+from cluster.fleet.simulation import FleetSimulator, max_min_rates
+from cluster.fleet.solver import HOST, PairTests, solve
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable

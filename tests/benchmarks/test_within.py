@@ -12,7 +12,7 @@ import pytest
 import cluster
 from cluster.core.errors import JobError, SpecError
 from cluster.core.model.fleet import Fleet, PairTest
-from cluster.fleet.device_diagnosis import diagnose_devices
+from cluster.fleet.devices import diagnose_devices
 from cluster.measure.within.copies import CoreCopies, TorchCopies
 from cluster.measure.within.processors import (
     CoreUnit,

@@ -9,12 +9,12 @@ import numpy as np
 from cluster.core.model.fabric import parse_fabric, parse_faults
 from cluster.core.model.fleet import Fleet, FleetVerdict, PairMetric, PairTest
 from cluster.fleet.diagnosis import diagnose
-from cluster.fleet.pair_rounds import SurveyPlan, survey
+from cluster.fleet.rounds import SurveyPlan, survey
 from cluster.fleet.simulation import FleetSimulator
 
 if TYPE_CHECKING:
     from cluster.core.model.fabric import Routing
-    from cluster.fleet.pair_rounds import SurveyStep
+    from cluster.fleet.rounds import SurveyStep
 
 RATE = 12.5e9
 

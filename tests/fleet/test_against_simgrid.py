@@ -10,7 +10,7 @@ from typing import TypedDict
 import numpy as np
 import pytest
 
-from cluster.fleet.flows import NO_LINK, max_min_rates
+from cluster.fleet.simulation import NO_LINK, max_min_rates
 
 
 class Case(TypedDict):

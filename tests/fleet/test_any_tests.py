@@ -11,10 +11,10 @@ from hypothesis import strategies as st
 
 from cluster.core.model.fleet import Fleet, PairTest
 from cluster.fleet.diagnosis import diagnose
-from cluster.fleet.flows import max_min_rates
-from cluster.fleet.foreign_diagnosis import diagnose_foreign
-from cluster.fleet.instability import _at_least
-from cluster.fleet.pair_rounds import SurveyPlan, SurveyStep, survey
+from cluster.fleet.foreign import diagnose_foreign
+from cluster.fleet.rounds import SurveyPlan, SurveyStep, survey
+from cluster.fleet.simulation import max_min_rates
+from cluster.fleet.solver import _at_least
 
 MOST_HOSTS = 12
 ODD = (None, 0.0, 5e-324, 1e-310, 1.7e308, math.nan, math.inf, -1.0, 0.25, 0.5, 0.73, 0.99, 1.0)

@@ -7,7 +7,7 @@ import math
 import numpy as np
 import pytest
 
-from cluster.fleet.chances import closeness, low_and_close
+from cluster.fleet.solver import closeness, low_and_close
 
 FLEET = np.sort(np.random.default_rng(1).random(20_000))
 LEVELS = (0.2, 0.05, 0.01)

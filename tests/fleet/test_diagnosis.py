@@ -8,8 +8,7 @@ import pytest
 
 from cluster.core.model.fleet import Fleet, PairTest
 from cluster.fleet.diagnosis import diagnose
-from cluster.fleet.pair_rounds import SurveyPlan, SurveyStep, survey
-from cluster.fleet.rounds import first_rounds
+from cluster.fleet.rounds import SurveyPlan, SurveyStep, first_rounds, survey
 from tests.fleet.fleets import Simulated, named
 
 if TYPE_CHECKING:

@@ -5,7 +5,7 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
-from cluster.fleet.flows import NO_LINK, max_min_rates
+from cluster.fleet.simulation import NO_LINK, max_min_rates
 
 
 def test_the_textbook_example() -> None:

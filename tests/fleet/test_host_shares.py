@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 
 from cluster.core.model.fleet import PairTest
-from cluster.fleet.host_shares import host_shares
+from cluster.fleet.pair_measurements import host_shares
 
 SLOW = 0
 PAIRS = {

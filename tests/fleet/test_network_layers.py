@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 
 from cluster.core.model.placement import NetworkLayer
-from cluster.fleet.network_layers import (
+from cluster.fleet.proximity import (
     agreement,
     closest_layer,
     compared,

@@ -20,7 +20,7 @@ from msgspec.structs import replace
 from cluster.core.errors import ClusterError
 from cluster.core.model.fleet import PairTest
 from cluster.fleet.pair_measurements import measurement_of
-from cluster.fleet.pair_rounds import survey
+from cluster.fleet.rounds import survey
 from cluster.measure.first_host import HOSTS, NAMES, REACH, SSH_CONFIG
 from cluster.measure.open_mpi_variables import PREFIXES
 from cluster.measure.pairs.messages import (
@@ -38,7 +38,7 @@ if TYPE_CHECKING:
 
     from cluster.core.model.fleet import Fleet
     from cluster.core.model.measurements import Definition
-    from cluster.fleet.pair_rounds import SurveyPlan, SurveyStep
+    from cluster.fleet.rounds import SurveyPlan, SurveyStep
     from cluster.measure.rank import Rank
 
 FIRST_LIMIT = 10.0  # seconds that a test may take longer than planned, before one has succeeded

@@ -12,11 +12,11 @@ from cluster.core.errors import SpecError
 from cluster.core.host_names import full_names
 from cluster.core.model.fleet import DeviceKind, Fleet, FleetVerdict, FleetWord, PairMetric
 from cluster.core.units import format_size
-from cluster.fleet.device_diagnosis import diagnose_devices
+from cluster.fleet.devices import diagnose_devices
 from cluster.fleet.diagnosis import diagnose
-from cluster.fleet.foreign_diagnosis import diagnose_foreign
-from cluster.fleet.network_layers import switch_groups
+from cluster.fleet.foreign import diagnose_foreign
 from cluster.fleet.pair_measurements import pair_tests
+from cluster.fleet.proximity import switch_groups
 from cluster.orchestration.check.simulated import simulator_of
 from cluster.orchestration.provider_topology import ask_topology
 from cluster.runs import verdict_files

@@ -9,7 +9,7 @@ import msgspec
 from cluster.analysis.topology.gpu_paths import OLD, UNKNOWN
 from cluster.core.model.fleet import DeviceKind, Fleet, FleetVerdict, PairTest
 from cluster.core.model.logs import NUMA, Topology
-from cluster.fleet.device_diagnosis import diagnose_devices
+from cluster.fleet.devices import diagnose_devices
 from cluster.logs.pair_hosts import host_order
 from cluster.orchestration.check.fleet_check import of_cut_off_run
 from cluster.runs import verdict_files

@@ -12,7 +12,7 @@ from cluster.core.host_names import full_names
 from cluster.core.model.pair_logs import LoggedPair, PairLogs
 from cluster.fleet.gpu_pairs import is_gpu_matrix
 from cluster.fleet.numa_pairs import is_numa_matrix
-from cluster.fleet.pair_series import BOTH_WAYS, UNKNOWN, PairResult, has_metric, pair_logs
+from cluster.fleet.pair_logs import BOTH_WAYS, UNKNOWN, PairResult, has_metric, pair_logs
 from cluster.logs.host_values import HostValues, read_host_values
 from cluster.logs.pair_hosts import host_lines, hosts_by_pattern, hosts_in_name, hosts_of_results
 from cluster.logs.reader import read

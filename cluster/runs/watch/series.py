@@ -121,8 +121,7 @@ def _points(run: Run) -> Iterator[_Point]:
             yield _Point(s.metric, s.definition, s.unit, s.params, s.median)
     if run.record.benchmark != PAIRS or not run.measurements:
         return
-    from cluster.fleet.host_shares import host_shares  # noqa: PLC0415 - few are of pairs
-    from cluster.fleet.pair_measurements import pair_tests  # noqa: PLC0415
+    from cluster.fleet.pair_measurements import host_shares, pair_tests  # noqa: PLC0415
 
     first = run.measurements[0]
     definition = run.record.definitions[first.definition]

@@ -10,12 +10,8 @@ import numpy as np
 
 from cluster.core.model.fleet import FleetFinding, FleetVerdict
 from cluster.core.units import format_value
-from cluster.fleet.blame import HOST, REFERENCE
 from cluster.fleet.diagnosis import USUAL, by_fault, faults_named, in_order, no_values
-from cluster.fleet.fabric_findings import bad_groups
-from cluster.fleet.host_findings import bad_hosts, undecided_hosts, untested_hosts
-from cluster.fleet.joint_blame import blame_together
-from cluster.fleet.near_groups import GAP, near_groups
+from cluster.fleet.findings import bad_groups, bad_hosts, undecided_hosts, untested_hosts
 from cluster.fleet.pair_table import (
     BURST,
     believable,
@@ -24,6 +20,8 @@ from cluster.fleet.pair_table import (
     shown,
     unit_value,
 )
+from cluster.fleet.proximity import GAP, near_groups
+from cluster.fleet.solver import HOST, REFERENCE, blame_together
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence

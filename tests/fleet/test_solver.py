@@ -8,10 +8,10 @@ import numpy as np
 import pytest
 
 from cluster.core.model.fabric import Fault, parse_fabric
-from cluster.fleet.blame import HOST, LINK, PairTests, part_capacities, solve
-from cluster.fleet.parts import parts_of
+from cluster.fleet.pair_table import parts_of
 from cluster.fleet.rounds import between_groups, first_rounds, group_members
 from cluster.fleet.simulation import FleetSimulator
+from cluster.fleet.solver import HOST, LINK, PairTests, part_capacities, solve
 from tests.fleet.fleets import RATE, both_ways
 
 if TYPE_CHECKING:

@@ -13,19 +13,42 @@ capacity of the suspect, unless other tests could have slowed it down.
 A suspect is blamed only if healthy parts would look like it by chance in less than one of a hundred
 fleets; with several suspects, at most one in a hundred of those blamed is wrong (Y. Benjamini, Y.
 Hochberg, 1995). If each of its tests shared links, it is one of ten thousand fleets, whatever else
-is blamed there (chances.py). Otherwise there are not enough rounds, and it is undecided.
+is blamed there (see below). Otherwise there are not enough rounds, and it is undecided.
+
+# The chance that low tests of one host are chance
+
+The null model: the tests of a healthy host that share links with others are independent draws from
+the tests of the whole fleet that do. Two things are then independent of one another.
+
+- How low the best of them is: none of n draws is above it.
+- How close the others are to the best: given the best, they are draws from what lies below it.
+  Those of a slow host pile up just below its capacity. Contention leaves halves and thirds, each in
+  many tests of the fleet, and anything else in few. The statistic is that of R. H. Berk and D. H.
+  Jones (1979): of all k, the one for which k draws as close as the k closest are most surprising.
+  Each has a binomial chance, and there are as many as k.
+
+Both are combined by the product of R. A. Fisher (1932). A host whose capacity is also that of
+contention has no pile of its own; then the first alone says more. The chance is the smaller of the
+two, twice.
+
+# Suspects that are blamed together
+
+Where any test may have met others' traffic, the low tests of one bad host look like a background
+to those of the next. Together they are telling: if L of N tests are low, drawn at random, the
+number of low ones among the T tests of some parts is hypergeometric; and there are so many ways to
+choose these parts. Suspects are taken in the order in which they explain most. One that met fewer
+than half of the others is left undecided: all of its tests may have passed the same slow link.
 """
 
 from __future__ import annotations
 
+import math
 from typing import TYPE_CHECKING, NamedTuple, overload
 
 import numpy as np
 
-from cluster.fleet.chances import closeness, low_and_close
-
 if TYPE_CHECKING:
-    from collections.abc import Sequence
+    from collections.abc import Iterator, Sequence
 
     from numpy.typing import NDArray
 
@@ -44,6 +67,8 @@ LUCKY = 0.5  # of its weight that a suspect keeps if it has a good test
 LEAST_WEIGHT = 1e-6  # of a low test that is as frequent among healthy parts
 CHANCE = 0.01  # that a healthy fleet has anything blamed, and that a blamed part is healthy
 CROWD_CHANCE = 0.0001  # the same for a part all of whose tests shared links: each may be contention
+QUIET = 0.05  # unexplained share of concurrent tests, from which they prove nothing about one host
+MET = 0.5  # of the other hosts, that one of several suspects must have met
 
 
 class PairTests(NamedTuple):
@@ -383,3 +408,183 @@ def rounds_needed(blame: Blame, tests: PairTests) -> int:
         if most * hosts <= limit:
             return count
     return 0
+
+
+def low_and_close(low: float, close: float) -> float:
+    """Combine the chance that tests are as low with the chance that they are as close together.
+
+    Returns:
+        The chance of such a host, at most 1.
+
+    """
+    product = low * close
+    fisher = product * (1 - math.log(product)) if product > 0 else 0.0
+    return min(1.0, 2 * min(low, fisher))
+
+
+def closeness(values: Values, fleet: Values) -> float:
+    """Return the chance that draws are as close to the best of them.
+
+    Args:
+        fleet: tests of the whole fleet, sorted upwards.
+
+    Returns:
+        At most 1; 1 for a single test.
+
+    """
+    best, others = values[0], values[1:]
+    count = len(others)
+    if not count:
+        return 1.0
+    up_to = int(np.searchsorted(fleet, best, side="right"))
+    below = np.searchsorted(fleet, others, side="left")
+    within = np.minimum(1.0, (up_to - below + 0.5) / (up_to + 0.5))
+    return min(1.0, count * math.exp(float(_log_tails(within).min())))
+
+
+def _log_tails(shares: Values) -> Values:
+    """Bound the chance that k or more of n draws fall into the k-th share, for k from 1 to n.
+
+    That is the binomial probability of k, times the geometric series that bounds those of more (W.
+    Feller, An Introduction to Probability Theory, volume 1, section VI.3).
+    """
+    n = len(shares)
+    k = np.arange(1, n + 1)
+    logs = np.concatenate([[0.0], np.cumsum(np.log(k))])  # of factorials
+    rest = np.maximum(1 - shares, np.finfo(float).eps)
+    ratio = (n - k) * shares / ((k + 1) * rest)
+    exact = logs[n] - logs[k] - logs[n - k] + k * np.log(shares) + (n - k) * np.log(rest)
+    tails: Values = np.where(ratio < 1, exact - np.log1p(-np.minimum(ratio, 0.999)), 0.0)
+    return tails
+
+
+def log_choose(n: int, k: int) -> float:
+    """Return the logarithm of the number of ways to choose k of n."""
+    if not 0 <= k <= n:
+        return -math.inf
+    return math.lgamma(n + 1) - math.lgamma(k + 1) - math.lgamma(n - k + 1)
+
+
+def blame_together(blame: Blame, tests: PairTests, hosts: int) -> Blame:
+    """Blame the suspects that together are hardly chance.
+
+    Returns:
+        The same; the first suspects are blamed if that set is chance in less than one of 10,000
+        fleets.
+
+    """
+    suspects = sorted(
+        (c for c in blame.undecided if not c.twins and _met_most(tests, c.part, hosts)),
+        key=lambda c: (-c.tests, c.capacity),
+    )
+    parts = len(np.unique(tests.paths[tests.paths >= 0]))
+    own = _tests_of(tests, blame.blamed)
+    chances = []
+    for many, culprit in enumerate(suspects, len(blame.blamed) + 1):
+        own |= _tests_of(tests, [culprit])
+        chances.append(set_chance(own, blame.low, parts, many))
+    if not chances or min(chances) > CROWD_CHANCE:
+        return blame
+    guilty = suspects[: chances.index(min(chances)) + 1]
+    explained = blame.explained_by.copy()
+    for culprit in guilty:
+        own = _tests_of(tests, [culprit])
+        explained[own & blame.low & (explained < 0)] = culprit.part
+    return blame._replace(
+        blamed=(*blame.blamed, *guilty),
+        undecided=tuple(c for c in blame.undecided if c not in guilty),
+        explained_by=explained,
+    )
+
+
+def _met_most(tests: PairTests, part: int, hosts: int) -> bool:
+    """Tell whether a host was tested with most others."""
+    own = tests.paths[(tests.paths[:, :2] == part).any(axis=1), :2]
+    return len(np.unique(own[own != part])) >= MET * (hosts - 1)
+
+
+def set_chance(own: Flags, low: Flags, parts: int, many: int) -> float:
+    """Return the chance that so many of all parts have as many low tests, if these fall anywhere.
+
+    Args:
+        own: the tests of these parts.
+
+    Returns:
+        At most 1: the tail of the hypergeometric distribution, times the ways to choose the parts.
+
+    """
+    tail = _tail(len(own), int(low.sum()), int(own.sum()), int((own & low).sum()))
+    return math.exp(min(0.0, tail + log_choose(parts, many)))
+
+
+def _tests_of(tests: PairTests, culprits: Sequence[Culprit]) -> Flags:
+    found = np.zeros(len(tests.values), dtype=np.bool_)
+    for culprit in culprits:
+        found |= (tests.paths == culprit.part).any(axis=1)
+    return found
+
+
+def _tail(count: int, low: int, own: int, hits: int) -> float:
+    """Return the logarithm of the chance of at least so many hits among the own tests."""
+    terms = [
+        log_choose(own, k) + log_choose(count - own, low - k)
+        for k in range(hits, min(own, low) + 1)
+    ]
+    most = max(terms)
+    return most + math.log(sum(math.exp(t - most) for t in terms)) - log_choose(count, low)
+
+
+def unstable_parts(
+    blame: Blame, tests: PairTests, hosts: Numbers
+) -> Iterator[tuple[int, int, int]]:
+    """Find directions of hosts of which some tests are low, more often than by chance.
+
+    Yields:
+        A part, with how many partners it was low, and how many partners it was tested with. A pair
+        that was repeated counts once: what is between its two ends could be the cause. The one that
+        chance explains least comes first; its host's tests say nothing about others any more.
+
+    """
+    odd = blame.unexplained
+    crowded = tests.shared.any() and float(odd[tests.shared].mean()) > QUIET
+    quiet = ~tests.shared if crowded else np.ones_like(tests.shared)
+    known = quiet & (blame.explained_by < 0) & (tests.paths[:, 0] >= 0)
+    met, pair = np.unique(tests.paths[known, :2], axis=0, return_inverse=True)
+    deep = odd & (tests.values < blame.references[HOST] * (1 - DEEP * blame.tolerance))
+    is_low = np.zeros(len(met), dtype=bool)
+    is_low[pair.ravel()[deep[known]]] = True
+    hits = np.bincount(met[is_low].ravel(), minlength=len(hosts))
+    taken = {c.part for c in (*blame.blamed, *blame.undecided)}
+    left = set(np.flatnonzero(hits > 1).tolist()) - taken  # one partner could be the cause
+    said: set[int] = set()
+    while left:
+        found = [(*_instability(met, is_low, hosts, part, said), part) for part in left]
+        chance, hit, count, part = min(found)
+        if hit < 2 or chance * len(hosts) > CHANCE:  # noqa: PLR2004 - as above
+            return
+        yield part, hit, count
+        left.remove(part)
+        said.add(int(hosts[part]))
+
+
+def _instability(
+    met: Numbers, is_low: Flags, hosts: Numbers, part: int, said: set[int]
+) -> tuple[float, int, int]:
+    """Return the chance that good hosts are low with so many partners, the low ones, and all.
+
+    Tests with hosts that were found to be unstable before do not count.
+    """
+    own = int(hosts[part])
+    told = ~np.isin(hosts[met], list(said - {own})).any(axis=1)
+    mine, others = told & (met == part).any(axis=1), told & (hosts[met] != own).all(axis=1)
+    background = (int(is_low[others].sum()) + 0.5) / (int(others.sum()) + 1)
+    hit, count = int(is_low[mine].sum()), int(mine.sum())
+    return _at_least(hit, count, background), hit, count
+
+
+def _at_least(hits: int, count: int, share: float) -> float:
+    """Return the binomial probability of at least so many hits."""
+    return sum(
+        math.exp(log_choose(count, k) + k * math.log(share) + (count - k) * math.log1p(-share))
+        for k in range(hits, count + 1)
+    )

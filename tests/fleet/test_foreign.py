@@ -7,9 +7,8 @@ from itertools import combinations
 import pytest
 
 from cluster.core.model.fleet import Fleet, FleetVerdict, PairTest
-from cluster.fleet.foreign_diagnosis import diagnose_foreign
-from cluster.fleet.pair_rounds import SurveyStep
-from cluster.fleet.rounds import first_rounds, tournament
+from cluster.fleet.foreign import diagnose_foreign
+from cluster.fleet.rounds import SurveyStep, first_rounds, tournament
 from tests.fleet.fleets import Simulated
 
 

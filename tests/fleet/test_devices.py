@@ -8,7 +8,7 @@ import numpy as np
 import pytest
 
 from cluster.core.model.fleet import Fleet, FleetVerdict, PairTest
-from cluster.fleet.device_diagnosis import diagnose_devices
+from cluster.fleet.devices import diagnose_devices
 
 RATES = {
     "NV18": 371e9,

@@ -19,7 +19,6 @@ import numpy as np
 
 from cluster.analysis.topology.gpu_paths import speed
 from cluster.core.model.fleet import FleetFinding, FleetVerdict
-from cluster.fleet.blame import REFERENCE
 from cluster.fleet.device_words import (
     DeviceWords,
     class_words,
@@ -31,6 +30,7 @@ from cluster.fleet.device_words import (
 )
 from cluster.fleet.diagnosis import faults_named
 from cluster.fleet.pair_table import believable, diagnosed, pair_table
+from cluster.fleet.solver import REFERENCE
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator, Sequence

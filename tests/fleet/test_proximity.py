@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 import numpy as np
 import pytest
 
-from cluster.fleet.near_groups import (
+from cluster.fleet.proximity import (
     COUNTED,
     layers_of,
     near_groups,
