@@ -7,7 +7,6 @@ https://github.com/ofiwg/libfabric
 from __future__ import annotations
 
 import re
-from functools import cache
 from typing import TYPE_CHECKING
 
 from cluster.logs.parsers import MB, RunParser, SizeColumn, define, number
@@ -95,7 +94,6 @@ class Fabtests(RunParser):
         return True
 
 
-@cache
 def _bytes(size: str) -> int:
     """Return the bytes of a size such as `64k`; -1 if it is none."""
     match = _SIZE.fullmatch(size)

@@ -12,6 +12,7 @@ from cluster.logs.parsers import RunParser, define, number
 
 if TYPE_CHECKING:
     from cluster.core.model.value import Scalar
+    from cluster.logs.parsers import ResultBuilder
 
 RATE, TIME = DEFINITIONS = define(
     "hpl",
@@ -41,37 +42,27 @@ _KNOWN = re.compile(
     r"End of Tests|- The (?:matrix|relative|following)|Written by|Modified by|An explanation|"
     r"The following parameter)"
 )
-_WORK = (2 / 3, 3 / 2)  # of n^3 and n^2 in the operations
-SLACK = 0.05
+SLACK = 0.05  # by which operations over time may differ from the printed rate
 GIGA = 1e9
 
 
 class Hpl(RunParser):
     """HPL: Gflops and seconds per size of the problem."""
 
-    marks = (
-        "HPLinpack",
-        "Gflops",
-        "HPL-NVIDIA",
-        "HPL_pdgesv",
-        "||Ax-b||",
-    )
+    marks = ("HPLinpack", "Gflops", "HPL-NVIDIA", "HPL_pdgesv", "||Ax-b||")
     definitions = DEFINITIONS
     title = "HPL"
-
-    def __init__(self) -> None:
-        super().__init__()
-        self._is_checked = False
+    _is_checked = False
 
     def take(self, line: str, lineno: int) -> bool:
         """Read a header, a row, or whether the solution is right."""
         start, row, check = _START.match(line), _ROW.match(line), _CHECK.match(line)
+        if row:
+            return self._row(row, lineno)
         if start:
+            self._is_checked = False
             if self._run is None or not self._run.empty:
                 self._begin(lineno, f"HPL {start[1] or start[2] or ''}".strip())
-            self._is_checked = False
-        elif row:
-            return self._row(row, lineno)
         elif check and self._run:
             self._is_checked = True
             if check[2] == "FAILED":
@@ -83,26 +74,19 @@ class Hpl(RunParser):
         return True
 
     def _row(self, row: re.Match[str], lineno: int) -> bool:
-        time, rate, n = number(row[6]), number(row[7]), int(row[2])
-        if not time or not rate:
-            return False
-        work = _WORK[0] * n**3 + _WORK[1] * n**2
-        if abs(work / time / (rate * GIGA) - 1) > SLACK:
+        n, nb, p, q = map(int, row.group(2, 3, 4, 5))
+        time, rate = number(row[6]) or 0.0, (number(row[7]) or 0.0) * GIGA
+        operations = 2 / 3 * n**3 + 3 / 2 * n**2
+        if not time or not rate or abs(operations / time / rate - 1) > SLACK:
             return False  # torn
         run = self._open(lineno)
-        point: dict[str, Scalar] = {
-            "n": n,
-            "nb": int(row[3]),
-            "p": int(row[4]),
-            "q": int(row[5]),
-            "variant": row[1],
-        }
-        run.ranks = max(run.ranks, int(row[4]) * int(row[5]))
-        run.add(RATE, rate * GIGA, point)
+        run.ranks = max(run.ranks, p * q)
+        point: dict[str, Scalar] = {"n": n, "nb": nb, "p": p, "q": q, "variant": row[1]}
+        run.add(RATE, rate, point)
         run.add(TIME, time, point)
         return True
 
-    def _end(self) -> None:
-        if self._run is not None and not self._run.empty and not self._is_checked:
-            self._run.note("whether its solution is right is not known: that line is missing")
-        super()._end()
+    def _finish(self, run: ResultBuilder) -> None:
+        if not run.empty and not self._is_checked:
+            run.note("whether its solution is right is not known: that line is missing")
+        super()._finish(run)

@@ -25,8 +25,10 @@ if TYPE_CHECKING:
     warm_up="none",
 )
 _START = re.compile(r"\s*Benchmark Results\s*$|\s*generator: \"?knb\"?\s*$")
-_PATH = re.compile(r"\s*((?:Pod|Node) to (?:pod|service|node)|Idle)\s*:\s*$", re.IGNORECASE)
-_KEY = re.compile(r"\s*(idle|pod2pod|pod2svc|node2node)\s*:\s*$")
+_PATH = re.compile(
+    r"\s*((?:Pod|Node) to (?:pod|service|node)|Idle|pod2pod|pod2svc|node2node)\s*:\s*$",
+    re.IGNORECASE,
+)
 _PROTOCOL = re.compile(r"\s*(TCP|UDP)\s*:\s*$", re.IGNORECASE)
 _FIGURE = re.compile(r"\s*bandwidth(?: = (\d[\d.]*) ([KMG])bit/s|: (\d[\d.]*))\s*$")
 _KNOWN = re.compile(
@@ -55,39 +57,34 @@ class Knb(RunParser):
 
     def take(self, line: str, lineno: int) -> bool:
         """Read the path of the packets, or a bandwidth."""
-        path, key, protocol = _PATH.match(line), _KEY.match(line), _PROTOCOL.match(line)
-        figure = _FIGURE.match(line)
+        path, figure = _PATH.match(line), _FIGURE.match(line)
         if _START.match(line):
             self._begin(lineno)
             self._path = self._protocol = ""
-            self._protocols.clear()
-        elif path and (self._run or path[1].lower() != "idle"):
+        elif path and (self._run or " to " in path[1]):
             self._open(lineno)
-            self._path, self._protocol = path[1].lower(), ""
+            self._path, self._protocol = PATHS.get(path[1], path[1].lower()), ""
             self._protocols.clear()
         elif self._run is None:
             return False
-        elif key:
-            self._path, self._protocol = PATHS.get(key[1], key[1]), ""
-        elif protocol:
-            if protocol[1].upper() in self._protocols:
-                self._path = ""  # of another path, whose name is missing
+        elif protocol := _PROTOCOL.match(line):
             self._protocol = protocol[1].upper()
+            if self._protocol in self._protocols:
+                self._path = ""  # of another path, whose name is missing
             self._protocols.add(self._protocol)
-        elif figure:
-            return self._figure(self._run, figure)
         else:
-            return _KNOWN.match(line) is not None
+            return self._figure(self._run, figure) if figure else bool(_KNOWN.match(line))
         return True
 
     def _figure(self, run: ResultBuilder, figure: re.Match[str]) -> bool:
         value = number(figure[1] or figure[3])  # YAML and JSON have Mbit/s without the unit
         protocol, self._protocol = self._protocol, ""
-        if value is None or not self._path or (self._path != "idle" and not protocol):
+        if self._path == "idle":
+            return value is not None  # it moves nothing
+        if value is None or not self._path or not protocol:
             return False
-        if self._path != "idle":  # which moves nothing
-            point: dict[str, Scalar] = {"path": self._path, "protocol": protocol}
-            run.add(BANDWIDTH, value * SCALES[figure[2] or "M"], point)
+        point: dict[str, Scalar] = {"path": self._path, "protocol": protocol}
+        run.add(BANDWIDTH, value * SCALES[figure[2] or "M"], point)
         return True
 
     def take_document(self, text: str, lineno: int) -> bool:

@@ -8,8 +8,8 @@ https://www.intel.com/content/www/us/en/developer/articles/tool/intelr-memory-la
 from __future__ import annotations
 
 import re
-from functools import lru_cache, partial
-from typing import TYPE_CHECKING, NamedTuple
+from functools import partial
+from typing import TYPE_CHECKING
 
 from cluster.logs.parsers import MB, RunParser, define, numbers
 
@@ -33,7 +33,6 @@ _mlc = partial(define, "mlc", synchronisation="none: one node reads at a time", 
     clock="that of the cores",
 )
 
-MOST = 1000  # lines without figures that are kept, as each report has the same
 NANO = 1e9  # nanoseconds per second
 LOADED = "latencies under load (its rows by inject delay) are not read"
 NO_ROW = "the rows of nodes {} are missing: they have no cores, or the log is cut off"
@@ -78,27 +77,30 @@ class Mlc(RunParser):
         if line.lstrip()[:1].isdigit():
             is_loaded = self._is_loaded and _LOADED.match(line) is not None
             return is_loaded or (bool(self._left) and self._row(line.split()))
-        words = _words(line)
-        if words.version:
-            self._begin(lineno, f"{self.title} v{words.version}")
+        first, title, header = _FIRST.match(line), _TITLE.match(line), _HEADER.match(line)
+        if first:
+            self._begin(lineno, f"{self.title} v{first[1]}")
             self._titles.clear()
             self._close()
-        elif words.title:
+        elif title:
             self._miss()
-            if words.title in self._titles:
+            definition = LATENCY if title[1] else BANDWIDTH
+            if definition in self._titles:
                 self._begin(lineno)  # another run, whose first lines are missing
                 self._titles.clear()
-            self._titles.add(words.title)
+            self._titles.add(definition)
             self._open(lineno)
-            self._definition, self._columns = words.title, ()
-        elif words.is_other:
+            self._definition, self._columns = definition, ()
+        elif other := _OTHER.match(line):
             self._miss()
-            self._load(is_inject=words.is_inject)
-        elif words.nodes and self._definition:
-            self._columns = words.nodes
+            self._is_loaded = self._run is not None and other[1] is not None
+            if self._run is not None and self._is_loaded:
+                self._run.note(LOADED)
+        elif header and self._definition:
+            self._columns = tuple(map(int, header[1].split()))
             self._left = [*self._columns]
-        elif not words.is_known:
-            return False
+        else:
+            return self._run is not None and _KNOWN.match(line) is not None
         return self._run is not None
 
     def expects(self, line: str) -> bool:
@@ -129,12 +131,6 @@ class Mlc(RunParser):
             self._run.note(NO_ROW.format(", ".join(map(str, self._left))))
         self._close()
 
-    def _load(self, *, is_inject: bool) -> None:
-        """Note that rows of another kind follow, if they do."""
-        self._is_loaded = self._run is not None and is_inject
-        if self._run is not None and self._is_loaded:
-            self._run.note(LOADED)
-
     def _close(self) -> None:
         self._is_loaded = False
         self._definition, self._columns, self._left = None, (), []
@@ -142,28 +138,3 @@ class Mlc(RunParser):
     def _finish(self, run: ResultBuilder) -> None:
         self._miss()
         super()._finish(run)
-
-
-class _Words(NamedTuple):
-    """What a line without figures says: the version, or what follows it."""
-
-    version: str = ""
-    title: Definition | None = None
-    is_other: bool = False
-    is_inject: bool = False
-    nodes: tuple[int, ...] = ()
-    is_known: bool = False
-
-
-@lru_cache(MOST)
-def _words(line: str) -> _Words:
-    first, title, header = _FIRST.match(line), _TITLE.match(line), _HEADER.match(line)
-    other = _OTHER.match(line)
-    return _Words(
-        version=first[1] if first else "",
-        title=(LATENCY if title[1] else BANDWIDTH) if title else None,
-        is_other=other is not None,
-        is_inject=bool(other and other[1]),
-        nodes=tuple(map(int, header[1].split())) if header else (),
-        is_known=_KNOWN.match(line) is not None,
-    )

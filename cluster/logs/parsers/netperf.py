@@ -7,7 +7,6 @@ https://hewlettpackard.github.io/netperf
 from __future__ import annotations
 
 import re
-from functools import lru_cache
 from typing import TYPE_CHECKING
 
 from cluster.logs.one_host import WITHIN, is_within_host
@@ -57,7 +56,6 @@ _UNIT = re.compile(r"(?:10\^(\d)(bits|bytes)|([KMG])Bytes)/s")
 _LATENCY_HEAD = re.compile(r"(Minimum|Maximum|Mean|(\d\d)th Percentile) Latency Microseconds")
 _STATISTICS = {"Minimum": "min", "Maximum": "max", "Mean": "mean"}
 _FAILED = re.compile(r".*((?:establish control|netperf: |recv_response: |send_\w+: |catcher: ).*)")
-MOST = 100  # lines of headers that are kept
 RR, STREAMS, DATAGRAMS, ARRIVED = 6, 5, 6, 4  # cells of a row
 MICRO = 1e6
 _POWERS = {"K": KIB, "M": KIB**2, "G": KIB**3}
@@ -102,12 +100,11 @@ class Netperf(RunParser):
     def _said_of(self, run: ResultBuilder, line: str, table: str) -> bool:
         """Read a header, a key, what failed, or the rest of a title that a mail has broken."""
         self._ends(line)
-        scale, is_head = _header(line)
-        if scale:
-            self._scale = scale
+        if unit := _UNITS.match(line):
+            self._scale = _scale(unit)
         elif "," in line and "Throughput Units" in line:
             self._heads = [head.strip() for head in line.split(",")]
-        elif table or is_head:
+        elif table or _HEAD.match(line):
             return True
         elif key := _KEY.match(line):
             self._key(run, key[1], key[2])
@@ -207,14 +204,6 @@ class Netperf(RunParser):
         return True
 
 
-@lru_cache(MOST)
-def _header(line: str) -> tuple[float, bool]:
-    """Return the unit in a line, in bytes per second, and whether it is another of a header."""
-    unit = _UNITS.match(line)
-    return (_scale(unit) if unit else 0.0), _HEAD.match(line) is not None
-
-
-@lru_cache(MOST)
 def _table(line: str) -> str:
     """Return the kind of table that begins with a line; empty if none does."""
     return next((name for head, name in _TABLES if head.match(line)), "")

@@ -7,7 +7,6 @@ memory, and more for others; it is relative, not a time.
 from __future__ import annotations
 
 import re
-from functools import lru_cache
 from typing import TYPE_CHECKING
 
 from cluster.core.model.logs import NUMA, Device, Topology
@@ -16,7 +15,6 @@ from cluster.logs.parsers import Parser, ResultBuilder
 if TYPE_CHECKING:
     from cluster.core.model.logs import Detail, Parsed
 
-MOST = 64  # hosts that differ, of which each is kept
 _FIRST = re.compile(r"\s*available: (\d{1,4}) nodes? \(")
 _CPUS = re.compile(r"\s*node (\d{1,4}) cpus:((?:\s+\d{1,5})*)\s*$")
 _SIZE = re.compile(r"\s*node \d{1,4} (?:size|free): \d+ MB\s*$")
@@ -99,7 +97,6 @@ class _Nodes:
         return builder.parsed(_topology(self._columns, rows, cpus))
 
 
-@lru_cache(MOST)
 def _topology(columns: tuple[str, ...], rows: _Texts, cpus: _Texts) -> Detail:
     """Return the nodes of a host; most hosts of a log have the same."""
     distances = {node: tuple(text.split()) for node, text in rows}

@@ -43,9 +43,6 @@ PEER, PEERS_BOTH, HOST, LOCAL, BANDWIDTH, SUM, LATENCY = DEFINITIONS = define(
     synchronisation="all streams start together",
     warm_up="one copy before",
 )
-CELL = "one cell of the test's matrix, median of its samples"
-LOADED = "of a bidirectional test, the rate of one direction while the other is loaded"
-GB_SAID = "printed in GB/s of 1e9 bytes"
 
 UNNAMED = "the name of a test (Running ...) is missing: it is called by the title of its matrix"
 WAIVED = "some tests were waived: this host lacks what they need"

@@ -6,7 +6,6 @@ GB/sec are 1e9 bytes. `tcp_lat` and its kind are one way. https://github.com/lin
 from __future__ import annotations
 
 import re
-from functools import lru_cache
 from typing import TYPE_CHECKING
 
 from cluster.logs.parsers import RunParser, define, number
@@ -43,20 +42,11 @@ _KNOWN = re.compile(rf"\s*(?:{_SETTING}|msg_rate)\w*\s+=\s")
 _FAILED = re.compile(
     r"\s*(failed to (?:connect|receive|find|create|open|modify|bind).*|.*: protocol error.*)"
 )
-MOST = 1000  # names of lines that are kept
 POWERS = {"": 1.0, "K": 1e3, "M": 1e6, "G": 1e9, "T": 1e12}
 BINARY = {"bytes": 1, "KiB": 2**10, "MiB": 2**20, "GiB": 2**30, "KB": 10**3, "MB": 10**6}
 TIMES = {"ns": 1e9, "us": 1e6, "ms": 1e3, "sec": 1.0}
 _BYTES = re.compile(r"([KMGT]?)(bytes|B|bits|b)/sec")
 _MESSAGES = re.compile(r"([KMGT]?)/sec")
-
-
-@lru_cache(MOST)
-def _is_known(name: str) -> bool:
-    """Tell whether a line of this name holds no figure that is read."""
-    named = (pattern.match(f"{name}= 1 sec") for pattern in (_VALUE, _SIZE))
-    sized = _SIZE.match(f"{name}= 1 bytes")
-    return not sized and not any(named) and _KNOWN.match(f"{name}= ") is not None
 
 
 class Qperf(RunParser):
@@ -75,8 +65,7 @@ class Qperf(RunParser):
 
     def take(self, line: str, lineno: int) -> bool:
         """Read the name of a test, or one of its figures."""
-        name, _, figure = line.partition("=")
-        test = None if figure else _TEST.match(line)
+        test, value, size = _TEST.match(line), _VALUE.match(line), _SIZE.match(line)
         if test:
             self._flush()
             if test[1] in self._tests:  # repeated, perhaps with another size
@@ -85,21 +74,15 @@ class Qperf(RunParser):
             self._open(lineno)
             self._tests.add(test[1])
             self._params, self._size = {"test": test[1]}, 0
-            return True
-        if self._run is None or not self._params:
+        elif self._run is None or not self._params:
             return False
-        value = _VALUE.match(line) if figure else None
-        if value:
+        elif value:
             return self._figure(value)
-        if figure and _is_known(name):
-            return True  # the load of the processor, a setting, ...
-        size = _SIZE.match(line)
-        failed = None if figure else _FAILED.match(line)
-        if size:
+        elif size:
             self._size = round(float(size[1]) * BINARY[size[2]])
-        elif failed:
+        elif failed := _FAILED.match(line):
             self._run.fail(f"{self._params['test']}: {failed[1]}")
-        else:
+        else:  # the load of the processor, a setting, ...
             return _KNOWN.match(line) is not None
         return True
 
@@ -129,7 +112,6 @@ class Qperf(RunParser):
         super()._end()
 
 
-@lru_cache(MOST)
 def _scale(name: str, unit: str) -> tuple[Definition, float, float] | None:
     """Return the metric of a figure, by what to multiply it, and by what to divide it."""
     moved, messages = _BYTES.fullmatch(unit), _MESSAGES.fullmatch(unit)

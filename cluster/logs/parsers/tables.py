@@ -20,9 +20,6 @@ if TYPE_CHECKING:
     from cluster.core.model.value import Scalar
 
 MOST = 1000  # names of columns that are kept
-MOST_TABLES = 64  # of which the settings of all rows are kept, because a log repeats its tables
-LONG_TABLE = 256  # rows of one that is not kept
-MOST_ROWS = 4096  # settings of rows that are kept, because other tables may have the same
 LONGEST = 60  # characters of a cell that is kept as a parameter
 PERCENT = 100.0
 THOUSANDS = {"k": 1e3, "K": 1e3, "M": 1e6}

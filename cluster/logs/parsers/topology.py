@@ -7,7 +7,6 @@ There are no measurements in it. From fast to slow: NV# (bonded NVLinks), PIX (o
 from __future__ import annotations
 
 import re
-from functools import lru_cache
 from sys import intern
 from typing import TYPE_CHECKING
 
@@ -25,7 +24,6 @@ _CELLS = re.compile(f"(?:{PATH.pattern}){{2,}}")
 _NAME = re.compile(r"[A-Za-z][\w.:-]{0,40}")
 _LEGEND = re.compile(r"\s*(NIC\d+): (\S+)\s*$")
 _KNOWN = re.compile(r"\s*(?:(?:NIC )?Legend:|[A-Z]{1,4}#? +=\s)")
-MOST = 1000  # different cells that are kept
 _TAIL = ("CPU", "NUMA", "GPU NUMA")
 
 
@@ -80,7 +78,6 @@ def _apart(cells: list[str]) -> list[str]:
     return found
 
 
-@lru_cache(MOST)
 def _are_joined(cell: str) -> bool:
     """Tell whether a cell is of several columns."""
     return _NAMES.fullmatch(cell) is not None or _CELLS.fullmatch(cell) is not None
@@ -159,7 +156,6 @@ class _Matrix:
         )
 
 
-@lru_cache(MOST)
 def _are_known(cells: frozenset[str]) -> bool:
     """Tell whether cells are those of a matrix."""
     return all(map(PATH.fullmatch, cells)) or all(map(STATUS.fullmatch, cells))

@@ -40,11 +40,6 @@ LINE = re.compile(  # seconds have two decimals, where iperf 2 has one or four
     r"\s*\[\s*(SUM|\d+)\](?:\[(TX|RX)-[CS]\])?\s+(\d{1,12}\.\d\d)\s*-\s*(\d{1,12}\.\d\d)"
     rf"\s+sec\s+{_FIGURE}\s+[KMGT]?Bytes\s+({_FIGURE})\s+{_PREFIX}(bits|Bytes)/sec(.*)"
 )
-_LATER = re.compile(  # intervals of TCP that do not begin with the test, as in `LINE`
-    r"(?:[ \t]*+\[ *(?:SUM|\d+)\][ \t]++(?!0\.0)\d{1,12}+\.\d\d-\d{1,12}+\.\d\d[ \t]++sec[ \t]++"
-    rf"{_FIGURE}[ \t]++[KMGT]?Bytes[ \t]++{_FIGURE}[ \t]++[KMGT]?(?:bits|Bytes)/sec"
-    rf"(?:[ \t]++\d{{1,15}}+[ \t]++{_FIGURE}[ \t]++[KMGT]?Bytes)?[ \t]*+\n)+"
-)
 _UDP = re.compile(r"\s+([\d.]+) ms\s+(\d+)/(\d+) \(([\d.e+-]+)%\)")
 # Only a number of datagrams, where a stream of TCP has segments sent again and a window.
 _SENT_UDP = re.compile(r"\s+\d+\s*(?:\(omitted\)\s*)?$")

@@ -42,7 +42,6 @@ if TYPE_CHECKING:
     warm_up="not known",
     aggregation="all ranks",
 )
-WHAT = "as the program prints it; whether of one process or of all, the line does not say"
 TERA = 1e12
 _BY_WORD = {
     **dict.fromkeys(("image", "images", "img", "imgs"), IMAGES),
