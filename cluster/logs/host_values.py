@@ -29,13 +29,7 @@ _MPIGRAPH_HOST = re.compile(r"(.+?):\d+(?: to)?$")
 
 
 class HostValue(NamedTuple):
-    """A cell: what one host reached with another.
-
-    Args:
-        target: the column, or the second host.
-        value: in bytes per second or seconds; none if the cell is empty.
-
-    """
+    """A cell: the bytes per second or seconds that one host reached with another; none if empty."""
 
     source: str
     target: str
@@ -44,12 +38,7 @@ class HostValue(NamedTuple):
 
 
 class HostValues(NamedTuple):
-    """A file with values of pairs of hosts.
-
-    Args:
-        metric: `bandwidth` or `latency`.
-
-    """
+    """A file with values of pairs of hosts, of the metric `bandwidth` or `latency`."""
 
     title: str
     metric: str
@@ -57,15 +46,11 @@ class HostValues(NamedTuple):
 
 
 def read_host_values(text: str) -> HostValues | None:
-    """Read a table of pairs of hosts, or a matrix of hosts.
-
-    Returns:
-        Its cells; none if the text is neither.
+    """Read a table of pairs of hosts, or a matrix of hosts; none if the text is neither.
 
     Raises:
         ParseError: it names no unit, or one that is not known; a host occurs twice in a matrix; a
             value is negative or no number.
-
     """
     lines = [
         (number, line)

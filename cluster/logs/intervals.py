@@ -27,24 +27,15 @@ _Rates = dict[str, float]  # of streams and their sum, in bytes per second
 
 @cache
 def bytes_of(prefix: str, unit: str) -> float:
-    """Return the size of a unit of iperf in bytes: its GBytes are 2**30 bytes, its Gbits 1e9 bits.
-
-    Args:
-        prefix: such as `G`, or nothing.
-        unit: `bits` or `Bytes`.
-
-    """
+    """Return an iperf unit, such as `G` and `Bytes`, in bytes: GBytes are 2**30, Gbits 1e9 bits."""
     power = PREFIXES.index(prefix)
     return 1e3**power / 8 if unit == "bits" else 1024.0**power
 
 
 class Rates(NamedTuple):
-    """The rates of all streams of one direction together.
+    """Bytes per second of all streams of one direction in each interval.
 
-    Args:
-        streams: how many they are; `SEVERAL` if lines of some are missing, as the sum shows.
-        values: bytes per second, one for each interval.
-
+    `streams` is `SEVERAL` if lines of some are missing, as the sum shows.
     """
 
     way: str
@@ -61,14 +52,7 @@ class Intervals:
         self._figures = array("d")  # of each line: begin and end in seconds, bytes per second
 
     def add(self, stream: str, way: str, span: tuple[float, float], rate: float) -> None:
-        """Add a line.
-
-        Args:
-            stream: its name, or `SUM`.
-            span: where the interval begins and ends, in seconds.
-            rate: in bytes per second.
-
-        """
+        """Add a line of a stream, or `SUM`: begin and end in seconds, bytes per second."""
         self._streams.append(self._number(stream, way))
         self._figures.extend((*span, rate))
 
@@ -111,11 +95,6 @@ def _together(way: str, spans: Mapping[tuple[float, float], _Rates]) -> Rates:
 
 
 def adds_up(rates: Mapping[str, float]) -> bool:
-    """Tell whether all streams are there.
-
-    Args:
-        rates: of streams, or their bytes, and those of `SUM`, if there is one.
-
-    """
+    """Tell whether the rates of streams, or their bytes, add up to `SUM`, if there is one."""
     total = sum(value for name, value in rates.items() if name != SUM)
     return abs(rates.get(SUM, total) - total) <= SLACK * total

@@ -22,13 +22,7 @@ _GPU_IN_NAME = re.compile(r"(?<![a-zA-Z0-9])gpu[_-]?(\d{1,3})(?![a-zA-Z0-9])", r
 
 
 class NamedNic(NamedTuple):
-    """What one result was measured with.
-
-    Args:
-        nic: its name, such as `mlx5_0`; empty if the log does not say.
-        gpu: the number of the GPU whose memory was sent; none if the log names none.
-
-    """
+    """The NIC, such as `mlx5_0`, and the GPU, where the log names them, of one result."""
 
     nic: str
     gpu: int | None
@@ -42,12 +36,7 @@ class _Mention(NamedTuple):
 
 
 def nics_of_results(text: str, file: str, firsts: Sequence[int]) -> list[NamedNic]:
-    """Find the NIC of each result of a log.
-
-    Returns:
-        The NIC, and the GPU if there is one, of each result.
-
-    """
+    """Find the NIC of each result of a log, and the GPU if there is one."""
     inside, ahead = _mentions(_INSIDE, text), _mentions(_AHEAD, text)
     visible, gpus = _mentions(_VISIBLE, text), _mentions(_GPU, text)
     named, gpu_named = _IN_NAME.search(file), _GPU_IN_NAME.search(file)

@@ -15,12 +15,7 @@ _IN_NAME = re.compile(r"(?<![a-zA-Z0-9])numa[_-]?(\d{1,3})(?![a-zA-Z0-9])", re.I
 
 
 def nodes_of_results(text: str, file: str, firsts: Sequence[int]) -> list[int | None]:
-    """Find the NUMA node whose memory each result of a log used.
-
-    Returns:
-        The node of each result, as the last numactl above it says; none if nothing says it.
-
-    """
+    """Find the NUMA node whose memory each result used, as the last numactl above it says."""
     told = [
         (number, int(match[1]))
         for number, line in enumerate(text.splitlines(), 1)

@@ -14,25 +14,15 @@ WITHIN = "both ends are on one host: its figures are of no network"
 
 
 def stays_within(local: str, peer: str) -> bool:
-    """Tell whether two ends of a connection are on one host.
+    """Tell whether two addresses are of one host; the own one (`local`) may be empty.
 
-    Args:
-        local: the address of this end; empty if it is not known.
-
-    Returns:
-        Whether they are; two hosts that are simulated on one are not recognised.
-
+    Two hosts that are simulated on one are not recognised.
     """
     return (local == peer and bool(peer)) or _LOOPBACK.match(peer) is not None
 
 
 def is_within_host(line: str) -> bool:
-    """Tell whether a line of iperf or netperf says that both ends are on one host.
-
-    Args:
-        line: such as `local 127.0.0.1 port 47 connected to 127.0.0.1 port 5201`.
-
-    """
+    """Tell whether a line such as `local ::1 port 4 connected to ::1 port 5201` is of one host."""
     if ends := _ENDS.search(line):
         return stays_within(ends[1], ends[2])
     peer = _PEER.search(line)

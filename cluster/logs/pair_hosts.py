@@ -57,12 +57,7 @@ class HostLine(NamedTuple):
 
 
 def host_lines(text: str) -> list[HostLine]:
-    """Find the lines of a log that say on which hosts it was measured.
-
-    Returns:
-        The lines, in their order; the ranks of a list as one line, at its beginning.
-
-    """
+    """Find the lines that say on which hosts a log was measured; a list of ranks is one line."""
     found = [
         *_rank_lists(text),
         *(
@@ -138,12 +133,7 @@ def _alike(one: str, other: str) -> bool:
 
 
 def hosts_of_results(lines: Sequence[HostLine], firsts: Sequence[int]) -> list[tuple[str, ...]]:
-    """Return the hosts that each result of a log was measured on.
-
-    Returns:
-        The hosts of each result; empty if no line says it.
-
-    """
+    """Return the hosts that each result of a log was measured on; none if no line says it."""
     ends = [*firsts[1:], float("inf")]
     only = {frozenset(line.hosts) for line in lines}
     found = []
@@ -157,14 +147,9 @@ def hosts_of_results(lines: Sequence[HostLine], firsts: Sequence[int]) -> list[t
 
 
 def hosts_in_name(name: str) -> Pair | None:
-    """Find two hosts in the name of a file: side by side, and different in their numbers only.
+    """Find the hosts in the name of a file, such as `nccl_N2_gpu-001_gpu-002.log`.
 
-    Args:
-        name: such as `nccl_N2_G8_gpu-001_gpu-002.log`.
-
-    Returns:
-        The hosts; none if the name has no such pair, or several.
-
+    They are side by side, and differ in their numbers only; none if there are several such pairs.
     """
     stem = _BETWEEN.sub("_", _SUFFIXES.sub("", name))
     parts = _SEPARATED.findall(stem)
@@ -194,17 +179,10 @@ def _is_separator(part: str) -> bool:
 
 
 def hosts_by_pattern(pattern: str, name: str) -> Pair | None:
-    """Find two hosts in the name of a file, by a pattern.
-
-    Args:
-        pattern: such as `bw_{a}_{b}.log`; `*` stands for anything.
-
-    Returns:
-        The hosts; none if the name is not of this form.
+    """Find two hosts in the name of a file, by a pattern such as `*bw_{a}_{b}.log`.
 
     Raises:
         SpecError: the pattern does not name both hosts.
-
     """
     if pattern.count("{a}") != 1 or pattern.count("{b}") != 1:
         raise SpecError(

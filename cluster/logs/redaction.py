@@ -52,12 +52,7 @@ def redact(chunks: Iterable[bytes]) -> Iterator[bytes]:
 
 
 def secret_lines(text: bytes) -> tuple[int, ...]:
-    """Find lines that contain a secret.
-
-    Returns:
-        Their numbers, from 1.
-
-    """
+    """Find the lines that contain a secret; return their numbers, from 1."""
     before = b"".join(as_utf8([text])).split(b"\n")
     after = b"".join(redact([text])).split(b"\n")
     pairs = zip(before, after, strict=True)

@@ -89,15 +89,7 @@ class ResultBuilder:
         rank: int = 0,
         size: int = 0,
     ) -> None:
-        """Add values to one series.
-
-        Args:
-            values: in the definition's unit.
-            params: the point.
-            rank: that measured them; 0 if it is not known.
-            size: bytes that moved during each.
-
-        """
+        """Add values of one series, in the definition's unit; `size` bytes moved during each."""
         if values:
             self._values(definition, params or _NONE, rank, size).extend(values)
 

@@ -59,9 +59,7 @@ def _named(names: str, keep: str = "") -> str:
 class Rule(Value, frozen=True, kw_only=True):
     """One way to write a secret that has a name.
 
-    Args:
-        pattern: for a line in lower case; its groups that `_SECRETS` names are the secret.
-
+    Its pattern is for a line in lower case; the groups that `_SECRETS` names are the secret.
     """
 
     words: tuple[str, ...]
@@ -169,17 +167,7 @@ _PREFIXES = (
 )
 # Words may begin with these, too: a digit and 20 characters must follow.
 _LIKE_WORDS = (
-    "dapi",
-    "AIza",
-    "GOOG1",
-    "key-",
-    "v1.0-",
-    "s.",
-    "secret_",
-    "EAAA",
-    "LTAI",
-    "EZAK",
-    "oy2",
+    *("dapi", "AIza", "GOOG1", "key-", "v1.0-", "s.", "secret_", "EAAA", "LTAI", "EZAK", "oy2"),
     "cio",
 )
 _TAIL = r"[A-Za-z0-9_+/=.~-]"
@@ -243,15 +231,7 @@ def has_token(line: str) -> bool:
 
 
 def without_secrets(line: str) -> str:
-    """Replace the secrets in a line.
-
-    Args:
-        line: bytes as characters (latin-1), without its newline.
-
-    Returns:
-        The line, with `[redacted]` for each secret.
-
-    """
+    """Replace each secret in a line (bytes as latin-1, without its newline) by `[redacted]`."""
     lowered = line.lower()
     for rule in _BY_WORDS:
         if any(word in lowered for word in rule.words):

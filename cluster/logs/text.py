@@ -89,12 +89,7 @@ _JSON_LINE = re.compile(r"[ \t]*(?:[]\"{}\[\d,tfn-]|[A-Za-z][\w.]{0,40} ?: )")
 
 
 class Lines(Value, frozen=True, kw_only=True):
-    """Some lines of a log, clean.
-
-    Args:
-        first: the number of the first of them in the log, from 1.
-
-    """
+    """Some lines of a log, clean; the first of them has the number `first`, from 1."""
 
     first: int
     text: str
@@ -106,12 +101,7 @@ class Lines(Value, frozen=True, kw_only=True):
 
 
 class JsonDocument(Value, frozen=True, kw_only=True):
-    """A JSON object on lines of its own.
-
-    Args:
-        first: the number of its first line in the log, from 1.
-
-    """
+    """A JSON object on lines of its own, the first of which has the number `first`, from 1."""
 
     first: int
     text: str
@@ -119,14 +109,9 @@ class JsonDocument(Value, frozen=True, kw_only=True):
 
 
 def split_log(chunks: Iterable[bytes]) -> Iterator[Lines | JsonDocument]:
-    """Split a log into clean lines and JSON documents.
+    """Split a log, in portions of any size, into clean lines and JSON documents.
 
-    Args:
-        chunks: its bytes, in portions of any size.
-
-    Yields:
-        Its pieces, in order; documents are complete, lines are given as soon as they are read.
-
+    Documents are complete; lines are yielded as soon as they are read.
     """
     splitter = _Splitter()
     for text in unwrapped(_portions(decode_text(chunks))):
@@ -135,12 +120,7 @@ def split_log(chunks: Iterable[bytes]) -> Iterator[Lines | JsonDocument]:
 
 
 def decode_text(chunks: Iterable[bytes]) -> Iterator[str]:
-    """Decode UTF-8, or UTF-16 as Windows writes it; other bytes are replaced.
-
-    Args:
-        chunks: of bytes.
-
-    """
+    """Decode UTF-8, or UTF-16 as Windows writes it; other bytes are replaced."""
     decoder = None
     for chunk in chunks:
         if decoder is None:
@@ -152,12 +132,7 @@ def decode_text(chunks: Iterable[bytes]) -> Iterator[str]:
 
 
 def as_utf8(chunks: Iterable[bytes]) -> Iterator[bytes]:
-    """Convert a log in UTF-16 to UTF-8, and leave any other unchanged.
-
-    Args:
-        chunks: its bytes.
-
-    """
+    """Convert a log in UTF-16 to UTF-8, and leave any other unchanged."""
     encoding = ""
     decoder = None
     for chunk in chunks:

@@ -51,9 +51,7 @@ _PAIRS = re.compile(r"(?<= )(?:\d{1,18} +\d+\.\d\d(?: +|$)){2,}")  # rows of a s
 def unwrapped(portions: Iterable[str]) -> Iterator[str]:
     """Extract lines from container logs and text from web pages; leave anything else unchanged.
 
-    Yields:
-        Portions of text; figures that a page shows in bold type are without their asterisks.
-
+    Figures that a page shows in bold type are without their asterisks.
     """
     for portion in _extracted(portions):
         yield _BOLD.sub(r"\1", portion) if "**" in portion else portion
@@ -103,12 +101,7 @@ def joined(texts: Iterable[str]) -> str:
 
 
 def inside(text: str) -> Iterator[str]:
-    """Find the parts of a JSON document that may be logs.
-
-    Yields:
-        Documents within it, its strings of several lines, and the outputs of a notebook.
-
-    """
+    """Find what may be logs in a JSON document: documents, long strings, outputs of a notebook."""
     document = _decoded(text)
     if isinstance(document, dict) and isinstance(document.get("cells"), list):
         yield from _outputs(document["cells"])

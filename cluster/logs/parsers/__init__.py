@@ -72,71 +72,31 @@ class Parser(Plugin):
 
         Returns:
             Whether it was understood.
-
         """
 
     def awaits(self, line: str) -> bool:
-        """Tell whether a row may be the first one below a header that this parser has read.
-
-        Args:
-            line: that another parser took.
-
-        Returns:
-            Whether the row may belong to this parser, too.
-
-        """
+        """Tell whether a row that another parser took may be the first below its own header."""
         del line
         return False
 
     def expects(self, line: str) -> bool:
-        """Tell whether a row is the next one of a matrix that is not complete.
-
-        Args:
-            line: that another parser took.
-
-        Returns:
-            Whether the row may belong to this parser, too.
-
-        """
+        """Tell whether a row that another parser took may be the next one of its open matrix."""
         del line
         return False
 
     def look(self, line: str, lineno: int) -> str:
-        """Look at a line before any parser takes it, and take what is before another tool's text.
-
-        Args:
-            line: cleaned, without its newline.
-            lineno: of the line in the log, from 1.
-
-        Returns:
-            What is left of it for all parsers: usually the line.
-
-        """
+        """Look at a line before any parser takes it; return what is left of it for them."""
         del lineno
         return line
 
     def take_document(self, text: str, lineno: int) -> bool:
-        """Read a JSON document, if it belongs to this format.
-
-        Args:
-            text: of the document; its end may be missing.
-            lineno: of its first line in the log, from 1.
-
-        Returns:
-            Whether it was understood.
-
-        """
+        """Read a JSON document, whose end may be missing, if it belongs to this format."""
         del text, lineno
         return False
 
     @abstractmethod
     def results(self) -> tuple[Parsed, ...]:
-        """Return the results, after the last line.
-
-        Returns:
-            A result per run of the tool, in the order of the log.
-
-        """
+        """Return a result per run of the tool, in the order of the log, after the last line."""
 
 
 class RunParser(Parser):
@@ -151,30 +111,13 @@ class RunParser(Parser):
         self._run: ResultBuilder | None = None
 
     def _begin(self, lineno: int, title: str = "") -> ResultBuilder:
-        """End the open run, and begin another one.
-
-        Args:
-            lineno: of its first line.
-            title: what was run.
-
-        Returns:
-            The run.
-
-        """
+        """End the open run, and begin another one."""
         self._end()
         self._run = ResultBuilder(self.name, lineno, title or self.title)
         return self._run
 
     def _open(self, lineno: int) -> ResultBuilder:
-        """Return the open run; begin one if there is none, because its first lines are missing.
-
-        Args:
-            lineno: of a line that belongs to it.
-
-        Returns:
-            The run.
-
-        """
+        """Return the open run; begin one if there is none, because its first lines are missing."""
         return self._run or self._begin(lineno)
 
     def _end(self) -> None:
@@ -186,12 +129,7 @@ class RunParser(Parser):
         self._run = None
 
     def _finish(self, run: ResultBuilder) -> None:
-        """Add notes or failures about what is missing in a run that has ended.
-
-        Args:
-            run: that has ended.
-
-        """
+        """Add notes or failures about what is missing in a run that has ended."""
         if run.empty:
             run.fail(CUT)
 
@@ -242,12 +180,8 @@ def _definition(row: str, common: dict[str, str]) -> Definition:
 class SizeColumn(NamedTuple):
     """What a column of a table over sizes measures.
 
-    Args:
-        times: what a figure is multiplied by, to be in the unit of the definition.
-        over: what it is divided by then.
-        moved: whether the bytes of the row's size moved during it.
-        more: parameters beside those of the row.
-
+    A figure `times` a factor, `over` another one, is in the unit of the definition. `moved` says
+    whether the bytes of the row's size moved during it; `more` are parameters beside the row's.
     """
 
     definition: Definition
@@ -266,15 +200,9 @@ class SizeColumn(NamedTuple):
 
 
 def number(text: str) -> float | None:
-    """Read a number as a tool printed it, in any locale.
+    """Read a number as a tool printed it, in any locale: `25.21`, `1e-06`, `1,234.5` or `25,21`.
 
-    Args:
-        text: such as `25.21`, `1e-06`, `1,234.5` or `25,21`.
-
-    Returns:
-        The number; none if it is not a finite number, or if its comma may separate decimals or
-        thousands (`1,234`).
-
+    None if it is not finite, or if its comma may separate decimals or thousands (`1,234`).
     """
     if text.isdigit() and text.isascii() and len(text) <= DIGITS:  # most cells: no pattern needed
         return float(text)
@@ -290,28 +218,12 @@ def number(text: str) -> float | None:
 
 
 def count(text: str) -> int | None:
-    """Read a whole number that is not negative.
-
-    Args:
-        text: such as `8`.
-
-    Returns:
-        The number; none if it is not one, or too long.
-
-    """
+    """Read a whole number that is not negative; none if it is not one, or too long."""
     return int(text) if text.isascii() and text.isdigit() and len(text) <= DIGITS else None
 
 
 def numbers(texts: Iterable[str]) -> list[float] | None:
-    """Read numbers.
-
-    Args:
-        texts: of the numbers.
-
-    Returns:
-        The numbers; none if one of the texts is not a number.
-
-    """
+    """Read numbers; none if one of the texts is not a number."""
     values = [number(text) for text in texts]
     found = [value for value in values if value is not None]
     return found if len(found) == len(values) else None

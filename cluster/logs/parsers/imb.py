@@ -345,12 +345,7 @@ def _multiples(ways: int | None) -> tuple[int, ...]:
 
 @lru_cache(256)
 def _kind(test: str, column: str, *, counted: bool, pair: bool) -> Definition | None:
-    """Return the metric of a column.
-
-    Args:
-        counted: whether there is a column of messages per second.
-
-    """
+    """Return the metric of a column; `counted` if there is one of messages per second."""
     name, _, unit = column.partition("[")
     if unit == "usec]":
         return _time(test, name, counted=counted)

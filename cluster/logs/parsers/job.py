@@ -73,14 +73,8 @@ class JobFailures(Parser):
         *("exitcode: ", "has been shut down", "TERM_", "exit code", "exit status", "exited "),
         *("NVRM: Xid", "fi_cq_readerr", "UCX", "Error", "Terminated", "Exception ignored in"),
         *("entire process down", "exitcode  ", "walltime", "process killed", "error occurred in"),
-        *(
-            "MPI_ERRORS",
-            "MPI_Abort",
-            "poll failed",
-            "pplication aborted",
-            "step aborted",
-            "Aborted",
-        ),
+        *("MPI_ERRORS", "MPI_Abort", "poll failed", "pplication aborted", "step aborted"),
+        "Aborted",
         *("non-zero", "Caught signal", "with signal", "by signal", "SIGKILL"),
     )
     definitions = ()

@@ -45,12 +45,7 @@ _KNOWN = re.compile(r"\s*(?:Vector Size=|Sending vector: \d+-th iteration)")
 class MlBench(Parser):
     """mlbench p2p.py: every message's rate; its MB is 2**20 bytes."""
 
-    marks = (
-        "Throughput (MB/s)",
-        '"elapsed"',
-        "Sending vector",
-        "Transfer ",
-    )
+    marks = (*("Throughput (MB/s)", '"elapsed"', "Sending vector", "Transfer "),)
     definitions = DEFINITIONS
 
     def __init__(self) -> None:

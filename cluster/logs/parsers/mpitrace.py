@@ -10,7 +10,7 @@ from __future__ import annotations
 
 import re
 from sys import intern
-from typing import TYPE_CHECKING, Generic, TypeVar
+from typing import TYPE_CHECKING
 
 from cluster.core.model.logs import (
     Profile,
@@ -37,7 +37,6 @@ if TYPE_CHECKING:
 
     from cluster.core.model.logs import Parsed
 
-T = TypeVar("T", int, float)
 UNITS = {"K": KIB, "M": MIB, "G": GIB}
 SLACK = 0.001  # seconds to which each time is rounded
 
@@ -64,7 +63,6 @@ _SIZES = re.compile(r"\s*(On-node m|M)essage size distributions:")
 _SIZED = re.compile(r"\s*(MPI_\w+)\s+#calls\s+avg\. bytes")
 _SIZE = re.compile(r"\s*(\d{1,18})\s+(\d{1,18}\.\d)\s+(\d{1,12}\.\d{3})\s*$")
 RULE = 10  # dashes
-SHARED = 4096  # counts and sizes that are kept once for all rows: they occur again and again
 _ROLE = re.compile(r"\s*MPI task \d+ of \d+ had the (minimum|median|maximum) communication time")
 _EXTREME = re.compile(
     r"\s*(minimum|median|maximum)\s+communication time\s*=\s*(\d+\.\d+) sec\w* for task (\d{1,9})"
@@ -107,8 +105,6 @@ class MpiTrace(Parser):
 
     def __init__(self) -> None:
         self._profiles: list[_Profile] = []
-        self._counts: _Shared[int] = _Shared()
-        self._sizes: _Shared[float] = _Shared()
 
     def take(self, line: str, lineno: int) -> bool:
         """Read a line of a profile."""
@@ -133,7 +129,7 @@ class MpiTrace(Parser):
         return self._profiles[-1]
 
     def _begin(self, lineno: int, rank: int, size: int) -> None:
-        self._profiles.append(_Profile(lineno, rank, size, self._counts, self._sizes))
+        self._profiles.append(_Profile(lineno, rank, size))
 
     def results(self) -> tuple[Parsed, ...]:
         """Return result per rank and context; what they are made of is let go as they are made."""
@@ -143,19 +139,6 @@ class MpiTrace(Parser):
         while waiting:
             found += waiting.pop().parsed()
         return tuple(found)
-
-
-class _Shared(Generic[T]):
-    """Keeps equal numbers once: a row has three, each an object as large as the row itself."""
-
-    def __init__(self) -> None:
-        self._known: dict[T, T] = {}
-
-    def of(self, values: Iterable[T]) -> list[T]:
-        """Return equal numbers, each of them once."""
-        if len(self._known) > SHARED:
-            self._known.clear()
-        return [self._known.setdefault(value, value) for value in values]
 
 
 class _Part:
@@ -172,13 +155,10 @@ class _Part:
 class _Profile:
     """The file of one rank."""
 
-    def __init__(
-        self, first: int, rank: int, size: int, counts: _Shared[int], sizes: _Shared[float]
-    ) -> None:
+    def __init__(self, first: int, rank: int, size: int) -> None:
         self._first = first
         self._rank = rank
         self._size = size
-        self._counts, self._bytes = counts, sizes
         self._region = ""
         self._roles: list[str] = []
         self._tasks: list[TaskTimes] = []

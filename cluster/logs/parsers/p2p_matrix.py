@@ -69,11 +69,7 @@ class P2PMatrix(Parser):
     """p2pBandwidthLatencyTest: between all pairs of GPUs, with and without peer-to-peer."""
 
     marks = (
-        "P2P=",
-        "P2P Connectivity",
-        "P2P (Peer-to-Peer)",
-        "p2pBandwidthLatencyTest",
-        "D\\D",
+        *("P2P=", "P2P Connectivity", "P2P (Peer-to-Peer)", "p2pBandwidthLatencyTest", "D\\D"),
     )
     has_rows = True
     definitions = DEFINITIONS

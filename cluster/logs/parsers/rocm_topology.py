@@ -34,11 +34,7 @@ _KNOWN = re.compile(r"\s*(?:=+ .* =+|={20,}|GPU(?:\[| )\d+\]?\s*:.*)\s*$")
 class RocmTopology(Parser):
     """rocm-smi --showtopo: XGMI or PCIE between each pair of GPUs."""
 
-    marks = (
-        "Link Type between",
-        "LINK TYPE TABLE",
-        "ROCm System Management",
-    )
+    marks = (*("Link Type between", "LINK TYPE TABLE", "ROCm System Management"),)
     definitions = ()
 
     def __init__(self) -> None:

@@ -53,7 +53,6 @@ class TfCnn(Parser):
 
     def __init__(self) -> None:
         self._builder: ResultBuilder | None = None
-        self._first = 0
         self._about: dict[str, str] = {}
         self._steps: dict[str, int] = {}
         self._totals: list[float] = []

@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING
 
 from cluster.logs.intervals import SUM
 from cluster.logs.parsers import Parser
-from cluster.logs.parsers.iperf2.metrics import INTERVAL, JITTER, LOST, RATE, RECEIVED, SENT
+from cluster.logs.parsers.iperf2 import metrics
 from cluster.logs.parsers.iperf2.report import Iperf2Test, StreamReport
 
 if TYPE_CHECKING:
@@ -41,14 +41,9 @@ class Iperf2(Parser):
     """iperf 2: rates in bits per second; its GBytes are 2**30 bytes."""
 
     marks = (
-        "bits/sec",
-        "Bytes/sec",
-        "Client connecting",
-        "Server listening on ",
-        ",0.0",
-        ",5001,",
+        *("bits/sec", "Bytes/sec", "Client connecting", "Server listening on ", ",0.0", ",5001,"),
     )
-    definitions = (SENT, RECEIVED, RATE, INTERVAL, LOST, JITTER)
+    definitions = metrics.DEFINITIONS
 
     def __init__(self) -> None:
         self._parsed: list[Parsed] = []  # of the tests before these

@@ -15,7 +15,7 @@ from cluster.logs.intervals import (
 )
 from cluster.logs.one_host import WITHIN, is_within_host, stays_within
 from cluster.logs.parsers import ResultBuilder, count, number
-from cluster.logs.parsers.iperf2.metrics import INTERVAL, JITTER, LOST, RATE, RECEIVED, SENT
+from cluster.logs.parsers.iperf2 import metrics
 
 if TYPE_CHECKING:
     from cluster.core.model.logs import Parsed
@@ -53,12 +53,7 @@ _KNOWN = re.compile(
 class StreamReport:
     """The report on a stream in one direction: of all its reports, that on the whole test.
 
-    Args:
-        end: second at which it ends.
-        amount: in bytes.
-        rate: in bytes per second.
-        begin: second at which it begins.
-
+    It has the seconds at which it begins and ends, bytes, and bytes per second.
     """
 
     def __init__(self, end: float, amount: float, rate: float, begin: float = 0.0) -> None:
@@ -70,16 +65,7 @@ class StreamReport:
 
     @classmethod
     def of(cls, match: re.Match[str]) -> StreamReport | None:
-        """Read a line.
-
-        Args:
-            match: its stream, the streams of a sum, begin and end, bytes and their prefix, rate,
-                its prefix and unit, and the rest.
-
-        Returns:
-            The report; none if it ends before it begins.
-
-        """
+        """Read a line of `_LINE`; none if it ends before it begins."""
         _, _, begin, end, amount, of_amount, rate, of_rate, unit, rest = match.groups()
         if float(end) <= float(begin):
             return None
@@ -208,7 +194,7 @@ class Iperf2Test:
         builder.title = f"iperf {self.role}".strip()
         for stream, flow in self._csv.items():
             if flow.is_whole:
-                builder.add(RATE, flow.rate, {"stream": stream})
+                builder.add(metrics.RATE, flow.rate, {"stream": stream})
         sides: dict[tuple[Definition, str], dict[str, StreamReport]] = {}
         for stream, flow in self._flows.items():
             if stream != SUM:
@@ -297,7 +283,7 @@ class Iperf2Test:
             if len(ways) > 1:
                 params["way"] = way
             for value in values:
-                builder.add(INTERVAL, value, params)
+                builder.add(metrics.INTERVAL, value, params)
         for stream, udp in self._datagrams_of if ways else ():
             self._lost(stream, udp)
         if not builder.empty:
@@ -311,12 +297,12 @@ class Iperf2Test:
                     self._lost(stream, flow.udp)
         for stream, flow in self._remote.items():
             point = {"protocol": self.protocol or "UDP", **self._stream(stream)}
-            self._builder.add(RECEIVED, flow.rate, point)
+            self._builder.add(metrics.RECEIVED, flow.rate, point)
 
     def _lost(self, stream: str, udp: re.Match[str]) -> None:
         params = self._stream(stream)
-        self._builder.add(JITTER, float(udp[1]) / 1e3, params)
-        self._builder.add(LOST, 100 * int(udp[2]) / max(1, int(udp[3])), params)
+        self._builder.add(metrics.JITTER, float(udp[1]) / 1e3, params)
+        self._builder.add(metrics.LOST, 100 * int(udp[2]) / max(1, int(udp[3])), params)
 
     def _stream(self, stream: str) -> dict[str, Scalar]:
         """Return the parameter that tells a stream apart from others."""
@@ -328,5 +314,7 @@ class Iperf2Test:
         turned = name in self._reverse or (stream == SUM and bool(self._reverse))
         # The client that a server starts beside itself (-d, -r) sends, though it has a star.
         turned |= name != stream and not self.is_beside
-        client, server = (RECEIVED, SENT) if turned else (SENT, RECEIVED)
-        return {"client": client, "server": server}.get(self.role, RATE)
+        client, server = (
+            (metrics.RECEIVED, metrics.SENT) if turned else (metrics.SENT, metrics.RECEIVED)
+        )
+        return {"client": client, "server": server}.get(self.role, metrics.RATE)

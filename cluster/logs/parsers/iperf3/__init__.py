@@ -12,6 +12,7 @@ from typing import TYPE_CHECKING
 import msgspec
 
 from cluster.logs.parsers import Parser, ResultBuilder
+from cluster.logs.parsers.iperf3 import metrics
 from cluster.logs.parsers.iperf3.json_report import (
     End,
     Interval,
@@ -19,14 +20,6 @@ from cluster.logs.parsers.iperf3.json_report import (
     JsonEvent,
     Start,
     decode_report,
-)
-from cluster.logs.parsers.iperf3.metrics import (
-    INTERVAL,
-    JITTER,
-    LOST,
-    RECEIVED,
-    RETRANSMITS,
-    SENT,
 )
 from cluster.logs.parsers.iperf3.text_report import LINE, ROLE, TextReport
 
@@ -60,17 +53,10 @@ class Iperf3(Parser):
 
     marks = (
         *("iperf3", "iperf 3.", "Connecting to host", "Accepted connection from", "sum_received"),
-        *(
-            "bits/sec",
-            "test_start",
-            '"intervals"',
-            '"event"',
-            "receiver",
-            "connected to",
-            "Bitrate",
-        ),
+        *("bits/sec", "test_start", '"intervals"', '"event"', "receiver", "connected to"),
+        "Bitrate",
     )
-    definitions = (*(RECEIVED, SENT, INTERVAL, RETRANSMITS, LOST, JITTER),)
+    definitions = metrics.DEFINITIONS
 
     def __init__(self) -> None:
         self._parsed: list[Parsed] = []

@@ -8,16 +8,7 @@ from typing import TYPE_CHECKING, Any
 import msgspec
 
 from cluster.logs.one_host import WITHIN, stays_within
-from cluster.logs.parsers.iperf3.metrics import (
-    INTERVAL,
-    JITTER,
-    LOST,
-    ONLY_SENT,
-    RECEIVED,
-    RETRANSMITS,
-    SENT,
-    STOPPED,
-)
+from cluster.logs.parsers.iperf3 import metrics
 
 if TYPE_CHECKING:
     from cluster.core.model.measurements import Definition
@@ -144,7 +135,7 @@ class Iperf3JsonReport(msgspec.Struct):
 
     def fill(self, builder: ResultBuilder) -> None:
         """Add everything to a result."""
-        if self.error.startswith(STOPPED) and not (self.start and self.start.test_start):
+        if self.error.startswith(metrics.STOPPED) and not (self.start and self.start.test_start):
             builder.note("the server was stopped")
         elif self.error:
             builder.fail(self.error)
@@ -158,7 +149,7 @@ class Iperf3JsonReport(msgspec.Struct):
             builder.fail("its end is empty: there are no totals")
         for interval in self.intervals or ():
             if interval.sum is not None and interval.sum.seconds and not interval.sum.omitted:
-                builder.add(INTERVAL, interval.sum.rate, params)
+                builder.add(metrics.INTERVAL, interval.sum.rate, params)
         if builder.empty and not self.error:
             builder.fail("nothing was transferred")
 
@@ -184,23 +175,23 @@ class Iperf3JsonReport(msgspec.Struct):
         ):  # for UDP, old versions have a single sum, of their own side
             sent, received = (end.sum, None) if self._sends else (None, end.sum)
         ways: tuple[tuple[Definition, _Sum | None, dict[str, Scalar]], ...] = (
-            (RECEIVED, received, {}),
-            (SENT, sent, {}),
-            (RECEIVED, end.sum_received_bidir_reverse, {"way": "back"}),
-            (SENT, end.sum_sent_bidir_reverse, {"way": "back"}),
+            (metrics.RECEIVED, received, {}),
+            (metrics.SENT, sent, {}),
+            (metrics.RECEIVED, end.sum_received_bidir_reverse, {"way": "back"}),
+            (metrics.SENT, end.sum_sent_bidir_reverse, {"way": "back"}),
         )
         for definition, total, way in ways:
             if total is not None and total.rate > 0:
                 builder.add(definition, total.rate, {**params, **way})
         if sent is not None and sent.retransmits is not None:
-            builder.add(RETRANSMITS, sent.retransmits, params)
+            builder.add(metrics.RETRANSMITS, sent.retransmits, params)
         udp = end.sum if self._test.protocol == "UDP" else None
         if udp is not None and udp.jitter_ms is not None:
-            builder.add(JITTER, udp.jitter_ms / 1e3, params)
+            builder.add(metrics.JITTER, udp.jitter_ms / 1e3, params)
         if udp is not None and udp.lost_percent is not None:
-            builder.add(LOST, udp.lost_percent, params)
+            builder.add(metrics.LOST, udp.lost_percent, params)
         if received is None and sent is not None:
-            builder.note(ONLY_SENT)
+            builder.note(metrics.ONLY_SENT)
 
 
 def decode_report(text: str) -> Iperf3JsonReport:

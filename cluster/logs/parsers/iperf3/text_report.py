@@ -15,17 +15,7 @@ from cluster.logs.intervals import (
 )
 from cluster.logs.one_host import WITHIN, is_within_host
 from cluster.logs.parsers import ResultBuilder
-from cluster.logs.parsers.iperf3.metrics import (
-    INTERVAL,
-    JITTER,
-    LOST,
-    NO_STREAMS,
-    ONLY_SENT,
-    RECEIVED,
-    RETRANSMITS,
-    SENT,
-    STOPPED,
-)
+from cluster.logs.parsers.iperf3 import metrics
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
@@ -78,7 +68,7 @@ class TextReport:
 
     def fail(self, text: str) -> None:
         """Record a failure; a server that was stopped after the test did not fail."""
-        if text.startswith(STOPPED) and (self._totals or not self.is_begun):
+        if text.startswith(metrics.STOPPED) and (self._totals or not self.is_begun):
             self._builder.note("the server was stopped after the test")
             return
         self.is_begun = True
@@ -153,25 +143,27 @@ class TextReport:
         for (role, way), totals in by_role:
             name, params = self._total(way, totals)
             if role == "sender" and way + name in self._again:
-                builder.add(RETRANSMITS, self._again[way + name], params)
+                builder.add(metrics.RETRANSMITS, self._again[way + name], params)
             if name in totals:
-                builder.add(RECEIVED if role == "receiver" else SENT, totals[name], params)
+                builder.add(
+                    metrics.RECEIVED if role == "receiver" else metrics.SENT, totals[name], params
+                )
         for way, datagrams in self._udp.items():
             name, params = self._total(way, dict.fromkeys(datagrams, 0.0))
             if name in datagrams:
-                builder.add(JITTER, datagrams[name][0], params)
-                builder.add(LOST, datagrams[name][1], params)
+                builder.add(metrics.JITTER, datagrams[name][0], params)
+                builder.add(metrics.LOST, datagrams[name][1], params)
         if builder.empty and self.is_begun:
             self._without_totals(builder)
         if self._totals and "receiver" not in {role for role, _ in self._totals}:
-            builder.note(ONLY_SENT)
+            builder.note(metrics.ONLY_SENT)
         return builder.parsed()
 
     def _without_totals(self, builder: ResultBuilder) -> None:
         """Use the rates of the intervals, if the log contains nothing else."""
         for way, streams, values in self._intervals.together():
             for value in values:
-                builder.add(INTERVAL, value, self._point(way, streams))
+                builder.add(metrics.INTERVAL, value, self._point(way, streams))
         if builder.empty:
             builder.fail("there are no totals: it was stopped, or the log is cut off")
             return
@@ -179,15 +171,15 @@ class TextReport:
         for stream, udp in self._datagrams:
             params: dict[str, Scalar] = {"stream": stream} if len(self._streams) > 1 else {}
             jitter, lost = _jitter_and_loss(udp)
-            builder.add(JITTER, jitter, params)
-            builder.add(LOST, lost, params)
+            builder.add(metrics.JITTER, jitter, params)
+            builder.add(metrics.LOST, lost, params)
 
     def _total(self, way: str, found: Mapping[str, float]) -> tuple[str, dict[str, Scalar]]:
         """Choose the total of all streams, their sum or the only stream, and count them."""
         streams = len([name for name in self._streams if not way or name in found])
         if SUM in found:
             if not adds_up(found):
-                self._builder.note(NO_STREAMS)
+                self._builder.note(metrics.NO_STREAMS)
             return SUM, self._point(way, max(1, streams) if adds_up(found) else SEVERAL)
         return SUM if streams > 1 else next(iter(found)), self._point(way, streams)
 

@@ -25,12 +25,7 @@ class LoggedTest:
     """
 
     def __init__(self, first: int, *, beside: bool) -> None:
-        """Begin a test.
-
-        Args:
-            first: the number of its first line; 0 if that is missing.
-
-        """
+        """Begin a test at a line; 0 if its first line is missing."""
         self._first = first
         self._last = 0  # its last line; 0 until it comes
         self._failed = beside
@@ -55,12 +50,7 @@ class LoggedTest:
             self._last = lineno if GOOD in said[0] else self._last
 
     def has(self, process: str, set_up: Sequence[int]) -> bool:
-        """Tell whether a process took part: it was named, or was set up while the test ran.
-
-        Args:
-            set_up: the numbers of the lines that say so.
-
-        """
+        """Tell whether a process took part: it was named, or lines within set it up."""
         return process in self.processes or any(
             self._first <= number and not 0 < self._last < number for number in set_up
         )

@@ -51,15 +51,9 @@ HALF_STEP = 0.51 * RESOLUTION  # a little more than half, for rounding of floats
 
 
 def operation(program: str, family: str) -> str:
-    """Tell the collective from the program's name, unless its own factor contradicts it.
+    """Tell the collective, such as `all_reduce`, from the program's name, such as `AllReduce`.
 
-    Args:
-        program: such as `all_reduce_perf` or `AllReduce`.
-        family: the collectives with the same factor, as `family_of` names them; empty if unknown.
-
-    Returns:
-        Such as `all_reduce`; empty if it cannot be told.
-
+    Empty if its own factor contradicts that: `family` are the collectives which have it.
     """
     named = program.removesuffix("_mpi").removesuffix("_perf").lower()
     found = _OPERATIONS.get(named.replace("_", ""), "")
@@ -69,14 +63,10 @@ def operation(program: str, family: str) -> str:
 
 
 def ranks_of(rates: Iterable[tuple[float, float]]) -> int:
-    """Tell the number of ranks from bus bandwidth over algorithm bandwidth.
+    """Tell the number of ranks from bus bandwidth over algorithm bandwidth; 0 if several fit.
 
     The ratio is 2(n-1)/n or (n-1)/n; a ratio of 1 fits any number. Both rates are printed to 0.01
     GB/s, so each row allows a range of ratios.
-
-    Returns:
-        The only number that fits all rows; 0 if none does, or if several do.
-
     """
     large = [(algbw, busbw) for algbw, busbw in rates if algbw >= 100 * RESOLUTION]
     if not large:
@@ -91,12 +81,7 @@ def ranks_of(rates: Iterable[tuple[float, float]]) -> int:
 
 
 def family_of(algbw: float, busbw: float, ranks: int) -> str:
-    """Tell the collective from the factor between its two bandwidths.
-
-    Returns:
-        The collectives with this factor, in words; empty if no factor fits, or if several do.
-
-    """
+    """Name the collectives with the factor of two bandwidths; empty if several fit, or none."""
     if ranks < 3 or algbw < 100 * RESOLUTION:  # noqa: PLR2004 - of two, factors are the same
         return ""
     fits = (f for f, factor in _FACTORS if abs(busbw / algbw - factor(ranks)) < SLACK)

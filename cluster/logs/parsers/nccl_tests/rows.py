@@ -34,12 +34,7 @@ class HalfRow(NamedTuple):
 
 
 def places(cells: Sequence[str], halves: int = 2) -> tuple[dict[str, Scalar], ...]:
-    """Return the parameters of the halves of a row: out of place, in place.
-
-    Returns:
-        Those of each half; none if these cells do not begin a row.
-
-    """
+    """Return the parameters of a row's halves, out of place and in place; none if it is no row."""
     size, elements = count(cells[0]), number(cells[1]) if len(cells) > 1 else None
     if len(cells) < LEAST or size is None or elements is None or number(cells[2]) is not None:
         return ()
@@ -48,15 +43,7 @@ def places(cells: Sequence[str], halves: int = 2) -> tuple[dict[str, Scalar], ..
 
 
 def params_of(size: int, type_: str, redop: str, place: str) -> dict[str, Scalar]:
-    """Return the parameters of half a row.
-
-    Args:
-        size: in bytes.
-        type_: of the elements, such as `float`.
-        redop: the reduction; empty, `none` or `N/A` if there is none.
-        place: `out` or `in`.
-
-    """
+    """Return the parameters of half a row: bytes, type, reduction (if any), `out` or `in`."""
     shown = {"redop": redop} if redop not in ("", "none", ABSENT) else {}
     return {"size": size, "place": place, "type": type_, **shown}
 
@@ -64,10 +51,7 @@ def params_of(size: int, type_: str, redop: str, place: str) -> dict[str, Scalar
 def agrees(size: float, time: float, algbw: float, busbw: float, slack: float) -> bool:
     """Check that the figures of half a row agree, which torn or shifted columns do not.
 
-    Args:
-        size: in bytes.
-        slack: by which `algbw` may differ from size over time, as a share.
-
+    The algorithm bandwidth may differ from size over time by `slack`, a share.
     """
     if not 0 <= time < FOREVER or algbw < 0 or not 0 <= busbw <= 2 * algbw + 2 * RESOLUTION:
         return False

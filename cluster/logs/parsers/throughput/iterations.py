@@ -40,9 +40,7 @@ DEFINITIONS = (TIME, RATE, SAMPLES, TOKENS, DEVICE_TOKENS)
 class Form(NamedTuple):
     """A form of lines with the time of an iteration, or their rate.
 
-    Args:
-        pattern: with the groups `time` and `unit`, or `rate`.
-
+    Its pattern has the groups `time` and `unit`, or `rate`.
     """
 
     word: str
@@ -113,12 +111,7 @@ class IterationTimes:
         return match is not None
 
     def find(self, line: str, forms: Sequence[Form]) -> list[Found]:
-        """Find the figures of an iteration in a line, and the rates that follow from them.
-
-        Returns:
-            The figures; none if the line is not from a training loop.
-
-        """
+        """Find the figures of an iteration in a line, and the rates that follow from them."""
         matches = [match for form in forms if (match := form.pattern.search(line))]
         times = (match for match in matches if "time" in match.re.groupindex)
         rates = (match for match in matches if "rate" in match.re.groupindex)
