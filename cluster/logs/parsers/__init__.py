@@ -109,16 +109,24 @@ class RunParser(Parser):
         """Begin outside any run."""
         self._parsed: list[Parsed] = []
         self._run: ResultBuilder | None = None
+        self._tables: set[object] = set()  # of the open run
 
     def _begin(self, lineno: int, title: str = "") -> ResultBuilder:
         """End the open run, and begin another one."""
         self._end()
+        self._tables.clear()
         self._run = ResultBuilder(self.name, lineno, title or self.title)
         return self._run
 
     def _open(self, lineno: int) -> ResultBuilder:
         """Return the open run; begin one if there is none, because its first lines are missing."""
         return self._run or self._begin(lineno)
+
+    def _open_table(self, table: object, lineno: int) -> ResultBuilder:
+        """Return the run of a table: another run than the open one, if that has this table."""
+        run = self._begin(lineno) if table in self._tables else self._open(lineno)
+        self._tables.add(table)
+        return run
 
     def _end(self) -> None:
         if self._run is not None:

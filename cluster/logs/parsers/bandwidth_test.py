@@ -14,6 +14,7 @@ from cluster.logs.parsers import GB, MIB, RunParser, count, define, number
 if TYPE_CHECKING:
     from cluster.core.model.logs import Parsed
     from cluster.core.model.value import Scalar
+    from cluster.logs.parsers import ResultBuilder
 
 SCALE = {"MB/s": MIB, "GB/s": GB}
 
@@ -33,8 +34,11 @@ HOST_TO_DEVICE, DEVICE_TO_HOST, DEVICE_TO_DEVICE = DEFINITIONS = define(
     warm_up="none",
     aggregation="all ranks",
 )
-_DEFINITIONS = {"H2D": HOST_TO_DEVICE, "D2H": DEVICE_TO_HOST, "D2D": DEVICE_TO_DEVICE}
-_SHORT = {"Host to Device": "H2D", "Device to Host": "D2H", "Device to Device": "D2D"}
+_DEFINITIONS = {
+    **dict.fromkeys(("H2D", "Host to Device"), HOST_TO_DEVICE),
+    **dict.fromkeys(("D2H", "Device to Host"), DEVICE_TO_HOST),
+    **dict.fromkeys(("D2D", "Device to Device"), DEVICE_TO_DEVICE),
+}
 
 _START = re.compile(r"\s*\[CUDA Bandwidth Test\] - Starting")
 _TITLE = re.compile(
@@ -69,7 +73,6 @@ class BandwidthTest(RunParser):
     def __init__(self) -> None:
         super().__init__()
         self._ended = False
-        self._titles: set[tuple[str, ...]] = set()  # of the tables of the open run
         self._title: re.Match[str] | None = None
         self._memory = ""
         self._unit = ""
@@ -81,8 +84,7 @@ class BandwidthTest(RunParser):
             run = self._begin(lineno)
             if is_mixed:
                 run.doubt()
-            self._title, self._unit, self._ended = None, "", False
-            self._titles.clear()
+            self._title, self._unit = None, ""
             return True
         if line.lstrip()[:1].isdigit():
             return self._row(line, lineno)
@@ -103,25 +105,22 @@ class BandwidthTest(RunParser):
             self._memory = memory[1].lower()
         elif unit and self._title:
             self._unit = unit[1]
-            self._tell_apart((*self._title.groups(), self._memory), lineno)
+            table = (*self._title.groups(), self._memory)
+            if table in self._tables:
+                self._begin(lineno)  # another run, whose first lines are missing
+            self._tables.add(table)
         return bool(title or memory or unit)
 
-    def _tell_apart(self, title: tuple[str, ...], lineno: int) -> None:
-        """Begin another run with a table that the open one has: its first lines are missing."""
-        if title in self._titles:
-            self._begin(lineno)
-            self._titles.clear()
-            self._ended = False
-        self._titles.add(title)
+    def _begin(self, lineno: int, title: str = "") -> ResultBuilder:
+        self._ended = False
+        return super()._begin(lineno, title)
 
     def _row(self, line: str, lineno: int) -> bool:
         match = _ROW.match(line) if self._unit and self._title else None
         value = number(match[2]) if match else None
         if match is None or value is None or self._title is None or not count(match[1]):
             return False  # also for a row of column numbers of another tool: no transfer has 0 B
-        self._add(
-            lineno, _SHORT[self._title[1]], value * SCALE[self._unit], (match[1], self._title[2])
-        )
+        self._add(lineno, self._title[1], value * SCALE[self._unit], match[1], self._title[2])
         return True
 
     def _csv(self, line: str, lineno: int) -> bool:
@@ -130,19 +129,15 @@ class BandwidthTest(RunParser):
         if match is None or value is None or match[1] not in _DEFINITIONS:
             return False
         self._memory = _MEMORY_OF_CSV.get(match[2] or "", match[2] or "")
-        self._add(lineno, match[1], value * SCALE[match[4]], (match[6], match[7]))
+        self._add(lineno, match[1], value * SCALE[match[4]], match[6], match[7])
         return True
 
-    def _add(self, lineno: int, way: str, value: float, point: tuple[str, str]) -> None:
-        size = count(point[0]) or 0
-        params = self._params(way, size, point[1])
-        self._open(lineno).add(_DEFINITIONS[way], value, params, size=size)
-
-    def _params(self, way: str, size: int, devices: str) -> dict[str, Scalar]:
-        params: dict[str, Scalar] = {"size": size, "devices": count(devices) or 0}
-        if self._memory and way != "D2D":
+    def _add(self, lineno: int, way: str, value: float, bytes_: str, devices: str) -> None:
+        definition, size = _DEFINITIONS[way], int(bytes_)
+        params: dict[str, Scalar] = {"size": size, "devices": int(devices)}
+        if self._memory and definition is not DEVICE_TO_DEVICE:
             params["memory"] = self._memory
-        return params
+        self._open(lineno).add(definition, value, params, size=size)
 
     def _rest(self, line: str, lineno: int) -> bool:
         result, device = _RESULT.match(line), _DEVICE.match(line)

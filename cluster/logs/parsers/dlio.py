@@ -41,8 +41,6 @@ UTILISATION, SAMPLES, READ = DEFINITIONS = define(
 
 
 class _Metric(msgspec.Struct):
-    """The part `metric`, as DLIO writes it."""
-
     train_au_percentage: list[float] = []
     train_au_mean_percentage: float | None = None
     train_au_meet_expectation: str = ""
@@ -54,8 +52,6 @@ class _Metric(msgspec.Struct):
 
 
 class _Summary(msgspec.Struct):
-    """A whole file; other keys describe the host."""
-
     metric: _Metric
     num_accelerators: int
     num_hosts: int = 0

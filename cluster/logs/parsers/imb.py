@@ -8,17 +8,16 @@ In tables with a column of messages per second, these are of all pairs together.
 from __future__ import annotations
 
 import re
-from functools import lru_cache, partial
+from functools import partial
 from typing import TYPE_CHECKING
 
-from cluster.logs.parsers import MB, MIB, Parser, ResultBuilder, count, define, numbers
+from cluster.logs.parsers import MB, MIB, RunParser, count, define, numbers
 
 if TYPE_CHECKING:
-    from collections.abc import Sequence
-
     from cluster.core.model.logs import Parsed
     from cluster.core.model.measurements import Definition
     from cluster.core.model.value import Scalar
+    from cluster.logs.parsers import ResultBuilder
 
 _imb = partial(
     define,
@@ -109,7 +108,6 @@ _COLUMN = re.compile(
 )
 _UNMEASURED = re.compile(r"\s*(?:\d+\s+)?(\d+)\s+((?:out-of-mem|int-overflow|time-out)\.;.*)")
 _FILE = re.compile(r"[scp]_i?(?:write|read|open)")
-MOST = 64  # lines that are kept, because they may be repeated
 UNNAMED = "the name of a benchmark is missing (# Benchmarking ...)"
 GAP = 2  # blank lines between benchmarks
 _KNOWN = re.compile(
@@ -119,22 +117,20 @@ _KNOWN = re.compile(
 )
 
 
-class Imb(Parser):
+class Imb(RunParser):
     """Intel MPI Benchmarks: times in us, Mbytes of 2**20 or 1e6 bytes as each row says."""
 
     marks = ("MPI Benchmark", "# Benchmarking", "#repetitions")
     has_rows = True
+    title = "Intel MPI Benchmarks"
     definitions = (*TIMES, *RATES, *OTHERS)
 
     def __init__(self) -> None:
-        self._parsed: list[Parsed] = []  # of the runs before the last
-        self._builder: ResultBuilder | None = None
+        super().__init__()
         self._name = ""
         self._is_unnamed = False  # the name of the benchmark is missing, and not only the head
         self._params: dict[str, Scalar] = {}
         self._columns: list[str] = []
-        self._tables: set[tuple[object, ...]] = set()  # of the open run: what it measured, and how
-        self._plain: set[str] = set()  # lines without information
         self._last = -1
         self._usual = MB  # a megabyte in this version
         self._next = 0  # the line after the head of a benchmark without rows so far; else 0
@@ -153,20 +149,16 @@ class Imb(Parser):
         return bool(self._next and self._columns) and len(line.split()) == len(self._columns)
 
     def _read(self, line: str, lineno: int) -> bool:
-        if line in self._plain and self._builder is not None:
-            return True
         if line.lstrip()[:1].isdigit():
             return self._row(line.split()) or self._unmeasured(line) or self._failed(line)
         start, name = _START.match(line), _NAME.match(line)
         if start or name:
             self._follow(lineno if name else 0, lineno)
         if start:
-            self._end()
-            self._builder = ResultBuilder("imb", lineno, line.strip("# \t"))
-            self._is_any = True
+            run, self._is_any = self._begin(lineno, line.strip("# \t")), True
             self._usual = MIB if start[1] and int(start[1]) < DECIMAL else MB
             if self._is_mixed:
-                self._builder.doubt()
+                run.doubt()
         elif name:
             self._open(lineno)
             self._name, self._columns, self._is_unnamed = name[1], [], False
@@ -186,8 +178,7 @@ class Imb(Parser):
         self._columns, self._last, self._is_any = _COLUMN.findall(line), -1, True
         table = (self._name, *self._params.items(), *self._columns)
         if table in self._tables and self._name:
-            self._end()  # of another run, whose first lines are missing
-            self._open(lineno)
+            self._begin(lineno)  # another run, whose first lines are missing
         self._tables.add(table)
 
     def _follow(self, begins: int, lineno: int) -> None:
@@ -210,42 +201,35 @@ class Imb(Parser):
             self._params |= {"groups": int(groups[1]), "processes": int(groups[2])}
         elif mode:
             self._params["mode"], self._columns = mode[1].lower(), []
-        elif invalid and self._builder:
+        elif invalid and self._run:
             self._next = 0
-            self._builder.note(invalid[1])
+            self._run.note(invalid[1])
         elif not self._failed(line):
-            return self._builder is not None and self._adds_nothing(line)
+            return self._run is not None and _KNOWN.match(line) is not None
         return True
-
-    def _adds_nothing(self, line: str) -> bool:
-        """Tell whether it is a line without information, and keep it: benchmarks repeat them."""
-        known = _KNOWN.match(line) is not None
-        if known and len(self._plain) < MOST:
-            self._plain.add(line)
-        return known
 
     def _failed(self, line: str) -> bool:
         failed = _FAILED.match(line)
-        if failed is None or self._builder is None:
+        if failed is None or self._run is None:
             return False
         self._is_any, self._next = True, 0
-        self._builder.fail(f"{self._name}: {failed[1].strip()}")
+        self._run.fail(f"{self._name}: {failed[1].strip()}")
         return True
 
     def _unmeasured(self, line: str) -> bool:
         match = _UNMEASURED.match(line)
-        if match and self._builder:
+        if match and self._run:
             self._is_any, self._next = True, 0
             name = self._name or "a benchmark"
             text = f"{name}, {match[1]} B: {match[2]}"
             # IMB stops a size that takes too long, and continues: that is not a failure.
-            (self._builder.note if "time-out" in match[2] else self._builder.fail)(text)
+            (self._run.note if "time-out" in match[2] else self._run.fail)(text)
         return match is not None
 
     def _row(self, cells: list[str]) -> bool:
         columns = self._columns
         values = numbers(cells)
-        if values is None or not columns or len(cells) != len(columns) or self._builder is None:
+        if values is None or not columns or len(cells) != len(columns) or self._run is None:
             return False
         named = dict(zip(columns, values, strict=True))
         point = dict(self._params)
@@ -262,7 +246,7 @@ class Imb(Parser):
         if scale is None:
             return False
         for column, value in named.items():
-            self._add(self._builder, column, value, point, scale)
+            self._add(self._run, column, value, point, scale)
         return True
 
     @property
@@ -282,10 +266,11 @@ class Imb(Parser):
         if not rate or not time or not size:
             return self._usual
         ways = WAYS.get(self._test)
+        multiples = (ways,) if ways else MULTIPLES
         once = size / time * MICRO
         slack = _slack(time, rate)
         fits = {
-            scale: min(abs(rate * scale / (many * once) - 1) for many in _multiples(ways))
+            scale: min(abs(rate * scale / (many * once) - 1) for many in multiples)
             for scale in (self._usual, MB, MIB)  # if both fit, that of the version
         }
         if fits[self._usual] <= slack / 2:
@@ -304,46 +289,22 @@ class Imb(Parser):
         scale: float,
     ) -> None:
         size = int(point.get("size", 0))
-        kind = self._kind(column)
-        if kind:
-            converted = _in_unit(kind, (value,), scale)[0]
-            builder.add(kind, converted, point, size=size * _moves(kind))
+        pair = self._params.get("processes") == PAIR
+        kind = _kind(self._test, column, counted="Msg/sec" in self._columns, pair=pair)
+        if kind and kind.unit == "s":
+            builder.add(kind, value / MICRO, point, size=size)
+        elif kind and kind.unit == "B/s":
+            builder.add(kind, value * scale, point, size=size)
+        elif kind:
+            builder.add(kind, value, point)
         elif column == "defects" and value > DEFECT:
             builder.fail(f"{self._name}, {size} B: {value:g} defects: what arrived is wrong")
 
-    def _kind(self, column: str) -> Definition | None:
-        """Return the metric of a column; none if it is a parameter, or a check."""
-        pair = self._params.get("processes") == PAIR
-        return _kind(self._test, column, counted="Msg/sec" in self._columns, pair=pair)
-
-    def _open(self, lineno: int) -> ResultBuilder:
-        if self._builder is None:
-            self._builder = ResultBuilder("imb", lineno, "Intel MPI Benchmarks")
-        return self._builder
-
-    def _end(self) -> None:
-        """End the open run."""
-        if self._builder is None:
-            return
-        if self._builder.empty:
-            self._builder.fail("there is no row: it failed, or the log is cut off")
-        self._parsed.append(self._builder.parsed())
-        self._builder = None
-        self._tables.clear()
-
     def results(self) -> tuple[Parsed, ...]:
         """Return a result per run."""
-        if not self._is_any:
-            return ()
-        self._end()
-        return tuple(self._parsed)
+        return super().results() if self._is_any else ()
 
 
-def _multiples(ways: int | None) -> tuple[int, ...]:
-    return MULTIPLES if ways is None else (ways,)
-
-
-@lru_cache(256)
 def _kind(test: str, column: str, *, counted: bool, pair: bool) -> Definition | None:
     """Return the metric of a column; `counted` if there is one of messages per second."""
     name, _, unit = column.partition("[")
@@ -372,18 +333,6 @@ def _rate(test: str, *, counted: bool, pair: bool) -> Definition:
     if test in BOTH or test == "pingping":
         return PAIRS_BOTH_WAYS if many else BOTH_WAYS
     return TOTAL
-
-
-def _moves(kind: Definition) -> bool:
-    """Tell whether the bytes of a row moved while this metric was measured."""
-    return kind.unit in ("s", "B/s")
-
-
-def _in_unit(kind: Definition, figures: Sequence[float], scale: float) -> Sequence[float]:
-    """Convert figures; `scale` is the number of bytes in a Mbyte."""
-    if kind.unit == "s":
-        return [figure / MICRO for figure in figures]
-    return [figure * scale for figure in figures] if kind.unit == "B/s" else figures
 
 
 def _slack(time: float, rate: float) -> float:

@@ -91,8 +91,6 @@ def _rate(match: re.Match[str]) -> float | None:
 
 
 class _MlBenchJson(msgspec.Struct):
-    """A line."""
-
     length: int
     throughput: list[float] = msgspec.field(default_factory=list, name="Throughput (MB/s)")
     elapsed: list[float] = []

@@ -66,7 +66,6 @@ class Mlc(RunParser):
 
     def __init__(self) -> None:
         super().__init__()
-        self._titles: set[Definition] = set()  # of the matrices of the open run
         self._definition: Definition | None = None
         self._columns: tuple[int, ...] = ()
         self._left: list[int] = []  # rows that the open matrix may still have
@@ -80,16 +79,11 @@ class Mlc(RunParser):
         first, title, header = _FIRST.match(line), _TITLE.match(line), _HEADER.match(line)
         if first:
             self._begin(lineno, f"{self.title} v{first[1]}")
-            self._titles.clear()
             self._close()
         elif title:
             self._miss()
             definition = LATENCY if title[1] else BANDWIDTH
-            if definition in self._titles:
-                self._begin(lineno)  # another run, whose first lines are missing
-                self._titles.clear()
-            self._titles.add(definition)
-            self._open(lineno)
+            self._open_table(definition, lineno)
             self._definition, self._columns = definition, ()
         elif other := _OTHER.match(line):
             self._miss()

@@ -53,27 +53,19 @@ class MpiTest(Parser):
         match = _LINE.match(line)
         if match is None:
             return _KNOWN.match(line) is not None
-        found = _figures(match)
-        if found is None:
+        size, time, rate = (number(match[at]) or 0.0 for at in (2, 3, 4))
+        if not _agree(size, time, rate):
             return False
-        size, milliseconds = found
         if self._builder is None:
             self._builder = ResultBuilder("mpi_test", lineno, "launch_mpi_test.py")
-        point = {"size": size}
-        self._builder.add(TIME, milliseconds / MILLI, point, rank=int(match[1]), size=size)
+        point = {"size": round(size * MB)}
+        rank = int(match[1])
+        self._builder.add(TIME, time / MILLI, point, rank=rank, size=point["size"])
         return True
 
     def results(self) -> tuple[Parsed, ...]:
         """Return one result."""
         return () if self._builder is None else (self._builder.parsed(),)
-
-
-def _figures(match: re.Match[str]) -> tuple[int, float] | None:
-    """Return bytes and milliseconds; none if the rate shows that a digit was lost."""
-    size, time, rate = (number(match[at]) for at in (2, 3, 4))
-    if size is None or time is None or rate is None or not _agree(size, time, rate):
-        return None
-    return round(size * MB), time
 
 
 def _agree(size: float, time: float, rate: float) -> bool:

@@ -328,8 +328,6 @@ def _family(test: str) -> Definition:
 
 
 class _Case(msgspec.Struct):
-    """A test of the JSON."""
-
     name: str
     status: str = ""
     error: str = ""
@@ -339,8 +337,6 @@ class _Case(msgspec.Struct):
 
 
 class _Run(msgspec.Struct):
-    """The content of the JSON report."""
-
     testcases: list[_Case] = []
     devices: list[str] = msgspec.field(default_factory=list, name="GPU Device List")
     version: str = ""
@@ -348,6 +344,4 @@ class _Run(msgspec.Struct):
 
 
 class _NvBandwidthJson(msgspec.Struct):
-    """The whole JSON document."""
-
     nvbandwidth: _Run

@@ -59,7 +59,6 @@ class Qperf(RunParser):
     def __init__(self) -> None:
         super().__init__()
         self._params: dict[str, Scalar] = {}
-        self._tests: set[str] = set()  # that the run has
         self._size = 0
         self._waiting: list[tuple[Definition, float, str]] = []
 
@@ -68,11 +67,7 @@ class Qperf(RunParser):
         test, value, size = _TEST.match(line), _VALUE.match(line), _SIZE.match(line)
         if test:
             self._flush()
-            if test[1] in self._tests:  # repeated, perhaps with another size
-                self._begin(lineno)
-                self._tests.clear()
-            self._open(lineno)
-            self._tests.add(test[1])
+            self._open_table(test[1], lineno)  # it may be repeated, with another size
             self._params, self._size = {"test": test[1]}, 0
         elif self._run is None or not self._params:
             return False

@@ -56,7 +56,6 @@ class RocmBandwidth(RunParser):
     def __init__(self) -> None:
         super().__init__()
         self._gpus: dict[int, bool] = {}  # devices, and whether each is a GPU
-        self._ways: set[str] = set()  # of the matrices of the open run
         self._way = ""  # of the open matrix; empty if it has no bandwidths
         self._columns: list[int] = []
         self._rows: set[int] = set()  # of the open matrix
@@ -67,7 +66,6 @@ class RocmBandwidth(RunParser):
         if start:
             self._begin(lineno, f"rocm-bandwidth-test {start[1]}")
             self._gpus, self._way, self._columns = {}, "", []
-            self._ways.clear()
         elif device:
             is_named = _GPU.search(device[2]) is not None and not _PROCESSOR.search(device[2])
             is_gpu = is_named or _BUS.search(line) is not None
@@ -75,7 +73,8 @@ class RocmBandwidth(RunParser):
             if is_gpu:
                 self._open(lineno).on(device[2])
         elif table:
-            self._matrix(table[1][0], lineno)  # old versions print Bdirectional
+            self._way, self._columns = table[1][0], []  # old versions print Bdirectional
+            self._open_table(self._way, lineno)
         elif self._run is not None and (head := _HEAD.match(line)):
             if self._columns:
                 self._run.note("the title of a matrix is missing, so it is not used")
@@ -89,15 +88,6 @@ class RocmBandwidth(RunParser):
                 self._row(self._run, line.split()) or _KNOWN.match(line) is not None
             )
         return True
-
-    def _matrix(self, way: str, lineno: int) -> None:
-        """Begin a matrix; one that the run has is of another run, whose first lines are missing."""
-        if way in self._ways:
-            self._begin(lineno)
-            self._ways.clear()
-        self._open(lineno)
-        self._ways.add(way)
-        self._way, self._columns = way, []
 
     def _row(self, run: ResultBuilder, cells: list[str]) -> bool:
         row = count(cells[0]) if cells else None

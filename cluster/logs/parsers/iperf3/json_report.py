@@ -19,8 +19,6 @@ _NAN = re.compile(r"(?<=[:\s])-?(?:nan|inf)\b", re.IGNORECASE)  # how cJSON writ
 
 
 class _Sum(msgspec.Struct):
-    """A sum over streams."""
-
     seconds: float | None = 0.0
     bytes: float | None = 0.0
     bits_per_second: float | None = 0.0
@@ -44,14 +42,10 @@ class Interval(msgspec.Struct):
 
 
 class _Udp(msgspec.Struct):
-    """The totals of a UDP stream."""
-
     udp: _Sum | None = None
 
 
 class _Cpu(msgspec.Struct):
-    """The processor time that it used, in percent of one processor."""
-
     host_total: float = 0.0
     remote_total: float = 0.0
 
@@ -80,8 +74,6 @@ class TestStart(msgspec.Struct):
 
 
 class _Ends(msgspec.Struct):
-    """The two ends of a connection."""
-
     local_host: str = ""
     remote_host: str = ""
 

@@ -20,6 +20,7 @@ from cluster.logs.parsers import Parser
 from cluster.logs.parsers.nccl_tests.json_report import NcclJsonReport
 from cluster.logs.parsers.nccl_tests.metrics import ALGBW, AVERAGE, BUSBW, TIME
 from cluster.logs.parsers.nccl_tests.perf_test import (
+    ABSENT,
     AVERAGE_LINE,
     ENDS,
     FAILED,
@@ -27,7 +28,6 @@ from cluster.logs.parsers.nccl_tests.perf_test import (
     RANK,
     PerfTest,
 )
-from cluster.logs.parsers.nccl_tests.rows import ABSENT
 
 if TYPE_CHECKING:
     from cluster.core.model.logs import Parsed

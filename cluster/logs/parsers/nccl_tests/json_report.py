@@ -17,8 +17,6 @@ MOST_RANKS = 1024  # of a process: a larger figure is an error
 
 
 class _Half(msgspec.Struct):
-    """Half a row of the JSON of `-J`; a missing number is the word `nan`."""
-
     alg_bw: float | str
     bus_bw: float | str
     time: float | str | None = None
@@ -33,8 +31,6 @@ class _Half(msgspec.Struct):
 
 
 class _Row(msgspec.Struct):
-    """A row of it."""
-
     size: int
     type: str = ""
     redop: str = ""
@@ -43,8 +39,6 @@ class _Row(msgspec.Struct):
 
 
 class _Process(msgspec.Struct):
-    """A process of the test, described by its first rank."""
-
     rank: int
     hostname: str = ""
     device: int = 0
@@ -52,8 +46,6 @@ class _Process(msgspec.Struct):
 
 
 class _Config(msgspec.Struct):
-    """The settings of the test."""
-
     nthreads: int = 1
     ngpus: int = 1
     validation: int = 1
@@ -61,8 +53,6 @@ class _Config(msgspec.Struct):
 
 
 class _Outcome(msgspec.Struct):
-    """A result of the test as a whole."""
-
     count: int = 0
     bandwidth: float | str = 0.0
     okay: str = ""

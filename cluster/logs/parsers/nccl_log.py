@@ -15,10 +15,9 @@ from msgspec import structs
 
 from cluster.core.model.logs import NcclEdge, NcclLog, NcclRank, NcclTree, Setting
 from cluster.logs.parsers import Parser, ResultBuilder
-from cluster.logs.parsers.nccl_log.trials import AROUND, AROUND_WORDS, LoggedTest
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterable, Mapping
+    from collections.abc import Callable, Iterable, Mapping, Sequence
 
     from cluster.core.model.logs import Parsed
 
@@ -76,6 +75,13 @@ _HARMLESS = re.compile(
     r"Got non-fatal async event|Cannot get incoming CPU|falling back to simple order"
 )
 COMM = "comm 0x"  # messages whose prefix is needed, as it names the host
+# What nccl-tests prints around its rows: its start, where its ranks are, and how it ended.
+AROUND = re.compile(
+    r"^[# \t]*+(?:(nThreads?\b)|Rank +\d+ .*?\bPid +(\d+) +on +(\S+) +device"
+    r"|(?:Out of bounds values|Bitwise mismatches|Avg bus bandwidth) *:(.*))"
+)
+AROUND_WORDS = ("nThread", " Pid ", "Out of bounds", "Bitwise mism", "Avg bus bandwidth")
+GOOD = "Avg bus bandwidth"
 
 
 class NcclDebug(Parser):
@@ -364,6 +370,45 @@ class NcclDebug(Parser):
             connected=self._connected,
             fabric=self._fabric or any("MNNVL" in edge.via for edge in edges),
             torn=self._torn,
+        )
+
+
+class LoggedTest:
+    """A test of nccl-tests: which processes took part, and whether it reported success.
+
+    A test that begins before another has ended may run at the same time. Then it is not known which
+    lines belong to which test, so it proves nothing.
+    """
+
+    def __init__(self, first: int, *, beside: bool) -> None:
+        """Begin a test at a line; 0 if its first line is missing."""
+        self._first = first
+        self._last = 0  # its last line; 0 until it comes
+        self._failed = beside
+        self.processes: set[str] = set()
+
+    @property
+    def is_open(self) -> bool:
+        """Whether its last line is still to come."""
+        return not self._last
+
+    @property
+    def succeeded(self) -> bool:
+        """Whether it reported success at its end."""
+        return bool(self._last) and not self._failed
+
+    def follow(self, said: re.Match[str], lineno: int) -> None:
+        """Read a line before or after its rows."""
+        if said[2]:
+            self.processes.add(f"{said[3]}:{said[2]}")
+        elif said[4] is not None:
+            self._failed |= "FAILED" in said[4]
+            self._last = lineno if GOOD in said[0] else self._last
+
+    def has(self, process: str, set_up: Sequence[int]) -> bool:
+        """Tell whether a process took part: it was named, or lines within set it up."""
+        return process in self.processes or any(
+            self._first <= number and not 0 < self._last < number for number in set_up
         )
 
 
