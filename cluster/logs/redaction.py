@@ -17,9 +17,8 @@ _SHAPE = bytes.maketrans(b"123456789", b"0" * 9)
 _BEGIN = re.compile(r"----[- ]?BEGIN [A-Z0-9 ]{0,40}PRIVATE KEY(?: BLOCK)?[- ]?----")
 _END = re.compile(r"----[- ]?END [A-Z0-9 ]{0,40}PRIVATE KEY(?: BLOCK)?[- ]?----")
 _PUTTY = re.compile(r"^[ \t]{0,40}Private-Lines:[ \t]{0,9}(\d{1,4})[ \t\r]{0,9}$")
-_BLOCK = re.compile(
-    r":[ \t]{0,9}[|>][-+0-9]{0,2}[ \t\r]{0,9}$"
-)  # YAML: the value is on the next lines
+# YAML: the value is on the next lines.
+_BLOCK = re.compile(r":[ \t]{0,9}[|>][-+0-9]{0,2}[ \t\r]{0,9}$")
 _VARIABLE = re.compile(r"\bname[\"']?[ \t]{0,9}:[^:]{0,200}$", re.IGNORECASE)
 _ITS_VALUE = re.compile(
     r"(^[ \t]{0,200}[\"']?value[\"']?[ \t]{0,9}:[ \t]{0,9}[\"']?)(?!\[redacted\])[^\s\"']+",
@@ -70,12 +69,9 @@ class _Redactor:
         self._plain: set[bytes] = set()  # shapes of lines without a secret
         self._inside_key = False
         self._lines_of_key = 0  # lines that are left of a PuTTY key, which names their number
-        self._block: int | None = (
-            None  # the indentation of a YAML name whose value is on the next lines
-        )
-        self._variable = (
-            False  # in Kubernetes, the value of a variable is on the line after its name
-        )
+        # The indentation of a YAML name whose value is on the next lines.
+        self._block: int | None = None
+        self._variable = False  # Kubernetes has the value of a variable on the line after its name
 
     def clean(self, data: bytes) -> bytes:
         """Clean complete lines, the last one without its newline."""

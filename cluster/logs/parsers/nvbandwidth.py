@@ -86,9 +86,7 @@ class NvBandwidth(Parser):
         self._parsed: list[Parsed] = []  # the runs that have ended with figures
         self._builders: list[ResultBuilder] = []  # the open run, and earlier ones without figures
         self._test = ""
-        self._part = (
-            ""  # the part of a bidirectional test: one direction, the other, or both together
-        )
+        self._part = ""  # of a bidirectional test: one direction, the other, or both together
         self._parts: set[str] = set()  # of this test, whose matrices have begun
         self._ran: set[str] = set()  # the tests of the open run
         self._unit = ""
@@ -120,9 +118,7 @@ class NvBandwidth(Parser):
         if running:
             self._settle()
             if running[1] in self._ran:
-                self._append(
-                    ResultBuilder("nvbandwidth", lineno, "nvbandwidth")
-                )  # its head is missing
+                self._append(ResultBuilder("nvbandwidth", lineno, "nvbandwidth"))  # without a head
             self._ran.add(running[1])
             self._is_next = lineno == self._begun_at + 1
             self._leave(self._open(lineno))

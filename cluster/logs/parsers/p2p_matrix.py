@@ -16,8 +16,6 @@ from cluster.core.model.logs import PeerAccess
 from cluster.logs.parsers import GB, Parser, ResultBuilder, count, define, numbers
 
 if TYPE_CHECKING:
-    from collections.abc import Callable
-
     from cluster.core.model.logs import Parsed
     from cluster.core.model.measurements import Definition
     from cluster.core.model.value import Scalar
@@ -180,7 +178,8 @@ class P2PMatrix(Parser):
         self, builder: ResultBuilder, title: re.Match[str], pair: tuple[int, int], value: float
     ) -> None:
         definition, params = self._cell(title, pair)
-        builder.add(definition, _scale(title)(value), params)
+        scaled = value / MICRO if title[3] == "Latency" else value * GB
+        builder.add(definition, scaled, params)
 
     def _cell(
         self, title: re.Match[str], pair: tuple[int, int]
@@ -235,8 +234,3 @@ class P2PMatrix(Parser):
                 for i, row in enumerate(rows)
             ),
         )
-
-
-def _scale(title: re.Match[str]) -> Callable[[float], float]:
-    """Return what converts a figure of a matrix to seconds, or to bytes per second."""
-    return MICRO.__rtruediv__ if title[3] == "Latency" else GB.__mul__

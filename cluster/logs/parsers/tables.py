@@ -31,7 +31,7 @@ ABOUT = (
 _SETTING = re.compile(
     r"gpus?\b|nodes|hosts|ranks|processes|workers|devices|batch|precision|d?type$|model|network|config"
     r"|instance|framework|seq|dataset|method|optimi[sz]er|backend|zero|parallel|\b[tpd]p$|version"
-    r"|provider|placement|setup|world|platform|accelerator|interconnect",
+    r"|provider|placement|setup|world|platform|accelerator|interconnect"
 )
 
 (RATE, SAMPLES, TOKENS, SENTENCES, EACH, EXPECTED, EFFICIENCY, TOP1, TOP5) = DEFINITIONS = define(

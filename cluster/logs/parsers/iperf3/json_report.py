@@ -162,9 +162,7 @@ class Iperf3JsonReport(msgspec.Struct):
     def _totals(self, builder: ResultBuilder, params: dict[str, Scalar]) -> None:
         end = self.end or End()
         sent, received = end.sum_sent, end.sum_received
-        if (
-            sent is None and received is None
-        ):  # for UDP, old versions have a single sum, of their own side
+        if sent is None and received is None:  # UDP of old versions: one sum, of their own side
             sent, received = (end.sum, None) if self._sends else (None, end.sum)
         ways: tuple[tuple[Definition, _Sum | None, dict[str, Scalar]], ...] = (
             (metrics.RECEIVED, received, {}),

@@ -38,7 +38,7 @@ _KNOWN = re.compile(
     r"#\s*(?:$|-+$|\(B\)|out-of-place|Using devices|NCCL version|"
     r"Blocking|Parallel Init|Per-Iteration|Writing JSON|GPU memory|NCCL Tests compiled with|"
     r"Errors with asterisks)|"
-    r"\(B\)\s+\(elements\)|out-of-place\s+in-pl|rccl-tests: Version",
+    r"\(B\)\s+\(elements\)|out-of-place\s+in-pl|rccl-tests: Version"
 )
 _HEAD = re.compile(r"\d+\s+\d+\s+[a-z]\w*(?:\s+[a-z]\w*)?(?:\s+-?\d+)?")  # of a row
 _COMMENTED = re.compile(r"#\s*\d+\s+\d+\s+[a-z]")
@@ -66,7 +66,6 @@ _TORN = re.compile(
 INFO = "NCCL INFO"
 _COMMAND = re.compile(r"(?:^|[\s/])(\w+_perf(?:_mpi)?)\s+-")
 MOST_PARTS = 16  # of rows: three make a row
-MOST = 64  # texts that are kept, because they may be repeated
 _STAMP = re.compile(r"\s+\d{4}-\d\d-\d\d \d\d:\d\d:\d\d$")
 
 
@@ -83,16 +82,12 @@ class NcclTests(Parser):
     def __init__(self) -> None:
         self._parsed: list[Parsed] = []  # of the tests before the last
         self._test: PerfTest | None = None
-        self._plain: set[str] = set()  # lines without information
         self._command = ""
         self._parts: list[list[str]] = []  # parts of rows that other lines interrupted
         self._boxed = False  # whether the last line belongs to a Markdown table with our header
 
     def take(self, line: str, lineno: int) -> bool:
         """Read a row, or a line before or after the rows."""
-        if line in self._plain:
-            self._boxed = False
-            return True
         text = line.strip()
         if not text or INFO in text:
             return False
@@ -101,14 +96,8 @@ class NcclTests(Parser):
         self._boxed = False
         if text[:1].isdigit() or _COMMENTED.match(text):
             return self._row(text.lstrip("# "), lineno)
-        return self._said(text, lineno) or self._adds_nothing(line) or self._around(text, lineno)
-
-    def _adds_nothing(self, line: str) -> bool:
-        """Tell whether it is a line without information, and keep it: tests repeat them."""
-        if _KNOWN.match(line.strip()) is None:
-            return False
-        self._plain |= {line} if len(self._plain) < MOST else set()
-        return True
+        is_known = self._said(text, lineno) or _KNOWN.match(text) is not None
+        return is_known or self._around(text, lineno)
 
     def _said(self, text: str, lineno: int) -> bool:
         """Read the first line of a test, the names of its columns, a last line, or a command."""

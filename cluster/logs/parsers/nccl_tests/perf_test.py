@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import re
 from collections import Counter
-from functools import lru_cache
 from itertools import pairwise
 from typing import TYPE_CHECKING, NamedTuple
 
@@ -110,9 +109,7 @@ class PerfTest:
         self._first = first
         self.name = ""
         self.checked = True
-        self.is_mixed = (
-            False  # it began before another one had ended, so its rows may belong to that
-        )
+        self.is_mixed = False  # it began before another one had ended: its rows may be of that
         self.follows = False  # it began below rows of another test, which may go on
         self._head = ""  # what it was run with
         self.headed = False
@@ -365,7 +362,6 @@ class PerfTest:
         yield self.stopped >= 0, f"its row of {self.stopped} B was begun, and has no end"
 
 
-@lru_cache(64)
 def _layout(header: str) -> tuple[int, float]:
     """Return the width of each half of a row, and how many times per second its clock ticks."""
     words = header.lstrip("# ").split()

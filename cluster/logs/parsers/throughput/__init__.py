@@ -105,11 +105,7 @@ _FORMS = tuple(
         (("wps",), rf"\b(?P<name>wps)['\"]?\s*[:=]\s*['\"]?{_NUMBER}", TOKENS),  # fairseq: words
         (("tps:",), rf"\b(?P<name>tps):\s+{_NUMBER}", TOKENS),  # torchtitan
         (("MLLOG ",), rf'MLLOG .*"throughput":\s*{_NUMBER}', SAMPLES),
-        (
-            ("TFLOP", "tflops:"),
-            rf"\b(?:TFLOP/s/GPU\)|TFLOPs|TFLOP/s/device):\s*{_NUMBER}",
-            FLOPS,
-        ),
+        (("TFLOP", "tflops:"), rf"\b(?:TFLOP/s/GPU\)|TFLOPs|TFLOP/s/device):\s*{_NUMBER}", FLOPS),
     )
 )
 _THOUSANDS = re.compile(r"\d{1,3}(?:,\d{3})+")

@@ -53,10 +53,7 @@ _TIMES = tuple(
     Form(word, re.compile(pattern))
     for word, pattern in (
         ("per iteration (", r"elapsed time per iteration \((?P<unit>ms|s)\): (?P<time>\d[\d.]*)"),
-        (
-            ", time ",
-            r"\b[Ii]ter \d+: loss [^|]{1,80}?, time (?P<time>\d[\d.]*)(?P<unit>ms|s)\b",
-        ),
+        (", time ", r"\b[Ii]ter \d+: loss [^|]{1,80}?, time (?P<time>\d[\d.]*)(?P<unit>ms|s)\b"),
         ("iter time:", r"\biter time: (?P<time>\d[\d.]*) ?(?P<unit>ms|s)\b"),
         (
             "step_timing",
