@@ -6,9 +6,8 @@ Example: python launch_allreduce.py --run-local
 
 from typing import Annotated
 
-import typer
-
 from cluster.cli import start
+from cluster.cli.flags import option
 from cluster.cli.launchers import launcher
 
 MB = 1_000_000  # bytes, as in the founding program
@@ -17,13 +16,11 @@ MB = 1_000_000  # bytes, as in the founding program
 def launch_allreduce(
     *,
     data_mb: Annotated[
-        int, typer.Option("--data-mb", metavar="N", help="Size on each process, 1 MB = 1e6 B.")
+        int, option("--data-mb", metavar="N", help="Size on each process, 1 MB = 1e6 B.")
     ] = 100,
-    iterations: Annotated[
-        int, typer.Option("--iterations", metavar="N", help="How many times.")
-    ] = 20,
+    iterations: Annotated[int, option("--iterations", metavar="N", help="How many times.")] = 20,
     transport: Annotated[
-        str, typer.Option("--transport", help="mpi; gloo or nccl, by torch; nccl4py.")
+        str, option("--transport", help="mpi; gloo or nccl, by torch; nccl4py.")
     ] = "mpi",
 ) -> dict[str, object]:
     """Sum numbers over all MPI processes: how fast is the network for distributed training?

@@ -6,9 +6,8 @@ Example: python launch_mpi_test.py --run-local
 
 from typing import Annotated
 
-import typer
-
 from cluster.cli import start
+from cluster.cli.flags import option
 from cluster.cli.launchers import launcher
 
 MB = 1_000_000  # bytes, as in the founding program
@@ -17,10 +16,10 @@ MB = 1_000_000  # bytes, as in the founding program
 def launch_mpi_test(
     *,
     data_mb: Annotated[
-        int, typer.Option("--data-mb", metavar="N", help="Message size, 1 MB = 1e6 B.")
+        int, option("--data-mb", metavar="N", help="Message size, 1 MB = 1e6 B.")
     ] = 100,
     iterations: Annotated[
-        int, typer.Option("--iterations", metavar="N", help="How many messages.")
+        int, option("--iterations", metavar="N", help="How many messages.")
     ] = 100,
 ) -> dict[str, object]:
     """Exchange messages between MPI processes: is the network as fast as it should be?

@@ -6,10 +6,9 @@ Example: python train_scaling.py --ranks 1,2 --provider local
 
 from typing import Annotated, Literal
 
-import typer
-
 from cluster.analysis.models.step_limits import said
 from cluster.cli import flags, start
+from cluster.cli.flags import option
 from cluster.cli.show import show_tables
 from cluster.core.errors import SpecError
 from cluster.core.units import parse_rate
@@ -21,17 +20,15 @@ BATCH = 64  # samples of a rank's step
 
 def train_scaling(  # noqa: PLR0913 - each is a flag
     *,
-    ranks: Annotated[str, typer.Option("--ranks", metavar="LIST", help="Of each run.")] = "1,2,4",
-    ranks_per_host: Annotated[int, typer.Option("--ranks-per-host", metavar="N")] = 1,
-    provider: Annotated[str, typer.Option("--provider", metavar="NAME")] = "local",
-    option: Annotated[list[str] | None, typer.Option("--option", metavar="KEY=VALUE")] = None,
-    source: Annotated[str, typer.Option("--source", help="memory, disk, s3://...")] = "memory",
-    device: Annotated[
-        Literal["cpu", "cuda"], typer.Option("--device", help="cuda: by nccl.")
-    ] = "cpu",
-    rounds: Annotated[int, typer.Option("--rounds", metavar="N")] = 8,
-    link: Annotated[str, typer.Option("--link", metavar="RATE", help="Of a host: 10gbit.")] = "",
-    env: Annotated[list[str] | None, typer.Option("--env", metavar="NAME=VALUE")] = None,
+    ranks: Annotated[str, option("--ranks", metavar="LIST", help="Of each run.")] = "1,2,4",
+    ranks_per_host: Annotated[int, option("--ranks-per-host", metavar="N")] = 1,
+    provider: Annotated[str, option("--provider", metavar="NAME")] = "local",
+    option: Annotated[list[str] | None, option("--option", metavar="KEY=VALUE")] = None,
+    source: Annotated[str, option("--source", help="memory, disk, s3://...")] = "memory",
+    device: Annotated[Literal["cpu", "cuda"], option("--device", help="cuda: by nccl.")] = "cpu",
+    rounds: Annotated[int, option("--rounds", metavar="N")] = 8,
+    link: Annotated[str, option("--link", metavar="RATE", help="Of a host: 10gbit.")] = "",
+    env: Annotated[list[str] | None, option("--env", metavar="NAME=VALUE")] = None,
     name: flags.Name = "train",
     yes: flags.Yes = False,
 ) -> None:

@@ -111,7 +111,7 @@ def _import_all() -> None:
             if not module.name.endswith("__main__"):
                 importlib.import_module(module.name)
     service_models().load_service_model("ec2", "service-2")
-    with redirect_stdout(io.StringIO()):  # what typer imports when it reads a command line
+    with redirect_stdout(io.StringIO()):  # what click imports when it reads a command line
         sys.modules["cluster.cli.command_line"].app(["--version"], standalone_mode=False)
 
 

@@ -35,7 +35,7 @@ HEAVY = (
     "google.cloud",
     "mpi4py",
     "rich",
-    "typer",
+    "click",
     "fabric",
     "pandas",
     "polars",

@@ -21,7 +21,7 @@ def main() -> NoReturn:
     if text is not None:
         print(text)  # noqa: T201 - also where standard output is closed
         sys.exit(0)
-    from cluster.cli.command_line import app, run  # noqa: PLC0415 - typer takes longer
+    from cluster.cli.command_line import app, run  # noqa: PLC0415 - click takes longer
 
     run(app)
 

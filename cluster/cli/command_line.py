@@ -4,18 +4,20 @@ from __future__ import annotations
 
 import io
 import logging
+import os
 import re
 import signal
 import sys
-from collections import UserDict
 from importlib import import_module
-from typing import TYPE_CHECKING, Annotated, Any, NoReturn, cast
+from pathlib import Path
+from typing import TYPE_CHECKING, NoReturn
 
-import typer
-from typer.core import TyperGroup
-from typer.main import get_command
+import click
+from click.exceptions import Abort, Exit
+from click.shell_completion import get_completion_class, shell_complete
 
 from cluster.cli import overview, signals, terminal
+from cluster.cli.flags import CommandGroup, call, make_command
 from cluster.cli.overview import FAILED, INTERRUPTED, REFUSED, TERMINATED
 from cluster.cli.terminal import write_log
 from cluster.core.errors import ClusterError, SpecError
@@ -26,6 +28,7 @@ from cluster.core.version import __version__
 if TYPE_CHECKING:
     from collections.abc import Callable, Sequence
 
+SETTINGS = {"help_option_names": ["-h", "--help"]}
 # What a flag means when no value follows: --placement is 1, as in the founding program.
 BARE_FLAGS = {"--placement": ("1", r"(?!-)."), "--profile": ("own", "/")}  # and how values begin
 OTHER_SPELLINGS = {  # of the founding programs; help shows only the current ones
@@ -40,7 +43,7 @@ OTHER_SPELLINGS = {  # of the founding programs; help shows only the current one
 }
 
 
-def start(*launchers: Callable[..., None], what: str | None = None) -> NoReturn:
+def start(*launchers: Callable[..., None] | click.Command, what: str | None = None) -> NoReturn:
     """Run a launcher script: parameters become flags, docstrings the help.
 
     Args:
@@ -48,15 +51,21 @@ def start(*launchers: Callable[..., None], what: str | None = None) -> NoReturn:
             several, the name of each is a verb.
 
     """
-    app = typer.Typer(
-        help=what, add_completion=False, rich_markup_mode=None, pretty_exceptions_enable=False
-    )
-    for launcher in launchers:
-        app.command()(launcher)
+    made = [
+        one if isinstance(one, click.Command) else make_command(one.__name__, one)
+        for one in launchers
+    ]
+    [app, *more] = made
+    for one in made:
+        one.context_settings.update(SETTINGS)
+    if more or what:
+        app = CommandGroup(
+            help=what, commands=made, no_args_is_help=True, context_settings=SETTINGS
+        )
     run(app)
 
 
-def run(app: typer.Typer) -> NoReturn:
+def run(app: click.Command) -> NoReturn:
     """Carry out this process's command line, and end with its exit status."""
     words, how_much = terminal.take_flags(sys.argv[1:])
     sys.argv[1:] = canonical_arguments(words)
@@ -69,17 +78,17 @@ def run(app: typer.Typer) -> NoReturn:
             raise
 
 
-def _call(app: typer.Typer, how_much: int) -> NoReturn:
+def _call(app: click.Command, how_much: int) -> NoReturn:
     """Call a command; an error becomes a message and an exit status."""
     received = signals.handle()
     try:
         terminal.configure(how_much)
-        status = app(standalone_mode=False)
+        status = _status(app)
         terminated = received and received[0].number == signal.SIGTERM
         sys.exit(TERMINATED if terminated and status == INTERRUPTED else status or 0)
-    except Misuse as error:
+    except click.ClickException as error:
         sys.exit(print_misuse(error))
-    except typer.Abort:
+    except Abort:
         sys.stderr.write("Aborted.\n")
         sys.exit(FAILED)
     except ClusterError as error:
@@ -88,6 +97,18 @@ def _call(app: typer.Typer, how_much: int) -> NoReturn:
     except OSError as error:
         print_error(f"{error.strerror or error}: {error.filename or 'output'}")
         sys.exit(FAILED)
+
+
+def _status(app: click.Command) -> int:
+    """Call a command, and return its exit status."""
+    name = "cluster" if isinstance(app, Commands) else Path(sys.argv[0]).name
+    asked = os.environ.get(COMPLETE)
+    if asked and isinstance(app, Commands):
+        return shell_complete(app, {}, "cluster", COMPLETE, asked)
+    try:
+        return call(app, name, sys.argv[1:])
+    except KeyboardInterrupt:
+        return INTERRUPTED
 
 
 def canonical_arguments(argv: Sequence[str]) -> list[str]:
@@ -118,19 +139,6 @@ def _canonical_argument(word: str, after: str) -> str:
     return OTHER_SPELLINGS.get(flag, flag) + equals + value
 
 
-# typer does not export the base of its errors of usage.
-Misuse = cast(
-    "type[Exception]",
-    next(kind for kind in typer.BadParameter.__mro__ if kind.__name__ == "ClickException"),
-)
-PLAIN_WORDS = (  # a library's message about a value, and what replaces it
-    (re.compile(r"Input should be a valid integer\b.*"), "a whole number is needed."),
-    (re.compile(r"Input should be a valid number\b.*"), "a number is needed."),
-    (re.compile(r"Value error, (.*) is not one of (.*?)\.?$", re.MULTILINE), r"\1 is none of \2."),
-    (re.compile(r"^Error: Invalid value for ", re.MULTILINE), "Error: "),
-)
-
-
 def print_error(text: str) -> None:
     """Print an error; where there are colours, its first word is red."""
     from rich.text import Text  # noqa: PLC0415 - most commands end without an error
@@ -142,25 +150,18 @@ def print_error(text: str) -> None:
     console(stderr=True, quiet=False).print(line, soft_wrap=True)
 
 
-def print_misuse(error: Exception) -> int:
-    """Print what is wrong with a command line, in cluster's words.
-
-    Args:
-        error: a `Misuse`.
-
-    """
-    from_typer = cast("Any", error)
+def print_misuse(error: click.ClickException) -> int:
+    """Print what is wrong with a command line, in cluster's words."""
     shown = io.StringIO()
-    from_typer.show(file=shown)
-    text = shown.getvalue().rstrip()
-    for pattern, ours in PLAIN_WORDS:
-        text = pattern.sub(ours, text)
-    usage, separator, what = text.rpartition("Error: ")
+    error.show(file=shown)
+    usage, separator, what = shown.getvalue().rstrip().rpartition("Error: ")
     if not separator:  # a help text, as no arguments were given
-        typer.echo(text, err=True)
-        return int(from_typer.exit_code)
-    typer.echo(usage, err=True, nl=False)
-    name = from_typer.ctx.info_name if getattr(from_typer, "ctx", None) else ""
+        click.echo(what, err=True)
+        return error.exit_code
+    click.echo(usage, err=True, nl=False)
+    what = what.removeprefix("Invalid value for ")
+    context = getattr(error, "ctx", None)
+    name = context.info_name if context else ""
     if name == "run" and "No such option" in what:
         what += (
             "\nOptions of the command itself come after --, such as: cluster run mine -- uname -a"
@@ -168,51 +169,77 @@ def print_misuse(error: Exception) -> int:
     if name == "program" and "extra argument" in what:
         what += "\nGive the command as one argument: --command 'hostname -f'"
     print_error(what)
-    return int(from_typer.exit_code)
+    return error.exit_code
 
 
-class _Commands(UserDict[str, Any]):
-    """Commands by name, each imported when it is looked up."""
+class Commands(CommandGroup):
+    """All commands, each imported when it is looked up."""
 
-    def __getitem__(self, name: str) -> Any:  # noqa: ANN401 - typer's own type
-        super().__getitem__(name)
-        module = import_module(f"cluster.cli.commands.{overview.module(name)}")
+    def get_command(self, ctx: click.Context, cmd_name: str) -> click.Command | None:  # noqa: ARG002
+        """Import a command."""
+        if cmd_name not in self.commands:
+            return None
+        module = import_module(f"cluster.cli.commands.{overview.module(cmd_name)}")
         found = module.command
-        if not isinstance(found, typer.Typer):
-            function, found = found, typer.Typer(add_completion=False, rich_markup_mode=None)
-            found.command(name, help=module.__doc__)(function)
-        command = get_command(found)
-        command.name = name
-        return command
+        if isinstance(found, click.Command):
+            return found
+        return make_command(cmd_name, found, module.__doc__)
 
-
-class Commands(TyperGroup):
-    """All commands."""
-
-    def __init__(self, **settings: Any) -> None:  # noqa: ANN401 - typer's own
-        super().__init__(**settings)
-        self.commands = _Commands(dict.fromkeys(overview.names()))
-
-    def get_help(self, ctx: Any) -> str:  # noqa: ANN401, ARG002 - typer's own type
+    def get_help(self, ctx: click.Context) -> str:  # noqa: ARG002 - as click has it
         """Return the help that lists all commands."""
         return overview.help_text()
 
 
-app = typer.Typer(
-    name="cluster",
-    cls=Commands,
-    no_args_is_help=True,
-    rich_markup_mode=None,
-    pretty_exceptions_enable=False,
-    context_settings={"help_option_names": ["-h", "--help"]},
-)
-
-
-@app.callback(invoke_without_command=True)
-def options(
-    version: Annotated[bool, typer.Option("--version", help="Print the version.")] = False,
-) -> None:
-    """Handle the options that belong to no command."""
-    if version:
+def _show_version(_ctx: click.Context, _param: click.Parameter, value: bool) -> None:  # noqa: FBT001 - as click has it
+    if value:
         sys.stdout.write(f"cluster {__version__}\n")
-        raise typer.Exit
+        raise Exit
+
+
+def _complete(ctx: click.Context, param: click.Parameter, value: bool) -> None:  # noqa: FBT001
+    """Print what completes words in the user's shell, or write it where the shell finds it."""
+    if not value:
+        return
+    shell = Path(os.environ.get("SHELL", "bash")).name
+    kind = get_completion_class(shell)
+    if kind is None or shell not in COMPLETIONS:
+        raise SpecError(
+            f"{shell} has no completion.", remedy=f"There is one for: {', '.join(COMPLETIONS)}"
+        )
+    text = kind(ctx.command, {}, "cluster", COMPLETE).source()
+    if param.name == "show_completion":
+        sys.stdout.write(text)
+        raise Exit
+    where, settings = COMPLETIONS[shell]
+    script = Path.home() / where
+    script.parent.mkdir(parents=True, exist_ok=True)
+    script.write_text(text, encoding="utf-8")
+    if settings:
+        with (Path.home() / settings).open("a+", encoding="utf-8") as file:
+            file.seek(0)
+            if (line := f"source '{script}'\n") not in file.read():
+                file.write(line)
+    sys.stdout.write(f"{shell} completes cluster's words in new terminals: {script}\n")
+    raise Exit
+
+
+COMPLETE = "_CLUSTER_COMPLETE"  # the environment variable with which a shell asks
+COMPLETIONS = {  # the file that completes, and the settings that read it; fish reads it itself
+    "bash": (".bash_completions/cluster.sh", ".bashrc"),
+    "zsh": (".zfunc/cluster.zsh", ".zshrc"),
+    "fish": (".config/fish/completions/cluster.fish", ""),
+}
+app = Commands(
+    name="cluster",
+    commands=dict.fromkeys(overview.names(), click.Command(None)),
+    no_args_is_help=True,
+    params=[
+        click.Option([flag], is_flag=True, expose_value=False, is_eager=True, callback=act)
+        for flag, act in (
+            ("--version", _show_version),
+            ("--install-completion", _complete),
+            ("--show-completion", _complete),
+        )
+    ],
+    context_settings=SETTINGS,
+)

@@ -5,7 +5,7 @@ from __future__ import annotations
 import sys
 from typing import TYPE_CHECKING
 
-import typer
+import click
 
 from cluster.core import journal
 from cluster.core.errors import ParseError, SpecError
@@ -58,7 +58,7 @@ def ask(question: str, price: str) -> bool:
             f"This costs {price}, and there is no terminal to ask on. Nothing was created.",
             remedy="To go on without a question, add --yes to the command.",
         )
-    return typer.confirm(question, err=True)
+    return click.confirm(question, err=True)
 
 
 def has_terminal() -> bool:

@@ -2,15 +2,26 @@
 
 from __future__ import annotations
 
-import inspect
 import re
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from copy import copy
-from inspect import Parameter, Signature
-from typing import TYPE_CHECKING, Annotated, Any, Literal, NamedTuple, get_args, get_origin
+from inspect import Parameter, getdoc, signature
+from pathlib import Path
+from typing import (
+    TYPE_CHECKING,
+    Annotated,
+    Any,
+    Literal,
+    NamedTuple,
+    get_args,
+    get_origin,
+    get_type_hints,
+)
 
+import click
 import msgspec
-import typer
+from click.exceptions import Exit
+from click.shell_completion import CompletionItem
 
 from cluster.core import journal, plugins
 from cluster.core.errors import SpecError
@@ -22,9 +33,222 @@ from cluster.measure.starters import Starter as StarterPlugin
 from cluster.providers import Provider as ProviderPlugin
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterator
-
     from cluster.core.model.value import Value
+
+
+class Flag(NamedTuple):
+    """How a parameter of a command is typed: an option if it has names, else an argument.
+
+    Args:
+        parser: reads its text; its type does, if there is none.
+        autocompletion: the values that a shell suggests.
+        callback: checks or replaces its value.
+
+    """
+
+    names: tuple[str, ...]
+    help: str = ""
+    metavar: str | None = None
+    show_default: bool | str = True
+    parser: Callable[[str], object] | None = None
+    autocompletion: Callable[[], Iterable[str]] = tuple
+    callback: Callable[[Any], object] | None = None
+
+
+def option(*names: str, **how: Any) -> Flag:  # noqa: ANN401 - the fields of `Flag`
+    """Declare an option of a command, inside `Annotated`."""
+    return Flag(names, **how)
+
+
+def argument(**how: Any) -> Flag:  # noqa: ANN401 - the fields of `Flag`
+    """Declare an argument of a command, inside `Annotated`."""
+    return Flag((), **how)
+
+
+class Group(NamedTuple):
+    """Parameters that a command gets as one value, inside `Annotated`."""
+
+    parameters: tuple[click.Parameter, ...]
+    make: Callable[..., Any] = dict
+
+
+READ: dict[Any, tuple[Callable[[str], object], str]] = {
+    int: (int, "a whole number is needed."),
+    float: (float, "a number is needed."),
+    Path: (Path, ""),
+}
+
+
+class _Type(click.ParamType):  # type: ignore[type-arg]
+    """The type of a value: how its text is read, what is said if it is none, what is suggested."""
+
+    def __init__(self, kind: Any, flag: Flag) -> None:  # noqa: ANN401 - an annotation
+        self.choices = get_args(kind) if get_origin(kind) is Literal else ()
+        self.name = "|".join(self.choices) or {Path: "path"}.get(kind, kind.__name__)
+        self._read, self._needed = READ.get(kind, (str, ""))
+        self._read = flag.parser or self._read
+        self._suggest = flag.autocompletion
+
+    def convert(self, value: Any, param: Any, ctx: Any) -> Any:  # noqa: ANN401 - as click has it
+        """Convert a text; a default may have its type."""
+        if not isinstance(value, str):
+            return value
+        if self.choices and value not in self.choices:
+            known = ", ".join(map(repr, self.choices))
+            self.fail(f"{value!r} is none of {known}.", param, ctx)
+        try:
+            return self._read(value)
+        except ValueError:
+            self.fail(self._needed, param, ctx)
+
+    def shell_complete(self, ctx: Any, param: Any, incomplete: str) -> list[CompletionItem]:  # noqa: ANN401, ARG002
+        """Suggest values."""
+        words = (*self._suggest(), *self.choices)
+        return [CompletionItem(word) for word in words if word.startswith(incomplete)]
+
+
+class _Argument(click.Argument):
+    """An argument that the help describes."""
+
+    def __init__(self, name: str, flag: Flag, shown: str, **how: Any) -> None:  # noqa: ANN401
+        super().__init__([name], metavar=flag.metavar or name.upper(), **how)
+        self._help, self._shown = flag.help, shown
+
+    def make_metavar(self, ctx: click.Context | None = None) -> str:  # noqa: ARG002 - as click has it
+        """Return how the usage shows it."""
+        form = "{%s}" if self.required else "[%s]"
+        return form % self.metavar + ("..." if self.nargs != 1 else "")
+
+    def get_error_hint(self, ctx: click.Context | None) -> str:  # noqa: ARG002 - as click has it
+        """Return how an error names it."""
+        return f"'{self.metavar}'"
+
+    def get_help_record(self, ctx: click.Context) -> tuple[str, str]:
+        """Return its line of the help."""
+        default = self.get_default(ctx, call=False) if self.nargs == 1 else None
+        shown = "[required]" if self.required else f"[default: {default}]" if default else ""
+        return f"{self.metavar} <{self._shown}>", "  ".join(filter(None, (self._help, shown)))
+
+
+def parameter(name: str, annotation: Any, default: Any = Parameter.empty) -> click.Parameter:  # noqa: ANN401
+    """Make a parameter of a command of `Annotated[TYPE, option(...)]` and its default."""
+    kind, flag = annotation, Flag(())
+    if get_origin(annotation) is Annotated:
+        kind, flag = get_args(annotation)
+    if type(None) in get_args(kind):
+        [kind] = [one for one in get_args(kind) if one is not type(None)]
+    many = get_origin(kind) is list
+    [kind] = get_args(kind) if many else [kind]
+    how: dict[str, Any] = {"required": default is Parameter.empty, "type": _Type(kind, flag)}
+    if default is not Parameter.empty and not many:
+        how["default"] = default
+    check = flag.callback
+    if many or check:
+        how["callback"] = lambda _ctx, _param, value: _checked(value, check, many=many)
+    if not flag.names:
+        shown = f"list[{kind.__name__}]" if many else how["type"].name
+        return _Argument(name, flag, shown, nargs=-1 if many else 1, **how)
+    if kind is bool:
+        del how["type"]
+    return click.Option(
+        [name, *flag.names],
+        help=flag.help,
+        show_default=default != "" and flag.show_default,
+        is_flag=True if kind is bool else None,
+        multiple=many,
+        metavar=flag.metavar or (None if kind is bool else f"<{how['type'].name}>"),
+        **how,
+    )
+
+
+def _checked(value: Any, check: Callable[[Any], object] | None, *, many: bool) -> Any:  # noqa: ANN401
+    """Return a list for several values, and None for no value."""
+    value = (list(value) or None) if many else value
+    return check(value) if check else value
+
+
+def group(make: Callable[..., Any], names: str = "") -> Group:
+    """Return the parameters that the annotations of a struct or function declare.
+
+    Args:
+        names: of its parameters, with spaces between, if only these are of the command.
+
+    """
+    hints, known = get_type_hints(make, include_extras=True), signature(make).parameters
+    chosen = names.split() or known
+    return Group(tuple(parameter(n, hints[n], known[n].default) for n in chosen), make)
+
+
+class Command(click.Command):
+    """A command, whose help describes arguments, too."""
+
+    def format_options(self, ctx: click.Context, formatter: click.HelpFormatter) -> None:
+        """Describe the arguments, then the options."""
+        for title, kind in (("Arguments", click.Argument), ("Options", click.Option)):
+            records = [p.get_help_record(ctx) for p in self.get_params(ctx) if isinstance(p, kind)]
+            if records:
+                with formatter.section(title):
+                    formatter.write_dl([record for record in records if record])
+
+
+def call(command: click.Command, name: str, words: Sequence[str]) -> int:
+    """Call a command with the words of a command line, and return its exit status."""
+    try:
+        with command.make_context(name, list(words)) as context:
+            command.invoke(context)
+    except Exit as end:
+        return end.exit_code
+    return 0
+
+
+class CommandGroup(click.Group):
+    """Commands in the order in which they were added."""
+
+    def list_commands(self, ctx: click.Context) -> list[str]:  # noqa: ARG002 - as click has it
+        """List them."""
+        return list(self.commands)
+
+
+def make_command(
+    name: str,
+    function: Callable[..., object],
+    help_: str | None = None,
+    parts: Mapping[str, Group | click.Parameter] | None = None,
+    kind: type[Command] = Command,
+    **settings: Any,  # noqa: ANN401 - as click has them
+) -> Command:
+    """Make a command of a function.
+
+    Args:
+        parts: its parameters; those that its annotations declare, if none are given.
+
+    """
+    known = _parts(function) if parts is None else parts
+    flat = [
+        p
+        for part in known.values()
+        for p in (part.parameters if isinstance(part, Group) else [part])
+    ]
+
+    def callback(**values: Any) -> object:  # noqa: ANN401 - each flag has its own type
+        return function(**{key: _value(part, values) for key, part in known.items()})
+
+    return kind(name, params=flat, callback=callback, help=help_ or getdoc(function), **settings)
+
+
+def _parts(function: Callable[..., object]) -> dict[str, Group | click.Parameter]:
+    hints = get_type_hints(function, include_extras=True)
+    found: dict[str, Group | click.Parameter] = {}
+    for name, one in signature(function).parameters.items():
+        declared = next((x for x in get_args(hints[name]) if isinstance(x, Group)), None)
+        found[name] = declared or parameter(name, hints[name], one.default)
+    return found
+
+
+def _value(part: Group | click.Parameter, values: Mapping[str, Any]) -> Any:  # noqa: ANN401
+    if isinstance(part, Group):
+        return part.make(**{one.name or "": values[one.name or ""] for one in part.parameters})
+    return values[part.name or ""]
 
 
 DEFAULT_IN_HELP = re.compile(r"\[default: [^]]*\]")
@@ -39,22 +263,18 @@ def _clusters() -> list[str]:
     return list(journal.names())
 
 
-def _zero_or_one(value: str | int) -> int:  # typer also passes the default, unparsed
-    if str(value) not in ("0", "1"):
-        raise typer.BadParameter(f"{value!r} is not 0 or 1.")
+def _zero_or_one(value: str) -> int:
+    if value not in ("0", "1"):
+        raise click.BadParameter(f"{value!r} is not 0 or 1.")
     return int(value)
 
 
-def _span(value: str | float) -> float:
-    return parse_seconds(value) if isinstance(value, str) else value
-
-
-Name = Annotated[str, typer.Option("--name", help="Name of the cluster.", autocompletion=_clusters)]
+Name = Annotated[str, option("--name", help="Name of the cluster.", autocompletion=_clusters)]
 RunLocal = Annotated[
     bool,
-    typer.Option("--run-local", help="Use this machine: --provider local."),
+    option("--run-local", help="Use this machine: --provider local."),
 ]
-PlanOnly = Annotated[bool, typer.Option("--plan", help="Show what would be created.")]
+PlanOnly = Annotated[bool, option("--plan", help="Show what would be created.")]
 
 
 def _regions(given: list[str] | None) -> list[str] | None:
@@ -72,7 +292,7 @@ def _regions(given: list[str] | None) -> list[str] | None:
 
 Regions = Annotated[
     list[str] | None,
-    typer.Option(
+    option(
         "--region",
         metavar="REGION",
         help="Also look there; repeatable: us-east-1, projects/PROJECT, login:USER@HOST.",
@@ -81,26 +301,22 @@ Regions = Annotated[
 ]
 Keep = Annotated[
     bool | None,
-    typer.Option(
+    option(
         "--keep/--no-keep",
         help="Leave it running.  [default: if it costs nothing, or ran before]",
         show_default=False,
     ),
 ]
-Detach = Annotated[bool, typer.Option("--detach", help="Return when it runs.")]
-Timeout = Annotated[
-    float, typer.Option("--timeout", metavar="S", help="Seconds that the job may take.")
-]
+Detach = Annotated[bool, option("--detach", help="Return when it runs.")]
+Timeout = Annotated[float, option("--timeout", metavar="S", help="Seconds that the job may take.")]
 Runs = Annotated[
     str | None,
-    typer.Option(
-        "--runs", metavar="DIR", help="Folder of all runs.  [default: CLUSTER_RUNS or runs]"
-    ),
+    option("--runs", metavar="DIR", help="Folder of all runs.  [default: CLUSTER_RUNS or runs]"),
 ]
-Json = Annotated[bool, typer.Option("--json", help="Print JSON and nothing else on stdout.")]
+Json = Annotated[bool, option("--json", help="Print JSON and nothing else on stdout.")]
 Ab = Annotated[
     str | None,
-    typer.Option(
+    option(
         "--ab",
         metavar="KEY=V1,V2",
         help="Compare parameters, mca:X or env:X, in turn.",
@@ -108,7 +324,7 @@ Ab = Annotated[
 ]
 Launches = Annotated[
     int | None,
-    typer.Option(
+    option(
         "--launches",
         metavar="N",
         help="Repeat from the start; with --ab, of each value.  [default: 1; --ab 5; p2p here 3]",
@@ -117,15 +333,15 @@ Launches = Annotated[
 ]
 Replace = Annotated[
     bool,
-    typer.Option(
+    option(
         "--replace",
         help="End a job that runs there; rebuild a cluster whose hosts do not answer.",
     ),
 ]
-Yes = Annotated[bool, typer.Option("--yes", "-y", help="Do not ask before it costs money.")]
+Yes = Annotated[bool, option("--yes", "-y", help="Do not ask before it costs money.")]
 Lottery = Annotated[
     int | None,
-    typer.Option(
+    option(
         "--lottery",
         metavar="K",
         help="Launch the machines K times, measure and end them: what is a lucky draw worth?",
@@ -134,15 +350,15 @@ Lottery = Annotated[
 ]
 Mca = Annotated[
     list[str] | None,
-    typer.Option("--mca", metavar="NAME=VALUE", help="Parameter of Open MPI; repeatable."),
+    option("--mca", metavar="NAME=VALUE", help="Parameter of Open MPI; repeatable."),
 ]
 Env = Annotated[
     list[str] | None,
-    typer.Option("--env", metavar="NAME=VALUE", help="Variable for every rank; repeatable."),
+    option("--env", metavar="NAME=VALUE", help="Variable for every rank; repeatable."),
 ]
 Profile = Annotated[
     str | None,
-    typer.Option(
+    option(
         "--profile",
         metavar="[=PATH]",
         help="Count and time the ranks' calls of MPI; with the libmpitrace at PATH, if given.",
@@ -150,8 +366,8 @@ Profile = Annotated[
     ),
 ]
 Order = Annotated[
-    str,
-    typer.Option(
+    Literal["given", "near"],
+    option(
         "--order",
         metavar="given|near",
         help="near: neighbouring ranks on near hosts, as cluster placement found them.",
@@ -159,7 +375,7 @@ Order = Annotated[
 ]
 Starter = Annotated[
     str,
-    typer.Option(
+    option(
         "--starter",
         metavar="NAME",
         help="What starts the ranks: mpirun, srun[:PMI], torchrun, aprun."
@@ -168,24 +384,24 @@ Starter = Annotated[
         autocompletion=lambda: list(plugins.names(StarterPlugin)),
     ),
 ]
-Describe = Annotated[str, typer.Option("--describe", metavar="TEXT", help="What the run is for.")]
+Describe = Annotated[str, option("--describe", metavar="TEXT", help="What the run is for.")]
 Expect = Annotated[
     str,
-    typer.Option("--expect", metavar="VALUE", help="Expected result: 220, 1.1GB/s, 12us."),
+    option("--expect", metavar="VALUE", help="Expected result: 220, 1.1GB/s, 12us."),
 ]
-Run = Annotated[str, typer.Argument(metavar="RUN", help="Folder, id, cluster or latest.")]
+Run = Annotated[str, argument(metavar="RUN", help="Folder, id, cluster or latest.")]
 Threshold = Annotated[
     float,
-    typer.Option("--threshold", metavar="PERCENT", help="Differences below it count as equal."),
+    option("--threshold", metavar="PERCENT", help="Differences below it count as equal."),
 ]
-TableFormat = Annotated[str, typer.Option("--format", help="terminal or markdown.")]
+TableFormat = Annotated[str, option("--format", help="terminal or markdown.")]
 ClusterName = Annotated[
-    str, typer.Argument(metavar="NAME", help="Name of the cluster.", autocompletion=_clusters)
+    str, argument(metavar="NAME", help="Name of the cluster.", autocompletion=_clusters)
 ]
 
 LogFormat = Annotated[
     str,
-    typer.Option(
+    option(
         "--format",
         metavar="NAME",
         help="Format of the logs.  [default: recognised]",
@@ -193,10 +409,7 @@ LogFormat = Annotated[
         autocompletion=lambda: list(plugins.names(Parser)),
     ),
 ]
-RunName = Annotated[str, typer.Option("--name", help="Name under which the run is kept.")]
-
-Declared = dict[str, tuple[Any, object]]
-"""Flags of a command: by the name of its parameter, what declares it, and its default."""
+RunName = Annotated[str, option("--name", help="Name under which the run is kept.")]
 
 
 class Spelling(NamedTuple):
@@ -212,7 +425,7 @@ class Spelling(NamedTuple):
     metavar: str | None = None
     parser: Callable[..., object] | None = None
     more: str = ""
-    completion: Callable[[], list[str]] | None = None
+    completion: Callable[[], Iterable[str]] = tuple
 
 
 SPELLINGS = {
@@ -226,17 +439,17 @@ SPELLINGS = {
     "ranks_per_host": Spelling(metavar="N"),
     "placement": Spelling(kind=int, metavar="[0|1]", parser=_zero_or_one, more=" Bare: 1."),
     "accelerator": Spelling(metavar="KIND:N"),
-    "ttl": Spelling(metavar="SPAN", parser=_span, more=" Or 90min, 2h."),
+    "ttl": Spelling(metavar="SPAN", parser=parse_seconds, more=" Or 90min, 2h."),
     "options": Spelling("--option", list[str] | None, "KEY=VALUE", more=" Repeatable."),
 }
 
 
-def _spec_flags() -> Iterator[tuple[str, tuple[Any, object]]]:
-    """Return a flag for each field of `SpecOptions`."""
+def _spec_flags() -> Iterator[click.Parameter]:
+    """Make a flag for each field of `SpecOptions`."""
     about = help_of(SpecOptions)
     for field in msgspec.structs.fields(SpecOptions):
         spelled = SPELLINGS.get(field.name, Spelling())
-        option = typer.Option(
+        declared = option(
             spelled.flag or f"--{field.name.replace('_', '-')}",
             help=about[field.name] + spelled.more,
             metavar=spelled.metavar,
@@ -246,44 +459,33 @@ def _spec_flags() -> Iterator[tuple[str, tuple[Any, object]]]:
         )
         default = None if type(None) in get_args(spelled.kind) else field.default
         default = int(field.default) if spelled.kind is int else default
-        yield field.name, (Annotated[spelled.kind or field.type, option], default)
+        yield parameter(field.name, Annotated[spelled.kind or field.type, declared], default)
 
 
-SPEC: Declared = dict(_spec_flags())
-MACHINES: Declared = {
-    name: flag for name, flag in SPEC.items() if name not in ("provider", "hosts", "ranks_per_host")
-}
+SPEC: dict[str, click.Parameter] = {flag.name or "": flag for flag in _spec_flags()}
+MACHINES = tuple(
+    flag for name, flag in SPEC.items() if name not in ("provider", "hosts", "ranks_per_host")
+)
+Machines = Annotated[dict[str, Any], Group(tuple(SPEC.values()))]
 
 
-def with_default(name: str, default: object, *, shown: str = "") -> tuple[Any, object]:
-    """Return the flag of a field of `SpecOptions` another default.
+def with_default(name: str, default: object, *, shown: str = "") -> click.Parameter:
+    """Return the flag of a field of `SpecOptions` with another default.
 
     Args:
         shown: the default in its help, if the command itself chooses it; else that default.
 
     """
-    kind, option = get_args(SPEC[name][0])
-    own = copy(option)
-    own.help = DEFAULT_IN_HELP.sub(f"[default: {shown or default}]", option.help)
-    return Annotated[kind, own], default
+    own = copy(SPEC[name])
+    own.default = default
+    if isinstance(own, click.Option):
+        own.help = DEFAULT_IN_HELP.sub(f"[default: {shown or default}]", own.help or "")
+    return own
 
 
-def parameters(flags: Declared) -> list[Parameter]:
-    """Return flags as the parameters of a function."""
-    return [
-        Parameter(name, Parameter.KEYWORD_ONLY, default=default, annotation=kind)
-        for name, (kind, default) in flags.items()
-    ]
-
-
-def with_flags(command: Callable[..., None], flags: Sequence[Parameter]) -> Callable[..., None]:
-    """Turn a function that takes any keyword into a command with these flags."""
-    command.__signature__ = Signature(flags)  # type: ignore[attr-defined]
-    command.__annotations__ = {flag.name: flag.annotation for flag in flags}
-    return command
-
-
-def choose_provider(provider: str | None, *, run_local: bool, default: str) -> str:
+def choose_provider(
+    provider: str | None, *, run_local: bool, default: str = DEFAULT_PROVIDER
+) -> str:
     """Choose the provider.
 
     Raises:
@@ -346,33 +548,33 @@ def pair(flag: str, text: str) -> tuple[str, str]:
     return key, value
 
 
-def param_flags(params: type[Value]) -> Iterator[inspect.Parameter]:
-    """Return a flag for each field: its type, default and help come from the class.
+def param_flags(params: type[Value]) -> tuple[click.Parameter, ...]:
+    """Make a flag for each field: its type, default and help come from the class.
 
     Args:
         params: of a benchmark; its docstring describes each field under `Args:`.
 
     """
     help_ = help_of(params)
-    fields = msgspec.structs.fields(params)
-    for field in sorted(fields, key=lambda field: field.name not in params.__annotations__):
-        kind, default, shown = _flag_type(field.type, field.default)
-        option = typer.Option(
-            f"--{field.name.replace('_', '-')}",
-            help=help_.get(field.name, ""),
-            metavar=_metavar(field.type),
-            show_default=shown,
-            autocompletion=_choices(field.type),
-        )
-        yield inspect.Parameter(
-            field.name,
-            inspect.Parameter.KEYWORD_ONLY,
-            default=default,
-            annotation=Annotated[kind, option],
-        )
+    own = sorted(
+        msgspec.structs.fields(params), key=lambda field: field.name not in params.__annotations__
+    )
+    return tuple(_param_flag(field, help_.get(field.name, "")) for field in own)
 
 
-def _choices(kind: Any) -> Callable[[], list[str]]:  # noqa: ANN401 - an annotation
+def _param_flag(field: msgspec.structs.FieldInfo, about: str) -> click.Parameter:
+    kind, default, shown = _flag_type(field.type, field.default)
+    declared = option(
+        f"--{field.name.replace('_', '-')}",
+        help=about,
+        metavar=_metavar(field.type),
+        show_default=shown,
+        autocompletion=_choices(field.type),
+    )
+    return parameter(field.name, Annotated[kind, declared], default)
+
+
+def _choices(kind: Any) -> Callable[[], Iterable[str]]:  # noqa: ANN401 - an annotation
     """Return the completion of a flag: its values, if the type lists them."""
     return lambda: list(get_args(kind)) if get_origin(kind) is Literal else []
 
@@ -387,7 +589,7 @@ def _metavar(kind: Any) -> str | None:  # noqa: ANN401 - an annotation
 
 
 def _flag_type(kind: Any, default: Any) -> tuple[Any, object, str | bool]:  # noqa: ANN401
-    """Choose a type that typer can check; other values are text, which the benchmark checks."""
+    """Choose a type that is checked here; other values are text, which the benchmark checks."""
     if kind in (bool, int, float):
         return kind, default, kind is not float or bool(default)
     if kind == (int | None):

@@ -4,21 +4,18 @@ from __future__ import annotations
 
 import os
 import sys
-from inspect import Parameter, signature
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, Any, get_type_hints
-
-import typer
+from typing import TYPE_CHECKING, Annotated
 
 from cluster.analysis.statistics.compare import ENOUGH_LAUNCHES
-from cluster.cli.flags import Declared, parameters, with_flags
+from cluster.cli.flags import group, option
 from cluster.cli.overview import FAILED, GATE_HIT
 from cluster.core.errors import SpecError
 from cluster.core.files import write_file
 from cluster.core.model.value import Value
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Sequence
+    from collections.abc import Sequence
 
     from cluster.analysis.statistics.compare import Comparison
     from cluster.reports.ci import Case
@@ -27,7 +24,7 @@ FAIL_ON = ("low", "slower", "inconclusive", "unknown")
 
 FailOn = Annotated[
     str | None,
-    typer.Option(
+    option(
         "--fail-on",
         metavar="WORDS",
         help=f"Exit with {GATE_HIT} if a verdict is one of: {','.join(FAIL_ON)}.",
@@ -36,12 +33,11 @@ FailOn = Annotated[
 ]
 Junit = Annotated[
     Path | None,
-    typer.Option("--junit", metavar="FILE", help="Write JUnit XML: a case per series."),
+    option("--junit", metavar="FILE", help="Write JUnit XML: a case per series."),
 ]
 Github = Annotated[
-    bool, typer.Option("--github", help="In GitHub Actions: a step summary and annotations.")
+    bool, option("--github", help="In GitHub Actions: a step summary and annotations.")
 ]
-FLAGS: Declared = {"fail_on": (FailOn, None), "junit": (Junit, None), "github": (Github, False)}
 
 
 class Gates(Value, frozen=True, kw_only=True):
@@ -62,31 +58,7 @@ class Gates(Value, frozen=True, kw_only=True):
         return bool(self.fail_on or self.junit or self.github)
 
 
-def with_gates(command: Callable[..., None]) -> Callable[..., None]:
-    """Add the three flags to a command, which gets their values as `gates`.
-
-    Args:
-        command: one with a keyword-only parameter `gates`.
-
-    """
-    hints = get_type_hints(command, include_extras=True)
-    own = [
-        parameter.replace(annotation=hints[parameter.name])
-        for parameter in signature(command).parameters.values()
-        if parameter.name != "gates"
-    ]
-
-    def gated(**values: Any) -> None:  # noqa: ANN401 - each flag has its own type
-        given = read_gates(**{key: values.pop(key) for key in FLAGS})
-        command(**values, gates=given)
-
-    as_keywords = [parameter.replace(kind=Parameter.KEYWORD_ONLY) for parameter in own]
-    made = with_flags(gated, [*as_keywords, *parameters(FLAGS)])
-    made.__name__, made.__doc__ = command.__name__, command.__doc__
-    return made
-
-
-def read_gates(fail_on: str | None, junit: Path | None, github: bool) -> Gates:  # noqa: FBT001 - flags
+def read_gates(fail_on: FailOn = None, junit: Junit = None, github: Github = False) -> Gates:
     """Read the flags.
 
     Raises:
@@ -102,6 +74,9 @@ def read_gates(fail_on: str | None, junit: Path | None, github: bool) -> Gates: 
             remedy=f"There are: {', '.join(FAIL_ON)}; several with commas: --fail-on low,unknown",
         )
     return Gates(fail_on=words, junit=junit, github=github)
+
+
+GateFlags = Annotated[Gates, group(read_gates)]
 
 
 def check_decidable(given: Gates, comparisons: Sequence[Comparison]) -> None:

@@ -6,19 +6,19 @@ plot.
 
 from __future__ import annotations
 
-import inspect
 import sys
 from contextlib import contextmanager
+from functools import partial
+from inspect import getdoc
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
 
 import msgspec
-import typer
 
 from cluster.cli import flags, measurement
 from cluster.cli.commands import down, plot, up
-from cluster.cli.commands.bench import RUN_FLAGS, chosen_provider
-from cluster.cli.repeat import BenchOptions
+from cluster.cli.flags import option
+from cluster.cli.repeat import LAUNCHER, BenchOptions
 from cluster.core import journal
 from cluster.core.cleanup import on_failure
 from cluster.core.errors import ClusterError, SpecError
@@ -32,33 +32,33 @@ from cluster.runs import store
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator, Mapping
 
+    import click
+
 BENCHMARK, METRIC = "p2p", "oneway_bandwidth"  # what the receiver sees, as in the founding program
 FLOAT32 = 4  # bytes
 TIMEOUT = 3600.0  # seconds: a hundred of the largest vector take minutes
 LENGTHS = tuple(10**exponent for exponent in range(1, 10))  # of a vector
-HowMany = Annotated[int, typer.Option("--hosts", metavar="N", help="How many machines.")]
-Out = Annotated[Path, typer.Option("-o", "--output", metavar="FILE", help=".svg or .png")]
+HowMany = Annotated[int, option("--hosts", metavar="N", help="How many machines.")]
+Out = Annotated[Path, option("-o", "--output", metavar="FILE", help=".svg or .png")]
 
-MEASURE_FLAGS: flags.Declared = {
-    "max_bytes": (
-        Annotated[
-            int,
-            typer.Option(
-                "--max-bytes",
-                metavar="SIZE",
-                parser=parse_size,
-                help="Size of the largest vector: 4MB, 1GB.",
-            ),
-        ],
-        format_size(FLOAT32 * LENGTHS[-1]).replace(" ", ""),
-    ),
-    "iterations": (
-        Annotated[int, typer.Option("--iterations", metavar="N", help="Messages of each size.")],
-        100,
-    ),
-    "timeout": (flags.Timeout, TIMEOUT),
-    "runs": (flags.Runs, None),
-}
+
+class Measured(Value, frozen=True, kw_only=True):
+    """How much is measured, as it was typed."""
+
+    max_bytes: Annotated[
+        int,
+        option(
+            "--max-bytes",
+            metavar="SIZE",
+            parser=parse_size,
+            help="Size of the largest vector: 4MB, 1GB.",
+        ),
+    ] = format_size(FLOAT32 * LENGTHS[-1]).replace(" ", "")  # type: ignore[assignment]
+    iterations: Annotated[
+        int, option("--iterations", metavar="N", help="Messages of each size.")
+    ] = 100
+    timeout: flags.Timeout = TIMEOUT
+    runs: flags.Runs = None
 
 
 class ComparedCondition(Value, frozen=True, kw_only=True):
@@ -91,92 +91,85 @@ class ComparisonLauncher(Value, frozen=True, kw_only=True):
     accelerator: str
     conditions: tuple[ComparedCondition, ...]
 
-    def verbs(self) -> tuple[Callable[..., None], ...]:
+    def verbs(self) -> tuple[click.Command, ...]:
         """Return the verbs, as `cluster.cli.start` runs them."""
+        name = flags.parameter("name", flags.Name, self.name)
+        yes = flags.parameter("yes", flags.Yes, False)
+        measured = flags.group(Measured)
+        machines = flags.Group(
+            (
+                flags.with_default("provider", self.provider),
+                flags.parameter("hosts", HowMany, self.hosts),
+                *flags.MACHINES,
+            ),
+            self._machines,
+        )
+        create: dict[str, flags.Group | click.Parameter] = {"name": name, "machines": machines}
+        plan = flags.parameter("plan", flags.PlanOnly, False)
+        json = flags.parameter("json", flags.Json, False)
+        region = flags.parameter("region", flags.Regions, None)
+        drawn = {
+            "out": flags.parameter("out", Out, Path("fig.png")),
+            "root": flags.parameter("root", flags.Runs, None),
+        }
+        make = flags.make_command
         return (
-            self._create(),
-            *(self._verb(condition) for condition in self.conditions),
-            self._cleanup(),
-            self._all(),
-            self._plot(),
+            make(
+                "create-cluster",
+                up.command,
+                f"Create {self.hosts} node(s); on {self.provider} with {self.accelerator} each.",
+                {**create, "plan": plan, "yes": yes},
+            ),
+            *(
+                make(
+                    condition.verb,
+                    partial(_measure_again, condition),
+                    condition.what,
+                    {"name": name, "measured": measured, "json": json},
+                )
+                for condition in self.conditions
+            ),
+            make(
+                "cleanup-cluster",
+                _clean_up,
+                "Delete the cluster.",
+                {"name": name, "region": region},
+            ),
+            make(
+                "all",
+                self._all,
+                "Do all steps; delete the cluster even after an error.",
+                {**create, "measured": measured, "yes": yes},
+            ),
+            make("plot", self._plot, "Draw bandwidth over size.", {"name": name, **drawn}),
         )
 
-    @property
-    def _name(self) -> flags.Declared:
-        return {"name": (flags.Name, self.name)}
-
-    @property
-    def _machines(self) -> flags.Declared:
-        first: flags.Declared = {
-            "provider": flags.with_default("provider", self.provider),
-            "hosts": (HowMany, self.hosts),
-        }
-        return {**self._name, **first, **flags.MACHINES}
-
-    def _with_defaults(self, values: dict[str, Any]) -> dict[str, Any]:
+    def _machines(self, **values: Any) -> dict[str, Any]:  # noqa: ANN401 - each has its own type
         """Return the flags of the machines, with the defaults of this comparison."""
         is_default = values["provider"] == self.provider and not values["instance"]
         usual = self.accelerator if is_default else None
         own = {"accelerator": values["accelerator"] or usual, "ranks_per_host": self.ranks_per_host}
         return {**values, **own}
 
-    def _create(self) -> Callable[..., None]:
-        def command(**values: Any) -> None:  # noqa: ANN401 - each flag has its own type
-            up.command(**self._with_defaults(values))
+    def _all(self, name: str, machines: dict[str, Any], measured: Measured, *, yes: bool) -> None:
+        spec = flags.spec(name=name, **machines)
+        conditions = [condition.trial for condition in self.conditions]
+        options = BenchOptions(timeout=measured.timeout)
+        measurement.check(spec, BENCHMARK, _params(measured), options, conditions)
+        with _cleaned_up(spec.name):
+            up.command(name, machines=machines, yes=yes)
+            for condition in self.conditions:
+                _measure(spec, condition, measured, as_json=False)
 
-        what = f"Create {self.hosts} node(s); on {self.provider} with {self.accelerator} each."
-        declared: flags.Declared = {
-            **self._machines,
-            "plan": (flags.PlanOnly, False),
-            "yes": (flags.Yes, False),
-        }
-        return _verb("create-cluster", what, command, declared)
-
-    def _verb(self, condition: ComparedCondition) -> Callable[..., None]:
-        def command(name: str, json: bool, **values: Any) -> None:  # noqa: ANN401, FBT001
-            _measure(attach(name).spec, condition, values, as_json=json)
-
-        declared: flags.Declared = {**self._name, **MEASURE_FLAGS, "json": (flags.Json, False)}
-        return _verb(condition.verb, condition.what, command, declared)
-
-    def _cleanup(self) -> Callable[..., None]:
-        def command(name: str, region: list[str] | None) -> None:
-            down.command([name], region=region)
-
-        declared: flags.Declared = {**self._name, "region": (flags.Regions, None)}
-        return _verb("cleanup-cluster", "Delete the cluster.", command, declared)
-
-    def _all(self) -> Callable[..., None]:
-        def command(*, yes: bool, **values: Any) -> None:  # noqa: ANN401
-            measuring = {key: values.pop(key) for key in MEASURE_FLAGS}
-            machines = self._with_defaults(values)
-            spec = flags.spec(**machines)
-            conditions = [condition.trial for condition in self.conditions]
-            options = BenchOptions(timeout=measuring["timeout"])
-            measurement.check(spec, BENCHMARK, _params(measuring), options, conditions)
-            with _cleaned_up(spec.name):
-                up.command(**machines, yes=yes)
-                for condition in self.conditions:
-                    _measure(spec, condition, measuring, as_json=False)
-
-        what = "Do all steps; delete the cluster even after an error."
-        declared = {**self._machines, **MEASURE_FLAGS, "yes": (flags.Yes, False)}
-        return _verb("all", what, command, declared)
-
-    def _plot(self) -> Callable[..., None]:
-        def command(name: str, out: Path, root: str | None) -> None:
-            found = [str(folder) for folder in self._done(store.root(root), name)]
-            if not found:
-                names = " or ".join(condition.verb for condition in self.conditions)
-                raise SpecError(
-                    f"None of the runs of {name} is of {names} and finished.",
-                    remedy="Measure them first; runs are listed by: cluster runs",
-                )
-            plot.command(found, out, "sweep", METRIC, root=root)
-
-        declared: flags.Declared = {**self._name, "out": (Out, Path("fig.png"))}
-        what = "Draw bandwidth over size."
-        return _verb("plot", what, command, {**declared, "root": (flags.Runs, None)})
+    def _plot(self, name: str, out: Path, root: str | None) -> None:
+        found = [str(folder) for folder in self._done(store.root(root), name)]
+        if not found:
+            names = " or ".join(condition.verb for condition in self.conditions)
+            raise SpecError(
+                f"None of the runs of {name} is of {names} and finished.",
+                remedy="Measure them first; runs are listed by: cluster runs",
+            )
+        plot.command(found, out, "sweep", METRIC, root=root)
 
     def _done(self, where: Path, name: str) -> Iterator[Path]:
         """Find the finished runs of the conditions."""
@@ -187,32 +180,34 @@ class ComparisonLauncher(Value, frozen=True, kw_only=True):
                 yield folder
 
 
-def _verb(
-    name: str, what: str, command: Callable[..., None], declared: flags.Declared
-) -> Callable[..., None]:
-    made = flags.with_flags(command, flags.parameters(declared))
-    made.__name__, made.__doc__ = name, what
-    return made
-
-
-def _params(measuring: Mapping[str, Any]) -> dict[str, object]:
+def _params(measured: Measured) -> dict[str, object]:
     """Return the parameters of the benchmark."""
-    sizes = [FLOAT32 * n for n in LENGTHS if FLOAT32 * n <= measuring["max_bytes"]]
-    return {"metrics": [METRIC], "sizes": sizes, "iterations": measuring["iterations"]}
+    sizes = [FLOAT32 * n for n in LENGTHS if FLOAT32 * n <= measured.max_bytes]
+    return {"metrics": [METRIC], "sizes": sizes, "iterations": measured.iterations}
+
+
+def _clean_up(name: str, region: list[str] | None) -> None:
+    down.command([name], region=region)
+
+
+def _measure_again(
+    condition: ComparedCondition, name: str, measured: Measured, *, json: bool
+) -> None:
+    _measure(attach(name).spec, condition, measured, as_json=json)
 
 
 def _measure(
-    spec: ClusterSpec, condition: ComparedCondition, measuring: Mapping[str, Any], *, as_json: bool
+    spec: ClusterSpec, condition: ComparedCondition, measured: Measured, *, as_json: bool
 ) -> None:
     options = BenchOptions(
-        runs=measuring["runs"],
-        timeout=measuring["timeout"],
+        runs=measured.runs,
+        timeout=measured.timeout,
         keep=True,
         json=as_json,
         launches=1,
         founding=True,
     )
-    measurement.measure(spec, BENCHMARK, _params(measuring), options, condition.trial)
+    measurement.measure(spec, BENCHMARK, _params(measured), options, condition.trial)
 
 
 @contextmanager
@@ -240,7 +235,7 @@ def launcher(
     provider: str,
     instance: str | None = None,
     here: Mapping[str, object] | None = None,
-) -> Callable[..., None]:
+) -> click.Command:
     """Make a founding program: one benchmark, with few flags of its own.
 
     Args:
@@ -250,29 +245,35 @@ def launcher(
         here: parameters if all ranks are on this machine, in place of those of `params`.
 
     Returns:
-        A function for `cluster.cli.start`.
+        A command for `cluster.cli.start`.
 
     """
-    own = inspect.signature(params).parameters
 
-    def command(**values: Any) -> None:  # noqa: ANN401 - each flag has its own type
-        given = params(**{key: values.pop(key) for key in own})
-        around = {key: values.pop(key) for key in RUN_FLAGS}
-        options = BenchOptions(**around, launches=1, founding=True)
-        chosen = chosen_provider(values, provider)
+    def command(
+        machines: dict[str, Any], given: Mapping[str, object], options: BenchOptions, **more: object
+    ) -> None:
+        values: dict[str, Any] = {**machines, **more}
+        chosen = flags.choose_provider(
+            values.pop("provider"), run_local=values.pop("run_local"), default=provider
+        )
         if chosen == "local":
             given = {**given, **(here or {})}
         if chosen == provider:
             values["instance"] = values["instance"] or instance
+        options = msgspec.structs.replace(options, launches=1, founding=True)
         measurement.measure(flags.spec(provider=chosen, **values), benchmark, given, options)
 
-    first: flags.Declared = {
-        "name": (flags.Name, name),
-        "run_local": (flags.RunLocal, False),
-        "provider": flags.with_default("provider", None, shown=provider),
-        "hosts": flags.SPEC["hosts"],
-    }
-    last = flags.parameters({**flags.MACHINES, **RUN_FLAGS})
-    made = flags.with_flags(command, [*flags.parameters(first), *own.values(), *last])
-    made.__name__, made.__doc__ = params.__name__, params.__doc__
-    return made
+    return flags.make_command(
+        params.__name__,
+        command,
+        getdoc(params),
+        {
+            "name": flags.parameter("name", flags.Name, name),
+            "run_local": flags.parameter("run_local", flags.RunLocal, False),
+            "provider": flags.with_default("provider", None, shown=provider),
+            "hosts": flags.SPEC["hosts"],
+            "given": flags.group(params),
+            "machines": flags.Group(flags.MACHINES),
+            "options": flags.group(BenchOptions, LAUNCHER),
+        },
+    )

@@ -7,7 +7,7 @@ from contextlib import contextmanager
 from typing import TYPE_CHECKING
 
 import msgspec
-import typer
+from click.exceptions import Exit
 
 from cluster.analysis.statistics.compare import ENOUGH_LAUNCHES
 from cluster.cli.confirm import confirm_cost
@@ -92,7 +92,7 @@ def measure(
         _leave(cluster, options, live)
         status = report_cases(options.gates, cases) if options.gates.asked else 0
     if status:
-        raise typer.Exit(status)
+        raise Exit(status)
 
 
 @contextmanager

@@ -33,7 +33,6 @@ from cluster.orchestration.ab_test import (
     run_alternating,
 )
 from cluster.orchestration.bench.bench import TIMEOUT
-from cluster.orchestration.bench.order import HostOrder
 from cluster.orchestration.bench.variables import variable
 from cluster.orchestration.bench.working_folder import WorkingFolder
 from cluster.orchestration.cluster import Cluster
@@ -58,27 +57,27 @@ class BenchOptions(Value, frozen=True, kw_only=True):
 
     """
 
-    runs: str | None = None
-    timeout: float = TIMEOUT
-    keep: bool | None = None
-    detach: bool = False
-    plan: bool = False
-    replace: bool = False
-    json: bool = False
-    yes: bool = False
-    ab: str | None = None
-    launches: int | None = None
-    mca: list[str] | None = None
-    env: list[str] | None = None
-    profile: str | None = None
-    describe: str = ""
-    expect: str = ""
+    keep: flags.Keep = None
+    detach: flags.Detach = False
+    timeout: flags.Timeout = TIMEOUT
+    plan: flags.PlanOnly = False
+    runs: flags.Runs = None
+    replace: flags.Replace = False
+    yes: flags.Yes = False
+    json: flags.Json = False
+    ab: flags.Ab = None
+    launches: flags.Launches = None
+    lottery: flags.Lottery = None
+    mca: flags.Mca = None
+    env: flags.Env = None
+    profile: flags.Profile = None
+    order: flags.Order = "given"
+    starter: flags.Starter = ""
+    describe: flags.Describe = ""
+    expect: flags.Expect = ""
     gates: Gates = Gates()
     founding: bool = False
     workdir: WorkingFolder | None = None
-    order: HostOrder = "given"
-    starter: str = ""
-    lottery: int | None = None
 
     @property
     def variables(self) -> dict[str, str]:
@@ -87,6 +86,12 @@ class BenchOptions(Value, frozen=True, kw_only=True):
         return dict(
             variable(kind, *flags.pair(kind, text)) for kind, texts in given for text in texts
         )
+
+
+LAUNCHER = "keep detach timeout plan runs replace yes json"
+"""The flags of every founding program."""
+FLAGS = f"{LAUNCHER} ab launches lottery mca env profile order starter describe expect"
+"""The flags of `cluster bench`."""
 
 
 class AbAnswer(Value, frozen=True, kw_only=True):

@@ -5,7 +5,6 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Any
 
 from tables import page, table
-from typer.main import get_command
 
 from cluster.cli.command_line import app
 from cluster.cli.commands.bench import ALL
@@ -41,15 +40,14 @@ def commands() -> Iterator[tuple[str, Any]]:
         The words of a command, and the context in which it shows its help.
 
     """
-    top = get_command(app)
-    context = top.make_context("cluster", [], resilient_parsing=True)
+    context = app.make_context("cluster", [], resilient_parsing=True)
     context.max_content_width = context.terminal_width = WIDTH
     for names in groups().values():
         for name in names:
-            yield from _walk(top, name, context)
+            yield from _walk(app, name, context)
 
 
-def _walk(group: Any, name: str, above: Any) -> Iterator[tuple[str, Any]]:  # noqa: ANN401 - typer's own types
+def _walk(group: Any, name: str, above: Any) -> Iterator[tuple[str, Any]]:  # noqa: ANN401 - click's own types
     command = group.get_command(above, name)
     context = command.make_context(name, [], parent=above, resilient_parsing=True)
     context.params[ALL] = True  # every flag of a benchmark

@@ -32,7 +32,7 @@ def asked(monkeypatch: pytest.MonkeyPatch) -> list[str]:
         questions.append(question)
         return False
 
-    monkeypatch.setattr("typer.confirm", ask)
+    monkeypatch.setattr("click.confirm", ask)
     return questions
 
 

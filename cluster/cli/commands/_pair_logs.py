@@ -4,20 +4,20 @@ from __future__ import annotations
 
 from functools import partial
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, NamedTuple
-
-import typer
+from typing import TYPE_CHECKING, Annotated
 
 from cluster.cli.commands._log_files import print_left_out
+from cluster.cli.flags import argument, group, option
+from cluster.cli.repeat import BenchOptions
 from cluster.core.errors import SpecError
 from cluster.core.files import read_text
+from cluster.core.model.value import Value
 from cluster.core.units import parse_rate
 from cluster.runs import shared_file, store
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
-    from cluster.cli import flags
     from cluster.core.model.fleet import PairMetric
     from cluster.runs.run import Run
 
@@ -25,56 +25,36 @@ GROUPS = "Give --groups a file with the hosts of a group on each line."
 OTHERS = "Name hosts of the logs, or leave --groups out."
 METRICS: dict[str, PairMetric] = {"bandwidth": "bandwidth", "latency": "latency"}
 Text = str | None
-PAIR_LOGS: flags.Declared = {
-    "pairs_pattern": (
-        Annotated[
-            Text,
-            typer.Option(
-                "--pairs-pattern",
-                metavar="TEXT",
-                help="Where the names of --from's files have the hosts: 'bw_{a}_{b}.log'.",
-            ),
-        ],
-        None,
-    ),
-    "series": (
-        Annotated[
-            Text,
-            typer.Option(
-                "--series", metavar="WORDS", help="Which test of --from's logs, if they have more."
-            ),
-        ],
-        None,
-    ),
-}
 
 
-LIMIT: flags.Declared = {
-    "limit": (
-        Annotated[
-            Text,
-            typer.Option(
-                "--limit", metavar="RATE", help="Of a pair in --from's logs: 200gbit, 25GB/s."
-            ),
-        ],
-        None,
-    ),
-}
+class PairLogFlags(Value, frozen=True, kw_only=True):
+    """How logs of pairs are read, as it was typed."""
+
+    from_: Annotated[
+        list[str] | None,
+        option("--from", metavar="RUN|LOG...", help="Judge a run, or logs of other tools."),
+    ] = None
+    pairs_pattern: Annotated[
+        Text,
+        option(
+            "--pairs-pattern",
+            metavar="TEXT",
+            help="Where the names of --from's files have the hosts: 'bw_{a}_{b}.log'.",
+        ),
+    ] = None
+    series: Annotated[
+        Text,
+        option("--series", metavar="WORDS", help="Which test of --from's logs, if they have more."),
+    ] = None
+    limit: Annotated[
+        Text,
+        option("--limit", metavar="RATE", help="Of a pair in --from's logs: 200gbit, 25GB/s."),
+    ] = None
 
 
-class PairLogFlags(NamedTuple):
-    """How `--from` reads logs, as it was typed.
-
-    Args:
-        groups: the file that says which hosts share a switch.
-
-    """
-
-    metric: str
-    pattern: str | None = None
-    series: str | None = None
-    groups: str | None = None
-    limit: str | None = None
+Names = Annotated[list[str] | None, argument(metavar="[NAME]", help="A running cluster.")]
+Milliseconds = Annotated[int, option("--milliseconds", metavar="N", help="Length of a test.")]
+SurveyOptions = Annotated[BenchOptions, group(BenchOptions, "runs keep timeout yes json")]
 
 
 def only_name(names: Sequence[str] | None) -> str | None:
@@ -95,32 +75,39 @@ def only_name(names: Sequence[str] | None) -> str | None:
     return names[0] if names else None
 
 
-def run_of(words: Sequence[str], where: Path, typed: PairLogFlags) -> Run:
+def run_of(
+    names: Sequence[str] | None,
+    where: Path,
+    typed: PairLogFlags,
+    metric: str,
+    groups: str | None = None,
+) -> Run:
     """Find a run, or make one from logs of other tools.
 
     Raises:
         SpecError: there is no such run or file, or the logs cannot be judged.
 
     """
+    words = (*(typed.from_ or ()), *(names or ()))
     if len(words) == 1 and _is_run(words[0]):
         return store.read(_found(where, words[0]))
     from cluster.orchestration.check.fleet_check import read_groups  # noqa: PLC0415 - slow: numpy
     from cluster.runs.import_.pair_reader import PairLogOptions  # noqa: PLC0415
     from cluster.runs.import_.pairs import LEFT_OUT, import_pairs  # noqa: PLC0415
 
-    if typed.metric not in METRICS:
-        what = f"--metric {typed.metric} is not in logs of pairs."
+    if metric not in METRICS:
+        what = f"--metric {metric} is not in logs of pairs."
         raise SpecError(what, remedy="There are: bandwidth, latency")
-    if typed.groups in ("placement", "topology"):
+    if groups in ("placement", "topology"):
         raise SpecError(
-            f"--groups {typed.groups} is not known of hosts in logs.",
+            f"--groups {groups} is not known of hosts in logs.",
             remedy="Give a file with the hosts of a group on each line; without it, groups are "
             "taken from the values, if these show any.",
         )
-    grouping = typed.groups and partial(read_groups, read_text(typed.groups, GROUPS), remedy=OTHERS)
+    grouping = groups and partial(read_groups, read_text(groups, GROUPS), remedy=OTHERS)
     options = PairLogOptions(
-        metric=METRICS[typed.metric],
-        pattern=typed.pattern or "",
+        metric=METRICS[metric],
+        pattern=typed.pairs_pattern or "",
         series=typed.series or "",
         grouping=grouping or None,
         limit=parse_rate(typed.limit) if typed.limit else None,

@@ -10,10 +10,9 @@ import time
 from pathlib import Path
 from typing import Annotated, Literal, cast, get_args
 
-import typer
-
 from cluster.cli import flags
 from cluster.cli.commands.bench import bench_command
+from cluster.cli.flags import argument, option
 from cluster.cli.show import print_lines
 from cluster.core.errors import SpecError
 from cluster.core.model.spec import check_name
@@ -31,25 +30,23 @@ OURS = ("--name", "--runs", "--detach", "--plan", "--json", "--ab", "--lottery")
 
 
 def add(
-    name: Annotated[str, typer.Argument(metavar="NAME", help="Name of the cluster.")],
+    name: Annotated[str, argument(metavar="NAME", help="Name of the cluster.")],
     *,
-    every: Annotated[str, typer.Option("--every", metavar="SPAN", help="90min, 6h or 1d.")],
-    bench: Annotated[
-        str, typer.Option("--bench", metavar="WORDS", help="What follows `cluster bench`.")
-    ],
+    every: Annotated[str, option("--every", metavar="SPAN", help="90min, 6h or 1d.")],
+    bench: Annotated[str, option("--bench", metavar="WORDS", help="What follows `cluster bench`.")],
     busy: Annotated[
         float,
-        typer.Option("--busy", help="Skip hosts whose processors are in use by more: 0 to 1."),
+        option("--busy", help="Skip hosts whose processors are in use by more: 0 to 1."),
     ] = BUSY,
     prometheus: Annotated[
-        str, typer.Option("--prometheus", metavar="FILE", help="Write a file for node_exporter.")
+        str, option("--prometheus", metavar="FILE", help="Write a file for node_exporter.")
     ] = "",
     on_change: Annotated[
         str,
-        typer.Option("--on-change", metavar="COMMAND", help="Run this once for each alarm."),
+        option("--on-change", metavar="COMMAND", help="Run this once for each alarm."),
     ] = "",
     timer: Annotated[
-        str, typer.Option("--timer", metavar="systemd|cron", help="Kind.  [default: what runs]")
+        str, option("--timer", metavar="systemd|cron", help="Kind.  [default: what runs]")
     ] = "",
     root: flags.Runs = None,
 ) -> None:
@@ -75,7 +72,7 @@ def add(
 
 
 def remove(
-    name: Annotated[str, typer.Argument(metavar="NAME", help="Name of the cluster.")],
+    name: Annotated[str, argument(metavar="NAME", help="Name of the cluster.")],
     root: flags.Runs = None,
 ) -> None:
     """Stop watching a cluster; its runs stay, and so does the timer that you installed.

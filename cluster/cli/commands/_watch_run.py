@@ -6,11 +6,12 @@ import sys
 import time
 from typing import TYPE_CHECKING, Annotated
 
-import typer
+from click.exceptions import Exit
 
 from cluster.cli import flags
 from cluster.cli.commands._watch_texts import change_text, factor_texts, prometheus_text, series_of
 from cluster.cli.commands.bench import bench_command
+from cluster.cli.flags import argument, call, option
 from cluster.cli.overview import FAILED, GATE_HIT
 from cluster.cli.show import print_lines
 from cluster.core.errors import ClusterError, ShellError
@@ -32,8 +33,8 @@ ALARMED = 3  # runs that an alarm lasts: `change_points.SEGMENT`, which needs Nu
 
 
 def run(
-    name: Annotated[str, typer.Argument(metavar="NAME", help="Name of the cluster.")],
-    now: Annotated[bool, typer.Option("--now", help="Measure even if it is not due.")] = False,
+    name: Annotated[str, argument(metavar="NAME", help="Name of the cluster.")],
+    now: Annotated[bool, option("--now", help="Measure even if it is not due.")] = False,
     root: flags.Runs = None,
 ) -> None:
     """Measure what is watched, if it is due and nobody else uses the hosts; a timer calls it.
@@ -49,7 +50,7 @@ def run(
             print_lines(f"Skipped: {reason}.")
             return
         _measure(where, watch)
-        raise typer.Exit(_report(where, watch))
+        raise Exit(_report(where, watch))
 
 
 def _why_not(where: Path, watch: Watch, *, now: bool) -> str:
@@ -64,7 +65,7 @@ def _measure(where: Path, watch: Watch) -> None:
     benchmark, *words = watch.bench
     words += ["--name", watch.name, "--runs", str(where)]
     try:
-        status = bench_command(benchmark).main(words, standalone_mode=False)
+        status = call(bench_command(benchmark), benchmark, words)
     except (ClusterError, KeyboardInterrupt) as error:
         what = getattr(error, "what", "") or str(error) or "it was interrupted"
         _note(where, watch.name, "failed", what.partition("\n")[0])
@@ -75,7 +76,7 @@ def _measure(where: Path, watch: Watch) -> None:
         _note(where, watch.name, "measured", "", done)
         return
     _note(where, watch.name, "failed", f"the benchmark ended with status {status or 0}")
-    raise typer.Exit(status or FAILED)
+    raise Exit(status or FAILED)
 
 
 def _report(where: Path, watch: Watch) -> int:

@@ -8,20 +8,28 @@ from __future__ import annotations
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any, NoReturn
 
-import typer
+from click.exceptions import Exit
 
 from cluster.analysis.verdict import judgement
 from cluster.cli import flags
 from cluster.cli.commands._fleet_verdict import show_verdict
 from cluster.cli.commands._intra_node import check_within
-from cluster.cli.commands._pair_logs import LIMIT, PairLogFlags, only_name, run_of
-from cluster.cli.commands._survey_flags import SHARED, survey_command, test_length
-from cluster.cli.gates import FLAGS, read_gates, report_cases
+from cluster.cli.commands._pair_logs import (
+    Milliseconds,
+    Names,
+    PairLogFlags,
+    SurveyOptions,
+    only_name,
+    run_of,
+)
+from cluster.cli.flags import group, option
+from cluster.cli.gates import GateFlags, Gates, report_cases
 from cluster.cli.measurement import launched
 from cluster.cli.repeat import BenchOptions
 from cluster.cli.show import print_json, print_lines
 from cluster.core.errors import JobError, SpecError
 from cluster.core.files import read_text
+from cluster.core.model.value import Value
 from cluster.core.units import parse_size
 from cluster.orchestration.check.verdict import judge_check
 from cluster.orchestration.cluster import Cluster, attach
@@ -36,59 +44,82 @@ if TYPE_CHECKING:
     from cluster.core.model.spec import ClusterSpec
     from cluster.runs.run import Run
 
+Text = str | None
 METRICS = ("bandwidth", "latency", "allreduce")
 NAME = "check"  # of a cluster that is launched for a check
 LONGEST = 30 * 24 * 3600.0  # seconds
 
 
-def command(  # noqa: PLR0913 - each is a flag
+class Survey(Value, frozen=True, kw_only=True):
+    """What is tested, as it was typed."""
+
+    rounds: Annotated[
+        str,
+        option("--rounds", metavar="N|all", help="Rounds of disjoint pairs; up to 17 hosts: all."),
+    ] = "10"
+    metric: Annotated[
+        str, option("--metric", metavar="WORD", help="bandwidth, latency, allreduce:SIZE.")
+    ] = "bandwidth"
+    groups: Annotated[
+        Text,
+        option(
+            "--groups",
+            metavar="topology|placement|FILE",
+            help="Which hosts share a switch: from the provider, from cluster placement, or a "
+            "line per group.  [default: topology]",
+            show_default=False,
+        ),
+    ] = None
+    alone: Annotated[int, option("--alone", metavar="N", help="Pairs also tested alone.")] = 8
+    pairs: Annotated[
+        Text, option("--pairs", metavar="LIST", help="Test only these, alone: 7-12,7-40.")
+    ] = None
+    within: Annotated[
+        Text,
+        option(
+            "--within",
+            metavar="auto|gpus|numa|cores",
+            help="Compare the GPUs, NUMA nodes or cores of each host instead of hosts.",
+        ),
+    ] = None
+    confirm: Annotated[
+        bool, option("--confirm", help="Test blamed parts again, with other partners.")
+    ] = False
+    replace: Annotated[
+        bool, option("--replace", help="Create new machines for confirmed bad hosts.")
+    ] = False
+    milliseconds: Milliseconds = 300
+
+
+def command(
+    names: Names = None,
     *,
-    names: list[str] | None,
-    rounds: str,
-    metric: str,
-    groups: str | None,
-    alone: int,
-    pairs: str | None,
-    within: str | None,
-    confirm: bool,
-    replace: bool,
-    milliseconds: int,
-    from_: list[str] | None,
-    pairs_pattern: str | None,
-    series: str | None,
-    limit: str | None,
-    provider: str | None,
-    runs: str | None,
-    keep: bool | None,
-    timeout: float,
-    yes: bool,
-    json: bool,
-    fail_on: str | None,
-    junit: Path | None,
-    github: bool,
-    **machines: Any,  # noqa: ANN401 - each flag has its own type
+    survey: Annotated[Survey, group(Survey)],
+    logs: Annotated[PairLogFlags, group(PairLogFlags)],
+    gates: GateFlags,
+    machines: flags.Machines,
+    options: SurveyOptions,
 ) -> None:
-    gates = read_gates(fail_on, junit, github)
+    provider, replace = machines["provider"], survey.replace
     if replace:
-        _refuse_unless_it_stays(stays=not (from_ or pairs) and (provider is None or bool(keep)))
-    if within:
-        _refuse_besides_within(from_=from_, pairs=pairs, groups=groups, confirm=confirm or replace)
-    if from_:
-        typed = PairLogFlags(metric, pairs_pattern, series, groups, limit)
-        run = run_of((*from_, *(names or ())), store.root(runs), typed)
-        _exit_by_gates(gates, run, _show(judge_check(run), as_json=json))
+        stays = not (logs.from_ or survey.pairs) and (provider is None or bool(options.keep))
+        _refuse_unless_it_stays(stays=stays)
+    if survey.within:
+        _refuse_besides_within(survey, logs)
+    if logs.from_:
+        run = run_of(names, store.root(options.runs), logs, survey.metric, survey.groups)
+        _exit_by_gates(gates, run, _show(judge_check(run), as_json=options.json))
     name = only_name(names)
-    options = BenchOptions(runs=runs, timeout=timeout, keep=keep, yes=yes, json=json)
-    if within:
-        spec = _spec(name, provider, machines)
-        run = check_within(name if provider is None else None, within, spec, options)
-        _exit_by_gates(gates, run, _show(run.fleet or judge_check(run), as_json=json))
-    params = _params(rounds, metric, alone, pairs, milliseconds) | {"confirm": confirm or replace}
+    if survey.within:
+        spec = _spec(name, machines)
+        run = check_within(name if provider is None else None, survey.within, spec, options)
+        _exit_by_gates(gates, run, _show(run.fleet or judge_check(run), as_json=options.json))
+    params = _params(survey)
     if name is not None and provider is None:
-        _exit_by_gates(gates, *_check(attach(name), params, groups, options, replace=replace))
-    spec = _spec(name, provider, machines)
+        _exit_by_gates(gates, *_check(attach(name), params, survey, options))
+    spec = _spec(name, machines)
     with launched(spec, PAIRS, params, options) as cluster:
-        run, verdict = _check(cluster, params, groups, options, replace=replace)
+        run, verdict = _check(cluster, params, survey, options)
     _exit_by_gates(gates, run, verdict)
 
 
@@ -96,28 +127,34 @@ def _exit_by_gates(gates: Gates, run: Run, verdict: FleetVerdict) -> NoReturn:
     """Report the verdict as `judge` does, and end with the exit status of the gates."""
     judged = judgement.judge((), run.record, fleet=verdict)
     suite = "/".join(run.folder.parts[-2:])
-    raise typer.Exit(report_cases(gates, list(judgement_cases(suite, judged))))
+    raise Exit(report_cases(gates, list(judgement_cases(suite, judged))))
 
 
-def _params(
-    rounds: str, metric: str, alone: int, pairs: str | None, milliseconds: int
-) -> dict[str, Any]:
+def _spec(name: str | None, machines: dict[str, Any]) -> ClusterSpec:
+    provider = machines["provider"] or flags.DEFAULT_PROVIDER
+    return flags.spec(**{**machines, "name": name or NAME, "provider": provider})
+
+
+def _params(survey: Survey) -> dict[str, Any]:
     return {
-        "rounds": _rounds(rounds),
-        **_metric(metric),
-        "alone": alone,
-        "pairs": tuple((pairs or "").split(",")) if pairs else (),
-        "milliseconds": milliseconds,
+        "rounds": _rounds(survey.rounds),
+        **_metric(survey.metric),
+        "alone": survey.alone,
+        "pairs": tuple(survey.pairs.split(",")) if survey.pairs else (),
+        "milliseconds": survey.milliseconds,
+        "confirm": survey.confirm or survey.replace,
     }
 
 
-def _spec(name: str | None, provider: str | None, machines: dict[str, Any]) -> ClusterSpec:
-    return flags.spec(name=name or NAME, provider=provider or flags.DEFAULT_PROVIDER, **machines)
-
-
-def _refuse_besides_within(**typed: object) -> None:
+def _refuse_besides_within(survey: Survey, logs: PairLogFlags) -> None:
     """Refuse flags about pairs of hosts, or about logs."""
-    unfit = [f"--{flag.rstrip('_')}" for flag, value in typed.items() if value]
+    typed = {
+        "--from": logs.from_,
+        "--pairs": survey.pairs,
+        "--groups": survey.groups,
+        "--confirm": survey.confirm or survey.replace,
+    }
+    unfit = [flag for flag, value in typed.items() if value]
     if unfit:
         raise SpecError(
             f"{unfit[0]} does not go with --within, which measures the devices of each host.",
@@ -162,31 +199,27 @@ def _metric(text: str) -> dict[str, Any]:
 def _check(
     cluster: Cluster,
     params: dict[str, Any],
-    groups: str | None,
+    survey: Survey,
     options: BenchOptions,
-    *,
-    replace: bool,
 ) -> tuple[Run, FleetVerdict]:
     """Test the pairs, one job after another, and show the results."""
     with cluster.jobs.claimed():
-        return _check_claimed(cluster, params, groups, options, replace=replace)
+        return _check_claimed(cluster, params, survey, options)
 
 
 def _check_claimed(
     cluster: Cluster,
     params: dict[str, Any],
-    groups: str | None,
+    survey: Survey,
     options: BenchOptions,
-    *,
-    replace: bool,
 ) -> tuple[Run, FleetVerdict]:
     """Show the results also of an interrupted run."""
     from cluster.cli.progress.heat_map import CheckProgress  # noqa: PLC0415 - slow: numpy
     from cluster.orchestration.launch.replacement import finish_replacement  # noqa: PLC0415
 
-    if replace:
+    if survey.replace:
         finish_replacement(cluster)
-    params = {**params, "groups": _groups(cluster, groups, store.root(options.runs))}
+    params = {**params, "groups": _groups(cluster, survey.groups, store.root(options.runs))}
     try:
         with CheckProgress(len(cluster.machines), params["metric"], stderr=options.json) as live:
             run = cluster.bench(
@@ -196,7 +229,7 @@ def _check_claimed(
         if cluster.state.jobs:
             _show(judge_check(store.read(Path(cluster.job()[0].run))), as_json=options.json)
         raise
-    if replace:
+    if survey.replace:
         return run, _replace(cluster, run, params, options)
     return run, _show(run.fleet or judge_check(run), as_json=options.json)
 
@@ -244,78 +277,3 @@ def _show(verdict: FleetVerdict, *, as_json: bool) -> FleetVerdict:
     else:
         show_verdict(verdict)
     return verdict
-
-
-Text = str | None
-CHECK: flags.Declared = {
-    "rounds": (
-        Annotated[
-            str,
-            typer.Option(
-                "--rounds", metavar="N|all", help="Rounds of disjoint pairs; up to 17 hosts: all."
-            ),
-        ],
-        "10",
-    ),
-    "metric": (
-        Annotated[
-            str,
-            typer.Option("--metric", metavar="WORD", help="bandwidth, latency, allreduce:SIZE."),
-        ],
-        "bandwidth",
-    ),
-    "groups": (
-        Annotated[
-            Text,
-            typer.Option(
-                "--groups",
-                metavar="topology|placement|FILE",
-                help="Which hosts share a switch: from the provider, from cluster placement, or a "
-                "line per group."
-                "  [default: topology]",
-                show_default=False,
-            ),
-        ],
-        None,
-    ),
-    "alone": (
-        Annotated[int, typer.Option("--alone", metavar="N", help="Pairs also tested alone.")],
-        8,
-    ),
-    "pairs": (
-        Annotated[
-            Text,
-            typer.Option("--pairs", metavar="LIST", help="Test only these, alone: 7-12,7-40."),
-        ],
-        None,
-    ),
-    "within": (
-        Annotated[
-            Text,
-            typer.Option(
-                "--within",
-                metavar="auto|gpus|numa|cores",
-                help="Compare the GPUs, NUMA nodes or cores of each host instead of hosts.",
-            ),
-        ],
-        None,
-    ),
-    "confirm": (
-        Annotated[
-            bool, typer.Option("--confirm", help="Test blamed parts again, with other partners.")
-        ],
-        False,
-    ),
-    "replace": (
-        Annotated[
-            bool,
-            typer.Option("--replace", help="Create new machines for confirmed bad hosts."),
-        ],
-        False,
-    ),
-    **test_length(300),
-    **SHARED,
-    **LIMIT,
-    **FLAGS,
-}
-survey_command(command, CHECK)

@@ -9,11 +9,12 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Annotated
 
-import typer
+from click.exceptions import Exit
 
 from cluster.analysis.statistics.compare import THRESHOLD, Side, compare, group_by
 from cluster.cli import flags
-from cluster.cli.gates import Gates, check_decidable, report_cases, with_gates
+from cluster.cli.flags import argument, option
+from cluster.cli.gates import GateFlags, check_decidable, report_cases
 from cluster.cli.show import check_format, print_json, relative_path, show_tables
 from cluster.core.errors import SpecError
 from cluster.reports.ci import comparison_cases
@@ -28,15 +29,14 @@ if TYPE_CHECKING:
     from cluster.analysis.statistics.compare import Comparison
 
 
-@with_gates
 def command(
     named: Annotated[
         list[str],
-        typer.Argument(metavar="RUN", help="Two; each may be several launches: A1,A2,A3."),
+        argument(metavar="RUN", help="Two; each may be several launches: A1,A2,A3."),
     ],
     by: Annotated[
         str | None,
-        typer.Option(
+        option(
             "--by", metavar="FACTOR", help="Group the named runs by it: placement, condition ..."
         ),
     ] = None,
@@ -45,7 +45,7 @@ def command(
     root: flags.Runs = None,
     json: flags.Json = False,
     *,
-    gates: Gates,
+    gates: GateFlags,
 ) -> None:
     check_format(report)
     where = store.root(root)
@@ -58,7 +58,7 @@ def command(
     show_comparisons(found, report=report, as_json=json)
     check_decidable(gates, found)
     status = report_cases(gates, [case for one in found for case in comparison_cases(one)])
-    raise typer.Exit(status)
+    raise Exit(status)
 
 
 def _two(where: Path, named: Sequence[str]) -> list[Side]:

@@ -10,8 +10,7 @@ import shlex
 import sys
 from typing import Annotated
 
-import typer
-
+from cluster.cli.flags import argument, option
 from cluster.core import journal
 from cluster.core.errors import SpecError
 from cluster.core.model.hosts import Machine
@@ -20,10 +19,10 @@ from cluster.orchestration.cluster import Cluster, attach
 
 def command(
     fragment: Annotated[
-        str, typer.Argument(metavar="[FRAGMENT]", help="Part of a name, address or id.")
+        str, argument(metavar="[FRAGMENT]", help="Part of a name, address or id.")
     ] = "",
     print_: Annotated[
-        bool, typer.Option("--print", help="Print the command instead of running it.")
+        bool, option("--print", help="Print the command instead of running it.")
     ] = False,
 ) -> None:
     cluster, machine = find_cluster(fragment)

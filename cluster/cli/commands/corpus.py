@@ -12,12 +12,13 @@ from statistics import median
 from typing import TYPE_CHECKING, Annotated
 
 import msgspec
-import typer
+from click.exceptions import Exit
 
 from cluster.analysis.limits import published
 from cluster.analysis.limits.hardware import find as find_hardware
 from cluster.analysis.limits.published import Point, PublishedRun, PublishedSource, checks
 from cluster.cli import flags
+from cluster.cli.flags import CommandGroup, argument, make_command, option
 from cluster.cli.show import print_json, print_lines, table
 from cluster.core.errors import ParseError, SpecError
 from cluster.core.model.hosts import SIMULATED as SIMULATED_SHELL
@@ -39,14 +40,6 @@ AT_COMMIT = re.compile(r"(https://[^/]+/[^/]+/[^/]+)/blob/([0-9a-f]{7,40})/([^#]
 PRINTED = {"B/s": ("GB/s", 1e9), "s": ("us", 1e-6)}  # how a unit is written into an entry
 MOST_POINTS = 6  # of the largest messages, which an entry of a sweep keeps
 
-command = typer.Typer(
-    name="corpus",
-    help=__doc__,
-    no_args_is_help=True,
-    rich_markup_mode=None,
-    pretty_exceptions_enable=False,
-)
-
 
 class CheckAnswer(Value, frozen=True, kw_only=True):
     """What `cluster corpus check --json` prints."""
@@ -58,10 +51,9 @@ class CheckAnswer(Value, frozen=True, kw_only=True):
     problems: tuple[str, ...]
 
 
-@command.command("list")
 def list_(
     hardware: Annotated[
-        str, typer.Option("--hardware", help="Only results of this hardware: p5.48xlarge.")
+        str, option("--hardware", help="Only results of this hardware: p5.48xlarge.")
     ] = "",
     json: flags.Json = False,
 ) -> None:
@@ -78,9 +70,8 @@ def list_(
     table(columns, [_row(one) for one in found], empty="No published results.", spare=spare)
 
 
-@command.command()
 def show(
-    id_: Annotated[str, typer.Argument(metavar="ID", help="Id of a published run or result.")],
+    id_: Annotated[str, argument(metavar="ID", help="Id of a published run or result.")],
     json: flags.Json = False,
 ) -> None:
     """Show a published run: its values, versions, source and log.
@@ -96,12 +87,11 @@ def show(
     print_lines(*_lines(run))
 
 
-@command.command()
 def add(
-    log: Annotated[str, typer.Argument(metavar="LOG|-", help="The log; - is standard input.")],
-    source: Annotated[str, typer.Option("--source", metavar="URL", help="Where it is published.")],
-    hardware: Annotated[str, typer.Option("--hardware", help="Its name: p5.48xlarge, h100.")] = "",
-    hosts: Annotated[int, typer.Option("--hosts", help="Number of hosts.")] = 0,
+    log: Annotated[str, argument(metavar="LOG|-", help="The log; - is standard input.")],
+    source: Annotated[str, option("--source", metavar="URL", help="Where it is published.")],
+    hardware: Annotated[str, option("--hardware", help="Its name: p5.48xlarge, h100.")] = "",
+    hosts: Annotated[int, option("--hosts", help="Number of hosts.")] = 0,
     format_: flags.LogFormat = "",
 ) -> None:
     """Print the entry for a published log, for a file of `cluster/analysis/limits/published`.
@@ -129,7 +119,6 @@ def add(
                 print_lines(f"# to do: {problem}")
 
 
-@command.command()
 def check(json: flags.Json = False) -> None:
     """Check every entry: logs read again, bounds, units, sources, duplicates and thresholds.
 
@@ -156,7 +145,7 @@ def check(json: flags.Json = False) -> None:
             f"{answer.results} results of {answer.runs} published runs, {answer.read_again} of "
             f"them read again from their logs: {len(problems)} problem(s).",
         )
-    raise typer.Exit(1 if problems else 0)
+    raise Exit(1 if problems else 0)
 
 
 def _check_origin(source: str, hardware: str, hosts: int) -> None:
@@ -291,3 +280,11 @@ def _toml(entry: PublishedRun) -> Iterator[str]:
 def _inline(fields: dict[str, object]) -> str:
     pairs: Iterable[tuple[str, object]] = fields.items()
     return ", ".join(f"{k} = {msgspec.json.encode(v).decode()}" for k, v in pairs if v)
+
+
+command = CommandGroup(
+    "corpus",
+    [make_command(f.__name__.rstrip("_"), f) for f in (list_, show, add, check)],
+    help=__doc__,
+    no_args_is_help=True,
+)

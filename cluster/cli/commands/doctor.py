@@ -12,7 +12,7 @@ from importlib import metadata
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-import typer
+from click.exceptions import Exit
 from rich.text import Text
 
 from cluster.agent.facts import host_facts
@@ -217,4 +217,4 @@ def command(json: flags.Json = False) -> None:
     else:
         for check in checks:
             print_check(check)
-    raise typer.Exit(0 if all(check.ok for check in checks) else 1)
+    raise Exit(0 if all(check.ok for check in checks) else 1)

@@ -10,9 +10,10 @@ from __future__ import annotations
 import sys
 from typing import TYPE_CHECKING, Annotated
 
-import typer
+import click
 
 from cluster.cli import flags
+from cluster.cli.flags import argument, option
 from cluster.cli.show import (
     print_json,
     receipt_lines,
@@ -60,10 +61,10 @@ class Down(Value, frozen=True, kw_only=True):
 def command(
     names: Annotated[
         list[str] | None,
-        typer.Argument(metavar="NAME...", autocompletion=lambda: list(journal.names())),
+        argument(metavar="NAME...", autocompletion=lambda: list(journal.names())),
     ] = None,
-    every: Annotated[bool, typer.Option("--all", help="All clusters.")] = False,
-    yes: Annotated[bool, typer.Option("-y", "--yes", help="Do not ask.")] = False,
+    every: Annotated[bool, option("--all", help="All clusters.")] = False,
+    yes: Annotated[bool, option("-y", "--yes", help="Do not ask.")] = False,
     region: flags.Regions = None,
     json: flags.Json = False,
 ) -> None:
@@ -134,4 +135,4 @@ def _confirmed(clusters: Sequence[Cluster]) -> bool:
     if not sys.stdin.isatty():
         return False
     names = ", ".join(cluster.name for cluster in clusters)
-    return typer.confirm(f"{len(clusters)} cluster(s) found: {names}. Take them down?")
+    return click.confirm(f"{len(clusters)} cluster(s) found: {names}. Take them down?")

@@ -10,10 +10,10 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Annotated
 
 import msgspec
-import typer
 
 from cluster.analysis.models.predict import MeasuredCollective, Prediction
 from cluster.cli import flags
+from cluster.cli.flags import argument, option
 from cluster.cli.show import print_json, show_tables
 from cluster.core.errors import SpecError
 from cluster.core.model.fits import Fit
@@ -43,18 +43,16 @@ class FitAnswer(Value, frozen=True, kw_only=True):
 def command(
     named: Annotated[
         list[str] | None,
-        typer.Argument(
+        argument(
             metavar="RUN",
             help="A cluster means all of its runs; repeated runs become one fit.  "
             "[default: latest]",
         ),
     ] = None,
-    metric: Annotated[
-        str | None, typer.Option("--metric", help="Only this one.  [default: all]")
-    ] = None,
+    metric: Annotated[str | None, option("--metric", help="Only this one.  [default: all]")] = None,
     collectives: Annotated[
         str | None,
-        typer.Option("--collectives", metavar="RUN", help="Predict this run's operations."),
+        option("--collectives", metavar="RUN", help="Predict this run's operations."),
     ] = None,
     report: flags.TableFormat = "terminal",
     root: flags.Runs = None,

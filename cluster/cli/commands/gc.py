@@ -8,9 +8,8 @@ from __future__ import annotations
 import sys
 from typing import Annotated
 
-import typer
-
 from cluster.cli import flags
+from cluster.cli.flags import option
 from cluster.cli.show import print_json, table
 from cluster.core.errors import ClusterError, ProvisionError
 from cluster.orchestration.launch.orphans import (
@@ -24,10 +23,10 @@ from cluster.orchestration.launch.orphans import (
 
 
 def command(
-    yes: Annotated[bool, typer.Option("-y", "--yes", help="Remove what is found.")] = False,
+    yes: Annotated[bool, option("-y", "--yes", help="Remove what is found.")] = False,
     region: flags.Regions = None,
     all_regions: Annotated[
-        bool, typer.Option("--all-regions", help="Look in every region of every cloud.")
+        bool, option("--all-regions", help="Look in every region of every cloud.")
     ] = False,
     json: flags.Json = False,
 ) -> None:

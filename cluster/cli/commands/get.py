@@ -9,16 +9,15 @@ import sys
 from pathlib import Path
 from typing import Annotated
 
-import typer
-
 from cluster.cli import flags
+from cluster.cli.flags import argument
 from cluster.orchestration.cluster import attach
 
 
 def command(
     name: flags.ClusterName,
-    path: Annotated[str, typer.Argument(metavar="THERE", help="A folder on every host.")],
-    to: Annotated[Path, typer.Argument(metavar="HERE", help="A folder here.")],
+    path: Annotated[str, argument(metavar="THERE", help="A folder on every host.")],
+    to: Annotated[Path, argument(metavar="HERE", help="A folder here.")],
 ) -> None:
     for host, folder in attach(name).get(path, to).items():
         sys.stdout.write(f"{host}: {folder}\n")

@@ -8,9 +8,8 @@ from __future__ import annotations
 import sys
 from typing import Annotated
 
-import typer
-
 from cluster.cli import flags
+from cluster.cli.flags import option
 from cluster.cli.show import print_json, print_lines, table
 from cluster.core.model.hosts import Machine
 from cluster.core.model.value import Value
@@ -33,7 +32,7 @@ def command(
     name: flags.ClusterName,
     json: flags.Json = False,
     ssh_config: Annotated[
-        bool, typer.Option("--ssh-config", help="Print Host blocks for ssh -F.")
+        bool, option("--ssh-config", help="Print Host blocks for ssh -F.")
     ] = False,
 ) -> None:
     cluster = attach(name)

@@ -9,10 +9,11 @@ import sys
 from pathlib import Path
 from typing import Annotated
 
-import typer
+from click.exceptions import Exit
 from msgspec.structs import replace
 
 from cluster.cli import flags
+from cluster.cli.flags import argument, option
 from cluster.cli.show import print_json, print_lines, show_run
 from cluster.core.errors import SpecError
 from cluster.core.model.logs import Reading
@@ -40,7 +41,7 @@ class ImportAnswer(Value, frozen=True, kw_only=True):
 def command(
     files: Annotated[
         list[str],
-        typer.Argument(
+        argument(
             metavar="FILE...|RUN|-",
             help="Logs; - is standard input; or a run: its folder, or a shared file.",
         ),
@@ -48,7 +49,7 @@ def command(
     format_: flags.LogFormat = "",
     name: flags.RunName = NAME,
     condition: Annotated[
-        str, typer.Option("--condition", help="Condition to compare by: cuda-ipc.")
+        str, option("--condition", help="Condition to compare by: cuda-ipc.")
     ] = "",
     describe: flags.Describe = "",
     expect: flags.Expect = "",
@@ -84,7 +85,7 @@ def command(
     else:
         print_lines(*_lines(imported))
         show_run(run, as_json=False)
-    raise typer.Exit(0 if run.status == "done" else 1)
+    raise Exit(0 if run.status == "done" else 1)
 
 
 def _answer(imported: Imported, run: Run) -> ImportAnswer:

@@ -12,14 +12,15 @@ from pathlib import Path
 from tempfile import TemporaryDirectory
 from typing import TYPE_CHECKING, Annotated
 
-import typer
+from click.exceptions import Exit
 
 from cluster.analysis.limits import hardware
 from cluster.analysis.verdict.evidence import Finding
 from cluster.analysis.verdict.judgement import all_too_small
 from cluster.analysis.verdict.verdict import IMPOSSIBLE_IF, TOO_SMALL, Verdict
 from cluster.cli import flags
-from cluster.cli.gates import Gates, report_cases, with_gates
+from cluster.cli.flags import argument, option
+from cluster.cli.gates import GateFlags, Gates, report_cases
 from cluster.cli.show import (
     finding_lines,
     findings,
@@ -83,17 +84,16 @@ class JudgeAnswer(Value, frozen=True, kw_only=True):
     not_judged: str
 
 
-@with_gates
 def command(
     named: Annotated[
         list[str],
-        typer.Argument(
+        argument(
             metavar="RUN|LOG...|-", help="A run (latest, id, folder, cluster), or logs; - is stdin."
         ),
     ],
     hardware_: Annotated[
         str | None,
-        typer.Option(
+        option(
             "--hardware",
             metavar="NAME|WORDS|FILE.toml",
             help="An instance type, a GPU model, or words: nic=100gbit,nics=4,gpus=8,gpu=a100.  "
@@ -104,21 +104,21 @@ def command(
     ] = None,
     hosts: Annotated[
         int | None,
-        typer.Option("--hosts", help="Number of hosts.  [default: what the log says]"),
+        option("--hosts", help="Number of hosts.  [default: what the log says]"),
     ] = None,
     format_: flags.LogFormat = "",
     name: flags.RunName = NAME,
     root: flags.Runs = None,
     json: flags.Json = False,
     *,
-    gates: Gates,
+    gates: GateFlags,
 ) -> None:
     named_hardware = None if hardware_ is None else find_hardware(hardware_)
     if not is_log(named):
         runs = [store.read(f) for f in _folders(named, root, hosts=hosts, format_=format_)]
         shared = Path(named[0])
         place = shared if is_shared(shared) else runs[-1].folder
-        raise typer.Exit(_show(runs, named_hardware, gates, as_json=json, place=place))
+        raise Exit(_show(runs, named_hardware, gates, as_json=json, place=place))
     location = LogLocation(
         hardware=named_hardware, hosts=0 if hosts is None else check_count("hosts", hosts)
     )
@@ -129,7 +129,7 @@ def command(
         status = _show(
             [store.read(folder)], None, gates, as_json=json, place=folder if kept else None
         )
-    raise typer.Exit(status)
+    raise Exit(status)
 
 
 def is_log(named: Sequence[str]) -> bool:

@@ -9,9 +9,8 @@ import re
 import sys
 from typing import TYPE_CHECKING, Annotated
 
-import typer
-
 from cluster.cli import flags
+from cluster.cli.flags import argument, option
 from cluster.core.errors import SpecError
 from cluster.core.model.hosts import Machine
 from cluster.core.units import format_rate
@@ -37,7 +36,7 @@ def command(
     name: flags.ClusterName,
     verb: Annotated[
         str,
-        typer.Argument(
+        argument(
             metavar="slow|cut|heal|kill",
             help="What to do with it.",
             autocompletion=lambda: list(DONE),
@@ -45,18 +44,18 @@ def command(
     ],
     host: Annotated[
         str,
-        typer.Argument(
+        argument(
             metavar="HOST|A-B|leaf:N",
             help="A host (number, name or address), a pair, or the uplink of a leaf.",
         ),
     ],
     rate: Annotated[
         str,
-        typer.Option("--rate", metavar="RATE", help="Rate for slow: 100mbit.  [default: a tenth]"),
+        option("--rate", metavar="RATE", help="Rate for slow: 100mbit.  [default: a tenth]"),
     ] = "",
     direction: Annotated[
         str,
-        typer.Option("--direction", metavar="tx|rx|both", help="In which a slow host is slow."),
+        option("--direction", metavar="tx|rx|both", help="In which a slow host is slow."),
     ] = "both",
 ) -> None:
     if verb not in DONE:

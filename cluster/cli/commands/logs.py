@@ -8,9 +8,8 @@ from __future__ import annotations
 import sys
 from typing import Annotated
 
-import typer
-
 from cluster.cli import flags
+from cluster.cli.flags import option
 from cluster.orchestration.bench.listener import Listener
 from cluster.orchestration.cluster import attach
 
@@ -31,9 +30,7 @@ class _Lines(Listener):
 
 def command(
     name: flags.ClusterName,
-    follow: Annotated[
-        bool, typer.Option("-f", "--follow", help="Follow the job until it ends.")
-    ] = False,
+    follow: Annotated[bool, option("-f", "--follow", help="Follow the job until it ends.")] = False,
 ) -> None:
     cluster = attach(name)
     if follow:

@@ -7,11 +7,18 @@ from __future__ import annotations
 
 import sys
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Annotated, Any
 
 from cluster.cli import flags
-from cluster.cli.commands._pair_logs import PairLogFlags, only_name, run_of
-from cluster.cli.commands._survey_flags import SHARED, survey_command, test_length
+from cluster.cli.commands._pair_logs import (
+    Milliseconds,
+    Names,
+    PairLogFlags,
+    SurveyOptions,
+    only_name,
+    run_of,
+)
+from cluster.cli.flags import group
 from cluster.cli.measurement import launched
 from cluster.cli.repeat import BenchOptions
 from cluster.cli.show import print_json, print_lines, relative_path, screen_width
@@ -33,35 +40,25 @@ NAME = "placement"  # of a cluster that is launched for it
 PARAMS = {"metric": "latency", "rounds": 0, "alone": 0}
 
 
-def command(  # noqa: PLR0913 - each is a flag
+def command(
+    names: Names = None,
     *,
-    names: list[str] | None,
-    milliseconds: int,
-    from_: list[str] | None,
-    pairs_pattern: str | None,
-    series: str | None,
-    provider: str | None,
-    runs: str | None,
-    keep: bool | None,
-    timeout: float,
-    yes: bool,
-    json: bool,
-    **machines: Any,  # noqa: ANN401 - each flag has its own type
+    milliseconds: Milliseconds = 100,
+    logs: Annotated[PairLogFlags, group(PairLogFlags, "from_ pairs_pattern series")],
+    machines: flags.Machines,
+    options: SurveyOptions,
 ) -> None:
-    if from_:
-        typed = PairLogFlags("latency", pairs_pattern, series)
-        _show(run_of((*from_, *(names or ())), store.root(runs), typed), as_json=json)
+    if logs.from_:
+        _show(run_of(names, store.root(options.runs), logs, "latency"), as_json=options.json)
         return
-    name = only_name(names)
-    options = BenchOptions(runs=runs, timeout=timeout, keep=keep, yes=yes, json=json)
+    name, provider = only_name(names), machines["provider"]
     params = {**PARAMS, "milliseconds": milliseconds}
-    if name is not None and provider is None:
+    if name is not None and (provider is None or name in journal.names()):
         _measure(attach(name), params, options)
         return
-    if name in journal.names():
-        _measure(attach(str(name)), params, options)
-        return
-    spec = flags.spec(name=name or NAME, provider=provider or flags.DEFAULT_PROVIDER, **machines)
+    spec = flags.spec(
+        **{**machines, "name": name or NAME, "provider": provider or flags.DEFAULT_PROVIDER}
+    )
     with launched(spec, PAIRS, params, options) as cluster:
         _measure(cluster, params, options)
 
@@ -102,6 +99,3 @@ def _lines(found: Placement, name: str) -> Iterator[str]:
     yield found.answer
     if found.groups and name != IMPORTED:
         yield f"Next: cluster check {name} --groups placement"
-
-
-survey_command(command, {**test_length(100), **SHARED})

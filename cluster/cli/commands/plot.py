@@ -9,14 +9,13 @@ import sys
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Literal
 
-import typer
-
 from cluster.analysis.limits.link import implausible_values
 from cluster.analysis.models.efficiency import measured_series
 from cluster.analysis.models.efficiency import scaling as scale
 from cluster.analysis.statistics.compare import Launch, compare, group_by
 from cluster.cli import flags
 from cluster.cli.commands.report import read_all, set_font_cache, write
+from cluster.cli.flags import argument, option
 from cluster.core.errors import SpecError
 from cluster.core.model.value import Value
 from cluster.core.units import parse_rate
@@ -44,25 +43,23 @@ class PlotOptions(Value, frozen=True, kw_only=True):
 
 
 def command(
-    named: Annotated[
-        list[str], typer.Argument(metavar="RUN", help="A cluster means all of its runs.")
-    ],
+    named: Annotated[list[str], argument(metavar="RUN", help="A cluster means all of its runs.")],
     out: Annotated[
-        Path, typer.Option("-o", "--output", metavar="FILE", help=".svg, .png or .pdf")
+        Path, option("-o", "--output", metavar="FILE", help=".svg, .png or .pdf")
     ] = Path("plot.svg"),
-    kind: Annotated[Kind, typer.Option("--kind", help="What to draw.")] = "sweep",
+    kind: Annotated[Kind, option("--kind", help="What to draw.")] = "sweep",
     metric: Annotated[
-        str | None, typer.Option("--metric", help="Metric to plot.  [default: the first]")
+        str | None, option("--metric", help="Metric to plot.  [default: the first]")
     ] = None,
     by: Annotated[
-        str, typer.Option("--by", metavar="FACTOR", help="Factor of a comparison.")
+        str, option("--by", metavar="FACTOR", help="Factor of a comparison.")
     ] = "condition",
     bound: Annotated[
         float | None,
-        typer.Option(
+        option(
             "--bound",
             metavar="RATE",
-            parser=_rate,
+            parser=parse_rate,
             help="Rate of a network that is not in the runs: 8gbit.",
         ),
     ] = None,
@@ -74,10 +71,6 @@ def command(
     set_font_cache()
     found = read_all(store.root(root), named)
     write(out, DRAW[kind](found, options).image)
-
-
-def _rate(value: str | float) -> float:  # typer also passes the default, unparsed
-    return parse_rate(value) if isinstance(value, str) else value
 
 
 def _sweep(found: Sequence[Run], options: PlotOptions) -> Picture:

@@ -9,11 +9,10 @@ import re
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
 
-import typer
-
 from cluster.analysis.verdict.profiles.values import JobProfile
 from cluster.cli import flags
 from cluster.cli.commands._log_files import print_left_out, readings
+from cluster.cli.flags import argument
 from cluster.cli.show import print_json, show_tables
 from cluster.core.errors import SpecError
 from cluster.core.files import is_there
@@ -42,7 +41,7 @@ class ProfileAnswer(Value, frozen=True, kw_only=True):
 def command(
     named: Annotated[
         list[str],
-        typer.Argument(
+        argument(
             metavar="FILE|DIR|RUN...", help="Profiles, a folder of them, or a run; - is stdin."
         ),
     ],

@@ -8,9 +8,8 @@ from __future__ import annotations
 import sys
 from typing import TYPE_CHECKING, Annotated
 
-import typer
-
 from cluster.cli import flags
+from cluster.cli.flags import argument
 from cluster.runs import object_store, store
 
 if TYPE_CHECKING:
@@ -21,7 +20,7 @@ if TYPE_CHECKING:
 
 def command(
     run: flags.Run,
-    url: Annotated[str, typer.Argument(metavar="URL", help="Object store: s3://bucket/prefix.")],
+    url: Annotated[str, argument(metavar="URL", help="Object store: s3://bucket/prefix.")],
     root: flags.Runs = None,
 ) -> None:
     kept = object_store.push(store.find(store.root(root), run), url)

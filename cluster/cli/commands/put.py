@@ -9,16 +9,15 @@ import sys
 from pathlib import Path
 from typing import Annotated
 
-import typer
-
 from cluster.cli import flags
+from cluster.cli.flags import argument
 from cluster.orchestration.cluster import attach
 
 
 def command(
     name: flags.ClusterName,
-    path: Annotated[Path, typer.Argument(metavar="HERE", help="A file or folder here.")],
-    to: Annotated[str, typer.Argument(metavar="THERE", help="Its path on every host.")],
+    path: Annotated[Path, argument(metavar="HERE", help="A file or folder here.")],
+    to: Annotated[str, argument(metavar="THERE", help="Its path on every host.")],
 ) -> None:
     cluster = attach(name)
     cluster.put(path, to)

@@ -7,8 +7,7 @@ from __future__ import annotations
 
 import sys
 from contextlib import redirect_stdout
-from inspect import Parameter
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Annotated, Any
 
 import msgspec
 
@@ -21,7 +20,6 @@ from cluster.cli.show import print_lines
 from cluster.core import plugins
 from cluster.core.errors import SpecError
 from cluster.measure.benchmark import Benchmark
-from cluster.orchestration.bench.bench import TIMEOUT
 from cluster.runs import store
 from cluster.runs.nccl_logs import launch_of
 from cluster.runs.watch import store as watches
@@ -38,46 +36,51 @@ NAME = "replay"
 FIXED = {"cpu": "processor", "cores": "cores", "kernel": "kernel", "gpu_driver": "GPU driver"}
 
 
-def command(  # noqa: PLR0913 - each is a flag
+MACHINES = flags.Group(
+    (
+        flags.SPEC["provider"],
+        flags.with_default("hosts", None, shown="those of the run"),
+        flags.with_default("ranks_per_host", None, shown="those of the run"),
+        *flags.MACHINES,
+    )
+)
+
+
+def command(
+    run: flags.Run,
     *,
-    run: str,
-    name: str,
-    provider: str | None,
-    hosts: int | None,
-    ranks_per_host: int | None,
-    runs: str | None,
-    keep: bool | None,
-    timeout: float,
-    yes: bool,
-    json: bool,
-    **machines: Any,  # noqa: ANN401 - each flag has its own type
+    name: flags.Name = NAME,
+    machines: Annotated[dict[str, Any], MACHINES],
+    options: Annotated[BenchOptions, flags.group(BenchOptions, "runs keep timeout yes json")],
 ) -> None:
-    where = store.root(runs)
+    where = store.root(options.runs)
     folders = store.find_launches(where, run)
     record = store.record(folders[0])
     _check(record, name)
     spec = flags.spec(
-        name=name,
-        provider=provider or flags.DEFAULT_PROVIDER,
-        hosts=hosts or record.spec.hosts,
-        ranks_per_host=ranks_per_host or record.spec.ranks_per_host,
-        **machines,
+        **{
+            **machines,
+            "name": name,
+            "provider": machines["provider"] or flags.DEFAULT_PROVIDER,
+            "hosts": machines["hosts"] or record.spec.hosts,
+            "ranks_per_host": machines["ranks_per_host"] or record.spec.ranks_per_host,
+        }
     )
     before = watches.run_ids(where, name)
-    options = BenchOptions(
-        runs=runs,
-        keep=keep,
-        timeout=timeout,
-        yes=yes,
+    measured = msgspec.structs.replace(
+        options,
+        json=False,
         launches=len(folders),
         env=[f"{key}={value}" for key, value in record.variables.items()],
         describe=f"replay of {record.id}",
     )
-    with redirect_stdout(sys.stderr if json else sys.stdout):  # JSON is the comparison alone
+    with redirect_stdout(
+        sys.stderr if options.json else sys.stdout
+    ):  # JSON is the comparison alone
         print_lines(*_announced(record, len(folders)))
-        measure(spec, record.benchmark, _params(record), options)
+        measure(spec, record.benchmark, _params(record), measured)
     made = sorted(watches.run_ids(where, name) - before)
-    _compare(folders, [where / name / id_ for id_ in made], as_json=json)
+    _compare(folders, [where / name / id_ for id_ in made], as_json=options.json)
 
 
 def _check(record: Record, name: str) -> None:
@@ -134,20 +137,3 @@ def _compare(old: Sequence[Path], new: Sequence[Path], *, as_json: bool) -> None
         for side in (old, new)
     )
     show_comparisons([compare(base, other, THRESHOLD)], as_json=as_json)
-
-
-REPLAY: flags.Declared = {
-    "run": (flags.Run, Parameter.empty),
-    "name": (flags.Name, NAME),
-    "provider": flags.SPEC["provider"],
-    "hosts": flags.with_default("hosts", None, shown="those of the run"),
-    "ranks_per_host": flags.with_default("ranks_per_host", None, shown="those of the run"),
-    **flags.MACHINES,
-    "runs": (flags.Runs, None),
-    "keep": (flags.Keep, None),
-    "timeout": (flags.Timeout, TIMEOUT),
-    "yes": (flags.Yes, False),
-    "json": (flags.Json, False),
-}
-_RUN, *_FLAGS = flags.parameters(REPLAY)
-flags.with_flags(command, [_RUN.replace(kind=Parameter.POSITIONAL_OR_KEYWORD), *_FLAGS])

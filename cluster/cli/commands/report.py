@@ -10,10 +10,11 @@ import sys
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
 
-import typer
+from click.exceptions import Exit
 
 from cluster.cli import flags
-from cluster.cli.gates import Gates, check_decidable, report_cases, with_gates
+from cluster.cli.flags import argument, option
+from cluster.cli.gates import GateFlags, check_decidable, report_cases
 from cluster.cli.show import print_judgement, relative_path
 from cluster.core import paths
 from cluster.core.errors import ClusterError
@@ -29,19 +30,16 @@ if TYPE_CHECKING:
     from cluster.runs.run import Run
 
 
-@with_gates
 def command(
-    named: Annotated[
-        list[str], typer.Argument(metavar="RUN", help="A cluster means all of its runs.")
-    ],
-    out: Annotated[Path, typer.Option("-o", "--output", metavar="FILE")] = Path("report.html"),
+    named: Annotated[list[str], argument(metavar="RUN", help="A cluster means all of its runs.")],
+    out: Annotated[Path, option("-o", "--output", metavar="FILE")] = Path("report.html"),
     by: Annotated[
         str | None,
-        typer.Option("--by", metavar="FACTOR", help="Compare groups.  [default: condition]"),
+        option("--by", metavar="FACTOR", help="Compare groups.  [default: condition]"),
     ] = None,
     root: flags.Runs = None,
     *,
-    gates: Gates,
+    gates: GateFlags,
 ) -> None:
     set_font_cache()
     from cluster.reports.html_page import render_page  # noqa: PLC0415
@@ -56,7 +54,7 @@ def command(
         print_judgement(judged)
     if gates.asked:
         check_decidable(gates, compared)
-        raise typer.Exit(report_cases(gates, _cases(shown, compared)))
+        raise Exit(report_cases(gates, _cases(shown, compared)))
 
 
 def _cases(shown: Sequence[ReportRun], compared: Sequence[Comparison]) -> list[Case]:

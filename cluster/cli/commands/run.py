@@ -12,9 +12,10 @@ from contextlib import suppress
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
 
-import typer
+from click.exceptions import Exit
 
 from cluster.cli import flags
+from cluster.cli.flags import argument, option
 from cluster.cli.repeat import BenchOptions, run_launches
 from cluster.cli.show import print_json
 from cluster.core.errors import ClusterError, SpecError
@@ -33,7 +34,7 @@ if TYPE_CHECKING:
 NONE = "none"  # `--workdir none` copies nothing
 
 Command = Annotated[
-    list[str], typer.Argument(metavar="COMMAND", help="Command and its arguments, after --.")
+    list[str], argument(metavar="COMMAND", help="Command and its arguments, after --.")
 ]
 
 
@@ -52,14 +53,14 @@ def command(  # noqa: PLR0913 - each is a flag
     words: Command,
     *,
     timeout: Annotated[
-        float | None, typer.Option("--timeout", metavar="S", help="Seconds it may take.")
+        float | None, option("--timeout", metavar="S", help="Seconds it may take.")
     ] = None,
     mpi: Annotated[
-        bool, typer.Option("--mpi", help="As one MPI program, in a job, with a run folder.")
+        bool, option("--mpi", help="As one MPI program, in a job, with a run folder.")
     ] = False,
     workdir: Annotated[
         str | None,
-        typer.Option(
+        option(
             "--workdir",
             metavar="DIR",
             help="With --mpi: run in a copy of it; none: copy nothing.  "
@@ -69,7 +70,7 @@ def command(  # noqa: PLR0913 - each is a flag
     profile: flags.Profile = None,
     starter: flags.Starter = "",
     replace: Annotated[
-        bool, typer.Option("--replace", help="With --mpi: end a job that runs there.")
+        bool, option("--replace", help="With --mpi: end a job that runs there.")
     ] = False,
     root: flags.Runs = None,
     json: flags.Json = False,
@@ -120,7 +121,7 @@ def _run_on_each_host(
         if outcome.status:
             sys.stderr.write(f"{outcome.host}: exit status {outcome.status}\n")
     results(ended)
-    raise typer.Exit(next((o.status for o in outcomes if o.status), 0))
+    raise Exit(next((o.status for o in outcomes if o.status), 0))
 
 
 def _working_folder(

@@ -11,9 +11,8 @@ from pathlib import Path
 from tempfile import TemporaryDirectory
 from typing import TYPE_CHECKING, Annotated
 
-import typer
-
 from cluster.cli import flags
+from cluster.cli.flags import option
 from cluster.cli.show import print_json, relative_path, table
 from cluster.core.errors import ClusterError, SpecError
 from cluster.core.model.records import ExpectedResult
@@ -51,10 +50,10 @@ class RunRow(Value, frozen=True, kw_only=True):
 def command(
     from_: Annotated[
         str | None,
-        typer.Option("--from", metavar="URL", help="List an object store: s3://bucket/prefix."),
+        option("--from", metavar="URL", help="List an object store: s3://bucket/prefix."),
     ] = None,
     markdown: Annotated[
-        bool, typer.Option("--markdown", help="Print a Markdown table with results.")
+        bool, option("--markdown", help="Print a Markdown table with results.")
     ] = False,
     root: flags.Runs = None,
     json: flags.Json = False,

@@ -8,12 +8,11 @@ from __future__ import annotations
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
 
-import typer
-
 from cluster.analysis.models.efficiency import Series, Work, measured_series
 from cluster.analysis.models.efficiency import scaling as scale
 from cluster.analysis.models.published_tables import series
 from cluster.cli import flags
+from cluster.cli.flags import argument, option
 from cluster.cli.show import print_json, show_tables
 from cluster.core.errors import SpecError
 from cluster.core.files import is_there, read_text
@@ -31,20 +30,20 @@ PAGE = ".md"
 def command(
     named: Annotated[
         list[str],
-        typer.Argument(metavar="RUN", help="With different numbers of ranks; or a table, FILE.md."),
+        argument(metavar="RUN", help="With different numbers of ranks; or a table, FILE.md."),
     ],
     batch: Annotated[
-        float | None, typer.Option("--batch", metavar="N", help="Items per rank and step.")
+        float | None, option("--batch", metavar="N", help="Items per rank and step.")
     ] = None,
     exchange: Annotated[
         str | None,
-        typer.Option("--exchange", metavar="SIZE", help="Bytes reduced per step: 102MB."),
+        option("--exchange", metavar="SIZE", help="Bytes reduced per step: 102MB."),
     ] = None,
     link: Annotated[
-        str | None, typer.Option("--link", metavar="RATE", help="Rate of a host's network: 10gbit.")
+        str | None, option("--link", metavar="RATE", help="Rate of a host's network: 10gbit.")
     ] = None,
     ranks_per_host: Annotated[
-        int, typer.Option("--ranks-per-host", metavar="N", help="Ranks that share a link.")
+        int, option("--ranks-per-host", metavar="N", help="Ranks that share a link.")
     ] = 1,
     report: flags.TableFormat = "terminal",
     root: flags.Runs = None,

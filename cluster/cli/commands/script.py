@@ -8,18 +8,17 @@ from __future__ import annotations
 import re
 import shlex
 import sys
-from inspect import Parameter
 from typing import TYPE_CHECKING, Annotated, Any
 
+import click
 import msgspec
-import typer
-from typer.main import get_command
 
 from cluster.cli import flags
-from cluster.cli.flags import param_flags
+from cluster.cli.flags import Command, argument, group, make_command, option, param_flags
 from cluster.core import plugins
 from cluster.core.errors import SpecError
 from cluster.core.model.batch import BatchRequest
+from cluster.core.model.value import Value
 from cluster.core.units import parse_seconds
 from cluster.measure.benchmark import Benchmark
 from cluster.orchestration.batch import kubernetes_manifests
@@ -30,7 +29,7 @@ from cluster.runs import store
 from cluster.runs.run import PAIRS
 
 if TYPE_CHECKING:
-    from collections.abc import Mapping, Sequence
+    from collections.abc import Sequence
 
 # What is printed, and what starts the ranks there.
 SYSTEMS = {
@@ -51,36 +50,79 @@ EMULATED = {"pbs": "PBS", "lsf": "LSF", "cray": "aprun and Cobalt"}
 CHECK = "check"
 
 
+class Written(Value, frozen=True, kw_only=True):
+    """What is written into a script, as it was typed."""
+
+    hosts: Annotated[int, option("--hosts", metavar="N", help="How many hosts.")] = 2
+    ranks_per_host: Annotated[
+        int, option("--ranks-per-host", metavar="N", help="MPI processes on each.")
+    ] = 1
+    starter: Annotated[
+        str, option("--starter", metavar="NAME", help="Another one than usual there.")
+    ] = ""
+    time: Annotated[str, option("--time", metavar="SPAN", help="Of the job: 30min, 2h.")] = "30min"
+    queue: Annotated[str, option("--queue", help="Partition or queue.")] = ""
+    account: Annotated[str, option("--account", help="Account or project that pays.")] = ""
+    extra: Annotated[
+        list[str] | None,
+        option("--extra", metavar="LINE", help="More for the header; repeatable."),
+    ] = None
+    python: Annotated[
+        str, option("--python", metavar="PATH", help="Python with cluster, on every host.")
+    ] = ""
+    name: Annotated[str, option("--name", help="Name under which the run is kept.")] = "batch"
+    describe: flags.Describe = ""
+    image: Annotated[str, option("--image", help="Kubernetes: of the pods.")] = ""
+    claim: Annotated[str, option("--claim", help="Kubernetes: volume claim of the runs.")] = (
+        "cluster-runs"
+    )
+    gpus: Annotated[int, option("--gpus", metavar="N", help="Kubernetes: of each pod.")] = 0
+    runs: flags.Runs = None
+
+
 def _print_script(
-    context: typer.Context,
+    system: Annotated[
+        str,
+        argument(
+            metavar="STARTER|SYSTEM",
+            help="srun, mpirun, torchrun, aprun, slurm, pbs, lsf, mpijob or jobset.",
+            autocompletion=lambda: list(SYSTEMS),
+        ),
+    ],
+    benchmark: Annotated[
+        str,
+        argument(
+            metavar="[BENCHMARK|check]", help="What to run; its own flags are those of bench."
+        ),
+    ] = "p2p",
     *,
-    system: str,
-    benchmark: str,
-    time: str,
-    **given: Any,  # noqa: ANN401
+    given: Annotated[Written, group(Written)],
 ) -> None:
     kind, usual = _system(system)
     options = BatchOptions(
-        seconds=int(parse_seconds(time)),
-        queue=given["queue"],
-        account=given["account"],
-        extra=tuple(given["extra"] or ()),
+        seconds=int(parse_seconds(given.time)),
+        queue=given.queue,
+        account=given.account,
+        extra=tuple(given.extra or ()),
     )
     what = PAIRS if benchmark == CHECK else benchmark
     request = BatchRequest(
         benchmark=what,
-        params=_params(what, context.args),
-        starter=given["starter"] or usual,
+        params=_params(what, click.get_current_context().args),
+        starter=given.starter or usual,
         timeout=batch_script.ranks_seconds(options),
-        **{key: given[key] for key in ("hosts", "ranks_per_host", "name", "describe")},
+        hosts=given.hosts,
+        ranks_per_host=given.ranks_per_host,
+        name=given.name,
+        describe=given.describe,
     )
     _check(kind, request)
     if kind in kubernetes_manifests.KINDS:
         sys.stdout.write(_manifest(kind, request, options, given))
         return
     paths = {
-        "python": given["python"] or sys.executable,
-        "runs": str(store.root(given["runs"])),
+        "python": given.python or sys.executable,
+        "runs": str(store.root(given.runs)),
         "command": _command(),
     }
     sys.stdout.write(batch_script.shell_script(kind, request, options, paths))
@@ -94,25 +136,23 @@ def _command() -> str:
     return shlex.join(["cluster", *sys.argv[1:]])
 
 
-def _manifest(
-    kind: str, request: BatchRequest, options: BatchOptions, given: Mapping[str, Any]
-) -> str:
-    if not given["image"]:
+def _manifest(kind: str, request: BatchRequest, options: BatchOptions, given: Written) -> str:
+    if not given.image:
         raise SpecError(
             f"{kind} needs the image of its pods.",
             remedy="Name one with Python, cluster and sshd: --image registry/cluster:1",
         )
     paths = {
-        "python": given["python"] or "python3",
+        "python": given.python or "python3",
         "runs": kubernetes_manifests.RUNS,
         "command": _command(),
     }
     pods = kubernetes_manifests.PodOptions(
         name=request.name,
-        image=given["image"],
-        claim=given["claim"],
+        image=given.image,
+        claim=given.claim,
         cpus=request.ranks_per_host,
-        gpus=given["gpus"],
+        gpus=given.gpus,
         seconds=options.seconds,
         script=batch_script.body(request, paths),
     )
@@ -143,17 +183,8 @@ def _check(kind: str, request: BatchRequest) -> None:
 def _params(benchmark: str, words: Sequence[str]) -> dict[str, str]:
     """Read the benchmark's own flags, as `cluster bench` takes them."""
     kind: Benchmark[Any] = plugins.load(Benchmark, benchmark)
-
-    def take(**values: object) -> dict[str, object]:
-        return values
-
-    app = typer.Typer(add_completion=False, rich_markup_mode=None, pretty_exceptions_enable=False)
-    app.command()(flags.with_flags(take, list(param_flags(kind.Params))))  # type: ignore[arg-type]
-    found = get_command(app)(
-        args=list(words), prog_name=f"cluster bench {benchmark}", standalone_mode=False
-    )
-    if not isinstance(found, dict):  # --help was asked for
-        raise typer.Exit
+    reader = Command(None, params=list(param_flags(kind.Params)))
+    found = reader.make_context(f"cluster bench {benchmark}", list(words)).params
     given = {re.sub("-", "_", w[2:].partition("=")[0]) for w in words if w.startswith("--")}
     return {key: _text(value) for key, value in found.items() if key in given}
 
@@ -162,52 +193,9 @@ def _text(value: object) -> str:
     return value if isinstance(value, str) else msgspec.json.encode(value).decode()
 
 
-def _option(kind: Any, flag: str, what: str, metavar: str | None = None) -> Any:  # noqa: ANN401
-    return Annotated[kind, typer.Option(flag, metavar=metavar, help=what)]
-
-
-SCRIPT: flags.Declared = {
-    "context": (typer.Context, Parameter.empty),
-    "system": (
-        Annotated[
-            str,
-            typer.Argument(
-                metavar="STARTER|SYSTEM",
-                help="srun, mpirun, torchrun, aprun, slurm, pbs, lsf, mpijob or jobset.",
-                autocompletion=lambda: list(SYSTEMS),
-            ),
-        ],
-        Parameter.empty,
-    ),
-    "benchmark": (
-        Annotated[
-            str,
-            typer.Argument(
-                metavar="[BENCHMARK|check]", help="What to run; its own flags are those of bench."
-            ),
-        ],
-        "p2p",
-    ),
-    "hosts": (_option(int, "--hosts", "How many hosts.", "N"), 2),
-    "ranks_per_host": (_option(int, "--ranks-per-host", "MPI processes on each.", "N"), 1),
-    "starter": (_option(str, "--starter", "Another one than usual there.", "NAME"), ""),
-    "time": (_option(str, "--time", "Of the job: 30min, 2h.", "SPAN"), "30min"),
-    "queue": (_option(str, "--queue", "Partition or queue."), ""),
-    "account": (_option(str, "--account", "Account or project that pays."), ""),
-    "extra": (
-        _option(list[str] | None, "--extra", "More for the header; repeatable.", "LINE"),
-        None,
-    ),
-    "python": (_option(str, "--python", "Python with cluster, on every host.", "PATH"), ""),
-    "name": (_option(str, "--name", "Name under which the run is kept."), "batch"),
-    "describe": (flags.Describe, ""),
-    "image": (_option(str, "--image", "Kubernetes: of the pods."), ""),
-    "claim": (_option(str, "--claim", "Kubernetes: volume claim of the runs."), "cluster-runs"),
-    "gpus": (_option(int, "--gpus", "Kubernetes: of each pod.", "N"), 0),
-    "runs": (flags.Runs, None),
-}
-flags.with_flags(_print_script, flags.parameters(SCRIPT))
-command = typer.Typer(add_completion=False, rich_markup_mode=None)
-command.command(
-    help=__doc__, context_settings={"ignore_unknown_options": True, "allow_extra_args": True}
-)(_print_script)
+command = make_command(
+    "script",
+    _print_script,
+    __doc__,
+    context_settings={"ignore_unknown_options": True, "allow_extra_args": True},
+)

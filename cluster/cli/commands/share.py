@@ -8,9 +8,11 @@ from __future__ import annotations
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
 
-import typer
+import click
+from click.exceptions import Exit
 
 from cluster.cli import flags
+from cluster.cli.flags import argument, option
 from cluster.cli.show import print_lines, table
 from cluster.core.files import write_file
 from cluster.runs import shared_file, store
@@ -22,12 +24,12 @@ if TYPE_CHECKING:
 
 
 def command(
-    run: Annotated[str, typer.Argument(metavar="RUN", help="A folder, id, cluster or latest.")],
-    output: Annotated[Path, typer.Option("--output", "-o", help="The file to write.")],
+    run: Annotated[str, argument(metavar="RUN", help="A folder, id, cluster or latest.")],
+    output: Annotated[Path, option("--output", "-o", help="The file to write.")],
     with_logs: Annotated[
-        bool, typer.Option("--with-logs", help="Add its logs, in which names stay.")
+        bool, option("--with-logs", help="Add its logs, in which names stay.")
     ] = False,
-    yes: Annotated[bool, typer.Option("--yes", "-y", help="Do not ask about the logs.")] = False,
+    yes: Annotated[bool, option("--yes", "-y", help="Do not ask about the logs.")] = False,
     root: flags.Runs = None,
 ) -> None:
     made, replaced, left_out = prepare(store.find(store.root(root), run), with_logs=with_logs)
@@ -39,8 +41,8 @@ def command(
             f"The {logs} files of {RAW}/ are in it, without the secrets that were recognised.",
             "Names of hosts, users and paths stay in them: read them before others do.",
         )
-        if not yes and not typer.confirm(f"Write {output}?"):
-            raise typer.Exit(1)
+        if not yes and not click.confirm(f"Write {output}?"):
+            raise Exit(1)
     write_file(output, shared_file.encode(made))
     print_lines(f"Written: {output}", f"Check it anywhere: cluster verify {output}")
 

@@ -8,9 +8,8 @@ from __future__ import annotations
 from pathlib import Path
 from typing import Annotated
 
-import typer
-
 from cluster.cli import flags
+from cluster.cli.flags import argument, option
 from cluster.cli.show import (
     show_launches,
     show_run,
@@ -25,17 +24,17 @@ def _run_names() -> list[str]:
 
 
 def command(
-    run: Annotated[str, typer.Argument(metavar="RUN", autocompletion=_run_names)] = "latest",
+    run: Annotated[str, argument(metavar="RUN", autocompletion=_run_names)] = "latest",
     report: Annotated[
         str,
-        typer.Option(
+        option(
             "--format",
             help="terminal, markdown, csv, json or html.",
             autocompletion=lambda: list(plugins.names(Report)),
         ),
     ] = "terminal",
     wide: Annotated[
-        bool, typer.Option("--wide", help="All columns, whatever the width of the terminal.")
+        bool, option("--wide", help="All columns, whatever the width of the terminal.")
     ] = False,
     root: flags.Runs = None,
     json: flags.Json = False,

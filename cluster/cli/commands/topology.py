@@ -10,7 +10,6 @@ import os
 import sys
 from typing import TYPE_CHECKING, Annotated
 
-import typer
 from rich import box
 from rich.console import Console
 from rich.table import Table as Grid
@@ -23,6 +22,7 @@ from cluster.analysis.topology.host_topology import (
 )
 from cluster.cli import flags
 from cluster.cli.commands._log_files import print_left_out, readings
+from cluster.cli.flags import argument, option
 from cluster.cli.show import print_json, screen_width
 from cluster.cli.terminal import write_coloured
 from cluster.core.errors import ClusterError, HostErrors, ParseError, ShellError, SpecError
@@ -56,14 +56,14 @@ NVLINK = "bold green"
 def command(
     logs: Annotated[
         list[str] | None,
-        typer.Argument(
+        argument(
             metavar="LOG...",
             help="nvidia-smi topo, NCCL's log, p2pBandwidthLatencyTest; - is standard input.",
         ),
     ] = None,
     live: Annotated[
         str | None,
-        typer.Option("--live", metavar="NAME", help="Also ask each host of this cluster."),
+        option("--live", metavar="NAME", help="Also ask each host of this cluster."),
     ] = None,
     json: flags.Json = False,
 ) -> None:

@@ -6,32 +6,33 @@ Example: cluster up mine --provider ssh --option hosts=alice@h1,h2:2222
 from __future__ import annotations
 
 import sys
-from inspect import Parameter
-from typing import Annotated, Any
-
-import typer
+from typing import Annotated
 
 from cluster.cli import flags
 from cluster.cli.commands.hosts import MOST_SHOWN, show_hosts
 from cluster.cli.confirm import confirm_cost
 from cluster.cli.console import console
+from cluster.cli.flags import option
 from cluster.cli.progress.hosts import HostProgress
 from cluster.cli.show import show_plan
 from cluster.orchestration.launch.launch import launch_spec, plan_spec
 
 
 def command(
+    name: flags.ClusterName,
     *,
-    plan: bool = False,
-    install: bool = False,
-    replace: bool = False,
-    yes: bool = False,
-    json: bool = False,
-    **machines: Any,  # noqa: ANN401 - each flag has its own type
+    machines: flags.Machines,
+    plan: flags.PlanOnly = False,
+    install: Annotated[bool, option("--install", help="Install now what benchmarks need.")] = False,
+    replace: Annotated[
+        bool, option("--replace", help="Rebuild it if its hosts do not answer.")
+    ] = False,
+    yes: flags.Yes = False,
+    json: flags.Json = False,
 ) -> None:
     if machines["provider"] is None:
-        machines = flags.like_running(machines["name"], machines)
-    spec = flags.spec(**machines)
+        machines = flags.like_running(name, machines)
+    spec = flags.spec(name=name, **machines)
     planned = plan_spec(spec)
     if plan:
         show_plan(planned[1], as_json=json)
@@ -42,21 +43,3 @@ def command(
         if install:
             cluster.install(tell=waiting)
     show_hosts(cluster, as_json=json, most=MOST_SHOWN)
-
-
-UP: flags.Declared = {
-    "name": (flags.ClusterName, Parameter.empty),
-    **flags.SPEC,
-    "plan": (flags.PlanOnly, False),
-    "install": (
-        Annotated[bool, typer.Option("--install", help="Install now what benchmarks need.")],
-        False,
-    ),
-    "replace": (
-        Annotated[bool, typer.Option("--replace", help="Rebuild it if its hosts do not answer.")],
-        False,
-    ),
-    "yes": (flags.Yes, False),
-    "json": (flags.Json, False),
-}
-flags.with_flags(command, flags.parameters(UP))

@@ -8,8 +8,9 @@ from __future__ import annotations
 from pathlib import Path
 from typing import Annotated
 
-import typer
+from click.exceptions import Exit
 
+from cluster.cli.flags import argument
 from cluster.cli.show import print_lines
 from cluster.core.errors import SpecError
 from cluster.core.files import read_file
@@ -17,9 +18,7 @@ from cluster.runs import shared_file
 
 
 def command(
-    file: Annotated[
-        Path, typer.Argument(metavar="FILE", help="A file that `cluster share` wrote.")
-    ],
+    file: Annotated[Path, argument(metavar="FILE", help="A file that `cluster share` wrote.")],
 ) -> None:
     content = read_file(file, largest=shared_file.LARGEST)
     try:
@@ -28,6 +27,6 @@ def command(
         raise
     except SpecError as error:
         print_lines(f"CHANGED: {error.what}", shared_file.AGAIN)
-        raise typer.Exit(1) from error
+        raise Exit(1) from error
     kind = "a simulated run" if made.simulated else "a run"
     print_lines(f"WHOLE: {file.name} is {kind} of {len(made.parts)} files.")

@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import sys
 
-import typer
+from click.exceptions import Exit
 
 from cluster.cli import flags
 from cluster.cli.progress.jobs import JobProgress
@@ -23,4 +23,4 @@ def command(name: flags.ClusterName) -> None:
         sys.stderr.write(f"The job goes on. To stop it: cluster down {name}\n")
         raise
     sys.stdout.write(f"It ended with exit status {code}. Then: cluster fetch {name}\n")
-    raise typer.Exit(code)
+    raise Exit(code)

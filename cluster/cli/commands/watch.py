@@ -7,15 +7,15 @@ Example: cluster watch mpi_test
 from __future__ import annotations
 
 import time
-from typing import TYPE_CHECKING, Annotated, Any
+from typing import TYPE_CHECKING, Annotated
 
-import typer
-from typer.core import TyperGroup
+from click.exceptions import Exit
 
 from cluster.cli import flags
 from cluster.cli.commands._watch_add import add, remove
 from cluster.cli.commands._watch_run import run
 from cluster.cli.commands._watch_texts import change_text, factor_texts, series_of
+from cluster.cli.flags import CommandGroup, argument, make_command
 from cluster.cli.overview import GATE_HIT
 from cluster.cli.show import print_json, print_lines, table
 from cluster.core.units import format_point, format_value
@@ -26,38 +26,17 @@ if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence
     from pathlib import Path
 
+    import click
+
     from cluster.runs.watch.series import WatchedSeries
 
 SHOW, HELP = "show", ("--help", "-h")
 
 
-class WatchGroup(TyperGroup):
-    """`cluster watch NAME` means `cluster watch show NAME`."""
-
-    def parse_args(self, ctx: Any, args: list[str]) -> list[str]:  # noqa: ANN401 - typer's own type
-        """Put the command that was left out before its arguments."""
-        given = args[:1]
-        own = given and (given[0] in self.commands or given[0] in HELP)
-        return list(super().parse_args(ctx, args if own else [SHOW, *args]))
-
-
-command = typer.Typer(
-    name="watch",
-    cls=WatchGroup,
-    help=__doc__,
-    rich_markup_mode=None,
-    pretty_exceptions_enable=False,
-)
-command.command()(add)
-command.command()(run)
-command.command()(remove)
-
-
-@command.command(SHOW)
 def show(
     names: Annotated[
         list[str] | None,
-        typer.Argument(metavar="[NAME...]", help="Clusters.  [default: all watched ones]"),
+        argument(metavar="[NAME...]", help="Clusters.  [default: all watched ones]"),
     ] = None,
     root: flags.Runs = None,
     json: flags.Json = False,
@@ -73,7 +52,7 @@ def show(
         print_json(found)
     else:
         _print(where, wanted, found)
-    raise typer.Exit(GATE_HIT if any(each.state == "alarm" for each in found) else 0)
+    raise Exit(GATE_HIT if any(each.state == "alarm" for each in found) else 0)
 
 
 def _print(where: Path, names: Sequence[str], found: Sequence[WatchedSeries]) -> None:
@@ -129,3 +108,18 @@ def _past(outcome: str) -> str:
 
 def _day(at: float) -> str:
     return time.strftime("%Y-%m-%d", time.gmtime(at))
+
+
+class WatchGroup(CommandGroup):
+    """`cluster watch NAME` means `cluster watch show NAME`."""
+
+    def parse_args(self, ctx: click.Context, args: list[str]) -> list[str]:
+        """Put the command that was left out before its arguments."""
+        given = args[:1]
+        own = given and (given[0] in self.commands or given[0] in HELP)
+        return super().parse_args(ctx, args if own else [SHOW, *args])
+
+
+command = WatchGroup(
+    "watch", [make_command(f.__name__, f) for f in (add, run, remove, show)], help=__doc__
+)
