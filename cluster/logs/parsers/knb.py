@@ -49,41 +49,38 @@ class Knb(RunParser):
     marks = ("bit/s", "generator")
     definitions = DEFINITIONS
     title = "k8s-bench-suite"
-
-    def __init__(self) -> None:
-        super().__init__()
-        self._path = self._protocol = ""
-        self._protocols: set[str] = set()  # of this path
+    _path = _protocol = ""
+    _protocols: tuple[str, ...] = ()  # of this path
 
     def take(self, line: str, lineno: int) -> bool:
         """Read the path of the packets, or a bandwidth."""
-        path, figure = _PATH.match(line), _FIGURE.match(line)
+        path, protocol, figure = _PATH.match(line), _PROTOCOL.match(line), _FIGURE.match(line)
         if _START.match(line):
             self._begin(lineno)
             self._path = self._protocol = ""
         elif path and (self._run or " to " in path[1]):
             self._open(lineno)
             self._path, self._protocol = PATHS.get(path[1], path[1].lower()), ""
-            self._protocols.clear()
-        elif self._run is None:
-            return False
-        elif protocol := _PROTOCOL.match(line):
+            self._protocols = ()
+        elif protocol and self._run:
             self._protocol = protocol[1].upper()
             if self._protocol in self._protocols:
                 self._path = ""  # of another path, whose name is missing
-            self._protocols.add(self._protocol)
+            self._protocols += (self._protocol,)
+        elif figure and self._run:
+            return self._figure(self._run, figure)
         else:
-            return self._figure(self._run, figure) if figure else bool(_KNOWN.match(line))
+            return self._run is not None and _KNOWN.match(line) is not None
         return True
 
     def _figure(self, run: ResultBuilder, figure: re.Match[str]) -> bool:
         value = number(figure[1] or figure[3])  # YAML and JSON have Mbit/s without the unit
-        protocol, self._protocol = self._protocol, ""
+        point: dict[str, Scalar] = {"path": self._path, "protocol": self._protocol}
+        self._protocol = ""
         if self._path == "idle":
             return value is not None  # it moves nothing
-        if value is None or not self._path or not protocol:
+        if value is None or not all(point.values()):
             return False
-        point: dict[str, Scalar] = {"path": self._path, "protocol": protocol}
         run.add(BANDWIDTH, value * SCALES[figure[2] or "M"], point)
         return True
 
