@@ -24,10 +24,11 @@ from cluster.providers.gcp.machine_ends import DELETED, ENDED, ended_machine
 from cluster.providers.gcp.options import GcpOffer, GcpOptions
 from cluster.providers.gcp.plan import make_offer, project_of
 from cluster.providers.gcp.request import id_of
-from cluster.providers.gcp.responses import GcpInstance
 from cluster.providers.gcp.topology import read_topology
 
 if TYPE_CHECKING:
+    from google.cloud.compute_v1.types.compute import Instance
+
     from cluster.core.errors import ClusterError
     from cluster.core.model.hosts import Machine
     from cluster.core.model.placement import ProviderTopology
@@ -140,10 +141,10 @@ class GcpProvider(CloudProvider["Project", GcpOffer]):
         self, client: Project, name: str, machines: tuple[Machine, ...]
     ) -> dict[str, EndedMachine]:
         """Return the machines that Google lists as ended, or does not know any more."""
-        listed = client.all(
-            "instances", GcpInstance, filter=filter_of(self.selection(client, name))
+        listed: tuple[Instance, ...] = client.all(
+            "instances", filter=filter_of(self.selection(client, name))
         )
-        states = {one.id: one.status for one in listed}
+        states = {str(one.id): one.status for one in listed}
         ends = {}
         for machine in machines:
             zone, _, instance = machine.id.partition("/")
@@ -167,12 +168,12 @@ class GcpProvider(CloudProvider["Project", GcpOffer]):
 def _state(client: Project, zone: str, name: str, target: str) -> str:
     """Return the state of a machine that no list had; another may have its name by now."""
     try:
-        found = client.get("instances", GcpInstance, zone=zone, instance=name)
+        found: Instance = client.call("instances", "get", zone=zone, instance=name)
     except Failure as failure:
         if failure.kind != "missing":
             raise
         return DELETED
-    return found.status if found.id == target else DELETED
+    return found.status if str(found.id) == target else DELETED
 
 
 def _options(spec: ClusterSpec) -> GcpOptions:

@@ -17,10 +17,10 @@ import msgspec
 from cluster.core.extras import require
 from cluster.providers._cloud.api_errors import Failure, Kind, NotTheCloudError, retry
 from cluster.providers.gcp.errors import call_name, check_operations, kind_of
-from cluster.providers.gcp.responses import AnyAnswer, GcpOperation, Refusal, SkuPage
+from cluster.providers.gcp.responses import AnyAnswer, Refusal, SkuPage
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable
+    from google.cloud.compute_v1.types.compute import Operation
 
 TIMEOUT = 20.0  # seconds for a reply
 FIRST_POLL, LONGEST_POLL = 0.1, 2.0  # seconds between two checks of an operation
@@ -126,37 +126,31 @@ class Project:
             "export CLOUDSDK_CORE_ACCOUNT=you@example.com",
         )
 
-    def call(self, collection: str, verb: str, **params: Any) -> dict[str, Any]:  # noqa: ANN401
+    def call(self, collection: str, verb: str, **params: Any) -> Any:  # noqa: ANN401
         """Call a method, and repeat it while it is throttled or its reply is lost.
 
         Args:
             collection: of the API, such as `instances`.
             verb: in the client's spelling, such as `get`.
 
+        Returns:
+            Google's own message, such as an `Instance`.
+
         Raises:
             Failure: it was refused, or did not succeed in time.
 
         """
-        return retry(partial(self._once, collection, verb, params))
+        return retry(partial(self._send, collection, verb, params))
 
-    def get(self, collection: str, of: type[T], **params: Any) -> T:  # noqa: ANN401
-        """Get one resource.
-
-        Args:
-            collection: of the API, such as `instances`.
-
-        Raises:
-            Failure: there is none, the call was refused, or it did not succeed in time.
-
-        """
-        return msgspec.convert(self.call(collection, "get", **params), of, strict=False)
-
-    def all(self, collection: str, of: type[T], **params: Any) -> tuple[T, ...]:  # noqa: ANN401
+    def all(self, collection: str, **params: Any) -> tuple[Any, ...]:  # noqa: ANN401
         """List resources, over all pages; of every zone or region, if the call names none.
 
         Args:
             collection: of the API, such as `instances`.
             params: of the call, such as `filter`.
+
+        Returns:
+            Google's own messages, such as `Instance`.
 
         Raises:
             Failure: it was refused, or did not succeed in time.
@@ -164,10 +158,9 @@ class Project:
         """
         alone = collection in ("firewalls", "networks", "regions", "zones", "images")
         verb = "list" if alone or params.keys() & {"zone", "region"} else "aggregated_list"
-        found = retry(partial(self._list, collection, verb, params))
-        return tuple(msgspec.convert(one, of, strict=False) for one in found)
+        return retry(partial(self._list, collection, verb, params))
 
-    def begin(self, collection: str, verb: str, **params: Any) -> GcpOperation:  # noqa: ANN401
+    def begin(self, collection: str, verb: str, **params: Any) -> Operation:  # noqa: ANN401
         """Start an operation, without waiting for its end.
 
         Args:
@@ -177,10 +170,10 @@ class Project:
             Failure: it was refused, or did not succeed in time.
 
         """
-        answer = self.call(collection, f"{verb}_unary", **params)
-        return msgspec.convert(answer, GcpOperation, strict=False)
+        operation: Operation = self.call(collection, f"{verb}_unary", **params)
+        return operation
 
-    def look(self, operation: GcpOperation) -> GcpOperation:
+    def look(self, operation: Operation) -> Operation:
         """Read the state of an operation.
 
         The client's own method to wait always calls Google, also if the endpoint is another cloud.
@@ -195,9 +188,10 @@ class Project:
             if place
         }
         kind = next(iter(scope), "global")
-        return self.get(f"{kind}_operations", GcpOperation, operation=operation.name, **scope)
+        now: Operation = self.call(f"{kind}_operations", "get", operation=operation.name, **scope)
+        return now
 
-    def finish(self, what: str, operation: GcpOperation, within: float = PATIENCE) -> GcpOperation:
+    def finish(self, what: str, operation: Operation, within: float = PATIENCE) -> Operation:
         """Wait until an operation is done.
 
         Args:
@@ -208,7 +202,7 @@ class Project:
 
         """
         deadline, pause = time.monotonic() + within, FIRST_POLL
-        while not operation.done:
+        while not is_done(operation):
             if time.monotonic() > deadline:
                 raise Failure(
                     "lost", operation=what, code=operation.name, message="It is not done in time"
@@ -216,18 +210,18 @@ class Project:
             time.sleep(pause)
             pause = min(2 * pause, LONGEST_POLL)
             operation = self.look(operation)
-        if operation.error.errors or operation.created < operation.asked:
+        if operation.error.errors or created(operation) < requested(operation):
             check_operations(what, operation, *self._parts(operation))
         return operation
 
-    def _parts(self, operation: GcpOperation) -> tuple[GcpOperation, ...]:
+    def _parts(self, operation: Operation) -> tuple[Operation, ...]:
         """List the operations that an operation started in turn: the inserts of a bulkInsert."""
         if not (operation.operation_group_id and operation.zone):
             return ()
         wanted = f"operationGroupId = {operation.operation_group_id}"
         zone = operation.zone.rpartition("/")[2]
         try:
-            return self.all("zone_operations", GcpOperation, zone=zone, filter=wanted)
+            return self.all("zone_operations", zone=zone, filter=wanted)
         except Failure:  # then only the errors of the operation itself are known
             return ()
 
@@ -284,21 +278,12 @@ class Project:
 
         return AnonymousCredentials() if self._endpoint else _default()[0]
 
-    def _once(self, collection: str, verb: str, params: dict[str, Any]) -> dict[str, Any]:
-        from google.protobuf.json_format import MessageToDict  # noqa: PLC0415 - with the client
-
-        answer = self._send(collection, verb, params)
-        found: dict[str, Any] = MessageToDict(type(answer).pb(answer))
-        return found
-
-    def _list(self, collection: str, verb: str, params: dict[str, Any]) -> list[dict[str, Any]]:
-        from google.protobuf.json_format import MessageToDict  # noqa: PLC0415 - with the client
-
+    def _list(self, collection: str, verb: str, params: dict[str, Any]) -> tuple[Any, ...]:
         try:
-            answered: Iterable[Any] = self._send(collection, verb, params)
+            pages = self._send(collection, verb, params)
             if verb == "aggregated_list":
-                answered = [one for _, held in answered for one in getattr(held, collection)]
-            return [MessageToDict(type(one).pb(one)) for one in answered]
+                return tuple(one for _, scope in pages for one in getattr(scope, collection))
+            return tuple(pages)
         except Exception as error:
             raise _translated(call_name(collection, verb), error) from error
 
@@ -322,6 +307,23 @@ class Project:
             client.transport._session.hooks["response"].append(_check_answer)  # noqa: SLF001
             self._clients[collection] = client
         return self._clients[collection]
+
+
+def is_done(operation: Operation) -> bool:
+    """Tell whether an operation is over, successfully or not."""
+    return bool(operation.status == operation.Status.DONE)
+
+
+def requested(operation: Operation) -> int:
+    """Return how many machines a bulkInsert was to create."""
+    zones = operation.instances_bulk_insert_operation_metadata.per_location_status
+    return sum(status.target_vm_count for status in zones.values())
+
+
+def created(operation: Operation) -> int:
+    """Return how many machines a bulkInsert created."""
+    zones = operation.instances_bulk_insert_operation_metadata.per_location_status
+    return sum(status.created_vm_count for status in zones.values())
 
 
 def _check_answer(response: Any, **_: object) -> None:  # noqa: ANN401 - of requests

@@ -16,7 +16,7 @@ from cluster.providers._cloud.launch import (
     try_zones,
 )
 from cluster.providers._cloud.machine import machine
-from cluster.providers.gcp.api import Project
+from cluster.providers.gcp.api import Project, created
 from cluster.providers.gcp.delete import GcpDeletion, console
 from cluster.providers.gcp.host_keys import HostKeys
 from cluster.providers.gcp.labels import (
@@ -31,12 +31,12 @@ from cluster.providers.gcp.labels import (
 from cluster.providers.gcp.machine_ends import DELETED, ENDED, ended_machine
 from cluster.providers.gcp.options import GcpOffer, GcpOptions
 from cluster.providers.gcp.plan import name_taken_error
-from cluster.providers.gcp.request import alias, firewalls, instance_view, request
-from cluster.providers.gcp.responses import Firewall, GcpInstance, GcpOperation
+from cluster.providers.gcp.request import alias, firewalls, instance_view, private, public, request
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Sequence
-    from datetime import datetime
+
+    from google.cloud.compute_v1.types.compute import Instance, Operation
 
     from cluster.core.model.hosts import Machine
 
@@ -50,7 +50,7 @@ class GcpLaunch(CloudLaunch[Project, GcpOptions, GcpOffer]):
     """One launch at Google."""
 
     provider: ClassVar[str] = PROVIDER
-    _since: datetime | None = None  # when Google got the call for the machines
+    _since = ""  # when Google got the call for the machines
 
     def launch(self) -> tuple[Machine, ...]:
         """Create the machines, all or none.
@@ -128,7 +128,7 @@ class GcpLaunch(CloudLaunch[Project, GcpOptions, GcpOffer]):
         begin = partial(self._begin, collection, kind, body)
         self._finish(f"{collection}.insert", begin(), begin)
         where = {kind: body["name"]}
-        found = retry(lambda: self._client.get(collection, Firewall, **where), kinds=UNLISTED)
+        found = retry(lambda: self._client.call(collection, "get", **where), kinds=UNLISTED)
         tags = parse_description(found.description)
         if tags is None or tags.launch != self._tags.launch:
             raise name_taken_error(self._spec.name, self._client.name)
@@ -142,7 +142,7 @@ class GcpLaunch(CloudLaunch[Project, GcpOptions, GcpOffer]):
 
     def _begin(
         self, collection: str, kind: str, body: dict[str, Any], attempt: int = 0, **where: str
-    ) -> GcpOperation | None:
+    ) -> Operation | None:
         """Start to create a resource; none if one of that name exists."""
         token = request_id(self._tags, _again(f"{collection}/{body['name']}", attempt))
         self._journal.note(collection, token)
@@ -158,8 +158,8 @@ class GcpLaunch(CloudLaunch[Project, GcpOptions, GcpOffer]):
     def _finish(
         self,
         what: str,
-        operation: GcpOperation | None,
-        begin: Callable[[int], GcpOperation | None],
+        operation: Operation | None,
+        begin: Callable[[int], Operation | None],
     ) -> None:
         """Wait until a resource is created; start again after an internal error of Google."""
         for attempt in range(1, ATTEMPTS + 1):
@@ -179,7 +179,7 @@ class GcpLaunch(CloudLaunch[Project, GcpOptions, GcpOffer]):
 
     # Machines.
 
-    def _run(self, public_key: str) -> tuple[GcpInstance, ...]:
+    def _run(self, public_key: str) -> tuple[Instance, ...]:
         """Try one zone after another; give the machines once they run."""
         return try_zones(
             self._offer.zones,
@@ -193,7 +193,7 @@ class GcpLaunch(CloudLaunch[Project, GcpOptions, GcpOffer]):
     def _token(self, zone: str, attempt: int = 0) -> str:
         return f"{zone}/{request_id(self._tags, _again(zone, attempt))}"
 
-    def _persist_in(self, zone: str, public_key: str) -> tuple[GcpInstance, ...]:
+    def _persist_in(self, zone: str, public_key: str) -> tuple[Instance, ...]:
         """Create the machines in a zone; start again after an internal error of Google."""
         for attempt in range(ATTEMPTS - 1):
             try:
@@ -205,7 +205,7 @@ class GcpLaunch(CloudLaunch[Project, GcpOptions, GcpOffer]):
             time.sleep(PAUSE)
         return self._run_in(zone, public_key, ATTEMPTS - 1)
 
-    def _run_in(self, zone: str, public_key: str, attempt: int) -> tuple[GcpInstance, ...]:
+    def _run_in(self, zone: str, public_key: str, attempt: int) -> tuple[Instance, ...]:
         """Create the machines in a zone; even a successful operation may have created too few."""
         token = self._token(zone, attempt)
         names = self._journal.machines(token, lambda: self._bulk(zone, public_key, token))
@@ -220,7 +220,7 @@ class GcpLaunch(CloudLaunch[Project, GcpOptions, GcpOffer]):
         self._pin(found, lambda: self._check(zone, self._look(zone), 0.0, seen))
         return found
 
-    def _pin(self, found: tuple[GcpInstance, ...], check: Callable[[], None]) -> None:
+    def _pin(self, found: tuple[Instance, ...], check: Callable[[], None]) -> None:
         """Trust the host keys that machines report; those of a launch that continues are pinned."""
         known = self._cluster_journal.folder / ssh_keys.KNOWN
         pinned = ssh_keys.pinned(known)
@@ -240,8 +240,7 @@ class GcpLaunch(CloudLaunch[Project, GcpOptions, GcpOffer]):
             ),
         )
         self._since = operation.insert_time
-        made = self._client.finish(BULK, operation).created
-        return self._names(made)
+        return self._names(created(self._client.finish(BULK, operation)))
 
     def _names(self, count: int) -> tuple[str, ...]:
         return tuple(f"{self._stem}-{number:0{DIGITS}}" for number in range(1, count + 1))
@@ -258,7 +257,7 @@ class GcpLaunch(CloudLaunch[Project, GcpOptions, GcpOffer]):
     def _too_few(self, zone: str, what: str) -> Failure:
         return too_few_machines(BULK, zone, what)
 
-    def _look(self, zone: str) -> list[ListedMachine[GcpInstance]]:
+    def _look(self, zone: str) -> list[ListedMachine[Instance]]:
         return [
             ListedMachine(
                 instance=one,
@@ -270,20 +269,22 @@ class GcpLaunch(CloudLaunch[Project, GcpOptions, GcpOffer]):
             for number, one in enumerate(self._listed(zone))
         ]
 
-    def _listed(self, zone: str) -> tuple[GcpInstance, ...]:
+    def _listed(self, zone: str) -> tuple[Instance, ...]:
         """List the machines of the launch in the order of their numbers."""
-        found = self._client.all("instances", GcpInstance, zone=zone, filter=filter_of(self._whose))
+        found: tuple[Instance, ...] = self._client.all(
+            "instances", zone=zone, filter=filter_of(self._whose)
+        )
         made = [one for one in found if is_of(self._whose, one.description)]
         return tuple(sorted(made, key=lambda one: one.name))
 
-    def _is_ready(self, one: GcpInstance) -> bool:
-        public = one.public or not self._options.is_public
-        return one.status == "RUNNING" and bool(one.private and public)
+    def _is_ready(self, one: Instance) -> bool:
+        connected = private(one) and (public(one) or not self._options.is_public)
+        return one.status == "RUNNING" and bool(connected)
 
     def _check(
         self,
         zone: str,
-        found: Sequence[ListedMachine[GcpInstance]],
+        found: Sequence[ListedMachine[Instance]],
         seconds: float,
         seen: set[str],
     ) -> None:
@@ -294,7 +295,9 @@ class GcpLaunch(CloudLaunch[Project, GcpOptions, GcpOffer]):
         names = {one.id for one in found}
         for one in found:
             if (state := one.instance.status) in ENDED:
-                ended = ended_machine(self._client, zone, one.id, state, target=one.instance.id)
+                ended = ended_machine(
+                    self._client, zone, one.id, state, target=str(one.instance.id)
+                )
                 raise self._end(one.number, ended)
         wanted = self._names(self._spec.hosts)
         if missing := next((name for name in wanted if name not in names), None):

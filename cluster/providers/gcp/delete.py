@@ -6,18 +6,20 @@ import time
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import suppress
 from functools import partial
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 from cluster.core.model.resources import Resource
 from cluster.core.model.value import Value
 from cluster.providers._cloud.api_errors import Failure, ignoring
 from cluster.providers._cloud.deletion import CloudResource, Deletion, listing_delay
+from cluster.providers.gcp.api import is_done
 from cluster.providers.gcp.errors import check_operations
 from cluster.providers.gcp.labels import filter_of, is_of, parse_description
-from cluster.providers.gcp.responses import GcpInstance, GcpOperation, NamedResource
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Sequence
+
+    from google.cloud.compute_v1.types.compute import Operation, SerialPortOutput
 
     from cluster.providers._cloud.tags import Selection
     from cluster.providers.gcp.api import Project
@@ -26,6 +28,8 @@ INSTANCE = "instance"
 AT_ONCE = 10  # calls in flight: as many as the client has connections in its pool
 LOOK_AGAIN = 1.0  # seconds after which the operation of a deletion is checked
 LOOKED_FOR = "instances, disks, placement policies, firewall rules, networks"
+
+Message = Any  # an Instance, Disk, ResourcePolicy, Firewall or Network of Google's client
 
 
 class GcpResourceType(Value, frozen=True, kw_only=True):
@@ -73,10 +77,10 @@ class GcpResource(CloudResource, frozen=True, kw_only=True):
     name: str
 
 
-class PendingDeletion(Value, frozen=True, kw_only=True):
+class PendingDeletion(NamedTuple):
     """The operation of a deletion, and when it was started on the monotonic clock, in seconds."""
 
-    operation: GcpOperation
+    operation: Operation
     at: float
 
 
@@ -131,14 +135,9 @@ NOTHING_UNLISTED = GcpUnlisted()
 
 def _may_bring(project: Project, order: OpenCall) -> bool:
     """Tell whether a call may still create machines, also if Google has not received it yet."""
-    found = project.all(
-        "zone_operations",
-        GcpOperation,
-        zone=order.zone,
-        filter=f"clientOperationId = {order.request}",
-    )
-    if found:
-        return not all(operation.done for operation in found)
+    same = f"clientOperationId = {order.request}"
+    if found := project.all("zone_operations", zone=order.zone, filter=same):
+        return not all(is_done(operation) for operation in found)
     return time.time() < order.at + listing_delay()
 
 
@@ -164,42 +163,40 @@ class GcpDeletion(Deletion[GcpResource]):
         self._missing: set[tuple[str, str]] = set()  # kinds and ids of the journal that are gone
 
     def _machines(self) -> list[GcpResource]:
-        return self._labelled(INSTANCE_TYPE, GcpInstance)
+        return self._labelled(INSTANCE_TYPE)
 
-    def _labelled(self, type_: GcpResourceType, of: type[NamedResource]) -> list[GcpResource]:
+    def _labelled(self, type_: GcpResourceType) -> list[GcpResource]:
         """List resources by their labels, and those of the journal that have lost theirs."""
-        found = self._listed(type_, of)
+        found = self._listed(type_)
         known = {(one.kind, one.id) for one in found} | self._missing
         for zone, names in self._expected.machines.items():
             if lost := {n for n in names if (type_.kind, f"{zone}/{n}") not in known}:
-                found += self._unlabelled(type_, of, zone, lost)
+                found += self._unlabelled(type_, zone, lost)
         return found
 
-    def _unlabelled(
-        self, type_: GcpResourceType, of: type[NamedResource], zone: str, names: set[str]
-    ) -> list[GcpResource]:
+    def _unlabelled(self, type_: GcpResourceType, zone: str, names: set[str]) -> list[GcpResource]:
         """Find what is in the journal although its labels were changed, by its numbered name."""
         label = min(names).rpartition("-")[0]
-        there = self._project.all(type_.collection, of, zone=zone, filter=f'(name eq "{label}-.*")')
+        there = self._project.all(type_.collection, zone=zone, filter=f'(name eq "{label}-.*")')
         found = [one for one in there if one.name in names and self._may_be_ours(one)]
         gone = names - {one.name for one in found}
         self._missing |= {(type_.kind, f"{zone}/{name}") for name in gone}
         return [_resource(type_, one) for one in found]
 
-    def _may_be_ours(self, one: NamedResource) -> bool:
+    def _may_be_ours(self, one: Message) -> bool:
         """Tell whether what has a name of ours is: its description names no other launch."""
         said = parse_description(one.description)
         return said is None or is_of(self._whose, one.description)
 
     def _others(self) -> list[Callable[[], Sequence[GcpResource]]]:
         return [
-            partial(self._labelled if type_.labelled else self._listed, type_, NamedResource)
+            partial(self._labelled if type_.labelled else self._listed, type_)
             for type_ in OTHER_TYPES
         ]
 
-    def _listed(self, type_: GcpResourceType, of: type[NamedResource]) -> list[GcpResource]:
+    def _listed(self, type_: GcpResourceType) -> list[GcpResource]:
         filters = {"filter": filter_of(self._whose)} if type_.labelled else {}
-        there = self._project.all(type_.collection, of, **filters)
+        there = self._project.all(type_.collection, **filters)
         found = [(_resource(type_, one), one) for one in there]
         return [
             resource
@@ -227,24 +224,24 @@ class GcpDeletion(Deletion[GcpResource]):
             elif time.monotonic() > begun.at + LOOK_AGAIN:
                 self._look(one, begun.operation)
 
-    def _look(self, one: GcpResource, operation: GcpOperation) -> None:
+    def _look(self, one: GcpResource, operation: Operation) -> None:
         """Check the operation of a deletion; if it failed, the next round starts it again."""
         now = self._project.look(operation)
-        if now.done:
+        if is_done(now):
             del self._begun[one.kind, one.id]
             check_operations(f"{one.type.collection}.delete", now)
 
 
-def _resource(type_: GcpResourceType, one: NamedResource) -> GcpResource:
+def _resource(type_: GcpResourceType, one: Message) -> GcpResource:
     scope = tuple(
         (kind, place.rpartition("/")[2])
-        for kind, place in (("zone", one.zone), ("region", one.region))
-        if place
+        for kind in ("zone", "region")  # networks and firewall rules have neither
+        if (place := getattr(one, kind, ""))
     )
     return GcpResource(
         kind=type_.kind,
         id="".join(f"{value}/" for _, value in scope) + one.name,
-        state=one.status if isinstance(one, GcpInstance) else "",
+        state=one.status if type_ == INSTANCE_TYPE else "",
         tags=parse_description(one.description),
         type=type_,
         scope=scope,
@@ -260,6 +257,8 @@ def console(project: Project, zone: str, instance: str) -> str:
 
     """
     with suppress(Failure):
-        said = project.call("instances", "get_serial_port_output", zone=zone, instance=instance)
-        return str(said.get("contents", ""))
+        output: SerialPortOutput = project.call(
+            "instances", "get_serial_port_output", zone=zone, instance=instance
+        )
+        return output.contents
     return ""

@@ -13,8 +13,9 @@ from cluster.core.errors import Capacity, ClusterError, Denied, ProvisionError, 
 from cluster.providers._cloud.api_errors import ANOTHER_ANSWERED, NO_ROOM, Failure
 
 if TYPE_CHECKING:
+    from google.cloud.compute_v1.types.compute import Operation
+
     from cluster.providers._cloud.api_errors import Kind
-    from cluster.providers.gcp.responses import GcpOperation
 
 WORDS: dict[Kind, tuple[str, ...]] = {
     "quota": ("quotaExceeded", "QUOTA_EXCEEDED", "LIMIT_EXCEEDED"),
@@ -183,7 +184,7 @@ def call_name(collection: str, verb: str) -> str:
     return f"{camel(collection)}.{camel(verb.removesuffix('_unary'))}"
 
 
-def check_operations(what: str, *operations: GcpOperation) -> None:
+def check_operations(what: str, *operations: Operation) -> None:
     """Raise the failure of operations that are done, if one has errors; these need no HTTP status.
 
     Raises:

@@ -11,18 +11,16 @@ import time
 from concurrent.futures import ThreadPoolExecutor
 from typing import TYPE_CHECKING
 
-import msgspec
-
 from cluster.core.errors import Timeout, tail
 from cluster.providers._cloud.api_errors import Failure
 from cluster.providers.gcp.delete import AT_ONCE, console
-from cluster.providers.gcp.responses import GuestAttributes
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator
 
+    from google.cloud.compute_v1.types.compute import GuestAttributes, Instance
+
     from cluster.providers.gcp.api import Project
-    from cluster.providers.gcp.responses import GcpInstance
 
 Keys = tuple[str, ...]
 
@@ -44,8 +42,8 @@ class HostKeys:
         self._within = within
 
     def wait(
-        self, machines: tuple[GcpInstance, ...], check: Callable[[], None]
-    ) -> tuple[tuple[GcpInstance, Keys], ...]:
+        self, machines: tuple[Instance, ...], check: Callable[[], None]
+    ) -> tuple[tuple[Instance, Keys], ...]:
         """Wait until every machine has reported its host keys.
 
         Args:
@@ -71,7 +69,7 @@ class HostKeys:
                 time.sleep(pause)
         return tuple((one, keys[one.name]) for one in machines)
 
-    def _late(self, one: GcpInstance) -> Timeout:
+    def _late(self, one: Instance) -> Timeout:
         said = tail(console(self._project, one.zone.rpartition("/")[2], one.name))
         return Timeout(
             f"{one.name} has not reported its host keys within {self._within:.0f} s.",
@@ -79,9 +77,9 @@ class HostKeys:
             remedy="Its image needs Google's guest agent; wait longer: --option wait=600",
         )
 
-    def _query(self, one: GcpInstance) -> Keys:
+    def _query(self, one: Instance) -> Keys:
         try:
-            answer = self._project.call(
+            answer: GuestAttributes = self._project.call(
                 "instances",
                 "get_guest_attributes",
                 zone=one.zone.rpartition("/")[2],
@@ -92,8 +90,7 @@ class HostKeys:
             if failure.kind != "missing":
                 raise
             return ()
-        said = msgspec.convert(answer, GuestAttributes, strict=False).query_value.items
-        return tuple(f"{item.key} {item.value}" for item in said)
+        return tuple(f"{item.key} {item.value}" for item in answer.query_value.items)
 
 
 def _pauses() -> Iterator[float]:

@@ -4,22 +4,22 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-import msgspec
-
 from cluster.core.errors import SpecError
 from cluster.providers._cloud.api_errors import Failure
-from cluster.providers.gcp.responses import GcpImage
 
 if TYPE_CHECKING:
+    from google.cloud.compute_v1.types.compute import Image
+
     from cluster.providers.gcp.api import Project
 
 UBUNTU, LEARNING = "ubuntu-os-cloud", "deeplearning-platform-release"
-FAMILIES = {"X86_64": "ubuntu-2404-lts-amd64", "ARM64": "ubuntu-2404-lts-arm64"}
+INTEL = "X86_64"  # also what older images mean that name no architecture
+FAMILIES = {INTEL: "ubuntu-2404-lts-amd64", "ARM64": "ubuntu-2404-lts-arm64"}
 # Not 22.04: its Python is 3.10, and cluster needs 3.11 or newer.
 WITH_DRIVERS = 'family eq "common-cu.*-ubuntu-24.*-nvidia.*"'
 
 
-def choose(project: Project, given: str, architecture: str, *, gpus: bool) -> GcpImage:
+def choose(project: Project, given: str, architecture: str, *, gpus: bool) -> Image:
     """Find the image of a launch.
 
     Args:
@@ -31,32 +31,32 @@ def choose(project: Project, given: str, architecture: str, *, gpus: bool) -> Gc
 
     """
     image = _given(project, given) if given else _own(project, architecture, gpus=gpus)
-    if image.architecture != architecture:
+    if (made_for := image.architecture or INTEL) != architecture:
         raise SpecError(
-            f"The image {image.name} is for {image.architecture} machines, not {architecture}.",
+            f"The image {image.name} is for {made_for} machines, not {architecture}.",
             remedy="Leave --image out, or choose one that fits.",
         )
     return image
 
 
-def path(image: GcpImage) -> str:
+def path(image: Image) -> str:
     """Return the path of an image, as the `source_image` of a disk."""
-    return f"projects/{image.project}/global/images/{image.name}"
+    return image.self_link[image.self_link.index("projects/") :]
 
 
-def _own(project: Project, architecture: str, *, gpus: bool) -> GcpImage:
+def _own(project: Project, architecture: str, *, gpus: bool) -> Image:
     if gpus:
-        found = project.all("images", GcpImage, project=LEARNING, filter=WITH_DRIVERS)
-        current = [one for one in found if not one.deprecated]
+        found: tuple[Image, ...] = project.all("images", project=LEARNING, filter=WITH_DRIVERS)
+        current = [one for one in found if one.deprecated.state in ("", "ACTIVE")]
         if not current:
             raise SpecError(
                 f"{LEARNING} has no image with drivers.", remedy="Say which: --image PROJECT/FAMILY"
             )
-        return _of(LEARNING, max(current, key=lambda one: one.creation_timestamp))
+        return max(current, key=lambda one: one.creation_timestamp)
     return _newest(project, UBUNTU, FAMILIES[architecture])
 
 
-def _given(project: Project, given: str) -> GcpImage:
+def _given(project: Project, given: str) -> Image:
     words = given.removeprefix("projects/").split("/")
     if len(words) == 2:  # noqa: PLR2004 - a project and a family
         return _newest(project, words[0], words[1])
@@ -66,22 +66,18 @@ def _given(project: Project, given: str) -> GcpImage:
             remedy="Write PROJECT/FAMILY, or projects/PROJECT/global/images/NAME",
         )
     try:
-        return _of(words[0], project.get("images", GcpImage, project=words[0], image=words[3]))
+        image: Image = project.call("images", "get", project=words[0], image=words[3])
     except Failure as failure:
         raise _none(failure, given) from failure
+    return image
 
 
-def _newest(project: Project, of: str, family: str) -> GcpImage:
+def _newest(project: Project, of: str, family: str) -> Image:
     try:
-        answer = project.call("images", "get_from_family", project=of, family=family)
+        image: Image = project.call("images", "get_from_family", project=of, family=family)
     except Failure as failure:
         raise _none(failure, f"{of}/{family}") from failure
-    return _of(of, msgspec.convert(answer, GcpImage, strict=False))
-
-
-def _of(project: str, image: GcpImage) -> GcpImage:
-    """Add its project to an image."""
-    return msgspec.structs.replace(image, project=project)
+    return image
 
 
 def _none(failure: Failure, what: str) -> Exception:

@@ -11,10 +11,12 @@ from cluster.providers._cloud.tags import Selection
 from cluster.providers.gcp.delete import GcpDeletion
 from cluster.providers.gcp.labels import filter_of, is_of, parse_description
 from cluster.providers.gcp.prices import price
-from cluster.providers.gcp.responses import GcpInstance, MachineType
+from cluster.providers.gcp.request import private
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
+
+    from google.cloud.compute_v1.types.compute import Instance, MachineType
 
     from cluster.core.model.resources import Price
     from cluster.providers._cloud.tags import Tags
@@ -32,22 +34,22 @@ def list_clusters(project: Project) -> tuple[RemoteCluster, ...]:
     """
     whose = Selection(owner=project.owner)
     found = {one.tags.name: one.tags for one in GcpDeletion(project, whose).found() if one.tags}
-    alive: dict[str, list[GcpInstance]] = {name: [] for name in found}
-    for one in project.all("instances", GcpInstance, filter=filter_of(whose)):
+    alive: dict[str, list[Instance]] = {name: [] for name in found}
+    for one in project.all("instances", filter=filter_of(whose)):
         tags = parse_description(one.description)
         if tags is not None and is_of(whose, one.description):
             alive.setdefault(tags.name, []).append(one)
     return tuple(_seen(project, tags, alive[name]) for name, tags in sorted(found.items()))
 
 
-def _seen(project: Project, tags: Tags, machines: Sequence[GcpInstance]) -> RemoteCluster:
+def _seen(project: Project, tags: Tags, machines: Sequence[Instance]) -> RemoteCluster:
     began = [_moment(one.creation_timestamp) for one in machines]
     first = machines[0] if machines else None
     return RemoteCluster(
         name=tags.name,
         region=f"{PLACE}{project.name}",
         host=tags.host,
-        addresses=tuple(one.private for one in sorted(machines, key=lambda one: one.name)),
+        addresses=tuple(private(one) for one in sorted(machines, key=lambda one: one.name)),
         states=tuple(one.status.lower() for one in machines),
         since=min(began, default=0.0),
         expires=tags.expires,
@@ -55,11 +57,11 @@ def _seen(project: Project, tags: Tags, machines: Sequence[GcpInstance]) -> Remo
     )
 
 
-def _price(project: Project, one: GcpInstance) -> Price | None:
+def _price(project: Project, one: Instance) -> Price | None:
     """Read the price of a machine; none if it cannot be read."""
     zone, name = one.zone.rpartition("/")[2], one.machine_type.rpartition("/")[2]
     try:
-        kind = project.get("machine_types", MachineType, zone=zone, machine_type=name)
+        kind: MachineType = project.call("machine_types", "get", zone=zone, machine_type=name)
     except Failure:
         return None
     gpus = next(

@@ -8,14 +8,14 @@ happened to it is in the list of the zone's operations, for two weeks
 from __future__ import annotations
 
 from contextlib import suppress
+from datetime import datetime
 from typing import TYPE_CHECKING
 
 from cluster.providers._cloud.api_errors import Failure
 from cluster.providers._cloud.launch import EndedMachine
-from cluster.providers.gcp.responses import GcpOperation
 
 if TYPE_CHECKING:
-    from datetime import datetime
+    from google.cloud.compute_v1.types.compute import Operation
 
     from cluster.providers.gcp.api import Project
 
@@ -35,21 +35,20 @@ def ended_machine(
     state: str,
     *,
     target: str = "",
-    since: datetime | None = None,
+    since: str = "",
 ) -> EndedMachine:
     """Return how a machine ended, as far as Google's operations say it.
 
     Args:
         state: that Google lists, or `DELETED`.
         target: the id of the machine; another one may have had its name before.
-        since: the operations of its launch, if the id is not known.
+        since: when its launch began, in Google's format, if the id is not known.
 
     """
-    found: tuple[GcpOperation, ...] = ()
+    found: tuple[Operation, ...] = ()
     with suppress(Failure):  # then it is not known why
         found = project.all(
             "zone_operations",
-            GcpOperation,
             zone=zone,
             filter=f'targetLink = "{LINK.format(project.name, zone, name)}"',
         )
@@ -57,7 +56,7 @@ def ended_machine(
         one
         for one in found
         if _ends(one.operation_type)
-        and (one.target_id == target if target else since is None or _is_later(one, since))
+        and (str(one.target_id) == target if target else _is_later(one, since))
     ]
     ends.sort(key=lambda one: (one.operation_type != PREEMPTED, one.name))
     return EndedMachine(
@@ -72,11 +71,12 @@ def _ends(kind: str) -> bool:
     return kind in BY_PERSONS or (kind.startswith(BY_GOOGLE) and kind not in GOES_ON)
 
 
-def _is_later(one: GcpOperation, since: datetime) -> bool:
-    return one.insert_time is not None and one.insert_time >= since
+def _is_later(one: Operation, since: str) -> bool:
+    when = datetime.fromisoformat
+    return not since or (bool(one.insert_time) and when(one.insert_time) >= when(since))
 
 
-def _words(one: GcpOperation) -> str:
+def _words(one: Operation) -> str:
     by = f" by {one.user}" if one.user else ""
     said = f": {one.status_message.rstrip('.')}" if one.status_message else ""
     return f"{one.operation_type}{by}{said}"

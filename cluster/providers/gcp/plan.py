@@ -4,11 +4,10 @@ from __future__ import annotations
 
 import os
 import re
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, NamedTuple
 
 from cluster.core import journal
 from cluster.core.errors import SpecError
-from cluster.core.model.value import Value
 from cluster.core.money import price_line
 from cluster.core.units import format_seconds
 from cluster.providers._cloud import capacity_cache, public_address
@@ -20,25 +19,21 @@ from cluster.providers.gcp.accelerators import RequestedAccelerators, requested_
 from cluster.providers.gcp.api import default_project
 from cluster.providers.gcp.labels import is_of
 from cluster.providers.gcp.options import DEFAULT, GcpOffer, GcpOptions
-from cluster.providers.gcp.responses import (
-    Firewall,
-    MachineType,
-    NamedResource,
-    Subnetwork,
-    VpcNetwork,
-)
 
 if TYPE_CHECKING:
+    from google.cloud.compute_v1.types.compute import MachineType, Network, Subnetwork
+
     from cluster.core.model.hosts import Link
     from cluster.core.model.spec import ClusterSpec
     from cluster.providers.gcp.api import Project
 
 
 ZONE = re.compile(r"([a-z]+-[a-z]+\d+)-[a-z]")
+MTU = 1460  # bytes, of a network that does not say (cloud.google.com/vpc/docs/mtu)
 REGION = re.compile(r"[a-z]+-[a-z]+\d+")
 
 
-class MachineChoice(Value, frozen=True, kw_only=True):
+class MachineChoice(NamedTuple):
     """The machine type of a launch, and the zones that offer it.
 
     Args:
@@ -93,17 +88,16 @@ def _offer(
     """Add image, network, price and TTL to the chosen machines, and the lines of the plan."""
     kind, wanted, gpus = machines.kind, machines.wanted, machines.gpus
     network = _network(project, machines.region, options)
-    image = images.choose(project, spec.image or "", kind.architecture, gpus=gpus is not None)
+    architecture = kind.architecture or images.INTEL
+    image = images.choose(project, spec.image or "", architecture, gpus=gpus is not None)
     tier1 = options.tier1 and machine_types.has_tier_1(machines.instance, kind.guest_cpus)
-    link = machine_types.link_of(
-        machines.instance, network.mtu if network else VpcNetwork(name="").mtu, tier_1=tier1
-    )
+    link = machine_types.link_of(machines.instance, (network and network.mtu) or MTU, tier_1=tier1)
     ttl = spec.ttl or TTL
     cost = prices.price(project, kind, machines.region, gpus, spot=spec.spot)
     allow = public_address.allowed_network(options.allow, jump=options.jump)
     lines = (
         _what(spec, options, machines, network, allow),
-        f"image: {image.name} ({image.family or 'no family'}, {image.architecture})",
+        f"image: {image.name} ({image.family or 'no family'}, {architecture})",
         _network_line(link, tier1=tier1),
         quotas.check(project, machines.region, spec, kind, gpus, public=options.is_public),
         org_policies.check(project, public=options.is_public),
@@ -201,7 +195,7 @@ def _check_name_is_free(project: Project, spec: ClusterSpec) -> None:
     if journal.for_cluster(spec.name).entries():
         return
     ours = Selection(owner=project.owner, name=spec.name)
-    if any(is_of(ours, one.description) for one in project.all("firewalls", Firewall)):
+    if any(is_of(ours, one.description) for one in project.all("firewalls")):
         raise name_taken_error(spec.name, project.name)
 
 
@@ -214,12 +208,10 @@ def _zones(
     wanted: RequestedAccelerators | None,
 ) -> tuple[MachineType, tuple[str, ...]]:
     """Return the machine type and the zones to try: offering all, not recently out of capacity."""
-    offered = project.all("machine_types", MachineType, filter=f"name = {name}")
+    offered: tuple[MachineType, ...] = project.all("machine_types", filter=f"name = {name}")
     there = {_last(one.zone): one for one in offered}
     if wanted:
-        listed = project.all(
-            "accelerator_types", NamedResource, filter=f"name = {wanted.kind.type}"
-        )
+        listed = project.all("accelerator_types", filter=f"name = {wanted.kind.type}")
         have = {_last(one.zone) for one in listed}
         there = {zone: one for zone, one in there.items() if zone in have}
     asked = _asked(spec, options, region)
@@ -279,11 +271,11 @@ def _gpus(kind: MachineType, wanted: RequestedAccelerators | None) -> tuple[str,
     return None
 
 
-def _network(project: Project, region: str, options: GcpOptions) -> VpcNetwork | None:
+def _network(project: Project, region: str, options: GcpOptions) -> Network | None:
     """Find the network; none if it is the default network and the project has none."""
     name = _network_of(project, region, options.subnet) if options.subnet else options.network
     try:
-        found = project.get("networks", VpcNetwork, network=name)
+        found: Network = project.call("networks", "get", network=name)
     except Failure as failure:
         if failure.kind != "missing":
             raise
@@ -293,7 +285,7 @@ def _network(project: Project, region: str, options: GcpOptions) -> VpcNetwork |
             f"There is no network {name!r} in the project {project.name}.",
             remedy="Leave --option network out, or name one that there is.",
         ) from failure
-    if not found.auto_create_subnetworks and not options.subnet:
+    if "auto_create_subnetworks" in found and not (found.auto_create_subnetworks or options.subnet):
         raise SpecError(
             f"The network {name!r} has subnets of its own making.",
             means="Google does not choose one of them.",
@@ -305,7 +297,7 @@ def _network(project: Project, region: str, options: GcpOptions) -> VpcNetwork |
 def _network_of(project: Project, region: str, subnet: str) -> str:
     """Return the name of the network of a subnet."""
     try:
-        found = project.get("subnetworks", Subnetwork, region=region, subnetwork=subnet)
+        found: Subnetwork = project.call("subnetworks", "get", region=region, subnetwork=subnet)
     except Failure as failure:
         if failure.kind != "missing":
             raise
@@ -326,7 +318,7 @@ def _what(
     spec: ClusterSpec,
     options: GcpOptions,
     machines: MachineChoice,
-    network: VpcNetwork | None,
+    network: Network | None,
     allow: str,
 ) -> str:
     wanted, zones, name = machines.wanted, machines.zones, machines.instance

@@ -19,8 +19,9 @@ from cluster.providers.gcp.responses import GcpResponse
 if TYPE_CHECKING:
     from collections.abc import Iterable
 
+    from google.cloud.compute_v1.types.compute import MachineType
+
     from cluster.providers.gcp.api import Project
-    from cluster.providers.gcp.responses import MachineType
 
 SPARE = "Spot Preemptible "
 GIB = 1024  # MiB

@@ -8,12 +8,12 @@ from cluster.core.errors import Quota as QuotaError
 from cluster.core.model.value import Value
 from cluster.providers._cloud.api_errors import Failure
 from cluster.providers.gcp.machine_types import family
-from cluster.providers.gcp.responses import QuotaMetric, QuotaMetrics
 
 if TYPE_CHECKING:
+    from google.cloud.compute_v1.types.compute import MachineType, Quota
+
     from cluster.core.model.spec import ClusterSpec
     from cluster.providers.gcp.api import Project
-    from cluster.providers.gcp.responses import MachineType
 
 PAGE = "https://console.cloud.google.com/iam-admin/quotas"
 GPU_WORDS = {
@@ -78,12 +78,12 @@ def check(
     )
 
 
-def _limits(project: Project, region: str) -> dict[str, QuotaMetric]:
+def _limits(project: Project, region: str) -> dict[str, Quota]:
     try:
         if region:
-            found = project.get("regions", QuotaMetrics, region=region)
+            found = project.call("regions", "get", region=region)
         else:
-            found = project.get("projects", QuotaMetrics)
+            found = project.call("projects", "get")
     except Failure:
         return {}
     return {quota.metric: quota for quota in found.quotas}
@@ -93,7 +93,7 @@ def _needs(
     spec: ClusterSpec,
     kind: MachineType,
     gpus: tuple[str, int] | None,
-    known: dict[str, QuotaMetric],
+    known: dict[str, Quota],
     *,
     public: bool,
 ) -> list[Need]:
@@ -114,7 +114,7 @@ def _needs(
     return [*needs, Need(metric="INSTANCES", count=spec.hosts)]
 
 
-def _counted(what: str, normal: str, known: dict[str, QuotaMetric]) -> str:
+def _counted(what: str, normal: str, known: dict[str, Quota]) -> str:
     """Return the quota of spot machines: their own, or the normal one if theirs is 0, as usual.
 
     Source: cloud.google.com/compute/docs/instances/spot, "Preemptible quotas".
@@ -123,7 +123,7 @@ def _counted(what: str, normal: str, known: dict[str, QuotaMetric]) -> str:
     return spare if spare in known and known[spare].limit > 0 else normal
 
 
-def _refuse_more(need: Need, quota: QuotaMetric, region: str) -> None:
+def _refuse_more(need: Need, quota: Quota, region: str) -> None:
     if quota.usage + need.count <= quota.limit:
         return
     where = "all regions" if need.everywhere else region

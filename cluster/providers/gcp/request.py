@@ -9,11 +9,12 @@ from cluster.providers.gcp import machine_types
 from cluster.providers.gcp.labels import DIGITS, description_of, label, labels
 
 if TYPE_CHECKING:
+    from google.cloud.compute_v1.types.compute import Instance
+
     from cluster.core.model.hosts import Machine
     from cluster.core.model.spec import ClusterSpec
     from cluster.providers._cloud.tags import Tags
     from cluster.providers.gcp.options import GcpOffer, GcpOptions
-    from cluster.providers.gcp.responses import GcpInstance
 
 FIRST, LAST = 800, 900  # priorities of the rules: before those of a default network, 65534
 EVERYBODY = "0.0.0.0/0"
@@ -163,14 +164,25 @@ def firewalls(offer: GcpOffer, tags: Tags) -> tuple[dict[str, Any], ...]:
     return (ssh, inside, nothing) if offer.network else (ssh, inside)
 
 
-def instance_view(one: GcpInstance) -> InstanceView:
+def instance_view(one: Instance) -> InstanceView:
     """Return fields of an instance that all clouds have; its name is unique only in its zone."""
     return InstanceView(
         id=f"{one.zone.rpartition('/')[2]}/{one.name}",
         alias=alias(one),
-        private=one.private,
-        public=one.public,
+        private=private(one),
+        public=public(one),
     )
+
+
+def private(one: Instance) -> str:
+    """Return the private address of an instance; empty if it has none yet."""
+    return one.network_interfaces[0].network_i_p if one.network_interfaces else ""
+
+
+def public(one: Instance) -> str:
+    """Return the public address of an instance; empty if it has none."""
+    nics = one.network_interfaces[:1]
+    return next((config.nat_i_p for nic in nics for config in nic.access_configs), "")
 
 
 def id_of(machine: Machine) -> str:
@@ -178,6 +190,6 @@ def id_of(machine: Machine) -> str:
     return machine.access.alias.removeprefix(ALIAS) if machine.access else ""
 
 
-def alias(one: GcpInstance) -> str:
+def alias(one: Instance) -> str:
     """Return the name of an instance in known_hosts; its id is never used again."""
     return f"{ALIAS}{one.id}"

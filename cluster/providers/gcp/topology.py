@@ -9,13 +9,13 @@ from typing import TYPE_CHECKING
 
 from cluster.core.model.placement import ProviderTopology
 from cluster.providers._cloud.network_layers import network_layers
-from cluster.providers.gcp.responses import GcpInstance
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
+    from google.cloud.compute_v1.types.compute import ResourceStatus
+
     from cluster.providers.gcp.api import Project
-    from cluster.providers.gcp.responses import ResourceStatus
 
 LAYERS = ("cluster", "block", "sub-block", "physical host")  # from the top
 
@@ -34,7 +34,7 @@ def read_topology(project: Project, ids: Sequence[str], wanted: str) -> Provider
     found = {
         f"{place}/{one.name}": _location(one.resource_status)
         for place in places
-        for one in project.all("instances", GcpInstance, zone=place, filter=wanted)
+        for one in project.all("instances", zone=place, filter=wanted)
     }
     layers = network_layers(LAYERS, [found.get(id_, ()) for id_ in ids], machines=1)
     return ProviderTopology(layers=layers) if layers else ProviderTopology(reason=NOTHING)

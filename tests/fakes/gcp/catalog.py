@@ -4,6 +4,8 @@ from __future__ import annotations
 
 from typing import Any
 
+LINKS = "https://www.googleapis.com/compute/v1/"
+
 PROJECT = "test-project"
 ZONES = {
     "us-central1": ("us-central1-a", "us-central1-b", "us-central1-c"),
@@ -115,6 +117,7 @@ def things(*, retired: bool) -> dict[str, dict[str, Any]]:
                 made[f"projects/{PROJECT}/zones/{zone}/acceleratorTypes/{name}"] = accelerator
     for project, of, name, architecture, size in IMAGES:
         made[f"projects/{project}/global/images/{name}"] = {
+            "selfLink": f"{LINKS}projects/{project}/global/images/{name}",
             "name": name,
             "family": of,
             "architecture": architecture,
@@ -124,6 +127,7 @@ def things(*, retired: bool) -> dict[str, dict[str, Any]]:
         }
     old = dict(made["projects/ubuntu-os-cloud/global/images/ubuntu-2404-noble-amd64-v20261101"])
     old |= {"name": "ubuntu-2404-noble-amd64-v20270101", "deprecated": {"state": "DEPRECATED"}}
+    old["selfLink"] = f"{LINKS}projects/ubuntu-os-cloud/global/images/{old['name']}"
     made[f"projects/ubuntu-os-cloud/global/images/{old['name']}"] = old
     return made
 

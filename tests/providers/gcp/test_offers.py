@@ -5,6 +5,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 import pytest
+from google.cloud.compute_v1.types import compute
 
 from cluster.core.errors import SpecError
 from cluster.core.model.spec import ClusterSpec
@@ -12,7 +13,6 @@ from cluster.providers._cloud.tags import Tags
 from cluster.providers.gcp import GcpProvider, machine_types, prices
 from cluster.providers.gcp.options import GcpOffer, GcpOptions
 from cluster.providers.gcp.request import request
-from cluster.providers.gcp.responses import MachineType
 from tests.fakes.gcp import Settings
 from tests.fakes.gcp.catalog import PROJECT
 
@@ -35,7 +35,7 @@ def test_a_family_may_have_another_name_in_the_catalog(
 ) -> None:
     assert gcp.url
     cpus = int(called.rpartition("-")[2])
-    kind = MachineType(name=called, guest_cpus=cpus, memory_mb=memory * 1024)
+    kind = compute.MachineType(name=called, guest_cpus=cpus, memory_mb=memory * 1024)
     project = GcpProvider().client(PROJECT, None)
     found = prices.price(project, kind, region, None, spot=False)
 
