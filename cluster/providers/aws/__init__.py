@@ -26,16 +26,20 @@ from cluster.providers.aws.delete import (
     PAID,
     AwsDeletion,
     AwsUnlisted,
-    console,
-    filters_of,
-    instances,
 )
 from cluster.providers.aws.errors import to_cluster_error
+from cluster.providers.aws.instances import (
+    console,
+    ended_machine,
+    filters_of,
+    instance_view,
+    instances,
+    primary,
+    zone_of,
+)
 from cluster.providers.aws.inventory import list_clusters, regions
-from cluster.providers.aws.machine_ends import ended_machine
 from cluster.providers.aws.options import AwsOffer, AwsOptions, ZoneSubnet
 from cluster.providers.aws.plan import REGION, make_offer, region_of
-from cluster.providers.aws.request import instance_view
 from cluster.providers.aws.topology import read_topology
 
 if TYPE_CHECKING:
@@ -129,8 +133,9 @@ class AwsProvider(CloudProvider["Region", AwsOffer]):
         """Narrow an offer to the zone and the subnet of a machine."""
         by_id = [{"Name": "instance-id", "Values": [like.id]}]
         for one in instances(client, by_id):
-            site = ZoneSubnet(zone=one.placement.availability_zone, subnet=one.primary.subnet_id)
-            return msgspec.structs.replace(offer, vpc=one.primary.vpc_id, sites=(site,))
+            nic = primary(one)
+            site = ZoneSubnet(zone=zone_of(one), subnet=nic.get("SubnetId", ""))
+            return msgspec.structs.replace(offer, vpc=nic.get("VpcId", ""), sites=(site,))
         raise ProvisionError(
             f"{like.name} ({like.id}) does not exist any more.",
             means="So it is not known where new machines are near the others.",
@@ -202,7 +207,9 @@ class AwsProvider(CloudProvider["Region", AwsOffer]):
         ids = {machine.id: machine.name for machine in machines}
         listed = instances(client, filters_of(self.selection(client, name)))
         ends = (
-            (ids[one.instance_id], ended_machine(one)) for one in listed if one.instance_id in ids
+            (ids[one["InstanceId"]], ended_machine(one))
+            for one in listed
+            if one["InstanceId"] in ids
         )
         return {host: end for host, end in ends if end}
 

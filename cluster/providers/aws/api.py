@@ -9,9 +9,7 @@ from email.utils import parsedate_to_datetime
 from functools import cache, cached_property, partial
 from http import HTTPStatus
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, TypeVar
-
-import msgspec
+from typing import TYPE_CHECKING, Any
 
 from cluster.core.extras import require
 from cluster.providers._cloud.api_errors import Failure, Kind, NotTheCloudError, retry
@@ -30,8 +28,6 @@ SIGNS = (
     "AWS_CONTAINER_CREDENTIALS_FULL_URI",
 )
 PAGE = 1000  # most resources in one answer
-
-T = TypeVar("T")
 
 
 def is_set_up() -> bool:
@@ -204,18 +200,20 @@ class Region:
             if failure.code != "DryRunOperation":
                 raise
 
-    def all(self, operation: str, key: str, of: type[T], **params: Any) -> tuple[T, ...]:  # noqa: ANN401
+    def all(self, operation: str, key: str, **params: Any) -> tuple[Any, ...]:  # noqa: ANN401
         """List resources, over all pages of the answer.
 
         Args:
             operation: that lists them, in boto3's spelling.
 
+        Returns:
+            boto3's own dictionaries, whose types are in `types_boto3_ec2`.
+
         Raises:
             Failure: it was refused, or did not succeed in time.
 
         """
-        found = [one for page in self._pages(operation, key, params) for one in page[key]]
-        return tuple(msgspec.convert(one, of) for one in found)
+        return tuple(one for page in self._pages(operation, key, params) for one in page[key])
 
     def _pages(
         self, operation: str, key: str, params: Mapping[str, Any]

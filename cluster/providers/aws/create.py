@@ -3,9 +3,8 @@
 from __future__ import annotations
 
 from functools import partial
-from typing import TYPE_CHECKING, Any, ClassVar, TypeVar
-
-import msgspec
+from types import MappingProxyType
+from typing import TYPE_CHECKING, Any, ClassVar
 
 from cluster.core import ssh_keys
 from cluster.core.errors import ProvisionError, Timeout
@@ -20,41 +19,39 @@ from cluster.providers._cloud.launch import (
 from cluster.providers._cloud.machine import machine
 from cluster.providers._cloud.tags import LAUNCH
 from cluster.providers.aws.api import Region
-from cluster.providers.aws.delete import AwsDeletion, console, filters_of, instances
+from cluster.providers.aws.delete import RESOURCE_TYPES, AwsDeletion
 from cluster.providers.aws.elastic_ips import ElasticIps
-from cluster.providers.aws.machine_ends import ended_machine
+from cluster.providers.aws.instances import (
+    console,
+    ended_machine,
+    filters_of,
+    instance_view,
+    instances,
+    interfaces_of,
+    state_of,
+    tags_of,
+    volumes,
+    zone_of,
+)
 from cluster.providers.aws.options import AwsOffer, AwsOptions
 from cluster.providers.aws.plan import name_taken_error
-from cluster.providers.aws.request import (
-    instance_view,
-    interfaces,
-    request,
-    tag_specifications,
-)
-from cluster.providers.aws.responses import (
-    AwsInstance,
-    InternetGateway,
-    KeyPair,
-    PlacementGroup,
-    Reservation,
-    RouteTable,
-    SecurityGroup,
-    Subnet,
-    TaggedResource,
-    Vpc,
-)
+from cluster.providers.aws.request import interfaces, request, tag_specifications
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Mapping, Sequence
+    from collections.abc import Mapping, Sequence
+
+    from types_boto3_ec2.type_defs import InstanceTypeDef
 
     from cluster.core.model.hosts import Machine
+    from cluster.providers.aws.instances import Filters
     from cluster.providers.aws.options import ZoneSubnet
 
 PROVIDER = "aws"
+NOWHERE: Mapping[str, str] = MappingProxyType({})
 CIDR = "10.0.0.0/16"  # of a VPC that the launch creates
 RUNNING = "running"
 ENDED_BEFORE = "IdempotentInstanceTerminated"  # a repeated call, whose machines ended meanwhile
-N = TypeVar("N", bound=TaggedResource)
+TYPES = {one.requested: one for one in RESOURCE_TYPES}
 
 
 class AwsLaunch(CloudLaunch[Region, AwsOptions, AwsOffer]):
@@ -87,16 +84,14 @@ class AwsLaunch(CloudLaunch[Region, AwsOptions, AwsOffer]):
             ProvisionError: a machine did not start.
 
         """
-        found = self._find(
-            "describe_security_groups", "SecurityGroups", SecurityGroup, "group-name"
-        )
+        found = self._named_so("security-group")
         if not found:
             raise ProvisionError(
                 f"The security group {self._tags.label} does not exist any more.",
                 means="Somebody deleted it. The cluster is as it was.",
                 remedy=f"Take it down, and launch it again: cluster down {self._tags.name}",
             )
-        return self._machines(self._offer.vpc, found[0].group_id)
+        return self._machines(self._offer.vpc, found[0]["GroupId"])
 
     def _machines(self, vpc: str, group: str) -> tuple[Machine, ...]:
         """Create the machines, and trust the first host key that each is given."""
@@ -105,7 +100,7 @@ class AwsLaunch(CloudLaunch[Region, AwsOptions, AwsOffer]):
         found = self._instances(vpc, group, data)
         known = self._cluster_journal.folder / ssh_keys.KNOWN
         pinned = ssh_keys.pinned(known)  # by a launch that this one continues
-        new = [one.instance_id for one in found if one.instance_id not in pinned]
+        new = [one["InstanceId"] for one in found if one["InstanceId"] not in pinned]
         ssh_keys.add_known_hosts(known, [(id_, first.public) for id_ in new])
         link = self._offer.link
         return tuple(
@@ -117,24 +112,10 @@ class AwsLaunch(CloudLaunch[Region, AwsOptions, AwsOffer]):
 
     def _security_group(self, vpc: str) -> str:
         """Create the group; its name is the lock that prevents two launches of the same name."""
-
-        def find() -> tuple[SecurityGroup, ...]:
-            return self._find(
-                "describe_security_groups", "SecurityGroups", SecurityGroup, "group-name"
-            )
-
-        made = self._named(
-            "security-group",
-            lambda: self._client.call(
-                "create_security_group",
-                GroupName=self._tags.label,
-                Description=f"cluster {self._tags.name}",
-                VpcId=vpc,
-                **self._tagged("security-group"),
-            ),
-            find,
+        description = f"cluster {self._tags.name}"
+        return self._named(
+            "security-group", GroupName=self._tags.label, Description=description, VpcId=vpc
         )
-        return made.group_id
 
     def _open(self, group: str) -> None:
         """Allow SSH from the caller and all traffic within the group; nothing else."""
@@ -157,90 +138,58 @@ class AwsLaunch(CloudLaunch[Region, AwsOptions, AwsOffer]):
             )
 
     def _placement_group(self) -> None:
-        self._named(
-            "placement-group",
-            lambda: self._client.call(
-                "create_placement_group",
-                GroupName=self._tags.label,
-                Strategy="cluster",
-                **self._tagged("placement-group"),
-            ),
-            lambda: self._find(
-                "describe_placement_groups", "PlacementGroups", PlacementGroup, "group-name"
-            ),
-        )
+        self._named("placement-group", GroupName=self._tags.label, Strategy="cluster")
 
     def _key_pair(self, public: str) -> None:
-        self._named(
-            "key-pair",
-            lambda: self._client.call(
-                "import_key_pair",
-                KeyName=self._tags.label,
-                PublicKeyMaterial=public.encode(),
-                **self._tagged("key-pair"),
-            ),
-            lambda: self._find("describe_key_pairs", "KeyPairs", KeyPair, "key-name"),
-        )
+        material = public.encode()
+        self._named("key-pair", "import", KeyName=self._tags.label, PublicKeyMaterial=material)
 
     def _vpc(self) -> str:
         """Create a VPC with a route to the internet."""
-        vpc = self._own("vpc", "create_vpc", "describe_vpcs", "Vpcs", Vpc, CidrBlock=CIDR).vpc_id
-        gateway = self._own(
-            "internet-gateway",
-            "create_internet_gateway",
-            "describe_internet_gateways",
-            "InternetGateways",
-            InternetGateway,
-        ).internet_gateway_id
+        vpc = self._own("vpc", CidrBlock=CIDR)
+        gateway = self._own("internet-gateway")
         self._unless_there("attach_internet_gateway", InternetGatewayId=gateway, VpcId=vpc)
         [table, *_] = self._client.all(
             "describe_route_tables",
             "RouteTables",
-            RouteTable,
             Filters=[{"Name": "vpc-id", "Values": [vpc]}],
         )
         self._unless_there(
             "create_route",
-            RouteTableId=table.route_table_id,
+            RouteTableId=table["RouteTableId"],
             DestinationCidrBlock="0.0.0.0/0",
             GatewayId=gateway,
         )
         return vpc
 
     def _subnet(self, vpc: str, site: ZoneSubnet) -> str:
-        number = self._offer.sites.index(site)
-        return (
-            site.subnet
-            or self._own(
-                "subnet",
-                "create_subnet",
-                "describe_subnets",
-                "Subnets",
-                Subnet,
-                where={"availability-zone": site.zone},
-                VpcId=vpc,
-                CidrBlock=f"10.0.{16 * number}.0/20",
-                AvailabilityZone=site.zone,
-            ).subnet_id
+        if site.subnet:
+            return site.subnet
+        return self._own(
+            "subnet",
+            where={"availability-zone": site.zone},
+            VpcId=vpc,
+            CidrBlock=f"10.0.{16 * self._offer.sites.index(site)}.0/20",
+            AvailabilityZone=site.zone,
         )
 
     # Machines.
 
-    def _instances(self, vpc: str, group: str, data: str) -> tuple[AwsInstance, ...]:
+    def _instances(self, vpc: str, group: str, data: str) -> tuple[InstanceTypeDef, ...]:
         """Return the machines once they run and have their addresses."""
         elastic = ElasticIps(self._client, self._tags, self._journal)
         if self._options.elastic_ip:
             elastic.allocate(self._spec.hosts)  # first: it may exceed the limit of Elastic IPs
 
-        def attempt(site: ZoneSubnet) -> tuple[AwsInstance, ...]:
+        def attempt(site: ZoneSubnet) -> tuple[InstanceTypeDef, ...]:
             ids = frozenset(self._run_in(site, self._subnet(vpc, site), group, data))
             found = self._wait(
                 lambda: self._look(ids),
                 lambda found, seconds: self._check(found, seconds, elastic),
-                lambda one: console(self._client, one.instance_id),
+                lambda one: console(self._client, one["InstanceId"]),
             )
-            self._note_parts("volume", site, [id_ for one in found for id_ in one.volumes])
-            nics = [id_ for one in found for id_ in one.interfaces]
+            self._note_parts("volume", site, [id_ for one in found for id_ in volumes(one)])
+            nics = [id_ for one in found for id_ in interfaces_of(one)]
             self._note_parts("network-interface", site, nics)
             return found
 
@@ -279,10 +228,10 @@ class AwsLaunch(CloudLaunch[Region, AwsOptions, AwsOffer]):
                 if failure.code != ENDED_BEFORE:
                     raise
                 there = instances(self._client, filters_of(self._whose))
-                there = tuple(m for m in there if m.placement.availability_zone == site.zone)
+                there = tuple(one for one in there if zone_of(one) == site.zone)
             else:
-                there = msgspec.convert(answer, Reservation).instances
-            return tuple(one.instance_id for one in there)
+                there = answer["Instances"]
+            return tuple(one["InstanceId"] for one in there)
 
         ids = self._journal.machines(token, ask)
         if len(ids) < self._spec.hosts:
@@ -290,24 +239,24 @@ class AwsLaunch(CloudLaunch[Region, AwsOptions, AwsOffer]):
             raise too_few_machines("RunInstances", site.zone, what)
         return ids
 
-    def _look(self, ids: frozenset[str]) -> list[ListedMachine[AwsInstance]]:
+    def _look(self, ids: frozenset[str]) -> list[ListedMachine[InstanceTypeDef]]:
         listed = instances(self._client, filters_of(self._whose))
-        found = (self._listed(one) for one in listed if one.instance_id in ids)
+        found = (self._seen(one) for one in listed if one["InstanceId"] in ids)
         return sorted(found, key=lambda one: one.number)
 
-    def _listed(self, one: AwsInstance) -> ListedMachine[AwsInstance]:
-        public = one.public_ip_address or not self._options.is_public
-        runs, connected = one.state.name == RUNNING, bool(one.private_ip_address and public)
+    def _seen(self, one: InstanceTypeDef) -> ListedMachine[InstanceTypeDef]:
+        state, view = state_of(one), instance_view(one)
+        connected = bool(view.private and (view.public or not self._options.is_public))
         return ListedMachine(
             instance=one,
-            number=one.ami_launch_index,
-            id=one.instance_id,
-            state="running, no address" if runs and not connected else one.state.name,
-            ready=runs and connected,
+            number=one.get("AmiLaunchIndex", 0),
+            id=view.id,
+            state="running, no address" if state == RUNNING and not connected else state,
+            ready=state == RUNNING and connected,
         )
 
     def _check(
-        self, found: Sequence[ListedMachine[AwsInstance]], seconds: float, elastic: ElasticIps
+        self, found: Sequence[ListedMachine[InstanceTypeDef]], seconds: float, elastic: ElasticIps
     ) -> None:
         """Fail if a machine ended, or is not listed in time; those that run get Elastic IPs.
 
@@ -316,7 +265,7 @@ class AwsLaunch(CloudLaunch[Region, AwsOptions, AwsOffer]):
         for one in found:
             if ended := ended_machine(one.instance):
                 raise self._end(one.number, ended)
-        elastic.associate(one.instance for one in found if one.instance.state.name == RUNNING)
+        elastic.associate(one.instance for one in found if state_of(one.instance) == RUNNING)
         is_late = seconds > self._options.wait and all(one.ready for one in found)
         if len(found) < self._spec.hosts and is_late:
             raise Timeout(
@@ -331,9 +280,7 @@ class AwsLaunch(CloudLaunch[Region, AwsOptions, AwsOffer]):
     def _tagged(self, *kinds: str) -> dict[str, Any]:
         return {"TagSpecifications": tag_specifications(self._tags, *kinds)}
 
-    def _named(
-        self, kind: str, create: Callable[[], object], find: Callable[[], tuple[N, ...]]
-    ) -> N:
+    def _named(self, kind: str, verb: str = "create", **params: Any) -> str:  # noqa: ANN401
         """Create a named resource, and refuse a name that another launch has.
 
         A call of this launch whose reply was lost may have created it already.
@@ -341,48 +288,46 @@ class AwsLaunch(CloudLaunch[Region, AwsOptions, AwsOffer]):
         token = f"{kind}/{self._tags.label}"
         self._journal.note(kind, token)
         try:
-            create()
+            self._client.call(f"{verb}_{kind.replace('-', '_')}", **params, **self._tagged(kind))
         except Failure as failure:
             if failure.kind != "exists":
                 raise
-        found = retry(lambda: _only(find()), kinds=UNLISTED)
-        if found.tags.get(LAUNCH) != self._tags.launch:
+        found = retry(lambda: _only(self._named_so(kind)), kinds=UNLISTED)
+        if tags_of(found).get(LAUNCH) != self._tags.launch:
             raise name_taken_error(self._spec.name, self._client.name)
-        self._journal.made(token, found.own_id)
-        return found
+        return self._made(kind, token, found)
 
-    def _own(
-        self,
-        kind: str,
-        create: str,
-        describe: str,
-        key: str,
-        of: type[N],
-        *,
-        where: dict[str, str] | None = None,
-        **params: str,
-    ) -> N:
+    def _own(self, kind: str, *, where: Mapping[str, str] = NOWHERE, **params: str) -> str:
         """Create a resource without a name, once: after a lost reply it is found by its tags."""
-        token = "/".join((kind, self._tags.label, *(where or {}).values()))
+        token = "/".join((kind, self._tags.label, *where.values()))
         self._journal.note(kind, token)
-        filters = [{"Name": f"tag:{LAUNCH}", "Values": [self._tags.launch]}]
-        filters += [{"Name": name, "Values": [value]} for name, value in (where or {}).items()]
+        filters = [
+            {"Name": name, "Values": [value]}
+            for name, value in ((f"tag:{LAUNCH}", self._tags.launch), *where.items())
+        ]
 
-        def attempt() -> N:
-            if found := self._client.all(describe, key, of, Filters=filters):
+        def attempt() -> Mapping[str, Any]:
+            if found := self._listed(kind, filters):
                 return found[0]
+            create = f"create_{kind.replace('-', '_')}"
             self._client.once(create, **params, **self._tagged(kind))
-            return retry(
-                lambda: _only(self._client.all(describe, key, of, Filters=filters)), kinds=UNLISTED
-            )
+            return retry(lambda: _only(self._listed(kind, filters)), kinds=UNLISTED)
 
-        made = retry(attempt)
-        self._journal.made(token, made.own_id)
-        return made
+        return self._made(kind, token, retry(attempt))
 
-    def _find(self, operation: str, key: str, of: type[N], field: str) -> tuple[N, ...]:
-        filters = [{"Name": field, "Values": [self._tags.label]}]
-        return self._client.all(operation, key, of, Filters=filters)
+    def _made(self, kind: str, token: str, resource: Mapping[str, Any]) -> str:
+        """Record that a resource exists now; return its id."""
+        id_ = str(resource[TYPES[kind].id])
+        self._journal.made(token, id_)
+        return id_
+
+    def _named_so(self, kind: str) -> tuple[Mapping[str, Any], ...]:
+        """List the resources of a kind that have the name of this launch."""
+        field = "key-name" if kind == "key-pair" else "group-name"
+        return self._listed(kind, [{"Name": field, "Values": [self._tags.label]}])
+
+    def _listed(self, kind: str, filters: Filters) -> tuple[Mapping[str, Any], ...]:
+        return self._client.all(TYPES[kind].describe, TYPES[kind].key, Filters=filters)
 
     def _use(self, operation: str, key: str = "", **params: Any) -> Mapping[str, Any]:  # noqa: ANN401
         """Call with new resources, which Amazon may not know everywhere yet: repeat if missing."""
@@ -397,7 +342,7 @@ class AwsLaunch(CloudLaunch[Region, AwsOptions, AwsOffer]):
                 raise
 
 
-def _only(found: tuple[N, ...]) -> N:
+def _only(found: tuple[Mapping[str, Any], ...]) -> Mapping[str, Any]:
     """Return the resource just created, or raise a failure that passes if it is not listed yet."""
     if not found:
         raise Failure(

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import time
-from contextlib import suppress
 from functools import partial
 from typing import TYPE_CHECKING, Any
 
@@ -12,15 +11,16 @@ from cluster.core.model.resources import Resource
 from cluster.core.model.value import Value
 from cluster.providers._cloud.api_errors import Failure, ignoring
 from cluster.providers._cloud.deletion import CloudResource, Deletion
-from cluster.providers._cloud.tags import CLUSTER, LAUNCH, OWNER, Selection, parse_tags
-from cluster.providers.aws.responses import AwsInstance, Reservation
+from cluster.providers._cloud.tags import parse_tags
+from cluster.providers.aws.instances import GONE, filters_of, instances, state_of, tags_of
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Mapping, Sequence
 
-    from cluster.providers.aws.api import Region
+    from types_boto3_ec2.type_defs import InstanceTypeDef
 
-Filters = list[dict[str, Any]]
+    from cluster.providers._cloud.tags import Selection
+    from cluster.providers.aws.api import Region
 
 INSTANCE, ELASTIC_IP, GATEWAY = "instance", "Elastic IP", "internet gateway"
 ELASTIC_IP_REQUEST = "elastic-ip"  # the kind of its requests in a journal
@@ -30,46 +30,12 @@ PAID = {  # what costs money by itself: the kind of its requests, and of the res
 }
 ATTACHED = "in-use"
 DELETED = ("deleting", "deleted")
-GONE = ("terminated",)
 GOING = ("shutting-down", "terminated")
 AT_ONCE = 1000  # most ids in one call
 LOOKED_FOR = (
     "instances, volumes, network interfaces, Elastic IPs, key pairs, placement groups, "
     "security groups, virtual networks"
 )
-
-
-def filters_of(whose: Selection) -> Filters:
-    """Return the filters that find the resources of a selection."""
-    if whose.launches:
-        return [{"Name": f"tag:{LAUNCH}", "Values": list(whose.launches)}]
-    named = [{"Name": f"tag:{CLUSTER}", "Values": [whose.name]}] if whose.name else []
-    return [*named, {"Name": f"tag:{OWNER}", "Values": [whose.owner]}]
-
-
-def instances(region: Region, filters: Filters) -> tuple[AwsInstance, ...]:
-    """List instances in any state.
-
-    Filters ignore ids that Amazon does not know yet; ids as parameters would fail the whole call.
-    """
-    found = region.all(
-        "describe_instances", "Reservations", Reservation, Filters=filters, MaxResults=1000
-    )
-    return tuple(one for reservation in found for one in reservation.instances)
-
-
-def console(region: Region, instance: str) -> str:
-    """Read the console of an instance; failures are ignored.
-
-    Returns:
-        The output; empty if there is none.
-
-    """
-    for latest in (True, False):  # older types have only the output of the boot
-        with suppress(Failure):
-            said = region.call("get_console_output", InstanceId=instance, Latest=latest)
-            return str(said.get("Output", ""))
-    return ""
 
 
 class AwsUnlisted(Value, frozen=True, kw_only=True):
@@ -277,19 +243,19 @@ class AwsDeletion(Deletion[AwsResource]):
 
     def _machines(self) -> list[AwsResource]:
         found = instances(self._region, self._filters)
-        if untagged := self._expected.untagged(INSTANCE, (one.instance_id for one in found)):
+        if untagged := self._expected.untagged(INSTANCE, (one["InstanceId"] for one in found)):
             by_id = [{"Name": "instance-id", "Values": untagged}]
             found += instances(self._region, by_id)
-        self._ended |= {one.instance_id for one in found if one.state.name in GOING}
-        alive = [one for one in found if one.state.name not in GONE]
-        self._alive = {one.instance_id for one in alive}
+        self._ended |= {one["InstanceId"] for one in found if state_of(one) in GOING}
+        alive = [one for one in found if state_of(one) not in GONE]
+        self._alive = {one["InstanceId"] for one in alive}
         return [_instance(one) for one in alive]
 
     def _others(self) -> list[Callable[[], Sequence[AwsResource]]]:
         return [partial(self._listed, type_) for type_ in RESOURCE_TYPES]
 
     def _listed(self, type_: AwsResourceType) -> list[AwsResource]:
-        list_ = partial(self._region.all, type_.describe, type_.key, dict[str, Any])
+        list_ = partial(self._region.all, type_.describe, type_.key)
         found = list_(Filters=self._filters)
         if untagged := self._expected.untagged(type_.kind, (row[type_.id] for row in found)):
             by_id = list_(Filters=[{"Name": type_.by_id, "Values": untagged}])
@@ -367,10 +333,9 @@ class AwsDeletion(Deletion[AwsResource]):
         self._region.call(type_.delete, **{type_.param: one.id})
 
 
-def _instance(one: AwsInstance) -> AwsResource:
-    return AwsResource(
-        kind=INSTANCE, id=one.instance_id, state=one.state.name, tags=parse_tags(one.tags)
-    )
+def _instance(one: InstanceTypeDef) -> AwsResource:
+    tags = parse_tags(tags_of(one))
+    return AwsResource(kind=INSTANCE, id=one["InstanceId"], state=state_of(one), tags=tags)
 
 
 def _resource(type_: AwsResourceType, row: Mapping[str, Any]) -> AwsResource:
@@ -378,7 +343,7 @@ def _resource(type_: AwsResourceType, row: Mapping[str, Any]) -> AwsResource:
     return AwsResource(
         kind=type_.kind,
         id=row[type_.id],
-        tags=parse_tags({tag["Key"]: tag["Value"] for tag in row.get(type_.tags, ())}),
+        tags=parse_tags(tags_of(row, type_.tags)),
         type=type_,
         in_use=ATTACHED in (row.get("State"), row.get("Status")) or "AssociationId" in row,
         networks=tuple(one["VpcId"] for one in row.get("Attachments", ())) if gateway else (),

@@ -9,16 +9,17 @@ from typing import TYPE_CHECKING
 from cluster.providers._cloud.api_errors import UNLISTED, Failure, retry
 from cluster.providers._cloud.tags import LAUNCH
 from cluster.providers.aws.delete import ELASTIC_IP_REQUEST
+from cluster.providers.aws.instances import primary
 from cluster.providers.aws.request import tag_specifications
-from cluster.providers.aws.responses import ElasticIp
 
 if TYPE_CHECKING:
     from collections.abc import Iterable
 
+    from types_boto3_ec2.type_defs import AddressTypeDef, InstanceTypeDef
+
     from cluster.providers._cloud.launch import LaunchJournal
     from cluster.providers._cloud.tags import Tags
     from cluster.providers.aws.api import Region
-    from cluster.providers.aws.responses import AwsInstance
 
 HOURLY = 0.005  # US dollars per public address (aws.amazon.com/vpc/pricing, since 2024-02-01)
 
@@ -49,12 +50,12 @@ class ElasticIps:
         """
         made: set[str] = set()
 
-        def attempt() -> tuple[ElasticIp, ...]:
-            while len({one.allocation_id for one in self._listed()} | made) < count:
+        def attempt() -> tuple[AddressTypeDef, ...]:
+            while len({one["AllocationId"] for one in self._listed()} | made) < count:
                 token = f"{self._tags.launch}/{secrets.token_hex(4)}"  # only for the journal
                 made.update(self._journal.request(ELASTIC_IP_REQUEST, token, self._allocate_one))
             found = self._listed()
-            if not made <= {one.allocation_id for one in found}:
+            if not made <= {one["AllocationId"] for one in found}:
                 raise Failure(
                     "missing",
                     operation="DescribeAddresses",
@@ -64,17 +65,17 @@ class ElasticIps:
             return found
 
         found = retry(attempt, kinds=UNLISTED)
-        self._free = [one.allocation_id for one in found if not one.network_interface_id]
-        self._taken = {one.network_interface_id for one in found if one.network_interface_id}
+        self._free = [one["AllocationId"] for one in found if not one.get("NetworkInterfaceId")]
+        self._taken = {nic for one in found if (nic := one.get("NetworkInterfaceId"))}
 
-    def associate(self, machines: Iterable[AwsInstance]) -> None:
-        """Return each machine an address at its first interface, unless it has one already.
+    def associate(self, machines: Iterable[InstanceTypeDef]) -> None:
+        """Give each machine an address at its first interface, unless it has one already.
 
         Raises:
             Failure: Amazon refused.
 
         """
-        first = [one.primary.network_interface_id for one in machines]
+        first = [primary(one).get("NetworkInterfaceId", "") for one in machines]
         bare = [interface for interface in first if interface and interface not in self._taken]
         for interface, address in zip(bare, tuple(self._free), strict=False):
             call = partial(
@@ -94,6 +95,6 @@ class ElasticIps:
         )
         return (str(answer["AllocationId"]),)
 
-    def _listed(self) -> tuple[ElasticIp, ...]:
+    def _listed(self) -> tuple[AddressTypeDef, ...]:
         mine = [{"Name": f"tag:{LAUNCH}", "Values": [self._tags.launch]}]
-        return self._region.all("describe_addresses", "Addresses", ElasticIp, Filters=mine)
+        return self._region.all("describe_addresses", "Addresses", Filters=mine)

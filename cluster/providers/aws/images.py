@@ -6,11 +6,13 @@ from typing import TYPE_CHECKING
 
 from cluster.core.errors import SpecError
 from cluster.providers._cloud.api_errors import Failure
-from cluster.providers.aws.responses import AwsImage
 
 if TYPE_CHECKING:
+    from collections.abc import Sequence
+
+    from types_boto3_ec2.type_defs import ImageTypeDef, InstanceTypeInfoTypeDef
+
     from cluster.providers.aws.api import Region
-    from cluster.providers.aws.responses import InstanceType
 
 UBUNTU = "/aws/service/canonical/ubuntu/server/24.04/stable/current/{}/hvm/ebs-gp3/ami-id"
 # Has NVIDIA's open driver, libfabric with EFA and Amazon's Open MPI (release notes: efa_version).
@@ -39,8 +41,8 @@ CANONICAL = {"x86_64": "amd64", "arm64": "arm64"}  # Amazon's architectures, as 
 
 
 def choose(
-    region: Region, given: str, kind: InstanceType, *, efa: bool
-) -> tuple[AwsImage, tuple[str, ...]]:
+    region: Region, given: str, kind: InstanceTypeInfoTypeDef, *, efa: bool
+) -> tuple[ImageTypeDef, tuple[str, ...]]:
     """Find the image of a launch, and the Ubuntu packages that it lacks.
 
     Args:
@@ -55,28 +57,28 @@ def choose(
         Failure: Amazon refused a call.
 
     """
-    architectures = kind.processor_info.supported_architectures
+    architectures = _architectures(kind)
     if given == PYTORCH:
         chosen, wanted = given, _newest_pytorch(region, kind)
     else:
         chosen = given or _own(kind, efa=efa)
         wanted = chosen if chosen.startswith("ami-") else _alias(region, chosen)
     try:
-        found = region.all("describe_images", "Images", AwsImage, ImageIds=[wanted])
+        found: tuple[ImageTypeDef, ...] = region.all("describe_images", "Images", ImageIds=[wanted])
     except Failure as failure:
         if failure.kind != "missing" and not failure.code.startswith("InvalidAMIID"):
             raise
         found = ()
-    if not found or found[0].state != "available":
+    if not found or found[0].get("State", "available") != "available":
         raise SpecError(
             f"There is no image {wanted} in {region.name}.",
             means="An image belongs to one region.",
             remedy="Leave --image out, or give one of this region: --image ami-...",
         )
-    if found[0].architecture not in architectures:
+    if found[0]["Architecture"] not in architectures:
         raise SpecError(
-            f"{wanted} is for {found[0].architecture}; "
-            f"{kind.instance_type} is {' or '.join(architectures)}.",
+            f"{wanted} is for {found[0]['Architecture']}; "
+            f"{kind['InstanceType']} is {' or '.join(architectures)}.",
             remedy="Leave --image out, or choose one that fits.",
         )
     return found[0], PYTHON if any(one in chosen for one in OLD_UBUNTU) else ()
@@ -97,7 +99,7 @@ def _alias(region: Region, name: str) -> str:
     return str(found[0]["Value"])
 
 
-def _newest_pytorch(region: Region, kind: InstanceType) -> str:
+def _newest_pytorch(region: Region, kind: InstanceTypeInfoTypeDef) -> str:
     """Read which image with PyTorch is the newest."""
     _check_open_driver(kind)
     architecture = _architecture(kind)
@@ -112,33 +114,51 @@ def _newest_pytorch(region: Region, kind: InstanceType) -> str:
     return next(found[name] for name in reversed(names) if name in found)
 
 
-def _check_open_driver(kind: InstanceType) -> None:
-    if kind.instance_type.startswith((*BEFORE_TURING, *TOO_OLD)):
+def _check_open_driver(kind: InstanceTypeInfoTypeDef) -> None:
+    if kind["InstanceType"].startswith((*BEFORE_TURING, *TOO_OLD)):
         raise SpecError(
-            f"The images with PyTorch have no driver for the GPUs of {kind.instance_type}.",
+            f"The images with PyTorch have no driver for the GPUs of {kind['InstanceType']}.",
             means="They have NVIDIA's open driver, which begins with Turing.",
             remedy="Leave --image out, or take a newer type, such as --instance g4dn.12xlarge",
         )
 
 
-def _architecture(kind: InstanceType) -> str:
-    known = kind.processor_info.supported_architectures
+def _architecture(kind: InstanceTypeInfoTypeDef) -> str:
+    known = _architectures(kind)
     return next((one for one in CANONICAL if one in known), "x86_64")
 
 
-def _own(kind: InstanceType, *, efa: bool) -> str:
+def _architectures(kind: InstanceTypeInfoTypeDef) -> Sequence[str]:
+    return kind.get("ProcessorInfo", {}).get("SupportedArchitectures", ())
+
+
+def disk_size(image: ImageTypeDef) -> int:
+    """Return the size of the root disk of an image, in GiB; 0 if it does not say."""
+    sizes = {
+        disk.get("DeviceName", ""): disk.get("Ebs", {}).get("VolumeSize", 0)
+        for disk in image.get("BlockDeviceMappings", ())
+    }
+    return sizes.get(root_device(image), 0)
+
+
+def root_device(image: ImageTypeDef) -> str:
+    """Return the device name of the root disk of an image."""
+    return image.get("RootDeviceName", "/dev/sda1")
+
+
+def _own(kind: InstanceTypeInfoTypeDef, *, efa: bool) -> str:
     """Choose an image for a machine type: only some images have GPU drivers or EFA."""
     architecture = _architecture(kind)
-    gpus = kind.gpu_info.gpus if kind.gpu_info else ()
-    nvidia = any(one.manufacturer.upper() == "NVIDIA" for one in gpus)
-    if nvidia and kind.instance_type.startswith(TOO_OLD):
+    gpus = kind.get("GpuInfo", {}).get("Gpus", ())
+    nvidia = any(one.get("Manufacturer", "NVIDIA").upper() == "NVIDIA" for one in gpus)
+    if nvidia and kind["InstanceType"].startswith(TOO_OLD):
         raise SpecError(
-            f"{kind.instance_type} has GPUs that no image of Amazon has a driver for any more.",
+            f"{kind['InstanceType']} has GPUs that no image of Amazon has a driver for any more.",
             means="NVIDIA's drivers dropped the K80 after branch 470.",
             remedy="Take --instance p3.2xlarge or g4dn.12xlarge, or an image of your own: "
             "--image ami-...",
         )
-    if nvidia and kind.instance_type.startswith(BEFORE_TURING):
+    if nvidia and kind["InstanceType"].startswith(BEFORE_TURING):
         return PROPRIETARY
     if nvidia or efa:
         return LEARNING.format(architecture)

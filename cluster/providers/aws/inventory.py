@@ -2,18 +2,19 @@
 
 from __future__ import annotations
 
-from itertools import groupby
 from typing import TYPE_CHECKING
 
 from cluster.core.model.resources import RemoteCluster
-from cluster.providers._cloud.tags import Selection
-from cluster.providers.aws.delete import GONE, AwsDeletion, filters_of, instances
+from cluster.providers._cloud.tags import CLUSTER, Selection
+from cluster.providers.aws.delete import AwsDeletion
+from cluster.providers.aws.instances import GONE, filters_of, instances, state_of, tags_of, zone_of
 from cluster.providers.aws.prices import price
 
 if TYPE_CHECKING:
+    from types_boto3_ec2.type_defs import InstanceTypeDef
+
     from cluster.providers._cloud.tags import Tags
     from cluster.providers.aws.api import Region
-    from cluster.providers.aws.responses import AwsInstance
 
 
 def regions(region: Region) -> tuple[str, ...]:
@@ -39,36 +40,32 @@ def list_clusters(region: Region) -> tuple[RemoteCluster, ...]:
     """
     ours = Selection(owner=region.owner)
     found = {one.tags.name: one.tags for one in AwsDeletion(region, ours).found() if one.tags}
-    alive = [one for one in instances(region, filters_of(ours)) if one.state.name not in GONE]
-    by_name = {
-        name: list(group)
-        for name, group in groupby(
-            sorted(alive, key=lambda one: (one.tags.get("cluster", ""), one.ami_launch_index)),
-            key=lambda one: one.tags.get("cluster", ""),
-        )
-    }
-    return tuple(_live(region, tags, by_name.get(tags.name, [])) for tags in found.values())
+    alive = [one for one in instances(region, filters_of(ours)) if state_of(one) not in GONE]
+    by_name: dict[str, list[InstanceTypeDef]] = {name: [] for name in found}
+    for one in sorted(alive, key=lambda one: one.get("AmiLaunchIndex", 0)):
+        by_name.setdefault(tags_of(one).get(CLUSTER, ""), []).append(one)
+    return tuple(_live(region, tags, by_name[name]) for name, tags in found.items())
 
 
-def _live(region: Region, tags: Tags, alive: list[AwsInstance]) -> RemoteCluster:
+def _live(region: Region, tags: Tags, alive: list[InstanceTypeDef]) -> RemoteCluster:
     first = alive[0] if alive else None
-    since = first.launch_time.timestamp() if first and first.launch_time else 0.0
+    since = first["LaunchTime"].timestamp() if first and "LaunchTime" in first else 0.0
     cost = (
         None
         if first is None
         else price(
             region,
-            first.instance_type,
-            first.placement.availability_zone,
-            spot=first.instance_lifecycle == "spot",
+            first.get("InstanceType", ""),
+            zone_of(first),
+            spot=first.get("InstanceLifecycle") == "spot",
         )
     )
     return RemoteCluster(
         name=tags.name,
         region=region.name,
         host=tags.host,
-        addresses=tuple(one.private_ip_address for one in alive),
-        states=tuple(one.state.name for one in alive),
+        addresses=tuple(one.get("PrivateIpAddress", "") for one in alive),
+        states=tuple(state_of(one) for one in alive),
         since=since,
         expires=tags.expires,
         price=cost,

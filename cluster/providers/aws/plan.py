@@ -19,15 +19,17 @@ from cluster.providers.aws.api import default_region
 from cluster.providers.aws.elastic_ips import HOURLY
 from cluster.providers.aws.options import AwsOffer, AwsOptions, ZoneSubnet
 from cluster.providers.aws.prices import price
-from cluster.providers.aws.responses import (
-    InstanceType,
-    Offering,
-    SecurityGroup,
-    Subnet,
-    Vpc,
-)
 
 if TYPE_CHECKING:
+    from collections.abc import Sequence
+
+    from types_boto3_ec2.type_defs import (
+        InstanceTypeInfoTypeDef,
+        InstanceTypeOfferingTypeDef,
+        NetworkCardInfoTypeDef,
+        SubnetTypeDef,
+    )
+
     from cluster.core.model.spec import ClusterSpec
     from cluster.providers.aws.api import Region
 
@@ -38,6 +40,7 @@ IN_GROUP, OUTSIDE = 10 * GBIT, 5 * GBIT  # limit of one flow (EC2 user guide, "N
 ZONE = re.compile(r"((?:[a-z]+-)+\d+)([a-z]|-[a-z]+-\d+[a-z])")
 REGION = re.compile(r"[a-z]+-(?:[a-z]+-)+\d+")
 SUGGESTED = 6  # names in a message
+NO_CARD: NetworkCardInfoTypeDef = {}
 
 
 def region_of(spec: ClusterSpec, options: AwsOptions) -> str:
@@ -92,12 +95,12 @@ def _possible_offer(region: Region, spec: ClusterSpec, options: AwsOptions) -> A
     vpc, sites = _sites(region, spec, options, zones, _interfaces(kind) if options.efa else 1)
     image, packages = images.choose(region, spec.image or "", kind, efa=options.efa)
     ttl = spec.ttl or TTL
-    cost = price(region, kind.instance_type, sites[0].zone, spot=spec.spot)
+    cost = price(region, kind["InstanceType"], sites[0].zone, spot=spec.spot)
     link = link_of(kind, grouped=spec.placement, efa=options.efa)
     allow = public_address.allowed_network(options.allow, jump=options.jump)
     lines = (
         _what(spec, options, sites, vpc, allow),
-        f"image: {image.image_id} ({image.name or 'no name'}, {image.architecture})",
+        f"image: {image['ImageId']} ({image.get('Name', 'no name')}, {image['Architecture']})",
         *([_packages_line(packages)] if packages else []),
         _network_line(kind, link, spec),
         quotas.check(region, kind, spec.hosts, spot=spec.spot),
@@ -109,10 +112,10 @@ def _possible_offer(region: Region, spec: ClusterSpec, options: AwsOptions) -> A
         region=region.name,
         vpc=vpc,
         sites=sites,
-        image=image.image_id,
-        root=image.root_device_name,
-        disk=max(options.disk, image.size),
-        cores=kind.v_cpu_info.default_cores,
+        image=image["ImageId"],
+        root=images.root_device(image),
+        disk=max(options.disk, images.disk_size(image)),
+        cores=kind["VCpuInfo"].get("DefaultCores", 0),
         interfaces=_interfaces(kind) if options.efa else 0,
         packages=packages,
         allow=allow,
@@ -120,11 +123,11 @@ def _possible_offer(region: Region, spec: ClusterSpec, options: AwsOptions) -> A
         link=link,
         price=cost,
         lines=lines,
-        gpus=sum(gpus.count for gpus in kind.gpu_info.gpus) if kind.gpu_info else 0,
+        gpus=sum(one.get("Count", 0) for one in kind.get("GpuInfo", {}).get("Gpus", ())),
     )
 
 
-def link_of(kind: InstanceType, *, grouped: bool, efa: bool = False) -> Link | None:
+def link_of(kind: InstanceTypeInfoTypeDef, *, grouped: bool, efa: bool = False) -> Link | None:
     """Return the link of a machine type, from Amazon's figures.
 
     Only the first network card counts: TCP uses its address, and a rank's messages pass one
@@ -136,8 +139,8 @@ def link_of(kind: InstanceType, *, grouped: bool, efa: bool = False) -> Link | N
         The link; none if Amazon gives no figure.
 
     """
-    cards = kind.network_info.network_cards
-    rate = cards[0].peak_bandwidth_in_gbps or cards[0].baseline_bandwidth_in_gbps if cards else None
+    card = next(iter(_cards(kind)), NO_CARD)
+    rate = card.get("PeakBandwidthInGbps") or card.get("BaselineBandwidthInGbps")
     if not rate:
         return None
     return Link(
@@ -157,7 +160,7 @@ def _check_name_is_free(region: Region, spec: ClusterSpec) -> None:
         {"Name": "tag:cluster", "Values": [spec.name]},
         {"Name": "tag:cluster-owner", "Values": [region.owner]},
     ]
-    if region.all("describe_security_groups", "SecurityGroups", SecurityGroup, Filters=ours):
+    if region.all("describe_security_groups", "SecurityGroups", Filters=ours):
         raise name_taken_error(spec.name, region.name)
 
 
@@ -170,15 +173,12 @@ def name_taken_error(name: str, region: str) -> SpecError:
     )
 
 
-def _kind(region: Region, spec: ClusterSpec) -> InstanceType:
+def _kind(region: Region, spec: ClusterSpec) -> InstanceTypeInfoTypeDef:
     if not spec.instance:
         raise SpecError("No instance type was given.", remedy="Such as: --instance c5.18xlarge")
     try:
-        found = region.all(
-            "describe_instance_types",
-            "InstanceTypes",
-            InstanceType,
-            InstanceTypes=[spec.instance],
+        found: tuple[InstanceTypeInfoTypeDef, ...] = region.all(
+            "describe_instance_types", "InstanceTypes", InstanceTypes=[spec.instance]
         )
     except Failure as failure:
         if failure.code != "InvalidInstanceType":
@@ -192,17 +192,19 @@ def _kind(region: Region, spec: ClusterSpec) -> InstanceType:
     return found[0]
 
 
-def _check_kind(region: Region, spec: ClusterSpec, options: AwsOptions, kind: InstanceType) -> None:
-    name = kind.instance_type
-    if spec.placement and "cluster" not in kind.placement_group_info.supported_strategies:
+def _check_kind(
+    region: Region, spec: ClusterSpec, options: AwsOptions, kind: InstanceTypeInfoTypeDef
+) -> None:
+    name = kind["InstanceType"]
+    if spec.placement and not _is_placeable(kind):
         raise SpecError(
             f"{name} cannot be put into a cluster placement group.",
             means="Amazon has that for larger and newer types, not for those that share a core.",
             remedy=f"Without --placement, or with one of: {', '.join(_placeable(region, name))}",
         )
-    if spec.spot and "spot" not in kind.supported_usage_classes:
+    if spec.spot and "spot" not in kind.get("SupportedUsageClasses", ()):
         raise SpecError(f"{name} is not sold as spot.", remedy="Leave --spot out.")
-    if options.efa and not kind.network_info.efa_supported:
+    if options.efa and not kind.get("NetworkInfo", {}).get("EfaSupported"):
         raise SpecError(
             f"{name} has no Elastic Fabric Adapter.",
             remedy="Leave --option efa=1 out, or choose a type that has one: c5n.18xlarge",
@@ -221,45 +223,51 @@ def _check_kind(region: Region, spec: ClusterSpec, options: AwsOptions, kind: In
             "network, or --option public=0 from a machine that reaches private addresses.",
         )
     threads = options.threads_per_core
-    if threads and threads not in kind.v_cpu_info.valid_threads_per_core:
+    if threads and threads not in kind["VCpuInfo"].get("ValidThreadsPerCore", ()):
         raise SpecError(
             f"{name} cannot have {threads} thread(s) per core.",
             remedy="Leave --option threads_per_core out.",
         )
 
 
-def _interfaces(kind: InstanceType) -> int:
+def _interfaces(kind: InstanceTypeInfoTypeDef) -> int:
     """Return the number of EFAs: one for each network card, up to the limit of the type."""
-    info = kind.network_info
-    return min(max(1, len(info.network_cards)), info.efa_info.maximum_efa_interfaces)
+    most = kind.get("NetworkInfo", {}).get("EfaInfo", {}).get("MaximumEfaInterfaces", 1)
+    return min(max(1, len(_cards(kind))), most)
 
 
-def _placeable(region: Region, name: str) -> list[str]:
+def _cards(kind: InstanceTypeInfoTypeDef) -> Sequence[NetworkCardInfoTypeDef]:
+    return kind.get("NetworkInfo", {}).get("NetworkCards", ())
+
+
+def _is_placeable(kind: InstanceTypeInfoTypeDef) -> bool:
+    return "cluster" in kind.get("PlacementGroupInfo", {}).get("SupportedStrategies", ())
+
+
+def _placeable(region: Region, name: str) -> Sequence[str]:
     """Suggest types that support placement groups, of the same size if there are any."""
     current = {"Name": "current-generation", "Values": ["true"]}
     try:
-        found = region.all(
-            "describe_instance_types", "InstanceTypes", InstanceType, Filters=[current]
+        found: tuple[InstanceTypeInfoTypeDef, ...] = region.all(
+            "describe_instance_types", "InstanceTypes", Filters=[current]
         )
     except Failure:
         return ["c5.18xlarge", "c5n.18xlarge"]
     _, _, size = name.partition(".")
-    able = [one for one in found if "cluster" in one.placement_group_info.supported_strategies]
-    alike = [one for one in able if one.instance_type.endswith(f".{size}")] or able
-    return sorted(one.instance_type for one in alike)[:SUGGESTED]
+    able = sorted(one["InstanceType"] for one in found if _is_placeable(one))
+    return ([one for one in able if one.endswith(f".{size}")] or able)[:SUGGESTED]
 
 
 def _zones(region: Region, spec: ClusterSpec, options: AwsOptions) -> list[str]:
     """Return the zones to try: requested, offering the type, and not recently out of capacity."""
     name = spec.instance or ""
-    offered = region.all(
+    offered: tuple[InstanceTypeOfferingTypeDef, ...] = region.all(
         "describe_instance_type_offerings",
         "InstanceTypeOfferings",
-        Offering,
         LocationType="availability-zone",
         Filters=[{"Name": "instance-type", "Values": [name]}],
     )
-    there = sorted({one.location for one in offered})
+    there = sorted({one["Location"] for one in offered})
     asked = _asked(region, spec, options)
     chosen = [zone for zone in asked if zone in there] if asked else there
     if not chosen:
@@ -288,50 +296,49 @@ def _sites(
     subnets = _subnets(region, options)
     if not subnets:
         return "", tuple(ZoneSubnet(zone=zone) for zone in zones)
-    if all(one.ipv6_native for one in subnets):
+    if all(one.get("Ipv6Native") for one in subnets):
         raise SpecError(
-            f"{', '.join(one.subnet_id for one in subnets)} has IPv6 addresses only.",
+            f"{', '.join(one['SubnetId'] for one in subnets)} has IPv6 addresses only.",
             means=public_address.ONLY_IPV4,
             remedy="Use a subnet with IPv4 addresses: --option subnet=subnet-...",
         )
-    subnets = tuple(one for one in subnets if not one.ipv6_native)
-    here = {one.availability_zone: one for one in subnets if one.availability_zone in zones}
-    roomy = [zone for zone in zones if zone in here and _fits(here[zone], needed)]
+    subnets = tuple(one for one in subnets if not one.get("Ipv6Native"))
+    here = {zone: one for one in subnets if (zone := one["AvailabilityZone"]) in zones}
+    roomy = [zone for zone in zones if zone in here and _room(here[zone]) >= needed]
     if not roomy:
-        rooms = {zone: one.available_ip_address_count for zone, one in here.items()}
+        rooms = {zone: _room(one) for zone, one in here.items()}
         raise SpecError(
             f"No subnet has room for {spec.hosts} machines, which need {needed} addresses.",
             means="; ".join(f"{zone}: {count} addresses" for zone, count in rooms.items())
             or f"The network has no subnet in {', '.join(zones)}.",
             remedy="Use --option subnet=subnet-... with a larger one, or another --zone.",
         )
-    vpc = subnets[0].vpc_id
-    return vpc, tuple(ZoneSubnet(zone=zone, subnet=here[zone].subnet_id) for zone in roomy)
+    vpc = subnets[0]["VpcId"]
+    return vpc, tuple(ZoneSubnet(zone=zone, subnet=here[zone]["SubnetId"]) for zone in roomy)
 
 
-def _fits(subnet: Subnet, addresses: int) -> bool:
-    return subnet.available_ip_address_count >= addresses
+def _room(subnet: SubnetTypeDef) -> int:
+    return subnet.get("AvailableIpAddressCount", 0)
 
 
-def _subnets(region: Region, options: AwsOptions) -> tuple[Subnet, ...]:
+def _subnets(region: Region, options: AwsOptions) -> tuple[SubnetTypeDef, ...]:
     if options.subnet:
         try:
-            return region.all("describe_subnets", "Subnets", Subnet, SubnetIds=[options.subnet])
+            return region.all("describe_subnets", "Subnets", SubnetIds=[options.subnet])
         except Failure as failure:
             if failure.kind != "missing":
                 raise
             raise SpecError(f"There is no {options.subnet} in {region.name}.") from failure
     default = region.all(
-        "describe_vpcs", "Vpcs", Vpc, Filters=[{"Name": "is-default", "Values": ["true"]}]
+        "describe_vpcs", "Vpcs", Filters=[{"Name": "is-default", "Values": ["true"]}]
     )
     if not default:
         return ()
     return region.all(
         "describe_subnets",
         "Subnets",
-        Subnet,
         Filters=[
-            {"Name": "vpc-id", "Values": [default[0].vpc_id]},
+            {"Name": "vpc-id", "Values": [default[0]["VpcId"]]},
             {"Name": "default-for-az", "Values": ["true"]},
         ],
     )
@@ -378,12 +385,13 @@ def _elastic_line(hosts: int) -> str:
     )
 
 
-def _network_line(kind: InstanceType, link: Link | None, spec: ClusterSpec) -> str:
+def _network_line(kind: InstanceTypeInfoTypeDef, link: Link | None, spec: ClusterSpec) -> str:
     if link is not None and link.fabric:
         return f"network: {link.rate / GBIT:g} Gbit/s by {link.fabric} for a rank, or a refusal"
     if link is None or link.flow is None:
-        return f"network: {kind.network_info.network_performance or 'unknown'}; no limit is known"
-    base = kind.network_info.network_cards[0].baseline_bandwidth_in_gbps
+        performance = kind.get("NetworkInfo", {}).get("NetworkPerformance", "unknown")
+        return f"network: {performance}; no limit is known"
+    base = _cards(kind)[0].get("BaselineBandwidthInGbps")
     bursts = f" ({base:g} for long)" if base and base * GBIT < link.rate else ""
     where = "in a placement group" if spec.placement else "outside a placement group"
     return (

@@ -8,16 +8,17 @@ from typing import TYPE_CHECKING
 from cluster.core.errors import ProvisionError, Timeout
 from cluster.core.model.value import ignore
 from cluster.providers._cloud.tags import EXPIRES, timestamp
-from cluster.providers.aws.delete import instances
+from cluster.providers.aws.instances import instances, state_of
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Sequence
 
+    from types_boto3_ec2.type_defs import InstanceTypeDef
+
     from cluster.core.model.hosts import Machine
     from cluster.core.model.value import StateCallback
     from cluster.providers.aws.api import Region
-    from cluster.providers.aws.delete import Filters
-    from cluster.providers.aws.responses import AwsInstance
+    from cluster.providers.aws.instances import Filters
 
 WITHIN = 600.0  # seconds for all machines to change their state
 POLL = 1.0  # seconds between two checks
@@ -32,7 +33,7 @@ def stop(region: Region, filters: Filters, machines: Sequence[Machine]) -> None:
 
     """
     region.call("stop_instances", InstanceIds=[machine.id for machine in machines])
-    _wait(region, filters, machines, lambda one: one.state.name == "stopped")
+    _wait(region, filters, machines, lambda one: state_of(one) == "stopped")
 
 
 def start(
@@ -43,7 +44,7 @@ def start(
     public: bool,
     ttl: float,
     tell: StateCallback,
-) -> list[AwsInstance]:
+) -> list[InstanceTypeDef]:
     """Start instances, and wait until they run and have their addresses.
 
     Their TTL starts again at boot, so their tags get the new time of expiry first.
@@ -61,8 +62,8 @@ def start(
     region.call("create_tags", Resources=ids, Tags=[{"Key": EXPIRES, "Value": expires}])
     region.call("start_instances", InstanceIds=ids)
 
-    def ready(one: AwsInstance) -> bool:
-        return one.state.name == "running" and bool(one.public_ip_address or not public)
+    def ready(one: InstanceTypeDef) -> bool:
+        return state_of(one) == "running" and bool(one.get("PublicIpAddress") or not public)
 
     return _wait(region, filters, machines, ready, tell)
 
@@ -71,13 +72,13 @@ def _wait(
     region: Region,
     filters: Filters,
     machines: Sequence[Machine],
-    ready: Callable[[AwsInstance], bool],
+    ready: Callable[[InstanceTypeDef], bool],
     tell: StateCallback = ignore,
-) -> list[AwsInstance]:
+) -> list[InstanceTypeDef]:
     deadline = time.monotonic() + WITHIN
     while True:
-        found = {one.instance_id: one for one in instances(region, filters)}
-        states = {one.name: found[one.id].state.name for one in machines if one.id in found}
+        found = {one["InstanceId"]: one for one in instances(region, filters)}
+        states = {one.name: state_of(found[one.id]) for one in machines if one.id in found}
         for name, state in states.items():
             tell(name, state)
             if state == "terminated":

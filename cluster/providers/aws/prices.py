@@ -9,9 +9,10 @@ import msgspec
 
 from cluster.core.model.resources import Price
 from cluster.providers._cloud.api_errors import Failure
-from cluster.providers.aws.responses import SpotPrice
 
 if TYPE_CHECKING:
+    from types_boto3_ec2.type_defs import SpotPriceTypeDef
+
     from cluster.providers.aws.api import Region
 
 
@@ -56,7 +57,7 @@ def price(region: Region, instance: str, zone: str, *, spot: bool) -> Price | No
     """
     try:
         return _spot(region, instance, zone) if spot else _on_demand(region, instance)
-    except (Failure, msgspec.DecodeError, ValueError):
+    except (Failure, msgspec.DecodeError, ValueError, KeyError):
         return None
 
 
@@ -89,7 +90,7 @@ def _on_demand(region: Region, instance: str) -> Price | None:
 
 
 def _spot(region: Region, instance: str, zone: str) -> Price | None:
-    found = region.call(
+    answer = region.call(
         "describe_spot_price_history",
         "SpotPriceHistory",
         InstanceTypes=[instance],
@@ -97,12 +98,12 @@ def _spot(region: Region, instance: str, zone: str) -> Price | None:
         AvailabilityZone=zone,
         MaxResults=10,
     )
-    prices = [msgspec.convert(one, SpotPrice) for one in found["SpotPriceHistory"]]
+    prices: list[SpotPriceTypeDef] = answer["SpotPriceHistory"]
     if not prices:
         return None
-    newest = max(prices, key=lambda one: one.timestamp)
+    newest = max(prices, key=lambda one: one["Timestamp"])
     return Price(
-        hourly=float(newest.spot_price),
-        at=newest.timestamp.date().isoformat(),
+        hourly=float(newest["SpotPrice"]),
+        at=newest["Timestamp"].date().isoformat(),
         source=f"spot price in {zone}",
     )

@@ -7,15 +7,17 @@ from __future__ import annotations
 
 import re
 from collections import Counter
-from typing import TYPE_CHECKING
-
-import msgspec
+from typing import TYPE_CHECKING, Any
 
 from cluster.core.errors import Quota as QuotaError
 from cluster.providers._cloud.api_errors import Failure
-from cluster.providers.aws.responses import InstanceType, Reservation, ServiceQuota
+from cluster.providers.aws.instances import instances
 
 if TYPE_CHECKING:
+    from collections.abc import Mapping
+
+    from types_boto3_ec2.type_defs import InstanceTypeInfoTypeDef
+
     from cluster.providers.aws.api import Region
 
 STANDARD = "standard"
@@ -59,31 +61,32 @@ LAST_OF_P = 4  # newer generations of P have their own spot quotas
 MOST_TYPES = 100  # in one call
 
 
-def check(region: Region, kind: InstanceType, hosts: int, *, spot: bool) -> str:
+def check(region: Region, kind: InstanceTypeInfoTypeDef, hosts: int, *, spot: bool) -> str:
     """Refuse a launch that exceeds the account's quota of vCPUs.
 
     Raises:
         Quota: more vCPUs are needed than are left.
 
     """
-    need = hosts * kind.v_cpu_info.default_v_cpus
-    limit = _limit(region, family(kind.instance_type, spot=spot), spot=spot)
+    name, need = kind["InstanceType"], hosts * kind["VCpuInfo"]["DefaultVCpus"]
+    limit = _limit(region, family(name, spot=spot), spot=spot)
     if limit is None:
         return f"vCPUs: {need} needed; the account's limit is unknown"
-    used = _used(region, kind.instance_type, spot=spot)
-    if used + need > limit.value:
+    used = _used(region, name, spot=spot)
+    allowed, code = limit["Value"], limit["QuotaCode"]
+    if used + need > allowed:
         raise QuotaError(
-            f"{hosts} x {kind.instance_type} needs {need} vCPUs; of {limit.value:g} in "
+            f"{hosts} x {name} needs {need} vCPUs; of {allowed:g} in "
             f"{region.name}, {used} are in use.",
-            means=f"It is the account's own limit, {limit.quota_name or 'vCPUs'} "
-            f"({limit.quota_code}); nothing was created.",
+            means=f"It is the account's own limit, {limit.get('QuotaName', 'vCPUs')} "
+            f"({code}); nothing was created.",
             remedy="Ask for more: https://console.aws.amazon.com/servicequotas/home/services/ec2/"
-            f"quotas/{limit.quota_code}\nOr end what runs: cluster ls, cluster gc",
+            f"quotas/{code}\nOr end what runs: cluster ls, cluster gc",
         )
-    return f"vCPUs: {need} needed, {used} in use, {limit.value:g} allowed"
+    return f"vCPUs: {need} needed, {used} in use, {allowed:g} allowed"
 
 
-def _limit(region: Region, of: str, *, spot: bool) -> ServiceQuota | None:
+def _limit(region: Region, of: str, *, spot: bool) -> Mapping[str, Any] | None:
     code = (SPOT if spot else ON_DEMAND).get(of)
     if code is None:
         return None
@@ -97,7 +100,8 @@ def _limit(region: Region, of: str, *, spot: bool) -> ServiceQuota | None:
         )
     except Failure:
         return None
-    return msgspec.convert(found["Quota"], ServiceQuota)
+    quota: Mapping[str, Any] = found["Quota"]
+    return quota
 
 
 def family(instance: str, *, spot: bool = False) -> str:
@@ -119,22 +123,18 @@ def family(instance: str, *, spot: bool = False) -> str:
 
 def _used(region: Region, instance: str, *, spot: bool) -> int:
     alive = {"Name": "instance-state-name", "Values": ["pending", "running"]}
-    found = region.all(
-        "describe_instances", "Reservations", Reservation, Filters=[alive], MaxResults=1000
-    )
     types = Counter(
-        one.instance_type
-        for reservation in found
-        for one in reservation.instances
-        if (one.instance_lifecycle == "spot") == spot
-        and family(one.instance_type, spot=spot) == family(instance, spot=spot)
+        one["InstanceType"]
+        for one in instances(region, [alive])
+        if (one.get("InstanceLifecycle") == "spot") == spot
+        and family(one["InstanceType"], spot=spot) == family(instance, spot=spot)
     )
     names = sorted(types)
     sizes: dict[str, int] = {}
     for start in range(0, len(names), MOST_TYPES):
         asked = names[start : start + MOST_TYPES]
-        known = region.all(
-            "describe_instance_types", "InstanceTypes", InstanceType, InstanceTypes=asked
+        known: tuple[InstanceTypeInfoTypeDef, ...] = region.all(
+            "describe_instance_types", "InstanceTypes", InstanceTypes=asked
         )
-        sizes |= {one.instance_type: one.v_cpu_info.default_v_cpus for one in known}
+        sizes |= {one["InstanceType"]: one["VCpuInfo"]["DefaultVCpus"] for one in known}
     return sum(count * sizes.get(name, 0) for name, count in types.items())

@@ -1,16 +1,13 @@
-"""From an offer to the parameters of RunInstances, and from an instance to its view; pure."""
+"""From an offer to the parameters of RunInstances; pure."""
 
 from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any
 
-from cluster.providers._cloud.machine import InstanceView
-
 if TYPE_CHECKING:
     from cluster.core.model.spec import ClusterSpec
     from cluster.providers._cloud.tags import Tags
     from cluster.providers.aws.options import AwsOffer, AwsOptions
-    from cluster.providers.aws.responses import AwsInstance
 
 
 def request(spec: ClusterSpec, options: AwsOptions, offer: AwsOffer, tags: Tags) -> dict[str, Any]:
@@ -75,13 +72,3 @@ def tag_specifications(tags: Tags, *kinds: str) -> list[dict[str, Any]]:
     pairs = {"Name": f"mpi.{tags.name}", **tags.as_dict}
     listed = [{"Key": key, "Value": value} for key, value in pairs.items()]
     return [{"ResourceType": kind, "Tags": listed} for kind in kinds]
-
-
-def instance_view(one: AwsInstance) -> InstanceView:
-    """Return the fields of an instance that all clouds have."""
-    return InstanceView(
-        id=one.instance_id,
-        alias=one.instance_id,
-        private=one.private_ip_address,
-        public=one.public_ip_address,
-    )

@@ -9,10 +9,11 @@ from typing import TYPE_CHECKING
 
 from cluster.core.model.placement import ProviderTopology
 from cluster.providers._cloud.network_layers import network_layers
-from cluster.providers.aws.responses import InstanceTopology
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
+
+    from types_boto3_ec2.type_defs import InstanceTopologyTypeDef
 
     from cluster.providers.aws.api import Region
 
@@ -29,16 +30,15 @@ def read_topology(region: Region, ids: Sequence[str]) -> ProviderTopology:
         Failure: Amazon refused.
 
     """
-    found: dict[str, InstanceTopology] = {}
+    found: dict[str, InstanceTopologyTypeDef] = {}
     for first in range(0, len(ids), MOST):
         named = region.all(
             "describe_instance_topology",
             "Instances",
-            InstanceTopology,
             InstanceIds=list(ids[first : first + MOST]),
         )
-        found |= {one.instance_id: one for one in named}
-    locations = [found[id_].network_nodes or () if id_ in found else () for id_ in ids]
+        found |= {one["InstanceId"]: one for one in named}
+    locations = [found[id_].get("NetworkNodes", ()) if id_ in found else () for id_ in ids]
     layers = range(1, 1 + max(map(len, locations), default=0))
     if not layers:
         return ProviderTopology(reason=_nothing(found))
@@ -47,8 +47,8 @@ def read_topology(region: Region, ids: Sequence[str]) -> ProviderTopology:
     )
 
 
-def _nothing(found: dict[str, InstanceTopology]) -> str:
-    kinds = ", ".join(sorted({one.instance_type for one in found.values() if one.instance_type}))
+def _nothing(found: dict[str, InstanceTopologyTypeDef]) -> str:
+    kinds = ", ".join(sorted({kind for one in found.values() if (kind := one.get("InstanceType"))}))
     return (
         f"Amazon names no network nodes for {kinds or 'these instances'}: it does so for some "
         "types only, such as hpc7a, p5 or trn1, while they run"

@@ -18,12 +18,13 @@ from cluster.providers import Provider
 from cluster.providers._cloud.api_errors import Failure
 from cluster.providers.aws import AwsProvider, images, quotas
 from cluster.providers.aws.errors import kind_of, to_cluster_error
-from cluster.providers.aws.responses import GpuCount, GpuInfo, InstanceType, VCpuInfo
 from tests import killed_processes
 from tests.fakes import userdata
 from tests.fakes.aws import Fault
 
 if TYPE_CHECKING:
+    from types_boto3_ec2.type_defs import GpuInfoTypeDef, InstanceTypeInfoTypeDef
+
     from tests.fakes.aws import Cloud, Thing
 
 
@@ -152,11 +153,9 @@ def test_the_image_pytorch_is_the_newest_and_ranks_see_its_torch(aws: Cloud) -> 
         images._check_open_driver(kind("p3.16xlarge", "NVIDIA"))
 
 
-def kind(instance: str, maker: str) -> InstanceType:
-    gpus = GpuInfo(gpus=(GpuCount(count=1, manufacturer=maker),))
-    return InstanceType(
-        instance_type=instance, v_cpu_info=VCpuInfo(default_v_cpus=4), gpu_info=gpus
-    )
+def kind(instance: Any, maker: str) -> InstanceTypeInfoTypeDef:
+    gpus: GpuInfoTypeDef = {"Gpus": [{"Count": 1, "Manufacturer": maker}]}
+    return {"InstanceType": instance, "VCpuInfo": {"DefaultVCpus": 4}, "GpuInfo": gpus}
 
 
 def test_an_image_has_the_driver_of_its_gpus(aws: Cloud) -> None:
@@ -242,7 +241,7 @@ def test_the_test_cloud_refuses_a_filter_that_amazon_does_not_have(aws: Cloud) -
     odd = [{"Name": "placement-group-info.supported-strategies", "Values": ["cluster"]}]
     with pytest.raises(Failure, match="placement-group-info"):
         AwsProvider().client("us-east-1", None).all(
-            "describe_instance_types", "InstanceTypes", InstanceType, Filters=odd
+            "describe_instance_types", "InstanceTypes", Filters=odd
         )
     with pytest.raises(SpecError, match=r"with one of: c5a\.large"):
         provider().plan(spec_of(instance="t2.large"))

@@ -1,0 +1,122 @@
+"""Instances as Amazon lists them: right after its creation, one may lack most of its fields."""
+
+from __future__ import annotations
+
+from contextlib import suppress
+from typing import TYPE_CHECKING, Any
+
+from cluster.providers._cloud.api_errors import Failure
+from cluster.providers._cloud.launch import EndedMachine
+from cluster.providers._cloud.machine import InstanceView
+from cluster.providers._cloud.tags import CLUSTER, LAUNCH, OWNER, Selection
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping
+
+    from types_boto3_ec2.type_defs import (
+        InstanceNetworkInterfaceTypeDef,
+        InstanceTypeDef,
+        ReservationTypeDef,
+    )
+
+    from cluster.providers.aws.api import Region
+
+Filters = list[dict[str, Any]]
+
+GONE = ("terminated",)
+ENDED = ("shutting-down", "terminated", "stopping", "stopped")
+# docs.aws.amazon.com/AWSEC2/latest/APIReference/API_StateReason.html
+TAKEN = ("Capacity", "Server.SpotInstanceTermination", "Server.SpotInstanceShutdown")
+
+
+def filters_of(whose: Selection) -> Filters:
+    """Return the filters that find the resources of a selection."""
+    if whose.launches:
+        return [{"Name": f"tag:{LAUNCH}", "Values": list(whose.launches)}]
+    named = [{"Name": f"tag:{CLUSTER}", "Values": [whose.name]}] if whose.name else []
+    return [*named, {"Name": f"tag:{OWNER}", "Values": [whose.owner]}]
+
+
+def instances(region: Region, filters: Filters) -> tuple[InstanceTypeDef, ...]:
+    """List instances in any state.
+
+    Filters ignore ids that Amazon does not know yet; ids as parameters would fail the whole call.
+    """
+    found: tuple[ReservationTypeDef, ...] = region.all(
+        "describe_instances", "Reservations", Filters=filters, MaxResults=1000
+    )
+    return tuple(one for reservation in found for one in reservation.get("Instances", ()))
+
+
+def tags_of(resource: Mapping[str, Any], field: str = "Tags") -> dict[str, str]:
+    """Return the tags of a resource, by key."""
+    return {tag["Key"]: tag["Value"] for tag in resource.get(field, ())}
+
+
+def state_of(one: InstanceTypeDef) -> str:
+    """Return the state of an instance, such as `running`."""
+    return one.get("State", {}).get("Name", "pending")
+
+
+def zone_of(one: InstanceTypeDef) -> str:
+    """Return the zone of an instance; empty if it is not listed yet."""
+    return one.get("Placement", {}).get("AvailabilityZone", "")
+
+
+def volumes(one: InstanceTypeDef) -> list[str]:
+    """Return the ids of the volumes of an instance."""
+    ids = (disk.get("Ebs", {}).get("VolumeId", "") for disk in one.get("BlockDeviceMappings", ()))
+    return [id_ for id_ in ids if id_]
+
+
+def interfaces_of(one: InstanceTypeDef) -> list[str]:
+    """Return the ids of the network interfaces of an instance."""
+    ids = (nic.get("NetworkInterfaceId", "") for nic in one.get("NetworkInterfaces", ()))
+    return [id_ for id_ in ids if id_]
+
+
+def primary(one: InstanceTypeDef) -> InstanceNetworkInterfaceTypeDef:
+    """Return the first network interface of an instance; empty if it is not listed yet."""
+    for nic in one.get("NetworkInterfaces", ()):
+        place = nic.get("Attachment", {})
+        if not (place.get("DeviceIndex") or place.get("NetworkCardIndex")):
+            return nic
+    return {}
+
+
+def instance_view(one: InstanceTypeDef) -> InstanceView:
+    """Return the fields of an instance that all clouds have."""
+    return InstanceView(
+        id=one["InstanceId"],
+        alias=one["InstanceId"],
+        private=one.get("PrivateIpAddress", ""),
+        public=one.get("PublicIpAddress", ""),
+    )
+
+
+def ended_machine(one: InstanceTypeDef) -> EndedMachine | None:
+    """Return how an instance ended, by itself or by somebody else; none if it has not."""
+    if (state := state_of(one)) not in ENDED:
+        return None
+    reason = one.get("StateReason", {})
+    code, message = reason.get("Code", ""), reason.get("Message", "")
+    return EndedMachine(
+        id=one["InstanceId"],
+        state=state,
+        why=message if code in message else f"{code}: {message}".strip(": "),
+        taken=any(mark in code for mark in TAKEN),
+    )
+
+
+def console(region: Region, instance: str) -> str:
+    """Read the console of an instance; failures are ignored.
+
+    Returns:
+        The output; empty if there is none.
+
+    """
+    for latest in (True, False):  # older types have only the output of the boot
+        with suppress(Failure):
+            answer = region.call("get_console_output", InstanceId=instance, Latest=latest)
+            return str(answer.get("Output", ""))
+    return ""
