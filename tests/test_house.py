@@ -23,9 +23,6 @@ REASONS = {  # why a module below that has one importer of its package
     "cluster.logs.pages": "the only one that knows HTML",
     "cluster.measure.first_host": "a program: python -m cluster.measure.first_host",
     "cluster.orchestration.bench.bench_methods": "scripts/stubs writes its types",
-    "cluster.providers._cloud.ownership": "who owns what is a rule of its own",
-    "cluster.providers.aws.topology": "another API with a page of its own",
-    "cluster.providers.gcp.topology": "another API with a page of its own",
     "cluster.remote.silence": "jobs has 470 lines without it",
 }
 NOUNS = {  # words that end like a gerund and name a thing

@@ -14,12 +14,11 @@ import msgspec
 
 from cluster.core import journal
 from cluster.core.cleanup import on_failure
-from cluster.core.errors import ClusterError, ProvisionError, SpecError
+from cluster.core.errors import ClusterError, Denied, ProvisionError, SpecError
 from cluster.core.model.placement import ProviderTopology
 from cluster.core.model.resources import Plan, Resource
 from cluster.core.model.value import ignore
 from cluster.providers import ENDED, Provider
-from cluster.providers._cloud import ownership
 from cluster.providers._cloud.api_errors import Failure
 from cluster.providers._cloud.client import Client
 from cluster.providers._cloud.deletion import listing_delay
@@ -168,7 +167,7 @@ class CloudProvider(Provider, Generic[ClientT, OfferT]):
         """Create what the machines need, then all machines in one call."""
         with self.translating_errors("Nothing is left."):
             client = self.client(self.place_of(spec), spec)
-            ownership.select(journal, self.name, client)  # refuses another user's cluster
+            select(journal, self.name, client)  # refuses another user's cluster
             intent = self._record_intent(client, spec, journal)
             this_launch = Selection(launches=(intent.tags.launch,))
 
@@ -193,7 +192,7 @@ class CloudProvider(Provider, Generic[ClientT, OfferT]):
         """
         with self.translating_errors("The cluster is as it was."):
             client = self.client(self.place_of(spec), spec)
-            ownership.select(journal, self.name, client)  # refuses another user's cluster
+            select(journal, self.name, client)  # refuses another user's cluster
             first = self._intent_of(journal)
             left = max(SHORTEST, (expiry(journal) or first.tags.expires) - client.now())
             offer = self.offer_near(client, first.offer, like)
@@ -394,7 +393,7 @@ class CloudProvider(Provider, Generic[ClientT, OfferT]):
             Denied: somebody else launched it.
 
         """
-        return ownership.select(journal.for_cluster(name), self.name, client)
+        return select(journal.for_cluster(name), self.name, client)
 
 
 def what_remains(cluster: journal.Journal, intent: Intent[Any] | None = None) -> str:
@@ -449,3 +448,39 @@ def in_each(places: tuple[PlaceT, ...], do: Callable[[PlaceT], T]) -> list[T]:
     """Call a function for each place, for all at the same time, and give the results in order."""
     with ThreadPoolExecutor(max_workers=max(1, len(places))) as pool:
         return list(pool.map(do, places))
+
+
+def owned(cluster: journal.Journal, provider: str, place: str) -> tuple[journal.Owned, ...]:
+    """Return the owner of each launch of a cluster in a place; empty if the journal has none."""
+    known = (one for one in cluster.entries() if isinstance(one, journal.Owned))
+    return tuple(one for one in known if (one.provider, one.region) == (provider, place))
+
+
+def select(cluster: journal.Journal, provider: str, client: Client) -> Selection:
+    """Select the resources of a cluster in a place: those of the launches in its journal.
+
+    Returns:
+        The launches; if the journal has none, the cluster's name and the caller as its owner.
+
+    Raises:
+        Denied: somebody else launched it.
+
+    """
+    launches = owned(cluster, provider, client.name)
+    for one in launches:
+        if (one.account, one.owner) != (client.account, client.owner):
+            raise not_yours(cluster.name, one, client)
+    if not launches:
+        return Selection(owner=client.owner, name=cluster.name)
+    return Selection(launches=tuple(one.launch for one in launches))
+
+
+def not_yours(name: str, one: journal.Owned, client: Client) -> Denied:
+    """Return the error for a cluster that somebody else launched."""
+    return Denied(
+        f"The cluster {name} was launched by {one.owner} in the account {one.account}; you are "
+        f"{client.owner} in the account {client.account}.",
+        means="Your login cannot see what is left of it, so nothing was searched or deleted: "
+        "it may still run, and cost money.",
+        remedy=f"Log in as {one.owner}, and type the same again.",
+    )

@@ -9,15 +9,18 @@ import msgspec
 
 from cluster.core import journal
 from cluster.core.errors import ProvisionError
-from cluster.core.model.resources import Resource
+from cluster.core.model.placement import ProviderTopology
+from cluster.core.model.resources import RemoteCluster, Resource
 from cluster.core.model.value import ignore
 from cluster.core.ssh_keys import KNOWN
 from cluster.providers import Credentials, refuse
 from cluster.providers._cloud.deletion import listing_delay
 from cluster.providers._cloud.launch import Intent
 from cluster.providers._cloud.machine import machine
+from cluster.providers._cloud.network_layers import network_layers
 from cluster.providers._cloud.options import TTL
 from cluster.providers._cloud.provider import CloudProvider, specs_of
+from cluster.providers._cloud.tags import CLUSTER, Selection
 from cluster.providers.aws import api, images, power
 from cluster.providers.aws.create import AwsLaunch
 from cluster.providers.aws.delete import (
@@ -29,32 +32,38 @@ from cluster.providers.aws.delete import (
 )
 from cluster.providers.aws.errors import to_cluster_error
 from cluster.providers.aws.instances import (
+    GONE,
     console,
     ended_machine,
     filters_of,
     instance_view,
     instances,
     primary,
+    state_of,
+    tags_of,
     zone_of,
 )
-from cluster.providers.aws.inventory import list_clusters, regions
 from cluster.providers.aws.options import AwsOffer, AwsOptions, ZoneSubnet
 from cluster.providers.aws.plan import REGION, make_offer, region_of
-from cluster.providers.aws.topology import read_topology
+from cluster.providers.aws.prices import price
 
 if TYPE_CHECKING:
+    from collections.abc import Sequence
+
+    from types_boto3_ec2.type_defs import InstanceTopologyTypeDef, InstanceTypeDef
+
     from cluster.core.errors import ClusterError
     from cluster.core.model.hosts import Machine
-    from cluster.core.model.placement import ProviderTopology
-    from cluster.core.model.resources import Plan, RemoteCluster
+    from cluster.core.model.resources import Plan
     from cluster.core.model.spec import ClusterSpec, Environment
     from cluster.core.model.value import StateCallback
     from cluster.providers._cloud.api_errors import Failure
     from cluster.providers._cloud.launch import EndedMachine
     from cluster.providers._cloud.options import CloudOptions
-    from cluster.providers._cloud.tags import Selection
+    from cluster.providers._cloud.tags import Tags
     from cluster.providers.aws.api import Region
 
+MOST = 100  # ids that a call for the topology may name
 AMAZON_MPI = "/opt/amazon/openmpi"  # from the EFA installer (EC2 user guide, "EFA and MPI")
 
 
@@ -170,7 +179,9 @@ class AwsProvider(CloudProvider["Region", AwsOffer]):
         if not self.everywhere():
             return ()
         with self.translating_errors("Nothing was looked for."):
-            return regions(self.client(self.everywhere()[0], None))
+            region = self.client(self.everywhere()[0], None)
+            found = region.call("describe_regions", "Regions")["Regions"]
+        return tuple(sorted(str(one["RegionName"]) for one in found))
 
     def stop(self, name: str, machines: tuple[Machine, ...]) -> None:
         """Stop the instances; their disks remain, and still cost money."""
@@ -248,4 +259,82 @@ def _unlisted(cluster: journal.Journal) -> AwsUnlisted:
             for one in paid
             if one.token not in answers
         },
+    )
+
+
+def read_topology(region: Region, ids: Sequence[str]) -> ProviderTopology:
+    """Read the network nodes above instances.
+
+    Source: docs.aws.amazon.com/AWSEC2/latest/UserGuide/how-ec2-instance-topology-works.html
+
+    Returns:
+        A layer for each network node above an instance, or why there are none.
+
+    Raises:
+        Failure: Amazon refused.
+
+    """
+    found: dict[str, InstanceTopologyTypeDef] = {}
+    for first in range(0, len(ids), MOST):
+        named = region.all(
+            "describe_instance_topology",
+            "Instances",
+            InstanceIds=list(ids[first : first + MOST]),
+        )
+        found |= {one["InstanceId"]: one for one in named}
+    locations = [found[id_].get("NetworkNodes", ()) if id_ in found else () for id_ in ids]
+    layers = range(1, 1 + max(map(len, locations), default=0))
+    if not layers:
+        return ProviderTopology(reason=_nothing(found))
+    return ProviderTopology(
+        layers=network_layers([f"network node {layer}" for layer in layers], locations)
+    )
+
+
+def _nothing(found: dict[str, InstanceTopologyTypeDef]) -> str:
+    kinds = ", ".join(sorted({kind for one in found.values() if (kind := one.get("InstanceType"))}))
+    return (
+        f"Amazon names no network nodes for {kinds or 'these instances'}: it does so for some "
+        "types only, such as hpc7a, p5 or trn1, while they run"
+    )
+
+
+def list_clusters(region: Region) -> tuple[RemoteCluster, ...]:
+    """List the caller's clusters in a region, also those of which only a group or a key is left.
+
+    Raises:
+        Failure: Amazon refused a call.
+
+    """
+    ours = Selection(owner=region.owner)
+    found = {one.tags.name: one.tags for one in AwsDeletion(region, ours).found() if one.tags}
+    alive = [one for one in instances(region, filters_of(ours)) if state_of(one) not in GONE]
+    by_name: dict[str, list[InstanceTypeDef]] = {name: [] for name in found}
+    for one in sorted(alive, key=lambda one: one.get("AmiLaunchIndex", 0)):
+        by_name.setdefault(tags_of(one).get(CLUSTER, ""), []).append(one)
+    return tuple(_live(region, tags, by_name[name]) for name, tags in found.items())
+
+
+def _live(region: Region, tags: Tags, alive: list[InstanceTypeDef]) -> RemoteCluster:
+    first = alive[0] if alive else None
+    since = first["LaunchTime"].timestamp() if first and "LaunchTime" in first else 0.0
+    cost = (
+        None
+        if first is None
+        else price(
+            region,
+            first.get("InstanceType", ""),
+            zone_of(first),
+            spot=first.get("InstanceLifecycle") == "spot",
+        )
+    )
+    return RemoteCluster(
+        name=tags.name,
+        region=region.name,
+        host=tags.host,
+        addresses=tuple(one.get("PrivateIpAddress", "") for one in alive),
+        states=tuple(state_of(one) for one in alive),
+        since=since,
+        expires=tags.expires,
+        price=cost,
     )

@@ -3,42 +3,54 @@
 from __future__ import annotations
 
 import time
+from datetime import datetime
 from typing import TYPE_CHECKING, Any, ClassVar
 
 import msgspec
 
 from cluster.core import journal
+from cluster.core.model.placement import ProviderTopology
+from cluster.core.model.resources import RemoteCluster
 from cluster.providers import Credentials
 from cluster.providers._cloud.api_errors import Failure
 from cluster.providers._cloud.deletion import listing_delay
 from cluster.providers._cloud.launch import Intent, intent_file
+from cluster.providers._cloud.network_layers import network_layers
 from cluster.providers._cloud.provider import CloudProvider
+from cluster.providers._cloud.tags import Selection
 from cluster.providers.gcp import api
 from cluster.providers.gcp.accelerators import requested_accelerators
 from cluster.providers.gcp.create import GcpLaunch
 from cluster.providers.gcp.delete import LOOKED_FOR, GcpDeletion, GcpUnlisted, OpenCall, console
 from cluster.providers.gcp.errors import to_cluster_error
-from cluster.providers.gcp.inventory import PLACE, list_clusters
-from cluster.providers.gcp.labels import filter_of
+from cluster.providers.gcp.labels import filter_of, is_of, parse_description
 from cluster.providers.gcp.machine_ends import DELETED, ENDED, ended_machine
 from cluster.providers.gcp.options import GcpOffer, GcpOptions
 from cluster.providers.gcp.plan import make_offer, project_of
-from cluster.providers.gcp.request import id_of
-from cluster.providers.gcp.topology import read_topology
+from cluster.providers.gcp.prices import price
+from cluster.providers.gcp.request import id_of, private
 
 if TYPE_CHECKING:
-    from google.cloud.compute_v1.types.compute import Instance
+    from collections.abc import Sequence
+
+    from google.cloud.compute_v1.types.compute import Instance, MachineType, ResourceStatus
 
     from cluster.core.errors import ClusterError
     from cluster.core.model.hosts import Machine
-    from cluster.core.model.placement import ProviderTopology
-    from cluster.core.model.resources import Plan, RemoteCluster
+    from cluster.core.model.resources import Plan, Price
     from cluster.core.model.spec import ClusterSpec
     from cluster.core.model.value import StateCallback
     from cluster.providers._cloud.launch import EndedMachine
     from cluster.providers._cloud.options import CloudOptions
-    from cluster.providers._cloud.tags import Selection
+    from cluster.providers._cloud.tags import Tags
     from cluster.providers.gcp.api import Project
+
+PLACE = "projects/"  # the prefix of a place: one call covers all zones of a project
+LAYERS = ("cluster", "block", "sub-block", "physical host")  # from the top
+NOTHING = (
+    "Google names no physical hosts for these machines: it does so with --placement, and for some "
+    "types, such as a3-highgpu-8g, a4 or h4d"
+)
 
 
 class GcpProvider(CloudProvider["Project", GcpOffer]):
@@ -207,3 +219,98 @@ def _unlisted(cluster: journal.Journal) -> GcpUnlisted:
             for id_ in answers.get(one.token, ())
         ),
     )
+
+
+def read_topology(project: Project, ids: Sequence[str], wanted: str) -> ProviderTopology:
+    """Read the physical location of machines.
+
+    Source: cloud.google.com/compute/docs/instances/view-instance-topology
+
+    Args:
+        ids: of the machines: `ZONE/NAME`.
+
+    Raises:
+        Failure: Google refused.
+
+    """
+    places = dict.fromkeys(id_.partition("/")[0] for id_ in ids)
+    found = {
+        f"{place}/{one.name}": _location(one.resource_status)
+        for place in places
+        for one in project.all("instances", zone=place, filter=wanted)
+    }
+    layers = network_layers(LAYERS, [found.get(id_, ()) for id_ in ids], machines=1)
+    return ProviderTopology(layers=layers) if layers else ProviderTopology(reason=NOTHING)
+
+
+def _location(status: ResourceStatus) -> tuple[str, ...]:
+    """Return nodes above a machine, from the top; of `block/sub-block/host`, without the cluster.
+
+    Older answers have only that text, in some with a slash before it.
+    """
+    where = status.physical_host_topology
+    nodes = (where.cluster, where.block, where.subblock, where.host)
+    if any(nodes):
+        return nodes
+    parts = [part for part in status.physical_host.split("/") if part]
+    return ("", *parts) if len(parts) == len(LAYERS) - 1 else ()
+
+
+def list_clusters(project: Project) -> tuple[RemoteCluster, ...]:
+    """List the caller's clusters in a project, also those of which only a firewall rule is left.
+
+    Raises:
+        Failure: Google refused a call.
+
+    """
+    whose = Selection(owner=project.owner)
+    found = {one.tags.name: one.tags for one in GcpDeletion(project, whose).found() if one.tags}
+    alive: dict[str, list[Instance]] = {name: [] for name in found}
+    for one in project.all("instances", filter=filter_of(whose)):
+        tags = parse_description(one.description)
+        if tags is not None and is_of(whose, one.description):
+            alive.setdefault(tags.name, []).append(one)
+    return tuple(_seen(project, tags, alive[name]) for name, tags in sorted(found.items()))
+
+
+def _seen(project: Project, tags: Tags, machines: Sequence[Instance]) -> RemoteCluster:
+    began = [_moment(one.creation_timestamp) for one in machines]
+    first = machines[0] if machines else None
+    return RemoteCluster(
+        name=tags.name,
+        region=f"{PLACE}{project.name}",
+        host=tags.host,
+        addresses=tuple(private(one) for one in sorted(machines, key=lambda one: one.name)),
+        states=tuple(one.status.lower() for one in machines),
+        since=min(began, default=0.0),
+        expires=tags.expires,
+        price=_price(project, first) if first else None,
+    )
+
+
+def _price(project: Project, one: Instance) -> Price | None:
+    """Read the price of a machine; none if it cannot be read."""
+    zone, name = one.zone.rpartition("/")[2], one.machine_type.rpartition("/")[2]
+    try:
+        kind: MachineType = project.call("machine_types", "get", zone=zone, machine_type=name)
+    except Failure:
+        return None
+    gpus = next(
+        (
+            (gpu.accelerator_type.rpartition("/")[2], gpu.accelerator_count)
+            for gpu in one.guest_accelerators
+        ),
+        None,
+    )
+    own = [(gpu.guest_accelerator_type, gpu.guest_accelerator_count) for gpu in kind.accelerators]
+    region = zone.rpartition("-")[0]
+    spot = one.scheduling.provisioning_model == "SPOT"
+    return price(project, kind, region, own[0] if own else gpus, spot=spot)
+
+
+def _moment(text: str) -> float:
+    """Read an ISO 8601 time, in seconds since the epoch; 0 if the text is not one."""
+    try:
+        return datetime.fromisoformat(text).timestamp()
+    except ValueError:
+        return 0.0
