@@ -31,6 +31,7 @@ from cluster.core.units import Sizes, format_size, parse_seconds
 from cluster.logs.parsers import Parser
 from cluster.measure.starters import Starter as StarterPlugin
 from cluster.providers import Provider as ProviderPlugin
+from cluster.providers import Regional
 
 if TYPE_CHECKING:
     from cluster.core.model.value import Value
@@ -281,7 +282,7 @@ def _regions(given: list[str] | None) -> list[str] | None:
     """Refuse a region that no provider has: nothing would be searched there."""
     kinds = [plugins.find(ProviderPlugin, kind) for kind in _providers()] if given else []
     for one in given or ():
-        if not any(kind.has_region(one) for kind in kinds):
+        if not any(issubclass(kind, Regional) and kind.has_region(one) for kind in kinds):
             raise SpecError(
                 f"No provider has a region like {one!r}.",
                 remedy="Amazon: --region us-east-1; Google: --region projects/PROJECT; "

@@ -39,7 +39,19 @@ from cluster.orchestration.hosts.setup import ReadyHosts
 from cluster.orchestration.hosts.state import StateOnDisk
 from cluster.orchestration.hosts.teardown import check_gone, clean_hosts, destroy
 from cluster.orchestration.notebook import default_listener
-from cluster.providers import ENDED, Provider
+from cluster.providers import (
+    ENDED,
+    Allocation,
+    ExistingHosts,
+    PreparesHosts,
+    Provider,
+    ReportsStates,
+    Simulates,
+    Stops,
+    gpu_advice,
+    scope_of,
+    seconds_to_answer,
+)
 from cluster.remote.hosts import DEAD_AFTER, Hosts
 from cluster.remote.parallel import connect_all
 from cluster.runs.store import read
@@ -169,7 +181,7 @@ class Cluster:
     @property
     def looked_for(self) -> str:
         """Which kinds of resources are searched for, and where."""
-        return self._looked_for or self._provider.looked_for(self.name)
+        return self._looked_for or scope_of(self._provider, self.name)
 
     def _standing_machines(self) -> tuple[Machine, ...]:
         """Return the machines; raise if they were taken down."""
@@ -185,15 +197,31 @@ class Cluster:
     def _provider(self) -> Provider:
         return plugins.load(Provider, self.spec.provider)
 
+    @property
+    def _switch(self) -> Stops:
+        provider = self._provider
+        if isinstance(provider, Stops):
+            return provider
+        raise SpecError(
+            f"The machines of {self.name} cannot be switched off and on: the provider "
+            f"{provider.name!r} has no such switch.",
+            remedy=f"Take it down instead: cluster down {self.name}",
+        )
+
     def machine_states(self) -> tuple[str, ...]:
-        """Ask the provider for the state of each machine that costs money; see `Provider.states`.
+        """Ask the provider for the state of each machine that costs money.
+
+        Returns:
+            One state for each machine; empty if the provider has none, or they cost nothing.
 
         Raises:
             ProvisionError: the provider does not say.
 
         """
-        asks = self.costs and self.machines
-        return self._provider.states(self.name, self.machines) if asks else ()
+        provider = self._provider
+        if not (isinstance(provider, ReportsStates) and self.costs and self.machines):
+            return ()
+        return provider.states(self.name, self.machines)
 
     def receipt(self) -> Receipt | None:
         """Return the cost of the machines so far; None if they cost nothing."""
@@ -243,10 +271,11 @@ class Cluster:
 
         """
         self._standing_machines()
+        provider = self._switch
         with self.disk.lock():
             self.jobs.end_all("The cluster was stopped.")
             self.close()
-            self._provider.stop(self.name, self.machines)
+            provider.stop(self.name, self.machines)
             self.disk.record(journal.Switched(on=False, at=time.time()))
 
     def start(self, tell: StateCallback = ignore) -> None:
@@ -260,14 +289,14 @@ class Cluster:
 
         """
         self._standing_machines()
-        provider = self._provider
+        provider = self._switch
         with self.disk.lock():
             began = time.time()
             machines = provider.start(self.name, self.machines, tell)
             expires = began + self.state.ttl if self.state.ttl else None
             self.disk.record(journal.Switched(on=True, at=began))
             self.disk.record(journal.Created(machines=machines, expires=expires))
-        within = provider.reachable_within(self.spec)
+        within = seconds_to_answer(self._provider, self.spec)
         with self._unless_gone() as check:
             connect_all(self.shells(), within, tell, between=check)
 
@@ -290,7 +319,8 @@ class Cluster:
 
         """
         self._standing_machines()
-        wanted = self._provider.environment(self.spec)
+        provider = self._provider
+        wanted = provider.environment(self.spec) if isinstance(provider, PreparesHosts) else None
         if wanted is None:
             return
         wanted = msgspec.structs.replace(
@@ -323,7 +353,7 @@ class Cluster:
         if isinstance(workdir, str | Path):
             workdir = find_files(workdir, root)
         order = host_order(options.order, benchmark, root, self.state)
-        if self._provider.simulates:
+        if isinstance(self._provider, Simulates):
             return with_verdict(
                 simulate(self.state, benchmark, checked, root, options.about, listener)
             )
@@ -395,7 +425,7 @@ class Cluster:
         if not host_setup.have(facts, programs, wanted):
             silent = self.hosts.absent
             facts = host_setup.examine(self.shells(), self.machines, programs)
-            host_setup.check_gpus(facts, wanted, self._provider.gpu_advice)
+            host_setup.check_gpus(facts, wanted, gpu_advice(type(self._provider)))
             if len(facts) > 1:
                 there = tuple(one for one in self.machines if one.name not in silent)
                 noted = {m.name: m for m in host_setup.with_common_addresses(there, facts)}
@@ -497,8 +527,9 @@ class Cluster:
         Machines that we created are deleted next, so it does not matter if they do not answer.
         """
         provider = self._provider
-        taken = provider.revocable and provider.gone(self.spec, self.machines)
-        if provider.makes_machines or taken:
+        allocated = isinstance(provider, Allocation)
+        taken = allocated and provider.revocation_reason(self.spec, self.machines)
+        if taken or not isinstance(provider, ExistingHosts):
             if self.state.jobs:  # also end its session: some providers' machines stay
                 self.hosts.give_up_dead(DEAD_AFTER)
                 with suppress(ClusterError):
@@ -506,7 +537,7 @@ class Cluster:
             return
         self.hosts.give_up_dead(DEAD_AFTER)
         # A node that is dead must not keep the others from being handed back.
-        errors = (ClusterError,) if provider.revocable else ()
+        errors = (ClusterError,) if allocated else ()
         with suppress(*errors):
             self.jobs.end_all(reason)
             self.leftovers = clean_hosts(self.hosts)

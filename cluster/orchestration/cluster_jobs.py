@@ -28,7 +28,7 @@ from cluster.orchestration.bench.collect import (
 from cluster.orchestration.bench.working_folder import copied
 from cluster.orchestration.check.verdict import with_verdict
 from cluster.orchestration.hosts.revocation import RevocationWatch
-from cluster.providers import Provider
+from cluster.providers import Allocation, Provider, Revocable
 from cluster.remote.jobs import Job
 from cluster.remote.threads import start
 from cluster.runs import store
@@ -231,8 +231,9 @@ class Jobs:
             finally:
                 self._hosts.close()  # ends what waits for the job
 
-        gone = partial(provider.gone, spec, machines) if provider.revocable else None
-        return RevocationWatch(gone, stop)
+        watched = isinstance(provider, Allocation)
+        reason = partial(provider.revocation_reason, spec, machines) if watched else None
+        return RevocationWatch(reason, stop)
 
     def close(self, job: Job, result: JobResult, *, stop: bool = False) -> Run:
         """Download a job's files, and close its run.
@@ -257,7 +258,10 @@ class Jobs:
         """Say what the provider knows of hosts that do not answer; empty if nothing."""
         machines = tuple(m for m in self._hosts.machines if m.name in names)
         spec = self._disk.state.spec
-        return plugins.load(Provider, spec.provider).words_on(spec, machines) if machines else ""
+        provider = plugins.load(Provider, spec.provider)
+        if not (machines and isinstance(provider, Revocable)):
+            return ""
+        return provider.describe_unreachable(spec, machines)
 
     def wait(self, listener: JobListener) -> int:
         """Wait for the newest job.

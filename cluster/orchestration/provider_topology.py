@@ -8,7 +8,7 @@ from cluster.core import plugins
 from cluster.core.errors import ClusterError, SpecError
 from cluster.core.model.placement import ProviderTopology
 from cluster.fleet.proximity import switch_groups
-from cluster.providers import Provider
+from cluster.providers import KnowsTopology, Provider
 
 if TYPE_CHECKING:
     from cluster.core.model.hosts import Machine
@@ -18,9 +18,12 @@ if TYPE_CHECKING:
 def ask_topology(spec: ClusterSpec, machines: tuple[Machine, ...]) -> ProviderTopology:
     """Ask the provider where hosts are; a refusal is a reason, and no error."""
     try:
-        return plugins.load(Provider, spec.provider).topology(spec, machines)
+        provider = plugins.load(Provider, spec.provider)
+        if isinstance(provider, KnowsTopology):
+            return provider.topology(spec, machines)
     except ClusterError as error:
         return ProviderTopology(reason=f"{error.what} {error.means}".strip().rstrip("."))
+    return ProviderTopology(reason=f"the provider {spec.provider!r} knows no switches")
 
 
 def topology_groups(spec: ClusterSpec, machines: tuple[Machine, ...]) -> tuple[int, ...]:

@@ -5,13 +5,13 @@ from __future__ import annotations
 import os
 import sys
 from pathlib import Path
-from typing import TYPE_CHECKING, ClassVar
+from typing import TYPE_CHECKING
 
 from cluster.core.errors import SpecError
 from cluster.core.model.hosts import Machine, machine_name
 from cluster.core.model.resources import Plan, Resource
 from cluster.core.model.value import StateCallback, ignore
-from cluster.providers import CLOUD_OPTIONS, Provider, refuse
+from cluster.providers import CLOUD_OPTIONS, ExistingHosts, HintsReplacement, Provider, refuse
 
 if TYPE_CHECKING:
     from cluster.core.journal import Journal
@@ -26,10 +26,8 @@ REFUSED_OPTIONS = {
 }
 
 
-class LocalProvider(Provider):
+class LocalProvider(Provider, ExistingHosts, HintsReplacement):
     """Runs all ranks on this machine, with the MPI that is installed next to this Python."""
-
-    makes_machines: ClassVar[bool] = False
 
     def plan(self, spec: ClusterSpec) -> Plan:
         """Refuse fields that only a cloud has, and too many ranks for this machine."""
@@ -61,14 +59,10 @@ class LocalProvider(Provider):
             for number in range(spec.hosts)
         )
 
-    def words_without(self, spec: ClusterSpec, bad: tuple[Machine, ...]) -> str:
+    def replacement_hint(self, spec: ClusterSpec, bad: tuple[Machine, ...]) -> str:
         """Say that all hosts are this machine."""
         del spec, bad
         return "All hosts are this machine, so none can be replaced: cluster doctor"
-
-    def is_usable(self, machine: Machine) -> bool:
-        """Whether the Python of the earlier launch is still there: a checkout may be gone."""
-        return Path(machine.bin, "python3").exists()
 
     def find(self, name: str) -> tuple[Resource, ...]:
         """Find nothing: nothing was created."""

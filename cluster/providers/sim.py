@@ -17,7 +17,15 @@ from cluster.core.model.placement import NetworkLayer, ProviderTopology
 from cluster.core.model.resources import Plan, Resource
 from cluster.core.model.value import StateCallback, Value, ignore
 from cluster.core.units import parse_rate
-from cluster.providers import CLOUD_OPTIONS, Provider, refuse
+from cluster.providers import (
+    CLOUD_OPTIONS,
+    CountsHosts,
+    KnowsTopology,
+    Provider,
+    Replaces,
+    Simulates,
+    refuse,
+)
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -59,12 +67,10 @@ class SimOptions(Value, frozen=True, kw_only=True):
     seed: int = 1
 
 
-class SimProvider(Provider):
+class SimProvider(Provider, Simulates, CountsHosts, KnowsTopology, Replaces):
     """Hosts of a simulated fabric, for rehearsals: nothing is measured, and nothing costs money."""
 
     Options: ClassVar[type[Value]] = SimOptions
-    simulates: ClassVar[bool] = True
-    replaces: ClassVar[bool] = True
 
     def default_hosts(self, options: dict[str, str]) -> int:
         """Return the number of hosts that the fabric has room for."""
@@ -101,7 +107,7 @@ class SimProvider(Provider):
         new = sum(isinstance(entry, Replacing) for entry in journal.entries())
         return tuple(_machine(spec, number, f"sim-{number}-new{new}") for number in places)
 
-    def end_besides(self, name: str, kept: tuple[Machine, ...]) -> None:
+    def delete_except(self, name: str, kept: tuple[Machine, ...]) -> None:
         """Do nothing: nothing was created."""
 
     def topology(self, spec: ClusterSpec, machines: tuple[Machine, ...]) -> ProviderTopology:

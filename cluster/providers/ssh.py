@@ -13,7 +13,15 @@ from cluster.core.model.hosts import Access, Machine, machine_name, parse_access
 from cluster.core.model.resources import Plan, Resource
 from cluster.core.model.spec import ClusterSpec, Environment, EnvironmentOptions
 from cluster.core.model.value import StateCallback, Value, ignore
-from cluster.providers import CLOUD_OPTIONS, Provider, refuse
+from cluster.providers import (
+    CLOUD_OPTIONS,
+    CountsHosts,
+    ExistingHosts,
+    HintsReplacement,
+    PreparesHosts,
+    Provider,
+    refuse,
+)
 
 if TYPE_CHECKING:
     from cluster.core.journal import Journal
@@ -44,11 +52,10 @@ class SshOptions(EnvironmentOptions, frozen=True, kw_only=True):
     bin: str = ""
 
 
-class SshProvider(Provider):
+class SshProvider(Provider, ExistingHosts, CountsHosts, PreparesHosts, HintsReplacement):
     """Machines that already exist, which the user names."""
 
     Options: ClassVar[type[Value]] = SshOptions
-    makes_machines: ClassVar[bool] = False
 
     def default_hosts(self, options: dict[str, str]) -> int:
         """Count the machines that the options name."""
@@ -89,7 +96,7 @@ class SshProvider(Provider):
         options = msgspec.convert(spec.options, SshOptions)
         return None if options.bin else super().environment(spec)
 
-    def words_without(self, spec: ClusterSpec, bad: tuple[Machine, ...]) -> str:
+    def replacement_hint(self, spec: ClusterSpec, bad: tuple[Machine, ...]) -> str:
         """Return the commands that launch the cluster again without some hosts."""
         options = msgspec.convert(spec.options, SshOptions)
         numbers = {int(machine.name.partition(".")[0]) for machine in bad}

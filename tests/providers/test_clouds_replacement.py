@@ -73,7 +73,7 @@ def launched(world: World) -> tuple[str, ...]:
 
 def in_cloud(world: World) -> set[str]:
     """Give the machines that the cloud has."""
-    found = world.planned().besides(NAME, ())
+    found = world.planned().list_except(NAME, ())
     return {one.id for one in found}
 
 

@@ -214,8 +214,8 @@ def test_a_machine_is_added_and_others_end(toy: Toy) -> None:
     provider = ToyProvider()
     (new,) = provider.add(SPEC, old[0], (1,), book)
     assert new.name == "1.mpi.third"
-    assert {one.id for one in provider.besides("third", old)} == {new.id}
-    provider.end_besides("third", (old[0], new))
+    assert {one.id for one in provider.list_except("third", old)} == {new.id}
+    provider.delete_except("third", (old[0], new))
     assert set(toy.instances) == {old[0].id, new.id}
 
     toy.full = set(ZONES)

@@ -26,7 +26,7 @@ from cluster.core.model.lottery import DrawCost, DrawnSeries
 from cluster.core.model.value import Value
 from cluster.orchestration.ab_test import PLAIN, Trial
 from cluster.orchestration.launch.launch import launch_spec
-from cluster.providers import Provider
+from cluster.providers import ExistingHosts, Provider, Simulates
 from cluster.runs.store import make_root
 from cluster.runs.store import root as runs_root
 
@@ -114,7 +114,7 @@ def _check(spec: ClusterSpec, options: BenchOptions, draws: int) -> None:
         if given:
             raise SpecError(f"--lottery and {flag} contradict each other.", remedy="Leave one out.")
     provider = plugins.find(Provider, spec.provider)
-    if provider.simulates or not provider.makes_machines:
+    if issubclass(provider, Simulates | ExistingHosts):
         raise SpecError(
             f"--lottery has no effect with the provider {spec.provider!r}.",
             means="It gives the same hosts each time, so that there is nothing to draw.",

@@ -25,7 +25,7 @@ from cluster.core.model.hosts import Layout
 from cluster.core.model.value import Value
 from cluster.core.paths import make_private
 from cluster.measure.starters import Starter
-from cluster.providers import Provider
+from cluster.providers import NeedsCredentials, Provider
 from cluster.remote.shells import Shell
 from cluster.reports.formats.terminal import wrapped
 
@@ -132,7 +132,8 @@ def optional() -> Iterator[DoctorCheck]:
         version = _version(module)
         yield _optional(what, version, needed_for, extras.install_command(extra))
     for name in plugins.names(Provider):
-        if known := plugins.load(Provider, name).credentials:
+        if issubclass(kind := plugins.find(Provider, name), NeedsCredentials):
+            known = kind.credentials
             files = (Path(file).expanduser() for file in known.files)
             there = next((str(file) for file in files if file.is_file()), None)
             found = known.variable if os.environ.get(known.variable) else there

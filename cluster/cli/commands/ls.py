@@ -25,7 +25,7 @@ from cluster.core.model.value import Value
 from cluster.core.money import dollars
 from cluster.core.units import format_seconds
 from cluster.orchestration.cluster import attach
-from cluster.providers import ENDED, Provider
+from cluster.providers import ENDED, NeedsCredentials, Provider, Searchable, in_regions
 from cluster.remote.threads import start
 
 if TYPE_CHECKING:
@@ -97,8 +97,11 @@ def _live(regions: Sequence[str]) -> tuple[list[tuple[str, RemoteCluster]], list
     """
 
     def ask(kind: str) -> tuple[tuple[RemoteCluster, ...], str]:
-        provider = plugins.find(Provider, kind)(tuple(regions))
-        return provider.live(), provider.searched("") if provider.credentials else ""
+        provider = in_regions(plugins.find(Provider, kind), tuple(regions))
+        if not isinstance(provider, Searchable):
+            return (), ""
+        login = isinstance(provider, NeedsCredentials)
+        return provider.live(), provider.searched("") if login else ""
 
     asked = {kind: start(partial(ask, kind)) for kind in plugins.names(Provider)}
     found: list[tuple[str, RemoteCluster]] = []

@@ -23,7 +23,7 @@ from cluster.measure.benchmark import Benchmark
 from cluster.measure.starters import Starter
 from cluster.orchestration.bench.record import make_record
 from cluster.orchestration.bench.working_folder import WorkingFolder
-from cluster.providers import Provider
+from cluster.providers import Provider, gpu_advice
 from cluster.remote import libfabric, open_mpi
 from cluster.remote.environment.containers import PROGRAM as IN_IMAGE
 from cluster.remote.hosts import DEAD_AFTER
@@ -143,7 +143,7 @@ def check_plan(benchmark: Benchmark[Any], params: object, spec: ClusterSpec, pla
             plan.gpus,
             wanted,
             means="According to the provider's data; no machine was requested.",
-            advice=plugins.find(Provider, spec.provider).gpu_advice,
+            advice=gpu_advice(plugins.find(Provider, spec.provider)),
             instead=benchmark.instead_of_gpus(params),
         )
 

@@ -8,6 +8,7 @@ from functools import partial
 from typing import TYPE_CHECKING, Self
 
 from cluster.core.errors import ClusterError
+from cluster.providers import Revocable
 from cluster.remote.threads import start
 
 if TYPE_CHECKING:
@@ -93,7 +94,11 @@ def unless_gone(
     Their commands end as soon as it is known. The function that the block gets raises the reason,
     too: waits call it between two tries.
     """
-    gone = partial(provider.gone, spec, tuple(machines))
+    gone = (
+        partial(provider.revocation_reason, spec, tuple(machines))
+        if isinstance(provider, Revocable)
+        else None
+    )
 
     def end_commands() -> None:
         for shell in shells.values():

@@ -6,6 +6,7 @@ import sys
 import time
 import warnings
 from contextlib import suppress
+from pathlib import Path
 from typing import TYPE_CHECKING
 
 from msgspec import structs
@@ -29,7 +30,17 @@ from cluster.core.ssh_keys import KNOWN
 from cluster.orchestration.cluster import Cluster, attach
 from cluster.orchestration.hosts.revocation import unless_gone
 from cluster.orchestration.notebook import NotebookProgress, in_notebook
-from cluster.providers import ENDED, Provider
+from cluster.providers import (
+    ENDED,
+    Allocation,
+    Boots,
+    CountsHosts,
+    HasConsoles,
+    Provider,
+    Resumes,
+    Revocable,
+    seconds_to_answer,
+)
 from cluster.remote import host_keys
 from cluster.remote.parallel import connect_all
 
@@ -40,6 +51,7 @@ if TYPE_CHECKING:
     from cluster.core.model.resources import Plan
 
 ANSWER_WITHIN = 5.0  # seconds for hosts that were reachable before to answer
+PAIR = 2  # hosts if the user gives no number, so that there is a pair to measure
 REBUILT = "Rebuild it; what is on its hosts is lost: cluster bench or cluster up with --replace"
 
 
@@ -147,7 +159,7 @@ def default_hosts(provider: str, options: Mapping[str, str]) -> int:
     """
     plugin = plugins.load(Provider, provider)
     convert(options, plugin.Options, f"option of the provider {provider!r}")
-    return plugin.default_hosts(dict(options))
+    return plugin.default_hosts(dict(options)) if isinstance(plugin, CountsHosts) else PAIR
 
 
 def launch_spec(
@@ -181,7 +193,7 @@ def launch_spec(
         if cluster_journal.is_launching():
             raise cluster_journal.busy_error()
         known = attach(spec.name)
-        resuming = provider.resumes and known.state.is_unfinished(spec)
+        resuming = isinstance(provider, Resumes) and known.state.is_unfinished(spec)
         if known.state.launched:
             if _is_usable(known, spec, replace=replace):
                 return known
@@ -246,8 +258,10 @@ def _why_unusable(cluster: Cluster) -> str:
     provider, machines = plugins.load(Provider, cluster.spec.provider), cluster.machines
     if cluster.state.is_off:
         return f"{cluster.name} is stopped. To switch it on: cluster start {cluster.name}"
-    if not all(map(provider.is_usable, machines)):
+    if any(map(_has_no_python, machines)):
         why = f"{cluster.name} was launched with {machines[0].bin}, which is gone."
+    elif isinstance(provider, Allocation) and (revoked := _revoked(provider, cluster)):
+        return revoked
     elif ended := _ended(cluster):
         return ended
     else:
@@ -260,8 +274,20 @@ def _why_unusable(cluster: Cluster) -> str:
             why = error.what
         else:
             return ""
-    gone = provider.gone(cluster.spec, machines)
-    return gone.what if gone else why
+    return _revoked(provider, cluster) or why
+
+
+def _has_no_python(machine: Machine) -> bool:
+    """Tell whether the Python of an earlier launch on this machine is gone, with its checkout."""
+    return machine.shell == "local" and not Path(machine.bin, "python3").exists()
+
+
+def _revoked(provider: Provider, cluster: Cluster) -> str:
+    """Say why the machines are not ours any more; empty while they are, or if it is not known."""
+    if not isinstance(provider, Revocable):
+        return ""
+    reason = provider.revocation_reason(cluster.spec, cluster.machines)
+    return reason.what if reason else ""
 
 
 def _remove_unfinished(cluster: Cluster) -> None:
@@ -300,7 +326,7 @@ def _make(
                 break
             except Capacity as taken:
                 cluster.close()
-                if not provider.resumes:
+                if not isinstance(provider, Resumes):
                     raise
                 for machine in machines:
                     tell(machine.name, taken.what)
@@ -353,14 +379,16 @@ def connect(
     by_name = {machine.name: machine for machine in machines}
     shells = {name: shell for name, shell in cluster.shells().items() if name in by_name}
     try:
-        within = provider.reachable_within(cluster.spec)
+        within = seconds_to_answer(provider, cluster.spec)
+        passing = provider.transient_states if isinstance(provider, Boots) else frozenset()
         with unless_gone(provider, cluster.spec, machines, shells) as check:
-            connect_all(shells, within, tell, transient=provider.transient_states, between=check)
-            if provider.rotates_host_keys:
+            connect_all(shells, within, tell, transient=passing, between=check)
+            if isinstance(provider, Boots) and provider.rotates_host_keys:
                 known = cluster.disk.journal.folder / KNOWN
                 host_keys.rotate(shells, by_name, known, between=check)
     except Timeout as error:
-        consoles = [provider.console(m) for m in machines if error.what.startswith(m.name)]
+        late = [m for m in machines if error.what.startswith(m.name)]
+        consoles = map(provider.console, late) if isinstance(provider, HasConsoles) else ()
         means = "\n".join([error.means, *(tail(text) for text in consoles if text)])
         raise Timeout(error.what, means=means, remedy=error.remedy) from error
 

@@ -17,7 +17,15 @@ from cluster.orchestration.cluster import attach
 from cluster.orchestration.hosts.state import ClusterState
 from cluster.orchestration.hosts.teardown import destroy
 from cluster.orchestration.launch.replacement import finish_replacement, is_half_replaced
-from cluster.providers import Provider
+from cluster.providers import (
+    NeedsCredentials,
+    Provider,
+    Regional,
+    Replaces,
+    Searchable,
+    in_regions,
+    scope_of,
+)
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Iterator, Sequence
@@ -129,7 +137,7 @@ def remove(orphan: Orphan) -> None:
         else:
             cluster.down(reachable=False)
     else:
-        provider = plugins.find(Provider, orphan.provider)(orphan.regions)
+        provider = in_regions(plugins.find(Provider, orphan.provider), orphan.regions)
         destroy(provider, orphan.name, again=AGAIN)
 
 
@@ -164,9 +172,10 @@ def take_down(name: str, regions: Sequence[str] = ()) -> tuple[str, ...]:
 
 def _appears(provider: Provider, name: str, *, wait: bool) -> bool:
     """Return whether a provider has resources of a cluster, or lists some in time."""
-    deadline = time.monotonic() + (provider.listed_within() if wait else 0.0)
+    searchable = isinstance(provider, Searchable)
+    deadline = time.monotonic() + (provider.listing_delay() if wait and searchable else 0.0)
     while not provider.find(name):
-        if time.monotonic() >= deadline or not provider.looked_for(name):
+        if time.monotonic() >= deadline or not scope_of(provider, name):
             return False
         time.sleep(LOOK_AGAIN)
     return True
@@ -209,8 +218,10 @@ def no_clusters(regions: Sequence[str] = ()) -> tuple[str, ...]:
 
 def searched_by(provider: Provider, name: str = "") -> str:
     """Return what a provider has searched, or that it had nowhere to; empty if it keeps nothing."""
-    unset = f"not {provider.name}: this machine has no credentials, or no region, for it"
-    return provider.searched(name) or (unset if provider.credentials else "")
+    searched = provider.searched(name) if isinstance(provider, Searchable) else ""
+    if searched or not isinstance(provider, NeedsCredentials):
+        return searched
+    return f"not {provider.name}: this machine has no credentials, or no region, for it"
 
 
 def searched_lines(searched: Sequence[str]) -> str:
@@ -238,7 +249,9 @@ def _half_made(name: str) -> Iterator[Orphan]:
             name=name,
             provider=state.spec.provider,
             why="the replacement of its hosts was interrupted; the others stay",
-            resources=provider.besides(name, state.kept),
+            resources=provider.list_except(name, state.kept)
+            if isinstance(provider, Replaces)
+            else (),
         )
         return
     expired = state.has_expired(time.time())
@@ -258,8 +271,9 @@ def _of_provider(
     """Find our resources at a provider that can be used on this machine; note what is searched."""
     with contextlib.suppress(SpecError):  # a provider unusable here created nothing here
         provider = plugins.load(Provider, kind)
-        where = provider.all_regions() if everywhere else regions
-        used = plugins.find(Provider, kind)(where) if where else provider
+        if everywhere and isinstance(provider, Regional):
+            regions = provider.all_regions()
+        used = in_regions(type(provider), regions)
         yield from _of(used)
         searched += [what] if (what := searched_by(used)) else []
 
@@ -286,11 +300,13 @@ def _remove_memory(path: Path) -> None:
 
 def _of(provider: Provider) -> Iterator[Orphan]:
     """Return all our resources at a provider."""
+    if not isinstance(provider, Searchable):
+        return
     live = provider.live()
     seen = {one.name: one for one in live}
     for name in dict.fromkeys([*seen, *provider.names()]):
         regions = tuple(one.region for one in live if one.name == name)
-        here = type(provider)(regions)
+        here = in_regions(type(provider), regions)
         yield Orphan(
             name=name,
             provider=provider.name,

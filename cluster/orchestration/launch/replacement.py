@@ -27,7 +27,7 @@ from cluster.fleet.replacement import (
 )
 from cluster.orchestration.check.fleet_check import confirmations
 from cluster.orchestration.launch.launch import connect
-from cluster.providers import Provider
+from cluster.providers import ExistingHosts, HintsReplacement, Provider, Replaces
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping, Sequence
@@ -61,15 +61,17 @@ def bad_hosts(run: Run, verdict: FleetVerdict, test: TestPairs) -> dict[int, Fle
 
 def can_replace(cluster: Cluster) -> bool:
     """Tell whether hosts of a cluster can be replaced: it has a provider that creates machines."""
-    return _provider(cluster).replaces
+    return isinstance(_provider(cluster), Replaces)
 
 
 def irreplaceable(cluster: Cluster, bad: Mapping[int, FleetFinding]) -> tuple[HostReplacement, ...]:
     """Say for bad hosts that cannot be replaced what to type instead; nothing is run."""
     provider = _provider(cluster)
     machines = tuple(cluster.machines[host] for host in bad)
-    own = provider.words_without(cluster.spec, machines)
-    in_slurm = SLURM in os.environ and not provider.makes_machines
+    own = f"Take it down, and launch it again on other hosts: cluster down {cluster.name}"
+    if isinstance(provider, HintsReplacement):
+        own = provider.replacement_hint(cluster.spec, machines)
+    in_slurm = SLURM in os.environ and isinstance(provider, ExistingHosts)
     return tuple(
         HostReplacement(
             part=f"host:{host}",
@@ -192,7 +194,7 @@ def _create(
             )
         like = next(m for host, m in enumerate(old) if host not in places)
         cluster.disk.record(journal.Replacing(kept=old))
-        made = provider.add(cluster.spec, like, places, cluster.disk.journal, tell)
+        made = _replaces(cluster).add(cluster.spec, like, places, cluster.disk.journal, tell)
         new = dict(zip(places, made, strict=True))
         cluster.disk.refresh()
         machines = (new.get(host, machine) for host, machine in enumerate(old))
@@ -229,9 +231,20 @@ def _finish(cluster: Cluster) -> None:
     with cluster.disk.lock():
         if cluster.state.kept:
             cluster.close()
-            _provider(cluster).end_besides(cluster.name, cluster.state.kept)
+            _replaces(cluster).delete_except(cluster.name, cluster.state.kept)
             cluster.disk.record(journal.Replaced(at=time.time()))
 
 
 def _provider(cluster: Cluster) -> Provider:
     return plugins.load(Provider, cluster.spec.provider)
+
+
+def _replaces(cluster: Cluster) -> Replaces:
+    provider = _provider(cluster)
+    if isinstance(provider, Replaces):
+        return provider
+    raise SpecError(
+        f"The hosts of {cluster.name} cannot be replaced: the provider {provider.name!r} creates "
+        "none.",
+        remedy=f"Take it down, and launch it again on other hosts: cluster down {cluster.name}",
+    )

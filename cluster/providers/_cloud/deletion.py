@@ -102,11 +102,11 @@ class Deletion(ABC, Generic[R]):
         """
         delete_until_gone(lambda: self._attempt(self._machines()), self._where)
 
-    def besides(self, kept: Collection[str]) -> Sequence[R]:
+    def list_except(self, kept: Collection[str]) -> Sequence[R]:
         """List the machines besides some."""
         return [one for one in self._machines() if one.id not in kept]
 
-    def delete_besides(self, kept: Collection[str]) -> None:
+    def delete_except(self, kept: Collection[str]) -> None:
         """Delete all machines besides some, wait until they are gone, then delete what they used.
 
         Raises:
@@ -115,7 +115,7 @@ class Deletion(ABC, Generic[R]):
 
         """
         delete_until_gone(
-            lambda: self._attempt(self.besides(kept)) or self._unlisted(), self._where
+            lambda: self._attempt(self.list_except(kept)) or self._unlisted(), self._where
         )
         self._delete(self._unused())
 

@@ -18,7 +18,19 @@ from cluster.core.errors import ClusterError, Denied, ProvisionError, SpecError
 from cluster.core.model.placement import ProviderTopology
 from cluster.core.model.resources import Plan, Resource
 from cluster.core.model.value import ignore
-from cluster.providers import ENDED, Provider
+from cluster.providers import (
+    ENDED,
+    Boots,
+    KnowsTopology,
+    PreparesHosts,
+    Provider,
+    Regional,
+    Replaces,
+    ReportsStates,
+    Resumes,
+    Revocable,
+    Searchable,
+)
 from cluster.providers._cloud.api_errors import Failure
 from cluster.providers._cloud.client import Client
 from cluster.providers._cloud.deletion import listing_delay
@@ -47,13 +59,23 @@ ENDING = "shutting-down"  # Amazon's state of a machine that was terminated
 SHORTEST = 60.0  # seconds that a machine is created for: Google's least is 30
 
 
-class CloudProvider(Provider, Generic[ClientT, OfferT]):
+class CloudProvider(
+    Provider,
+    Regional,
+    Searchable,
+    Resumes,
+    PreparesHosts,
+    Boots,
+    ReportsStates,
+    KnowsTopology,
+    Revocable,
+    Replaces,
+    Generic[ClientT, OfferT],
+):
     """Machines of a cloud, which cost money while they exist."""
 
     Options: ClassVar[type[CloudOptions]]
 
-    resumes: ClassVar[bool] = True
-    replaces: ClassVar[bool] = True
     # sshd answers before the guest agent or cloud-init has created the user.
     transient_states: ClassVar[frozenset[str]] = frozenset({"authentication"})
 
@@ -209,23 +231,23 @@ class CloudProvider(Provider, Generic[ClientT, OfferT]):
     def states(self, name: str, machines: tuple[Machine, ...]) -> tuple[str, ...]:
         """Ask the cloud for the state of each machine."""
         with self.translating_errors(what_remains(journal.for_cluster(name))):
-            found = in_each(self._deletions(name), lambda one: one.besides(()))
+            found = in_each(self._deletions(name), lambda one: one.list_except(()))
         states = {one.id: one.state.lower() for there in found for one in there}
         known = (states.get(machine.id, ENDED) for machine in machines)
         return tuple(ENDED if one == ENDING else one for one in known)
 
-    def besides(self, name: str, kept: tuple[Machine, ...]) -> tuple[Resource, ...]:
+    def list_except(self, name: str, kept: tuple[Machine, ...]) -> tuple[Resource, ...]:
         """List the machines of a cluster besides some, in every place where it may have some."""
         ids = {machine.id for machine in kept}
         with self.translating_errors(what_remains(journal.for_cluster(name))):
-            found = in_each(self._deletions(name), lambda one: one.besides(ids))
+            found = in_each(self._deletions(name), lambda one: one.list_except(ids))
         return tuple(one.resource for there in found for one in there)
 
-    def end_besides(self, name: str, kept: tuple[Machine, ...]) -> None:
+    def delete_except(self, name: str, kept: tuple[Machine, ...]) -> None:
         """Delete the machines of a cluster besides some, in every place where it may have some."""
         ids = {machine.id for machine in kept}
         with self.translating_errors(what_remains(journal.for_cluster(name))):
-            in_each(self._deletions(name), lambda one: one.delete_besides(ids))
+            in_each(self._deletions(name), lambda one: one.delete_except(ids))
 
     def find(self, name: str) -> tuple[Resource, ...]:
         """List the resources of a cluster in every place where it may have some."""
@@ -240,7 +262,9 @@ class CloudProvider(Provider, Generic[ClientT, OfferT]):
             self.abandon_intent(journal.for_cluster(name))
             in_each(deletions, lambda one: one.delete())
 
-    def gone(self, spec: ClusterSpec, machines: tuple[Machine, ...]) -> ProvisionError | None:
+    def revocation_reason(
+        self, spec: ClusterSpec, machines: tuple[Machine, ...]
+    ) -> ProvisionError | None:
         """Return why a machine ended; none if all exist, or if the cloud does not answer."""
         ends: dict[str, EndedMachine] = {}
         try:
@@ -251,9 +275,10 @@ class CloudProvider(Provider, Generic[ClientT, OfferT]):
         first = min(ends, key=lambda name: not ends[name].taken, default=None)
         return ends[first].error(first) if first else None
 
-    def words_on(self, spec: ClusterSpec, machines: tuple[Machine, ...]) -> str:
+    def describe_unreachable(self, spec: ClusterSpec, machines: tuple[Machine, ...]) -> str:
         """Say why a machine that does not answer has ended; empty if none is known to have."""
-        return error.what.rstrip(".") if (error := self.gone(spec, machines)) else ""
+        error = self.revocation_reason(spec, machines)
+        return error.what.rstrip(".") if error else ""
 
     def topology(self, spec: ClusterSpec, machines: tuple[Machine, ...]) -> ProviderTopology:
         """Ask the cloud where the machines are in its network, while they exist."""
@@ -270,7 +295,7 @@ class CloudProvider(Provider, Generic[ClientT, OfferT]):
             found = in_each(clients, self.list_clusters)
         return tuple(one for there in found for one in there)
 
-    def looked_for(self, name: str) -> str:
+    def search_scope(self, name: str) -> str:
         """Describe what `find` looks for, and where."""
         places = ", ".join(self._places(name))
         return f"{self.kinds} in {self.place.format(places)}" if places else ""
@@ -283,9 +308,9 @@ class CloudProvider(Provider, Generic[ClientT, OfferT]):
                 return ""
             account = clients[0].account
             where = "" if account == clients[0].name else f" in the account {account}"
-            return f"{self.looked_for(name)}, as {clients[0].owner}{where}"
+            return f"{self.search_scope(name)}, as {clients[0].owner}{where}"
 
-    def listed_within(self) -> float:
+    def listing_delay(self) -> float:
         """Return the seconds after which the cloud lists all that it has created."""
         return listing_delay()
 

@@ -13,7 +13,7 @@ from cluster.core.model.placement import ProviderTopology
 from cluster.core.model.resources import RemoteCluster, Resource
 from cluster.core.model.value import ignore
 from cluster.core.ssh_keys import KNOWN
-from cluster.providers import Credentials, refuse
+from cluster.providers import Credentials, NeedsCredentials, Stops, refuse
 from cluster.providers._cloud.deletion import listing_delay
 from cluster.providers._cloud.launch import Intent
 from cluster.providers._cloud.machine import machine
@@ -67,13 +67,13 @@ MOST = 100  # ids that a call for the topology may name
 AMAZON_MPI = "/opt/amazon/openmpi"  # from the EFA installer (EC2 user guide, "EFA and MPI")
 
 
-class AwsProvider(CloudProvider["Region", AwsOffer]):
+class AwsProvider(CloudProvider["Region", AwsOffer], NeedsCredentials, Stops):
     """Machines of Amazon EC2, which cost money while they exist."""
 
     intent: ClassVar[type[Intent[Any]]] = Intent[AwsOffer]
     Options: ClassVar[type[CloudOptions]] = AwsOptions
     rotates_host_keys: ClassVar[bool] = True
-    credentials: ClassVar[Credentials | None] = Credentials(
+    credentials: ClassVar[Credentials] = Credentials(
         files=("~/.aws/credentials", "~/.aws/config"),
         variable="AWS_PROFILE",
         command="aws configure",

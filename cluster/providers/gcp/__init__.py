@@ -11,7 +11,7 @@ import msgspec
 from cluster.core import journal
 from cluster.core.model.placement import ProviderTopology
 from cluster.core.model.resources import RemoteCluster
-from cluster.providers import Credentials
+from cluster.providers import Credentials, NeedsCredentials, OffersGpus
 from cluster.providers._cloud.api_errors import Failure
 from cluster.providers._cloud.deletion import listing_delay
 from cluster.providers._cloud.launch import Intent, intent_file
@@ -53,13 +53,13 @@ NOTHING = (
 )
 
 
-class GcpProvider(CloudProvider["Project", GcpOffer]):
+class GcpProvider(CloudProvider["Project", GcpOffer], NeedsCredentials, OffersGpus):
     """Machines of Google Compute Engine, which cost money while they exist."""
 
     intent: ClassVar[type[Intent[Any]]] = Intent[GcpOffer]
     Options: ClassVar[type[CloudOptions]] = GcpOptions
     kinds: ClassVar[str] = LOOKED_FOR
-    credentials: ClassVar[Credentials | None] = Credentials(
+    credentials: ClassVar[Credentials] = Credentials(
         files=("~/.config/gcloud/application_default_credentials.json",),
         variable="GOOGLE_APPLICATION_CREDENTIALS",
         command="gcloud auth application-default login",

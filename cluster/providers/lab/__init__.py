@@ -29,7 +29,16 @@ from cluster.core.model.placement import NetworkLayer, ProviderTopology
 from cluster.core.model.resources import Plan, Resource
 from cluster.core.model.value import StateCallback, Value, ignore
 from cluster.core.units import parse_rate
-from cluster.providers import CLOUD_OPTIONS, Provider, refuse
+from cluster.providers import (
+    CLOUD_OPTIONS,
+    HasConsoles,
+    HintsReplacement,
+    KnowsTopology,
+    PreparesHosts,
+    Provider,
+    Searchable,
+    refuse,
+)
 from cluster.providers.lab.network import (
     FIRST,
     OVERLAY,
@@ -83,7 +92,9 @@ TOOLS = {
 SSHD = "/usr/sbin/sshd"
 
 
-class LabProvider(Provider):
+class LabProvider(
+    Provider, Searchable, PreparesHosts, HasConsoles, KnowsTopology, HintsReplacement
+):
     """Hosts that are namespaces of this machine; nothing costs money."""
 
     Options: ClassVar[type[Value]] = LabOptions
@@ -124,7 +135,7 @@ class LabProvider(Provider):
         groups = tuple(leaf_of(number, len(machines), leaves) for number in range(len(machines)))
         return ProviderTopology(layers=(NetworkLayer(name="leaf switch", groups=groups),))
 
-    def words_without(self, spec: ClusterSpec, bad: tuple[Machine, ...]) -> str:
+    def replacement_hint(self, spec: ClusterSpec, bad: tuple[Machine, ...]) -> str:
         """Return the commands that make the lab again."""
         del bad
         options = "".join(
@@ -143,7 +154,7 @@ class LabProvider(Provider):
         ]
         return tuple(found)
 
-    def looked_for(self, name: str) -> str:
+    def search_scope(self, name: str) -> str:
         """Describe where a lab's processes are searched for."""
         del name
         return "processes of labs on this machine"

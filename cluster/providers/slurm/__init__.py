@@ -22,7 +22,18 @@ from cluster.core.model.hosts import Machine, machine_name
 from cluster.core.model.resources import Plan, RemoteCluster, Resource
 from cluster.core.model.value import StateCallback, Value, ignore
 from cluster.core.units import format_seconds
-from cluster.providers import Provider, refuse
+from cluster.providers import (
+    Allocation,
+    CountsHosts,
+    ExistingHosts,
+    HintsReplacement,
+    PreparesHosts,
+    Provider,
+    Regional,
+    Resumes,
+    Searchable,
+    refuse,
+)
 from cluster.providers.slurm.batch import flags, job_number, mark_of, new_mark, request
 from cluster.providers.slurm.client import HERE, LAB, LOGIN, SlurmClient, client_of
 from cluster.providers.slurm.node_states import LOST, words_on_node
@@ -65,13 +76,20 @@ KIND = "job"
 NOT_NOW = ("Required partition not available", "node configuration is not available")
 
 
-class SlurmProvider(Provider):
+class SlurmProvider(
+    Provider,
+    Regional,
+    Searchable,
+    Resumes,
+    ExistingHosts,
+    CountsHosts,
+    PreparesHosts,
+    Allocation,
+    HintsReplacement,
+):
     """Nodes that Slurm gives to a job of ours."""
 
     Options: ClassVar[type[Value]] = SlurmOptions
-    makes_machines: ClassVar[bool] = False
-    resumes: ClassVar[bool] = True
-    revocable: ClassVar[bool] = True
 
     def default_hosts(self, options: dict[str, str]) -> int:
         """Count the nodes of the allocation that we run in; two for a new job."""
@@ -193,7 +211,9 @@ class SlurmProvider(Provider):
         for number in range(spec.hosts):
             tell(machine_name(spec.name, number), state)
 
-    def gone(self, spec: ClusterSpec, machines: tuple[Machine, ...]) -> ProvisionError | None:
+    def revocation_reason(
+        self, spec: ClusterSpec, machines: tuple[Machine, ...]
+    ) -> ProvisionError | None:
         """Return why the job that holds the machines is over; none while it runs, or is unknown."""
         if not machines:  # the launch was interrupted before it had any
             return None
@@ -207,7 +227,7 @@ class SlurmProvider(Provider):
         over = "is over" if job is None or job.state not in STAYING else "cannot be used any more"
         return ProvisionError(f"Slurm's job {number} {over}. {why}.") if why else None
 
-    def words_on(self, spec: ClusterSpec, machines: tuple[Machine, ...]) -> str:
+    def describe_unreachable(self, spec: ClusterSpec, machines: tuple[Machine, ...]) -> str:
         """Say in which state Slurm has nodes that do not answer, and its reason."""
         client = client_of(options_of(spec))
         try:
@@ -217,13 +237,7 @@ class SlurmProvider(Provider):
             return "Slurm does not answer, either"
         return "; ".join(words_on_node(node) for node in nodes)
 
-    def is_usable(self, machine: Machine) -> bool:
-        """Tell whether the job that holds a machine still runs."""
-        name = machine.name.split(".")[2]
-        specs = [e.spec for e in _entries(name) if isinstance(e, journal.Intended)]
-        return bool(specs) and not self.gone(specs[-1], (machine,))
-
-    def words_without(self, spec: ClusterSpec, bad: tuple[Machine, ...]) -> str:
+    def replacement_hint(self, spec: ClusterSpec, bad: tuple[Machine, ...]) -> str:
         """Return the commands that submit the job again without some nodes."""
         options = {k: v for k, v in spec.options.items() if k != "exclude"}
         out = ",".join(filter(None, (spec.options.get("exclude"), *(m.id for m in bad))))
@@ -284,14 +298,14 @@ class SlurmProvider(Provider):
                 found += _live(SlurmClient())
         return tuple(found)
 
-    def looked_for(self, name: str) -> str:
+    def search_scope(self, name: str) -> str:
         """Say which jobs are looked for, and where."""
         places = ", ".join(client.words for client in self._clients(name))
         return f"jobs of Slurm {places}" if places else ""
 
     def searched(self, name: str) -> str:
         """Say which jobs were looked for, where and whose."""
-        what = self.looked_for(name)
+        what = self.search_scope(name)
         return f"{what}, as {getpass.getuser()} unless the login names another" if what else ""
 
 
