@@ -10,6 +10,7 @@ from cluster.core import journal, plugins
 from cluster.core.model.spec import ClusterSpec
 from cluster.core.model.value import StateCallback, Value, ignore
 from cluster.providers import Provider
+from cluster.providers._cloud.provider import CloudProvider
 
 if TYPE_CHECKING:
     from cluster.core.model.hosts import Machine
@@ -59,17 +60,18 @@ class World(Value, frozen=True, kw_only=True):
     kinds: tuple[str, ...]
     milestones: tuple[str, ...]
 
-    def planned(self) -> Provider:
+    def planned(self) -> CloudProvider[Any, Any]:
         """Give the provider, which has planned already: it does not plan again."""
         provider = plugins.load(Provider, self.name)
+        assert isinstance(provider, CloudProvider)
         provider.plan(self.spec)
         return provider
 
-    def create(self, provider: Provider, tell: StateCallback = ignore) -> tuple[Machine, ...]:
+    def create(self, provider: Provider, on_state: StateCallback = ignore) -> tuple[Machine, ...]:
         """Do what a launch does, up to the first connection."""
         book = journal.for_cluster(NAME)
         with book.open_for_launch(journal.Intended(spec=self.spec, at=time.time())), book.lock():
-            return provider.create(self.spec, book, tell)
+            return provider.create(self.spec, book, on_state)
 
 
 def asked(cloud: Emulated[Any]) -> set[str]:

@@ -278,11 +278,11 @@ class Cluster:
             provider.stop(self.name, self.machines)
             self.disk.record(journal.Switched(on=False, at=time.time()))
 
-    def start(self, tell: StateCallback = ignore) -> None:
+    def start(self, on_state: StateCallback = ignore) -> None:
         """Start stopped machines again, and wait until they answer.
 
         Args:
-            tell: Called with a machine and its new state.
+            on_state: Called with a machine and its new state.
 
         Raises:
             ClusterError: the provider cannot start machines, or they do not answer in time.
@@ -292,25 +292,25 @@ class Cluster:
         provider = self._switch
         with self.disk.lock():
             began = time.time()
-            machines = provider.start(self.name, self.machines, tell)
+            machines = provider.start(self.name, self.machines, on_state)
             expires = began + self.state.ttl if self.state.ttl else None
             self.disk.record(journal.Switched(on=True, at=began))
             self.disk.record(journal.Created(machines=machines, expires=expires))
         within = seconds_to_answer(self._provider, self.spec)
         with self._unless_gone() as check:
-            connect_all(self.shells(), within, tell, between=check)
+            connect_all(self.shells(), within, on_state, between=check)
 
     def install(
         self,
         programs: tuple[str, ...] = (),
-        tell: StateCallback = ignore,
+        on_state: StateCallback = ignore,
         libraries: tuple[str, ...] = (),
     ) -> None:
         """Install what benchmarks need on every host, where it is missing.
 
         Args:
             programs: Programs that a benchmark needs beyond Python, MPI and tmux.
-            tell: Called with a machine and the step of the installation that it begins.
+            on_state: Called with a machine and the step of the installation that it begins.
             libraries: Python libraries that it needs; a container image has its own.
 
         Raises:
@@ -331,7 +331,7 @@ class Cluster:
         began = time.monotonic()
         logs = self.disk.journal.folder / "logs"
         with self._unless_gone():
-            host_setup.install(self.shells(), self.machines, wanted, logs, tell)
+            host_setup.install(self.shells(), self.machines, wanted, logs, on_state)
         self._environment = wanted
         self._note_phase("install", began)
 
@@ -405,20 +405,24 @@ class Cluster:
                 self.jobs.close(job, interrupted, stop=True)
             raise
 
-    def _ready(self, benchmark: Benchmark[Any], params: object, tell: StateCallback) -> ReadyHosts:
+    def _ready(
+        self, benchmark: Benchmark[Any], params: object, on_state: StateCallback
+    ) -> ReadyHosts:
         """Install what a benchmark needs, examine and connect the hosts.
 
         Hosts that were examined before are examined again only if they lacked something.
         """
         with self._unless_gone():
-            return self._set_up(benchmark, params, tell)
+            return self._set_up(benchmark, params, on_state)
 
-    def _set_up(self, benchmark: Benchmark[Any], params: object, tell: StateCallback) -> ReadyHosts:
+    def _set_up(
+        self, benchmark: Benchmark[Any], params: object, on_state: StateCallback
+    ) -> ReadyHosts:
         programs = benchmark.programs
         need = host_setup.gpu_need(benchmark, params, self.spec.ranks_per_host)
         # Hosts with GPUs have a torch whose CUDA fits their driver.
         libraries = () if need.wanted else benchmark.libraries(params)
-        self.install(programs, tell, libraries)
+        self.install(programs, on_state, libraries)
         in_image = bool(self._environment and self._environment.image)
         wanted = host_setup.GpuNeed() if in_image else need  # in an image, the ranks check the GPUs
         facts, silent = self.state.facts, frozenset[str]()
@@ -431,7 +435,7 @@ class Cluster:
                 noted = {m.name: m for m in host_setup.with_common_addresses(there, facts)}
                 self.disk.note_machines(tuple(noted.get(m.name, m) for m in self.machines))
             self.disk.record(journal.Examined(facts=() if silent else facts))
-        beside = "" if self._environment else self._beside(benchmark, params, tell)
+        beside = "" if self._environment else self._beside(benchmark, params, on_state)
         hosts = ReadyHosts(
             spec=self.spec,
             machines=self.machines,
@@ -459,12 +463,12 @@ class Cluster:
         machines = [machine for machine in self.machines if machine.name in shells]
         return unless_gone(self._provider, self.spec, machines, shells)
 
-    def _beside(self, benchmark: Benchmark[Any], params: object, tell: StateCallback) -> str:
+    def _beside(self, benchmark: Benchmark[Any], params: object, on_state: StateCallback) -> str:
         """Install the libraries of a benchmark beside the environment, if the ranks use ours."""
         wanted = benchmark.libraries(params)
         if not wanted or self.machines[0].bin != str(Path(sys.executable).parent):
             return ""
-        tell(self.machines[0].name, "libraries")
+        on_state(self.machines[0].name, "libraries")
         return host_setup.install_libraries(wanted, benchmark.name)
 
     def wait(self, listener: Listener | None = None) -> int:
@@ -527,8 +531,12 @@ class Cluster:
         Machines that we created are deleted next, so it does not matter if they do not answer.
         """
         provider = self._provider
-        allocated = isinstance(provider, Allocation)
-        taken = allocated and provider.revocation_reason(self.spec, self.machines)
+        errors: tuple[type[Exception], ...] = ()
+        taken = None
+        if isinstance(provider, Allocation):
+            # A node that is dead must not keep the others from being handed back.
+            errors = (ClusterError,)
+            taken = provider.revocation_reason(self.spec, self.machines)
         if taken or not isinstance(provider, ExistingHosts):
             if self.state.jobs:  # also end its session: some providers' machines stay
                 self.hosts.give_up_dead(DEAD_AFTER)
@@ -536,8 +544,6 @@ class Cluster:
                     self.jobs.end_all(reason)
             return
         self.hosts.give_up_dead(DEAD_AFTER)
-        # A node that is dead must not keep the others from being handed back.
-        errors = (ClusterError,) if allocated else ()
         with suppress(*errors):
             self.jobs.end_all(reason)
             self.leftovers = clean_hosts(self.hosts)

@@ -231,9 +231,9 @@ class Jobs:
             finally:
                 self._hosts.close()  # ends what waits for the job
 
-        watched = isinstance(provider, Allocation)
-        reason = partial(provider.revocation_reason, spec, machines) if watched else None
-        return RevocationWatch(reason, stop)
+        if not isinstance(provider, Allocation):
+            return RevocationWatch(None, stop)
+        return RevocationWatch(partial(provider.revocation_reason, spec, machines), stop)
 
     def close(self, job: Job, result: JobResult, *, stop: bool = False) -> Run:
         """Download a job's files, and close its run.

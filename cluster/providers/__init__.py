@@ -17,11 +17,11 @@ from cluster.core.model.value import Value, ignore
 from cluster.core.plugins import Plugin
 
 if TYPE_CHECKING:
-    from cluster.core.model.placement import ProviderTopology
     from collections.abc import Mapping
 
     from cluster.core.journal import Journal
     from cluster.core.model.hosts import Machine
+    from cluster.core.model.placement import ProviderTopology
     from cluster.core.model.resources import Plan, RemoteCluster, Resource
     from cluster.core.model.spec import ClusterSpec
     from cluster.core.model.value import StateCallback
@@ -171,7 +171,7 @@ class CountsHosts(ABC):
         """
 
 
-class Regional(ABC):
+class Regional(ABC):  # noqa: B024
     """The resources are in several places: regions, projects, login hosts.
 
     Args:
@@ -184,9 +184,10 @@ class Regional(ABC):
         self.regions = tuple(one for one in regions if self.has_region(one))
 
     @classmethod
-    @abstractmethod
     def has_region(cls, text: str) -> bool:
         """Return whether a text has the form of the provider's regions, such as `us-east-1`."""
+        del text
+        return False
 
     def all_regions(self) -> tuple[str, ...]:
         """List all regions of the provider; empty if they cannot be listed."""
@@ -276,6 +277,11 @@ class Boots(HasConsoles):
 
     rotates_host_keys: ClassVar[bool] = False
     """Whether others may have read the machines' first host keys, so that they are replaced."""
+
+    def console(self, machine: Machine) -> str:
+        """Return nothing: not every cloud has consoles."""
+        del machine
+        return ""
 
     @abstractmethod
     def reachable_within(self, spec: ClusterSpec) -> float:

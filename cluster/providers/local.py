@@ -44,7 +44,7 @@ class LocalProvider(Provider, ExistingHosts, HintsReplacement):
         return Plan(lines=(f"{spec.hosts} x this machine, {spec.ranks_per_host} rank(s) on each",))
 
     def create(
-        self, spec: ClusterSpec, journal: Journal, tell: StateCallback = ignore
+        self, spec: ClusterSpec, journal: Journal, on_state: StateCallback = ignore
     ) -> tuple[Machine, ...]:
         """Return this machine once for each host of the spec."""
         return tuple(

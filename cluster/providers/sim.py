@@ -90,7 +90,7 @@ class SimProvider(Provider, Simulates, CountsHosts, KnowsTopology, Replaces):
         return Plan(lines=(f"{spec.hosts} simulated hosts: {fabric.words}{planted}",))
 
     def create(
-        self, spec: ClusterSpec, journal: Journal, tell: StateCallback = ignore
+        self, spec: ClusterSpec, journal: Journal, on_state: StateCallback = ignore
     ) -> tuple[Machine, ...]:
         """Return simulated hosts, numbered from 0, each with a link of the fabric's rate."""
         return tuple(_machine(spec, number, f"sim-{number}") for number in range(spec.hosts))
@@ -101,7 +101,7 @@ class SimProvider(Provider, Simulates, CountsHosts, KnowsTopology, Replaces):
         like: Machine,
         places: tuple[int, ...],
         journal: Journal,
-        tell: StateCallback = ignore,
+        on_state: StateCallback = ignore,
     ) -> tuple[Machine, ...]:
         """Return new simulated hosts, without the faults of those that they replace."""
         new = sum(isinstance(entry, Replacing) for entry in journal.entries())

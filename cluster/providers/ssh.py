@@ -73,7 +73,7 @@ class SshProvider(Provider, ExistingHosts, CountsHosts, PreparesHosts, HintsRepl
         return Plan(lines=tuple(f"use {host.host}" for host in named[: spec.hosts]))
 
     def create(
-        self, spec: ClusterSpec, journal: Journal, tell: StateCallback = ignore
+        self, spec: ClusterSpec, journal: Journal, on_state: StateCallback = ignore
     ) -> tuple[Machine, ...]:
         """Return the first machines of the list; they already exist."""
         options = msgspec.convert(spec.options, SshOptions)

@@ -130,7 +130,7 @@ def _silent(begun: Collection[Future[T]], seconds: float) -> tuple[set[Future[T]
 def connect_all(
     hosts: Mapping[str, Shell],
     seconds: float,
-    tell: Callable[[str, str], None] = lambda _name, _state: None,
+    on_state: Callable[[str, str], None] = lambda _name, _state: None,
     *,
     transient: Collection[str] = (),
     between: Callable[[], None] = lambda: None,
@@ -145,7 +145,7 @@ def connect_all(
 
     """
     began = time.monotonic()
-    attempts = _Attempts(tell, transient)
+    attempts = _Attempts(on_state, transient)
     begun = _begin(hosts, attempts.connect)
     with on_failure(lambda: _abandon(hosts, begun)):
         try:
@@ -180,9 +180,9 @@ def _first_failure(
 class _Attempts:
     """Repeated attempts to connect, one thread per host."""
 
-    def __init__(self, tell: Callable[[str, str], None], transient: Collection[str]) -> None:
+    def __init__(self, on_state: Callable[[str, str], None], transient: Collection[str]) -> None:
         self.over = threading.Event()
-        self._tell = tell
+        self._on_state = on_state
         self._transient = transient
         self.last: dict[str, Unreachable] = {}
 
@@ -196,7 +196,7 @@ class _Attempts:
                     raise
                 self._note(name, error)
             else:
-                self._tell(name, "ready")
+                self._on_state(name, "ready")
                 return
             if self.over.wait(BETWEEN_ATTEMPTS):
                 raise self._timeout(name)
@@ -215,7 +215,7 @@ class _Attempts:
         before = self.last.get(name)
         self.last[name] = error
         if before is None or before.state != error.state:
-            self._tell(name, error.state)
+            self._on_state(name, error.state)
 
     def _timeout(self, name: str) -> Timeout:
         error = self.last[name]

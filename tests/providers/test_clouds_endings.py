@@ -104,14 +104,14 @@ def at(step: str, do: Callable[[], None]) -> StateCallback:
     """
     begun = once(lambda: threading.Thread(target=do).start())
 
-    def tell(name: str, state: str) -> None:
+    def on_state(name: str, state: str) -> None:
         del name
         entries = journal.for_cluster(NAME).entries()
         created = any(isinstance(entry, journal.Created) for entry in entries)
         if state == step or (step == "connecting" and created):
             begun()
 
-    return tell
+    return on_state
 
 
 def refused(scene: Scene, launch: Callable[[], object]) -> ClusterError:
@@ -143,8 +143,8 @@ def test_while_ssh_is_waited_for(scene: Scene) -> None:
             )
         )
         ending.start()
-    tell = ignore if guest else at("connecting", end)
-    error = refused(scene, lambda: launch_spec(scene.spec(1), tell))
+    on_state = ignore if guest else at("connecting", end)
+    error = refused(scene, lambda: launch_spec(scene.spec(1), on_state))
     if guest:
         ending.join()
 
@@ -192,7 +192,7 @@ def test_while_benchmarks_are_installed(scene: Scene) -> None:
     cluster = launch_spec(scene.spec(1))
     end = once(scene.end)
     with pytest.raises(ProvisionError) as caught:
-        cluster.install(tell=end)
+        cluster.install(on_state=end)
 
     assert scene.words in caught.value.what
     cluster.down(reachable=False)
@@ -213,11 +213,11 @@ def test_machines_that_are_taken_away_are_made_in_the_next_zone(scene: Scene, wh
     """One that somebody deleted is not made again."""
     before = scene.cloud.things()
     scene.cloud.set(**({"login": LONG} if scene.world is GCP else {"boot": LONG}))
-    tell = at(when, scene.end)
+    on_state = at(when, scene.end)
     if scene.ending == "deleted":
-        refused(scene, lambda: launch_spec(scene.spec(2), tell))
+        refused(scene, lambda: launch_spec(scene.spec(2), on_state))
     else:
-        cluster = launch_spec(scene.spec(2), tell)
+        cluster = launch_spec(scene.spec(2), on_state)
         running = [thing for thing in scene.cloud.things(theirs=False) if _runs(thing)]
         assert len(running) == scene.world.spec.hosts
         assert {zone_of(scene, thing) for thing in running} == {ZONES[scene.world.name][1]}

@@ -208,7 +208,7 @@ def test_an_error_of_this_machine_leaves_no_machines(cloud: Emulated[Any], world
     before = cloud.things()
     provider = world.planned()
     with pytest.raises(RuntimeError, match="new thread"):
-        world.create(provider, tell=no_thread)  # it is called once the machines exist
+        world.create(provider, on_state=no_thread)  # it is called once the machines exist
 
     assert cloud.calls(world.making[-1])
     assert cloud.things() == before

@@ -18,6 +18,7 @@ from cluster.core.model.spec import ClusterSpec
 from cluster.orchestration.launch.orphans import find_orphans, search
 from cluster.providers import Provider
 from cluster.providers._cloud.api_errors import Failure
+from cluster.providers._cloud.provider import CloudProvider
 from cluster.providers.aws import api as api_of_amazon
 from cluster.providers.gcp import api
 from tests.clouds import AWS, GCP, NAME, World
@@ -43,9 +44,11 @@ def soon(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr("cluster.providers.gcp.delete.LOOK_AGAIN", 0.1)
 
 
-def afresh(world: World) -> Provider:
+def afresh(world: World) -> CloudProvider[Any, Any]:
     """Give a provider that knows nothing, as a new process has it."""
-    return plugins.load(Provider, world.name)
+    found = plugins.load(Provider, world.name)
+    assert isinstance(found, CloudProvider)
+    return found
 
 
 def ours(cloud: Cloud) -> list[Thing]:

@@ -9,10 +9,10 @@ from pathlib import Path
 import pytest
 
 import cluster
-from cluster.core import journal, plugins
+from cluster.core import journal
 from cluster.core.model.hosts import Access
 from cluster.core.model.spec import ClusterSpec
-from cluster.providers import Provider
+from cluster.providers.ssh import SshProvider
 from tests.conftest import answer, command, run, sessions
 from tests.contracts.sshd import Sshd, befriend, sshd
 
@@ -22,7 +22,7 @@ BIN = str(Path(sys.executable).parent)
 
 def access_of(**options: str) -> list[Access | None]:
     spec = ClusterSpec(name="x", provider="ssh", hosts=1, options=options)
-    provider = plugins.load(Provider, "ssh")
+    provider = SshProvider()
     spec = ClusterSpec(
         name="x", provider="ssh", hosts=provider.default_hosts(options), options=options
     )

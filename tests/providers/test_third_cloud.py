@@ -113,7 +113,7 @@ class ToyProvider(CloudProvider[Toy, CloudOffer]):
         spec: ClusterSpec,
         cluster: journal.Journal,
         intent: Intent[CloudOffer],
-        tell: StateCallback,
+        on_state: StateCallback,
     ) -> tuple[Machine, ...]:
         launch_journal = LaunchJournal(self.name, client.name, cluster)
         made = Selection(launches=(intent.tags.launch,))

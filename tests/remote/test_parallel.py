@@ -165,13 +165,13 @@ def test_states_are_told_as_they_come(sshd: Sshd) -> None:
     sshd.stop()
     told: list[str] = []
 
-    def tell(_: str, state: str) -> None:
+    def on_state(_: str, state: str) -> None:
         told.append(state)
         if state == "refused":
             sshd.start()
 
     shell = SshShell(sshd.machine())
-    parallel.connect_all({"a": shell}, 60.0, tell)
+    parallel.connect_all({"a": shell}, 60.0, on_state)
     assert told == ["refused", "ready"]
     assert shell.state == "ready"
     shell.close()

@@ -70,14 +70,14 @@ def _replaced(
 ) -> tuple[HostReplacement, ...]:
     """Replace hosts, and show how far the new ones are until they are tested."""
     with ExitStack() as waiting:
-        tell = waiting.enter_context(HostProgress(console(stderr=True, quiet=False)))
+        on_state = waiting.enter_context(HostProgress(console(stderr=True, quiet=False)))
 
         def test_new(pairs: Sequence[tuple[int, int]]) -> Run:
             waiting.close()  # the tests show their own progress
             return test(pairs)
 
         with on_failure(lambda: _say_what_is_left(cluster)):
-            return replace_hosts(cluster, verdict, bad, test_new, tell)
+            return replace_hosts(cluster, verdict, bad, test_new, on_state)
 
 
 def _say_what_is_left(cluster: Cluster) -> None:

@@ -123,7 +123,7 @@ def install(
     machines: Iterable[Machine],
     environment: Environment,
     logs: Path,
-    tell: StateCallback,
+    on_state: StateCallback,
 ) -> None:
     """Install what benchmarks need on every host, where it is missing.
 
@@ -134,7 +134,9 @@ def install(
     """
     from cluster.remote.environment import install as steps  # noqa: PLC0415 - slow, and local hosts need none
 
-    steps.install(shells, {machine.name: machine for machine in machines}, environment, logs, tell)
+    steps.install(
+        shells, {machine.name: machine for machine in machines}, environment, logs, on_state
+    )
 
 
 def install_libraries(libraries: Sequence[str], benchmark: str) -> str:

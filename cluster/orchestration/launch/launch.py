@@ -113,12 +113,12 @@ def launch(  # noqa: PLR0913 - each is an option of its own
         "ttl": ttl,
         "options": options,
     }
-    tell = NotebookProgress().preparing if in_notebook() else ignore
+    on_state = NotebookProgress().preparing if in_notebook() else ignore
     spec = make_spec(name, asked)
     planned = plan_spec(spec)
     for line in planned[1].warnings:
         warnings.warn(line, stacklevel=2)
-    return launch_spec(spec, tell, planned, replace=replace)
+    return launch_spec(spec, on_state, planned, replace=replace)
 
 
 def make_spec(name: str, asked: Mapping[str, object]) -> ClusterSpec:
@@ -164,7 +164,7 @@ def default_hosts(provider: str, options: Mapping[str, str]) -> int:
 
 def launch_spec(
     spec: ClusterSpec,
-    tell: StateCallback = ignore,
+    on_state: StateCallback = ignore,
     planned: tuple[Provider, Plan] | None = None,
     *,
     replace: bool = False,
@@ -173,7 +173,7 @@ def launch_spec(
 
     Args:
         spec: of the cluster.
-        tell: called with a machine and its new state.
+        on_state: called with a machine and its new state.
         planned: the result of `plan_spec`, if it was called before.
         replace: rebuild a cluster of this name that cannot be used as it is.
 
@@ -205,7 +205,7 @@ def launch_spec(
         spec=spec, at=time.time(), costs=plan.costs, price=plan.price, ttl=plan.ttl
     )
     with cluster_journal.open_for_launch(intended, resuming=resuming):
-        cluster = _make(spec, provider, plan, cluster_journal, tell)
+        cluster = _make(spec, provider, plan, cluster_journal, on_state)
     cluster.phases.update({"launch": time.monotonic() - began, **cluster.state.phases})
     return cluster
 
@@ -307,7 +307,7 @@ def _make(
     provider: Provider,
     plan: Plan,
     cluster_journal: journal.Journal,
-    tell: StateCallback,
+    on_state: StateCallback,
 ) -> Cluster:
     """Create the machines and wait until they answer; if that fails, take them down.
 
@@ -316,20 +316,20 @@ def _make(
     with on_failure(lambda: _take_down(spec.name)):
         while True:
             with cluster_journal.lock():
-                machines = provider.create(spec, cluster_journal, tell)
+                machines = provider.create(spec, cluster_journal, on_state)
                 expires = time.time() + plan.ttl if plan.ttl else None
                 cluster_journal.append(journal.Created(machines=machines, expires=expires))
             cluster = Cluster(cluster_journal)
             began = time.monotonic()
             try:
-                connect(cluster, provider, cluster.machines, tell)
+                connect(cluster, provider, cluster.machines, on_state)
                 break
             except Capacity as taken:
                 cluster.close()
                 if not isinstance(provider, Resumes):
                     raise
                 for machine in machines:
-                    tell(machine.name, taken.what)
+                    on_state(machine.name, taken.what)
         if cluster.costs:
             cluster.disk.record(journal.Timed(phase="ssh", seconds=time.monotonic() - began))
         cluster.disk.record(journal.LaunchFinished())
@@ -361,7 +361,7 @@ def _add_cost(error: ClusterError, cluster: Cluster) -> None:
 
 
 def connect(
-    cluster: Cluster, provider: Provider, machines: Sequence[Machine], tell: StateCallback
+    cluster: Cluster, provider: Provider, machines: Sequence[Machine], on_state: StateCallback
 ) -> None:
     """Wait until new machines answer; the error for one that does not has its console.
 
@@ -369,7 +369,7 @@ def connect(
         cluster: of the machines.
         provider: that created them.
         machines: the new ones.
-        tell: called with a machine and its new state.
+        on_state: called with a machine and its new state.
 
     Raises:
         Timeout: one does not answer in time.
@@ -382,7 +382,7 @@ def connect(
         within = seconds_to_answer(provider, cluster.spec)
         passing = provider.transient_states if isinstance(provider, Boots) else frozenset()
         with unless_gone(provider, cluster.spec, machines, shells) as check:
-            connect_all(shells, within, tell, transient=passing, between=check)
+            connect_all(shells, within, on_state, transient=passing, between=check)
             if isinstance(provider, Boots) and provider.rotates_host_keys:
                 known = cluster.disk.journal.folder / KNOWN
                 host_keys.rotate(shells, by_name, known, between=check)

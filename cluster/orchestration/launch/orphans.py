@@ -24,7 +24,6 @@ from cluster.providers import (
     Replaces,
     Searchable,
     in_regions,
-    scope_of,
 )
 
 if TYPE_CHECKING:
@@ -154,7 +153,7 @@ def take_down(name: str, regions: Sequence[str] = ()) -> tuple[str, ...]:
     errors: list[ClusterError] = []
     for kind in plugins.names(Provider):
         try:
-            provider = plugins.find(Provider, kind)(tuple(regions))
+            provider = in_regions(plugins.find(Provider, kind), tuple(regions))
             found = _appears(provider, name, wait=bool(regions))
             if found:
                 destroy(provider, name, again=AGAIN)
@@ -172,10 +171,11 @@ def take_down(name: str, regions: Sequence[str] = ()) -> tuple[str, ...]:
 
 def _appears(provider: Provider, name: str, *, wait: bool) -> bool:
     """Return whether a provider has resources of a cluster, or lists some in time."""
-    searchable = isinstance(provider, Searchable)
-    deadline = time.monotonic() + (provider.listing_delay() if wait and searchable else 0.0)
+    if not isinstance(provider, Searchable):
+        return bool(provider.find(name))
+    deadline = time.monotonic() + (provider.listing_delay() if wait else 0.0)
     while not provider.find(name):
-        if time.monotonic() >= deadline or not scope_of(provider, name):
+        if time.monotonic() >= deadline or not provider.search_scope(name):
             return False
         time.sleep(LOOK_AGAIN)
     return True

@@ -137,7 +137,7 @@ def replace_hosts(
     verdict: FleetVerdict,
     bad: Mapping[int, FleetFinding],
     test: TestPairs,
-    tell: StateCallback,
+    on_state: StateCallback,
 ) -> tuple[HostReplacement, ...]:
     """Create a new machine for each bad host, test the new ones, and end those that are bad.
 
@@ -158,7 +158,7 @@ def replace_hosts(
     before = cluster.machines
     with cluster.disk.journal.in_use():
         with on_failure(lambda: _finish(cluster)):
-            _create(cluster, before, tuple(bad), tell)
+            _create(cluster, before, tuple(bad), on_state)
             run = test(pairs)
             judged = judge_new_hosts(verdict, tuple(pair_tests(run.measurements)), bad)
             new = cluster.machines
@@ -182,7 +182,7 @@ def _result(old: Machine, new: Machine, host: int, judged: NewHost, run: Run) ->
 
 
 def _create(
-    cluster: Cluster, old: tuple[Machine, ...], places: tuple[int, ...], tell: StateCallback
+    cluster: Cluster, old: tuple[Machine, ...], places: tuple[int, ...], on_state: StateCallback
 ) -> None:
     """Create the new machines, put them into the places of the bad ones, and connect to them."""
     provider = _provider(cluster)
@@ -194,14 +194,14 @@ def _create(
             )
         like = next(m for host, m in enumerate(old) if host not in places)
         cluster.disk.record(journal.Replacing(kept=old))
-        made = _replaces(cluster).add(cluster.spec, like, places, cluster.disk.journal, tell)
+        made = _replaces(cluster).add(cluster.spec, like, places, cluster.disk.journal, on_state)
         new = dict(zip(places, made, strict=True))
         cluster.disk.refresh()
         machines = (new.get(host, machine) for host, machine in enumerate(old))
         cluster.disk.note_machines(machines)
         cluster.disk.record(journal.Examined(facts=()))
     cluster.hosts.leave_out_dead(None)  # a new host has the name of one that may be left out
-    connect(cluster, provider, made, tell)
+    connect(cluster, provider, made, on_state)
 
 
 def is_half_replaced(state: ClusterState) -> bool:

@@ -253,7 +253,7 @@ class CloudLaunch(Generic[ClientT, OptionsT, Offer]):
         options: of the spec.
         cluster_journal: the journal of the cluster.
         intent: what to create.
-        tell: called with a machine's name and the state that it has reached.
+        on_state: called with a machine's name and the state that it has reached.
 
     """
 
@@ -267,7 +267,7 @@ class CloudLaunch(Generic[ClientT, OptionsT, Offer]):
         options: OptionsT,
         cluster_journal: journal.Journal,
         intent: Intent[Offer],
-        tell: StateCallback,
+        on_state: StateCallback,
     ) -> None:
         self._client = client
         self._spec = spec
@@ -278,7 +278,7 @@ class CloudLaunch(Generic[ClientT, OptionsT, Offer]):
         self._added = bool(intent.places)
         self._places = intent.places or tuple(range(spec.hosts))
         self._whose = Selection(launches=(intent.tags.launch,))
-        self._tell = tell
+        self._on_state = on_state
 
     def _wait(
         self,
@@ -297,7 +297,7 @@ class CloudLaunch(Generic[ClientT, OptionsT, Offer]):
             found = look()
             states = {one.number: one.state.lower() for one in found}
             for number in range(self._spec.hosts):
-                self._tell(self._name(number), states.get(number, "not listed yet"))
+                self._on_state(self._name(number), states.get(number, "not listed yet"))
             check(found, time.monotonic() - began)
             late = [one for one in found if not one.ready]
             seconds = time.monotonic() - began

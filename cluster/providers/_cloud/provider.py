@@ -119,7 +119,7 @@ class CloudProvider(
         spec: ClusterSpec,
         cluster: journal.Journal,
         intent: Intent[OfferT],
-        tell: StateCallback,
+        on_state: StateCallback,
     ) -> tuple[Machine, ...]:
         """Create what the intent describes, and wait until all machines run."""
 
@@ -134,7 +134,7 @@ class CloudProvider(
         spec: ClusterSpec,
         cluster: journal.Journal,
         intent: Intent[OfferT],
-        tell: StateCallback,
+        on_state: StateCallback,
     ) -> tuple[Machine, ...]:
         """Create machines in a cluster that has all else, and wait until all of them run."""
 
@@ -184,7 +184,7 @@ class CloudProvider(
         )
 
     def create(
-        self, spec: ClusterSpec, journal: journal.Journal, tell: StateCallback = ignore
+        self, spec: ClusterSpec, journal: journal.Journal, on_state: StateCallback = ignore
     ) -> tuple[Machine, ...]:
         """Create what the machines need, then all machines in one call."""
         with self.translating_errors("Nothing is left."):
@@ -198,7 +198,7 @@ class CloudProvider(
                 self._clean_up(self.deletion(client, this_launch, journal), journal, intent)
 
             with on_failure(clean_up):
-                return self.create_machines(client, spec, journal, intent, tell)
+                return self.create_machines(client, spec, journal, intent, on_state)
 
     def add(
         self,
@@ -206,7 +206,7 @@ class CloudProvider(
         like: Machine,
         places: tuple[int, ...],
         journal: journal.Journal,
-        tell: StateCallback = ignore,
+        on_state: StateCallback = ignore,
     ) -> tuple[Machine, ...]:
         """Create machines in one call, as a launch of their own among the resources of the first.
 
@@ -226,7 +226,7 @@ class CloudProvider(
             )
             LaunchJournal(self.name, client.name, journal).record_owner(intent.tags, client.account)
             wanted = msgspec.structs.replace(spec, hosts=len(places))
-            return self.add_machines(client, wanted, journal, intent, tell)
+            return self.add_machines(client, wanted, journal, intent, on_state)
 
     def states(self, name: str, machines: tuple[Machine, ...]) -> tuple[str, ...]:
         """Ask the cloud for the state of each machine."""

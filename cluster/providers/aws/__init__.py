@@ -133,10 +133,10 @@ class AwsProvider(CloudProvider["Region", AwsOffer], NeedsCredentials, Stops):
         spec: ClusterSpec,
         cluster: journal.Journal,
         intent: Intent[AwsOffer],
-        tell: StateCallback,
+        on_state: StateCallback,
     ) -> tuple[Machine, ...]:
         """Create the groups and the key pair, then all machines in one call."""
-        return AwsLaunch(client, spec, _options(spec), cluster, intent, tell).launch()
+        return AwsLaunch(client, spec, _options(spec), cluster, intent, on_state).launch()
 
     def offer_near(self, client: Region, offer: AwsOffer, like: Machine) -> AwsOffer:
         """Narrow an offer to the zone and the subnet of a machine."""
@@ -157,10 +157,10 @@ class AwsProvider(CloudProvider["Region", AwsOffer], NeedsCredentials, Stops):
         spec: ClusterSpec,
         cluster: journal.Journal,
         intent: Intent[AwsOffer],
-        tell: StateCallback,
+        on_state: StateCallback,
     ) -> tuple[Machine, ...]:
         """Create machines in the groups of the cluster, in one call."""
-        return AwsLaunch(client, spec, _options(spec), cluster, intent, tell).add()
+        return AwsLaunch(client, spec, _options(spec), cluster, intent, on_state).add()
 
     def list_clusters(self, client: Region) -> tuple[RemoteCluster, ...]:
         """List the caller's clusters in a region."""
@@ -190,7 +190,7 @@ class AwsProvider(CloudProvider["Region", AwsOffer], NeedsCredentials, Stops):
             power.stop(region, filters_of(self.selection(region, name)), machines)
 
     def start(
-        self, name: str, machines: tuple[Machine, ...], tell: StateCallback = ignore
+        self, name: str, machines: tuple[Machine, ...], on_state: StateCallback = ignore
     ) -> tuple[Machine, ...]:
         """Start the instances; their TTL starts again."""
         spec = specs_of(name)[-1]
@@ -203,7 +203,7 @@ class AwsProvider(CloudProvider["Region", AwsOffer], NeedsCredentials, Stops):
                 machines,
                 public=options.is_public,
                 ttl=spec.ttl or TTL,
-                tell=tell,
+                on_state=on_state,
             )
         known = journal.for_cluster(name).folder / KNOWN
         return tuple(

@@ -43,7 +43,7 @@ def start(
     *,
     public: bool,
     ttl: float,
-    tell: StateCallback,
+    on_state: StateCallback,
 ) -> list[InstanceTypeDef]:
     """Start instances, and wait until they run and have their addresses.
 
@@ -65,7 +65,7 @@ def start(
     def ready(one: InstanceTypeDef) -> bool:
         return state_of(one) == "running" and bool(one.get("PublicIpAddress") or not public)
 
-    return _wait(region, filters, machines, ready, tell)
+    return _wait(region, filters, machines, ready, on_state)
 
 
 def _wait(
@@ -73,14 +73,14 @@ def _wait(
     filters: Filters,
     machines: Sequence[Machine],
     ready: Callable[[InstanceTypeDef], bool],
-    tell: StateCallback = ignore,
+    on_state: StateCallback = ignore,
 ) -> list[InstanceTypeDef]:
     deadline = time.monotonic() + WITHIN
     while True:
         found = {one["InstanceId"]: one for one in instances(region, filters)}
         states = {one.name: state_of(found[one.id]) for one in machines if one.id in found}
         for name, state in states.items():
-            tell(name, state)
+            on_state(name, state)
             if state == "terminated":
                 raise _gone(name)
         late = [one for one in machines if one.id not in found or not ready(found[one.id])]

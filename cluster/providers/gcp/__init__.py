@@ -112,10 +112,10 @@ class GcpProvider(CloudProvider["Project", GcpOffer], NeedsCredentials, OffersGp
         spec: ClusterSpec,
         cluster: journal.Journal,
         intent: Intent[GcpOffer],
-        tell: StateCallback,
+        on_state: StateCallback,
     ) -> tuple[Machine, ...]:
         """Create the firewall rules and the placement policy, then all machines in one call."""
-        return GcpLaunch(client, spec, _options(spec), cluster, intent, tell).launch()
+        return GcpLaunch(client, spec, _options(spec), cluster, intent, on_state).launch()
 
     def offer_near(self, client: Project, offer: GcpOffer, like: Machine) -> GcpOffer:
         """Narrow an offer to the zone of a machine."""
@@ -128,10 +128,10 @@ class GcpProvider(CloudProvider["Project", GcpOffer], NeedsCredentials, OffersGp
         spec: ClusterSpec,
         cluster: journal.Journal,
         intent: Intent[GcpOffer],
-        tell: StateCallback,
+        on_state: StateCallback,
     ) -> tuple[Machine, ...]:
         """Create machines under the rules and in the policy of the cluster, in one call."""
-        return GcpLaunch(client, spec, _options(spec), cluster, intent, tell).add()
+        return GcpLaunch(client, spec, _options(spec), cluster, intent, on_state).add()
 
     def abandon_intent(self, cluster: journal.Journal) -> None:
         """Delete the intent: Google knows its request ids, and would not run its calls again."""

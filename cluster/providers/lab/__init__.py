@@ -112,7 +112,7 @@ class LabProvider(
         return Plan(lines=(f"{spec.hosts} hosts of namespaces on this machine{leaves}, {links}",))
 
     def create(
-        self, spec: ClusterSpec, journal: journal.Journal, tell: StateCallback = ignore
+        self, spec: ClusterSpec, journal: journal.Journal, on_state: StateCallback = ignore
     ) -> tuple[Machine, ...]:
         """Start the processes, create the links between them, then let the hosts start up."""
         options = msgspec.convert(spec.options, LabOptions, strict=False)

@@ -120,7 +120,7 @@ class SlurmProvider(
         return Plan(lines=lines, ttl=limit)
 
     def create(
-        self, spec: ClusterSpec, journal: journal.Journal, tell: StateCallback = ignore
+        self, spec: ClusterSpec, journal: journal.Journal, on_state: StateCallback = ignore
     ) -> tuple[Machine, ...]:
         """Submit a job, or find the one that was left in the queue, and wait until it runs."""
         options = options_of(spec)
@@ -131,7 +131,7 @@ class SlurmProvider(
             if not number:
                 token, number = self._submit(client, spec, journal, token)
             try:
-                job = self._wait(client, number, spec, tell)
+                job = self._wait(client, number, spec, on_state)
             except KeyboardInterrupt as interrupt:
                 if options.interrupt == "cancel":
                     raise
@@ -177,7 +177,7 @@ class SlurmProvider(
         return token, number
 
     def _wait(
-        self, client: SlurmClient, number: str, spec: ClusterSpec, tell: StateCallback
+        self, client: SlurmClient, number: str, spec: ClusterSpec, on_state: StateCallback
     ) -> SlurmJob:
         """Wait until a job runs."""
         unanswered, asked = 0, 0
@@ -188,7 +188,7 @@ class SlurmProvider(
                 unanswered += 1
                 if unanswered > SILENT:
                     raise
-                self._tell_all(spec, tell, "waiting: slurmctld does not answer")
+                self._report_all(spec, on_state, "waiting: slurmctld does not answer")
             else:
                 if job is not None and job.state == RUNNING:
                     return job
@@ -203,13 +203,13 @@ class SlurmProvider(
                         means="It was cancelled: waiting does not help.",
                         remedy="Ask for less, or for another partition, account or QOS.",
                     )
-                self._tell_all(spec, tell, words_of(job))
+                self._report_all(spec, on_state, words_of(job))
             time.sleep(POLLS[min(asked, len(POLLS) - 1)])
             asked += 1
 
-    def _tell_all(self, spec: ClusterSpec, tell: StateCallback, state: str) -> None:
+    def _report_all(self, spec: ClusterSpec, on_state: StateCallback, state: str) -> None:
         for number in range(spec.hosts):
-            tell(machine_name(spec.name, number), state)
+            on_state(machine_name(spec.name, number), state)
 
     def revocation_reason(
         self, spec: ClusterSpec, machines: tuple[Machine, ...]

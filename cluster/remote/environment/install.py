@@ -37,14 +37,14 @@ def install(
     machines: Mapping[str, Machine],
     environment: Environment,
     logs: Path,
-    tell: Callable[[str, str], None] = lambda _name, _step: None,
+    on_state: Callable[[str, str], None] = lambda _name, _step: None,
 ) -> None:
     """Install the environment on all hosts in parallel; a host that has it is only probed.
 
     The environment is `env` in each machine's folder.
 
     Args:
-        tell: called with a host and each step that it begins; the last one is `ready`.
+        on_state: called with a host and each step that it begins; the last one is `ready`.
 
     Raises:
         ShellError: a step failed on one host; the message has the step and its last lines.
@@ -58,7 +58,7 @@ def install(
         try:
             with (logs / f"{name}.log").open("a") as log:
                 HostInstaller(
-                    machines[name], shell, log, partial(tell, name), installation
+                    machines[name], shell, log, partial(on_state, name), installation
                 ).install()
         finally:
             installation.ended[name].set()
@@ -110,13 +110,13 @@ class HostInstaller:
         machine: Machine,
         shell: Shell,
         log: IO[str],
-        tell: Callable[[str], None],
+        on_state: Callable[[str], None],
         installation: Installation,
     ) -> None:
         self._machine = machine
         self._shell = shell
         self._log = log
-        self._tell = tell
+        self._on_state = on_state
         self._installation = installation
         self._step = ""
         self._said: list[str] = []  # lines that the step has printed so far
@@ -147,7 +147,7 @@ class HostInstaller:
         self._step = step
         self._said.clear()
         self._log.write(f"\n{steps.HEAD}{step}, {time.strftime('%F %T')}\n")
-        self._tell(step)
+        self._on_state(step)
 
     def _probe(self) -> tuple[HostProbe, list[PendingStep]]:
         """Probe the host, and find the steps that are still to do."""

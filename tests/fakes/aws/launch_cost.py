@@ -55,7 +55,7 @@ def hosts(count: int) -> dict[str, float]:
     with Cloud(hosts=True, settings=Settings(boot=BOOT)) as cloud:
         os.environ.update(cloud.environ)
         watch = Watch(cloud, count)
-        cluster = launch_spec(spec(count), watch.tell)
+        cluster = launch_spec(spec(count), watch.on_state)
         watch.thread.join()
         began = time.monotonic()
         cluster.down()
@@ -80,7 +80,7 @@ class Watch:
         """Seconds until each could be logged into."""
         return max(self._told.values()) - self._began
 
-    def tell(self, host: str, state: str) -> None:
+    def on_state(self, host: str, state: str) -> None:
         if state == "ready":
             self._told.setdefault(host, time.monotonic())
 

@@ -45,7 +45,7 @@ class InstanceCalls(ResourceCalls):
         made = self._made(operation, zone, properties, count)
         instances = self._instances(zone, properties, made)
         self._live(operation, instances, properties)
-        self._tell(operation, zone, count, made)
+        self._on_state(operation, zone, count, made)
         return operation
 
     def _made(
@@ -208,7 +208,7 @@ class InstanceCalls(ResourceCalls):
         limited = {zone, f"{zone} {kind}"} & set(settings.capacity)
         return settings.shortage == "vanish" and bool(limited)
 
-    def _tell(self, operation: Operation, zone: str, count: int, made: int) -> None:
+    def _on_state(self, operation: Operation, zone: str, count: int, made: int) -> None:
         """Say in the operation how many there are of how many."""
         created = 0 if operation.errors else made
         operation.metadata = {

@@ -7,10 +7,10 @@ from typing import TYPE_CHECKING, Any
 
 import pytest
 
-from cluster.core import journal, plugins
+from cluster.core import journal
 from cluster.core.model.spec import ClusterSpec
 from cluster.core.model.value import StateCallback, ignore
-from cluster.providers import Provider
+from cluster.providers.aws import AwsProvider
 
 if TYPE_CHECKING:
     from cluster.core.model.hosts import Machine
@@ -33,18 +33,18 @@ def spec_of(name: str = "c5", **fields: Any) -> ClusterSpec:
     return ClusterSpec(name=name, **given)
 
 
-def provider(*regions: str) -> Provider:
-    return plugins.find(Provider, "aws")(regions)
+def provider(*regions: str) -> AwsProvider:
+    return AwsProvider(regions)
 
 
-def create(spec: ClusterSpec, tell: StateCallback = ignore) -> tuple[Machine, ...]:
+def create(spec: ClusterSpec, on_state: StateCallback = ignore) -> tuple[Machine, ...]:
     """Do what a launch does, up to the first connection."""
     chosen = provider()
     chosen.plan(spec)
     book = journal.for_cluster(spec.name)
     if not book.entries():
         book.append(journal.Intended(spec=spec, at=time.time()))
-    return chosen.create(spec, book, tell)
+    return chosen.create(spec, book, on_state)
 
 
 def ours(cloud: Cloud) -> set[Thing]:

@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING, Any
 import pytest
 
 from cluster.core.errors import Capacity, ClusterError, Denied, ProvisionError, Quota, Timeout
+from cluster.providers import Stops
 from tests.clouds import AWS
 from tests.fakes.aws import Fault
 
@@ -175,6 +176,7 @@ def test_a_switch_that_fails_has_a_remedy_that_can_help(
     aws: Cloud, call: str, code: str, remedy: str
 ) -> None:
     provider = AWS.planned()
+    assert isinstance(provider, Stops)
     made = AWS.create(provider)
     if call == "StartInstances":
         provider.stop("c5", made)

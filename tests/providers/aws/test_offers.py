@@ -9,12 +9,11 @@ from typing import TYPE_CHECKING, Any
 import msgspec
 import pytest
 
-from cluster.core import journal, plugins
+from cluster.core import journal
 from cluster.core.errors import Capacity, ClusterError, Denied, Quota, SpecError, Timeout
 from cluster.core.model.spec import ClusterSpec
 from cluster.core.model.value import StateCallback, ignore
 from cluster.orchestration.launch.orphans import find_orphans, remove
-from cluster.providers import Provider
 from cluster.providers._cloud.api_errors import Failure
 from cluster.providers.aws import AwsProvider, images, quotas
 from cluster.providers.aws.errors import kind_of, to_cluster_error
@@ -40,16 +39,16 @@ def spec_of(**fields: Any) -> ClusterSpec:
     return ClusterSpec(**{**given, **fields})
 
 
-def provider() -> Provider:
-    return plugins.load(Provider, "aws")
+def provider() -> AwsProvider:
+    return AwsProvider()
 
 
-def create(spec: ClusterSpec, tell: StateCallback = ignore) -> None:
+def create(spec: ClusterSpec, on_state: StateCallback = ignore) -> None:
     book = journal.for_cluster(spec.name)
     book.append(journal.Intended(spec=spec, at=time.time()))
     chosen = provider()
     chosen.plan(spec)
-    chosen.create(spec, book, tell)
+    chosen.create(spec, book, on_state)
 
 
 @pytest.mark.parametrize(

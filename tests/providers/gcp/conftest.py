@@ -7,9 +7,9 @@ from typing import TYPE_CHECKING, Any
 
 import pytest
 
-from cluster.core import journal, plugins
+from cluster.core import journal
 from cluster.core.model.spec import ClusterSpec
-from cluster.providers import Provider
+from cluster.providers.gcp import GcpProvider
 
 if TYPE_CHECKING:
     from cluster.core.model.hosts import Machine
@@ -36,8 +36,8 @@ def spec_of(name: str = "c5", **fields: Any) -> ClusterSpec:
     return ClusterSpec(name=name, **given)
 
 
-def provider() -> Provider:
-    return plugins.load(Provider, "gcp")
+def provider() -> GcpProvider:
+    return GcpProvider()
 
 
 def create(spec: ClusterSpec) -> tuple[Machine, ...]:
