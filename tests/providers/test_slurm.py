@@ -290,7 +290,7 @@ def take_down(slurm: SlurmHere, job: str) -> None:
         (
             {"extra": "--requeue"},
             put_back,
-            "put back into the queue; whether.* preempted it is not",
+            "requeued; whether.* preempted it is not",
         ),
         ({}, suspend, "cannot be used any more. SUSPENDED: it was suspended .scontrol suspend"),
         ({}, take_down, r"one of its nodes failed.*Slurm calls here DOWN: broken DIMM"),

@@ -300,7 +300,7 @@ def test_a_real_slurm_with_accounting() -> None:
 
     assert [is_hopeless(job) for job in jobs] == [False, True, False, True]
     assert [words_of(job).removeprefix("PENDING: ") for job in jobs] == [
-        "the account has its most jobs running",
+        "the account is at its limit of running jobs",
         CLOSED,
         "you have as many jobs running as the QOS allows",
         "the partition gives no job so many nodes",

@@ -63,7 +63,7 @@ def test_states_and_reasons_in_words() -> None:
     assert words_of(job("PENDING", "SiteSpecificReason")) == "PENDING: SiteSpecificReason"
     assert "'MOON', which is not known here" in words_of(job("MOON"))
     assert why_over(job("TIMEOUT")) == "TIMEOUT: its time limit was reached"
-    assert why_over(job("PENDING")) == "PENDING: it was put back into the queue"
+    assert why_over(job("PENDING")) == "PENDING: it was requeued"
     assert why_over(job("COMPLETING")) == "COMPLETING: it is being ended"
     assert why_over(job("COMPLETING", "TimeLimit")) == why_over(job("TIMEOUT", "TimeLimit"))
     assert "suspended (scontrol suspend)" in why_over(job("SUSPENDED"))

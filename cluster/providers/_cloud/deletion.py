@@ -195,6 +195,6 @@ def _left(left: tuple[Resource, ...], where: str) -> ProvisionError:
     return ProvisionError(
         f"{len(left)} resource(s) were not seen to be gone in {where}: "
         + ", ".join(f"{one.kind} {one.id}" for one in left),
-        means="They were to go, and the cloud was asked again and again.",
+        means="Deletion was retried, and the cloud still lists them.",
         remedy="Try again: cluster gc -y",
     )

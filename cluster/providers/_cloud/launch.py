@@ -388,5 +388,5 @@ def too_few_machines(operation: str, where: str, what: str) -> Failure:
         A failure of the kind `capacity`.
 
     """
-    message = f"{where} {what}; a part is of no use, and was given back"
+    message = f"{where} {what}; a partial launch is useless, so its machines were terminated"
     return Failure("capacity", operation=operation, code="too few machines", message=message)

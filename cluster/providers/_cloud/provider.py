@@ -395,11 +395,10 @@ class CloudProvider(
         """Delete what a failed launch created, or say what may be left of it, and until when."""
         remains = what_remains(cluster, intent)
         try:
-            with self.translating_errors(remains):
-                deletion.delete()
+            deletion.delete()
+        except Failure as failure:
+            raise self.translate_error(failure, remains) from failure
         except ProvisionError as error:
-            if remains in error.means:
-                raise
             raise type(error)(
                 error.what, means=f"{error.means} {remains}", remedy=error.remedy
             ) from error

@@ -110,7 +110,7 @@ ERRORS: dict[Kind, tuple[type[ProvisionError], str, str]] = {
 CODES_PAGE = "https://docs.aws.amazon.com/AWSEC2/latest/APIReference/errors-overview.html"
 OTHERWISE = (
     ProvisionError,
-    "This error is Amazon's; cluster knows no more of it",
+    "cluster has no advice for this error of Amazon's",
     f"Look the code up: {CODES_PAGE}; what exists: cluster ls, cluster gc",
 )
 PROTECTED = re.compile(r"'disableApi(Termination|Stop)'")

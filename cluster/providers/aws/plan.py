@@ -387,7 +387,10 @@ def _elastic_line(hosts: int) -> str:
 
 def _network_line(kind: InstanceTypeInfoTypeDef, link: Link | None, spec: ClusterSpec) -> str:
     if link is not None and link.fabric:
-        return f"network: {link.rate / GBIT:g} Gbit/s by {link.fabric} for a rank, or a refusal"
+        return (
+            f"network: {link.rate / GBIT:g} Gbit/s per rank over {link.fabric.upper()} "
+            "(the launch fails without it)"
+        )
     if link is None or link.flow is None:
         performance = kind.get("NetworkInfo", {}).get("NetworkPerformance", "unknown")
         return f"network: {performance}; no limit is known"

@@ -124,7 +124,7 @@ LOGINS: dict[str, tuple[str, str]] = {  # by error code, or google-auth's class
 }
 OTHERWISE = (
     ProvisionError,
-    "This error is Google's; cluster knows no more of it",
+    "cluster has no advice for this error of Google's",
     (
         "Look it up: https://cloud.google.com/compute/docs/troubleshooting; "
         "what exists: cluster ls, cluster gc"

@@ -40,6 +40,7 @@ from cluster.providers.slurm.node_states import LOST, words_on_node
 from cluster.providers.slurm.nodes import machines_of
 from cluster.providers.slurm.options import SlurmOptions, options_of, own_allocation, time_limit
 from cluster.providers.slurm.partitions import why_closed
+from cluster.providers.slurm.refusals import NoSuchNodesNow, PartitionClosed
 from cluster.providers.slurm.states import (
     COMPLETING,
     ENDING,
@@ -72,8 +73,6 @@ SEEN_WITHIN = 30.0  # seconds in which a submitted job is listed, also if its an
 GONE_WITHIN = 90.0  # seconds for a cancelled job to end
 WORDS_WITHIN = 3.0  # seconds to ask what Slurm knows of a lost host: the run is to end soon
 KIND = "job"
-# `sbatch --test-only` fails with these also where the job would wait: for nodes that are down.
-NOT_NOW = ("Required partition not available", "node configuration is not available")
 
 
 class SlurmProvider(
@@ -157,7 +156,7 @@ class SlurmProvider(
         self, client: SlurmClient, spec: ClusterSpec, cluster: journal.Journal, token: str
     ) -> tuple[str, str]:
         """Submit the job, unless an interrupted launch did; give its token and its number."""
-        # Only here, and where we have been: a login host of old may be out of reach.
+        # Search only places already used: an old login host may be unreachable.
         for job in _active(client, spec.name) if client in self._clients(spec.name) else ():
             mark = mark_of(job)
             if mark:
@@ -321,7 +320,7 @@ def _settled(client: SlurmClient, number: str) -> SlurmJob | None:
 
 
 def _known_of(client: SlurmClient, job: SlurmJob | None) -> Iterator[str]:
-    """Say what else Slurm knows: which nodes a job lost, or why it was put back into the queue."""
+    """Say what else Slurm knows: which nodes a job lost, or why it was requeued."""
     if job is None:
         return
     with suppress(ClusterError):
@@ -423,11 +422,9 @@ def _expected_start(client: SlurmClient, spec: ClusterSpec) -> str:
     asked = options_of(spec).partition
     try:
         done = client.run(("sbatch", "--test-only", *flags(spec), "--wrap=true"))
-    except (ProvisionError, SpecError) as error:
-        if any(words in error.what for words in NOT_NOW):
-            closed = why_closed(client.partitions(), asked)
-            return f"{error.what}; {closed or 'it would be refused, or wait until nodes are up'}"
-        raise
+    except (NoSuchNodesNow, PartitionClosed) as error:  # also where the job would wait for nodes
+        closed = why_closed(client.partitions(), asked)
+        return f"{error.what}; {closed or 'it would be refused, or wait until nodes are up'}"
     lines = [line for line in done.stderr.splitlines() if " to start at " in line]
     start, _, more = (
         lines[-1].partition(" to start at ")[2].partition(" ") if lines else ("", "", "")

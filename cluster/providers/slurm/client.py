@@ -23,6 +23,7 @@ from cluster.providers.slurm.node_states import SlurmNode, parse_nodes
 from cluster.providers.slurm.partitions import Partition, parse_partitions
 from cluster.providers.slurm.refusals import (
     NO_COMMANDS,
+    NoSuchJob,
     no_commands,
     refusal,
     unanswered,
@@ -147,10 +148,8 @@ class SlurmClient(Value, frozen=True, kw_only=True):
         argv = ("squeue", "--noheader", "--states=all", f"--jobs={number}", f"--format={FORMAT}")
         try:
             text = self.run(argv).stdout
-        except ProvisionError as error:
-            if "Invalid job id" in error.what:
-                return None
-            raise
+        except NoSuchJob:
+            return None
         return next((job for job in parse_jobs(text) if job.id == number), None)
 
     def jobs(self) -> tuple[SlurmJob, ...]:
@@ -164,7 +163,7 @@ class SlurmClient(Value, frozen=True, kw_only=True):
         return parse_jobs(self.run(argv).stdout)
 
     def states_before(self, number: str, *, within: float) -> tuple[str, ...]:
-        """Return the states in which a job that was put back has ended, from Slurm's accounts.
+        """Return the states in which a requeued job has ended, from Slurm's accounts.
 
         Args:
             within: seconds after which the command is given up.

@@ -12,6 +12,19 @@ QUEUE_FULL = "temporarily unable to accept job"  # sbatch then tries again for m
 # The line that names the limit, before the one about it: QOSMaxSubmitJobPerUserLimit.
 LIMIT = re.compile(r"\w+: error: ((?:QOS|Assoc)\w+)")
 
+
+class NoSuchJob(ProvisionError):
+    """Slurm does not list the job any more."""
+
+
+class NoSuchNodesNow(SpecError):
+    """No nodes that are up have what is asked for; nodes that are down may."""
+
+
+class PartitionClosed(ProvisionError):
+    """The partition is down, drained or inactive."""
+
+
 # A part of Slurm's message, the kind of error, what it means, and what to type.
 REFUSALS: tuple[tuple[str, type[ProvisionError | SpecError], str, str], ...] = (
     (
@@ -100,8 +113,20 @@ REFUSALS: tuple[tuple[str, type[ProvisionError | SpecError], str, str], ...] = (
         "Look: sinfo --format '%P %D'; then: --hosts N",
     ),
     (
+        "Invalid job id",
+        NoSuchJob,
+        "Slurm has forgotten it some minutes after its end, or it never was.",
+        "Look in the accounts: sacct --jobs=ID",
+    ),
+    (
+        "Required partition not available",
+        PartitionClosed,
+        "The partition is down, drained or inactive.",
+        "Look: sinfo --summarize; or name another: --option partition=NAME",
+    ),
+    (
         "node configuration is not available",
-        SpecError,
+        NoSuchNodesNow,
         "No nodes of the partition have all of what is asked for.",
         "Look: sinfo --Node --long; then ask for fewer --hosts, or leave an --option out.",
     ),

@@ -46,17 +46,17 @@ PUT_BACK = WAITING | HELD  # of a job that had nodes
 STAYING = PUT_BACK | STOPPED.keys() | {RUNNING}  # it is not over, but its nodes are of no use
 UNUSABLE = {
     COMPLETING: "it is being ended",
-    **dict.fromkeys(PUT_BACK, "it was put back into the queue"),
+    **dict.fromkeys(PUT_BACK, "it was requeued"),
     **{state: f"{why}; it goes on with scontrol resume {{id}}" for state, why in STOPPED.items()},
 }
 KNOWN = WAITING | HELD | LEAVING | ENDED.keys() | {RUNNING}
 
 REASONS = {
-    "AssocGrpJobsLimit": "the account has its most jobs running",
+    "AssocGrpJobsLimit": "the account is at its limit of running jobs",
     "AssocGrpNodeLimit": "the account's nodes are all in use",
-    "AssocMaxJobsLimit": "the account has its most jobs running",
+    "AssocMaxJobsLimit": "the account is at its limit of running jobs",
     "AssocMaxNodePerJobLimit": "the account may not have so many nodes in a job",
-    "AssociationJobLimit": "the account has its most jobs running",
+    "AssociationJobLimit": "the account is at its limit of running jobs",
     "AssociationResourceLimit": "the account's share is in use",
     "BadConstraints": "no nodes can ever satisfy the constraints",
     "BeginTime": "its begin time is in the future",
@@ -75,7 +75,7 @@ REASONS = {
     "PartitionNodeLimit": "the partition gives no job so many nodes",
     "PartitionTimeLimit": "the partition gives no job so much time",
     "Priority": "jobs of higher priority wait before it",
-    "QOSJobLimit": "the QOS has its most jobs running",
+    "QOSJobLimit": "the QOS is at its limit of running jobs",
     "QOSMaxJobsPerUserLimit": "you have as many jobs running as the QOS allows",
     "QOSMaxNodePerJobLimit": "the QOS gives no job so many nodes",
     "QOSMaxNodePerUserLimit": "the QOS gives no user so many nodes",

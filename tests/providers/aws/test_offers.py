@@ -130,7 +130,7 @@ def test_efa_gets_an_image_and_an_mpi_that_have_it(aws: Cloud) -> None:
     stock = provider().environment(spec_of())
 
     assert aws.calls("GetParameters")[-1].params["Names"] == [images.LEARNING.format("x86_64")]
-    assert "100 Gbit/s by efa for a rank, or a refusal" in lines
+    assert "100 Gbit/s per rank over EFA (the launch fails without it)" in lines
     assert wanted
     assert stock
     assert (wanted.mpi, stock.mpi) == ("/opt/amazon/openmpi", "")
