@@ -28,6 +28,7 @@ def soon(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("CLUSTER_LATE", "0.1")
     monkeypatch.setattr("cluster.providers._cloud.launch.POLL", 0.05)
     monkeypatch.setattr("cluster.providers.gcp.create.PAUSE", 0.05)
+    monkeypatch.setattr("cluster.providers._cloud.launch.PAUSE", 0.05)
     monkeypatch.setattr("cluster.orchestration.launch.orphans.LOOK_AGAIN", 0.05)
 
 

@@ -6,7 +6,10 @@ So a launch that is continued after a crash, by any process, sends the same call
 from __future__ import annotations
 
 import time
-from typing import TYPE_CHECKING, ClassVar, Generic, TypeVar
+from abc import ABC, abstractmethod
+from contextlib import contextmanager
+from functools import partial
+from typing import TYPE_CHECKING, Any, ClassVar, Generic, TypeVar
 
 import msgspec
 
@@ -16,20 +19,26 @@ from cluster.core.model.hosts import Link, machine_name
 from cluster.core.model.resources import Price
 from cluster.core.model.value import Value
 from cluster.providers._cloud import capacity_cache
-from cluster.providers._cloud.api_errors import PASSING, Failure
+from cluster.providers._cloud.api_errors import PASSING, Failure, retry
 from cluster.providers._cloud.client import Client
+from cluster.providers._cloud.machine import machine
 from cluster.providers._cloud.options import CloudOptions
 from cluster.providers._cloud.tags import Selection, Tags
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Sequence
+    from collections.abc import Callable, Iterator, Sequence
     from pathlib import Path
 
+    from cluster.core.model.hosts import Machine
     from cluster.core.model.spec import ClusterSpec
     from cluster.core.model.value import StateCallback
+    from cluster.providers._cloud.api_errors import Kind
+    from cluster.providers._cloud.machine import InstanceView
 
 NEXT_ZONE = ("capacity", "unsupported")  # kinds of failures after which another zone is tried
 POLL = 1.0  # seconds between two checks
+ATTEMPTS = 3  # at a site that fails with an internal error of the cloud
+PAUSE = 1.0  # seconds between two of them
 M = TypeVar("M")
 
 
@@ -52,6 +61,17 @@ class CloudOffer(Value, frozen=True, kw_only=True):
     price: Price | None
     lines: tuple[str, ...]
     gpus: int = 0
+
+
+class Site(Value, frozen=True, kw_only=True):
+    """Where a launch may create its machines.
+
+    Args:
+        zone: of the cloud.
+
+    """
+
+    zone: str
 
 
 class ListedMachine(Value, Generic[M], frozen=True, kw_only=True):
@@ -110,8 +130,6 @@ class EndedMachine(Value, frozen=True, kw_only=True):
 ClientT = TypeVar("ClientT", bound=Client)
 OptionsT = TypeVar("OptionsT", bound=CloudOptions)
 Offer = TypeVar("Offer", bound=CloudOffer)
-S = TypeVar("S")
-T = TypeVar("T")
 
 
 class Intent(Value, Generic[Offer], frozen=True, kw_only=True):
@@ -190,34 +208,19 @@ class LaunchJournal:
         """Record what a call created, by which it is found if its tags are removed."""
         self._cluster_journal.append(journal.Answered(token=token, ids=ids))
 
-    def machines(self, token: str, ask: Callable[[], tuple[str, ...]]) -> tuple[str, ...]:
-        """Request machines, and record how long the call took.
+    @contextmanager
+    def requesting(self, kind: str, token: str) -> Iterator[None]:
+        """Record a call for what costs money before it is sent; if it is refused, that as well.
 
-        Raises:
-            Failure: the call failed; if throttled or lost, it may have created machines.
-
-        """
-        began = time.monotonic()
-        ids = self.request(journal.INSTANCES, token, ask)
-        self.timed("create", time.monotonic() - began)
-        return ids
-
-    def request(self, kind: str, token: str, ask: Callable[[], tuple[str, ...]]) -> tuple[str, ...]:
-        """Request what costs money: record the call before it is sent, then the ids it returned.
-
-        Raises:
-            Failure: the call failed; if throttled or lost, it may have created resources.
-
+        After one that was throttled or lost, it is not known whether something was created.
         """
         self.note(kind, token)
         try:
-            ids = ask()
+            yield
         except Failure as failure:
             if failure.kind not in PASSING:
                 self.made(token)
             raise
-        self.made(token, *ids)
-        return ids
 
     def timed(self, phase: str, seconds: float) -> None:
         """Record how long a phase took.
@@ -228,27 +231,18 @@ class LaunchJournal:
         """
         self._cluster_journal.append(journal.Timed(phase=phase, seconds=seconds))
 
-    def resume_at(self, sites: tuple[S, ...], token: Callable[[S], str]) -> int:
-        """Return the site at which a resumed launch goes on: the last one that it has tried.
-
-        Returns:
-            The index of the site; 0 if none was tried.
-
-        """
-        known = {
-            entry.token
-            for entry in self._cluster_journal.entries()
-            if isinstance(entry, journal.Requested)
-        }
-        asked = [number for number, site in enumerate(sites) if token(site) in known]
-        return max(asked, default=0)
+    def resume_at(self, tokens: Sequence[str]) -> int:
+        """Return which of some calls a resumed launch goes on with: the last one that was sent."""
+        entries = self._cluster_journal.entries()
+        sent = {entry.token for entry in entries if isinstance(entry, journal.Requested)}
+        return max((at for at, token in enumerate(tokens) if token in sent), default=0)
 
 
-class CloudLaunch(Generic[ClientT, OptionsT, Offer]):
-    """One launch in a cloud; each cloud's subclass creates the resources.
+class CloudLaunch(ABC, Generic[ClientT, OptionsT, Offer, M]):
+    """What a cloud does for one launch; `create_machines` decides what is done when.
 
     Args:
-        client: of the region or project in which to create them.
+        client: of the region or project in which to create the machines.
         spec: what the user asked for.
         options: of the spec.
         cluster_journal: the journal of the cluster.
@@ -259,6 +253,10 @@ class CloudLaunch(Generic[ClientT, OptionsT, Offer]):
 
     provider: ClassVar[str]
     """The name of the cloud."""
+    operation: ClassVar[str]
+    """The call that creates machines, as the cloud names it."""
+    passing: ClassVar[frozenset[Kind]] = frozenset()
+    """Failures of that call after which it is sent again, if the client does not do so itself."""
 
     def __init__(
         self,
@@ -271,98 +269,163 @@ class CloudLaunch(Generic[ClientT, OptionsT, Offer]):
     ) -> None:
         self._client = client
         self._spec = spec
-        self._options = options
         self._cluster_journal = cluster_journal
-        self._journal = LaunchJournal(self.provider, client.name, cluster_journal)
         self._tags, self._offer = intent.tags, intent.offer
         self._added = bool(intent.places)
         self._places = intent.places or tuple(range(spec.hosts))
         self._whose = Selection(launches=(intent.tags.launch,))
-        self._on_state = on_state
+        self.options = options
+        self.hosts = spec.hosts
+        self.instance = spec.instance or ""
+        self.journal = LaunchJournal(self.provider, client.name, cluster_journal)
+        self.on_state = on_state
 
-    def _wait(
-        self,
-        look: Callable[[], Sequence[ListedMachine[M]]],
-        check: Callable[[Sequence[ListedMachine[M]], float], None],
-        console: Callable[[M], str],
-    ) -> tuple[M, ...]:
-        """Wait until all machines run and have their addresses.
+    @property
+    @abstractmethod
+    def sites(self) -> tuple[Site, ...]:
+        """The sites to try one after another; at least one."""
 
-        Args:
-            check: raises if one has ended, or if one should be listed after these seconds.
+    @abstractmethod
+    def token(self, site: Site, attempt: int = 0) -> str:
+        """Return the token by which the cloud recognises a repeated call for the machines."""
 
-        """
-        began = time.monotonic()
-        while True:
-            found = look()
-            states = {one.number: one.state.lower() for one in found}
-            for number in range(self._spec.hosts):
-                self._on_state(self._name(number), states.get(number, "not listed yet"))
-            check(found, time.monotonic() - began)
-            late = [one for one in found if not one.ready]
-            seconds = time.monotonic() - began
-            if len(found) == self._spec.hosts and not late:
-                self._journal.timed("running", seconds)
-                return tuple(one.instance for one in found)
-            if late and seconds > self._options.wait:
-                raise self._late(late, seconds, console(late[0].instance))
-            time.sleep(POLL)
+    @abstractmethod
+    def prepare(self) -> None:
+        """Create what the machines need; of a cluster that gets more machines, find it."""
 
-    def _late(
-        self, late: Sequence[ListedMachine[M]], seconds: float, console: str
-    ) -> ProvisionError:
-        slowest, said = late[0], tail(console)
-        return Timeout(
-            f"{self._name(slowest.number)} ({slowest.id}) is not ready after {seconds:.0f} s: "
-            f"{slowest.state} ({len(late)} of {self._spec.hosts} are late).",
-            means=f"Its console:\n{said}" if said else "Its console is empty.",
-            remedy="Wait longer: --option wait=600; or try another zone: --option zones=a,b",
-        )
+    @abstractmethod
+    def create(self, site: Site, token: str) -> tuple[str, ...]:
+        """Request all machines at a site, in one call; return the ids of those that it created."""
 
-    def _end(self, number: int, one: EndedMachine) -> Exception:
-        """Return what to raise for a machine that ended while it is waited for."""
-        name = self._name(number)
-        return one.failure(name) if one.taken else one.error(name)
+    @abstractmethod
+    def list(self, site: Site, ids: tuple[str, ...]) -> Sequence[ListedMachine[M]]:
+        """List the machines, in the order of their numbers."""
 
-    def _name(self, number: int) -> str:
+    @abstractmethod
+    def check(self, site: Site, found: Sequence[ListedMachine[M]], seconds: float) -> None:
+        """Raise if a machine has ended, or if one should be listed after these seconds."""
+
+    @abstractmethod
+    def settle(self, site: Site, found: tuple[M, ...]) -> None:
+        """Record what belongs to machines that run, and trust their host keys."""
+
+    @abstractmethod
+    def delete(self) -> None:
+        """Delete all machines of the launch, and wait until they are gone."""
+
+    @abstractmethod
+    def console(self, site: Site, one: M) -> str:
+        """Read the console of a machine; empty if there is none."""
+
+    @abstractmethod
+    def view(self, one: M) -> InstanceView:
+        """Return the fields of a machine that all clouds have."""
+
+    def machine(self, number: int, one: M) -> Machine:
+        """Describe a machine of the cluster."""
+        known = self._cluster_journal.folder / ssh_keys.KNOWN
+        return machine(self.name(number), self.view(one), self.options, known, self._offer.link)
+
+    def name(self, number: int) -> str:
+        """Return the name of a machine of the launch."""
         return machine_name(self._spec.name, self._places[number])
+
+    def end(self, number: int, one: EndedMachine) -> Exception:
+        """Return what to raise for a machine that ended while it is waited for."""
+        return one.failure(self.name(number)) if one.taken else one.error(self.name(number))
+
+
+AnyLaunch = CloudLaunch[Any, Any, Any, M]
+
+
+def create_machines(launch: AnyLaunch[M]) -> tuple[Machine, ...]:
+    """Create all machines at the first site that has room for them, and wait until they run.
+
+    Raises:
+        Failure: of a kind that another site does not change, or all sites have failed.
+        ProvisionError: a machine did not start.
+
+    """
+    sites = launch.sites
+    first = launch.journal.resume_at([launch.token(site) for site in sites])
+    for site in sites[first:]:
+        try:
+            found = _persist_at(launch, site)
+        except Failure as failure:
+            if failure.kind == "capacity":
+                capacity_cache.note(site.zone, launch.instance)
+            if failure.kind not in NEXT_ZONE:
+                raise
+            if site == sites[-1]:
+                raise _with_zones(failure, [one.zone for one in sites]) from failure
+        else:
+            return tuple(launch.machine(number, one) for number, one in enumerate(found))
+        launch.delete()
+    raise AssertionError("an offer has a site")
+
+
+def _persist_at(launch: AnyLaunch[M], site: Site) -> tuple[M, ...]:
+    """Create all machines at a site; start again after an internal error of the cloud."""
+    for attempt in range(ATTEMPTS - 1):
+        try:
+            return _create_at(launch, site, launch.token(site, attempt))
+        except Failure as failure:
+            if failure.kind != "internal":
+                raise
+        launch.delete()
+        time.sleep(PAUSE)
+    return _create_at(launch, site, launch.token(site, ATTEMPTS - 1))
+
+
+def _create_at(launch: AnyLaunch[M], site: Site, token: str) -> tuple[M, ...]:
+    """Request all machines at a site, and wait until they run; a part of them is of no use."""
+    began = time.monotonic()
+    with launch.journal.requesting(journal.INSTANCES, token):
+        ids = retry(partial(launch.create, site, token), kinds=launch.passing)
+    launch.journal.made(token, *ids)
+    launch.journal.timed("create", time.monotonic() - began)
+    if len(ids) < launch.hosts:
+        did = f"gave {len(ids)} of {launch.hosts} machines"
+        raise too_few_machines(launch.operation, site.zone, did)
+    found = _wait(launch, site, ids)
+    launch.settle(site, found)
+    return found
+
+
+def _wait(launch: AnyLaunch[M], site: Site, ids: tuple[str, ...]) -> tuple[M, ...]:
+    """Wait until all machines run and have their addresses."""
+    began = time.monotonic()
+    while True:
+        found = launch.list(site, ids)
+        states = {one.number: one.state.lower() for one in found}
+        for number in range(launch.hosts):
+            launch.on_state(launch.name(number), states.get(number, "not listed yet"))
+        launch.check(site, found, time.monotonic() - began)
+        late = [one for one in found if not one.ready]
+        seconds = time.monotonic() - began
+        if len(found) == launch.hosts and not late:
+            launch.journal.timed("running", seconds)
+            return tuple(one.instance for one in found)
+        if late and seconds > launch.options.wait:
+            raise _late(launch, late, seconds, launch.console(site, late[0].instance))
+        time.sleep(POLL)
+
+
+def _late(
+    launch: AnyLaunch[M], late: Sequence[ListedMachine[M]], seconds: float, console: str
+) -> ProvisionError:
+    slowest, last_lines = late[0], tail(console)
+    return Timeout(
+        f"{launch.name(slowest.number)} ({slowest.id}) is not ready after {seconds:.0f} s: "
+        f"{slowest.state} ({len(late)} of {launch.hosts} are late).",
+        means=f"Its console:\n{last_lines}" if last_lines else "Its console is empty.",
+        remedy="Wait longer: --option wait=600; or try another zone: --option zones=a,b",
+    )
 
 
 def intent_file(cluster_journal: journal.Journal, provider: str) -> Path:
     """Return the path of the file with a launch's intent."""
     return cluster_journal.folder / f"{provider}.json"
-
-
-def try_zones(
-    sites: tuple[S, ...],
-    ask: Callable[[S], T],
-    *,
-    first: int = 0,
-    zone: Callable[[S], str],
-    instance: str,
-    give_back: Callable[[], None],
-) -> T:
-    """Try one site after another, until one has room for all machines.
-
-    Args:
-        sites: at least one.
-
-    Raises:
-        Failure: of a kind that another zone does not change, or all sites have failed.
-
-    """
-    for site in sites[first:]:
-        try:
-            return ask(site)
-        except Failure as failure:
-            if failure.kind == "capacity":
-                capacity_cache.note(zone(site), instance)
-            if failure.kind not in NEXT_ZONE:
-                raise
-            if site == sites[-1]:
-                raise _with_zones(failure, [zone(one) for one in sites]) from failure
-        give_back()
-    raise AssertionError("an offer has a site")
 
 
 def _with_zones(failure: Failure, tried: list[str]) -> Failure:

@@ -34,7 +34,13 @@ from cluster.providers import (
 from cluster.providers._cloud.api_errors import Failure
 from cluster.providers._cloud.client import Client
 from cluster.providers._cloud.deletion import listing_delay
-from cluster.providers._cloud.launch import CloudOffer, Intent, LaunchJournal, intent_file
+from cluster.providers._cloud.launch import (
+    CloudOffer,
+    Intent,
+    LaunchJournal,
+    create_machines,
+    intent_file,
+)
 from cluster.providers._cloud.options import TTL
 from cluster.providers._cloud.public_address import open_lines
 from cluster.providers._cloud.tags import Selection, new_tags, timestamp
@@ -47,7 +53,7 @@ if TYPE_CHECKING:
     from cluster.core.model.spec import ClusterSpec
     from cluster.core.model.value import StateCallback
     from cluster.providers._cloud.deletion import Deletion
-    from cluster.providers._cloud.launch import EndedMachine
+    from cluster.providers._cloud.launch import CloudLaunch, EndedMachine
     from cluster.providers._cloud.options import CloudOptions
 
 
@@ -113,30 +119,19 @@ class CloudProvider(
         """Decide everything that a launch would create, or refuse it."""
 
     @abstractmethod
-    def create_machines(
+    def launch(
         self,
         client: ClientT,
         spec: ClusterSpec,
         cluster: journal.Journal,
         intent: Intent[OfferT],
         on_state: StateCallback,
-    ) -> tuple[Machine, ...]:
-        """Create what the intent describes, and wait until all machines run."""
+    ) -> CloudLaunch[Any, Any, OfferT, Any]:
+        """Return the steps that create what the intent describes."""
 
     @abstractmethod
     def offer_near(self, client: ClientT, offer: OfferT, like: Machine) -> OfferT:
         """Narrow the offer of a launch to the place of one of its machines."""
-
-    @abstractmethod
-    def add_machines(
-        self,
-        client: ClientT,
-        spec: ClusterSpec,
-        cluster: journal.Journal,
-        intent: Intent[OfferT],
-        on_state: StateCallback,
-    ) -> tuple[Machine, ...]:
-        """Create machines in a cluster that has all else, and wait until all of them run."""
 
     @abstractmethod
     def list_clusters(self, client: ClientT) -> tuple[RemoteCluster, ...]:
@@ -197,8 +192,10 @@ class CloudProvider(
                 self.abandon_intent(journal)
                 self._clean_up(self.deletion(client, this_launch, journal), journal, intent)
 
+            launch = self.launch(client, spec, journal, intent, on_state)
             with on_failure(clean_up):
-                return self.create_machines(client, spec, journal, intent, on_state)
+                launch.prepare()
+                return create_machines(launch)
 
     def add(
         self,
@@ -226,7 +223,9 @@ class CloudProvider(
             )
             LaunchJournal(self.name, client.name, journal).record_owner(intent.tags, client.account)
             wanted = msgspec.structs.replace(spec, hosts=len(places))
-            return self.add_machines(client, wanted, journal, intent, on_state)
+            launch = self.launch(client, wanted, journal, intent, on_state)
+            launch.prepare()
+            return create_machines(launch)
 
     def states(self, name: str, machines: tuple[Machine, ...]) -> tuple[str, ...]:
         """Ask the cloud for the state of each machine."""

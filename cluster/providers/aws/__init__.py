@@ -127,16 +127,16 @@ class AwsProvider(CloudProvider["Region", AwsOffer], NeedsCredentials, Stops):
         """Decide everything that a launch would create, or refuse it."""
         return make_offer(client, spec, _options(spec))
 
-    def create_machines(
+    def launch(
         self,
         client: Region,
         spec: ClusterSpec,
         cluster: journal.Journal,
         intent: Intent[AwsOffer],
         on_state: StateCallback,
-    ) -> tuple[Machine, ...]:
-        """Create the groups and the key pair, then all machines in one call."""
-        return AwsLaunch(client, spec, _options(spec), cluster, intent, on_state).launch()
+    ) -> AwsLaunch:
+        """Return the steps: groups and a key pair, then all machines in one call."""
+        return AwsLaunch(client, spec, _options(spec), cluster, intent, on_state)
 
     def offer_near(self, client: Region, offer: AwsOffer, like: Machine) -> AwsOffer:
         """Narrow an offer to the zone and the subnet of a machine."""
@@ -150,17 +150,6 @@ class AwsProvider(CloudProvider["Region", AwsOffer], NeedsCredentials, Stops):
             means="So it is not known where new machines are near the others.",
             remedy="See which exist: cluster ls",
         )
-
-    def add_machines(
-        self,
-        client: Region,
-        spec: ClusterSpec,
-        cluster: journal.Journal,
-        intent: Intent[AwsOffer],
-        on_state: StateCallback,
-    ) -> tuple[Machine, ...]:
-        """Create machines in the groups of the cluster, in one call."""
-        return AwsLaunch(client, spec, _options(spec), cluster, intent, on_state).add()
 
     def list_clusters(self, client: Region) -> tuple[RemoteCluster, ...]:
         """List the caller's clusters in a region."""

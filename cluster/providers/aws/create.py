@@ -10,13 +10,7 @@ from cluster.core import ssh_keys
 from cluster.core.errors import ProvisionError, Timeout
 from cluster.providers._cloud import cloud_init
 from cluster.providers._cloud.api_errors import UNLISTED, Failure, retry
-from cluster.providers._cloud.launch import (
-    CloudLaunch,
-    ListedMachine,
-    too_few_machines,
-    try_zones,
-)
-from cluster.providers._cloud.machine import machine
+from cluster.providers._cloud.launch import CloudLaunch, ListedMachine, Site
 from cluster.providers._cloud.tags import LAUNCH
 from cluster.providers.aws.api import Region
 from cluster.providers.aws.delete import RESOURCE_TYPES, AwsDeletion
@@ -42,7 +36,8 @@ if TYPE_CHECKING:
 
     from types_boto3_ec2.type_defs import InstanceTypeDef
 
-    from cluster.core.model.hosts import Machine
+    from cluster.providers._cloud.api_errors import Kind
+    from cluster.providers._cloud.machine import InstanceView
     from cluster.providers.aws.instances import Filters
     from cluster.providers.aws.options import ZoneSubnet
 
@@ -54,71 +49,148 @@ ENDED_BEFORE = "IdempotentInstanceTerminated"  # a repeated call, whose machines
 TYPES = {one.requested: one for one in RESOURCE_TYPES}
 
 
-class AwsLaunch(CloudLaunch[Region, AwsOptions, AwsOffer]):
+class AwsLaunch(CloudLaunch[Region, AwsOptions, AwsOffer, "InstanceTypeDef"]):
     """One launch at Amazon."""
 
     provider: ClassVar[str] = PROVIDER
+    operation: ClassVar[str] = "RunInstances"
+    passing: ClassVar[frozenset[Kind]] = UNLISTED
+    _vpc = _group = ""  # ids of the network and of the security group
 
-    def launch(self) -> tuple[Machine, ...]:
-        """Create the machines, all or none.
+    @property
+    def sites(self) -> tuple[ZoneSubnet, ...]:
+        """The zones of the offer, with their subnets."""
+        return self._offer.sites
 
-        Raises:
-            Failure: Amazon refused a call.
-            ProvisionError: a machine did not start.
+    def token(self, site: Site, attempt: int = 0) -> str:
+        """Return the client token of the call for the machines in a zone."""
+        del attempt
+        return f"{self._tags.launch}-{site.zone}"
 
-        """
-        login = ssh_keys.load_or_create(self._cluster_journal.folder / ssh_keys.LOGIN)
-        vpc = self._offer.vpc or self._vpc()
-        group = self._security_group(vpc)
-        self._open(group)
-        if self._spec.placement:
-            self._placement_group()
-        self._key_pair(login.public)
-        return self._machines(vpc, group)
+    def prepare(self) -> None:
+        """Create the groups and the key pair, or find the security group of the cluster."""
+        self._vpc = self._offer.vpc or self._new_vpc()
+        if self._added:
+            self._group = self._group_of_cluster()
+        else:
+            login = ssh_keys.load_or_create(self._cluster_journal.folder / ssh_keys.LOGIN)
+            self._group = self._security_group()
+            self._open()
+            if self._spec.placement:
+                self._placement_group()
+            self._key_pair(login.public)
+        self._elastic = ElasticIps(self._client, self._tags, self.journal)
+        if self.options.elastic_ip:
+            self._elastic.allocate(self.hosts)  # first: it may exceed the limit of Elastic IPs
 
-    def add(self) -> tuple[Machine, ...]:
-        """Create the machines in the security group and the placement group of the cluster.
-
-        Raises:
-            Failure: Amazon refused a call.
-            ProvisionError: a machine did not start.
-
-        """
-        found = self._named_so("security-group")
-        if not found:
-            raise ProvisionError(
-                f"The security group {self._tags.label} does not exist any more.",
-                means="Somebody deleted it. The cluster is as it was.",
-                remedy=f"Take it down, and launch it again: cluster down {self._tags.name}",
+    def create(self, site: Site, token: str) -> tuple[str, ...]:
+        """Run the instances; a repeated call whose machines ended meanwhile gives these."""
+        try:
+            answer = self._client.once(
+                "run_instances",
+                "Instances",
+                **request(self._spec, self.options, self._offer, self._tags),
+                ClientToken=token,
+                UserData=self._user_data(),
+                NetworkInterfaces=interfaces(
+                    self.options, self._offer, self._subnet(site), self._group
+                ),
             )
-        return self._machines(self._offer.vpc, found[0]["GroupId"])
+        except Failure as failure:
+            if failure.code != ENDED_BEFORE:
+                raise
+            there = instances(self._client, filters_of(self._whose))
+            return tuple(one["InstanceId"] for one in there if zone_of(one) == site.zone)
+        return tuple(one["InstanceId"] for one in answer["Instances"])
 
-    def _machines(self, vpc: str, group: str) -> tuple[Machine, ...]:
-        """Create the machines, and trust the first host key that each is given."""
-        first = ssh_keys.load_or_create(self._cluster_journal.folder / ssh_keys.FIRST)
-        data = cloud_init.user_data(first, self._offer.ttl, self._offer.packages)
-        found = self._instances(vpc, group, data)
+    def list(self, site: Site, ids: tuple[str, ...]) -> list[ListedMachine[InstanceTypeDef]]:
+        """List the instances with these ids."""
+        del site
+        listed = instances(self._client, filters_of(self._whose))
+        found = (self._seen(one) for one in listed if one["InstanceId"] in ids)
+        return sorted(found, key=lambda one: one.number)
+
+    def check(
+        self, site: Site, found: Sequence[ListedMachine[InstanceTypeDef]], seconds: float
+    ) -> None:
+        """Fail if a machine ended, or is not listed in time; those that run get Elastic IPs.
+
+        Each gets its own as soon as it runs, because its boot may need the internet.
+        """
+        del site
+        for one in found:
+            if ended := ended_machine(one.instance):
+                raise self.end(one.number, ended)
+        self._elastic.associate(one.instance for one in found if state_of(one.instance) == RUNNING)
+        is_late = seconds > self.options.wait and all(one.ready for one in found)
+        if len(found) < self.hosts and is_late:
+            raise Timeout(
+                f"Amazon lists {len(found)} of {self.hosts} machines that it gave "
+                f"{seconds:.0f} s ago.",
+                means="Nothing is left.",
+                remedy="Try again, or see https://health.aws.amazon.com",
+            )
+
+    def settle(self, site: Site, found: tuple[InstanceTypeDef, ...]) -> None:
+        """Record what Amazon created with the machines, and trust their first host key.
+
+        Nobody else has attached anything yet.
+        """
+        parts = {
+            "volume": [id_ for one in found for id_ in volumes(one)],
+            "network-interface": [id_ for one in found for id_ in interfaces_of(one)],
+        }
+        for kind, ids in parts.items():
+            token = f"{kind}/{self.token(site)}"
+            self.journal.note(kind, token)
+            self.journal.made(token, *ids)
         known = self._cluster_journal.folder / ssh_keys.KNOWN
         pinned = ssh_keys.pinned(known)  # by a launch that this one continues
-        new = [one["InstanceId"] for one in found if one["InstanceId"] not in pinned]
-        ssh_keys.add_known_hosts(known, [(id_, first.public) for id_ in new])
-        link = self._offer.link
-        return tuple(
-            machine(self._name(number), instance_view(one), self._options, known, link)
-            for number, one in enumerate(found)
+        new = [id_ for one in found if (id_ := one["InstanceId"]) not in pinned]
+        ssh_keys.add_known_hosts(known, [(id_, self._first_key().public) for id_ in new])
+
+    def delete(self) -> None:
+        """Terminate all machines of the launch."""
+        AwsDeletion(self._client, self._whose).delete_machines()
+
+    def console(self, site: Site, one: InstanceTypeDef) -> str:
+        """Read the serial console."""
+        del site
+        return console(self._client, one["InstanceId"])
+
+    def view(self, one: InstanceTypeDef) -> InstanceView:
+        """Return the fields of an instance that all clouds have."""
+        return instance_view(one)
+
+    def _seen(self, one: InstanceTypeDef) -> ListedMachine[InstanceTypeDef]:
+        state, view = state_of(one), instance_view(one)
+        connected = bool(view.private and (view.public or not self.options.is_public))
+        return ListedMachine(
+            instance=one,
+            number=one.get("AmiLaunchIndex", 0),
+            id=view.id,
+            state="running, no address" if state == RUNNING and not connected else state,
+            ready=state == RUNNING and connected,
         )
+
+    def _first_key(self) -> ssh_keys.SshKeyPair:
+        return ssh_keys.load_or_create(self._cluster_journal.folder / ssh_keys.FIRST)
+
+    def _user_data(self) -> str:
+        return cloud_init.user_data(self._first_key(), self._offer.ttl, self._offer.packages)
 
     # What machines need.
 
-    def _security_group(self, vpc: str) -> str:
+    def _security_group(self) -> str:
         """Create the group; its name is the lock that prevents two launches of the same name."""
         description = f"cluster {self._tags.name}"
         return self._named(
-            "security-group", GroupName=self._tags.label, Description=description, VpcId=vpc
+            "security-group", GroupName=self._tags.label, Description=description, VpcId=self._vpc
         )
 
-    def _open(self, group: str) -> None:
+    def _open(self) -> None:
         """Allow SSH from the caller and all traffic within the group; nothing else."""
+        group = self._group
         inside = {"IpProtocol": "-1", "UserIdGroupPairs": [{"GroupId": group}]}
         ssh = {
             "IpProtocol": "tcp",
@@ -128,7 +200,7 @@ class AwsLaunch(CloudLaunch[Region, AwsOptions, AwsOffer]):
                 {"CidrIp": self._offer.allow, "Description": "the address that launched it"}
             ],
         }
-        self._journal.note("security-group-rules", group)
+        self.journal.note("security-group-rules", group)
         self._unless_there(
             "authorize_security_group_ingress", GroupId=group, IpPermissions=[ssh, inside]
         )
@@ -144,7 +216,7 @@ class AwsLaunch(CloudLaunch[Region, AwsOptions, AwsOffer]):
         material = public.encode()
         self._named("key-pair", "import", KeyName=self._tags.label, PublicKeyMaterial=material)
 
-    def _vpc(self) -> str:
+    def _new_vpc(self) -> str:
         """Create a VPC with a route to the internet."""
         vpc = self._own("vpc", CidrBlock=CIDR)
         gateway = self._own("internet-gateway")
@@ -162,118 +234,15 @@ class AwsLaunch(CloudLaunch[Region, AwsOptions, AwsOffer]):
         )
         return vpc
 
-    def _subnet(self, vpc: str, site: ZoneSubnet) -> str:
-        if site.subnet:
-            return site.subnet
-        return self._own(
+    def _subnet(self, site: Site) -> str:
+        number, chosen = next((n, s) for n, s in enumerate(self.sites) if s.zone == site.zone)
+        return chosen.subnet or self._own(
             "subnet",
             where={"availability-zone": site.zone},
-            VpcId=vpc,
-            CidrBlock=f"10.0.{16 * self._offer.sites.index(site)}.0/20",
+            VpcId=self._vpc,
+            CidrBlock=f"10.0.{16 * number}.0/20",
             AvailabilityZone=site.zone,
         )
-
-    # Machines.
-
-    def _instances(self, vpc: str, group: str, data: str) -> tuple[InstanceTypeDef, ...]:
-        """Return the machines once they run and have their addresses."""
-        elastic = ElasticIps(self._client, self._tags, self._journal)
-        if self._options.elastic_ip:
-            elastic.allocate(self._spec.hosts)  # first: it may exceed the limit of Elastic IPs
-
-        def attempt(site: ZoneSubnet) -> tuple[InstanceTypeDef, ...]:
-            ids = frozenset(self._run_in(site, self._subnet(vpc, site), group, data))
-            found = self._wait(
-                lambda: self._look(ids),
-                lambda found, seconds: self._check(found, seconds, elastic),
-                lambda one: console(self._client, one["InstanceId"]),
-            )
-            self._note_parts("volume", site, [id_ for one in found for id_ in volumes(one)])
-            nics = [id_ for one in found for id_ in interfaces_of(one)]
-            self._note_parts("network-interface", site, nics)
-            return found
-
-        return try_zones(
-            self._offer.sites,
-            attempt,
-            first=self._journal.resume_at(self._offer.sites, self._token),
-            zone=lambda site: site.zone,
-            instance=self._spec.instance or "",
-            give_back=AwsDeletion(self._client, self._whose).delete_machines,
-        )
-
-    def _note_parts(self, kind: str, site: ZoneSubnet, ids: Sequence[str]) -> None:
-        """Record what Amazon created with the machines: nobody else has attached anything yet."""
-        token = f"{kind}/{self._token(site)}"
-        self._journal.note(kind, token)
-        self._journal.made(token, *ids)
-
-    def _token(self, site: ZoneSubnet) -> str:
-        return f"{self._tags.launch}-{site.zone}"
-
-    def _run_in(self, site: ZoneSubnet, subnet: str, group: str, data: str) -> tuple[str, ...]:
-        """Create all machines in a zone; fewer count as a lack of capacity."""
-        token = self._token(site)
-
-        def ask() -> tuple[str, ...]:
-            params = {
-                **request(self._spec, self._options, self._offer, self._tags),
-                "ClientToken": token,
-                "UserData": data,
-                "NetworkInterfaces": interfaces(self._options, self._offer, subnet, group),
-            }
-            try:
-                answer = self._use("run_instances", "Instances", **params)
-            except Failure as failure:
-                if failure.code != ENDED_BEFORE:
-                    raise
-                there = instances(self._client, filters_of(self._whose))
-                there = tuple(one for one in there if zone_of(one) == site.zone)
-            else:
-                there = answer["Instances"]
-            return tuple(one["InstanceId"] for one in there)
-
-        ids = self._journal.machines(token, ask)
-        if len(ids) < self._spec.hosts:
-            what = f"gave {len(ids)} of {self._spec.hosts} machines"
-            raise too_few_machines("RunInstances", site.zone, what)
-        return ids
-
-    def _look(self, ids: frozenset[str]) -> list[ListedMachine[InstanceTypeDef]]:
-        listed = instances(self._client, filters_of(self._whose))
-        found = (self._seen(one) for one in listed if one["InstanceId"] in ids)
-        return sorted(found, key=lambda one: one.number)
-
-    def _seen(self, one: InstanceTypeDef) -> ListedMachine[InstanceTypeDef]:
-        state, view = state_of(one), instance_view(one)
-        connected = bool(view.private and (view.public or not self._options.is_public))
-        return ListedMachine(
-            instance=one,
-            number=one.get("AmiLaunchIndex", 0),
-            id=view.id,
-            state="running, no address" if state == RUNNING and not connected else state,
-            ready=state == RUNNING and connected,
-        )
-
-    def _check(
-        self, found: Sequence[ListedMachine[InstanceTypeDef]], seconds: float, elastic: ElasticIps
-    ) -> None:
-        """Fail if a machine ended, or is not listed in time; those that run get Elastic IPs.
-
-        Each gets its own as soon as it runs, because its boot may need the internet.
-        """
-        for one in found:
-            if ended := ended_machine(one.instance):
-                raise self._end(one.number, ended)
-        elastic.associate(one.instance for one in found if state_of(one.instance) == RUNNING)
-        is_late = seconds > self._options.wait and all(one.ready for one in found)
-        if len(found) < self._spec.hosts and is_late:
-            raise Timeout(
-                f"Amazon lists {len(found)} of {self._spec.hosts} machines that it gave "
-                f"{seconds:.0f} s ago.",
-                means="Nothing is left.",
-                remedy="Try again, or see https://health.aws.amazon.com",
-            )
 
     # How resources are requested.
 
@@ -286,7 +255,7 @@ class AwsLaunch(CloudLaunch[Region, AwsOptions, AwsOffer]):
         A call of this launch whose reply was lost may have created it already.
         """
         token = f"{kind}/{self._tags.label}"
-        self._journal.note(kind, token)
+        self.journal.note(kind, token)
         try:
             self._client.call(f"{verb}_{kind.replace('-', '_')}", **params, **self._tagged(kind))
         except Failure as failure:
@@ -300,7 +269,7 @@ class AwsLaunch(CloudLaunch[Region, AwsOptions, AwsOffer]):
     def _own(self, kind: str, *, where: Mapping[str, str] = NOWHERE, **params: str) -> str:
         """Create a resource without a name, once: after a lost reply it is found by its tags."""
         token = "/".join((kind, self._tags.label, *where.values()))
-        self._journal.note(kind, token)
+        self.journal.note(kind, token)
         filters = [
             {"Name": name, "Values": [value]}
             for name, value in ((f"tag:{LAUNCH}", self._tags.launch), *where.items())
@@ -318,13 +287,23 @@ class AwsLaunch(CloudLaunch[Region, AwsOptions, AwsOffer]):
     def _made(self, kind: str, token: str, resource: Mapping[str, Any]) -> str:
         """Record that a resource exists now; return its id."""
         id_ = str(resource[TYPES[kind].id])
-        self._journal.made(token, id_)
+        self.journal.made(token, id_)
         return id_
 
     def _named_so(self, kind: str) -> tuple[Mapping[str, Any], ...]:
         """List the resources of a kind that have the name of this launch."""
         field = "key-name" if kind == "key-pair" else "group-name"
         return self._listed(kind, [{"Name": field, "Values": [self._tags.label]}])
+
+    def _group_of_cluster(self) -> str:
+        """Find the security group of a cluster that gets more machines."""
+        if found := self._named_so("security-group"):
+            return str(found[0]["GroupId"])
+        raise ProvisionError(
+            f"The security group {self._tags.label} does not exist any more.",
+            means="Somebody deleted it. The cluster is as it was.",
+            remedy=f"Take it down, and launch it again: cluster down {self._tags.name}",
+        )
 
     def _listed(self, kind: str, filters: Filters) -> tuple[Mapping[str, Any], ...]:
         return self._client.all(TYPES[kind].describe, TYPES[kind].key, Filters=filters)

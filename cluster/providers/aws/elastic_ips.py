@@ -53,7 +53,10 @@ class ElasticIps:
         def attempt() -> tuple[AddressTypeDef, ...]:
             while len({one["AllocationId"] for one in self._listed()} | made) < count:
                 token = f"{self._tags.launch}/{secrets.token_hex(4)}"  # only for the journal
-                made.update(self._journal.request(ELASTIC_IP_REQUEST, token, self._allocate_one))
+                with self._journal.requesting(ELASTIC_IP_REQUEST, token):
+                    id_ = self._allocate_one()
+                self._journal.made(token, id_)
+                made.add(id_)
             found = self._listed()
             if not made <= {one["AllocationId"] for one in found}:
                 raise Failure(
@@ -88,12 +91,12 @@ class ElasticIps:
             self._free.remove(address)
             self._taken.add(interface)
 
-    def _allocate_one(self) -> tuple[str]:
+    def _allocate_one(self) -> str:
         tagged = tag_specifications(self._tags, "elastic-ip")
         answer = self._region.once(
             "allocate_address", "AllocationId", Domain="vpc", TagSpecifications=tagged
         )
-        return (str(answer["AllocationId"]),)
+        return str(answer["AllocationId"])
 
     def _listed(self) -> tuple[AddressTypeDef, ...]:
         mine = [{"Name": f"tag:{LAUNCH}", "Values": [self._tags.launch]}]

@@ -2,8 +2,7 @@
 
 from __future__ import annotations
 
-from cluster.core.model.value import Value
-from cluster.providers._cloud.launch import CloudOffer
+from cluster.providers._cloud.launch import CloudOffer, Site
 from cluster.providers._cloud.options import CloudOptions
 
 
@@ -23,16 +22,14 @@ class AwsOptions(CloudOptions, frozen=True, kw_only=True):
     user: str = "ubuntu"
 
 
-class ZoneSubnet(Value, frozen=True, kw_only=True):
+class ZoneSubnet(Site, frozen=True, kw_only=True):
     """A zone and a subnet in which a launch may create its machines.
 
     Args:
-        zone: the zone.
         subnet: its id; the launch creates one, if empty.
 
     """
 
-    zone: str
     subnet: str = ""
 
 

@@ -106,32 +106,21 @@ class GcpProvider(CloudProvider["Project", GcpOffer], NeedsCredentials, OffersGp
         """Decide everything that a launch would create, or refuse it."""
         return make_offer(client, spec, _options(spec))
 
-    def create_machines(
+    def launch(
         self,
         client: Project,
         spec: ClusterSpec,
         cluster: journal.Journal,
         intent: Intent[GcpOffer],
         on_state: StateCallback,
-    ) -> tuple[Machine, ...]:
-        """Create the firewall rules and the placement policy, then all machines in one call."""
-        return GcpLaunch(client, spec, _options(spec), cluster, intent, on_state).launch()
+    ) -> GcpLaunch:
+        """Return the steps: firewall rules, a placement policy, then all machines in one call."""
+        return GcpLaunch(client, spec, _options(spec), cluster, intent, on_state)
 
     def offer_near(self, client: Project, offer: GcpOffer, like: Machine) -> GcpOffer:
         """Narrow an offer to the zone of a machine."""
         del client
         return msgspec.structs.replace(offer, zones=(like.id.partition("/")[0],))
-
-    def add_machines(
-        self,
-        client: Project,
-        spec: ClusterSpec,
-        cluster: journal.Journal,
-        intent: Intent[GcpOffer],
-        on_state: StateCallback,
-    ) -> tuple[Machine, ...]:
-        """Create machines under the rules and in the policy of the cluster, in one call."""
-        return GcpLaunch(client, spec, _options(spec), cluster, intent, on_state).add()
 
     def abandon_intent(self, cluster: journal.Journal) -> None:
         """Delete the intent: Google knows its request ids, and would not run its calls again."""

@@ -10,12 +10,13 @@ from cluster.core import ssh_keys
 from cluster.providers._cloud import deletion
 from cluster.providers._cloud.api_errors import UNLISTED, Failure, retry
 from cluster.providers._cloud.launch import (
+    ATTEMPTS,
+    PAUSE,
     CloudLaunch,
     ListedMachine,
+    Site,
     too_few_machines,
-    try_zones,
 )
-from cluster.providers._cloud.machine import machine
 from cluster.providers.gcp.api import Project, created
 from cluster.providers.gcp.delete import GcpDeletion, console
 from cluster.providers.gcp.host_keys import HostKeys
@@ -38,55 +39,136 @@ if TYPE_CHECKING:
 
     from google.cloud.compute_v1.types.compute import Instance, Operation
 
-    from cluster.core.model.hosts import Machine
+    from cluster.providers._cloud.machine import InstanceView
 
 PROVIDER = "gcp"
-PAUSE = 1.0  # seconds between two attempts
-ATTEMPTS = 3  # at a call that fails with an internal error of Google
-BULK = "instances.bulkInsert"
 
 
-class GcpLaunch(CloudLaunch[Project, GcpOptions, GcpOffer]):
+class GcpLaunch(CloudLaunch[Project, GcpOptions, GcpOffer, "Instance"]):
     """One launch at Google."""
 
     provider: ClassVar[str] = PROVIDER
+    operation: ClassVar[str] = "instances.bulkInsert"
     _since = ""  # when Google got the call for the machines
+    _seen: frozenset[str] = frozenset()  # names of those that it has listed
 
-    def launch(self) -> tuple[Machine, ...]:
-        """Create the machines, all or none.
+    @property
+    def sites(self) -> tuple[Site, ...]:
+        """The zones of the offer."""
+        return tuple(Site(zone=zone) for zone in self._offer.zones)
 
-        Raises:
-            Failure: Google refused a call.
-            ProvisionError: a machine did not start.
+    def token(self, site: Site, attempt: int = 0) -> str:
+        """Return the zone, and the request id of the call for the machines there."""
+        return f"{site.zone}/{request_id(self._tags, _again(site.zone, attempt))}"
 
-        """
-        login = ssh_keys.load_or_create(self._cluster_journal.folder / ssh_keys.LOGIN)
+    def prepare(self) -> None:
+        """Create the network, the firewall rules and the placement policy; a cluster has them."""
+        if self._added:
+            return
         if not self._offer.network:
             self._named("networks", "network", self._network())
         self._firewalls()
         if self._spec.placement:
             self._policy()
-        return self._machines(login.public)
 
-    def add(self) -> tuple[Machine, ...]:
-        """Create the machines under the firewall rules and the placement policy of the cluster.
-
-        Raises:
-            Failure: Google refused a call.
-            ProvisionError: a machine did not start.
-
-        """
+    def create(self, site: Site, token: str) -> tuple[str, ...]:
+        """Create all machines; even a successful operation may have created too few."""
+        self._seen = frozenset()
         login = ssh_keys.load_or_create(self._cluster_journal.folder / ssh_keys.LOGIN)
-        return self._machines(login.public)
-
-    def _machines(self, public_key: str) -> tuple[Machine, ...]:
-        """Create the machines, and trust the host keys that they report."""
-        found = self._run(public_key)
-        known = self._cluster_journal.folder / ssh_keys.KNOWN
-        return tuple(
-            machine(self._name(number), instance_view(one), self._options, known, self._offer.link)
-            for number, one in enumerate(found)
+        operation = self._client.begin(
+            "instances",
+            "bulk_insert",
+            zone=site.zone,
+            request_id=token.partition("/")[2],
+            bulk_insert_instance_resource_resource=request(
+                self._spec, self.options, self._offer, self._tags, login.public, self._stem
+            ),
         )
+        self._since = operation.insert_time
+        return self._names(created(self._client.finish(self.operation, operation)))
+
+    def list(self, site: Site, ids: tuple[str, ...]) -> list[ListedMachine[Instance]]:
+        """List the machines of the launch in a zone."""
+        del ids
+        found: tuple[Instance, ...] = self._client.all(
+            "instances", zone=site.zone, filter=filter_of(self._whose)
+        )
+        made = sorted(
+            (one for one in found if is_of(self._whose, one.description)), key=lambda one: one.name
+        )
+        return [
+            ListedMachine(
+                instance=one,
+                number=number,
+                id=one.name,
+                state=one.status,
+                ready=self._is_ready(one),
+            )
+            for number, one in enumerate(made)
+        ]
+
+    def check(self, site: Site, found: Sequence[ListedMachine[Instance]], seconds: float) -> None:
+        """Fail if a machine ended, is not listed in time, or vanished.
+
+        The last is how Google shows a lack of capacity.
+        """
+        zone, names = site.zone, frozenset(one.id for one in found)
+        for one in found:
+            if (state := one.instance.status) in ENDED:
+                ended = ended_machine(
+                    self._client, zone, one.id, state, target=str(one.instance.id)
+                )
+                raise self.end(one.number, ended)
+        wanted = self._names(self.hosts)
+        if missing := next((name for name in wanted if name not in names), None):
+            gone = ended_machine(self._client, zone, missing, DELETED, since=self._since)
+            if gone.why:
+                raise self.end(wanted.index(missing), gone)
+        if gone_names := self._seen - names:
+            did = f"showed {len(gone_names)} machines that then vanished"
+            raise too_few_machines(self.operation, zone, did)
+        self._seen |= names
+        if len(found) < self.hosts and seconds > deletion.listing_delay():
+            did = f"lists {len(found)} of {self.hosts} machines"
+            raise too_few_machines(self.operation, zone, did)
+
+    def settle(self, site: Site, found: tuple[Instance, ...]) -> None:
+        """Trust the host keys that machines report; those of a launch that continues are pinned."""
+        known = self._cluster_journal.folder / ssh_keys.KNOWN
+        pinned = ssh_keys.pinned(known)
+        new = tuple(one for one in found if alias(one) not in pinned)
+        waited = HostKeys(self._client, self.options.wait).wait(
+            new, lambda: self.check(site, self.list(site, ()), 0.0)
+        )
+        ssh_keys.add_known_hosts(known, [(alias(one), key) for one, all_ in waited for key in all_])
+
+    def delete(self) -> None:
+        """Delete all machines of the launch."""
+        GcpDeletion(self._client, self._whose).delete_machines()
+
+    def console(self, site: Site, one: Instance) -> str:
+        """Read the serial console."""
+        return console(self._client, site.zone, one.name)
+
+    def view(self, one: Instance) -> InstanceView:
+        """Return the fields of an instance that all clouds have."""
+        return instance_view(one)
+
+    def _names(self, count: int) -> tuple[str, ...]:
+        return tuple(f"{self._stem}-{number:0{DIGITS}}" for number in range(1, count + 1))
+
+    @property
+    def _stem(self) -> str:
+        """How names of machines begin; those that are added have a letter where others have digits.
+
+        So the first name in the order of the alphabet shows how all of them begin.
+        """
+        own = label(self._tags)
+        return f"{own}-r{self._tags.launch[:4]}" if self._added else own
+
+    def _is_ready(self, one: Instance) -> bool:
+        connected = private(one) and (public(one) or not self.options.is_public)
+        return one.status == "RUNNING" and bool(connected)
 
     # What machines need.
 
@@ -138,14 +220,14 @@ class GcpLaunch(CloudLaunch[Project, GcpOptions, GcpOffer]):
         """Record that a resource exists now."""
         scope = f"{region}/" if region else ""
         token = request_id(self._tags, f"{collection}/{body['name']}")
-        self._journal.made(token, f"{scope}{body['name']}")
+        self.journal.made(token, f"{scope}{body['name']}")
 
     def _begin(
         self, collection: str, kind: str, body: dict[str, Any], attempt: int = 0, **where: str
     ) -> Operation | None:
         """Start to create a resource; none if one of that name exists."""
         token = request_id(self._tags, _again(f"{collection}/{body['name']}", attempt))
-        self._journal.note(collection, token)
+        self.journal.note(collection, token)
         try:
             return self._client.begin(
                 collection, "insert", request_id=token, **{f"{kind}_resource": body}, **where
@@ -176,139 +258,6 @@ class GcpLaunch(CloudLaunch[Project, GcpOptions, GcpOffer]):
                 return
             time.sleep(PAUSE)
             operation = begin(attempt)
-
-    # Machines.
-
-    def _run(self, public_key: str) -> tuple[Instance, ...]:
-        """Try one zone after another; give the machines once they run."""
-        return try_zones(
-            self._offer.zones,
-            lambda zone: self._persist_in(zone, public_key),
-            first=self._journal.resume_at(self._offer.zones, self._token),
-            zone=str,
-            instance=self._offer.instance,
-            give_back=GcpDeletion(self._client, self._whose).delete_machines,
-        )
-
-    def _token(self, zone: str, attempt: int = 0) -> str:
-        return f"{zone}/{request_id(self._tags, _again(zone, attempt))}"
-
-    def _persist_in(self, zone: str, public_key: str) -> tuple[Instance, ...]:
-        """Create the machines in a zone; start again after an internal error of Google."""
-        for attempt in range(ATTEMPTS - 1):
-            try:
-                return self._run_in(zone, public_key, attempt)
-            except Failure as failure:
-                if failure.kind != "internal":
-                    raise
-            GcpDeletion(self._client, self._whose).delete_machines()
-            time.sleep(PAUSE)
-        return self._run_in(zone, public_key, ATTEMPTS - 1)
-
-    def _run_in(self, zone: str, public_key: str, attempt: int) -> tuple[Instance, ...]:
-        """Create the machines in a zone; even a successful operation may have created too few."""
-        token = self._token(zone, attempt)
-        names = self._journal.machines(token, lambda: self._bulk(zone, public_key, token))
-        if len(names) < self._spec.hosts:
-            raise self._too_few(zone, f"gave {len(names)} of {self._spec.hosts} machines")
-        seen: set[str] = set()
-        found = self._wait(
-            lambda: self._look(zone),
-            lambda found, seconds: self._check(zone, found, seconds, seen),
-            lambda one: console(self._client, zone, one.name),
-        )
-        self._pin(found, lambda: self._check(zone, self._look(zone), 0.0, seen))
-        return found
-
-    def _pin(self, found: tuple[Instance, ...], check: Callable[[], None]) -> None:
-        """Trust the host keys that machines report; those of a launch that continues are pinned."""
-        known = self._cluster_journal.folder / ssh_keys.KNOWN
-        pinned = ssh_keys.pinned(known)
-        new = tuple(one for one in found if alias(one) not in pinned)
-        waited = HostKeys(self._client, self._options.wait).wait(new, check)
-        ssh_keys.add_known_hosts(known, [(alias(one), key) for one, all_ in waited for key in all_])
-
-    def _bulk(self, zone: str, public_key: str, token: str) -> tuple[str, ...]:
-        """Create all machines in one call; give the names of those that were created."""
-        operation = self._client.begin(
-            "instances",
-            "bulk_insert",
-            zone=zone,
-            request_id=token.partition("/")[2],
-            bulk_insert_instance_resource_resource=request(
-                self._spec, self._options, self._offer, self._tags, public_key, self._stem
-            ),
-        )
-        self._since = operation.insert_time
-        return self._names(created(self._client.finish(BULK, operation)))
-
-    def _names(self, count: int) -> tuple[str, ...]:
-        return tuple(f"{self._stem}-{number:0{DIGITS}}" for number in range(1, count + 1))
-
-    @property
-    def _stem(self) -> str:
-        """How names of machines begin; those that are added have a letter where others have digits.
-
-        So the first name in the order of the alphabet shows how all of them begin.
-        """
-        own = label(self._tags)
-        return f"{own}-r{self._tags.launch[:4]}" if self._added else own
-
-    def _too_few(self, zone: str, what: str) -> Failure:
-        return too_few_machines(BULK, zone, what)
-
-    def _look(self, zone: str) -> list[ListedMachine[Instance]]:
-        return [
-            ListedMachine(
-                instance=one,
-                number=number,
-                id=one.name,
-                state=one.status,
-                ready=self._is_ready(one),
-            )
-            for number, one in enumerate(self._listed(zone))
-        ]
-
-    def _listed(self, zone: str) -> tuple[Instance, ...]:
-        """List the machines of the launch in the order of their numbers."""
-        found: tuple[Instance, ...] = self._client.all(
-            "instances", zone=zone, filter=filter_of(self._whose)
-        )
-        made = [one for one in found if is_of(self._whose, one.description)]
-        return tuple(sorted(made, key=lambda one: one.name))
-
-    def _is_ready(self, one: Instance) -> bool:
-        connected = private(one) and (public(one) or not self._options.is_public)
-        return one.status == "RUNNING" and bool(connected)
-
-    def _check(
-        self,
-        zone: str,
-        found: Sequence[ListedMachine[Instance]],
-        seconds: float,
-        seen: set[str],
-    ) -> None:
-        """Fail if a machine ended, is not listed in time, or vanished.
-
-        The last is how Google shows a lack of capacity.
-        """
-        names = {one.id for one in found}
-        for one in found:
-            if (state := one.instance.status) in ENDED:
-                ended = ended_machine(
-                    self._client, zone, one.id, state, target=str(one.instance.id)
-                )
-                raise self._end(one.number, ended)
-        wanted = self._names(self._spec.hosts)
-        if missing := next((name for name in wanted if name not in names), None):
-            gone = ended_machine(self._client, zone, missing, DELETED, since=self._since)
-            if gone.why:
-                raise self._end(wanted.index(missing), gone)
-        if gone_names := seen - names:
-            raise self._too_few(zone, f"showed {len(gone_names)} machines that then vanished")
-        seen |= names
-        if len(found) < self._spec.hosts and seconds > deletion.listing_delay():
-            raise self._too_few(zone, f"lists {len(found)} of {self._spec.hosts} machines")
 
 
 def _again(what: str, attempt: int) -> str:

@@ -26,6 +26,7 @@ def soon(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr("cluster.providers._cloud.api_errors.PATIENCE", 3.0)
     monkeypatch.setattr("cluster.providers._cloud.launch.POLL", 0.05)
     monkeypatch.setattr("cluster.providers.gcp.create.PAUSE", 0.05)
+    monkeypatch.setattr("cluster.providers._cloud.launch.PAUSE", 0.05)
     monkeypatch.setattr("cluster.providers.gcp.delete.LOOK_AGAIN", 0.1)
 
 
