@@ -30,6 +30,7 @@ if TYPE_CHECKING:
 
     from cluster.core.model.hosts import Machine
     from cluster.core.model.value import StateCallback
+    from cluster.providers._cloud.provider import Entries
     from cluster.providers._cloud.tags import Selection, Tags
 
 ZONES = ("north-a", "north-b")
@@ -166,7 +167,7 @@ class ToyProvider(CloudProvider[Toy, CloudOffer]):
         names = {t.name for t in client.instances.values() if t.owner == client.owner}
         return tuple(RemoteCluster(name=name, region=client.name) for name in sorted(names))
 
-    def deletion(self, client: Toy, whose: Selection, cluster: journal.Journal) -> ToyDeletion:
+    def deletion(self, client: Toy, whose: Selection, entries: Entries) -> ToyDeletion:
         return ToyDeletion(client, whose)
 
     def translate_error(self, failure: Failure, left: str) -> ClusterError:

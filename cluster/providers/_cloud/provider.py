@@ -61,6 +61,7 @@ ClientT = TypeVar("ClientT", bound=Client)
 OfferT = TypeVar("OfferT", bound=CloudOffer)
 PlaceT = TypeVar("PlaceT")
 T = TypeVar("T")
+Entries = tuple[journal.Entry, ...]  # of a cluster's journal
 ENDING = "shutting-down"  # Amazon's state of a machine that was terminated
 SHORTEST = 60.0  # seconds that a machine is created for: Google's least is 30
 
@@ -138,9 +139,7 @@ class CloudProvider(
         """List the caller's clusters in a place."""
 
     @abstractmethod
-    def deletion(
-        self, client: ClientT, whose: Selection, cluster: journal.Journal
-    ) -> Deletion[Any]:
+    def deletion(self, client: ClientT, whose: Selection, entries: Entries) -> Deletion[Any]:
         """Return the deletion of selected resources in a place, and of those in a journal."""
 
     @abstractmethod
@@ -151,15 +150,15 @@ class CloudProvider(
         """Make sure that no launch continues this intent: its resources are about to be deleted."""
 
     def ended(
-        self, client: ClientT, name: str, machines: tuple[Machine, ...]
+        self, client: ClientT, whose: Selection, machines: tuple[Machine, ...]
     ) -> dict[str, EndedMachine]:
         """Return which machines of a cluster the cloud knows to have ended, by their names."""
-        del client, name, machines
+        del client, whose, machines
         return {}
 
-    def locate(self, client: ClientT, name: str, ids: tuple[str, ...]) -> ProviderTopology:
+    def locate(self, client: ClientT, whose: Selection, ids: tuple[str, ...]) -> ProviderTopology:
         """Read where the machines of a cluster are in the cloud's network, by their ids."""
-        del client, name, ids
+        del client, whose, ids
         return ProviderTopology(reason=f"the provider {self.name!r} knows no switches")
 
     # What is the same for every cloud.
@@ -184,13 +183,14 @@ class CloudProvider(
         """Create what the machines need, then all machines in one call."""
         with self.translating_errors("Nothing is left."):
             client = self.client(self.place_of(spec), spec)
-            select(journal, self.name, client)  # refuses another user's cluster
+            entries = journal.entries()
+            self.selection(client, spec.name, entries)  # refuses another user's cluster
             intent = self._record_intent(client, spec, journal)
             this_launch = Selection(launches=(intent.tags.launch,))
 
             def clean_up() -> None:
                 self.abandon_intent(journal)
-                self._clean_up(self.deletion(client, this_launch, journal), journal, intent)
+                self._clean_up(client, this_launch, journal, intent)
 
             launch = self.launch(client, spec, journal, intent, on_state)
             with on_failure(clean_up):
@@ -211,9 +211,10 @@ class CloudProvider(
         """
         with self.translating_errors("The cluster is as it was."):
             client = self.client(self.place_of(spec), spec)
-            select(journal, self.name, client)  # refuses another user's cluster
+            entries = journal.entries()
+            self.selection(client, spec.name, entries)  # refuses another user's cluster
             first = self._intent_of(journal)
-            left = max(SHORTEST, (expiry(journal) or first.tags.expires) - client.now())
+            left = max(SHORTEST, (expiry(entries) or first.tags.expires) - client.now())
             offer = self.offer_near(client, first.offer, like)
             expires = client.now() + left
             intent = self.intent(
@@ -229,8 +230,8 @@ class CloudProvider(
 
     def states(self, name: str, machines: tuple[Machine, ...]) -> tuple[str, ...]:
         """Ask the cloud for the state of each machine."""
-        with self.translating_errors(what_remains(journal.for_cluster(name))):
-            found = in_each(self._deletions(name), lambda one: one.list_except(()))
+        with self._deletions(name) as deletions:
+            found = in_each(deletions, lambda one: one.list_except(()))
         states = {one.id: one.state.lower() for there in found for one in there}
         known = (states.get(machine.id, ENDED) for machine in machines)
         return tuple(ENDED if one == ENDING else one for one in known)
@@ -238,26 +239,25 @@ class CloudProvider(
     def list_except(self, name: str, kept: tuple[Machine, ...]) -> tuple[Resource, ...]:
         """List the machines of a cluster besides some, in every place where it may have some."""
         ids = {machine.id for machine in kept}
-        with self.translating_errors(what_remains(journal.for_cluster(name))):
-            found = in_each(self._deletions(name), lambda one: one.list_except(ids))
+        with self._deletions(name) as deletions:
+            found = in_each(deletions, lambda one: one.list_except(ids))
         return tuple(one.resource for there in found for one in there)
 
     def delete_except(self, name: str, kept: tuple[Machine, ...]) -> None:
         """Delete the machines of a cluster besides some, in every place where it may have some."""
         ids = {machine.id for machine in kept}
-        with self.translating_errors(what_remains(journal.for_cluster(name))):
-            in_each(self._deletions(name), lambda one: one.delete_except(ids))
+        with self._deletions(name) as deletions:
+            in_each(deletions, lambda one: one.delete_except(ids))
 
     def find(self, name: str) -> tuple[Resource, ...]:
         """List the resources of a cluster in every place where it may have some."""
-        with self.translating_errors(what_remains(journal.for_cluster(name))):
-            found = in_each(self._deletions(name), lambda one: one.found())
+        with self._deletions(name) as deletions:
+            found = in_each(deletions, lambda one: one.found())
         return tuple(one.resource for there in found for one in there)
 
     def destroy(self, name: str) -> None:
         """Delete the resources of a cluster in every place where it may have some."""
-        with self.translating_errors(what_remains(journal.for_cluster(name))):
-            deletions = self._deletions(name)
+        with self._deletions(name) as deletions:
             self.abandon_intent(journal.for_cluster(name))
             in_each(deletions, lambda one: one.delete())
 
@@ -267,8 +267,9 @@ class CloudProvider(
         """Return why a machine ended; none if all exist, or if the cloud does not answer."""
         ends: dict[str, EndedMachine] = {}
         try:
-            for client in self.clients_of(spec.name):
-                ends |= self.ended(client, spec.name, machines)
+            entries = journal.for_cluster(spec.name).entries()
+            for client in self.clients_of(entries):
+                ends |= self.ended(client, self.selection(client, spec.name, entries), machines)
         except (Failure, ClusterError):  # who does not answer does not say that it is over
             return None
         first = min(ends, key=lambda name: not ends[name].taken, default=None)
@@ -281,11 +282,13 @@ class CloudProvider(
 
     def topology(self, spec: ClusterSpec, machines: tuple[Machine, ...]) -> ProviderTopology:
         """Ask the cloud where the machines are in its network, while they exist."""
-        if not journal.for_cluster(spec.name).entries():
+        entries = journal.for_cluster(spec.name).entries()
+        if not entries:
             return ProviderTopology(reason="the machines do not exist any more")
         with self.translating_errors("The machines are as they were."):
-            [client] = self.clients_of(spec.name)
-            return self.locate(client, spec.name, tuple(machine.id for machine in machines))
+            [client] = self.clients_of(entries)
+            whose = self.selection(client, spec.name, entries)
+            return self.locate(client, whose, tuple(machine.id for machine in machines))
 
     def live(self) -> tuple[RemoteCluster, ...]:
         """List the caller's clusters in every place in which anything was ever created."""
@@ -296,27 +299,31 @@ class CloudProvider(
 
     def search_scope(self, name: str) -> str:
         """Describe what `find` looks for, and where."""
-        places = ", ".join(self._places(name))
+        return self._scope(journal.for_cluster(name).entries())
+
+    def _scope(self, entries: Entries) -> str:
+        places = ", ".join(self._places(entries))
         return f"{self.kinds} in {self.place.format(places)}" if places else ""
 
     def searched(self, name: str) -> str:
         """Describe what `find` has searched, where and as whom."""
-        with self.translating_errors(what_remains(journal.for_cluster(name))):
-            clients = self.clients_of(name)
+        entries = journal.for_cluster(name).entries()
+        with self.translating_errors(what_remains(name, entries)):
+            clients = self.clients_of(entries)
             if not clients:
                 return ""
             account = clients[0].account
             where = "" if account == clients[0].name else f" in the account {account}"
-            return f"{self.search_scope(name)}, as {clients[0].owner}{where}"
+            return f"{self._scope(entries)}, as {clients[0].owner}{where}"
 
     def listing_delay(self) -> float:
         """Return the seconds after which the cloud lists all that it has created."""
         return listing_delay()
 
-    def clients_of(self, name: str) -> tuple[ClientT, ...]:
+    def clients_of(self, entries: Entries) -> tuple[ClientT, ...]:
         """Return the clients of all places in which a cluster may have resources."""
-        spec = next(reversed(specs_of(name)), None)
-        return tuple(self.client(place, spec) for place in self._places(name))
+        spec = next(reversed(specs_of(entries)), None)
+        return tuple(self.client(place, spec) for place in self._places(entries))
 
     def everywhere(self) -> tuple[str, ...]:
         """Return the places to search if no journal names them."""
@@ -353,7 +360,8 @@ class CloudProvider(
     def _begun(self, spec: ClusterSpec) -> OfferT | None:
         """Return the offer of an interrupted launch of the same spec; none if there is none."""
         cluster = journal.for_cluster(spec.name)
-        known = specs_of(spec.name)[-1:] == (spec,) and intent_file(cluster, self.name).exists()
+        same = specs_of(cluster.entries())[-1:] == (spec,)
+        known = same and intent_file(cluster, self.name).exists()
         return self._intent_of(cluster).offer if known else None
 
     def _record_intent(
@@ -370,11 +378,13 @@ class CloudProvider(
         launch_journal = LaunchJournal(self.name, client.name, cluster)
         return launch_journal.record_intent(self.intent, client.account, decide)
 
-    def _deletions(self, name: str) -> tuple[Deletion[Any], ...]:
-        """Return the deletion of a cluster's resources in every place where it may have some."""
-        cluster = journal.for_cluster(name)
-        chosen = [(one, self.selection(one, name)) for one in self.clients_of(name)]
-        return tuple(self.deletion(*pair, cluster) for pair in chosen)
+    @contextmanager
+    def _deletions(self, name: str) -> Iterator[tuple[Deletion[Any], ...]]:
+        """Yield the deletion of a cluster's resources in every place where it may have some."""
+        entries = journal.for_cluster(name).entries()
+        with self.translating_errors(what_remains(name, entries)):
+            chosen = [(c, self.selection(c, name, entries)) for c in self.clients_of(entries)]
+            yield tuple(self.deletion(client, whose, entries) for client, whose in chosen)
 
     def _intent_of(self, cluster: journal.Journal) -> Intent[OfferT]:
         """Return the intent of a cluster's launch."""
@@ -389,12 +399,17 @@ class CloudProvider(
         return found
 
     def _clean_up(
-        self, deletion: Deletion[Any], cluster: journal.Journal, intent: Intent[OfferT]
+        self,
+        client: ClientT,
+        this_launch: Selection,
+        cluster: journal.Journal,
+        intent: Intent[OfferT],
     ) -> None:
         """Delete what a failed launch created, or say what may be left of it, and until when."""
-        remains = what_remains(cluster, intent)
+        entries = cluster.entries()
+        remains = what_remains(cluster.name, entries, intent)
         try:
-            deletion.delete()
+            self.deletion(client, this_launch, entries).delete()
         except Failure as failure:
             raise self.translate_error(failure, remains) from failure
         except ProvisionError as error:
@@ -402,24 +417,35 @@ class CloudProvider(
                 error.what, means=f"{error.means} {remains}", remedy=error.remedy
             ) from error
 
-    def _places(self, name: str) -> tuple[str, ...]:
+    def _places(self, entries: Entries) -> tuple[str, ...]:
         """Return the places in which a cluster may have resources."""
-        if entries := journal.for_cluster(name).entries():
+        if entries:
             asked = [entry.region for entry in entries if isinstance(entry, journal.Requested)]
             return tuple(dict.fromkeys([*asked, *self.regions]))
         return self.everywhere()
 
-    def selection(self, client: ClientT, name: str) -> Selection:
-        """Select the resources of a cluster in a place, if the caller launched it.
+    def selection(self, client: ClientT, name: str, entries: Entries) -> Selection:
+        """Select the resources of a cluster in a place: those of the launches in its journal.
+
+        Returns:
+            The launches; if the journal has none, the cluster's name and the caller as its owner.
 
         Raises:
-            Denied: somebody else launched it.
+            Denied: somebody else launched it; only who launched it may delete it, or be told that
+                nothing is left.
 
         """
-        return select(journal.for_cluster(name), self.name, client)
+        owned = (one for one in entries if isinstance(one, journal.Owned))
+        here = [one for one in owned if (one.provider, one.region) == (self.name, client.name)]
+        for one in here:
+            if (one.account, one.owner) != (client.account, client.owner):
+                raise not_yours(name, one, client)
+        if not here:
+            return Selection(owner=client.owner, name=name)
+        return Selection(launches=tuple(one.launch for one in here))
 
 
-def what_remains(cluster: journal.Journal, intent: Intent[Any] | None = None) -> str:
+def what_remains(name: str, entries: Entries, intent: Intent[Any] | None = None) -> str:
     """Say what may be left of a cluster, what it costs, and when it ends, without any call.
 
     Args:
@@ -429,7 +455,6 @@ def what_remains(cluster: journal.Journal, intent: Intent[Any] | None = None) ->
         Sentences; the last one ends with the command to type.
 
     """
-    entries = cluster.entries()
     launches = [one for one in entries if isinstance(one, journal.Intended)]
     if not launches:
         return "It may still exist."
@@ -443,27 +468,26 @@ def what_remains(cluster: journal.Journal, intent: Intent[Any] | None = None) ->
     if not asked:
         return (
             f"No machine was requested; what else the launch had made may still exist{named}, and "
-            f"stays until you type: cluster down {cluster.name}"
+            f"stays until you type: cluster down {name}"
         )
     price = intent.offer.price if intent else launches[-1].price
     each = f"cost ${price.hourly:.2f} an hour each, and " if price else ""
     ends = intent.tags.expires if intent else asked[-1] + (launches[-1].ttl or TTL)
     return (
         f"What the launch had made may still exist{named}, and cost money. Its machines {each}"
-        f"end by themselves at {timestamp(expiry(cluster) or ends)}; all else, such as reserved "
-        f"addresses, stays until you type: cluster down {cluster.name}"
+        f"end by themselves at {timestamp(expiry(entries) or ends)}; all else, such as reserved "
+        f"addresses, stays until you type: cluster down {name}"
     )
 
 
-def expiry(cluster: journal.Journal) -> float | None:
+def expiry(entries: Entries) -> float | None:
     """Return when the machines of a cluster end by themselves: a start makes it later."""
-    known = [one.expires for one in cluster.entries() if isinstance(one, journal.Created)]
+    known = [one.expires for one in entries if isinstance(one, journal.Created)]
     return known[-1] if known else None
 
 
-def specs_of(name: str) -> tuple[ClusterSpec, ...]:
+def specs_of(entries: Entries) -> tuple[ClusterSpec, ...]:
     """Return the specs in a cluster's journal, the newest last."""
-    entries = journal.for_cluster(name).entries()
     return tuple(entry.spec for entry in entries if isinstance(entry, journal.Intended))
 
 
@@ -471,31 +495,6 @@ def in_each(places: tuple[PlaceT, ...], do: Callable[[PlaceT], T]) -> list[T]:
     """Call a function for each place, for all at the same time, and give the results in order."""
     with ThreadPoolExecutor(max_workers=max(1, len(places))) as pool:
         return list(pool.map(do, places))
-
-
-def owned(cluster: journal.Journal, provider: str, place: str) -> tuple[journal.Owned, ...]:
-    """Return the owner of each launch of a cluster in a place; empty if the journal has none."""
-    known = (one for one in cluster.entries() if isinstance(one, journal.Owned))
-    return tuple(one for one in known if (one.provider, one.region) == (provider, place))
-
-
-def select(cluster: journal.Journal, provider: str, client: Client) -> Selection:
-    """Select the resources of a cluster in a place: those of the launches in its journal.
-
-    Returns:
-        The launches; if the journal has none, the cluster's name and the caller as its owner.
-
-    Raises:
-        Denied: somebody else launched it.
-
-    """
-    launches = owned(cluster, provider, client.name)
-    for one in launches:
-        if (one.account, one.owner) != (client.account, client.owner):
-            raise not_yours(cluster.name, one, client)
-    if not launches:
-        return Selection(owner=client.owner, name=cluster.name)
-    return Selection(launches=tuple(one.launch for one in launches))
 
 
 def not_yours(name: str, one: journal.Owned, client: Client) -> Denied:

@@ -60,8 +60,10 @@ if TYPE_CHECKING:
     from cluster.providers._cloud.api_errors import Failure
     from cluster.providers._cloud.launch import EndedMachine
     from cluster.providers._cloud.options import CloudOptions
+    from cluster.providers._cloud.provider import Entries
     from cluster.providers._cloud.tags import Tags
     from cluster.providers.aws.api import Region
+    from cluster.providers.aws.instances import Filters
 
 MOST = 100  # ids that a call for the topology may name
 AMAZON_MPI = "/opt/amazon/openmpi"  # from the EFA installer (EC2 user guide, "EFA and MPI")
@@ -155,9 +157,9 @@ class AwsProvider(CloudProvider["Region", AwsOffer], NeedsCredentials, Stops):
         """List the caller's clusters in a region."""
         return list_clusters(client)
 
-    def deletion(self, client: Region, whose: Selection, cluster: journal.Journal) -> AwsDeletion:
+    def deletion(self, client: Region, whose: Selection, entries: Entries) -> AwsDeletion:
         """Return the deletion of resources found by their tags, or by ids in the journal."""
-        return AwsDeletion(client, whose, _unlisted(cluster))
+        return AwsDeletion(client, whose, _unlisted(entries))
 
     def translate_error(self, failure: Failure, left: str) -> ClusterError:
         """Explain a failure, and give the commands of Amazon's tools that help."""
@@ -175,20 +177,21 @@ class AwsProvider(CloudProvider["Region", AwsOffer], NeedsCredentials, Stops):
     def stop(self, name: str, machines: tuple[Machine, ...]) -> None:
         """Stop the instances; their disks remain, and still cost money."""
         with self.translating_errors("They go on."):
-            [region] = self.clients_of(name)
-            power.stop(region, filters_of(self.selection(region, name)), machines)
+            region, filters = self._found(name, journal.for_cluster(name).entries())
+            power.stop(region, filters, machines)
 
     def start(
         self, name: str, machines: tuple[Machine, ...], on_state: StateCallback = ignore
     ) -> tuple[Machine, ...]:
         """Start the instances; their TTL starts again."""
-        spec = specs_of(name)[-1]
+        entries = journal.for_cluster(name).entries()
+        spec = specs_of(entries)[-1]
         options = _options(spec)
         with self.translating_errors("They are as they were."):
-            [region] = self.clients_of(name)
+            region, filters = self._found(name, entries)
             found = power.start(
                 region,
-                filters_of(self.selection(region, name)),
+                filters,
                 machines,
                 public=options.is_public,
                 ttl=spec.ttl or TTL,
@@ -201,11 +204,11 @@ class AwsProvider(CloudProvider["Region", AwsOffer], NeedsCredentials, Stops):
         )
 
     def ended(
-        self, client: Region, name: str, machines: tuple[Machine, ...]
+        self, client: Region, whose: Selection, machines: tuple[Machine, ...]
     ) -> dict[str, EndedMachine]:
         """Return the machines that Amazon lists as ended; it lists them for about an hour."""
         ids = {machine.id: machine.name for machine in machines}
-        listed = instances(client, filters_of(self.selection(client, name)))
+        listed = instances(client, filters_of(whose))
         ends = (
             (ids[one["InstanceId"]], ended_machine(one))
             for one in listed
@@ -213,24 +216,29 @@ class AwsProvider(CloudProvider["Region", AwsOffer], NeedsCredentials, Stops):
         )
         return {host: end for host, end in ends if end}
 
-    def locate(self, client: Region, name: str, ids: tuple[str, ...]) -> ProviderTopology:
+    def locate(self, client: Region, whose: Selection, ids: tuple[str, ...]) -> ProviderTopology:
         """Read the network nodes above the instances; only some types have them."""
-        del name
+        del whose
         return read_topology(client, ids)
 
     def console(self, machine: Machine) -> str:
         """Read the serial console of a machine."""
         name = machine.name.rpartition(".")[2]
-        return "".join(console(region, machine.id) for region in self.clients_of(name))
+        regions = self.clients_of(journal.for_cluster(name).entries())
+        return "".join(console(region, machine.id) for region in regions)
+
+    def _found(self, name: str, entries: Entries) -> tuple[Region, Filters]:
+        """Return the region of a cluster, and the filters that find its instances."""
+        [region] = self.clients_of(entries)
+        return region, filters_of(self.selection(region, name, entries))
 
 
 def _options(spec: ClusterSpec) -> AwsOptions:
     return msgspec.convert(spec.options, AwsOptions, strict=False)
 
 
-def _unlisted(cluster: journal.Journal) -> AwsUnlisted:
+def _unlisted(entries: Entries) -> AwsUnlisted:
     """Read from a journal what Amazon may not list yet; without a journal, that is anything."""
-    entries = cluster.entries()
     if not entries:
         return AwsUnlisted(until=dict.fromkeys(PAID.values(), time.time() + listing_delay()))
     requests = [e for e in entries if isinstance(e, journal.Requested) and e.kind in KINDS]

@@ -42,6 +42,7 @@ if TYPE_CHECKING:
     from cluster.core.model.value import StateCallback
     from cluster.providers._cloud.launch import EndedMachine
     from cluster.providers._cloud.options import CloudOptions
+    from cluster.providers._cloud.provider import Entries
     from cluster.providers._cloud.tags import Tags
     from cluster.providers.gcp.api import Project
 
@@ -130,21 +131,19 @@ class GcpProvider(CloudProvider["Project", GcpOffer], NeedsCredentials, OffersGp
         """List the caller's clusters in a project."""
         return list_clusters(client)
 
-    def deletion(self, client: Project, whose: Selection, cluster: journal.Journal) -> GcpDeletion:
+    def deletion(self, client: Project, whose: Selection, entries: Entries) -> GcpDeletion:
         """Return deletion of resources found by their descriptions, or by the journal's calls."""
-        return GcpDeletion(client, whose, _unlisted(cluster))
+        return GcpDeletion(client, whose, _unlisted(entries))
 
     def translate_error(self, failure: Failure, left: str) -> ClusterError:
         """Explain a failure, and give the commands of Google's tools that help."""
         return to_cluster_error(failure, left=left)
 
     def ended(
-        self, client: Project, name: str, machines: tuple[Machine, ...]
+        self, client: Project, whose: Selection, machines: tuple[Machine, ...]
     ) -> dict[str, EndedMachine]:
         """Return the machines that Google lists as ended, or does not know any more."""
-        listed: tuple[Instance, ...] = client.all(
-            "instances", filter=filter_of(self.selection(client, name))
-        )
+        listed: tuple[Instance, ...] = client.all("instances", filter=filter_of(whose))
         states = {str(one.id): one.status for one in listed}
         ends = {}
         for machine in machines:
@@ -155,15 +154,16 @@ class GcpProvider(CloudProvider["Project", GcpOffer], NeedsCredentials, OffersGp
                 ends[machine.name] = ended_machine(client, zone, instance, state, target=target)
         return ends
 
-    def locate(self, client: Project, name: str, ids: tuple[str, ...]) -> ProviderTopology:
+    def locate(self, client: Project, whose: Selection, ids: tuple[str, ...]) -> ProviderTopology:
         """Read the cluster, block, sub-block and physical host of the machines."""
-        return read_topology(client, ids, filter_of(self.selection(client, name)))
+        return read_topology(client, ids, filter_of(whose))
 
     def console(self, machine: Machine) -> str:
         """Read the serial console of a machine."""
         zone, _, instance = machine.id.partition("/")
         name = machine.name.rpartition(".")[2]
-        return "".join(console(project, zone, instance) for project in self.clients_of(name))
+        projects = self.clients_of(journal.for_cluster(name).entries())
+        return "".join(console(project, zone, instance) for project in projects)
 
 
 def _state(client: Project, zone: str, name: str, target: str) -> str:
@@ -181,9 +181,8 @@ def _options(spec: ClusterSpec) -> GcpOptions:
     return msgspec.convert(spec.options, GcpOptions, strict=False)
 
 
-def _unlisted(cluster: journal.Journal) -> GcpUnlisted:
+def _unlisted(entries: Entries) -> GcpUnlisted:
     """Read from a journal what Google may not list yet; without a journal, that is anything."""
-    entries = cluster.entries()
     if not entries:
         return GcpUnlisted(until=time.time() + listing_delay())
     answers = {e.token: e.ids for e in entries if isinstance(e, journal.Answered)}
