@@ -52,14 +52,14 @@ class PeerList(Value, frozen=True, kw_only=True):
 class Peers:
     """Connections to the other hosts of a job."""
 
-    def __init__(self, folder: Path, on_state: Callable[[], object] = lambda: None) -> None:
+    def __init__(self, folder: Path, tell: Callable[[], object] = lambda: None) -> None:
         path = folder / FILE
         self._folder = folder
         self._list = (
             msgspec.json.decode(path.read_bytes(), type=PeerList) if path.exists() else PeerList()
         )
         self._connections: dict[Peer, subprocess.Popen[str]] = {}
-        self._probes = Probes(on_state)
+        self._probes = Probes(tell)
 
     def connect(self) -> None:
         """Connect to each peer, and begin to probe it."""

@@ -41,11 +41,11 @@ from cluster.orchestration.hosts.teardown import check_gone, clean_hosts, destro
 from cluster.orchestration.notebook import default_listener
 from cluster.providers import (
     ENDED,
-    Allocation,
     ExistingHosts,
     PreparesHosts,
     Provider,
     ReportsStates,
+    RevokedAtOnce,
     Simulates,
     Stops,
     gpu_advice,
@@ -533,7 +533,7 @@ class Cluster:
         provider = self._provider
         errors: tuple[type[Exception], ...] = ()
         taken = None
-        if isinstance(provider, Allocation):
+        if isinstance(provider, RevokedAtOnce):
             # A node that is dead must not keep the others from being handed back.
             errors = (ClusterError,)
             taken = provider.revocation_reason(self.spec, self.machines)

@@ -28,7 +28,7 @@ from cluster.orchestration.bench.collect import (
 from cluster.orchestration.bench.working_folder import copied
 from cluster.orchestration.check.verdict import with_verdict
 from cluster.orchestration.hosts.revocation import RevocationWatch
-from cluster.providers import Allocation, Provider, Revocable
+from cluster.providers import Provider, Revocable, RevokedAtOnce
 from cluster.remote.jobs import Job
 from cluster.remote.threads import start
 from cluster.runs import store
@@ -231,7 +231,7 @@ class Jobs:
             finally:
                 self._hosts.close()  # ends what waits for the job
 
-        if not isinstance(provider, Allocation):
+        if not isinstance(provider, RevokedAtOnce):
             return RevocationWatch(None, stop)
         return RevocationWatch(partial(provider.revocation_reason, spec, machines), stop)
 

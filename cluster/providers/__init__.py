@@ -308,7 +308,7 @@ class Revocable(ABC):
         """Say what the provider knows of machines that do not answer; empty if nothing."""
 
 
-class Allocation(Revocable):
+class RevokedAtOnce(Revocable):
     """All machines are taken away at once, so that it is asked during a job, too."""
 
 

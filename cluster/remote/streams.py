@@ -56,7 +56,7 @@ class ChunkWriter:
         held, self._held = self._held, b""
         self._all_of(held)
 
-    def on_state(self) -> int:
+    def tell(self) -> int:
         """Return 0: `tarfile` asks only before it writes."""
         return 0
 
@@ -122,7 +122,7 @@ class StreamReader:
         """Read the next line, without its newline, or the beginning of a long one."""
         return b"".join(islice(iter(lambda: self.read(1).strip(b"\n"), b""), MOST_LINE))
 
-    def on_state(self) -> int:
+    def tell(self) -> int:
         """Return how many bytes were read."""
         return self._at
 

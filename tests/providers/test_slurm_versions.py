@@ -273,7 +273,8 @@ def test_refusals_that_other_sites_have_shown(
 ) -> None:
     error = refusal("sbatch", said, "on login1")
 
-    assert type(error) is kind
+    assert isinstance(error, kind)
+    assert isinstance(error, SpecError) == issubclass(kind, SpecError)
     assert words in error.what
     assert typed in error.remedy
     assert "Traceback" not in str(error)

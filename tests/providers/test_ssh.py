@@ -150,7 +150,7 @@ def test_hosts_as_a_table_as_json_and_for_ssh(mine: str, sshd: Sshd, home: Path)
 def test_a_host_that_is_gone_is_named_and_the_others_results_survive(
     sshd: Sshd, home: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr("cluster.providers.Provider.ready_within", 2.5)
+    monkeypatch.setattr("cluster.providers.READY_WITHIN", 2.5)
     hosts = f"{befriend(sshd, home)},nobody@127.0.0.1:1"
     options = {"hosts": hosts, "trust": "first-use"}
     with pytest.raises(cluster.Timeout) as failed:

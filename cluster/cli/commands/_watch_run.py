@@ -90,7 +90,7 @@ def _report(where: Path, watch: Watch) -> int:
         what = f"{each.metric} {format_point(each.params)} {each.definition}"
         lines = [change_text(each, each.changes[-1]), *factor_texts(each.changes[-1])]
         print_lines(f"ALARM {watch.name}: {lines[0]}", *(f"  {line}" for line in lines[1:]))
-        if watch.on_change and what not in told and _on_state(watch, lines):
+        if watch.on_change and what not in told and _run_hook(watch, lines):
             _note(where, watch.name, "told", what, (each.changes[-1].run,))
     return GATE_HIT if alarms else 0
 
@@ -102,7 +102,7 @@ def _told(known: Sequence[WatchEvent]) -> set[str]:
     return {event.reason for event in known[since:] if event.outcome == "told"}
 
 
-def _on_state(watch: Watch, lines: Sequence[str]) -> bool:
+def _run_hook(watch: Watch, lines: Sequence[str]) -> bool:
     """Run the user's command; one that fails is tried again after the next run."""
     variables = (f"CLUSTER_WATCH={watch.name}", f"CLUSTER_CHANGE={chr(10).join(lines)}")
     try:

@@ -32,13 +32,13 @@ from cluster.orchestration.hosts.revocation import unless_gone
 from cluster.orchestration.notebook import NotebookProgress, in_notebook
 from cluster.providers import (
     ENDED,
-    Allocation,
     Boots,
     CountsHosts,
     HasConsoles,
     Provider,
     Resumes,
     Revocable,
+    RevokedAtOnce,
     seconds_to_answer,
 )
 from cluster.remote import host_keys
@@ -260,7 +260,7 @@ def _why_unusable(cluster: Cluster) -> str:
         return f"{cluster.name} is stopped. To switch it on: cluster start {cluster.name}"
     if any(map(_has_no_python, machines)):
         why = f"{cluster.name} was launched with {machines[0].bin}, which is gone."
-    elif isinstance(provider, Allocation) and (revoked := _revoked(provider, cluster)):
+    elif isinstance(provider, RevokedAtOnce) and (revoked := _revoked(provider, cluster)):
         return revoked
     elif ended := _ended(cluster):
         return ended

@@ -23,7 +23,6 @@ from cluster.core.model.resources import Plan, RemoteCluster, Resource
 from cluster.core.model.value import StateCallback, Value, ignore
 from cluster.core.units import format_seconds
 from cluster.providers import (
-    Allocation,
     CountsHosts,
     ExistingHosts,
     HintsReplacement,
@@ -31,6 +30,7 @@ from cluster.providers import (
     Provider,
     Regional,
     Resumes,
+    RevokedAtOnce,
     Searchable,
     refuse,
 )
@@ -83,7 +83,7 @@ class SlurmProvider(
     ExistingHosts,
     CountsHosts,
     PreparesHosts,
-    Allocation,
+    RevokedAtOnce,
     HintsReplacement,
 ):
     """Nodes that Slurm gives to a job of ours."""
