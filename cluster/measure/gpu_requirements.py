@@ -21,7 +21,7 @@ def check_host(
     """Refuse a host whose ranks could not use its GPUs as a benchmark does.
 
     Args:
-        advice: of its provider, which options give machines with GPUs (`Provider.gpu_advice`).
+        advice: of its provider, which options give machines with GPUs (`OffersGpus.gpu_advice`).
         by_mpi: MPI sends from their memory; NCCL needs no MPI with CUDA, and its library, torch,
             installs itself.
 

@@ -41,5 +41,5 @@ def command(
     with HostProgress(console(stderr=True)) as waiting:
         cluster = launch_spec(spec, waiting, planned, replace=replace)
         if install:
-            cluster.install(tell=waiting)
+            cluster.install(on_state=waiting)
     show_hosts(cluster, as_json=json, most=MOST_SHOWN)

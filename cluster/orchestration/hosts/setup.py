@@ -202,7 +202,7 @@ def check_gpus(facts: Iterable[Facts], need: GpuNeed, advice: str = "") -> None:
     """Refuse hosts that lack GPUs, or the software that GPUs need.
 
     Args:
-        advice: of the provider: which of its machines have GPUs (`Provider.gpu_advice`).
+        advice: of the provider: which of its machines have GPUs (`OffersGpus.gpu_advice`).
 
     Raises:
         SpecError: a host lacks something.
