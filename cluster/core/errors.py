@@ -84,6 +84,9 @@ class Denied(ProvisionError):
 class Timeout(ProvisionError):
     """The machines did not become ready in time."""
 
+    host: str = ""
+    """The name of the machine that is late, if it is one that does not answer."""
+
 
 class LaunchLeft(ProvisionError):
     """The user left a launch unfinished: the request stays, and the same command goes on."""

@@ -205,11 +205,13 @@ class _Attempts:
         """Make the error for a host that is not ready in time, with its last state."""
         if name in self.last:
             return self._timeout(name)
-        return Timeout(
+        late = Timeout(
             f"{name} is not reachable after {seconds:.3g} s; its state: {state or 'begun'}.",
             means=STATES.get(state, ""),
             remedy="Try it by hand: ssh -v, with its address.",
         )
+        late.host = name
+        return late
 
     def _note(self, name: str, error: Unreachable) -> None:
         before = self.last.get(name)
@@ -223,6 +225,7 @@ class _Attempts:
             f"{name} is not reachable: {error.what}", means=error.means, remedy=error.remedy
         )
         late.__cause__ = error
+        late.host = name
         return late
 
 

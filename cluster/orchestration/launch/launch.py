@@ -387,7 +387,7 @@ def connect(
                 known = cluster.disk.journal.folder / KNOWN
                 host_keys.rotate(shells, by_name, known, between=check)
     except Timeout as error:
-        late = [m for m in machines if error.what.startswith(m.name)]
+        late = [machine for machine in machines if machine.name == error.host]
         consoles = map(provider.console, late) if isinstance(provider, HasConsoles) else ()
         means = "\n".join([error.means, *(tail(text) for text in consoles if text)])
         raise Timeout(error.what, means=means, remedy=error.remedy) from error
