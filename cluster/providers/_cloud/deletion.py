@@ -124,7 +124,7 @@ class Deletion(ABC, Generic[R]):
         return ()
 
     def _round(self) -> tuple[Resource, ...]:
-        """Delete what can be deleted now, machines first, then by kind; give what still existed.
+        """Delete what can be deleted now, machines first, then by kind; return what still existed.
 
         A kind that the account may not list or delete does not keep the others from deletion. Its
         failure is raised once the others are gone, or after `listing_delay`, because a resource of

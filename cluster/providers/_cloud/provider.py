@@ -492,7 +492,7 @@ def specs_of(entries: Entries) -> tuple[ClusterSpec, ...]:
 
 
 def in_each(places: tuple[PlaceT, ...], do: Callable[[PlaceT], T]) -> list[T]:
-    """Call a function for each place, for all at the same time, and give the results in order."""
+    """Call a function for each place, for all at the same time, and return the results in order."""
     with ThreadPoolExecutor(max_workers=max(1, len(places))) as pool:
         return list(pool.map(do, places))
 

@@ -393,7 +393,7 @@ def _email(credentials: Any) -> str:  # noqa: ANN401
 
 
 def _translated(what: str, error: Exception) -> Exception:
-    """Turn an exception of the client into a failure; give other exceptions back unchanged."""
+    """Turn an exception of the client into a failure; return other exceptions unchanged."""
     from google.api_core.exceptions import GoogleAPIError  # noqa: PLC0415 - with the client
     from google.auth.exceptions import GoogleAuthError  # noqa: PLC0415
     from google.protobuf.json_format import ParseError  # noqa: PLC0415

@@ -155,7 +155,7 @@ class SlurmProvider(
     def _submit(
         self, client: SlurmClient, spec: ClusterSpec, cluster: journal.Journal, token: str
     ) -> tuple[str, str]:
-        """Submit the job, unless an interrupted launch did; give its token and its number."""
+        """Submit the job, unless an interrupted launch did; return its token and its number."""
         # Search only places already used: an old login host may be unreachable.
         for job in _active(client, spec.name) if client in self._clients(spec.name) else ():
             mark = mark_of(job)
@@ -356,7 +356,7 @@ def _active(client: SlurmClient, name: str) -> tuple[SlurmJob, ...]:
 
 
 def _cancelled(client: SlurmClient, name: str) -> tuple[SlurmJob, ...]:
-    """Cancel the jobs of a cluster, and give those that were not over."""
+    """Cancel the jobs of a cluster, and return those that were not over."""
     jobs = _active(client, name)
     if jobs:
         client.run(("scancel", *(job.id for job in jobs)))
