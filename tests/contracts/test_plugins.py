@@ -132,6 +132,14 @@ def test_no_file_of_it_imports_a_sibling(kind: type[Plugin], name: str) -> None:
     assert not siblings & found
 
 
+def test_a_provider_is_four_methods_and_its_options() -> None:
+    """What only some can do is a capability beside it, so a new provider is as small as this."""
+    own = {name for name in vars(Provider) if not name.startswith("_")}
+
+    assert own == {"folder", "Options", "plan", "create", "find", "destroy"}
+    assert Provider.__abstractmethods__ == own - {"folder", "Options"}
+
+
 @pytest.mark.parametrize("name", plugins.names(Provider))
 def test_a_provider_needs_no_options(name: str) -> None:
     options = plugins.load(Provider, name).Options
