@@ -156,9 +156,11 @@ class CloudProvider(
         del client, whose, machines
         return {}
 
-    def locate(self, client: ClientT, whose: Selection, ids: tuple[str, ...]) -> ProviderTopology:
+    def locate(
+        self, client: ClientT, name: str, entries: Entries, ids: tuple[str, ...]
+    ) -> ProviderTopology:
         """Read where the machines of a cluster are in the cloud's network, by their ids."""
-        del client, whose, ids
+        del client, name, entries, ids
         return ProviderTopology(reason=f"the provider {self.name!r} knows no switches")
 
     # What is the same for every cloud.
@@ -287,8 +289,8 @@ class CloudProvider(
             return ProviderTopology(reason="the machines do not exist any more")
         with self.translating_errors("The machines are as they were."):
             [client] = self.clients_of(entries)
-            whose = self.selection(client, spec.name, entries)
-            return self.locate(client, whose, tuple(machine.id for machine in machines))
+            ids = tuple(machine.id for machine in machines)
+            return self.locate(client, spec.name, entries, ids)
 
     def live(self) -> tuple[RemoteCluster, ...]:
         """List the caller's clusters in every place in which anything was ever created."""

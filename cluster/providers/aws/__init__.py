@@ -216,9 +216,11 @@ class AwsProvider(CloudProvider["Region", AwsOffer], NeedsCredentials, Stops):
         )
         return {host: end for host, end in ends if end}
 
-    def locate(self, client: Region, whose: Selection, ids: tuple[str, ...]) -> ProviderTopology:
+    def locate(
+        self, client: Region, name: str, entries: Entries, ids: tuple[str, ...]
+    ) -> ProviderTopology:
         """Read the network nodes above the instances; only some types have them."""
-        del whose
+        del name, entries
         return read_topology(client, ids)
 
     def console(self, machine: Machine) -> str:

@@ -154,9 +154,11 @@ class GcpProvider(CloudProvider["Project", GcpOffer], NeedsCredentials, OffersGp
                 ends[machine.name] = ended_machine(client, zone, instance, state, target=target)
         return ends
 
-    def locate(self, client: Project, whose: Selection, ids: tuple[str, ...]) -> ProviderTopology:
+    def locate(
+        self, client: Project, name: str, entries: Entries, ids: tuple[str, ...]
+    ) -> ProviderTopology:
         """Read the cluster, block, sub-block and physical host of the machines."""
-        return read_topology(client, ids, filter_of(whose))
+        return read_topology(client, ids, filter_of(self.selection(client, name, entries)))
 
     def console(self, machine: Machine) -> str:
         """Read the serial console of a machine."""
