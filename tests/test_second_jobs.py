@@ -144,12 +144,12 @@ def test_a_second_python_session_leaves_the_first_ones_cluster_up(hanging: Backg
 def test_who_lost_the_cluster_starts_nothing_more_and_leaves_it_up() -> None:
     """Between two jobs of one command, another process takes over."""
     mine = cluster.launch("mine", hosts=2)
-    with mine.jobs.claimed():
+    with mine.bench_jobs.claimed():
         mine.bench("program", command="true")
         lost = pytest.raises(cluster.ClusterError, match=r"Before its job began, .* ended it")
         with claims.claim(mine.disk.journal, replace=True), lost:
             mine.bench("program", command="true")
-    assert mine.jobs.superseded
+    assert mine.bench_jobs.superseded
     assert len(list(runs_folder().glob("*/*"))) == 1
     with claims.claim(mine.disk.journal), pytest.raises(InUse, match="mine is in use by"), mine:
         pass
@@ -159,7 +159,7 @@ def test_who_lost_the_cluster_starts_nothing_more_and_leaves_it_up() -> None:
 
 def test_a_command_keeps_the_cluster_between_its_jobs() -> None:
     mine = cluster.launch("mine", hosts=2)
-    with mine.jobs.claimed():
+    with mine.bench_jobs.claimed():
         mine.bench("program", command="true")
         with pytest.raises(InUse, match=f"process {os.getpid()}"):
             cluster.attach("mine").bench("program", command="true")

@@ -21,7 +21,8 @@ INTERNAL = {
     f"CLUSTER_{name}"
     for name in (
         *("ADDRESSES", "FOLDER", "HOST_FOLDER", "HOSTS", "NAMES"),
-        *("RANKS", "REACH", "SSH_CONFIG"),
+        *("RANKS", "REACH", "SSH_CONFIG", "TASK"),
+        *("NAME", "JOB", "NODE_RANK", "NUM_NODES", "NODE_IPS", "HEAD_IP", "GROUP"),  # of a task
     )
 }
 LOADED = re.compile(

@@ -10,6 +10,13 @@ halt FOLDER               end a job's ranks on this host
 sweep                     remove what ended jobs left in this host's shared memory
 results FOLDER            leave only results in the copy of a user's folder that a job ran in
 
+task FOLDER               run a task of a job, in a tmux pane
+task-close FOLDER         end what is left of it, and record that its supervisor was killed
+task-begun FOLDER         the state of a task once its command was started
+task-states FOLDER...     the states of tasks
+task-follow FOLDER N      what a task prints after its first N bytes, until it ends; then its state
+task-stop FOLDER          end all processes of a task
+
 One verb is used by the job's own script, in the job's folder:
 
 run SECONDS COMMAND...    run the command that starts the ranks; end them when the time is up or on
@@ -30,6 +37,10 @@ def main(verb: str, *words: str) -> int:
     """Run one verb."""
     if verb == "run":
         return run_job(float(words[0]), list(words[1:]))
+    if verb.startswith("task"):
+        from cluster.agent import task  # noqa: PLC0415 - not needed for the ranks of a benchmark
+
+        return task.main(verb, *words)
     _answer(verb, words)
     return 0
 

@@ -15,6 +15,7 @@ from cluster.agent.protocol import FOLLOWED, HEARTBEAT, Ended, Event, Lost, Runn
 
 if TYPE_CHECKING:
     from cluster.core.model.hosts import Facts
+    from cluster.core.model.jobs import TaskOutput, TaskState
 
 
 POLL = 0.1  # seconds between two polls of a job's files; each may interrupt a rank
@@ -106,7 +107,7 @@ def _new_text(path: Path, offsets: dict[Path, int], *, final: bool) -> bytes:
     return text
 
 
-def print_event(answer: Facts | Event) -> None:
+def print_event(answer: Facts | Event | TaskOutput | TaskState) -> None:
     """Print an answer as one line of JSON, at once."""
     sys.stdout.buffer.write(msgspec.json.encode(answer) + b"\n")
     sys.stdout.buffer.flush()

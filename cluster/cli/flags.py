@@ -396,6 +396,10 @@ Threshold = Annotated[
     option("--threshold", metavar="PERCENT", help="Differences below it count as equal."),
 ]
 TableFormat = Annotated[str, option("--format", help="terminal or markdown.")]
+JobName = Annotated[str, argument(metavar="JOB", help="Name of a job.")]
+AnyJob = Annotated[
+    str, argument(metavar="JOB", help="Name of a job.  [default: the newest benchmark]")
+]
 ClusterName = Annotated[
     str, argument(metavar="NAME", help="Name of the cluster.", autocompletion=_clusters)
 ]

@@ -73,7 +73,7 @@ def measure(
     stood_before = "launch" not in cluster.phases
     cases: list[Case] = []
     try:
-        with cluster.jobs.claimed(replace=options.replace):
+        with cluster.bench_jobs.claimed(replace=options.replace):
             if pair:
                 alternate(cluster, benchmark, pair, params, options, cases)
             else:
@@ -110,7 +110,7 @@ def launched(
     live = JobProgress(stderr=options.json)
     cluster = _launch(spec, planned, live, options)
     try:
-        with cluster.jobs.claimed():
+        with cluster.bench_jobs.claimed():
             yield cluster
     except InUse:
         options = msgspec.structs.replace(options, keep=True)
@@ -227,7 +227,7 @@ def _stays(cluster: Cluster, options: BenchOptions) -> bool:
 
     What another process has taken over is its own; what stood before, its user's.
     """
-    if cluster.jobs.superseded:
+    if cluster.bench_jobs.superseded:
         return True
     if options.keep is not None:
         return options.keep

@@ -33,8 +33,8 @@ GROUPS = {
         *("watch", "fit", "plot", "push", "share", "verify"),
     ),
     "Clusters": (
-        *("up", "run", "put", "get", "ls", "hosts", "connect", "status", "logs", "wait", "fetch"),
-        *("down", "stop", "start", "lab"),
+        *("up", "run", "jobs", "kill", "put", "get", "ls", "hosts", "connect", "status", "logs"),
+        *("wait", "fetch", "down", "pause", "resume", "lab"),
     ),
     "Logs": ("import", "topology", "profile", "scaling", "corpus"),
     "Maintenance": ("gc", "doctor", "plan", "script"),
@@ -44,10 +44,12 @@ LINES: dict[tuple[str, ...], str] = {
     ("put", "get"): "Copy a file or folder to all hosts, or a folder from them.",
     ("ls", "hosts"): "List the clusters that exist, or the hosts of one.",
     ("fit", "plot"): "Fit t = alpha + size / beta to sweeps, or draw runs.",
-    ("compare", "replay"): "Compare runs, or measure again what one measured, and compare.",
+    ("compare", "replay"): "Compare runs, or a run with a new one of the same.",
     ("share", "verify"): "Write a run into one file with pseudonyms, or check one.",
     ("plan", "script"): "Show what would be created, or print a batch script.",
-    ("stop", "start"): "Switch machines off, and on again; their disks stay.",
+    ("jobs", "kill"): "List the jobs and benchmarks of a cluster, or end a job.",
+    ("logs", "wait"): "Print what a job prints, or wait for it.",
+    ("pause", "resume"): "Switch machines off, and on again; their disks stay.",
 }
 """The lines of commands that share one, so that all fit a screen."""
 HEAD = """\

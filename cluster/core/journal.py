@@ -20,6 +20,7 @@ import msgspec
 from cluster.core import jsonl
 from cluster.core.errors import ClusterError, ParseError, SpecError
 from cluster.core.model.hosts import Facts, Machine
+from cluster.core.model.jobs import NamedJob
 from cluster.core.model.records import JobRecord
 from cluster.core.model.resources import Price
 from cluster.core.model.spec import ClusterSpec
@@ -167,6 +168,12 @@ class Started(Value, frozen=True, kw_only=True, tag="started"):
     job: JobRecord
 
 
+class JobStarted(Value, frozen=True, kw_only=True, tag="job-started"):
+    """A job with a name is about to be started; an earlier one of this name has ended."""
+
+    job: NamedJob
+
+
 class Collected(Value, frozen=True, kw_only=True, tag="collected"):
     """A job's files are downloaded; `run` is the folder of its run."""
 
@@ -186,6 +193,7 @@ Entry = (
     | LaunchFinished
     | Examined
     | Started
+    | JobStarted
     | Collected
 )
 

@@ -292,7 +292,7 @@ def ab(
     check_toggles(checked, pair)
     given = all_variables(*(options.pop(name, None) for name in ("variables", "mca", "env")))
     options["listener"] = options.get("listener") or default_listener(2 * launches)
-    with cluster.jobs.claimed(replace=options.get("replace", False)):
+    with cluster.bench_jobs.claimed(replace=options.get("replace", False)):
         ran = run_alternating(
             cluster.bench, benchmark, pair, launches=launches, variables=given, **options
         )

@@ -14,6 +14,7 @@ import msgspec
 
 from cluster.core import claims, journal, plugins
 from cluster.core.errors import ClusterError, InUse, SpecError
+from cluster.core.model.jobs import TaskSpec
 from cluster.core.model.spec import ClusterSpec, check_name
 from cluster.core.model.value import StateCallback, ignore
 from cluster.orchestration.bench.bench_methods import Bench
@@ -38,6 +39,8 @@ from cluster.orchestration.hosts.revocation import unless_gone
 from cluster.orchestration.hosts.setup import ReadyHosts
 from cluster.orchestration.hosts.state import StateOnDisk
 from cluster.orchestration.hosts.teardown import check_gone, clean_hosts, destroy
+from cluster.orchestration.jobs.host_group import Host, HostGroup, check_command
+from cluster.orchestration.jobs.registry import NamedJobs
 from cluster.orchestration.notebook import default_listener
 from cluster.providers import (
     ENDED,
@@ -70,6 +73,7 @@ if TYPE_CHECKING:
     from cluster.orchestration.bench.listener import Listener
     from cluster.orchestration.bench.working_folder import WorkingFolder
     from cluster.orchestration.hosts.state import ClusterState
+    from cluster.orchestration.jobs.job import Job
     from cluster.remote.leftovers import Leftovers
     from cluster.remote.shells import Shell
     from cluster.runs.run import Run
@@ -100,8 +104,10 @@ class Cluster:
         journal_: Journal of the cluster, in which a launch was recorded.
 
     Attributes:
-        hosts: Shells to the machines.
-        jobs: Jobs that were started on the hosts.
+        remote: Shells to the machines.
+        hosts: The hosts, with verbs: `c.hosts[0].run("nproc")`.
+        jobs: Jobs that were started by `start`, by name.
+        bench_jobs: Benchmarks that were started.
         phases: Seconds that each phase took in this process, such as `launch` or `run`.
         leftovers: Processes that commands had left on hosts that stay, as `down` found them.
 
@@ -115,8 +121,10 @@ class Cluster:
         self.phases: dict[str, float] = {}
         self.leftovers: Mapping[str, Leftovers] = {}
         self._block = ""  # for messages, inside a `with` block
-        self.hosts = Hosts(self.name, self._standing_machines)
-        self.jobs = Jobs(self.disk, self.hosts, self.phases)
+        self.remote = Hosts(self.name, self._standing_machines)
+        self.hosts = HostGroup(self.remote, self.start)
+        self.jobs = NamedJobs(self.disk, self.remote)
+        self.bench_jobs = Jobs(self.disk, self.remote, self.phases)
 
     def __repr__(self) -> str:
         """Name the cluster, for debugging."""
@@ -130,7 +138,7 @@ class Cluster:
 
     def __exit__(self, *error: object) -> None:
         """Take the cluster down, unless another process uses it."""
-        user = self.jobs.user()
+        user = self.bench_jobs.user()
         if user is None and not isinstance(error[1], InUse):
             self.down()
             return
@@ -229,42 +237,103 @@ class Cluster:
 
     def shells(self) -> dict[str, Shell]:
         """Return a shell to each real machine, by the machine's name."""
-        return self.hosts.shells()
+        return self.remote.shells()
 
     def run(
         self,
-        argv: str | Sequence[str],
+        command: str | Sequence[str],
         *,
+        cwd: str = "",
+        env: Mapping[str, str] | None = None,
         timeout: float | None = None,
+        check: bool = True,
         on_line: Callable[[str, str], None] | None = None,
     ) -> dict[str, Completed]:
-        """Run a command on every host in parallel; see `Hosts.run`."""
-        return self.hosts.run(argv, timeout=timeout, on_line=on_line)
+        """Run a command on every host in parallel, and wait for it; see `HostGroup.run`."""
+        return self.hosts.run(
+            command, cwd=cwd, env=env, timeout=timeout, check=check, on_line=on_line
+        )
 
-    def try_run(
+    def start(
         self,
-        argv: str | Sequence[str],
+        command: str | Sequence[str],
         *,
+        hosts: Host | HostGroup | None = None,
+        name: str = "",
+        cwd: str = "",
+        env: Mapping[str, str] | None = None,
         timeout: float | None = None,
-        on_line: Callable[[str, str], None] | None = None,
-    ) -> dict[str, Completed | ClusterError]:
-        """Run a command on every host, with a result or error per host; see `Hosts.try_run`."""
-        return self.hosts.try_run(argv, timeout=timeout, on_line=on_line)
+        grace: float = 10.0,
+        runs: str | Path | None = None,
+    ) -> Job:
+        """Start a job: a command on some hosts, which goes on without this process.
+
+        Example: `c.start("python train.py", name="train").wait()`
+
+        Each host runs one task, in a tmux session of its own, with `CLUSTER_NODE_RANK`,
+        `CLUSTER_NUM_NODES`, `CLUSTER_NODE_IPS`, `CLUSTER_HEAD_IP` and torchrun's variables. Several
+        jobs run at once. A job of the same name, command and options that runs is returned as it
+        is, so a script that is run twice starts nothing twice.
+
+        Args:
+            command: a line for `sh`, or the words of a command, unquoted.
+            hosts: where, such as `c.hosts[1:]`; all by default.
+            name: of the job; by default that of its program.
+            cwd: a folder on the hosts; by default the home folder, on `local` one for each host.
+            env: variables beyond those of the login.
+            timeout: seconds after which a task is ended.
+            grace: seconds between SIGTERM and SIGKILL when a task is ended.
+            runs: the folder here that gets the output, in `NAME/jobs`.
+
+        Raises:
+            SpecError: another job of this name runs.
+            JobError: the command cannot be started on one host; none is left of the others.
+            ShellError: one host does not answer.
+            HostErrors: several of these.
+
+        """
+        self._standing_machines()
+        words = ("sh", "-c", command) if isinstance(command, str) else tuple(command)
+        check_command(words, env or {})
+        spec = TaskSpec(
+            argv=words,
+            line=command if isinstance(command, str) else "",
+            cwd=cwd,
+            env=dict(env or {}),
+            timeout=timeout,
+            grace=grace,
+        )
+        if self._environment is None:
+            self.install()
+        group = hosts.group if isinstance(hosts, Host) else hosts
+        chosen = self.hosts if group is None else group
+        return self.jobs.start(name, spec, chosen, runs_root(runs))
+
+    def end_jobs(self, reason: str) -> None:
+        """Stop all jobs and benchmarks, and keep their output and results here.
+
+        Raises:
+            ClusterError: one could not be stopped.
+            HostErrors: several could not.
+
+        """
+        self.jobs.end_all()
+        self.bench_jobs.end_all(reason)
 
     def put(self, path: str | Path, to: str) -> None:
-        """Copy a file or folder to every host in parallel; see `Hosts.put`."""
+        """Copy a file or folder to every host in parallel; see `HostGroup.put`."""
         self.hosts.put(path, to)
 
     def get(self, path: str, to: str | Path) -> dict[str, Path]:
-        """Download a folder from every host; see `Hosts.get`."""
+        """Download a file or folder from every host; see `HostGroup.get`."""
         return self.hosts.get(path, to)
 
     def close(self) -> None:
         """Close all connections; the next use opens new ones."""
-        self.hosts.close()
+        self.remote.close()
 
-    def stop(self) -> None:
-        """Stop the machines, after downloading the results of their jobs.
+    def pause(self) -> None:
+        """Switch the machines off, after downloading the results of their jobs.
 
         Raises:
             ClusterError: the provider cannot stop machines, or failed to.
@@ -273,13 +342,13 @@ class Cluster:
         self._standing_machines()
         provider = self._switch
         with self.disk.lock():
-            self.jobs.end_all("The cluster was stopped.")
+            self.end_jobs("The cluster was paused.")
             self.close()
             provider.stop(self.name, self.machines)
             self.disk.record(journal.Switched(on=False, at=time.time()))
 
-    def start(self, on_state: StateCallback = ignore) -> None:
-        """Start stopped machines again, and wait until they answer.
+    def resume(self, on_state: StateCallback = ignore) -> None:
+        """Switch machines on again that were paused, and wait until they answer.
 
         Args:
             on_state: Called with a machine and its new state.
@@ -357,7 +426,7 @@ class Cluster:
             return with_verdict(
                 simulate(self.state, benchmark, checked, root, options.about, listener)
             )
-        with self.jobs.claimed(replace=options.replace):
+        with self.bench_jobs.claimed(replace=options.replace):
             return self._claimed_bench(benchmark, checked, options, listener, root, workdir, order)
 
     def _claimed_bench(
@@ -371,8 +440,8 @@ class Cluster:
         order: tuple[int, ...],
     ) -> Run:
         """Run a benchmark on hosts on which no other process starts a job."""
-        self.hosts.leave_out_dead(host_timeout(benchmark))
-        self.jobs.make_room(replace=options.replace)
+        self.remote.leave_out_dead(host_timeout(benchmark))
+        self.bench_jobs.make_room(replace=options.replace)
         self._keep_phases({p: s for p, s in self.phases.items() if p in LAUNCH_PHASES})
         hosts = in_order(self._ready(benchmark, checked, listener.preparing), order)
         about = with_order(options.about, order)
@@ -390,19 +459,19 @@ class Cluster:
 
     def _run_job(self, prepared: PreparedJob, listener: Listener, *, detach: bool) -> Run:
         """Start a job, and download its results unless it is detached."""
-        job, result = self.jobs.open(prepared.job), None
+        job, result = self.bench_jobs.open(prepared.job), None
         try:
-            self.jobs.start(job, prepared)
+            self.bench_jobs.start(job, prepared)
             listener.started(self, prepared.folder)
             if detach:
                 return read(prepared.folder)
-            result = self.jobs.watch(job, listener)
-            return raise_unless_done(self.jobs.close(job, result))
+            result = self.bench_jobs.watch(job, listener)
+            return raise_unless_done(self.bench_jobs.close(job, result))
         except KeyboardInterrupt as interrupt:
             reason = str(interrupt) or "Ctrl-C was pressed."
             with interrupts_ignored():
                 interrupted = result or JobResult(status="interrupted", reason=reason)
-                self.jobs.close(job, interrupted, stop=True)
+                self.bench_jobs.close(job, interrupted, stop=True)
             raise
 
     def _ready(
@@ -427,7 +496,7 @@ class Cluster:
         wanted = host_setup.GpuNeed() if in_image else need  # in an image, the ranks check the GPUs
         facts, silent = self.state.facts, frozenset[str]()
         if not host_setup.have(facts, programs, wanted):
-            silent = self.hosts.absent
+            silent = self.remote.absent
             facts = host_setup.examine(self.shells(), self.machines, programs)
             host_setup.check_gpus(facts, wanted, gpu_advice(type(self._provider)))
             if len(facts) > 1:
@@ -445,7 +514,9 @@ class Cluster:
             libraries=beside,
         )
         try:
-            with self.jobs.sole():  # new keys would end a job that another process has started
+            with (
+                self.bench_jobs.sole()
+            ):  # new keys would end a job that another process has started
                 host_setup.connect(
                     hosts,
                     self.shells(),
@@ -474,22 +545,22 @@ class Cluster:
     def wait(self, listener: Listener | None = None) -> int:
         """Wait for the newest job, which any process may have started; see `Jobs.wait`."""
         self._standing_machines()
-        return self.jobs.wait(listener or default_listener())
+        return self.bench_jobs.wait(listener or default_listener())
 
     def fetch(self) -> Run:
         """Download the newest job's results; see `Jobs.fetch`."""
         self._standing_machines()
-        return self.jobs.fetch()
+        return self.bench_jobs.fetch()
 
     def job(self) -> tuple[JobRecord, Status]:
         """Return the newest job and its status; see `Jobs.status`."""
         self._standing_machines()
-        return self.jobs.status()
+        return self.bench_jobs.status()
 
     def logs(self) -> str:
         """Return what the ranks of the newest job printed so far; see `Jobs.logs`."""
         self._standing_machines()
-        return self.jobs.logs()
+        return self.bench_jobs.logs()
 
     def down(self, *, reason: str = "The cluster was taken down.", reachable: bool = True) -> None:
         """Stop jobs, download their results, and delete all resources.
@@ -523,7 +594,7 @@ class Cluster:
             self.disk.journal.forget()
         if receipt := self.receipt():
             for record in newest:
-                self.jobs.note_receipt(record, receipt)
+                self.bench_jobs.note_receipt(record, receipt)
 
     def _leave_hosts(self, reason: str) -> None:
         """End all jobs, and remove our files from hosts that are not deleted.
@@ -538,15 +609,16 @@ class Cluster:
             errors = (ClusterError,)
             taken = provider.revocation_reason(self.spec, self.machines)
         if taken or not isinstance(provider, ExistingHosts):
-            if self.state.jobs:  # also end its session: some providers' machines stay
-                self.hosts.give_up_dead(DEAD_AFTER)
+            # Also end their sessions: some providers' machines stay.
+            if self.state.jobs or self.state.named_jobs:
+                self.remote.give_up_dead(DEAD_AFTER)
                 with suppress(ClusterError):
-                    self.jobs.end_all(reason)
+                    self.end_jobs(reason)
             return
-        self.hosts.give_up_dead(DEAD_AFTER)
+        self.remote.give_up_dead(DEAD_AFTER)
         with suppress(*errors):
-            self.jobs.end_all(reason)
-            self.leftovers = clean_hosts(self.hosts)
+            self.end_jobs(reason)
+            self.leftovers = clean_hosts(self.remote)
 
     def _keep_phases(self, phases: Mapping[str, float]) -> None:
         """Replace the phases in place, in this order: `jobs` has the same dictionary."""

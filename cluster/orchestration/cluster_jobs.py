@@ -29,7 +29,7 @@ from cluster.orchestration.bench.working_folder import copied
 from cluster.orchestration.check.verdict import with_verdict
 from cluster.orchestration.hosts.revocation import RevocationWatch
 from cluster.providers import Provider, Revocable, RevokedAtOnce
-from cluster.remote.jobs import Job
+from cluster.remote.jobs import MpiJob
 from cluster.remote.threads import start
 from cluster.runs import store
 
@@ -126,7 +126,7 @@ class Jobs:
         who = by.words if by else f"the job in {found.folder} on {machine.name}"
         raise claims.in_use_error(name, who, goes_on)
 
-    def _of_session(self) -> Job:
+    def _of_session(self) -> MpiJob:
         """Return whatever job is in the session of our name."""
         name = self._hosts.name
         return self.open(JobRecord(session=name, folder="", run="", benchmark="", at=0.0))
@@ -166,7 +166,7 @@ class Jobs:
             with suppress(SpecError):  # a host without tmux has no session to end
                 self.open(record).end_session()
 
-    def start(self, job: Job, prepared: PreparedJob) -> None:
+    def start(self, job: MpiJob, prepared: PreparedJob) -> None:
         """Start a job.
 
         Args:
@@ -195,7 +195,7 @@ class Jobs:
             raise
         self._phases["start"] = time.monotonic() - began
 
-    def watch(self, job: Job, listener: JobListener) -> JobResult:
+    def watch(self, job: MpiJob, listener: JobListener) -> JobResult:
         """Wait for the end of a job; values are written to the run's folder as they arrive.
 
         Raises:
@@ -216,7 +216,7 @@ class Jobs:
             self._phases["run"] = time.monotonic() - began
         return result
 
-    def _revocation(self, job: Job) -> RevocationWatch:
+    def _revocation(self, job: MpiJob) -> RevocationWatch:
         """Notice that the hosts are taken away, and end what still runs there."""
         spec, machines = self._disk.state.spec, self._hosts.machines
         provider = plugins.load(Provider, spec.provider)
@@ -235,7 +235,7 @@ class Jobs:
             return RevocationWatch(None, stop)
         return RevocationWatch(partial(provider.revocation_reason, spec, machines), stop)
 
-    def close(self, job: Job, result: JobResult, *, stop: bool = False) -> Run:
+    def close(self, job: MpiJob, result: JobResult, *, stop: bool = False) -> Run:
         """Download a job's files, and close its run.
 
         Raises:
@@ -362,7 +362,7 @@ class Jobs:
             phases = {**run.phases, "teardown": self._phases["teardown"]}
             store.write(folder, msgspec.structs.replace(run, phases=phases, receipt=receipt))
 
-    def newest(self) -> Job:
+    def newest(self) -> MpiJob:
         """Return the newest job.
 
         Raises:
@@ -378,15 +378,15 @@ class Jobs:
             )
         return self.open(jobs[-1])
 
-    def open(self, record: JobRecord) -> Job:
+    def open(self, record: JobRecord) -> MpiJob:
         """Return a job that this or another process started."""
-        return Job(record, self._hosts.shells(), self._hosts.machines[0])
+        return MpiJob(record, self._hosts.shells(), self._hosts.machines[0])
 
-    def _is_collected(self, job: Job) -> bool:
+    def _is_collected(self, job: MpiJob) -> bool:
         return job.record.run in self._disk.state.collected
 
 
-def _watched(job: Job, output: JobOutput, revocation: RevocationWatch) -> JobResult:
+def _watched(job: MpiJob, output: JobOutput, revocation: RevocationWatch) -> JobResult:
     """Wait for the end of a job; a job whose hosts were taken away ends with their reason."""
     try:
         result = job_result(job.watch(output))
@@ -405,7 +405,7 @@ def _ended_by(by: claims.Controller) -> str:
     return f"{by.user}@{by.host} (process {by.pid}) ended it by --replace: {by.command}"
 
 
-def _result_so_far(job: Job, reason: str) -> JobResult:
+def _result_so_far(job: MpiJob, reason: str) -> JobResult:
     """Return how a job ended by itself; else it ends now, for a reason."""
     with suppress(ClusterError):  # it was lost, or its host does not answer
         if (status := job.status()) is not None:

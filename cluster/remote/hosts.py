@@ -98,7 +98,7 @@ class Hosts:
     def shells(self) -> dict[str, Shell]:
         """Return a shell to each real machine, by the machine's name."""
         there = (m for m in distinct(self.machines) if m.name not in self.absent)
-        return {machine.name: self._shell(machine) for machine in there}
+        return {machine.name: self.shell(machine) for machine in there}
 
     def leave_out_dead(self, seconds: float | None) -> None:
         """Leave out the hosts that do not answer, or include all hosts again.
@@ -242,8 +242,8 @@ class Hosts:
 
         return on_each(self.shells(), do)
 
-    def _shell(self, machine: Machine) -> Shell:
-        """Make a shell to a host."""
+    def shell(self, machine: Machine) -> Shell:
+        """Return the shell to a host."""
         place = place_of(machine)
         if place not in self._shells:
             simulated = machine.shell == SIMULATED
@@ -256,21 +256,24 @@ class Hosts:
         for shell in self._shells.values():
             shell.close()
 
-    def attach_command(self, machine: Machine | None = None, *, inside: bool = False) -> list[str]:
-        """Return command that logs in to a machine; on the first, it attaches to the newest job.
+    def attach_command(
+        self, machine: Machine | None = None, session: str = "", *, inside: bool = False
+    ) -> list[str]:
+        """Return the command that logs in to a machine, and attaches to a session there.
 
         Args:
+            session: of tmux; on the first machine, by default, that of the newest benchmark.
             inside: it will be typed inside a tmux session; tmux does not attach inside another.
 
         Returns:
-            The command, unquoted. After detaching from the job, the user is in a shell there.
+            The command, unquoted. After detaching, the user is in a shell there.
 
         """
         machine = machine or next(iter(self.machines), None)
         if machine is None or machine.access is None:
-            return attach_words(self.name, inside=inside)
+            return attach_words(session or self.name, inside=inside)
         command = ["ssh", "-t", *ssh_words(machine.access)]
-        if machine == self.machines[0]:
-            job = shlex.join(attach_words(self.name))
-            command.append(f'{job} 2> /dev/null; exec "${{SHELL:-/bin/sh}}" -l')
+        if session or machine == self.machines[0]:
+            attach = shlex.join(attach_words(session or self.name))
+            command.append(f'{attach} 2> /dev/null; exec "${{SHELL:-/bin/sh}}" -l')
         return command

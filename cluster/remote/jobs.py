@@ -170,7 +170,7 @@ class RunningJob(Value, frozen=True, kw_only=True):
     by: str
 
 
-class Job:
+class MpiJob:
     """A job: ranks on all hosts, and on the first host its script and tmux session."""
 
     def __init__(self, record: JobRecord, shells: Mapping[str, Shell], machine: Machine) -> None:

@@ -31,6 +31,7 @@ MOST_ERRORS = 16 << 20  # bytes of its standard error that are kept in memory
 PATIENCE = 600.0  # seconds in which a host may send as slowly as it likes
 SLOWEST = 100_000  # bytes per second, on average, that it must send after them
 LONGEST = 86_400.0  # seconds that a download may take
+LINGERS = 0.5  # seconds after a command's end in which its last output may come
 ENDS_WITHIN = 5.0  # seconds for a command to end after its last output
 MOST_LINE = 8 << 20  # bytes of a line; longer ones are passed on in parts
 PIECE = (1 << 15) - 64  # bytes of a packet that OpenSSH accepts, less its header
@@ -62,6 +63,13 @@ class RemoteCommand(ABC):
             At least one byte; none if the output or the connection ended, which `end` tells apart.
 
         """
+
+    def receive_running(self, most: int) -> bytes:
+        """Read its output as `receive` does, until a moment after its own end.
+
+        What it leaves in the background may hold the output open for as long as it runs.
+        """
+        return self.receive(most)
 
     @abstractmethod
     def send(self, piece: bytes) -> int:
@@ -129,7 +137,7 @@ class RemoteShell(Shell):
                 clock.start()
             try:
                 command.close_input()
-                stdout = _read(command.receive, on_line)
+                stdout = _read(command.receive_running, on_line)
                 status, stderr = command.end()
             except ShellError:
                 if not late.is_set():

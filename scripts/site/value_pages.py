@@ -24,6 +24,7 @@ from cluster.cli.commands.down import DownRow
 from cluster.cli.commands.fit import FitAnswer
 from cluster.cli.commands.hosts import HostRow
 from cluster.cli.commands.import_ import ImportAnswer
+from cluster.cli.commands.jobs import JobRow
 from cluster.cli.commands.judge import JudgeAnswer
 from cluster.cli.commands.ls import ClusterRow
 from cluster.cli.commands.profile import ProfileAnswer
@@ -76,10 +77,11 @@ ANSWERS: dict[str, Any] = {  # what --json of a command prints; None: it depends
     "hosts": list[HostRow],
     "run": list[Outcome],
     "status": StatusAnswer,
+    "jobs": list[JobRow],
     "gc": list[Resource],
     "plan": Plan,
     "up": list[HostRow],
-    "start": list[HostRow],
+    "resume": list[HostRow],
     "doctor": list[DoctorCheck],
 }
 PROVIDERS = """

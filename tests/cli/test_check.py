@@ -63,7 +63,9 @@ def test_the_same_seed_gives_the_same_bytes(home: Path) -> None:
 
 def test_a_simulated_host_runs_no_programs(home: Path) -> None:
     with launch("sim", provider="sim", hosts=2, options={"fabric": "leafspine:1x2"}) as cluster:
-        assert all("runs no programs" in str(end) for end in cluster.try_run(["uname"]).values())
+        assert all(
+            "runs no programs" in str(end) for end in cluster.remote.try_run(["uname"]).values()
+        )
         with pytest.raises(SpecError, match="no model of collectives"):
             cluster.bench("collectives")
 

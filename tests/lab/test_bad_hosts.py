@@ -43,7 +43,7 @@ def ended(c: Cluster) -> dict[str, str]:
     """Run a command on all hosts; gives what each printed, or why it could not."""
     return {
         name: end.stdout if isinstance(end, Completed) else str(end)
-        for name, end in c.try_run(["hostname"]).items()
+        for name, end in c.hosts.try_run(["hostname"]).items()
     }
 
 

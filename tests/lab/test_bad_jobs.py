@@ -88,7 +88,7 @@ def hanging(lab: Cluster, faulty: None) -> Iterator[Background]:
         )
         yield background
     command("lab", lab.name, "heal", "1")
-    attach(lab.name).jobs.end_all("The test is over.")
+    attach(lab.name).bench_jobs.end_all("The test is over.")
 
 
 @pytest.mark.timed

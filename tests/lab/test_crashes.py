@@ -26,9 +26,9 @@ LAUNCHING = {  # the function that is about to be called
 RUNNING = {
     "installing": "cluster.remote.environment.install:HostInstaller._push",
     "joining": "cluster.remote.ssh_mesh:_write_files",
-    "a job is in the journal": "cluster.remote.jobs:Job.start",
-    "the job runs": "cluster.remote.jobs:Job.watch",
-    "the job ended": "cluster.remote.jobs:Job.fetch",
+    "a job is in the journal": "cluster.remote.jobs:MpiJob.start",
+    "the job runs": "cluster.remote.jobs:MpiJob.watch",
+    "the job ended": "cluster.remote.jobs:MpiJob.fetch",
 }
 
 

@@ -19,7 +19,7 @@ import cluster
 from cluster.agent.scratch import scratch_of
 from cluster.core import journal
 from cluster.remote import jobs
-from cluster.remote.jobs import Job
+from cluster.remote.jobs import MpiJob
 from tests.conftest import processes, run, runs_folder, sessions, until
 
 if TYPE_CHECKING:
@@ -215,7 +215,7 @@ def test_ctrl_c_before_the_first_look_stops_the_ranks() -> None:
 
 def test_down_waits_for_a_start_that_is_under_way(monkeypatch: pytest.MonkeyPatch) -> None:
     """And stops what was started: nothing is left, and both sides say what happened."""
-    start, flock = Job.start, fcntl.flock
+    start, flock = MpiJob.start, fcntl.flock
     downs: list[threading.Thread] = []
     waits = threading.Event()
 
@@ -228,7 +228,7 @@ def test_down_waits_for_a_start_that_is_under_way(monkeypatch: pytest.MonkeyPatc
             waits.set()
             flock(handle, operation)
 
-    def slow_start(job: Job, *rest: Any) -> None:
+    def slow_start(job: MpiJob, *rest: Any) -> None:
         monkeypatch.setattr(fcntl, "flock", noted_flock)
         downs.append(threading.Thread(target=cluster.attach("race").down))
         downs[0].start()
@@ -236,7 +236,7 @@ def test_down_waits_for_a_start_that_is_under_way(monkeypatch: pytest.MonkeyPatc
         assert waits.is_set(), "it did not wait"
         start(job, *rest)
 
-    monkeypatch.setattr(Job, "start", slow_start)
+    monkeypatch.setattr(MpiJob, "start", slow_start)
     c = cluster.launch("race", hosts=2)
     with pytest.raises(cluster.JobError, match="was interrupted: The cluster was taken down"):
         c.bench("p2p", metrics="oneway_time", sizes="50MB", iterations=1000)

@@ -202,9 +202,9 @@ def test_while_a_job_runs(scene: Scene) -> None:
     """Its run says what is known of a host that was lost."""
     cluster = launch_spec(scene.spec(1))
     first = cluster.machines[0]
-    assert cluster.jobs._known_of({first.name}) == ""
+    assert cluster.bench_jobs._known_of({first.name}) == ""
     scene.end(first.id.rpartition("/")[2])
-    assert scene.words in cluster.jobs._known_of({first.name})
+    assert scene.words in cluster.bench_jobs._known_of({first.name})
     cluster.down(reachable=False)
 
 

@@ -14,7 +14,7 @@ import pytest
 from cluster.core.model.hosts import Machine
 from cluster.core.model.records import JobRecord
 from cluster.remote import jobs
-from cluster.remote.jobs import Job, script
+from cluster.remote.jobs import MpiJob, script
 from cluster.remote.shells.local import LocalShell
 from tests.conftest import processes, run, until
 
@@ -139,6 +139,6 @@ def test_a_job_ends_although_its_watcher_was_stopped_or_killed(
         (tmp_path / "go").touch()
 
     with subprocess.Popen(["bash", str(tmp_path / "job.sh")], cwd=tmp_path):
-        assert Job(record, {"m": LocalShell(machine)}, machine).watch(interfere) == 5
+        assert MpiJob(record, {"m": LocalShell(machine)}, machine).watch(interfere) == 5
     assert len(watchers) == 1
     assert processes(f"watch\0{tmp_path}") == []

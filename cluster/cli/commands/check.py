@@ -203,7 +203,7 @@ def _check(
     options: BenchOptions,
 ) -> tuple[Run, FleetVerdict]:
     """Test the pairs, one job after another, and show the results."""
-    with cluster.jobs.claimed():
+    with cluster.bench_jobs.claimed():
         return _check_claimed(cluster, params, survey, options)
 
 

@@ -1,6 +1,6 @@
-"""Connect to the newest cluster or host that matches.
+"""Connect to the newest cluster or host, or to a job.
 
-Example: cluster connect mpi_test
+Example: cluster connect mpi_test train 1
 """
 
 from __future__ import annotations
@@ -10,6 +10,7 @@ import shlex
 import sys
 from typing import Annotated
 
+from cluster.cli import flags
 from cluster.cli.flags import argument, option
 from cluster.core import journal
 from cluster.core.errors import SpecError
@@ -21,12 +22,26 @@ def command(
     fragment: Annotated[
         str, argument(metavar="[FRAGMENT]", help="Part of a name, address or id.")
     ] = "",
+    job: flags.AnyJob = "",
+    host: Annotated[
+        str, argument(metavar="HOST", help="Number or name of a host of the job.")
+    ] = "",
     print_: Annotated[
         bool, option("--print", help="Print the command instead of running it.")
     ] = False,
 ) -> None:
     cluster, machine = find_cluster(fragment)
-    command = cluster.hosts.attach_command(machine, inside="TMUX" in os.environ)
+    session = ""
+    if job:
+        tasks = {task.host: task for task in cluster.jobs[job].record.tasks}
+        names = cluster.hosts[host].names if host else tuple(tasks)
+        name = next((name for name in names if name in tasks), "")
+        if not name:
+            raise SpecError(
+                f"{job} does not run on {host}.", remedy=f"It runs on: {', '.join(tasks)}"
+            )
+        machine, session = cluster.hosts[name].machines[0], tasks[name].session
+    command = cluster.remote.attach_command(machine, session, inside="TMUX" in os.environ)
     if print_ or not (sys.stdin.isatty() and sys.stdout.isatty()):
         sys.stdout.write(shlex.join(command) + "\n")
         return

@@ -1,17 +1,20 @@
-"""Print what the ranks of the newest job print.
+"""Print what a job prints, by default the newest benchmark.
 
-Example: cluster logs mpi_test -f
+Example: cluster logs mpi_test train -f
 """
 
 from __future__ import annotations
 
 import sys
-from typing import Annotated
+from typing import TYPE_CHECKING, Annotated
 
 from cluster.cli import flags
 from cluster.cli.flags import option
 from cluster.orchestration.bench.listener import Listener
 from cluster.orchestration.cluster import attach
+
+if TYPE_CHECKING:
+    from cluster.orchestration.jobs.job import Job
 
 
 class _Lines(Listener):
@@ -30,10 +33,21 @@ class _Lines(Listener):
 
 def command(
     name: flags.ClusterName,
+    job: flags.AnyJob = "",
     follow: Annotated[bool, option("-f", "--follow", help="Follow the job until it ends.")] = False,
 ) -> None:
     cluster = attach(name)
-    if follow:
+    if job:
+        show_lines(cluster.jobs[job], follow=follow)
+    elif follow:
         cluster.wait(_Lines())
     else:
         sys.stdout.write(cluster.logs())
+
+
+def show_lines(job: Job, *, follow: bool) -> None:
+    """Print each line behind the name of its host; those of standard error go there."""
+    for line in job.lines(follow=follow):
+        stream = sys.stdout if line.stream == "stdout" else sys.stderr
+        stream.write(f"{line.host}: {line.text}\n")
+        stream.flush()

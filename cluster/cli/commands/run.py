@@ -1,6 +1,6 @@
-"""Run a command on all hosts at once; --mpi: on ranks.
+"""Run a command on hosts; as a job: --detach, on ranks: --mpi.
 
-Example: cluster run mine --mpi -- python3 hello.py
+Example: cluster run mine --on 1: --detach -- python3 train.py
 """
 
 from __future__ import annotations
@@ -15,6 +15,8 @@ from typing import TYPE_CHECKING, Annotated
 from click.exceptions import Exit
 
 from cluster.cli import flags
+from cluster.cli.commands.logs import show_lines
+from cluster.cli.commands.wait import wait_for
 from cluster.cli.flags import argument, option
 from cluster.cli.repeat import BenchOptions, run_launches
 from cluster.cli.show import print_json
@@ -23,14 +25,17 @@ from cluster.core.model.hosts import Completed
 from cluster.core.model.value import Value
 from cluster.orchestration.bench.bench import TIMEOUT
 from cluster.orchestration.bench.working_folder import LEFT_OUT, find_files
-from cluster.orchestration.cluster import Cluster, attach
+from cluster.orchestration.cluster import attach
 from cluster.remote.parallel import results
 from cluster.runs import store
 
 if TYPE_CHECKING:
-    from collections.abc import Sequence
+    from collections.abc import Callable, Mapping, Sequence
 
     from cluster.orchestration.bench.working_folder import WorkingFolder
+    from cluster.orchestration.jobs.host_group import Command as Words
+    from cluster.orchestration.jobs.job import Job
+
 NONE = "none"  # `--workdir none` copies nothing
 
 Command = Annotated[
@@ -52,6 +57,18 @@ def command(  # noqa: PLR0913 - each is a flag
     name: flags.ClusterName,
     words: Command,
     *,
+    on: Annotated[
+        str,
+        option("--on", metavar="HOSTS", help="Which: 0, 1:, 0,2 or a name.  [default: all]"),
+    ] = "",
+    job: Annotated[
+        str, option("--job", metavar="JOB", help="As a job of this name, and follow it.")
+    ] = "",
+    detach: Annotated[bool, option("--detach", help="As a job, which goes on alone.")] = False,
+    env: Annotated[
+        list[str] | None, option("--env", metavar="K=V", help="A variable; repeatable.")
+    ] = None,
+    cwd: Annotated[str, option("--cwd", metavar="DIR", help="A folder on the hosts.")] = "",
     timeout: Annotated[
         float | None, option("--timeout", metavar="S", help="Seconds it may take.")
     ] = None,
@@ -97,13 +114,53 @@ def command(  # noqa: PLR0913 - each is a flag
             "--workdir has no effect without --mpi.",
             remedy=f"cluster put {name} FILE PATH copies files to all hosts.",
         )
-    _run_on_each_host(attach(name), words, timeout, as_json=json)
+    cluster = attach(name)
+    hosts = cluster.hosts[on] if on else cluster.hosts
+    variables = _variables(env or [])
+    line: Words = words[0] if len(words) == 1 and " " in words[0] else words
+    if job or detach:
+        started = cluster.start(
+            line, hosts=hosts, name=job, cwd=cwd, env=variables, timeout=timeout, runs=root
+        )
+        _show_job(name, started, detach=detach, as_json=json)
+        return
+    shown = None if json else _printer()
+    ended = hosts.try_run(line, cwd=cwd, env=variables, timeout=timeout, on_line=shown)
+    _show_ends(ended, as_json=json)
 
 
-def _run_on_each_host(
-    cluster: Cluster, words: Sequence[str], timeout: float | None, *, as_json: bool
-) -> None:
-    """Run a command once per host, and show what each prints."""
+def _variables(words: Sequence[str]) -> dict[str, str]:
+    """Read `--env NAME=VALUE`.
+
+    Raises:
+        SpecError: a word has no `=`.
+
+    """
+    if wrong := [word for word in words if "=" not in word]:
+        raise SpecError(f"--env {wrong[0]} has no value.", remedy=f"Write --env {wrong[0]}=VALUE")
+    return {name: value for name, _, value in (word.partition("=") for word in words)}
+
+
+def _show_job(name: str, job: Job, *, detach: bool, as_json: bool) -> None:
+    """Show how a job that was started is looked at, or follow it to its end."""
+    if as_json:
+        print_json(job.record)
+    elif detach:
+        hosts = len(job.record.tasks)
+        sys.stdout.write(f"{job.name} runs on {hosts} host(s): cluster logs {name} {job.name} -f\n")
+    if detach:
+        return
+    try:
+        if not as_json:
+            show_lines(job, follow=True)
+        wait_for(job)
+    except KeyboardInterrupt:
+        sys.stderr.write(f"{job.name} goes on. To end it: cluster kill {name} {job.name}\n")
+        raise
+
+
+def _printer() -> Callable[[str, str], None]:
+    """Return what prints a line behind the name of its host, whole."""
     turn = threading.Lock()
 
     def show(host: str, line: str) -> None:
@@ -111,7 +168,11 @@ def _run_on_each_host(
             sys.stdout.write(f"{host}: {line}\n")
             sys.stdout.flush()
 
-    ended = cluster.try_run(words, timeout=timeout, on_line=None if as_json else show)
+    return show
+
+
+def _show_ends(ended: Mapping[str, Completed | ClusterError], *, as_json: bool) -> None:
+    """Show how a command ended on each host, and exit with the first status that is not 0."""
     outcomes = [_outcome(host, end) for host, end in ended.items()]
     if as_json:
         print_json(outcomes)

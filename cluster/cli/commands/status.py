@@ -40,7 +40,7 @@ def state_of(cluster: Cluster) -> tuple[str, int | None, str | None]:
     except SpecError:
         return "idle", None, None
     try:
-        code = start(cluster.jobs.exit_status).result(ANSWERS_WITHIN)
+        code = start(cluster.bench_jobs.exit_status).result(ANSWERS_WITHIN)
     except JobError:
         return "lost", None, record.run
     except (ShellError, TimeoutError):  # it may still run there, and the others are still listed

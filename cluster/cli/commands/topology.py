@@ -95,7 +95,7 @@ def _asked(name: str) -> Iterator[tuple[str, Topology]]:
     """Ask every host of a cluster; report those that fail, or raise if all of them do."""
     failures: list[ClusterError] = []
     answered = False
-    for host, end in attach(name).try_run(LIVE, timeout=WITHIN).items():
+    for host, end in attach(name).remote.try_run(LIVE, timeout=WITHIN).items():
         try:
             found = _answer(host, end)
         except ClusterError as error:

@@ -1,4 +1,6 @@
-"""Wait for the newest job; exits with its exit status.
+"""Wait for a job, by default the newest benchmark.
+
+It exits with the exit status of the job.
 
 Example: cluster wait mpi_test && cluster fetch mpi_test
 """
@@ -6,16 +8,26 @@ Example: cluster wait mpi_test && cluster fetch mpi_test
 from __future__ import annotations
 
 import sys
+from typing import TYPE_CHECKING
 
 from click.exceptions import Exit
 
 from cluster.cli import flags
+from cluster.cli.command_line import print_error
 from cluster.cli.progress.jobs import JobProgress
+from cluster.core.errors import ClusterError
 from cluster.orchestration.cluster import attach
 
+if TYPE_CHECKING:
+    from cluster.orchestration.jobs.job import Job
 
-def command(name: flags.ClusterName) -> None:
+
+def command(name: flags.ClusterName, job: flags.AnyJob = "") -> None:
     cluster = attach(name)
+    if job:
+        wait_for(cluster.jobs[job])
+        sys.stdout.write(f"{job} is done. Its output: {cluster.jobs[job].record.folder}\n")
+        return
     try:
         with JobProgress(stderr=False) as live:
             code = cluster.wait(live)
@@ -24,3 +36,16 @@ def command(name: flags.ClusterName) -> None:
         raise
     sys.stdout.write(f"It ended with exit status {code}. Then: cluster fetch {name}\n")
     raise Exit(code)
+
+
+def wait_for(job: Job) -> None:
+    """Wait for a job; if it fails, show why, and exit with the status of a task that failed."""
+    try:
+        job.wait()
+    except ClusterError as error:
+        statuses = [task.end.exit_status for task in job.ended() if task.end]
+        failed = [status for status in statuses if status > 0]
+        if not failed:
+            raise
+        print_error(str(error))
+        raise Exit(failed[0]) from error

@@ -35,7 +35,7 @@ from cluster.orchestration.bench.prepare import PreparedJob, check_bench, make_c
 from cluster.orchestration.bench.starter import ANY_MPI, SRUN, check_starter, find_pmi
 from cluster.orchestration.check.verdict import with_verdict
 from cluster.orchestration.hosts.setup import ReadyHosts, with_common_addresses
-from cluster.remote.jobs import BATCH_PREFIXES, Job
+from cluster.remote.jobs import BATCH_PREFIXES, MpiJob
 from cluster.remote.shells.local import LocalShell
 from cluster.runs import store
 from cluster.runs.run import PAIRS
@@ -150,7 +150,7 @@ def end(folder: Path) -> Run:
     except (OSError, msgspec.DecodeError) as error:
         raise SpecError(f"{folder} is not the folder of a batch job: {error}") from error
     first = store.record(Path(record.run)).machines[0]
-    job = Job(record, {first.name: LocalShell(first)}, first)
+    job = MpiJob(record, {first.name: LocalShell(first)}, first)
     said = read_text(folder / "status")
     result = job_result(int(said)) if said.isdecimal() else CUT_SHORT
     run = with_verdict(collect(job, result, {}))

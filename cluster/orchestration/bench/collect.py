@@ -30,7 +30,7 @@ if TYPE_CHECKING:
 
     from cluster.agent.protocol import Wrote
     from cluster.core.model.measurements import Definition, Measurement
-    from cluster.remote.jobs import Job
+    from cluster.remote.jobs import MpiJob
     from cluster.runs.run import Run
 
 # What Open MPI 5 says behind a rank's own words when that rank ends all others; \0 ends it.
@@ -80,7 +80,7 @@ def _signal(status: int) -> str:
 
 
 def collect(
-    job: Job, result: JobResult, phases: dict[str, float], *, stop: bool = False, known: str = ""
+    job: MpiJob, result: JobResult, phases: dict[str, float], *, stop: bool = False, known: str = ""
 ) -> Run:
     """Download a job's files and close its run; the first of several processes does it.
 
@@ -114,7 +114,7 @@ def collect(
     return store.read(folder)
 
 
-def _stopped(job: Job, result: JobResult) -> JobResult:
+def _stopped(job: MpiJob, result: JobResult) -> JobResult:
     """Stop a job; if that fails, the other hosts' files are still downloaded."""
     try:
         job.stop()
@@ -128,7 +128,7 @@ def _worse(result: JobResult, why: str) -> JobResult:
     return JobResult(status="failed", reason=reason, exit_status=result.exit_status)
 
 
-def _download(job: Job, folder: Path, result: JobResult) -> JobResult:
+def _download(job: MpiJob, folder: Path, result: JobResult) -> JobResult:
     """Download the files, if the job has written any."""
     try:
         if result.status == "interrupted" and not job.exists():
@@ -197,7 +197,7 @@ def raise_unless_done(run: Run) -> Run:
     )
 
 
-def _add_missing(job: Job, folder: Path) -> None:
+def _add_missing(job: MpiJob, folder: Path) -> None:
     """Add values that were not streamed: a program printed them, or no process was watching."""
     ranks = sorted((folder / RAW).glob("measurements.*.jsonl"))
     output = Output(

@@ -14,6 +14,7 @@ from msgspec.structs import replace
 from cluster.core import journal
 from cluster.core.errors import SpecError
 from cluster.core.model.hosts import Facts, Machine
+from cluster.core.model.jobs import NamedJob
 from cluster.core.model.records import JobRecord
 from cluster.core.model.resources import Plan, Price, Receipt
 from cluster.core.model.spec import ClusterSpec
@@ -60,6 +61,7 @@ class ClusterState(Value, frozen=True, kw_only=True):
     obtained: int = 0
     power: tuple[float, ...] = ()
     jobs: tuple[JobRecord, ...] = ()
+    named_jobs: dict[str, NamedJob] = {}  # noqa: RUF012
     collected: frozenset[str] = frozenset()
     ended_at: float | None = None
     ended: int = 0
@@ -104,6 +106,8 @@ class ClusterState(Value, frozen=True, kw_only=True):
         match entry:
             case journal.Started():
                 return replace(self, jobs=(*self.jobs, entry.job))
+            case journal.JobStarted():
+                return replace(self, named_jobs={**self.named_jobs, entry.job.name: entry.job})
             case journal.Collected():
                 return replace(self, collected=self.collected | {entry.run})
             case journal.Replacing():

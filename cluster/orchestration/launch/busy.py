@@ -39,12 +39,12 @@ def why_busy(name: str, most: float) -> str:
     if journal.for_cluster(name).is_launching():
         return f"another process is launching {name}, or replaces its hosts"
     cluster = attach(name)
-    if (by := cluster.jobs.user()) is not None:
+    if (by := cluster.bench_jobs.user()) is not None:
         return f"a job runs on {name}: {by.words}"
     if _has_job(cluster):
         return f"a job runs on {name}"
     try:
-        found = cluster.try_run(PROBE, timeout=PATIENCE)
+        found = cluster.remote.try_run(PROBE, timeout=PATIENCE)
     finally:
         cluster.close()
     reasons = {
@@ -58,7 +58,7 @@ def why_busy(name: str, most: float) -> str:
 
 def _has_job(cluster: Cluster) -> bool:
     try:
-        return bool(cluster.state.open_jobs) and cluster.jobs.exit_status() is None
+        return bool(cluster.state.open_jobs) and cluster.bench_jobs.exit_status() is None
     except (SpecError, ClusterError):  # it was lost: the next job cleans up
         return False
 

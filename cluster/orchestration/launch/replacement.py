@@ -200,7 +200,7 @@ def _create(
         machines = (new.get(host, machine) for host, machine in enumerate(old))
         cluster.disk.note_machines(machines)
         cluster.disk.record(journal.Examined(facts=()))
-    cluster.hosts.leave_out_dead(None)  # a new host has the name of one that may be left out
+    cluster.remote.leave_out_dead(None)  # a new host has the name of one that may be left out
     connect(cluster, provider, made, on_state)
 
 

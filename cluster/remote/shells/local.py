@@ -6,6 +6,7 @@ import contextlib
 import errno
 import logging
 import os
+import selectors
 import shlex
 import shutil
 import signal
@@ -13,8 +14,9 @@ import stat
 import subprocess
 import tarfile
 import threading
+import time
 from pathlib import Path
-from typing import IO, TYPE_CHECKING
+from typing import TYPE_CHECKING, Self
 
 from cluster.core.errors import ShellError
 from cluster.core.model.hosts import Completed
@@ -28,6 +30,8 @@ if TYPE_CHECKING:
     from cluster.core.model.hosts import Machine
 
 _log = logging.getLogger(__name__)
+POLL = 0.2  # seconds
+LINGERS = 0.5  # seconds after a command's end in which its last output may come
 NOT_FOUND = 127  # exit status of every shell if there is no such command
 
 
@@ -36,7 +40,7 @@ class LocalShell(Shell):
 
     def __init__(self, machine: Machine | None = None) -> None:
         super().__init__(machine)
-        self._running: set[subprocess.Popen[str]] = set()
+        self._running: set[subprocess.Popen[bytes]] = set()
         self._closings = 0
         self._lock = threading.Lock()  # of both fields above
 
@@ -64,8 +68,6 @@ class LocalShell(Shell):
                 stdin=subprocess.DEVNULL,
                 stdout=subprocess.PIPE,
                 stderr=subprocess.PIPE,
-                text=True,
-                errors="replace",
                 start_new_session=True,
             )
         except FileNotFoundError:
@@ -199,7 +201,7 @@ def _failed(done: str, path: str, error: Exception) -> ShellError:
     return ShellError(f"{path} could not be {done}: {why}{where}.")
 
 
-def _end(process: subprocess.Popen[str], *, late: bool = False) -> None:
+def _end(process: subprocess.Popen[bytes], *, late: bool = False) -> None:
     """Kill a command that still runs, and its children, which share its process group.
 
     A command that ended in time may leave children behind on purpose; a late one may not.
@@ -210,34 +212,82 @@ def _end(process: subprocess.Popen[str], *, late: bool = False) -> None:
 
 
 def _collect(
-    process: subprocess.Popen[str], timeout: float | None, on_line: Callable[[str], None] | None
+    process: subprocess.Popen[bytes], timeout: float | None, on_line: Callable[[str], None] | None
 ) -> tuple[str, str]:
-    if on_line is None:
-        return process.communicate(timeout=timeout)
-    complaints: list[str] = []
-    reader = threading.Thread(target=_drain, args=(process.stderr, complaints), daemon=True)
-    late = threading.Event()
+    """Read both streams until they end, or a moment after the command itself has.
 
-    def give_up() -> None:
-        late.set()
-        _end(process, late=True)
-
-    clock = threading.Timer(timeout or 0, give_up)
-    reader.start()
-    if timeout is not None:
-        clock.start()
-    try:
-        for line in process.stdout or ():
-            on_line(line.rstrip("\n"))
-        process.wait()
-    finally:
-        clock.cancel()
-        _end(process)
-        reader.join()
-    if late.is_set():
-        raise subprocess.TimeoutExpired(process.args, timeout or 0)
-    return "", "".join(complaints)
+    What a command leaves in the background may hold its streams open for as long as it runs.
+    """
+    deadline = time.monotonic() + (float("inf") if timeout is None else timeout)
+    quiet_since = None
+    with _Streams(process, on_line) as streams:
+        while streams.are_open and (
+            quiet_since is None or time.monotonic() < quiet_since + LINGERS
+        ):
+            remaining = deadline - time.monotonic()
+            if remaining < 0:
+                raise subprocess.TimeoutExpired(process.args, timeout or 0)
+            came = streams.read(min(POLL, remaining))
+            if came or process.poll() is None:
+                quiet_since = None
+            elif quiet_since is None:
+                quiet_since = time.monotonic()
+        process.wait(None if timeout is None else max(0.0, deadline - time.monotonic()))
+        return streams.finish()
 
 
-def _drain(stream: IO[str], into: list[str]) -> None:
-    into.extend(stream)
+class _Streams:
+    """The output and the errors of a command, as they come."""
+
+    def __init__(
+        self, process: subprocess.Popen[bytes], on_line: Callable[[str], None] | None
+    ) -> None:
+        self._selector = selectors.DefaultSelector()
+        self._held: dict[str, list[bytes]] = {"stdout": [], "stderr": []}
+        self._on_line = on_line
+        for name, stream in (("stdout", process.stdout), ("stderr", process.stderr)):
+            if stream is not None:
+                self._selector.register(stream, selectors.EVENT_READ, name)
+
+    def __enter__(self) -> Self:
+        """Return the streams."""
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        """Wait for them no more."""
+        self._selector.close()
+
+    @property
+    def are_open(self) -> bool:
+        """Whether more may come."""
+        return bool(self._selector.get_map())
+
+    def read(self, seconds: float) -> bool:
+        """Take what comes within some time; return whether anything did."""
+        came = False
+        for key, _ in self._selector.select(seconds):
+            piece = os.read(key.fd, CHUNK)
+            came = came or bool(piece)
+            if not piece:
+                self._selector.unregister(key.fileobj)
+            self._held[key.data].append(piece)
+            if key.data == "stdout" and b"\n" in piece:
+                self._pass_on()
+        return came
+
+    def _pass_on(self, *, last: bool = False) -> None:
+        """Pass on the lines of the output that are complete, and at the end the rest."""
+        if self._on_line is None:
+            return
+        *lines, rest = b"".join(self._held["stdout"]).split(b"\n")
+        self._held["stdout"] = [] if last else [rest]
+        for line in (*lines, rest) if last and rest else lines:
+            self._on_line(line.decode(errors="replace"))
+
+    def finish(self) -> tuple[str, str]:
+        """Return what was not passed on of the output, and the errors."""
+        self._pass_on(last=True)
+        stdout, stderr = (
+            b"".join(pieces).decode(errors="replace") for pieces in self._held.values()
+        )
+        return stdout, stderr

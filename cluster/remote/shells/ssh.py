@@ -7,6 +7,7 @@ connection; the words of a command are always quoted.
 from __future__ import annotations
 
 import threading
+import time
 from contextlib import suppress
 from typing import TYPE_CHECKING
 
@@ -18,6 +19,7 @@ from cluster.core.model.hosts import Access
 from cluster.remote.remote_shell import (
     CHUNK,
     ENDS_WITHIN,
+    LINGERS,
     MOST_ERRORS,
     RemoteCommand,
     RemoteShell,
@@ -159,6 +161,20 @@ class SshCommand(RemoteCommand):
         except BROKEN:
             return b""
 
+    def receive_running(self, most: int) -> bytes:
+        """Read its output, until a moment after its exit status came."""
+        ended = None
+        self.channel.settimeout(LINGERS / 2)
+        while ended is None or time.monotonic() < ended + LINGERS:
+            try:
+                return self.channel.recv(most)
+            except TimeoutError:
+                if self.channel.status_event.is_set():
+                    ended = ended or time.monotonic()
+            except BROKEN:
+                return b""
+        return b""
+
     def send(self, piece: bytes) -> int:
         """Send the beginning of a piece; return how many bytes, 0 if the command reads no more."""
         try:
@@ -180,5 +196,5 @@ class SshCommand(RemoteCommand):
         status = self.channel.recv_exit_status()
         if status < 0:
             raise self._broken()
-        self._reader.join()
+        self._reader.join(LINGERS)
         return status, b"".join(self._complaints).decode(errors="replace")

@@ -1,6 +1,6 @@
-"""Switch stopped machines on again.
+"""Switch paused machines on again.
 
-Example: cluster start mine
+Example: cluster resume mine
 """
 
 from __future__ import annotations
@@ -15,5 +15,5 @@ from cluster.orchestration.cluster import attach
 def command(name: flags.ClusterName, json: flags.Json = False) -> None:
     cluster = attach(name)
     with HostProgress(console(stderr=True)) as waiting:
-        cluster.start(waiting)
+        cluster.resume(waiting)
     show_hosts(cluster, as_json=json, most=MOST_SHOWN)

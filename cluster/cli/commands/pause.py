@@ -1,6 +1,6 @@
 """Switch machines off; their disks stay.
 
-Example: cluster stop mine
+Example: cluster pause mine
 """
 
 from __future__ import annotations
@@ -12,5 +12,5 @@ from cluster.orchestration.cluster import attach
 
 
 def command(name: flags.ClusterName) -> None:
-    attach(name).stop()
-    sys.stdout.write(f"{name} is stopped. On again: cluster start {name}\n")
+    attach(name).pause()
+    sys.stdout.write(f"{name} is paused. On again: cluster resume {name}\n")

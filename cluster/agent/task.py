@@ -1,0 +1,426 @@
+"""Run one task of a job on this host: its command, its output, and the end of all its processes.
+
+A task's folder holds `task.json` (what is run), `pid`, `output`, and `end` (how it ended). A line
+of `output` is the time in seconds, `o` or `e` for the stream (`O`, `E` if no newline followed), and
+the text. The supervisor runs in a tmux pane, but does not end with it.
+
+Every descendant of the command is the task's, also a daemon that left its session and its parents:
+the kernel hands orphans to the supervisor (PR_SET_CHILD_SUBREAPER, prctl(2)), and a variable marks
+them for whoever ends them once the supervisor itself was killed.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import ctypes
+import errno
+import os
+import selectors
+import shlex
+import signal
+import subprocess
+import time
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+import msgspec
+
+from cluster.agent.follow import print_event
+from cluster.agent.kernel_files import read_text
+from cluster.agent.protocol import BY_SIGNAL, HEARTBEAT, TIMED_OUT
+from cluster.core.model.jobs import State, TaskEnd, TaskOutput, TaskSpec, TaskState
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
+
+SPEC, PID, OUTPUT, END = "task.json", "pid", "output", "end"
+MARK = "CLUSTER_TASK"  # the variable of all processes of a task: its folder
+SUBREAPER = 36  # PR_SET_CHILD_SUBREAPER, linux/prctl.h
+RESERVED = 4096  # bytes, so that the end of a task can be written on a full disk
+LONGEST = 1 << 20  # bytes of a line; longer ones are written in parts
+PIECE = 1 << 18  # bytes that are read at a time
+POLL = 0.05  # seconds
+BEGINS_WITHIN = 20.0  # seconds from the session to the supervisor
+LEFTOVER_GRACE = 2.0  # seconds between SIGTERM and SIGKILL for what a command leaves behind
+DIES_WITHIN = 3.0  # seconds after SIGKILL; what is there then is held by the kernel
+NO_COMMAND, CANNOT_RUN = 127, 126  # exit statuses, as of a shell
+STOP_SIGNALS = (signal.SIGTERM, signal.SIGINT)
+
+
+def run_task(folder: Path) -> int:
+    """Run the task of a folder to its end; return its exit status."""
+    for number in (signal.SIGHUP, signal.SIGCHLD, *STOP_SIGNALS):
+        signal.signal(number, lambda *_: None)  # tmux may be killed: the task goes on
+    ctypes.CDLL(None).prctl(SUBREAPER, 1, 0, 0, 0)
+    (folder / END).write_bytes(b" " * RESERVED)
+    _write(folder / PID, f"{os.getpid()} 0")
+    spec = msgspec.json.decode((folder / SPEC).read_bytes(), type=TaskSpec)
+    output = _Output(folder / OUTPUT)
+    try:
+        process = _start(spec, folder)
+    except OSError as error:
+        status = NO_COMMAND if isinstance(error, FileNotFoundError) else CANNOT_RUN
+        end = TaskEnd(exit_status=status, state="failed", at=0.0, reason=str(error.strerror))
+    else:
+        _write(folder / PID, f"{os.getpid()} {time.time()}")
+        end = _Supervisor(process, spec, output).watch()
+    if output.lost:
+        lost = f"{output.lost} bytes of output were lost: {output.why}."
+        end = msgspec.structs.replace(end, reason=f"{end.reason} {lost}".strip())
+    _record(folder, end)
+    return end.exit_status
+
+
+def _write(path: Path, text: str) -> None:
+    part = path.with_name(f"{path.name}.part")
+    part.write_text(text)
+    part.replace(path)
+
+
+def _record(folder: Path, end: TaskEnd) -> None:
+    data = msgspec.json.encode(msgspec.structs.replace(end, at=time.time())).ljust(RESERVED)
+    with (folder / END).open("r+b") as file:
+        file.write(data)
+
+
+def _start(spec: TaskSpec, folder: Path) -> subprocess.Popen[bytes]:
+    """Start the command of a task.
+
+    Raises:
+        OSError: its folder or program does not exist, or cannot be used.
+
+    """
+    own = {name: value for name, value in os.environ.items() if not name.startswith("TMUX")}
+    path = os.pathsep.join(filter(None, (spec.env.get("PATH"), own.get("PATH"))))
+    env = {**own, **spec.env, "PATH": path, MARK: str(folder)}
+    cwd = Path.home() / spec.cwd
+    if not cwd.is_dir():
+        raise FileNotFoundError(errno.ENOENT, f"{cwd} is no folder on this host.")
+    _check_line(spec.line, cwd, env)
+    try:
+        return subprocess.Popen(
+            spec.argv,
+            cwd=cwd,
+            env=env,
+            stdin=subprocess.DEVNULL,
+            stdout=subprocess.PIPE,
+            stderr=subprocess.PIPE,
+            bufsize=0,
+            start_new_session=True,
+        )
+    except OSError as error:
+        why = "command not found" if error.errno == errno.ENOENT else error.strerror
+        raise type(error)(error.errno, f"{spec.argv[0]}: {why}.") from error
+
+
+def _check_line(line: str, cwd: Path, env: dict[str, str]) -> None:
+    """Refuse a line of shell whose first word is no command.
+
+    Raises:
+        FileNotFoundError: it is none.
+
+    """
+    try:
+        word = next(iter(shlex.split(line, comments=True)), "")
+    except ValueError:  # the shell says what is wrong
+        return
+    if not word or not all(c.isalnum() or c in "._-+/" for c in word):
+        return  # an assignment, a group, an expansion
+    look = ["sh", "-c", 'command -v -- "$1"', "sh", word]
+    if subprocess.run(look, cwd=cwd, env=env, capture_output=True, check=False).returncode:
+        raise FileNotFoundError(errno.ENOENT, f"{word}: command not found.")
+
+
+class _Output:
+    """The file with what a task prints, and the pane that shows it."""
+
+    def __init__(self, path: Path) -> None:
+        self._file = os.open(path, os.O_CREAT | os.O_APPEND | os.O_WRONLY, 0o600)
+        self._unfinished = {"o": b"", "e": b""}
+        self.lost = 0
+        self.why = ""
+        os.set_blocking(1, False)  # a pane that nobody reads must not hold the task up
+
+    def take(self, stream: str, piece: bytes) -> None:
+        """Write the lines that are complete now."""
+        with contextlib.suppress(OSError):
+            os.write(1, piece)
+        *lines, rest = (self._unfinished[stream] + piece).split(b"\n")
+        head = f"{time.time():.6f} {stream} ".encode()
+        self._append(b"".join(b"%s%s\n" % (head, line) for line in lines))
+        self._unfinished[stream] = rest
+        if len(rest) >= LONGEST:
+            self.flush(stream)
+
+    def flush(self, stream: str) -> None:
+        """Write what has no newline yet."""
+        if rest := self._unfinished[stream]:
+            self._unfinished[stream] = b""
+            self._append(f"{time.time():.6f} {stream.upper()} ".encode() + rest + b"\n")
+
+    def _append(self, text: bytes) -> None:
+        while text:
+            try:
+                text = text[os.write(self._file, text) :]
+            except OSError as error:
+                self.lost += len(text)
+                self.why = error.strerror or str(error)
+                return
+
+
+class _Supervisor:
+    """Reads a command's output, and ends it and what it leaves behind."""
+
+    def __init__(self, process: subprocess.Popen[bytes], spec: TaskSpec, output: _Output) -> None:
+        self._process, self._spec, self._output = process, spec, output
+        self._signals, writer = os.pipe()
+        self._selector = selectors.DefaultSelector()
+        self._selector.register(self._signals, selectors.EVENT_READ, "")
+        for name, pipe in (("o", process.stdout), ("e", process.stderr)):
+            if pipe is not None:
+                os.set_blocking(pipe.fileno(), False)
+                self._selector.register(pipe, selectors.EVENT_READ, name)
+        os.set_blocking(writer, False)
+        signal.set_wakeup_fd(writer)
+
+    def watch(self) -> TaskEnd:
+        """Return how the command ended, once none of its processes runs."""
+        limit = self._spec.timeout
+        deadline = time.monotonic() + limit if limit is not None else float("inf")
+        asked = False
+        while self._process.poll() is None and not asked:
+            remaining = deadline - time.monotonic()
+            if remaining <= 0:
+                break
+            asked = self._read(min(remaining, 3600.0)) == "signal"
+        late = self._process.poll() is None and not asked
+        grace = self._spec.grace if asked or late else LEFTOVER_GRACE
+        ended, held = end_all(self._descendants, grace, self._read)
+        while self._read(0):
+            pass
+        for name in ("o", "e"):
+            self._output.flush(name)
+        status = self._process.poll()
+        status = -1 if status is None else status if status >= 0 else BY_SIGNAL - status
+        state: State = "stopped" if asked else "failed" if status or late else "done"
+        reasons = []
+        if late:
+            status = TIMED_OUT
+            reasons.append(f"It did not end within {limit:g} s.")
+        elif ended and not asked:
+            reasons.append(f"It left processes behind, which were ended: {', '.join(ended)}.")
+        if held:
+            reasons.append(f"The kernel holds {', '.join(held)}: SIGKILL did not end it.")
+        return TaskEnd(exit_status=status, state=state, at=0.0, reason=" ".join(reasons))
+
+    def _read(self, seconds: float) -> str:
+        """Take what comes within some time: `output`, a `signal` to end, or nothing."""
+        came = ""
+        for key, _ in self._selector.select(seconds):
+            try:
+                piece = os.read(key.fd, PIECE)
+            except BlockingIOError:
+                continue
+            if key.data == "":
+                self._reap()
+                came = "signal" if set(piece) & set(STOP_SIGNALS) else came
+            elif piece:
+                self._output.take(key.data, piece)
+                came = came or "output"
+            else:
+                self._selector.unregister(key.fileobj)
+        return came
+
+    def _descendants(self) -> set[int]:
+        """Return the processes below this one that run; the orphans that have ended are reaped."""
+        self._reap()
+        return _below({os.getpid()}) - {os.getpid()}
+
+    def _reap(self) -> None:
+        """Take the exit statuses of orphans; that of the command is left to `Popen`."""
+        peek = os.WEXITED | os.WNOHANG | os.WNOWAIT
+        with contextlib.suppress(ChildProcessError):
+            while child := os.waitid(os.P_ALL, 0, peek):
+                if child.si_pid == self._process.pid:
+                    self._process.poll()
+                else:
+                    os.waitpid(child.si_pid, 0)
+
+
+def end_all(
+    find: Callable[[], set[int]], grace: float, pause: Callable[[float], object] = time.sleep
+) -> tuple[list[str], list[str]]:
+    """End processes: SIGTERM, then SIGKILL until none is left; they may fork meanwhile.
+
+    Args:
+        find: those that run now.
+        grace: seconds between the signals.
+
+    Returns:
+        The names of those that were there, and of those that are left: the kernel holds them.
+
+    """
+    first = find()
+    names = [_name(pid) for pid in sorted(first)]
+    for pid in first:
+        _signal(pid, signal.SIGTERM)
+    deadline = time.monotonic() + grace
+    while (left := find()) and time.monotonic() < deadline:
+        pause(POLL)
+    deadline = time.monotonic() + DIES_WITHIN
+    while left and time.monotonic() < deadline:
+        for pid in left:
+            _signal(pid, signal.SIGKILL)
+        pause(POLL)
+        left = find()
+    return names, [_name(pid) for pid in sorted(left)]
+
+
+def _signal(pid: int, number: signal.Signals) -> None:
+    with contextlib.suppress(ProcessLookupError, PermissionError):
+        os.kill(pid, number)
+
+
+def _name(pid: int) -> str:
+    return f"{read_text(Path(f'/proc/{pid}/comm')) or '?'} ({pid})"
+
+
+def _below(pids: set[int]) -> set[int]:
+    """Return processes with all their descendants, without zombies."""
+    found: set[int] = set()
+    waiting = set(pids)
+    while waiting:
+        pid = waiting.pop()
+        if pid in found or read_text(Path(f"/proc/{pid}/stat")).rpartition(")")[2].split()[:1] in (
+            [],
+            ["Z"],
+        ):
+            continue
+        found.add(pid)
+        for children in Path(f"/proc/{pid}/task").glob("*/children"):
+            waiting |= {int(child) for child in read_text(children).split()}
+    return found
+
+
+def marked(folder: Path) -> set[int]:
+    """Return the processes of a task, whoever their parent is now; not its supervisor."""
+    mark = f"{MARK}={folder}".encode()
+    found = set()
+    for path in Path("/proc").glob("[0-9]*/environ"):
+        with contextlib.suppress(OSError):
+            if mark in path.read_bytes().split(b"\0"):
+                found.add(int(path.parent.name))
+    return _below(found) - {os.getpid()}
+
+
+def task_state(folder: Path) -> TaskState:
+    """Return the state of a task, as its files and processes tell it."""
+    if not (folder / SPEC).exists():
+        reason = "its folder is gone"
+    else:
+        pid, _, began = read_text(folder / PID).partition(" ")
+        if end := read_text(folder / END):
+            known = msgspec.json.decode(end, type=TaskEnd)
+            return TaskState(state=known.state, began=float(began or 0), end=known)
+        if pid and _supervises(int(pid), folder):
+            return TaskState(state="running" if float(began) else "starting", began=float(began))
+        if not pid and time.time() - (folder / SPEC).stat().st_mtime < BEGINS_WITHIN:
+            return TaskState(state="starting")
+        reason = "its supervisor was killed, or the host was restarted" if pid else "it never began"
+    lost = TaskEnd(exit_status=-1, state="lost", at=time.time(), reason=f"{reason}.".capitalize())
+    return TaskState(state="lost", end=lost, processes=len(marked(folder)))
+
+
+def _supervises(pid: int, folder: Path) -> bool:
+    """Compare the command line: process ids are reused."""
+    with contextlib.suppress(OSError):
+        return os.fsencode(folder) in Path(f"/proc/{pid}/cmdline").read_bytes().split(b"\0")
+    return False
+
+
+def stop_task(folder: Path) -> TaskState:
+    """End a task, and whatever it left if its supervisor was killed."""
+    begun(folder)
+    pid = read_text(folder / PID).partition(" ")[0]
+    grace = msgspec.json.decode((folder / SPEC).read_bytes(), type=TaskSpec).grace if pid else 0.0
+    deadline = time.monotonic() + grace + 2 * DIES_WITHIN
+    if pid and task_state(folder).end is None:
+        _signal(int(pid), signal.SIGTERM)
+    while (state := task_state(folder)).state in ("starting", "running"):
+        if time.monotonic() > deadline:
+            _signal(int(pid or 0), signal.SIGKILL)
+            break
+        time.sleep(POLL)
+    close_task(folder)
+    return task_state(folder) if state.end is None else state
+
+
+def close_task(folder: Path) -> None:
+    """End what a killed supervisor left, and record that its task is lost."""
+    state = task_state(folder)
+    if state.state != "lost" or state.end is None:
+        return
+    ended, held = end_all(lambda: marked(folder), LEFTOVER_GRACE)
+    if not (folder / SPEC).exists():
+        return
+    parts = [state.end.reason]
+    parts += [f"These went on, and were ended: {', '.join(ended)}."] if ended else []
+    parts += [f"The kernel holds {', '.join(held)}."] if held else []
+    (folder / END).touch()
+    _record(folder, msgspec.structs.replace(state.end, reason=" ".join(parts)))
+
+
+def follow_task(folder: Path, offset: int, *, to_end: bool = True) -> None:
+    """Print a task's output from an offset on, as events, until it has ended; then its state.
+
+    The state is printed at times, too, so that the reader can tell a quiet task from a dead host.
+    """
+    beat = time.monotonic()
+    while True:
+        state = task_state(folder)
+        while True:
+            with contextlib.suppress(FileNotFoundError), (folder / OUTPUT).open("rb") as file:
+                file.seek(offset)
+                piece = file.read(LONGEST)
+                piece = piece[: piece.rfind(b"\n") + 1] or (piece + file.readline())
+                if piece:
+                    offset += len(piece)
+                    text = piece.decode(errors="replace")
+                    print_event(TaskOutput(text=text, end=offset, now=time.time()))
+                    continue
+            break
+        if state.end is not None or not to_end:
+            print_event(state)
+            return
+        if time.monotonic() > beat + HEARTBEAT:
+            beat = time.monotonic()
+            print_event(state)
+        time.sleep(POLL)
+
+
+def begun(folder: Path) -> TaskState:
+    """Wait until a task's command was started, or could not be."""
+    deadline = time.monotonic() + BEGINS_WITHIN
+    while (state := task_state(folder)).state == "starting" and time.monotonic() < deadline:
+        time.sleep(POLL)
+    return state
+
+
+def main(verb: str, first: str, *words: str) -> int:
+    """Run one verb of the agent that is about tasks."""
+    folder = Path(first).absolute()
+    match verb:
+        case "task":
+            return run_task(folder)
+        case "task-close":
+            close_task(folder)
+        case "task-begun":
+            print_event(begun(folder))
+        case "task-states":
+            for each in (first, *words):
+                print_event(task_state(Path(each).absolute()))
+        case "task-follow":
+            follow_task(folder, int(words[0]), to_end=words[1:] == ())
+        case "task-stop":
+            print_event(stop_task(folder))
+    return 0

@@ -1,0 +1,117 @@
+"""List the jobs and benchmarks of a cluster.
+
+Example: cluster jobs mine
+"""
+
+from __future__ import annotations
+
+import time
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+from cluster.cli import flags
+from cluster.cli.show import print_json, table
+from cluster.core.errors import ClusterError
+from cluster.core.model.jobs import TaskState
+from cluster.core.model.value import Value
+from cluster.core.units import format_seconds
+from cluster.orchestration.cluster import attach
+from cluster.runs import store
+
+if TYPE_CHECKING:
+    from cluster.core.model.records import JobRecord
+    from cluster.orchestration.jobs.job import Job
+
+
+class TaskRow(Value, frozen=True, kw_only=True):
+    """A task of a job: its state, or `unreachable` and why."""
+
+    host: str
+    state: str
+    exit_status: int | None = None
+    reason: str = ""
+
+
+class JobRow(Value, frozen=True, kw_only=True):
+    """One line of `cluster jobs`.
+
+    Args:
+        at: when it was started, in seconds since the epoch.
+        exit_status: the largest of its tasks; None while one runs.
+        folder: here, of its output or its run.
+
+    """
+
+    name: str
+    state: str
+    command: str
+    at: float
+    exit_status: int | None
+    folder: str
+    tasks: tuple[TaskRow, ...] = ()
+
+
+def command(name: flags.ClusterName, json: flags.Json = False) -> None:
+    cluster = attach(name)
+    rows = [_job_row(cluster.jobs[job]) for job in cluster.jobs]
+    rows += [_bench_row(record) for record in cluster.state.jobs]
+    rows.sort(key=lambda row: row.at)
+    if json:
+        print_json(rows)
+        return
+    table(
+        ("job", "state", "hosts", "exit", "age", "command"),
+        [
+            (
+                row.name,
+                row.state,
+                str(len(row.tasks) or "-"),
+                "-" if row.exit_status is None else str(row.exit_status),
+                format_seconds(max(0.0, time.time() - row.at)),
+                row.command,
+            )
+            for row in rows
+        ],
+        empty=f"There are no jobs. Start one: cluster run {name} --detach -- COMMAND",
+        spare=(("age",), ("hosts",)),
+    )
+
+
+def _job_row(job: Job) -> JobRow:
+    tasks = tuple(_task_row(host, state) for host, state in job.states().items())
+    statuses = [task.exit_status for task in tasks]
+    ended = [status for status in statuses if status is not None]
+    return JobRow(
+        name=job.name,
+        state=job.state,
+        command=job.command,
+        at=job.record.at,
+        exit_status=max(ended, key=abs) if ended and len(ended) == len(statuses) else None,
+        folder=job.record.folder,
+        tasks=tasks,
+    )
+
+
+def _task_row(host: str, state: TaskState | ClusterError) -> TaskRow:
+    if isinstance(state, ClusterError):
+        return TaskRow(host=host, state="unreachable", reason=state.what)
+    if state.end is None:
+        return TaskRow(host=host, state=state.state)
+    end = state.end
+    return TaskRow(host=host, state=end.state, exit_status=end.exit_status, reason=end.reason)
+
+
+def _bench_row(job: JobRecord) -> JobRow:
+    try:
+        record = store.record(Path(job.run))
+        state, status = str(record.status), record.exit_status
+    except ClusterError:  # its folder was removed
+        state, status = "unknown", None
+    return JobRow(
+        name=f"bench {job.benchmark}",
+        state=state,
+        command=Path(job.run).name,
+        at=job.at,
+        exit_status=status,
+        folder=job.run,
+    )

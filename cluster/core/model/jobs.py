@@ -1,0 +1,115 @@
+"""Jobs: commands on some hosts of a cluster, one task on each, as another process finds them."""
+
+from __future__ import annotations
+
+from typing import Literal
+
+from cluster.core.model.value import Value
+
+State = Literal["starting", "running", "done", "failed", "stopped", "lost", "unreachable"]
+
+
+class TaskSpec(Value, frozen=True, kw_only=True):
+    """What the agent runs on one host: the file `task.json` in the task's folder.
+
+    Args:
+        argv: the command; a line of shell is `("sh", "-c", LINE)`.
+        line: that line, as the user typed it; empty if the command is not one.
+        cwd: on the host; relative to the home folder if it does not begin with `/`.
+        env: variables beyond those of the login, `PATH` with what goes before the host's own.
+        timeout: seconds, after which the task is ended; None for no limit.
+        grace: seconds between SIGTERM and SIGKILL.
+
+    """
+
+    argv: tuple[str, ...]
+    line: str = ""
+    cwd: str = ""
+    env: dict[str, str] = {}
+    timeout: float | None = None
+    grace: float = 10.0
+
+
+class TaskEnd(Value, frozen=True, kw_only=True):
+    """How a task ended.
+
+    Args:
+        exit_status: of its command; 128 + N if signal N killed it, 124 after its timeout, 127 if
+            there is no such command; -1 if nobody saw its end.
+        state: never one of a task that goes on.
+        at: when, in seconds since the epoch.
+        reason: why it is not `done`, or what else was noticed at its end; empty if nothing.
+
+    """
+
+    exit_status: int
+    state: State
+    at: float
+    reason: str = ""
+
+
+class TaskState(Value, frozen=True, kw_only=True, tag="state"):
+    """The state of a task, as its host reports it.
+
+    Args:
+        began: when its command was started, in seconds since the epoch; 0 before.
+        processes: that run in it, or that it has left behind.
+
+    """
+
+    state: State
+    began: float = 0.0
+    end: TaskEnd | None = None
+    processes: int = 0
+
+
+class TaskOutput(Value, frozen=True, kw_only=True, tag="output"):
+    """Some more of a task's output, in the format of its file `output`.
+
+    Args:
+        end: bytes of the file up to the end of `text`.
+        now: the host's own time, in seconds since its epoch: its clock may be wrong.
+
+    """
+
+    text: str
+    end: int
+    now: float
+
+
+class Task(Value, frozen=True, kw_only=True):
+    """One command of a job, on one host.
+
+    Args:
+        host: the name of the machine.
+        rank: of the task in its job, from 0.
+        folder: on the host.
+        session: its tmux session there.
+        cwd: on the host, where its command runs.
+
+    """
+
+    host: str
+    rank: int
+    folder: str
+    session: str
+    cwd: str = ""
+
+
+class NamedJob(Value, frozen=True, kw_only=True):
+    """A job with a name: what was asked for, and where its tasks are.
+
+    Args:
+        spec: what each task runs; variables of a task itself are not in it.
+        at: when it was started, in seconds since the epoch.
+        by: who started it, as `claims.encode` writes it.
+        folder: here, for its output once it has ended.
+
+    """
+
+    name: str
+    spec: TaskSpec
+    tasks: tuple[Task, ...]
+    at: float
+    by: str
+    folder: str

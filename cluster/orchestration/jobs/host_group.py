@@ -1,0 +1,397 @@
+"""`c.hosts[0]`, `c.hosts[1:]`, `c.hosts["worker"]`: hosts as values, with the same verbs on all."""
+
+from __future__ import annotations
+
+import posixpath
+import re
+import shlex
+from collections.abc import Sequence
+from functools import partial
+from pathlib import Path
+from typing import TYPE_CHECKING, TypeVar, overload
+
+import msgspec
+
+from cluster.core.errors import ClusterError, JobError, ShellError, SpecError
+from cluster.remote.leftovers import MARK
+from cluster.remote.parallel import results, try_each
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Mapping
+
+    from cluster.core.model.hosts import Completed, Machine
+    from cluster.orchestration.jobs.job import Job
+    from cluster.remote.hosts import Hosts
+    from cluster.remote.shells import Shell
+
+Command = str | Sequence[str]
+T = TypeVar("T")
+VARIABLE = re.compile(r"[A-Za-z_][A-Za-z0-9_]*")
+RUN = 'PATH="$(cd "$1" 2> /dev/null && pwd):$PATH"; cd -- "${2:-.}" && shift 2 && exec env "$@"'
+
+
+class HostGroup(Sequence["Host"]):
+    """Some hosts of a cluster, in the order of their numbers; each verb acts on all in parallel.
+
+    Args:
+        remote: the connections of the cluster.
+        start: starts a job on some hosts; see `Cluster.start`.
+        machines: of the group.
+
+    """
+
+    def __init__(
+        self, remote: Hosts, start: Callable[..., Job], machines: tuple[Machine, ...] | None = None
+    ) -> None:
+        self._remote = remote
+        self._start = start
+        self._machines = machines
+
+    @property
+    def machines(self) -> tuple[Machine, ...]:
+        """Their machines."""
+        return self._remote.machines if self._machines is None else self._machines
+
+    @property
+    def names(self) -> tuple[str, ...]:
+        """The names of their machines, such as `0.mpi.mine`."""
+        return tuple(machine.name for machine in self.machines)
+
+    def __len__(self) -> int:
+        """Return how many hosts there are."""
+        return len(self.machines)
+
+    def __repr__(self) -> str:
+        """Name the hosts."""
+        return f"<{type(self).__name__} {', '.join(self.names)}>"
+
+    @overload
+    def __getitem__(self, key: int) -> Host: ...
+
+    @overload
+    def __getitem__(self, key: slice | str) -> HostGroup: ...
+
+    def __getitem__(self, key: int | slice | str) -> Host | HostGroup:
+        """Return a host by its number, or those of a slice, of a name, or of a selection.
+
+        A selection is what `--on` takes: `0`, `1:`, `0,2`, the name of a machine, or of a group.
+
+        Raises:
+            IndexError: there is no host of this number.
+            SpecError: the selection names no host.
+
+        """
+        if isinstance(key, int):
+            return Host(HostGroup(self._remote, self._start, (self.machines[key],)))
+        if isinstance(key, slice):
+            return HostGroup(self._remote, self._start, self.machines[key])
+        chosen = select(self.machines, key)
+        return HostGroup(self._remote, self._start, chosen)
+
+    def run(
+        self,
+        command: Command,
+        *,
+        cwd: str = "",
+        env: Mapping[str, str] | None = None,
+        timeout: float | None = None,
+        check: bool = True,
+        on_line: Callable[[str, str], None] | None = None,
+    ) -> dict[str, Completed]:
+        """Run a command on each host in parallel, and wait for it.
+
+        Example: `c.hosts[1:].run("pip install -r requirements.txt", cwd="adder")`
+
+        Args:
+            command: a line for `sh`, or the words of a command, unquoted. What a line leaves in the
+                background with `&` is not waited for.
+            cwd: a folder on the hosts; by default the home folder, on `local` one for each host.
+            env: variables beyond those of the login.
+            timeout: seconds.
+            check: raise if the exit status is not 0.
+            on_line: called with a machine's name and each line that it prints, as it comes.
+
+        Returns:
+            How it ended on each host, by the name of its machine.
+
+        Raises:
+            JobError: its exit status was not 0 on one host.
+            ShellError: on one host, it could not be started, or did not end in time.
+            HostErrors: several hosts failed; each is listed.
+
+        """
+        ended = self.try_run(command, cwd=cwd, env=env, timeout=timeout, on_line=on_line)
+        if not check:
+            return results(ended)
+        return results({name: _checked(name, command, end) for name, end in ended.items()})
+
+    def try_run(
+        self,
+        command: Command,
+        *,
+        cwd: str = "",
+        env: Mapping[str, str] | None = None,
+        timeout: float | None = None,
+        on_line: Callable[[str, str], None] | None = None,
+    ) -> dict[str, Completed | ClusterError]:
+        """Run a command as `run` does, with a result or an error for each host."""
+
+        def do(name: str, shell: Shell) -> Completed:
+            hear = None if on_line is None else partial(on_line, name)
+            words = command_words(self._named[name], command, self.path(name, cwd), env or {})
+            done = shell.run(words, timeout=timeout, on_line=hear)
+            argv = (command,) if isinstance(command, str) else tuple(command)
+            return msgspec.structs.replace(done, argv=argv)
+
+        return try_each(self.shells(), do)
+
+    def start(
+        self,
+        command: Command,
+        *,
+        name: str = "",
+        cwd: str = "",
+        env: Mapping[str, str] | None = None,
+        timeout: float | None = None,
+    ) -> Job:
+        """Start a job on these hosts, which goes on without this process; see `Cluster.start`."""
+        return self._start(command, hosts=self, name=name, cwd=cwd, env=env, timeout=timeout)
+
+    def put(self, path: str | Path, to: str) -> None:
+        """Copy a file or folder to each host in parallel.
+
+        Args:
+            to: its path on the hosts, or with a `/` at the end the folder that it goes into.
+                Nothing there is ever removed; files of the same name are replaced.
+
+        Raises:
+            SpecError: it does not exist on this machine.
+            ShellError: it could not be read, or could not be written on one host.
+            HostErrors: on several.
+
+        """
+        if not Path(path).exists():
+            raise SpecError(f"{path} does not exist on this machine.")
+        place = to + Path(path).resolve().name if to.endswith("/") else to
+        self._each(lambda name, shell: shell.put(Path(path), self.path(name, place)))
+
+    def get(self, path: str, to: str | Path) -> dict[str, Path]:
+        """Download a file or folder from each host.
+
+        Args:
+            to: a local folder; it gets one folder per host, by the name of its machine.
+
+        Raises:
+            ShellError: it could not be downloaded from one host.
+            HostErrors: from several.
+
+        """
+
+        def fetch(name: str, shell: Shell) -> Path:
+            shell.fetch(self.path(name, path), Path(to) / name)
+            return Path(to) / name
+
+        return self._each(fetch)
+
+    def write(self, text: str, path: str) -> None:
+        """Write a small file on each host, atomically.
+
+        Raises:
+            ShellError: it could not be written on one host.
+            HostErrors: on several.
+
+        """
+        self._each(lambda name, shell: shell.write(text, self.path(name, path)))
+
+    def path(self, name: str, path: str) -> str:
+        """Return a path on a host, as its shell takes it.
+
+        On `local`, all hosts are this machine: relative paths begin in a folder for each of them.
+        """
+        machine = self._named[name]
+        if machine.shell != "local" or posixpath.isabs(path):
+            return path
+        return posixpath.normpath(posixpath.join(machine.folder, "hosts", name, path))
+
+    @property
+    def _named(self) -> dict[str, Machine]:
+        return {machine.name: machine for machine in self.machines}
+
+    def shells(self) -> dict[str, Shell]:
+        """Return a shell to each host, by the name of its machine."""
+        shells = {machine.name: self._remote.shell(machine) for machine in self.machines}
+        for name, shell in shells.items():
+            if shell.name == "local" and not shell.exists(folder := self.path(name, ".")):
+                Path(folder).mkdir(parents=True, exist_ok=True)
+        return shells
+
+    def _each(self, do: Callable[[str, Shell], T]) -> dict[str, T]:
+        return results(try_each(self.shells(), do))
+
+
+class Host:
+    """One host of a cluster.
+
+    Args:
+        group: of this host alone.
+
+    """
+
+    def __init__(self, group: HostGroup) -> None:
+        self.group = group
+
+    @property
+    def machine(self) -> Machine:
+        """Its machine."""
+        return self.group.machines[0]
+
+    @property
+    def name(self) -> str:
+        """The name of its machine, such as `0.mpi.mine`."""
+        return self.machine.name
+
+    @property
+    def ip(self) -> str:
+        """The address at which the other hosts reach it."""
+        return self.machine.address
+
+    def __repr__(self) -> str:
+        """Name it."""
+        return f"<Host {self.name}>"
+
+    def run(
+        self,
+        command: Command,
+        *,
+        cwd: str = "",
+        env: Mapping[str, str] | None = None,
+        timeout: float | None = None,
+        check: bool = True,
+        on_line: Callable[[str, str], None] | None = None,
+    ) -> Completed:
+        """Run a command here, and wait for it; see `HostGroup.run`.
+
+        Example: `c.hosts[0].run("nproc").stdout`
+        """
+        ended = self.group.run(
+            command, cwd=cwd, env=env, timeout=timeout, check=check, on_line=on_line
+        )
+        return ended[self.name]
+
+    def start(
+        self,
+        command: Command,
+        *,
+        name: str = "",
+        cwd: str = "",
+        env: Mapping[str, str] | None = None,
+        timeout: float | None = None,
+    ) -> Job:
+        """Start a job here, which goes on without this process; see `Cluster.start`."""
+        return self.group.start(command, name=name, cwd=cwd, env=env, timeout=timeout)
+
+    def put(self, path: str | Path, to: str) -> None:
+        """Copy a file or folder here; see `HostGroup.put`."""
+        self.group.put(path, to)
+
+    def get(self, path: str, to: str | Path) -> Path:
+        """Download a file or folder from here into a local folder; see `HostGroup.get`."""
+        (shell,) = self.group.shells().values()
+        shell.fetch(self.group.path(self.name, path), Path(to))
+        return Path(to)
+
+    def read(self, path: str) -> str:
+        """Return the text of a small file here.
+
+        Raises:
+            ShellError: there is none, or it cannot be read.
+
+        """
+        done = self.run(["cat", "--", path], check=False)
+        if done.status != 0:
+            raise ShellError(f"{path} cannot be read on {self.name}: {done.stderr.strip()}")
+        return done.stdout
+
+    def write(self, text: str, path: str) -> None:
+        """Write a small file here, atomically; see `HostGroup.write`."""
+        self.group.write(text, path)
+
+    def exists(self, path: str) -> bool:
+        """Return whether a file or folder exists here."""
+        (shell,) = self.group.shells().values()
+        return shell.exists(self.group.path(self.name, path))
+
+
+def command_words(
+    machine: Machine, command: Command, cwd: str, env: Mapping[str, str]
+) -> list[str]:
+    """Return the words that run a command with the Python and the programs of benchmarks."""
+    words = ["sh", "-c", command] if isinstance(command, str) else list(command)
+    check_command(words, env)
+    variables = {**env, MARK: machine.folder}
+    assignments = [f"{name}={value}" for name, value in variables.items()]
+    # A machine's folder may be relative to the home folder.
+    script = (
+        'PATH=$(cd "$1" 2> /dev/null && pwd):$PATH; export PATH; cd -- "${2:-.}" && shift 2 && '
+    )
+    script += 'exec env "$@"'
+    return ["sh", "-c", script, "sh", machine.bin, cwd, *assignments, *words]
+
+
+def check_command(words: Sequence[str], env: Mapping[str, str]) -> None:
+    """Refuse a command without words, and bytes or names that no host can take.
+
+    Raises:
+        SpecError: it is one.
+
+    """
+    if not words or not words[-1 if words[0] == "sh" else 0].strip():
+        raise SpecError("There is no command.", remedy='Name one: c.run("hostname")')
+    if any("\0" in word for word in (*words, *env.values())):
+        raise SpecError("A command or variable cannot hold a NUL byte.")
+    if wrong := [name for name in env if not VARIABLE.fullmatch(name)]:
+        raise SpecError(f"{wrong[0]!r} cannot be the name of a variable.")
+
+
+def _checked(
+    name: str, command: Command, end: Completed | ClusterError
+) -> Completed | ClusterError:
+    """Return how a command ended on a host, or the error that it failed."""
+    if isinstance(end, ClusterError) or end.status == 0:
+        return end
+    shown = command if isinstance(command, str) else shlex.join(command)
+    return JobError(
+        f"{name}: {shown!r} ended with exit status {end.status}.",
+        stdout=end.stdout,
+        stderr=end.stderr,
+    )
+
+
+def select(machines: tuple[Machine, ...], text: str) -> tuple[Machine, ...]:
+    """Return the machines of a selection: numbers, ranges `1:`, names, with commas between.
+
+    Raises:
+        SpecError: a part of it names no machine.
+
+    """
+    chosen: dict[str, Machine] = {}
+    for part in text.split(","):
+        chosen |= {machine.name: machine for machine in _part(machines, part.strip())}
+    return tuple(machine for machine in machines if machine.name in chosen)
+
+
+def _part(machines: tuple[Machine, ...], part: str) -> tuple[Machine, ...]:
+    first, colon, last = part.partition(":")
+    if all(end == "" or end.lstrip("-").isdigit() for end in (first, last)) and (first or colon):
+        bounds = [int(end) if end else None for end in (first, last)]
+        found = machines[slice(*bounds)] if colon else machines[int(first) :][:1]
+    else:
+        found = tuple(m for m in machines if part in (m.name, m.name.split(".")[1]))
+    if not found:
+        known = ", ".join(machine.name for machine in machines[:4])
+        more = ", ..." if len(machines) > 4 else ""  # noqa: PLR2004 - as many as a line shows
+        raise SpecError(
+            f"{part!r} names none of the {len(machines)} hosts.",
+            remedy=f"Name them by number, range or name: 0, 1:, 0:2, {known}{more}",
+        )
+    return found

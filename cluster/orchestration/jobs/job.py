@@ -1,0 +1,368 @@
+"""One job: a command on some hosts, which goes on without the process that started it."""
+
+from __future__ import annotations
+
+import posixpath
+import queue
+import shlex
+import tempfile
+import time
+from contextlib import suppress
+from functools import partial
+from pathlib import Path
+from typing import TYPE_CHECKING, TypeVar
+
+import msgspec
+
+from cluster.agent.task import OUTPUT
+from cluster.core.errors import ClusterError, JobError, Timeout
+from cluster.core.model.jobs import NamedJob, State, TaskState
+from cluster.core.model.value import Value
+from cluster.core.paths import make_private
+from cluster.remote.parallel import on_each, results, try_each
+from cluster.remote.tasks import HostTasks
+from cluster.remote.threads import start
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+
+    from cluster.core.model.hosts import Machine
+    from cluster.core.model.jobs import Task, TaskOutput
+    from cluster.remote.hosts import Hosts
+    from cluster.remote.shells import Shell
+
+T = TypeVar("T")
+POLL = 0.2  # seconds
+AGAIN = 2.0  # seconds between attempts to reach a host that does not answer
+GIVE_UP = 30.0  # seconds after which a host that does not answer is an error
+TAIL = 40  # lines of a failed task that its error shows
+STREAMS = {"o": "stdout", "e": "stderr"}
+ORDER: tuple[State, ...] = (
+    *("failed", "lost", "stopped", "unreachable", "starting", "running", "done"),
+)
+# Sockets that listen, by their ports (/proc/net/tcp, state 0A), on any address of the host.
+LISTENS = 'cat /proc/net/tcp /proc/net/tcp6 2> /dev/null | grep -q ":$1 [0-9A-F]*:0000 0A "'
+
+
+class Line(Value, frozen=True, kw_only=True):
+    """A line that a task of a job has printed.
+
+    Args:
+        host: the name of the machine.
+        rank: of the task.
+        stream: `stdout` or `stderr`.
+        at: when it was printed, in seconds since the epoch, by the clock of this machine.
+        text: without its newline; bytes that are no UTF-8 are replaced.
+        whole: false for a part of a very long line, or a last one without a newline.
+
+    """
+
+    host: str
+    rank: int
+    stream: str
+    at: float
+    text: str
+    whole: bool = True
+
+
+class Job:
+    """A job of a cluster, as `Cluster.start` or `Cluster.jobs` gives it.
+
+    Args:
+        record: what was started, and where.
+        remote: the connections of the cluster.
+
+    """
+
+    def __init__(self, record: NamedJob, remote: Hosts) -> None:
+        self.record = record
+        self._remote = remote
+        self._ended: dict[int, TaskState] = {}
+
+    def __repr__(self) -> str:
+        """Name it and its hosts."""
+        return f"<Job {self.name} on {', '.join(task.host for task in self.record.tasks)}>"
+
+    @property
+    def name(self) -> str:
+        """Its name."""
+        return self.record.name
+
+    @property
+    def is_kept(self) -> bool:
+        """Whether it has ended, and its output is here."""
+        return all(self._kept(task).exists() for task in self.record.tasks)
+
+    @property
+    def command(self) -> str:
+        """Its command, as it was typed."""
+        return self.record.spec.line or shlex.join(self.record.spec.argv)
+
+    def states(self) -> dict[str, TaskState | ClusterError]:
+        """Ask each host for the state of its task; one that does not answer has its error."""
+        tasks = {task.host: task for task in self.record.tasks if task.rank not in self._ended}
+        asked = try_each(
+            {name: self._shell(name) for name in tasks},
+            lambda name, shell: self._on(name, shell).states([tasks[name]])[0],
+        )
+        self._keep(asked)
+        return {
+            task.host: self._ended.get(task.rank) or asked[task.host] for task in self.record.tasks
+        }
+
+    def ended(self) -> tuple[TaskState, ...]:
+        """Return the states of the tasks that are known to have ended, in the order of ranks."""
+        return tuple(self._ended[rank] for rank in sorted(self._ended))
+
+    def _keep(self, asked: Mapping[str, TaskState | ClusterError]) -> None:
+        """Remember the states that will not change any more."""
+        for task in self.record.tasks:
+            state = asked.get(task.host)
+            if isinstance(state, TaskState) and state.end is not None:
+                self._ended[task.rank] = state
+
+    @property
+    def state(self) -> State:
+        """The state of its worst task; `unreachable` if a host does not answer."""
+        return worst(self.states().values())
+
+    def wait(self, timeout: float | None = None) -> None:
+        """Wait until all tasks have ended, and keep their output here.
+
+        Example: `c.start("make -j8", name="build").wait()`
+
+        Args:
+            timeout: seconds.
+
+        Raises:
+            JobError: a task failed, was stopped or lost; its last lines are in the error.
+            Timeout: the job goes on after the timeout.
+            Unreachable: a host does not answer; its task may still run there.
+            HostErrors: several of these; each is listed.
+
+        """
+        deadline = time.monotonic() + (timeout if timeout is not None else float("inf"))
+        answered = time.monotonic()
+        while True:
+            states = self.states()
+            silent = [error for error in states.values() if isinstance(error, ClusterError)]
+            answered = answered if silent else time.monotonic()
+            if len(self._ended) == len(self.record.tasks):
+                break
+            if silent and time.monotonic() > answered + GIVE_UP:
+                results(states)
+            if time.monotonic() > deadline:
+                raise Timeout(
+                    f"The job {self.name} goes on after {timeout:g} s.",
+                    remedy=f"Look: cluster logs {self._remote.name} {self.name} -f",
+                )
+            time.sleep(AGAIN if silent else POLL)
+        self.fetch()
+        results({task.host: self._failure(task) or self for task in self.record.tasks})
+
+    def _failure(self, task: Task) -> JobError | None:
+        """Return the error of a task that has ended, with its last lines, unless it is done."""
+        state = self._ended[task.rank]
+        if state.end is None or state.state == "done":
+            return None
+        lines = list(self._kept_lines(task, 0))[-TAIL:]
+        status = f", exit status {state.end.exit_status}" if state.end.exit_status >= 0 else ""
+        return JobError(
+            f"{task.host}: the job {self.name} is {state.state}{status}.",
+            means=state.end.reason,
+            stdout="\n".join(line.text for line in lines if line.stream == "stdout"),
+            stderr="\n".join(line.text for line in lines if line.stream == "stderr"),
+        )
+
+    def stop(self) -> None:
+        """End all processes of the job: SIGTERM, and after its grace SIGKILL; keep its output.
+
+        Raises:
+            ClusterError: a host does not answer, or cannot say what became of the job.
+            HostErrors: several of these.
+
+        """
+        self._keep(self._each(lambda task, tasks: tasks.stop(task, self.record.spec.grace)))
+        self.fetch()
+
+    def fetch(self) -> Path:
+        """Download what the tasks have printed; return the folder, with a file for each host.
+
+        Raises:
+            ClusterError: a host does not answer.
+            HostErrors: several do not.
+
+        """
+        folder = Path(self.record.folder)
+        make_private(folder)
+
+        def download(task: Task, tasks: HostTasks) -> None:
+            if not self._kept(task).exists():
+                with tempfile.TemporaryDirectory(dir=folder) as part:
+                    tasks.fetch(task, Path(part))
+                    Path(part, OUTPUT).replace(self._kept(task))
+                tasks.close(task)
+
+        ended = set(self._ended)
+        self._each(download, [task for task in self.record.tasks if task.rank in ended])
+        (folder / "job.json").write_bytes(msgspec.json.encode(self.record))
+        states = {
+            task.host: self._ended[task.rank] for task in self.record.tasks if task.rank in ended
+        }
+        (folder / "states.json").write_bytes(msgspec.json.encode(states))
+        return folder
+
+    def lines(self, *, follow: bool = True) -> Iterator[Line]:
+        """Yield what the tasks print, as it comes; the lines of one host are in their order.
+
+        Args:
+            follow: wait for more until all tasks have ended.
+
+        Raises:
+            ClusterError: a host does not answer any more; its task may still run there.
+
+        """
+        arrived: queue.SimpleQueue[Line | ClusterError | None] = queue.SimpleQueue()
+        for task in self.record.tasks:
+            start(partial(self._collect, task, arrived.put, to_end=follow))
+        failed = None
+        for _ in self.record.tasks:
+            while isinstance(item := arrived.get(), Line):
+                yield item
+            failed = failed or item
+        if failed:
+            raise failed
+
+    def _collect(
+        self, task: Task, put: Callable[[Line | ClusterError | None], None], *, to_end: bool
+    ) -> None:
+        """Put the lines of a task; then nothing, or why there are no more."""
+        offset, heard = 0, time.monotonic()
+
+        def take(output: TaskOutput) -> None:
+            nonlocal offset, heard
+            offset, heard = output.end, time.monotonic()
+            for line in parse(output.text, task, time.time() - output.now):
+                put(line)
+
+        error: ClusterError | None = None
+        while True:
+            try:
+                if self._kept(task).exists():
+                    for line in self._kept_lines(task, offset):
+                        put(line)
+                else:
+                    shell = self._shell(task.host)
+                    self._on(task.host, shell).follow(task, offset, take, to_end=to_end)
+                break
+            except ClusterError as broken:  # the network may be back in a moment
+                if time.monotonic() > heard + GIVE_UP:
+                    error = broken
+                    break
+                time.sleep(AGAIN)
+        put(error)
+
+    def wait_for_port(self, port: int, timeout: float = 60.0) -> None:
+        """Wait until something listens on a port of each of the job's hosts.
+
+        Example: `c.start("python serve.py").wait_for_port(8000)`
+
+        Args:
+            timeout: seconds.
+
+        Raises:
+            JobError: the job ended before.
+            Timeout: nothing listens in time.
+            HostErrors: several of these.
+
+        """
+        words = ["sh", "-c", LISTENS, "sh", f"{port:04X}"]
+        self._wait_for(lambda _: words, f"port {port}", timeout)
+
+    def wait_for_file(self, path: str, timeout: float = 60.0) -> None:
+        """Wait until a file exists on each of the job's hosts; a relative path begins in its `cwd`.
+
+        Args:
+            timeout: seconds.
+
+        Raises:
+            JobError: the job ended before.
+            Timeout: it does not exist in time.
+            HostErrors: several of these.
+
+        """
+        self._wait_for(lambda task: ["test", "-e", posixpath.join(task.cwd, path)], path, timeout)
+
+    def _wait_for(self, words: Callable[[Task], Sequence[str]], what: str, timeout: float) -> None:
+        deadline = time.monotonic() + timeout
+
+        def wait(task: Task, tasks: HostTasks) -> None:
+            while not tasks.test(words(task)):
+                state = tasks.states([task])[0]
+                self._keep({task.host: state})
+                if state.end is not None:
+                    self.fetch()
+                    raise self._failure(task) or JobError(
+                        f"{self.name} ended before {what} was there."
+                    )
+                if time.monotonic() > deadline:
+                    raise Timeout(
+                        f"{task.host}: {what} is not there after {timeout:g} s.",
+                        remedy=f"Look: cluster logs {self._remote.name} {self.name}",
+                    )
+                time.sleep(POLL)
+
+        self._each(wait)
+
+    def _each(
+        self, do: Callable[[Task, HostTasks], T], tasks: Sequence[Task] | None = None
+    ) -> dict[str, T]:
+        named = {task.host: task for task in (self.record.tasks if tasks is None else tasks)}
+        shells = {name: self._shell(name) for name in named}
+        return on_each(shells, lambda name, shell: do(named[name], self._on(name, shell)))
+
+    def _on(self, name: str, shell: Shell) -> HostTasks:
+        return HostTasks(self._machine(name), shell)
+
+    def _shell(self, name: str) -> Shell:
+        return self._remote.shell(self._machine(name))
+
+    def _machine(self, name: str) -> Machine:
+        return next(machine for machine in self._remote.machines if machine.name == name)
+
+    def _kept(self, task: Task) -> Path:
+        """Return the file here with the output of a task that has ended."""
+        return Path(self.record.folder, f"{task.host}.output")
+
+    def _kept_lines(self, task: Task, offset: int) -> Iterator[Line]:
+        with suppress(FileNotFoundError), self._kept(task).open("rb") as file:
+            file.seek(offset)
+            for raw in file:
+                yield from parse(raw.decode(errors="replace"), task, 0.0)
+
+
+def worst(states: Iterable[TaskState | ClusterError]) -> State:
+    """Return the state of a job: that of its worst task."""
+    found = {"unreachable" if isinstance(one, ClusterError) else one.state for one in states}
+    return next(state for state in ORDER if state in found)
+
+
+def parse(text: str, task: Task, ahead: float) -> Iterator[Line]:
+    """Read the lines of a task's output.
+
+    Args:
+        ahead: seconds that this machine's clock is ahead of the host's.
+
+    """
+    for row in text.split("\n"):
+        at, _, rest = row.partition(" ")
+        mark, _, words = rest.partition(" ")
+        if mark.lower() in STREAMS:
+            yield Line(
+                host=task.host,
+                rank=task.rank,
+                stream=STREAMS[mark.lower()],
+                at=float(at) + ahead,
+                text=words,
+                whole=mark.islower(),
+            )

@@ -1,0 +1,226 @@
+"""The jobs of a cluster by their names: `c.jobs["sender"]`, from any process that knows it."""
+
+from __future__ import annotations
+
+import re
+import time
+from collections.abc import Mapping
+from typing import TYPE_CHECKING
+
+import msgspec
+
+from cluster.core import claims, journal
+from cluster.core.errors import ClusterError, HostErrors, JobError, SpecError
+from cluster.core.model.jobs import NamedJob, Task, TaskSpec, TaskState
+from cluster.orchestration.jobs.job import Job
+from cluster.remote.parallel import on_each
+from cluster.remote.tasks import HostTasks
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator, Sequence
+    from pathlib import Path
+
+    from cluster.core.model.hosts import Machine
+    from cluster.orchestration.hosts.state import StateOnDisk
+    from cluster.orchestration.jobs.host_group import HostGroup
+    from cluster.remote.hosts import Hosts
+    from cluster.remote.shells import Shell
+
+NAME = re.compile(r"[A-Za-z0-9][A-Za-z0-9_-]{0,39}")
+FOLDER = "jobs"  # of the cluster's folder on a host, and of its runs here
+MASTER_PORT = 29500  # torch's own default (torch.distributed.run)
+
+
+class NamedJobs(Mapping[str, Job]):
+    """The jobs of a cluster that were started with `Cluster.start`, the newest of each name."""
+
+    def __init__(self, disk: StateOnDisk, remote: Hosts) -> None:
+        self._disk = disk
+        self._remote = remote
+        self._known: dict[str, Job] = {}
+
+    def __getitem__(self, name: str) -> Job:
+        """Return the newest job of this name.
+
+        Raises:
+            SpecError: there is none.
+
+        """
+        records = self._records()
+        if name not in records:
+            known = ", ".join(records) or "none"
+            raise SpecError(
+                f"The cluster {self._remote.name} has no job {name!r}; it has: {known}.",
+                remedy=f"List them: cluster jobs {self._remote.name}",
+            )
+        if name not in self._known or self._known[name].record != records[name]:
+            self._known[name] = Job(records[name], self._remote)
+        return self._known[name]
+
+    def __iter__(self) -> Iterator[str]:
+        """Iterate over the names, the oldest first."""
+        return iter(self._records())
+
+    def __len__(self) -> int:
+        """Return how many there are."""
+        return len(self._records())
+
+    def __contains__(self, name: object) -> bool:
+        """Return whether there is a job of this name."""
+        return name in self._records()
+
+    def _records(self) -> dict[str, NamedJob]:
+        self._disk.refresh()
+        return self._disk.state.named_jobs
+
+    def start(self, name: str, spec: TaskSpec, hosts: HostGroup, runs: Path) -> Job:
+        """Start a job, or return the one that runs with this name, command and options.
+
+        Raises:
+            SpecError: another job of this name runs.
+            JobError: its command cannot be started on one host; the others are stopped.
+            HostErrors: on several.
+
+        """
+        name = name or self._free_name(spec)
+        if NAME.fullmatch(name) is None:
+            raise SpecError(
+                f"{name!r} cannot be the name of a job.",
+                means="A name is a letter or digit, then at most 39 letters, digits, '_' or '-'.",
+            )
+        with self._disk.lock():
+            if (running := self._same(name, spec, hosts)) is not None:
+                return running
+            at = time.time()
+            key = f"{name}-{int(at * 1000):x}"
+            record = NamedJob(
+                name=name,
+                spec=spec,
+                tasks=tuple(
+                    Task(
+                        host=machine.name,
+                        rank=rank,
+                        folder=f"{machine.folder}/{FOLDER}/{key}/{rank}",
+                        session=f"{self._remote.name}/{name}/{rank}",
+                        cwd=hosts.path(machine.name, spec.cwd),
+                    )
+                    for rank, machine in enumerate(hosts.machines)
+                ),
+                at=at,
+                by=claims.encode(claims.this_process()),
+                folder=str(runs / self._remote.name / FOLDER / key),
+            )
+            self._disk.record(journal.JobStarted(job=record))
+            self._start(record, hosts)
+        return self[name]
+
+    def _free_name(self, spec: TaskSpec) -> str:
+        """Name a job after its program, with a number if that name is taken."""
+        word = spec.line.split()[0] if spec.line.split() else spec.argv[0]
+        base = re.sub(r"[^A-Za-z0-9_-]", "", word.rpartition("/")[2].partition(".")[0])[:30]
+        base = base if NAME.fullmatch(base) else "job"
+        taken, number = self._records(), 1
+        while (name := base if number == 1 else f"{base}-{number}") in taken:
+            number += 1
+        return name
+
+    def _same(self, name: str, spec: TaskSpec, hosts: HostGroup) -> Job | None:
+        """Return the job of this name if it runs and is the same; refuse if it is another.
+
+        Raises:
+            SpecError: another command runs under this name, or its host does not answer.
+
+        """
+        if name not in self._disk.state.named_jobs:
+            return None
+        job = self[name]
+        state = job.state
+        if state not in ("starting", "running", "unreachable"):
+            return None
+        on = tuple(task.host for task in job.record.tasks)
+        if job.record.spec == spec and on == hosts.names and state != "unreachable":
+            return job
+        by = claims.decode(job.record.by)
+        raise SpecError(
+            f"A job {name!r} is {state} on {', '.join(on)}: {job.command}",
+            means=f"Started by {by.words}." if by else "",
+            remedy=f"Choose another name, or end it: cluster kill {self._remote.name} {name}",
+        )
+
+    def _start(self, record: NamedJob, hosts: HostGroup) -> None:
+        """Start the tasks; if one cannot be started, none is left.
+
+        Raises:
+            JobError: its command cannot be started on one host.
+            ClusterError: a host does not answer.
+            HostErrors: several of these.
+
+        """
+        machines = {machine.name: machine for machine in hosts.machines}
+        tasks = {task.host: task for task in record.tasks}
+        addresses = [machine.address for machine in hosts.machines]
+
+        def begin(name: str, shell: Shell) -> TaskState:
+            task = tasks[name]
+            variables = task_variables(self._remote.name, record, machines[name], task, addresses)
+            env = {**variables, **record.spec.env}
+            spec = msgspec.structs.replace(record.spec, env=env, cwd=task.cwd)
+            state = HostTasks(machines[name], shell).start(task, spec)
+            if state.end is not None and state.end.exit_status in (126, 127):
+                raise JobError(f"{name}: {record.name} cannot be started: {state.end.reason}")
+            return state
+
+        try:
+            on_each(hosts.shells(), begin)
+        except ClusterError:
+            job = Job(record, self._remote)
+            for error in _stop([job]):
+                del error  # the first error says why; the state of the job says the rest
+            raise
+
+    def end_all(self) -> None:
+        """Stop all jobs, and keep their output here.
+
+        Raises:
+            ClusterError: a host does not answer.
+            HostErrors: several do not.
+
+        """
+        jobs = [self[name] for name in self]
+        errors = _stop([job for job in jobs if not job.is_kept])
+        if len(errors) > 1:
+            raise HostErrors(f"{len(errors)} of {len(jobs)} jobs could not be ended", errors)
+        for error in errors:
+            raise error
+
+
+def _stop(jobs: Sequence[Job]) -> list[ClusterError]:
+    """Stop jobs one after the other; return the errors of those that could not be."""
+    errors = []
+    for job in jobs:
+        try:
+            job.stop()
+        except ClusterError as error:
+            errors.append(error)
+    return errors
+
+
+def task_variables(
+    cluster: str, job: NamedJob, machine: Machine, task: Task, addresses: Sequence[str]
+) -> dict[str, str]:
+    """Return what a task knows of itself and the others, and torchrun's variables."""
+    return {
+        "PATH": machine.bin,
+        "PYTHONUNBUFFERED": "1",
+        "CLUSTER_NAME": cluster,
+        "CLUSTER_JOB": job.name,
+        "CLUSTER_NODE_RANK": str(task.rank),
+        "CLUSTER_NUM_NODES": str(len(job.tasks)),
+        "CLUSTER_NODE_IPS": " ".join(addresses),
+        "CLUSTER_HEAD_IP": addresses[0],
+        "CLUSTER_GROUP": machine.name.split(".")[1],
+        "MASTER_ADDR": addresses[0],
+        "MASTER_PORT": str(MASTER_PORT),
+        "NODE_RANK": str(task.rank),
+        "NNODES": str(len(job.tasks)),
+    }

@@ -1,0 +1,167 @@
+"""The tasks of jobs on their hosts: each is a command in a tmux session of its own."""
+
+from __future__ import annotations
+
+import posixpath
+from typing import TYPE_CHECKING
+
+import msgspec
+
+from cluster.agent.protocol import AGENT, HEARTBEAT
+from cluster.agent.task import OUTPUT, SPEC
+from cluster.core.errors import ShellError, Unreachable
+from cluster.core.model.jobs import TaskOutput, TaskSpec, TaskState
+from cluster.remote.leftovers import MARK
+from cluster.remote.silence import Silence
+from cluster.remote.tmux import tmux_on
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Sequence
+    from pathlib import Path
+
+    from cluster.core.model.hosts import Completed, Machine
+    from cluster.core.model.jobs import Task
+    from cluster.remote.shells import Shell
+
+TIMEOUT = 60.0  # seconds for a command that should end at once
+STOPS_WITHIN = 60.0  # seconds beyond the task's own grace
+SILENT = 3 * HEARTBEAT  # seconds without a word, after which a connection is dead
+# Prints the home folder, as a machine's paths may be relative to it.
+WRITE = (
+    'umask 077 && pwd && mkdir -p -- "$1" && '
+    f'printf %s "$2" > "$1/{SPEC}.part" && mv "$1/{SPEC}.part" "$1/{SPEC}"'
+)
+# The pane's shell outlives the supervisor if that is killed, and then ends what it left.
+PANE = 'trap "" HUP; "$@" task "$0" || "$@" task-close "$0"'
+
+
+class HostTasks:
+    """The tasks on one host.
+
+    Args:
+        machine: whose Python runs the agent.
+
+    """
+
+    def __init__(self, machine: Machine, shell: Shell) -> None:
+        self.machine, self._shell = machine, shell
+        self._tmux = tmux_on(machine.name, shell)
+        self._python = f"{machine.bin}/python3"
+
+    def start(self, task: Task, spec: TaskSpec) -> TaskState:
+        """Start a task; return once its command was started, or could not be.
+
+        Raises:
+            ShellError: its folder cannot be written, or its session cannot be started.
+
+        """
+        text = msgspec.json.encode(spec).decode()
+        done = self._shell.run(["sh", "-c", WRITE, "sh", task.folder, text], timeout=TIMEOUT)
+        home = done.stdout.rstrip("\n")
+        if done.status != 0:
+            raise ShellError(
+                f"The job cannot be written to {self.machine.name}: {done.stderr.strip()}"
+            )
+        folder, python = posixpath.join(home, task.folder), posixpath.join(home, self._python)
+        mark = f"{MARK}={self.machine.folder}"
+        self._tmux.kill(task.session)  # that of an earlier job of this name, which has ended
+        self._tmux.start(
+            task.session, folder, ["sh", "-c", PANE, folder, "env", mark, python, *AGENT]
+        )
+        return self._state(self._agent("task-begun", task.folder).stdout)
+
+    def states(self, tasks: Sequence[Task]) -> list[TaskState]:
+        """Return the states of tasks, in their order.
+
+        Raises:
+            ShellError: the host cannot be reached, or cannot say.
+
+        """
+        lines = self._agent("task-states", *(task.folder for task in tasks)).stdout.splitlines()
+        return [self._state(line) for line in lines]
+
+    def follow(
+        self,
+        task: Task,
+        offset: int,
+        on_output: Callable[[TaskOutput], None],
+        *,
+        to_end: bool = True,
+    ) -> None:
+        """Pass on what a task prints after an offset, until it ends or just so far.
+
+        Raises:
+            Unreachable: the host cannot be reached; the task may still run there.
+
+        """
+        last: list[TaskState] = []
+        silence = Silence(SILENT, self._shell.close)
+
+        def receive(line: str) -> None:
+            silence.heard()
+            event = msgspec.json.decode(line, type=TaskOutput | TaskState)
+            if isinstance(event, TaskOutput):
+                on_output(event)
+            else:
+                last[:] = [event]
+
+        words = self._words("task-follow", task.folder, str(offset), *([] if to_end else ["once"]))
+        with self._shell.watched(), silence:
+            done = self._shell.run(words, on_line=receive)
+        if not last or (to_end and last[0].end is None):
+            raise Unreachable(
+                f"{self.machine.name} stopped reporting: {done.stderr.strip() or 'no reason'}",
+                state="broken",
+                transient=True,
+            )
+
+    def stop(self, task: Task, grace: float) -> TaskState:
+        """End all processes of a task.
+
+        Raises:
+            ShellError: the host cannot be reached, or cannot say what became of it.
+
+        """
+        return self._state(
+            self._agent("task-stop", task.folder, timeout=grace + STOPS_WITHIN).stdout
+        )
+
+    def test(self, words: Sequence[str]) -> bool:
+        """Return whether a command succeeds.
+
+        Raises:
+            ShellError: the host cannot be reached.
+
+        """
+        return self._shell.run(words, timeout=TIMEOUT).status == 0
+
+    def fetch(self, task: Task, to: Path) -> None:
+        """Download the output of a task into a folder.
+
+        Raises:
+            ShellError: it could not be downloaded.
+
+        """
+        file = f"{task.folder}/{OUTPUT}"
+        if self._shell.exists(file):  # the command may never have begun
+            self._shell.fetch(file, to)
+        else:
+            (to / OUTPUT).touch()
+
+    def close(self, task: Task) -> None:
+        """End the session of a task that is over."""
+        self._tmux.kill(task.session)
+
+    def _agent(self, verb: str, *words: str, timeout: float = TIMEOUT) -> Completed:
+        done = self._shell.run(self._words(verb, *words), timeout=timeout)
+        if done.status != 0:
+            raise ShellError(
+                f"{self.machine.name} cannot say how its tasks are.", means=done.stderr.strip()
+            )
+        return done
+
+    def _words(self, verb: str, *words: str) -> list[str]:
+        return [self._python, *AGENT, verb, *words]
+
+    def _state(self, text: str) -> TaskState:
+        return msgspec.json.decode(text, type=TaskState)

@@ -1,0 +1,347 @@
+"""Jobs on this machine: several at once, what they know, how they end, and that none is left."""
+
+from __future__ import annotations
+
+import json
+import os
+import signal
+import sys
+import time
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+import pytest
+
+import cluster
+from cluster.core.errors import HostErrors, JobError, SpecError, Timeout
+from cluster.core.model.jobs import TaskState
+from tests.conftest import command, run, sessions, until
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+
+    from cluster.orchestration.cluster import Cluster
+    from cluster.orchestration.jobs.job import Job
+
+pytestmark = pytest.mark.usefixtures("tools")
+MARKED = "CLUSTER_HOST_FOLDER="
+
+
+@pytest.fixture
+def c() -> Iterator[Cluster]:
+    with cluster.launch("jobs", provider="local", hosts=3) as made:
+        yield made
+
+
+def texts(job: Job) -> list[tuple[int, str, str]]:
+    return sorted((line.rank, line.stream, line.text) for line in job.lines())
+
+
+def alive(word: str) -> list[int]:
+    """Find the processes whose command line has a word of its own."""
+    found = []
+    for path in Path("/proc").glob("[0-9]*/cmdline"):
+        try:
+            words = path.read_bytes().split(b"\0")
+        except OSError:
+            continue
+        if word.encode() in words:
+            found.append(int(path.parent.name))
+    return found
+
+
+def supervisor(job: Job) -> int:
+    return int(Path(job.record.tasks[0].folder, "pid").read_text().split()[0])
+
+
+def test_hosts_are_values_with_verbs(c: Cluster, tmp_path: Path) -> None:
+    assert [host.name for host in c.hosts] == ["0.mpi.jobs", "1.mpi.jobs", "2.mpi.jobs"]
+    assert c.hosts[1:].names == c.hosts["1:"].names == ("1.mpi.jobs", "2.mpi.jobs")
+    assert c.hosts["0,2"].names == ("0.mpi.jobs", "2.mpi.jobs")
+    assert c.hosts[0].ip == "127.0.0.1"
+    c.hosts[0].write("zero\n", "own.txt")
+    c.hosts[1:].write("other\n", "own.txt")
+    assert [host.read("own.txt") for host in c.hosts] == ["zero\n", "other\n", "other\n"]
+    assert not c.hosts[2].exists("nothing")
+    (tmp_path / "tree").mkdir()
+    (tmp_path / "tree" / "file").write_text("x")
+    c.put(tmp_path / "tree", "tree")
+    assert c.hosts[2].run("cat tree/file").stdout == "x"
+    assert (c.hosts[1].get("tree", tmp_path / "back") / "file").read_text() == "x"
+    assert c.hosts[0].run(["printf", "%s", "a  'b'"], env={"A": "1"}).stdout == "a  'b'"
+    assert (
+        c.hosts[0].run("command -v python3").stdout.strip()
+        == f"{Path(sys.executable).parent}/python3"
+    )
+
+
+@pytest.mark.parametrize("selection", ["9", "", "x", "5:", "0,nobody"])
+def test_a_selection_that_names_no_host_is_refused(c: Cluster, selection: str) -> None:
+    with pytest.raises(SpecError, match="names none of the 3 hosts"):
+        c.hosts[selection]
+
+
+def test_a_command_that_fails_raises_one_error_that_lists_the_hosts(c: Cluster) -> None:
+    with pytest.raises(HostErrors) as failed:
+        c.run("echo out; echo why >&2; exit 7")
+
+    errors = failed.value.exceptions
+    assert [isinstance(error, JobError) and error.stderr for error in errors] == ["why"] * 3
+    assert isinstance(failed.value, cluster.ClusterError)
+    assert {done.status for done in c.run("exit 7", check=False).values()} == {7}
+
+
+def test_what_a_line_leaves_in_the_background_is_not_waited_for(c: Cluster) -> None:
+    began = time.monotonic()
+    done = c.hosts[0].run("sleep 30.5 & echo started")
+
+    assert done.stdout == "started\n"
+    assert time.monotonic() - began < 20
+
+
+def test_several_jobs_at_once_each_know_themselves(c: Cluster) -> None:
+    line = "echo $CLUSTER_JOB $CLUSTER_NODE_RANK/$CLUSTER_NUM_NODES $CLUSTER_HEAD_IP $NNODES"
+    jobs = [c.start(f"{line}; echo end >&2", name=name) for name in ("a", "b")]
+    one = c.hosts[2].start(line, name="c", env={"CLUSTER_JOB": "own"})
+
+    for job in jobs:
+        job.wait()
+        assert texts(job) == [
+            row
+            for rank in range(3)
+            for row in (
+                (rank, "stderr", "end"),
+                (rank, "stdout", f"{job.name} {rank}/3 127.0.0.1 3"),
+            )
+        ]
+    one.wait()
+    assert texts(one) == [(0, "stdout", "own 0/1 127.0.0.1 1")]
+    assert {name: job.state for name, job in c.jobs.items()} == {
+        "a": "done",
+        "b": "done",
+        "c": "done",
+    }
+    kept = Path(one.record.folder)
+    assert {path.name for path in kept.iterdir()} == {
+        "2.mpi.jobs.output",
+        "job.json",
+        "states.json",
+    }
+
+
+def test_another_process_finds_a_job_follows_it_and_ends_it(c: Cluster) -> None:
+    c.hosts[1:].start("echo there; sleep 300", name="long")
+    program = """
+import cluster
+job = cluster.attach("jobs").jobs["long"]
+print(job.state, job.command)
+print(*(f"{line.host} {line.text}" for line in job.lines(follow=False)), sep="\\n")
+job.stop()
+print(job.state)
+"""
+    until(lambda: len(list(c.jobs["long"].lines(follow=False))) == 2, "both lines")
+    printed = run(sys.executable, "-c", program).stdout.splitlines()
+
+    assert printed[0] == "running echo there; sleep 300"
+    assert sorted(printed[1:3]) == ["1.mpi.jobs there", "2.mpi.jobs there"]
+    assert printed[3] == "stopped"
+    assert c.jobs["long"].state == "stopped"
+
+
+def test_the_same_job_is_given_back_and_another_of_its_name_refused(c: Cluster) -> None:
+    first = c.start("sleep 300", name="same")
+
+    assert c.start("sleep 300", name="same") is first
+    with pytest.raises(SpecError, match="A job 'same' is running"):
+        c.start("sleep 301", name="same")
+    with pytest.raises(SpecError, match="A job 'same' is running"):
+        c.hosts[0].start("sleep 300", name="same")
+    first.stop()
+    again = c.start("true", name="same")
+    again.wait()
+    assert again.record.folder != first.record.folder
+
+
+@pytest.mark.parametrize("name", ["a.b", "a:b", "a b", "-a", "a'b", "ä", "x" * 41])
+def test_a_name_that_tmux_or_a_shell_could_misread_is_refused(c: Cluster, name: str) -> None:
+    with pytest.raises(SpecError, match="cannot be the name of a job"):
+        c.start("true", name=name)
+    assert list(c.jobs) == []
+
+
+@pytest.mark.parametrize("command", ["", "  ", []])
+def test_an_empty_command_is_refused(c: Cluster, command: str | list[str]) -> None:
+    with pytest.raises(SpecError, match="There is no command"):
+        c.start(command)
+
+
+def test_quotes_and_newlines_arrive_as_they_are(c: Cluster) -> None:
+    word = 'it\'s "so"\n$HOME `x` \\ #{host};'
+    job = c.hosts[0].start(
+        ["python3", "-c", "import sys,os; print(repr((sys.argv[1], os.environ['V'])))", word],
+        env={"V": word},
+    )
+    job.wait()
+
+    assert texts(job) == [(0, "stdout", repr((word, word)))]
+
+
+@pytest.mark.parametrize(
+    ("command", "cwd", "reason"),
+    [
+        ("no-such-program -x", "", "no-such-program: command not found."),
+        (["no-such-program"], "", "no-such-program: command not found."),
+        ("true", "/no/such", "/no/such is no folder on this host."),
+    ],
+)
+def test_a_job_that_cannot_be_started_says_so_at_once_and_leaves_none(
+    c: Cluster, command: str | list[str], cwd: str, reason: str
+) -> None:
+    with pytest.raises(JobError) as failed:
+        c.hosts[1].start(command, name="wrong", cwd=cwd)
+
+    assert failed.value.what == f"1.mpi.jobs: wrong cannot be started: {reason}"
+    assert c.jobs["wrong"].state == "failed"
+    assert sessions() == []
+
+
+def test_a_failed_task_is_named_with_its_status_and_last_lines(c: Cluster) -> None:
+    job = c.start('echo "I am $CLUSTER_NODE_RANK"; test $CLUSTER_NODE_RANK != 1', name="one")
+    with pytest.raises(JobError) as failed:
+        job.wait()
+
+    assert failed.value.what == "1.mpi.jobs: the job one is failed, exit status 1."
+    assert failed.value.stdout == "I am 1"
+
+
+def test_a_job_is_ended_at_its_timeout_and_a_wait_at_its_own(c: Cluster) -> None:
+    job = c.hosts[0].start("sleep 300", name="late", timeout=0.5)
+    with pytest.raises(JobError) as failed:
+        job.wait()
+    assert failed.value.means == "It did not end within 0.5 s."
+    goes_on = c.hosts[0].start("sleep 300", name="goes-on")
+    with pytest.raises(Timeout):
+        goes_on.wait(timeout=0.1)
+    assert goes_on.state == "running"
+
+
+def test_a_stop_ends_the_whole_tree_also_daemons_and_what_ignores_sigterm(c: Cluster) -> None:
+    line = "setsid -f sleep 9871.5; (trap '' TERM; sleep 9872.5; sleep 9873.5) & "
+    line += "trap '' TERM; wait; sleep 9874.5"
+    job = c.hosts[0].group.start(line, name="tree")
+    until(lambda: alive("9871.5") and alive("9872.5"), "all processes")
+    quick = c.start(line.replace("987", "986"), hosts=c.hosts[0], name="quick", grace=0.2)
+    until(lambda: alive("9861.5") and alive("9862.5"), "all processes")
+    quick.stop()
+
+    assert [alive(f"986{n}.5") for n in (1, 2, 3, 4)] == [[], [], [], []]
+    assert alive("9871.5")
+    c.down()
+    assert [alive(f"987{n}.5") for n in (1, 2, 3, 4)] == [[], [], [], []]
+    assert job.record.name == "tree"
+
+
+def test_what_a_command_leaves_behind_is_ended_with_it_and_named(c: Cluster) -> None:
+    job = c.hosts[0].start("setsid -f sleep 9875.5; sleep 0.3; echo left", name="leaver")
+    job.wait()
+    end = job.states()["0.mpi.jobs"]
+
+    assert alive("9875.5") == []
+    assert isinstance(end, TaskState)
+    assert end.end is not None
+    assert "sleep (" in end.end.reason
+
+
+def test_a_killed_tmux_server_ends_no_job(c: Cluster) -> None:
+    job = c.hosts[0].start("echo before; sleep 1; echo after", name="survivor")
+    until(lambda: list(job.lines(follow=False)), "its first line")
+    run("tmux", "kill-server")
+    job.wait()
+
+    assert [line.text for line in job.lines()] == ["before", "after"]
+
+
+def test_a_killed_supervisor_loses_the_job_and_leaves_no_process(c: Cluster) -> None:
+    job = c.hosts[0].start("echo before; setsid -f sleep 9876.5; sleep 9877.5", name="orphan")
+    until(lambda: alive("9876.5") and alive("9877.5"), "its processes")
+    os.kill(supervisor(job), signal.SIGKILL)
+    until(lambda: job.state == "lost" and not alive("9876.5") and not alive("9877.5"), "their end")
+
+    with pytest.raises(JobError) as lost:
+        job.wait()
+    assert lost.value.stdout == "before"
+    assert "supervisor was killed" in lost.value.means
+
+
+def test_a_killed_supervisor_and_a_killed_tmux_server_are_found_by_down(c: Cluster) -> None:
+    job = c.hosts[0].start("setsid -f sleep 9878.5; sleep 9879.5", name="both")
+    until(lambda: alive("9878.5") and alive("9879.5"), "its processes")
+    pane = int(Path(f"/proc/{supervisor(job)}/stat").read_text().rpartition(")")[2].split()[1])
+    os.kill(pane, signal.SIGKILL)
+    os.kill(supervisor(job), signal.SIGKILL)
+    until(lambda: job.state == "lost", "the loss")
+    assert alive("9878.5")
+    c.down()
+
+    assert alive("9878.5") == alive("9879.5") == []
+
+
+def test_binary_output_and_a_long_line_arrive_in_bounded_memory(c: Cluster) -> None:
+    program = "import sys; sys.stdout.buffer.write(b'\\xff\\x00\\n' + b'x' * (5 << 20)); "
+    program += "print(); print('end')"
+    job = c.hosts[0].start(["python3", "-c", program], name="bytes")
+    job.wait()
+    lines = list(job.lines())
+
+    assert lines[0].text == "\ufffd\0"
+    assert sum(len(line.text) for line in lines[1:-1]) == 5 << 20
+    assert max(len(line.text) for line in lines) < 2 << 20
+    assert not lines[1].whole
+    assert lines[-1].text == "end"
+
+
+def test_waiting_for_a_port_and_a_file_ends_when_the_job_does(c: Cluster) -> None:
+    server = c.hosts[0].start(
+        "sleep 0.3; touch ready; exec python3 -m http.server 48765 --bind 127.0.0.1", name="server"
+    )
+    server.wait_for_port(48765)
+    server.wait_for_file("ready")
+    with pytest.raises(Timeout):
+        server.wait_for_file("never", timeout=0.1)
+    ended = c.hosts[0].start("sleep 0.2; exit 3", name="ended")
+    with pytest.raises(JobError) as failed:
+        ended.wait_for_port(48766)
+    assert "exit status 3" in failed.value.what
+
+
+def test_a_killed_client_leaves_a_job_that_goes_on_and_down_ends(tmp_path: Path) -> None:
+    program = """
+import cluster, os, signal
+c = cluster.launch("killed", provider="local", hosts=2)
+c.start("sleep 9880.5", name="on")
+os.kill(os.getpid(), signal.SIGKILL)
+"""
+    run(sys.executable, "-c", program, status=-signal.SIGKILL)
+    again = cluster.attach("killed")
+
+    assert again.jobs["on"].state == "running"
+    assert len(alive("9880.5")) >= 2
+    again.down()
+    assert alive("9880.5") == []
+
+
+def test_the_commands_do_the_same(c: Cluster) -> None:
+    line = "echo $A; sleep 0.1; exit 3"
+    words = ("--on", "1:", "--job", "w", "--env", "A=b c", "--detach", "--", line)
+    assert "cluster logs jobs w -f" in command("run", c.name, *words).stdout
+    printed = command("logs", c.name, "w", "-f").stdout
+    assert sorted(printed.splitlines()) == ["1.mpi.jobs: b c", "2.mpi.jobs: b c"]
+    assert command("wait", c.name, "w", status=3).stdout == ""
+    (row,) = json.loads(command("jobs", c.name, "--json").stdout)
+    assert (row["name"], row["state"], row["exit_status"]) == ("w", "failed", 3)
+    assert [task["host"] for task in row["tasks"]] == ["1.mpi.jobs", "2.mpi.jobs"]
+    command("run", c.name, "--detach", "--job", "s", "--", "sleep 300")
+    attach = command("connect", c.name, "s", "2", "--print").stdout
+    assert attach == "tmux attach-session -t =jobs/s/2\n"
+    command("kill", c.name, "s")
+    assert c.jobs["s"].state == "stopped"
