@@ -15,12 +15,10 @@ MB = 1_000_000  # bytes, as in the founding program
 
 def launch_allreduce(
     *,
-    data_mb: Annotated[
-        int, option("--data-mb", metavar="N", help="Size on each process, 1 MB = 1e6 B.")
-    ] = 100,
-    iterations: Annotated[int, option("--iterations", metavar="N", help="How many times.")] = 20,
+    data_mb: Annotated[int, option("--data-mb N", "Size on each process, 1 MB = 1e6 B.")] = 100,
+    iterations: Annotated[int, option("--iterations N", "How many times.")] = 20,
     transport: Annotated[
-        str, option("--transport", help="mpi; gloo or nccl, by torch; nccl4py.")
+        str, option("--transport", "mpi; gloo or nccl, by torch; nccl4py.")
     ] = "mpi",
 ) -> dict[str, object]:
     """Sum numbers over all MPI processes: how fast is the network for distributed training?

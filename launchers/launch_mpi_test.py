@@ -15,12 +15,8 @@ MB = 1_000_000  # bytes, as in the founding program
 
 def launch_mpi_test(
     *,
-    data_mb: Annotated[
-        int, option("--data-mb", metavar="N", help="Message size, 1 MB = 1e6 B.")
-    ] = 100,
-    iterations: Annotated[
-        int, option("--iterations", metavar="N", help="How many messages.")
-    ] = 100,
+    data_mb: Annotated[int, option("--data-mb N", "Message size, 1 MB = 1e6 B.")] = 100,
+    iterations: Annotated[int, option("--iterations N", "How many messages.")] = 100,
 ) -> dict[str, object]:
     """Exchange messages between MPI processes: is the network as fast as it should be?
 

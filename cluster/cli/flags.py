@@ -56,14 +56,21 @@ class Flag(NamedTuple):
     callback: Callable[[Any], object] | None = None
 
 
-def option(*names: str, **how: Any) -> Flag:  # noqa: ANN401 - the fields of `Flag`
-    """Declare an option of a command, inside `Annotated`."""
-    return Flag(names, **how)
+def option(typed: str, help: str = "", **how: Any) -> Flag:  # noqa: A002, ANN401 - fields of `Flag`
+    """Declare an option of a command, inside `Annotated`.
+
+    Args:
+        typed: its names, and what stands for its value in the help: `--sizes LIST`.
+
+    """
+    words = typed.split()
+    names = tuple(word for word in words if word.startswith("-"))
+    return Flag(names, help, " ".join(words[len(names) :]) or None, **how)
 
 
-def argument(**how: Any) -> Flag:  # noqa: ANN401 - the fields of `Flag`
+def argument(metavar: str, help: str = "", **how: Any) -> Flag:  # noqa: A002, ANN401
     """Declare an argument of a command, inside `Annotated`."""
-    return Flag((), **how)
+    return Flag((), help, metavar, **how)
 
 
 class Group(NamedTuple):
@@ -270,12 +277,9 @@ def _zero_or_one(value: str) -> int:
     return int(value)
 
 
-Name = Annotated[str, option("--name", help="Name of the cluster.", autocompletion=_clusters)]
-RunLocal = Annotated[
-    bool,
-    option("--run-local", help="Use this machine: --provider local."),
-]
-PlanOnly = Annotated[bool, option("--plan", help="Show what would be created.")]
+Name = Annotated[str, option("--name", "Name of the cluster.", autocompletion=_clusters)]
+RunLocal = Annotated[bool, option("--run-local", "Use this machine: --provider local.")]
+PlanOnly = Annotated[bool, option("--plan", "Show what would be created.")]
 
 
 def _regions(given: list[str] | None) -> list[str] | None:
@@ -294,127 +298,86 @@ def _regions(given: list[str] | None) -> list[str] | None:
 Regions = Annotated[
     list[str] | None,
     option(
-        "--region",
-        metavar="REGION",
-        help="Also look there; repeatable: us-east-1, projects/PROJECT, login:USER@HOST.",
+        "--region REGION",
+        "Also look there; repeatable: us-east-1, projects/PROJECT, login:USER@HOST.",
         callback=_regions,
     ),
 ]
 Keep = Annotated[
     bool | None,
-    option(
-        "--keep/--no-keep",
-        help="Leave it running.  [default: if it costs nothing, or ran before]",
-        show_default=False,
-    ),
+    option("--keep/--no-keep", "Leave it running.  [default: if it costs nothing, or ran before]"),
 ]
-Detach = Annotated[bool, option("--detach", help="Return when it runs.")]
-Timeout = Annotated[float, option("--timeout", metavar="S", help="Seconds that the job may take.")]
+Detach = Annotated[bool, option("--detach", "Return when it runs.")]
+Timeout = Annotated[float, option("--timeout S", "Seconds that the job may take.")]
 Runs = Annotated[
-    str | None,
-    option("--runs", metavar="DIR", help="Folder of all runs.  [default: CLUSTER_RUNS or runs]"),
+    str | None, option("--runs DIR", "Folder of all runs.  [default: CLUSTER_RUNS or runs]")
 ]
-Json = Annotated[bool, option("--json", help="Print JSON and nothing else on stdout.")]
-Ab = Annotated[
-    str | None,
-    option(
-        "--ab",
-        metavar="KEY=V1,V2",
-        help="Compare parameters, mca:X or env:X, in turn.",
-    ),
-]
+Json = Annotated[bool, option("--json", "Print JSON and nothing else on stdout.")]
+Ab = Annotated[str | None, option("--ab KEY=V1,V2", "Compare parameters, mca:X or env:X, in turn.")]
 Launches = Annotated[
     int | None,
     option(
-        "--launches",
-        metavar="N",
-        help="Repeat from the start; with --ab, of each value.  [default: 1; --ab 5; p2p here 3]",
-        show_default=False,
+        "--launches N",
+        "Repeat from the start; with --ab, of each value.  [default: 1; --ab 5; p2p here 3]",
     ),
 ]
 Replace = Annotated[
     bool,
-    option(
-        "--replace",
-        help="End a job that runs there; rebuild a cluster whose hosts do not answer.",
-    ),
+    option("--replace", "End a job that runs there; rebuild a cluster whose hosts do not answer."),
 ]
-Yes = Annotated[bool, option("--yes", "-y", help="Do not ask before it costs money.")]
+Yes = Annotated[bool, option("--yes -y", "Do not ask before it costs money.")]
 Lottery = Annotated[
     int | None,
     option(
-        "--lottery",
-        metavar="K",
-        help="Launch the machines K times, measure and end them: what is a lucky draw worth?",
-        show_default=False,
+        "--lottery K",
+        "Launch the machines K times, measure and end them: what is a lucky draw worth?",
     ),
 ]
-Mca = Annotated[
-    list[str] | None,
-    option("--mca", metavar="NAME=VALUE", help="Parameter of Open MPI; repeatable."),
-]
+Mca = Annotated[list[str] | None, option("--mca NAME=VALUE", "Parameter of Open MPI; repeatable.")]
 Env = Annotated[
-    list[str] | None,
-    option("--env", metavar="NAME=VALUE", help="Variable for every rank; repeatable."),
+    list[str] | None, option("--env NAME=VALUE", "Variable for every rank; repeatable.")
 ]
 Profile = Annotated[
     str | None,
     option(
-        "--profile",
-        metavar="[=PATH]",
-        help="Count and time the ranks' calls of MPI; with the libmpitrace at PATH, if given.",
-        show_default=False,
+        "--profile [=PATH]",
+        "Count and time the ranks' calls of MPI; with the libmpitrace at PATH, if given.",
     ),
 ]
 Order = Annotated[
     Literal["given", "near"],
     option(
-        "--order",
-        metavar="given|near",
-        help="near: neighbouring ranks on near hosts, as cluster placement found them.",
+        "--order given|near",
+        "near: neighbouring ranks on near hosts, as cluster placement found them.",
     ),
 ]
 Starter = Annotated[
     str,
     option(
-        "--starter",
-        metavar="NAME",
-        help="What starts the ranks: mpirun, srun[:PMI], torchrun, aprun."
+        "--starter NAME",
+        "What starts the ranks: mpirun, srun[:PMI], torchrun, aprun."
         "  [default: what fits the hosts]",
-        show_default=False,
         autocompletion=lambda: list(plugins.names(StarterPlugin)),
     ),
 ]
-Describe = Annotated[str, option("--describe", metavar="TEXT", help="What the run is for.")]
-Expect = Annotated[
-    str,
-    option("--expect", metavar="VALUE", help="Expected result: 220, 1.1GB/s, 12us."),
-]
-Run = Annotated[str, argument(metavar="RUN", help="Folder, id, cluster or latest.")]
-Threshold = Annotated[
-    float,
-    option("--threshold", metavar="PERCENT", help="Differences below it count as equal."),
-]
-TableFormat = Annotated[str, option("--format", help="terminal or markdown.")]
-JobName = Annotated[str, argument(metavar="JOB", help="Name of a job.")]
-AnyJob = Annotated[
-    str, argument(metavar="JOB", help="Name of a job.  [default: the newest benchmark]")
-]
-ClusterName = Annotated[
-    str, argument(metavar="NAME", help="Name of the cluster.", autocompletion=_clusters)
-]
+Describe = Annotated[str, option("--describe TEXT", "What the run is for.")]
+Expect = Annotated[str, option("--expect VALUE", "Expected result: 220, 1.1GB/s, 12us.")]
+Run = Annotated[str, argument("RUN", "Folder, id, cluster or latest.")]
+Threshold = Annotated[float, option("--threshold PERCENT", "Differences below it count as equal.")]
+TableFormat = Annotated[str, option("--format", "terminal or markdown.")]
+JobName = Annotated[str, argument("JOB", "Name of a job.")]
+AnyJob = Annotated[str, argument("JOB", "Name of a job.  [default: the newest benchmark]")]
+ClusterName = Annotated[str, argument("NAME", "Name of the cluster.", autocompletion=_clusters)]
 
 LogFormat = Annotated[
     str,
     option(
-        "--format",
-        metavar="NAME",
-        help="Format of the logs.  [default: recognised]",
-        show_default=False,
+        "--format NAME",
+        "Format of the logs.  [default: recognised]",
         autocompletion=lambda: list(plugins.names(Parser)),
     ),
 ]
-RunName = Annotated[str, option("--name", help="Name under which the run is kept.")]
+RunName = Annotated[str, option("--name", "Name under which the run is kept.")]
 
 
 class Spelling(NamedTuple):
@@ -454,8 +417,8 @@ def _spec_flags() -> Iterator[click.Parameter]:
     about = help_of(SpecOptions)
     for field in msgspec.structs.fields(SpecOptions):
         spelled = SPELLINGS.get(field.name, Spelling())
-        declared = option(
-            spelled.flag or f"--{field.name.replace('_', '-')}",
+        declared = Flag(
+            (spelled.flag or f"--{field.name.replace('_', '-')}",),
             help=about[field.name] + spelled.more,
             metavar=spelled.metavar,
             parser=spelled.parser,
@@ -569,8 +532,8 @@ def param_flags(params: type[Value]) -> tuple[click.Parameter, ...]:
 
 def _param_flag(field: msgspec.structs.FieldInfo, about: str) -> click.Parameter:
     kind, default, shown = _flag_type(field.type, field.default)
-    declared = option(
-        f"--{field.name.replace('_', '-')}",
+    declared = Flag(
+        (f"--{field.name.replace('_', '-')}",),
         help=about,
         metavar=_metavar(field.type),
         show_default=shown,

@@ -25,19 +25,13 @@ FAIL_ON = ("low", "slower", "inconclusive", "unknown")
 FailOn = Annotated[
     str | None,
     option(
-        "--fail-on",
-        metavar="WORDS",
-        help=f"Exit with {GATE_HIT} if a verdict is one of: {','.join(FAIL_ON)}.",
+        "--fail-on WORDS",
+        f"Exit with {GATE_HIT} if a verdict is one of: {','.join(FAIL_ON)}.",
         autocompletion=lambda: list(FAIL_ON),
     ),
 ]
-Junit = Annotated[
-    Path | None,
-    option("--junit", metavar="FILE", help="Write JUnit XML: a case per series."),
-]
-Github = Annotated[
-    bool, option("--github", help="In GitHub Actions: a step summary and annotations.")
-]
+Junit = Annotated[Path | None, option("--junit FILE", "Write JUnit XML: a case per series.")]
+Github = Annotated[bool, option("--github", "In GitHub Actions: a step summary and annotations.")]
 
 
 class Gates(Value, frozen=True, kw_only=True):

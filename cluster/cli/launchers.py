@@ -38,25 +38,17 @@ BENCHMARK, METRIC = "p2p", "oneway_bandwidth"  # what the receiver sees, as in t
 FLOAT32 = 4  # bytes
 TIMEOUT = 3600.0  # seconds: a hundred of the largest vector take minutes
 LENGTHS = tuple(10**exponent for exponent in range(1, 10))  # of a vector
-HowMany = Annotated[int, option("--hosts", metavar="N", help="How many machines.")]
-Out = Annotated[Path, option("-o", "--output", metavar="FILE", help=".svg or .png")]
+HowMany = Annotated[int, option("--hosts N", "How many machines.")]
+Out = Annotated[Path, option("-o --output FILE", ".svg or .png")]
 
 
 class Measured(Value, frozen=True, kw_only=True):
     """How much is measured, as it was typed."""
 
     max_bytes: Annotated[
-        int,
-        option(
-            "--max-bytes",
-            metavar="SIZE",
-            parser=parse_size,
-            help="Size of the largest vector: 4MB, 1GB.",
-        ),
+        int, option("--max-bytes SIZE", "Size of the largest vector: 4MB, 1GB.", parser=parse_size)
     ] = format_size(FLOAT32 * LENGTHS[-1]).replace(" ", "")  # type: ignore[assignment]
-    iterations: Annotated[
-        int, option("--iterations", metavar="N", help="Messages of each size.")
-    ] = 100
+    iterations: Annotated[int, option("--iterations N", "Messages of each size.")] = 100
     timeout: flags.Timeout = TIMEOUT
     runs: flags.Runs = None
 

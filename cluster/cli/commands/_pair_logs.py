@@ -31,29 +31,25 @@ class PairLogFlags(Value, frozen=True, kw_only=True):
     """How logs of pairs are read, as it was typed."""
 
     from_: Annotated[
-        list[str] | None,
-        option("--from", metavar="RUN|LOG...", help="Judge a run, or logs of other tools."),
+        list[str] | None, option("--from RUN|LOG...", "Judge a run, or logs of other tools.")
     ] = None
     pairs_pattern: Annotated[
         Text,
         option(
-            "--pairs-pattern",
-            metavar="TEXT",
-            help="Where the names of --from's files have the hosts: 'bw_{a}_{b}.log'.",
+            "--pairs-pattern TEXT",
+            "Where the names of --from's files have the hosts: 'bw_{a}_{b}.log'.",
         ),
     ] = None
     series: Annotated[
-        Text,
-        option("--series", metavar="WORDS", help="Which test of --from's logs, if they have more."),
+        Text, option("--series WORDS", "Which test of --from's logs, if they have more.")
     ] = None
     limit: Annotated[
-        Text,
-        option("--limit", metavar="RATE", help="Of a pair in --from's logs: 200gbit, 25GB/s."),
+        Text, option("--limit RATE", "Of a pair in --from's logs: 200gbit, 25GB/s.")
     ] = None
 
 
-Names = Annotated[list[str] | None, argument(metavar="[NAME]", help="A running cluster.")]
-Milliseconds = Annotated[int, option("--milliseconds", metavar="N", help="Length of a test.")]
+Names = Annotated[list[str] | None, argument("[NAME]", "A running cluster.")]
+Milliseconds = Annotated[int, option("--milliseconds N", "Length of a test.")]
 SurveyOptions = Annotated[BenchOptions, group(BenchOptions, "runs keep timeout yes json")]
 
 

@@ -30,24 +30,16 @@ OURS = ("--name", "--runs", "--detach", "--plan", "--json", "--ab", "--lottery")
 
 
 def add(
-    name: Annotated[str, argument(metavar="NAME", help="Name of the cluster.")],
+    name: Annotated[str, argument("NAME", "Name of the cluster.")],
     *,
-    every: Annotated[str, option("--every", metavar="SPAN", help="90min, 6h or 1d.")],
-    bench: Annotated[str, option("--bench", metavar="WORDS", help="What follows `cluster bench`.")],
+    every: Annotated[str, option("--every SPAN", "90min, 6h or 1d.")],
+    bench: Annotated[str, option("--bench WORDS", "What follows `cluster bench`.")],
     busy: Annotated[
-        float,
-        option("--busy", help="Skip hosts whose processors are in use by more: 0 to 1."),
+        float, option("--busy", "Skip hosts whose processors are in use by more: 0 to 1.")
     ] = BUSY,
-    prometheus: Annotated[
-        str, option("--prometheus", metavar="FILE", help="Write a file for node_exporter.")
-    ] = "",
-    on_change: Annotated[
-        str,
-        option("--on-change", metavar="COMMAND", help="Run this once for each alarm."),
-    ] = "",
-    timer: Annotated[
-        str, option("--timer", metavar="systemd|cron", help="Kind.  [default: what runs]")
-    ] = "",
+    prometheus: Annotated[str, option("--prometheus FILE", "Write a file for node_exporter.")] = "",
+    on_change: Annotated[str, option("--on-change COMMAND", "Run this once for each alarm.")] = "",
+    timer: Annotated[str, option("--timer systemd|cron", "Kind.  [default: what runs]")] = "",
     root: flags.Runs = None,
 ) -> None:
     """Repeat a benchmark by a timer of systemd or cron, which is printed for you to install.
@@ -72,7 +64,7 @@ def add(
 
 
 def remove(
-    name: Annotated[str, argument(metavar="NAME", help="Name of the cluster.")],
+    name: Annotated[str, argument("NAME", "Name of the cluster.")],
     root: flags.Runs = None,
 ) -> None:
     """Stop watching a cluster; its runs stay, and so does the timer that you installed.

@@ -33,8 +33,8 @@ ALARMED = 3  # runs that an alarm lasts: `change_points.SEGMENT`, which needs Nu
 
 
 def run(
-    name: Annotated[str, argument(metavar="NAME", help="Name of the cluster.")],
-    now: Annotated[bool, option("--now", help="Measure even if it is not due.")] = False,
+    name: Annotated[str, argument("NAME", "Name of the cluster.")],
+    now: Annotated[bool, option("--now", "Measure even if it is not due.")] = False,
     root: flags.Runs = None,
 ) -> None:
     """Measure what is watched, if it is due and nobody else uses the hosts; a timer calls it.

@@ -54,39 +54,33 @@ class Survey(Value, frozen=True, kw_only=True):
     """What is tested, as it was typed."""
 
     rounds: Annotated[
-        str,
-        option("--rounds", metavar="N|all", help="Rounds of disjoint pairs; up to 17 hosts: all."),
+        str, option("--rounds N|all", "Rounds of disjoint pairs; up to 17 hosts: all.")
     ] = "10"
-    metric: Annotated[
-        str, option("--metric", metavar="WORD", help="bandwidth, latency, allreduce:SIZE.")
-    ] = "bandwidth"
+    metric: Annotated[str, option("--metric WORD", "bandwidth, latency, allreduce:SIZE.")] = (
+        "bandwidth"
+    )
     groups: Annotated[
         Text,
         option(
-            "--groups",
-            metavar="topology|placement|FILE",
-            help="Which hosts share a switch: from the provider, from cluster placement, or a "
+            "--groups topology|placement|FILE",
+            "Which hosts share a switch: from the provider, from cluster placement, or a "
             "line per group.  [default: topology]",
-            show_default=False,
         ),
     ] = None
-    alone: Annotated[int, option("--alone", metavar="N", help="Pairs also tested alone.")] = 8
-    pairs: Annotated[
-        Text, option("--pairs", metavar="LIST", help="Test only these, alone: 7-12,7-40.")
-    ] = None
+    alone: Annotated[int, option("--alone N", "Pairs also tested alone.")] = 8
+    pairs: Annotated[Text, option("--pairs LIST", "Test only these, alone: 7-12,7-40.")] = None
     within: Annotated[
         Text,
         option(
-            "--within",
-            metavar="auto|gpus|numa|cores",
-            help="Compare the GPUs, NUMA nodes or cores of each host instead of hosts.",
+            "--within auto|gpus|numa|cores",
+            "Compare the GPUs, NUMA nodes or cores of each host instead of hosts.",
         ),
     ] = None
     confirm: Annotated[
-        bool, option("--confirm", help="Test blamed parts again, with other partners.")
+        bool, option("--confirm", "Test blamed parts again, with other partners.")
     ] = False
     replace: Annotated[
-        bool, option("--replace", help="Create new machines for confirmed bad hosts.")
+        bool, option("--replace", "Create new machines for confirmed bad hosts.")
     ] = False
     milliseconds: Milliseconds = 300
 

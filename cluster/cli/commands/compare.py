@@ -30,15 +30,9 @@ if TYPE_CHECKING:
 
 
 def command(
-    named: Annotated[
-        list[str],
-        argument(metavar="RUN", help="Two; each may be several launches: A1,A2,A3."),
-    ],
+    named: Annotated[list[str], argument("RUN", "Two; each may be several launches: A1,A2,A3.")],
     by: Annotated[
-        str | None,
-        option(
-            "--by", metavar="FACTOR", help="Group the named runs by it: placement, condition ..."
-        ),
+        str | None, option("--by FACTOR", "Group the named runs by it: placement, condition ...")
     ] = None,
     threshold: flags.Threshold = THRESHOLD * 100,
     report: flags.TableFormat = "terminal",

@@ -19,16 +19,10 @@ from cluster.orchestration.cluster import Cluster, attach
 
 
 def command(
-    fragment: Annotated[
-        str, argument(metavar="[FRAGMENT]", help="Part of a name, address or id.")
-    ] = "",
+    fragment: Annotated[str, argument("[FRAGMENT]", "Part of a name, address or id.")] = "",
     job: flags.AnyJob = "",
-    host: Annotated[
-        str, argument(metavar="HOST", help="Number or name of a host of the job.")
-    ] = "",
-    print_: Annotated[
-        bool, option("--print", help="Print the command instead of running it.")
-    ] = False,
+    host: Annotated[str, argument("HOST", "Number or name of a host of the job.")] = "",
+    print_: Annotated[bool, option("--print", "Print the command instead of running it.")] = False,
 ) -> None:
     cluster, machine = find_cluster(fragment)
     session = ""

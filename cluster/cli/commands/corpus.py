@@ -53,7 +53,7 @@ class CheckAnswer(Value, frozen=True, kw_only=True):
 
 def list_(
     hardware: Annotated[
-        str, option("--hardware", help="Only results of this hardware: p5.48xlarge.")
+        str, option("--hardware", "Only results of this hardware: p5.48xlarge.")
     ] = "",
     json: flags.Json = False,
 ) -> None:
@@ -71,7 +71,7 @@ def list_(
 
 
 def show(
-    id_: Annotated[str, argument(metavar="ID", help="Id of a published run or result.")],
+    id_: Annotated[str, argument("ID", "Id of a published run or result.")],
     json: flags.Json = False,
 ) -> None:
     """Show a published run: its values, versions, source and log.
@@ -88,10 +88,10 @@ def show(
 
 
 def add(
-    log: Annotated[str, argument(metavar="LOG|-", help="The log; - is standard input.")],
-    source: Annotated[str, option("--source", metavar="URL", help="Where it is published.")],
-    hardware: Annotated[str, option("--hardware", help="Its name: p5.48xlarge, h100.")] = "",
-    hosts: Annotated[int, option("--hosts", help="Number of hosts.")] = 0,
+    log: Annotated[str, argument("LOG|-", "The log; - is standard input.")],
+    source: Annotated[str, option("--source URL", "Where it is published.")],
+    hardware: Annotated[str, option("--hardware", "Its name: p5.48xlarge, h100.")] = "",
+    hosts: Annotated[int, option("--hosts", "Number of hosts.")] = 0,
     format_: flags.LogFormat = "",
 ) -> None:
     """Print the entry for a published log, for a file of `cluster/analysis/limits/published`.

@@ -60,11 +60,10 @@ class Down(Value, frozen=True, kw_only=True):
 
 def command(
     names: Annotated[
-        list[str] | None,
-        argument(metavar="NAME...", autocompletion=lambda: list(journal.names())),
+        list[str] | None, argument("NAME...", autocompletion=lambda: list(journal.names()))
     ] = None,
-    every: Annotated[bool, option("--all", help="All clusters.")] = False,
-    yes: Annotated[bool, option("-y", "--yes", help="Do not ask.")] = False,
+    every: Annotated[bool, option("--all", "All clusters.")] = False,
+    yes: Annotated[bool, option("-y --yes", "Do not ask.")] = False,
     region: flags.Regions = None,
     json: flags.Json = False,
 ) -> None:

@@ -44,15 +44,13 @@ def command(
     named: Annotated[
         list[str] | None,
         argument(
-            metavar="RUN",
-            help="A cluster means all of its runs; repeated runs become one fit.  "
-            "[default: latest]",
+            "RUN",
+            "A cluster means all of its runs; repeated runs become one fit.  [default: latest]",
         ),
     ] = None,
-    metric: Annotated[str | None, option("--metric", help="Only this one.  [default: all]")] = None,
+    metric: Annotated[str | None, option("--metric", "Only this one.  [default: all]")] = None,
     collectives: Annotated[
-        str | None,
-        option("--collectives", metavar="RUN", help="Predict this run's operations."),
+        str | None, option("--collectives RUN", "Predict this run's operations.")
     ] = None,
     report: flags.TableFormat = "terminal",
     root: flags.Runs = None,

@@ -23,10 +23,10 @@ from cluster.orchestration.launch.orphans import (
 
 
 def command(
-    yes: Annotated[bool, option("-y", "--yes", help="Remove what is found.")] = False,
+    yes: Annotated[bool, option("-y --yes", "Remove what is found.")] = False,
     region: flags.Regions = None,
     all_regions: Annotated[
-        bool, option("--all-regions", help="Look in every region of every cloud.")
+        bool, option("--all-regions", "Look in every region of every cloud.")
     ] = False,
     json: flags.Json = False,
 ) -> None:

@@ -16,8 +16,8 @@ from cluster.orchestration.cluster import attach
 
 def command(
     name: flags.ClusterName,
-    path: Annotated[str, argument(metavar="THERE", help="A folder on every host.")],
-    to: Annotated[Path, argument(metavar="HERE", help="A folder here.")],
+    path: Annotated[str, argument("THERE", "A folder on every host.")],
+    to: Annotated[Path, argument("HERE", "A folder here.")],
 ) -> None:
     for host, folder in attach(name).get(path, to).items():
         sys.stdout.write(f"{host}: {folder}\n")

@@ -31,9 +31,7 @@ class HostRow(Value, frozen=True, kw_only=True):
 def command(
     name: flags.ClusterName,
     json: flags.Json = False,
-    ssh_config: Annotated[
-        bool, option("--ssh-config", help="Print Host blocks for ssh -F.")
-    ] = False,
+    ssh_config: Annotated[bool, option("--ssh-config", "Print Host blocks for ssh -F.")] = False,
 ) -> None:
     cluster = attach(name)
     if ssh_config:

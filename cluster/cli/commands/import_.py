@@ -42,15 +42,12 @@ def command(
     files: Annotated[
         list[str],
         argument(
-            metavar="FILE...|RUN|-",
-            help="Logs; - is standard input; or a run: its folder, or a shared file.",
+            "FILE...|RUN|-", "Logs; - is standard input; or a run: its folder, or a shared file."
         ),
     ],
     format_: flags.LogFormat = "",
     name: flags.RunName = NAME,
-    condition: Annotated[
-        str, option("--condition", help="Condition to compare by: cuda-ipc.")
-    ] = "",
+    condition: Annotated[str, option("--condition", "Condition to compare by: cuda-ipc.")] = "",
     describe: flags.Describe = "",
     expect: flags.Expect = "",
     root: flags.Runs = None,

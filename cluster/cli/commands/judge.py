@@ -87,24 +87,19 @@ class JudgeAnswer(Value, frozen=True, kw_only=True):
 def command(
     named: Annotated[
         list[str],
-        argument(
-            metavar="RUN|LOG...|-", help="A run (latest, id, folder, cluster), or logs; - is stdin."
-        ),
+        argument("RUN|LOG...|-", "A run (latest, id, folder, cluster), or logs; - is stdin."),
     ],
     hardware_: Annotated[
         str | None,
         option(
-            "--hardware",
-            metavar="NAME|WORDS|FILE.toml",
-            help="An instance type, a GPU model, or words: nic=100gbit,nics=4,gpus=8,gpu=a100.  "
+            "--hardware NAME|WORDS|FILE.toml",
+            "An instance type, a GPU model, or words: nic=100gbit,nics=4,gpus=8,gpu=a100.  "
             "[default: what the run or log says]",
-            show_default=False,
             autocompletion=hardware.names,
         ),
     ] = None,
     hosts: Annotated[
-        int | None,
-        option("--hosts", help="Number of hosts.  [default: what the log says]"),
+        int | None, option("--hosts", "Number of hosts.  [default: what the log says]")
     ] = None,
     format_: flags.LogFormat = "",
     name: flags.RunName = NAME,

@@ -36,26 +36,17 @@ def command(
     name: flags.ClusterName,
     verb: Annotated[
         str,
-        argument(
-            metavar="slow|cut|heal|kill",
-            help="What to do with it.",
-            autocompletion=lambda: list(DONE),
-        ),
+        argument("slow|cut|heal|kill", "What to do with it.", autocompletion=lambda: list(DONE)),
     ],
     host: Annotated[
         str,
         argument(
-            metavar="HOST|A-B|leaf:N",
-            help="A host (number, name or address), a pair, or the uplink of a leaf.",
+            "HOST|A-B|leaf:N", "A host (number, name or address), a pair, or the uplink of a leaf."
         ),
     ],
-    rate: Annotated[
-        str,
-        option("--rate", metavar="RATE", help="Rate for slow: 100mbit.  [default: a tenth]"),
-    ] = "",
+    rate: Annotated[str, option("--rate RATE", "Rate for slow: 100mbit.  [default: a tenth]")] = "",
     direction: Annotated[
-        str,
-        option("--direction", metavar="tx|rx|both", help="In which a slow host is slow."),
+        str, option("--direction tx|rx|both", "In which a slow host is slow.")
     ] = "both",
 ) -> None:
     if verb not in DONE:

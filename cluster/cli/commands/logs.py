@@ -34,7 +34,7 @@ class _Lines(Listener):
 def command(
     name: flags.ClusterName,
     job: flags.AnyJob = "",
-    follow: Annotated[bool, option("-f", "--follow", help="Follow the job until it ends.")] = False,
+    follow: Annotated[bool, option("-f --follow", "Follow the job until it ends.")] = False,
 ) -> None:
     cluster = attach(name)
     if job:

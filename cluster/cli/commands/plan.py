@@ -22,7 +22,7 @@ PLANNED = flags.Group(
 
 
 def command(
-    name: Annotated[str, argument(metavar="[NAME]", help="Name of the cluster.")] = "mpi_test",
+    name: Annotated[str, argument("[NAME]", "Name of the cluster.")] = "mpi_test",
     *,
     machines: Annotated[dict[str, Any], PLANNED],
     json: flags.Json = False,

@@ -43,24 +43,17 @@ class PlotOptions(Value, frozen=True, kw_only=True):
 
 
 def command(
-    named: Annotated[list[str], argument(metavar="RUN", help="A cluster means all of its runs.")],
-    out: Annotated[
-        Path, option("-o", "--output", metavar="FILE", help=".svg, .png or .pdf")
-    ] = Path("plot.svg"),
-    kind: Annotated[Kind, option("--kind", help="What to draw.")] = "sweep",
+    named: Annotated[list[str], argument("RUN", "A cluster means all of its runs.")],
+    out: Annotated[Path, option("-o --output FILE", ".svg, .png or .pdf")] = Path("plot.svg"),
+    kind: Annotated[Kind, option("--kind", "What to draw.")] = "sweep",
     metric: Annotated[
-        str | None, option("--metric", help="Metric to plot.  [default: the first]")
+        str | None, option("--metric", "Metric to plot.  [default: the first]")
     ] = None,
-    by: Annotated[
-        str, option("--by", metavar="FACTOR", help="Factor of a comparison.")
-    ] = "condition",
+    by: Annotated[str, option("--by FACTOR", "Factor of a comparison.")] = "condition",
     bound: Annotated[
         float | None,
         option(
-            "--bound",
-            metavar="RATE",
-            parser=parse_rate,
-            help="Rate of a network that is not in the runs: 8gbit.",
+            "--bound RATE", "Rate of a network that is not in the runs: 8gbit.", parser=parse_rate
         ),
     ] = None,
     root: flags.Runs = None,

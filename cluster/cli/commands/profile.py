@@ -40,10 +40,7 @@ class ProfileAnswer(Value, frozen=True, kw_only=True):
 
 def command(
     named: Annotated[
-        list[str],
-        argument(
-            metavar="FILE|DIR|RUN...", help="Profiles, a folder of them, or a run; - is stdin."
-        ),
+        list[str], argument("FILE|DIR|RUN...", "Profiles, a folder of them, or a run; - is stdin.")
     ],
     report: flags.TableFormat = "terminal",
     root: flags.Runs = None,

@@ -20,7 +20,7 @@ if TYPE_CHECKING:
 
 def command(
     run: flags.Run,
-    url: Annotated[str, argument(metavar="URL", help="Object store: s3://bucket/prefix.")],
+    url: Annotated[str, argument("URL", "Object store: s3://bucket/prefix.")],
     root: flags.Runs = None,
 ) -> None:
     kept = object_store.push(store.find(store.root(root), run), url)

@@ -16,8 +16,8 @@ from cluster.orchestration.cluster import attach
 
 def command(
     name: flags.ClusterName,
-    path: Annotated[Path, argument(metavar="HERE", help="A file or folder here.")],
-    to: Annotated[str, argument(metavar="THERE", help="Its path on every host.")],
+    path: Annotated[Path, argument("HERE", "A file or folder here.")],
+    to: Annotated[str, argument("THERE", "Its path on every host.")],
 ) -> None:
     cluster = attach(name)
     cluster.put(path, to)

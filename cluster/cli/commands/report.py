@@ -31,11 +31,10 @@ if TYPE_CHECKING:
 
 
 def command(
-    named: Annotated[list[str], argument(metavar="RUN", help="A cluster means all of its runs.")],
-    out: Annotated[Path, option("-o", "--output", metavar="FILE")] = Path("report.html"),
+    named: Annotated[list[str], argument("RUN", "A cluster means all of its runs.")],
+    out: Annotated[Path, option("-o --output FILE")] = Path("report.html"),
     by: Annotated[
-        str | None,
-        option("--by", metavar="FACTOR", help="Compare groups.  [default: condition]"),
+        str | None, option("--by FACTOR", "Compare groups.  [default: condition]")
     ] = None,
     root: flags.Runs = None,
     *,

@@ -38,9 +38,7 @@ if TYPE_CHECKING:
 
 NONE = "none"  # `--workdir none` copies nothing
 
-Command = Annotated[
-    list[str], argument(metavar="COMMAND", help="Command and its arguments, after --.")
-]
+Command = Annotated[list[str], argument("COMMAND", "Command and its arguments, after --.")]
 
 
 class Outcome(Value, frozen=True, kw_only=True):
@@ -57,38 +55,26 @@ def command(  # noqa: PLR0913 - each is a flag
     name: flags.ClusterName,
     words: Command,
     *,
-    on: Annotated[
-        str,
-        option("--on", metavar="HOSTS", help="Which: 0, 1:, 0,2 or a name.  [default: all]"),
-    ] = "",
-    job: Annotated[
-        str, option("--job", metavar="JOB", help="As a job of this name, and follow it.")
-    ] = "",
-    detach: Annotated[bool, option("--detach", help="As a job, which goes on alone.")] = False,
-    env: Annotated[
-        list[str] | None, option("--env", metavar="K=V", help="A variable; repeatable.")
-    ] = None,
-    cwd: Annotated[str, option("--cwd", metavar="DIR", help="A folder on the hosts.")] = "",
-    timeout: Annotated[
-        float | None, option("--timeout", metavar="S", help="Seconds it may take.")
-    ] = None,
+    on: Annotated[str, option("--on HOSTS", "Which: 0, 1:, 0,2 or a name.  [default: all]")] = "",
+    job: Annotated[str, option("--job JOB", "As a job of this name, and follow it.")] = "",
+    detach: Annotated[bool, option("--detach", "As a job, which goes on alone.")] = False,
+    env: Annotated[list[str] | None, option("--env K=V", "A variable; repeatable.")] = None,
+    cwd: Annotated[str, option("--cwd DIR", "A folder on the hosts.")] = "",
+    timeout: Annotated[float | None, option("--timeout S", "Seconds it may take.")] = None,
     mpi: Annotated[
-        bool, option("--mpi", help="As one MPI program, in a job, with a run folder.")
+        bool, option("--mpi", "As one MPI program, in a job, with a run folder.")
     ] = False,
     workdir: Annotated[
         str | None,
         option(
-            "--workdir",
-            metavar="DIR",
-            help="With --mpi: run in a copy of it; none: copy nothing.  "
+            "--workdir DIR",
+            "With --mpi: run in a copy of it; none: copy nothing.  "
             "[default: . if COMMAND names a file in it]",
         ),
     ] = None,
     profile: flags.Profile = None,
     starter: flags.Starter = "",
-    replace: Annotated[
-        bool, option("--replace", help="With --mpi: end a job that runs there.")
-    ] = False,
+    replace: Annotated[bool, option("--replace", "With --mpi: end a job that runs there.")] = False,
     root: flags.Runs = None,
     json: flags.Json = False,
 ) -> None:

@@ -49,12 +49,9 @@ class RunRow(Value, frozen=True, kw_only=True):
 
 def command(
     from_: Annotated[
-        str | None,
-        option("--from", metavar="URL", help="List an object store: s3://bucket/prefix."),
+        str | None, option("--from URL", "List an object store: s3://bucket/prefix.")
     ] = None,
-    markdown: Annotated[
-        bool, option("--markdown", help="Print a Markdown table with results.")
-    ] = False,
+    markdown: Annotated[bool, option("--markdown", "Print a Markdown table with results.")] = False,
     root: flags.Runs = None,
     json: flags.Json = False,
 ) -> None:

@@ -29,22 +29,14 @@ PAGE = ".md"
 
 def command(
     named: Annotated[
-        list[str],
-        argument(metavar="RUN", help="With different numbers of ranks; or a table, FILE.md."),
+        list[str], argument("RUN", "With different numbers of ranks; or a table, FILE.md.")
     ],
-    batch: Annotated[
-        float | None, option("--batch", metavar="N", help="Items per rank and step.")
-    ] = None,
+    batch: Annotated[float | None, option("--batch N", "Items per rank and step.")] = None,
     exchange: Annotated[
-        str | None,
-        option("--exchange", metavar="SIZE", help="Bytes reduced per step: 102MB."),
+        str | None, option("--exchange SIZE", "Bytes reduced per step: 102MB.")
     ] = None,
-    link: Annotated[
-        str | None, option("--link", metavar="RATE", help="Rate of a host's network: 10gbit.")
-    ] = None,
-    ranks_per_host: Annotated[
-        int, option("--ranks-per-host", metavar="N", help="Ranks that share a link.")
-    ] = 1,
+    link: Annotated[str | None, option("--link RATE", "Rate of a host's network: 10gbit.")] = None,
+    ranks_per_host: Annotated[int, option("--ranks-per-host N", "Ranks that share a link.")] = 1,
     report: flags.TableFormat = "terminal",
     root: flags.Runs = None,
     json: flags.Json = False,

@@ -53,30 +53,23 @@ CHECK = "check"
 class Written(Value, frozen=True, kw_only=True):
     """What is written into a script, as it was typed."""
 
-    hosts: Annotated[int, option("--hosts", metavar="N", help="How many hosts.")] = 2
-    ranks_per_host: Annotated[
-        int, option("--ranks-per-host", metavar="N", help="MPI processes on each.")
-    ] = 1
-    starter: Annotated[
-        str, option("--starter", metavar="NAME", help="Another one than usual there.")
-    ] = ""
-    time: Annotated[str, option("--time", metavar="SPAN", help="Of the job: 30min, 2h.")] = "30min"
-    queue: Annotated[str, option("--queue", help="Partition or queue.")] = ""
-    account: Annotated[str, option("--account", help="Account or project that pays.")] = ""
+    hosts: Annotated[int, option("--hosts N", "How many hosts.")] = 2
+    ranks_per_host: Annotated[int, option("--ranks-per-host N", "MPI processes on each.")] = 1
+    starter: Annotated[str, option("--starter NAME", "Another one than usual there.")] = ""
+    time: Annotated[str, option("--time SPAN", "Of the job: 30min, 2h.")] = "30min"
+    queue: Annotated[str, option("--queue", "Partition or queue.")] = ""
+    account: Annotated[str, option("--account", "Account or project that pays.")] = ""
     extra: Annotated[
-        list[str] | None,
-        option("--extra", metavar="LINE", help="More for the header; repeatable."),
+        list[str] | None, option("--extra LINE", "More for the header; repeatable.")
     ] = None
-    python: Annotated[
-        str, option("--python", metavar="PATH", help="Python with cluster, on every host.")
-    ] = ""
-    name: Annotated[str, option("--name", help="Name under which the run is kept.")] = "batch"
+    python: Annotated[str, option("--python PATH", "Python with cluster, on every host.")] = ""
+    name: Annotated[str, option("--name", "Name under which the run is kept.")] = "batch"
     describe: flags.Describe = ""
-    image: Annotated[str, option("--image", help="Kubernetes: of the pods.")] = ""
-    claim: Annotated[str, option("--claim", help="Kubernetes: volume claim of the runs.")] = (
+    image: Annotated[str, option("--image", "Kubernetes: of the pods.")] = ""
+    claim: Annotated[str, option("--claim", "Kubernetes: volume claim of the runs.")] = (
         "cluster-runs"
     )
-    gpus: Annotated[int, option("--gpus", metavar="N", help="Kubernetes: of each pod.")] = 0
+    gpus: Annotated[int, option("--gpus N", "Kubernetes: of each pod.")] = 0
     runs: flags.Runs = None
 
 
@@ -84,16 +77,13 @@ def _print_script(
     system: Annotated[
         str,
         argument(
-            metavar="STARTER|SYSTEM",
-            help="srun, mpirun, torchrun, aprun, slurm, pbs, lsf, mpijob or jobset.",
+            "STARTER|SYSTEM",
+            "srun, mpirun, torchrun, aprun, slurm, pbs, lsf, mpijob or jobset.",
             autocompletion=lambda: list(SYSTEMS),
         ),
     ],
     benchmark: Annotated[
-        str,
-        argument(
-            metavar="[BENCHMARK|check]", help="What to run; its own flags are those of bench."
-        ),
+        str, argument("[BENCHMARK|check]", "What to run; its own flags are those of bench.")
     ] = "p2p",
     *,
     given: Annotated[Written, group(Written)],

@@ -24,12 +24,10 @@ if TYPE_CHECKING:
 
 
 def command(
-    run: Annotated[str, argument(metavar="RUN", help="A folder, id, cluster or latest.")],
-    output: Annotated[Path, option("--output", "-o", help="The file to write.")],
-    with_logs: Annotated[
-        bool, option("--with-logs", help="Add its logs, in which names stay.")
-    ] = False,
-    yes: Annotated[bool, option("--yes", "-y", help="Do not ask about the logs.")] = False,
+    run: Annotated[str, argument("RUN", "A folder, id, cluster or latest.")],
+    output: Annotated[Path, option("--output -o", "The file to write.")],
+    with_logs: Annotated[bool, option("--with-logs", "Add its logs, in which names stay.")] = False,
+    yes: Annotated[bool, option("--yes -y", "Do not ask about the logs.")] = False,
     root: flags.Runs = None,
 ) -> None:
     made, replaced, left_out = prepare(store.find(store.root(root), run), with_logs=with_logs)

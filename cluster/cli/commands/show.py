@@ -24,17 +24,17 @@ def _run_names() -> list[str]:
 
 
 def command(
-    run: Annotated[str, argument(metavar="RUN", autocompletion=_run_names)] = "latest",
+    run: Annotated[str, argument("RUN", autocompletion=_run_names)] = "latest",
     report: Annotated[
         str,
         option(
             "--format",
-            help="terminal, markdown, csv, json or html.",
+            "terminal, markdown, csv, json or html.",
             autocompletion=lambda: list(plugins.names(Report)),
         ),
     ] = "terminal",
     wide: Annotated[
-        bool, option("--wide", help="All columns, whatever the width of the terminal.")
+        bool, option("--wide", "All columns, whatever the width of the terminal.")
     ] = False,
     root: flags.Runs = None,
     json: flags.Json = False,

@@ -57,13 +57,11 @@ def command(
     logs: Annotated[
         list[str] | None,
         argument(
-            metavar="LOG...",
-            help="nvidia-smi topo, NCCL's log, p2pBandwidthLatencyTest; - is standard input.",
+            "LOG...", "nvidia-smi topo, NCCL's log, p2pBandwidthLatencyTest; - is standard input."
         ),
     ] = None,
     live: Annotated[
-        str | None,
-        option("--live", metavar="NAME", help="Also ask each host of this cluster."),
+        str | None, option("--live NAME", "Also ask each host of this cluster.")
     ] = None,
     json: flags.Json = False,
 ) -> None:

@@ -23,10 +23,8 @@ def command(
     *,
     machines: flags.Machines,
     plan: flags.PlanOnly = False,
-    install: Annotated[bool, option("--install", help="Install now what benchmarks need.")] = False,
-    replace: Annotated[
-        bool, option("--replace", help="Rebuild it if its hosts do not answer.")
-    ] = False,
+    install: Annotated[bool, option("--install", "Install now what benchmarks need.")] = False,
+    replace: Annotated[bool, option("--replace", "Rebuild it if its hosts do not answer.")] = False,
     yes: flags.Yes = False,
     json: flags.Json = False,
 ) -> None:

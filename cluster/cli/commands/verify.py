@@ -18,7 +18,7 @@ from cluster.runs import shared_file
 
 
 def command(
-    file: Annotated[Path, argument(metavar="FILE", help="A file that `cluster share` wrote.")],
+    file: Annotated[Path, argument("FILE", "A file that `cluster share` wrote.")],
 ) -> None:
     content = read_file(file, largest=shared_file.LARGEST)
     try:
