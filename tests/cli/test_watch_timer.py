@@ -15,7 +15,7 @@ from typing import TYPE_CHECKING
 import msgspec
 import pytest
 
-from cluster.cli.commands import _watch_run, _watch_texts
+from cluster.cli.commands import watch as watch_command
 from cluster.runs.watch import store as watches
 from cluster.runs.watch.store import WatchEvent, in_order, why_not_due
 from tests.cli.test_watch import add_run
@@ -243,7 +243,7 @@ def test_an_alarm_is_told_once_and_is_in_the_file_of_prometheus(tmp_path: Path) 
     for number in range(16, 20):
         add_run(tmp_path, number, 1.25 + 0.001 * (number % 3))
         watches.note(tmp_path, "old", event(float(number)))
-        states.append(_watch_run._report(tmp_path, watch))
+        states.append(watch_command._report(tmp_path, watch))
         if number > 16:
             (tmp_path / "ok").touch()
 
@@ -265,8 +265,8 @@ def test_promtool_accepts_the_file_whatever_the_names_are(tmp_path: Path) -> Non
         add_run(tmp_path, number, 1.0)
     found = [
         msgspec.structs.replace(each, cluster='a "b" \\ c\nd', params={**each.params, "x": "µ{}=,"})
-        for each in _watch_texts.series_of(tmp_path, "old")
+        for each in watch_command.series_of(tmp_path, "old")
     ]
 
     assert len(found) > 1
-    run(str(PROMTOOL), "check", "metrics", input=_watch_texts.prometheus_text(found))
+    run(str(PROMTOOL), "check", "metrics", input=watch_command.prometheus_text(found))

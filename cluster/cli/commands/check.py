@@ -5,6 +5,7 @@ Example: cluster check big --confirm
 
 from __future__ import annotations
 
+import sys
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any, NoReturn
 
@@ -12,8 +13,6 @@ from click.exceptions import Exit
 
 from cluster.analysis.verdict import judgement
 from cluster.cli import flags
-from cluster.cli.commands._fleet_verdict import show_verdict
-from cluster.cli.commands._intra_node import check_within
 from cluster.cli.commands._pair_logs import (
     Milliseconds,
     Names,
@@ -25,21 +24,26 @@ from cluster.cli.commands._pair_logs import (
 from cluster.cli.flags import group, option
 from cluster.cli.gates import GateFlags, Gates, report_cases
 from cluster.cli.measurement import launched
+from cluster.cli.progress.jobs import JobProgress
 from cluster.cli.repeat import BenchOptions
-from cluster.cli.show import print_json, print_lines
+from cluster.cli.show import print_json, print_lines, relative_path, screen_width
 from cluster.core.errors import JobError, SpecError
 from cluster.core.files import read_text
 from cluster.core.model.value import Value
-from cluster.core.units import parse_size
+from cluster.core.units import format_value, parse_size
 from cluster.orchestration.check.verdict import judge_check
 from cluster.orchestration.cluster import Cluster, attach
 from cluster.reports.ci import judgement_cases
-from cluster.reports.fleet import replacement_lines
+from cluster.reports.fleet import findings_table, replacement_lines
+from cluster.reports.formats.terminal import table_text
 from cluster.runs import store
-from cluster.runs.run import PAIRS
+from cluster.runs.run import PAIRS, WITHIN
 
 if TYPE_CHECKING:
+    from collections.abc import Iterator, Sequence
+
     from cluster.cli.gates import Gates
+    from cluster.cli.repeat import BenchOptions
     from cluster.core.model.fleet import FleetVerdict
     from cluster.core.model.spec import ClusterSpec
     from cluster.runs.run import Run
@@ -271,3 +275,72 @@ def _show(verdict: FleetVerdict, *, as_json: bool) -> FleetVerdict:
     else:
         show_verdict(verdict)
     return verdict
+
+
+DEVICES = ("auto", "gpus", "numa", "cores")
+
+
+def check_within(name: str | None, devices: str, spec: ClusterSpec, options: BenchOptions) -> Run:
+    """Measure copies between the devices of each host.
+
+    Args:
+        devices: to compare; `auto` for the first kind of which hosts have several.
+
+    Raises:
+        SpecError: there is no such kind of devices.
+
+    """
+    if devices not in DEVICES:
+        what = f"--within {devices} is not known."
+        raise SpecError(what, remedy=f"There are: {', '.join(DEVICES)}")
+    if name is not None:
+        return _measure(attach(name), devices, options)
+    with launched(spec, WITHIN, {"devices": devices}, options) as cluster:
+        return _measure(cluster, devices, options)
+
+
+def _measure(cluster: Cluster, devices: str, options: BenchOptions) -> Run:
+    live = JobProgress(stderr=options.json)
+    return cluster.bench(
+        WITHIN, runs=options.runs, timeout=options.timeout, listener=live, devices=devices
+    )
+
+
+SHOWN = 5  # pairs without a value; the others are in verdict.json
+
+
+def show_verdict(verdict: FleetVerdict) -> None:
+    """Show the bad parts of a fleet, then the answer."""
+    if verdict.findings:
+        sys.stdout.write(table_text(findings_table(verdict), screen_width()))
+    print_lines(*_lines(verdict))
+
+
+def _lines(verdict: FleetVerdict) -> Iterator[str]:
+    yield from (f"Undecided: {which}" for which in verdict.undecided)
+    yield from _missing_lines(verdict.missing)
+    yield from (f"Assumed: {what}" for what in verdict.assumptions)
+    for one in verdict.findings:
+        if one.confirm and not one.confirmed:
+            yield f"To confirm {one.part}: {one.confirm}"
+    simulated = " (simulated: nothing was measured)" if verdict.simulated else ""
+    yield f"Run folder: {relative_path(Path(verdict.run))}{simulated}"
+    if verdict.reference is not None and verdict.tolerance:
+        unit = "B/s" if verdict.metric == "bandwidth" else "s"
+        edge = 1 - verdict.tolerance
+        line = verdict.reference * edge if unit == "B/s" else verdict.reference / edge
+        side = "below" if unit == "B/s" else "above"
+        yield (
+            f"{verdict.tests} tests, {verdict.failed} without a value; low is {side} "
+            f"{format_value(line, unit)}."
+        )
+    yield from replacement_lines(verdict)
+    yield verdict.answer
+
+
+def _missing_lines(missing: Sequence[str]) -> Iterator[str]:
+    """Show the first pairs that have no value."""
+    yield from (f"No value: {pair}" for pair in missing[:SHOWN])
+    if len(missing) > SHOWN:
+        more = len(missing) - SHOWN
+        yield f"No value: {more} more {'pair' if more == 1 else 'pairs'}; all are in verdict.json."

@@ -30,6 +30,6 @@ def _show_results(cluster: Cluster, *, as_json: bool) -> None:
     if run.fleet is None or as_json:
         show_run(run, as_json=as_json)
         return
-    from cluster.cli.commands._fleet_verdict import show_verdict  # noqa: PLC0415 - only for checks
+    from cluster.cli.commands.check import show_verdict  # noqa: PLC0415 - only for checks
 
     show_verdict(run.fleet)

@@ -6,29 +6,220 @@ Example: cluster watch mpi_test
 
 from __future__ import annotations
 
+import os
+import re
+import shlex
+import sys
 import time
-from typing import TYPE_CHECKING, Annotated
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated, Literal, cast, get_args
 
 from click.exceptions import Exit
 
 from cluster.cli import flags
-from cluster.cli.commands._watch_add import add, remove
-from cluster.cli.commands._watch_run import run
-from cluster.cli.commands._watch_texts import change_text, factor_texts, series_of
-from cluster.cli.flags import CommandGroup, argument, make_command
-from cluster.cli.overview import GATE_HIT
+from cluster.cli.commands.bench import bench_command
+from cluster.cli.flags import CommandGroup, argument, call, make_command, option
+from cluster.cli.overview import FAILED, GATE_HIT
 from cluster.cli.show import print_json, print_lines, table
-from cluster.core.units import format_point, format_value
+from cluster.core.errors import ClusterError, ShellError, SpecError
+from cluster.core.model.spec import check_name
+from cluster.core.units import format_point, format_value, parse_seconds
+from cluster.orchestration.launch.busy import why_busy
+from cluster.remote.shells.local import LocalShell
+from cluster.reports.prometheus import Gauge
+from cluster.reports.prometheus import text as gauges_text
 from cluster.runs import store
 from cluster.runs.watch import store as watches
+from cluster.runs.watch.store import BUSY, Watch, WatchEvent
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence
-    from pathlib import Path
 
     import click
 
-    from cluster.runs.watch.series import WatchedSeries
+    from cluster.runs.watch.series import WatchedChange, WatchedSeries
+    from cluster.runs.watch.store import Outcome
+
+
+TimerKind = Literal["systemd", "cron"]
+SYSTEMD_RUNS = Path("/run/systemd/system")  # sd_booted(3)
+MINUTE, DAY = 60, 86_400
+KEPT = re.compile(r"PATH|CLUSTER_(?!RUNS|LAUNCHES)\w+")  # variables that a timer does not have
+SHORTEST = 60.0  # seconds: cron has no shorter interval
+OURS = ("--name", "--runs", "--detach", "--plan", "--json", "--ab", "--lottery")
+
+
+def add(
+    name: Annotated[str, argument("NAME", "Name of the cluster.")],
+    *,
+    every: Annotated[str, option("--every SPAN", "90min, 6h or 1d.")],
+    bench: Annotated[str, option("--bench WORDS", "What follows `cluster bench`.")],
+    busy: Annotated[
+        float, option("--busy", "Skip hosts whose processors are in use by more: 0 to 1.")
+    ] = BUSY,
+    prometheus: Annotated[str, option("--prometheus FILE", "Write a file for node_exporter.")] = "",
+    on_change: Annotated[str, option("--on-change COMMAND", "Run this once for each alarm.")] = "",
+    timer: Annotated[str, option("--timer systemd|cron", "Kind.  [default: what runs]")] = "",
+    root: flags.Runs = None,
+) -> None:
+    """Repeat a benchmark by a timer of systemd or cron, which is printed for you to install.
+
+    Example: cluster watch add mpi_test --every 6h --bench "p2p --hosts 2"
+    """
+    kind = _kind(timer)
+    watch = Watch(
+        name=check_name(name),
+        every=_interval(every),
+        bench=_words(bench),
+        at=time.time(),
+        busy=_share(busy),
+        prometheus=str(Path(prometheus).absolute()) if prometheus else "",
+        on_change=on_change,
+    )
+    where = store.root(root)
+    store.make_root(where)
+    watches.add(where, watch)
+    print_lines(*_printed(watch, where, kind))
+    print_lines(f"To measure now: cluster watch run {name} --runs {where}")
+
+
+def remove(
+    name: Annotated[str, argument("NAME", "Name of the cluster.")],
+    root: flags.Runs = None,
+) -> None:
+    """Stop watching a cluster; its runs stay, and so does the timer that you installed.
+
+    Example: cluster watch remove mpi_test
+    """
+    where = store.root(root)
+    watches.remove(where, name)
+    unit = _unit_name(name)
+    print_lines(
+        f"{name} is not watched any more. Its timer, if you installed one, fails until it is gone:",
+        f"  systemd: systemctl --user disable --now {unit}.timer; rm {_unit_folder()}/{unit}.*",
+        f"  cron: crontab -e, and delete the line that ends in # {unit}",
+    )
+
+
+def _kind(text: str) -> TimerKind:
+    if text and text not in get_args(TimerKind):
+        raise SpecError(f"--timer {text} is not known.", remedy="There are: systemd, cron")
+    return cast("TimerKind", text) if text else "systemd" if SYSTEMD_RUNS.is_dir() else "cron"
+
+
+def _interval(text: str) -> float:
+    seconds = parse_seconds(text)
+    if seconds < SHORTEST:
+        raise SpecError(f"--every {text} is shorter than a minute.", remedy="Such as: --every 6h")
+    return seconds
+
+
+def _share(value: float) -> float:
+    if not 0 < value <= 1:
+        raise SpecError(
+            f"--busy {value:g} is no share of the processors.", remedy="Such as: --busy 0.25"
+        )
+    return value
+
+
+def _words(text: str) -> tuple[str, ...]:
+    """Split the words of a benchmark, and refuse what it would refuse."""
+    try:
+        words = shlex.split(text)
+    except ValueError as error:
+        raise SpecError(f"--bench {text!r} cannot be split into words: {error}.") from error
+    if not words:
+        raise SpecError("--bench is empty.", remedy="Such as: --bench 'p2p --hosts 2'")
+    for flag in OURS:
+        if any(word == flag or word.startswith(f"{flag}=") for word in words):
+            raise SpecError(
+                f"{flag} cannot be repeated by a timer.", remedy="Leave it out of --bench."
+            )
+    bench_command(words[0]).make_context(words[0], words[1:])
+    return tuple(words)
+
+
+def _printed(watch: Watch, where: Path, kind: TimerKind) -> list[str]:
+    """Return the timer, and what installs it."""
+    if kind == "cron":
+        return ["Add this line by `crontab -e`:", "", _crontab_line(watch, where), ""]
+    unit = _unit_name(watch.name)
+    lines = ["Write these two files:", ""]
+    for path, text in _units(watch, where).items():
+        lines += [f"# {path}", *text.splitlines(), ""]
+    start = f"systemctl --user daemon-reload; systemctl --user enable --now {unit}.timer"
+    return [
+        *lines,
+        f"Then type: {start}",
+        "So that it also runs when you are logged out: loginctl enable-linger",
+    ]
+
+
+def _unit_name(name: str) -> str:
+    """Return the name of a watch's units, without their suffix."""
+    return f"cluster-watch-{name}"
+
+
+def _command_words(watch: Watch, where: Path) -> list[str]:
+    """Return the command that a timer starts: `env`, with the variables that it needs."""
+    variables = [f"{key}={value}" for key, value in os.environ.items() if KEPT.fullmatch(key)]
+    command = str(Path(sys.executable).with_name("cluster"))
+    return [
+        *("/usr/bin/env", *sorted(variables), command),
+        *("watch", "run", watch.name, "--runs", str(where)),
+    ]
+
+
+def _unit_folder() -> Path:
+    """Return where systemd looks for the units of a user."""
+    return Path(os.environ.get("XDG_CONFIG_HOME") or Path.home() / ".config") / "systemd/user"
+
+
+def _units(watch: Watch, where: Path) -> dict[Path, str]:
+    """Return the service and the timer of systemd: the text of each path.
+
+    A run that was missed while the machine was off starts 5 minutes after boot.
+    """
+    words = " ".join(_systemd_word(word) for word in _command_words(watch, where))
+    service = (
+        f"[Unit]\nDescription=Benchmark of the cluster {watch.name}\n\n"
+        f"[Service]\nType=oneshot\nExecStart={words}\n"
+        "# 3 is an alarm, and the run went well\nSuccessExitStatus=3\n"
+    )
+    timer = (
+        f"[Unit]\nDescription=Benchmark of the cluster {watch.name}\n\n"
+        f"[Timer]\nOnActiveSec=0\nOnBootSec=5min\nOnUnitActiveSec={watch.every:.0f}s\n\n"
+        "[Install]\nWantedBy=timers.target\n"
+    )
+    unit = _unit_folder() / _unit_name(watch.name)
+    return {Path(f"{unit}.service"): service, Path(f"{unit}.timer"): timer}
+
+
+def _crontab_line(watch: Watch, where: Path) -> str:
+    """Return the line of a crontab.
+
+    Where cron has no such interval, it starts more often, and `watch run` skips what is not due.
+    """
+    words = shlex.join(_command_words(watch, where)).replace("%", r"\%")
+    return f"{_cron_times(watch.every)} {words} # {_unit_name(watch.name)}"
+
+
+def _cron_times(every: float) -> str:
+    """Return first five fields: the longest interval that cron has and that divides this one."""
+    minutes = int(every // MINUTE)
+    if minutes % (DAY // MINUTE) == 0 and minutes:
+        return "0 0 * * *"
+    if minutes % 60 == 0 and minutes:
+        hours = minutes // 60
+        return f"0 */{hours} * * *" if 24 % hours == 0 else "0 * * * *"
+    return f"*/{minutes} * * * *" if minutes and 60 % minutes == 0 else "* * * * *"
+
+
+def _systemd_word(word: str) -> str:
+    """Quote a word of ExecStart: systemd.service(5) and systemd.syntax(7)."""
+    escaped = word.replace("\\", "\\\\").replace('"', '\\"').replace("%", "%%").replace("$", "$$")
+    return f'"{escaped}"' if re.search(r"[\s'\";]", escaped) else escaped
+
 
 SHOW, HELP = "show", ("--help", "-h")
 
@@ -109,6 +300,101 @@ def _day(at: float) -> str:
     return time.strftime("%Y-%m-%d", time.gmtime(at))
 
 
+PATIENCE = 60.0  # seconds that the command for alarms may take
+ALARMED = 3  # runs that an alarm lasts: `change_points.SEGMENT`, which needs NumPy
+
+
+def run(
+    name: Annotated[str, argument("NAME", "Name of the cluster.")],
+    now: Annotated[bool, option("--now", "Measure even if it is not due.")] = False,
+    root: flags.Runs = None,
+) -> None:
+    """Measure what is watched, if it is due and nobody else uses the hosts; a timer calls it.
+
+    Example: cluster watch run mpi_test
+    """
+    where = store.root(root)
+    watch = watches.find(where, name)
+    with watches.lock(where, name) as free:
+        reason = _why_not(where, watch, now=now) if free else "another `cluster watch run` measures"
+        if reason:
+            _note(where, name, "skipped", reason)
+            print_lines(f"Skipped: {reason}.")
+            return
+        _measure(where, watch)
+        raise Exit(_report(where, watch))
+
+
+def _why_not(where: Path, watch: Watch, *, now: bool) -> str:
+    known = watches.events(where, watch.name)
+    due = "" if now else watches.why_not_due(watch, known, time.time())
+    return due or why_busy(watch.name, watch.busy)
+
+
+def _measure(where: Path, watch: Watch) -> None:
+    """Run the benchmark, and note its runs or why there are none."""
+    before = watches.run_ids(where, watch.name)
+    benchmark, *words = watch.bench
+    words += ["--name", watch.name, "--runs", str(where)]
+    try:
+        status = call(bench_command(benchmark), benchmark, words)
+    except (ClusterError, KeyboardInterrupt) as error:
+        what = getattr(error, "what", "") or str(error) or "it was interrupted"
+        _note(where, watch.name, "failed", what.partition("\n")[0])
+        raise
+    made = tuple(sorted(watches.run_ids(where, watch.name) - before))
+    done = tuple(id_ for id_ in made if store.record(where / watch.name / id_).status == "done")
+    if done:
+        _note(where, watch.name, "measured", "", done)
+        return
+    _note(where, watch.name, "failed", f"the benchmark ended with status {status or 0}")
+    raise Exit(status or FAILED)
+
+
+def _report(where: Path, watch: Watch) -> int:
+    """Write the file for Prometheus, tell the user's command of new alarms, and give the status."""
+    found = series_of(where, watch.name)
+    if watch.prometheus:
+        LocalShell().write(prometheus_text(found), watch.prometheus)
+    alarms = [each for each in found if each.state == "alarm"]
+    told = _told(watches.events(where, watch.name))
+    for each in alarms:
+        what = f"{each.metric} {format_point(each.params)} {each.definition}"
+        lines = [change_text(each, each.changes[-1]), *factor_texts(each.changes[-1])]
+        print_lines(f"ALARM {watch.name}: {lines[0]}", *(f"  {line}" for line in lines[1:]))
+        if watch.on_change and what not in told and _run_hook(watch, lines):
+            _note(where, watch.name, "told", what, (each.changes[-1].run,))
+    return GATE_HIT if alarms else 0
+
+
+def _told(known: Sequence[WatchEvent]) -> set[str]:
+    """Return the series whose alarm was told: an alarm lasts for a few runs, and is told once."""
+    measured = [at for at, event in enumerate(known) if event.outcome == "measured"]
+    since = measured[-ALARMED] if len(measured) >= ALARMED else 0
+    return {event.reason for event in known[since:] if event.outcome == "told"}
+
+
+def _run_hook(watch: Watch, lines: Sequence[str]) -> bool:
+    """Run the user's command; one that fails is tried again after the next run."""
+    variables = (f"CLUSTER_WATCH={watch.name}", f"CLUSTER_CHANGE={chr(10).join(lines)}")
+    try:
+        done = LocalShell().run(["env", *variables, "sh", "-c", watch.on_change], timeout=PATIENCE)
+    except ShellError as error:
+        sys.stderr.write(f"--on-change: {error.what}\n")
+        return False
+    sys.stderr.write(done.stdout + done.stderr)
+    if done.status:
+        sys.stderr.write(f"--on-change ended with status {done.status}; it is tried again.\n")
+    return done.status == 0
+
+
+def _note(
+    where: Path, name: str, outcome: Outcome, reason: str, runs: tuple[str, ...] = ()
+) -> None:
+    event = WatchEvent(at=time.time(), outcome=outcome, reason=reason, runs=runs)
+    watches.note(where, name, event)
+
+
 class WatchGroup(CommandGroup):
     """`cluster watch NAME` means `cluster watch show NAME`."""
 
@@ -122,3 +408,79 @@ class WatchGroup(CommandGroup):
 command = WatchGroup(
     "watch", [make_command(f.__name__, f) for f in (add, run, remove, show)], help=__doc__
 )
+
+
+MOST_FACTORS = 5  # named with a change
+# What is in the names of factors that most often explain a change.
+FIRST = ("kernel", "driver", "nccl", "firmware", "version", "mpi")
+STATES = {"steady": 0, "watch": 1, "alarm": 2}
+UNITS = {"s": "_seconds", "B/s": "_bytes_per_second"}
+
+
+def series_of(where: Path, name: str) -> tuple[WatchedSeries, ...]:
+    """Read the series of a cluster.
+
+    Raises:
+        SpecError: it has no runs, and is not watched.
+
+    """
+    from cluster.runs.watch.series import series  # noqa: PLC0415 - slow to import: numpy
+
+    known = watches.events(where, name)
+    if name in watches.names(where) and not watches.run_ids(where, name):
+        return ()
+    folders = watches.in_order(store.all_of(where, name), known)
+    return tuple(series((store.read(folder) for folder in folders), name))
+
+
+def change_text(each: WatchedSeries, change: WatchedChange) -> str:
+    """Describe a change in one line.
+
+    Returns:
+        The metric and its point, the change with its interval, and the run with which it began.
+
+    """
+    low, high = change.point.ci
+    what = " ".join(filter(None, (each.metric, format_point(each.params))))
+    return (
+        f"{what}: {change.point.change:+.1%} (95% CI {low:+.1%} .. {high:+.1%}) from "
+        f"{change.run} on"
+    )
+
+
+def factor_texts(change: WatchedChange) -> list[str]:
+    """Describe the factors that changed with a series: those of the system first.
+
+    Returns:
+        A text for each of the first few, and one for the number of the others.
+
+    """
+    ordered = sorted(
+        change.factors, key=lambda f: not any(word in f.name.lower() for word in FIRST)
+    )
+    texts = [f"{f.name}: {f.base} -> {f.other}" for f in ordered[:MOST_FACTORS]]
+    more = len(ordered) - len(texts)
+    return [*texts, *([f"{more} more"] if more else [])]
+
+
+def prometheus_text(found: Sequence[WatchedSeries]) -> str:
+    """Write the newest values for node_exporter."""
+    return gauges_text(gauge for each in found for gauge in _gauges(each))
+
+
+def _gauges(each: WatchedSeries) -> Iterator[Gauge]:
+    unit = UNITS.get(each.unit, "_ratio" if "host" in each.params else "")
+    labels = {
+        "cluster": each.cluster,
+        "metric": each.metric,
+        "definition": each.definition,
+        **{name: str(value) for name, value in each.params.items() if name != "cluster"},
+    }
+    for name, about, value in (
+        (f"last{unit}", "Newest median of a series of runs.", each.last),
+        (f"baseline{unit}", "Median of the runs since the last change.", each.baseline),
+        ("state", "0 is steady, 1 is watch, 2 is alarm.", STATES[each.state]),
+        ("runs", "Number of runs of the series.", each.runs),
+        ("sample_timestamp_seconds", "When the newest run was started.", each.at),
+    ):
+        yield Gauge(name=f"cluster_watch_{name}", help=about, labels=labels, value=value)
