@@ -4,6 +4,7 @@
 Example: python train_scaling.py --ranks 1,2 --provider local
 """
 
+from functools import partial
 from typing import Annotated, Literal
 
 from cluster.analysis.models.step_limits import said
@@ -11,8 +12,9 @@ from cluster.cli import flags, start
 from cluster.cli.flags import option
 from cluster.cli.show import show_tables
 from cluster.core.errors import SpecError
+from cluster.core.model.resources import Plan
 from cluster.core.units import parse_rate
-from cluster.orchestration.launch.launch import launch_spec, plan_spec
+from cluster.orchestration.launch.launch import launch_spec
 from cluster.reports.training_table import training_table
 
 BATCH = 64  # samples of a rank's step
@@ -45,10 +47,7 @@ def train_scaling(  # noqa: PLR0913 - each is a flag
         per = min(ranks_per_host, count)
         spec = flags.spec(name=f"{name}-{count}", provider=provider, options=option,
                           hosts=-(-count // per), ranks_per_host=per)  # fmt: skip
-        planned = plan_spec(spec)
-        if planned[1].costs and not yes:
-            raise SpecError("\n".join(planned[1].lines), remedy="If it may cost that: --yes")
-        with launch_spec(spec, planned=planned) as here:
+        with launch_spec(spec, confirm=partial(_refuse_cost, yes=yes)) as here:
             run = here.bench.training(
                 source=source, device=device, rounds=rounds, batch=BATCH, env=variables,
                 describe=f"training on {count} ranks of {counts}", condition=f"{count} ranks",
@@ -56,6 +55,11 @@ def train_scaling(  # noqa: PLR0913 - each is a flag
         found[count] = (run.summary(), said(run.record.notes).partition(". ")[2])
     table = training_table(found, BATCH, parse_rate(link) if link else None, ranks_per_host)
     show_tables([table], "terminal")
+
+
+def _refuse_cost(plan: Plan, *, yes: bool) -> None:
+    if plan.costs and not yes:
+        raise SpecError("\n".join(plan.lines), remedy="If it may cost that: --yes")
 
 
 if __name__ == "__main__":

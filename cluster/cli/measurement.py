@@ -37,12 +37,11 @@ from cluster.runs.store import make_root
 from cluster.runs.store import root as runs_root
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable, Iterator, Mapping
+    from collections.abc import Callable, Iterable, Iterator, Mapping
 
     from cluster.core.model.resources import Plan
     from cluster.core.model.spec import ClusterSpec
     from cluster.orchestration.cluster import Cluster
-    from cluster.providers import Provider
     from cluster.reports.ci import Case
 
 
@@ -62,14 +61,15 @@ def measure(
     """
     _check_how(spec, options)
     pair = trials(options.ab, benchmark) if options.ab else None
-    planned = check(spec, benchmark, params, options, pair or (trial,))
+    check_machines = check(spec, benchmark, params, options, pair or (trial,))
     _check_order(spec.name, benchmark, options)
     if options.plan:
-        show_plan(planned[1], as_json=options.json)
+        plan = plan_spec(spec)[1]
+        check_machines(plan)
+        show_plan(plan, as_json=options.json)
         return
-    make_root(runs_root(options.runs))
     live = JobProgress(stderr=options.json)
-    cluster = _launch(spec, planned, live, options)
+    cluster = _launch(spec, check_machines, live, options)
     stood_before = "launch" not in cluster.phases
     cases: list[Case] = []
     try:
@@ -105,10 +105,9 @@ def launched(
         ClusterError: it could not be launched.
 
     """
-    planned = check(spec, benchmark, params, options, (PLAIN,))
-    make_root(runs_root(options.runs))
+    check_machines = check(spec, benchmark, params, options, (PLAIN,))
     live = JobProgress(stderr=options.json)
-    cluster = _launch(spec, planned, live, options)
+    cluster = _launch(spec, check_machines, live, options)
     try:
         with cluster.bench_jobs.claimed():
             yield cluster
@@ -125,8 +124,11 @@ def check(
     params: Mapping[str, object],
     options: BenchOptions,
     conditions: Iterable[Trial],
-) -> tuple[Provider, Plan]:
+) -> Callable[[Plan], None]:
     """Refuse what cannot be measured, before anything is created.
+
+    Returns:
+        What refuses a plan whose machines lack what the benchmark needs.
 
     Raises:
         ClusterError: it cannot be measured.
@@ -141,10 +143,12 @@ def check(
         check_starter(options.starter, chosen)
     check_common(checked, spec)
     check_toggles(checked, conditions)
-    planned = plan_spec(spec)
-    for chosen, own in checked:
-        check_plan(chosen, own, spec, planned[1])
-    return planned
+
+    def check_machines(plan: Plan) -> None:
+        for chosen, own in checked:
+            check_plan(chosen, own, spec, plan)
+
+    return check_machines
 
 
 def _check_how(spec: ClusterSpec, options: BenchOptions) -> None:
@@ -188,16 +192,23 @@ def _check_order(name: str, benchmark: str, options: BenchOptions) -> None:
 
 
 def _launch(
-    spec: ClusterSpec, planned: tuple[Provider, Plan], live: JobProgress, options: BenchOptions
+    spec: ClusterSpec,
+    check_machines: Callable[[Plan], None],
+    live: JobProgress,
+    options: BenchOptions,
 ) -> Cluster:
     """Ask before it costs money, launch, and show the progress of each host."""
 
     def show(line: str) -> None:
         live.console.print(line, soft_wrap=True)
 
-    confirm_cost(spec, planned[1], show, yes=options.yes)
+    def confirm(plan: Plan) -> None:
+        check_machines(plan)
+        make_root(runs_root(options.runs))
+        confirm_cost(spec, plan, show, yes=options.yes)
+
     with HostProgress(live.console) as waiting:
-        return launch_spec(spec, waiting, planned, replace=options.replace)
+        return launch_spec(spec, waiting, confirm=confirm, replace=options.replace)
 
 
 def _leave(cluster: Cluster, options: BenchOptions, live: JobProgress) -> None:

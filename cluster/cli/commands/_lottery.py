@@ -25,7 +25,7 @@ from cluster.core.errors import SpecError
 from cluster.core.model.lottery import DrawCost, DrawnSeries
 from cluster.core.model.value import Value
 from cluster.orchestration.ab_test import PLAIN, Trial
-from cluster.orchestration.launch.launch import launch_spec
+from cluster.orchestration.launch.launch import launch_spec, plan_spec
 from cluster.providers import ExistingHosts, Provider, Simulates
 from cluster.runs.store import make_root
 from cluster.runs.store import root as runs_root
@@ -75,13 +75,15 @@ def draw_lottery(
     """
     draws = options.lottery or 0
     _check(spec, options, draws)
-    planned = check(spec, benchmark, params, options, (PLAIN,))
+    check_machines = check(spec, benchmark, params, options, (PLAIN,))
+    plan = plan_spec(spec)[1]
+    check_machines(plan)
     if options.plan:
-        show_plan(planned[1], as_json=options.json)
+        show_plan(plan, as_json=options.json)
         return
     make_root(runs_root(options.runs))
     screen = console(stderr=options.json)
-    _confirm(spec, planned[1], options, draws)
+    _confirm(spec, plan, options, draws)
     drawn: list[tuple[Draw, list[Run]]] = []
     try:
         for number in range(1, draws + 1):

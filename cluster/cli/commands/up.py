@@ -6,7 +6,7 @@ Example: cluster up mine --provider ssh --option hosts=alice@h1,h2:2222
 from __future__ import annotations
 
 import sys
-from typing import Annotated
+from typing import TYPE_CHECKING, Annotated
 
 from cluster.cli import flags
 from cluster.cli.commands.hosts import MOST_SHOWN, show_hosts
@@ -16,6 +16,9 @@ from cluster.cli.flags import option
 from cluster.cli.progress.hosts import HostProgress
 from cluster.cli.show import show_plan
 from cluster.orchestration.launch.launch import launch_spec, plan_spec
+
+if TYPE_CHECKING:
+    from cluster.core.model.resources import Plan
 
 
 def command(
@@ -31,13 +34,15 @@ def command(
     if machines["provider"] is None:
         machines = flags.like_running(name, machines)
     spec = flags.spec(name=name, **machines)
-    planned = plan_spec(spec)
     if plan:
-        show_plan(planned[1], as_json=json)
+        show_plan(plan_spec(spec)[1], as_json=json)
         return
-    confirm_cost(spec, planned[1], lambda line: sys.stderr.write(f"{line}\n"), yes=yes)
+
+    def confirm(plan: Plan) -> None:
+        confirm_cost(spec, plan, lambda line: sys.stderr.write(f"{line}\n"), yes=yes)
+
     with HostProgress(console(stderr=True)) as waiting:
-        cluster = launch_spec(spec, waiting, planned, replace=replace)
+        cluster = launch_spec(spec, waiting, confirm=confirm, replace=replace)
         if install:
             cluster.install(on_state=waiting)
     show_hosts(cluster, as_json=json, most=MOST_SHOWN)

@@ -27,9 +27,7 @@ class HostProgress:
         self._shown_at = time.monotonic() - BETWEEN_LINES + QUIET
 
     def __enter__(self) -> Self:
-        """Begin to show."""
-        if self._status is not None:
-            self._status.start()
+        """Return what shows it, from the first state on: a question may come before."""
         return self
 
     def __exit__(self, *error: object) -> None:
@@ -44,6 +42,7 @@ class HostProgress:
             line = self._line()
             if self._status is not None:
                 self._status.update(line)
+                self._status.start()
             elif time.monotonic() - self._shown_at >= BETWEEN_LINES:
                 self._shown_at = time.monotonic()
                 self._console.print(line, soft_wrap=True)

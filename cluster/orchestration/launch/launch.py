@@ -45,7 +45,7 @@ from cluster.remote import host_keys
 from cluster.remote.parallel import connect_all
 
 if TYPE_CHECKING:
-    from collections.abc import Mapping, Sequence
+    from collections.abc import Callable, Mapping, Sequence
 
     from cluster.core.model.hosts import Machine
     from cluster.core.model.resources import Plan
@@ -165,8 +165,8 @@ def default_hosts(provider: str, options: Mapping[str, str]) -> int:
 def launch_spec(
     spec: ClusterSpec,
     on_state: StateCallback = ignore,
-    planned: tuple[Provider, Plan] | None = None,
     *,
+    confirm: Callable[[Plan], None] | None = None,
     replace: bool = False,
 ) -> Cluster:
     """Launch the cluster that a spec describes.
@@ -174,7 +174,7 @@ def launch_spec(
     Args:
         spec: of the cluster.
         on_state: called with a machine and its new state.
-        planned: the result of `plan_spec`, if it was called before.
+        confirm: called with the plan before anything is created; what it raises stops the launch.
         replace: rebuild a cluster of this name that cannot be used as it is.
 
     Returns:
@@ -186,7 +186,9 @@ def launch_spec(
 
     """
     began = time.monotonic()
-    provider, plan = planned or plan_spec(spec)
+    provider, plan = plan_spec(spec)
+    if confirm:
+        confirm(plan)
     cluster_journal = journal.for_cluster(spec.name)
     resuming = False
     if cluster_journal.entries():
