@@ -114,11 +114,12 @@ def launch(  # noqa: PLR0913 - each is an option of its own
         "options": options,
     }
     on_state = NotebookProgress().preparing if in_notebook() else ignore
-    spec = make_spec(name, asked)
-    planned = plan_spec(spec)
-    for line in planned[1].warnings:
-        warnings.warn(line, stacklevel=2)
-    return launch_spec(spec, on_state, planned, replace=replace)
+    return launch_spec(make_spec(name, asked), on_state, confirm=_warn, replace=replace)
+
+
+def _warn(plan: Plan) -> None:
+    for line in plan.warnings:
+        warnings.warn(line, stacklevel=4)  # where `launch` was called
 
 
 def make_spec(name: str, asked: Mapping[str, object]) -> ClusterSpec:
