@@ -5,13 +5,13 @@ Example: cluster script srun p2p --hosts 8 --sizes 8:1MiB > job.sh; sbatch job.s
 
 from __future__ import annotations
 
-import re
 import shlex
 import sys
 from typing import TYPE_CHECKING, Annotated, Any
 
 import click
 import msgspec
+from click.core import ParameterSource
 
 from cluster.cli import flags
 from cluster.cli.flags import Command, argument, group, make_command, option, param_flags
@@ -174,9 +174,12 @@ def _params(benchmark: str, words: Sequence[str]) -> dict[str, str]:
     """Read the benchmark's own flags, as `cluster bench` takes them."""
     kind: Benchmark[Any] = plugins.load(Benchmark, benchmark)
     reader = Command(None, params=list(param_flags(kind.Params)))
-    found = reader.make_context(f"cluster bench {benchmark}", list(words)).params
-    given = {re.sub("-", "_", w[2:].partition("=")[0]) for w in words if w.startswith("--")}
-    return {key: _text(value) for key, value in found.items() if key in given}
+    context = reader.make_context(f"cluster bench {benchmark}", list(words))
+    return {
+        name: _text(value)
+        for name, value in context.params.items()
+        if context.get_parameter_source(name) is ParameterSource.COMMANDLINE
+    }
 
 
 def _text(value: object) -> str:
