@@ -138,7 +138,7 @@ def test_a_manifest_fits_the_published_schema(home: Path, kind: str, hosts: str)
 
     jsonschema.validate(found, json.loads((SCHEMAS / f"{kind}.json").read_text()))
     text = json.dumps(found)
-    assert "batch_job begin" in text
+    assert "batch.job begin" in text
     assert text.count("site/cluster:1") >= (1 if hosts == "1" else 2)
 
 
