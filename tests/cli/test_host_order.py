@@ -65,7 +65,7 @@ def test_without_a_placement_it_says_how_to_measure_one(home: Path) -> None:
     assert "No placement of here was measured" in unknown
     assert "cluster placement here" in unknown
     wrong = command("bench", "collectives", "--name", "here", "--order", "far", status=2).stderr
-    assert "There are: given, near" in wrong
+    assert "'given', 'near'" in wrong
     command("placement", "here", "--milliseconds", "20")
     pairs = command("bench", "pairs", "--name", "here", "--order", "near", status=2).stderr
     assert "has no effect on pairs" in pairs

@@ -11,7 +11,7 @@ import pytest
 
 from cluster.core import plugins
 from cluster.core.errors import Denied, ProvisionError, SpecError
-from cluster.orchestration.launch.launch import launch
+from cluster.orchestration.launch.launch import launch, plan_spec
 from cluster.providers import Provider
 from cluster.providers._cloud.api_errors import Failure
 from cluster.providers._cloud.public_address import allowed_network, open_lines
@@ -33,7 +33,10 @@ def test_a_plan_warns_of_a_port_that_the_internet_may_reach(
     spec = msgspec.structs.replace(world.spec, options={**world.spec.options, "allow": allow})
     lines = plugins.load(Provider, world.name).plan(spec).lines
     assert [line for line in lines if "WARNING" in line and f"allow={allow}" in line]
-    monkeypatch.setattr("cluster.orchestration.launch.launch.launch_spec", lambda *_, **__: None)
+    monkeypatch.setattr(
+        "cluster.orchestration.launch.launch.launch_spec",
+        lambda asked, *_, confirm, **__: confirm(plan_spec(asked)[1]),
+    )
     options = {name: getattr(spec, name) for name in ("provider", "zone", "instance", "options")}
     with pytest.warns(UserWarning, match=f"allow={allow}"):
         launch(NAME, **options)
