@@ -1,0 +1,117 @@
+"""Jobs on real hosts: across them, through a cut network, and after any process is killed."""
+
+from __future__ import annotations
+
+import os
+import random
+import subprocess
+import sys
+import time
+from typing import TYPE_CHECKING
+
+import pytest
+
+import cluster
+from cluster.core.errors import ClusterError
+from cluster.core.model.jobs import TaskState
+from tests.conftest import ROOT, command, run, until
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+
+    from cluster.orchestration.cluster import Cluster
+    from cluster.orchestration.jobs.job import Job
+
+
+@pytest.fixture
+def c(lab: Cluster) -> Iterator[Cluster]:
+    """The shared lab, on which no job is left."""
+    yield lab
+    for job in lab.jobs.values():
+        job.stop()
+
+
+@pytest.mark.usefixtures("own")
+def test_two_roles_talk_across_hosts() -> None:
+    printed = run(sys.executable, str(ROOT / "examples" / "adder.py"), "lab").stdout
+
+    assert printed == "1.mpi.adder: the sum is 47185920.0\n"
+
+
+def test_tasks_run_on_their_hosts_with_the_packages_of_benchmarks(c: Cluster) -> None:
+    line = "hostname; python3 -c 'import numpy, os; print(os.environ[\"CLUSTER_NODE_IPS\"])'"
+    job = c.start(line, name="where")
+    job.wait()
+    printed = {
+        host.name: [line.text for line in job.lines() if line.host == host.name] for host in c.hosts
+    }
+
+    addresses = " ".join(host.ip for host in c.hosts)
+    assert printed == {f"{n}.mpi.shared": [f"shared-{n}", addresses] for n in (0, 1)}
+
+
+@pytest.mark.usefixtures("own")
+def test_a_host_behind_a_cut_is_unreachable_and_its_task_goes_on() -> None:
+    with cluster.launch("cut", provider="lab", hosts=2) as c:
+        job = c.start("echo before; sleep 2; echo after", name="through")
+        until(lambda: len(list(job.lines(follow=False))) == 2, "both first lines")
+        command("lab", "cut", "cut", "1")
+        until(lambda: job.state == "unreachable", "the cut")
+        assert isinstance(job.states()["1.mpi.cut"], ClusterError)
+        command("lab", "cut", "heal", "1")
+        job.wait()
+
+        assert sorted((line.rank, line.text) for line in job.lines()) == [
+            (rank, text) for rank in (0, 1) for text in ("after", "before")
+        ]
+
+
+CLIENT = """
+import cluster, time
+c = cluster.attach("matrix")
+for number in range(100):
+    c.start("while :; do echo .; sleep 0.1; done", name=f"job-{number % 3}", grace=0.5)
+    for job in c.jobs.values():
+        job.state
+"""
+
+
+@pytest.mark.usefixtures("own")
+def test_whatever_is_killed_the_states_are_true_and_nothing_is_left() -> None:
+    """Clients, tmux servers and supervisors are killed at random moments."""
+    chance = random.Random(39)
+    kills = 60 if os.environ.get("CLUSTER_TESTS_LONG") else 9
+    hosts = 8 if os.environ.get("CLUSTER_TESTS_LONG") else 2
+    with cluster.launch("matrix", provider="lab", hosts=hosts) as c:
+        c.install()
+        for _ in range(kills // 3):
+            client = subprocess.Popen([sys.executable, "-c", CLIENT])
+            time.sleep(chance.uniform(0.5, 4))
+            client.kill()
+            client.wait()
+            host = chance.choice(list(c.hosts))
+            host.run("tmux kill-server", check=False)
+            time.sleep(chance.uniform(0, 0.5))
+            kill = "for f in .cluster-matrix/jobs/*/*/pid; do read p t < $f; kill -9 $p; done"
+            chance.choice(list(c.hosts)).run(kill, check=False)
+        client = subprocess.Popen([sys.executable, "-c", CLIENT])
+        until(lambda: len(c.jobs) >= 1, "a job")
+        client.kill()
+        client.wait()
+        for job in c.jobs.values():
+            for name, state in job.states().items():
+                assert isinstance(state, TaskState)
+                running = c.hosts[name].run(SUPERVISED.format(folder=folder_of(job, name)))
+                alive = running[name].stdout.strip() == "yes"
+                assert (state.state in ("starting", "running")) == alive, (name, state)
+        for job in c.jobs.values():
+            job.stop()
+        left = c.run("grep -lzs '^CLUSTER_TASK=' /proc/[0-9]*/environ | wc -l")
+        assert {done.stdout.strip() for done in left.values()} == {"0"}
+
+
+SUPERVISED = "read p t < {folder}/pid && kill -0 $p 2> /dev/null && echo yes || echo no"
+
+
+def folder_of(job: Job, host: str) -> str:
+    return next(task.folder for task in job.record.tasks if task.host == host)
