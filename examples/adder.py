@@ -2,7 +2,6 @@
 
 import sys
 from multiprocessing.connection import Client, Listener
-from pathlib import Path
 
 import numpy as np
 
@@ -24,17 +23,15 @@ def send(address: str) -> None:
         print("the sum is", receiver.recv())
 
 
-def main(provider: str) -> None:
-    with cluster.launch("adder", provider=provider, hosts=2) as c:
-        c.put(Path(__file__), "adder.py")
+if sys.argv[1:2] == ["receive"]:
+    receive()
+elif sys.argv[1:2] == ["send"]:
+    send(sys.argv[2])
+else:
+    with cluster.launch("adder", provider=(sys.argv[1:] or ["local"])[0], hosts=2) as c:
+        c.put(__file__, "adder.py")
         receiver = c.hosts[0].start("python3 adder.py receive", name="receiver")
         receiver.wait_for_port(PORT)
         sender = c.hosts[1].start(f"python3 adder.py send {c.hosts[0].ip}", name="sender")
-        for line in sender.lines():
-            print(f"{line.host}: {line.text}")
+        print(*(f"{line.host}: {line.text}" for line in sender.lines()))
         receiver.wait()
-
-
-if __name__ == "__main__":
-    role, *words = sys.argv[1:] or ["local"]
-    {"receive": receive, "send": send}.get(role, lambda: main(role))(*words)

@@ -31,8 +31,8 @@ else:
     with cluster.launch("ps", provider=(sys.argv[1:] or ["local"])[0], hosts=5) as c:
         c.put(__file__, "ps.py")
         for shard, host in enumerate(c.hosts[:2]):
-            server = host.start(f"python3 ps.py serve {shard}", name=f"ps{shard}")
-            server.wait_for_port(PORT + shard)
+            job = host.start(f"python3 ps.py serve {shard}", name=f"ps{shard}")
+            job.wait_for_port(PORT + shard)
         servers = " ".join(host.ip for host in c.hosts[:2])
         workers = c.hosts[2:].start(f"python3 ps.py work {servers}", name="workers")
         workers.wait()

@@ -15,7 +15,7 @@ task-close FOLDER         end what is left of it, and record that its supervisor
 task-begun FOLDER         the state of a task once its command was started
 task-states FOLDER...     the states of tasks
 task-follow FOLDER N      what a task prints after its first N bytes, until it ends; then its state
-task-stop FOLDER          end all processes of a task
+task-stop FOLDER REASON   end all processes of a task
 
 One verb is used by the job's own script, in the job's folder:
 

@@ -33,7 +33,7 @@ from cluster.core.model.jobs import State, TaskEnd, TaskOutput, TaskSpec, TaskSt
 if TYPE_CHECKING:
     from collections.abc import Callable
 
-SPEC, PID, OUTPUT, END = "task.json", "pid", "output", "end"
+SPEC, PID, OUTPUT, END, STOPPING = "task.json", "pid", "output", "end", "stopping"
 MARK = "CLUSTER_TASK"  # the variable of all processes of a task: its folder
 SUBREAPER = 36  # PR_SET_CHILD_SUBREAPER, linux/prctl.h
 RESERVED = 4096  # bytes, so that the end of a task can be written on a full disk
@@ -63,7 +63,7 @@ def run_task(folder: Path) -> int:
         end = TaskEnd(exit_status=status, state="failed", at=0.0, reason=str(error.strerror))
     else:
         _write(folder / PID, f"{os.getpid()} {time.time()}")
-        end = _Supervisor(process, spec, output).watch()
+        end = _Supervisor(process, spec, output, folder).watch()
     if output.lost:
         lost = f"{output.lost} bytes of output were lost: {output.why}."
         end = msgspec.structs.replace(end, reason=f"{end.reason} {lost}".strip())
@@ -171,8 +171,10 @@ class _Output:
 class _Supervisor:
     """Reads a command's output, and ends it and what it leaves behind."""
 
-    def __init__(self, process: subprocess.Popen[bytes], spec: TaskSpec, output: _Output) -> None:
-        self._process, self._spec, self._output = process, spec, output
+    def __init__(
+        self, process: subprocess.Popen[bytes], spec: TaskSpec, output: _Output, folder: Path
+    ) -> None:
+        self._process, self._spec, self._output, self._folder = process, spec, output, folder
         self._signals, writer = os.pipe()
         self._selector = selectors.DefaultSelector()
         self._selector.register(self._signals, selectors.EVENT_READ, "")
@@ -203,15 +205,18 @@ class _Supervisor:
         status = self._process.poll()
         status = -1 if status is None else status if status >= 0 else BY_SIGNAL - status
         state: State = "stopped" if asked else "failed" if status or late else "done"
-        reasons = []
-        if late:
-            status = TIMED_OUT
-            reasons.append(f"It did not end within {limit:g} s.")
-        elif ended and not asked:
-            reasons.append(f"It left processes behind, which were ended: {', '.join(ended)}.")
+        why = self._reason(ended, asked=asked, late=late)
         if held:
-            reasons.append(f"The kernel holds {', '.join(held)}: SIGKILL did not end it.")
-        return TaskEnd(exit_status=status, state=state, at=0.0, reason=" ".join(reasons))
+            why = f"{why} The kernel holds {', '.join(held)}: SIGKILL did not end it.".strip()
+        return TaskEnd(exit_status=TIMED_OUT if late else status, state=state, at=0.0, reason=why)
+
+    def _reason(self, ended: list[str], *, asked: bool, late: bool) -> str:
+        if asked:
+            return read_text(self._folder / STOPPING)
+        if late:
+            return f"It did not end within {self._spec.timeout or 0:g} s."
+        names = ", ".join(ended)
+        return f"It left processes behind, which were ended: {names}." if names else ""
 
     def _read(self, seconds: float) -> str:
         """Take what comes within some time: `output`, a `signal` to end, or nothing."""
@@ -338,9 +343,11 @@ def _supervises(pid: int, folder: Path) -> bool:
     return False
 
 
-def stop_task(folder: Path) -> TaskState:
+def stop_task(folder: Path, reason: str) -> TaskState:
     """End a task, and whatever it left if its supervisor was killed."""
     begun(folder)
+    if reason and folder.is_dir():
+        _write(folder / STOPPING, reason)
     pid = read_text(folder / PID).partition(" ")[0]
     grace = msgspec.json.decode((folder / SPEC).read_bytes(), type=TaskSpec).grace if pid else 0.0
     deadline = time.monotonic() + grace + 2 * DIES_WITHIN
@@ -422,5 +429,5 @@ def main(verb: str, first: str, *words: str) -> int:
         case "task-follow":
             follow_task(folder, int(words[0]), to_end=words[1:] == ())
         case "task-stop":
-            print_event(stop_task(folder))
+            print_event(stop_task(folder, " ".join(words)))
     return 0

@@ -317,7 +317,7 @@ class Cluster:
             HostErrors: several could not.
 
         """
-        self.jobs.end_all()
+        self.jobs.end_all(reason)
         self.bench_jobs.end_all(reason)
 
     def put(self, path: str | Path, to: str) -> None:
@@ -427,6 +427,7 @@ class Cluster:
                 simulate(self.state, benchmark, checked, root, options.about, listener)
             )
         with self.bench_jobs.claimed(replace=options.replace):
+            self.jobs.make_room(replace=options.replace)
             return self._claimed_bench(benchmark, checked, options, listener, root, workdir, order)
 
     def _claimed_bench(

@@ -115,15 +115,15 @@ class HostTasks:
                 transient=True,
             )
 
-    def stop(self, task: Task, grace: float) -> TaskState:
-        """End all processes of a task.
+    def stop(self, task: Task, grace: float, reason: str) -> TaskState:
+        """End all processes of a task; the reason becomes a part of its end.
 
         Raises:
             ShellError: the host cannot be reached, or cannot say what became of it.
 
         """
         return self._state(
-            self._agent("task-stop", task.folder, timeout=grace + STOPS_WITHIN).stdout
+            self._agent("task-stop", task.folder, reason, timeout=grace + STOPS_WITHIN).stdout
         )
 
     def test(self, words: Sequence[str]) -> bool:

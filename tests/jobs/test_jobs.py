@@ -13,8 +13,9 @@ from typing import TYPE_CHECKING
 import pytest
 
 import cluster
-from cluster.core.errors import HostErrors, JobError, SpecError, Timeout
+from cluster.core.errors import HostErrors, InUse, JobError, SpecError, Timeout
 from cluster.core.model.jobs import TaskState
+from cluster.orchestration.jobs.job import worst
 from tests.conftest import command, run, sessions, until
 
 if TYPE_CHECKING:
@@ -345,3 +346,16 @@ def test_the_commands_do_the_same(c: Cluster) -> None:
     assert attach == "tmux attach-session -t =jobs/s/2\n"
     command("kill", c.name, "s")
     assert c.jobs["s"].state == "stopped"
+
+
+def test_a_benchmark_beside_a_job_is_refused_or_ends_it_and_says_who(c: Cluster) -> None:
+    job = c.start("sleep 300", name="train")
+    with pytest.raises(InUse):
+        c.bench("program", command="true")
+    assert worst(job.states().values()) == "running"
+    c.bench("program", command="true", replace=True)
+
+    assert worst(job.states().values()) == "stopped"
+    reasons = {state.end.reason for state in job.ended() if state.end}
+    assert len(reasons) == 1
+    assert f"process {os.getpid()}" in reasons.pop()

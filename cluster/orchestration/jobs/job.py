@@ -174,15 +174,18 @@ class Job:
             stderr="\n".join(line.text for line in lines if line.stream == "stderr"),
         )
 
-    def stop(self) -> None:
+    def stop(self, reason: str = "") -> None:
         """End all processes of the job: SIGTERM, and after its grace SIGKILL; keep its output.
+
+        Args:
+            reason: for its record.
 
         Raises:
             ClusterError: a host does not answer, or cannot say what became of the job.
             HostErrors: several of these.
 
         """
-        self._keep(self._each(lambda task, tasks: tasks.stop(task, self.record.spec.grace)))
+        self._keep(self._each(lambda task, tasks: tasks.stop(task, self.record.spec.grace, reason)))
         self.fetch()
 
     def fetch(self) -> Path:

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING
 import msgspec
 
 from cluster.core import claims, journal
-from cluster.core.errors import ClusterError, HostErrors, JobError, SpecError
+from cluster.core.errors import ClusterError, HostErrors, InUse, JobError, SpecError
 from cluster.core.model.jobs import NamedJob, Task, TaskSpec, TaskState
 from cluster.orchestration.jobs.job import Job
 from cluster.remote.parallel import on_each
@@ -174,11 +174,32 @@ class NamedJobs(Mapping[str, Job]):
             on_each(hosts.shells(), begin)
         except ClusterError:
             job = Job(record, self._remote)
-            for error in _stop([job]):
-                del error  # the first error says why; the state of the job says the rest
+            _stop(
+                [job], "It could not be started on all hosts."
+            )  # its state says what became of it
             raise
 
-    def end_all(self) -> None:
+    def make_room(self, *, replace: bool) -> None:
+        """Refuse to measure beside jobs that run, which would disturb both; or end them.
+
+        Raises:
+            InUse: a job runs.
+
+        """
+        unfinished = [job for job in map(self.__getitem__, self) if not job.is_kept]
+        running = [job for job in unfinished if job.state in ("starting", "running")]
+        if running and not replace:
+            name, first = self._remote.name, running[0].name
+            raise InUse(
+                f"{len(running)} job(s) run on {name}: {', '.join(job.name for job in running)}.",
+                means="A measurement beside them would disturb both.",
+                remedy=f"Wait: cluster wait {name} {first}. End it: cluster kill {name} {first}. "
+                "End all: --replace",
+            )
+        if running:
+            self._end(running, f"Ended by {claims.this_process().words}.")
+
+    def end_all(self, reason: str) -> None:
         """Stop all jobs, and keep their output here.
 
         Raises:
@@ -186,20 +207,22 @@ class NamedJobs(Mapping[str, Job]):
             HostErrors: several do not.
 
         """
-        jobs = [self[name] for name in self]
-        errors = _stop([job for job in jobs if not job.is_kept])
+        self._end([job for job in map(self.__getitem__, self) if not job.is_kept], reason)
+
+    def _end(self, jobs: Sequence[Job], reason: str) -> None:
+        errors = _stop(jobs, reason)
         if len(errors) > 1:
             raise HostErrors(f"{len(errors)} of {len(jobs)} jobs could not be ended", errors)
         for error in errors:
             raise error
 
 
-def _stop(jobs: Sequence[Job]) -> list[ClusterError]:
+def _stop(jobs: Sequence[Job], reason: str) -> list[ClusterError]:
     """Stop jobs one after the other; return the errors of those that could not be."""
     errors = []
     for job in jobs:
         try:
-            job.stop()
+            job.stop(reason)
         except ClusterError as error:
             errors.append(error)
     return errors
