@@ -10,7 +10,14 @@ from typing import TYPE_CHECKING, cast
 from unittest.mock import patch
 
 from cluster.benchmarks.pairs import BANDWIDTH
-from cluster.core.model.fleet import FleetFinding, FleetVerdict, HostReplacement, PairTest
+from cluster.core.model.fleet import (
+    FleetFinding,
+    FleetVerdict,
+    HostReplacement,
+    PairTest,
+    Part,
+    Reason,
+)
 from cluster.fleet.pair_measurements import measurement_of
 from cluster.orchestration.cluster import Cluster, attach
 from cluster.orchestration.launch.replacement import replace_hosts
@@ -26,9 +33,19 @@ USUAL = 1e9  # B/s
 
 def verdict_on(*bad: int) -> FleetVerdict:
     """Blame hosts."""
-    blamed = tuple(FleetFinding(part=f"host:{n}", kind="BAD", direction="rx") for n in bad)
+    blamed = tuple(
+        FleetFinding(
+            part=f"host:{host}",
+            place=Part(kind="host", host=host),
+            kind="BAD",
+            direction="rx",
+            reason=Reason(code="slow", share=0.4),
+        )
+        for host in bad
+    )
+    faults = Reason(code="faults")
     return FleetVerdict(
-        verdict="FAULTY", rounds=10, answer="", blamed=blamed, reference=USUAL, tolerance=0.02
+        verdict="FAULTY", rounds=10, blamed=blamed, reference=USUAL, tolerance=0.02, reason=faults
     )
 
 

@@ -14,53 +14,48 @@ from __future__ import annotations
 from collections import defaultdict
 from typing import TYPE_CHECKING, NamedTuple
 
-import msgspec
 import numpy as np
+from msgspec.structs import replace
 
 from cluster.analysis.topology.gpu_paths import speed
-from cluster.core.model.fleet import FleetFinding, FleetVerdict
-from cluster.fleet.device_words import (
-    DeviceWords,
-    class_words,
-    pair_name,
-    part_name,
-    reached,
-    shown,
-    words_of,
+from cluster.core.model.fleet import (
+    ClassShare,
+    FleetFinding,
+    FleetVerdict,
+    Part,
+    Reason,
+    Suspect,
 )
-from cluster.fleet.diagnosis import faults_named
 from cluster.fleet.pair_table import believable, diagnosed, pair_table
 from cluster.fleet.solver import REFERENCE
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator, Sequence
 
-    from cluster.core.model.fleet import DeviceKind, Fleet, FleetWord, PairTest
+    from cluster.core.model.fleet import Fleet, FleetWord, PairTest, Way
     from cluster.fleet.pair_table import Diagnosed
 
 LEAST = 3  # pairs of a class that are compared
 ALIKE = 2  # pairs of a class that show that there is no difference
 AGAIN = 2  # low values of a NIC, from which it is blamed
 LOSS = 0.05  # of what the class reaches: devices of one host differ by less
-NAMED = 5  # parts in the answer
 
 
 class _DeviceTests(NamedTuple):
     """What is known of the devices: the tests, as rates, and what each class usually reaches."""
 
     fleet: Fleet
-    words: DeviceWords
     classes: dict[str, list[PairTest]]
     usual: dict[str, float]
 
 
-def diagnose_devices(fleet: Fleet, tests: Sequence[PairTest], kind: DeviceKind) -> FleetVerdict:
+def diagnose_devices(fleet: Fleet, tests: Sequence[PairTest]) -> FleetVerdict:
     """Diagnose the GPUs, NICs or NUMA nodes of a host.
 
     Args:
-        fleet: the devices; `GPU3` is not always the fourth of them.
-        tests: of their pairs, one after another, with the path of each. Between NUMA nodes, the
-            cores of the source use the memory of the target.
+        fleet: the devices; `GPU3` is not always the fourth of them. Between directed ones, such as
+            NUMA nodes, the cores of the source use the memory of the target.
+        tests: of their pairs, one after another, with the path of each.
 
     Returns:
         The verdict. If the paths are not known, a slow device may be that of another socket, and
@@ -68,65 +63,59 @@ def diagnose_devices(fleet: Fleet, tests: Sequence[PairTest], kind: DeviceKind) 
 
     """
     tests = believable(tests)
-    seen = _seen(fleet, tests, kind)
-    blamed, undecided = _findings(seen)
+    seen = _seen(fleet, tests)
+    blamed, suspects = _findings(seen)
     alike = any(_is_alike(own) for own in seen.classes.values())
     word: FleetWord = (
-        "FAULTY"
-        if blamed
-        else "HEALTHY"
-        if (seen.usual or alike) and not undecided
-        else "UNDECIDED"
+        "FAULTY" if blamed else "HEALTHY" if (seen.usual or alike) and not suspects else "UNDECIDED"
     )
-    missing = [test for test in tests if not test.value]
-    extent = f"{len(tests)} {seen.words.tests} of {len(fleet.names)} {seen.words.several}"
+    failed = sum(1 for test in tests if not test.value)
     return FleetVerdict(
         verdict=word,
         rounds=len({test.round for test in tests}),
         blamed=tuple(blamed),
-        undecided=tuple(undecided),
-        answer=_answer(word, blamed, seen, extent),
         metric=fleet.metric,
-        tests=len(tests) - len(missing),
-        failed=len(missing),
+        tests=len(tests) - failed,
+        failed=failed,
         reference=_reference(seen),
         tolerance=LOSS,
-        missing=tuple(f"{pair_name(fleet, test)}: {test.reason}" for test in missing),
+        reason=_reason(word, seen),
+        suspects=tuple(suspects),
     )
 
 
-def _seen(fleet: Fleet, tests: Sequence[PairTest], kind: DeviceKind) -> _DeviceTests:
+def _seen(fleet: Fleet, tests: Sequence[PairTest]) -> _DeviceTests:
     """Turn latencies over, and sort the tests into classes."""
     known = [test for test in tests if test.value]
     if fleet.metric != "bandwidth":
-        known = [msgspec.structs.replace(t, value=1 / (t.value or 1.0)) for t in known]
+        known = [replace(t, value=1 / (t.value or 1.0)) for t in known]
     classes = _classes(known)
     usual = {path: _usual(own) for path, own in classes.items() if _is_comparable(own)}
-    return _DeviceTests(fleet, words_of(kind), classes, usual)
+    return _DeviceTests(fleet, classes, usual)
 
 
-def _findings(seen: _DeviceTests) -> tuple[list[FleetFinding], list[str]]:
+def _findings(seen: _DeviceTests) -> tuple[list[FleetFinding], list[Suspect]]:
     """Return what is blamed, and what is undecided. Where no class is known, nothing is blamed."""
     found: list[FleetFinding] = []
-    undecided: list[str] = []
+    suspects: list[Suspect] = []
     for is_known in (True, False):
         paths = [path for path in seen.usual if bool(path) == is_known]
         compared = [t for path in paths for t in seen.classes[path]]
         pairs = [t for t in compared if not _is_single(seen, t)]
         solved = _solved(seen, pairs) if pairs else None
         blamed = list(_blamed(seen, solved)) if solved else []
-        suspects = list(_suspects(seen, solved)) if solved else []
+        unclear = list(_suspects(seen, solved)) if solved else []
         singles = [t for t in compared if _is_single(seen, t)]
         sure, unsure = _single_devices(seen, singles)
         found += [*blamed, *sure] if is_known else []
-        undecided += [*unsure, *suspects]
-        undecided += [] if is_known else _without_classes([*blamed, *sure])
-    return found, [*undecided, *_not_compared(seen)]
+        suspects += [*unsure, *unclear]
+        suspects += [] if is_known else _without_classes([*blamed, *sure])
+    return found, [*suspects, *_not_compared(seen)]
 
 
 def _is_single(seen: _DeviceTests, test: PairTest) -> bool:
     """Tell whether a test is of one device alone; the own memory of a NUMA node is a pair."""
-    return test.source == test.target and not seen.words.directed
+    return test.source == test.target and not seen.fleet.directed
 
 
 def _classes(tests: Iterable[PairTest]) -> dict[str, list[PairTest]]:
@@ -159,11 +148,10 @@ def _shared(tests: Iterable[PairTest]) -> set[int]:
 def _solved(seen: _DeviceTests, tests: Sequence[PairTest]) -> Diagnosed:
     """Solve with the share of its class that each pair reaches; no other pair was tested then."""
     shares = [
-        msgspec.structs.replace(test, value=(test.value or 0.0) / seen.usual[test.path], alone=True)
+        replace(test, value=(test.value or 0.0) / seen.usual[test.path], alone=True)
         for test in tests
     ]
-    fleet = msgspec.structs.replace(seen.fleet, directed=seen.words.directed, metric="bandwidth")
-    return diagnosed(pair_table(fleet, shares))
+    return diagnosed(pair_table(replace(seen.fleet, metric="bandwidth"), shares))
 
 
 def _blamed(seen: _DeviceTests, found: Diagnosed) -> Iterator[FleetFinding]:
@@ -172,70 +160,78 @@ def _blamed(seen: _DeviceTests, found: Diagnosed) -> Iterator[FleetFinding]:
         own = np.flatnonzero((found.parts.paths == culprit.part).any(axis=1))
         if culprit.capacity < 1 - LOSS:
             yield FleetFinding(
-                part=_part(seen, found, culprit.part),
+                place=_part(seen, found, culprit.part),
                 kind="BAD",
                 capacity=_best(seen, found, own),
                 tests=culprit.tests,
-                evidence=f"{_reached(seen, found, own)}; so in {culprit.tests} of its {len(own)} "
-                f"pairs: {seen.words.cause(_is_target(seen, found, culprit.part))}",
+                reason=Reason(
+                    code="slow_device",
+                    low=culprit.tests,
+                    of=len(own),
+                    classes=_reached(seen, found, own),
+                    target=seen.fleet.directed and culprit.part >= found.parts.endpoints,
+                ),
             )
     suspects = [culprit.part for culprit in found.blame.undecided]
     clear = ~np.isin(found.parts.paths, suspects).any(axis=1)
     for at in np.flatnonzero(found.blame.unexplained & clear & (found.table.rates < 1 - LOSS)):
         here = np.array([at])
         yield FleetFinding(
-            part=f"pair:{pair_name(seen.fleet, found.table.tests[at])}",
+            place=_pair(seen.fleet, found.table.tests[at]),
             kind="LINK",
             capacity=_best(seen, found, here),
             tests=1,
-            evidence=f"{_reached(seen, found, here)}; {seen.words.link}",
+            reason=Reason(code="slow_device_pair", classes=_reached(seen, found, here)),
         )
 
 
 def _single_devices(
     seen: _DeviceTests, tests: Sequence[PairTest]
-) -> tuple[list[FleetFinding], list[str]]:
+) -> tuple[list[FleetFinding], list[Suspect]]:
     """Compare devices that were measured alone; two low values or more blame one."""
     own: defaultdict[int, list[PairTest]] = defaultdict(list)
     for test in tests:
         own[test.source].append(test)
-    blamed, undecided = [], []
+    blamed: list[FleetFinding] = []
+    suspects: list[Suspect] = []
     for device, values in own.items():
         best = max(values, key=lambda test: (test.value or 0.0) / seen.usual[test.path])
-        share = (best.value or 0.0) / seen.usual[best.path]
+        rate = best.value or 0.0
+        share = rate / seen.usual[best.path]
         if share >= 1 - LOSS:
             continue
-        part = part_name(seen.fleet.names[device], seen.words)
-        usual = class_words(best.path, seen.words)
-        evidence = (
-            f"{reached(seen.fleet, best.value or 0.0, share)}{usual and f' ({usual})'}, in "
-            f"{len(values)} test(s)"
+        place = Part(kind="device", device=seen.fleet.names[device])
+        reason = Reason(
+            code="slow_device_alone" if len(values) >= AGAIN else "one_test",
+            low=len(values),
+            classes=(ClassShare(path=best.path, rate=rate, share=share),),
         )
         if len(values) < AGAIN:
-            undecided.append(f"{part}: {evidence}: {seen.words.again}")
-            continue
-        blamed.append(
-            FleetFinding(
-                part=part,
-                kind="BAD",
-                capacity=_in_unit(seen.fleet, best.value or 0.0),
-                tests=len(values),
-                evidence=f"{evidence}: {seen.words.cause(target=False)}, or what is at its other "
-                "end, if that is always the same",
+            suspects.append(Suspect(place=place, reason=reason))
+        else:
+            blamed.append(
+                FleetFinding(
+                    place=place,
+                    kind="BAD",
+                    capacity=_in_unit(seen.fleet, rate),
+                    tests=len(values),
+                    reason=reason,
+                )
             )
-        )
-    return blamed, undecided
+    return blamed, suspects
 
 
-def _without_classes(blamed: Sequence[FleetFinding]) -> Iterator[str]:
-    """Say what differs if the paths are not known: a slow pair may just have a slower path."""
+def _without_classes(blamed: Sequence[FleetFinding]) -> Iterator[Suspect]:
+    """Return what differs if the paths are not known: a slow pair may just have a slower path."""
     for one in blamed:
         if one.kind == "BAD":
-            yield f"{one.part}: {one.evidence}"
-    pairs = [one.part.removeprefix("pair:") for one in blamed if one.kind == "LINK"]
+            yield Suspect(place=one.place, reason=one.reason)
+    pairs: tuple[tuple[Part, Way], ...] = tuple(
+        (one.place, "") for one in blamed if one.kind == "LINK"
+    )
     if pairs:
-        more = f" and {len(pairs) - NAMED} more" if len(pairs) > NAMED else ""
-        yield f"{len(pairs)} pair(s) are slower than others: {', '.join(pairs[:NAMED])}{more}"
+        reason = Reason(code="unknown_path", low=len(pairs))
+        yield Suspect(place=Part(kind="pairs"), reason=reason, twins=pairs)
 
 
 def _in_unit(fleet: Fleet, rate: float) -> float:
@@ -250,46 +246,54 @@ def _best(seen: _DeviceTests, found: Diagnosed, own: Iterable[int]) -> float:
     return _in_unit(seen.fleet, max(rates))
 
 
-def _reached(seen: _DeviceTests, found: Diagnosed, own: Iterable[int]) -> str:
-    """Say what some pairs reach at best, class by class, and what others do."""
+def _reached(seen: _DeviceTests, found: Diagnosed, own: Iterable[int]) -> tuple[ClassShare, ...]:
+    """Return what some pairs reach at best, class by class."""
     best: dict[str, float] = {}
     for at in own:
         path = found.table.tests[at].path
         best[path] = max(best.get(path, 0.0), float(found.table.rates[at]))
-    said = {p: reached(seen.fleet, share * seen.usual[p], share) for p, share in best.items()}
-    return "; ".join(f"{class_words(p, seen.words)} {what}".strip() for p, what in said.items())
+    return tuple(
+        ClassShare(path=path, rate=share * seen.usual[path], share=share)
+        for path, share in best.items()
+    )
 
 
-def _is_target(seen: _DeviceTests, found: Diagnosed, part: int) -> bool:
-    return seen.words.directed and part >= found.parts.endpoints
+def _part(seen: _DeviceTests, found: Diagnosed, part: int) -> Part:
+    return Part(kind="device", device=seen.fleet.names[part % found.parts.endpoints])
 
 
-def _part(seen: _DeviceTests, found: Diagnosed, part: int) -> str:
-    return part_name(seen.fleet.names[part % found.parts.endpoints], seen.words)
+def _pair(fleet: Fleet, test: PairTest) -> Part:
+    """Return the two ends of a test; a device alone is one of them."""
+    source, target = fleet.names[test.source], fleet.names[test.target]
+    return Part(kind="pair", device=source, other="" if source == target else target)
 
 
-def _suspects(seen: _DeviceTests, found: Diagnosed) -> Iterator[str]:
-    """Name devices of which it is not clear whether they or their partners are slow."""
+def _suspects(seen: _DeviceTests, found: Diagnosed) -> Iterator[Suspect]:
+    """Return devices of which it is not clear whether they or their partners are slow."""
     for culprit in found.blame.undecided:
         if culprit.capacity < 1 - LOSS:
-            parts = ", ".join(_part(seen, found, p) for p in (culprit.part, *culprit.twins))
-            yield (
-                f"{parts}: {culprit.tests} low pair(s), too few to say which "
-                f"{seen.words.one} is slow"
+            yield Suspect(
+                place=_part(seen, found, culprit.part),
+                reason=Reason(code="few_pairs", low=culprit.tests),
+                twins=tuple((_part(seen, found, twin), "") for twin in culprit.twins),
             )
 
 
-def _not_compared(seen: _DeviceTests) -> Iterator[str]:
-    """Name pairs of a class that is too small to compare, and slower than its fastest pair."""
+def _not_compared(seen: _DeviceTests) -> Iterator[Suspect]:
+    """Return pairs of a class that is too small to compare, and slower than its fastest pair."""
     for path, own in seen.classes.items():
         best = max(test.value or 0.0 for test in own)
         for test in own if path not in seen.usual else ():
-            if (test.value or 0.0) < (1 - LOSS) * best:
-                words = class_words(path, seen.words)
-                yield (
-                    f"{pair_name(seen.fleet, test)}: {shown(seen.fleet, test.value or 0.0)}, and "
-                    f"the best of {len(own)} {seen.words.tests}{words and f' of {words}'} "
-                    f"{shown(seen.fleet, best)}: too few to compare"
+            rate = test.value or 0.0
+            if rate < (1 - LOSS) * best:
+                yield Suspect(
+                    place=_pair(seen.fleet, test),
+                    capacity=_in_unit(seen.fleet, rate),
+                    reason=Reason(
+                        code="few_to_compare",
+                        of=len(own),
+                        classes=(ClassShare(path=path, rate=best),),
+                    ),
                 )
 
 
@@ -299,22 +303,15 @@ def _reference(seen: _DeviceTests) -> float | None:
     return _in_unit(seen.fleet, max(seen.usual.values()))
 
 
-def _answer(
-    word: FleetWord, blamed: Sequence[FleetFinding], seen: _DeviceTests, extent: str
-) -> str:
-    """Return the answer in one line."""
-    fleet, words, usual = seen.fleet, seen.words, seen.usual
+def _reason(word: FleetWord, seen: _DeviceTests) -> Reason:
+    """Return why the verdict is this, and what each class usually reaches, or else at best."""
     best = {path: max(t.value or 0.0 for t in own) for path, own in seen.classes.items()}
-    each = {path: shown(fleet, rate) for path, rate in (usual or best).items()}
-    stated = ", ".join(f"{class_words(p, words) or words.tests} {v}" for p, v in each.items())
-    usually = f"{stated or 'nothing'} is {'usual' if usual else 'the best'}, in {extent}"
-    if word == "FAULTY":
-        return f"FAULTY: {faults_named(blamed)}; {usually}."
-    if word == "HEALTHY":
-        return f"HEALTHY: no {words.one} differs from the others of its class; {usually}."
-    if not usual:
-        return f"UNDECIDED: {words.too_few}; {usually}."
-    if "" in usual:
-        return f"UNDECIDED: {words.unknown}; {usually}."
-    slow = f"some {words.tests} are slow, too few to say which {words.one} is at fault"
-    return f"UNDECIDED: {slow}; {usually}."
+    classes = tuple(
+        ClassShare(path=path, rate=rate, share=float(bool(seen.usual)))
+        for path, rate in (seen.usual or best).items()
+    )
+    if word != "UNDECIDED":
+        return Reason(code="faults" if word == "FAULTY" else "alike", classes=classes)
+    if not seen.usual:
+        return Reason(code="few_classes", classes=classes)
+    return Reason(code="unknown_paths" if "" in seen.usual else "slow_devices", classes=classes)

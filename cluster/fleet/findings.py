@@ -2,57 +2,48 @@
 
 from __future__ import annotations
 
-import re
 from collections import Counter, defaultdict
 from typing import TYPE_CHECKING
 
 import numpy as np
+from msgspec.structs import replace
 
-from cluster.core.model.fleet import FleetFinding
+from cluster.core.model.fleet import FleetFinding, Part, Reason, Suspect
 from cluster.fleet.pair_table import (
     CROWDED,
     direction_of,
     most_common_reason,
-    shown,
     unit_value,
 )
 from cluster.fleet.solver import CHANCE, GROUP, HOST, LINK, MANY, solve, unstable_parts
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable, Iterator, Sequence
+    from collections.abc import Collection, Iterable, Iterator, Sequence
 
     from numpy.typing import NDArray
 
-    from cluster.core.model.fleet import Fleet, PairTest
+    from cluster.core.model.fleet import Fleet, PairTest, Way
     from cluster.fleet.pair_table import Diagnosed
     from cluster.fleet.solver import Culprit
 
-LOST = re.compile(r"host:(\d+) is lost: (.*)")
 DRIFTS = 0.8  # correlation with the number of the round, from which a host drifts
 PARTNERS = 3  # of a host in a confirming run
-NAMED = 5  # hosts of a finding
 WORSE = 0.55  # of what other groups reach at the same time: a group below this is a finding
 
 
 def untested_hosts(fleet: Fleet, tests: Sequence[PairTest]) -> Iterator[FleetFinding]:
     """Return the hosts that were lost, and those for which no test was tried."""
-    tried = {host for t in tests if t.value is not None for host in (t.source, t.target)}
-    lost = {int(m[1]): m[2] for t in tests if t.reason and (m := LOST.match(t.reason))}
-    untried = [t for t in tests if t.value is None]
+    tried = Counter(host for t in tests if t.value is not None for host in (t.source, t.target))
+    lost = {test.lost: test.reason for test in tests if test.lost >= 0}
     for host, name in enumerate(fleet.names):
+        own = [t for t in tests if t.value is None and host in (t.source, t.target)]
+        place = Part(kind="host", host=host)
         if host in lost:
-            ever = " any more" if host in tried else ""
-            yield FleetFinding(
-                part=f"host:{host}",
-                name=name,
-                kind="HUNG",
-                direction="both",
-                evidence=f"it does not answer{ever}: {lost[host]}",
-            )
+            since = Reason(code="lost", message=lost[host], of=tried[host])
+            yield FleetFinding(place=place, name=name, kind="HUNG", direction="both", reason=since)
         elif host not in tried:
-            own = (t for t in untried if host in (t.source, t.target))
-            why = most_common_reason(own) or "no round had a partner for it"
-            yield FleetFinding(part=f"host:{host}", name=name, kind="UNTESTED", evidence=why)
+            why = Reason(code="untried", message=most_common_reason(own))
+            yield FleetFinding(place=place, name=name, kind="UNTESTED", reason=why)
 
 
 def short_hosts(fleet: Fleet, found: Diagnosed) -> Iterator[FleetFinding]:
@@ -70,19 +61,13 @@ def short_hosts(fleet: Fleet, found: Diagnosed) -> Iterator[FleetFinding]:
             continue
         mine = sum(int((table.busy[end] & left_out & own).sum()) for end, own in enumerate(ends))
         tests = sum(int(own.sum()) for own in ways.values())
-        short = (
-            f"it was short of processor time during {mine} of them"
-            if mine
-            else "its partners were short of processor time"
-        )
         yield FleetFinding(
-            part=f"host:{host}",
+            place=Part(kind="host", host=host),
             name=name,
             kind="UNTESTED",
             direction=direction_of(ways),
-            evidence=f"low in all of its {tests} tests, but {short}, so they say nothing about its "
-            "link: not judged. End other work there, and check again",
-            confirm=confirming_command(fleet, found, host),
+            reason=Reason(code="busy", low=mine, of=tests),
+            partners=fresh_partners(fleet, found, host),
         )
 
 
@@ -98,60 +83,56 @@ def bad_hosts(fleet: Fleet, found: Diagnosed) -> Iterator[FleetFinding]:
         host, nic = divmod(end, fleet.nics)
         if of_host[host] == fleet.nics and nic > 0:
             continue  # all its NICs are blamed: name the host once
-        whole = of_host[host] == fleet.nics
-        yield _host(fleet, found, f"host:{host}" if whole else f"nic:{host}.{nic}", own, host)
+        place = Part(kind="nic", host=host, nic=nic)
+        if of_host[host] == fleet.nics:
+            place = Part(kind="host", host=host)
+        yield _bad_host(fleet, found, place, own)
 
 
-def _host(
-    fleet: Fleet, found: Diagnosed, part: str, own: Sequence[Culprit], host: int
-) -> FleetFinding:
+def _bad_host(fleet: Fleet, found: Diagnosed, place: Part, own: Sequence[Culprit]) -> FleetFinding:
     ends, blame = found.parts.endpoints, found.blame
     ways = {"rx" if culprit.part >= ends else "tx" for culprit in own}
     at = np.flatnonzero(np.isin(blame.explained_by, [culprit.part for culprit in own]))
     tests = [found.table.tests[i] for i in at]
     failed = [test for test in tests if not test.value]
     worst = min(own, key=lambda culprit: culprit.capacity)
-    usual = float(blame.references[HOST])
     hung = len(failed) == len(tests)
-    comes = _comes_and_goes(found, own)
-    if hung:
-        evidence = f"none of {len(tests)} tests gave a value: {most_common_reason(failed)}"
-    else:
-        way = direction_of(ways, directed=fleet.directed)
-        verb = {"tx": "sends", "rx": "receives"}.get(way, "carries")
-        evidence = (
-            f"{verb} at most {shown(fleet, found, worst.capacity)}, "
-            f"{worst.capacity / usual:.0%} of what most hosts reach, in {len(tests)} of "
-            f"{_tests_of(found, own)} tests"
-        )
-        evidence += f"; {len(failed)} gave nothing: {most_common_reason(failed)}" if failed else ""
-        evidence += f"; {comes}" if comes else ""
+    reason = Reason(
+        code="silent" if hung else "slow",
+        share=0.0 if hung else worst.capacity / float(blame.references[HOST]),
+        low=len(tests),
+        of=_tests_of(found, own),
+        failed=len(failed),
+        message=most_common_reason(failed),
+    )
+    if not hung:
+        reason = _with_variation(found, own, reason)
     return FleetFinding(
-        part=part,
-        name=fleet.names[host],
-        kind="HUNG" if hung else "UNSTABLE" if comes else "BAD",
+        place=place,
+        name=fleet.names[place.host],
+        kind="HUNG" if hung else "UNSTABLE" if reason.best else "BAD",
         direction=direction_of(ways, directed=fleet.directed),
         capacity=None if hung else unit_value(fleet, found, worst.capacity),
         tests=len(tests),
-        evidence=evidence,
-        confirm=confirming_command(fleet, found, host),
+        reason=reason,
+        partners=fresh_partners(fleet, found, place.host),
     )
 
 
-def _comes_and_goes(found: Diagnosed, own: Sequence[Culprit]) -> str:
-    """Say how tests that only this host explains vary over time; empty if they do not."""
+def _with_variation(found: Diagnosed, own: Sequence[Culprit], reason: Reason) -> Reason:
+    """Add how tests that only this host explains vary over time, if they do."""
     told = ~found.seen.shared | (found.routes is not None)
     at = np.flatnonzero(np.isin(found.blame.explained_by, [c.part for c in own]) & told)
     rates = found.seen.values[at]
     if len(at) < MANY or rates.min() <= 0 or np.quantile(rates, 0.2) > CROWDED * rates.max():
-        return ""
+        return reason
     rounds = np.array([found.table.tests[i].round for i in at], dtype=np.float64)
     trend = float(np.corrcoef(rounds, rates)[0, 1]) if rounds.std() > 0 else 0.0
-    ends = f"{rates.max() / found.blame.references[HOST]:.0%} at best"
-    if trend < -DRIFTS:
-        return f"it drifts: {ends}, less from round to round"
-    return (
-        f"it comes and goes: {ends}, {np.quantile(rates, 0.2) / rates.max():.0%} of that at times"
+    return replace(
+        reason,
+        best=float(rates.max() / found.blame.references[HOST]),
+        worst=float(np.quantile(rates, 0.2) / rates.max()),
+        drifts=trend < -DRIFTS,
     )
 
 
@@ -160,13 +141,7 @@ def _tests_of(found: Diagnosed, own: Sequence[Culprit]) -> int:
     return int(np.isin(found.parts.paths, wanted).any(axis=1).sum())
 
 
-def confirming_command(fleet: Fleet, found: Diagnosed, host: int) -> str:
-    """Return the command that tests a host alone with new partners."""
-    pairs = ",".join(f"{host}-{other}" for other in fresh_partners(fleet, found, host))
-    return f"cluster check NAME --pairs {pairs}" if pairs else ""
-
-
-def fresh_partners(fleet: Fleet, found: Diagnosed, host: int) -> list[int]:
+def fresh_partners(fleet: Fleet, found: Diagnosed, host: int) -> tuple[int, ...]:
     """Choose good partners to test a host with: hosts of its group and new partners first."""
     ends, nics = found.parts.endpoints, fleet.nics
     bad = {c.part % ends // nics for c in (*found.blame.blamed, *found.blame.undecided)}
@@ -175,62 +150,57 @@ def fresh_partners(fleet: Fleet, found: Diagnosed, host: int) -> list[int]:
     tested = set(np.unique(np.concatenate([source, target])).tolist())
     fit = [h for h in tested if h != host and h not in bad]
     fit.sort(key=lambda h: (fleet.groups[h] != fleet.groups[host], h in met, h))
-    return fit[:PARTNERS]
+    return tuple(fit[:PARTNERS])
 
 
-def bad_pairs(found: Diagnosed, unstable: set[str]) -> Iterator[FleetFinding]:
+def bad_pairs(found: Diagnosed, unstable: Collection[int]) -> Iterator[FleetFinding]:
     """Return pairs of good, stable hosts that are low or silent even when tested alone."""
-    table, blame = found.table, found.blame
     low: defaultdict[tuple[int, int], list[int]] = defaultdict(list)
     good: Counter[tuple[int, int]] = Counter()
-    for at in range(len(table.tests)):
-        test = table.tests[at]
-        pair = (min(test.source, test.target), max(test.source, test.target))
-        if blame.unexplained[at]:
-            low[pair].append(at)
+    for at, test in enumerate(found.table.tests):
+        if found.blame.unexplained[at]:
+            low[min(test.source, test.target), max(test.source, test.target)].append(at)
         elif test.alone:
             good[test.source, test.target] += 1
-    for (a, b), places in low.items():
-        if {f"host:{a}", f"host:{b}"} & unstable:
-            continue
-        alone = [i for i in places if table.alone[i] or not table.tests[i].value]
-        each = Counter((table.tests[i].source, table.tests[i].target) for i in alone)
-        ways = {way for way, count in each.items() if not good[way] or count > 1}
-        alone = [i for i in alone if (table.tests[i].source, table.tests[i].target) in ways]
-        failed = [table.tests[i] for i in alone if not table.tests[i].value]
-        silent = len(failed) == len(alone)
-        share = _share_elsewhere(found, places, silent=silent)
-        if not ways or share ** len(alone) * _pairs(found, silent=silent) > CHANCE:
-            continue
-        values = [table.tests[i].value or 0.0 for i in alone]
-        fine = sum(good[way] for way in ways)
-        yield FleetFinding(
-            part=f"pair:{a}-{b}",
-            kind="LINK",
-            direction="both" if len(ways) > 1 else "tx" if (a, b) in ways else "rx",
-            capacity=max(values) or None,
-            tests=len(alone),
-            evidence=_between(len(alone), fine, most_common_reason(failed) if failed else None),
-        )
+    for pair, places in low.items():
+        if not set(pair) & set(unstable):
+            yield from _bad_pair(found, pair, places, good)
 
 
-def _between(low: int, good: int, reason: str | None) -> str:
-    """Say what is known of a pair of good hosts.
+def _bad_pair(
+    found: Diagnosed,
+    pair: tuple[int, int],
+    places: Sequence[int],
+    good: Counter[tuple[int, int]],
+) -> Iterator[FleetFinding]:
+    """Return the finding about a pair, unless so many low tests could be chance.
 
-    Args:
-        reason: why nothing arrived; none if something did.
-
+    A direction with a good test counts from its second low test on.
     """
-    both = "both hosts are good with others; between them"
-    if good:
-        said = "nothing arrives" + (f" ({reason})" if reason else "")
-        return (
-            f"{both} {said if reason is not None else 'they are low'} in {low} of {low + good} "
-            "tests alone, and good in the rest: one of several paths, such as an uplink or a spine "
-            "switch, or a route that changes"
-        )
-    said = f"nothing arrives: {reason}" if reason is not None else "alone, too, it is low"
-    return f"{both} {said}: a link, a route or a filter on the way, in {low} tests"
+    tests = [found.table.tests[at] for at in places]
+    tests = [test for test in tests if test.alone or not test.value]
+    each = Counter((test.source, test.target) for test in tests)
+    ways = {way for way, count in each.items() if not good[way] or count > 1}
+    tests = [test for test in tests if (test.source, test.target) in ways]
+    failed = [test for test in tests if not test.value]
+    silent = len(failed) == len(tests)
+    share = _share_elsewhere(found, places, silent=silent)
+    if not ways or share ** len(tests) * _pairs(found, silent=silent) > CHANCE:
+        return
+    yield FleetFinding(
+        place=Part(kind="pair", host=pair[0], peer=pair[1]),
+        kind="LINK",
+        direction="both" if len(ways) > 1 else "tx" if pair in ways else "rx",
+        capacity=max(test.value or 0.0 for test in tests) or None,
+        tests=len(tests),
+        reason=Reason(
+            code="low_pair",
+            low=len(tests),
+            of=len(tests) + sum(good[way] for way in ways),
+            failed=len(failed),
+            message=most_common_reason(failed),
+        ),
+    )
 
 
 def _share_elsewhere(found: Diagnosed, places: Sequence[int], *, silent: bool) -> float:
@@ -262,16 +232,14 @@ def unstable_hosts(fleet: Fleet, found: Diagnosed) -> Iterator[FleetFinding]:
             t for t, odd in zip(found.table.tests, found.blame.unexplained, strict=True)
             if odd and host in (t.source, t.target)
         ]  # fmt: skip
-        why = most_common_reason(own)
         yield FleetFinding(
-            part=f"host:{host}",
+            place=Part(kind="host", host=host),
             name=fleet.names[host],
             kind="UNSTABLE",
             direction=direction_of((w[0] for w in ways), directed=fleet.directed),
             tests=low,
-            evidence=f"low with {low} of {count} partners, good with the others: it comes and goes"
-            + (f" ({why})" if why else ""),
-            confirm=confirming_command(fleet, found, host),
+            reason=Reason(code="varying", low=low, of=count, message=most_common_reason(own)),
+            partners=fresh_partners(fleet, found, host),
         )
 
 
@@ -302,41 +270,41 @@ def _is_low_by_itself(found: Diagnosed, part: int) -> bool:
     return bool((low == part).any())
 
 
-def undecided_hosts(fleet: Fleet, found: Diagnosed) -> Iterator[str]:
-    """Name suspects whose low tests could also be chance, or caused by another part."""
+def undecided_hosts(fleet: Fleet, found: Diagnosed) -> Iterator[Suspect]:
+    """Return suspects whose low tests could also be chance, or caused by another part."""
     ends = found.parts.endpoints
-    suspects = [c for c in found.blame.undecided if c.part < 2 * ends]
-    for culprit in suspects:
-        suspect = _end(fleet, culprit.part, ends)
-        if culprit.twins:
-            others = ", ".join(_end(fleet, twin, ends) for twin in culprit.twins)
-            yield f"{suspect} or {others}: the same tests speak against each of them"
-        else:
-            tests = "test" if culprit.tests == 1 else "tests"
-            yield f"{suspect}: its {culprit.tests} low {tests} could be chance"
+    for culprit in found.blame.undecided:
+        if culprit.part < 2 * ends:
+            place, direction = _end(fleet, culprit.part, ends)
+            yield Suspect(
+                place=place,
+                direction=direction,
+                reason=Reason(code="same_tests" if culprit.twins else "chance", low=culprit.tests),
+                twins=tuple(_end(fleet, twin, ends) for twin in culprit.twins),
+            )
 
 
-def undecided_groups(fleet: Fleet, found: Diagnosed) -> Iterator[str]:
-    """Name suspected groups, with their hosts; in a healthy fleet, links that all share do that."""
+def undecided_groups(fleet: Fleet, found: Diagnosed) -> Iterator[Suspect]:
+    """Return suspected groups with their hosts; links that all share do that, too."""
     first, count = 2 * found.parts.endpoints, found.parts.groups
     names, group_of = np.unique(np.asarray(fleet.groups), return_inverse=True)
     for culprit in found.blame.undecided:
         if not first <= culprit.part < first + 2 * count:
             continue
         group = (culprit.part - first) % count // fleet.nics
+        hosts = tuple(np.flatnonzero(group_of == group).tolist())
         way = "rx" if culprit.part >= first + count else "tx"
-        hosts = ", ".join(f"host:{host}" for host in np.flatnonzero(group_of == group))
-        words = f"group:{names[group]} {way}" if fleet.directed else f"group:{names[group]}"
-        tests = "test" if culprit.tests == 1 else "tests"
-        yield f"{words} ({hosts}): its {culprit.tests} low {tests} to other groups could be chance"
+        yield Suspect(
+            place=Part(kind="group", number=int(names[group])),
+            direction=direction_of({way}, directed=fleet.directed),
+            reason=Reason(code="chance", low=culprit.tests, hosts=hosts),
+        )
 
 
-def _end(fleet: Fleet, part: int, ends: int) -> str:
-    """Name a host and its direction; one of a log by its own name, too."""
-    host = part % ends // fleet.nics
-    name = f" ({fleet.names[host]})" if fleet.foreign else ""
-    way = f" {'rx' if part >= ends else 'tx'}" if fleet.directed else ""
-    return f"host:{host}{name}{way}"
+def _end(fleet: Fleet, part: int, ends: int) -> tuple[Part, Way]:
+    """Return the host of a part of the solver, and its direction."""
+    way = direction_of({"rx" if part >= ends else "tx"}, directed=fleet.directed)
+    return Part(kind="host", host=part % ends // fleet.nics), way
 
 
 def bad_groups(fleet: Fleet, found: Diagnosed) -> Iterator[FleetFinding]:
@@ -350,18 +318,19 @@ def bad_groups(fleet: Fleet, found: Diagnosed) -> Iterator[FleetFinding]:
     for group, culprits in own.items():
         ways = {"tx" if c.part < first + count else "rx" for c in culprits}
         worst = min(culprits, key=lambda c: c.capacity)
-        hosts, nic = divmod(group, fleet.nics)
-        rail = f", NIC {nic} of each host" if fleet.nics > 1 else ""
+        number, nic = divmod(group, fleet.nics)
         usual = float(found.blame.references[GROUP])
         yield FleetFinding(
-            part=f"group:{names[hosts]}",
+            place=Part(kind="group", number=int(names[number])),
             kind="GROUP",
             direction=direction_of(ways, directed=fleet.directed),
             capacity=unit_value(fleet, found, worst.capacity),
             tests=sum(c.tests for c in culprits),
-            evidence=f"its hosts are good among themselves, and reach other groups with at most "
-            f"{shown(fleet, found, worst.capacity)}, {worst.capacity / usual:.0%} of what other "
-            f"groups reach{rail}: a leaf switch, or its uplinks",
+            reason=Reason(
+                code="slow_group",
+                share=worst.capacity / usual,
+                nic=nic if fleet.nics > 1 else -1,
+            ),
         )
 
 
@@ -372,35 +341,25 @@ def bad_links(fleet: Fleet, found: Diagnosed) -> Iterator[FleetFinding]:
     fabric_links = found.routes.fabric_links
     first = 2 * (found.parts.endpoints + found.parts.groups)
     links = fabric_links.count - 2 * found.parts.endpoints
-    own: defaultdict[str, dict[str, Culprit]] = defaultdict(dict)
+    own: defaultdict[Part, dict[str, Culprit]] = defaultdict(dict)
     for culprit in found.blame.blamed:
-        place = culprit.part - first
-        if place >= links:
-            own[f"spine:{place - links}"]["both"] = culprit
-        elif place >= 0:
-            part, up = fabric_links.ends(place + 2 * found.parts.endpoints)
-            own[part]["tx" if up else "rx"] = culprit
-    for part, ways in own.items():
+        at = culprit.part - first
+        if at >= links:
+            own[Part(kind="spine", number=at - links)]["both"] = culprit
+        elif at >= 0:
+            place, up = fabric_links.ends(at + 2 * found.parts.endpoints)
+            own[place]["tx" if up else "rx"] = culprit
+    for place, ways in own.items():
         worst = min(ways.values(), key=lambda c: c.capacity)
         share = worst.capacity / float(found.blame.references[LINK])
         yield FleetFinding(
-            part=part,
+            place=place,
             kind="LINK",
             direction=direction_of(ways),
             capacity=unit_value(fleet, found, worst.capacity),
             tests=sum(c.tests for c in ways.values()),
-            evidence=f"{_place_words(part)} gives at most {share:.0%} of what the others do; the "
-            "hosts at both ends are good by other ways",
+            reason=Reason(code="slow_link", share=share),
         )
-
-
-def _place_words(part: str) -> str:
-    kind, _, numbers = part.partition(":")
-    low, _, high = numbers.partition("-")
-    return {
-        "link": f"the link of leaf switch {low} to its switch {high} above",
-        "corelink": f"the link of aggregation switch {low} to its core switch {high}",
-    }.get(kind, f"whatever passes spine switch {low}")
 
 
 def shared_fabric(fleet: Fleet, found: Diagnosed) -> Iterator[FleetFinding]:
@@ -416,13 +375,11 @@ def shared_fabric(fleet: Fleet, found: Diagnosed) -> Iterator[FleetFinding]:
     if everywhere < CROWDED and values.size:
         share = float(np.median(values)) / float(found.blame.references[HOST])
         yield FleetFinding(
-            part="fabric",
+            place=Part(kind="fabric"),
             kind="SHARED",
             capacity=unit_value(fleet, found, float(np.median(values))),
             tests=len(ratios),
-            evidence=f"{len(ratios)} tests{' between groups' if fleet.grouped else ''} reach "
-            f"{everywhere:.0%} of what they reach alone when all hosts send at once (median), all "
-            f"such tests {share:.0%} of what a host can: oversubscribed, or routes that collide",
+            reason=Reason(code="shared", low=len(ratios), best=everywhere, share=share),
         )
 
 
@@ -441,18 +398,17 @@ def crowded_hosts(fleet: Fleet, found: Diagnosed) -> Iterator[FleetFinding]:
         return
     ends = found.parts.endpoints
     hosts = dict.fromkeys(c.part % ends // fleet.nics for c in sorted(slow, key=lambda c: c.part))
-    names = ", ".join(f"host:{host}" for host in list(hosts)[:NAMED])
-    more = f" and {len(hosts) - NAMED} more" if len(hosts) > NAMED else ""
     best = max(c.capacity for c in slow)
     yield FleetFinding(
-        part="routes",
+        place=Part(kind="routes"),
         kind="SHARED",
         capacity=unit_value(fleet, found, best),
         tests=sum(c.tests for c in slow),
-        evidence=f"while all hosts send, tests of {names}{more} reach at most "
-        f"{shown(fleet, found, best)}, {best / float(found.blame.references[HOST]):.0%} of what "
-        "most hosts reach, with every partner; alone, they are good: routes that collide, or a "
-        "leaf switch with fewer uplinks",
+        reason=Reason(
+            code="slow_at_once",
+            share=best / float(found.blame.references[HOST]),
+            hosts=tuple(hosts),
+        ),
     )
 
 
@@ -480,15 +436,14 @@ def crowded_groups(fleet: Fleet, found: Diagnosed) -> Iterator[FleetFinding]:
         if ways:
             worst = min(means.values())
             yield FleetFinding(
-                part=f"group:{names[group // fleet.nics]}",
+                place=Part(kind="group", number=int(names[group // fleet.nics])),
                 kind="GROUP",
                 direction=direction_of(ways),
                 capacity=unit_value(fleet, found, worst),
                 tests=tests,
-                evidence=f"when all hosts send, its traffic with other groups reaches "
-                f"{shown(fleet, found, worst)} (mean), that of all groups "
-                f"{shown(fleet, found, everywhere)}; its hosts are good, and so is one pair alone: "
-                "fewer uplinks, or all flows on one of them",
+                reason=Reason(
+                    code="slow_group_at_once", usual=unit_value(fleet, found, everywhere)
+                ),
             )
 
 
@@ -499,8 +454,10 @@ def is_of_group(fleet: Fleet, host: FleetFinding, groups: Iterable[FleetFinding]
         Whether the host is of one of them, and slow in no other direction.
 
     """
-    part = f"group:{fleet.groups[int(host.part.removeprefix('host:'))]}"
-    return any(one.part == part and one.direction in ("both", host.direction) for one in groups)
+    own = fleet.groups[host.place.host]
+    return any(
+        one.place.number == own and one.direction in ("both", host.direction) for one in groups
+    )
 
 
 def _at_once_ratios(found: Diagnosed, wanted: NDArray[np.bool_]) -> NDArray[np.float64]:

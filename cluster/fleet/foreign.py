@@ -8,35 +8,30 @@ from typing import TYPE_CHECKING, NamedTuple
 import msgspec
 import numpy as np
 
-from cluster.core.model.fleet import FleetFinding, FleetVerdict
-from cluster.core.units import format_value
-from cluster.fleet.diagnosis import USUAL, by_fault, faults_named, in_order, no_values
+from cluster.core.model.fleet import FleetFinding, FleetVerdict, Part, Reason, Suspect
+from cluster.fleet.diagnosis import USUAL, by_fault, in_order, no_values
 from cluster.fleet.findings import bad_groups, bad_hosts, undecided_hosts, untested_hosts
 from cluster.fleet.pair_table import (
-    BURST,
     believable,
     diagnosed,
     pair_table,
-    shown,
     unit_value,
 )
 from cluster.fleet.proximity import GAP, near_groups
 from cluster.fleet.solver import HOST, REFERENCE, blame_together
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator, Sequence
+    from collections.abc import Collection, Iterator, Sequence
 
     from numpy.typing import NDArray
 
-    from cluster.core.model.fleet import FindingKind, Fleet, FleetWord, PairTest
+    from cluster.core.model.fleet import FindingKind, Fleet, FleetWord, PairTest, ReasonCode
     from cluster.fleet.pair_table import Diagnosed
 
     Rates = NDArray[np.float64]
     Flags = NDArray[np.bool_]
 
-FABRIC = "fabric"
 FAULTS: tuple[FindingKind, ...] = ("BAD", "HUNG", "GROUP")
-NAMED = 4  # pairs, or hosts of a group, that are named
 RARE = 0.01  # of all tests: stalls that healthy hosts have, too
 COMPARED = 3  # hosts, of which one can differ from the others
 
@@ -47,7 +42,7 @@ class _Seen(NamedTuple):
     fleet: Fleet
     found: Diagnosed
     others: tuple[FleetFinding, ...] = ()
-    undecided: tuple[str, ...] = ()
+    suspects: tuple[Suspect, ...] = ()
 
 
 def diagnose_foreign(fleet: Fleet, tests: Sequence[PairTest]) -> FleetVerdict:
@@ -59,37 +54,39 @@ def diagnose_foreign(fleet: Fleet, tests: Sequence[PairTest]) -> FleetVerdict:
 
     """
     tests = believable(tests)
-    missing = tuple(_missing(fleet, tests))
+    failed = sum(1 for test in tests if not test.value)
     untested = tuple(untested_hosts(fleet, tests))
     known = {host for test in tests if test.value for host in (test.source, test.target)}
     if len(known) < COMPARED:
-        return _too_few(fleet, tests, untested, missing)
+        verdict = no_values(fleet, tests, 1, untested)
+        reason = Reason(code="one_pair") if failed < len(tests) else verdict.reason
+        count = len(tests) - failed
+        return msgspec.structs.replace(verdict, reason=reason, tests=count, failed=failed)
     seen = _seen(fleet, tests)
     found, fleet = seen.found, seen.fleet
     findings = _findings(seen, untested)
     blamed, observations = by_fault(findings, FAULTS)
-    far = _far_hosts(fleet, found)
-    undecided = (*undecided_hosts(fleet, found), *seen.undecided, *far)
+    suspects = (*undecided_hosts(fleet, found), *seen.suspects, *_far_hosts(fleet, found))
     reference = unit_value(fleet, found, float(found.blame.references[HOST]))
-    count = sum(1 for test in tests if test.value)
-    word = _word(findings, undecided, count)
-    if word == "HEALTHY" and fleet.metric == "bandwidth":
-        word = "LOW" if reference < USUAL * (fleet.limit or 0.0) else word
+    count = len(tests) - failed
+    word, reason = _word(findings, suspects, count)
+    is_low = fleet.metric == "bandwidth" and reference < USUAL * (fleet.limit or 0.0)
+    if word == "HEALTHY" and is_low:
+        word, reason = "LOW", Reason(code="below_limit")
     return FleetVerdict(
         verdict=word,
         rounds=len({test.round for test in tests}),
         blamed=blamed,
         observations=observations,
-        undecided=undecided,
-        answer=_answer(word, findings, undecided, _usual(fleet, reference, count)),
         metric=fleet.metric,
         tests=count,
-        failed=len(missing),
+        failed=failed,
         reference=reference,
         limit=fleet.limit,
         tolerance=float(found.blame.tolerance),
         groups=fleet.groups if fleet.grouped else (),
-        missing=missing,
+        reason=reason,
+        suspects=suspects,
     )
 
 
@@ -98,48 +95,7 @@ def _findings(seen: _Seen, untested: Sequence[FleetFinding]) -> list[FleetFindin
     fleet, found = seen.fleet, seen.found
     hosts = bad_hosts(fleet, found) if fleet.metric == "bandwidth" else ()
     groups, pairs = bad_groups(fleet, found), _unexplained(fleet, found)
-    ranked = in_order([*hosts, *groups, *seen.others, *pairs, *untested])
-    return [msgspec.structs.replace(one, confirm=_confirm(one)) for one in ranked]
-
-
-def _usual(fleet: Fleet, reference: float, count: int) -> str:
-    """Say what most hosts reach, and by how many tests that is known."""
-    rates = fleet.metric == "bandwidth"
-    usual = f"most hosts reach {format_value(reference, 'B/s' if rates else 's')}"
-    if fleet.limit is not None and rates:
-        usual += (
-            f" ({reference / fleet.limit:.0%} of the limit)"
-            if reference <= BURST * fleet.limit
-            else f" (more than {format_value(fleet.limit, 'B/s')}, which cannot be their limit)"
-        )
-    return f"{usual}, in {count} tests of {len(fleet.names)} hosts"
-
-
-def _missing(fleet: Fleet, tests: Sequence[PairTest]) -> Iterator[str]:
-    """Name the pairs without a value, each with its reason."""
-    for test in tests:
-        if not test.value:
-            yield f"{fleet.names[test.source]} and {fleet.names[test.target]}: {test.reason}"
-
-
-def _too_few(
-    fleet: Fleet,
-    tests: Sequence[PairTest],
-    untested: tuple[FleetFinding, ...],
-    missing: tuple[str, ...],
-) -> FleetVerdict:
-    """Say that there is no value, or only that of one pair."""
-    verdict = no_values(fleet, tests, 1, untested)
-    count = len(tests) - len(missing)
-    answer = (
-        "UNDECIDED: one pair has a value, and there is nothing to compare it with; test another "
-        "host with both."
-        if count
-        else verdict.answer
-    )
-    return msgspec.structs.replace(
-        verdict, answer=answer, missing=missing, tests=count, failed=len(missing)
-    )
+    return in_order([*hosts, *groups, *seen.others, *pairs, *untested])
 
 
 def _seen(fleet: Fleet, tests: Sequence[PairTest]) -> _Seen:
@@ -162,7 +118,7 @@ def _seen(fleet: Fleet, tests: Sequence[PairTest]) -> _Seen:
         known,
         _solved(known, inside),
         (*blamed, _between_groups(known, whole)),
-        tuple(_single_hosts(known, [one.part for one in blamed])),
+        tuple(_single_hosts(known, {one.place for one in blamed})),
     )
 
 
@@ -207,38 +163,38 @@ def _times(hosts: int, found: Diagnosed, left_out: Flags) -> Rates:
 
 
 def _between_groups(fleet: Fleet, found: Diagnosed) -> FleetFinding:
-    """Say that the groups share what is between them."""
+    """Return that the groups share what is between them; the hosts are those of the smallest."""
     table, groups = found.table, np.array(fleet.groups)
     rates, apart = table.rates, table.between
     inside, outside = float(np.median(rates[~apart])), float(np.median(rates[apart]))
-    sizes = ", ".join(map(str, sorted(Counter(fleet.groups).values(), reverse=True)))
-    smallest = min(set(fleet.groups), key=lambda group: (groups == group).sum())
-    names = [fleet.names[host] for host in np.flatnonzero(groups == smallest)]
-    one = ", ".join(names[:NAMED])
-    one += f" and {len(names) - NAMED} more" if len(names) > NAMED else ""
+    sizes = Counter(fleet.groups)
+    smallest = min(set(fleet.groups), key=lambda group: sizes[group])
     return FleetFinding(
-        part=FABRIC,
+        place=Part(kind="fabric"),
         kind="SHARED",
         capacity=unit_value(fleet, found, outside),
         tests=int(table.between.sum()),
-        evidence=f"the hosts fall into groups of {sizes} (one is {one}): "
-        f"pairs inside reach {shown(fleet, found, inside)}, pairs between them "
-        f"{shown(fleet, found, outside)} (medians). The links between switches are shared, or "
-        "routes collide: no host is at fault",
+        reason=Reason(
+            code="slow_between_groups",
+            usual=unit_value(fleet, found, inside),
+            hosts=tuple(np.flatnonzero(groups == smallest).tolist()),
+        ),
     )
 
 
-def _single_hosts(fleet: Fleet, blamed: Sequence[str]) -> Iterator[str]:
+def _single_hosts(fleet: Fleet, blamed: Collection[Part]) -> Iterator[Suspect]:
     sizes = Counter(fleet.groups)
     for host, group in enumerate(fleet.groups):
-        if sizes[group] == 1 and f"host:{host}" not in blamed:
-            yield f"host:{host} ({fleet.names[host]}): it is low with all others, and in no group"
+        place = Part(kind="host", host=host)
+        if sizes[group] == 1 and place not in blamed:
+            yield Suspect(place=place, reason=Reason(code="in_no_group"))
 
 
-def _far_hosts(fleet: Fleet, found: Diagnosed) -> Iterator[str]:
-    """Name the hosts with long latencies to all others: they may only be far away."""
+def _far_hosts(fleet: Fleet, found: Diagnosed) -> Iterator[Suspect]:
+    """Return the hosts with long latencies to all others: they may only be far away."""
     for one in bad_hosts(fleet, found) if fleet.metric == "latency" else ():
-        yield f"{one.part} ({one.name}): {one.evidence}: slow, or far away"
+        far = msgspec.structs.replace(one.reason, code="far")
+        yield Suspect(place=one.place, direction=one.direction, capacity=one.capacity, reason=far)
 
 
 def _unexplained(fleet: Fleet, found: Diagnosed) -> Iterator[FleetFinding]:
@@ -251,55 +207,30 @@ def _unexplained(fleet: Fleet, found: Diagnosed) -> Iterator[FleetFinding]:
     odd = np.flatnonzero(found.blame.unexplained & ~doubtful)
     if not odd.size:
         return
-    names = [f"{fleet.names[table.source[at]]} and {fleet.names[table.target[at]]}" for at in odd]
-    more = f", and {len(names) - NAMED} more" if len(names) > NAMED else ""
     yield FleetFinding(
-        part="pairs",
+        place=Part(kind="pairs"),
         kind="UNSTABLE",
         capacity=unit_value(fleet, found, float(table.rates[odd].max())),
         tests=len(odd),
-        evidence=f"{len(odd)} of {len(table.tests)} tests are low, and their hosts are good with "
-        f"others: {'; '.join(names[:NAMED])}{more}. A link, routes that collide, or other work at "
-        "the same time",
+        reason=Reason(
+            code="low_pairs",
+            low=len(odd),
+            of=len(table.tests),
+            pairs=tuple((int(table.source[at]), int(table.target[at])) for at in odd),
+        ),
     )
 
 
-def _confirm(one: FleetFinding) -> str:
-    """Say what would confirm a finding: there is no cluster on which a command could."""
-    if not one.confirm:
-        return ""
-    return f"test {one.name} again with three other hosts, one pair at a time"
-
-
-def _word(findings: Sequence[FleetFinding], undecided: Sequence[str], count: int) -> FleetWord:
+def _word(
+    findings: Sequence[FleetFinding], suspects: Sequence[Suspect], count: int
+) -> tuple[FleetWord, Reason]:
     if any(one.kind in FAULTS for one in findings):
-        return "FAULTY"
-    low = sum(one.tests for one in findings if one.kind == "UNSTABLE")
-    if undecided or low > RARE * count or any(one.kind == "UNTESTED" for one in findings):
-        return "UNDECIDED"
-    return "HEALTHY"
-
-
-def _answer(
-    word: FleetWord, findings: Sequence[FleetFinding], undecided: Sequence[str], usual: str
-) -> str:
-    """Return the answer in one line."""
-    if word == "FAULTY":
-        faults = [one for one in findings if one.kind in FAULTS]
-        return f"FAULTY: {faults_named(faults, by_name=True)}; {usual}."
-    if undecided:
-        return (
-            f"UNDECIDED: {len(undecided)} host(s) are low in all their tests, and so could good "
-            f"ones be: test them with more partners, one pair at a time; {usual}."
-        )
-    if word == "UNDECIDED" and any(one.kind == "UNSTABLE" for one in findings):
-        return f"UNDECIDED: some pairs are low, and no host explains them; {usual}."
-    if word == "UNDECIDED":
-        left = sum(1 for one in findings if one.kind == "UNTESTED")
-        return f"UNDECIDED: {left} host(s) have no value; {usual}."
-    if word == "LOW":
-        return f"LOW: no host differs from the others, but {usual}."
-    shared = (
-        " The fabric is shared: see below." if any(b.kind == "SHARED" for b in findings) else ""
-    )
-    return f"HEALTHY: no host differs from the others; {usual}.{shared}"
+        return "FAULTY", Reason(code="faults")
+    if suspects:
+        return "UNDECIDED", Reason(code="few_partners", low=len(suspects))
+    unstable = [one.tests for one in findings if one.kind == "UNSTABLE"]
+    untested = sum(1 for one in findings if one.kind == "UNTESTED")
+    if sum(unstable) > RARE * count or untested:
+        code: ReasonCode = "unexplained" if unstable else "untested"
+        return "UNDECIDED", Reason(code=code, low=sum(unstable) or untested)
+    return "HEALTHY", Reason(code="alike")

@@ -18,8 +18,9 @@ if TYPE_CHECKING:
     from cluster.core.model.value import Scalar
 
 FAILED, SKIPPED = "failed", "skipped"  # parameters that say why there is no value
+LOST = "lost"  # the parameter with the number of a host that did not answer any more
 OPTIONAL = ("nic", "port", "path", "source_busy", "target_busy")
-PLACES = ("round", "source", "target", *OPTIONAL, FAILED, SKIPPED)
+PLACES = ("round", "source", "target", *OPTIONAL, FAILED, SKIPPED, LOST)
 
 
 def measurement_of(test: PairTest, definition: Definition, host: str) -> Measurement:
@@ -31,6 +32,8 @@ def measurement_of(test: PairTest, definition: Definition, host: str) -> Measure
         "alone": int(test.alone),
     }
     params |= {name: getattr(test, name) for name in OPTIONAL if getattr(test, name)}
+    if test.lost >= 0:
+        params[LOST] = test.lost
     if not test.value:
         params[SKIPPED if test.value is None else FAILED] = test.reason
     return Measurement(
@@ -57,6 +60,7 @@ def pair_tests(measurements: Iterable[Measurement]) -> Iterator[PairTest]:
             target=int(places["target"]),
             value=one.values[0] if one.values else failed,
             reason=str(places.get(FAILED, places.get(SKIPPED, ""))),
+            lost=int(places.get(LOST, -1)),
             alone=bool(places.get("alone", 0)),
             nic=int(places.get("nic", 0)),
             port=int(places.get("port", 0)),

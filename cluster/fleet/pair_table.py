@@ -4,13 +4,12 @@ from __future__ import annotations
 
 import math
 from collections import Counter
-from typing import TYPE_CHECKING, Literal, NamedTuple
+from typing import TYPE_CHECKING, NamedTuple
 
 import msgspec
 import numpy as np
 from numpy.typing import NDArray
 
-from cluster.core.units import format_value
 from cluster.fleet.simulation import max_min_rates
 from cluster.fleet.solver import (
     DEEP,
@@ -27,11 +26,9 @@ from cluster.fleet.solver import (
 if TYPE_CHECKING:
     from collections.abc import Iterable, Sequence
 
-    from cluster.core.model.fleet import Fleet, PairTest
+    from cluster.core.model.fleet import Fleet, PairTest, Way
     from cluster.fleet.simulation import FabricLinks, FleetSimulator
     from cluster.fleet.solver import Blame
-
-    Way = Literal["", "tx", "rx", "both"]
 
 
 Numbers = NDArray[np.int64]
@@ -311,7 +308,7 @@ def _expected(table: PairTable, paths: Numbers, routes: FleetSimulator) -> tuple
 
 def most_common_reason(tests: Iterable[PairTest]) -> str:
     """Return the most frequent reason; empty if there is none."""
-    reasons = Counter(test.reason for test in tests if test.reason)
+    reasons = Counter(test.why for test in tests if test.why)
     return reasons.most_common(1)[0][0] if reasons else ""
 
 
@@ -321,12 +318,6 @@ def unit_value(fleet: Fleet, found: Diagnosed, rate: float) -> float:
         return rate
     known = [t.value for t in found.table.tests if t.value]
     return float(np.median(known)) / rate if rate > 0 else 0.0
-
-
-def shown(fleet: Fleet, found: Diagnosed, rate: float) -> str:
-    """Format a rate of the solver in the unit of the metric."""
-    unit = "B/s" if fleet.metric == "bandwidth" else "s"
-    return format_value(unit_value(fleet, found, rate), unit)
 
 
 def direction_of(ways: Iterable[str], *, directed: bool = True) -> Way:

@@ -2,37 +2,45 @@
 
 from __future__ import annotations
 
-import re
 from collections import defaultdict
 from typing import TYPE_CHECKING
 
 from cluster.core.model.value import Value
-from cluster.core.units import format_value
 
 if TYPE_CHECKING:
-    from collections.abc import Collection, Iterator, Mapping, Sequence
+    from collections.abc import Collection, Iterator, Sequence
 
     from cluster.core.model.fleet import FleetFinding, FleetVerdict, PairTest
 
 KINDS = ("BAD", "HUNG")  # of a host by itself: a new machine helps
 PARTNERS = 3  # good hosts that a new machine is tested with
-HOST = re.compile(r"\b(?:host|nic):(\d+)")
-PAIR = re.compile(r"pair:(\d+)-(\d+)")
 
 
 class NewHost(Value, frozen=True, kw_only=True):
-    """What tests of a new machine with good hosts showed."""
+    """What tests of a new machine with good hosts showed.
+
+    Args:
+        partners: the hosts that it was tested with.
+        sent: as a share of what most hosts reach; none if nothing arrived.
+        received: the same.
+        message: why nothing arrived, as a test reported it.
+
+    """
 
     good: bool
-    evidence: str
+    tests: int
+    partners: tuple[int, ...]
+    sent: float | None = None
+    received: float | None = None
+    message: str = ""
 
 
 def hosts_at_fault(verdict: FleetVerdict) -> dict[int, FleetFinding]:
     """Return the hosts that are blamed by themselves, as BAD or HUNG, or for one of their NICs."""
     found: dict[int, FleetFinding] = {}
     for one in verdict.blamed:
-        if one.kind in KINDS and (match := HOST.match(one.part)):
-            found.setdefault(int(match[1]), one)
+        if one.kind in KINDS and one.place.kind in ("host", "nic"):
+            found.setdefault(one.place.host, one)
     return found
 
 
@@ -61,18 +69,20 @@ def pairs_to_test(
 
 def _suspects(verdict: FleetVerdict) -> set[int]:
     """Return the hosts that are blamed, suspected or untested."""
-    words = [*(one.part for one in verdict.findings), *verdict.undecided]
-    return {int(number) for text in words for number in HOST.findall(text)}
+    places = [one.place for one in verdict.findings]
+    for one in verdict.suspects:
+        places += [one.place, *(place for place, _ in one.twins)]
+    listed = {host for one in verdict.suspects for host in one.reason.hosts}
+    return listed | {place.host for place in places if place.kind in ("host", "nic")}
 
 
 def _doubted(verdict: FleetVerdict, hosts: int) -> Iterator[int]:
     """Return the hosts that part of a group or pair is blamed for."""
     for one in verdict.blamed:
-        if match := PAIR.match(one.part):
-            yield from (int(number) for number in match.groups())
-        kind, _, number = one.part.partition(":")
-        if kind == "group" and verdict.groups:
-            yield from (host for host in range(hosts) if str(verdict.groups[host]) == number)
+        if one.place.kind == "pair":
+            yield from (one.place.host, one.place.peer)
+        if one.place.kind == "group" and verdict.groups:
+            yield from (h for h in range(hosts) if verdict.groups[h] == one.place.number)
 
 
 def judge_new_hosts(
@@ -93,13 +103,17 @@ def _judge(verdict: FleetVerdict, tests: Sequence[PairTest], host: int) -> NewHo
     shares = {end: max(_share(verdict, value) for value in all_) for end, all_ in values.items()}
     ways = {way for way, _ in shares}
     partners = sorted({test.source + test.target - host for test in own})
-    where = f"in {len(own)} tests with {', '.join(map(str, partners))}"
     if not any(test.value for test in own) or ways != {"tx", "rx"}:
-        why = next((test.reason for test in own if test.reason), "")
-        return NewHost(good=False, evidence=f"nothing arrives {where}{why and ': ' + why}")
-    good = min(shares.values()) >= 1 - verdict.tolerance
+        message = next((test.why for test in own if test.why), "")
+        return NewHost(good=False, tests=len(own), partners=tuple(partners), message=message)
     worst = {way: min(s for (w, _), s in shares.items() if w == way) for way in ("tx", "rx")}
-    return NewHost(good=good, evidence=f"{_words(verdict, worst)}, {where}")
+    return NewHost(
+        good=min(shares.values()) >= 1 - verdict.tolerance,
+        tests=len(own),
+        partners=tuple(partners),
+        sent=worst["tx"],
+        received=worst["rx"],
+    )
 
 
 def _share(verdict: FleetVerdict, value: float) -> float:
@@ -108,9 +122,3 @@ def _share(verdict: FleetVerdict, value: float) -> float:
     if not value or not usual:
         return 0.0
     return usual / value if verdict.metric == "latency" else value / usual
-
-
-def _words(verdict: FleetVerdict, shares: Mapping[str, float]) -> str:
-    unit = "s" if verdict.metric == "latency" else "B/s"
-    usual = format_value(verdict.reference or 0.0, unit)
-    return f"sends {shares['tx']:.0%} and receives {shares['rx']:.0%} of the usual {usual}"

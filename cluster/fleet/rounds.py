@@ -155,9 +155,7 @@ def _repeated_tests(
     odd = [p for p in unexplained if p not in often and (p in silent or p in deep)]
     doubtful = (
         *_suspects(fleet, found),
-        *_beside_good(
-            fleet, found, (int(b.part.removeprefix("host:")) for b in short_hosts(fleet, found))
-        ),
+        *_beside_good(fleet, found, (one.place.host for one in short_hosts(fleet, found))),
         *crowded_pairs(fleet, found),
         *_slow_fabric(found),
     )

@@ -15,7 +15,7 @@ from typing import TYPE_CHECKING, NamedTuple
 
 import numpy as np
 
-from cluster.core.model.fleet import PairTest
+from cluster.core.model.fleet import PairTest, Part
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence
@@ -397,15 +397,17 @@ class FabricLinks:
         """How many spine or core switches there are."""
         return self.core.upper**2 if self.tree else self.edge.upper * self.fabric.nics
 
-    def ends(self, link: int) -> tuple[str, bool]:
-        """Return a link between switches as `link:3-5`, and whether it leads up.
+    def ends(self, link: int) -> tuple[Part, bool]:
+        """Return a link between switches, and whether it leads up.
 
         A link between the upper levels of a fat tree is a `corelink`.
         """
-        kind, word = (self.edge, "link") if link < self.edge.end else (self.core, "corelink")
-        down, place = divmod(link - kind.first, kind.lower * kind.upper)
-        low, high = divmod(place, kind.upper)
-        return f"{word}:{low}-{high}", not down
+        is_edge = link < self.edge.end
+        links = self.edge if is_edge else self.core
+        down, place = divmod(link - links.first, links.lower * links.upper)
+        low, high = divmod(place, links.upper)
+        part = Part(kind="link" if is_edge else "corelink", number=low, upper=high)
+        return part, not down
 
     def name(self, link: int) -> str:
         """Name a link between switches, such as `leaf 3 to spine 5`."""

@@ -10,7 +10,7 @@ from cluster.reports.table import Table
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
-    from cluster.core.model.fleet import FleetVerdict
+    from cluster.core.model.fleet import FleetVerdict, Part
     from cluster.core.model.placement import Placement
 
 SIMULATED = "simulated: nothing was measured."
@@ -37,7 +37,7 @@ def findings_table(verdict: FleetVerdict) -> Table:
                 one.evidence,
             )
             + ((one.confirmed or "-",) if confirmed else ())
-            + ((new.get(_host(one.part)) or "-",) if new else ())
+            + ((new.get(_host(one.place)) or "-",) if new else ())
             for one in verdict.findings
         ),
         notes=(SIMULATED,) if verdict.simulated else (),
@@ -45,10 +45,9 @@ def findings_table(verdict: FleetVerdict) -> Table:
     )
 
 
-def _host(part: str) -> str:
-    """Return the host that a part belongs to, such as `host:3` for `nic:3.2`."""
-    kind, _, number = part.partition(":")
-    return f"host:{number.partition('.')[0]}" if kind in ("host", "nic") else ""
+def _host(part: Part) -> str:
+    """Return the host that a part belongs to, such as `host:3` for a NIC of it."""
+    return f"host:{part.host}" if part.kind in ("host", "nic") else ""
 
 
 def replacement_lines(verdict: FleetVerdict) -> Iterator[str]:

@@ -12,7 +12,7 @@ import msgspec
 
 from cluster.core import jsonl
 from cluster.core.errors import ClusterError, ParseError, SpecError
-from cluster.core.model.fleet import FleetVerdict
+from cluster.core.model.fleet import FleetVerdict, Reason
 from cluster.core.model.measurements import Measurement
 from cluster.core.model.records import Record
 from cluster.core.paths import make_private
@@ -258,7 +258,10 @@ def _without_verdict(folder: Path, known: Record) -> FleetVerdict | None:
         f"cluster check --from {folder}" if ended else f"cluster wait {name}; cluster fetch {name}"
     )
     answer = f"UNDECIDED: the check is {known.status} and has no verdict yet. Type: {step}"
-    return FleetVerdict(verdict="UNDECIDED", rounds=0, answer=answer, run=str(folder))
+    reason = Reason(code="not_judged")
+    return FleetVerdict(
+        verdict="UNDECIDED", rounds=0, answer=answer, run=str(folder), reason=reason
+    )
 
 
 def _results(folder: Path) -> Iterator[Parsed]:

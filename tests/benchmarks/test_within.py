@@ -146,11 +146,11 @@ def judged(slow: dict[tuple[int, int], float], hosts: int = 2) -> Any:
         for a in range(4)
         for b in range(4)
     ]
-    return diagnose_devices(Fleet(names=names, groups=(0,) * len(names)), tests, "numa")
+    return diagnose_devices(Fleet(names=names, groups=(0,) * len(names), devices="numa"), tests)
 
 
 def test_nodes_of_several_hosts_are_named_with_their_host() -> None:
     verdict = judged({(4 + a, 4 + 3): 0.6 for a in range(4)})
 
-    assert [one.part for one in verdict.blamed] == ["numa:h1/3"]
+    assert [one.place.device for one in verdict.blamed] == ["h1/NUMA3"]
     assert judged({}).verdict == "HEALTHY"

@@ -11,6 +11,7 @@ from cluster.core.model.fleet import Fleet, FleetVerdict, PairMetric, PairTest
 from cluster.fleet.diagnosis import diagnose
 from cluster.fleet.rounds import SurveyPlan, survey
 from cluster.fleet.simulation import FleetSimulator
+from cluster.reports.words.fleet import part_name
 
 if TYPE_CHECKING:
     from cluster.core.model.fabric import Routing
@@ -65,7 +66,7 @@ class Simulated:
 
 def named(verdict: FleetVerdict) -> list[str]:
     """Return what is blamed, such as `BAD host:7 rx`."""
-    return [f"{b.kind} {b.part} {b.direction}".strip() for b in verdict.blamed]
+    return [f"{b.kind} {part_name(b.place)} {b.direction}".strip() for b in verdict.blamed]
 
 
 def both_ways(

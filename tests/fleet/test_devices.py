@@ -53,7 +53,7 @@ def judged(
         tests.append(PairTest(round=0, source=a, target=b, value=value, path=path))
     names = tuple(f"GPU{gpu}" for gpu in range(count))
     fleet = Fleet(names=names, groups=(0,) * count, directed=False, foreign=True)
-    return diagnose_devices(fleet, tests, "gpus")
+    return diagnose_devices(fleet, tests)
 
 
 @pytest.mark.parametrize("host", HOSTS)
@@ -66,7 +66,7 @@ def test_a_healthy_host_is_left_in_peace(host: str) -> None:
 def test_a_slow_gpu_is_named(host: str, share: float) -> None:
     for gpu in range(8):
         verdict = judged(HOSTS[host], {gpu: share}, seed=gpu)
-        assert [(b.part, b.kind) for b in verdict.blamed] == [(f"gpu:{gpu}", "BAD")], verdict
+        assert [(b.place.device, b.kind) for b in verdict.blamed] == [(f"GPU{gpu}", "BAD")]
         assert verdict.verdict == "FAULTY"
 
 
@@ -75,10 +75,9 @@ def test_a_slow_pair_is_named_and_no_gpu(host: str) -> None:
     pair = next(pair for pair, path in HOSTS[host].items() if path != "PIX")
     verdict = judged(HOSTS[host], pairs={pair: 0.5})
 
-    assert [(b.part, b.kind) for b in verdict.blamed] == [
-        (f"pair:GPU{pair[0]}-GPU{pair[1]}", "LINK")
-    ]
-    assert "50% of what others of its class do" in verdict.blamed[0].evidence
+    (slow,) = verdict.blamed
+    assert (slow.kind, slow.place.device, slow.place.other) == ("LINK", *(f"GPU{n}" for n in pair))
+    assert slow.reason.classes[0].share == pytest.approx(0.5, rel=0.02)
 
 
 def test_a_gpu_of_another_socket_is_not_compared_across_classes() -> None:
@@ -94,8 +93,8 @@ def test_without_a_topology_nobody_is_blamed() -> None:
     verdict = judged(unknown, {3: 0.8})
 
     assert (verdict.verdict, verdict.blamed) == ("UNDECIDED", ())
-    assert verdict.undecided[0].startswith("gpu:3: ")
-    assert "nvidia-smi topo -m" in verdict.answer
+    assert verdict.suspects[0].place.device == "GPU3"
+    assert verdict.reason.code == "unknown_paths"
     assert judged(unknown).verdict == "HEALTHY"
 
 
@@ -104,5 +103,6 @@ def test_few_gpus_are_undecided() -> None:
     verdict = judged(four, {0: 0.5})
 
     assert verdict.verdict == "UNDECIDED"
-    assert any(text.startswith("GPU0-GPU1: 24") for text in verdict.undecided)
-    assert judged({(0, 1): "NV2"}).answer.startswith("UNDECIDED: no class has three pairs")
+    few = [one for one in verdict.suspects if one.reason.code == "few_to_compare"]
+    assert ("GPU0", "GPU1") in [(one.place.device, one.place.other) for one in few]
+    assert judged({(0, 1): "NV2"}).reason.code == "few_classes"

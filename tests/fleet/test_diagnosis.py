@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING
 
 import pytest
 
-from cluster.core.model.fleet import Fleet, PairTest
+from cluster.core.model.fleet import Fleet, PairTest, Part, Reason
 from cluster.fleet.diagnosis import diagnose
 from cluster.fleet.rounds import SurveyPlan, SurveyStep, first_rounds, survey
 from tests.fleet.fleets import Simulated, named
@@ -77,8 +77,8 @@ def test_two_hosts_with_one_address_are_named_and_no_link(seed: int) -> None:
     """What fails is explained by its ends, although all of it may have passed one link."""
     verdict = Simulated(fault="duplicate:7", seed=seed).check(known_routes=True)
 
-    assert {b.part for b in verdict.blamed} == {"host:7", "host:8"}
-    assert all("another host has the same address" in b.evidence for b in verdict.blamed[:2])
+    assert {b.place for b in verdict.blamed} == {Part(kind="host", host=n) for n in (7, 8)}
+    assert all("another host has the same address" in b.reason.message for b in verdict.blamed[:2])
 
 
 @pytest.mark.parametrize("seed", [2, 7, 8])
@@ -88,9 +88,8 @@ def test_one_slow_path_of_several_is_a_link_where_routes_are_not_known(seed: int
     links = verdict.blamed
 
     assert {b.kind for b in links} == {"LINK"}
-    assert all(b.part.startswith("pair:") for b in links)
-    assert "one of several paths" in links[0].evidence
-    assert "and good in the rest" in links[0].evidence
+    assert {b.place.kind for b in links} == {"pair"}
+    assert links[0].reason.low < links[0].reason.of  # it is good in the rest
 
 
 @pytest.mark.parametrize(
@@ -102,9 +101,11 @@ def test_the_tail_of_the_noise_is_no_unstable_host(fabric: str, routes: Routing,
 
 
 def test_the_answer_says_what_kind_of_fault_it_is() -> None:
-    answer = Simulated(fault="host:7:rx=0.4,host:9=0").check().answer
+    verdict = Simulated(fault="host:7:rx=0.4,host:9=0").check()
 
-    assert answer.startswith("FAULTY: HUNG host:9 both, BAD host:7 rx; most hosts reach ")
+    assert named(verdict) == ["HUNG host:9 both", "BAD host:7 rx"]
+    assert [b.reason.code for b in verdict.blamed] == ["silent", "slow"]
+    assert verdict.blamed[1].reason.share == pytest.approx(0.4, rel=0.02)
 
 
 def test_a_host_that_starves_has_a_high_latency() -> None:
@@ -119,15 +120,15 @@ def test_a_thin_fabric_is_a_finding_of_its_own_and_no_host_is_blamed() -> None:
     (shared,) = verdict.observations
 
     assert verdict.verdict == "HEALTHY"
-    assert (shared.kind, shared.part) == ("SHARED", "fabric")
-    assert "reach 25% of what they reach alone" in shared.evidence
+    assert (shared.kind, shared.place.kind) == ("SHARED", "fabric")
+    assert shared.reason.best == pytest.approx(0.25, abs=0.01)
 
 
 def test_a_uniformly_slow_fleet_is_low_and_not_healthy() -> None:
     verdict = Simulated(limit=25e9).check()
 
     assert verdict.verdict == "LOW"
-    assert verdict.answer.startswith("LOW: no host differs from the others, but most hosts reach")
+    assert verdict.reason.code == "below_limit"
 
 
 def test_all_hosts_bad_is_low() -> None:
@@ -140,9 +141,9 @@ def test_two_hosts_are_too_few_to_tell_the_ends_apart() -> None:
     verdict = Simulated("leafspine:1x2", "host:1:rx=0.4").check()
 
     assert verdict.verdict == "UNDECIDED"
-    assert verdict.undecided == (
-        "host:0 tx or host:1 rx: the same tests speak against each of them",
-    )
+    (suspect,) = verdict.suspects
+    assert (suspect.place.host, suspect.direction) == (0, "tx")
+    assert suspect.twins == ((Part(kind="host", host=1), "rx"),)
 
 
 @pytest.mark.parametrize("hosts", [3, 4])
@@ -162,8 +163,8 @@ def test_routes_that_collide_in_each_round_are_shared_and_no_host_is_blamed() ->
     (shared,) = verdict.observations
 
     assert verdict.verdict == "HEALTHY"
-    assert (shared.kind, shared.part) == ("SHARED", "routes")
-    assert "tests of host:63 reach at most" in shared.evidence
+    assert (shared.kind, shared.place.kind) == ("SHARED", "routes")
+    assert shared.reason.hosts == (63,)
 
 
 @pytest.mark.parametrize(
@@ -202,7 +203,8 @@ def test_all_pairs_failed() -> None:
     verdict = diagnose(FLEET, tests)
 
     assert verdict.verdict == "UNDECIDED"
-    assert "none of 12 tests gave a value: connection refused" in verdict.answer
+    assert verdict.reason == Reason(code="no_values", message="connection refused")
+    assert verdict.failed == 12
 
 
 def test_a_host_that_could_not_be_tried_is_untested_with_its_reason() -> None:
@@ -215,9 +217,9 @@ def test_a_host_that_could_not_be_tried_is_untested_with_its_reason() -> None:
     ]
     verdict = diagnose(FLEET, tests)
 
-    assert [(b.part, b.kind, b.evidence) for b in verdict.observations] == [
-        ("host:3", "UNTESTED", "d is off")
-    ]
+    (untested,) = verdict.observations
+    assert (untested.place.host, untested.kind) == (3, "UNTESTED")
+    assert untested.reason == Reason(code="untried", message="d is off")
     assert verdict.verdict == "UNDECIDED"
 
 
@@ -319,9 +321,9 @@ def test_a_host_that_is_short_of_processor_time_is_not_blamed() -> None:
     verdict = diagnose(SIXTEEN, starved(0, 0.4, busy=0.95))
     (short,) = verdict.observations
 
-    assert (short.part, short.kind, short.direction) == ("host:0", "UNTESTED", "both")
-    assert "short of processor time during 20 of them" in short.evidence
-    assert verdict.answer.startswith("UNDECIDED: 1 of 16 hosts could not be judged")
+    assert (short.place.host, short.kind, short.direction) == (0, "UNTESTED", "both")
+    assert (short.reason.code, short.reason.low) == ("busy", 20)
+    assert verdict.reason == Reason(code="untested", low=1)
 
 
 def test_a_slow_link_is_blamed_although_the_processor_does_other_work() -> None:

@@ -2,13 +2,15 @@
 
 from __future__ import annotations
 
+from collections import Counter
 from itertools import combinations
 
 import pytest
 
-from cluster.core.model.fleet import Fleet, FleetVerdict, PairTest
+from cluster.core.model.fleet import Fleet, FleetVerdict, PairTest, Reason
 from cluster.fleet.foreign import diagnose_foreign
 from cluster.fleet.rounds import SurveyStep, first_rounds, tournament
+from cluster.reports.words.fleet import part_name, with_words
 from tests.fleet.fleets import Simulated
 
 
@@ -38,7 +40,9 @@ def logged(
 
 
 def bad(verdict: FleetVerdict) -> list[str]:
-    return [f"{b.part} {b.direction}".strip() for b in verdict.blamed if b.kind == "BAD"]
+    return [
+        f"{part_name(b.place)} {b.direction}".strip() for b in verdict.blamed if b.kind == "BAD"
+    ]
 
 
 @pytest.mark.parametrize("fabric", ["leafspine:1x8", "leafspine:2x4", "leafspine:4x4"])
@@ -76,7 +80,8 @@ def test_a_few_rounds_are_too_few_to_blame_a_host() -> None:
     verdict = logged("leafspine:4x4", "host:7=0.4", rounds=5)
 
     assert (verdict.verdict, bad(verdict)) == ("UNDECIDED", [])
-    assert verdict.undecided == ("host:7 (7.mpi.sim): its 5 low tests could be chance",)
+    (suspect,) = verdict.suspects
+    assert (suspect.place.host, suspect.reason) == (7, Reason(code="chance", low=5))
 
 
 def test_a_bad_host_in_groups_that_share_links_is_named_beside_them() -> None:
@@ -96,9 +101,9 @@ def test_a_bad_host_in_groups_that_share_links_is_named_beside_them() -> None:
     verdict = diagnose_foreign(fleet, tests)
 
     (blamed,), (shared,) = verdict.blamed, verdict.observations
-    assert (blamed.part, blamed.kind) == ("host:3", "BAD")
-    assert (shared.part, shared.kind) == ("fabric", "SHARED")
-    assert "groups of 6, 5, 1" in shared.evidence
+    assert (blamed.place.host, blamed.kind) == (3, "BAD")
+    assert (shared.place.kind, shared.kind) == ("fabric", "SHARED")
+    assert sorted(Counter(verdict.groups).values()) == [1, 5, 6]
 
 
 def test_a_group_that_is_slow_to_all_others_is_named_if_groups_are_known() -> None:
@@ -117,8 +122,8 @@ def test_a_group_that_is_slow_to_all_others_is_named_if_groups_are_known() -> No
         Fleet(names=names, groups=groups, directed=False, foreign=True), tests
     )
 
-    assert [(one.part, one.kind, one.direction) for one in verdict.blamed] == [
-        ("group:1", "GROUP", "")
+    assert [(one.place.number, one.kind, one.direction) for one in verdict.blamed] == [
+        (1, "GROUP", "")
     ]
 
 
@@ -135,4 +140,4 @@ def test_a_limit_that_all_pairs_exceed_is_none(limit: float, said: str) -> None:
     ]
     fleet = Fleet(names=tuple("abcdef"), groups=(0,) * 6, limit=limit, directed=False, foreign=True)
 
-    assert said in diagnose_foreign(fleet, tests).answer
+    assert said in with_words(diagnose_foreign(fleet, tests), fleet, tests).answer

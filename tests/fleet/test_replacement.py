@@ -4,20 +4,38 @@ from __future__ import annotations
 
 import pytest
 
-from cluster.core.model.fleet import FleetFinding, FleetVerdict, PairMetric, PairTest
+from cluster.core.model.fleet import (
+    FindingKind,
+    FleetFinding,
+    FleetVerdict,
+    PairMetric,
+    PairTest,
+    Part,
+    Reason,
+    Suspect,
+    Way,
+)
 from cluster.fleet.replacement import hosts_at_fault, judge_new_hosts, pairs_to_test
+
+
+def finding(place: Part, kind: FindingKind, direction: Way = "") -> FleetFinding:
+    return FleetFinding(place=place, kind=kind, direction=direction, reason=Reason(code="slow"))
+
+
+def host(number: int) -> Part:
+    return Part(kind="host", host=number)
 
 
 def verdict(
     *blamed: FleetFinding,
     observations: tuple[FleetFinding, ...] = (),
-    undecided: tuple[str, ...] = (),
+    suspects: tuple[Suspect, ...] = (),
     groups: tuple[int, ...] = (),
     metric: PairMetric = "bandwidth",
 ) -> FleetVerdict:
     return FleetVerdict(
-        verdict="FAULTY", rounds=10, answer="", blamed=blamed, observations=observations,
-        undecided=undecided, groups=groups,
+        verdict="FAULTY", rounds=10, blamed=blamed, observations=observations,
+        suspects=suspects, groups=groups, reason=Reason(code="faults"),
         reference=100.0, tolerance=0.05, metric=metric,
     )  # fmt: skip
 
@@ -32,14 +50,14 @@ def pair_of(tx: float | None, rx: float | None, nic: int = 0) -> list[PairTest]:
 
 def test_only_hosts_that_are_bad_by_themselves_are_replaced() -> None:
     found = verdict(
-        FleetFinding(part="host:1", kind="BAD", direction="rx"),
-        FleetFinding(part="nic:2.3", kind="BAD", direction="tx"),
-        FleetFinding(part="host:3", kind="HUNG"),
-        FleetFinding(part="host:4", kind="UNSTABLE"),
-        FleetFinding(part="pair:6-7", kind="LINK"),
-        FleetFinding(part="group:0", kind="GROUP"),
-        FleetFinding(part="link:3-5", kind="LINK"),
-        undecided=("host:8 rx: its 2 low tests could be chance",),
+        finding(host(1), "BAD", "rx"),
+        finding(Part(kind="nic", host=2, nic=3), "BAD", "tx"),
+        finding(host(3), "HUNG"),
+        finding(host(4), "UNSTABLE"),
+        finding(Part(kind="pair", host=6, peer=7), "LINK"),
+        finding(Part(kind="group", number=0), "GROUP"),
+        finding(Part(kind="link", number=3, upper=5), "LINK"),
+        suspects=(Suspect(place=host(8), reason=Reason(code="chance", low=2)),),
     )
 
     assert list(hosts_at_fault(found)) == [1, 2, 3]
@@ -47,10 +65,12 @@ def test_only_hosts_that_are_bad_by_themselves_are_replaced() -> None:
 
 def test_new_hosts_meet_good_ones_of_their_group_and_nobody_in_doubt() -> None:
     found = verdict(
-        FleetFinding(part="host:1", kind="BAD"),
-        FleetFinding(part="pair:0-9", kind="LINK"),
-        observations=(FleetFinding(part="host:2", kind="UNTESTED"),),
-        undecided=("host:3 rx or host:4 rx: the same tests speak against each of them",),
+        finding(host(1), "BAD"),
+        finding(Part(kind="pair", host=0, peer=9), "LINK"),
+        observations=(finding(host(2), "UNTESTED"),),
+        suspects=(
+            Suspect(place=host(3), reason=Reason(code="same_tests"), twins=((host(4), "rx"),)),
+        ),
         groups=(0, 0, 0, 0, 0, 0, 1, 1, 1, 1),
     )
 
@@ -60,23 +80,29 @@ def test_new_hosts_meet_good_ones_of_their_group_and_nobody_in_doubt() -> None:
 
 
 @pytest.mark.parametrize(
-    ("tx", "rx", "good", "said"),
+    ("tx", "rx", "good", "shares"),
     [
-        (99.0, 96.0, True, "sends 99% and receives 96% of the usual"),
-        (99.0, 40.0, False, "receives 40%"),
-        (40.0, 99.0, False, "sends 40%"),
-        (99.0, 0.0, False, "receives 0%"),
-        (0.0, 0.0, False, "nothing arrives in 2 tests with 0: cut"),
-        (None, None, False, "nothing arrives"),
+        (99.0, 96.0, True, (0.99, 0.96)),
+        (99.0, 40.0, False, (0.99, 0.4)),
+        (40.0, 99.0, False, (0.4, 0.99)),
+        (99.0, 0.0, False, (0.99, 0.0)),
+        (0.0, 0.0, False, (None, None)),
+        (None, None, False, (None, None)),
     ],
 )
 def test_a_new_host_is_good_if_both_directions_are(
-    tx: float | None, rx: float | None, *, good: bool, said: str
+    tx: float | None,
+    rx: float | None,
+    *,
+    good: bool,
+    shares: tuple[float | None, float | None],
 ) -> None:
     found = judge_new_hosts(verdict(), pair_of(tx, rx), {1})[1]
 
     assert found.good is good
-    assert said in found.evidence
+    assert (found.sent, found.received) == shares
+    assert (found.tests, found.partners) == (2, (0,))
+    assert found.message == ("" if found.sent is not None else "cut")
 
 
 def test_one_good_test_speaks_for_a_new_host_and_one_bad_nic_against_it() -> None:

@@ -12,7 +12,7 @@ import pytest
 
 from cluster.core import journal
 from cluster.core.errors import SpecError
-from cluster.core.model.fleet import FleetFinding
+from cluster.core.model.fleet import FleetFinding, Part, Reason
 from cluster.core.model.hosts import Machine
 from cluster.core.model.spec import ClusterSpec
 from cluster.orchestration.cluster import Cluster, attach
@@ -29,7 +29,15 @@ from tests.replacements import interrupted, replace_host
 if TYPE_CHECKING:
     from pathlib import Path
 
-BAD = {1: FleetFinding(part="host:1", kind="BAD", direction="rx", evidence="it's 40%")}
+BAD = {
+    1: FleetFinding(
+        place=Part(kind="host", host=1),
+        kind="BAD",
+        direction="rx",
+        evidence="it's 40%",
+        reason=Reason(code="slow", share=0.4),
+    )
+}
 
 
 def of_ssh(options: dict[str, str], hosts: int = 3) -> Cluster:

@@ -13,7 +13,7 @@ from cluster.analysis.models.fit import fit
 from cluster.analysis.statistics.compare import Comparison, ComparisonCell
 from cluster.core.errors import SpecError
 from cluster.core.model.fits import Fit, FitPoint, Piece
-from cluster.core.model.fleet import FleetFinding, FleetVerdict, PairTest
+from cluster.core.model.fleet import FleetFinding, FleetVerdict, PairTest, Part, Reason
 from cluster.reports import plots
 from cluster.reports.plots.pair_maps import _lowest, _shares
 from cluster.reports.plots.picture import MARKERS, differing_names, marker
@@ -205,10 +205,17 @@ def test_a_map_of_pairs_is_ordered_by_group_and_marks_who_is_blamed() -> None:
     verdict = FleetVerdict(
         verdict="FAULTY",
         rounds=3,
-        answer="FAULTY: host:1 rx.",
+        reason=Reason(code="faults"),
         reference=1e10,
         groups=(0, 1, 0, 1),
-        blamed=(FleetFinding(part="host:1", kind="BAD", direction="rx"),),
+        blamed=(
+            FleetFinding(
+                place=Part(kind="host", host=1),
+                kind="BAD",
+                direction="rx",
+                reason=Reason(code="slow"),
+            ),
+        ),
     )
     [drawn] = plots.pair_map(tests, ("a", "b", "c", "d"), verdict)
 
@@ -227,7 +234,7 @@ def test_a_map_of_many_hosts_has_squares_of_several_each() -> None:
     """10,240 hosts have 1e8 pairs, which took 12 GB; a square shows the worst of its pairs."""
     hosts = 10_240
     tests = [PairTest(round=1, source=7, target=9, value=v) for v in (1e10, 4e9)]
-    verdict = FleetVerdict(verdict="HEALTHY", rounds=1, answer="", reference=1e10)
+    verdict = FleetVerdict(verdict="HEALTHY", rounds=1, reason=Reason(code="alike"), reference=1e10)
     [drawn] = plots.pair_map(tests, [str(n) for n in range(hosts)], verdict)
 
     assert "the worst bandwidth of all pairs of 20 and 20 hosts" in drawn.caption

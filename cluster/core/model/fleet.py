@@ -4,12 +4,77 @@ from __future__ import annotations
 
 from typing import Literal
 
+from cluster.core.model.steps import NextStep
 from cluster.core.model.value import Value
 
 PairMetric = Literal["bandwidth", "latency", "allreduce"]
-DeviceKind = Literal["gpus", "nics", "numa", "cores", "copies"]
+DeviceKind = str
+"""A kind of device within a host, such as `gpus`: reports/words/devices.py lists them."""
 FindingKind = Literal["BAD", "LINK", "GROUP", "SHARED", "UNSTABLE", "HUNG", "UNTESTED"]
 FleetWord = Literal["HEALTHY", "FAULTY", "LOW", "UNDECIDED"]
+Way = Literal["", "tx", "rx", "both"]
+PartKind = Literal[
+    "host",
+    "nic",
+    "pair",
+    "group",
+    "link",
+    "corelink",
+    "spine",
+    "fabric",
+    "routes",
+    "pairs",
+    "device",
+    "devices",
+]
+ReasonCode = Literal[
+    # of findings about hosts, links and groups
+    "lost",
+    "untried",
+    "busy",
+    "silent",
+    "slow",
+    "low_pair",
+    "varying",
+    "slow_group",
+    "slow_group_at_once",
+    "slow_link",
+    "shared",
+    "slow_at_once",
+    "slow_between_groups",
+    "low_pairs",
+    # of findings about devices
+    "slow_device",
+    "slow_device_alone",
+    "slow_device_pair",
+    # of suspects
+    "chance",
+    "same_tests",
+    "in_no_group",
+    "far",
+    "one_test",
+    "unknown_path",
+    "few_pairs",
+    "few_to_compare",
+    # of verdicts
+    "faults",
+    "alike",
+    "below_limit",
+    "no_tests",
+    "no_values",
+    "one_pair",
+    "two_ends",
+    "few_rounds",
+    "few_partners",
+    "unexplained",
+    "untested",
+    "few_classes",
+    "unknown_paths",
+    "slow_devices",
+    "no_pairs",
+    "several_kinds",
+    "not_judged",
+]
 
 
 class PairTest(Value, frozen=True, kw_only=True):
@@ -21,6 +86,7 @@ class PairTest(Value, frozen=True, kw_only=True):
         target: the host that received.
         value: bytes per second, or seconds; 0 if nothing arrived; none if it was not tried.
         reason: why there is no value.
+        lost: the number of the host that did not answer any more, if that is why; else -1.
         alone: no other test ran at the same time.
         nic: the number of the NIC on both hosts, if they have several.
         port: of the connection; with another port, it may take another path through the fabric.
@@ -37,12 +103,18 @@ class PairTest(Value, frozen=True, kw_only=True):
     target: int
     value: float | None = None
     reason: str = ""
+    lost: int = -1
     alone: bool = False
     nic: int = 0
     port: int = 0
     path: str = ""
     source_busy: float = 0.0
     target_busy: float = 0.0
+
+    @property
+    def why(self) -> str:
+        """Why there is no value, with the host that was lost."""
+        return f"host:{self.lost} is lost: {self.reason}" if self.lost >= 0 else self.reason
 
 
 class Fleet(Value, frozen=True, kw_only=True):
@@ -57,6 +129,7 @@ class Fleet(Value, frozen=True, kw_only=True):
         metric: what was measured.
         directed: a test is of one direction; else of both, or of one that is not known.
         foreign: other tools measured; whether tests ran at the same time is not known.
+        devices: what the hosts are instead, if they are devices of one kind.
 
     """
 
@@ -67,11 +140,107 @@ class Fleet(Value, frozen=True, kw_only=True):
     metric: PairMetric = "bandwidth"
     directed: bool = True
     foreign: bool = False
+    devices: DeviceKind = ""
 
     @property
     def grouped(self) -> bool:
         """Whether groups are known."""
         return len(set(self.groups)) > 1
+
+
+class Part(Value, frozen=True, kw_only=True, omit_defaults=True):
+    """A part of a fleet; what is -1 or empty does not belong to it.
+
+    Args:
+        kind: what it is; the fabric, its routes, and pairs as a whole have no number.
+        host: the number of the host, that of a NIC, or the first of a pair.
+        peer: the other host of a pair.
+        nic: the number of a NIC.
+        number: of a group or spine switch, or of the lower switch of a link.
+        upper: the switch above, of a link.
+        device: the name of a GPU, NIC, NUMA node or core, such as `GPU3`.
+        other: the other device of a pair.
+
+    """
+
+    kind: PartKind
+    host: int = -1
+    peer: int = -1
+    nic: int = -1
+    number: int = -1
+    upper: int = -1
+    device: str = ""
+    other: str = ""
+
+
+class ClassShare(Value, frozen=True, kw_only=True):
+    """What devices of one class of paths reach.
+
+    Args:
+        path: the class, such as `NV18`; empty if it is not known.
+        rate: at best, in bytes per second; of latencies, the inverse of seconds.
+        share: of what others of the class do; 0 if there are too few to say.
+
+    """
+
+    path: str
+    rate: float
+    share: float = 0.0
+
+
+class Reason(Value, frozen=True, kw_only=True, omit_defaults=True):
+    """Why a part is named, or a verdict given: a stable code, and the figures behind it.
+
+    Args:
+        code: what was seen; docs/reference/check.md explains each.
+        share: of what most others reach.
+        low: tests, partners, pairs or parts that are low.
+        of: how many of them there are.
+        failed: tests in which nothing arrived.
+        message: the most frequent error of tests, as a tool reported it.
+        best: of tests that vary over time, the best as a share of the usual value.
+        worst: of these, what is reached at times, as a share of the best.
+        drifts: they become worse from round to round.
+        usual: what to compare with, in bytes per second or seconds.
+        hosts: that are meant.
+        pairs: that are meant, by the numbers of their hosts.
+        classes: what devices reach, class by class.
+        nic: of each host that is meant, if hosts have several.
+        target: the receiving end is meant.
+
+    """
+
+    code: ReasonCode
+    share: float = 0.0
+    low: int = 0
+    of: int = 0
+    failed: int = 0
+    message: str = ""
+    best: float = 0.0
+    worst: float = 0.0
+    drifts: bool = False
+    usual: float = 0.0
+    hosts: tuple[int, ...] = ()
+    pairs: tuple[tuple[int, int], ...] = ()
+    classes: tuple[ClassShare, ...] = ()
+    nic: int = -1
+    target: bool = False
+
+
+class Suspect(Value, frozen=True, kw_only=True):
+    """A part that may be at fault, and why that is not certain.
+
+    Args:
+        capacity: the best value of its tests, in bytes per second or seconds, if that matters.
+        twins: other parts, with their directions, of which exactly the same tests are low.
+
+    """
+
+    place: Part
+    direction: Way = ""
+    capacity: float | None = None
+    reason: Reason
+    twins: tuple[tuple[Part, Way], ...] = ()
 
 
 class FleetFinding(Value, frozen=True, kw_only=True):
@@ -85,21 +254,29 @@ class FleetFinding(Value, frozen=True, kw_only=True):
         capacity: the best value of any test through it, in bytes per second or, for latencies, in
             seconds; none if it was not measured.
         tests: how many low tests it explains.
-        evidence: in words.
+        evidence: the reason in words.
         confirm: the command that would confirm it.
         confirmed: what that command showed; empty until it has run.
+        place: the part, to compute with.
+        reason: the code and the figures of the evidence.
+        partners: good hosts to test it with again.
+        step: the command that does.
 
     """
 
-    part: str
+    part: str = ""
     name: str = ""
     kind: FindingKind
-    direction: Literal["", "tx", "rx", "both"] = ""
+    direction: Way = ""
     capacity: float | None = None
     tests: int = 0
     evidence: str = ""
     confirm: str = ""
     confirmed: str = ""
+    place: Part
+    reason: Reason
+    partners: tuple[int, ...] = ()
+    step: NextStep | None = None
 
 
 class HostReplacement(Value, frozen=True, kw_only=True):
@@ -142,12 +319,14 @@ class FleetVerdict(Value, frozen=True, kw_only=True):
         tolerance: a test is low if it is below the reference by more than this share of it.
         blamed: the parts that are at fault; none in a fleet that is HEALTHY or LOW.
         observations: what is no fault of the part, such as SHARED or UNTESTED.
-        undecided: parts that may be at fault but need more rounds, each with a reason.
+        undecided: parts that may be at fault but need more rounds, each with a reason in words.
         simulated: nothing was measured: the provider is a simulator.
         groups: the number of each host's group; empty if they are not known.
         assumptions: what logs of other tools do not say, and what is assumed instead.
         missing: pairs of such logs without a value, each with its reason.
         replaced: the bad hosts for which new machines were created afterwards.
+        reason: the code and the figures of the answer.
+        suspects: the parts that are undecided, to compute with.
 
     """
 
@@ -157,7 +336,7 @@ class FleetVerdict(Value, frozen=True, kw_only=True):
     blamed: tuple[FleetFinding, ...] = ()
     observations: tuple[FleetFinding, ...] = ()
     undecided: tuple[str, ...] = ()
-    answer: str
+    answer: str = ""
     metric: PairMetric = "bandwidth"
     tests: int = 0
     failed: int = 0
@@ -169,6 +348,8 @@ class FleetVerdict(Value, frozen=True, kw_only=True):
     assumptions: tuple[str, ...] = ()
     missing: tuple[str, ...] = ()
     replaced: tuple[HostReplacement, ...] = ()
+    reason: Reason
+    suspects: tuple[Suspect, ...] = ()
 
     @property
     def findings(self) -> tuple[FleetFinding, ...]:

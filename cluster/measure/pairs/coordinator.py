@@ -12,7 +12,7 @@ import subprocess
 import sys
 import tempfile
 import time
-from typing import IO, TYPE_CHECKING, Literal, Self
+from typing import IO, TYPE_CHECKING, Literal, NamedTuple, Self
 
 import msgspec
 from msgspec.structs import replace
@@ -73,8 +73,8 @@ def coordinate(
     with HostLinks(addresses, os.environ.get(SSH_CONFIG, ""), reach) as links:
         coordinator = Coordinator(rank, links, addresses, definition, seconds, allreduce)
         survey(fleet, plan, coordinator.measure)
-    for why in links.lost.values():
-        rank.note(why)
+    for host, why in links.lost.items():
+        rank.note(f"host:{host} is lost: {why}")
 
 
 class Coordinator:
@@ -144,7 +144,7 @@ class Coordinator:
             self._begin(batch, limit)
             self._give_up_silent_hosts(batch)
         reports = {pair: batch.report(pair, self._links.lost) for pair in tried}
-        times = [batch.took[pair] for pair in tried if reports[pair][0]]
+        times = [batch.took[pair] for pair in tried if reports[pair].value]
         self._slowest = max([self._slowest, *times])
         return [self._test(pair, reports.get(pair), step, batch.busy) for pair in pairs]
 
@@ -209,19 +209,19 @@ class Coordinator:
     def _test(
         self,
         pair: tuple[int, int],
-        report: tuple[float, str] | None,
+        report: _Report | None,
         step: SurveyStep,
         busy: dict[tuple[tuple[int, int], int], float],
     ) -> PairTest:
         """Make the record of a test; without a report it was not tried, as one host was lost."""
-        lost = [self._links.lost[host] for host in pair if host in self._links.lost]
-        value, reason = report or (None, lost[0] if lost else "it was not tried")
+        known = report or _lost_report(pair, self._links.lost) or _Report(None, "it was not tried")
         return PairTest(
             round=step.number,
             source=pair[0],
             target=pair[1],
-            value=value,
-            reason=reason,
+            value=known.value,
+            reason=known.reason,
+            lost=known.lost,
             alone=step.alone,
             port=step.port,
             source_busy=round(busy.get((pair, pair[0]), 0.0), 2),
@@ -283,16 +283,30 @@ class _TestBatch:
                 self._reasons.setdefault(answer.test, answer.reason)
             self.took[self.tests[answer.test]] = time.monotonic() - self._began
 
-    def report(self, pair: tuple[int, int], lost: dict[int, str]) -> tuple[float, str]:
+    def report(self, pair: tuple[int, int], lost: dict[int, str]) -> _Report:
         """Return the value of a pair, or 0 and the reason why there is none."""
         number = next(n for n, own in self.tests.items() if own == pair)
         if number in self._values:
-            return self._values[number], ""
-        why = next((lost[host] for host in pair if host in lost), "")
+            return _Report(self._values[number])
         if number in self._reasons:
-            return 0.0, self._reasons[number]
+            return _Report(0.0, self._reasons[number])
         silent = f"host:{pair[1]} did not begin to listen within the limit"
-        return 0.0, why or (silent if self._sides > 1 else "it did not end within the limit")
+        late = silent if self._sides > 1 else "it did not end within the limit"
+        gone = _lost_report(pair, lost)
+        return gone._replace(value=0.0) if gone else _Report(0.0, late)
+
+
+class _Report(NamedTuple):
+    """The value of a pair, or why there is none; `lost` is a host that does not answer any more."""
+
+    value: float | None
+    reason: str = ""
+    lost: int = -1
+
+
+def _lost_report(pair: tuple[int, int], lost: dict[int, str]) -> _Report | None:
+    """Report a pair that was not tried, as a host of it was lost."""
+    return next((_Report(None, lost[host], host) for host in pair if host in lost), None)
 
 
 AGENT = ("-P", "-m", "cluster.measure.pairs.host_agent")
@@ -404,7 +418,7 @@ class HostLinks:
     def give_up(self, number: int, why: str) -> None:
         """Record that a host is lost, and end the connection to it."""
         if number not in self.lost:
-            self.lost[number] = f"host:{number} is lost: {why}"
+            self.lost[number] = why
             self._selector.unregister(_pipe(self._agents[number].stdout))
             self._agents[number].kill()
 

@@ -3,14 +3,16 @@
 from __future__ import annotations
 
 from functools import partial
-from typing import TYPE_CHECKING, Literal
+from typing import TYPE_CHECKING
 
 import msgspec
+from msgspec.structs import replace
 
 from cluster.analysis.limits.link import goodput
 from cluster.core.errors import SpecError
 from cluster.core.host_names import full_names
 from cluster.core.model.fleet import DeviceKind, Fleet, FleetVerdict, FleetWord, PairMetric
+from cluster.core.model.steps import NextStep
 from cluster.core.units import format_size
 from cluster.fleet.devices import diagnose_devices
 from cluster.fleet.diagnosis import diagnose
@@ -19,13 +21,14 @@ from cluster.fleet.pair_measurements import pair_tests
 from cluster.fleet.proximity import switch_groups
 from cluster.orchestration.check.simulated import simulator_of
 from cluster.orchestration.provider_topology import ask_topology
+from cluster.reports.words.fleet import cut_off_answer, with_words
 from cluster.runs import verdict_files
 from cluster.runs.run import PAIRS
 
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
 
-    from cluster.core.model.fleet import FleetFinding, PairTest
+    from cluster.core.model.fleet import FleetFinding, PairTest, Part
     from cluster.core.model.hosts import Machine
     from cluster.core.model.spec import ClusterSpec
     from cluster.fleet.simulation import FleetSimulator
@@ -42,7 +45,7 @@ class SurveyParams(msgspec.Struct, frozen=True, kw_only=True):
     directed: bool = True
     foreign: bool = False
     limit: float | None = None
-    devices: DeviceKind | Literal[""] = ""
+    devices: DeviceKind = ""
     assumptions: tuple[str, ...] = ()
 
 
@@ -72,50 +75,41 @@ def judge_fleet(run: Run) -> FleetVerdict:
         metric=params.metric,
         directed=params.directed,
         foreign=params.foreign,
+        devices=params.devices,
     )
     tests = tuple(pair_tests(run.measurements))
-    found = _diagnosed(fleet, tests, routes, params)
-    shown = confirmations(found, tests) if params.confirm else {}
-    confirmed = {part: one.words for part, one in shown.items()}
+    found = _diagnosed(fleet, tests, routes)
+    confirmed = confirmations(found, tests) if params.confirm else {}
     before = verdict_files.verdict(run.folder)
-    words = partial(
-        _with_words, name=record.spec.name, metric=_metric_words(params), confirmed=confirmed
-    )
-    verdict = msgspec.structs.replace(
+    complete = partial(_with_step, params, record.spec.name, confirmed)
+    verdict = replace(
         found,
         run=str(run.folder),
-        blamed=tuple(map(words, found.blamed)),
-        observations=tuple(map(words, found.observations)),
+        blamed=tuple(map(complete, found.blamed)),
+        observations=tuple(map(complete, found.observations)),
         simulated=record.simulated,
         assumptions=params.assumptions,
         replaced=before.replaced if before else (),
     )
-    verdict = of_cut_off_run(verdict, run)
+    return written(with_words(verdict, fleet, tests), run)
+
+
+def written(verdict: FleetVerdict, run: Run) -> FleetVerdict:
+    """Write a verdict into the run's folder; a run that was cut off assures of nothing."""
+    if run.status != "done":
+        word: FleetWord = "FAULTY" if verdict.verdict == "FAULTY" else "UNDECIDED"
+        answer = cut_off_answer(verdict, run.status, run.record.reason)
+        verdict = replace(verdict, verdict=word, answer=answer)
     verdict_files.write_verdict(run.folder, verdict)
     return verdict
 
 
-def of_cut_off_run(verdict: FleetVerdict, run: Run) -> FleetVerdict:
-    """Say of a run that did not end by itself that the rest was not tested."""
-    if run.status == "done":
-        return verdict
-    why = f" ({run.record.reason.rstrip('.')})" if run.record.reason else ""
-    cut = f"the check is {run.status}{why} and has {verdict.rounds} round(s): the rest is untested"
-    if verdict.verdict == "FAULTY":
-        answer = f"{verdict.answer.rstrip('.')}; {cut}."
-    else:
-        so_far = verdict.answer.removeprefix("UNDECIDED: ")
-        answer = f"UNDECIDED: {cut}. So far: {so_far}"
-    word: FleetWord = "FAULTY" if verdict.verdict == "FAULTY" else "UNDECIDED"
-    return msgspec.structs.replace(verdict, verdict=word, answer=answer)
-
-
 def _diagnosed(
-    fleet: Fleet, tests: Sequence[PairTest], routes: FleetSimulator | None, params: SurveyParams
+    fleet: Fleet, tests: Sequence[PairTest], routes: FleetSimulator | None
 ) -> FleetVerdict:
-    if params.devices:
-        return diagnose_devices(fleet, tests, params.devices)
-    return diagnose_foreign(fleet, tests) if params.foreign else diagnose(fleet, tests, routes)
+    if fleet.devices:
+        return diagnose_devices(fleet, tests)
+    return diagnose_foreign(fleet, tests) if fleet.foreign else diagnose(fleet, tests, routes)
 
 
 def _limit(machines: Sequence[Machine]) -> float | None:
@@ -124,19 +118,22 @@ def _limit(machines: Sequence[Machine]) -> float | None:
     return known[len(known) // 2] if known else None
 
 
-def _metric_words(params: SurveyParams) -> str:
+def _metric_flag(params: SurveyParams) -> tuple[str, ...]:
     """Return the flag that makes a check measure the same again."""
     if params.allreduce:
-        return f" --metric allreduce:{format_size(params.allreduce).replace(' ', '')}"
-    return "" if params.metric == "bandwidth" else f" --metric {params.metric}"
+        return "--metric", f"allreduce:{format_size(params.allreduce).replace(' ', '')}"
+    return () if params.metric == "bandwidth" else ("--metric", params.metric)
 
 
-def _with_words(
-    one: FleetFinding, name: str, metric: str, confirmed: Mapping[str, str]
+def _with_step(
+    params: SurveyParams, name: str, confirmed: Mapping[Part, Confirmation], one: FleetFinding
 ) -> FleetFinding:
-    """Complete the command that confirms a finding, and add its result if it ran."""
-    confirm = one.confirm and f"{one.confirm.replace(' NAME', f' {name}')}{metric}"
-    return msgspec.structs.replace(one, confirm=confirm, confirmed=confirmed.get(one.part, ""))
+    """Add the command that confirms a finding, and its result if it ran."""
+    pairs = ",".join(f"{one.place.host}-{other}" for other in one.partners)
+    arguments = (name, "--pairs", pairs, *_metric_flag(params))
+    step = NextStep(command="check", arguments=arguments) if pairs and not params.foreign else None
+    shown = confirmed.get(one.place)
+    return replace(one, step=step, confirmed=shown.words if shown else "")
 
 
 class Confirmation(msgspec.Struct, frozen=True, kw_only=True):
@@ -158,7 +155,7 @@ class Confirmation(msgspec.Struct, frozen=True, kw_only=True):
         return f"low in {self.low} of {self.tests} tests alone, with {partners}"
 
 
-def confirmations(found: FleetVerdict, tests: Sequence[PairTest]) -> dict[str, Confirmation]:
+def confirmations(found: FleetVerdict, tests: Sequence[PairTest]) -> dict[Part, Confirmation]:
     """Return the result of the last step of a check, which tests each blamed host again.
 
     Args:
@@ -170,28 +167,24 @@ def confirmations(found: FleetVerdict, tests: Sequence[PairTest]) -> dict[str, C
     """
     last = max((test.round for test in tests), default=-1)
     usual = found.reference or 0.0
-    confirmed: dict[str, Confirmation] = {}
+    confirmed: dict[Part, Confirmation] = {}
     for blamed in found.blamed:
-        kind, _, number = blamed.part.partition(":")
-        if kind not in ("host", "nic") or not usual:
+        place = blamed.place
+        if place.kind not in ("host", "nic") or not usual:
             continue
-        host = int(number.partition(".")[0])
-        nic = int(number.partition(".")[2]) if kind == "nic" else None
         own = [
             test
             for test in tests
             if test.round == last
             and test.alone
             and test.value is not None
-            and nic in (None, test.nic)
-            and host in _blamed_ends(test, blamed.direction)
+            and place.nic in (-1, test.nic)
+            and place.host in _blamed_ends(test, blamed.direction)
         ]
         if own:
             low = [test for test in own if _is_low(found, test, usual)]
-            others = sorted({t.source if t.target == host else t.target for t in own})
-            confirmed[blamed.part] = Confirmation(
-                low=len(low), tests=len(own), partners=tuple(others)
-            )
+            others = sorted({t.source if t.target == place.host else t.target for t in own})
+            confirmed[place] = Confirmation(low=len(low), tests=len(own), partners=tuple(others))
     return confirmed
 
 

@@ -2,32 +2,27 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, cast
+from typing import TYPE_CHECKING
 
 import msgspec
+from msgspec.structs import replace
 
 from cluster.analysis.topology.gpu_paths import OLD, UNKNOWN
-from cluster.core.model.fleet import DeviceKind, Fleet, FleetVerdict, PairTest
-from cluster.core.model.logs import NUMA, Topology
+from cluster.core.model.fleet import DeviceKind, Fleet, FleetVerdict, PairTest, Reason
 from cluster.fleet.devices import diagnose_devices
 from cluster.logs.pair_hosts import host_order
-from cluster.orchestration.check.fleet_check import of_cut_off_run
-from cluster.runs import verdict_files
+from cluster.orchestration.check.fleet_check import written
+from cluster.reports.words.devices import KINDS, nothing_compared
+from cluster.reports.words.fleet import with_words
 from cluster.runs.raw_files import topologies
 from cluster.runs.run import RAW
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence
 
+    from cluster.core.model.logs import Topology
     from cluster.core.model.measurements import Measurement
     from cluster.runs.run import Run
-
-NAMES: dict[DeviceKind, str] = {"gpus": "GPU", "numa": NUMA, "cores": "core"}
-SINGLE = {
-    "gpus": "the hosts have no two GPUs that the ranks see",
-    "numa": "the hosts have one NUMA node each, or its rank may use the cores of one only",
-    "cores": "the hosts have one core each, or their ranks may use one only",
-}
 
 
 class WithinRunParams(msgspec.Struct, frozen=True, kw_only=True):
@@ -53,29 +48,16 @@ def judge_within(run: Run) -> FleetVerdict:
     if len(kinds) != 1:
         verdict = _not_compared(kinds, asked, run.record.notes)
     else:
-        kind = cast("DeviceKind", kinds.pop())
-        verdict = _judged(found, kind, topologies(run.folder / RAW))
-    verdict = msgspec.structs.replace(
-        verdict, run=str(run.folder), assumptions=tuple(_assumptions(found))
-    )
-    verdict = of_cut_off_run(verdict, run)
-    verdict_files.write_verdict(run.folder, verdict)
-    return verdict
+        verdict = _judged(found, kinds.pop(), topologies(run.folder / RAW))
+    assumptions = tuple(_assumptions(found))
+    return written(replace(verdict, run=str(run.folder), assumptions=assumptions), run)
 
 
 def _not_compared(kinds: set[str], asked: str, notes: Sequence[str]) -> FleetVerdict:
-    """Say that there is nothing to compare, or too much at once."""
-    if kinds:
-        several = " and ".join(sorted(kinds))
-        why = f"hosts differ: some compared {several}; say which, such as --within numa"
-    else:
-        why = SINGLE.get(asked, SINGLE["cores"])
-    return FleetVerdict(
-        verdict="UNDECIDED",
-        rounds=0,
-        answer=f"UNDECIDED: there is no pair to compare: {why}.",
-        missing=tuple(notes),
-    )
+    """Return that there is nothing to compare, or too much at once."""
+    reason = Reason(code="several_kinds" if kinds else "no_pairs")
+    verdict = FleetVerdict(verdict="UNDECIDED", rounds=0, reason=reason, missing=tuple(notes))
+    return replace(verdict, answer=nothing_compared(sorted(kinds), asked))
 
 
 def _assumptions(found: Sequence[Measurement]) -> Iterator[str]:
@@ -103,13 +85,19 @@ def _judged(
         )
         for one, (reader, writer) in zip(found, ends, strict=True)
     ]
-    fleet = Fleet(names=names, groups=(0,) * len(names), foreign=True)
-    return diagnose_devices(fleet, tests, kind)
+    fleet = Fleet(
+        names=names,
+        groups=(0,) * len(names),
+        directed=kind != "gpus",  # both directions of a pair of GPUs pass the same links
+        foreign=True,
+        devices=kind,
+    )
+    return with_words(diagnose_devices(fleet, tests), fleet, tests)
 
 
 def _ends(one: Measurement, kind: DeviceKind, *, several: bool) -> tuple[str, str]:
     host = f"{one.host}/" if several else ""
-    reader, writer = (f"{host}{NAMES[kind]}{one.params[end]}" for end in ("reader", "writer"))
+    reader, writer = (f"{host}{KINDS[kind].mark}{one.params[end]}" for end in ("reader", "writer"))
     return reader, writer
 
 

@@ -28,6 +28,7 @@ from cluster.fleet.replacement import (
 from cluster.orchestration.check.fleet_check import confirmations
 from cluster.orchestration.launch.launch import connect
 from cluster.providers import ExistingHosts, HintsReplacement, Provider, Replaces
+from cluster.reports.words.fleet import new_host_words
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping, Sequence
@@ -35,7 +36,6 @@ if TYPE_CHECKING:
     from cluster.core.model.fleet import FleetFinding, FleetVerdict
     from cluster.core.model.hosts import Machine
     from cluster.core.model.value import StateCallback
-    from cluster.fleet.replacement import NewHost
     from cluster.orchestration.cluster import Cluster
     from cluster.orchestration.hosts.state import ClusterState
     from cluster.runs.run import Run
@@ -49,8 +49,8 @@ def bad_hosts(run: Run, verdict: FleetVerdict, test: TestPairs) -> dict[int, Fle
     """Return the hosts whose fault is confirmed; one that was lost is tested once more."""
     suspects = hosts_at_fault(verdict)
     shown = confirmations(verdict, tuple(pair_tests(run.measurements)))
-    confirmed = {h: b for h, b in suspects.items() if b.part in shown and shown[b.part].holds}
-    silent = {h for h, b in suspects.items() if b.kind == "HUNG" and b.part not in shown}
+    confirmed = {h: b for h, b in suspects.items() if b.place in shown and shown[b.place].holds}
+    silent = {h for h, b in suspects.items() if b.kind == "HUNG" and b.place not in shown}
     pairs = pairs_to_test(verdict, silent, len(run.record.machines))
     if pairs:
         tests = tuple(pair_tests(test(pairs).measurements))
@@ -166,18 +166,19 @@ def replace_hosts(
             kept = (new[n] if n in good or n not in bad else old for n, old in enumerate(before))
             cluster.disk.record(journal.Replacing(kept=tuple(kept)))
         _finish(cluster)
-    return tuple(_result(before[h], new[h], h, judged[h], run) for h in bad)
-
-
-def _result(old: Machine, new: Machine, host: int, judged: NewHost, run: Run) -> HostReplacement:
-    bad = "" if judged.good else f"its new machine {new.id} is bad, too, and was ended: "
-    return HostReplacement(
-        part=f"host:{host}",
-        name=old.name,
-        old=old.id,
-        new=new.id if judged.good else "",
-        evidence=f"{bad}it {judged.evidence}" if judged.good else f"{bad}{judged.evidence}",
-        run=str(run.folder),
+    words = {host: new_host_words(found, verdict) for host, found in judged.items()}
+    return tuple(
+        HostReplacement(
+            part=f"host:{host}",
+            name=before[host].name,
+            old=before[host].id,
+            new=new[host].id if host in good else "",
+            evidence=words[host]
+            if host in good
+            else f"its new machine {new[host].id} is bad, too, and was ended: it {words[host]}",
+            run=str(run.folder),
+        )
+        for host in bad
     )
 
 

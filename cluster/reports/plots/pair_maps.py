@@ -81,9 +81,9 @@ def _lowest(shares: NDArray[np.float64]) -> float:
 def _mark_bad(axes: Axes, order: Sequence[int], verdict: FleetVerdict) -> None:
     """Mark the rows of hosts that are blamed as senders, and the columns of receivers."""
     bad = [
-        (order.index(int(one.part.partition(":")[2])), one.direction)
+        (order.index(one.place.host), one.direction)
         for one in verdict.blamed
-        if one.part.startswith("host:")
+        if one.place.kind == "host"
     ]
     rows = [at for at, direction in bad if direction != "rx"]
     columns = [at for at, direction in bad if direction != "tx"]
@@ -106,7 +106,7 @@ def _has_lines(verdict: FleetVerdict) -> bool:
 
 def _caption(verdict: FleetVerdict, together: int) -> str:
     unit = "B/s" if verdict.metric == "bandwidth" else "s"
-    blamed = any(one.part.startswith("host:") for one in verdict.blamed)
+    blamed = any(one.place.kind == "host" for one in verdict.blamed)
     reference = format_value(verdict.reference or 0.0, unit)
     pairs = "a pair" if together == 1 else f"all pairs of {together} and {together} hosts"
     sentences = (

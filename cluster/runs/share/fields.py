@@ -14,7 +14,14 @@ from typing import TYPE_CHECKING, Any, NamedTuple, TypeVar
 import msgspec
 
 from cluster.agent.host_settings import SYSCTLS
-from cluster.core.model.fleet import FleetFinding, FleetVerdict
+from cluster.core.model.fleet import (
+    ClassShare,
+    FleetFinding,
+    FleetVerdict,
+    Part,
+    Reason,
+    Suspect,
+)
 from cluster.core.model.hardware import Figure, Hardware
 from cluster.core.model.hosts import (
     SIMULATED,
@@ -201,6 +208,7 @@ VARIABLES = Keyed(_whole, _whole)
 PCI = _like(r"\d[0-9a-fA-F]{0,6}|[0-9a-fA-F]{4,8}:[0-9a-fA-F]{2}:[0-9a-fA-F]{2}\.\d", "")
 NUMBERS = _like(r"(\d{1,4}([,-]\d{1,4}){0,200})?", "")
 PATH = _like(r"[A-Z]{1,5}\d{0,3}|\d{1,3}|\?", "?")
+DEVICE = _like(r"(GPU|NUMA|core)\d{1,4}", "")
 VIA = _like(r"(P2P|SHM|NET|COLLNET|NVLS)(/[A-Za-z0-9 ]{1,12}){0,5}", "")
 INSTANCE = _like(
     r"[a-z]{1,4}\d[a-z0-9-]{0,7}\.(\d{1,2}x)?(nano|micro|small|medium|large|xlarge|metal)(-\d+xl)?"
@@ -276,7 +284,12 @@ TEXTS: Mapping[type[msgspec.Struct], Mapping[str, Rule | Keyed]] = {
         **dict.fromkeys(("kind", "direction"), _choice),
         "part": _like(r"[a-z]{1,10}(:\d+([.-]\d+)*)?", "fabric"),
         "name": HOST,
+        "step": _drop,
     },
+    Part: {"kind": _choice, **dict.fromkeys(("device", "other"), DEVICE)},
+    Reason: {"code": _choice},
+    ClassShare: {"path": PATH},
+    Suspect: dict.fromkeys(("direction", "twins"), _choice),
     RankProcess: {"host": HOST, "boot": ID},
     Connection: {"here": _endpoint, "there": _endpoint},
     Parsed: {

@@ -1,0 +1,25 @@
+"""What to type next."""
+
+from __future__ import annotations
+
+import shlex
+
+from cluster.core.model.value import Value
+
+
+class NextStep(Value, frozen=True, kw_only=True):
+    """A command of `cluster` to type next.
+
+    Args:
+        command: such as `check`.
+        arguments: the words after it.
+
+    """
+
+    command: str
+    arguments: tuple[str, ...] = ()
+
+    @property
+    def line(self) -> str:
+        """The line to type, such as `cluster check big --pairs 7-1,7-2`."""
+        return shlex.join(("cluster", self.command, *self.arguments))

@@ -1,0 +1,1 @@
+"""The English about results: each module writes what one subject found, from its facts."""

@@ -1,0 +1,215 @@
+"""What a check says of the GPUs, NICs, NUMA nodes or cores of a host, in words."""
+
+from __future__ import annotations
+
+import re
+from typing import TYPE_CHECKING, NamedTuple
+
+from cluster.core.units import format_value
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+
+    from cluster.core.model.fleet import ClassShare, Fleet, FleetVerdict, Part, Reason, Suspect
+
+NAMED = 5  # pairs of devices in a sentence
+NUMBERED = re.compile(r"(.*/)?(GPU|NUMA|core)(\d+)$")
+ADD_TOPOLOGY = "add the output of nvidia-smi topo -m as a log"
+
+
+class DeviceWords(NamedTuple):
+    """The words for one kind of device.
+
+    Args:
+        mark: the beginning of the name of each.
+        causes: what may be wrong with a device; then with one that is written to.
+        link: what may be wrong between two good ones.
+        single: why there was nothing to compare on a host.
+
+    """
+
+    one: str
+    several: str
+    mark: str
+    causes: tuple[str, str]
+    link: str
+    unknown: str
+    too_few: str
+    tests: str = "pairs"
+    again: str = ""
+    single: str = ""
+
+
+_SLOW_MEMORY = "its memory: a channel without a DIMM, a slow DIMM, or other work in it"
+KINDS = {
+    "gpus": DeviceWords(
+        one="GPU",
+        several="GPUs",
+        mark="GPU",
+        causes=("the GPU, its slot or its link to the switch",) * 2,
+        link="both GPUs are good with others: a link between them, or a route",
+        unknown=f"GPUs differ, and so do paths between them: {ADD_TOPOLOGY}",
+        too_few="no class has three pairs without a common GPU",
+        single="the hosts have no two GPUs that the ranks see",
+    ),
+    "nics": DeviceWords(
+        one="NIC",
+        several="NICs and GPUs",
+        mark="",
+        tests="tests",
+        causes=("the device, its slot, its cable or its switch port",) * 2,
+        link="both are good with others: the path through PCIe between them",
+        again="its partner could be the cause; test it again with another host",
+        unknown=f"NICs differ, and so do their paths: {ADD_TOPOLOGY}",
+        too_few="no class has three NICs to compare",
+    ),
+    "numa": DeviceWords(
+        one="NUMA node",
+        several="NUMA nodes",
+        mark="NUMA",
+        causes=("its cores, or their way to memory", _SLOW_MEMORY),
+        link="the cores and the memory are good with others: the link between the two nodes",
+        unknown="how far the nodes are from one another is not known: add the output of "
+        "numactl --hardware as a log",
+        too_few="no distance has three pairs without a common node",
+        single="the hosts have one NUMA node each, or its rank may use the cores of one only",
+    ),
+    "cores": DeviceWords(
+        one="core",
+        several="cores",
+        mark="core",
+        causes=(
+            "the core as reader, or other work on it",
+            "the core as writer, or other work on it",
+        ),
+        link="both cores are good with others: other work at that time?",
+        unknown="how the cores are connected is not known",
+        too_few="no class has three pairs without a common core",
+        single="the hosts have one core each, or their ranks may use one only",
+    ),
+    "copies": DeviceWords(
+        one="NUMA node or GPU",
+        several="NUMA nodes and GPUs",
+        mark="",
+        causes=(_SLOW_MEMORY, "the GPU, its slot or its link to the CPU"),
+        link="the node and the GPU are good with others: the link between them",
+        unknown=f"which node each GPU is at is not known: {ADD_TOPOLOGY}",
+        too_few="no distance has three pairs without a common node or GPU",
+    ),
+}
+
+
+def device_name(part: Part, kind: str) -> str:
+    """Name a device or a pair of devices, such as `gpu:3`, `numa:node7/0` or `pair:GPU0-GPU3`."""
+    if part.kind == "pair":
+        return f"pair:{pair_name(part)}"
+    if match := NUMBERED.match(part.device):
+        return f"{match[2].lower()}:{match[1] or ''}{match[3]}"
+    return f"{KINDS[kind].one.lower()}:{part.device}"
+
+
+def pair_name(part: Part) -> str:
+    """Name two devices, such as `GPU0-GPU3`; a device alone by its name."""
+    return f"{part.device}-{part.other}" if part.other else part.device
+
+
+def evidence(reason: Reason, fleet: Fleet) -> str:
+    """Say what was seen of a device, or of a pair of devices."""
+    words = KINDS[fleet.devices]
+    reached = "; ".join(
+        f"{_class(one, fleet)} {_reached(one, fleet)}".strip() for one in reason.classes
+    )
+    match reason.code:
+        case "slow_device":
+            cause = words.causes[reason.target]
+            return f"{reached}; so in {reason.low} of its {reason.of} pairs: {cause}"
+        case "slow_device_pair":
+            return f"{reached}; {words.link}"
+        case "slow_device_alone":
+            return (
+                f"{_alone(reason, fleet)}: {words.causes[0]}, or what is at its other end, if that "
+                "is always the same"
+            )
+        case _:
+            return f"{_alone(reason, fleet)}: {words.again}"
+
+
+def suspect(one: Suspect, fleet: Fleet) -> str:
+    """Say why it is not certain that a device or a pair is slow."""
+    reason, words = one.reason, KINDS[fleet.devices]
+    places = (one.place, *(twin for twin, _ in one.twins))
+    match reason.code:
+        case "few_pairs":
+            names = ", ".join(device_name(place, fleet.devices) for place in places)
+            return f"{names}: {reason.low} low pair(s), too few to say which {words.one} is slow"
+        case "unknown_path":
+            names = ", ".join(pair_name(pair) for pair, _ in one.twins[:NAMED])
+            more = f" and {reason.low - NAMED} more" if reason.low > NAMED else ""
+            return f"{reason.low} pair(s) are slower than others: {names}{more}"
+        case "few_to_compare":
+            (best,) = reason.classes
+            of = f" of {known}" if (known := _class(best, fleet)) else ""
+            unit = "B/s" if fleet.metric == "bandwidth" else "s"
+            return (
+                f"{pair_name(one.place)}: {format_value(one.capacity or 0.0, unit)}, and the best "
+                f"of {reason.of} {words.tests}{of} {_rate(best, fleet)}: too few to compare"
+            )
+        case _:
+            return f"{device_name(one.place, fleet.devices)}: {evidence(reason, fleet)}"
+
+
+def nothing_compared(kinds: Sequence[str], asked: str) -> str:
+    """Answer if hosts have nothing to compare, or each another kind of device."""
+    if kinds:
+        several = " and ".join(kinds)
+        why = f"hosts differ: some compared {several}; say which, such as --within numa"
+    else:
+        why = KINDS[asked if asked in KINDS else "cores"].single
+    return f"UNDECIDED: there is no pair to compare: {why}."
+
+
+def answer(verdict: FleetVerdict, fleet: Fleet, faults: str) -> str:
+    """Answer in one line, without the word of the verdict."""
+    reason, words = verdict.reason, KINDS[fleet.devices]
+    stated = ", ".join(
+        f"{_class(one, fleet) or words.tests} {_rate(one, fleet)}" for one in reason.classes
+    )
+    is_usual = any(one.share for one in reason.classes)
+    extent = f"{verdict.tests + verdict.failed} {words.tests} of {len(fleet.names)} {words.several}"
+    usually = f"{stated or 'nothing'} is {'usual' if is_usual else 'the best'}, in {extent}"
+    match reason.code:
+        case "faults":
+            what = faults
+        case "alike":
+            what = f"no {words.one} differs from the others of its class"
+        case "few_classes":
+            what = words.too_few
+        case "unknown_paths":
+            what = words.unknown
+        case _:
+            what = f"some {words.tests} are slow, too few to say which {words.one} is at fault"
+    return f"{what}; {usually}."
+
+
+def _alone(reason: Reason, fleet: Fleet) -> str:
+    (one,) = reason.classes
+    usual = f" ({known})" if (known := _class(one, fleet)) else ""
+    return f"{_reached(one, fleet)}{usual}, in {reason.low} test(s)"
+
+
+def _class(one: ClassShare, fleet: Fleet) -> str:
+    """Name a class of paths, such as `NV18` or `distance 21`; empty if it is not known."""
+    return f"distance {one.path}" if one.path.isdecimal() and fleet.directed else one.path
+
+
+def _rate(one: ClassShare, fleet: Fleet) -> str:
+    if fleet.metric == "bandwidth":
+        return format_value(one.rate, "B/s")
+    return format_value(1 / one.rate, "s")
+
+
+def _reached(one: ClassShare, fleet: Fleet) -> str:
+    rate = _rate(one, fleet)
+    if fleet.metric == "bandwidth":
+        return f"reaches at most {rate}, {one.share:.0%} of what others of its class do"
+    return f"takes at least {rate}, {1 / one.share:.0%} of what others of its class take"

@@ -1,0 +1,375 @@
+"""What a check says of hosts, links, groups and the fabric, in words."""
+
+from __future__ import annotations
+
+from collections import Counter
+from typing import TYPE_CHECKING
+
+from msgspec.structs import replace
+
+from cluster.core.units import format_value
+from cluster.fleet.pair_table import believable
+from cluster.reports.words import devices
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator, Sequence
+
+    from cluster.core.model.fleet import (
+        Fleet,
+        FleetFinding,
+        FleetVerdict,
+        PairTest,
+        Part,
+        Reason,
+        Suspect,
+        Way,
+    )
+    from cluster.fleet.replacement import NewHost
+
+NAMED = 5  # parts, or hosts
+NAMED_PAIRS = 4  # pairs, or hosts of a group, by their own names
+BELIEVED = 1.25  # of a limit: more says that it is none
+FAULTS = ("HUNG", "BAD", "GROUP", "LINK", "UNSTABLE")
+VERBS = {"tx": "sends", "rx": "receives"}
+
+
+def with_words(verdict: FleetVerdict, fleet: Fleet, tests: Sequence[PairTest]) -> FleetVerdict:
+    """Complete a verdict with its parts, evidence and answer in words."""
+    worded = replace(
+        verdict,
+        blamed=tuple(_worded(one, verdict, fleet) for one in verdict.blamed),
+        observations=tuple(_worded(one, verdict, fleet) for one in verdict.observations),
+        undecided=tuple(suspect_words(one, verdict, fleet) for one in verdict.suspects),
+        missing=tuple(_missing(fleet, tests)) if fleet.foreign else (),
+    )
+    return replace(worded, answer=f"{verdict.verdict}: {_answer(worded, fleet)}")
+
+
+def _worded(one: FleetFinding, verdict: FleetVerdict, fleet: Fleet) -> FleetFinding:
+    again = one.step.line if one.step else ""
+    if fleet.foreign and one.partners:  # there is no cluster on which a command could test them
+        again = f"test {one.name} again with three other hosts, one pair at a time"
+    return replace(
+        one,
+        part=part_name(one.place, fleet.devices),
+        evidence=_evidence(one, verdict, fleet),
+        confirm=again,
+    )
+
+
+def part_name(part: Part, kind: str = "") -> str:
+    """Name a part, such as `host:7`, `nic:7.3`, `link:3-5`, `group:2` or `gpu:3`."""
+    if part.device:
+        return devices.device_name(part, kind)
+    match part.kind:
+        case "host":
+            return f"host:{part.host}"
+        case "nic":
+            return f"nic:{part.host}.{part.nic}"
+        case "pair":
+            return f"pair:{part.host}-{part.peer}"
+        case "link" | "corelink":
+            return f"{part.kind}:{part.number}-{part.upper}"
+        case "group" | "spine":
+            return f"{part.kind}:{part.number}"
+        case _:
+            return part.kind
+
+
+def _evidence(one: FleetFinding, verdict: FleetVerdict, fleet: Fleet) -> str:
+    reason = one.reason
+    if fleet.devices:
+        return devices.evidence(reason, fleet)
+    share, capacity = f"{reason.share:.0%}", value(one.capacity or 0.0, fleet.metric)
+    match reason.code:
+        case "lost":
+            return f"it does not answer{' any more' if reason.of else ''}: {reason.message}"
+        case "untried":
+            return reason.message or "no round had a partner for it"
+        case "busy":
+            return _busy(reason)
+        case "slow" | "silent":
+            return host_words(reason, one.direction, capacity)
+        case "low_pair":
+            return _between(reason)
+        case "varying":
+            why = f" ({reason.message})" if reason.message else ""
+            return (
+                f"low with {reason.low} of {reason.of} partners, good with the others: it comes "
+                f"and goes{why}"
+            )
+        case "slow_group":
+            rail = f", NIC {reason.nic} of each host" if reason.nic >= 0 else ""
+            return (
+                f"its hosts are good among themselves, and reach other groups with at most "
+                f"{capacity}, {share} of what other groups reach{rail}: a leaf switch, or its "
+                "uplinks"
+            )
+        case "slow_link":
+            return (
+                f"{_link(one.place)} gives at most {share} of what the others do; the hosts at "
+                "both ends are good by other ways"
+            )
+        case "shared":
+            between = " between groups" if fleet.grouped else ""
+            return (
+                f"{reason.low} tests{between} reach {reason.best:.0%} of what they reach alone "
+                f"when all hosts send at once (median), all such tests {share} of what a host can: "
+                "oversubscribed, or routes that collide"
+            )
+        case "slow_at_once":
+            hosts = _some([f"host:{host}" for host in reason.hosts], NAMED, " and ")
+            return (
+                f"while all hosts send, tests of {hosts} reach at most {capacity}, {share} of what "
+                "most hosts reach, with every partner; alone, they are good: routes that collide, "
+                "or a leaf switch with fewer uplinks"
+            )
+        case "slow_group_at_once":
+            return (
+                f"when all hosts send, its traffic with other groups reaches {capacity} (mean), "
+                f"that of all groups {value(reason.usual, fleet.metric)}; its hosts are good, and "
+                "so is one pair alone: fewer uplinks, or all flows on one of them"
+            )
+        case "slow_between_groups":
+            sizes = ", ".join(map(str, sorted(Counter(verdict.groups).values(), reverse=True)))
+            hosts = _some([fleet.names[host] for host in reason.hosts], NAMED_PAIRS, " and ")
+            return (
+                f"the hosts fall into groups of {sizes} (one is {hosts}): pairs inside reach "
+                f"{value(reason.usual, fleet.metric)}, pairs between them {capacity} (medians). "
+                "The links between switches are shared, or routes collide: no host is at fault"
+            )
+        case _:
+            return _low_pairs(reason, fleet)
+
+
+def _busy(reason: Reason) -> str:
+    short = (
+        f"it was short of processor time during {reason.low} of them"
+        if reason.low
+        else "its partners were short of processor time"
+    )
+    return (
+        f"low in all of its {reason.of} tests, but {short}, so they say nothing about its link: "
+        "not judged. End other work there, and check again"
+    )
+
+
+def host_words(reason: Reason, direction: Way, capacity: str) -> str:
+    """Say what a host, or a NIC, reaches at best."""
+    if reason.failed == reason.low:
+        return f"none of {reason.low} tests gave a value: {reason.message}"
+    failed = f"; {reason.failed} gave nothing: {reason.message}" if reason.failed else ""
+    return (
+        f"{VERBS.get(direction, 'carries')} at most {capacity}, {reason.share:.0%} of what most "
+        f"hosts reach, in {reason.low} of {reason.of} tests{failed}{_variation(reason)}"
+    )
+
+
+def _variation(reason: Reason) -> str:
+    if not reason.best:
+        return ""
+    if reason.drifts:
+        return f"; it drifts: {reason.best:.0%} at best, less from round to round"
+    return f"; it comes and goes: {reason.best:.0%} at best, {reason.worst:.0%} of that at times"
+
+
+def _between(reason: Reason) -> str:
+    """Say what is known of a pair of good hosts."""
+    both = "both hosts are good with others; between them"
+    if reason.of > reason.low:
+        why = f" ({reason.message})" if reason.message else ""
+        what = f"nothing arrives{why}" if reason.failed else "they are low"
+        return (
+            f"{both} {what} in {reason.low} of {reason.of} tests alone, and good in the rest: one "
+            "of several paths, such as an uplink or a spine switch, or a route that changes"
+        )
+    what = f"nothing arrives: {reason.message}" if reason.failed else "alone, too, it is low"
+    return f"{both} {what}: a link, a route or a filter on the way, in {reason.low} tests"
+
+
+def _link(part: Part) -> str:
+    match part.kind:
+        case "link":
+            return f"the link of leaf switch {part.number} to its switch {part.upper} above"
+        case "corelink":
+            return f"the link of aggregation switch {part.number} to its core switch {part.upper}"
+        case _:
+            return f"whatever passes spine switch {part.number}"
+
+
+def _low_pairs(reason: Reason, fleet: Fleet) -> str:
+    pairs = [f"{fleet.names[a]} and {fleet.names[b]}" for a, b in reason.pairs[:NAMED_PAIRS]]
+    left = len(reason.pairs) - len(pairs)
+    more = f", and {left} more" if left else ""
+    return (
+        f"{reason.low} of {reason.of} tests are low, and their hosts are good with others: "
+        f"{'; '.join(pairs)}{more}. A link, routes that collide, or other work at the same time"
+    )
+
+
+def _missing(fleet: Fleet, tests: Sequence[PairTest]) -> Iterator[str]:
+    """Name the pairs without a value, each with its reason."""
+    for test in believable(tests):
+        source, target = fleet.names[test.source], fleet.names[test.target]
+        if test.value:
+            continue
+        if fleet.devices:
+            yield f"{source if source == target else f'{source}-{target}'}: {test.why}"
+        else:
+            yield f"{source} and {target}: {test.why}"
+
+
+def suspect_words(one: Suspect, verdict: FleetVerdict, fleet: Fleet) -> str:
+    """Say why it is not certain that a part is at fault."""
+    if fleet.devices:
+        return devices.suspect(one, fleet)
+    reason, name = one.reason, _end(one.place, one.direction, fleet)
+    tests = "test" if reason.low == 1 else "tests"
+    match reason.code:
+        case "same_tests":
+            others = ", ".join(_end(place, way, fleet) for place, way in one.twins)
+            return f"{name} or {others}: the same tests speak against each of them"
+        case "chance" if one.place.kind == "group":
+            hosts = ", ".join(f"host:{host}" for host in reason.hosts)
+            return f"{name} ({hosts}): its {reason.low} low {tests} to other groups could be chance"
+        case "chance":
+            return f"{name}: its {reason.low} low {tests} could be chance"
+        case "in_no_group":
+            return f"{name}: it is low with all others, and in no group"
+        case _:
+            where = f"{part_name(one.place)} ({fleet.names[one.place.host]})"
+            said = host_words(reason, one.direction, value(one.capacity or 0.0, verdict.metric))
+            return f"{where}: {said}: slow, or far away"
+
+
+def _end(part: Part, way: Way, fleet: Fleet) -> str:
+    """Name a part and its direction; a host of a log by its own name, too."""
+    name = f"({fleet.names[part.host]})" if fleet.foreign and part.host >= 0 else ""
+    return " ".join(filter(None, (part_name(part), name, way)))
+
+
+def _answer(verdict: FleetVerdict, fleet: Fleet) -> str:
+    """Answer in one line, without the word of the verdict."""
+    reason, hosts = verdict.reason, len(fleet.names)
+    if fleet.devices:
+        return devices.answer(verdict, fleet, faults_named(verdict.blamed))
+    usual = _usual(verdict, fleet)
+    match reason.code:
+        case "no_tests":
+            return "there are no tests of pairs."
+        case "no_values":
+            why = f": {reason.message}" if reason.message else ""
+            return (
+                f"none of {verdict.failed} tests gave a value{why}. No host can be singled out; "
+                "check what they share: a firewall, a route, an interface."
+            )
+        case "one_pair":
+            return (
+                "one pair has a value, and there is nothing to compare it with; test another host "
+                "with both."
+            )
+        case "faults":
+            named = faults_named(verdict.blamed, by_name=fleet.foreign)
+            rounds = "" if fleet.foreign else f", in {verdict.rounds} rounds of {hosts} hosts"
+            return f"{named}; {usual}{rounds}."
+        case "two_ends":
+            return (
+                f"{hosts} hosts are too few to say which of two ends is slow; test one more. "
+                f"{_capital(usual)}."
+            )
+        case "few_rounds":
+            do = f"Type --rounds {reason.of}, or say which hosts share a switch: --groups FILE. "
+            return (
+                f"not enough rounds. {reason.low} direction(s) of hosts or groups were low in all "
+                f"of {verdict.rounds} rounds, and so would good ones be by chance. "
+                f"{do if reason.of else ''}{_capital(usual)}."
+            )
+        case "few_partners":
+            return (
+                f"{reason.low} host(s) are low in all their tests, and so could good ones be: test "
+                f"them with more partners, one pair at a time; {usual}."
+            )
+        case "unexplained":
+            return f"some pairs are low, and no host explains them; {usual}."
+        case "untested" if fleet.foreign:
+            return f"{reason.low} host(s) have no value; {usual}."
+        case "untested":
+            return f"{reason.low} of {hosts} hosts could not be judged; the others are good."
+        case "below_limit":
+            return f"no host differs from the others, but {usual}."
+        case _:
+            return _healthy(verdict, fleet, usual)
+
+
+def _healthy(verdict: FleetVerdict, fleet: Fleet, usual: str) -> str:
+    shared = next((one for one in verdict.observations if one.kind == "SHARED"), None)
+    if fleet.foreign:
+        below = " The fabric is shared: see below." if shared else ""
+        return f"no host differs from the others; {usual}.{below}"
+    fabric = f" SHARED: {shared.evidence}." if shared else ""
+    hosts = len(fleet.names)
+    return f"{hosts} hosts in {verdict.rounds} rounds, nobody is blamed; {usual}.{fabric}"
+
+
+def _usual(verdict: FleetVerdict, fleet: Fleet) -> str:
+    """Say what most hosts reach, and how that compares with their limit."""
+    reference = verdict.reference or 0.0
+    usual = f"most hosts reach {value(reference, verdict.metric)}"
+    known = f", in {verdict.tests} tests of {len(fleet.names)} hosts" if fleet.foreign else ""
+    if fleet.limit is None or verdict.metric != "bandwidth":
+        return f"{usual}{known}"
+    share = reference / fleet.limit
+    if not fleet.foreign:
+        return f"{usual}, {share:.0%} of their limit"
+    if reference <= BELIEVED * fleet.limit:
+        return f"{usual} ({share:.0%} of the limit){known}"
+    limit = format_value(fleet.limit, "B/s")
+    return f"{usual} (more than {limit}, which cannot be their limit){known}"
+
+
+def cut_off_answer(verdict: FleetVerdict, status: str, reason: str) -> str:
+    """Answer for a check that did not end by itself: the rest was not tested."""
+    why = f" ({reason.rstrip('.')})" if reason else ""
+    cut = f"the check is {status}{why} and has {verdict.rounds} round(s): the rest is untested"
+    if verdict.verdict == "FAULTY":
+        return f"{verdict.answer.rstrip('.')}; {cut}."
+    return f"UNDECIDED: {cut}. So far: {verdict.answer.removeprefix('UNDECIDED: ')}"
+
+
+def new_host_words(found: NewHost, verdict: FleetVerdict) -> str:
+    """Say what tests of a new machine with good hosts showed."""
+    where = f"in {found.tests} tests with {', '.join(map(str, found.partners))}"
+    if found.sent is None or found.received is None:
+        return f"nothing arrives {where}{found.message and ': ' + found.message}"
+    usual = format_value(verdict.reference or 0.0, "s" if verdict.metric == "latency" else "B/s")
+    return f"sends {found.sent:.0%} and receives {found.received:.0%} of the usual {usual}, {where}"
+
+
+def faults_named(findings: Sequence[FleetFinding], *, by_name: bool = False) -> str:
+    """Name the faults among findings, such as `BAD host:7 rx, LINK link:3-5 both`.
+
+    Args:
+        by_name: give the names of hosts, too: in logs of other tools, their numbers are ours.
+
+    """
+    words = [
+        (one.kind, one.part, f"({one.name})" if by_name and one.name else "", one.direction)
+        for one in findings
+        if one.kind in FAULTS
+    ]
+    return _some([" ".join(filter(None, of_one)) for of_one in words], NAMED, " and ")
+
+
+def value(number: float, metric: str) -> str:
+    """Format a value of a metric."""
+    return format_value(number, "B/s" if metric == "bandwidth" else "s")
+
+
+def _some(names: Sequence[str], count: int, before: str) -> str:
+    """Name the first few."""
+    more = f"{before}{len(names) - count} more" if len(names) > count else ""
+    return f"{', '.join(names[:count])}{more}"
+
+
+def _capital(text: str) -> str:
+    return f"{text[0].upper()}{text[1:]}"
