@@ -14,67 +14,24 @@ FindingKind = Literal["BAD", "LINK", "GROUP", "SHARED", "UNSTABLE", "HUNG", "UNT
 FleetWord = Literal["HEALTHY", "FAULTY", "LOW", "UNDECIDED"]
 Way = Literal["", "tx", "rx", "both"]
 PartKind = Literal[
-    "host",
-    "nic",
-    "pair",
-    "group",
-    "link",
-    "corelink",
-    "spine",
-    "fabric",
-    "routes",
-    "pairs",
+    "host", "nic", "pair", "group", "link", "corelink", "spine", "fabric", "routes", "pairs",
     "device",
-    "devices",
-]
+]  # fmt: skip
 ReasonCode = Literal[
     # of findings about hosts, links and groups
-    "lost",
-    "untried",
-    "busy",
-    "silent",
-    "slow",
-    "low_pair",
-    "varying",
-    "slow_group",
-    "slow_group_at_once",
-    "slow_link",
-    "shared",
-    "slow_at_once",
-    "slow_between_groups",
+    "lost", "untried", "busy", "silent", "slow", "low_pair", "varying", "slow_group",
+    "slow_group_at_once", "slow_link", "shared", "slow_at_once", "slow_between_groups",
     "low_pairs",
     # of findings about devices
-    "slow_device",
-    "slow_device_alone",
-    "slow_device_pair",
+    "slow_device", "slow_device_alone", "slow_device_pair",
     # of suspects
-    "chance",
-    "same_tests",
-    "in_no_group",
-    "far",
-    "one_test",
-    "unknown_path",
-    "few_pairs",
+    "chance", "same_tests", "in_no_group", "far", "one_test", "unknown_path", "few_pairs",
     "few_to_compare",
     # of verdicts
-    "faults",
-    "alike",
-    "below_limit",
-    "no_tests",
-    "no_values",
-    "one_pair",
-    "two_ends",
-    "few_rounds",
-    "few_partners",
-    "unexplained",
-    "untested",
-    "few_classes",
-    "unknown_paths",
-    "slow_devices",
-    "no_pairs",
-    "several_kinds",
-    "not_judged",
-]
+    "faults", "alike", "below_limit", "no_tests", "no_values", "one_pair", "two_ends",
+    "few_rounds", "few_partners", "unexplained", "untested", "few_classes", "unknown_paths",
+    "slow_devices", "no_pairs", "several_kinds", "not_judged",
+]  # fmt: skip
 
 
 class PairTest(Value, frozen=True, kw_only=True):
@@ -192,7 +149,7 @@ class Reason(Value, frozen=True, kw_only=True, omit_defaults=True):
     """Why a part is named, or a verdict given: a stable code, and the figures behind it.
 
     Args:
-        code: what was seen; docs/reference/check.md explains each.
+        code: what was seen; docs/reference/check-codes.md explains each.
         share: of what most others reach.
         low: tests, partners, pairs or parts that are low.
         of: how many of them there are.
