@@ -2,9 +2,9 @@
 
 Usage: .venv/bin/python scripts/bench [REPETITIONS [PART...]]
 
-A part is one of the functions that `main` calls, such as `measuring`.
+A part is one of the functions that `main` calls, such as `turning`.
 
-As root it also makes labs of namespaces, and compares with OpenSSH on the same hosts.
+As root it also makes labs of namespaces.
 """
 
 from __future__ import annotations
@@ -21,12 +21,10 @@ from against_simgrid import predicting, sharing
 from analysis_speed import judging, reporting, summarising
 from cloud import launching_in_a_cloud
 from fleet import checking_fleets
-from hosts import installing, launching_again, moving, reading, running
 from lab_and_simulator import lab_and_simulator
 from lab_fleet import checking_a_lab
 from logs import parsing, profiles
-from loops import measuring, profiling, turning
-from slurm_starters import starting_by_srun
+from loops import profiling, turning
 from startup import around, starting
 from stopwatch import BIN, ROOT
 from training import (
@@ -34,9 +32,8 @@ from training import (
     naming_links,
     naming_slow_links,
     naming_stalls,
-    planting_fetch_stalls,
 )
-from watched import watching, watching_many
+from watched import watching
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -59,29 +56,20 @@ def main() -> None:
             "reporting": lambda: reporting(Path(place) / "r", min(repetitions, 3)),
             "around": lambda: around(repetitions),
             "turning": lambda: turning(repetitions),
-            "measuring": lambda: measuring(repetitions),
             "cloud": launching_in_a_cloud,
             "predicting": lambda: predicting(Path(place)),
             "sharing": sharing,
             "watching": lambda: watching(min(repetitions, 2)),
-            "watching_many": watching_many,
             "against_otava": lambda: against_otava(min(repetitions, 2)),
             "fleet": lambda: checking_fleets(repetitions),
             "naming_stalls": lambda: naming_stalls(repetitions),
         }
         if os.geteuid() == 0:
             parts |= {
-                "running": lambda: running(repetitions),
-                "launching_again": lambda: launching_again(repetitions),
-                "moving": lambda: moving(min(repetitions, 5), Path(place)),
-                "reading": lambda: reading(repetitions),
                 "lab_and_simulator": lab_and_simulator,
                 "lab_fleet": lambda: checking_a_lab(repetitions),
-                "planting_fetch_stalls": lambda: planting_fetch_stalls(Path(place)),
                 "fetching_too_slowly": lambda: fetching_too_slowly(Path(place)),
-                "starting_by_srun": lambda: starting_by_srun(repetitions),
                 "naming_slow_links": lambda: naming_slow_links(repetitions),
-                "installing": lambda: installing(min(repetitions, 3), Path(place)),
             }
         inside = {"naming_links": lambda: naming_links(repetitions)}
         for part in chosen or parts:

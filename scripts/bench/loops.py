@@ -2,15 +2,12 @@
 
 from __future__ import annotations
 
-import math
 import os
 import statistics
-from collections import defaultdict
 from typing import TYPE_CHECKING
 
 from stopwatch import ROOT, medians, say
 
-from cluster.benchmarks.p2p.definitions import WINDOW
 from cluster.core.units import format_size, format_value
 from cluster.orchestration.bench.mpi_profile import OWN
 from cluster.orchestration.launch.launch import launch
@@ -42,14 +39,7 @@ def profiled(where: str, hosts: Cluster, repetitions: int) -> None:
 
 
 PLAIN = ROOT / "scripts" / "plain"
-CELLS = {"latency": "8", "bandwidth": "64KiB,1MiB,4MiB"}
 ENOUGH = {"latency": 1.05, "bandwidth": 0.97}  # of the plain program's
-
-
-def measuring(repetitions: int) -> None:
-    """Compare the timed loops with a plain program in C of the same definition."""
-    os.environ["CLUSTER_PLUGINS"] = str(PLAIN)
-    both_ways_of_hosts(against_plain, repetitions)
 
 
 def turning(repetitions: int) -> None:
@@ -89,29 +79,3 @@ def judge(
     shown = format_value(seconds, "s") if low else format_value(moved / seconds, "B/s")
     good = ratio_ <= limit if low else ratio_ >= limit
     say(what, f"{shown}, {ratio_:.3f} x of plain C{more}", f"{limit} x", good=good, least=not low)
-
-
-def against_plain(where: str, hosts: Cluster, repetitions: int) -> None:
-    """Give the median of the ratios to the launches of the plain program before and after.
-
-    A machine that lends its cores to others is at times three times slower for seconds, and from
-    one launch to the next. So the half of the rounds counts in which the plain program agreed best
-    with itself; how far it did not is said, for no ratio is known better than that.
-    """
-    found: defaultdict[tuple[str, int], list[tuple[float, float, float]]] = defaultdict(list)
-    for _ in range(repetitions):
-        before = medians(hosts.bench("plain"))
-        own: dict[tuple[str, int], float] = {}
-        for metric, sizes in CELLS.items():
-            own |= medians(hosts.bench("p2p", metrics=[metric], sizes=sizes, kernel="c"))
-        after = medians(hosts.bench("plain"))
-        for cell, median in own.items():
-            found[cell].append((median, before[cell], after[cell]))
-    for (metric, size), taken in found.items():
-        apart = sorted((abs(math.log(b / a)), own, math.sqrt(b * a)) for own, b, a in taken)
-        steady = apart[: (len(apart) + 1) // 2]
-        slower = statistics.median(own / plain for _, own, plain in steady)
-        middle = statistics.median(own for _, own, _ in steady)
-        itself = f" (itself {math.exp(steady[-1][0]):.2f} x)"
-        what = f"{metric} {format_size(size)}, {where}, by launches"
-        judge(what, metric, middle, size * (WINDOW if metric == "bandwidth" else 1), slower, itself)

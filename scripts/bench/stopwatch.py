@@ -51,11 +51,6 @@ def taking_turns(ways: Sequence[Callable[[], float]], repetitions: int) -> list[
     return [statistics.median(column) for column in zip(*rounds, strict=True)]
 
 
-def shell_script(script: str) -> float:
-    """Time a shell script."""
-    return seconds(["bash", "-c", script])
-
-
 def timed(do: Callable[[], object]) -> float:
     """Time a call."""
     began = time.perf_counter()

@@ -13,11 +13,10 @@ import subprocess
 import sys
 from contextlib import contextmanager
 from statistics import median
-from typing import TYPE_CHECKING, NamedTuple
+from typing import TYPE_CHECKING
 
 from stopwatch import ROOT, say
 
-from cluster.analysis.models.step_limits import fetch_stall_expected
 from cluster.orchestration.launch.launch import launch
 
 if TYPE_CHECKING:
@@ -32,8 +31,6 @@ PORT = 5998
 SHAPE = (
     f"tc -n {SPACE} qdisc replace dev {SPACE}1 root tbf rate {{rate}}bps burst 4kb latency 400ms"
 )
-STALLS = (0.0, 0.2, 0.4, 0.6, 0.8)  # shares of a step
-SPARE = 1.6  # times the rate that the computing needs, where no stall is wanted
 POINTS = 3.0  # percentage points that a stall may be off
 PAYLOAD = 1448 / 1514  # of a frame that TCP fills: what tbf counts has headers
 LOOP, LOOP_RATE = "train-loop", "160mbit"  # the gradients take some 20 ms, the computing 5 to 10
@@ -55,46 +52,6 @@ SLOWER, PREPARATION = 1.5, 0.3  # a rank, and the share of a step that the prepa
 STORED, SYNTHETIC = 188, 220  # images/s of document 002: from its store, and without
 DOCUMENT_COMPUTES = 0.25  # seconds: that a store answers in milliseconds must not count
 DOCUMENT_STEPS = 4  # timed in a round; each step has a shard of its own
-
-
-class Found(NamedTuple):
-    """The medians of a run."""
-
-    stall: float
-    expected: float
-    verdict: str
-
-
-def planting_fetch_stalls(place: Path) -> None:
-    """Measure stalls of 0 to 80 %, each planted by the rate of the store's link.
-
-    Most of the computing is a sleep, as in MLPerf Storage: its length does not depend on what else
-    this machine does.
-    """
-    _plant()
-    with _store(place) as variables, launch("stalls", provider="local", hosts=1) as here:
-        step = _median(_trained(here, variables, rounds=4), "step_time", "memory")
-        size = (SHARD * 264 + 600) / SHARD
-        for stall in STALLS:
-            needed = size * BATCH / step
-            rate = needed * (1 - stall) if stall else needed * SPARE
-            _shape(rate / PAYLOAD)
-            found = _judged(_trained(here, variables, rounds=10), rate, size)
-            off = abs(found.stall - found.expected)
-            sys.stdout.write(f"      {found.verdict}\n")
-            say(
-                f"fetch stall planted at {found.expected:.1f} %: {found.stall:.1f} %, off by",
-                f"{off:.1f} points", f"{POINTS:g} points", good=off <= POINTS,
-            )  # fmt: skip
-
-
-def _judged(run: Run, rate: float, size: float) -> Found:
-    rates = _values(run, "samples_rate", "memory")  # of each round, as the computing drifts
-    return Found(
-        stall=max(0.0, _median(run, "fetch_stall")),
-        expected=100 * median(fetch_stall_expected(1 / one, size, rate) for one in rates),
-        verdict=run.record.notes[-1],
-    )
 
 
 def fetching_too_slowly(place: Path) -> None:
@@ -223,14 +180,6 @@ def _say_counts(right: dict[str, int], times: int) -> None:
 
 def _plant() -> None:
     os.environ["CLUSTER_PLUGINS"] = str(PLANTED)
-
-
-def _trained(here: Cluster, variables: dict[str, str], rounds: int) -> Run:
-    return here.bench(
-        "training_planted", source="s3://digits/bench",
-        env={**variables, **_variable({"computes": COMPUTES})},
-        rounds=rounds, shard=SHARD, batch=BATCH, steps=16, warm_up=16, workers=2, width=4,
-    )  # fmt: skip
 
 
 def _median(run: Run, metric: str, data: str | None = None) -> float:

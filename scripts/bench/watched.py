@@ -13,9 +13,8 @@ from typing import TYPE_CHECKING, NamedTuple
 
 import numpy as np
 from scipy.stats import binomtest  # type: ignore[import-untyped]
-from stopwatch import say, timed
 
-from cluster.analysis.statistics.change_points import ALARMS, LEAST, change_points, look, state
+from cluster.analysis.statistics.change_points import ALARMS, LEAST, change_points, state
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Iterator, Sequence
@@ -99,28 +98,6 @@ def watching(repetitions: int) -> None:
         every += found
     _alarm_row("all", every)
     _steps(seeds)
-
-
-def watching_many() -> None:
-    """Measure 10,000 series of 200 runs, a quarter of them with a step in the middle."""
-    chance = np.random.default_rng(SEEDS[0])
-    series = []
-    for number in range(MANY):
-        kind = KINDS[number % len(KINDS)]
-        values = np.concatenate([kind(chance) for _ in range(-(-LONG // LENGTH))])[:LONG]
-        if number // len(KINDS) % 4 == 0:
-            values[LONG // 2 :] += 0.06
-        series.append(values.tolist())
-    changed = 0
-
-    def every() -> None:
-        nonlocal changed
-        changed = sum(bool(look(known).changes) for known in series)
-
-    took = timed(every)
-    if changed < MANY // 8:
-        sys.exit(f"changes were found in {changed} series, of which {MANY // 4} have one")
-    say(f"changes of {MANY:,} series of {LONG} runs", f"{took:.1f} s", "10 s", good=took <= 10)  # noqa: PLR2004
 
 
 def stationary(number: int, seeds: Iterable[int]) -> Iterator[Floats]:

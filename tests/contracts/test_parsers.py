@@ -18,7 +18,7 @@ from cluster.core.errors import ParseError
 from cluster.logs.intervals import ONLY_INTERVALS
 from cluster.logs.parsers import Parser
 from cluster.logs.reader import marks_of, read
-from tests.conftest import tries
+from tests.conftest import LONG, tries
 from tests.logs.samples import LOGS
 
 if TYPE_CHECKING:
@@ -80,6 +80,12 @@ DRESSES = (
     *(tagged, tagged_by_prrte, labelled_by_srun, quoted, numbered, found_by_grep, windows),
     *(coloured, stamped, collapsed),
 )
+DRESSED = [  # two dresses of each log for a commit, every dress of several logs; all with --long
+    pytest.param(path.values[0], dress, id=f"{path.id}-{dress.__name__}")
+    for at, path in enumerate(SAMPLES)
+    for number, dress in enumerate(DRESSES)
+    if LONG or number in (at % len(DRESSES), (at // 2 + 5) % len(DRESSES))
+]
 
 
 def reading(text: str) -> Reading:
@@ -149,8 +155,7 @@ def test_values_have_the_definitions_of_their_parser(path: Path) -> None:
         assert len(set(keys)) == len(keys)
 
 
-@pytest.mark.parametrize("dress", DRESSES)
-@pytest.mark.parametrize("path", SAMPLES)
+@pytest.mark.parametrize(("path", "dress"), DRESSED)
 def test_a_dress_changes_nothing(path: Path, dress: Callable[[str], str]) -> None:
     """Launchers, mails, editors and terminals add something to each line."""
     text = path.read_text()

@@ -20,14 +20,23 @@ from cluster.agent.scratch import scratch_of
 from cluster.core import journal
 from cluster.remote import jobs
 from cluster.remote.jobs import MpiJob
-from tests.conftest import processes, run, runs_folder, sessions, until
+from cluster.testing import FakeHosts
+from tests.conftest import processes, runs_folder, sessions, until
 
 if TYPE_CHECKING:
+    from collections.abc import Iterator
     from typing import Any
 
     from cluster.core.model.measurements import Progress
 
 pytestmark = pytest.mark.usefixtures("tools")
+
+
+@pytest.fixture
+def played() -> Iterator[FakeHosts]:
+    """Hosts that play a script, where no rank is the subject."""
+    with FakeHosts() as hosts:
+        yield hosts
 
 
 def test_a_with_block_measures_and_leaves_nothing() -> None:
@@ -45,28 +54,28 @@ def test_a_with_block_measures_and_leaves_nothing() -> None:
     assert run_.summary()[0].n == 30
 
 
-def test_without_with_it_stays_until_down() -> None:
-    c = cluster.launch("stays", hosts=2)
+def test_without_with_it_stays_until_down(played: FakeHosts) -> None:
+    c = cluster.launch("stays", provider="fake", hosts=2)
     c.bench("p2p", metrics="latency", sizes="8", iterations=9)
 
-    assert sessions() == ["stays"]
+    assert list(played.made) == ["stays"]
     assert [m.name for m in cluster.attach("stays").machines] == ["0.mpi.stays", "1.mpi.stays"]
     c.down()
-    assert sessions() == []
+    assert played.made == {}
     with pytest.raises(cluster.SpecError, match="There is no cluster 'stays'"):
         cluster.attach("stays")
 
 
-def test_an_exception_in_the_block_takes_it_down() -> None:
+def test_an_exception_in_the_block_takes_it_down(played: FakeHosts) -> None:
     def measures_and_fails() -> None:
-        with cluster.launch("oops", hosts=2) as c:
+        with cluster.launch("oops", provider="fake", hosts=2) as c:
             c.bench("p2p", metrics="latency", sizes=[8], iterations=9)
             raise ZeroDivisionError
 
     with pytest.raises(ZeroDivisionError):
         measures_and_fails()
 
-    assert sessions() == []
+    assert played.made == {}
     assert journal.names() == ()
 
 
@@ -125,13 +134,13 @@ def test_a_job_error_carries_the_tails_and_the_run_keeps_the_values() -> None:
     assert json.loads((folder / "run.json").read_text())["status"] == "failed"
 
 
-def test_what_is_refused_leaves_an_earlier_job_alone() -> None:
-    with cluster.launch("calm", hosts=2) as c:
+def test_what_is_refused_leaves_an_earlier_job_alone(played: FakeHosts) -> None:
+    with cluster.launch("calm", provider="fake", hosts=2) as c:
         c.bench("p2p", metrics="latency", sizes=[8], iterations=9)
         for params in ({"sizes": "8:4"}, {"speed": 3}, {"iterations": "many"}):
             with pytest.raises(cluster.SpecError):
                 c.bench("p2p", **params)
-        assert sessions() == ["calm"]
+        assert list(played.sessions) == ["calm"]
         assert len(list(runs_folder().glob("calm/*"))) == 1
 
 
@@ -161,15 +170,16 @@ def test_values_are_on_disk_while_the_job_runs() -> None:
     assert any(0 < lines < 4 for lines in seen)
 
 
-def test_the_user_may_remove_a_runs_folder_while_it_runs() -> None:
+def test_the_user_may_remove_a_runs_folder_while_it_runs(played: FakeHosts) -> None:
     """Taking the cluster down still works, and leaves nothing."""
-    c = cluster.launch("gone", hosts=2)
+    c = cluster.launch("gone", provider="fake", hosts=2)
     run_ = c.bench("p2p", metrics="oneway_time", sizes="50MB", iterations=1000, detach=True)
     assert run_.status == "running"
-    run("rm", "-r", str(run_.folder))
+    shutil.rmtree(run_.folder)
 
     c.down()
-    assert sessions() == []
+    assert played.made == {}
+    assert not any(played.sessions.values())
     assert journal.names() == ()
 
 

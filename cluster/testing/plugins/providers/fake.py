@@ -1,0 +1,85 @@
+"""Hosts that play a script; see `cluster.testing`."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, ClassVar
+
+from cluster.core.errors import SpecError
+from cluster.core.model.hosts import Machine, machine_name
+from cluster.core.model.resources import Plan, Resource
+from cluster.core.model.value import StateCallback, ignore
+from cluster.providers import Provider
+from cluster.testing import FakeHosts
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable
+
+    from cluster.core.journal import Journal
+    from cluster.core.model.spec import ClusterSpec
+
+
+class FakeProvider(Provider):
+    """Makes machines of the block that is open, and ends them."""
+
+    replaces: ClassVar[bool] = True
+
+    @property
+    def _hosts(self) -> FakeHosts:
+        if FakeHosts.active is None:
+            raise SpecError("Fake hosts are only in a block: with cluster.testing.FakeHosts(): ...")
+        return FakeHosts.active
+
+    def plan(self, spec: ClusterSpec) -> Plan:
+        return Plan(lines=(f"{spec.hosts} x a host of a script",))
+
+    def create(
+        self, spec: ClusterSpec, journal: Journal, tell: StateCallback = ignore
+    ) -> tuple[Machine, ...]:
+        return self._make(spec, range(spec.hosts))
+
+    def _make(self, spec: ClusterSpec, places: Iterable[int]) -> tuple[Machine, ...]:
+        if self._hosts.refuses:
+            raise self._hosts.refuses
+        known = self._hosts.made.get(spec.name, ())
+        first = 1 + max((int(m.id.removeprefix("fake-")) for m in known), default=0)
+        made = tuple(
+            Machine(  # noqa: S604 - "shell" names a plug-in
+                name=machine_name(spec.name, place),
+                id=f"fake-{number}",
+                address=f"192.0.2.{number}",
+                shell="fake",
+                folder=f".cluster-{spec.name}",
+                bin=f".cluster-{spec.name}/env/bin",
+                job="fake",  # lent, so that there is no SSH between them
+            )
+            for number, place in enumerate(places, first)
+        )
+        self._hosts.made[spec.name] = (*known, *made)
+        return made
+
+    def add(
+        self,
+        spec: ClusterSpec,
+        like: Machine,
+        places: tuple[int, ...],
+        journal: Journal,
+        tell: StateCallback = ignore,
+    ) -> tuple[Machine, ...]:
+        return self._make(spec, places)
+
+    def besides(self, name: str, kept: tuple[Machine, ...]) -> tuple[Resource, ...]:
+        ids = {machine.id for machine in kept}
+        return tuple(one for one in self.find(name) if one.id not in ids)
+
+    def end_besides(self, name: str, kept: tuple[Machine, ...]) -> None:
+        self._hosts.made[name] = kept
+
+    def find(self, name: str) -> tuple[Resource, ...]:
+        made = self._hosts.made.get(name, ())
+        return tuple(Resource(kind="host", id=machine.id) for machine in made)
+
+    def destroy(self, name: str) -> None:
+        self._hosts.made.pop(name, None)
+
+    def names(self) -> tuple[str, ...]:
+        return tuple(self._hosts.made)

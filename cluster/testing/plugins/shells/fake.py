@@ -1,0 +1,80 @@
+"""Shells to hosts that play a script; see `cluster.testing`."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+from cluster.core.errors import ShellError
+from cluster.remote.shells import Shell
+from cluster.testing import FakeHosts, completed
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Sequence
+
+    from cluster.core.model.hosts import Completed, Machine
+
+
+class FakeShell(Shell):
+    """Asks the script, and keeps files in memory."""
+
+    def __init__(self, machine: Machine | None = None) -> None:
+        if machine is None or FakeHosts.active is None:
+            raise ShellError(
+                "Fake hosts are only in a block: with cluster.testing.FakeHosts(): ..."
+            )
+        super().__init__(machine)
+        self._hosts = FakeHosts.active
+        self._machine = machine
+        self._files = self._hosts.files.setdefault(machine.id, {})
+
+    def connect(self) -> None:
+        self._hosts.connect(self._machine)
+        self.state = "ready"
+
+    def run(
+        self,
+        argv: Sequence[str],
+        *,
+        timeout: float | None = None,
+        on_line: Callable[[str], None] | None = None,
+    ) -> Completed:
+        reply = self._hosts.run(self._machine, tuple(argv))
+        if on_line:
+            for line in reply.stdout.splitlines():
+                on_line(line)
+        return completed(argv, reply)
+
+    def write(self, text: str, path: str, *, mode: int = 0o644) -> None:
+        self.connect()
+        self._files[path] = text.encode()
+
+    def put(self, path: Path, to: str) -> None:
+        self.connect()
+        for one in [path] if path.is_file() else path.rglob("*"):
+            if one.is_file():
+                name = "" if one == path else f"/{one.relative_to(path)}"
+                self._files[f"{to}{name}"] = one.read_bytes()
+
+    def fetch(self, path: str, to: Path) -> None:
+        self.connect()
+        inside = {name: data for name, data in self._files.items() if _below(name, path)}
+        if not inside:
+            raise ShellError(f"{self._machine.name} has no {path}.")
+        for name, data in inside.items():
+            place = to / (name.removeprefix(f"{path}/") if name != path else Path(path).name)
+            place.parent.mkdir(parents=True, exist_ok=True)
+            place.write_bytes(data)
+
+    def exists(self, path: str) -> bool:
+        self.connect()
+        return any(_below(name, path) for name in self._files)
+
+    def remove(self, path: str) -> None:
+        self.connect()
+        for name in [name for name in self._files if _below(name, path)]:
+            del self._files[name]
+
+
+def _below(name: str, path: str) -> bool:
+    return name == path or name.startswith(f"{path}/")

@@ -1,0 +1,83 @@
+"""Hosts that play a script, for tests of users: what they know, and what they refuse."""
+
+from __future__ import annotations
+
+from contextlib import suppress
+from pathlib import Path
+
+import pytest
+
+import cluster
+from cluster.core.errors import Capacity, HostErrors, Unreachable
+from cluster.testing import Answer, FakeHosts, FakeJob, Reply, UnknownCommand
+
+
+def test_a_command_is_answered_by_each_host() -> None:
+    replies: dict[str, Answer] = {
+        "hostname": lambda name: f"{name}\n",
+        "false": Reply(status=1, stderr="no"),
+    }
+    with FakeHosts(replies) as hosts, cluster.launch("mine", provider="fake", hosts=2) as c:
+        assert {n: d.stdout for n, d in c.run(["hostname"]).items()} == {
+            "0.mpi.mine": "0.mpi.mine\n",
+            "1.mpi.mine": "1.mpi.mine\n",
+        }
+        assert {done.status for done in c.run(["false"]).values()} == {1}
+        assert sorted(hosts.commands) == [
+            *(("0.mpi.mine", "false"), ("0.mpi.mine", "hostname")),
+            *(("1.mpi.mine", "false"), ("1.mpi.mine", "hostname")),
+        ]
+    assert hosts.made == {}
+    with pytest.raises(cluster.SpecError, match="no provider 'fake'"):
+        cluster.launch("mine", provider="fake")
+
+
+def test_a_command_that_the_script_does_not_know_fails_the_test_although_its_error_is_caught() -> (
+    None
+):
+    with (
+        pytest.raises(UnknownCommand, match="does not know: uptime -p"),
+        FakeHosts(),
+        cluster.launch("mine", provider="fake") as c,
+        suppress(UnknownCommand),
+    ):
+        c.run(["uptime", "-p"])
+
+
+def test_a_job_leaves_the_values_of_a_run() -> None:
+    values = Path(__file__).with_name("plain_run") / "measurements.jsonl"
+    with FakeHosts(jobs=[FakeJob(files={"measurements.0.jsonl": values.read_text()})]):
+        with cluster.launch("mine", provider="fake") as c:
+            run = c.bench("p2p", metrics=["latency"], sizes=[8])
+        assert run.status == "done"
+        assert [m.metric for m in run.measurements] == ["latency", "bandwidth"]
+
+        recorded = FakeJob.of_run(run.folder / "raw")
+        assert recorded.files["measurements.0.jsonl"] == values.read_text()
+
+
+def test_jobs_end_one_after_the_other_as_they_are_told_to() -> None:
+    jobs = [FakeJob(status=3, stderr="rank 1 had enough\n"), FakeJob(status=None, reason="reboot")]
+    with FakeHosts(jobs=jobs), cluster.launch("mine", provider="fake") as c:
+        with pytest.raises(cluster.JobError, match="exit status 3") as failed:
+            c.bench("p2p", metrics=["latency"], sizes=[8])
+        assert failed.value.stderr == "rank 1 had enough"
+        with pytest.raises(cluster.JobError, match="reboot"):
+            c.bench("p2p", metrics=["latency"], sizes=[8])
+
+
+def test_a_host_that_does_not_answer_and_a_provider_without_machines(tmp_path: Path) -> None:
+    with FakeHosts({"hostname": "h\n"}) as hosts, cluster.launch("mine", provider="fake") as c:
+        hosts.silent.add(1)
+        with pytest.raises((Unreachable, HostErrors)):
+            c.run(["hostname"])
+        hosts.silent.clear()
+        (tmp_path / "f").write_text("text")
+        c.put(tmp_path / "f", "there/f")
+        assert (c.get("there", tmp_path / "back")["1.mpi.mine"] / "f").read_text() == "text"
+
+    with (
+        FakeHosts(refuses=Capacity("no hosts are left")) as hosts,
+        pytest.raises(Capacity, match="no hosts are left"),
+    ):
+        cluster.launch("mine", provider="fake")
