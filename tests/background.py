@@ -3,15 +3,16 @@
 from __future__ import annotations
 
 import json
+import os
 import subprocess
 from contextlib import contextmanager
+from pathlib import Path
 from typing import TYPE_CHECKING, Any, Self
 
-from tests.conftest import COMMAND, PATIENCE, command, processes, runs_folder, until
+from tests.conftest import COMMAND, PATIENCE, processes, runs_folder, until
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
-    from pathlib import Path
 
 
 def only_run() -> Path:
@@ -78,8 +79,8 @@ class Background:
 
 @contextmanager
 def hanging_run(**how: str) -> Iterator[Background]:
-    """Give a run whose ranks hang, once both have said that they are ready."""
-    words = ("bench", "faulty", "--how", "hang", "--name", "hanging")
+    """Give a run whose ranks sleep without end, once both have said that they are ready."""
+    words = ("bench", "faulty", "--how", "sleep", "--name", "hanging")
     with Background(*words, **how) as background:
         background.wait_for("ready")
         until(_both_are_ready, "both ranks are ready")
@@ -87,5 +88,6 @@ def hanging_run(**how: str) -> Iterator[Background]:
 
 
 def _both_are_ready() -> bool:
-    text = command("logs", "hanging", status=None).stdout
+    host = Path(os.environ["CLUSTER_STATE"], "hanging", "host")
+    text = "".join(path.read_text() for path in host.glob("*/stdout"))
     return "ready 0" in text and "ready 1" in text

@@ -2,10 +2,15 @@
 
 from __future__ import annotations
 
+from typing import TYPE_CHECKING
+
 import msgspec
 
 from cluster.core.model.hosts import Facts
-from cluster.core.model.measurements import Definition, Summary
+from cluster.core.model.measurements import Definition, Measurement, Summary
+
+if TYPE_CHECKING:
+    from cluster.core.model.value import Scalar
 
 
 def plain_definition(**changes: object) -> Definition:
@@ -42,6 +47,22 @@ def plain_summary(median: float, of: Definition | None = None, **changes: object
         converged=True,
     )
     return msgspec.structs.replace(same, **changes)
+
+
+def plain_series(
+    own: Definition, value: float, point: dict[str, Scalar], moved: int = 0
+) -> Measurement:
+    """Measure the same value 20 times on rank 0; what moves bytes took seconds."""
+    return Measurement(
+        metric=own.metric,
+        definition=own.id,
+        unit="s" if moved else own.unit,
+        params=point,
+        rank=0,
+        host="h",
+        values=(value,) * 20,
+        bytes=moved,
+    )
 
 
 def plain_facts(host: str = "a", **changes: object) -> Facts:

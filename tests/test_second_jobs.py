@@ -96,7 +96,7 @@ def test_a_job_that_ended_by_itself_keeps_its_own_end() -> None:
 @pytest.mark.usefixtures("faulty")
 def test_of_jobs_that_start_at_once_one_runs() -> None:
     command("up", "hanging")
-    words = ("bench", "faulty", "--how", "hang", "--name", "hanging", "--detach")
+    words = ("bench", "faulty", "--how", "sleep", "--name", "hanging", "--detach")
     ended = [one.end() for one in [Background(*words) for _ in range(4)]]
 
     assert sorted(status for status, _ in ended) == [0, 2, 2, 2]

@@ -13,10 +13,10 @@ from cluster.analysis.limits.usual import usual
 from cluster.analysis.statistics.summarize import summarize
 from cluster.benchmarks.gpu import definitions
 from cluster.core.model.hosts import Link
-from cluster.core.model.measurements import Measurement
+from tests.plain_values import plain_series
 
 if TYPE_CHECKING:
-    from cluster.core.model.measurements import Definition, Summary
+    from cluster.core.model.measurements import Definition, Measurement, Summary
     from cluster.core.model.value import Scalar
 
 GIB = 1 << 30
@@ -24,29 +24,16 @@ NETWORK = Route(links=(Link(rate=1.25e9, source="of two hosts"),) * 2)  # it bou
 GEN5 = 128 / 130 * 32e9 / 8 * 16  # bytes per second
 
 
-def series(own: Definition, value: float, moved: int, point: dict[str, Scalar]) -> Measurement:
-    return Measurement(
-        metric=own.metric,
-        definition=own.id,
-        unit="s" if moved else own.unit,
-        params=point,
-        rank=0,
-        host="h",
-        values=(value,) * 20,
-        bytes=moved,
-    )
-
-
 def examined(slot: str = "32.0 GT/s PCIe x16", gpu: int = 0) -> list[Measurement]:
     point: dict[str, Scalar] = {"gpu": gpu, "model": "NVIDIA H200"}
     return [
-        series(definitions.LINK, GEN5, 0, {**point, "slot": slot}),
-        series(definitions.MEMORY, 4814e9, 0, {**point, "MHz": 3201, "bits": 6016}),
+        plain_series(definitions.LINK, GEN5, {**point, "slot": slot}),
+        plain_series(definitions.MEMORY, 4814e9, {**point, "MHz": 3201, "bits": 6016}),
     ]
 
 
 def bounded(own: Definition, seconds: float, moved: int, point: dict[str, Scalar]) -> Summary:
-    taken = [series(own, seconds, moved, point)]
+    taken = [plain_series(own, seconds, point, moved)]
     [found] = summarize(taken, [own], NETWORK)
     return with_hardware_bound(found, own, of_measured(examined()))
 

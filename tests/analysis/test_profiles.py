@@ -12,7 +12,7 @@ from cluster.analysis.verdict.profiles.values import JobProfile, Source
 from cluster.core.errors import ParseError
 from cluster.core.model.logs import Profile, RoleTime, Routine, TaskTimes
 from cluster.logs.reader import read
-from tests.logs.samples import LOGS
+from tests.logs.samples import LOGS, damaged
 
 
 def rank(
@@ -209,17 +209,8 @@ def test_damaged_profiles_are_put_together_all_the_same(name: str) -> None:
     """Cut after any line, lines lost, doubled and shuffled, bytes changed."""
     chance = random.Random(name)
     lines = (LOGS / f"mpitrace.{name}.txt").read_bytes().splitlines(keepends=True)
-    texts = [b"".join(lines[:end]) for end in range(len(lines))]
-    for _ in range(100):
-        damaged = [line for line in lines for _ in range(chance.choice((0, 1, 1, 1, 2)))]
-        if chance.random() < 0.3:
-            chance.shuffle(damaged)
-        data = bytearray(b"".join(damaged))
-        for _ in range(chance.randrange(8)):
-            data[chance.randrange(len(data))] = chance.choice(b"\x00\xff\x1b\r9-.e, \t")
-        texts.append(bytes(data))
     read_ = 0
-    for text in texts:
+    for text in damaged(lines, chance, b"\x00\xff\x1b\r9-.e, \t"):
         try:
             details = [result.detail for result in read([text], "mpitrace").results]
         except ParseError:

@@ -13,7 +13,7 @@ from cluster.core.errors import ParseError
 from cluster.core.model.logs import Device, Parsed, PeerAccess, Topology
 from cluster.logs.reader import read
 from cluster.reports.log_tables import topology_tables
-from tests.logs.samples import LOGS
+from tests.logs.samples import LOGS, damaged
 
 DGX = (LOGS / "topology.dgx1v.txt").read_text()
 RATE = {"NV2": 96.8, "NV1": 48.4, "SYS": 14.3}
@@ -321,16 +321,7 @@ def test_damaged_logs_are_joined_all_the_same(names_: tuple[str, ...]) -> None:
     chance = random.Random("+".join(names_))
     text = b"".join((LOGS / f"{name}.txt").read_bytes() for name in names_)
     lines = text.splitlines(keepends=True)
-    texts = [b"".join(lines[:end]) for end in range(len(lines))]
-    for _ in range(100):
-        damaged = [line for line in lines for _ in range(chance.choice((0, 1, 1, 1, 2)))]
-        if chance.random() < 0.3:
-            chance.shuffle(damaged)
-        data = bytearray(b"".join(damaged))
-        for _ in range(chance.randrange(8)):
-            data[chance.randrange(len(data))] = chance.choice(b"\x00\xff\x1b\r9-.e, \tXNV")
-        texts.append(bytes(data))
-    for one in texts:
+    for one in damaged(lines, chance, b"\x00\xff\x1b\r9-.e, \tXNV"):
         try:
             made, _ = seen(one.decode(errors="replace"))
         except ParseError:

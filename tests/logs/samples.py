@@ -8,6 +8,8 @@ from typing import TYPE_CHECKING
 from cluster.logs.reader import read
 
 if TYPE_CHECKING:
+    import random
+
     from cluster.core.model.logs import Parsed
 
 LOGS = Path(__file__).parent
@@ -32,3 +34,17 @@ def values(result: Parsed, metric: str, **params: object) -> list[float]:
         if m.metric == metric and params.items() <= m.params.items()
         for value in m.values
     ]
+
+
+def damaged(lines: list[bytes], chance: random.Random, wrong: bytes) -> list[bytes]:
+    """Cut after any line, lose, double and shuffle lines, and put wrong bytes in."""
+    texts = [b"".join(lines[:end]) for end in range(len(lines))]
+    for _ in range(100):
+        kept = [line for line in lines for _ in range(chance.choice((0, 1, 1, 1, 2)))]
+        if chance.random() < 0.3:
+            chance.shuffle(kept)
+        data = bytearray(b"".join(kept))
+        for _ in range(chance.randrange(8)):
+            data[chance.randrange(len(data))] = chance.choice(wrong)
+        texts.append(bytes(data))
+    return texts

@@ -8,34 +8,20 @@ import pytest
 
 from cluster.benchmarks.gpu import definitions
 from cluster.core.model.hosts import Machine
-from cluster.core.model.measurements import Measurement
 from cluster.core.model.records import Record
 from cluster.core.model.spec import ClusterSpec
 from cluster.orchestration.bench.collect import JobResult, _keep_measured, close_run
 from cluster.runs import store
+from tests.plain_values import plain_series
 
 if TYPE_CHECKING:
     from pathlib import Path
 
-    from cluster.core.model.measurements import Definition
     from cluster.core.model.value import Scalar
     from cluster.runs.run import Run
 
 GIB = 1 << 30
 POINT: dict[str, Scalar] = {"gpu": 0, "model": "NVIDIA H200"}
-
-
-def series(own: Definition, value: float, point: dict[str, Scalar], moved: int = 0) -> Measurement:
-    return Measurement(
-        metric=own.metric,
-        definition=own.id,
-        unit="s" if moved else own.unit,
-        params=point,
-        rank=0,
-        host="h",
-        values=(value,) * 20,
-        bytes=moved,
-    )
 
 
 def collected(root: Path, rate: float) -> Run:
@@ -59,8 +45,8 @@ def collected(root: Path, rate: float) -> Run:
     store.append(
         folder,
         [
-            series(definitions.LINK, 63.0e9, slot),
-            series(definitions.HOST_TO_GPU, GIB / rate, copied, GIB),
+            plain_series(definitions.LINK, 63.0e9, slot),
+            plain_series(definitions.HOST_TO_GPU, GIB / rate, copied, GIB),
         ],
     )
     _keep_measured(folder)

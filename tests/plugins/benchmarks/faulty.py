@@ -35,7 +35,8 @@ class FaultyParams(Value, frozen=True, kw_only=True):
     """The parameters of `faulty`.
 
     Args:
-        how: What goes wrong: raise, kill, exit, leave, hang, deaf, escape or nothing.
+        how: What goes wrong: raise, kill, exit, leave, hang, sleep (both ranks), deaf, escape or
+            nothing.
 
     """
 
@@ -65,7 +66,7 @@ class Faulty(Benchmark[FaultyParams]):
             rank.end()
             rank.barrier()  # mpirun ends the other rank at once
             raise ValueError(ESCAPES)
-        if rank.number == 1:
+        if rank.number == 1 or params.how == "sleep":  # a rank that waits in MPI keeps a core
             _go_wrong(params.how)
         rank.comm.recv(source=1)
 
@@ -83,7 +84,7 @@ def _go_wrong(how: str) -> None:
         signal.set_wakeup_fd(-1)
         signal.signal(signal.SIGTERM, signal.SIG_IGN)
         signal.signal(signal.SIGINT, signal.SIG_IGN)
-    while True:  # hang
+    while True:  # hang, sleep
         time.sleep(0.1)
 
 
