@@ -41,7 +41,7 @@ def test_a_second_job_is_refused_with_who_runs_what(hanging: Background) -> None
     for words in (SECOND, ("run", "hanging", "--mpi", "--", "true"), ("check", "hanging")):
         said = command(*words, status=2).stderr
         assert f"process {hanging.process.pid}, since 20" in said
-        assert "cluster bench faulty --how hang --name hanging\n" in said
+        assert "cluster bench faulty --how sleep --name hanging\n" in said
         assert "--replace" in said
     with pytest.raises(InUse, match=f"process {hanging.process.pid}"):
         cluster.attach("hanging").bench("faulty")
