@@ -2,13 +2,13 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, ClassVar
+from typing import TYPE_CHECKING
 
 from cluster.core.errors import SpecError
 from cluster.core.model.hosts import Machine, machine_name
 from cluster.core.model.resources import Plan, Resource
 from cluster.core.model.value import StateCallback, ignore
-from cluster.providers import Provider
+from cluster.providers import Provider, Replaces
 from cluster.testing import FakeHosts
 
 if TYPE_CHECKING:
@@ -18,10 +18,8 @@ if TYPE_CHECKING:
     from cluster.core.model.spec import ClusterSpec
 
 
-class FakeProvider(Provider):
+class FakeProvider(Provider, Replaces):
     """Makes machines of the block that is open, and ends them."""
-
-    replaces: ClassVar[bool] = True
 
     @property
     def _hosts(self) -> FakeHosts:
@@ -33,7 +31,7 @@ class FakeProvider(Provider):
         return Plan(lines=(f"{spec.hosts} x a host of a script",))
 
     def create(
-        self, spec: ClusterSpec, journal: Journal, tell: StateCallback = ignore
+        self, spec: ClusterSpec, journal: Journal, on_state: StateCallback = ignore
     ) -> tuple[Machine, ...]:
         return self._make(spec, range(spec.hosts))
 
@@ -63,15 +61,15 @@ class FakeProvider(Provider):
         like: Machine,
         places: tuple[int, ...],
         journal: Journal,
-        tell: StateCallback = ignore,
+        on_state: StateCallback = ignore,
     ) -> tuple[Machine, ...]:
         return self._make(spec, places)
 
-    def besides(self, name: str, kept: tuple[Machine, ...]) -> tuple[Resource, ...]:
+    def list_except(self, name: str, kept: tuple[Machine, ...]) -> tuple[Resource, ...]:
         ids = {machine.id for machine in kept}
         return tuple(one for one in self.find(name) if one.id not in ids)
 
-    def end_besides(self, name: str, kept: tuple[Machine, ...]) -> None:
+    def delete_except(self, name: str, kept: tuple[Machine, ...]) -> None:
         self._hosts.made[name] = kept
 
     def find(self, name: str) -> tuple[Resource, ...]:
@@ -80,6 +78,3 @@ class FakeProvider(Provider):
 
     def destroy(self, name: str) -> None:
         self._hosts.made.pop(name, None)
-
-    def names(self) -> tuple[str, ...]:
-        return tuple(self._hosts.made)
