@@ -33,7 +33,7 @@ if TYPE_CHECKING:
 __all__ = ["Answer", "FakeHosts", "FakeJob", "Reply", "UnknownCommand"]
 
 PLUGINS = Path(__file__).parent / "plugins"
-ENV = ("env", leftovers.MARK)
+LINE = ("sh", "-c")  # before a line of shell
 KNOWN_SCRIPTS = frozenset({jobs.SWEEP, jobs.REMOVE_SCRATCH, leftovers.END})
 PREFIX = 24  # bits of the hosts' network, 192.0.2.0 (RFC 5737)
 
@@ -141,8 +141,10 @@ class FakeHosts:
     def run(self, machine: Machine, argv: tuple[str, ...]) -> Reply:
         """Run a command: of the script, or of `cluster` itself."""
         self.connect(machine)
-        words = argv[2:] if argv[0] == ENV[0] and argv[1].startswith(f"{ENV[1]}=") else argv
-        line = shlex.join(words)
+        marks = [at for at, word in enumerate(argv) if word.startswith(f"{leftovers.MARK}=")]
+        words = (argv[marks[0] + 1 :] if marks else ()) or argv  # what a caller ran is behind it
+        is_line = len(words) == len(LINE) + 1 and words[: len(LINE)] == LINE
+        line = words[-1] if is_line else shlex.join(words)
         if line in self.replies:
             with self._lock:
                 self.commands.append((machine.name, line))
