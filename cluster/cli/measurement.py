@@ -28,8 +28,7 @@ from cluster.orchestration.ab_test import (
     check_toggles,
     trials,
 )
-from cluster.orchestration.bench.order import host_order
-from cluster.orchestration.bench.prepare import check_bench, check_plan
+from cluster.orchestration.bench.plan import check_bench, check_plan, host_order
 from cluster.orchestration.bench.starter import check_starter
 from cluster.orchestration.cluster import attach
 from cluster.orchestration.launch.launch import launch_spec, plan_spec

@@ -329,7 +329,7 @@ class Journal(Value, frozen=True, kw_only=True):
             self._open()
         with ExitStack() as until_launched:
             with self.lock():
-                if self.entries() and not resuming:
+                if not resuming and self.path.exists() and self.entries():
                     raise self.busy_error()
                 until_launched.enter_context(self.in_use())
                 if not resuming:

@@ -15,7 +15,7 @@ from cluster.core.errors import SpecError
 from cluster.core.model.value import Value
 from cluster.measure.benchmark import Benchmark
 from cluster.orchestration.bench.bench import RUN_OPTIONS, TIMEOUT
-from cluster.orchestration.bench.prepare import check_bench
+from cluster.orchestration.bench.plan import check_bench
 from cluster.orchestration.bench.variables import all_variables, variable
 from cluster.orchestration.notebook import default_listener
 from cluster.runs.comparison import RunComparison, compare_groups

@@ -3,12 +3,10 @@
 from __future__ import annotations
 
 import signal
-import sys
 import threading
 import time
 from contextlib import contextmanager, suppress
-from pathlib import Path
-from typing import TYPE_CHECKING, Any, Self
+from typing import TYPE_CHECKING, Self
 
 import msgspec
 
@@ -19,18 +17,7 @@ from cluster.core.model.spec import ClusterSpec, check_name
 from cluster.core.model.value import StateCallback, ignore
 from cluster.orchestration.bench.bench_methods import Bench
 from cluster.orchestration.bench.collect import JobResult, raise_unless_done
-from cluster.orchestration.bench.order import host_order, in_order, with_order
-from cluster.orchestration.bench.prepare import (
-    PreparedJob,
-    check_bench,
-    check_hosts,
-    host_timeout,
-    needs_every_host,
-    prepare,
-    with_profile,
-)
-from cluster.orchestration.bench.starter import check_starter, with_starter
-from cluster.orchestration.bench.working_folder import find_files
+from cluster.orchestration.bench.plan import check_on_hosts, in_order, make_request, plan_job
 from cluster.orchestration.check.simulated import simulate
 from cluster.orchestration.check.verdict import with_verdict
 from cluster.orchestration.cluster_jobs import Jobs
@@ -63,22 +50,19 @@ from cluster.runs.store import root as runs_root
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator, Mapping, Sequence
     from contextlib import AbstractContextManager
+    from pathlib import Path
 
     from cluster.core.model.hosts import Completed, Facts, Machine
     from cluster.core.model.records import JobRecord, Status
     from cluster.core.model.resources import Price, Receipt
     from cluster.core.model.spec import Environment
-    from cluster.measure.benchmark import Benchmark
-    from cluster.orchestration.bench.bench import RunOptions
     from cluster.orchestration.bench.listener import Listener
-    from cluster.orchestration.bench.working_folder import WorkingFolder
+    from cluster.orchestration.bench.plan import JobPlan, JobRequest, RunOptions
     from cluster.orchestration.hosts.state import ClusterState
     from cluster.orchestration.jobs.job import Job
     from cluster.remote.leftovers import Leftovers
     from cluster.remote.shells import Shell
     from cluster.runs.run import Run
-
-LAUNCH_PHASES = ("launch", "create", "running", "ssh")
 
 
 def attach(name: str) -> Cluster:
@@ -108,7 +92,7 @@ class Cluster:
         hosts: The hosts, with verbs: `c.hosts[0].run("nproc")`.
         jobs: Jobs that were started by `start`, by name.
         bench_jobs: Benchmarks that were started.
-        phases: Seconds that each phase took in this process, such as `launch` or `run`.
+        launch_phases: Seconds of each phase of the launch, if this process launched the cluster.
         leftovers: Processes that commands had left on hosts that stay, as `down` found them.
 
     """
@@ -118,13 +102,14 @@ class Cluster:
         self.disk = StateOnDisk(journal_)
         self._environment: Environment | None = None
         self._looked_for = ""
-        self.phases: dict[str, float] = {}
+        self.launch_phases: dict[str, float] = {}
+        self._teardown: dict[str, float] = {}
         self.leftovers: Mapping[str, Leftovers] = {}
         self._block = ""  # for messages, inside a `with` block
         self.remote = Hosts(self.name, self._standing_machines)
         self.hosts = HostGroup(self.remote, self.start)
         self.jobs = NamedJobs(self.disk, self.remote)
-        self.bench_jobs = Jobs(self.disk, self.remote, self.phases)
+        self.bench_jobs = Jobs(self.disk, self.remote)
 
     def __repr__(self) -> str:
         """Name the cluster, for debugging."""
@@ -175,6 +160,11 @@ class Cluster:
     def expires(self) -> float | None:
         """When its machines end by themselves, in seconds since the epoch; None if they do not."""
         return self.state.expires
+
+    @property
+    def phases(self) -> dict[str, float]:
+        """Seconds that each phase took in this process, such as `launch` or `run`."""
+        return {**self.launch_phases, **self.bench_jobs.phases, **self._teardown}
 
     @property
     def costs(self) -> bool:
@@ -388,10 +378,16 @@ class Cluster:
 
         """
         self._standing_machines()
+        self._install(programs, libraries, on_state)
+
+    def _install(
+        self, programs: Sequence[str], libraries: tuple[str, ...], on_state: StateCallback
+    ) -> Environment | None:
+        """Install what is missing; return the environment, which hosts that use ours lack."""
         provider = self._provider
         wanted = provider.environment(self.spec) if isinstance(provider, PreparesHosts) else None
         if wanted is None:
-            return
+            return None
         wanted = msgspec.structs.replace(
             wanted,
             programs=(*wanted.programs, *programs),
@@ -401,8 +397,9 @@ class Cluster:
         logs = self.disk.journal.folder / "logs"
         with self._unless_gone():
             host_setup.install(self.shells(), self.machines, wanted, logs, on_state)
+        self.bench_jobs.phases["install"] = time.monotonic() - began
         self._environment = wanted
-        self._note_phase("install", began)
+        return wanted
 
     @property
     def bench(self) -> Bench:
@@ -413,59 +410,88 @@ class Cluster:
         return Bench(self._bench)
 
     def _bench(self, name: str, options: RunOptions, params: Mapping[str, object]) -> Run:
-        """Run a benchmark; see `Bench.__call__`."""
+        """Run a benchmark: check the request, prepare its plan, start the plan."""
         self._standing_machines()
-        benchmark, checked = check_bench(self.spec, name, params, options.timeout)
-        check_starter(options.starter, benchmark)
+        request = make_request(self.state, name, options, params)
         listener = options.listener or default_listener()
-        root, workdir = runs_root(options.runs), options.workdir
-        if isinstance(workdir, str | Path):
-            workdir = find_files(workdir, root)
-        order = host_order(options.order, benchmark, root, self.state)
         if isinstance(self._provider, Simulates):
-            return with_verdict(
-                simulate(self.state, benchmark, checked, root, options.about, listener)
-            )
+            return with_verdict(simulate(self.state, request, listener))
         with self.bench_jobs.claimed(replace=options.replace):
             self.jobs.make_room(replace=options.replace)
-            return self._claimed_bench(benchmark, checked, options, listener, root, workdir, order)
+            whole = host_setup.needs_every_host(request.benchmark)  # else it leaves out dead hosts
+            self.remote.leave_out_dead(None if whole else DEAD_AFTER)
+            self.bench_jobs.make_room(replace=options.replace)
+            plan = self.prepare(request, listener.preparing)
+            try:
+                return self._start(plan, listener, detach=options.detach)
+            finally:
+                listener.ended()
 
-    def _claimed_bench(
-        self,
-        benchmark: Benchmark[Any],
-        checked: Any,  # noqa: ANN401 - each benchmark has its own parameters
-        options: RunOptions,
-        listener: Listener,
-        root: Path,
-        workdir: WorkingFolder | None,
-        order: tuple[int, ...],
-    ) -> Run:
-        """Run a benchmark on hosts on which no other process starts a job."""
-        self.remote.leave_out_dead(host_timeout(benchmark))
-        self.bench_jobs.make_room(replace=options.replace)
-        self._keep_phases({p: s for p, s in self.phases.items() if p in LAUNCH_PHASES})
-        hosts = in_order(self._ready(benchmark, checked, listener.preparing), order)
-        about = with_order(options.about, order)
+    def prepare(self, request: JobRequest, on_state: StateCallback = ignore) -> JobPlan:
+        """Set up the hosts for a request, and plan its job.
+
+        Raises:
+            ClusterError: the hosts cannot run it.
+
+        """
         with self._unless_gone():
-            hosts = with_starter(hosts, options.starter, benchmark, self.shells())
-            check_hosts(hosts, benchmark, checked, about, self.shells())
-            about = with_profile(about, options.profile, hosts, self.shells())
-        prepared = prepare(
-            hosts, benchmark, checked, root, options.timeout, about, self.phases, workdir
+            hosts = in_order(self._set_up(request, on_state), request.order)
+            hosts, request = check_on_hosts(hosts, request, self.shells())
+        return plan_job(hosts, request, self.phases)
+
+    def _set_up(self, request: JobRequest, on_state: StateCallback) -> ReadyHosts:
+        """Install what a benchmark needs, examine and connect the hosts.
+
+        Hosts that were examined before are examined again only if they lacked something.
+        """
+        benchmark, machines = request.benchmark, self.machines
+        need = host_setup.gpu_need(benchmark, request.params, self.spec.ranks_per_host)
+        libraries = benchmark.libraries(request.params)
+        # Hosts with GPUs have a torch whose CUDA fits their driver.
+        environment = self._install(benchmark.programs, () if need.wanted else libraries, on_state)
+        if environment and environment.image:
+            need = host_setup.GpuNeed()  # in an image, the ranks check the GPUs
+        facts, silent = self.facts, frozenset[str]()
+        if not host_setup.have(facts, benchmark.programs, need):
+            silent = self.remote.absent
+            facts = host_setup.examine(self.shells(), machines, benchmark.programs)
+            host_setup.check_gpus(facts, need, gpu_advice(type(self._provider)))
+            if len(facts) > 1:
+                machines = host_setup.with_common_addresses(machines, facts, silent)
+                self.disk.note_machines(machines)
+            self.disk.record(journal.Examined(facts=() if silent else facts))
+        folder = ""
+        if environment is None:
+            folder = host_setup.install_beside(libraries, benchmark.name, machines[0], on_state)
+        hosts = ReadyHosts(
+            spec=self.spec,
+            machines=machines,
+            facts=facts,
+            silent=silent,
+            environment=environment,
+            libraries=folder,
         )
         try:
-            return self._run_job(prepared, listener, detach=options.detach)
-        finally:
-            listener.ended()
+            with self.bench_jobs.sole():  # new keys would end a job of another process
+                host_setup.connect(hosts, self.shells(), self.disk.journal.folder, benchmark)
+        except ClusterError:  # addresses may change: the next launch looks again
+            self.disk.record(journal.Examined(facts=()))
+            raise
+        return hosts
 
-    def _run_job(self, prepared: PreparedJob, listener: Listener, *, detach: bool) -> Run:
-        """Start a job, and download its results unless it is detached."""
-        job, result = self.bench_jobs.open(prepared.job), None
+    def _start(self, plan: JobPlan, listener: Listener, *, detach: bool) -> Run:
+        """Start a job, and download its results unless it is detached.
+
+        Raises:
+            JobError: it failed; its values were downloaded.
+
+        """
+        job, result = self.bench_jobs.open(plan.job), None
         try:
-            self.bench_jobs.start(job, prepared)
-            listener.started(self, prepared.folder)
+            self.bench_jobs.start(job, plan)
+            listener.started(self, plan.folder)
             if detach:
-                return read(prepared.folder)
+                return read(plan.folder)
             result = self.bench_jobs.watch(job, listener)
             return raise_unless_done(self.bench_jobs.close(job, result))
         except KeyboardInterrupt as interrupt:
@@ -475,73 +501,11 @@ class Cluster:
                 self.bench_jobs.close(job, interrupted, stop=True)
             raise
 
-    def _ready(
-        self, benchmark: Benchmark[Any], params: object, on_state: StateCallback
-    ) -> ReadyHosts:
-        """Install what a benchmark needs, examine and connect the hosts.
-
-        Hosts that were examined before are examined again only if they lacked something.
-        """
-        with self._unless_gone():
-            return self._set_up(benchmark, params, on_state)
-
-    def _set_up(
-        self, benchmark: Benchmark[Any], params: object, on_state: StateCallback
-    ) -> ReadyHosts:
-        programs = benchmark.programs
-        need = host_setup.gpu_need(benchmark, params, self.spec.ranks_per_host)
-        # Hosts with GPUs have a torch whose CUDA fits their driver.
-        libraries = () if need.wanted else benchmark.libraries(params)
-        self.install(programs, on_state, libraries)
-        in_image = bool(self._environment and self._environment.image)
-        wanted = host_setup.GpuNeed() if in_image else need  # in an image, the ranks check the GPUs
-        facts, silent = self.state.facts, frozenset[str]()
-        if not host_setup.have(facts, programs, wanted):
-            silent = self.remote.absent
-            facts = host_setup.examine(self.shells(), self.machines, programs)
-            host_setup.check_gpus(facts, wanted, gpu_advice(type(self._provider)))
-            if len(facts) > 1:
-                there = tuple(one for one in self.machines if one.name not in silent)
-                noted = {m.name: m for m in host_setup.with_common_addresses(there, facts)}
-                self.disk.note_machines(tuple(noted.get(m.name, m) for m in self.machines))
-            self.disk.record(journal.Examined(facts=() if silent else facts))
-        beside = "" if self._environment else self._beside(benchmark, params, on_state)
-        hosts = ReadyHosts(
-            spec=self.spec,
-            machines=self.machines,
-            facts=facts,
-            silent=silent,
-            environment=self._environment,
-            libraries=beside,
-        )
-        try:
-            with (
-                self.bench_jobs.sole()
-            ):  # new keys would end a job that another process has started
-                host_setup.connect(
-                    hosts,
-                    self.shells(),
-                    self.disk.journal.folder,
-                    needs_every_host=needs_every_host(benchmark),
-                )
-        except ClusterError:  # addresses may change: the next launch looks again
-            self.disk.record(journal.Examined(facts=()))
-            raise
-        return hosts
-
     def _unless_gone(self) -> AbstractContextManager[Callable[[], None]]:
         """Return a block whose errors say why a host ended, if one did."""
         shells = self.shells()
         machines = [machine for machine in self.machines if machine.name in shells]
         return unless_gone(self._provider, self.spec, machines, shells)
-
-    def _beside(self, benchmark: Benchmark[Any], params: object, on_state: StateCallback) -> str:
-        """Install the libraries of a benchmark beside the environment, if the ranks use ours."""
-        wanted = benchmark.libraries(params)
-        if not wanted or self.machines[0].bin != str(Path(sys.executable).parent):
-            return ""
-        on_state(self.machines[0].name, "libraries")
-        return host_setup.install_libraries(wanted, benchmark.name)
 
     def wait(self, listener: Listener | None = None) -> int:
         """Wait for the newest job, which any process may have started; see `Jobs.wait`."""
@@ -584,18 +548,18 @@ class Cluster:
             self.close()
             began = time.monotonic()
             self._looked_for = self.looked_for
-            self._keep_phases({**self.state.phases, **self.phases})
+            self.launch_phases = {**self.state.phases, **self.launch_phases}
             ended = 0
             with suppress(ClusterError):  # then the deletion fails, too, and says what remains
                 ended = self.machine_states().count(ENDED)
             destroy(self._provider, self.name, again=f"cluster down {self.name}")
             newest = self.state.jobs[-1:]
             self.disk.end(time.time(), ended)
-            self._note_phase("teardown", began)
+            self._teardown = {"teardown": time.monotonic() - began}
             self.disk.journal.forget()
         if receipt := self.receipt():
             for record in newest:
-                self.bench_jobs.note_receipt(record, receipt)
+                self.bench_jobs.note_receipt(record, receipt, self._teardown)
 
     def _leave_hosts(self, reason: str) -> None:
         """End all jobs, and remove our files from hosts that are not deleted.
@@ -620,14 +584,6 @@ class Cluster:
         with suppress(*errors):
             self.end_jobs(reason)
             self.leftovers = clean_hosts(self.remote)
-
-    def _keep_phases(self, phases: Mapping[str, float]) -> None:
-        """Replace the phases in place, in this order: `jobs` has the same dictionary."""
-        self.phases.clear()
-        self.phases.update(phases)
-
-    def _note_phase(self, phase: str, began: float) -> None:
-        self.phases[phase] = time.monotonic() - began
 
 
 @contextmanager

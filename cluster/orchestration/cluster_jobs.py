@@ -34,10 +34,10 @@ from cluster.remote.threads import start
 from cluster.runs import store
 
 if TYPE_CHECKING:
-    from collections.abc import Collection, Iterator
+    from collections.abc import Collection, Iterator, Mapping
 
     from cluster.core.model.resources import Receipt
-    from cluster.orchestration.bench.prepare import PreparedJob
+    from cluster.orchestration.bench.plan import JobPlan
     from cluster.orchestration.hosts.state import StateOnDisk
     from cluster.remote.hosts import Hosts
     from cluster.runs.run import Run
@@ -49,18 +49,16 @@ DEAD_AFTER = 3.0  # seconds for them to answer after that; those that do not are
 class Jobs:
     """The jobs of a cluster; at most the newest one runs.
 
-    Args:
-        phases: seconds that each phase took; each phase of a job is added.
-
     Attributes:
+        phases: seconds of each phase of the newest job that this process prepared or collected.
         superseded: whether another process has taken the cluster over from this one.
 
     """
 
-    def __init__(self, disk: StateOnDisk, hosts: Hosts, phases: dict[str, float]) -> None:
+    def __init__(self, disk: StateOnDisk, hosts: Hosts) -> None:
         self._disk = disk
         self._hosts = hosts
-        self._phases = phases
+        self.phases: dict[str, float] = {}
         self._claim: claims.Claim | None = None
         self.superseded = False
 
@@ -72,7 +70,7 @@ class Jobs:
             replace: take the cluster over from a process that uses it, whose job then ends.
 
         Raises:
-            InUse: another process uses it, or a job goes on whose process has ended.
+            InUse: another process uses it.
 
         """
         if self._claim is not None:
@@ -82,8 +80,6 @@ class Jobs:
             self._claim = claim
             try:
                 self._disk.refresh()  # what others have started
-                if not replace:
-                    self._refuse_if_running()
                 yield
             finally:
                 self.superseded = claim.successor() is not None
@@ -135,7 +131,7 @@ class Jobs:
         """Collect the previous job, and free the name of its session.
 
         Raises:
-            InUse: a job runs.
+            InUse: a job runs, whose process has ended.
             ClusterError: a tmux session that is not ours has the name.
 
         """
@@ -150,6 +146,7 @@ class Jobs:
                 means="It is left alone, and nothing was started.",
                 remedy=f"Choose another --name, or end it: tmux kill-session -t '={name}'",
             )
+        self.phases = {}
 
     def end_all(self, reason: str) -> None:
         """Stop all jobs that run, and download the results of all.
@@ -166,11 +163,11 @@ class Jobs:
             with suppress(SpecError):  # a host without tmux has no session to end
                 self.open(record).end_session()
 
-    def start(self, job: MpiJob, prepared: PreparedJob) -> None:
+    def start(self, job: MpiJob, plan: JobPlan) -> None:
         """Start a job.
 
         Args:
-            job: as `open` gives it.
+            job: as `open` returns it.
 
         Raises:
             ClusterError: it could not be started; its run says so.
@@ -182,18 +179,18 @@ class Jobs:
         try:
             with self.sole():
                 status = "failed"
-                self._disk.record(journal.Started(job=prepared.job))
-                with copied(prepared.copied) as folder:
-                    job.start(prepared.script, prepared.files, folder, by)
-                running = msgspec.structs.replace(prepared.record, status="running")
-                store.write(prepared.folder, running)
+                self._disk.record(journal.Started(job=plan.job))
+                with copied(plan.workdir) as folder:
+                    job.start(plan.script, plan.files, folder, by)
+                running = msgspec.structs.replace(plan.record, status="running")
+                store.write(plan.folder, running)
         except ClusterError as error:
             failed = JobResult(status=status, reason=error.what)
-            close_run(prepared.folder, failed, self._phases)
+            close_run(plan.folder, failed, self.phases)
             job.clean()
             self._disk.record_if_up(journal.Collected(run=job.record.run))
             raise
-        self._phases["start"] = time.monotonic() - began
+        self.phases["start"] = time.monotonic() - began
 
     def watch(self, job: MpiJob, listener: JobListener) -> JobResult:
         """Wait for the end of a job; values are written to the run's folder as they arrive.
@@ -213,7 +210,7 @@ class Jobs:
             _note_unreachable(run, error)
             raise
         finally:
-            self._phases["run"] = time.monotonic() - began
+            self.phases["run"] = time.monotonic() - began
         return result
 
     def _revocation(self, job: MpiJob) -> RevocationWatch:
@@ -246,7 +243,7 @@ class Jobs:
         with self._hosts.without(lost):  # a download from them would wait for seconds, in vain
             job = self.open(job.record)  # a shell may have been given up since
             known = self._known_of(lost)
-            run = with_verdict(collect(job, result, self._phases, stop=stop, known=known))
+            run = with_verdict(collect(job, result, self.phases, stop=stop, known=known))
         if receipt := self._disk.state.receipt(time.time()):
             record = msgspec.structs.replace(run.record, receipt=receipt)
             store.write(run.folder, record)
@@ -354,12 +351,14 @@ class Jobs:
             return raw_text(Path(job.record.run), "stdout")
         return job.logs()
 
-    def note_receipt(self, record: JobRecord, receipt: Receipt) -> None:
+    def note_receipt(
+        self, record: JobRecord, receipt: Receipt, teardown: Mapping[str, float]
+    ) -> None:
         """Write the final cost of the machines and the seconds of the teardown into a job's run."""
         folder = Path(record.run)
         with suppress(ClusterError):  # the folder may have been removed
             run = store.record(folder)
-            phases = {**run.phases, "teardown": self._phases["teardown"]}
+            phases = {**run.phases, **teardown}
             store.write(folder, msgspec.structs.replace(run, phases=phases, receipt=receipt))
 
     def newest(self) -> MpiJob:

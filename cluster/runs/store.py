@@ -4,9 +4,10 @@ from __future__ import annotations
 
 import errno
 import os
+import shutil
 import time
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import IO, TYPE_CHECKING
 
 import msgspec
 
@@ -53,8 +54,7 @@ def create(where: Path, name: str, benchmark: str, at: float) -> Path:
         ClusterError: it cannot be made.
 
     """
-    stem = f"{time.strftime('%Y%m%dT%H%M%SZ', time.gmtime(at))}-{benchmark}"
-    number = 0
+    stem, number = run_id(at, benchmark), 0
     while True:
         folder = where / name / (f"{stem}.{number}" if number else stem)
         try:
@@ -69,6 +69,11 @@ def create(where: Path, name: str, benchmark: str, at: float) -> Path:
             raise _unwritable(where, error) from error
         else:
             return folder
+
+
+def run_id(at: float, benchmark: str) -> str:
+    """Return the name of a run's folder, unless another run has it."""
+    return f"{time.strftime('%Y%m%dT%H%M%SZ', time.gmtime(at))}-{benchmark}"
 
 
 def make_root(where: Path) -> None:
@@ -137,11 +142,8 @@ def append(folder: Path, measurements: Iterable[Measurement]) -> None:
         raise _unwritable(folder, error) from error
 
 
-def write_raw(folder: Path, name: str, text: str) -> None:
-    """Write a text into `raw/`, beside the files of the job.
-
-    Args:
-        name: of the file in `raw/`.
+def write_raw(folder: Path, name: str, text: str | IO[bytes]) -> None:
+    """Write a text, or the content of a file, into `raw/`, beside the files of the job.
 
     Raises:
         ClusterError: it cannot be written.
@@ -150,7 +152,12 @@ def write_raw(folder: Path, name: str, text: str) -> None:
     path = folder / RAW / name
     try:
         path.parent.mkdir(exist_ok=True)
-        path.write_text(text)
+        if isinstance(text, str):
+            path.write_text(text)
+            return
+        text.seek(0)
+        with path.open("wb") as out:
+            shutil.copyfileobj(text, out)
     except OSError as error:
         raise _unwritable(path, error) from error
 

@@ -10,7 +10,7 @@ from cluster.agent.facts import host_facts
 from cluster.analysis.statistics.factors import factors
 from cluster.core.model.hosts import Machine
 from cluster.core.model.spec import ClusterSpec
-from cluster.orchestration.bench.order import in_order
+from cluster.orchestration.bench.plan import in_order
 from cluster.orchestration.hosts.setup import ReadyHosts
 from cluster.runs import store, verdict_files
 from tests.conftest import answer, command

@@ -22,7 +22,7 @@ from cluster.core.model.spec import ClusterSpec
 from cluster.core.options import convert
 from cluster.measure import gpu_requirements
 from cluster.measure.buffers import on_gpus
-from cluster.orchestration.bench.prepare import check_plan
+from cluster.orchestration.bench.plan import check_plan
 from tests.conftest import answer, command, on_ranks, runs_folder
 from tests.plain_values import plain_facts
 

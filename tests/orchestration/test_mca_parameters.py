@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 
 from cluster.core.errors import SpecError
-from cluster.orchestration.bench.prepare import _refuse_unknown
+from cluster.orchestration.bench.plan import _refuse_unknown
 from tests.conftest import command, runs_folder, sessions
 
 KNOWN = ["btl", "btl_sm_eager_limit", "btl_sm_rndv_eager_limit", "btl_tcp_eager_limit", "pml"]

@@ -22,7 +22,7 @@ from cluster.core.model.records import Record
 from cluster.core.model.spec import ClusterSpec
 from cluster.logs import reader
 from cluster.orchestration.ab_test import check_toggles, compare_conditions, trials
-from cluster.orchestration.bench.prepare import check_bench
+from cluster.orchestration.bench.plan import check_bench
 from cluster.runs import store
 from cluster.runs.nccl_logs import proof_of
 

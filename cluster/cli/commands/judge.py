@@ -7,9 +7,7 @@ from __future__ import annotations
 
 import sys
 from collections import Counter
-from contextlib import contextmanager
 from pathlib import Path
-from tempfile import TemporaryDirectory
 from typing import TYPE_CHECKING, Annotated
 
 from click.exceptions import Exit
@@ -42,7 +40,7 @@ from cluster.core.model.value import Value
 from cluster.core.units import format_point, format_value
 from cluster.reports.ci import judgement_cases
 from cluster.runs import store
-from cluster.runs.import_.logs import NAME, STDIN, LogLocation, import_logs
+from cluster.runs.import_.logs import NAME, STDIN, LogLocation, LogRun, keep, read_logs
 from cluster.runs.shared_file import is_shared
 
 if TYPE_CHECKING:
@@ -117,14 +115,11 @@ def command(
     location = LogLocation(
         hardware=named_hardware, hosts=0 if hosts is None else check_count("hosts", hosts)
     )
-    with _place(root) as (where, kept):
-        folder = import_logs(
-            named, where, name=name, format_=format_, stdin=sys.stdin.buffer, place=location
-        ).folder
-        status = _show(
-            [store.read(folder)], None, gates, as_json=json, place=folder if kept else None
-        )
-    raise Exit(status)
+    with read_logs(
+        named, name=name, format_=format_, stdin=sys.stdin.buffer, place=location
+    ) as logs:
+        run, kept = _keep(logs, root)
+    raise Exit(_show([run], None, gates, as_json=json, place=kept))
 
 
 def is_log(named: Sequence[str]) -> bool:
@@ -160,21 +155,16 @@ def _folders(
         ) from error
 
 
-@contextmanager
-def _place(root: str | None) -> Iterator[tuple[Path, bool]]:
-    """Return the folder of all runs; a temporary one if nothing can be written there."""
-    where = store.root(root)
+def _keep(logs: LogRun, root: str | None) -> tuple[Run, Path | None]:
+    """Keep a log as a run, unless nothing can be written there; return its folder, too."""
     try:
-        store.make_root(where)
+        run = keep(logs, store.root(root))
     except ClusterError as error:
         if root is not None:
             raise
         sys.stderr.write(f"The log is judged, and not kept as a run: {error.what}\n")
-    else:
-        yield where, True
-        return
-    with TemporaryDirectory(prefix="cluster-") as folder:
-        yield Path(folder), False
+        return logs.run, None
+    return run, run.folder
 
 
 def _show(

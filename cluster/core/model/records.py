@@ -38,21 +38,17 @@ class Condition(Value, frozen=True, kw_only=True):
     Args:
         name: to compare by; empty if the run is not part of an experiment.
         variables: for the environment of every rank.
-        notes: what a reader of its numbers must know.
         description: of the run, by who started it.
         expected: the result that the user expects, if given.
         launch_of: what all launches of one command share; empty for a single launch.
-        order: the numbers of the hosts in the order of the ranks; empty for that of the cluster.
 
     """
 
     name: str = ""
     variables: dict[str, str] = {}
-    notes: tuple[str, ...] = ()
     description: str = ""
     expected: ExpectedResult | None = None
     launch_of: str = ""
-    order: tuple[int, ...] = ()
 
 
 class JobRecord(Value, frozen=True, kw_only=True):

@@ -26,12 +26,12 @@ from cluster.core.errors import ClusterError, SpecError
 from cluster.core.messages import for_command_line
 from cluster.core.model.batch import BatchRequest
 from cluster.core.model.hosts import Allocation, Facts, Layout, Machine, machine_name
-from cluster.core.model.records import JobRecord
+from cluster.core.model.records import Condition, JobRecord
 from cluster.core.model.value import Value
 from cluster.core.paths import make_private
 from cluster.measure.starters import Starter
 from cluster.orchestration.bench.collect import JobResult, collect, job_result
-from cluster.orchestration.bench.prepare import PreparedJob, check_bench, make_condition, prepare
+from cluster.orchestration.bench.plan import JobPlan, JobRequest, check_bench, plan_job
 from cluster.orchestration.bench.starter import ANY_MPI, SRUN, check_starter, find_pmi
 from cluster.orchestration.check.verdict import with_verdict
 from cluster.orchestration.hosts.setup import ReadyHosts, with_common_addresses
@@ -105,10 +105,16 @@ def begin(request: BatchRequest, variables: Mapping[str, str] = os.environ) -> P
         pmi=find_pmi(variant, benchmark, facts[0], LocalShell()) if name == SRUN else "",
         system=lent.system,
     )
-    about = make_condition("", {}, request.describe, "", "")
-    made = prepare(hosts, benchmark, params, where, request.timeout, about, {})
-    _write(made)
-    return Path(made.job.folder)
+    job = JobRequest(
+        benchmark=benchmark,
+        params=params,
+        timeout=request.timeout,
+        condition=Condition(description=request.describe),
+        runs=where,
+    )
+    plan = plan_job(hosts, job, {})
+    _write(plan)
+    return Path(plan.job.folder)
 
 
 def _lent(variables: Mapping[str, str]) -> LentHosts:
@@ -126,13 +132,13 @@ def _expand(nodes: str) -> str | None:
     return output_of("scontrol", "show", "hostnames", nodes)
 
 
-def _write(made: PreparedJob) -> None:
+def _write(plan: JobPlan) -> None:
     """Write what the batch script runs, and what `end` needs."""
-    shell, folder = LocalShell(), made.job.folder
-    files = {**made.files, SCRIPT: made.script, RECORD: msgspec.json.encode(made.job).decode()}
+    shell, folder = LocalShell(), plan.job.folder
+    files = {**plan.files, SCRIPT: plan.script, RECORD: msgspec.json.encode(plan.job).decode()}
     for name, text in files.items():
         shell.write(text, f"{folder}/{name}")
-    store.write(made.folder, msgspec.structs.replace(made.record, status="running"))
+    store.write(plan.folder, msgspec.structs.replace(plan.record, status="running"))
 
 
 def end(folder: Path) -> Run:

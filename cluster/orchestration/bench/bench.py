@@ -3,38 +3,22 @@
 from __future__ import annotations
 
 from inspect import signature
-from pathlib import Path
 from typing import TYPE_CHECKING
 
 from cluster.core.model.records import Condition
-from cluster.core.model.value import Value
-from cluster.orchestration.bench.listener import Listener
-from cluster.orchestration.bench.order import HostOrder
-from cluster.orchestration.bench.prepare import make_condition
+from cluster.core.units import parse_expected
+from cluster.orchestration.bench.plan import HostOrder, RunOptions
 from cluster.orchestration.bench.variables import all_variables
-from cluster.orchestration.bench.working_folder import WorkingFolder
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping
+    from pathlib import Path
 
+    from cluster.orchestration.bench.listener import Listener
+    from cluster.orchestration.bench.working_folder import WorkingFolder
     from cluster.runs.run import Run
 
 TIMEOUT = 600.0  # seconds that a job may take by default
-
-
-class RunOptions(Value, frozen=True, kw_only=True):
-    """How a benchmark runs, and under which condition; see `BenchCall.__call__`."""
-
-    about: Condition
-    runs: str | Path | None
-    timeout: float
-    detach: bool
-    listener: Listener | None
-    profile: str | None
-    workdir: str | Path | WorkingFolder | None
-    order: HostOrder
-    starter: str
-    replace: bool
 
 
 class BenchCall:
@@ -86,9 +70,15 @@ class BenchCall:
             params: of the benchmark: `cluster bench NAME --help` lists them.
 
         """
-        every = all_variables(variables, mca, env)
+        about = Condition(
+            name=condition,
+            variables=all_variables(variables, mca, env),
+            description=describe,
+            expected=parse_expected(expect) if expect else None,
+            launch_of=launch_of,
+        )
         options = RunOptions(
-            about=make_condition(condition, every, describe, expect, launch_of),
+            condition=about,
             runs=runs, timeout=timeout, detach=detach, listener=listener,
             profile=profile, workdir=workdir, order=order, starter=starter,
             replace=replace,

@@ -5,7 +5,7 @@ from typing import Literal
 
 from cluster.orchestration.bench.bench import BenchCall
 from cluster.orchestration.bench.listener import Listener
-from cluster.orchestration.bench.order import HostOrder
+from cluster.orchestration.bench.plan import HostOrder
 from cluster.orchestration.bench.working_folder import WorkingFolder
 from cluster.runs.run import Run
 

@@ -9,8 +9,6 @@ from __future__ import annotations
 import posixpath
 from typing import TYPE_CHECKING
 
-import msgspec
-
 from cluster.core.errors import SpecError
 from cluster.core.model.value import Value
 from cluster.remote.environment.containers import PROGRAM as IN_IMAGE
@@ -20,7 +18,6 @@ if TYPE_CHECKING:
     from collections.abc import Mapping
 
     from cluster.core.model.hosts import Facts, Machine
-    from cluster.core.model.records import Condition
     from cluster.orchestration.hosts.setup import ReadyHosts
     from cluster.remote.shells import Shell
 
@@ -55,23 +52,16 @@ class Toolchain(Value, frozen=True, kw_only=True):
 
 
 def profiled(
-    about: Condition, library: str, hosts: ReadyHosts, shells: Mapping[str, Shell]
-) -> Condition:
-    """Prepare a profiler on the hosts, and note in the record that times include its overhead.
-
-    Args:
-        library: its path on every host; `own` for ours, which is compiled there.
-
-    Returns:
-        The condition, with the variables that load the profiler and a note.
+    own: Mapping[str, str], library: str, hosts: ReadyHosts, shells: Mapping[str, Shell]
+) -> dict[str, str]:
+    """Prepare a profiler on the hosts, and add the variables that load it to those of the ranks.
 
     Raises:
         SpecError: the library is not there, or cannot be compiled there.
 
     """
     tools = toolchains(hosts.machines, hosts.facts, hosts.image)
-    loading = variables(shells, tools, library, hosts.layout.size, about.variables)
-    return msgspec.structs.replace(about, variables=loading, notes=(*about.notes, note(library)))
+    return variables(shells, tools, library, hosts.layout.size, own)
 
 
 def toolchains(
@@ -124,12 +114,7 @@ def variables(
 
 
 def note(library: str) -> str:
-    """Return the note for readers of a profiled run.
-
-    Args:
-        library: its path; `own` for ours.
-
-    """
+    """Return the note for readers of a run: its times include the overhead of the profiler."""
     by = "cluster's own profiler" if library == OWN else library
     return (
         f"The ranks were profiled by {by}: each MPI call took longer, so do not compare "

@@ -3,23 +3,21 @@
 from __future__ import annotations
 
 import time
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 import msgspec
 
-from cluster.orchestration.bench.record import make_record
+from cluster.orchestration.bench.plan import make_record
 from cluster.runs import store
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
-    from pathlib import Path
 
     from cluster.core.model.hosts import Machine
-    from cluster.core.model.records import Condition, Record
     from cluster.core.model.spec import ClusterSpec
     from cluster.fleet.simulation import FleetSimulator
-    from cluster.measure.benchmark import Benchmark
     from cluster.orchestration.bench.collect import JobListener
+    from cluster.orchestration.bench.plan import JobRequest
     from cluster.orchestration.hosts.state import ClusterState
     from cluster.runs.run import Run
 
@@ -49,14 +47,7 @@ def simulator_of(spec: ClusterSpec, machines: Sequence[Machine] = ()) -> FleetSi
     return FleetSimulator(whole, spec.hosts, faults_left(spec, machines), options.seed)
 
 
-def simulate(
-    state: ClusterState,
-    benchmark: Benchmark[Any],
-    params: object,
-    where: Path,
-    condition: Condition,
-    listener: JobListener,
-) -> Run:
+def simulate(state: ClusterState, request: JobRequest, listener: JobListener) -> Run:
     """Run a benchmark on simulated hosts.
 
     Raises:
@@ -64,13 +55,13 @@ def simulate(
 
     """
     spec = state.spec
-    values = benchmark.model(params, simulator_of(spec, state.machines))
+    values = request.benchmark.model(request.params, simulator_of(spec, state.machines))
     began = time.time()
-    folder = store.create(where, spec.name, benchmark.name, began)
-    new = make_record(
-        spec, state.machines, benchmark, params, run=folder.name, status="running", at=began
+    folder = store.create(request.runs, spec.name, request.benchmark.name, began)
+    record = msgspec.structs.replace(
+        make_record(spec, state.machines, request, run=folder.name, status="running", at=began),
+        notes=(f"simulated: {_words(spec)}; nothing was measured.",),
     )
-    record = _with_condition(new, condition)
     unfinished = "The simulation was stopped before its end."  # nobody can wait for it
     store.write(folder, msgspec.structs.replace(record, status="interrupted", reason=unfinished))
     waiting = []
@@ -85,18 +76,6 @@ def simulate(
     phases = {"run": time.time() - began}
     store.write(folder, msgspec.structs.replace(record, status="done", phases=phases))
     return store.read(folder)
-
-
-def _with_condition(record: Record, condition: Condition) -> Record:
-    """Add the condition, and a note that nothing was measured."""
-    return msgspec.structs.replace(
-        record,
-        notes=(f"simulated: {_words(record.spec)}; nothing was measured.", *condition.notes),
-        condition=condition.name,
-        description=condition.description,
-        launch_of=condition.launch_of,
-        expected=condition.expected,
-    )
 
 
 def _words(spec: ClusterSpec) -> str:

@@ -3,31 +3,35 @@
 from __future__ import annotations
 
 import posixpath
+import sys
 from collections import Counter
 from contextlib import suppress
+from functools import cached_property
+from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import msgspec
 
+from cluster.core import plugins
 from cluster.core.errors import SpecError
 from cluster.core.model.hosts import Allocation, Facts, Layout, Machine
 from cluster.core.model.spec import ClusterSpec, Environment
 from cluster.core.model.value import Value
+from cluster.measure.starters import Starter
 from cluster.remote import libfabric, ssh_mesh
 from cluster.remote.common_network import find_common_network, listed_before
 from cluster.remote.hosts import distinct
 from cluster.remote.parallel import on_each
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable, Mapping, Sequence
-    from pathlib import Path
+    from collections.abc import Collection, Iterable, Mapping, Sequence
 
     from cluster.core.model.value import StateCallback
     from cluster.measure.benchmark import Benchmark
     from cluster.remote.shells import Shell
 
 
-class ReadyHosts(Value, frozen=True, kw_only=True):
+class ReadyHosts(Value, frozen=True, kw_only=True, dict=True):
     """Hosts on which ranks can start.
 
     Args:
@@ -64,7 +68,7 @@ class ReadyHosts(Value, frozen=True, kw_only=True):
         first = self.machines[0]
         return self.several and (not first.job or first.shell == "ssh")
 
-    @property
+    @cached_property
     def layout(self) -> Layout:
         """Which hosts run how many ranks."""
         several, meshed = self.several, self.is_meshed
@@ -87,7 +91,7 @@ class ReadyHosts(Value, frozen=True, kw_only=True):
         names = tuple(machine.id for machine in self.machines)
         return Allocation(job=job, names=names, system=self.system, pmi=self.pmi) if job else None
 
-    @property
+    @cached_property
     def variables(self) -> dict[str, str]:
         """Environment variables that every rank needs for the MPI that is installed."""
         from cluster.remote.environment.steps import variables  # noqa: PLC0415 - local hosts need none
@@ -118,6 +122,23 @@ class ReadyHosts(Value, frozen=True, kw_only=True):
         return self.environment.image if self.environment else ""
 
 
+def needs_every_host(benchmark: Benchmark[Any]) -> bool:
+    """Tell whether a benchmark cannot run without a host that others do not reach."""
+    return plugins.load(Starter, benchmark.starter).needs_every_host
+
+
+def install_beside(
+    libraries: Sequence[str], benchmark: str, machine: Machine, on_state: StateCallback
+) -> str:
+    """Install the libraries that ranks on this machine lack; return their folder, or nothing."""
+    if not libraries or machine.bin != str(Path(sys.executable).parent):
+        return ""
+    from cluster.remote.environment import beside  # noqa: PLC0415 - few benchmarks want any
+
+    on_state(machine.name, "libraries")
+    return str(beside.install_beside(libraries, benchmark) or "")
+
+
 def install(
     shells: Mapping[str, Shell],
     machines: Iterable[Machine],
@@ -134,26 +155,8 @@ def install(
     """
     from cluster.remote.environment import install as steps  # noqa: PLC0415 - slow, and local hosts need none
 
-    steps.install(
-        shells, {machine.name: machine for machine in machines}, environment, logs, on_state
-    )
-
-
-def install_libraries(libraries: Sequence[str], benchmark: str) -> str:
-    """Install the libraries of a benchmark for ranks on this machine, if it lacks any.
-
-    Returns:
-        The folder that has them; empty if nothing is missing.
-
-    Raises:
-        SpecError: they could not be installed.
-
-    """
-    if not libraries:
-        return ""
-    from cluster.remote.environment.beside import install_beside  # noqa: PLC0415 - few benchmarks want any
-
-    return str(install_beside(libraries, benchmark) or "")
+    by_name = {machine.name: machine for machine in machines}
+    steps.install(shells, by_name, environment, logs, on_state)
 
 
 def examine(
@@ -233,7 +236,7 @@ def have(facts: Sequence[Facts], programs: Sequence[str], gpus: GpuNeed) -> bool
 
 
 def with_common_addresses(
-    machines: tuple[Machine, ...], facts: tuple[Facts, ...]
+    machines: tuple[Machine, ...], facts: tuple[Facts, ...], silent: Collection[str] = ()
 ) -> tuple[Machine, ...]:
     """Replace the addresses of machines by those of the network that they have in common.
 
@@ -244,15 +247,16 @@ def with_common_addresses(
         SpecError: they have no network in common.
 
     """
-    found = find_common_network(machines, facts)
+    examined = tuple(machine for machine in machines if machine.name not in silent)
+    found = find_common_network(examined, facts)
+    address = {m.name: a for m, a in zip(examined, found.addresses, strict=True)}
     return tuple(
-        msgspec.structs.replace(machine, address=address)
-        for machine, address in zip(machines, found.addresses, strict=True)
+        msgspec.structs.replace(m, address=address.get(m.name, m.address)) for m in machines
     )
 
 
 def connect(
-    hosts: ReadyHosts, shells: Mapping[str, Shell], folder: Path, *, needs_every_host: bool
+    hosts: ReadyHosts, shells: Mapping[str, Shell], folder: Path, benchmark: Benchmark[Any]
 ) -> None:
     """Set up SSH between the hosts, if ranks are to run on several.
 
@@ -284,4 +288,5 @@ def connect(
         for machine, fact in zip(hosts.examined, hosts.facts, strict=True)
         if machine.name in shells
     }
-    ssh_mesh.open_mesh(shells, mesh, hosts.spec.name, folder, needs_every_host=needs_every_host)
+    every = needs_every_host(benchmark)
+    ssh_mesh.open_mesh(shells, mesh, hosts.spec.name, folder, needs_every_host=every)

@@ -209,7 +209,7 @@ def launch_spec(
     )
     with cluster_journal.open_for_launch(intended, resuming=resuming):
         cluster = _make(spec, provider, plan, cluster_journal, on_state)
-    cluster.phases.update({"launch": time.monotonic() - began, **cluster.state.phases})
+    cluster.launch_phases = {"launch": time.monotonic() - began, **cluster.state.phases}
     return cluster
 
 

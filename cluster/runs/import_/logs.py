@@ -7,10 +7,11 @@ import sys
 import time
 import zlib
 from collections import Counter
-from contextlib import nullcontext
+from contextlib import ExitStack, contextmanager, nullcontext
 from itertools import chain
 from pathlib import Path
-from typing import TYPE_CHECKING
+from tempfile import SpooledTemporaryFile
+from typing import IO, TYPE_CHECKING
 
 from msgspec import structs
 
@@ -27,7 +28,8 @@ from cluster.core.model.value import Value
 from cluster.core.version import __version__, revision
 from cluster.logs.reader import read
 from cluster.logs.redaction import redact
-from cluster.runs import run, store
+from cluster.runs import store
+from cluster.runs.run import Run
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator, Sequence
@@ -46,12 +48,13 @@ PROSE = (".md", ".rst", ".html", ".htm", ".pdf", ".docx")
 GZIP = b"\x1f\x8b"  # its first bytes
 GZIP_BITS = zlib.MAX_WBITS | 16  # 16: expect its header
 PORTION = MIB  # bytes read at a time
+IN_MEMORY = 64 * MIB  # bytes of a copy; a larger one is a temporary file until it is kept
 UNPACKED = 1 << 30  # bytes that a compressed log may become
 PIPE = "Name a file, or - for standard input: COMMAND | cluster import -"
 
 
 class Imported(Value, frozen=True, kw_only=True):
-    """A run that was made from logs."""
+    """A run that was kept, with what each log of it held."""
 
     folder: Path
     readings: tuple[Reading, ...]
@@ -60,6 +63,19 @@ class Imported(Value, frozen=True, kw_only=True):
     def results(self) -> tuple[Parsed, ...]:
         """All results of all logs."""
         return tuple(result for reading in self.readings for result in reading.results)
+
+
+class LogRun(Value, frozen=True, kw_only=True):
+    """Logs that were read, as a run whose folder does not exist yet.
+
+    Args:
+        copies: of the logs, without secrets: name and content.
+
+    """
+
+    run: Run
+    readings: tuple[Reading, ...]
+    copies: tuple[tuple[str, IO[bytes]], ...]
 
 
 class LogLocation(Value, frozen=True, kw_only=True):
@@ -87,7 +103,24 @@ def import_logs(
     stdin: BinaryIO | None = None,
     place: LogLocation = UNKNOWN,
 ) -> Imported:
-    """Make a run folder from logs.
+    """Read logs, and keep them as a run; see `read_logs` and `keep`."""
+    with read_logs(
+        files, name=name, format_=format_, condition=condition, stdin=stdin, place=place
+    ) as logs:
+        return Imported(folder=keep(logs, where).folder, readings=logs.readings)
+
+
+@contextmanager
+def read_logs(
+    files: Sequence[str],
+    *,
+    name: str = NAME,
+    format_: str = "",
+    condition: Condition = PLAIN,
+    stdin: BinaryIO | None = None,
+    place: LogLocation = UNKNOWN,
+) -> Iterator[LogRun]:
+    """Make a run of logs during a block; it can be judged before it is kept, or without.
 
     Args:
         files: their paths; `-` is standard input.
@@ -96,22 +129,63 @@ def import_logs(
 
     Raises:
         SpecError: a file cannot be read, or there is no such parser.
-        ParseError: no line of a log was understood; no run is kept.
+        ParseError: no line of a log was understood.
 
     """
     for file in files:
         _check_prose(file, format_)
-    spec = ClusterSpec(name=name, provider=NAME, hosts=1)
     at = time.time()
-    folder = store.create(where, name, "log", at)
+    with ExitStack() as opened:
+        copies = [opened.enter_context(SpooledTemporaryFile(IN_MEMORY)) for _ in files]
+        readings = tuple(
+            _named(file, _kept(redact(log_chunks(file, stdin)), copy), format_)
+            for file, copy in zip(files, copies, strict=True)
+        )
+        folder = Path(name, store.run_id(at, "log"))
+        results = [result for reading in readings for result in reading.results]
+        run = Run(
+            folder=folder,
+            record=_record(readings, folder, at, condition, place),
+            measurements=tuple(_distinct(_placed(results, place.hosts))),
+            results=tuple(structs.replace(result, measurements=()) for result in results),
+        )
+        names = _copy_names(files)
+        yield LogRun(run=run, readings=readings, copies=tuple(zip(names, copies, strict=True)))
+
+
+def _copy_names(files: Sequence[str]) -> Iterator[str]:
+    """Name the copies of logs, of which several may have the same name."""
+    used: set[Path] = set()
+    for file in files:
+        place = next(p for p in raw_places(Path(), _stem(file)) if p not in used)
+        used.add(place)
+        yield place.name
+
+
+def _stem(file: str) -> str:
+    return "stdin" if file == STDIN else Path(file).name
+
+
+def keep(logs: LogRun, where: Path) -> Run:
+    """Write the folder of a run, with copies of its logs.
+
+    Returns:
+        The run, with its folder.
+
+    Raises:
+        ClusterError: it cannot be written; nothing is kept.
+
+    """
+    run = logs.run
+    folder = store.create(where, run.record.spec.name, "log", run.record.at)
     with on_failure(lambda: shutil.rmtree(folder, ignore_errors=True)):
-        readings = tuple(_read(file, folder / run.RAW, format_, stdin) for file in files)
-    imported = Imported(folder=folder, readings=readings)
-    results = imported.results
-    store.append(folder, _distinct(_placed(results, place.hosts)))
-    store.write_results(folder, results)
-    store.write(folder, _record(imported, spec, at, condition, place))
-    return imported
+        record = structs.replace(run.record, id=folder.name)
+        for name, copy in logs.copies:
+            store.write_raw(folder, name, copy)
+        store.append(folder, run.measurements)
+        store.write_results(folder, run.results)
+        store.write(folder, record)
+    return structs.replace(run, folder=folder, record=record)
 
 
 def _placed(results: Sequence[Parsed], hosts: int) -> list[Parsed]:
@@ -161,15 +235,6 @@ def read_log(file: str, *, format_: str = "", stdin: BinaryIO | None = None) -> 
 
     """
     return _named(file, log_chunks(file, stdin), format_)
-
-
-def _read(file: str, raw: Path, format_: str, stdin: BinaryIO | None) -> Reading:
-    """Read a log, and keep a copy without secrets."""
-    raw.mkdir(exist_ok=True)
-    stem = "stdin" if file == STDIN else Path(file).name
-    place = next(p for p in raw_places(raw, stem) if not p.exists())
-    with place.open("xb") as out:
-        return _named(file, _kept(redact(log_chunks(file, stdin)), out), format_)
 
 
 def _check_prose(file: str, format_: str) -> None:
@@ -285,7 +350,7 @@ def _files_in(folder: Path) -> str:
     return f"Name the {len(found)} file(s) in it: {folder / below}/*{ending}"
 
 
-def _kept(chunks: Iterable[bytes], out: BinaryIO) -> Iterator[bytes]:
+def _kept(chunks: Iterable[bytes], out: IO[bytes]) -> Iterator[bytes]:
     for chunk in chunks:
         out.write(chunk)
         yield chunk
@@ -309,9 +374,9 @@ def _distinct(results: Sequence[Parsed]) -> Iterator[Measurement]:
 
 
 def _record(
-    imported: Imported, spec: ClusterSpec, at: float, condition: Condition, place: LogLocation
+    readings: Sequence[Reading], folder: Path, at: float, condition: Condition, place: LogLocation
 ) -> Record:
-    results = imported.results
+    results = [result for reading in readings for result in reading.results]
     models = [model for result in results for model in result.devices]
     logs = [result.detail for result in results if isinstance(result.detail, NcclLog)]
     known = hardware.with_logged_gpus(place.hardware, models)
@@ -321,14 +386,14 @@ def _record(
     formats = dict.fromkeys(result.format for result in results)
     definitions = {d.id: d for result in results for d in result.definitions}
     return Record(
-        id=imported.folder.name,
+        id=folder.name,
         benchmark="+".join(formats),
         status="failed" if failures else "done",
         at=at,
-        spec=spec,
+        spec=ClusterSpec(name=folder.parent.name, provider=NAME, hosts=1),
         argv=tuple(sys.argv),
         definitions=definitions,
-        notes=tuple(dict.fromkeys((*_notes(imported), *filter(None, [doubt])))),
+        notes=tuple(dict.fromkeys((*_notes(readings), *filter(None, [doubt])))),
         reason="; ".join(failures[:3]),
         software=__version__,
         revision=revision(),
@@ -352,10 +417,11 @@ def _nvlinks(results: Iterable[Parsed]) -> int:
     return max((nvlinks(path) for path in paths), default=0)
 
 
-def _notes(imported: Imported) -> Iterator[str]:
-    for result in imported.results:
-        yield from (f"{result.title}: {note}" for note in result.notes)
-    for reading in imported.readings:
+def _notes(readings: Sequence[Reading]) -> Iterator[str]:
+    for reading in readings:
+        for result in reading.results:
+            yield from (f"{result.title}: {note}" for note in result.notes)
+    for reading in readings:
         if reading.unread:
             first = reading.examples[0]
             yield (
