@@ -173,9 +173,9 @@ def replace_hosts(
             name=before[host].name,
             old=before[host].id,
             new=new[host].id if host in good else "",
-            evidence=words[host]
+            evidence=f"it {words[host]}"
             if host in good
-            else f"its new machine {new[host].id} is bad, too, and was ended: it {words[host]}",
+            else f"its new machine {new[host].id} is bad, too, and was ended: {words[host]}",
             run=str(run.folder),
         )
         for host in bad
