@@ -217,7 +217,7 @@ def fleet_tests(logs: PairLogs, names: Sequence[str]) -> list[PairTest]:
             )
         )
         seen[key] += 1
-    if logs.devices in ("nics", "numa"):  # a node may have no cores, and a NIC no test with a GPU
+    if logs.sparse:
         return tests
     return [*tests, *_untried(seen, len(names), directed=logs.directed)]
 

@@ -9,6 +9,8 @@ import pytest
 
 from cluster.core.errors import SpecError
 from cluster.orchestration.check.fleet_check import judge_fleet
+from cluster.reports.words.devices import KINDS
+from cluster.runs.import_.devices import readers
 from cluster.runs.import_.pair_reader import PairLogOptions
 from cluster.runs.import_.pairs import import_pairs
 
@@ -248,3 +250,8 @@ def test_the_name_of_a_log_may_have_the_node_and_several_tests_are_asked_for(
     assert judged(tmp_path, *sorted(tmp_path.glob("h2d*")), gpus_of_nodes(tmp_path, 2)).tests == 4
     with pytest.raises(SpecError, match=r"have 2 tests(.|\n)*series.*device_to_host_memcpy_ce"):
         judged(tmp_path, *logs)
+
+
+def test_each_kind_that_logs_are_read_for_has_words() -> None:
+    assert set(readers()) == {"copies", "gpus", "nics", "numa"}
+    assert set(readers()) < set(KINDS)

@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-from typing import Literal
-
 from cluster.core.model.fleet import DeviceKind, PairMetric
 from cluster.core.model.value import Value
 
@@ -40,6 +38,7 @@ class PairLogs(Value, frozen=True, kw_only=True):
         assumptions: what the logs do not say, and what is assumed instead.
         left_out: what is not used, each with the reason.
         devices: what the pairs are, if they are devices of one host, and not hosts.
+        sparse: two devices without a log are no pair.
 
     """
 
@@ -49,4 +48,5 @@ class PairLogs(Value, frozen=True, kw_only=True):
     pairs: tuple[LoggedPair, ...]
     assumptions: tuple[str, ...] = ()
     left_out: tuple[str, ...] = ()
-    devices: DeviceKind | Literal[""] = ""
+    devices: DeviceKind = ""
+    sparse: bool = False

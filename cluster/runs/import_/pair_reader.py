@@ -10,19 +10,17 @@ import msgspec
 from cluster.core.errors import ParseError, SpecError
 from cluster.core.host_names import full_names
 from cluster.core.model.pair_logs import LoggedPair, PairLogs
-from cluster.fleet.gpu_pairs import is_gpu_matrix
-from cluster.fleet.numa_pairs import is_numa_matrix
 from cluster.fleet.pair_logs import BOTH_WAYS, UNKNOWN, PairResult, has_metric, pair_logs
 from cluster.logs.host_values import HostValues, read_host_values
 from cluster.logs.pair_hosts import host_lines, hosts_by_pattern, hosts_in_name, hosts_of_results
 from cluster.logs.reader import read
 from cluster.runs.import_.devices import (
+    DeviceLogs,
     LogText,
     ReadLog,
     UnreadLog,
-    copies_of,
-    matrices_of,
-    nics_of,
+    matrix_kinds,
+    read_devices,
 )
 
 if TYPE_CHECKING:
@@ -71,10 +69,8 @@ def read_pairs(texts: Sequence[LogText], options: PairLogOptions) -> PairLogs:
         others = [Path(log.file).name for log in texts if log not in [known for known, _ in tables]]
         return _of_tables(tables, options.metric, others)
     known, unread = _readings(texts)
-    within = copies_of(known, options.metric, options.series)
-    within = within or matrices_of(known, options.metric)
-    if within is None and not _are_of_several_pairs(known, options.pattern):
-        within = nics_of(known, unread, options.metric, options.series)
+    of_hosts = _are_of_several_pairs(known, options.pattern)
+    within = read_devices(DeviceLogs(known, unread, options.metric, options.series, of_hosts))
     return within or _of_hosts(known, unread, options)
 
 
@@ -94,7 +90,7 @@ def _of_hosts(
     failed: list[LoggedPair] = []
     for log, why in unread:
         _note_failure(log.file, why, options.pattern, left_out, failed)
-    inside = [o for o in known if any(is_gpu_matrix(r) or is_numa_matrix(r) for r in o[1].results)]
+    inside = [o for o in known if any(map(matrix_kinds, o[1].results))]
     left_out += [f"{Path(one.log.file).name}: of devices of one host" for one in inside]
     of_hosts = [one for one in known if one not in inside]
     results = list(_results(of_hosts, options, left_out))

@@ -6,7 +6,7 @@ import shutil
 import sys
 import time
 from pathlib import Path
-from typing import TYPE_CHECKING, Literal
+from typing import TYPE_CHECKING
 
 import msgspec
 
@@ -48,7 +48,7 @@ class ImportedPairsParams(msgspec.Struct, frozen=True, kw_only=True):
     foreign: bool = True
     title: str
     limit: float | None
-    devices: DeviceKind | Literal[""]
+    devices: DeviceKind
     assumptions: tuple[str, ...]
 
 

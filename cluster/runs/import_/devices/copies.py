@@ -2,20 +2,22 @@
 
 from __future__ import annotations
 
+from pathlib import Path
 from typing import TYPE_CHECKING, NamedTuple
 
 from cluster.core.errors import SpecError
-from cluster.core.model.logs import NUMA, Topology
+from cluster.core.model.logs import NUMA
 from cluster.core.model.pair_logs import LoggedPair, PairLogs
-from cluster.fleet.numa_pairs import distance
+from cluster.logs.node_names import nodes_of_results
+from cluster.runs.import_.devices import SAME_NUMBERS, SEVERAL, DeviceLogs, ReadLog
+from cluster.runs.import_.devices.numa import distance
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable, Sequence
+    from collections.abc import Iterator
 
-    from cluster.core.model.logs import Parsed
+    from cluster.core.model.logs import Parsed, Topology
 
 MEDIUM = "host to GPU"
-SAME_NUMBERS = "GPU n of CUDA is GPU n of nvidia-smi (CUDA_DEVICE_ORDER=PCI_BUS_ID)"
 NO_PATHS = "which node each GPU is at is not known: add the output of nvidia-smi topo -m"
 BOUND = (
     "the memory of each test was on its node: with --cpunodebind alone, nvbandwidth moves to the "
@@ -31,25 +33,18 @@ class NodeResult(NamedTuple):
     result: Parsed
 
 
-def has_host_copies(result: Parsed) -> bool:
+def _has_copies(result: Parsed) -> bool:
     """Tell whether a result has a matrix of copies between a host and its GPUs."""
     names = {d.metric for d in result.definitions if d.medium == MEDIUM}
     return any(m.metric in names and "column" in m.params for m in result.measurements)
 
 
-def host_copies(results: Sequence[NodeResult], details: Iterable[object], wanted: str) -> PairLogs:
-    """Join the copies of one host, a log for each NUMA node, and its topology.
-
-    Args:
-        details: of all logs: the topology of the GPUs and the distances of the nodes, if known.
-
-    Raises:
-        SpecError: the logs have several tests, or none with these words.
-
-    """
-    matrices = [d for d in details if isinstance(d, Topology)]
-    gpus = next((m for m in matrices if any(d.is_gpu for d in m.devices)), None)
-    distances = next((m for m in matrices if any(d.is_node for d in m.devices)), None)
+def read(logs: DeviceLogs) -> PairLogs | None:
+    """Join the copies of one host, a log for each NUMA node, and its topology."""
+    results = [one for log in logs.known for one in _results(log)]
+    if logs.metric != "bandwidth" or len({one.node for one in results}) < SEVERAL:
+        return None
+    gpus, distances = logs.gpu_matrix, logs.node_matrix
     cells = [
         (one, str(m.params.get("test", "")), f"GPU{m.params['column']}", value)
         for one in results
@@ -57,7 +52,7 @@ def host_copies(results: Sequence[NodeResult], details: Iterable[object], wanted
         if "column" in m.params and _is_copy(one.result, m.metric)
         for value in m.values
     ]
-    test = _chosen({cell[1] for cell in cells}, wanted)
+    test = _chosen({cell[1] for cell in cells}, logs.series)
     count = len({one.node for one in results})
     pairs = tuple(
         LoggedPair(
@@ -78,6 +73,16 @@ def host_copies(results: Sequence[NodeResult], details: Iterable[object], wanted
         assumptions=(BOUND, NO_PATHS if unknown else SAME_NUMBERS),
         devices="copies",
     )
+
+
+def _results(one: ReadLog) -> Iterator[NodeResult]:
+    """Return the results with copies between host and GPUs that name a NUMA node."""
+    results = [result for result in one.reading.results if _has_copies(result)]
+    firsts = [result.first for result in results]
+    nodes = nodes_of_results(one.log.text, Path(one.log.file).name, firsts)
+    for node, result in zip(nodes, results, strict=True):
+        if node is not None:
+            yield NodeResult(one.log.file, node, result)
 
 
 def _is_copy(result: Parsed, metric: str) -> bool:

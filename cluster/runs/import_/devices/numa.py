@@ -1,17 +1,17 @@
-"""NUMA nodes of a host in the logs of other tools, with the distance between each two."""
+"""NUMA nodes of a host, with the distance between each two."""
 
 from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from cluster.core.model.logs import NUMA, Topology
+from cluster.core.errors import SpecError
+from cluster.core.model.logs import NUMA
 from cluster.core.model.pair_logs import LoggedPair, PairLogs
+from cluster.runs.import_.devices import DeviceLogs, only_matrix
 
 if TYPE_CHECKING:
-    from collections.abc import Sequence
-
     from cluster.core.model.fleet import PairMetric
-    from cluster.core.model.logs import Parsed
+    from cluster.core.model.logs import Parsed, Topology
 
 METRICS: dict[PairMetric, str] = {"bandwidth": "memory_bandwidth", "latency": "memory_latency"}
 LOCAL = "10"  # the distance of a node from itself, by definition (ACPI, System Locality Table)
@@ -22,37 +22,44 @@ NO_DISTANCES = (
 )
 
 
-def is_numa_matrix(result: Parsed) -> bool:
+def is_matrix(result: Parsed) -> bool:
     """Tell whether a result is of the memory of NUMA nodes."""
     return any(d.metric in METRICS.values() for d in result.definitions)
 
 
-def numa_pairs(results: Sequence[Parsed], log: str, metric: PairMetric) -> PairLogs:
-    """Join a matrix of the memory of NUMA nodes and the distances of one host.
+def read(logs: DeviceLogs) -> PairLogs | None:
+    """Join a matrix of memory and the distances of one host, which may be in another log.
 
-    Returns:
-        A value of each pair of nodes, and of each node with itself. Of a pair that was measured
-        several times, each value.
-
+    A pair that was measured several times has each value.
     """
-    wanted = METRICS.get(metric, "")
-    found = [m for result in results for m in result.measurements if m.metric == wanted]
-    details = [result.detail for result in results]
-    nodes = [d for d in details if isinstance(d, Topology) and any(x.is_node for x in d.devices)]
+    matrix = only_matrix(logs, "numa", "the memory of NUMA nodes", "numactl --hardware")
+    if matrix is None:
+        return None
+    wanted = METRICS.get(logs.metric, "")
+    found = [m for result in logs.results for m in result.measurements if m.metric == wanted]
     names = {f"{NUMA}{m.params[end]}" for m in found for end in ("row", "column")}
     pairs = []
     for one in found:
         hosts = f"{NUMA}{one.params['row']}", f"{NUMA}{one.params['column']}"
-        path = distance(hosts, nodes[0] if nodes else None, len(names))
-        pairs += [LoggedPair(hosts=hosts, value=v, log=log, path=path) for v in one.values]
+        path = distance(hosts, logs.node_matrix, len(names))
+        pairs += [
+            LoggedPair(hosts=hosts, value=v, log=matrix.log.file, path=path) for v in one.values
+        ]
+    if not pairs:
+        other = "latency" if logs.metric == "bandwidth" else "bandwidth"
+        raise SpecError(
+            f"The log has no {logs.metric} of the memory of NUMA nodes.",
+            remedy=f"Type --metric {other}, or measure it: mlc --{logs.metric}_matrix",
+        )
     unknown = any(not pair.path for pair in pairs)
     return PairLogs(
-        title=f"{metric} of the memory of NUMA nodes",
-        metric=metric,
+        title=f"{logs.metric} of the memory of NUMA nodes",
+        metric=logs.metric,
         directed=True,
         pairs=tuple(pairs),
         assumptions=(CORES, *([NO_DISTANCES] if unknown else [])),
         devices="numa",
+        sparse=True,  # a node may have no cores
     )
 
 

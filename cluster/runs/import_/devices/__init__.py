@@ -1,0 +1,149 @@
+"""Values of the devices of one host in the logs of other tools: a file for each kind of device.
+
+The kinds are found by being in this folder; reports/words/devices.py has the words for each. A file
+has `read`, which returns the pairs if the logs are of its kind, and may have `is_matrix`, which
+tells whether a result is of no other kind.
+"""
+
+from __future__ import annotations
+
+from importlib import import_module
+from pathlib import Path
+from pkgutil import iter_modules
+from typing import TYPE_CHECKING, NamedTuple, Protocol, cast
+
+from cluster.core.errors import SpecError
+from cluster.core.model.logs import Topology
+from cluster.reports.words.devices import KINDS
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+
+    from cluster.core.model.fleet import PairMetric
+    from cluster.core.model.logs import Parsed, Reading
+    from cluster.core.model.pair_logs import PairLogs
+
+NAMED = 3  # files in a message
+SEVERAL = 2  # NICs, or nodes, from which logs are of the NICs, or nodes, of a host
+SAME_NUMBERS = "GPU n of CUDA is GPU n of nvidia-smi (CUDA_DEVICE_ORDER=PCI_BUS_ID)"
+
+
+class LogText(NamedTuple):
+    """A log."""
+
+    file: str
+    text: str
+
+
+class ReadLog(NamedTuple):
+    """A log, and what a parser read in it."""
+
+    log: LogText
+    reading: Reading
+
+
+class UnreadLog(NamedTuple):
+    """A log without a result."""
+
+    log: LogText
+    why: str
+
+
+class DeviceLogs(NamedTuple):
+    """The logs of a check, and what is to be judged.
+
+    Args:
+        series: words in the name of the test, if the logs have several.
+        of_hosts: the logs name several pairs of hosts.
+
+    """
+
+    known: Sequence[ReadLog]
+    unread: Sequence[UnreadLog]
+    metric: PairMetric
+    series: str
+    of_hosts: bool
+
+    @property
+    def results(self) -> list[Parsed]:
+        """All results."""
+        return [result for one in self.known for result in one.reading.results]
+
+    @property
+    def matrices(self) -> list[Topology]:
+        """What connects devices: the output of nvidia-smi topo -m and numactl --hardware."""
+        return [r.detail for r in self.results if isinstance(r.detail, Topology)]
+
+    @property
+    def gpu_matrix(self) -> Topology | None:
+        """The matrix of the GPUs of a host, if a log has one."""
+        return next((m for m in self.matrices if any(d.is_gpu for d in m.devices)), None)
+
+    @property
+    def node_matrix(self) -> Topology | None:
+        """The distances of the NUMA nodes of a host, if a log has them."""
+        return next((m for m in self.matrices if any(d.is_node for d in m.devices)), None)
+
+
+class DeviceKindReader(Protocol):
+    """A file of this folder."""
+
+    def read(self, logs: DeviceLogs) -> PairLogs | None:
+        """Return the values of its devices; none if the logs are of something else.
+
+        Raises:
+            SpecError: the logs are of this kind, and cannot be judged.
+
+        """
+
+
+def readers() -> dict[str, DeviceKindReader]:
+    """Return the reader of each kind of device."""
+    names = sorted(module.name for module in iter_modules(__path__))
+    return {name: cast("DeviceKindReader", import_module(f"{__name__}.{name}")) for name in names}
+
+
+def read_devices(logs: DeviceLogs) -> PairLogs | None:
+    """Read the devices of one host; none if the logs are not of devices.
+
+    Raises:
+        SpecError: the logs are of devices of several kinds, or of one that cannot be judged.
+
+    """
+    found = (reader.read(logs) for reader in readers().values())
+    return next((one for one in found if one is not None), None)
+
+
+def matrix_kinds(result: Parsed) -> list[str]:
+    """Return the kinds of devices that a result is a matrix of."""
+    known = ((name, getattr(reader, "is_matrix", None)) for name, reader in readers().items())
+    return [name for name, is_matrix in known if is_matrix and is_matrix(result)]
+
+
+def only_matrix(logs: DeviceLogs, kind: str, what: str, tool: str) -> ReadLog | None:
+    """Return the log with the matrix of a kind of device; none if there are values of hosts, too.
+
+    Raises:
+        SpecError: several logs have such a matrix, or some have one of another kind.
+
+    """
+    kinds = {one.log.file: {k for r in one.reading.results for k in matrix_kinds(r)}
+             for one in logs.known}  # fmt: skip
+    own = [one for one in logs.known if kind in kinds[one.log.file]]
+    others = [one for one in logs.known if not kinds[one.log.file]]
+    if not own or any(result.measurements for one in others for result in one.reading.results):
+        return None
+    every = sorted(set.union(*kinds.values()))
+    if len(every) > 1:
+        several = ", others of ".join(KINDS[name].several for name in every)
+        raise SpecError(
+            f"Some logs are of {several}; one kind is judged at a time.",
+            remedy="Name only the logs of one kind.",
+        )
+    if len(own) > 1:
+        names = ", ".join(Path(one.log.file).name for one in own[:NAMED])
+        raise SpecError(
+            f"{len(own)} logs have {what}, and one host is judged at a time: {names}.",
+            remedy=f"Name one of them, and the log of {tool} of the same host.",
+        )
+    return own[0]

@@ -1,0 +1,118 @@
+"""NICs of a host, each in a test of its own, with the path to the nearest GPU."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import TYPE_CHECKING, NamedTuple
+
+from cluster.analysis.topology.gpu_paths import OLD, speed
+from cluster.core.model.pair_logs import LoggedPair, PairLogs
+from cluster.fleet.pair_logs import PairResult, pair_logs
+from cluster.logs.nic_names import nics_of_results
+from cluster.runs.import_.devices import SAME_NUMBERS, SEVERAL, DeviceLogs, ReadLog
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+
+    from cluster.core.model.logs import Device, Parsed, Topology
+
+NO_PATHS = "how NICs and GPUs are connected is not known: add the output of nvidia-smi topo -m"
+NEAREST = "a NIC without a GPU in its test has the class of its path to the nearest GPU"
+OTHER_END = "the other end of each test is as fast as its NIC"
+
+
+class NicResult(NamedTuple):
+    """A result of a tool over one NIC.
+
+    Args:
+        nic: its name, such as `mlx5_0`.
+        gpu: the number of the GPU whose memory was sent; none if it was the host's.
+
+    """
+
+    log: str
+    nic: str
+    gpu: int | None
+    result: Parsed
+
+
+def read(logs: DeviceLogs) -> PairLogs | None:
+    """Join tests over one NIC each, and the topology of one host."""
+    found = [] if logs.of_hosts else [one for log in logs.known for one in _results(log)]
+    if len({one.nic for one in found}) < SEVERAL or not all(one.nic for one in found):
+        return None
+    topology = logs.gpu_matrix
+    values = [PairResult(one.log, _ends(one), one.result) for one in found]
+    known = pair_logs(values, logs.metric, logs.series)
+    failed, left_out = _failures(logs)
+    of_gpus = any(one.gpu is not None for one in found)
+    classes = {one.nic: _class(one.nic, topology) for one in found}
+    assumed = [SAME_NUMBERS if of_gpus else NEAREST]
+    if strange := [nic for nic in classes if topology and _device(nic, topology) is None]:
+        assumed.append(f"the topology has no {', '.join(strange)}: their paths are not known")
+    return PairLogs(
+        title=known.title,
+        metric=logs.metric,
+        pairs=(*(_with_path(pair, classes, topology) for pair in known.pairs), *failed),
+        assumptions=(OTHER_END, *(assumed if topology else [NO_PATHS])),
+        left_out=(*left_out, *known.left_out),
+        devices="nics",
+        sparse=True,  # a NIC may have no test with a GPU
+    )
+
+
+def _results(one: ReadLog) -> Iterator[NicResult]:
+    """Return the results of a log, each with its NIC; a topology is none."""
+    results = [r for r in one.reading.results if r.measurements or r.failures]
+    firsts = [result.first for result in results]
+    named = nics_of_results(one.log.text, Path(one.log.file).name, firsts)
+    for (nic, gpu), result in zip(named, results, strict=True):
+        yield NicResult(one.log.file, nic, gpu, result)
+
+
+def _failures(logs: DeviceLogs) -> tuple[list[LoggedPair], list[str]]:
+    """Return the tests without a result, and the files that are left out, with the reason."""
+    failed: list[LoggedPair] = []
+    left_out: list[str] = []
+    for log, why in logs.unread:
+        (named,) = nics_of_results("", Path(log.file).name, [1])
+        if named.nic:
+            ends = named.nic if named.gpu is None else f"GPU{named.gpu}", named.nic
+            failed.append(LoggedPair(hosts=ends, value=None, reason=why.rstrip("."), log=log.file))
+        else:
+            left_out.append(f"{Path(log.file).name}: {why}")
+    return failed, left_out
+
+
+def _ends(result: NicResult) -> tuple[str, str]:
+    return (result.nic if result.gpu is None else f"GPU{result.gpu}", result.nic)
+
+
+def _with_path(pair: LoggedPair, classes: dict[str, str], topology: Topology | None) -> LoggedPair:
+    gpu, nic = pair.hosts
+    path = classes[nic]
+    if gpu != nic:
+        device = _device(nic, topology)
+        path = _known(topology.path(gpu, device.name)) if topology and device else ""
+    return LoggedPair(
+        hosts=pair.hosts, value=pair.value, reason=pair.reason, log=pair.log, path=path
+    )
+
+
+def _device(nic: str, topology: Topology | None) -> Device | None:
+    """Find a NIC by its name in the matrix or in the legend."""
+    every = topology.devices if topology else ()
+    return next((d for d in every if nic in (d.name, d.model) and not d.is_gpu), None)
+
+
+def _class(nic: str, topology: Topology | None) -> str:
+    """Return the fastest path from a NIC to a GPU; empty if it is not known."""
+    device = _device(nic, topology)
+    if topology is None or device is None:
+        return ""
+    paths = [_known(topology.path(device.name, d.name)) for d in topology.devices if d.is_gpu]
+    return max(paths, key=speed, default="")
+
+
+def _known(path: str) -> str:
+    return "" if path == "?" else OLD.get(path, path)
