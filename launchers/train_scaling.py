@@ -7,7 +7,6 @@ Example: python train_scaling.py --ranks 1,2 --provider local
 from functools import partial
 from typing import Annotated, Literal
 
-from cluster.analysis.models.step_limits import said
 from cluster.cli import flags, start
 from cluster.cli.flags import option
 from cluster.cli.show import show_tables
@@ -16,6 +15,7 @@ from cluster.core.model.resources import Plan
 from cluster.core.units import parse_rate
 from cluster.orchestration.launch.launch import launch_spec
 from cluster.reports.training_table import training_table
+from cluster.reports.words.training import limit_of_training
 
 BATCH = 64  # samples of a rank's step
 
@@ -52,7 +52,8 @@ def train_scaling(  # noqa: PLR0913 - each is a flag
                 source=source, device=device, rounds=rounds, batch=BATCH, env=variables,
                 describe=f"training on {count} ranks of {counts}", condition=f"{count} ranks",
             )  # fmt: skip
-        found[count] = (run.summary(), said(run.record.notes).partition(". ")[2])
+        training = run.training()
+        found[count] = (run.summary(), limit_of_training(training) if training else "")
     table = training_table(found, BATCH, parse_rate(link) if link else None, ranks_per_host)
     show_tables([table], "terminal")
 

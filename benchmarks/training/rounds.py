@@ -9,7 +9,7 @@ from statistics import median
 from time import perf_counter
 from typing import TYPE_CHECKING, Any, NamedTuple
 
-from cluster.analysis.models.step_limits import StepParts, Trained, judge
+from cluster.analysis.models.step_limits import WORK, StepParts, Trained, judge
 from cluster.benchmarks.training import definitions
 from cluster.benchmarks.training.accuracy import train_to_accuracy
 from cluster.benchmarks.training.utilisation import Utilisation
@@ -20,6 +20,7 @@ from cluster.measure.training import digits, shards
 from cluster.measure.training.loader import Batch, Loader, Stages, stages_of
 from cluster.measure.training.sources import MemorySource
 from cluster.measure.training.trainer import Trainer
+from cluster.reports.words.training import training_answer
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Sequence
@@ -33,7 +34,6 @@ if TYPE_CHECKING:
 KEPT = 32  # shards that a rank keeps in memory, and goes through again and again
 SAMPLE_BYTES = 4 * digits.SIDE**2 + 8  # an image in single precision, and its label
 LOADED = ("fetch", "preparation")  # the parts of a step that end when its batch is there
-WORK = ("copy", "compute", "update")  # what a rank does itself, whatever the others do
 OWN = (*WORK, "exchange")
 PROBED = 3  # exchanges per round, without any computing
 
@@ -356,6 +356,6 @@ def _conclude(setting: _Setting, found: _Found, phases: Sequence[_Phase]) -> Non
         preparation=found.rate(definitions.PREPARATION_RATE),
         exchange=found.rate(definitions.EXCHANGE_RATE),
     )
-    verdict = judge(trained)
-    rank.note(verdict.note)
-    rank.print_line(f"with data {params.phases[-1]}: {verdict.note}")
+    note = f"{training_answer(judge(trained))}."
+    rank.note(note)
+    rank.print_line(f"with data {params.phases[-1]}: {note}")

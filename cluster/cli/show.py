@@ -12,7 +12,6 @@ import msgspec
 from rich.text import Text
 
 from cluster.agent.gpus import BUILT
-from cluster.analysis.limits.link import implausible_values
 from cluster.analysis.statistics.launches import launch_notes
 from cluster.analysis.verdict.evidence import Finding
 from cluster.cli.console import console
@@ -33,13 +32,22 @@ from cluster.reports.formats.terminal import summaries_text, table_text, wrapped
 from cluster.reports.logbook import expectation_lines, missing_series
 from cluster.reports.table import Table
 from cluster.reports.tables import launches_table
+from cluster.reports.words.limits import doubt_notes
+from cluster.reports.words.verdict import (
+    Answer,
+    SummaryAnswer,
+    answer,
+    finding_lines,
+    finding_words,
+    summary_answers,
+)
 from cluster.runs.run import RAW
 from cluster.runs.store import read
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator, Sequence
+    from collections.abc import Sequence
 
-    from cluster.analysis.verdict.judgement import Judgement
+    from cluster.analysis.verdict.evidence import Sign
     from cluster.core.model.hardware import Hardware
     from cluster.orchestration.cluster import Cluster
     from cluster.runs.run import Run
@@ -63,13 +71,13 @@ class RunAnswer(Value, frozen=True, kw_only=True):
     reason: str
     notes: tuple[str, ...]
     findings: tuple[Finding, ...]
-    summaries: tuple[Summary, ...]
+    summaries: tuple[SummaryAnswer, ...]
     missing: tuple[Planned, ...] = ()
     verdict: str = ""
     answer: str = ""
 
 
-def show_newest_run(cluster: Cluster, *, as_json: bool) -> Judgement | None:
+def show_newest_run(cluster: Cluster, *, as_json: bool) -> Answer | None:
     """Show the newest run of a cluster, also one that failed."""
     if not cluster.state.jobs:
         return None
@@ -84,7 +92,7 @@ def show_run(
     report: str = "terminal",
     wide: bool = False,
     shared: Path | None = None,
-) -> Judgement | None:
+) -> Answer | None:
     """Show a run on standard output."""
     if run.status in ("planned", "running") and not as_json:
         name = run.record.spec.name
@@ -92,21 +100,21 @@ def show_run(
         sys.stdout.write(f"Run folder: {relative_path(run.folder)}\n")
         return None
     summaries = run.summary()
-    found = findings(run, summaries)
-    judged = judgement(run, summaries, found=found)
+    found = run.findings(summaries)
+    judged = answer(run.judgement(summaries, found))
     if as_json:
-        answer = RunAnswer(
+        shown = RunAnswer(
             verdict=judged.word,
             answer=judged.line,
             run=str(shared or run.folder),
             status=run.status,
             reason=run.record.reason,
             notes=notes_of(run, summaries),
-            findings=found,
+            findings=tuple(map(finding_words, found)),
             missing=run.missing,
-            summaries=summaries,
+            summaries=summary_answers(summaries),
         )
-        print_json(answer)
+        print_json(shown)
         return judged
     if report == "terminal":
         place = f"Shared run: {shared}" if shared else f"Run folder: {relative_path(run.folder)}"
@@ -127,8 +135,8 @@ def _write(rendered: str | bytes) -> None:
 def _show_on_screen(
     run: Run,
     summaries: tuple[Summary, ...],
-    judged: Judgement,
-    found: tuple[Finding, ...],
+    judged: Answer,
+    found: tuple[Sign, ...],
     place: str,
     *,
     wide: bool,
@@ -177,47 +185,16 @@ def _show_profiles(run: Run) -> None:
         print_lines("No MPI profile was written: no rank came to MPI_Finalize.")
 
 
-def judgement(
-    run: Run,
-    summaries: Sequence[Summary],
-    hardware: Hardware | None = None,
-    *,
-    found: tuple[Finding, ...] | None = None,
-) -> Judgement:
+def judgement(run: Run, summaries: tuple[Summary, ...]) -> Answer:
     """Judge a run: the same for `show`, `report`, `judge` and `bench`."""
-    from cluster.analysis.verdict.judgement import judge  # noqa: PLC0415 - only for summaries
-
-    known = findings(run, tuple(summaries)) if found is None else found
-    return judge(summaries, run.record, known, hardware, fleet=run.fleet)
+    return answer(run.judgement(summaries, run.findings(summaries)))
 
 
-def print_judgement(judged: Judgement) -> None:
+def print_judgement(judged: Answer) -> None:
     """Print the verdict and the line that explains it, in colour on a terminal."""
     line = Text("\n".join(wrapped(printable(judged.line), screen_width())))
     line.highlight_words([judged.word.upper()], VERDICT_STYLES.get(judged.word, "none"))
     console(quiet=False).print(line, soft_wrap=True)
-
-
-def findings(run: Run, summaries: tuple[Summary, ...]) -> tuple[Finding, ...]:
-    """Find what may be wrong with a run."""
-    from cluster.analysis.verdict.diagnose import diagnose  # noqa: PLC0415 - only for summaries
-
-    return () if run.fleet else diagnose(run.evidence(summaries))
-
-
-def finding_lines(found: Sequence[Finding]) -> Iterator[str]:
-    """Return findings as text.
-
-    Yields:
-        Lines; none if nothing was found.
-
-    """
-    if found:
-        yield "What to look at:"
-    for number, finding in enumerate(found, 1):
-        first, *others = finding.lines()
-        yield f"  {number}. {first}"
-        yield from (f"     {line}" for line in others)
 
 
 def notes_of(run: Run, summaries: Sequence[Summary]) -> tuple[str, ...]:
@@ -225,7 +202,7 @@ def notes_of(run: Run, summaries: Sequence[Summary]) -> tuple[str, ...]:
     record = run.record
     expected = expectation_lines(summaries, record.expected)
     lacking = missing_series(record, run.missing)
-    return (*record.notes, *run.warnings, *lacking, *implausible_values(summaries), *expected)
+    return (*record.notes, *run.warnings, *lacking, *doubt_notes(summaries), *expected)
 
 
 def _gpu_lines(environment: Sequence[Facts]) -> list[str]:
@@ -323,10 +300,10 @@ class LaunchesAnswer(Value, frozen=True, kw_only=True):
     verdict: str
     answer: str
     notes: tuple[str, ...]
-    summaries: tuple[Summary, ...]
+    summaries: tuple[SummaryAnswer, ...]
 
 
-def show_launches(ran: Sequence[Run], *, as_json: bool) -> Judgement:
+def show_launches(ran: Sequence[Run], *, as_json: bool) -> Answer:
     """Show several launches together: medians over launches, and one verdict.
 
     Args:
@@ -349,7 +326,7 @@ def show_launches(ran: Sequence[Run], *, as_json: bool) -> Judgement:
                 verdict=judged.word,
                 answer=judged.line,
                 notes=(*notes, *notes_of(newest, pooled)),
-                summaries=pooled,
+                summaries=summary_answers(pooled),
             )
         )
         return judged
@@ -357,18 +334,16 @@ def show_launches(ran: Sequence[Run], *, as_json: bool) -> Judgement:
     print_lines(*(f"Note: {note}" for note in notes_of(newest, pooled)))
     for number, run in enumerate(ran, 1):
         print_lines(f"Launch {number}: {relative_path(run.folder)} ({run.status})")
-    named = findings(newest, pooled)
-    if named:
-        print_lines(
-            f"What to look at: {named[0].name}. Details: cluster judge {newest.folder.name}"
-        )
+    for sign in newest.findings(pooled)[:1]:
+        name = finding_words(sign).name
+        print_lines(f"What to look at: {name}. Details: cluster judge {newest.folder.name}")
     print_judgement(judged)
     return judged
 
 
 def judge_launches(
     ran: Sequence[Run], hardware: Hardware | None = None
-) -> tuple[tuple[Summary, ...], Judgement]:
+) -> tuple[tuple[Summary, ...], Answer]:
     """Judge the medians over the launches of one command, or one run.
 
     Args:
@@ -380,10 +355,10 @@ def judge_launches(
 
     launches = [run.summary() for run in ran]
     pooled, newest = pool_launches(launches), ran[-1]
-    found = findings(newest, pooled)
-    if newest.fleet is not None:
-        return pooled, judgement.judge(pooled, newest.record, found, fleet=newest.fleet)
-    return pooled, judgement.judge_launches(launches, newest.record, found, hardware)
+    found = newest.findings(pooled)
+    if len(launches) == 1 or newest.fleet is not None:
+        return pooled, answer(newest.judgement(pooled, found, hardware))
+    return pooled, answer(judgement.judge_launches(launches, newest.record, found, hardware))
 
 
 def show_tables(tables: Sequence[Table], report: str) -> None:

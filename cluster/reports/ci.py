@@ -15,7 +15,7 @@ if TYPE_CHECKING:
     from collections.abc import Collection, Iterable, Iterator, Sequence
 
     from cluster.analysis.statistics.compare import Comparison
-    from cluster.analysis.verdict.judgement import Judgement
+    from cluster.reports.words.verdict import Answer
 
 WRONG = ("failed", "impossible")  # these always fail
 NOT_JUDGED = "not judged"  # a series without a bound, such as a latency; the run has a verdict
@@ -37,7 +37,7 @@ class Case(Value, frozen=True, kw_only=True):
     text: str
 
 
-def judgement_cases(suite: str, judged: Judgement) -> Iterator[Case]:
+def judgement_cases(suite: str, judged: Answer) -> Iterator[Case]:
     """Return a case for a run as a whole, and one for each of its series."""
     yield Case(suite=suite, name="run", verdict=judged.word, text=judged.answer)
     for verdict in judged.verdicts:

@@ -8,10 +8,10 @@ from typing import TYPE_CHECKING
 
 import msgspec
 
-from cluster.analysis.verdict.judgement import Judgement
 from cluster.core.model.value import Value
 from cluster.reports.plots import Picture
 from cluster.reports.table import Table
+from cluster.reports.words.verdict import Answer
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -58,7 +58,7 @@ class Page(Value, frozen=True, kw_only=True):
 
     title: str
     verdicts: tuple[str, ...]
-    answers: tuple[Judgement, ...] = ()
+    answers: tuple[Answer, ...] = ()
     warnings: tuple[str, ...] = ()
     index: Table | None = None
     sections: tuple[PageSection, ...] = ()

@@ -13,16 +13,16 @@ if TYPE_CHECKING:
     from collections.abc import Sequence
 
     from cluster.analysis.statistics.compare import Comparison
-    from cluster.analysis.verdict.judgement import Judgement
     from cluster.core.model.measurements import Summary
     from cluster.reports.table import Table
+    from cluster.reports.words.verdict import Answer
 
 COLOURS = {"normal": "#2e9e4f", "low": "#c77700", "impossible": "#d0453b", "failed": "#d0453b"}
 """Colours of verdicts, readable on white and on black; other verdicts have no colour."""
 MOST_ROWS = 60  # of a table in a notebook
 
 
-def judgement_html(judged: Judgement) -> str:
+def judgement_html(judged: Answer) -> str:
     """Show the verdict on a run, and the line that explains it."""
     colour = COLOURS.get(judged.word, "inherit")
     word = f'<b style="color: {colour}">{judged.word.upper()}</b>'
@@ -30,9 +30,7 @@ def judgement_html(judged: Judgement) -> str:
     return f"<p>{word} {escape(judged.answer)}.{next_}</p>"
 
 
-def run_html(
-    name: str, judged: Judgement, summaries: Sequence[Summary], notes: Sequence[str]
-) -> str:
+def run_html(name: str, judged: Answer, summaries: Sequence[Summary], notes: Sequence[str]) -> str:
     """Show a run: its verdict, then its summaries.
 
     Args:

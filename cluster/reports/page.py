@@ -10,15 +10,16 @@ from typing import TYPE_CHECKING
 
 import msgspec
 
-from cluster.analysis.limits.link import implausible_values, with_given_bound
+from cluster.analysis.limits.link import with_given_bound
 from cluster.analysis.models.efficiency import training_scaling
 from cluster.analysis.models.fit import fit, fits, params_but_size, sweeps
 from cluster.analysis.statistics.compare import Launch, Side, compare, group_by, headline
 from cluster.analysis.statistics.factors import factors
 from cluster.analysis.statistics.summarize import pool_launches
-from cluster.analysis.verdict.evidence import Finding
-from cluster.analysis.verdict.judgement import Judgement, judge_launches
+from cluster.analysis.verdict.evidence import Sign
+from cluster.analysis.verdict.judgement import judge_launches
 from cluster.core.model.fleet import FleetVerdict, PairTest
+from cluster.core.model.limits import Limit
 from cluster.core.model.measurements import Summary
 from cluster.core.model.records import Record
 from cluster.core.model.value import Value
@@ -28,6 +29,8 @@ from cluster.reports.fleet import findings_table
 from cluster.reports.html_page import Page, PageLink, PageSection
 from cluster.reports.table import Table, summaries_table
 from cluster.reports.tables import comparison_tables, fits_table, scaling_table
+from cluster.reports.words.limits import doubt_notes
+from cluster.reports.words.verdict import Answer, answer, finding_words
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping, Sequence
@@ -53,8 +56,8 @@ class ReportRun(Value, frozen=True, kw_only=True):
     summaries: tuple[Summary, ...]
     warnings: tuple[str, ...] = ()
     links: tuple[PageLink, ...] = ()
-    findings: tuple[Finding, ...] = ()
-    judgement: Judgement | None = None
+    findings: tuple[Sign, ...] = ()
+    judgement: Answer | None = None
     fleet: FleetVerdict | None = None
     pairs: tuple[PairTest, ...] = ()
 
@@ -83,7 +86,7 @@ def report_page(
     )
 
 
-def answers(shown: Sequence[ReportRun]) -> tuple[Judgement, ...]:
+def answers(shown: Sequence[ReportRun]) -> tuple[Answer, ...]:
     """Judge each run, and all launches of one command together.
 
     Returns:
@@ -98,7 +101,9 @@ def answers(shown: Sequence[ReportRun]) -> tuple[Judgement, ...]:
     found = (
         group[0].judgement
         if len(group) == 1
-        else judge_launches([run.summaries for run in group], group[-1].record, group[-1].findings)
+        else answer(
+            judge_launches([run.summaries for run in group], group[-1].record, group[-1].findings)
+        )
         for group in groups.values()
     )
     return tuple(one for one in found if one is not None)
@@ -155,8 +160,9 @@ def compare_with_network(run: ReportRun, rate: float) -> ReportRun:
     """
     spec, known = run.record.spec, run.record.definitions
     ranks = spec.hosts * spec.ranks_per_host
+    given = Limit(kind="given", rate=rate)
     summaries = tuple(
-        with_given_bound(s, known[s.definition], rate, spec.hosts, ranks) for s in run.summaries
+        with_given_bound(s, known[s.definition], given, spec.hosts, ranks) for s in run.summaries
     )
     return msgspec.structs.replace(run, summaries=summaries)
 
@@ -193,7 +199,7 @@ def _wrong(run: ReportRun) -> Iterator[str]:
     if run.record.status != "done":
         reason = f": {run.record.reason}" if run.record.reason else ""
         yield f"{run.name} is {run.record.status}{reason}"
-    yield from (f"{run.name}: {doubt}" for doubt in implausible_values(run.summaries))
+    yield from (f"{run.name}: {doubt}" for doubt in doubt_notes(run.summaries))
 
 
 def _comparison(number: int, comparison: Comparison, no_plots: str) -> PageSection:
@@ -335,13 +341,16 @@ def _results(run: ReportRun, *, folded: bool) -> PageSection:
     )
 
 
-def _troubles(findings: Sequence[Finding]) -> Iterator[Table]:
+def _troubles(findings: Sequence[Sign]) -> Iterator[Table]:
     if findings:
         words = ("trouble", "confidence", "evidence", "remedy", "the run that would confirm it")
         yield Table(
             title="What to look at",
             columns=words,
-            rows=tuple((f.name, f.confidence, f.evidence, f.remedy, f.confirm) for f in findings),
+            rows=tuple(
+                (f.name, f.confidence, f.evidence, f.remedy, f.confirm)
+                for f in map(finding_words, findings)
+            ),
             left=words,
         )
 

@@ -18,17 +18,19 @@ from cluster.runs.raw_files import rank_processes
 from cluster.runs.route import route
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable, Iterator
+    from collections.abc import Iterable, Iterator, Sequence
 
     import pandas as pd
     import polars as pl
 
-    from cluster.analysis.verdict.evidence import Evidence
+    from cluster.analysis.models.step_limits import TrainingVerdict
+    from cluster.analysis.verdict.evidence import Evidence, Sign
     from cluster.analysis.verdict.judgement import Judgement
     from cluster.core.model.hardware import Hardware
     from cluster.reports.html_page import PageLink
     from cluster.reports.page import ReportRun
     from cluster.reports.plots import Picture
+    from cluster.reports.words.verdict import Answer
     from cluster.runs.frames import Of
 
 RAW = "raw"
@@ -71,8 +73,7 @@ class Run(Value, frozen=True, kw_only=True):
         """Show the verdict and a table of the summaries in a notebook."""
         from cluster.reports.notebook import run_html  # noqa: PLC0415 - it imports matplotlib
 
-        summaries = self.summary()
-        return run_html(self.name, self._judged(summaries), summaries, self.record.notes)
+        return run_html(self.name, self.judge(), self.summary(), self.record.notes)
 
     @property
     def name(self) -> str:
@@ -112,7 +113,7 @@ class Run(Value, frozen=True, kw_only=True):
             with_hardware_bound(s, known[s.definition], of_point(hardware, s.params)) for s in found
         )
 
-    def judge(self, hardware: str | Hardware | None = None) -> Judgement:
+    def judge(self, hardware: str | Hardware | None = None) -> Answer:
         """Judge the values against the bounds of the hardware, as `cluster judge` does.
 
         Args:
@@ -127,18 +128,44 @@ class Run(Value, frozen=True, kw_only=True):
 
         """
         from cluster.analysis.limits.hardware import find  # noqa: PLC0415 - only for summaries
+        from cluster.reports.words.verdict import answer  # noqa: PLC0415
 
         known = find(hardware) if isinstance(hardware, str) else hardware
-        return self._judged(self.summary(), known)
+        summaries = self.summary()
+        return answer(self.judgement(summaries, self.findings(summaries), known))
 
-    def _judged(
-        self, summaries: tuple[Summary, ...], hardware: Hardware | None = None
-    ) -> Judgement:
+    def findings(self, summaries: tuple[Summary, ...]) -> tuple[Sign, ...]:
+        """Find what may be wrong; nothing of a check of a fleet, whose verdict says it."""
         from cluster.analysis.verdict.diagnose import diagnose  # noqa: PLC0415 - only for summaries
-        from cluster.analysis.verdict.judgement import judge  # noqa: PLC0415
 
-        found = diagnose(self.evidence(summaries))
-        return judge(summaries, self.record, found, hardware, fleet=self.fleet)
+        return () if self.fleet else diagnose(self.evidence(summaries))
+
+    def judgement(
+        self,
+        summaries: Sequence[Summary],
+        findings: Sequence[Sign],
+        hardware: Hardware | None = None,
+    ) -> Judgement:
+        """Judge summaries of this run, as values."""
+        from cluster.analysis.verdict.judgement import judge  # noqa: PLC0415 - only for summaries
+
+        return judge(
+            summaries,
+            self.record,
+            findings,
+            hardware,
+            fleet=self.fleet,
+            training=self.training(),
+        )
+
+    def training(self) -> TrainingVerdict | None:
+        """Return what limits the training; none if the run is of something else, or ended early."""
+        from cluster.analysis.models import step_limits  # noqa: PLC0415 - only for summaries
+
+        if self.record.benchmark != step_limits.TRAINING:
+            return None
+        trained = step_limits.from_measurements(self.measurements, bytes(self.record.params))
+        return step_limits.judge(trained) if trained else None
 
     def to_dict(self, of: Of = "values") -> dict[str, list[Any]]:
         """Return a table as columns: `pandas.DataFrame(run.to_dict())` and the like.
@@ -250,20 +277,19 @@ class Run(Value, frozen=True, kw_only=True):
             Its record, summaries, judgement, warnings and files.
 
         """
-        from cluster.analysis.verdict.diagnose import diagnose  # noqa: PLC0415 - only for summaries
-        from cluster.analysis.verdict.judgement import judge  # noqa: PLC0415
-        from cluster.fleet.pair_measurements import pair_tests  # noqa: PLC0415
+        from cluster.fleet.pair_measurements import pair_tests  # noqa: PLC0415 - only for reports
         from cluster.reports.logbook import missing_series  # noqa: PLC0415
         from cluster.reports.page import ReportRun  # noqa: PLC0415 - it imports NumPy
+        from cluster.reports.words.verdict import answer  # noqa: PLC0415
 
         summaries = self.summary()
-        found = () if self.fleet else diagnose(self.evidence(summaries))
+        found = self.findings(summaries)
         return ReportRun(
             name=self.name,
             record=self.record,
             summaries=summaries,
             findings=found,
-            judgement=judge(summaries, self.record, found, fleet=self.fleet),
+            judgement=answer(self.judgement(summaries, found)),
             fleet=self.fleet,
             pairs=tuple(pair_tests(self.measurements)) if self.fleet else (),
             warnings=(*self.warnings, *missing_series(self.record, self.missing)),

@@ -15,8 +15,6 @@ from cluster.analysis.limits.published import PublishedResult, PublishedRun
 from cluster.analysis.models.efficiency import Scaling
 from cluster.analysis.statistics.compare import Comparison
 from cluster.analysis.topology.host_topology import HostTopology
-from cluster.analysis.verdict.judgement import Judgement
-from cluster.analysis.verdict.verdict import Verdict
 from cluster.cli.commands._lottery import LotteryAnswer
 from cluster.cli.commands.corpus import CheckAnswer
 from cluster.cli.commands.doctor import DoctorCheck
@@ -44,6 +42,7 @@ from cluster.orchestration.bench.bench import BenchCall
 from cluster.orchestration.bench.bench_methods import Bench
 from cluster.providers import Provider
 from cluster.reports.plots.picture import Picture
+from cluster.reports.words.verdict import Answer, SeriesAnswer
 from cluster.runs.catalog import RunList
 from cluster.runs.watch.series import WatchedSeries
 
@@ -92,11 +91,11 @@ JSON = """
 What `--json` prints and what the files of a run hold. Times are in seconds, sizes in bytes, rates
 in bytes per second. New fields may be added; fields are not renamed.
 """
-INTERNAL = "disk|state|looked_for|phases|shells|as_reported|evidence|passing|key"
+INTERNAL = "disk|state|looked_for|phases|shells|as_reported|evidence|judgement|training|passing|key"
 """Members that other layers of cluster use, and scripts do not need."""
 GIVEN = (
     *(SpecOptions, Bench, BenchCall),
-    *(Judgement, Verdict, Picture, RunList),
+    *(Answer, SeriesAnswer, Picture, RunList),
 )
 """What the Python API gives and takes, besides what has a name in `cluster`."""
 FILES: dict[str, Any] = {"run.json": Record, "measurements.jsonl": Measurement}

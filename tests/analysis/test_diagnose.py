@@ -8,8 +8,9 @@ import msgspec
 import pytest
 
 from cluster.analysis.verdict.diagnose import RULES, diagnose
-from cluster.analysis.verdict.evidence import Evidence, Finding
+from cluster.analysis.verdict.evidence import Evidence, Sign
 from cluster.analysis.verdict.rules import gpus, hosts, network, trust
+from cluster.reports.words.verdict import finding_lines, finding_words
 from tests.analysis.evidence import ALONE, BW, Look, iperf3, nccl, ours, summary
 from tests.logs.samples import LOGS
 
@@ -48,7 +49,7 @@ REGISTRY = (
     "| 1 P100 | A | {rate} images/sec | 220 images/sec |\n"
 )
 LOGGED: dict[
-    Callable[[Evidence], Finding | None], tuple[str, str, str]
+    Callable[[Evidence], Sign | None], tuple[str, str, str]
 ] = {  # a rule, the log by which it shows, the hardware, and a log by which it does not
     network.one_flow: (
         iperf3(1.19e9, 1) + "\n" + iperf3(8e9, 8),
@@ -122,19 +123,20 @@ LOGGED: dict[
     hosts.waiting: (TINY.format(time="0.767"), "", TINY.format(time="0.004")),
     hosts.slow_input: (REGISTRY.format(rate=188), "", REGISTRY.format(rate=219)),
     hosts.burst_credits: ("    SW Power Cap : Active\n", "", "    SW Power Cap : Not Active\n# x"),
-    trust.above_bound: (iperf3(1.25e9), "nic=1gbit", iperf3(1.1e8)),
+    trust.above_limit: (iperf3(1.25e9), "nic=1gbit", iperf3(1.1e8)),
 }
 
 
 @pytest.mark.parametrize("rule", LOGGED, ids=lambda rule: rule.__name__)
 def test_a_trouble_shows_in_a_log_and_its_absence_is_silent(
-    rule: Callable[[Evidence], Finding | None], look: Look
+    rule: Callable[[Evidence], Sign | None], look: Look
 ) -> None:
     log, hardware, healthy = LOGGED[rule]
     found = rule(look(log, hardware, 2))
 
     assert found is not None
-    assert all((found.name, found.evidence, found.confidence, found.remedy, found.confirm))
+    words = finding_words(found)
+    assert all((words.name, words.evidence, words.confidence, words.remedy, words.confirm))
     assert found in diagnose(look(log, hardware, 2))
     try:
         healthy_evidence = look(healthy, hardware, 2)
@@ -172,7 +174,7 @@ PITFALLS = {  # of the table in the founding knowledge, by their numbers
     20: network.old_iperf,
     21: network.overlay,
     22: hosts.burst_credits,
-    23: trust.above_bound,
+    23: trust.above_limit,
     24: gpus.unconnected,
     25: hosts.waiting,
     26: hosts.slow_input,
@@ -194,20 +196,19 @@ def test_every_rule_bears_every_log(path: Path, look: Look) -> None:
     for hardware in ("", "p4d.24xlarge", "k80"):
         found = diagnose(look(path.read_text(), hardware, 2))
 
-        assert all(line for finding in found for line in finding.lines())
+        assert all(finding_lines(found))
 
 
 @pytest.mark.parametrize(
     ("rate", "guess"),
-    [(8e9, "bits"), (2e9, "both directions"), (1.0737e9, "GiB"), (1.0486e9, "MiB"), (5e9, "")],
+    [(8e9, "bits"), (2e9, "both_ways"), (1.0737e9, "gib"), (1.0486e9, "mib"), (5e9, None)],
 )
-def test_a_value_above_its_bound_has_a_guess_at_the_mistake(rate: float, guess: str) -> None:
+def test_a_value_above_its_bound_has_a_guess_at_the_mistake(rate: float, guess: str | None) -> None:
     above = msgspec.structs.replace(summary(rate), bound=1e9, share=rate / 1e9)
-    found = trust.above_bound(ours(above))
+    found = trust.above_limit(ours(above))
 
     assert found is not None
-    assert found.evidence.endswith("?") == bool(guess)
-    assert guess in found.evidence
+    assert (found.confidence, found.mistake) == ("certain", guess)
 
 
 def test_the_surest_finding_comes_first(look: Look) -> None:

@@ -9,9 +9,10 @@ import pytest
 
 from cluster.analysis.limits.devices import bound, missing, with_hardware_bound
 from cluster.analysis.limits.hardware import find, of_devices, with_links
-from cluster.analysis.limits.network import Bound
+from cluster.analysis.limits.network import RECEIVER
 from cluster.analysis.limits.usual import usual
 from cluster.analysis.verdict.verdict import verdicts
+from cluster.core.model.limits import Assumption
 from cluster.logs.parsers import bandwidth_test, mpi_test, nvbandwidth, p2p_matrix, perftest
 from cluster.logs.parsers.iperf3.metrics import INTERVAL, RECEIVED, SENT
 from cluster.logs.parsers.nccl_tests.metrics import BUSBW
@@ -81,7 +82,7 @@ def test_one_rank_on_each_host_needs_not_say_which_collective_it_is() -> None:
 
     assert busbw(one, "", 2, 2) == busbw(one, "all_reduce", 2, 2)
     assert bound(BUSBW, {"ranks": 16, "hosts": 2}, P4D) is None
-    assert "which collective" in missing(BUSBW, {"ranks": 16, "hosts": 2}, P4D)
+    assert missing(BUSBW, {"ranks": 16, "hosts": 2}, P4D) == "operation"
 
 
 def test_tcp_has_the_cap_of_its_connections_and_pays_for_headers() -> None:
@@ -101,8 +102,8 @@ def test_intervals_are_not_held_to_the_network_with_certainty() -> None:
     for words in ("nic=1gbit", "nic=100gbit,flow=10gbit", "p4d.24xlarge"):
         found = bound(INTERVAL, {"streams": 1}, find(words))
         assert found is not None
-        assert found.assumes
-        assert found.otherwise is None or "receiver" in found.otherwise.assumes
+        assert found.assumption is not None
+        assert found.otherwise is None or found.otherwise.assumption == RECEIVER
 
 
 def test_several_connections_whose_number_is_not_known_have_no_cap() -> None:
@@ -142,10 +143,10 @@ def test_no_bound_is_guessed() -> None:
             assert bound(definition, params, nothing) is None
             assert bound(definition, params, None) is None
     assert bound(osu.LATENCY, {"hosts": 2}, P4D) is None
-    assert not missing(osu.LATENCY, {"hosts": 2}, P4D)
-    assert "--hosts" in missing(osu.BANDWIDTH, {}, P4D)
-    assert "--hardware" in missing(osu.BANDWIDTH, {}, None)
-    assert "nic=" in missing(RECEIVED, {}, K80)
+    assert missing(osu.LATENCY, {"hosts": 2}, P4D) is None
+    assert missing(osu.BANDWIDTH, {}, P4D) == "hosts"
+    assert missing(osu.BANDWIDTH, {}, None) == "hardware"
+    assert missing(RECEIVED, {}, K80) == "network"
 
 
 def summary(definition: Definition, median: float, **params: Scalar) -> Summary:
@@ -158,7 +159,8 @@ def test_a_summary_gets_its_share_as_a_rate_and_as_a_time() -> None:
     by_time = with_hardware_bound(time, mpi_test.TIME, P4D)
 
     assert (by_rate.bound, by_rate.share) == (50e9, 0.8)
-    assert by_rate.limit.startswith("one way: ")
+    assert by_rate.limit is not None
+    assert (by_rate.limit.kind, by_rate.limit.flow) == ("efa", "one way")
     assert (by_time.bound, by_time.share) == (2e-3, 0.5)
 
 
@@ -171,11 +173,14 @@ def test_a_bound_that_is_there_stays() -> None:
 def test_a_bound_says_direction_and_source() -> None:
     found = bound(BUSBW, {"operation": "all_reduce", "ranks": 16, "hosts": 2}, P4D)
 
-    assert isinstance(found, Bound)
-    assert found.limit == (
-        "one way, 2 hosts: 1.88 x the network of a host (4 x 100gbit: p4d.24xlarge, "
-        "EC2 instance types guide: 4 x 100 Gbit/s EFA)"
-    )
+    assert found is not None
+    assert P4D.nic is not None
+    assert (found.kind, found.flow, found.hosts, found.host) == ("efa", "one way", 2, True)
+    assert found.source == P4D.nic.source
+    assert found.rate == found.times * P4D.nic.rate == 1.875 * 50e9
+    four = bound(BUSBW, {"operation": "all_reduce", "ranks": 32, "hosts": 4}, P4D)
+    assert four is not None
+    assert four.assumption == Assumption(kind="no_sharp")
 
 
 def test_few_gpus_cannot_fill_the_network_of_their_host() -> None:
@@ -331,7 +336,7 @@ def test_the_memory_of_a_board_for_games_may_have_a_raised_clock() -> None:
 
 def test_tcp_within_a_host_has_no_bound() -> None:
     assert bound(RECEIVED, {"streams": 1, "hosts": 1}, find("nic=10gbit")) is None
-    assert missing(RECEIVED, {"streams": 1, "hosts": 1}, None) == "it stayed within one host"
+    assert missing(RECEIVED, {"streams": 1, "hosts": 1}, None) == "network_within_host"
 
 
 def test_what_is_usual_comes_from_the_same_operation() -> None:

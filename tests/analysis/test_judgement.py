@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import shlex
 from typing import TYPE_CHECKING, Any
 
 import msgspec
@@ -11,11 +12,15 @@ from benchmarks.p2p.definitions import BANDWIDTH, BIDIRECTIONAL, LATENCY
 from benchmarks.training.definitions import SAMPLES_RATE
 from cluster.analysis.limits import hardware
 from cluster.analysis.limits.link import Route, with_link_bound
+from cluster.analysis.models.step_limits import Stage, Stalls, TrainingVerdict
 from cluster.analysis.verdict.evidence import Finding
-from cluster.analysis.verdict.judgement import Judgement, judge, judge_launches
+from cluster.analysis.verdict.judgement import SmallSizes, judge, judge_launches
+from cluster.analysis.verdict.reasons import Advice, Purpose, TooSmall
 from cluster.core.model.hosts import SIMULATED, Link, Machine
 from cluster.core.model.records import Record
 from cluster.core.model.spec import ClusterSpec
+from cluster.reports.words.training import training_answer
+from cluster.reports.words.verdict import answer
 from tests.plain_values import plain_summary
 
 if TYPE_CHECKING:
@@ -55,6 +60,15 @@ def record(hosts: int = 2, **changes: Any) -> Record:
     return msgspec.structs.replace(made, **changes)
 
 
+def step(purpose: Purpose, command: str) -> Advice:
+    return Advice(purpose=purpose, command=tuple(command.split()))
+
+
+def again(benchmark: str, flags: str = "") -> Advice:
+    where = "--name mine --provider lab --hosts 2"
+    return step("measure", f"cluster bench {benchmark} {where} {flags}")
+
+
 def over(link: Link, *found: Summary) -> list[Summary]:
     known = record().definitions
     route = Route(links=(link, link), ranks=2)
@@ -67,12 +81,12 @@ def test_what_healthy_networks_reach_is_normal() -> None:
     found = judge(over(GIGABIT, summary(LATENCY, 20e-6, 8), summary(BANDWIDTH, 110e6)), record())
 
     assert found.word == "normal"
-    assert found.answer == (
+    assert [verdict.metric for verdict in found.figures] == ["latency", "bandwidth"]
+    assert found.next_step == again("iperf")
+    assert answer(found).line == (
         "latency 8 B: 20.00 µs; bandwidth 1 MiB: 110.0 MB/s, 93% of TCP over 1gbit "
-        "(usual: 75% or more)"
-    )
-    assert found.line == (
-        f"{found.answer}. NORMAL. Next: cluster bench iperf --name mine --provider lab --hosts 2"
+        "(usual: 75% or more). NORMAL. "
+        "Next: cluster bench iperf --name mine --provider lab --hosts 2"
     )
 
 
@@ -83,7 +97,8 @@ def test_what_is_slow_is_low_and_the_next_step_is_what_would_confirm_the_cause()
     )
 
     assert judge(slow, record()).word == "low"
-    assert judge(slow, record(), [cause]).next_step == "cluster bench x"
+    assert judge(slow, record(), [cause]).next_step == Advice(purpose="confirm", sign=cause)
+    assert answer(judge(slow, record(), [cause])).next_step == "cluster bench x"
 
 
 def test_faster_than_the_link_is_impossible() -> None:
@@ -101,7 +116,7 @@ def test_one_host_is_compared_with_a_copy_in_its_memory() -> None:
     )
     found = judge([bounded], record(hosts=1))
 
-    assert found.line == (
+    assert answer(found).line == (
         "bandwidth 1 MiB: 8.800 GB/s, 88% of a memory copy here. PLAUSIBLE. "
         "Next: cluster bench p2p --provider ssh --option hosts=HOST1,HOST2"
     )
@@ -115,7 +130,7 @@ def test_a_message_that_is_too_small_is_not_judged(hosts: int) -> None:
     found = judge([tiny], record(hosts))
 
     assert found.word == "unknown"
-    assert "too small a message" in found.answer
+    assert [v.reason for v in found.figures] == [TooSmall(1 << 16 if hosts == 1 else 1 << 20)]
 
 
 def in_memory(*found: Summary) -> list[Summary]:
@@ -132,7 +147,8 @@ def test_a_small_message_that_was_in_a_cache_hides_no_large_one() -> None:
     )
 
     assert found.word == "plausible"
-    assert found.answer == "bandwidth 1 MiB: 7.000 GB/s, 70% of a memory copy here"
+    [figure] = found.figures
+    assert (figure.params, figure.median) == ({"size": MIB}, 7e9)
 
 
 @pytest.mark.parametrize(
@@ -161,7 +177,8 @@ def test_next_is_measured_what_is_lacking_and_never_the_same_again(
     judged = judge(found, record(hosts, definitions=used))
 
     assert judged.word == "unknown"
-    assert judged.next_step.endswith(f"cluster bench p2p {next_step}"), "it can be pasted"
+    assert judged.next_step is not None
+    assert shlex.join(judged.next_step.command) == f"cluster bench p2p {next_step}"
 
 
 def test_the_next_step_of_a_batch_job_is_a_batch_script() -> None:
@@ -169,14 +186,15 @@ def test_the_next_step_of_a_batch_job_is_a_batch_script() -> None:
     made = record(spec=spec, command=("/usr/bin/srun", "--mpi=pmix", "python3"))
     found = judge(over(GIGABIT, summary(BANDWIDTH, 110e6)), made)
 
-    assert found.next_step == "cluster script srun iperf --hosts 2"
+    assert found.next_step == step("measure", "cluster script srun iperf --hosts 2")
 
 
 def test_the_next_step_on_simulated_hosts_is_one_that_they_can_do() -> None:
     machines = tuple(msgspec.structs.replace(m, shell=SIMULATED) for m in record().machines)
     made = record(machines=machines, benchmark="pairs")
 
-    assert judge(over(GIGABIT, summary(BANDWIDTH, 110e6)), made).next_step == "cluster check mine"
+    found = judge(over(GIGABIT, summary(BANDWIDTH, 110e6)), made)
+    assert found.next_step == step("show", "cluster check mine")
 
 
 def test_whoever_named_the_network_is_not_asked_for_it_again() -> None:
@@ -184,7 +202,7 @@ def test_whoever_named_the_network_is_not_asked_for_it_again() -> None:
     found = judge([summary(BANDWIDTH, 200e6)], record(), hardware=named)
 
     assert found.word == "impossible"
-    assert found.next_step == "cluster bench iperf --name mine --provider lab --hosts 2"
+    assert found.next_step == again("iperf")
 
 
 def test_hardware_that_the_user_names_replaces_what_the_hosts_said() -> None:
@@ -195,9 +213,11 @@ def test_hardware_that_the_user_names_replaces_what_the_hosts_said() -> None:
     assert judge(measured, record()).word == "normal"
     found = judge(measured, record(), hardware=hardware.find("nic=1gbit"))
     assert found.word == "low"
-    assert "9% of the network of a host" in found.answer
-    latency, _ = found.verdicts
+    latency, rate = found.verdicts
     assert latency.bound is None
+    assert rate.limit is not None
+    assert (rate.limit.kind, rate.limit.host) == ("tcp", True)
+    assert rate.share == pytest.approx(0.09, abs=0.005)
 
 
 def test_an_instance_type_is_hardware() -> None:
@@ -210,9 +230,10 @@ def test_an_instance_type_is_hardware() -> None:
 
 
 def test_a_run_that_failed_says_why() -> None:
-    found: Judgement = judge([], record(status="failed", reason="rank 1 was killed."))
+    found = judge([], record(status="failed", reason="rank 1 was killed."))
 
-    assert found.line == (
+    assert found.failure == "rank 1 was killed."
+    assert answer(found).line == (
         "no values were measured; rank 1 was killed. FAILED. Next: cluster logs mine"
     )
 
@@ -221,70 +242,78 @@ def test_without_a_bound_nothing_is_judged() -> None:
     found = judge([summary(BANDWIDTH, 1e9)], record())
 
     assert found.word == "unknown"
-    assert found.next_step.endswith(": cluster judge mine --hardware nic=RATE")
+    command = "cluster judge mine --hardware nic=RATE"
+    assert found.next_step == step("name_network", command)
 
 
 def test_an_interrupted_run_says_so() -> None:
     """Its figures stand; a reader must know that the rest is missing."""
     stopped = judge(over(GIGABIT, summary(BANDWIDTH, 110e6)), record(status="interrupted"))
 
-    assert "; the run was interrupted, and this is what it had measured. NORMAL." in stopped.line
+    assert (stopped.word, stopped.interrupted) == ("normal", True)
+    words = "; the run was interrupted, and this is what it had measured. NORMAL."
+    assert words in answer(stopped).line
 
 
 def test_messages_that_are_too_small_are_named() -> None:
     mixed = over(GIGABIT, summary(BANDWIDTH, 110e6), summary(BANDWIDTH, 1e6, 8))
-    assert judge(mixed, record()).not_judged == "bandwidth 8 B"
+    only = SmallSizes(metric="bandwidth", least=8, most=8)
+    assert judge(mixed, record()).not_judged == (only,)
     small = judge([summary(BANDWIDTH, 1e6, 2)], record(hosts=1))
 
     assert small.word == "unknown"
-    assert (
-        "2 B: 1.000 MB/s (too small a message to fill it; measure 64 KiB or more)" in small.answer
+    assert answer(small).answer == (
+        "bandwidth 2 B: 1.000 MB/s (too small a message to fill it; measure 64 KiB or more)"
     )
-    assert small.next_step == "cluster bench p2p --sizes 64KiB:4MiB"
+    assert small.next_step == step("measure", "cluster bench p2p --sizes 64KiB:4MiB")
 
 
 def test_launches_of_one_command_are_judged_by_their_median() -> None:
     launches = [over(GIGABIT, summary(BANDWIDTH, rate)) for rate in (110e6, 50e6, 111e6)]
     judged = judge_launches(launches, record())
 
-    assert judged.answer.startswith("bandwidth 1 MiB: 110.0 MB/s")
-    assert judged.answer.endswith("(median of 3 launches)")
-    assert judge_launches(launches[:1], record()).answer == judge(launches[0], record()).answer
+    assert (judged.launches, judged.figures[0].median) == (3, 110e6)
+    assert answer(judged).answer.endswith("(median of 3 launches)")
+    assert judge_launches(launches[:1], record()) == judge(launches[0], record())
 
 
 @pytest.mark.parametrize("benchmark", ["collectives", "iperf"])
 def test_on_one_host_the_next_step_measures_the_same_between_hosts(benchmark: str) -> None:
     """A copy in memory limits point-to-point messages, and nothing else."""
     own = record(hosts=1, benchmark=benchmark)
-    step = f"cluster bench {benchmark} --provider ssh --option hosts=HOST1,HOST2"
+    command = f"cluster bench {benchmark} --provider ssh --option hosts=HOST1,HOST2"
 
-    assert judge([summary(BANDWIDTH, 1e9)], own).next_step == step
+    assert judge([summary(BANDWIDTH, 1e9)], own).next_step == step("measure", command)
     program = judge([summary(LATENCY, 1.0)], record(hosts=1, benchmark="program"))
-    assert "--ab env:NAME=A,B" in program.next_step
-
-
-TRAINED = "4729 samples/s. {}, 34% of a step."
+    settings = "cluster bench program --ab env:NAME=A,B --command ..."
+    assert program.next_step == step("compare_settings", settings)
 
 
 @pytest.mark.parametrize(
-    ("hosts", "words", "next_"),
+    ("hosts", "stage", "next_step"),
     [
-        (1, "exchange", "cluster report mine"),
-        (2, "input: fetch", "cluster report mine"),
-        (2, "exchange", "cluster bench p2p --name mine"),
+        (1, "exchange", step("show", "cluster report mine")),
+        (2, "fetch", step("show", "cluster report mine")),
+        (2, "exchange", again("p2p", "--metrics bandwidth")),
     ],
 )
-def test_training_is_answered_by_what_limits_it(hosts: int, words: str, next_: str) -> None:
+def test_training_is_answered_by_what_limits_it(
+    hosts: int, stage: Stage, next_step: Advice
+) -> None:
     rate = plain_summary(4729.0, SAMPLES_RATE, params={"data": "memory"})
-    notes = ("torch 2.13.0", TRAINED.format(words))
     known = {SAMPLES_RATE.id: SAMPLES_RATE}
-    ran = record(hosts, benchmark="training", notes=notes, definitions=known)
-    judged = judge([rate], ran)
+    ran = record(hosts, benchmark="training", definitions=known)
+    training = TrainingVerdict(
+        stage=stage, rate=4729.0, limit="compute", bounds={"compute": 5e3}, slowest=0,
+        stalls=Stalls(fetch=0.34, preparation=0, exchange=0.34, slow_rank=0), times_slower=1.0,
+        rounds=8, sure=True,
+    )  # fmt: skip
+    judged = judge([rate], ran, training=training)
 
-    assert judged.answer == TRAINED.format(words).removesuffix(".")
-    assert judged.word == "plausible"
-    assert judged.next_step.startswith(next_)
-    assert "samples_rate" in judge_launches([[rate], [rate]], ran).answer
+    assert (judged.word, judged.figures, judged.training) == ("plausible", (), training)
+    assert answer(judged).answer == training_answer(training)
+    assert judged.next_step == next_step
+    assert judge_launches([[rate], [rate]], ran).training is None
 
 
 def test_a_finding_that_is_a_low_figure_makes_a_run_low() -> None:
@@ -302,4 +331,4 @@ def test_a_finding_that_is_a_low_figure_makes_a_run_low() -> None:
 
     assert judge(fine, record(), [other]).word == "normal"
     found = judge(fine, record(), [other, slow])
-    assert (found.word, found.next_step) == ("low", "all_reduce_perf -g 2")
+    assert (found.word, found.next_step) == ("low", Advice(purpose="confirm", sign=slow))

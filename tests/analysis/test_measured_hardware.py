@@ -44,7 +44,9 @@ def test_a_copy_to_the_gpu_is_held_against_the_link_in_use() -> None:
 
     assert found.bound == pytest.approx(GEN5)
     assert found.share == pytest.approx(55.4e9 / GEN5)
-    assert "in use during copies, 32.0 GT/s PCIe x16" in found.limit
+    assert found.limit is not None
+    assert found.limit.kind == "host_bus"
+    assert "in use during copies, 32.0 GT/s PCIe x16" in found.limit.source
 
 
 def test_both_ways_have_twice_the_bound() -> None:
@@ -57,7 +59,9 @@ def test_a_copy_within_the_gpu_reads_and_writes() -> None:
     found = bounded(definitions.WITHIN_GPU, 2 * GIB / 4.3e12, 2 * GIB, {"gpu": 0, "size": GIB})
 
     assert found.bound == pytest.approx(4814e9)
-    assert "2 x 3201 MHz during copies x 6016 bit" in found.limit
+    assert found.limit is not None
+    assert found.limit.kind == "gpu_memory"
+    assert "2 x 3201 MHz during copies x 6016 bit" in found.limit.source
 
 
 def test_what_is_usual_comes_from_published_results() -> None:

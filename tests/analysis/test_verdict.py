@@ -8,8 +8,16 @@ from typing import TYPE_CHECKING
 import pytest
 
 from cluster.analysis.limits import hardware
+from cluster.analysis.verdict.reasons import (
+    AboveAssumption,
+    Collapse,
+    Low,
+    NoLimit,
+    TooSmall,
+)
 from cluster.analysis.verdict.rules import gpus, network, trust
 from cluster.analysis.verdict.verdict import Verdict, overall, verdicts
+from cluster.core.model.limits import Assumption
 from cluster.runs import store
 from cluster.runs.import_.logs import LogLocation, import_logs
 
@@ -78,10 +86,10 @@ def test_bridged_boards_are_not_impossible(judged: Judge, kept: Import) -> None:
     alone, with_matrix = pair(judged(text)), pair(judged(BRIDGED + text))
 
     assert alone.word == "unknown"
-    assert alone.hint.startswith("impossible only if no bridge of NVLink joins the boards")
+    assert alone.reason == AboveAssumption(Assumption(kind="no_bridge"))
     assert overall([alone], failed=False) == "unknown"
     run = kept(text)
-    found = trust.above_bound(run.evidence(run.summary()))
+    found = trust.above_limit(run.evidence(run.summary()))
     assert found is not None
     assert found.confidence == "possible"
 
@@ -106,7 +114,10 @@ def test_pairs_send_from_half_of_the_hosts(judged: Judge, rate: int, word: str) 
     (found,) = [v for v in judged(text, "nic=100gbit,rdma=yes", 8) if v.bound]
 
     assert (found.word, found.bound) == (word, 50e9)
-    assert found.assumes == "its 32 pairs send from 4 of the 8 hosts to the others"
+    assert found.limit is not None
+    assert found.limit.assumption == Assumption(
+        kind="pairs_send_from_hosts", pairs=32, senders=4, hosts=8
+    )
 
 
 def test_read_and_write_by_kernels_both_ways_count_both_directions(judged: Judge) -> None:
@@ -131,7 +142,9 @@ def test_a_capped_connection_that_is_faster_than_its_cap(judged: Judge) -> None:
     (found,) = judged(text, "c5n.18xlarge", 2)
 
     assert found.word == "unknown"
-    assert found.hint.startswith("impossible only if a connection is held to 10")
+    assert isinstance(found.reason, AboveAssumption)
+    assert found.reason.assumption.kind == "connection_held"
+    assert found.reason.assumption.rate == 10e9 / 8
 
 
 def test_a_collapse_behind_a_good_message_is_the_finding(judged: Judge) -> None:
@@ -142,7 +155,7 @@ def test_a_collapse_behind_a_good_message_is_the_finding(judged: Judge) -> None:
 
     assert (low.word, low.params["size"]) == ("low", 4194304)
     assert low.share == pytest.approx(0.088)
-    assert low.hint.startswith("next: ib_write_bw")
+    assert low.reason == Collapse(check="messages", at=4194304)
     assert (good.word, good.params["size"]) == ("normal", 4194304)
 
 
@@ -151,7 +164,7 @@ def test_a_small_message_that_is_best_is_not_what_is_judged(judged: Judge) -> No
     text = BW + "262144        12300.00\n4194304        11800.00\n"
     (found,) = judged(text, "nic=100gbit,rdma=yes", 2)
 
-    assert (found.word, found.params["size"], found.hint) == ("normal", 4194304, "")
+    assert (found.word, found.params["size"], found.reason) == ("normal", 4194304, None)
 
 
 @pytest.mark.parametrize("ranks", [3, 16, 72])
@@ -229,7 +242,8 @@ def test_both_directions_of_efa_are_held_against_what_others_reached(judged: Jud
     (found,) = judged(text + "4194304   10500.00\n", "c5n.18xlarge", 2)
 
     assert found.word == "normal"
-    assert "aws-parallelcluster" in found.usual_source
+    assert found.usual is not None
+    assert found.usual.source == hardware.find("c5n.18xlarge").both_ways.source  # type: ignore[union-attr]
 
 
 def test_a_collapse_is_low_even_where_nobody_knows_what_is_usual(judged: Judge) -> None:
@@ -239,7 +253,7 @@ def test_a_collapse_is_low_even_where_nobody_knows_what_is_usual(judged: Judge) 
     (found,) = judged(text + rows, "nic=400gbit,nics=8,rdma=yes", 2)
 
     assert (found.params["size"], found.word) == (4 << 20, "low")
-    assert found.hint.startswith("next: ")
+    assert isinstance(found.reason, Collapse)
 
 
 def test_a_small_message_that_fills_its_link_is_not_too_small(judged: Judge) -> None:
@@ -247,15 +261,16 @@ def test_a_small_message_that_fills_its_link_is_not_too_small(judged: Judge) -> 
     (fast,) = judged(BW + "16384 11338.92\n32768 11810.79\n", "nic=100gbit,rdma=yes", 2)
     (slow,) = judged(BW + "16384 5338.92\n32768 5810.79\n", "nic=100gbit,rdma=yes", 2)
 
-    assert (fast.word, fast.hint) == ("normal", "")
-    assert "too small" in slow.hint
+    assert (fast.word, fast.reason) == ("normal", None)
+    assert slow.reason == TooSmall(1 << 20)
 
 
 def test_the_next_step_on_efa_is_not_of_infiniband(judged: Judge) -> None:
     (found,) = judged(BW + "4194304 1265.38\n", "c5n.18xlarge", 2)
 
     assert found.word == "low"
-    assert "fi_info -p efa" in found.hint
+    assert isinstance(found.reason, Low)
+    assert found.reason.check == "efa"
 
 
 def test_an_allreduce_at_the_rate_of_a_ring_may_lack_the_switch_that_sums(judged: Judge) -> None:
@@ -263,14 +278,14 @@ def test_an_allreduce_at_the_rate_of_a_ring_may_lack_the_switch_that_sums(judged
     ranks = "".join(f"#  Rank {r} Pid 1 on a device {r} [0x0{r}] NVIDIA H20\n" for r in range(8))
     (found,) = judged(ranks + HEAD + row(1 << 31, 10400e-6, 1.75))
 
-    assert found.word == "low"
-    assert "NVLS" in found.hint
+    assert isinstance(found.reason, Low)
+    assert (found.word, found.reason.check) == ("low", "nvls")
     (slower,) = judged(ranks + HEAD + row(1 << 31, 145000e-6, 1.75))
-    assert "nvlink --status" in slower.hint  # far below a ring: not for want of a sum
-    assert "NVLS" not in slower.hint
+    assert isinstance(slower.reason, Low)
+    assert slower.reason.check == "gpu_to_gpu"  # far below a ring: not for want of a sum
 
 
 def test_messages_within_a_host_are_not_asked_for_their_hardware(judged: Judge) -> None:
     (found,) = judged(BW + "4194304 9360.80\n", hosts=1)
 
-    assert found.hint == "it stayed within one host"
+    assert found.reason == NoLimit("network_within_host")

@@ -13,6 +13,7 @@ from cluster.reports.ci import (
     judgement_cases,
     junit_xml,
 )
+from cluster.reports.words.verdict import answer
 
 LOW = Case(suite="a/1", name="bandwidth 1 MiB", verdict="low", text="1 GB/s, 40% of <100%>")
 FINE = Case(suite="a/1", name="bandwidth 4 MiB", verdict="normal", text="9 GB/s")
@@ -68,7 +69,7 @@ def test_a_series_without_a_bound_is_not_judged_whatever_the_run_is() -> None:
         n=9,
         median=1e-6,
     )
-    judged = Judgement(word="plausible", answer="x", next_step="", verdicts=(latency,))
+    judged = answer(Judgement(word="plausible", verdicts=(latency,)))
 
     run, series = judgement_cases("a", judged)
     assert (run.name, run.verdict) == ("run", "plausible")

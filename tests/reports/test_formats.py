@@ -274,6 +274,7 @@ def test_json() -> None:
             "shape": None,
             "limit": "",
             "assumes": "",
+            "limited_by": None,
         },
         {
             "metric": "bandwidth",
@@ -294,6 +295,7 @@ def test_json() -> None:
             "shape": None,
             "limit": "",
             "assumes": "",
+            "limited_by": None,
         },
     ]
 

@@ -7,17 +7,16 @@ collective is not known, there is no bound; nothing is guessed.
 
 from __future__ import annotations
 
-import shlex
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Literal
 
-import msgspec
+from msgspec.structs import replace
 
+from cluster.analysis.limits.hardware import is_amd
 from cluster.analysis.limits.link import BELIEVABLE
 from cluster.analysis.limits.network import (
     FACTORS,
     PAIR,
     SUMMED,
-    Bound,
     across,
     count,
     in_ways,
@@ -25,11 +24,11 @@ from cluster.analysis.limits.network import (
     network_share,
     scaled,
     tcp,
-    times,
     verbs,
 )
 from cluster.analysis.limits.rates import factor
 from cluster.core.model.hardware import SAID
+from cluster.core.model.limits import Assumption, Limit, LimitKind
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping
@@ -39,11 +38,12 @@ if TYPE_CHECKING:
     from cluster.core.model.value import Scalar
 
 BETWEEN_HOSTS = ("network", "RDMA")  # media of messages
-FABRIC = "NVLink joins its hosts, or may do so, so the network is not a limit"
-UNBRIDGED = "no bridge of NVLink joins the boards (nvidia-smi topo -m says NV4 to NV18 if one does)"
-NOT_CACHED = "the copy does not stay in the GPU's last cache"
 MOST_RAISED = 2  # times the rate of a memory: no memory runs at twice its clock
-NOT_RAISED = "nobody raised the clock of the GPU's memory"
+Missing = Literal[
+    "hardware", "hosts", "network", "operation", "gpu",
+    "network_within_host", "network_beside_nvlink",
+]  # fmt: skip
+"""What is not known where there is no limit; of the last two, nothing can be stated."""
 MOST_CACHED = 128 << 20  # bytes of a copy: both ends of it fit in 256 MiB, the largest such cache
 
 
@@ -65,18 +65,17 @@ def with_hardware_bound(
     rate = summary.median if summary.unit == "B/s" else size / summary.median
     while found.otherwise is not None and rate > BELIEVABLE * found.otherwise.rate:
         found = found.otherwise  # the value is impossible even without the assumption
-    return msgspec.structs.replace(
+    return replace(
         summary,
         bound=found.rate if summary.unit == "B/s" else size / found.rate,
         share=rate / found.rate,
-        limit=found.limit,
-        assumes=found.assumes,
+        limit=replace(found, otherwise=None),
     )
 
 
 def bound(
     definition: Definition, params: Mapping[str, Scalar], hardware: Hardware | None
-) -> Bound | None:
+) -> Limit | None:
     """Return the highest rate that hardware allows a metric.
 
     Args:
@@ -92,41 +91,33 @@ def bound(
     return _BY_MEDIUM[definition.medium](definition, params, hardware)
 
 
-def missing(definition: Definition, params: Mapping[str, Scalar], hardware: Hardware | None) -> str:
-    """Say what must be known to compute a bound.
-
-    Returns:
-        The end of a sentence, such as `say --hosts`; empty if nothing would help.
-
-    """
+def missing(
+    definition: Definition, params: Mapping[str, Scalar], hardware: Hardware | None
+) -> Missing | None:
+    """Return what must be known to compute a limit; none if nothing would help."""
     if not definition.medium:
-        return ""
+        return None
     hosts, ranks, medium = count(params, "hosts"), count(params, "ranks"), definition.medium
     if medium in (*BETWEEN_HOSTS, "TCP") and hosts == 1:
-        return "it stayed within one host"
+        return "network_within_host"
     if hardware is None:
-        return "say what it ran on: --hardware p4d.24xlarge, h100, nic=100gbit ..."
-    words = shlex.quote(f"{hardware.name},nic=100gbit")
-    nic = f"say what network it has, such as --hardware {words}"
-    reasons = (
-        (
-            medium in (*BETWEEN_HOSTS, "collective") and not hosts,
-            "say on how many hosts: --hosts 2",
-        ),
-        (hardware.fabric and medium == "collective" and hosts > 1, FABRIC),
-        (hardware.nic is None and (hosts > 1 or medium == "TCP"), nic),
+        return "hardware"
+    reasons: tuple[tuple[object, Missing], ...] = (
+        (medium in (*BETWEEN_HOSTS, "collective") and not hosts, "hosts"),
+        (hardware.fabric and medium == "collective" and hosts > 1, "network_beside_nvlink"),
+        (hardware.nic is None and (hosts > 1 or medium == "TCP"), "network"),
         (
             medium == "collective" and hosts not in (1, ranks) and not params.get("operation"),
-            "keep the lines around its table: they say which collective it was",
+            "operation",
         ),
-        (medium in ("host to GPU", "GPU to GPU") and hardware.bus is None, "use --hardware a100"),
+        (medium in ("host to GPU", "GPU to GPU") and hardware.bus is None, "gpu"),
     )
-    return next((text for applies, text in reasons if applies), "")
+    return next((what for applies, what in reasons if applies), None)
 
 
 def _collective(
     definition: Definition, params: Mapping[str, Scalar], hardware: Hardware
-) -> Bound | None:
+) -> Limit | None:
     """Bound bus bandwidth by the links of a GPU within a host, and by the network between hosts.
 
     If NVLink joins hosts, the network carries only a part of the data, and it is not known which.
@@ -145,7 +136,7 @@ def _collective(
     return min(outside, inside, key=lambda bound: bound.rate)
 
 
-def _inside(operation: str, ranks: int, hosts: int, hardware: Hardware) -> Bound | None:
+def _inside(operation: str, ranks: int, hosts: int, hardware: Hardware) -> Limit | None:
     """Bound bus bandwidth by the links of a GPU, through which a ring within a host sends it.
 
     The share of the data that stays within a host of g GPUs is the factor of g participants; the
@@ -166,14 +157,15 @@ def _inside(operation: str, ranks: int, hosts: int, hardware: Hardware) -> Bound
     elif hosts > 1:
         stays = (here - 1) / ranks if operation == "alltoall" else _shared(word, here)
         gain = factor(word, ranks) / stays
-    what = f"{_links(link)} of a GPU" if hardware.nvlink else "PCIe of a GPU"
-    how = "the switch sums (NVLS)" if sums else "a ring"
-    ring = Bound(rate=link.rate, limit=f"{what}, {how} ({link.source})")
-    found = scaled(_unless_bridged(ring, hardware), gain, f"one way: {times(gain)}")
+    kind: LimitKind = "pcie_ring"
+    if hardware.nvlink:
+        kind = "infinity_fabric_ring" if is_amd(hardware) else "nvls" if sums else "nvlink_ring"
+    ring = Limit(kind=kind, rate=link.rate, source=link.source)
+    found = scaled(_unless_bridged(ring, hardware), gain, flow="one way", times=gain)
     return found if hosts > 1 else _between_bridges(found, operation, here, hardware)
 
 
-def _between_bridges(found: Bound, operation: str, ranks: int, hardware: Hardware) -> Bound:
+def _between_bridges(found: Limit, operation: str, ranks: int, hardware: Hardware) -> Limit:
     """Bound more boards than a bridge joins by PCIe: between those, there is no NVLink.
 
     The boards of a bridge share what has to leave them, as the ranks of a host share its network.
@@ -185,25 +177,20 @@ def _between_bridges(found: Bound, operation: str, ranks: int, hardware: Hardwar
         return found
     groups = -(-ranks // joined)
     share = network_share(operation, ranks, groups)
-    words = f"one way, {groups} x {joined} bridged boards: {times(share)}"
-    slots = Bound(
-        rate=joined * hardware.bus.rate, limit=f"{joined} x PCIe of a GPU ({hardware.bus.source})"
+    slots = Limit(
+        kind="pcie", rate=joined * hardware.bus.rate, count=joined, source=hardware.bus.source
     )
-    return min(found, scaled(slots, share, words), key=lambda bound: bound.rate)
+    shared = scaled(slots, share, flow="one way", times=share, boards=(groups, joined))
+    return min(found, shared, key=lambda limit: limit.rate)
 
 
-def _unless_bridged(found: Bound, hardware: Hardware) -> Bound:
+def _unless_bridged(found: Limit, hardware: Hardware) -> Limit:
     """Add to a bound by PCIe that it does not hold if NVLink bridges join the boards."""
     bridge = hardware.bridge
     if hardware.nvlink or bridge is None or found.rate >= bridge.rate:
         return found
-    words = f"NVLink bridges of a GPU ({bridge.source})"
-    otherwise = Bound(rate=bridge.rate, limit=words)
-    return msgspec.structs.replace(found, assumes=UNBRIDGED, otherwise=otherwise)
-
-
-def _links(figure: Figure) -> str:
-    return "Infinity Fabric" if "Infinity Fabric" in figure.source else "NVLink"
+    otherwise = Limit(kind="nvlink_bridge", rate=bridge.rate, source=bridge.source)
+    return replace(found, assumption=Assumption(kind="no_bridge"), otherwise=otherwise)
 
 
 def _shared(word: Factor, here: int) -> float:
@@ -213,54 +200,52 @@ def _shared(word: Factor, here: int) -> float:
 
 def _peers(
     definition: Definition, params: Mapping[str, Scalar], hardware: Hardware
-) -> Bound | None:
+) -> Limit | None:
     """Bound copies between two GPUs of a host by all links of a GPU, or by PCIe without P2P."""
     direct = params.get("p2p") != "off"
     if direct and hardware.nvlink:
         links = hardware.pair or hardware.nvlink
-        some = "those to one other" if hardware.pair else "all links"
-        words = f"{_links(links)} of a GPU, {some} ({links.source})"
-        return in_ways(definition, Bound(rate=links.rate, limit=words))
+        kind: LimitKind = "nvlink_pair" if hardware.pair else "nvlink"
+        kind = "infinity_fabric" if is_amd(hardware) else kind
+        return in_ways(definition, Limit(kind=kind, rate=links.rate, source=links.source))
     if hardware.bus is None:
         return None
-    slot = Bound(rate=hardware.bus.rate, limit=f"PCIe of a GPU ({hardware.bus.source})")
+    slot = Limit(kind="pcie", rate=hardware.bus.rate, source=hardware.bus.source)
     return in_ways(definition, _unless_bridged(slot, hardware) if direct else slot)
 
 
 def _host_to_gpu(
     definition: Definition, params: Mapping[str, Scalar], hardware: Hardware
-) -> Bound | None:
+) -> Limit | None:
     if hardware.bus is None:
         return None
-    rate, words = _of_all_devices(hardware.bus, params)
-    return in_ways(definition, Bound(rate=rate, limit=words))
+    return in_ways(definition, _of_all_devices("host_bus", hardware.bus, params))
 
 
 def _gpu_memory(
     definition: Definition, params: Mapping[str, Scalar], hardware: Hardware
-) -> Bound | None:
+) -> Limit | None:
     if hardware.memory is None:
         return None
-    rate, source = _of_all_devices(hardware.memory, params)
-    words = f"read and write together: memory of the GPU ({source})"
+    found = _of_all_devices("gpu_memory", hardware.memory, params)
     if definition.flow == "one way":
-        rate, words = rate / 2, f"read and written: half of the GPU's memory ({source})"
+        found = replace(found, kind="gpu_memory_copy", rate=found.rate / 2)
     if 0 < count(params, "size") <= MOST_CACHED:
-        return Bound(rate=rate, limit=words, assumes=NOT_CACHED)
-    if hardware.raised and SAID not in source:
-        most = Bound(rate=MOST_RAISED * rate, limit=f"{MOST_RAISED} x {words}")
-        return Bound(rate=rate, limit=words, assumes=NOT_RAISED, otherwise=most)
-    return Bound(rate=rate, limit=words)
+        return replace(found, assumption=Assumption(kind="not_cached"))
+    if hardware.raised and hardware.memory.source != SAID:
+        most = scaled(found, MOST_RAISED, times=float(MOST_RAISED))
+        assumed = Assumption(kind="memory_not_overclocked")
+        return replace(found, assumption=assumed, otherwise=most)
+    return found
 
 
-def _of_all_devices(one: Figure, params: Mapping[str, Scalar]) -> tuple[float, str]:
-    """Return the rate of all devices of a test together, and its source."""
+def _of_all_devices(kind: LimitKind, one: Figure, params: Mapping[str, Scalar]) -> Limit:
+    """Limit all devices of a test together."""
     devices = max(1, count(params, "devices"))
-    many = f"{devices} x " if devices > 1 else ""
-    return one.rate * devices, f"{many}{one.source}"
+    return Limit(kind=kind, rate=one.rate * devices, count=devices, source=one.source)
 
 
-_BY_MEDIUM: dict[Medium, Callable[[Definition, Mapping[str, Scalar], Hardware], Bound | None]] = {
+_BY_MEDIUM: dict[Medium, Callable[[Definition, Mapping[str, Scalar], Hardware], Limit | None]] = {
     "TCP": tcp,
     "network": messages,
     "RDMA": verbs,

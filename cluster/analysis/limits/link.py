@@ -7,15 +7,15 @@ A value above its bound is not a success, but an error in its definition or in t
 from __future__ import annotations
 
 import math
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Literal
 
 import msgspec
 
 from cluster.analysis.limits.rates import factor
 from cluster.core.model.hardware import Figure
 from cluster.core.model.hosts import HEADER_BYTES, Link
+from cluster.core.model.limits import Limit
 from cluster.core.model.value import Value
-from cluster.core.units import format_point, format_rate
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator
@@ -113,40 +113,46 @@ def with_link_bound(summary: Summary, definition: Definition, size: int, route: 
         return summary
     flows = summary.params.get("streams", 1)
     rate = bound(definition, route.links, flows if isinstance(flows, int) else 1)
-    limit = _link_limit(definition, route)
-    if rate is None:
-        rate, limit = _bound_within_host(definition, route)
-    if rate is None or (route.sender is not None and summary.params.get("rank") == route.sender):
+    limit = (
+        _within_host(definition, route) if rate is None else _link_limit(definition, route, rate)
+    )
+    if limit is None or (route.sender is not None and summary.params.get("rank") == route.sender):
         return summary
+    rate = limit.rate
     if definition.factor:
         rate /= _crossing(definition, route)
     if definition.rate == "bus":
         rate *= factor(definition.factor, route.ranks)
     if not size and summary.unit != "B/s":
         return summary
-    best = rate if summary.unit == "B/s" else size / rate
+    return _limited(summary, size, msgspec.structs.replace(limit, rate=rate))
+
+
+def _limited(summary: Summary, size: int, limit: Limit) -> Summary:
+    """Add a limit to a summary of rates, or of the times of `size` bytes."""
+    best = limit.rate if summary.unit == "B/s" else size / limit.rate
     part = share(summary.median, best, summary.unit)
     return msgspec.structs.replace(summary, bound=best, share=part, limit=limit)
 
 
-def _bound_within_host(definition: Definition, route: Route) -> tuple[float | None, str]:
-    """Bound messages between two ranks of a host by what connects their GPUs, or by its memory."""
-    ways = {"one way": 1, "both ways": 2}.get(definition.flow, 0)
+def _within_host(definition: Definition, route: Route) -> Limit | None:
+    """Limit messages between two ranks of a host by what connects their GPUs, or by its memory."""
+    flow, ways = definition.flow, {"one way": 1, "both ways": 2}.get(definition.flow, 0)
     if ways and definition.buffer and route.gpus:
-        return route.gpus.rate * ways, f"{definition.flow}: between two GPUs, {route.gpus.source}"
+        gpus = route.gpus
+        return Limit(kind="gpu_pair", rate=gpus.rate * ways, flow=flow, source=gpus.source)
     if ways and not definition.buffer and route.memory:
-        words = f"{definition.flow}: a copy in memory by one rank, measured in this run"
-        return route.memory * ways, words
-    return None, ""
+        return Limit(kind="memory_copy", rate=route.memory * ways, flow=flow)
+    return None
 
 
 def with_given_bound(
-    summary: Summary, definition: Definition, rate: float, hosts: int, ranks: int
+    summary: Summary, definition: Definition, given: Limit, hosts: int, ranks: int
 ) -> Summary:
     """Bound a summary by a network that the user named, instead of the one that was found.
 
     Args:
-        rate: that a host's network carries in each direction, in bytes per second.
+        given: what a host's network carries in each direction.
 
     Returns:
         The summary with that bound and the share of it; without both if the network bounds nothing,
@@ -154,17 +160,14 @@ def with_given_bound(
 
     """
     size = summary.params.get("size")
-    if definition.flow == "both ways":
-        rate *= 2
+    rate = given.rate * (2 if definition.flow == "both ways" else 1)
     if definition.factor and hosts > 1:
         rate /= _crossing(definition, Route(links=(None,) * hosts, ranks=ranks))
         rate *= factor(definition.factor, ranks) if definition.rate == "bus" else 1.0
     passes = not definition.factor or hosts > 1
     if summary.unit not in ("B/s", "s") or not isinstance(size, int) or not size or not passes:
-        return msgspec.structs.replace(summary, bound=None, share=None, limit="")
-    best = rate if summary.unit == "B/s" else size / rate
-    part = share(summary.median, best, summary.unit)
-    return msgspec.structs.replace(summary, bound=best, share=part, limit="as given")
+        return msgspec.structs.replace(summary, bound=None, share=None, limit=None)
+    return _limited(summary, size, msgspec.structs.replace(given, rate=rate))
 
 
 def share(median: float, bound: float, unit: str) -> float:
@@ -182,17 +185,17 @@ def share(median: float, bound: float, unit: str) -> float:
     return bound / median if median > 0 else math.inf
 
 
-def _link_limit(definition: Definition, route: Route) -> str:
-    """Describe what sets the bound: the slowest link."""
-    links = [link for link in route.links if link is not None]
-    if not links:
-        return ""
-    slowest = min(links, key=goodput)
-    slowest = _passed(definition, slowest)
-    flow = f", {format_rate(slowest.flow)} a connection" if slowest.flow else ""
-    return (
-        f"{definition.flow}: {slowest.fabric or 'TCP'} over {format_rate(slowest.rate)}{flow}, "
-        f"MTU {slowest.mtu} ({slowest.source})"
+def _link_limit(definition: Definition, route: Route, rate: float) -> Limit:
+    """Return the limit that the slowest link sets."""
+    slowest = _passed(definition, min(filter(None, route.links), key=goodput))
+    return Limit(
+        kind="efa" if slowest.fabric else "tcp",
+        rate=rate,
+        flow=definition.flow,
+        source=slowest.source,
+        mtu=slowest.mtu,
+        line=slowest.rate,
+        per_connection=slowest.flow or 0.0,
     )
 
 
@@ -209,30 +212,17 @@ def _crossing(definition: Definition, route: Route) -> float:
     return factor(definition.factor, hosts) * each
 
 
-def implausible_values(summaries: Iterable[Summary]) -> Iterator[str]:
-    """Find values that are better than possible: by more than 2 %, or with a time of 0."""
-    for summary in summaries:
-        if summary.share is not None and summary.share > BELIEVABLE and summary.assumes:
-            yield (
-                f"{summary.metric} ({format_point(summary.params)}) is {summary.share:.1%} of what "
-                f"is possible if {summary.assumes}, which neither the log nor --hardware states."
-            )
-        elif summary.share is not None and summary.share > BELIEVABLE:
-            yield (
-                f"{summary.metric} ({format_point(summary.params)}) is {summary.share:.1%} of its "
-                "limit, which is faster than possible: do not believe it. The link's rate or MTU "
-                "is not as stated, a shaper lets a burst of this size pass, or the bytes took "
-                "another path."
-            )
-        if _timeless(summary):
-            yield (
-                f"{summary.metric} ({format_point(summary.params)}) has values that took no time, "
-                "or less: do not believe it. The clock cannot measure such a short time, or the "
-                "record is damaged."
-            )
-
-
+Doubt = Literal["above_assumption", "above_limit", "no_time"]
 WAIT = "_wait"  # the end of a metric's name: often there is nothing to wait for
+
+
+def doubts(summary: Summary) -> Iterator[Doubt]:
+    """Find how a value is better than possible: by more than 2 %, or with a time of 0."""
+    if summary.share is not None and summary.share > BELIEVABLE:
+        assumed = summary.limit is not None and summary.limit.assumption is not None
+        yield "above_assumption" if assumed else "above_limit"
+    if _timeless(summary):
+        yield "no_time"
 
 
 def _timeless(summary: Summary) -> bool:

@@ -6,16 +6,16 @@ knows the bound without it.
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
-import msgspec
+from msgspec.structs import replace
 
+from cluster.analysis.limits.hardware import is_efa
 from cluster.analysis.limits.link import goodput
 from cluster.analysis.limits.rates import factor
 from cluster.core.model.hardware import SAID, Figure
 from cluster.core.model.hosts import HEADER_BYTES, Link
-from cluster.core.model.value import Value
-from cluster.core.units import format_rate
+from cluster.core.model.limits import Assumption, Limit, LimitKind
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
@@ -38,44 +38,24 @@ FACTORS: dict[str, Factor] = {
 }
 SUMMED: Factor = "2(n-1)/n"
 PAIR = 2  # ranks: none has to wait for a third
-RECEIVER = (
-    "the receiver wrote the log: in an interval, a sender's kernel may take more than it sends"
-)
+# In an interval, a sender's kernel may take more than it sends.
+RECEIVER = Assumption(kind="receiver_wrote_log")
 UDP_SAVES = 24  # bytes: UDP's header has 8, TCP's with its time stamps 32
 MTU, JUMBO = 1500, 9000  # of Ethernet: usual, and the largest that is usual
-SUMMED_BY_SWITCHES = "no switch of the network sums (SHARP)"
 
 
-class Bound(Value, frozen=True, kw_only=True):
-    """The highest rate that hardware allows a metric.
-
-    Args:
-        rate: bytes per second.
-        assumes: what it assumes without the log or the user having stated it; empty if nothing.
-        otherwise: the bound without that assumption; none if it is not known.
-
-    """
-
-    rate: float
-    limit: str
-    assumes: str = ""
-    otherwise: Bound | None = None
+def scaled(found: Limit, by: float, **changes: Any) -> Limit:  # noqa: ANN401 - fields of a limit
+    """Multiply a limit, and what it is without its assumption."""
+    otherwise = None if found.otherwise is None else scaled(found.otherwise, by, **changes)
+    return replace(found, rate=by * found.rate, otherwise=otherwise, **changes)
 
 
-def scaled(found: Bound, times: float, words: str = "") -> Bound:
-    """Multiply a bound, and what it is without its assumption."""
-    otherwise = None if found.otherwise is None else scaled(found.otherwise, times, words)
-    return msgspec.structs.replace(
-        found, rate=times * found.rate, limit=f"{words}{found.limit}", otherwise=otherwise
-    )
+def in_ways(definition: Definition, found: Limit) -> Limit:
+    """Return a limit of one direction for the directions of a metric."""
+    return scaled(found, 2 if definition.flow == "both ways" else 1, flow=definition.flow)
 
 
-def in_ways(definition: Definition, found: Bound) -> Bound:
-    """Return a bound of one direction for the directions of a metric."""
-    return scaled(found, 2 if definition.flow == "both ways" else 1, f"{definition.flow}: ")
-
-
-def tcp(definition: Definition, params: Mapping[str, Scalar], hardware: Hardware) -> Bound | None:
+def tcp(definition: Definition, params: Mapping[str, Scalar], hardware: Hardware) -> Limit | None:
     """Bound TCP between two hosts, less frames and headers, and with the cap of a connection.
 
     Args:
@@ -91,13 +71,13 @@ def tcp(definition: Definition, params: Mapping[str, Scalar], hardware: Hardware
     found = _connections(definition, params, hardware)
     if found is None or definition.metric != "interval":
         return found
-    other = found.otherwise and msgspec.structs.replace(found.otherwise, assumes=RECEIVER)
-    return msgspec.structs.replace(found, assumes=found.assumes or RECEIVER, otherwise=other)
+    other = found.otherwise and replace(found.otherwise, assumption=RECEIVER)
+    return replace(found, assumption=found.assumption or RECEIVER, otherwise=other)
 
 
 def _connections(
     definition: Definition, params: Mapping[str, Scalar], hardware: Hardware
-) -> Bound | None:
+) -> Limit | None:
     if hardware.nic is None or (definition.metric == "sent" and params.get("protocol") == "UDP"):
         return None
     streams, flow = count(params, "streams"), hardware.flow
@@ -105,36 +85,32 @@ def _connections(
     whole = in_ways(definition, _ethernet(hardware, hardware.nic, is_udp=is_udp))
     if flow is None or not streams or streams * flow.rate >= hardware.nic.rate:
         return whole
-    capped = _ethernet(
-        msgspec.structs.replace(hardware, mtu=hardware.mtu or JUMBO),
-        Figure(rate=streams * flow.rate, source=f"{streams} connection(s): {flow.source}"),
-        is_udp=is_udp,
-    )
+    jumbo = replace(hardware, mtu=hardware.mtu or JUMBO)
+    figure = Figure(rate=streams * flow.rate, source=flow.source)
+    capped = replace(_ethernet(jumbo, figure, is_udp=is_udp), count=streams, connections=True)
     if flow.source == SAID:
         return in_ways(definition, capped)
-    held = f"a connection is held to {format_rate(flow.rate)} ({flow.source})"
-    return msgspec.structs.replace(in_ways(definition, capped), assumes=held, otherwise=whole)
+    held = Assumption(kind="connection_held", rate=flow.rate, source=flow.source)
+    return replace(in_ways(definition, capped), assumption=held, otherwise=whole)
 
 
-def _ethernet(hardware: Hardware, nic: Figure, *, is_udp: bool = False) -> Bound:
-    """Bound TCP or UDP by what packets of an MTU carry; the MTU is assumed if nobody said it."""
+def _ethernet(hardware: Hardware, nic: Figure, *, is_udp: bool = False) -> Limit:
+    """Limit TCP or UDP by what packets of an MTU carry; the MTU is assumed if nobody said it."""
 
-    def of(mtu: int) -> Bound:
+    def of(mtu: int) -> Limit:
         link = Link(rate=nic.rate, mtu=mtu, source=nic.source)
         saved = 1 + UDP_SAVES / (mtu - HEADER_BYTES) if is_udp else 1.0
-        protocol = "UDP" if is_udp else "TCP"
-        return Bound(rate=goodput(link) * saved, limit=f"{protocol}, MTU {mtu} ({nic.source})")
+        kind: LimitKind = "udp" if is_udp else "tcp"
+        return Limit(kind=kind, rate=goodput(link) * saved, mtu=mtu, source=nic.source)
 
     if hardware.mtu:
         return of(hardware.mtu)
-    return msgspec.structs.replace(
-        of(MTU), assumes=f"its MTU is {MTU} (else say mtu={JUMBO})", otherwise=of(JUMBO)
-    )
+    return replace(of(MTU), assumption=Assumption(kind="mtu", mtu=MTU), otherwise=of(JUMBO))
 
 
 def messages(
     definition: Definition, params: Mapping[str, Scalar], hardware: Hardware
-) -> Bound | None:
+) -> Limit | None:
     """Bound messages between hosts by all NICs of a host together; without RDMA, with TCP.
 
     Args:
@@ -150,48 +126,43 @@ def messages(
     line = _line(hardware, hardware.nic)
     hosts, pairs = count(params, "hosts"), count(params, "pairs")
     if not pairs and definition.aggregation == "all ranks" and hosts > PAIR:
-        return msgspec.structs.replace(
-            in_ways(definition, scaled(line, hosts // 2, "half of the hosts, each ")),
-            assumes=f"half of the {hosts} hosts send (the number of pairs is not known)",
-            otherwise=None,
-        )
+        half = scaled(line, hosts // 2, senders=hosts // 2, half_of_hosts=True)
+        assumed = Assumption(kind="half_of_hosts_send", hosts=hosts)
+        return replace(in_ways(definition, half), assumption=assumed, otherwise=None)
     if pairs < PAIR:
         return in_ways(definition, line)
     senders = min(pairs, hosts // 2)
-    found = in_ways(definition, scaled(line, senders, f"{senders} sending host(s), each "))
+    found = in_ways(definition, scaled(line, senders, senders=senders))
     if 2 * pairs == hosts:  # one rank on each host: each pair has two hosts
         return found
-    return msgspec.structs.replace(
-        found,
-        assumes=f"its {pairs} pairs send from {senders} of the {hosts} hosts to the others",
-        otherwise=None,
-    )
+    assumed = Assumption(kind="pairs_send_from_hosts", pairs=pairs, senders=senders, hosts=hosts)
+    return replace(found, assumption=assumed, otherwise=None)
 
 
-def verbs(definition: Definition, params: Mapping[str, Scalar], hardware: Hardware) -> Bound | None:
+def verbs(definition: Definition, params: Mapping[str, Scalar], hardware: Hardware) -> Limit | None:
     """Bound what goes by RDMA in any case, as perftest's messages do.
 
     Returns:
         The bound; none if the network is not known, or on one host.
 
     """
-    return messages(definition, params, msgspec.structs.replace(hardware, rdma=True))
+    return messages(definition, params, replace(hardware, rdma=True))
 
 
-def _line(hardware: Hardware, nic: Figure) -> Bound:
-    """Bound what the processes of a host send to other hosts."""
-    whole = Bound(rate=nic.rate, limit=f"the network of a host ({nic.source})")
+def _line(hardware: Hardware, nic: Figure) -> Limit:
+    """Limit what the processes of a host send to other hosts."""
+    kind: LimitKind = "efa" if is_efa(hardware) else "rdma"
+    whole = Limit(kind=kind, rate=nic.rate, source=nic.source, host=True)
     if hardware.rdma:
         return whole
-    found = scaled(_ethernet(hardware, nic), 1, "the network of a host, ")
+    found = scaled(_ethernet(hardware, nic), 1, host=True)
     if hardware.rdma is None:
-        return msgspec.structs.replace(
-            found, assumes="messages go by TCP (else say rdma=yes)", otherwise=whole
-        )
+        assumed = Assumption(kind="messages_by_tcp")
+        return replace(found, assumption=assumed, otherwise=whole)
     return found
 
 
-def across(operation: str, ranks: int, hosts: int, hardware: Hardware) -> Bound | None:
+def across(operation: str, ranks: int, hosts: int, hardware: Hardware) -> Limit | None:
     """Bound bus bandwidth by the network of a host.
 
     A host must send the data of its ranks for other hosts, in one direction: the factor of the
@@ -215,40 +186,47 @@ def across(operation: str, ranks: int, hosts: int, hardware: Hardware) -> Bound 
         return _to_next_host(ranks // hosts, hardware, line)
     senders = max(1, ranks // hosts)
     if hardware.bus and senders * hardware.bus.rate < line.rate:
-        words = f"{senders} x PCIe of a GPU ({hardware.bus.source})"
-        line = Bound(rate=senders * hardware.bus.rate, limit=words)
+        line = replace(_slots(hardware.bus, senders), host=True)
     share = network_share(operation, ranks, hosts)
-    found = scaled(line, share, f"one way, {hosts} hosts: {times(share)}")
+    found = scaled(line, share, flow="one way", hosts=hosts, times=share)
     gain = share * factor(SUMMED, hosts)
     if FACTORS.get(operation, SUMMED) != SUMMED or hardware.rdma is False or gain <= share:
         return found
     whole = line.otherwise or line
-    words = f"one way, {hosts} hosts: {times(gain)}"
-    return _unless(found, SUMMED_BY_SWITCHES, scaled(whole, gain, words))
+    summed = scaled(whole, gain, flow="one way", hosts=hosts, times=gain)
+    return _unless(found, Assumption(kind="no_sharp"), summed)
 
 
-def _unless(found: Bound, assumes: str, otherwise: Bound) -> Bound:
-    """Add an assumption behind those that a bound has."""
+def _slots(bus: Figure, count: int) -> Limit:
+    return Limit(kind="pcie", rate=count * bus.rate, count=count, source=bus.source)
+
+
+def _unless(found: Limit, assumption: Assumption, otherwise: Limit) -> Limit:
+    """Add an assumption behind those that a limit has."""
     if found.otherwise is None:
-        return msgspec.structs.replace(found, assumes=assumes, otherwise=otherwise)
-    return msgspec.structs.replace(found, otherwise=_unless(found.otherwise, assumes, otherwise))
+        return replace(found, assumption=assumption, otherwise=otherwise)
+    return replace(found, otherwise=_unless(found.otherwise, assumption, otherwise))
 
 
-def _to_next_host(ranks: int, hardware: Hardware, line: Bound) -> Bound:
-    """Bound what one rank can send to another host by the NICs next to its GPU."""
+def _to_next_host(ranks: int, hardware: Hardware, line: Limit) -> Limit:
+    """Limit what one rank can send to another host by the NICs next to its GPU."""
     if hardware.bus and hardware.bus.rate < line.rate:
-        line = Bound(rate=hardware.bus.rate, limit=f"PCIe of a GPU ({hardware.bus.source})")
-    whole = scaled(line, 1, "one way: ")
+        line = _slots(hardware.bus, 1)
+    whole = scaled(line, 1, flow="one way")
     own = max(1, hardware.nics // max(hardware.gpus, ranks))
     if hardware.nic is None or own >= hardware.nics:
         return whole
     rate = hardware.nic.rate * own / hardware.nics
     if rate >= whole.rate:
         return whole
-    return Bound(
+    return Limit(
+        kind="interfaces",
         rate=rate,
-        limit=f"one way: {own} of the {hardware.nics} interfaces of a host ({hardware.nic.source})",
-        assumes=f"a rank sends through {own} network interface(s), those next to its GPU",
+        flow="one way",
+        count=own,
+        of=hardware.nics,
+        source=hardware.nic.source,
+        assumption=Assumption(kind="nearest_interfaces", nics=own),
         otherwise=whole,
     )
 
@@ -266,16 +244,6 @@ def network_share(operation: str, ranks: int, hosts: int) -> float:
     word = FACTORS.get(operation, "1")
     each = ranks / hosts if operation == "alltoall" else 1.0
     return factor(word, ranks) / (factor(word, hosts) * each)
-
-
-def times(gain: float) -> str:
-    """Write a factor before what it multiplies.
-
-    Returns:
-        Such as `1.88 x `; empty for 1.
-
-    """
-    return "" if abs(gain - 1) < 1e-9 else f"{gain:.3g} x "  # noqa: PLR2004 - rounding
 
 
 def count(params: Mapping[str, Scalar], name: str) -> int:

@@ -6,13 +6,12 @@ The shares, and the published results that they are based on, are in `published/
 from __future__ import annotations
 
 import math
-from functools import cache
 from typing import TYPE_CHECKING
+
+from msgspec.structs import replace
 
 from cluster.analysis.limits import published
 from cluster.analysis.limits.network import PAIR, network_share
-from cluster.analysis.limits.published.checks import find
-from cluster.analysis.limits.published.comparison import named
 from cluster.core.model.value import Value
 
 if TYPE_CHECKING:
@@ -39,30 +38,22 @@ class Usual(Value, frozen=True, kw_only=True):
 
     Args:
         share: the lowest share of healthy hardware.
+        thresholds: the classes that it follows from, in `thresholds.toml`.
+        source: who measured it, if it is of no class.
+        used: how many of the `interfaces` of a host carry messages, if not all.
 
     """
 
     share: float
-    source: str
+    thresholds: tuple[str, ...] = ()
+    source: str = ""
+    used: int = 0
+    interfaces: int = 0
 
 
-@cache
 def threshold(name: str) -> Usual:
-    """Return the threshold of a class.
-
-    Args:
-        name: of the class, in `thresholds.toml`.
-
-    Returns:
-        The share, and the published results that it is based on.
-
-    """
-    found = published.thresholds()[name]
-    evidence = "; ".join(
-        named(find(each.result)) + (f", of {each.of}: {each.why}" if each.of else "")
-        for each in found.evidence
-    )
-    return Usual(share=found.share, source=evidence)
+    """Return the threshold of a class, by its name in `thresholds.toml`."""
+    return Usual(share=published.thresholds()[name].share, thresholds=(name,))
 
 
 def usual(definition: Definition, params: Mapping[str, Scalar], hardware: Hardware) -> Usual | None:
@@ -106,8 +97,8 @@ def _usual_messages(
     used = max(1, pairs) if isinstance(pairs, int) else 1
     if used >= hardware.nics:
         return known
-    words = f"{used} of {hardware.nics} interfaces, one for each pair of ranks: {known.source}"
-    return Usual(share=known.share * used / hardware.nics, source=words)
+    share = known.share * used / hardware.nics
+    return replace(known, share=share, used=used, interfaces=hardware.nics)
 
 
 def _usual_bus(params: Mapping[str, Scalar], bus: Figure | None) -> Usual | None:
@@ -147,4 +138,4 @@ def _usual_across(params: Mapping[str, Scalar], hardware: Hardware) -> Usual | N
     share = ring.share / network_share(str(params.get("operation", "")), ranks, hosts)
     if share >= whole.share:
         return whole
-    return Usual(share=share, source=f"{ring.source}; with trees: {threshold('trees').source}")
+    return Usual(share=share, thresholds=("ring_across", "trees"))

@@ -11,27 +11,23 @@ from __future__ import annotations
 from statistics import median
 from typing import TYPE_CHECKING, Literal
 
+import msgspec
+
 from cluster.analysis.statistics.median import median_interval_ranks
 from cluster.core.model.value import Value
-from cluster.core.units import format_value
 
 if TYPE_CHECKING:
-    from collections.abc import Sequence
+    from collections.abc import Iterable, Sequence
+
+    from cluster.core.model.measurements import Measurement
 
 TRAINING = "training"  # the benchmark
-RATE_UNIT = "samples/s"
 Stage = Literal["compute", "fetch", "preparation", "exchange", "slow rank"]
 ONE_SIDED = 0.9  # of an interval whose lower end alone counts: 5 % are below it
 ENOUGH_ROUNDS = 8  # one of them may contradict the others
 NOTICED = 0.1  # of a step: a smaller stall is within what launches on a shared machine differ by
 REACHED = 0.9  # of the rate of the input alone: then nothing but the input holds the steps up
 SLOWER = 1.25  # times as long as the other ranks compute: a rank that all others wait for
-BOUNDS: dict[Stage, str] = {
-    "compute": "the rate with data resident",
-    "fetch": "what the link can bring",
-    "preparation": "what the workers can prepare",
-    "exchange": "what the exchange alone allows",
-}
 TIMED_STEP = "step_time"  # the metric of a whole step
 PART_METRICS = {
     "fetch": "fetch_wait",
@@ -41,7 +37,8 @@ PART_METRICS = {
     "exchange": "exposed_exchange",
     "update": "update",
 }
-NAMES: dict[Stage, str] = {"fetch": "input: fetch", "preparation": "input: preparation"}
+INPUT: tuple[Stage, ...] = ("fetch", "preparation")
+WORK = ("copy", "compute", "update")  # what a rank does itself, whatever the others do
 
 
 class StepParts(Value, frozen=True, kw_only=True):
@@ -95,38 +92,93 @@ class TrainingVerdict(Value, frozen=True, kw_only=True):
     Args:
         stage: that stalls the steps; `compute` if none does.
         rate: samples per second of all ranks.
-        bound: samples per second, of that limit.
+        limit: the stage that alone allows the fewest samples per second, `bounds` of which has the
+            figures.
+        slowest: the rank that computes longest, `times_slower` than the others.
+        rounds: that were measured; `sure` if so many can tell a stall from chance.
 
     """
 
     stage: Stage
     rate: float
     limit: Stage
-    bound: float
+    bounds: dict[Stage, float]
     stalls: Stalls
     slowest: int
-    words: str
+    times_slower: float
+    rounds: int
+    sure: bool
 
     @property
     def share(self) -> float:
         """The share of the limit that the training reaches."""
-        return self.rate / self.bound
+        return self.rate / self.bounds[self.limit]
 
     @property
-    def note(self) -> str:
-        """The note of the run that says it; `said` finds it again."""
-        return f"{format_value(self.rate, RATE_UNIT)}. {self.words}."
+    def waits_for_network(self) -> bool:
+        """Whether the steps wait for the exchange between ranks."""
+        return self.stage == "exchange"
 
 
-def said(notes: Sequence[str]) -> str:
-    """Find the verdict among the notes of a run.
+class _Shape(msgspec.Struct, frozen=True):
+    """The parameters of a run that its series cannot show: samples of a batch, and of a file."""
+
+    batch: int
+    shard: int
+
+
+def from_measurements(measurements: Iterable[Measurement], params: bytes) -> Trained | None:
+    """Return what a run of `training` measured.
+
+    Args:
+        params: of the benchmark, as JSON.
 
     Returns:
-        The newest one, without its full stop; empty if there is none.
+        The values by rounds; none if it ended before its rounds did. A request that was repeated
+        counts as one of a file without bytes.
 
     """
-    found = (note for note in reversed(notes) if f" {RATE_UNIT}. " in note)
-    return next(found, "").removesuffix(".")
+    shape = msgspec.json.decode(params, type=_Shape)
+    series = {(m.metric, m.params.get("data"), m.rank): m.values for m in measurements}
+    phases = [str(data) for metric, data, _ in series if metric == "samples_rate"]
+    ranks = sorted({rank for metric, *_, rank in series if metric == PART_METRICS["compute"]})
+    if ("bytes_read", None, 0) not in series or not ranks:
+        return None
+    samples, rounds = shape.batch * len(ranks), len(series["samples_rate", "resident", 0])
+    parts = {
+        (part, rank): series[PART_METRICS[part], "resident", rank]
+        for part in (*WORK, "exchange")
+        for rank in ranks
+    }
+    works = [zip(*(parts[part, rank] for part in WORK), strict=True) for rank in ranks]
+    last = [min(waits) for waits in zip(*(parts["exchange", rank] for rank in ranks), strict=True)]
+
+    def steps(phase: str) -> tuple[float, ...]:
+        return tuple(samples / rate for rate in series["samples_rate", phase, 0])
+
+    def probe(metric: str) -> float | None:
+        found = series.get((metric, None, 0))
+        return median(found) if found else None
+
+    link, read = probe("link_rate"), series["bytes_read", None, 0][0]
+    sample = read / max(1.0, series["store_requests", None, 0][0]) / shape.shard
+    return Trained(
+        samples=samples,
+        resident=steps("resident"),
+        memory=steps("memory"),
+        asked=steps(phases[-1]),
+        busy=tuple(_by_rounds([sum(step) for step in own], rounds) for own in works),
+        exposed=_by_rounds(last, rounds),
+        fetch=link / sample if link and sample else None,
+        preparation=probe("preparation_rate"),
+        exchange=probe("exchange_rate"),
+    )
+
+
+def _by_rounds(values: Sequence[float], rounds: int) -> tuple[float, ...]:
+    """Return the median of each round's steps."""
+    steps = len(values) // rounds
+    return tuple(median(values[at : at + steps]) for at in range(0, rounds * steps, steps))
 
 
 def split_wait(waited: tuple[float, float], fetched: tuple[float, float]) -> tuple[float, float]:
@@ -217,24 +269,19 @@ def judge(trained: Trained) -> TrainingVerdict:
     lost, allowed = stalls(trained), bounds(trained)
     limit = min(allowed, key=lambda stage: allowed[stage])
     rate = trained.samples / median(trained.asked)
-    held_up = limit in NAMES and rate >= REACHED * allowed[limit] and _share(lost, limit) > 0
+    held_up = limit in INPUT and rate >= REACHED * allowed[limit] and _share(lost, limit) > 0
     stage = limit if held_up else _stage(trained, lost)
     return TrainingVerdict(
         stage=stage,
         rate=rate,
         limit=limit,
-        bound=allowed[limit],
+        bounds=allowed,
         stalls=lost,
         slowest=_slowest(trained),
-        words=_words(stage, rate, allowed, lost, trained) + _unsure(len(trained.asked)),
+        times_slower=_times_slower(trained),
+        rounds=len(trained.asked),
+        sure=median_interval_ranks(len(trained.asked), ONE_SIDED) is not None,
     )
-
-
-def _unsure(rounds: int) -> str:
-    """Say that so few rounds cannot tell a stall from chance."""
-    if median_interval_ranks(rounds, ONE_SIDED):
-        return ""
-    return f"; {rounds} round(s) are too few to be sure: --rounds {ENOUGH_ROUNDS}"
 
 
 def _share(lost: Stalls, stage: Stage) -> float:
@@ -264,21 +311,3 @@ def _times_slower(trained: Trained) -> float:
     rounds = zip(trained.busy[slowest], zip(*others, strict=True), strict=True)
     ratios: list[float] = [own / median(of) for own, of in rounds]
     return median(ratios)
-
-
-def _words(
-    stage: Stage, rate: float, allowed: dict[Stage, float], lost: Stalls, trained: Trained
-) -> str:
-    if stage == "slow rank":
-        return (
-            f"slow rank: rank {_slowest(trained)} computes {_times_slower(trained):.2g} times as "
-            "long as the others, "
-            f"{lost.slow_rank:.0%} of a step"
-        )
-    name = NAMES.get(stage, stage)
-    reached = f"{rate / allowed[stage]:.0%} of {BOUNDS[stage]}" if stage in allowed else ""
-    if stage == "compute":
-        return f"compute: no stall, {reached}"
-    limits = stage == min(allowed, key=lambda one: allowed[one])
-    stalled = f"{_share(lost, stage):.0%} of a step is this stall"
-    return ", ".join((name, reached, stalled) if limits else (name, stalled))

@@ -15,9 +15,9 @@ from cluster.analysis.verdict import rules
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator
 
-    from cluster.analysis.verdict.evidence import Evidence, Finding
+    from cluster.analysis.verdict.evidence import Evidence, Sign
 
-Rule: TypeAlias = "Callable[[Evidence], Finding | None]"
+Rule: TypeAlias = "Callable[[Evidence], Sign | None]"
 
 
 def _rules() -> Iterator[Rule]:
@@ -31,7 +31,7 @@ RULES: tuple[Rule, ...] = tuple(_rules())
 ORDER = ("certain", "likely", "possible")
 
 
-def diagnose(evidence: Evidence) -> tuple[Finding, ...]:
+def diagnose(evidence: Evidence) -> tuple[Sign, ...]:
     """Name what may be wrong.
 
     Returns:

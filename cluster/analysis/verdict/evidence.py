@@ -3,12 +3,13 @@
 from __future__ import annotations
 
 from collections import Counter
-from typing import TYPE_CHECKING, Literal
+from typing import TYPE_CHECKING, Literal, TypeAlias
 
 import msgspec
 
 from cluster.core.model.hardware import Hardware
 from cluster.core.model.hosts import Facts, RankProcess
+from cluster.core.model.limits import IN_MEMORY
 from cluster.core.model.logs import NcclLog, Parsed, Profile, Symptoms
 from cluster.core.model.measurements import Definition, Summary
 from cluster.core.model.value import Value
@@ -40,13 +41,26 @@ class Finding(Value, frozen=True, kw_only=True):
     confirm: str
     is_slow: bool = False
 
-    def lines(self) -> tuple[str, ...]:
-        """Format it for people."""
-        return (
-            f"{self.name} ({self.confidence}): {self.evidence}",
-            f"Remedy: {self.remedy}",
-            f"Confirm: {self.confirm}",
-        )
+
+Mistake = Literal["bits", "both_ways", "gib", "mib"]
+
+
+class AboveLimit(Value, frozen=True, kw_only=True):
+    """A value is better than possible, or than possible under an assumption.
+
+    Args:
+        summary: the one that is furthest above its limit.
+        mistake: the common one that its share suggests.
+
+    """
+
+    summary: Summary
+    confidence: Confidence
+    mistake: Mistake | None = None
+    is_slow: bool = False
+
+
+Sign: TypeAlias = Finding | AboveLimit
 
 
 class Evidence(Value, frozen=True, kw_only=True):
@@ -163,7 +177,7 @@ class Evidence(Value, frozen=True, kw_only=True):
             s
             for s in self.summaries
             if s.share is not None
-            and "memory" not in s.limit
+            and not _in_memory(s)
             and (known := self.definitions.get(s.definition)) is not None
             and BY_MPI.get((known.benchmark, known.metric)) == ("both" if both else "one")
             and "torch" not in known.what
@@ -171,8 +185,12 @@ class Evidence(Value, frozen=True, kw_only=True):
 
     def _is_network(self, summary: Summary) -> bool:
         known = self.definitions[summary.definition]
-        ours = known.benchmark in OURS and "memory" not in summary.limit
+        ours = known.benchmark in OURS and not _in_memory(summary)
         return known.medium in ("TCP", "network", "RDMA") or (ours and summary.bound is not None)
+
+
+def _in_memory(summary: Summary) -> bool:
+    return summary.limit is not None and summary.limit.kind in IN_MEMORY
 
 
 def count(summary: Summary, name: str) -> int:

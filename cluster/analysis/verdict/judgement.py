@@ -6,8 +6,6 @@ this module all series together.
 
 from __future__ import annotations
 
-import re
-import shlex
 from typing import TYPE_CHECKING, Literal
 
 import msgspec
@@ -16,26 +14,28 @@ from cluster.analysis.limits import hardware as known_hardware
 from cluster.analysis.limits.devices import with_hardware_bound
 from cluster.analysis.limits.link import MEMORY, goodput, with_given_bound
 from cluster.analysis.limits.network import JUMBO
-from cluster.analysis.models.step_limits import TRAINING, said
-from cluster.analysis.verdict.verdict import (
-    COPIED,
-    IMPOSSIBLE_IF,
-    TOO_SMALL,
-    Verdict,
-    is_too_small,
-    verdicts,
+from cluster.analysis.models.step_limits import TRAINING, TrainingVerdict
+from cluster.analysis.verdict.reasons import (
+    AboveAssumption,
+    Advice,
+    Collapse,
+    Low,
+    NoLimit,
+    Purpose,
+    TooSmall,
 )
+from cluster.analysis.verdict.verdict import Verdict, is_too_small, verdicts
 from cluster.core.model.batch import BATCH
+from cluster.core.model.fleet import FleetVerdict, FleetWord
 from cluster.core.model.hardware import Hardware
 from cluster.core.model.hosts import Link
+from cluster.core.model.limits import Limit, LimitKind
 from cluster.core.model.value import Value
-from cluster.core.units import format_point, format_size, format_value
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator, Mapping, Sequence
+    from collections.abc import Mapping, Sequence
 
-    from cluster.analysis.verdict.evidence import Finding
-    from cluster.core.model.fleet import FleetVerdict, FleetWord
+    from cluster.analysis.verdict.evidence import Sign
     from cluster.core.model.measurements import Definition, Medium, Summary
     from cluster.core.model.records import Record
 
@@ -51,13 +51,18 @@ FLEETS: dict[FleetWord, Judged] = {
     "HEALTHY": "normal",
     "UNDECIDED": "unknown",
 }
-STEP = "next: "  # before a command, in the hint of a series
-DETAILS = {"place", "type", "redop", "root"}  # parameters of nccl-tests, which the table has
+LOG_PURPOSES: tuple[Purpose, ...] = ("settle_assumption", "larger_messages", "name_missing")
+CAN_BE_STATED = ("hardware", "hosts", "network", "operation")  # of what is missing, by the user
 WITHIN = "device_copy"  # within a GPU: matrices have it beside what they are about
-NO_FIGURES = (
-    "look at what else it says: cluster topology LOG shows links, cluster profile LOG calls of MPI"
-)
 MOST_SHOWN = 2  # series in the line that answers
+
+
+class SmallSizes(Value, frozen=True, kw_only=True):
+    """The sizes of a metric's messages that are too small to say anything, in bytes."""
+
+    metric: str
+    least: int
+    most: int
 
 
 class Judgement(Value, frozen=True, kw_only=True):
@@ -65,47 +70,45 @@ class Judgement(Value, frozen=True, kw_only=True):
 
     Args:
         word: for the whole run.
-        answer: what was measured, the figure and its share of the limit; without the word.
-        next_step: the command to type next, at the end of the text; or what to do.
+        figures: the series that decide it.
+        next_step: what to do next; none if nothing would help.
         verdicts: one for each series.
-        not_judged: the points whose messages are too small to say anything, in words.
+        not_judged: the points whose messages are too small to say anything.
+        training: what limits it, if the run is of training.
+        fleet: the verdict on the hosts, if the run is a check of a fleet.
+        failure: why it failed; empty if it did not, or if that is not known.
+        interrupted: it has measured only a part.
+        launches: how many it is the median of.
 
     """
 
     word: Judged
-    answer: str
-    next_step: str
+    figures: tuple[Verdict, ...] = ()
+    next_step: Advice | None = None
     verdicts: tuple[Verdict, ...] = ()
-    not_judged: str = ""
-
-    def __repr__(self) -> str:
-        """Return the line that answers."""
-        return f"<Judgement {self.line}>"
-
-    def __str__(self) -> str:
-        """Return the line that answers."""
-        return self.line
-
-    @property
-    def line(self) -> str:
-        """The one line that answers: figures, the word in capitals, and what to do next."""
-        next_ = f" Next: {self.next_step}" if self.next_step else ""
-        return f"{self.answer}. {self.word.upper()}.{next_}"
+    not_judged: tuple[SmallSizes, ...] = ()
+    training: TrainingVerdict | None = None
+    fleet: FleetVerdict | None = None
+    failure: str = ""
+    interrupted: bool = False
+    launches: int = 1
 
 
 def judge(
     summaries: Sequence[Summary],
     record: Record,
-    findings: Sequence[Finding] = (),
+    findings: Sequence[Sign] = (),
     hardware: Hardware | None = None,
     *,
     fleet: FleetVerdict | None = None,
+    training: TrainingVerdict | None = None,
 ) -> Judgement:
     """Judge one of our runs, or an imported one.
 
     Args:
         hardware: of the hosts, if the user names it; by default that of the record.
         fleet: the verdict on the hosts, if the run is a check of a fleet: it is that of the run.
+        training: what limits it, if the run is of training.
 
     Returns:
         The judgement; `unknown` if nothing bounds what was measured.
@@ -128,72 +131,58 @@ def judge(
     words |= {"low"} if any(finding.is_slow for finding in findings) else set()
     words |= {"failed"} if record.status == "failed" else set()
     word: Judged = next((one for one in ORDER if one in words), "unknown")
-    next_step = _next_step(word, record, findings, found, hardware)
-    trained = said(record.notes) if record.benchmark == TRAINING else ""
-    if trained and word == "unknown":  # it was held against limits, those that it measured itself
+    next_step = _next_step(word, record, findings, found, hardware, training)
+    if training and word == "unknown":  # it was held against limits that it measured itself
         word = "plausible"
-    answers = [trained] if trained else _answers(found, word) or ["no values were measured"]
     return Judgement(
         word=word,
-        answer="; ".join([*answers, *_ended_early(word, record)]),
+        figures=() if training else _figures(found, word),
         next_step=next_step,
-        verdicts=tuple(_with_one_next_step(v, next_step) for v in found),
+        verdicts=found,
         not_judged=_not_judged(summaries, ours),
+        training=training,
+        failure=record.reason if word == "failed" else "",
+        interrupted=record.status == "interrupted",
     )
 
 
 def _of_fleet(fleet: FleetVerdict) -> Judgement:
     """Return the verdict of a check in the words of all other runs."""
-    steps = (one.confirm for one in fleet.findings if one.confirm)
+    first = next((finding for finding in fleet.findings if finding.confirm), None)
     return Judgement(
         word=FLEETS[fleet.verdict],
-        answer=fleet.answer.rstrip("."),
-        next_step=next(steps, ""),
+        next_step=Advice(purpose="confirm", fleet=first) if first else None,
+        fleet=fleet,
     )
 
 
 def judge_launches(
     launches: Sequence[Sequence[Summary]],
     record: Record,
-    findings: Sequence[Finding] = (),
+    findings: Sequence[Sign] = (),
     hardware: Hardware | None = None,
+    *,
+    training: TrainingVerdict | None = None,
 ) -> Judgement:
-    """Judge the medians over the launches of one command."""
+    """Judge the medians over the launches of one command; `training` is of a single one."""
     from cluster.analysis.statistics.summarize import pool_launches  # noqa: PLC0415 - it imports NumPy
 
     if len(launches) == 1:
-        return judge(launches[0], record, findings, hardware)
-    record = msgspec.structs.replace(record, notes=())  # they are of the newest launch alone
+        return judge(launches[0], record, findings, hardware, training=training)
     judged = judge(pool_launches(launches), record, findings, hardware)
-    answer = f"{judged.answer} (median of {len(launches)} launches)"
-    return msgspec.structs.replace(judged, answer=answer)
+    return msgspec.structs.replace(judged, launches=len(launches))
 
 
-def _ended_early(word: Judged, record: Record) -> Iterator[str]:
-    """Say that a run failed, and why, or that it was interrupted."""
-    if word == "failed" and record.reason:
-        reason = record.reason.rstrip(".")
-        yield f"failed: {reason[0].lower()}{reason[1:]}" if reason[:3] == "It " else reason
-    if record.status == "interrupted":
-        yield "the run was interrupted, and this is what it had measured"
-
-
-def _with_one_next_step(verdict: Verdict, chosen: str) -> Verdict:
-    """Leave out a step of one series that is not the one chosen for the whole run."""
-    if not verdict.hint.startswith(STEP) or verdict.hint == f"{STEP}{chosen}":
-        return verdict
-    return msgspec.structs.replace(verdict, hint="")
-
-
-def _not_judged(summaries: Sequence[Summary], definitions: Mapping[str, Definition]) -> str:
-    """Name the points of rates whose messages are too small."""
+def _not_judged(
+    summaries: Sequence[Summary], definitions: Mapping[str, Definition]
+) -> tuple[SmallSizes, ...]:
+    """Find the points of rates whose messages are too small."""
     small = [s for s in summaries if is_too_small(s, definitions[s.definition])]
     sizes: dict[str, list[int]] = {}
     for summary in small:
         sizes.setdefault(summary.metric, []).append(int(summary.params["size"]))
-    return "; ".join(
-        f"{metric} {' .. '.join(dict.fromkeys((format_size(min(own)), format_size(max(own)))))}"
-        for metric, own in sizes.items()
+    return tuple(
+        SmallSizes(metric=metric, least=min(own), most=max(own)) for metric, own in sizes.items()
     )
 
 
@@ -235,7 +224,7 @@ def _on_hardware(
 ) -> Summary:
     """Take the bound from the hardware that the user named, instead of the hosts' facts."""
     if not _is_ours(record):
-        bare = msgspec.structs.replace(summary, bound=None, share=None, limit="", assumes="")
+        bare = msgspec.structs.replace(summary, bound=None, share=None, limit=None)
         return with_hardware_bound(bare, definition, hardware)
     hosts = _hosts(record)
     if hardware.nic is None or hosts == 1 or not definition.flow or _is_sender(summary, record):
@@ -243,11 +232,12 @@ def _on_hardware(
     mtu = hardware.mtu or JUMBO  # the limit must hold whatever the MTU is
     link = Link(rate=hardware.nic.rate, mtu=mtu, source=hardware.nic.source)
     rate = link.rate if hardware.rdma else goodput(link)
-    bounded = with_given_bound(
-        summary, definition, rate, hosts, record.spec.hosts * record.spec.ranks_per_host
+    kind: LimitKind = (
+        "efa" if known_hardware.is_efa(hardware) else "rdma" if hardware.rdma else "tcp"
     )
-    limit = f"{definition.flow}: the network of a host ({hardware.nic.source})"
-    return msgspec.structs.replace(bounded, limit=limit if bounded.bound else "")
+    given = Limit(kind=kind, rate=rate, flow=definition.flow, source=hardware.nic.source, host=True)
+    ranks = record.spec.hosts * record.spec.ranks_per_host
+    return with_given_bound(summary, definition, given, hosts, ranks)
 
 
 def _is_sender(summary: Summary, record: Record) -> bool:
@@ -259,13 +249,13 @@ def _is_sender(summary: Summary, record: Record) -> bool:
 
 def _unless_small(verdict: Verdict) -> Verdict:
     """Change the verdict to unknown if the messages are too small to saturate the link."""
-    if verdict.word == "impossible" or not verdict.hint.startswith(TOO_SMALL):
+    if verdict.word == "impossible" or not isinstance(verdict.reason, TooSmall):
         return verdict
     return msgspec.structs.replace(verdict, word="unknown")
 
 
-def _answers(found: Sequence[Verdict], word: Judged) -> list[str]:
-    """Return the figure that decides, and before it the shortest latency."""
+def _figures(found: Sequence[Verdict], word: Judged) -> tuple[Verdict, ...]:
+    """Choose the figure that decides, and before it the shortest latency."""
     bus = {v.metric.replace("_busbw", "_algbw") for v in found if v.metric.endswith("_busbw")}
     found = [v for v in found if v.metric not in bus]
     latency = next((v for v in found if v.metric == "latency"), None)
@@ -273,51 +263,29 @@ def _answers(found: Sequence[Verdict], word: Judged) -> list[str]:
     shown += [v for v in found if v.word == word and v is not latency and v.bound]
     shown += [v for v in found if v not in shown and v.metric != MEMORY]
     shown.sort(key=lambda v: v.metric == WITHIN)
-    return [_answer(verdict) for verdict in shown[:MOST_SHOWN]]
-
-
-def _answer(verdict: Verdict) -> str:
-    shown = {k: v for k, v in verdict.params.items() if k not in DETAILS}
-    if verdict.metric in str(shown.get("test", "")).lower():
-        del shown["test"]
-    what = " ".join(filter(None, (verdict.metric, format_point(shown))))
-    figure = f"{what}: {format_value(verdict.median, verdict.unit)}"
-    if verdict.hint.startswith(TOO_SMALL):
-        return f"{figure} ({verdict.hint})"
-    if verdict.share is None:
-        return figure
-    figure += f", {verdict.share:.0%} of {_limit_words(verdict.limit)}"
-    usual = "" if verdict.usual is None else f"usual: {verdict.usual:.0%} or more"
-    note = verdict.hint if verdict.word == "unknown" else usual
-    return f"{figure} ({note})" if note else figure
-
-
-def _limit_words(limit: str) -> str:
-    """Shorten `one way: TCP over 1 Gbit/s, MTU 1500 (...)` to `TCP over 1 Gbit/s`."""
-    if COPIED in limit:
-        return "a memory copy here"
-    what = limit.partition(" (")[0].partition(": ")[2]
-    what = re.sub(r", [^,]* both ways", "", what)  # the total, where one way is the limit
-    return what.partition(", MTU")[0] or "its limit"
+    return tuple(shown[:MOST_SHOWN])
 
 
 def _next_step(
     word: Judged,
     record: Record,
-    findings: Sequence[Finding],
+    findings: Sequence[Sign],
     found: Sequence[Verdict],
     hardware: Hardware | None,
-) -> str:
-    """Choose the most informative command, given what is known; never the one just run."""
+    training: TrainingVerdict | None,
+) -> Advice | None:
+    """Choose the most informative step, given what is known; never the command just run."""
+    name = record.spec.name
     if word in ("impossible", "low") and findings:
         slow = (finding for finding in findings if finding.is_slow)
-        return next(slow, findings[0]).confirm.rstrip(".")
+        return Advice(purpose="confirm", sign=next(slow, findings[0]))
     if not _is_ours(record):
         return _next_for_log(word, found)
     if word == "failed":
-        return f"cluster logs {shlex.quote(record.spec.name)}"
-    if record.benchmark == TRAINING and not _waits_for_a_network(record):
-        return f"cluster report {shlex.quote(record.spec.name)}"  # it draws the parts of a step
+        return _show("logs", name)
+    waits = training is not None and training.waits_for_network and _hosts(record) > 1
+    if record.benchmark == TRAINING and not waits:
+        return _show("report", name)  # it draws the parts of a step
     return (
         _next_on_one_host(word, record, found)
         if _hosts(record) == 1
@@ -325,80 +293,98 @@ def _next_step(
     )
 
 
-def _waits_for_a_network(record: Record) -> bool:
-    return _hosts(record) > 1 and ". exchange" in said(record.notes)
+def _show(*words: str) -> Advice:
+    return Advice(purpose="show", command=("cluster", *words))
 
 
-def _next_for_log(word: Judged, found: Sequence[Verdict]) -> str:
+def _bench(*words: str) -> Advice:
+    return Advice(purpose="measure", command=("cluster", "bench", *words))
+
+
+def _next_for_log(word: Judged, found: Sequence[Verdict]) -> Advice | None:
     """Ask for what is missing, or for the measurement that shows why a value is low."""
-    steps = [v.hint.removeprefix(STEP) for v in found if v.hint.startswith(STEP)]
-    if word == "low":
-        return next(iter(steps), "")
+    purposes = {"low": ("find_cause",), "unknown": LOG_PURPOSES}.get(word, ())
+    small = all_too_small(found)
+    steps = [(_purpose(verdict, small=small), verdict.reason) for verdict in found]
+    for purpose in purposes:
+        for own, reason in steps:
+            if own == purpose:
+                return Advice(purpose=own, reason=reason)
     if word != "unknown":
-        return ""
-    doubts = [v.hint.removeprefix(IMPOSSIBLE_IF) for v in found if v.hint.startswith(IMPOSSIBLE_IF)]
-    if doubts:
-        return f"find out whether {doubts[0]}; if not, say what it is: --hardware, --hosts"
-    if all_too_small(found):
-        small = next(v.hint for v in found if v.hint.startswith(TOO_SMALL))
-        return small.partition("; ")[2]
-    hints = (v.hint for v in found if v.hint.startswith(("say ", "keep ")) and not v.bound)
+        return None
     if not found:
-        return NO_FIGURES
-    return next(hints, "compare it with another run of the test: cluster compare RUN_A RUN_B")
+        return Advice(purpose="read_log")
+    return Advice(purpose="compare_runs", command=("cluster", "compare", "RUN_A", "RUN_B"))
+
+
+def _purpose(verdict: Verdict, *, small: bool) -> Purpose | None:
+    """Return what a step would do about a reason; `small`: all messages are too small."""
+    match verdict.reason:
+        case Low(check) | Collapse(check) if check:
+            return "find_cause"
+        case AboveAssumption():
+            return "settle_assumption"
+        case TooSmall() if small:
+            return "larger_messages"
+        case NoLimit(missing) if missing in CAN_BE_STATED and not verdict.bound:
+            return "name_missing"
+        case _:
+            return None
 
 
 def _next_on_several_hosts(
     word: Judged, record: Record, found: Sequence[Verdict], hardware: Hardware | None
-) -> str:
+) -> Advice:
     """Measure what the network limits; if that was done, name the network or measure its rate."""
+    name = record.spec.name
     if record.simulated:  # there is a model of pairs, and of nothing else
-        return f"cluster check {shlex.quote(record.spec.name)}"
-    if word == "unknown" and (lacks := _lacking_flags(record, found)):
-        return f"{_command_again(record, 'p2p')} {lacks}"
+        return _show("check", name)
+    if word == "unknown" and (lacking := _lacking_flags(record, found)):
+        return _again(record, "p2p", *lacking)
     if word in ("unknown", "impossible") and (hardware is None or hardware.nic is None):
-        name = shlex.quote(record.spec.name)
-        return f"with the rate of your network: cluster judge {name} --hardware nic=RATE"
-    return _command_again(record, "p2p" if record.benchmark == "iperf" else "iperf")
+        command = ("cluster", "judge", name, "--hardware", "nic=RATE")
+        return Advice(purpose="name_network", command=command)
+    return _again(record, "p2p" if record.benchmark == "iperf" else "iperf")
 
 
-def _next_on_one_host(word: Judged, record: Record, found: Sequence[Verdict]) -> str:
+def _next_on_one_host(word: Judged, record: Record, found: Sequence[Verdict]) -> Advice:
     """Measure something that has a limit on one host; if that was done, measure a network."""
+    bench = ("cluster", "bench")
     if record.benchmark == "program":
-        return "compare two settings of it: cluster bench program --ab env:NAME=A,B --command ..."
+        settings = ("program", "--ab", "env:NAME=A,B", "--command", "...")
+        return Advice(purpose="compare_settings", command=(*bench, *settings))
     if word != "unknown" or record.benchmark != "p2p":
         own = record.benchmark if record.benchmark in ("collectives", "iperf") else "p2p"
-        return f"cluster bench {own} --provider ssh --option hosts=HOST1,HOST2"
+        return _bench(own, "--provider", "ssh", "--option", "hosts=HOST1,HOST2")
     if all_too_small(found):
-        return f"cluster bench p2p --sizes {LARGE_SIZES}"
-    return (
-        "measure a copy in memory, the limit on one host: "
-        "cluster bench p2p --metrics memory_copy,bandwidth"
-    )
+        return _bench("p2p", "--sizes", LARGE_SIZES)
+    metrics = ("p2p", "--metrics", "memory_copy,bandwidth")
+    return Advice(purpose="memory_copy", command=(*bench, *metrics))
 
 
-def _lacking_flags(record: Record, found: Sequence[Verdict]) -> str:
+def _lacking_flags(record: Record, found: Sequence[Verdict]) -> tuple[str, ...]:
     """Return the flags of a measurement that a network bounds, if none was taken."""
     if all_too_small(found):
-        return f"--sizes {LARGE_SIZES}"
+        return "--sizes", LARGE_SIZES
     measured = {verdict.metric for verdict in found}
     has_flow = any(d.flow and d.metric in measured for d in record.definitions.values())
-    return "" if has_flow else "--metrics bandwidth"
+    return () if has_flow else ("--metrics", "bandwidth")
 
 
 def all_too_small(found: Sequence[Verdict]) -> bool:
     """Tell whether rates were measured, but no message was large enough to fill anything."""
     rates = [v for v in found if v.metric != MEMORY and (v.bound or v.unit == "B/s")]
-    return bool(rates) and all(v.hint.startswith(TOO_SMALL) for v in rates)
+    return bool(rates) and all(isinstance(v.reason, TooSmall) for v in rates)
 
 
-def _command_again(record: Record, benchmark: str) -> str:
+def _again(record: Record, benchmark: str, *flags: str) -> Advice:
     """Return the command that runs a benchmark on the same hosts, or on as many in a batch job."""
     spec = record.spec
+    hosts = ("--hosts", str(spec.hosts))
     if spec.provider == BATCH:
         starter = record.command[0].rpartition("/")[2] if record.command else "srun"
-        return f"cluster script {starter} {benchmark} --hosts {spec.hosts}"
-    options = [f"--option {shlex.quote(f'{key}={value}')}" for key, value in spec.options.items()]
-    hosts = [] if spec.provider == "ssh" else [f"--hosts {spec.hosts}"]
-    words = (f"--name {shlex.quote(spec.name)}", f"--provider {spec.provider}", *hosts, *options)
-    return f"cluster bench {benchmark} {' '.join(words)}"
+        command = ("cluster", "script", starter, benchmark, *hosts, *flags)
+        return Advice(purpose="measure", command=command)
+    options = [word for k, v in spec.options.items() for word in ("--option", f"{k}={v}")]
+    where = ("--name", spec.name, "--provider", spec.provider)
+    return _bench(benchmark, *where, *(() if spec.provider == "ssh" else hosts), *options, *flags)

@@ -10,60 +10,49 @@ from cluster.analysis.limits.hardware import of_point
 from cluster.analysis.limits.link import BELIEVABLE
 from cluster.analysis.limits.published.comparison import Published, compare
 from cluster.analysis.limits.usual import LARGE, Usual, threshold, usual
+from cluster.analysis.verdict.reasons import (
+    AboveAssumption,
+    Check,
+    Collapse,
+    Low,
+    NoLimit,
+    NoLimitOfLatency,
+    RateAsRequested,
+    Reason,
+    TooSmall,
+)
+from cluster.core.model.limits import Limit
 from cluster.core.model.value import Scalar, Value
-from cluster.core.units import format_size
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Mapping, Sequence
 
     from cluster.core.model.hardware import Hardware
-    from cluster.core.model.measurements import Definition, Summary
+    from cluster.core.model.measurements import Definition, Medium, Summary
 
 Word = Literal["normal", "low", "impossible", "plausible", "unknown"]
 POINTS = ("size", "place", "type", "redop", "root", "row", "column", "clock", "by", "percentile")
 """Parameters along which a series has a best point; all others tell series apart."""
 
 
-# Latencies have no bound. This is what others measured: half a round trip of a small message.
-LATENCIES = (
-    "others measured 1.6 µs on InfiniBand, 10 to 16 µs on EFA, 20 to 43 µs with TCP in clouds "
-    "(OSU, 8 B)"
-)
 REPEATEDLY = 2  # published runs; a single one may come from a slow host
 COLLAPSE = 0.5  # of the best share: a larger message below this is a finding
 SMALL = 64  # bytes of a small message
-COPIED = "a copy in memory"  # in the limit of messages between ranks of one host
 LARGE_IN_MEMORY = 1 << 16  # bytes from which a message within one host is meaningful
-TOO_SMALL = "too small a message"
-IMPOSSIBLE_IF = "impossible only if "  # before an assumption
-
-
-# The command that shows why a value is low, by what its bytes pass.
-NEXT = {
-    "TCP": "next: iperf3 -c HOST -P 8, and several processes at once: a core carries about 25 "
-    "Gbit/s, and iperf3 before 3.16 has one thread",
-    "latency": "next: UCX_LOG_LEVEL=info or --mca btl_base_verbose 30, to see what carries the "
-    "messages",
-    "network": "next: ib_write_bw -d DEVICE HOST without MPI, and UCX_LOG_LEVEL=info or "
-    "--mca btl_base_verbose 30 to see what carries the messages",
-    "RDMA": "next: ibstat (or ethtool of the interface): its rate and errors; ib_write_bw -q 4 "
-    "--report_gbits, on the NUMA node of the adapter (numactl --cpunodebind)",
-    "EFA": "next: fi_info -p efa on each host, and FI_LOG_LEVEL=info to see which provider carries "
-    "the messages",
-    "NVLS": "next: the same test with NCCL_DEBUG=INFO: does it say NVLS multicast support is "
-    "available? If not, the switch does not sum (NCCL_NVLS_ENABLE, the fabric manager); if so, "
-    "nvidia-smi nvlink --status: are all links up?",
-    "collective": "next: the same test with NCCL_DEBUG=INFO, then cluster topology LOG: which "
-    "network, which interfaces, with GPUDirect or without",
-    "GPU to GPU": "next: nvidia-smi topo -m and nvidia-smi nvlink --status: are all links up?",
-    "host to GPU": "next: nvidia-smi -q | grep -A2 'Link Width' while it copies, and the same with "
-    "numactl --cpunodebind and --membind of the GPU's node",
-    "GPU memory": "next: nvidia-smi -q -d CLOCK,PERFORMANCE,ECC while it runs",
+# What shows why a value is low, by what its bytes pass.
+CHECKS: dict[Medium, Check] = {
+    "TCP": "tcp",
+    "network": "messages",
+    "RDMA": "rdma",
+    "collective": "collective",
+    "GPU to GPU": "gpu_to_gpu",
+    "host to GPU": "host_to_gpu",
+    "GPU memory": "gpu_memory",
 }
 
 
-class Verdict(Value, frozen=True, kw_only=True):
-    """The verdict on one series.
+class VerdictFigures(Value, frozen=True, kw_only=True):
+    """The figures of the verdict on one series.
 
     Args:
         word: `normal` or `low`, compared with healthy hardware; `plausible` if it is below its
@@ -79,13 +68,6 @@ class Verdict(Value, frozen=True, kw_only=True):
         bound: the best possible value; none if it is not known.
         share: of the bound that the median reaches.
         share_ci: of the bound that the ends of the interval reach.
-        limit: what sets the bound: direction and source.
-        assumes: what the bound assumes without the log or the user having stated it; empty if
-            nothing.
-        usual: the share that healthy hardware reaches; none if that is not known.
-        usual_source: who measured that share.
-        hint: what must be known for a bound or a word, or what others measured.
-        published: published results of the same test; none if we know of none.
 
     """
 
@@ -100,11 +82,22 @@ class Verdict(Value, frozen=True, kw_only=True):
     bound: float | None = None
     share: float | None = None
     share_ci: tuple[float, float] | None = None
-    limit: str = ""
-    assumes: str = ""
-    usual: float | None = None
-    usual_source: str = ""
-    hint: str = ""
+
+
+class Verdict(VerdictFigures, frozen=True, kw_only=True):
+    """The verdict on one series.
+
+    Args:
+        limit: what sets the bound; none if it is not known.
+        usual: what healthy hardware reaches; none if that is not known.
+        reason: of the word, or why there is no limit; none if the figures say it.
+        published: published results of the same test; none if we know of none.
+
+    """
+
+    limit: Limit | None = None
+    usual: Usual | None = None
+    reason: Reason | None = None
     published: Published | None = None
 
 
@@ -159,7 +152,7 @@ def _point(
     """
     definition = definitions[points[0].definition]
     large = [s for s in points if _size(s) >= large_from(s, definition)] or points
-    in_memory = any(COPIED in s.limit for s in points)  # small messages may stay in a cache
+    in_memory = any(is_copy(s) for s in points)  # small messages may stay in a cache
     best = max(large if in_memory else points, key=_rank)
     slow = [s for s in _best_by_size(points) if _size(s) > _size(best) and _collapses(s, best)]
     return (min(slow, key=_rank) if slow else max(large, key=_rank)), best
@@ -172,9 +165,14 @@ def large_from(summary: Summary, definition: Definition) -> int:
         Bytes; 0 if any size is meaningful.
 
     """
-    if COPIED in summary.limit or (definition.flow and not definition.medium):
+    if is_copy(summary) or (definition.flow and not definition.medium):
         return LARGE_IN_MEMORY
     return LARGE.get(definition.medium, 0)
+
+
+def is_copy(summary: Summary) -> bool:
+    """Tell whether a copy in memory limits it: messages between ranks of one host."""
+    return summary.limit is not None and summary.limit.kind == "memory_copy"
 
 
 def is_too_small(summary: Summary, definition: Definition) -> bool:
@@ -221,9 +219,16 @@ def _verdict(
     word = word_of(summary, known, published)
     fell = _collapses(summary, best) and _size(best) < _size(summary)
     word = "low" if fell and word in ("normal", "plausible") else word
-    hint = _hint(summary, definition, hardware, published)
-    if known and hint.startswith(TOO_SMALL):
-        hint = ""
+    reason = _reason(summary, definition, hardware, published)
+    if known and isinstance(reason, TooSmall):
+        reason = None
+    if word == "low" and reason is None:
+        check = _check(summary, definition, hardware)
+        reason = (
+            Collapse(check=check, at=summary.params.get("size", 0))
+            if fell
+            else Low(check=check, share=summary.share, usual=known.share if known else None)
+        )
     return Verdict(
         word=word,
         benchmark=definition.benchmark,
@@ -237,10 +242,8 @@ def _verdict(
         share=summary.share,
         share_ci=_share_interval(summary),
         limit=summary.limit,
-        assumes=summary.assumes,
-        usual=known.share if known else None,
-        usual_source=known.source if known else "",
-        hint=hint or _next_step(summary, definition, word, hardware),
+        usual=known,
+        reason=reason,
         published=published,
     )
 
@@ -256,43 +259,41 @@ def _usual(summary: Summary, definition: Definition, hardware: Hardware | None) 
     return known if known and summary.share >= known.share else None
 
 
-def _hint(
+def _reason(
     summary: Summary,
     definition: Definition,
     hardware: Hardware | None,
     published: Published | None,
-) -> str:
+) -> Reason | None:
+    """Return why there is no limit or no word, if that is so."""
     size = summary.params.get("size", math.inf)
+    assumption = summary.limit.assumption if summary.limit else None
     if summary.share is None and published is not None and published.word:
-        return ""
-    if (summary.share or 0.0) > BELIEVABLE and summary.assumes:
-        return f"{IMPOSSIBLE_IF}{summary.assumes}"
+        return None
+    if (summary.share or 0.0) > BELIEVABLE and assumption:
+        return AboveAssumption(assumption=assumption)
     if is_too_small(summary, definition):
-        least = large_from(summary, definition)
-        return f"{TOO_SMALL} to fill it; measure {format_size(least)} or more"
+        return TooSmall(least=large_from(summary, definition))
     if summary.share is None:
-        small = summary.metric == "latency" and not isinstance(size, str) and size <= SMALL
-        return LATENCIES if small else missing(definition, summary.params, hardware)
-    if summary.params.get("protocol") == "UDP":
-        return "UDP is sent as fast as it was asked for (-b), whatever the network could take"
-    return ""
+        if summary.metric == "latency" and not isinstance(size, str) and size <= SMALL:
+            return NoLimitOfLatency()
+        what = missing(definition, summary.params, hardware)
+        return None if what is None else NoLimit(what, hardware.name if hardware else "")
+    return RateAsRequested() if summary.params.get("protocol") == "UDP" else None
 
 
-def _next_step(
-    summary: Summary, definition: Definition, word: Word, hardware: Hardware | None
-) -> str:
-    """Return the command that shows why a value is low."""
-    if word != "low":
-        return ""
+def _check(summary: Summary, definition: Definition, hardware: Hardware | None) -> Check | None:
+    """Return what shows why a value is low."""
+    kind = summary.limit.kind if summary.limit else ""
     if summary.metric == "latency":
-        return NEXT["latency"]
+        return "latency"
     if definition.medium == "collective" and summary.params.get("hosts") == 1:
         links = hardware.nvlink.rate if hardware and hardware.nvlink else 0.0
-        is_ring = "NVLS" in summary.limit and summary.median >= threshold("ring").share * links
-        return NEXT["NVLS" if is_ring else "GPU to GPU"]
-    if definition.medium == "network" and "EFA" in summary.limit:
-        return NEXT["EFA"]
-    return NEXT["TCP"] if "TCP" in summary.limit else NEXT.get(definition.medium, "")
+        is_ring = kind == "nvls" and summary.median >= threshold("ring").share * links
+        return "nvls" if is_ring else "gpu_to_gpu"
+    if definition.medium == "network" and kind == "efa":
+        return "efa"
+    return "tcp" if kind == "tcp" else CHECKS.get(definition.medium)
 
 
 def word_of(summary: Summary, known: Usual | None, published: Published | None) -> Word:
@@ -310,7 +311,7 @@ def word_of(summary: Summary, known: Usual | None, published: Published | None) 
     if share is None:
         return like or "unknown"
     if share > BELIEVABLE:
-        return "unknown" if summary.assumes else "impossible"
+        return "unknown" if summary.limit and summary.limit.assumption else "impossible"
     if known is None:
         return like or "plausible"
     if share >= known.share:

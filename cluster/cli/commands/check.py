@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Annotated, Any, NoReturn
 
 from click.exceptions import Exit
 
-from cluster.analysis.verdict import judgement
+from cluster.analysis.verdict.judgement import judge
 from cluster.cli import flags
 from cluster.cli.commands._pair_logs import (
     Milliseconds,
@@ -36,6 +36,7 @@ from cluster.orchestration.cluster import Cluster, attach
 from cluster.reports.ci import judgement_cases
 from cluster.reports.fleet import findings_table, replacement_lines
 from cluster.reports.formats.terminal import table_text
+from cluster.reports.words.verdict import answer
 from cluster.runs import store
 from cluster.runs.run import PAIRS, WITHIN
 
@@ -123,7 +124,7 @@ def command(
 
 def _exit_by_gates(gates: Gates, run: Run, verdict: FleetVerdict) -> NoReturn:
     """Report the verdict as `judge` does, and end with the exit status of the gates."""
-    judged = judgement.judge((), run.record, fleet=verdict)
+    judged = answer(judge((), run.record, fleet=verdict))
     suite = "/".join(run.folder.parts[-2:])
     raise Exit(report_cases(gates, list(judgement_cases(suite, judged))))
 

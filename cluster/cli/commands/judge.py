@@ -14,14 +14,10 @@ from click.exceptions import Exit
 
 from cluster.analysis.limits import hardware
 from cluster.analysis.verdict.evidence import Finding
-from cluster.analysis.verdict.judgement import all_too_small
-from cluster.analysis.verdict.verdict import IMPOSSIBLE_IF, TOO_SMALL, Verdict
 from cluster.cli import flags
 from cluster.cli.flags import argument, option
 from cluster.cli.gates import GateFlags, Gates, report_cases
 from cluster.cli.show import (
-    finding_lines,
-    findings,
     judge_launches,
     notes_of,
     print_json,
@@ -39,6 +35,14 @@ from cluster.core.model.spec import check_count
 from cluster.core.model.value import Value
 from cluster.core.units import format_point, format_value
 from cluster.reports.ci import judgement_cases
+from cluster.reports.words.verdict import (
+    Answer,
+    SeriesAnswer,
+    SummaryAnswer,
+    finding_lines,
+    finding_words,
+    summary_answers,
+)
 from cluster.runs import store
 from cluster.runs.import_.logs import NAME, STDIN, LogLocation, LogRun, keep, read_logs
 from cluster.runs.shared_file import is_shared
@@ -46,21 +50,8 @@ from cluster.runs.shared_file import is_shared
 if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence
 
-    from cluster.analysis.verdict.judgement import Judgement
     from cluster.runs.run import Run
 
-WORDS = {
-    "failed": "FAILED: the run or the log records a failure, so its numbers are not judged.",
-    "impossible": "IMPOSSIBLE: a value is above what the hardware can do, so a definition, a unit "
-    "or the hardware is wrong.",
-    "low": "LOW: at least one value is below what healthy hardware reaches.",
-    "normal": "NORMAL: all values are in the usual range, as far as one is known.",
-    "plausible": "PLAUSIBLE: nothing is faster than possible; there is no reference data for it.",
-    "unknown": "UNKNOWN: no limit and no reference is known for these values.",
-}
-SMALL = "UNKNOWN: all messages are too small to fill a network or memory."
-ASSUMED = "UNKNOWN: a value is above its limit, which is based on an assumption."
-NOTHING = "NOTHING TO JUDGE: there are no values in it."
 ORDER = ("impossible", "low", "normal", "plausible", "unknown")
 MOST = 12  # series that are shown
 
@@ -74,12 +65,13 @@ class JudgeAnswer(Value, frozen=True, kw_only=True):
     status: Status
     reason: str
     hardware: Hardware | None
-    verdicts: tuple[Verdict, ...]
+    verdicts: tuple[SeriesAnswer, ...]
     findings: tuple[Finding, ...]
     notes: tuple[str, ...]
-    summaries: tuple[Summary, ...]
+    summaries: tuple[SummaryAnswer, ...]
     launches: tuple[str, ...]
     not_judged: str
+    next_command: tuple[str, ...]
 
 
 def command(
@@ -201,7 +193,7 @@ def find_hardware(text: str) -> Hardware:
 def _answer(
     runs: Sequence[Run],
     summaries: tuple[Summary, ...],
-    judged: Judgement,
+    judged: Answer,
     named: Hardware | None,
 ) -> JudgeAnswer:
     run = runs[-1]
@@ -213,25 +205,19 @@ def _answer(
         reason=run.record.reason,
         hardware=named or run.record.hardware,
         verdicts=judged.verdicts,
-        findings=findings(run, summaries),
+        findings=tuple(map(finding_words, run.findings(summaries))),
         notes=notes_of(run, summaries),
-        summaries=summaries,
+        summaries=summary_answers(summaries),
         launches=tuple(str(one.folder) for one in runs),
         not_judged=judged.not_judged,
+        next_command=judged.next_command,
     )
 
 
-def _lines(run: Run, judged: Judgement, of: str) -> Iterator[str]:
+def _lines(run: Run, judged: Answer, of: str) -> Iterator[str]:
     """Return the verdict first, then a few lines for each series, the worst first."""
     found = judged.verdicts
-    doubtful = judged.word == "unknown" and any(v.hint.startswith(IMPOSSIBLE_IF) for v in found)
-    small = judged.word == "unknown" and all_too_small(found)
-    known = found or judged.word == "failed"
-    if run.fleet:
-        yield f"{judged.word.upper()}: the check of the hosts says {run.fleet.verdict}."
-    else:
-        plain = SMALL if small else WORDS[judged.word] if known else NOTHING
-        yield ASSUMED if doubtful else plain
+    yield judged.headline
     for one in run.fleet.findings if run.fleet else ():
         yield f"  {one.kind} {' '.join(filter(None, (one.part, one.direction)))}: {one.evidence}"
     for result in run.results:
@@ -274,7 +260,7 @@ def detail_lines(result: Parsed) -> Iterator[str]:
         yield f"  Peer access of {len(found.devices)} GPU(s); see cluster topology"
 
 
-def _series(verdict: Verdict, of: str, *, several: bool) -> Iterator[str]:
+def _series(verdict: SeriesAnswer, of: str, *, several: bool) -> Iterator[str]:
     point = format_point(verdict.params)
     value = format_value(verdict.median, verdict.unit)
     what = [f"median of {of or f'{verdict.n} values'}"] if of or verdict.ci else []
@@ -302,13 +288,13 @@ def _series(verdict: Verdict, of: str, *, several: bool) -> Iterator[str]:
 def _rest(
     run: Run,
     summaries: tuple[Summary, ...],
-    judged: Judgement,
+    judged: Answer,
     named: Hardware | None,
     place: Path | None,
 ) -> Iterator[str]:
     if judged.not_judged:
-        yield f"Not judged: {judged.not_judged}: {TOO_SMALL} to fill the link or memory."
-    yield from finding_lines(findings(run, summaries))
+        yield f"Not judged: {judged.not_judged}: too small a message to fill the link or memory."
+    yield from finding_lines(run.findings(summaries))
     yield from (f"Note: {note}" for note in (*run.record.notes, *run.warnings))
     where = named or run.record.hardware
     if where is not None:

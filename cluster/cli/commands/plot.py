@@ -9,7 +9,6 @@ import sys
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Literal
 
-from cluster.analysis.limits.link import implausible_values
 from cluster.analysis.models.efficiency import measured_series
 from cluster.analysis.models.efficiency import scaling as scale
 from cluster.analysis.statistics.compare import Launch, compare, group_by
@@ -20,6 +19,7 @@ from cluster.core.errors import SpecError
 from cluster.core.model.value import Value
 from cluster.core.units import parse_rate
 from cluster.reports.plots import Format
+from cluster.reports.words.limits import doubt_notes
 from cluster.runs import store
 
 if TYPE_CHECKING:
@@ -74,7 +74,7 @@ def _sweep(found: Sequence[Run], options: PlotOptions) -> Picture:
         shown = [page.compare_with_network(run, options.bound) for run in shown]
     for curve in pictures.sweep_curves(shown, options.metric):
         best = max(curve.summaries, key=lambda summary: summary.share or 0.0)
-        for doubt in implausible_values([best]):
+        for doubt in doubt_notes([best]):
             sys.stderr.write(f"Note: {curve.name}: {doubt}\n")
     return pictures.sweep_picture(shown, options.metric, options.form, given_bound=options.bound)
 

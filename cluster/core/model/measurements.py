@@ -6,6 +6,7 @@ from typing import Literal
 
 import msgspec
 
+from cluster.core.model.limits import Limit
 from cluster.core.model.value import Scalar, Value
 
 Aggregation = Literal["each rank", "one rank", "slowest rank", "mean of ranks", "all ranks"]
@@ -148,7 +149,7 @@ class Distribution(Value, frozen=True, kw_only=True):
     tail: float
 
 
-class Summary(Value, frozen=True, kw_only=True):
+class SummaryFigures(Value, frozen=True, kw_only=True):
     """The statistics of a series.
 
     Args:
@@ -168,9 +169,6 @@ class Summary(Value, frozen=True, kw_only=True):
         bound: the best value that the hardware allows, if that is known: the highest rate, or the
             shortest time.
         share: Share of the bound that the median reaches; above 1 is faster than possible.
-        limit: what sets the bound: which part of the hardware, in which direction, and the source.
-        assumes: what the bound assumes without the log or the user having stated it; empty if
-            nothing. A value above such a bound is not impossible.
         definition: Id of the metric's definition; empty if there is none.
         shape: Shape of the series, if the values are known.
 
@@ -190,10 +188,19 @@ class Summary(Value, frozen=True, kw_only=True):
     complete: bool = True
     bound: float | None = None
     share: float | None = None
-    limit: str = ""
-    assumes: str = ""
     definition: str = ""
     shape: Distribution | None = None
+
+
+class Summary(SummaryFigures, frozen=True, kw_only=True):
+    """The statistics of a series, and the limit that sets its bound.
+
+    Args:
+        limit: what sets the bound. A value above one with an assumption is not impossible.
+
+    """
+
+    limit: Limit | None = None
 
 
 class Output(Value, frozen=True, kw_only=True):

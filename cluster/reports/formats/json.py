@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING
 import msgspec
 
 from cluster.reports.formats import Report
+from cluster.reports.words.verdict import summary_answers
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -19,4 +20,7 @@ class Json(Report):
 
     def render(self, summaries: Sequence[Summary], *, notes: Sequence[str] = ()) -> str:
         """Write an object per summary; the notes are in the run's record."""
-        return msgspec.json.format(msgspec.json.encode(list(summaries)), indent=2).decode() + "\n"
+        return (
+            msgspec.json.format(msgspec.json.encode(summary_answers(summaries)), indent=2).decode()
+            + "\n"
+        )

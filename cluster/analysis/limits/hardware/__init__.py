@@ -250,6 +250,19 @@ def _with_gpu(hardware: Hardware, key: str) -> Hardware:
     )
 
 
+def is_efa(hardware: Hardware) -> bool:
+    """Tell whether the network of hardware is EFA: that of an EC2 type which has it."""
+    name = hardware.name.split(",")[0].strip()
+    host = listed_hosts().hosts.get(name.lower())
+    has_efa = host is not None and host.rdma and host.maker == "amazon"
+    return has_efa and hardware.nic == _named(name).nic
+
+
+def is_amd(hardware: Hardware) -> bool:
+    """Tell whether its GPUs are AMD's, which Infinity Fabric joins."""
+    return (_gpu_key(hardware.gpu) or "").startswith("mi")
+
+
 def peak_flops(model: str) -> Figure | None:
     """Return the peak of a GPU in single precision, without tensor cores.
 

@@ -8,7 +8,6 @@ from typing import TYPE_CHECKING, Literal
 
 from cluster.analysis.limits import hardware, published
 from cluster.core.model.value import Value
-from cluster.core.units import format_size, format_value
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Sequence
@@ -28,6 +27,7 @@ class Published(Value, frozen=True, kw_only=True):
     """What others published of the same thing.
 
     Args:
+        results: their ids: of the runs that are alike, or the nearest if `runs` is 0.
         runs: how many published runs are alike: the same definition, hardware, hosts and
             collective, and a size within a factor of two; 0 if the results are only the nearest.
         low: the lowest of their values, in the unit of the series.
@@ -37,7 +37,6 @@ class Published(Value, frozen=True, kw_only=True):
 
     """
 
-    text: str
     results: tuple[str, ...]
     runs: int = 0
     low: float | None = None
@@ -81,8 +80,7 @@ def compare(
     nearest = sorted(candidates, key=lambda r: _distance(r, summary.params))[:ENOUGH]
     if not nearest:
         return None
-    text = f"nearest published: {'; '.join(map(named, nearest))}"
-    return Published(text=text, results=tuple(r.id for r in nearest))
+    return Published(results=tuple(r.id for r in nearest))
 
 
 def _usual(summary: Summary, alike: Sequence[PublishedResult]) -> Published:
@@ -94,7 +92,6 @@ def _usual(summary: Summary, alike: Sequence[PublishedResult]) -> Published:
         reached = sum(summary.median <= value / REPEATED for value in medians)
     enough = len(alike) >= ENOUGH
     return Published(
-        text=_range(summary, alike, low, high) if enough else _few(alike),
         results=tuple(result.id for result in alike),
         runs=len(alike),
         low=low,
@@ -102,30 +99,6 @@ def _usual(summary: Summary, alike: Sequence[PublishedResult]) -> Published:
         reached=reached,
         word="normal" if reached else "low" if enough else "",
     )
-
-
-def _range(summary: Summary, alike: Sequence[PublishedResult], low: float, high: float) -> str:
-    grades = ", ".join(sorted({result.run.grade for result in alike}))
-    ends = f"{format_value(low, summary.unit)} to {format_value(high, summary.unit)}"
-    where = (
-        "below all" if summary.median < low else "above all" if summary.median > high else "in it"
-    )
-    mine = format_value(summary.median, summary.unit)
-    return f"usual: {ends} in {len(alike)} published runs ({grades}); yours, {mine}, is {where}"
-
-
-def _few(alike: Sequence[PublishedResult]) -> str:
-    return f"published: {'; '.join(map(named, alike))}"
-
-
-def named(result: PublishedResult) -> str:
-    """Describe a published result."""
-    unit = published.UNITS[result.run.unit][1]
-    size = f" at {format_size(result.size)}" if result.size else ""
-    hosts = f"{result.run.hosts} x " if result.run.hosts > 1 else ""
-    value = format_value(median(result.values), unit)
-    where = f"corpus: {result.run.id}, grade {result.run.grade}"
-    return f"{value}{size} on {hosts}{result.run.hardware} ({where})"
 
 
 def _is_plain(params: dict[str, Scalar]) -> bool:

@@ -1,0 +1,105 @@
+"""Why a series has its word, and what to do next: values, which `reports.words.verdict` words."""
+
+from __future__ import annotations
+
+from typing import Literal, TypeAlias
+
+from cluster.analysis.limits.devices import Missing
+from cluster.analysis.verdict.evidence import Sign
+from cluster.core.model.fleet import FleetFinding
+from cluster.core.model.limits import Assumption
+from cluster.core.model.value import Scalar, Value
+
+Check = Literal[
+    "tcp",
+    "latency",
+    "messages",
+    "rdma",
+    "efa",
+    "nvls",
+    "collective",
+    "gpu_to_gpu",
+    "host_to_gpu",
+    "gpu_memory",
+]
+"""What shows why a value is low, by what its bytes pass."""
+
+
+class TooSmall(Value, frozen=True, tag_field="kind", tag="too_small"):
+    """Its messages cannot fill what they pass; those of `least` bytes can."""
+
+    least: int
+
+
+class AboveAssumption(Value, frozen=True, tag_field="kind", tag="above_assumption"):
+    """It is above a limit that holds only under an assumption."""
+
+    assumption: Assumption
+
+
+class NoLimit(Value, frozen=True, tag_field="kind", tag="no_limit"):
+    """There is no limit, because something of the hardware, or of the test, is not known."""
+
+    missing: Missing
+    hardware: str = ""
+
+
+class NoLimitOfLatency(Value, frozen=True, tag_field="kind", tag="no_limit_of_latency"):
+    """Nothing limits a latency; what others measured is all there is."""
+
+
+class RateAsRequested(Value, frozen=True, tag_field="kind", tag="rate_as_requested"):
+    """UDP is sent as fast as it was asked for, whatever the network could take."""
+
+
+class Low(Value, frozen=True, tag_field="kind", tag="low"):
+    """It is below what is usual, or what others published."""
+
+    check: Check | None
+    share: float | None = None
+    usual: float | None = None
+
+
+class Collapse(Value, frozen=True, tag_field="kind", tag="collapse"):
+    """It is far below the same test at smaller messages."""
+
+    check: Check | None
+    at: Scalar = 0
+
+
+Reason: TypeAlias = (
+    TooSmall | AboveAssumption | NoLimit | NoLimitOfLatency | RateAsRequested | Low | Collapse
+)
+
+Purpose = Literal[
+    "show",  # logs, a report, a check: the command says it
+    "measure",
+    "name_network",
+    "compare_settings",
+    "memory_copy",
+    "confirm",  # a finding
+    "find_cause",  # of a low value
+    "settle_assumption",
+    "larger_messages",
+    "name_missing",
+    "compare_runs",
+    "read_log",  # which has no figures
+]
+
+
+class Advice(Value, frozen=True, kw_only=True, omit_defaults=True):
+    """What to do next.
+
+    Args:
+        command: its words, unquoted; none if it is not a command of ours.
+        reason: that it clears up, of a series.
+        sign: of a problem, which the step confirms.
+        fleet: what confirms the first finding of a check.
+
+    """
+
+    purpose: Purpose
+    command: tuple[str, ...] = ()
+    reason: Reason | None = None
+    sign: Sign | None = None
+    fleet: FleetFinding | None = None

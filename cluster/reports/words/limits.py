@@ -1,0 +1,237 @@
+"""Limits, what they assume, and what is usual, in words."""
+
+from __future__ import annotations
+
+import re
+from functools import cache
+from statistics import median as middle
+from typing import TYPE_CHECKING
+
+from cluster.analysis.limits import published
+from cluster.analysis.limits.link import doubts
+from cluster.analysis.limits.network import JUMBO
+from cluster.analysis.limits.published.checks import find
+from cluster.analysis.limits.published.comparison import ENOUGH
+from cluster.core.units import format_point, format_rate, format_size, format_value
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable, Iterator
+
+    from cluster.analysis.limits.link import Doubt
+    from cluster.analysis.limits.published import PublishedResult
+    from cluster.analysis.limits.published.comparison import Published
+    from cluster.analysis.limits.usual import Usual
+    from cluster.core.model.limits import Assumption, Limit
+    from cluster.core.model.measurements import Summary
+
+ROUNDING = 1e-9
+
+
+def limit_words(limit: Limit | None) -> str:
+    """Return what sets a limit: direction, part of the hardware, source; empty without one."""
+    if limit is None:
+        return ""
+    part, times = _part(limit), _times(limit)
+    devices = f"{limit.count} x {limit.source}" if limit.count > 1 else limit.source
+    match limit.kind:
+        case "given":
+            return "as given"
+        case "gpu_memory":
+            return f"{times}read and write together: {part} ({devices})"
+        case "gpu_memory_copy":
+            return f"{times}read and written: {part} ({devices})"
+        case "host_bus":
+            return f"{limit.flow}: {devices}"
+        case "gpu_pair":
+            return f"{limit.flow}: {part}"
+        case "memory_copy":
+            return f"{limit.flow}: {part} by one rank, measured in this run"
+        case "nvls":
+            return f"{_flow(limit)}{times}{part} (NVLS) ({limit.source})"
+        case _:
+            mtu = f", MTU {limit.mtu}" if limit.mtu else ""
+            streams = f"{limit.count} connection(s): " if limit.connections else ""
+            return f"{_flow(limit)}{times}{part}{mtu} ({streams}{limit.source})"
+
+
+def short_limit(limit: Limit | None) -> str:
+    """Return what sets a limit without direction, MTU and source: `TCP over 1gbit`."""
+    if limit is None or limit.kind == "given":
+        return "its limit"
+    match limit.kind:
+        case "memory_copy":
+            return "a memory copy here"
+        case "gpu_memory" | "gpu_memory_copy":
+            return _part(limit)
+        case "host_bus" | "gpu_pair":  # the total of both ways is not the limit
+            cited = re.sub(r" \(.*|, [^,]* both ways", "", _part(limit))
+            return f"{limit.count} x {cited}" if limit.count > 1 else cited
+        case _:
+            return f"{_times(limit)}{_part(limit)}"
+
+
+def _flow(limit: Limit) -> str:
+    if limit.boards:
+        groups, joined = limit.boards
+        return f"{limit.flow}, {groups} x {joined} bridged boards: "
+    return f"{limit.flow}, {limit.hosts} hosts: " if limit.hosts else f"{limit.flow}: "
+
+
+def _times(limit: Limit) -> str:
+    return "" if abs(limit.times - 1) < ROUNDING else f"{limit.times:.3g} x "
+
+
+def _part(limit: Limit) -> str:
+    """Return the part of the hardware that sets a limit."""
+    several = f"{limit.count} x " if limit.count > 1 or limit.host else ""
+    match limit.kind:
+        case "tcp" | "efa" if limit.line:
+            name = "TCP" if limit.kind == "tcp" else limit.kind
+            held = f", {format_rate(limit.per_connection)} a connection"
+            return f"{name} over {format_rate(limit.line)}{held if limit.per_connection else ''}"
+        case "tcp" | "udp" if limit.mtu:
+            return f"{_network(limit)}, {limit.kind.upper()}" if limit.host else limit.kind.upper()
+        case "tcp" | "rdma" | "efa":
+            return _network(limit)
+        case "interfaces":
+            return f"{limit.count} of the {limit.of} interfaces of a host"
+        case "pcie":
+            return f"{several}PCIe of a GPU"
+        case "pcie_ring":
+            return "PCIe of a GPU, a ring"
+        case "nvlink":
+            return "NVLink of a GPU, all links"
+        case "nvlink_pair":
+            return "NVLink of a GPU, those to one other"
+        case "nvlink_ring":
+            return "NVLink of a GPU, a ring"
+        case "nvls":
+            return "NVLink of a GPU, the switch sums"
+        case "nvlink_bridge":
+            return "NVLink bridges of a GPU"
+        case "infinity_fabric":
+            return "Infinity Fabric of a GPU, all links"
+        case "infinity_fabric_ring":
+            return "Infinity Fabric of a GPU, a ring"
+        case "gpu_pair":
+            return f"between two GPUs, {limit.source}"
+        case "gpu_memory":
+            return "memory of the GPU"
+        case "gpu_memory_copy":
+            return "half of the GPU's memory"
+        case "memory_copy":
+            return "a copy in memory"
+        case _:
+            return limit.source
+
+
+def _network(limit: Limit) -> str:
+    if limit.half_of_hosts:
+        return "half of the hosts, each the network of a host"
+    several = f"{limit.senders} sending host(s), each " if limit.senders else ""
+    return f"{several}the network of a host"
+
+
+def assumption_words(found: Assumption) -> str:
+    """Return what a limit takes for granted: the end of `only if ...`."""
+    match found.kind:
+        case "mtu":
+            return f"its MTU is {found.mtu} (else say mtu={JUMBO})"
+        case "messages_by_tcp":
+            return "messages go by TCP (else say rdma=yes)"
+        case "receiver_wrote_log":
+            return (
+                "the receiver wrote the log: in an interval, a sender's kernel may take more than "
+                "it sends"
+            )
+        case "connection_held":
+            return f"a connection is held to {format_rate(found.rate)} ({found.source})"
+        case "half_of_hosts_send":
+            return f"half of the {found.hosts} hosts send (the number of pairs is not known)"
+        case "pairs_send_from_hosts":
+            senders = f"{found.senders} of the {found.hosts} hosts to the others"
+            return f"its {found.pairs} pairs send from {senders}"
+        case "no_sharp":
+            return "no switch of the network sums (SHARP)"
+        case "nearest_interfaces":
+            return f"a rank sends through {found.nics} network interface(s), those next to its GPU"
+        case "no_bridge":
+            return (
+                "no bridge of NVLink joins the boards (nvidia-smi topo -m says NV4 to NV18 if one "
+                "does)"
+            )
+        case "not_cached":
+            return "the copy does not stay in the GPU's last cache"
+        case "memory_not_overclocked":
+            return "nobody raised the clock of the GPU's memory"
+
+
+def usual_words(found: Usual) -> str:
+    """Return who measured what is usual."""
+    classes = [_threshold_words(name) for name in found.thresholds]
+    source = "; with trees: ".join(classes) or found.source
+    if not found.used:
+        return source
+    used = f"{found.used} of {found.interfaces} interfaces, one for each pair of ranks"
+    return f"{used}: {source}"
+
+
+@cache
+def _threshold_words(name: str) -> str:
+    return "; ".join(
+        _result_words(find(each.result)) + (f", of {each.of}: {each.why}" if each.of else "")
+        for each in published.thresholds()[name].evidence
+    )
+
+
+def published_words(found: Published, median: float, unit: str) -> str:
+    """Compare a series with what others published of the same thing, or with what is nearest."""
+    results = [find(id_) for id_ in found.results]
+    if found.runs < ENOUGH or found.low is None or found.high is None:
+        lead = "published" if found.runs else "nearest published"
+        return f"{lead}: {'; '.join(map(_result_words, results))}"
+    grades = ", ".join(sorted({result.run.grade for result in results}))
+    ends = f"{format_value(found.low, unit)} to {format_value(found.high, unit)}"
+    where = "below all" if median < found.low else "above all" if median > found.high else "in it"
+    mine = format_value(median, unit)
+    return f"usual: {ends} in {found.runs} published runs ({grades}); yours, {mine}, is {where}"
+
+
+def _result_words(result: PublishedResult) -> str:
+    unit = published.UNITS[result.run.unit][1]
+    size = f" at {format_size(result.size)}" if result.size else ""
+    hosts = f"{result.run.hosts} x " if result.run.hosts > 1 else ""
+    value = format_value(middle(result.values), unit)
+    where = f"corpus: {result.run.id}, grade {result.run.grade}"
+    return f"{value}{size} on {hosts}{result.run.hardware} ({where})"
+
+
+def doubt_notes(summaries: Iterable[Summary]) -> Iterator[str]:
+    """Return a note for each value that is better than possible."""
+    for summary in summaries:
+        for doubt in doubts(summary):
+            what = f"{summary.metric} ({format_point(summary.params)})"
+            yield f"{what} {_doubt_words(doubt, summary)}"
+
+
+def _doubt_words(doubt: Doubt, summary: Summary) -> str:
+    share = summary.share or 0.0
+    match doubt:
+        case "above_assumption":
+            assumed = summary.limit and summary.limit.assumption
+            words = assumption_words(assumed) if assumed else ""
+            return (
+                f"is {share:.1%} of what is possible if {words}, which neither the log nor "
+                "--hardware states."
+            )
+        case "above_limit":
+            return (
+                f"is {share:.1%} of its limit, which is faster than possible: do not believe it. "
+                "The link's rate or MTU is not as stated, a shaper lets a burst of this size pass, "
+                "or the bytes took another path."
+            )
+        case "no_time":
+            return (
+                "has values that took no time, or less: do not believe it. The clock cannot "
+                "measure such a short time, or the record is damaged."
+            )

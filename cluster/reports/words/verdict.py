@@ -1,0 +1,403 @@
+"""The judgement of a run, of a series, and what may be wrong, in words."""
+
+from __future__ import annotations
+
+import shlex
+from typing import TYPE_CHECKING
+
+import msgspec
+
+from cluster.analysis.verdict.evidence import Finding
+from cluster.analysis.verdict.judgement import Judged, all_too_small
+from cluster.analysis.verdict.reasons import (
+    AboveAssumption,
+    Advice,
+    Collapse,
+    Low,
+    NoLimit,
+    NoLimitOfLatency,
+    RateAsRequested,
+    Reason,
+    TooSmall,
+)
+from cluster.analysis.verdict.verdict import Verdict, VerdictFigures
+from cluster.core.model.limits import Limit  # noqa: TC001 - msgspec reads it
+from cluster.core.model.measurements import SummaryFigures
+from cluster.core.model.value import Value
+from cluster.core.units import format_point, format_size, format_value
+from cluster.reports.words.limits import (
+    assumption_words,
+    limit_words,
+    published_words,
+    short_limit,
+    usual_words,
+)
+from cluster.reports.words.training import training_answer
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable, Iterator, Sequence
+
+    from cluster.analysis.limits.published.comparison import Published
+    from cluster.analysis.verdict.evidence import Sign
+    from cluster.analysis.verdict.judgement import Judgement
+    from cluster.analysis.verdict.reasons import Check
+    from cluster.core.model.measurements import Summary
+
+DETAILS = {"place", "type", "redop", "root"}  # parameters of nccl-tests, which the table has
+HEADLINES: dict[Judged, str] = {
+    "failed": "FAILED: the run or the log records a failure, so its numbers are not judged.",
+    "impossible": "IMPOSSIBLE: a value is above what the hardware can do, so a definition, a unit "
+    "or the hardware is wrong.",
+    "low": "LOW: at least one value is below what healthy hardware reaches.",
+    "normal": "NORMAL: all values are in the usual range, as far as one is known.",
+    "plausible": "PLAUSIBLE: nothing is faster than possible; there is no reference data for it.",
+    "unknown": "UNKNOWN: no limit and no reference is known for these values.",
+}
+CHECKS: dict[Check, str] = {
+    "tcp": "iperf3 -c HOST -P 8, and several processes at once: a core carries about 25 Gbit/s, "
+    "and iperf3 before 3.16 has one thread",
+    "latency": "UCX_LOG_LEVEL=info or --mca btl_base_verbose 30, to see what carries the messages",
+    "messages": "ib_write_bw -d DEVICE HOST without MPI, and UCX_LOG_LEVEL=info or "
+    "--mca btl_base_verbose 30 to see what carries the messages",
+    "rdma": "ibstat (or ethtool of the interface): its rate and errors; ib_write_bw -q 4 "
+    "--report_gbits, on the NUMA node of the adapter (numactl --cpunodebind)",
+    "efa": "fi_info -p efa on each host, and FI_LOG_LEVEL=info to see which provider carries the "
+    "messages",
+    "nvls": "the same test with NCCL_DEBUG=INFO: does it say NVLS multicast support is available? "
+    "If not, the switch does not sum (NCCL_NVLS_ENABLE, the fabric manager); if so, "
+    "nvidia-smi nvlink --status: are all links up?",
+    "collective": "the same test with NCCL_DEBUG=INFO, then cluster topology LOG: which network, "
+    "which interfaces, with GPUDirect or without",
+    "gpu_to_gpu": "nvidia-smi topo -m and nvidia-smi nvlink --status: are all links up?",
+    "host_to_gpu": "nvidia-smi -q | grep -A2 'Link Width' while it copies, and the same with "
+    "numactl --cpunodebind and --membind of the GPU's node",
+    "gpu_memory": "nvidia-smi -q -d CLOCK,PERFORMANCE,ECC while it runs",
+}
+# Latencies have no limit. This is what others measured: half a round trip of a small message.
+LATENCIES = (
+    "others measured 1.6 µs on InfiniBand, 10 to 16 µs on EFA, 20 to 43 µs with TCP in clouds "
+    "(OSU, 8 B)"
+)
+MISTAKES = {
+    "bits": "bits were taken for bytes",
+    "both_ways": "both directions were counted, or read and write",
+    "gib": "GiB were taken for GB",
+    "mib": "MiB were taken for MB",
+}
+
+
+class PublishedAnswer(Value, frozen=True, kw_only=True):
+    """What others published of the same thing, with the words for it."""
+
+    text: str
+    results: tuple[str, ...]
+    runs: int
+    low: float | None
+    high: float | None
+    reached: int
+    word: str
+
+
+class SeriesAnswer(VerdictFigures, frozen=True, kw_only=True):
+    """The verdict on one series, in words; programs test `word`, `reason` and `limited_by`.
+
+    Args:
+        limit: what sets the bound: direction and source.
+        assumes: what the bound assumes without the log or the user having stated it; empty if
+            nothing.
+        usual: the share that healthy hardware reaches; none if that is not known.
+        usual_source: who measured that share.
+        hint: what must be known for a bound or a word, or what others measured.
+        published: published results of the same test; none if we know of none.
+        reason: the kind of the reason of the word, such as `too_small`; empty if the figures say
+            it.
+        limited_by: the limit, as values.
+
+    """
+
+    limit: str
+    assumes: str
+    usual: float | None
+    usual_source: str
+    hint: str
+    published: PublishedAnswer | None
+    reason: str
+    limited_by: Limit | None
+
+
+class SummaryAnswer(SummaryFigures, frozen=True, kw_only=True):
+    """The statistics of a series, with its limit in words.
+
+    Args:
+        limit: what sets the bound: which part of the hardware, in which direction, and the source.
+        assumes: what the bound assumes without the log or the user having stated it; empty if
+            nothing.
+        limited_by: the limit, as values.
+
+    """
+
+    limit: str
+    assumes: str
+    limited_by: Limit | None
+
+
+class Answer(Value, frozen=True, kw_only=True):
+    """The judgement of a run, in words.
+
+    Args:
+        word: for the whole run.
+        answer: what was measured, the figure and its share of the limit; without the word.
+        next_step: the command to type next, at the end of the text; or what to do.
+        verdicts: one for each series.
+        not_judged: the points whose messages are too small to say anything.
+        headline: what the word means here.
+        next_command: the words of that command; none if it is not one of `cluster`.
+
+    """
+
+    word: Judged
+    answer: str
+    next_step: str
+    verdicts: tuple[SeriesAnswer, ...] = ()
+    not_judged: str = ""
+    headline: str = ""
+    next_command: tuple[str, ...] = ()
+
+    def __repr__(self) -> str:
+        """Return the line that answers."""
+        return f"<Judgement {self.line}>"
+
+    def __str__(self) -> str:
+        """Return the line that answers."""
+        return self.line
+
+    @property
+    def line(self) -> str:
+        """The one line that answers: figures, the word in capitals, and what to do next."""
+        next_ = f" Next: {self.next_step}" if self.next_step else ""
+        return f"{self.answer}. {self.word.upper()}.{next_}"
+
+
+def answer(judged: Judgement) -> Answer:
+    """Word a judgement."""
+    return Answer(
+        word=judged.word,
+        answer=_answer(judged),
+        next_step=next_words(judged.next_step),
+        verdicts=tuple(_series_answer(v, judged.next_step) for v in judged.verdicts),
+        not_judged="; ".join(
+            f"{small.metric} "
+            + " .. ".join(dict.fromkeys((format_size(small.least), format_size(small.most))))
+            for small in judged.not_judged
+        ),
+        headline=_headline(judged),
+        next_command=judged.next_step.command if judged.next_step else (),
+    )
+
+
+def _answer(judged: Judgement) -> str:
+    if judged.fleet is not None:
+        return judged.fleet.answer.rstrip(".")
+    figures = [_figure(verdict) for verdict in judged.figures]
+    if judged.training is not None:
+        figures = [training_answer(judged.training)]
+    failure = judged.failure.rstrip(".")
+    if failure[:3] == "It ":
+        failure = f"failed: {failure[0].lower()}{failure[1:]}"
+    stopped = "the run was interrupted, and this is what it had measured"
+    parts = (
+        *(figures or ["no values were measured"]),
+        failure,
+        stopped if judged.interrupted else "",
+    )
+    launches = f" (median of {judged.launches} launches)" if judged.launches > 1 else ""
+    return f"{'; '.join(filter(None, parts))}{launches}"
+
+
+def _figure(verdict: Verdict) -> str:
+    shown = {k: v for k, v in verdict.params.items() if k not in DETAILS}
+    if verdict.metric in str(shown.get("test", "")).lower():
+        del shown["test"]
+    what = " ".join(filter(None, (verdict.metric, format_point(shown))))
+    figure = f"{what}: {format_value(verdict.median, verdict.unit)}"
+    if isinstance(verdict.reason, TooSmall):
+        return f"{figure} ({reason_words(verdict.reason)})"
+    if verdict.share is None:
+        return figure
+    figure += f", {verdict.share:.0%} of {short_limit(verdict.limit)}"
+    usual = f"usual: {verdict.usual.share:.0%} or more" if verdict.usual else ""
+    note = reason_words(verdict.reason) if verdict.word == "unknown" else usual
+    return f"{figure} ({note})" if note else figure
+
+
+def _headline(judged: Judgement) -> str:
+    reasons = [verdict.reason for verdict in judged.verdicts]
+    if judged.fleet is not None:
+        return f"{judged.word.upper()}: the check of the hosts says {judged.fleet.verdict}."
+    if judged.word == "unknown" and any(isinstance(r, AboveAssumption) for r in reasons):
+        return "UNKNOWN: a value is above its limit, which is based on an assumption."
+    if judged.word == "unknown" and all_too_small(judged.verdicts):
+        return "UNKNOWN: all messages are too small to fill a network or memory."
+    if not judged.verdicts and judged.word != "failed":
+        return "NOTHING TO JUDGE: there are no values in it."
+    return HEADLINES[judged.word]
+
+
+def _series_answer(verdict: Verdict, chosen: Advice | None) -> SeriesAnswer:
+    assumption = verdict.limit.assumption if verdict.limit else None
+    hint = reason_words(verdict.reason)
+    if isinstance(verdict.reason, Low | Collapse) and not _is_chosen(verdict.reason, chosen):
+        hint = ""  # the step for another series says more
+    known = verdict.published
+    return SeriesAnswer(
+        **{name: getattr(verdict, name) for name in VerdictFigures.__struct_fields__},
+        limit=limit_words(verdict.limit),
+        assumes=assumption_words(assumption) if assumption else "",
+        usual=verdict.usual.share if verdict.usual else None,
+        usual_source=usual_words(verdict.usual) if verdict.usual else "",
+        hint=hint,
+        published=None if known is None else _published_answer(verdict, known),
+        reason=str(verdict.reason.__struct_config__.tag) if verdict.reason else "",
+        limited_by=verdict.limit,
+    )
+
+
+def _published_answer(verdict: Verdict, known: Published) -> PublishedAnswer:
+    words = published_words(known, verdict.median, verdict.unit)
+    return PublishedAnswer(text=words, **msgspec.structs.asdict(known))
+
+
+def _is_chosen(reason: Low | Collapse, chosen: Advice | None) -> bool:
+    return (
+        chosen is not None
+        and isinstance(chosen.reason, Low | Collapse)
+        and chosen.reason.check == reason.check
+    )
+
+
+def reason_words(reason: Reason | None) -> str:
+    """Return why a series has its word, or what to do about it; empty without a reason."""
+    match reason:
+        case TooSmall(least):
+            return f"too small a message to fill it; measure {format_size(least)} or more"
+        case AboveAssumption(assumption):
+            return f"impossible only if {assumption_words(assumption)}"
+        case NoLimit():
+            return _missing_words(reason)
+        case NoLimitOfLatency():
+            return LATENCIES
+        case RateAsRequested():
+            return "UDP is sent as fast as it was asked for (-b), whatever the network could take"
+        case Low(check) | Collapse(check) if check:
+            return f"next: {CHECKS[check]}"
+        case _:
+            return ""
+
+
+def _missing_words(reason: NoLimit) -> str:
+    match reason.missing:
+        case "network_within_host":
+            return "it stayed within one host"
+        case "hardware":
+            return "say what it ran on: --hardware p4d.24xlarge, h100, nic=100gbit ..."
+        case "hosts":
+            return "say on how many hosts: --hosts 2"
+        case "network_beside_nvlink":
+            return "NVLink joins its hosts, or may do so, so the network is not a limit"
+        case "network":
+            words = shlex.quote(f"{reason.hardware},nic=100gbit")
+            return f"say what network it has, such as --hardware {words}"
+        case "operation":
+            return "keep the lines around its table: they say which collective it was"
+        case "gpu":
+            return "use --hardware a100"
+
+
+def next_words(step: Advice | None) -> str:
+    """Return what to do next: a command, and what it is for where that is not plain."""
+    if step is None:
+        return ""
+    command = shlex.join(step.command)
+    match step.purpose:
+        case "confirm" if step.fleet:
+            return step.fleet.confirm
+        case "confirm" if step.sign:
+            return finding_words(step.sign).confirm.rstrip(".")
+        case "name_network":
+            return f"with the rate of your network: {command}"
+        case "compare_settings":
+            return f"compare two settings of it: {command}"
+        case "memory_copy":
+            return f"measure a copy in memory, the limit on one host: {command}"
+        case "compare_runs":
+            return f"compare it with another run of the test: {command}"
+        case "read_log":
+            return (
+                "look at what else it says: cluster topology LOG shows links, cluster profile LOG "
+                "calls of MPI"
+            )
+    match step.reason:
+        case Low(check) | Collapse(check):
+            return CHECKS[check] if check else ""
+        case AboveAssumption(assumption):
+            words = assumption_words(assumption)
+            return f"find out whether {words}; if not, say what it is: --hardware, --hosts"
+        case TooSmall(least):
+            return f"measure {format_size(least)} or more"
+        case NoLimit():
+            return _missing_words(step.reason)
+        case _:
+            return command
+
+
+def finding_words(sign: Sign) -> Finding:
+    """Word what may be wrong."""
+    if isinstance(sign, Finding):
+        return sign
+    summary, share = sign.summary, sign.summary.share or 0.0
+    point = format_point(summary.params)
+    what = f"{summary.metric}{f' ({point})' if point else ''} is {share:.1%} of"
+    bound = format_value(summary.bound or 0.0, summary.unit)
+    if summary.limit is None or summary.limit.assumption is None:
+        guess = f"; {MISTAKES[sign.mistake]}?" if sign.mistake else ""
+        return Finding(
+            name="faster than possible",
+            evidence=f"{what} its limit, {bound}{guess}",
+            confidence=sign.confidence,
+            remedy="do not believe it: look at its unit and direction, and at the hardware that "
+            "was named (--hardware); switches that sum (SHARP) and ENA Express raise limits",
+            confirm="the same with another tool on the same path",
+        )
+    return Finding(
+        name="faster than possible, or not as it was assumed",
+        evidence=f"{what} {bound}, its limit only if {assumption_words(summary.limit.assumption)}",
+        confidence=sign.confidence,
+        remedy="find out whether that holds, and say what it ran on: --hardware NAME, or words "
+        "such as nvlink=300GB/s,nic=100gbit,nics=4, and --hosts",
+        confirm="cluster judge again, with what was found out",
+    )
+
+
+def finding_lines(found: Sequence[Sign]) -> Iterator[str]:
+    """Return findings as text: lines; none if nothing was found."""
+    if found:
+        yield "What to look at:"
+    for number, one in enumerate(map(finding_words, found), 1):
+        yield f"  {number}. {one.name} ({one.confidence}): {one.evidence}"
+        yield f"     Remedy: {one.remedy}"
+        yield f"     Confirm: {one.confirm}"
+
+
+def summary_answers(summaries: Iterable[Summary]) -> tuple[SummaryAnswer, ...]:
+    """Return summaries as JSON has them: with the words of their limits, and these as values."""
+    return tuple(_summary_answer(summary) for summary in summaries)
+
+
+def _summary_answer(summary: Summary) -> SummaryAnswer:
+    assumption = summary.limit.assumption if summary.limit else None
+    return SummaryAnswer(
+        **{name: getattr(summary, name) for name in SummaryFigures.__struct_fields__},
+        limit=limit_words(summary.limit),
+        assumes=assumption_words(assumption) if assumption else "",
+        limited_by=summary.limit,
+    )
