@@ -33,8 +33,8 @@ GROUPS = {
         *("watch", "fit", "plot", "push", "share", "verify"),
     ),
     "Clusters": (
-        *("up", "run", "jobs", "kill", "put", "get", "ls", "hosts", "connect", "status", "logs"),
-        *("wait", "fetch", "down", "pause", "resume", "lab"),
+        *("up", "run", "jobs", "kill", "put", "get", "sync", "forward", "ls", "hosts", "connect"),
+        *("status", "logs", "wait", "fetch", "down", "pause", "resume", "lab"),
     ),
     "Logs": ("import", "topology", "profile", "scaling", "corpus"),
     "Maintenance": ("gc", "doctor", "plan", "script"),

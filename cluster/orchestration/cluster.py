@@ -42,6 +42,7 @@ from cluster.providers import (
     scope_of,
     seconds_to_answer,
 )
+from cluster.remote.forward import Forward
 from cluster.remote.hosts import DEAD_AFTER, Hosts
 from cluster.remote.parallel import connect_all
 from cluster.runs.store import read
@@ -58,6 +59,7 @@ if TYPE_CHECKING:
     from cluster.core.model.spec import Environment
     from cluster.orchestration.bench.listener import Listener
     from cluster.orchestration.bench.plan import JobPlan, JobRequest, RunOptions
+    from cluster.orchestration.files.sync import SyncReport
     from cluster.orchestration.hosts.state import ClusterState
     from cluster.orchestration.jobs.job import Job
     from cluster.remote.leftovers import Leftovers
@@ -313,6 +315,29 @@ class Cluster:
     def put(self, path: str | Path, to: str) -> None:
         """Copy a file or folder to every host in parallel; see `HostGroup.put`."""
         self.hosts.put(path, to)
+
+    def sync(
+        self,
+        here: str | Path,
+        there: str = "",
+        *,
+        hosts: Host | HostGroup | None = None,
+        delete: bool = False,
+        runs: str | Path | None = None,
+    ) -> SyncReport:
+        """Send what differs in a folder to hosts, by default to all; see `HostGroup.sync`."""
+        group = hosts.group if isinstance(hosts, Host) else hosts
+        chosen = self.hosts if group is None else group
+        return chosen.sync(here, there, delete=delete, runs=runs)
+
+    def forward(self, port: int, local: int = 0, *, host: Host | None = None) -> Forward:
+        """Forward a port of a host, by default the first, to the same or another port here.
+
+        It is open until it or the process is closed. Example: `c.forward(8888).address`
+        """
+        machine = (host or self.hosts[0]).machine
+        shell = self.remote.shell(machine)
+        return Forward(shell, machine.name, machine.address, port, local)
 
     def get(self, path: str, to: str | Path) -> dict[str, Path]:
         """Download a file or folder from every host; see `HostGroup.get`."""

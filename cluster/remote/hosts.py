@@ -5,14 +5,13 @@ from __future__ import annotations
 import shlex
 from contextlib import contextmanager
 from functools import partial
-from pathlib import Path
 from typing import TYPE_CHECKING, NoReturn
 
 from cluster.core import plugins
-from cluster.core.errors import ShellError, SpecError, Unreachable
+from cluster.core.errors import ShellError, Unreachable
 from cluster.core.model.hosts import SIMULATED, Completed, ssh_words
 from cluster.remote.leftovers import MARK
-from cluster.remote.parallel import on_each, results, try_each, unanswering
+from cluster.remote.parallel import results, try_each, unanswering
 from cluster.remote.shells import Shell
 from cluster.remote.tmux import attach_words
 
@@ -205,42 +204,6 @@ class Hosts:
             return shell.run(marked, timeout=timeout, on_line=hear)
 
         return try_each(self.shells(), do)
-
-    def put(self, path: str | Path, to: str) -> None:
-        """Copy a file or folder to every host in parallel.
-
-        Args:
-            to: its path on the hosts, or with a `/` at the end the folder that it goes into.
-                Nothing there is ever removed; files of the same name are replaced.
-
-        Raises:
-            SpecError: it does not exist on this machine.
-            ShellError: it could not be read, or could not be written on one host.
-            HostErrors: on several.
-
-        """
-        if not Path(path).exists():
-            raise SpecError(f"{path} does not exist on this machine.")
-        place = to + Path(path).resolve().name if to.endswith("/") else to
-        on_each(self.shells(), lambda _, shell: shell.put(Path(path), place))
-
-    def get(self, path: str, to: str | Path) -> dict[str, Path]:
-        """Download a folder from every host.
-
-        Args:
-            to: a local folder; it gets one folder per host, by the name of its machine.
-
-        Raises:
-            ShellError: the folder of one host could not be downloaded.
-            HostErrors: those of several could not.
-
-        """
-
-        def do(name: str, shell: Shell) -> Path:
-            shell.fetch(path, Path(to) / name)
-            return Path(to) / name
-
-        return on_each(self.shells(), do)
 
     def shell(self, machine: Machine) -> Shell:
         """Return the shell to a host."""

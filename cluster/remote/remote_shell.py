@@ -153,12 +153,12 @@ class RemoteShell(Shell):
         data = text.encode()
         self._deliver(path, file_script(path, len(data), mode), lambda out: out.write(data))
 
-    def put(self, path: Path, to: str) -> None:
+    def put(self, path: Path, to: str, *, only: Sequence[str] | None = None) -> None:
         """Stream it to a temporary name, then rename; a folder that exists gets the files."""
         source = path.resolve()
         if source.is_dir():
             script = folder_script(to)
-            self._deliver(to, script, lambda out: transfer.pack(source, out))
+            self._deliver(to, script, lambda out: transfer.pack(source, out, only))
             return
         try:
             if source.exists() and not source.is_file():

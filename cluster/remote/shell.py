@@ -4,8 +4,9 @@ from __future__ import annotations
 
 from abc import abstractmethod
 from contextlib import nullcontext
-from typing import TYPE_CHECKING, ClassVar
+from typing import TYPE_CHECKING, ClassVar, Protocol
 
+from cluster.core.errors import ShellError
 from cluster.core.plugins import Plugin
 
 if TYPE_CHECKING:
@@ -14,6 +15,15 @@ if TYPE_CHECKING:
     from pathlib import Path
 
     from cluster.core.model.hosts import Completed, Machine
+
+
+class Stream(Protocol):
+    """A connection: a socket, or a channel of SSH."""
+
+    def recv(self, most: int, /) -> bytes: ...  # noqa: D102 - as of a socket
+    def sendall(self, data: bytes, /) -> None: ...  # noqa: D102
+    def shutdown(self, how: int, /) -> None: ...  # noqa: D102
+    def close(self) -> None: ...  # noqa: D102
 
 
 class Shell(Plugin):
@@ -54,6 +64,20 @@ class Shell(Plugin):
         """
         return nullcontext()
 
+    def dial(self, address: str, port: int) -> Stream:
+        """Connect to a port, as a program on the host does.
+
+        Raises:
+            ConnectionError: nothing listens there.
+            ShellError: the host is not reached, or lets nobody through.
+
+        """
+        host = self.machine.name if self.machine else address
+        raise ShellError(
+            f"No port of {host} can be forwarded: it is reached through {self.name}, not SSH.",
+            remedy=f"From where SSH reaches it: ssh -L {port}:{host}:{port} LOGIN-HOST",
+        )
+
     @abstractmethod
     def run(
         self,
@@ -93,7 +117,7 @@ class Shell(Plugin):
         """
 
     @abstractmethod
-    def put(self, path: Path, to: str) -> None:
+    def put(self, path: Path, to: str, *, only: Sequence[str] | None = None) -> None:
         """Copy a file or a folder to the host, with modes; missing parent folders are created.
 
         Each file appears only once it is complete. Nothing on the host is ever removed, but files
@@ -102,6 +126,7 @@ class Shell(Plugin):
         Args:
             path: of a local file or folder.
             to: its path on the host; a folder that exists gets the files, and keeps its own mode.
+            only: paths in the folder, each folder before what is in it; what vanished is left out.
 
         Raises:
             ShellError: it could not be read here, or could not be written on the host.

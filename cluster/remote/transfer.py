@@ -10,15 +10,17 @@ import os
 import secrets
 import shutil
 import tarfile
+import time
 from itertools import takewhile
 from pathlib import Path
 from typing import IO, TYPE_CHECKING, cast
 
 from cluster.core.cleanup import on_failure
+from cluster.core.errors import ShellError
 from cluster.remote.streams import CHUNK, MOST_HEADER, ChunkWriter, StreamReader
 
 if TYPE_CHECKING:
-    from collections.abc import Callable
+    from collections.abc import Callable, Sequence
 
 WHOLE = "whole"  # the last member of an archive, which marks it as complete
 FOLDER = "folder"  # first line of a stream that is a packed folder
@@ -46,19 +48,61 @@ def send(file: IO[bytes], size: int, writer: ChunkWriter) -> None:
         left -= len(piece)
 
 
-def pack(path: Path, writer: ChunkWriter) -> None:
+def pack(path: Path, writer: ChunkWriter, only: Sequence[str] | None = None) -> None:
     """Send a folder; links in it stay links.
+
+    Args:
+        only: paths in it, each folder before what is in it; without it, everything.
 
     Raises:
         OSError: something could not be read, or the host reads no more.
+        ShellError: one of `only` may not be read.
 
     """
     file = cast("IO[bytes]", writer)
     # Not PAX: some versions of tar cannot read it.
     archive = tarfile.TarFile(fileobj=file, mode="w", format=tarfile.GNU_FORMAT, copybufsize=CHUNK)
-    archive.add(path, arcname=INSIDE)
+    archive.add(path, arcname=INSIDE, recursive=only is None)
+    for name in only or ():
+        _add(archive, path / name, f"{INSIDE}/{name}")
     archive.addfile(tarfile.TarInfo(WHOLE))  # a truncated stream may look complete
     archive.close()
+
+
+def _add(archive: tarfile.TarFile, path: Path, name: str) -> None:
+    """Send one file as it is now, a folder without what is in it, or a link.
+
+    One that becomes shorter meanwhile is filled with zeros, and one that vanishes is left out: its
+    size or time then differs from that of the copy, by which `sync` knows to send it again. So does
+    the time of a file that may yet change within the second that an archive keeps of it.
+    """
+    try:
+        member = archive.gettarinfo(path, name)
+        file = path.open("rb") if member.isreg() else None
+    except FileNotFoundError:
+        return
+    except PermissionError as error:
+        raise ShellError(
+            f"{path} could not be read: {error.strerror}.",
+            remedy="Change its mode, or name it in .gitignore.",
+        ) from error
+    archive.inodes.clear()  # type: ignore[attr-defined] # else it sends a second name as a link
+    member.mtime = int(member.mtime) - (member.mtime >= int(time.time()))
+    if file is None:
+        archive.addfile(member)
+        return
+    with file:
+        archive.addfile(member, cast("IO[bytes]", _Padded(file)))
+
+
+class _Padded:
+    """A file that never ends: zeros follow its content."""
+
+    def __init__(self, file: IO[bytes]) -> None:
+        self._file = file
+
+    def read(self, size: int) -> bytes:
+        return self._file.read(size).ljust(size, b"\0")
 
 
 class Limits:

@@ -47,8 +47,11 @@ def file_script(path: str, size: int, mode: int) -> str:
     )
 
 
-def folder_script(path: str) -> str:
+def folder_script(path: str, source: str = "") -> str:
     """Return the script that unpacks a folder from standard input.
+
+    Args:
+        source: a command whose output is unpacked instead, such as tar on another host.
 
     Raises:
         ShellError: the path names no folder.
@@ -56,9 +59,12 @@ def folder_script(path: str) -> str:
     """
     there = _quoted(path)
     inner, whole = f"{there.part}/{INSIDE}", f"{there.part}/{WHOLE}"
+    unpack = f"tar -C {there.part} -xpof -"
+    if source:
+        unpack = f"mkdir -- {inner} && {{ {source} && : > {whole}; }} | tar -C {inner} -xpof -"
     return (
         f"{_MERGE}{_begin(there)}mkdir -m 700 -- {there.part} || exit; "
-        f"tar -C {there.part} -xpof - || exit; [ -e {whole} ] || {_NOT_WHOLE}; "
+        f"{unpack} || exit; [ -e {whole} ] || {_NOT_WHOLE}; "
         # Two names may be one host: another transfer may have made the folder meanwhile.
         f"[ -d {there.to} ] || mv -fT -- {inner} {there.to} || [ -d {there.to} ] || exit; "
         f"[ ! -d {inner} ] || merge {inner} {there.to}"
@@ -75,9 +81,11 @@ _EXIT_ON_SIGNALS = "trap 'exit 1' HUP INT PIPE TERM"  # a shell killed by a sign
 _NOT_WHOLE = "{ echo 'it did not arrive whole' >&2; exit 1; }"
 # Each file is renamed: readers see the old or the new one, and a running program keeps the old.
 _MERGE = """merge() {
+  case $1 in -*) set -- "./$1" "$2" ;; esac
+  find "$1" -mindepth 1 -maxdepth 1 ! -type d -exec mv -f -t "$2" -- {} + || return
   for e in "$1"/* "$1"/.[!.]* "$1"/..?*; do
-    if [ ! -e "$e" ] && [ ! -L "$e" ]; then continue; fi
-    if [ ! -L "$e" ] && [ -d "$e" ] && [ -d "$2/${e##*/}" ]; then (merge "$e" "$2/${e##*/}")
+    if [ ! -d "$e" ] || [ -L "$e" ]; then continue; fi
+    if [ -d "$2/${e##*/}" ]; then (merge "$e" "$2/${e##*/}")
     else mv -fT -- "$e" "$2/${e##*/}"; fi || return
   done
 }

@@ -20,6 +20,7 @@ from against_otava import against_otava
 from against_simgrid import predicting, sharing
 from analysis_speed import judging, reporting, summarising
 from cloud import launching_in_a_cloud
+from files import sending_files
 from fleet import checking_fleets
 from lab_and_simulator import lab_and_simulator
 from lab_fleet import checking_a_lab
@@ -66,6 +67,7 @@ def main() -> None:
         }
         if os.geteuid() == 0:
             parts |= {
+                "jobs": lambda: sending_files(repetitions, Path(place)),
                 "lab_and_simulator": lab_and_simulator,
                 "lab_fleet": lambda: checking_a_lab(repetitions),
                 "fetching_too_slowly": lambda: fetching_too_slowly(Path(place)),

@@ -5,23 +5,27 @@ from __future__ import annotations
 import threading
 import time
 from contextlib import suppress
+from pathlib import Path
 from typing import TYPE_CHECKING
 
 import pytest
 
+from cluster.agent.working_copy import sha256
 from cluster.core import plugins
 from cluster.core.errors import ShellError
 from cluster.core.model.hosts import Machine
+from cluster.remote import host_files
+from cluster.remote.host_files import list_tree
 from cluster.remote.shells import Shell
 from tests.contracts.sshd import Sshd, sshd
 from tests.slurm_here import SlurmHere, slurm_here
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
-    from pathlib import Path
 
 __all__ = ["slurm_here", "sshd"]
 ODD = ["a 0", 'a"=0"', "a'; echo foo", "a\n0", "$(exit 1)", "*", "-n", "ü", "\\"]
+ODD_NAMES = [*(name.replace("/", "") for name in ODD), "new\nline\n", "re\rturn", "\udcff", "-rf"]
 
 
 @pytest.fixture(scope="session")
@@ -276,3 +280,36 @@ def test_connect_then_close_then_go_on(shell: Shell) -> None:
     shell.close()
 
     assert shell.run(["echo", "on"]).stdout == "on\n"
+
+
+def test_some_names_of_a_folder_go_there_and_are_listed(shell: Shell, tmp_path: Path) -> None:
+    """What vanished meanwhile is left out; digests and commands take any name, too."""
+    here, there = tmp_path / "here", f"{tmp_path}/there"
+    (here / "sub" / "deep").mkdir(parents=True)
+    wanted = [*ODD_NAMES, "sub", "sub/deep", "sub/deep/file", "link"]
+    for name in (*ODD_NAMES, "sub/deep/file", "sub/other"):
+        (here / name).write_text(repr(name))
+    (here / "link").symlink_to("nowhere")
+
+    shell.put(here, there, only=[*wanted, "vanished"])
+    shell.put(here, there, only=["sub", "sub/other"])
+    listed = list_tree(shell, there).entries
+    digests = host_files.digests(shell, there, ODD_NAMES)
+    host_files.edit(shell, there, host_files.on_names("rm", ODD_NAMES))
+
+    assert set(listed) == {*wanted, "sub/other"}
+    assert {entry.kind for entry in map(listed.__getitem__, ODD_NAMES)} == {"f"}
+    assert (listed["link"].kind, listed["link"].link) == ("l", "nowhere")
+    assert listed["sub/other"].size == len("'sub/other'")
+    assert digests == {name: sha256(here / name) for name in ODD_NAMES}
+    assert {path.name for path in Path(there).iterdir()} == {"sub", "link"}
+
+
+def test_a_folder_that_is_not_there_is_empty_and_a_file_is_none(
+    shell: Shell, tmp_path: Path
+) -> None:
+    (tmp_path / "file").touch()
+
+    assert list_tree(shell, f"{tmp_path}/nothing").entries == {}
+    with pytest.raises(ShellError, match="it is no folder"):
+        list_tree(shell, f"{tmp_path}/file")

@@ -87,12 +87,17 @@ def _measured(top: Path, runs: Path) -> WorkingFolder:
 
 def _files(folder: Path, runs: Path) -> Iterator[Path]:
     for path in sorted(folder.iterdir()):
-        if path.name.startswith(".") or path.name in CACHES or path == runs:
+        if path.name.startswith(".") or stays_here(path, runs):
             continue
         if path.is_file():
             yield path
-        elif path.is_dir() and not path.is_symlink() and not (path / ENVIRONMENT).exists():
+        elif path.is_dir() and not path.is_symlink():
             yield from _files(path, runs)
+
+
+def stays_here(path: Path, runs: Path) -> bool:
+    """Return whether a path is a cache, a Python environment or the folder of all runs."""
+    return path.name in CACHES or path == runs or (path / ENVIRONMENT).exists()
 
 
 @contextmanager

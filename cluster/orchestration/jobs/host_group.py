@@ -13,8 +13,12 @@ from typing import TYPE_CHECKING, TypeVar, overload
 import msgspec
 
 from cluster.core.errors import ClusterError, JobError, ShellError, SpecError
+from cluster.orchestration.files.sync import Sync, SyncReport
+from cluster.orchestration.files.tree import read_tree
+from cluster.remote import spread
 from cluster.remote.leftovers import MARK
 from cluster.remote.parallel import results, try_each
+from cluster.runs.store import root as runs_root
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping
@@ -158,7 +162,7 @@ class HostGroup(Sequence["Host"]):
         return self._start(command, hosts=self, name=name, cwd=cwd, env=env, timeout=timeout)
 
     def put(self, path: str | Path, to: str) -> None:
-        """Copy a file or folder to each host in parallel.
+        """Copy a file or folder to each host; hosts pass what is large on to one another.
 
         Args:
             to: its path on the hosts, or with a `/` at the end the folder that it goes into.
@@ -173,7 +177,41 @@ class HostGroup(Sequence["Host"]):
         if not Path(path).exists():
             raise SpecError(f"{path} does not exist on this machine.")
         place = to + Path(path).resolve().name if to.endswith("/") else to
-        self._each(lambda name, shell: shell.put(Path(path), self.path(name, place)))
+        places = {name: self.path(name, place) for name in self.names}
+        spread.put(self.shells(), Path(path), places, self._remote.name)
+
+    def sync(
+        self,
+        here: str | Path,
+        there: str = "",
+        *,
+        delete: bool = False,
+        runs: str | Path | None = None,
+    ) -> SyncReport:
+        """Bring a folder of each host to the state of one here, by sending only what differs.
+
+        What `.gitignore` files name is left out, as are `.git`, caches, Python environments and the
+        folder of all runs. Example: `print(c.sync(".", "adder"))`
+
+        Args:
+            there: the folder on the hosts, which is made; by default, the name of the one here.
+            delete: remove what is there and not here, but nothing that `.gitignore` names.
+            runs: the folder of all runs, if it is another than usual.
+
+        Returns:
+            What was sent, what was left out, and what changed meanwhile; as text, in words.
+
+        Raises:
+            SpecError: the folder here does not exist or cannot be read.
+            ShellError: a host could not be brought to that state.
+            HostErrors: several could not.
+
+        """
+        place = there or Path(here).resolve().name
+        places = {name: self.path(name, place) for name in self.names}
+        read = partial(read_tree, here, runs_root(runs).resolve())
+        name = self._remote.name
+        return Sync(self.shells(), name, read, place, places).run(delete=delete)
 
     def get(self, path: str, to: str | Path) -> dict[str, Path]:
         """Download a file or folder from each host.

@@ -19,6 +19,7 @@ from cluster.core.errors import ClusterError, JobError, Timeout
 from cluster.core.model.jobs import NamedJob, State, TaskState
 from cluster.core.model.value import Value
 from cluster.core.paths import make_private
+from cluster.remote.forward import Forward
 from cluster.remote.parallel import on_each, results, try_each
 from cluster.remote.tasks import HostTasks
 from cluster.remote.threads import start
@@ -281,6 +282,14 @@ class Job:
         """
         words = ["sh", "-c", LISTENS, "sh", f"{port:04X}"]
         self._wait_for(lambda _: words, f"port {port}", timeout)
+
+    def forward(self, port: int, local: int = 0) -> Forward:
+        """Forward a port of the job's first host to the same or another port here.
+
+        It is open until it or the process is closed. Example: `notebook.forward(8888).address`
+        """
+        name = self.record.tasks[0].host
+        return Forward(self._shell(name), name, self._machine(name).address, port, local)
 
     def wait_for_file(self, path: str, timeout: float = 60.0) -> None:
         """Wait until a file exists on each of the job's hosts; a relative path begins in its `cwd`.

@@ -10,6 +10,7 @@ import selectors
 import shlex
 import shutil
 import signal
+import socket
 import stat
 import subprocess
 import tarfile
@@ -51,6 +52,10 @@ class LocalShell(Shell):
             running = tuple(self._running)
         for process in running:
             _end(process, late=True)
+
+    def dial(self, address: str, port: int) -> socket.socket:
+        """Connect from here."""
+        return socket.create_connection((address, port))
 
     def run(
         self,
@@ -108,14 +113,20 @@ class LocalShell(Shell):
                 part.unlink()
             raise _failed("written", path, error) from error
 
-    def put(self, path: Path, to: str) -> None:
+    def put(self, path: Path, to: str, *, only: Sequence[str] | None = None) -> None:
         """Copy to a temporary name beside it, then rename; a folder that exists gets the files."""
         target = Path(to)
         if target.name in ("", ".."):
             raise ShellError(f"{to!r} could not be written: it names no file or folder.")
         try:
             target.parent.mkdir(parents=True, exist_ok=True)
-            _copy(path.resolve(), target)
+            if only is None:
+                _copy(path.resolve(), target)
+                return
+            target.mkdir(exist_ok=True)
+            for name in only:
+                with contextlib.suppress(FileNotFoundError):
+                    _copy_one(path / name, target / name)
         except (OSError, shutil.Error) as error:
             raise _failed("written", to, error) from error
 
@@ -181,6 +192,15 @@ def _copy(source: Path, target: Path) -> None:
             _copy(entry, target / entry.name)
         if new:
             shutil.copystat(source, target)
+    else:
+        _replace(source, target)
+
+
+def _copy_one(source: Path, target: Path) -> None:
+    """Copy a file or a link, and make a folder without what is in it."""
+    if source.is_dir() and not source.is_symlink():
+        target.mkdir(exist_ok=True)
+        shutil.copystat(source, target)
     else:
         _replace(source, target)
 

@@ -35,6 +35,7 @@ if TYPE_CHECKING:
 
 WINDOW = 1 << 22  # bytes that the host may send before we have read any
 PACKET = 1 << 17  # bytes of a packet to us; with the default of 32 KiB, Python is the bottleneck
+OPEN_ADMINISTRATIVELY_PROHIBITED = 1  # RFC 4254, 5.1
 BROKEN = (OSError, EOFError, paramiko.SSHException)  # what paramiko raises if a connection ends
 
 
@@ -80,6 +81,25 @@ class SshShell(RemoteShell):
         except BROKEN as error:
             raise self._broken(what, way) from error
         return SshCommand(channel, lambda: self._broken(what, way))
+
+    def dial(self, address: str, port: int) -> paramiko.Channel:
+        """Open a channel to an address as the host sees it."""
+        way = self._way()
+        timeout = connection.CONNECT_TIMEOUT
+        try:
+            return way[-1].open_channel(
+                "direct-tcpip", (address, port), ("127.0.0.1", 0), WINDOW, PACKET, timeout
+            )
+        except paramiko.ChannelException as error:
+            if error.code != OPEN_ADMINISTRATIVELY_PROHIBITED:
+                raise ConnectionRefusedError(error.text) from error
+            raise ShellError(
+                f"{self._access.host} forwards no ports.",
+                means="Its sshd has AllowTcpForwarding no, or permits other ports only.",
+                remedy="See its settings: sudo sshd -T | grep -i -e forwarding -e permitopen",
+            ) from error
+        except BROKEN as error:
+            raise self._broken("forward", way) from error
 
     def _way(self) -> list[connection.Transport]:
         """Connect if needed; give the transports to the jump hosts and, last, to the host."""

@@ -1,0 +1,39 @@
+"""Send what changed in a folder to all hosts.
+
+What .gitignore files name is left out, as are caches and Python environments.
+Example: cluster sync mine . adder
+"""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Annotated
+
+from cluster.cli import flags
+from cluster.cli.flags import argument, option
+from cluster.cli.show import print_json, print_lines
+from cluster.orchestration.cluster import attach
+
+
+def command(
+    name: flags.ClusterName,
+    here: Annotated[Path, argument("HERE", "A folder here.")],
+    there: Annotated[
+        str,
+        argument("[THERE]", "The folder on every host, the same name by default."),
+    ] = "",
+    *,
+    on: Annotated[str, option("--on HOSTS", "Which: 0, 1:, 0,2 or a name.  [default: all]")] = "",
+    delete: Annotated[
+        bool, option("--delete", "Remove there what is not here, but nothing ignored.")
+    ] = False,
+    root: flags.Runs = None,
+    json: flags.Json = False,
+) -> None:
+    cluster = attach(name)
+    hosts = cluster.hosts[on] if on else None
+    report = cluster.sync(here, there, hosts=hosts, delete=delete, runs=root)
+    if json:
+        print_json(report)
+    else:
+        print_lines(str(report))

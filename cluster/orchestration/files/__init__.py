@@ -1,0 +1,1 @@
+"""Files for hosts: differences only, and from host to host where that is shorter."""

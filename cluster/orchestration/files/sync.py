@@ -1,0 +1,350 @@
+"""sync: bring a folder of hosts to the state of one here, by sending what differs."""
+
+from __future__ import annotations
+
+import logging
+import threading
+import time
+from collections import defaultdict
+from pathlib import Path
+from typing import TYPE_CHECKING, TypeVar
+
+from cluster.agent.working_copy import sha256
+from cluster.core.errors import ClusterError, ShellError
+from cluster.core.model.value import Value
+from cluster.core.units import format_bytes
+from cluster.remote import host_files, rsync, spread
+from cluster.remote.parallel import results, try_each
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Collection, Iterable, Mapping
+
+    from cluster.orchestration.files.tree import LocalTree
+    from cluster.remote.host_files import HostTree, TreeEntry
+    from cluster.remote.shells import Shell
+
+_log = logging.getLogger(__name__)
+PASSES = 3  # a file that changes while it is sent is sent again
+LARGE = 4_000_000  # bytes of a file of which rsync sends only the blocks that differ
+MOST_NAMED = 5
+
+T = TypeVar("T")
+
+
+class SyncReport(Value, frozen=True, kw_only=True):
+    """What `sync` did.
+
+    Args:
+        there: the folder on the hosts.
+        files: in the folder, without folders.
+        sent: different files that were sent.
+        sent_bytes: over the line of this machine, to all hosts.
+        passed_on: bytes that hosts sent to one another instead.
+        removed: paths on any host that were removed.
+        left_out: paths here that were not sent; those of folders end with `/`.
+        outward: links that lead out of the folder, which were sent as links.
+        changed: files that changed whenever they were sent; their copies may be torn.
+
+    """
+
+    there: str
+    hosts: tuple[str, ...]
+    files: int
+    sent: int = 0
+    sent_bytes: int = 0
+    passed_on: int = 0
+    removed: tuple[str, ...] = ()
+    left_out: tuple[str, ...] = ()
+    outward: tuple[str, ...] = ()
+    changed: tuple[str, ...] = ()
+
+    def __str__(self) -> str:
+        """Return what was sent and what was not, a line each."""
+        where = f"{self.there} on {len(self.hosts)} host(s)"
+        lines = [f"{where} is up to date: {self.files:,} files, nothing was sent."]
+        if self.sent:
+            lines = [
+                f"{where}: {self.sent:,} of {self.files:,} files sent, "
+                f"{format_bytes(self.sent_bytes)} from here"
+                + f", {format_bytes(self.passed_on)} from host to host" * bool(self.passed_on)
+                + "."
+            ]
+        for what, names in (
+            ("Removed there", self.removed),
+            ("Left out (.gitignore, caches, Python environments, runs)", self.left_out),
+            ("These links lead out of the folder, and were sent as links", self.outward),
+        ):
+            lines += [f"{what}: {_listed(names)}."] if names else []
+        if self.changed:
+            lines.append(
+                f"Changed while they were sent: {_listed(self.changed)}.\n"
+                "Their copies may be of two states. Sync again when nothing writes them."
+            )
+        return "\n".join(lines)
+
+
+def _listed(names: Collection[str]) -> str:
+    shown = ", ".join(name if name.isprintable() else repr(name) for name in [*names][:MOST_NAMED])
+    return shown + f" and {len(names) - MOST_NAMED:,} more" * (len(names) > MOST_NAMED)
+
+
+def compare(
+    here: Mapping[str, TreeEntry],
+    there: Mapping[str, TreeEntry],
+    sent: Collection[str],
+    now: float,
+) -> tuple[list[str], list[str]]:
+    """Compare a host's tree with the one here, by kinds, sizes and times.
+
+    Args:
+        sent: names whose times say nothing, as this `sync` sent them.
+        now: seconds since the epoch; what was modified since may change without another time.
+
+    Returns:
+        What the host lacks, and files that have the same size there, and another time or mode.
+
+    """
+    lacking, doubtful = [], []
+    for name, entry in here.items():
+        other = there.get(name)
+        if other is None or _shape(other) != _shape(entry):
+            lacking.append(name)
+        elif entry.kind == "f" and not (
+            entry.mode == other.mode
+            and _same_time(entry.time, other.time, now, was_sent=name in sent)
+        ):
+            doubtful.append(name)
+    return lacking, doubtful
+
+
+def _shape(entry: TreeEntry) -> tuple[str, str, int]:
+    return entry.kind, entry.link, entry.size if entry.kind == "f" else 0
+
+
+def _same_time(here: int, there: int, now: float, *, was_sent: bool) -> bool:
+    """Tell whether two times are the same; archives keep whole seconds (`transfer.pack`)."""
+    seconds, other = here // 10**9, there // 10**9
+    if was_sent and other in (seconds, seconds - 1):
+        return True
+    return here == there or (there % 10**9 == 0 and seconds == other and seconds < int(now))
+
+
+class Sync:
+    """One `sync` of a folder to hosts, in passes until nothing differs.
+
+    Args:
+        name: of the cluster.
+        read: lists the folder here, but for some that it gets.
+        there: the folder on the hosts, as the user names it.
+        places: the same as each host's shell takes it.
+
+    """
+
+    def __init__(
+        self,
+        shells: Mapping[str, Shell],
+        name: str,
+        read: Callable[[Collection[Path]], LocalTree],
+        there: str,
+        places: Mapping[str, str],
+    ) -> None:
+        self._shells = dict(shells)
+        self._places = places
+        self._name = name
+        self._read = read
+        self._there = there
+        self._failed: dict[str, ClusterError] = {}
+        self._sent: set[str] = set()
+        self._sent_bytes = self._passed_on = 0
+        self._removed: dict[str, None] = {}
+        self._turn = threading.Lock()
+
+    def run(self, *, delete: bool) -> SyncReport:
+        """Send what differs, until nothing does or files change again and again."""
+        here_too = (name for name, shell in self._shells.items() if shell.name == "local")
+        copies = [Path(self._places[name]).resolve() for name in here_too]
+        for left in range(PASSES, -1, -1):
+            now = time.time()
+            here = self._read(copies)
+            trees = self._each(lambda name, sh: host_files.list_tree(sh, self._places[name]))
+            lacking = self._prepare(here, trees, now, delete=delete)
+            if not any(lacking.values()) or not left:
+                break
+            self._send(here, trees, lacking)
+        results({**dict.fromkeys(self._shells), **self._failed})
+        files = {name for name, entry in here.entries.items() if entry.kind != "d"}
+        return SyncReport(
+            there=self._there,
+            hosts=tuple(self._shells),
+            files=len(files),
+            sent=len(files & self._sent),
+            sent_bytes=self._sent_bytes,
+            passed_on=self._passed_on,
+            removed=tuple(self._removed),
+            left_out=here.left_out,
+            outward=here.outward,
+            changed=tuple(dict.fromkeys(name for names in lacking.values() for name in names)),
+        )
+
+    def _each(
+        self, do: Callable[[str, Shell], T], hosts: Iterable[str] | None = None
+    ) -> dict[str, T]:
+        """Call a function for hosts that have not failed; return what did not fail."""
+        chosen = (name for name in (hosts or self._shells) if name not in self._failed)
+        ended = try_each({name: self._shells[name] for name in chosen}, do)
+        self._failed |= {n: end for n, end in ended.items() if isinstance(end, ClusterError)}
+        return {n: end for n, end in ended.items() if not isinstance(end, ClusterError)}
+
+    def _prepare(
+        self, here: LocalTree, trees: Mapping[str, HostTree], now: float, *, delete: bool
+    ) -> dict[str, list[str]]:
+        """Compare contents, set times and modes, and remove what is in the way.
+
+        Returns:
+            What must be sent to each host, in the order of the tree.
+
+        """
+        found = {
+            host: compare(here.entries, tree.entries, self._sent, now)
+            for host, tree in trees.items()
+        }
+        machines = [self._shells[host].machine for host in trees]
+        by_rsync = all(t.rsync for t in trees.values()) and all(map(rsync.reaches, machines))
+        digests = {
+            name: _digest(here.path / name)
+            for name in dict.fromkeys(name for _, doubtful in found.values() for name in doubtful)
+            if here.entries[name].size < LARGE or not by_rsync
+        }
+
+        def do(host: str, shell: Shell) -> list[str]:
+            missing, doubtful = found[host]
+            names = [name for name in doubtful if name in digests]
+            theirs = host_files.digests(shell, self._places[host], names)
+            equal = [name for name in names if theirs.get(name) == digests[name]]
+            lines = self._obstacles(here, trees[host], missing, delete=delete)
+            lines += _attributes(here, equal)
+            if delete:
+                lines += self._removals(here, trees[host])
+            host_files.edit(shell, self._places[host], lines)
+            lacking = {*missing, *doubtful} - {*equal}
+            return [name for name in here.entries if name in lacking]
+
+        return self._each(do, trees)
+
+    def _obstacles(
+        self, here: LocalTree, tree: HostTree, missing: Iterable[str], *, delete: bool
+    ) -> list[str]:
+        """Return commands that remove a folder in the place of something else, or the reverse."""
+        kinds = {name: tree.entries[name].kind for name in missing if name in tree.entries}
+        folders = [n for n, kind in kinds.items() if kind == "d" != here.entries[n].kind]
+        if folders and not delete:
+            raise ShellError(
+                f"{self._there}/{folders[0]} is a folder on the host, and none here.",
+                means="sync removes nothing unless it is asked to.",
+                remedy="Remove it there, or let sync remove what is not here: --delete",
+            )
+        self._removed.update(dict.fromkeys(folders))
+        others = [n for n, kind in kinds.items() if kind != "d" == here.entries[n].kind]
+        return host_files.on_names("rm -rf", folders + others)
+
+    def _removals(self, here: LocalTree, tree: HostTree) -> list[str]:
+        """Return commands that remove what is not here, but for what is ignored."""
+        extra = {
+            name: e.kind == "d" for name, e in tree.entries.items() if name not in here.entries
+        }
+        gone = [
+            name for name, is_folder in extra.items() if not here.rules.protects(name, is_folder)
+        ]
+        self._removed.update(dict.fromkeys(gone))
+        folders = sorted((name for name in gone if extra[name]), reverse=True)
+        rmdir = "rmdir --ignore-fail-on-non-empty"  # what is ignored may be in it
+        files = [name for name in gone if not extra[name]]
+        return host_files.on_names("rm -f", files) + host_files.on_names(rmdir, folders)
+
+    def _send(
+        self, here: LocalTree, trees: Mapping[str, HostTree], lacking: Mapping[str, list[str]]
+    ) -> None:
+        """Send to each host what it lacks, from here or from a host that has it."""
+        sizes = {name: entry.size for name, entry in here.entries.items() if entry.kind == "f"}
+        weights = {
+            host: sum(sizes.get(name, 0) for name in names) for host, names in lacking.items()
+        }
+        self._failed |= {
+            host: self._no_room(host, weight, trees[host].free)
+            for host, weight in weights.items()
+            if weight > trees[host].free
+        }
+        needy = (host for host in lacking if lacking[host] and host not in self._failed)
+        targets = sorted(needy, key=lambda host: weights[host])
+        sources = [host for host in lacking if not lacking[host]]
+        saved = sum(weights[host] for host in (targets if sources else targets[1:]))
+
+        def send(host: str, _: Shell) -> None:
+            sent = self._send_from_here(here, host, trees[host], lacking[host])
+            with self._turn:
+                self._sent_bytes += sent
+
+        def pull(host: str, shell: Shell, ssh: str) -> None:
+            spread.pull_names(shell, ssh, self._places[host], lacking[host])
+
+        alive = {host: self._shells[host] for host in lacking if host not in self._failed}
+        if spread.is_worth(alive, saved):
+            meeting = spread.Meeting(alive, self._name)
+            if not sources:
+                sources, targets = [*self._each(send, targets[:1])], targets[1:]
+            if sources:
+                chosen = {host: alive[host] for host in targets}
+                failed = meeting.spread(chosen, sources, pull)
+                self._passed_on += sum(weights[host] for host in targets if host not in failed)
+                targets = [*failed]
+        if targets:
+            self._each(send, targets)
+        self._sent.update(name for names in lacking.values() for name in names)
+
+    def _no_room(self, host: str, size: int, free: int) -> ShellError:
+        return ShellError(
+            f"{self._there} needs {format_bytes(size)} more on {host}, where "
+            f"{format_bytes(free)} are free.",
+            means="Nothing was sent to this host.",
+            remedy=f"Make room there: cluster run {self._name} -- df -h; or sync to another disk.",
+        )
+
+    def _send_from_here(
+        self, here: LocalTree, host: str, tree: HostTree, names: Iterable[str]
+    ) -> int:
+        """Send files over the line of this machine; return how many bytes that took."""
+        shell, place = self._shells[host], self._places[host]
+        is_file = {name: entry.size for name, entry in here.entries.items() if entry.kind == "f"}
+        there = {name for name, entry in tree.entries.items() if entry.kind == "f"}
+        parts = [n for n in names if n in there and is_file.get(n, 0) >= LARGE]
+        sent = 0
+        if parts and shell.machine and rsync.reaches(shell.machine) and tree.rsync:
+            try:
+                sent = rsync.send(shell.machine, here.path, parts, place)
+                names = [name for name in names if name not in {*parts}]
+            except ShellError as error:
+                _log.warning("%s gets large files whole: %s", shell.machine.name, error)
+        if whole := [*names]:
+            shell.put(here.path, place, only=whole)
+        return sent + sum(is_file.get(name, 0) for name in whole)
+
+
+def _digest(path: Path) -> str:
+    try:
+        return sha256(path)
+    except OSError:  # sending it says why
+        return "unreadable"
+
+
+def _attributes(here: LocalTree, equal: Iterable[str]) -> list[str]:
+    """Return commands that set times and modes of files with equal content."""
+    times, bits = defaultdict[int, list[str]](list), defaultdict[int, list[str]](list)
+    now = int(time.time())
+    for name in equal:
+        seconds = here.entries[name].time // 10**9
+        if seconds < now:  # else it may change yet, within the second
+            times[seconds].append(name)
+        bits[here.entries[name].mode].append(name)
+    touches = (host_files.on_names(f"touch -d @{at}", names) for at, names in times.items())
+    chmods = (host_files.on_names(f"chmod {mode:o}", names) for mode, names in bits.items())
+    return [line for lines in (*touches, *chmods) for line in lines]

@@ -1,0 +1,168 @@
+"""Files to many hosts: once over the line of this machine, and from host to host after that."""
+
+from __future__ import annotations
+
+import logging
+import os
+import posixpath
+import queue
+import shlex
+import tempfile
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+from cluster.core.errors import ClusterError, ShellError
+from cluster.remote import ssh_mesh
+from cluster.remote.host_files import write_list
+from cluster.remote.jobs import COMMAND_TIMEOUT
+from cluster.remote.parallel import on_each, try_each
+from cluster.remote.threads import start
+from cluster.remote.transfer_scripts import file_script, folder_script
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Mapping, Sequence
+
+    from cluster.remote.shells import Shell
+
+_log = logging.getLogger(__name__)
+WORTH = 16_000_000  # bytes that this machine need not send; connecting the hosts takes a second
+AT_ONCE = 2  # copies that a host sends at a time
+
+# $1 our folder; the last line is missing if the other hosts are not reached from there yet
+WHO = """
+id -un && pwd && cd -- "$1/ssh" 2> /dev/null && [ -s config ] && kill -0 "$(cat pid)" && echo yes
+exit 0
+"""
+
+
+def is_worth(shells: Mapping[str, Shell], saved: float) -> bool:
+    """Return whether hosts should pass files on, if that saves us so many bytes."""
+    machines = [shell.machine for shell in shells.values()]
+    return saved >= WORTH and all(machine and machine.shell == "ssh" for machine in machines)
+
+
+class Meeting:
+    """Hosts that are to reach one another by SSH; that is prepared while something else is done.
+
+    Args:
+        name: of the cluster.
+
+    """
+
+    def __init__(self, shells: Mapping[str, Shell], name: str) -> None:
+        self._configs = start(lambda: _connect(shells, name))
+        self._addresses = {n: shell.machine.address for n, shell in shells.items() if shell.machine}
+
+    def spread(
+        self,
+        targets: Mapping[str, Shell],
+        sources: Sequence[str],
+        pull: Callable[[str, Shell, str], None],
+    ) -> dict[str, ClusterError]:
+        """Let each host take files from one that has them, and then pass them on.
+
+        Args:
+            sources: names of hosts that have the files, at least one.
+            pull: called with a target's name, its shell, and a command there that runs one word of
+                shell on a source.
+
+        Returns:
+            The errors of the hosts that did not get them.
+
+        """
+        free = queue.SimpleQueue[str]()
+        for source in [*sources] * AT_ONCE:
+            free.put(source)
+
+        def do(name: str, shell: Shell) -> None:
+            configs, source = self._configs.result(), free.get()
+            try:
+                pull(name, shell, shlex.join(["ssh", "-F", configs[name], self._addresses[source]]))
+                for _ in range(AT_ONCE):
+                    free.put(name)
+            finally:
+                free.put(source)
+
+        ended = try_each(targets, do)
+        failed = {name: end for name, end in ended.items() if isinstance(end, ClusterError)}
+        for name, error in failed.items():
+            _log.warning("%s gets its files from here: %s", name, error)
+        return failed
+
+
+def _connect(shells: Mapping[str, Shell], name: str) -> dict[str, str]:
+    """Let hosts reach one another, if they do not; return each one's settings of ssh."""
+    found = on_each(shells, _who)
+    folders = {host: folder for host, (_, folder, _) in found.items()}
+    if not all(meshed for *_, meshed in found.values()):
+        mesh = {
+            host: ssh_mesh.MeshHost(
+                address=shell.machine.address,
+                user=found[host][0],
+                folder=folders[host],
+                path=posixpath.join(folders[host], posixpath.basename(shell.machine.bin)),
+                variables={},
+            )
+            for host, shell in shells.items()
+            if shell.machine
+        }
+        ssh_mesh.open_mesh(shells, mesh, name, Path(tempfile.gettempdir()), needs_every_host=False)
+    return {host: ssh_mesh.config_file(folder) for host, folder in folders.items()}
+
+
+def _who(name: str, shell: Shell) -> tuple[str, str, bool]:
+    ours = shell.machine.folder if shell.machine else ""
+    done = shell.run(["sh", "-c", WHO, "sh", ours], timeout=COMMAND_TIMEOUT)
+    user, home, *meshed = done.stdout.splitlines() or ["", ""]
+    if not home:
+        raise ShellError(f"{name} does not say who we are there: {done.stderr.strip()}")
+    return user, posixpath.join(home, ours), bool(meshed)
+
+
+def pull_names(shell: Shell, ssh: str, folder: str, names: Sequence[str]) -> None:
+    """Copy files of a folder from another host, which `ssh` leads to; nothing is there half."""
+    listed = shlex.quote(write_list(shell, "\0".join(names)))
+    tar = f"exec tar -C {shlex.quote(folder)} -cf - --format=gnu --null --no-unquote "
+    source = f"base64 -d < {listed} | {ssh} {shlex.quote(f'{tar} --no-recursion -T -')}"
+    _pull(shell, folder, f"{folder_script(folder, source)}; end=$?; rm -f -- {listed}; exit $end")
+
+
+def _pull(shell: Shell, to: str, script: str) -> None:
+    done = shell.run(["sh", "-c", script])
+    if done.status != 0:
+        raise ShellError(f"{to} could not be copied from another host: {done.stderr.strip()}")
+
+
+def put(shells: Mapping[str, Shell], path: Path, places: Mapping[str, str], name: str) -> None:
+    """Copy a file or folder to hosts; what is large goes to the first, and from there to others."""
+    size, names = _weigh(path.resolve())
+    first, *others = shells
+    if not others or not is_worth(shells, size * len(others)):
+        on_each(shells, lambda host, shell: shell.put(path, places[host]))
+        return
+    meeting = Meeting(shells, name)
+    to = places[first]
+    shells[first].put(path, to)
+
+    def pull(_: str, shell: Shell, ssh: str) -> None:
+        if names:
+            pull_names(shell, ssh, to, names)
+            return
+        there = shlex.quote(f"exec cat -- {shlex.quote(to)}")
+        script = shlex.quote(file_script(to, size, path.stat().st_mode & 0o777))
+        _pull(shell, to, f"{ssh} {there} | sh -c {script}")
+
+    failed = meeting.spread({other: shells[other] for other in others}, [first], pull)
+    on_each({host: shells[host] for host in failed}, lambda _, shell: shell.put(path, to))
+
+
+def _weigh(path: Path) -> tuple[int, list[str]]:
+    """Return the bytes of a file or folder, and the paths in the folder in the order of a walk."""
+    if not path.is_dir():
+        return path.stat().st_size, []
+    size, names = 0, []
+    for folder, folders, files in os.walk(path):
+        inside = Path(folder).relative_to(path)
+        names += [str(inside / name) for name in (*folders, *files)]
+        size += sum((Path(folder) / name).lstat().st_size for name in files)
+    return size, names

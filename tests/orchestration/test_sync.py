@@ -1,0 +1,303 @@
+"""sync on this machine: what is sent, what is left out, and what is said of it."""
+
+from __future__ import annotations
+
+import os
+import subprocess
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+import pytest
+
+import cluster
+from cluster.core.errors import ClusterError, SpecError
+from cluster.orchestration.files.sync import Sync, compare
+from cluster.orchestration.files.tree import LocalTree, read_tree
+from cluster.remote.host_files import TreeEntry, list_tree
+from cluster.remote.shells.local import LocalShell
+from tests.conftest import answer, command
+
+if TYPE_CHECKING:
+    from cluster.orchestration.cluster import Cluster
+
+ODD = (
+    "a 'b'",
+    'say "c"',
+    "new\nline",
+    "re\rturn",
+    "back\\nslash",
+    "-rf",
+    " ",
+    "$(d);e*",
+    "ö",
+    "\udcff",
+)
+
+
+@pytest.fixture
+def here(home: Path) -> Cluster:
+    """A cluster that is this machine."""
+    return cluster.launch("here", provider="local", hosts=1)
+
+
+def write(folder: Path, **texts: str) -> Path:
+    for name, text in texts.items():
+        file = folder / name.replace("__", "/")
+        file.parent.mkdir(parents=True, exist_ok=True)
+        file.write_text(text)
+    return folder
+
+
+def names(folder: Path) -> set[str]:
+    return {str(path.relative_to(folder)) for path in folder.rglob("*") if not path.is_dir()}
+
+
+def test_only_what_differs_is_sent(here: Cluster, home: Path, tmp_path: Path) -> None:
+    there = str(tmp_path / "there")
+    source = write(home / "code", main="one", sub__deep="two", sub__more="three")
+
+    first = here.sync(source, there)
+    again = here.sync(source, there)
+    (source / "main").write_text("ONE")  # as long, and within the same second
+    second = here.sync(source, there)
+
+    assert (first.files, first.sent, first.sent_bytes) == (3, 3, 11)
+    assert (again.files, again.sent, again.sent_bytes) == (3, 0, 0)
+    assert (second.sent, second.sent_bytes) == (1, 3)
+    assert Path(there, "main").read_text() == "ONE"
+    assert "1 of 3 files sent, 3 B from here" in str(second)
+
+
+def test_what_changed_without_another_size_or_time_is_found_by_its_content(
+    here: Cluster, home: Path, tmp_path: Path
+) -> None:
+    """Another time and the same content sends nothing, and the next sync asks no more."""
+    there = tmp_path / "there"
+    source = write(home / "code", same="text", other="text")
+    for file in source.iterdir():
+        os.utime(file, (1_000_000, 1_000_000))
+    here.sync(source, str(there))
+    (there / "same").touch()
+    (there / "other").write_text("TEXT")
+    (source / "same").chmod(0o750)
+
+    report = here.sync(source, str(there))
+
+    assert (report.sent, report.sent_bytes) == (1, 4)
+    assert (there / "other").read_text() == "text"
+    assert (there / "same").stat().st_mtime == 1_000_000
+    assert (there / "same").stat().st_mode & 0o777 == 0o750
+
+
+def test_gitignore_caches_and_environments_are_left_out(here: Cluster, home: Path) -> None:
+    """Nested files count, a later pattern wins, and so does the file nearer to the name."""
+    repository = write(
+        home / "repository",
+        **{
+            ".gitignore": "*.log\nbuild/\n!important.log\n/data\n",
+            "code__.gitignore": "*.o\n!kept.log\n",
+            "code__main.c": "",
+            "code__main.o": "",
+            "code__kept.log": "",
+            "code__data": "",
+            "code__build__out": "",
+            "important.log": "",
+            "a.log": "",
+            "data": "",
+            "code__venv__pyvenv.cfg": "",
+            "code__node_modules__a.js": "",
+        },
+    )
+    subprocess.run(["git", "init", "-q", str(repository)], check=True)
+
+    tree = read_tree(repository, home)
+    inner = read_tree(repository / "code", home)
+    ignored = read_tree(repository / "code" / "build", home)
+
+    files = {name for name, entry in tree.entries.items() if entry.kind == "f"}
+    assert files == {
+        *(".gitignore", "code/.gitignore", "code/main.c", "code/kept.log", "code/data"),
+        "important.log",
+    }
+    assert set(tree.left_out) == {
+        *(".git/", "a.log", "data", "code/build/", "code/main.o", "code/node_modules/"),
+        "code/venv/",
+    }
+    assert set(inner.entries) == {".gitignore", "main.c", "kept.log", "data"}
+    assert set(ignored.entries) == {"out"}  # it was named
+
+
+def test_git_would_send_the_same(home: Path) -> None:
+    repository = write(
+        home / "repository",
+        **{
+            ".gitignore": "*.o\n/top\nsub/*.txt\n!sub/keep.txt\nfoo/**/bar\n\\#x\ntrail \n",
+            "top": "",
+            "sub__top": "",
+            "sub__a.txt": "",
+            "sub__keep.txt": "",
+            "sub__x.o": "",
+            "foo__bar": "",
+            "foo__a__b__bar": "",
+            "foo__a__baz": "",
+            "#x": "",
+            "trail": "",
+        },
+    )
+    git = ["git", "-C", str(repository)]
+    subprocess.run([*git, "init", "-q"], check=True)
+    listed = subprocess.run(
+        [*git, "ls-files", "-z", "--others", "--exclude-standard"], check=True, capture_output=True
+    )
+
+    tree = read_tree(repository, home)
+
+    files = {name for name, entry in tree.entries.items() if entry.kind == "f"}
+    assert files == set(os.fsdecode(listed.stdout).split("\0")[:-1])
+
+
+def test_any_name_arrives(here: Cluster, home: Path, tmp_path: Path) -> None:
+    source = home / "odd"
+    for name in ODD:
+        (source / name).mkdir(parents=True)
+        (source / name / name).write_text(repr(name))
+
+    report = here.sync(source, str(tmp_path / "the 'there'"))
+
+    assert report.sent == len(ODD)
+    for name in ODD:
+        assert (tmp_path / "the 'there'" / name / name).read_text() == repr(name)
+    listed = list_tree(LocalShell(), str(tmp_path / "the 'there'"))
+    assert set(listed.entries) == {*ODD, *(f"{name}/{name}" for name in ODD)}
+
+
+def test_links_stay_links_and_those_that_lead_out_are_named(
+    here: Cluster, home: Path, tmp_path: Path
+) -> None:
+    source = write(home / "code", file="text", sub__file="text")
+    (source / "in").symlink_to("./sub")
+    (source / "sub" / "up").symlink_to("../file")
+    (source / "out").symlink_to("../secret")
+    (source / "absolute").symlink_to("/etc")
+    os.mkfifo(source / "pipe")
+
+    report = here.sync(source, str(tmp_path / "there"))
+
+    assert set(report.outward) == {"out", "absolute"}
+    assert report.left_out == ("pipe",)
+    assert os.readlink(tmp_path / "there" / "in") == "./sub"  # noqa: PTH115 - Path alters it
+    assert (tmp_path / "there" / "absolute").readlink() == Path("/etc")
+    assert "lead out of the folder, and were sent as links: absolute, out" in str(report)
+    assert here.sync(source, str(tmp_path / "there")).sent == 0
+
+
+def test_nothing_is_written_through_a_link_that_became_a_folder(
+    here: Cluster, home: Path, tmp_path: Path
+) -> None:
+    outside = write(tmp_path / "outside", kept="theirs")
+    source = write(home / "code", file="text")
+    (source / "data").symlink_to(outside)
+    here.sync(source, str(tmp_path / "there"))
+    (source / "data").unlink()
+    write(source, data__kept="ours")
+
+    here.sync(source, str(tmp_path / "there"))
+
+    assert (outside / "kept").read_text() == "theirs"
+    assert not (tmp_path / "there" / "data").is_symlink()
+    assert (tmp_path / "there" / "data" / "kept").read_text() == "ours"
+
+
+def test_only_delete_removes_and_nothing_that_is_ignored(
+    here: Cluster, home: Path, tmp_path: Path
+) -> None:
+    there = tmp_path / "there"
+    source = write(home / "code", **{"main": "", ".gitignore": "*.out\nresults/\n"})
+    here.sync(source, str(there))
+    write(
+        there, **{"old__a": "", "old__b.out": "", "gone": "", "results__deep__x": "", "y.out": ""}
+    )
+
+    kept = here.sync(source, str(there))
+    assert names(there) >= {"old/a", "gone"}
+    report = here.sync(source, str(there), delete=True)
+
+    assert kept.removed == ()
+    assert set(report.removed) == {"old", "old/a", "gone"}
+    assert names(there) == {"main", ".gitignore", "old/b.out", "results/deep/x", "y.out"}
+
+
+def test_a_folder_in_the_place_of_a_file_is_removed_on_demand_only(
+    here: Cluster, home: Path, tmp_path: Path
+) -> None:
+    there = tmp_path / "there"
+    source = write(home / "code", thing="text")
+    write(there, thing__inside="")
+
+    with pytest.raises(ClusterError, match="thing is a folder on the host, and none here"):
+        here.sync(source, str(there))
+    assert names(there) == {"thing/inside"}
+    here.sync(source, str(there), delete=True)
+    assert (there / "thing").read_text() == "text"
+
+
+def test_a_file_that_changes_all_the_time_is_named(
+    here: Cluster, home: Path, tmp_path: Path
+) -> None:
+    """Here it has changed whenever it was sent."""
+    source, there = write(home / "code", quiet="text", log=""), str(tmp_path / "there")
+
+    def read(_: object) -> LocalTree:
+        with (source / "log").open("a") as log:
+            log.write("more")
+        return read_tree(source, home)
+
+    report = Sync(here.hosts.shells(), "here", read, there, {"0.mpi.here": there}).run(delete=False)
+    settled = here.sync(source, there)
+
+    assert report.changed == ("log",)
+    assert "Changed while they were sent: log." in str(report)
+    assert (settled.sent, settled.changed) == (1, ())
+    assert (tmp_path / "there" / "log").read_text() == "more" * 4
+
+
+def test_a_folder_inside_itself_is_left_out(here: Cluster, home: Path) -> None:
+    """On this machine, the two may be one in the other."""
+    write(home, main="text")
+
+    for _ in range(3):
+        report = here.sync(home, str(home / "copy"))
+
+    assert report.left_out == ("copy/",)
+    assert names(home) == {"main", "copy/main"}
+
+
+@pytest.mark.parametrize("name", ["", "nothing", "file"])
+def test_what_is_no_folder_is_refused(here: Cluster, home: Path, name: str) -> None:
+    write(home, file="text")
+
+    with pytest.raises(SpecError, match="is no folder here"):
+        here.sync(name, str(home / "there"))
+    write(home / "code", a="")
+    with pytest.raises(ClusterError, match="it is no folder"):
+        here.sync(home / "code", str(home / "file"))
+
+
+def test_the_command_says_what_it_did(here: Cluster, home: Path) -> None:
+    write(home / "code", main="text", **{".gitignore": "*.o", "a.o": ""})
+
+    said = command("sync", "here", "code", str(home / "there")).stdout
+    again = answer("sync", "here", "code", str(home / "there"))
+
+    assert "there on 1 host(s): 2 of 2 files sent, 7 B from here." in said
+    assert "Left out (.gitignore, caches, Python environments, runs): a.o." in said
+    assert (again["files"], again["sent"], again["left_out"]) == (2, 0, ["a.o"])
+
+
+def test_a_time_within_this_second_says_nothing() -> None:
+    file = TreeEntry(kind="f", size=1, time=5 * 10**9 + 7)
+    whole = TreeEntry(kind="f", size=1, time=5 * 10**9)
+
+    assert compare({"a": file}, {"a": file}, (), 5.5) == ([], [])
+    assert compare({"a": file}, {"a": whole}, (), 6.0) == ([], [])
+    assert compare({"a": file}, {"a": whole}, (), 5.5) == ([], ["a"])
