@@ -7,7 +7,7 @@ import shlex
 import sys
 from typing import TYPE_CHECKING
 
-from stopwatch import ratio, say, shell_script, taking_turns, timed
+from stopwatch import ratio, say, seconds, taking_turns, timed
 
 from cluster.core.model.hosts import ssh_words
 from cluster.orchestration.launch.launch import launch
@@ -44,9 +44,9 @@ def unchanged(lab: Cluster, source: Path, repetitions: int) -> None:
     ssh = shlex.quote(shlex.join(["ssh", "-o", "BatchMode=yes", *options]))
     rsync = f"rsync -a -e {ssh} {source}/ {host}:/opt/rsync/"
     lab.hosts[0].run(["mkdir", "-p", "/opt/rsync"])
-    shell_script(rsync)
+    seconds(["bash", "-c", rsync])
     lab.sync(source, "/opt/own")
-    ways = (lambda: timed(lambda: lab.sync(source, "/opt/own")), lambda: shell_script(rsync))
+    ways = (lambda: timed(lambda: lab.sync(source, "/opt/own")), lambda: seconds(["bash", "-c", rsync)])
     own, base = taking_turns(ways, repetitions)
     ratio(f"sync of {FILES:,} unchanged files to {HOSTS} hosts, of one rsync", own, base, 2.0)
 
@@ -70,7 +70,7 @@ def changed_byte(lab: Cluster, folder: Path) -> None:
 def shape_line(lab: Cluster) -> None:
     """Let this machine send to the lab at no more than `LINE`."""
     device = f"$(ip -o route get {lab.machines[0].address} | sed 's/.* dev \\([^ ]*\\).*/\\1/')"
-    shell_script(f"tc qdisc replace dev {device} root tbf rate {LINE} burst 512kb latency 50ms")
+    seconds(["bash", "-c", f"tc qdisc replace dev {device} root tbf rate {LINE} burst 512kb latency 50ms"])
 
 
 def tree_of_copies(lab: Cluster, file: Path, repetitions: int) -> None:
