@@ -46,7 +46,10 @@ def unchanged(lab: Cluster, source: Path, repetitions: int) -> None:
     lab.hosts[0].run(["mkdir", "-p", "/opt/rsync"])
     seconds(["bash", "-c", rsync])
     lab.sync(source, "/opt/own")
-    ways = (lambda: timed(lambda: lab.sync(source, "/opt/own")), lambda: seconds(["bash", "-c", rsync)])
+    ways = (
+        lambda: timed(lambda: lab.sync(source, "/opt/own")),
+        lambda: seconds(["bash", "-c", rsync]),
+    )
     own, base = taking_turns(ways, repetitions)
     ratio(f"sync of {FILES:,} unchanged files to {HOSTS} hosts, of one rsync", own, base, 2.0)
 
@@ -70,7 +73,8 @@ def changed_byte(lab: Cluster, folder: Path) -> None:
 def shape_line(lab: Cluster) -> None:
     """Let this machine send to the lab at no more than `LINE`."""
     device = f"$(ip -o route get {lab.machines[0].address} | sed 's/.* dev \\([^ ]*\\).*/\\1/')"
-    seconds(["bash", "-c", f"tc qdisc replace dev {device} root tbf rate {LINE} burst 512kb latency 50ms"])
+    shape = f"tc qdisc replace dev {device} root tbf rate {LINE} burst 512kb latency 50ms"
+    seconds(["bash", "-c", shape])
 
 
 def tree_of_copies(lab: Cluster, file: Path, repetitions: int) -> None:
