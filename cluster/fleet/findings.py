@@ -173,20 +173,14 @@ def _bad_pair(
     places: Sequence[int],
     good: Counter[tuple[int, int]],
 ) -> Iterator[FleetFinding]:
-    """Return the finding about a pair, unless so many low tests could be chance.
-
-    A direction with a good test counts from its second low test on.
-    """
-    tests = [found.table.tests[at] for at in places]
-    tests = [test for test in tests if test.alone or not test.value]
-    each = Counter((test.source, test.target) for test in tests)
-    ways = {way for way, count in each.items() if not good[way] or count > 1}
-    tests = [test for test in tests if (test.source, test.target) in ways]
+    """Return the finding about a pair, unless so many low tests could be chance."""
+    tests = _low_alone(found, places, good)
     failed = [test for test in tests if not test.value]
     silent = len(failed) == len(tests)
     share = _share_elsewhere(found, places, silent=silent)
-    if not ways or share ** len(tests) * _pairs(found, silent=silent) > CHANCE:
+    if not tests or share ** len(tests) * _pairs(found, silent=silent) > CHANCE:
         return
+    ways = {(test.source, test.target) for test in tests}
     yield FleetFinding(
         place=Part(kind="pair", host=pair[0], peer=pair[1]),
         kind="LINK",
@@ -201,6 +195,17 @@ def _bad_pair(
             message=most_common_reason(failed),
         ),
     )
+
+
+def _low_alone(
+    found: Diagnosed, places: Sequence[int], good: Counter[tuple[int, int]]
+) -> list[PairTest]:
+    """Return low tests alone; in a direction with a good one, they count from the second on."""
+    tests = [found.table.tests[at] for at in places]
+    alone = [test for test in tests if test.alone or not test.value]
+    each = Counter((test.source, test.target) for test in alone)
+    ways = {way for way, count in each.items() if not good[way] or count > 1}
+    return [test for test in alone if (test.source, test.target) in ways]
 
 
 def _share_elsewhere(found: Diagnosed, places: Sequence[int], *, silent: bool) -> float:

@@ -409,15 +409,6 @@ class FabricLinks:
         part = Part(kind="link" if is_edge else "corelink", number=low, upper=high)
         return part, not down
 
-    def name(self, link: int) -> str:
-        """Name a link between switches, such as `leaf 3 to spine 5`."""
-        kind, words = (self.edge, "leaf") if link < self.edge.end else (self.core, "aggregation")
-        down, place = divmod(link - kind.first, kind.lower * kind.upper)
-        low, high = divmod(place, kind.upper)
-        above = "core" if words == "aggregation" else "aggregation" if self.tree else "spine"
-        ends = [f"{words} {low}", f"{above} {high}"]
-        return " to ".join(reversed(ends) if down else ends)
-
 
 def _hash(numbers: Numbers) -> Numbers:
     """Mix the bits of numbers, like the hash of a switch (splitmix64 of S. Vigna)."""

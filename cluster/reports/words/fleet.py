@@ -80,7 +80,6 @@ def _evidence(one: FleetFinding, verdict: FleetVerdict, fleet: Fleet) -> str:
     reason = one.reason
     if fleet.devices:
         return devices.evidence(reason, fleet)
-    share, capacity = f"{reason.share:.0%}", value(one.capacity or 0.0, fleet.metric)
     match reason.code:
         case "lost":
             return f"it does not answer{' any more' if reason.of else ''}: {reason.message}"
@@ -89,6 +88,7 @@ def _evidence(one: FleetFinding, verdict: FleetVerdict, fleet: Fleet) -> str:
         case "busy":
             return _busy(reason)
         case "slow" | "silent":
+            capacity = value(one.capacity or 0.0, fleet.metric)
             return host_words(reason, one.direction, capacity)
         case "low_pair":
             return _between(reason)
@@ -98,6 +98,15 @@ def _evidence(one: FleetFinding, verdict: FleetVerdict, fleet: Fleet) -> str:
                 f"low with {reason.low} of {reason.of} partners, good with the others: it comes "
                 f"and goes{why}"
             )
+        case _:
+            return _fabric_evidence(one, verdict, fleet)
+
+
+def _fabric_evidence(one: FleetFinding, verdict: FleetVerdict, fleet: Fleet) -> str:
+    """Say what was seen of a group, a link, or the fabric as a whole."""
+    reason = one.reason
+    share, capacity = f"{reason.share:.0%}", value(one.capacity or 0.0, fleet.metric)
+    match reason.code:
         case "slow_group":
             rail = f", NIC {reason.nic} of each host" if reason.nic >= 0 else ""
             return (
