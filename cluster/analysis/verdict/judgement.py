@@ -117,20 +117,11 @@ def judge(
     if fleet is not None:
         return _of_fleet(fleet)
     ours = {key: _with_medium(d, record) for key, d in record.definitions.items()}
-    where = hardware or record.hardware or _own_hardware(record)
     if hardware is not None:
         summaries = [_on_hardware(s, ours[s.definition], record, hardware) for s in summaries]
-    # Separate calls, as `verdicts` leaves out a series that repeats one with a medium.
-    groups = [
-        [s for s in summaries if bool(ours[s.definition].medium) is has] for has in (False, True)
-    ]
-    several = groups if _is_ours(record) else [list(summaries)]
-    found = tuple(_unless_small(v) for group in several for v in verdicts(group, ours, where))
-    about = [v for v in found if v.metric != WITHIN or v.word in ("impossible", "low")] or found
-    words: set[str] = {verdict.word for verdict in about}
-    words |= {"low"} if any(finding.is_slow for finding in findings) else set()
-    words |= {"failed"} if record.status == "failed" else set()
-    word: Judged = next((one for one in ORDER if one in words), "unknown")
+    where = hardware or record.hardware or _own_hardware(record)
+    found = _verdicts(summaries, ours, where, record)
+    word = _word(found, record, findings)
     next_step = _next_step(word, record, findings, found, hardware, training)
     if training and word == "unknown":  # it was held against limits that it measured itself
         word = "plausible"
@@ -144,6 +135,35 @@ def judge(
         failure=record.reason if word == "failed" else "",
         interrupted=record.status == "interrupted",
     )
+
+
+def _verdicts(
+    summaries: Sequence[Summary],
+    definitions: Mapping[str, Definition],
+    hardware: Hardware | None,
+    record: Record,
+) -> tuple[Verdict, ...]:
+    """Judge each series; those of our own runs with and without a medium apart.
+
+    `verdicts` leaves out a series that repeats one with a medium.
+    """
+    groups = [
+        [s for s in summaries if bool(definitions[s.definition].medium) is has]
+        for has in (False, True)
+    ]
+    several = groups if _is_ours(record) else [summaries]
+    return tuple(
+        _unless_small(v) for group in several for v in verdicts(group, definitions, hardware)
+    )
+
+
+def _word(found: Sequence[Verdict], record: Record, findings: Sequence[Sign]) -> Judged:
+    """Return the worst word of the series, the findings and the run."""
+    about = [v for v in found if v.metric != WITHIN or v.word in ("impossible", "low")] or found
+    words: set[str] = {verdict.word for verdict in about}
+    words |= {"low"} if any(finding.is_slow for finding in findings) else set()
+    words |= {"failed"} if record.status == "failed" else set()
+    return next((one for one in ORDER if one in words), "unknown")
 
 
 def _of_fleet(fleet: FleetVerdict) -> Judgement:
