@@ -15,8 +15,7 @@ from cluster.core.errors import ParseError
 from cluster.core.files import MIB
 from cluster.core.model.logs import Parsed, Reading, Unread
 from cluster.logs.parsers import Parser, number
-from cluster.logs.text import LONGEST, JsonDocument, Lines, split_log
-from cluster.logs.unwrap import DEEPEST, inside
+from cluster.logs.text import DEEPEST, LONGEST, JsonDocument, Lines, inside, split_log
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Sequence

@@ -15,9 +15,9 @@ import pytest
 
 from cluster.core import plugins
 from cluster.core.errors import ParseError
-from cluster.logs.intervals import ONLY_INTERVALS
 from cluster.logs.parsers import Parser
 from cluster.logs.reader import marks_of, read
+from cluster.logs.tcp import ONLY_INTERVALS
 from tests.conftest import LONG, tries
 from tests.logs.samples import LOGS
 

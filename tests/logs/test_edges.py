@@ -7,9 +7,9 @@ from typing import TYPE_CHECKING
 import pytest
 
 from cluster.core.errors import ParseError
-from cluster.logs.intervals import ONLY_INTERVALS
 from cluster.logs.reader import read
 from cluster.logs.redaction import redact
+from cluster.logs.tcp import ONLY_INTERVALS
 
 if TYPE_CHECKING:
     from cluster.core.model.logs import Parsed, Reading

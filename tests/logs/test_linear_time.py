@@ -23,10 +23,7 @@ from cluster import logs
 from cluster.core import plugins
 from cluster.core.errors import ClusterError
 from cluster.logs import parsers
-from cluster.logs.host_values import read_host_values
-from cluster.logs.nic_names import nics_of_results
-from cluster.logs.node_names import nodes_of_results
-from cluster.logs.pair_hosts import host_lines
+from cluster.logs.hosts import host_lines, nics_of_results, nodes_of_results, read_host_values
 from cluster.logs.reader import read
 from cluster.logs.redaction import redact
 from cluster.logs.text import LONGEST

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from cluster.logs.nic_names import NamedNic, nics_of_results
+from cluster.logs.hosts import NamedNic, nics_of_results
 
 ENV = "mpirun -x NCCL_IB_HCA=mlx5_2:1 -x CUDA_VISIBLE_DEVICES=5 all_reduce_perf\nfirst\n"
 COMMANDS = (

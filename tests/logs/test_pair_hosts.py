@@ -4,8 +4,13 @@ from __future__ import annotations
 
 import pytest
 
-from cluster.logs.host_values import read_host_values
-from cluster.logs.pair_hosts import host_lines, host_order, hosts_in_name, hosts_of_results
+from cluster.logs.hosts import (
+    host_lines,
+    host_order,
+    hosts_in_name,
+    hosts_of_results,
+    read_host_values,
+)
 
 
 @pytest.mark.parametrize(

@@ -10,7 +10,7 @@ import pytest
 
 from cluster.core.errors import ParseError
 from cluster.logs.reader import read
-from cluster.logs.unwrap import unwrapped
+from cluster.logs.text import unwrapped
 
 if TYPE_CHECKING:
     from cluster.core.model.logs import Reading

@@ -17,7 +17,7 @@ import msgspec
 
 from cluster.core.model.measurements import Aggregation, Definition, Flow, Medium
 from cluster.core.plugins import Plugin
-from cluster.logs.results import ResultBuilder as ResultBuilder
+from cluster.logs.table import ResultBuilder as ResultBuilder
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Mapping

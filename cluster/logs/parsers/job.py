@@ -11,7 +11,7 @@ from collections import Counter
 from typing import TYPE_CHECKING
 
 from cluster.logs.parsers import Parser, ResultBuilder
-from cluster.logs.results import ALIKE, kind_of
+from cluster.logs.table import ALIKE, kind_of
 
 if TYPE_CHECKING:
     from cluster.core.model.logs import Parsed

@@ -9,8 +9,8 @@ from __future__ import annotations
 import re
 from typing import TYPE_CHECKING
 
-from cluster.logs.one_host import WITHIN, is_within_host
 from cluster.logs.parsers import KIB, RunParser, count, define, number, numbers
+from cluster.logs.tcp import WITHIN, is_within_host
 
 if TYPE_CHECKING:
     from cluster.core.model.value import Scalar

@@ -10,7 +10,7 @@ from msgspec.structs import replace
 from cluster.analysis.topology.gpu_paths import OLD, UNKNOWN
 from cluster.core.model.fleet import DeviceKind, Fleet, FleetVerdict, PairTest, Reason
 from cluster.fleet.devices import diagnose_devices
-from cluster.logs.pair_hosts import host_order
+from cluster.logs.hosts import host_order
 from cluster.orchestration.check.fleet_check import written
 from cluster.reports.words.devices import KINDS, nothing_compared
 from cluster.reports.words.fleet import with_words

@@ -11,8 +11,14 @@ from cluster.core.errors import ParseError, SpecError
 from cluster.core.host_names import full_names
 from cluster.core.model.pair_logs import LoggedPair, PairLogs
 from cluster.fleet.pair_logs import BOTH_WAYS, UNKNOWN, PairResult, has_metric, pair_logs
-from cluster.logs.host_values import HostValues, read_host_values
-from cluster.logs.pair_hosts import host_lines, hosts_by_pattern, hosts_in_name, hosts_of_results
+from cluster.logs.hosts import (
+    HostValues,
+    host_lines,
+    hosts_by_pattern,
+    hosts_in_name,
+    hosts_of_results,
+    read_host_values,
+)
 from cluster.logs.reader import read
 from cluster.runs.import_.devices import (
     DeviceLogs,

@@ -21,7 +21,7 @@ from cluster.core.model.spec import ClusterSpec
 from cluster.core.version import __version__, revision
 from cluster.fleet.pair_logs import NO_LIMIT, fleet_tests
 from cluster.fleet.pair_measurements import measurement_of
-from cluster.logs.pair_hosts import host_order
+from cluster.logs.hosts import host_order
 from cluster.logs.redaction import redact
 from cluster.runs import store
 from cluster.runs.import_.devices import LogText

@@ -13,8 +13,7 @@ from cluster.core.errors import ClusterError
 from cluster.core.model.hosts import PROCESS_FILE
 from cluster.core.model.records import Record
 from cluster.core.version import __version__
-from cluster.logs.redaction import redact
-from cluster.logs.secret_patterns import GONE, NAME
+from cluster.logs.redaction import GONE, NAME, redact
 from cluster.runs import raw_files, store, verdict_files
 from cluster.runs.run import MEASUREMENTS, RAW, RECORD
 from cluster.runs.share.fields import Names, shared, shared_definitions, shared_json

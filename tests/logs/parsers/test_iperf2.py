@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import pytest
 
-from cluster.logs.intervals import ONLY_INTERVALS
 from cluster.logs.reader import read
+from cluster.logs.tcp import ONLY_INTERVALS
 from tests.logs.samples import LOGS, of, results, values
 
 GBIT = 1e9 / 8

@@ -7,9 +7,9 @@ from itertools import zip_longest
 import pytest
 
 from cluster.core.model.logs import PeerAccess, Topology
-from cluster.logs.intervals import ONLY_INTERVALS
 from cluster.logs.parsers import number
 from cluster.logs.reader import read
+from cluster.logs.tcp import ONLY_INTERVALS
 from tests.logs.samples import LOGS, results, values
 
 

@@ -10,10 +10,10 @@ from __future__ import annotations
 import re
 from typing import TYPE_CHECKING
 
-from cluster.logs.intervals import SUM
 from cluster.logs.parsers import Parser
 from cluster.logs.parsers.iperf2 import metrics
 from cluster.logs.parsers.iperf2.report import Iperf2Test, StreamReport
+from cluster.logs.tcp import SUM
 
 if TYPE_CHECKING:
     from cluster.core.model.logs import Parsed

@@ -5,10 +5,19 @@ from __future__ import annotations
 import re
 from typing import TYPE_CHECKING
 
-from cluster.logs.intervals import ONLY_INTERVALS, SEVERAL, SUM, Intervals, adds_up, bytes_of
-from cluster.logs.one_host import WITHIN, is_within_host, stays_within
 from cluster.logs.parsers import ResultBuilder, count, number
 from cluster.logs.parsers.iperf2 import metrics
+from cluster.logs.tcp import (
+    ONLY_INTERVALS,
+    SEVERAL,
+    SUM,
+    WITHIN,
+    Intervals,
+    adds_up,
+    bytes_of,
+    is_within_host,
+    stays_within,
+)
 
 if TYPE_CHECKING:
     from cluster.core.model.logs import Parsed

@@ -7,8 +7,8 @@ from typing import TYPE_CHECKING, Any
 
 import msgspec
 
-from cluster.logs.one_host import WITHIN, stays_within
 from cluster.logs.parsers.iperf3 import metrics
+from cluster.logs.tcp import WITHIN, stays_within
 
 if TYPE_CHECKING:
     from cluster.core.model.measurements import Definition

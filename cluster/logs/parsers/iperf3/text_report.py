@@ -5,10 +5,18 @@ from __future__ import annotations
 import re
 from typing import TYPE_CHECKING
 
-from cluster.logs.intervals import ONLY_INTERVALS, SEVERAL, SUM, Intervals, adds_up, bytes_of
-from cluster.logs.one_host import WITHIN, is_within_host
 from cluster.logs.parsers import ResultBuilder
 from cluster.logs.parsers.iperf3 import metrics
+from cluster.logs.tcp import (
+    ONLY_INTERVALS,
+    SEVERAL,
+    SUM,
+    WITHIN,
+    Intervals,
+    adds_up,
+    bytes_of,
+    is_within_host,
+)
 
 if TYPE_CHECKING:
     from collections.abc import Mapping

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, NamedTuple
 from cluster.core.errors import SpecError
 from cluster.core.model.logs import NUMA
 from cluster.core.model.pair_logs import LoggedPair, PairLogs
-from cluster.logs.node_names import nodes_of_results
+from cluster.logs.hosts import nodes_of_results
 from cluster.runs.import_.devices import SAME_NUMBERS, SEVERAL, DeviceLogs, ReadLog
 from cluster.runs.import_.devices.numa import distance
 

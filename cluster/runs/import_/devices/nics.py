@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, NamedTuple
 from cluster.analysis.topology.gpu_paths import OLD, speed
 from cluster.core.model.pair_logs import LoggedPair, PairLogs
 from cluster.fleet.pair_logs import PairResult, pair_logs
-from cluster.logs.nic_names import nics_of_results
+from cluster.logs.hosts import nics_of_results
 from cluster.runs.import_.devices import SAME_NUMBERS, SEVERAL, DeviceLogs, ReadLog
 
 if TYPE_CHECKING:

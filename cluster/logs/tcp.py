@@ -1,10 +1,13 @@
-"""Rates of intervals, for logs of iperf that hold no totals: pasted in part, or of a stopped test.
+"""What logs of TCP and UDP share: rates of intervals, and whether a test stayed within one host.
+
+Logs of iperf that were pasted in part, or are of a stopped test, hold intervals and no totals.
 
 A test of several streams prints a line per stream and interval, and perhaps one for their sum.
 """
 
 from __future__ import annotations
 
+import re
 from array import array
 from functools import cache
 from typing import TYPE_CHECKING, NamedTuple
@@ -98,3 +101,28 @@ def adds_up(rates: Mapping[str, float]) -> bool:
     """Tell whether the rates of streams, or their bytes, add up to `SUM`, if there is one."""
     total = sum(value for name, value in rates.items() if name != SUM)
     return abs(rates.get(SUM, total) - total) <= SLACK * total
+
+
+_ENDS = re.compile(r"\blocal (\S+) port \d+ connected (?:to|with) (\S+) port \d+")
+_PEER = re.compile(
+    r"(?:Connecting to host|Client connecting to|AF_INET6? to) (\S+?),?(?: \(([^()\s]*)\))?(?= |$)"
+)
+_LOOPBACK = re.compile(r"localhost\b|127\.\d|::1(?:%\w+)?$|::ffff:127\.", re.IGNORECASE)
+
+WITHIN = "both ends are on one host: its figures are of no network"
+
+
+def stays_within(local: str, peer: str) -> bool:
+    """Tell whether two addresses are of one host; the own one (`local`) may be empty.
+
+    Two hosts that are simulated on one are not recognised.
+    """
+    return (local == peer and bool(peer)) or _LOOPBACK.match(peer) is not None
+
+
+def is_within_host(line: str) -> bool:
+    """Tell whether a line such as `local ::1 port 4 connected to ::1 port 5201` is of one host."""
+    if ends := _ENDS.search(line):
+        return stays_within(ends[1], ends[2])
+    peer = _PEER.search(line)
+    return peer is not None and any(stays_within("", name) for name in peer.groups() if name)

@@ -1,0 +1,467 @@
+"""The hosts, NICs and NUMA nodes that a log is about: from its lines, or the name of its file."""
+
+from __future__ import annotations
+
+import csv
+import math
+import re
+from collections import Counter, defaultdict
+from itertools import product
+from typing import TYPE_CHECKING, Literal, NamedTuple
+
+from cluster.core.errors import ParseError, SpecError
+from cluster.logs.text import LONGEST
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable, Iterator, Sequence
+
+Pair = tuple[str, str]
+NEAR = 2  # lines between the lines of two ranks that belong to one list
+IP = 4  # parts of an IPv4 address
+MOST = 10_000  # hosts of a range such as `node[1-2]`
+
+# Of a line, which is at most `LONGEST` long: each pattern takes time in proportion to its length.
+_RANK = re.compile(
+    r"\s*+#?\s*+(?:\[\d+\]\s*+)?Rank:?\s+\d++\b.*?\bon\s++(?:host\s+|node\s+)?([\w.-]+)"
+)
+_STARTED = re.compile(r"\s*(?:\[\d+\] )?MPI startup\(\):\s+\d+\s+\d+\s+([\w.-]+)\s+[{\d]")
+_NAMED = re.compile(
+    r"\b(?:nodes?|hosts?|pair)\b[:= ]++([\w.-]++)(?:\s*+[,;]\s*+|\s++(?:(?:and|to|vs\.?|->)\s++)?)"
+    r"([\w.-]++)\s*+$",
+    re.IGNORECASE,
+)
+_STARTER = re.compile(r"\b(?:srun|mpirun|mpiexec|prun|flux run)\b")
+_HOST_FLAG = re.compile(r"(?:^|\s)(?:-w|--nodelist|-H|-host|--hosts?)[= ]\s*['\"]?([\w.:,\[\]-]+)")
+_JSON_HOSTS = re.compile(r'"(?:hostlist|nodelist)":\s*+\[?\s*+"([^"]+)"(?:\s*+,\s*+"([^"]+)")?')
+_CONNECTED = re.compile(r"\blocal ([\w.:-]+) port \d+ connected (?:to|with) ([\w.:-]+) port \d+")
+_JSON_END = re.compile(r'"(local|remote)_host":\s*+"([^"]+)"')  # of a connection of iperf3
+_BRACKETS = re.compile(r"([\w.-]*)\[([\d,-]+)\]([\w.-]*)")
+_RANGE = re.compile(r"(\d{1,9})(?:-(\d{1,9}))?")
+_SEPARATED = re.compile(r"[^\W_]+|[\W_]")
+_SUFFIXES = re.compile(r"(?:\.(?:log|out|txt|err|json|csv|gz|result))+$", re.IGNORECASE)
+_DIGITS = re.compile(r"\d+")
+_BETWEEN = re.compile(r"([_.-])(?:to|vs|and)\1|__+|--+")
+
+
+class HostLine(NamedTuple):
+    """The hosts that a line, or a list of ranks, names.
+
+    Args:
+        line: its number, from 1.
+        place: whether the results that follow were measured between them (`ahead`), the result in
+            which the line is (`inside`), or all results of the log (`anywhere`).
+
+    """
+
+    line: int
+    hosts: tuple[str, ...]
+    place: Literal["ahead", "inside", "anywhere"]
+
+
+def host_lines(text: str) -> list[HostLine]:
+    """Find the lines that say on which hosts a log was measured; a list of ranks is one line."""
+    found = [
+        *_rank_lists(text),
+        *(
+            HostLine(number, hosts, place)
+            for number, line in enumerate(text.splitlines(), 1)
+            for hosts, place in (_of_line(line) if len(line) <= LONGEST else ())
+        ),
+        *_json_ends(text),
+    ]
+    return sorted(found)
+
+
+def _json_ends(text: str) -> Iterator[HostLine]:
+    """Return both ends of each connection in a document of iperf3."""
+    local = ""
+    for number, line in enumerate(text.splitlines(), 1):
+        for end, host in _JSON_END.findall(line):
+            if end == "local":
+                local = host
+            elif local:
+                yield HostLine(number, (local, host), "inside")
+                local = ""
+
+
+def _rank_lists(text: str) -> Iterator[HostLine]:
+    """Return the hosts of each list of ranks."""
+    hosts: dict[str, None] = {}
+    first = last = 0
+    for number, line in enumerate(text.splitlines(), 1):
+        match = len(line) <= LONGEST and (_RANK.match(line) or _STARTED.match(line))
+        if not match:
+            continue
+        if hosts and number > last + NEAR:
+            yield HostLine(first, tuple(hosts), "inside")
+            hosts = {}
+        first = first if hosts else number
+        hosts[match[1]] = None
+        last = number
+    if hosts:
+        yield HostLine(first, tuple(hosts), "inside")
+
+
+def _of_line(line: str) -> Iterator[tuple[tuple[str, ...], Literal["ahead", "inside", "anywhere"]]]:
+    if (match := _CONNECTED.search(line)) is not None:
+        yield (match[1], match[2]), "inside"
+    elif (match := _JSON_HOSTS.search(line)) is not None:
+        yield tuple(_listed(",".join(filter(None, match.groups())))), "anywhere"
+    elif _STARTER.search(line) and (match := _HOST_FLAG.search(line)) is not None:
+        yield tuple(_listed(match[1])), "ahead"
+    elif (match := _NAMED.search(line)) is not None and _alike(match[1], match[2]):
+        yield (match[1], match[2]), "ahead"
+
+
+def _listed(text: str) -> Iterator[str]:
+    """Return the hosts of a list such as `a:1,b:1` or `node[1-2]`, each once."""
+    words = re.findall(r"(?:[^,\[]|\[[^\]]*\])+", text)
+    yield from dict.fromkeys(name.partition(":")[0] for word in words for name in _expanded(word))
+
+
+def _expanded(word: str) -> Iterator[str]:
+    match = _BRACKETS.fullmatch(word)
+    if not match:
+        yield word
+        return
+    for low, high in _RANGE.findall(match[2]):
+        for number in range(int(low), min(int(high or low), int(low) + MOST) + 1):
+            yield f"{match[1]}{number:0{len(low)}}{match[3]}"
+
+
+def _alike(one: str, other: str) -> bool:
+    """Tell whether two words differ in their numbers only, as names of hosts do."""
+    return one != other and _DIGITS.sub("0", one) == _DIGITS.sub("0", other)
+
+
+def hosts_of_results(lines: Sequence[HostLine], firsts: Sequence[int]) -> list[tuple[str, ...]]:
+    """Return the hosts that each result of a log was measured on; none if no line says it."""
+    ends = [*firsts[1:], float("inf")]
+    only = {frozenset(line.hosts) for line in lines}
+    found = []
+    for first, end in zip(firsts, ends, strict=True):
+        own = [line for line in lines if first <= line.line < end]
+        inside = [line.hosts for line in own if line.place == "inside"]
+        ahead = [line.hosts for line in lines if line.place == "ahead" and line.line <= first]
+        known = inside[:1] or ahead[-1:] or [line.hosts for line in lines[:1] if len(only) == 1]
+        found.append(known[0] if known else ())
+    return found
+
+
+def hosts_in_name(name: str) -> Pair | None:
+    """Find the hosts in the name of a file, such as `nccl_N2_gpu-001_gpu-002.log`.
+
+    They are side by side, and differ in their numbers only; none if there are several such pairs.
+    """
+    stem = _BETWEEN.sub("_", _SUFFIXES.sub("", name))
+    parts = _SEPARATED.findall(stem)
+    found: defaultdict[tuple[bool, int], set[Pair]] = defaultdict(set)
+    for at, size in product(range(len(parts)), range(1, len(parts) // 2 + 1, 2)):
+        one, other = parts[at : at + size], parts[at + size + 1 : at + 2 * size + 1]
+        if len(other) < size or not _is_separator(parts[at + size]):
+            continue
+        pair = "".join(one), "".join(other)
+        if not _alike(*pair) or any(map(_is_separator, (one[0], one[-1]))):
+            continue
+        named = _has_letters(pair[0])
+        if named or size == 2 * IP - 1 or "".join(pair) == stem.replace(parts[at + size], "", 1):
+            found[named, size].add(pair)
+    best = found[max(found)] if found else set()
+    if len(best) != 1 or any(_has_letters(half) and hosts_in_name(half) for half in min(best)):
+        return None
+    return best.pop()
+
+
+def _has_letters(text: str) -> bool:
+    return any(c.isalpha() for c in text)
+
+
+def _is_separator(part: str) -> bool:
+    return not part.isalnum()
+
+
+def hosts_by_pattern(pattern: str, name: str) -> Pair | None:
+    """Find two hosts in the name of a file, by a pattern such as `*bw_{a}_{b}.log`.
+
+    Raises:
+        SpecError: the pattern does not name both hosts.
+    """
+    if pattern.count("{a}") != 1 or pattern.count("{b}") != 1:
+        raise SpecError(
+            f"--pairs-pattern {pattern} does not say where both hosts are.",
+            remedy="Write {a} and {b} in their places, such as: --pairs-pattern 'bw_{a}_{b}.log'",
+        )
+    words = {"{a}": r"(?P<a>[\w.-]+?)", "{b}": r"(?P<b>[\w.-]+?)", "*": ".*"}
+    parts = re.split(r"(\{a\}|\{b\}|\*)", pattern)
+    match = re.fullmatch("".join(words.get(part, re.escape(part)) for part in parts), name)
+    return (match["a"], match["b"]) if match else None
+
+
+def host_order(names: Iterable[str]) -> list[str]:
+    """Sort names of hosts: node2 before node10."""
+    return sorted(set(names), key=_natural)
+
+
+def _natural(name: str) -> list[tuple[int, str]]:
+    return [(int(p) if p.isdecimal() else -1, p) for p in re.split(r"(\d+)", name)]
+
+
+_NAME = r"(?:mlx[45]_(?:bond_)?\d+|bnxt_re\d+|irdma\d+|hfi1_\d+|NIC\d+|(?:eth|ib)\d+|en[opsx]\w+)"
+_INSIDE = re.compile(r"\"?\bDevice\"?\s*:\s*\"?(\w+)\"?")  # below the title of perftest
+_AHEAD = re.compile(
+    r"\bib_\w+_(?:bw|lat)\b.*\s(?:-d\s*|--ib-dev[= ])(\w+)"
+    r"|\bNCCL_IB_HCA\s*=+\s*\"?(\w+)(?::\d+)?\"?(?![\w,])"
+    r"|\bNET/IB : Using \[0\](\w+):\d+/\w+(?!.*\[1\])"
+)
+_IN_NAME = re.compile(rf"(?<![a-zA-Z0-9])({_NAME})(?![a-zA-Z0-9])")
+_VISIBLE = re.compile(r"\bCUDA_VISIBLE_DEVICES\s*=\s*\"?(\d{1,3})\"?(?![\w,])")
+_GPU = re.compile(r"--use_cuda[= ](\d{1,3})\b|\bPicking device No\. (\d{1,3})\b")
+_GPU_IN_NAME = re.compile(r"(?<![a-zA-Z0-9])gpu[_-]?(\d{1,3})(?![a-zA-Z0-9])", re.IGNORECASE)
+
+
+class NamedNic(NamedTuple):
+    """The NIC, such as `mlx5_0`, and the GPU, where the log names them, of one result."""
+
+    nic: str
+    gpu: int | None
+
+
+class _Mention(NamedTuple):
+    """A name in a line."""
+
+    line: int
+    name: str
+
+
+def nics_of_results(text: str, file: str, firsts: Sequence[int]) -> list[NamedNic]:
+    """Find the NIC of each result of a log, and the GPU if there is one."""
+    inside, ahead = _mentions(_INSIDE, text), _mentions(_AHEAD, text)
+    visible, gpus = _mentions(_VISIBLE, text), _mentions(_GPU, text)
+    named, gpu_named = _IN_NAME.search(file), _GPU_IN_NAME.search(file)
+    found = []
+    for at, first in enumerate(firsts):
+        before = firsts[at - 1] if at else 0
+        end = firsts[at + 1] if at + 1 < len(firsts) else float("inf")
+        own = [m.name for m in inside if first <= m.line < end]
+        told = [m.name for m in ahead if m.line < first]
+        nic = next(iter((*own, *told[-1:], *([named[1]] if named else []))), "")
+        number = _last(visible, 0, first) or _gpu(
+            gpus, before, first, end, is_ahead=bool(gpus and gpus[0].line < firsts[0])
+        )
+        number = number or (gpu_named[1] if gpu_named else "")
+        found.append(NamedNic(nic, int(number) if number else None))
+    return found
+
+
+def _gpu(
+    mentions: Sequence[_Mention], before: int, first: int, end: float, *, is_ahead: bool
+) -> str:
+    """Return the GPU of a result: perftest names it before its title, or below it."""
+    return _last(mentions, before, first) if is_ahead else _last(mentions, first, end)
+
+
+def _last(mentions: Sequence[_Mention], first: int, end: float) -> str:
+    return next((m.name for m in reversed(mentions) if first <= m.line < end), "")
+
+
+def _mentions(pattern: re.Pattern[str], text: str) -> list[_Mention]:
+    return [
+        _Mention(number, next(filter(None, match.groups())))
+        for number, line in enumerate(text.splitlines(), 1)
+        if (match := pattern.search(line))
+    ]
+
+
+PREFIXES = {"": 1.0, "k": 1e3, "m": 1e6, "g": 1e9, "ki": 2.0**10, "mi": 2.0**20, "gi": 2.0**30}
+SECONDS = {"s": 1.0, "ms": 1e-3, "us": 1e-6, "µs": 1e-6, "usec": 1e-6, "ns": 1e-9}
+MPIGRAPH = "Send\t"  # how its table of senders begins
+EMPTY = ("", "-", "--", "x", "na", "n/a", "nan", "none", "null", "inf", "fail", "failed")
+LEAST = 2  # hosts of a matrix
+ROW = 3  # cells: two hosts and a value
+_RATE = re.compile(r"\b([KMGkmg]?i?)(B|b|[Bb]its?|[Bb]ytes?)(?:/s(?:ec)?|ps|s)\b")
+_TIME = re.compile(rf"\b({'|'.join(SECONDS)})\b")
+_MPIGRAPH_HOST = re.compile(r"(.+?):\d+(?: to)?$")
+
+
+class HostValue(NamedTuple):
+    """A cell: the bytes per second or seconds that one host reached with another; none if empty."""
+
+    source: str
+    target: str
+    value: float | None
+    line: int
+
+
+class HostValues(NamedTuple):
+    """A file with values of pairs of hosts, of the metric `bandwidth` or `latency`."""
+
+    title: str
+    metric: str
+    cells: tuple[HostValue, ...]
+
+
+def read_host_values(text: str) -> HostValues | None:
+    """Read a table of pairs of hosts, or a matrix of hosts; none if the text is neither.
+
+    Raises:
+        ParseError: it names no unit, or one that is not known; a host occurs twice in a matrix; a
+            value is negative or no number.
+    """
+    lines = [
+        (number, line)
+        for number, line in enumerate(text.splitlines(), 1)
+        if line.strip() and not line.lstrip().startswith("#")
+    ]
+    at = next((at for at, (_, line) in enumerate(lines) if line.startswith(MPIGRAPH)), None)
+    if at is not None and ":0" in lines[at][1]:
+        return _mpigraph(lines[at:])
+    rows = [(number, _cells(line)) for number, line in lines]
+    if len(rows) <= 1:
+        return None
+    header = rows[0][1]
+    _refuse_other_matrix(rows)
+    if len(header) == len(rows) - 1 and header == [row[0] for _, row in rows[1:]]:
+        header.insert(0, "")  # a matrix without its first cell
+    if len(header) >= ROW and len(header) == len(rows) and _is_matrix(rows):
+        return _matrix("matrix of hosts", header[0], rows)
+    named = [cell.lower() for cell in header]
+    if len(header) == ROW and named[0].startswith(("host", "node", "source", "src")):
+        return _table(header[2], rows[1:])
+    return None
+
+
+def _cells(line: str) -> list[str]:
+    """Split a line at commas, tabs or, if it has none, at spaces."""
+    separator = next((mark for mark in (",", "\t", ";") if mark in line), None)
+    if separator is None:
+        return line.split()
+    return [cell.strip() for cell in next(csv.reader([line], delimiter=separator))]
+
+
+def _is_matrix(rows: Sequence[tuple[int, list[str]]]) -> bool:
+    """Tell whether the first cells of the rows are those of the header."""
+    return sorted(row[0] for _, row in rows[1:]) == sorted(rows[0][1][1:])
+
+
+def _refuse_other_matrix(rows: Sequence[tuple[int, list[str]]]) -> None:
+    """Refuse what begins as a matrix does, with one host or with others in its rows."""
+    unit, *names = rows[0][1]
+    if not (names and (_RATE.fullmatch(unit) or _TIME.fullmatch(unit))):
+        return
+    if len(names) < LEAST:
+        raise ParseError(
+            f"The matrix has one host, {names[0]}: nothing between two hosts.",
+            remedy="Name all hosts in the first row and in the first column.",
+        )
+    firsts = [row[0] for _, row in rows[1:]]
+    _refuse_twice(firsts)
+    in_one = set(firsts) ^ set(names)
+    if odd := next((name for name in (*firsts, *names) if name in in_one), ""):
+        raise ParseError(
+            f"The host {odd!r} has {'a row' if odd in firsts else 'a column'} in the matrix, and "
+            f"no {'column' if odd in firsts else 'row'}.",
+            remedy="Name the same hosts in the first row and in the first column.",
+        )
+
+
+def _refuse_twice(names: Sequence[str]) -> None:
+    twice = sorted(name for name, times in Counter(names).items() if times > 1)
+    if twice:
+        raise ParseError(
+            f"The matrix names the host {twice[0]!r} twice.",
+            remedy="Give each host a name of its own in the first row and the first column.",
+        )
+
+
+def _mpigraph(lines: Sequence[tuple[int, str]]) -> HostValues:
+    """Read the table of senders: a row for each, a column for each receiver."""
+    header = ["MiB/s", *lines[0][1].split("\t")[1:]]
+    rows = [(lines[0][0], [cell for cell in header if cell])]
+    for number, line in lines[1:]:
+        if " to\t" not in line:
+            break
+        rows.append((number, [cell.strip() for cell in line.split("\t") if cell.strip()]))
+    plain = [(number, [_plain(cell) for cell in row]) for number, row in rows]
+    return _matrix("mpiGraph", "MiB/s", plain)
+
+
+def _plain(cell: str) -> str:
+    match = _MPIGRAPH_HOST.match(cell)
+    return match[1] if match else cell
+
+
+def _matrix(title: str, unit: str, rows: Sequence[tuple[int, list[str]]]) -> HostValues:
+    names = rows[0][1][1:]
+    metric, scale = _unit(
+        unit, "the first word of the matrix", f"GB/s,{','.join(names[:LEAST])},..."
+    )
+    _refuse_twice(names)
+    cells = [
+        HostValue(row[0], name, _value(cell, scale, number), number)
+        for number, row in rows[1:]
+        for name, cell in zip(names, row[1:], strict=False)
+        if row[0] != name
+    ]
+    return HostValues(title, metric, tuple(cells))
+
+
+def _table(unit: str, rows: Sequence[tuple[int, list[str]]]) -> HostValues:
+    metric, scale = _unit(unit, "the header of the third column", "host_a,host_b,GB/s")
+    cells = []
+    for number, row in rows:
+        if len(row) != ROW or not (row[0] and row[1]) or row[0] == row[1]:
+            raise ParseError(
+                f"Line {number} does not name two hosts and a value: {','.join(row)[:60]!r}",
+                remedy="Such as: host_a,host_b,GB/s in the first line, and n1,n2,23.5 in others.",
+            )
+        cells.append(HostValue(row[0], row[1], _value(row[2], scale, number), number))
+    return HostValues("table of pairs", metric, tuple(cells))
+
+
+def _unit(text: str, where: str, example: str) -> tuple[str, float]:
+    rate, time = _RATE.search(text.replace("_", " ")), _TIME.search(text.replace("_", " "))
+    if rate is not None:
+        bits = rate[2][0] == "b" and not rate[2].startswith("byte")
+        return "bandwidth", PREFIXES[rate[1].lower()] / (8 if bits else 1)
+    if time is not None:
+        return "latency", SECONDS[time[1]]
+    raise ParseError(
+        f"The unit of the values is not known: {where} is {text!r}.",
+        remedy=f"Write it there, such as {example}; also MB/s, Gbit/s, GiB/s or us.",
+    )
+
+
+def _value(cell: str, scale: float, number: int) -> float | None:
+    """Read a cell; zero and words for nothing are no values."""
+    if cell.lower() in EMPTY:
+        return None
+    try:
+        value = float(cell)
+    except ValueError:
+        value = -1.0
+    if value < 0 or not math.isfinite(value):
+        raise ParseError(
+            f"Line {number} has {cell!r}, which cannot be a rate or a time.",
+            remedy="Correct it, or leave its place empty if that pair was not tested.",
+        )
+    return value * scale or None
+
+
+_ONE = r"(\d{1,3})(?![\d,\-])"  # of several nodes, none is meant
+_MEMORY = re.compile(rf"\bnumactl\b.*?\s(?:--membind[= ]|-m\s*){_ONE}")
+_CORES = re.compile(rf"\bnumactl\b.*?\s(?:--cpunodebind[= ]|-N\s*){_ONE}")
+_NODE_IN_NAME = re.compile(r"(?<![a-zA-Z0-9])numa[_-]?(\d{1,3})(?![a-zA-Z0-9])", re.IGNORECASE)
+
+
+def nodes_of_results(text: str, file: str, firsts: Sequence[int]) -> list[int | None]:
+    """Find the NUMA node whose memory each result used, as the last numactl above it says."""
+    told = [
+        (number, int(match[1]))
+        for number, line in enumerate(text.splitlines(), 1)
+        if (match := _MEMORY.search(line) or _CORES.search(line))
+    ]
+    named = _NODE_IN_NAME.search(file)
+    at_least = int(named[1]) if named else None
+    return [
+        next((node for line, node in reversed(told) if line <= first), at_least) for first in firsts
+    ]
