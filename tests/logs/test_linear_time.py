@@ -47,15 +47,17 @@ def redacted(text: str) -> None:
         pass
 
 
+def whole_hosts(text: str) -> None:
+    read_host_values(text)
+    host_lines(text)
+    nics_of_results(text, "a.log", [1])
+    nodes_of_results(text, "a.log", [1])
+
+
 USES: dict[str, Callable[[str], object]] = {
-    "host_values": read_host_values,
-    "nic_names": lambda text: nics_of_results(text, "a.log", [1]),
-    "node_names": lambda text: nodes_of_results(text, "a.log", [1]),
-    "pair_hosts": host_lines,
+    "hosts": whole_hosts,
     "redaction": redacted,
-    "secret_patterns": redacted,
     "text": whole,
-    "unwrap": whole,
 }
 FORMATS = plugins.names(parsers.Parser)
 
