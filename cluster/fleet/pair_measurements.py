@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections import defaultdict
 from statistics import median, median_high, median_low
 from typing import TYPE_CHECKING
@@ -18,9 +19,9 @@ if TYPE_CHECKING:
     from cluster.core.model.value import Scalar
 
 FAILED, SKIPPED = "failed", "skipped"  # parameters that say why there is no value
-LOST = "lost"  # the parameter with the number of a host that did not answer any more
+LOST = re.compile(r"host:(\d+) is lost: (.*)", re.DOTALL)  # as `PairTest.why` writes it
 OPTIONAL = ("nic", "port", "path", "source_busy", "target_busy")
-PLACES = ("round", "source", "target", *OPTIONAL, FAILED, SKIPPED, LOST)
+PLACES = ("round", "source", "target", *OPTIONAL, FAILED, SKIPPED)
 
 
 def measurement_of(test: PairTest, definition: Definition, host: str) -> Measurement:
@@ -32,10 +33,8 @@ def measurement_of(test: PairTest, definition: Definition, host: str) -> Measure
         "alone": int(test.alone),
     }
     params |= {name: getattr(test, name) for name in OPTIONAL if getattr(test, name)}
-    if test.lost >= 0:
-        params[LOST] = test.lost
     if not test.value:
-        params[SKIPPED if test.value is None else FAILED] = test.reason
+        params[SKIPPED if test.value is None else FAILED] = test.why
     return Measurement(
         metric=definition.metric,
         definition=definition.id,
@@ -54,13 +53,15 @@ def pair_tests(measurements: Iterable[Measurement]) -> Iterator[PairTest]:
         if not {"round", "source", "target"} <= places.keys():
             continue
         failed = 0.0 if FAILED in places else None
+        reason = str(places.get(FAILED, places.get(SKIPPED, "")))
+        lost = LOST.fullmatch(reason)
         yield PairTest(
             round=int(places["round"]),
             source=int(places["source"]),
             target=int(places["target"]),
             value=one.values[0] if one.values else failed,
-            reason=str(places.get(FAILED, places.get(SKIPPED, ""))),
-            lost=int(places.get(LOST, -1)),
+            reason=lost[2] if lost else reason,
+            lost=int(lost[1]) if lost else -1,
             alone=bool(places.get("alone", 0)),
             nic=int(places.get("nic", 0)),
             port=int(places.get("port", 0)),

@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, TypeVar
+import re
+from typing import TYPE_CHECKING, Any, TypeVar
 
 import msgspec
 
 from cluster.core.files import write_file
-from cluster.core.model.fleet import FleetVerdict
+from cluster.core.model.fleet import FleetVerdict, Part
 
 if TYPE_CHECKING:
     from pathlib import Path
@@ -37,7 +38,44 @@ def verdict(folder: Path) -> FleetVerdict | None:
         The verdict; none if the run is no check, or if the file is damaged.
 
     """
-    return _read(folder / VERDICT, FleetVerdict)
+    return _read(folder / VERDICT, FleetVerdict) or _recorded(folder / VERDICT)
+
+
+def _recorded(path: Path) -> FleetVerdict | None:
+    """Read a verdict in words, as it was written before its reasons had codes."""
+    raw = _read(path, dict[str, Any])
+    if raw is None or "reason" in raw:
+        return None
+    unknown = {"code": "recorded"}
+    for key in ("blamed", "observations"):
+        raw[key] = [
+            {**one, "place": _place(one["part"]), "reason": unknown} for one in raw.get(key, ())
+        ]
+    try:
+        return msgspec.convert({**raw, "reason": unknown}, FleetVerdict)
+    except msgspec.ValidationError:
+        return None
+
+
+def _place(name: str) -> Part:
+    """Read the name of a part, such as `host:7`, `nic:7.3`, `link:3-5` or `fabric`."""
+    kind, _, rest = name.partition(":")
+    fields: dict[str, tuple[str, ...]] = {
+        "host": ("host",),
+        "nic": ("host", "nic"),
+        "pair": ("host", "peer"),
+        "link": ("number", "upper"),
+        "corelink": ("number", "upper"),
+        "group": ("number",),
+        "spine": ("number",),
+    }
+    numbers = [int(number) for number in re.findall(r"\d+", rest)]
+    if kind in fields and len(numbers) == len(fields[kind]):
+        known = dict(zip(fields[kind], numbers, strict=True))
+        return msgspec.convert({"kind": kind, **known}, Part)
+    if rest:
+        return Part(kind="device", device=rest)
+    return msgspec.convert({"kind": kind}, Part)
 
 
 def write_placement(folder: Path, found: Placement) -> None:

@@ -40,6 +40,7 @@ from cluster.core.model.resources import Plan, Resource
 from cluster.core.model.spec import SpecOptions
 from cluster.orchestration.bench.bench import BenchCall
 from cluster.orchestration.bench.bench_methods import Bench
+from cluster.orchestration.files.sync import SyncReport
 from cluster.providers import Provider
 from cluster.reports.plots.picture import Picture
 from cluster.reports.words.verdict import Answer, SeriesAnswer
@@ -76,6 +77,7 @@ ANSWERS: dict[str, Any] = {  # what --json of a command prints; None: it depends
     "hosts": list[HostRow],
     "run": list[Outcome],
     "status": StatusAnswer,
+    "sync": SyncReport,
     "jobs": list[JobRow],
     "gc": list[Resource],
     "plan": Plan,

@@ -16,12 +16,12 @@ def note(frame, event, _):
     if event == "call" and "msgspec" in frame.f_code.co_filename:
         sys.exit(f"msgspec reads annotations: {frame.f_code.co_name}")
 """
-OF_CLOUDS = """
+OF_CLOUD = """
 from cluster.core.decoders import structs
-from cluster.providers.CLOUD import responses
+from cluster.providers.gcp import responses
 
 found = structs(vars(responses).values())
-assert len(found) > 10
+assert found
 sys.setprofile(note)
 for one in found:
     try:
@@ -45,8 +45,8 @@ assert msgspec.json.decode(b'{"type": "running"}', type=Event) == Running()
 
 @pytest.mark.parametrize(
     "script",
-    [OF_CLOUDS.replace("CLOUD", "aws"), OF_CLOUDS.replace("CLOUD", "gcp"), OF_HOSTS],
-    ids=["aws", "gcp", "hosts"],
+    [OF_CLOUD, OF_HOSTS],
+    ids=["gcp", "hosts"],
 )
 def test_the_annotations_of_answers_are_read_before_any_thread_begins(script: str) -> None:
     run(sys.executable, "-c", NOTE + script)

@@ -260,7 +260,7 @@ def test_a_host_that_was_given_up_fails_at_once_until_it_is_back(tmp_path: Path)
         assert isinstance(ended["b"], Completed)
         assert ended["b"].stdout == "there\n"
         with pytest.raises(Unreachable, match="a does not answer within 1 s"):
-            both.get(str(tmp_path / "there"), tmp_path / "home")
+            both.shells()["a"].fetch(str(tmp_path / "there"), tmp_path / "home")
     assert time.monotonic() - began < 10
     assert both.shells()["b"] is alive
 

@@ -49,9 +49,10 @@ class FakeShell(Shell):
         self.connect()
         self._files[path] = text.encode()
 
-    def put(self, path: Path, to: str) -> None:
+    def put(self, path: Path, to: str, *, only: Sequence[str] | None = None) -> None:
         self.connect()
-        for one in [path] if path.is_file() else path.rglob("*"):
+        named = path.rglob("*") if only is None else (path / one for one in only)
+        for one in [path] if path.is_file() else named:
             if one.is_file():
                 name = "" if one == path else f"/{one.relative_to(path)}"
                 self._files[f"{to}{name}"] = one.read_bytes()
