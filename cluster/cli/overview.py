@@ -41,7 +41,7 @@ GROUPS = {
 }
 """The order of use; a command that is not named here comes last, under `More`."""
 LINES: dict[tuple[str, ...], str] = {
-    ("put", "get"): "Copy a file or folder to all hosts, or a folder from them.",
+    ("put", "get", "sync"): "Copy files to all hosts, from them, or what changed.",
     ("ls", "hosts"): "List the clusters that exist, or the hosts of one.",
     ("fit", "plot"): "Fit t = alpha + size / beta to sweeps, or draw runs.",
     ("compare", "replay"): "Compare runs, or a run with a new one of the same.",

@@ -99,11 +99,12 @@ def test_whatever_is_killed_the_states_are_true_and_nothing_is_left() -> None:
         client.kill()
         client.wait()
         for job in c.jobs.values():
+            until(lambda job=job: job.state != "starting", "it began, or never will")
             for name, state in job.states().items():
                 assert isinstance(state, TaskState)
-                running = c.hosts[name].run(SUPERVISED.format(folder=folder_of(job, name)))
-                alive = running[name].stdout.strip() == "yes"
-                assert (state.state in ("starting", "running")) == alive, (name, state)
+                words = SUPERVISED.format(folder=folder_of(job, name))
+                alive = c.hosts[name].run(words)[name].stdout.strip() == "yes"
+                assert (state.state == "running") == alive, (name, state)
         for job in c.jobs.values():
             job.stop()
         left = c.run("grep -lzs '^CLUSTER_TASK=' /proc/[0-9]*/environ | wc -l")

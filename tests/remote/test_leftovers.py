@@ -52,7 +52,7 @@ def hosts(request: pytest.FixtureRequest, home: Path) -> str:
 def test_what_a_killed_controller_started_is_ended_and_named(
     hosts: str, script: str, line: str
 ) -> None:
-    with Background("run", hosts, "--", "sh", "-c", script) as background:
+    with Background("run", hosts, "--on", "0", "--", "sh", "-c", script) as background:
         [pid] = until(lambda: running(line), "it runs")
         background.process.kill()
         background.process.wait()
@@ -80,7 +80,9 @@ def test_what_the_ranks_of_a_job_left_is_ended_and_what_others_run_is_not() -> N
 
 def test_a_terminal_server_that_a_command_started_is_not_ended_but_named(hosts: str) -> None:
     """What a person started in it inherits the variable, too."""
-    command("run", hosts, "--", "tmux", "new-session", "-d", "-s", "mine", "sleep 9879")
+    command(
+        "run", hosts, "--on", "0", "--", "tmux", "new-session", "-d", "-s", "mine", "sleep 9879"
+    )
     daemon = "setsid sleep 9880 > /dev/null 2>&1 < /dev/null &"
     subprocess.run(["tmux", "new-session", "-d", "-s", "other", f"{daemon} sleep 9881"], check=True)
     ours = ["sleep 9879", "sleep 9880", "sleep 9881"]
@@ -98,7 +100,7 @@ def test_a_terminal_server_that_a_command_started_is_not_ended_but_named(hosts: 
 def test_down_in_a_command_of_the_cluster_does_not_end_itself() -> None:
     command("up", "stays", "--provider", "local", "--hosts", "1")
     inner = [sys.executable, "-m", "cluster", "down", "stays"]
-    said = command("run", "stays", "--", *inner).stdout
+    said = command("run", "stays", "--on", "0", "--", *inner).stdout
     assert "stays is down" in said
     assert "0 left" not in said
 

@@ -1,4 +1,4 @@
-"""Run a command on hosts; as a job: --detach, on ranks: --mpi.
+"""Run a command on hosts, as a job or on ranks.
 
 Example: cluster run mine --on 1: --detach -- python3 train.py
 """

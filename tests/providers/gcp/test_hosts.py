@@ -70,7 +70,7 @@ def test_a_cluster_that_stays_is_used_and_taken_down(gcp_hosts: Cloud) -> None:
     words = command("connect", "--print", "c5").stdout
     assert "StrictHostKeyChecking" not in words
     assert "HostKeyAlias=instance-" in words
-    assert "has no such switch" in command("stop", "c5", status=2).stderr
+    assert "has no such switch" in command("pause", "c5", status=2).stderr
     assert "0 left" in command("down", "c5").stdout
     assert gcp_hosts.things() == before
 
