@@ -27,6 +27,7 @@ from cluster.core.model.value import Value
 from cluster.core.units import format_size, parse_size
 from cluster.orchestration.ab_test import Trial
 from cluster.orchestration.cluster import attach
+from cluster.orchestration.launch.launch import plan_spec
 from cluster.runs import store
 
 if TYPE_CHECKING:
@@ -147,7 +148,8 @@ class ComparisonLauncher(Value, frozen=True, kw_only=True):
         spec = flags.spec(name=name, **machines)
         conditions = [condition.trial for condition in self.conditions]
         options = BenchOptions(timeout=measured.timeout)
-        measurement.check(spec, BENCHMARK, _params(measured), options, conditions)
+        check_machines = measurement.check(spec, BENCHMARK, _params(measured), options, conditions)
+        check_machines(plan_spec(spec)[1])
         with _cleaned_up(spec.name):
             up.command(name, machines=machines, yes=yes)
             for condition in self.conditions:

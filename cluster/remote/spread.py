@@ -106,7 +106,8 @@ def _connect(shells: Mapping[str, Shell], name: str) -> dict[str, str]:
             for host, shell in shells.items()
             if shell.machine
         }
-        ssh_mesh.open_mesh(shells, mesh, name, Path(tempfile.gettempdir()), needs_every_host=False)
+        with tempfile.TemporaryDirectory() as private:
+            ssh_mesh.open_mesh(shells, mesh, name, Path(private), needs_every_host=False)
     return {host: ssh_mesh.config_file(folder) for host, folder in folders.items()}
 
 

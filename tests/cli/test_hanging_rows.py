@@ -12,7 +12,7 @@ import pytest
 import cluster
 from cluster.cli.commands import ls, status
 from cluster.orchestration.cluster_jobs import Jobs
-from cluster.providers import Provider
+from cluster.providers.lab import LabProvider
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -34,7 +34,7 @@ def test_ls_waits_for_nobody_without_end(
     mine = cluster.launch("mine", provider="local", hosts=1)
     mine.bench("program", command="true")
     monkeypatch.setattr(Jobs, "exit_status", lambda _: hang.wait(120))
-    monkeypatch.setattr(Provider, "live", lambda _: hang.wait(120))
+    monkeypatch.setattr(LabProvider, "live", lambda _: hang.wait(120))
     monkeypatch.setattr(status, "ANSWERS_WITHIN", 0.1)
     monkeypatch.setattr(ls, "LIVE_WITHIN", 0.1)
     began = time.monotonic()

@@ -72,7 +72,8 @@ def test_no_program_of_a_job_ignores_ctrl_c(hanging: Background) -> None:
 @pytest.mark.parametrize("signals", INHERITED)
 def test_a_local_command_does_not_ignore_ctrl_c(signals: str) -> None:
     command("up", "mine", "--provider", "local")
-    words = ["env", signals, COMMAND, "run", "mine", "--", "grep", "SigIgn", "/proc/self/status"]
+    words = ["env", signals, COMMAND, "run", "mine", "--on", "0", "--"]
+    words += ["grep", "SigIgn", "/proc/self/status"]
 
     assert not _ignores_sigint(run(*words).stdout)
 

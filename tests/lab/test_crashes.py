@@ -45,7 +45,7 @@ def test_a_launch_that_was_killed_leaves_nothing(alone: Alone, point: str, remed
 
 @pytest.mark.parametrize("point", RUNNING.values(), ids=RUNNING)
 def test_a_measurement_that_was_killed_leaves_nothing(
-    alone: Alone, cached: None, point: str
+    alone: Alone, cached: None, installed_anew: None, point: str
 ) -> None:
     """The cluster is as good as any other: it is listed, kept by gc, and taken down."""
     before = alone.left()
