@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import shutil
 import socket
 import urllib.request
 from typing import TYPE_CHECKING
@@ -133,7 +134,10 @@ def test_of_a_large_file_only_blocks_that_differ_are_sent(
 
     change()
     parts = lab.sync(home / "code", there, hosts=host)
-    assert 0 < parts.sent_bytes < 100_000
+    if shutil.which("rsync"):
+        assert 0 < parts.sent_bytes < 100_000
+    else:  # the machine has none: the file was sent whole
+        assert parts.sent_bytes == file.stat().st_size
     assert sha256(file) in must(lab, 0, f"sha256sum {place}/*/*")
     monkeypatch.setattr(rsync, "reaches", lambda _: False)
     file.write_bytes(file.read_bytes()[::-1])
