@@ -15,7 +15,7 @@ from cluster.core.model.resources import Plan
 from cluster.core.units import parse_rate
 from cluster.orchestration.launch.launch import launch_spec
 from cluster.reports.training_table import training_table
-from cluster.reports.words.training import limit_of_training
+from cluster.reports.words.step_limits import limit_of_training
 
 BATCH = 64  # samples of a rank's step
 

@@ -20,7 +20,7 @@ from cluster.measure.training import digits, shards
 from cluster.measure.training.loader import Batch, Loader, Stages, stages_of
 from cluster.measure.training.sources import MemorySource
 from cluster.measure.training.trainer import Trainer
-from cluster.reports.words.training import training_answer
+from cluster.reports.words.step_limits import training_answer
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Sequence

@@ -19,7 +19,7 @@ from cluster.analysis.verdict.reasons import Advice, Purpose, TooSmall
 from cluster.core.model.hosts import SIMULATED, Link, Machine
 from cluster.core.model.records import Record
 from cluster.core.model.spec import ClusterSpec
-from cluster.reports.words.training import training_answer
+from cluster.reports.words.step_limits import training_answer
 from cluster.reports.words.verdict import answer
 from tests.plain_values import plain_summary
 

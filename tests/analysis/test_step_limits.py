@@ -19,7 +19,7 @@ from cluster.analysis.models.step_limits import (
     stalls,
 )
 from cluster.core.model.measurements import Measurement
-from cluster.reports.words.training import training_answer
+from cluster.reports.words.step_limits import training_answer
 
 if TYPE_CHECKING:
     from cluster.core.model.value import Scalar

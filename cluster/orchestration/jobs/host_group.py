@@ -31,7 +31,10 @@ if TYPE_CHECKING:
 Command = str | Sequence[str]
 T = TypeVar("T")
 VARIABLE = re.compile(r"[A-Za-z_][A-Za-z0-9_]*")
-RUN = 'PATH="$(cd "$1" 2> /dev/null && pwd):$PATH"; cd -- "${2:-.}" && shift 2 && exec env "$@"'
+RUN = (  # a machine's folder may be relative to the home folder
+    'PATH=$(cd "$1" 2> /dev/null && pwd):$PATH; export PATH; cd -- "${2:-.}" && shift 2 && '
+    'exec env "$@"'
+)
 
 
 class HostGroup(Sequence["Host"]):
@@ -368,12 +371,7 @@ def command_words(
     check_command(words, env)
     variables = {**env, MARK: machine.folder}
     assignments = [f"{name}={value}" for name, value in variables.items()]
-    # A machine's folder may be relative to the home folder.
-    script = (
-        'PATH=$(cd "$1" 2> /dev/null && pwd):$PATH; export PATH; cd -- "${2:-.}" && shift 2 && '
-    )
-    script += 'exec env "$@"'
-    return ["sh", "-c", script, "sh", machine.bin, cwd, *assignments, *words]
+    return ["sh", "-c", RUN, "sh", machine.bin, cwd, *assignments, *words]
 
 
 def check_command(words: Sequence[str], env: Mapping[str, str]) -> None:

@@ -32,7 +32,7 @@ from cluster.reports.words.limits import (
     short_limit,
     usual_words,
 )
-from cluster.reports.words.training import training_answer
+from cluster.reports.words.step_limits import training_answer
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator, Sequence
