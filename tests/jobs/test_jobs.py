@@ -206,6 +206,14 @@ def test_a_job_that_cannot_be_started_says_so_at_once_and_leaves_none(
     assert sessions() == []
 
 
+def test_a_program_that_itself_exits_as_if_it_were_missing_was_started(c: Cluster) -> None:
+    job = c.hosts[0].start("exit 127", name="own")
+    with pytest.raises(JobError) as failed:
+        job.wait()
+
+    assert failed.value.what == "0.mpi.jobs: the job own is failed, exit status 127."
+
+
 def test_a_failed_task_is_named_with_its_status_and_last_lines(c: Cluster) -> None:
     job = c.start('echo "I am $CLUSTER_NODE_RANK"; test $CLUSTER_NODE_RANK != 1', name="one")
     with pytest.raises(JobError) as failed:

@@ -166,17 +166,15 @@ class NamedJobs(Mapping[str, Job]):
             env = {**variables, **record.spec.env}
             spec = msgspec.structs.replace(record.spec, env=env, cwd=task.cwd)
             state = HostTasks(machines[name], shell).start(task, spec)
-            if state.end is not None and state.end.exit_status in (126, 127):
+            if state.end is not None and not state.began:
                 raise JobError(f"{name}: {record.name} cannot be started: {state.end.reason}")
             return state
 
         try:
             on_each(hosts.shells(), begin)
         except ClusterError:
-            job = Job(record, self._remote)
-            _stop(
-                [job], "It could not be started on all hosts."
-            )  # its state says what became of it
+            # The state of the job says what became of it.
+            _stop([Job(record, self._remote)], "It could not be started on all hosts.")
             raise
 
     def make_room(self, *, replace: bool) -> None:
