@@ -80,7 +80,6 @@ class IperfParams(Value, frozen=True, kw_only=True):
         seconds: Of each test that count.
         omit: Seconds before them that do not.
         pair: The two ranks whose hosts run iperf3.
-
     """
 
     metrics: tuple[str, ...] = ("forward", "reverse")
@@ -92,16 +91,11 @@ class IperfParams(Value, frozen=True, kw_only=True):
 
 
 class IperfTest(Value, frozen=True, kw_only=True):
-    """One test: a client and a server.
-
-    Args:
-        number: of its iteration, from 1.
-
-    """
+    """One test: a client and a server."""
 
     definition: Definition
     streams: int
-    number: int
+    number: int  # of its iteration, from 1
 
     @property
     def file(self) -> str:
@@ -207,7 +201,6 @@ class IperfRank:
 
     Args:
         comm: of the pair; its rank 0 runs the clients.
-
     """
 
     def __init__(self, rank: Rank, comm: Comm, address: str, params: IperfParams) -> None:
@@ -331,7 +324,6 @@ def read_result(text: str, status: int = 0) -> float:
     Raises:
         ClusterError: the test failed, or nothing arrived.
         ParseError: it is not the output of iperf3.
-
     """
     try:
         document = msgspec.json.decode(text, type=IperfDocument)

@@ -36,7 +36,6 @@ class ProgramParams(Value, frozen=True, kw_only=True):
     Args:
         command: What each rank runs with sh: in the copy of your working folder, or without one in
             the job's folder, where files have to be named by absolute paths.
-
     """
 
     command: str = ""

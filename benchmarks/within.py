@@ -50,7 +50,6 @@ class WithinParams(Value, frozen=True, kw_only=True):
             between GPUs.
         iterations: Copies in each direction; 0 for 3 between NUMA nodes, 50 between cores, and 10
             between GPUs.
-
     """
 
     devices: Literal["auto", "gpus", "numa", "cores"] = "auto"

@@ -45,7 +45,6 @@ class Background:
     Args:
         words: its arguments.
         signals: what it inherits, whatever the tests have inherited: an option of `env`.
-
     """
 
     def __init__(self, *words: str, signals: str = "--default-signal") -> None:

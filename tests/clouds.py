@@ -40,7 +40,6 @@ class World(Value, frozen=True, kw_only=True):
         kinds: of what a launch makes, sorted.
         milestones: of a launch after its machines were made; hosts get new keys in `rotated`, where
             the cloud does not tell the keys that they made themselves.
-
     """
 
     name: str

@@ -59,7 +59,6 @@ def run_forked(
         text: its standard input.
         machine: a process in whose namespaces it runs; 0 for ours.
         variables: added to its environment.
-
     """
     new = tempfile.TemporaryFile
     with new() as given, new() as out, new() as err:
@@ -141,7 +140,6 @@ def put_command(script: str, folder: Path) -> dict[str, Any]:
 
     Returns:
         What `subprocess.run` has to be told of such a shell: its variables and its files.
-
     """
     path = folder / Path(script).name
     words = shlex.join([sys.executable, "-IS", __file__, script])

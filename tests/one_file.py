@@ -23,7 +23,6 @@ def one_file(benchmark: str, module: str, old: str, new: str) -> str:
 
     Returns:
         The text of the file.
-
     """
     folder = ROOT / "benchmarks" / benchmark
     texts = {path.stem: path.read_text() for path in folder.glob("*.py")}

@@ -55,7 +55,6 @@ class CollectivesParams(Repetitions, frozen=True, kw_only=True):
         sizes: S in bytes, such as 8:64MiB (powers of two) or 8,65536.
         transport: mpi; gloo or nccl, by torch; or nccl4py.
         kernel: Timed loops: c, python, or auto.
-
     """
 
     operations: tuple[str, ...] = ("allreduce",)

@@ -23,7 +23,6 @@ class CollectiveLoops:
 
         Returns:
             A function that takes the number of repetitions, and gives the seconds of each.
-
         """
         raise NotImplementedError
 

@@ -15,20 +15,13 @@ BARRIER = "barrier"
 
 
 class Collective(Value, frozen=True, kw_only=True):
-    """One collective.
-
-    Args:
-        what: it does with a message of S bytes.
-        flow: which bytes pass a host's link.
-        reduces: it sums 32-bit floating-point numbers; the others move bytes.
-
-    """
+    """One collective."""
 
     name: str
-    what: str
+    what: str  # it does with a message of S bytes
     factor: Factor = ""
-    flow: Flow = "between hosts"
-    reduces: bool = False
+    flow: Flow = "between hosts"  # which bytes pass a host's link
+    reduces: bool = False  # it sums 32-bit floating-point numbers; the others move bytes
     divides: bool = False
 
     def real(self, size: int, ranks: int) -> int:
@@ -107,7 +100,6 @@ def rates(base: Definition) -> tuple[Definition, ...]:
 
     Returns:
         The definitions of its algorithm and bus bandwidths; none for a barrier.
-
     """
     if not base.factor:
         return ()

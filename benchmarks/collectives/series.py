@@ -29,7 +29,6 @@ class CollectiveSeries:
 
     Args:
         size: S, in bytes.
-
     """
 
     def __init__(self, comm: Intracomm, operation: Collective, size: int) -> None:

@@ -26,7 +26,6 @@ class GpuParams(Value, frozen=True, kw_only=True):
         sizes: Bytes of a copy, such as 4,1GiB.
         iterations: Copies of each kind and size; 0 for 20, and 200 below 1 MiB.
         kernels: That are launched to time it, and pairs of events.
-
     """
 
     sizes: Sizes = Sizes.parse("4,64KiB,1MiB,64MiB,1GiB")

@@ -35,7 +35,6 @@ def measure_host(rank: Rank, params: GpuParams) -> None:
 
     Raises:
         ClusterError: torch is missing, or sees no GPU; or a copy arrived wrong.
-
     """
     os.environ.setdefault("CUDA_DEVICE_ORDER", "PCI_BUS_ID")  # as nvidia-smi numbers them
     torch = _torch()

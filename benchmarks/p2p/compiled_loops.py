@@ -45,7 +45,6 @@ class CompiledPairLoops:
 
     Args:
         library: kernels/p2p.c, compiled.
-
     """
 
     def __init__(self, data: PairMemory, library: ctypes.CDLL) -> None:

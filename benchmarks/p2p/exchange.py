@@ -122,7 +122,6 @@ def oneway_line(rank: int, size: int, seconds: float) -> str:
 
     Returns:
         Such as `Process 1 transferred 100 MB in 23.1 ms (4323.8 MB/sec)`, where MB is 1e6 bytes.
-
     """
     mb = size / 1e6
     return (

@@ -36,7 +36,6 @@ class Messages:
 
     Args:
         size: of each message in bytes.
-
     """
 
     def __init__(self, data: PairMemory, definition: Definition, size: int) -> None:
@@ -66,7 +65,6 @@ class PairMemory:
 
     Args:
         comm: of the pair; its rank 0 sends first.
-
     """
 
     def __init__(self, comm: Comm, params: P2PParams, memory: Memory) -> None:

@@ -19,7 +19,6 @@ class P2PParams(Repetitions, frozen=True, kw_only=True):
         pair: The two ranks that exchange messages.
         kernel: The timed loops: c, python, or auto.
         buffer: Memory of the messages: cpu or cuda.
-
     """
 
     metrics: tuple[str, ...] = ("memory_copy", "latency", "bandwidth")
@@ -34,7 +33,6 @@ class P2PParams(Repetitions, frozen=True, kw_only=True):
 
         Raises:
             SpecError: there is one.
-
         """
         super().check()
         if self.window is None:

@@ -71,7 +71,6 @@ class PairsParams(Value, frozen=True, kw_only=True):
         pairs: Test these pairs alone and no others, such as 7-12,7-40.
         milliseconds: Of each test.
         allreduce: Bytes that two ranks of MPI sum, instead of a transfer over TCP.
-
     """
 
     metric: Literal["bandwidth", "latency"] = "bandwidth"
@@ -106,7 +105,6 @@ def read_pair(text: str) -> tuple[int, int]:
 
     Raises:
         SpecError: it is not a pair.
-
     """
     one, _, other = text.partition("-")
     if not (one.isdecimal() and other.isdecimal()) or int(one) == int(other):

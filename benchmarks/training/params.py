@@ -31,7 +31,6 @@ class TrainingParams(Value, frozen=True, kw_only=True):
         seeds: How often, each time with other weights.
         epochs: At most, to reach it.
         device: cpu with gloo, or cuda with nccl.
-
     """
 
     source: str = "memory"
@@ -81,7 +80,6 @@ class TrainingParams(Value, frozen=True, kw_only=True):
 
         Raises:
             SpecError: they cannot.
-
         """
         self._check_counts()
         if self.source not in ("memory", "disk") and not self.in_store:

@@ -66,7 +66,6 @@ def train(rank: Rank, params: TrainingParams, prepare: Callable[[Digits], Digits
 
     Raises:
         ClusterError: a library is missing, or the data cannot be read.
-
     """
     backend = "nccl" if params.device == "cuda" else "gloo"
     torch = torch_group.require_torch(backend, "training")

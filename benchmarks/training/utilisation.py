@@ -23,7 +23,6 @@ class Utilisation:
 
     Args:
         device: `cpu`, or a GPU such as `cuda:0`.
-
     """
 
     def __init__(self, rank: Rank, torch: Any, device: str, phases: tuple[str, ...]) -> None:  # noqa: ANN401
@@ -57,7 +56,6 @@ class Utilisation:
 
         Args:
             begin: of its timed steps, by `time.perf_counter`.
-
         """
         if self._sampler is not None:
             self._busy[phase] += self._sampler.between(begin, end)
@@ -67,7 +65,6 @@ class Utilisation:
 
         Args:
             rate: samples per second of all ranks.
-
         """
         if phase in self._share and self._peak:
             self._share[phase].append(100 * rate * flops / (self._peak * self._rank.size))

@@ -22,7 +22,6 @@ def output_of(program: str, *words: str) -> str | None:
 
     Returns:
         What it printed; None if it is missing, failed, or exceeded its time.
-
     """
     path = find_program(program)
     if path is None:
@@ -51,7 +50,6 @@ def version_of(program: str, flag: str) -> str | None:
 
     Returns:
         The first line of what it printed; None if it did not answer.
-
     """
     answer = output_of(program, flag)
     return None if answer is None else answer.strip().partition("\n")[0]

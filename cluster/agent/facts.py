@@ -100,7 +100,6 @@ def cgroup_cpus(root: Path = Path("/")) -> float | None:
     Returns:
         The smallest quota / period of all levels (both versions of control groups); None if there
         is no limit.
-
     """
     limits = []
     for folder in _cgroups(root, "cpu"):

@@ -24,7 +24,6 @@ class GpuState(Value, frozen=True, kw_only=True):
         memory_clock: in Hz.
         clock: of its multiprocessors, in Hz.
         busy: the share of the last sample in which a kernel ran, 0 to 1; that is not efficiency.
-
     """
 
     index: int
@@ -41,7 +40,6 @@ def ask_gpus() -> tuple[GpuState, ...]:
 
     Returns:
         Their states; empty without a driver.
-
     """
     return gpu_states(output_of("nvidia-smi", f"--query-gpu={','.join(FIELDS)}", FORMAT) or "")
 
@@ -55,7 +53,6 @@ def gpu_states(text: str) -> tuple[GpuState, ...]:
 
     Returns:
         The states; nothing of a text without such a line of names, such as an error.
-
     """
     lines = [[cell.strip() for cell in line.split(",")] for line in text.splitlines()]
     heads = [at for at, cells in enumerate(lines) if _is_head(cells)]

@@ -35,7 +35,6 @@ class InstalledGpu(Value, frozen=True, kw_only=True):
     Args:
         slot: speed and width of PCIe as Linux writes them, such as `8.0 GT/s PCIe x16`; empty if
             they are not known.
-
     """
 
     model: str
@@ -48,7 +47,6 @@ def list_gpus() -> tuple[InstalledGpu, ...]:
 
     Returns:
         The GPUs, in the driver's order; empty without a driver.
-
     """
     lines = (output_of("nvidia-smi", *FORMAT) or "").strip().splitlines()
     rows = [line.rsplit(", ", len(FIELDS) - 1) for line in lines]
@@ -64,7 +62,6 @@ def topology() -> str:
 
     Returns:
         The matrix of `nvidia-smi topo -m`; empty without a driver.
-
     """
     return output_of("nvidia-smi", "topo", "-m") or ""
 
@@ -74,7 +71,6 @@ def modules(loaded: Path = Path("/proc/modules")) -> tuple[str, ...]:
 
     Returns:
         Those of `MODULES` that are loaded.
-
     """
     try:
         there = {line.partition(" ")[0] for line in loaded.read_text().splitlines()}
@@ -88,6 +84,5 @@ def mpi_flags() -> dict[str, str]:
 
     Returns:
         The value of each of `FLAGS` that it knows; empty for another MPI.
-
     """
     return dict(FLAG.findall(output_of("ompi_info", "--parsable", "-l", "9", "--all") or ""))

@@ -40,7 +40,6 @@ def read_tuning(folder: Path, root: Path = Path("/")) -> Tuning:
 
     Returns:
         The settings; empty where the kernel does not report them.
-
     """
     return Tuning(
         governor=_governors(root),
@@ -62,7 +61,6 @@ def storage(folder: Path, root: Path = Path("/")) -> str:
     Returns:
         Type and device of its file system, such as `ext4 on /dev/nvme0n1p1`; empty if the kernel
         does not report it.
-
     """
     place = folder.resolve()
     found = ""

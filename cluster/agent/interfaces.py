@@ -27,7 +27,6 @@ def list_interfaces() -> Iterator[Interface]:
 
     Yields:
         An interface for each IPv4 address: a host may be reached at any of them.
-
     """
     with socket.socket(socket.AF_INET, socket.SOCK_DGRAM) as probe:
         for label, address in _addresses(probe):
@@ -55,7 +54,6 @@ def link_speeds(folder: Path) -> list[float]:
     Returns:
         Bytes per second in each direction of each piece of hardware: several for a bond; empty
         if the speed of one is not known.
-
     """
     if (folder / "device").exists():
         megabits = read_text(folder / "speed")

@@ -13,7 +13,6 @@ def read_text(path: Path) -> str:
 
     Returns:
         Its text without white space around it; empty if there is no such file, or it is not text.
-
     """
     try:
         return path.read_text().strip()

@@ -41,7 +41,6 @@ class PeerList(Value, frozen=True, kw_only=True):
 
     Args:
         probed: whether they are probed, too: a busy sshd answers late, and some let nobody in.
-
     """
 
     peers: tuple[Peer, ...] = ()

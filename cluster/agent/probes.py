@@ -32,7 +32,6 @@ class Probes:
 
     Args:
         lost: called, in another thread, once a host that has answered does so no more.
-
     """
 
     def __init__(self, lost: Callable[[], object]) -> None:

@@ -40,7 +40,6 @@ def usable_cores(root: Path = PROCESSORS) -> tuple[tuple[int, ...], ...]:
     Returns:
         The processors of each core: several with hyper-threading. Empty if the kernel does not
         report which of them share a core.
-
     """
     usable = os.sched_getaffinity(0)
     found = {read_text(root / f"cpu{n}/topology/thread_siblings_list") for n in usable}

@@ -48,7 +48,6 @@ def stop_job(folder: Path, grace: float = STOP_GRACE) -> Ended | Lost:
 
     Args:
         grace: seconds between the two signals.
-
     """
     began = time.monotonic()
     while is_alive(folder) is None and job_state(folder) == Running() and not _is_late(began):
@@ -91,7 +90,6 @@ def run_job(seconds: float, argv: list[str]) -> int:
 
     Returns:
         Its exit status; 124 if the time was up, 143 after a signal to end, 113 if a host was lost.
-
     """
     reader, writer = os.pipe()
     os.set_blocking(writer, False)

@@ -88,7 +88,6 @@ def _start(spec: TaskSpec, folder: Path) -> subprocess.Popen[bytes]:
 
     Raises:
         OSError: its folder or program does not exist, or cannot be used.
-
     """
     own = {name: value for name, value in os.environ.items() if not name.startswith("TMUX")}
     path = os.pathsep.join(filter(None, (spec.env.get("PATH"), own.get("PATH"))))
@@ -118,7 +117,6 @@ def _check_line(line: str, cwd: Path, env: dict[str, str]) -> None:
 
     Raises:
         FileNotFoundError: it is none.
-
     """
     try:
         word = next(iter(shlex.split(line, comments=True)), "")
@@ -263,7 +261,6 @@ def end_all(
 
     Returns:
         The names of those that were there, and of those that are left: the kernel holds them.
-
     """
     first = find()
     names = [_name(pid) for pid in sorted(first)]

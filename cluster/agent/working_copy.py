@@ -19,7 +19,6 @@ def sha256(path: Path) -> str:
 
     Raises:
         OSError: it cannot be read.
-
     """
     with path.open("rb") as file:
         return hashlib.file_digest(file, "sha256").hexdigest()

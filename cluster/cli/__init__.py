@@ -33,7 +33,6 @@ def start(*launchers: Callable[..., None], what: str | None = None) -> NoReturn:
         launchers: functions whose parameters are annotated with `cluster.cli.flags`; if there are
             several, the name of each is a verb.
         what: they are for, as the help of a script with several verbs.
-
     """
     from cluster.cli import command_line  # noqa: PLC0415 - main need not have it
 

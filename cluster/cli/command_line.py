@@ -49,7 +49,6 @@ def start(*launchers: Callable[..., None] | click.Command, what: str | None = No
     Args:
         launchers: functions whose parameters are annotated with `cluster.cli.flags`; if there are
             several, the name of each is a verb.
-
     """
     made = [
         one if isinstance(one, click.Command) else make_command(one.__name__, one)
@@ -120,7 +119,6 @@ def canonical_arguments(argv: Sequence[str]) -> list[str]:
 
     Returns:
         The same arguments in the current spelling: `--iterations=5 --placement=1`.
-
     """
     ours = list(argv).index("--") if "--" in argv else len(argv)
     following = [*argv[1:ours], ""]

@@ -31,7 +31,6 @@ def confirm_cost(
 
     Raises:
         SpecError: the answer is no, or there is no terminal to ask on.
-
     """
     if not plan.costs:
         return
@@ -51,7 +50,6 @@ def ask(question: str, price: str) -> bool:
 
     Raises:
         SpecError: there is no terminal to ask on.
-
     """
     if not has_terminal():
         raise SpecError(
@@ -71,7 +69,6 @@ def price_words(spec: ClusterSpec, plan: Plan, launches: int = 1) -> str:
 
     Returns:
         Such as `$7.78 an hour until it is taken down, at the latest after 2 h 0 min ($15.56)`.
-
     """
     end = "until it is taken down" if launches == 1 else f"{launches} times until it is taken down"
     if plan.ttl is not None:

@@ -38,22 +38,15 @@ if TYPE_CHECKING:
 
 
 class Flag(NamedTuple):
-    """How a parameter of a command is typed: an option if it has names, else an argument.
-
-    Args:
-        parser: reads its text; its type does, if there is none.
-        autocompletion: the values that a shell suggests.
-        callback: checks or replaces its value.
-
-    """
+    """How a parameter of a command is typed: an option if it has names, else an argument."""
 
     names: tuple[str, ...]
     help: str = ""
     metavar: str | None = None
     show_default: bool | str = True
-    parser: Callable[[str], object] | None = None
-    autocompletion: Callable[[], Iterable[str]] = tuple
-    callback: Callable[[Any], object] | None = None
+    parser: Callable[[str], object] | None = None  # reads its text; its type does, if there is none
+    autocompletion: Callable[[], Iterable[str]] = tuple  # the values that a shell suggests
+    callback: Callable[[Any], object] | None = None  # checks or replaces its value
 
 
 def option(typed: str, help: str = "", **how: Any) -> Flag:  # noqa: A002, ANN401 - fields of `Flag`
@@ -61,7 +54,6 @@ def option(typed: str, help: str = "", **how: Any) -> Flag:  # noqa: A002, ANN40
 
     Args:
         typed: its names, and what stands for its value in the help: `--sizes LIST`.
-
     """
     words = typed.split()
     names = tuple(word for word in words if word.startswith("-"))
@@ -180,7 +172,6 @@ def group(make: Callable[..., Any], names: str = "") -> Group:
 
     Args:
         names: of its parameters, with spaces between, if only these are of the command.
-
     """
     hints, known = get_type_hints(make, include_extras=True), signature(make).parameters
     chosen = names.split() or known
@@ -229,7 +220,6 @@ def make_command(
 
     Args:
         parts: its parameters; those that its annotations declare, if none are given.
-
     """
     known = _parts(function) if parts is None else parts
     flat = [
@@ -381,14 +371,9 @@ RunName = Annotated[str, option("--name", "Name under which the run is kept.")]
 
 
 class Spelling(NamedTuple):
-    """How the flag of a field differs from what is derived from the field.
+    """How the flag of a field differs from what is derived from the field."""
 
-    Args:
-        flag: its name; that of the field, if empty.
-
-    """
-
-    flag: str = ""
+    flag: str = ""  # its name; that of the field, if empty
     kind: Any = None
     metavar: str | None = None
     parser: Callable[..., object] | None = None
@@ -442,7 +427,6 @@ def with_default(name: str, default: object, *, shown: str = "") -> click.Parame
 
     Args:
         shown: the default in its help, if the command itself chooses it; else that default.
-
     """
     own = copy(SPEC[name])
     own.default = default
@@ -458,7 +442,6 @@ def choose_provider(
 
     Raises:
         SpecError: the two flags contradict each other.
-
     """
     if run_local and provider not in (None, "local"):
         raise SpecError(
@@ -473,7 +456,6 @@ def like_running(name: str, values: Mapping[str, Any]) -> dict[str, Any]:
 
     Returns:
         The flags; where no cluster of this name runs, with the default provider.
-
     """
     from cluster.orchestration.cluster import attach  # noqa: PLC0415 - most commands read files
 
@@ -495,7 +477,6 @@ def spec(*, name: str, options: list[str] | None = None, **flags: object) -> Clu
 
     Raises:
         SpecError: a flag is wrong.
-
     """
     from cluster.orchestration.launch.launch import make_spec  # noqa: PLC0415 - most commands read files
 
@@ -508,7 +489,6 @@ def pair(flag: str, text: str) -> tuple[str, str]:
 
     Raises:
         SpecError: it is not of that form.
-
     """
     key, equals, value = text.partition("=")
     if not key or not equals:
@@ -521,7 +501,6 @@ def param_flags(params: type[Value]) -> tuple[click.Parameter, ...]:
 
     Args:
         params: of a benchmark; its docstring describes each field under `Args:`.
-
     """
     help_ = help_of(params)
     own = sorted(

@@ -35,14 +35,9 @@ Github = Annotated[bool, option("--github", "In GitHub Actions: a step summary a
 
 
 class Gates(Value, frozen=True, kw_only=True):
-    """What fails a step of continuous integration, and where it is reported.
+    """What fails a step of continuous integration, and where it is reported."""
 
-    Args:
-        fail_on: verdicts that are failures, besides `failed` and `impossible`.
-
-    """
-
-    fail_on: tuple[str, ...] = ()
+    fail_on: tuple[str, ...] = ()  # verdicts that are failures, besides `failed` and `impossible`
     junit: Path | None = None
     github: bool = False
 
@@ -57,7 +52,6 @@ def read_gates(fail_on: FailOn = None, junit: Junit = None, github: Github = Fal
 
     Raises:
         SpecError: a word is not a verdict that can be a gate.
-
     """
     words = tuple(word.strip().lower() for word in (fail_on or "").split(",") if word.strip())
     unknown = [word for word in words if word not in FAIL_ON]
@@ -78,7 +72,6 @@ def check_decidable(given: Gates, comparisons: Sequence[Comparison]) -> None:
 
     Raises:
         SpecError: no data point has enough launches for `slower`.
-
     """
     for one in comparisons:
         launches = max((min(cell.launches) for cell in one.cells), default=0)
@@ -100,7 +93,6 @@ def report_cases(given: Gates, cases: Sequence[Case]) -> int:
 
     Raises:
         SpecError: a file cannot be written.
-
     """
     from cluster.reports import ci  # noqa: PLC0415 - only with these flags
 

@@ -69,19 +69,13 @@ class ComparedCondition(Value, frozen=True, kw_only=True):
 
 
 class ComparisonLauncher(Value, frozen=True, kw_only=True):
-    """Vectors of 10 to 10^9 float32 from one rank to another, under several conditions.
-
-    Args:
-        provider: where the hosts come from, unless --provider says otherwise.
-        accelerator: of each host of that provider, unless an --instance is named.
-
-    """
+    """Vectors of 10 to 10^9 float32 from one rank to another, under several conditions."""
 
     name: str
-    provider: str
+    provider: str  # where the hosts come from, unless --provider says otherwise
     hosts: int
     ranks_per_host: int = 1
-    accelerator: str
+    accelerator: str  # of each host of that provider, unless an --instance is named
     conditions: tuple[ComparedCondition, ...]
 
     def verbs(self) -> tuple[click.Command, ...]:
@@ -240,7 +234,6 @@ def launcher(
 
     Returns:
         A command for `cluster.cli.start`.
-
     """
 
     def command(

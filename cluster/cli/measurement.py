@@ -56,7 +56,6 @@ def measure(
     Raises:
         ClusterError: it could not be launched, or the job failed; its values are shown first.
         KeyboardInterrupt: the user interrupted; the values so far are shown first.
-
     """
     _check_how(spec, options)
     pair = trials(options.ab, benchmark) if options.ab else None
@@ -102,7 +101,6 @@ def launched(
 
     Raises:
         ClusterError: it could not be launched.
-
     """
     check_machines = check(spec, benchmark, params, options, (PLAIN,))
     live = JobProgress(stderr=options.json)
@@ -131,7 +129,6 @@ def check(
 
     Raises:
         ClusterError: it cannot be measured.
-
     """
     conditions = tuple(conditions)
     checked = [

@@ -54,7 +54,6 @@ class BenchOptions(Value, frozen=True, kw_only=True):
     Args:
         founding: print the lines of the founding programs; only launchers do.
         workdir: the folder, in a copy of which the ranks run; only `cluster run --mpi` has it.
-
     """
 
     keep: flags.Keep = None
@@ -110,7 +109,6 @@ def count_launches(cluster: Cluster, benchmark: str, options: BenchOptions) -> i
 
     Raises:
         SpecError: it is not a positive number.
-
     """
     if options.launches is not None or options.detach or options.profile is not None:
         return check_count(1 if options.launches is None else options.launches, "--launches")
@@ -127,7 +125,6 @@ def check_count(launches: int, what: str) -> int:
 
     Raises:
         SpecError: it is below 1.
-
     """
     if launches < 1:
         raise SpecError(
@@ -149,7 +146,6 @@ def run_launches(
     Raises:
         JobError: a job failed.
         KeyboardInterrupt: the user interrupted.
-
     """
     total = count_launches(cluster, benchmark, options)
     launch_of = f"{time.time():.3f}" if total > 1 else ""
@@ -221,7 +217,6 @@ def launch_once(
 
     Raises:
         JobError: the job failed.
-
     """
     variables = {**options.variables, **trial.variables}
     own = {**params, **trial.params}

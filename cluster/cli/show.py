@@ -230,7 +230,6 @@ def relative_path(path: Path) -> Path:
 
     Returns:
         The relative path, if it is below the working directory.
-
     """
     here = Path.cwd()
     return path.relative_to(here) if path.is_relative_to(here) else path
@@ -249,7 +248,6 @@ def receipt_lines(cluster: Cluster) -> list[str]:
 
     Returns:
         Lines; empty if it cost nothing.
-
     """
     receipt = cluster.receipt()
     if receipt is None:
@@ -308,7 +306,6 @@ def show_launches(ran: Sequence[Run], *, as_json: bool) -> Answer:
 
     Args:
         ran: the launches of one command, the oldest first.
-
     """
     newest = ran[-1]
     record = newest.record
@@ -348,7 +345,6 @@ def judge_launches(
 
     Args:
         ran: the launches, the oldest first.
-
     """
     from cluster.analysis.statistics.summarize import pool_launches  # noqa: PLC0415 - it imports NumPy
     from cluster.analysis.verdict import judgement  # noqa: PLC0415 - only for summaries
@@ -369,7 +365,6 @@ def show_tables(tables: Sequence[Table], report: str) -> None:
 
     Raises:
         SpecError: it is neither.
-
     """
     check_format(report)
     width = screen_width()

@@ -31,7 +31,6 @@ def handle() -> list[Received]:
 
     Returns:
         The list to which signals are added when they come; the first one interrupted.
-
     """
     received: list[Received] = []
 

@@ -84,7 +84,6 @@ def take_flags(argv: Sequence[str]) -> tuple[list[str], int]:
 
     Returns:
         The others, and how much is printed: -1 with -q, 1 with -v, 2 with -vv or -v -v.
-
     """
     ours = list(argv).index("--") if "--" in argv else len(argv)
     found = [FLAGS[word] for word in argv[:ours] if word in FLAGS]
@@ -101,7 +100,6 @@ def configure(verbosity: int) -> None:
 
     Raises:
         SpecError: the log file cannot be written.
-
     """
     global _verbosity  # noqa: PLW0603 - one process has one terminal
     _verbosity = verbosity
@@ -132,7 +130,6 @@ def write_log(text: str, level: int = logging.INFO) -> None:
 
     Args:
         level: of `logging`.
-
     """
     logger = logging.getLogger("cluster")
     record = logger.makeRecord(logger.name, level, "", 0, text, (), None)

@@ -35,21 +35,15 @@ OWN_COMMANDS = ("cluster", "__main__.py")  # of sys.argv[0]
 
 
 class Controller(Value, frozen=True, kw_only=True):
-    """A process that starts jobs.
-
-    Args:
-        at: when it claimed the cluster, in seconds since the epoch.
-        boot: of its kernel; empty if that is not known.
-
-    """
+    """A process that starts jobs."""
 
     user: str
     host: str
     pid: int
     command: str
-    at: float
+    at: float  # when it claimed the cluster, in seconds since the epoch
     state: str = ""
-    boot: str = ""
+    boot: str = ""  # of its kernel; empty if that is not known
 
     def has_left(self, folder: Path) -> bool:
         """Tell for a job that the cluster in a state folder does not know whether nobody does.
@@ -136,7 +130,6 @@ def claim(journal: Journal, *, replace: bool = False) -> Iterator[Claim]:
     Raises:
         InUse: another process has it.
         ClusterError: another process took the cluster down.
-
     """
     if not replace:
         _refuse_if_held(journal)  # at once: who holds the lock may be copying files to the hosts

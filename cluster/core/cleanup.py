@@ -16,7 +16,6 @@ def on_failure(clean_up: Callable[[], object]) -> Iterator[None]:
     Args:
         clean_up: called before the exception is re-raised, also for Ctrl-C and SIGTERM. If it fails
             itself, its exception replaces the original one, which is kept as the context.
-
     """
     with ExitStack() as stack:
         stack.callback(clean_up)

@@ -25,6 +25,5 @@ def structs(names: Iterable[object]) -> list[type[msgspec.Struct]]:
 
     Args:
         names: what the module holds: `vars().values()`.
-
     """
     return [one for one in names if isinstance(one, type) and issubclass(one, msgspec.Struct)]

@@ -42,7 +42,6 @@ class ClusterError(Exception):
         what: what happened, one sentence.
         means: what that means for the user, if it is not obvious.
         remedy: what to do next, best a command to type.
-
     """
 
     def __init__(self, what: str, *, means: str = "", remedy: str = "") -> None:
@@ -105,7 +104,6 @@ class Unreachable(ShellError):
         transient: whether waiting may help, because the host may still be booting.
         means: what it means.
         remedy: what to do next.
-
     """
 
     def __init__(
@@ -132,7 +130,6 @@ class JobError(ClusterError):
         remedy: what to do next.
         stdout: the job's standard output, of which the tail is shown.
         stderr: the job's standard error, of which the tail is shown.
-
     """
 
     def __init__(
@@ -160,7 +157,6 @@ class HostErrors(ClusterError, ExceptionGroup[ClusterError]):
     Args:
         what: what happened to how many, without a full stop.
         errors: of each.
-
     """
 
     def __new__(cls, what: str, errors: Sequence[ClusterError]) -> Self:
@@ -189,7 +185,6 @@ class ParseError(ClusterError):
         what: what happened, one sentence.
         line: the line that could not be read.
         remedy: what to do next.
-
     """
 
     def __init__(self, what: str, *, line: str = "", remedy: str = "") -> None:
@@ -207,6 +202,5 @@ def tail(text: str, lines: int = TAIL_LINES) -> str:
 
     Returns:
         The last `lines` lines, without a newline at the end, or the zero that ends prterun's text.
-
     """
     return "\n".join(text.rstrip("\n\0").splitlines()[-lines:])

@@ -24,7 +24,6 @@ def require(library: str, extra: str, purpose: str) -> None:
 
     Raises:
         SpecError: it is not installed.
-
     """
     try:
         importlib.import_module(library)
@@ -43,7 +42,6 @@ def install_command(extra: str) -> str:
 
     Returns:
         A shell command: of pipx or uv if one of them made the environment, else of its own pip.
-
     """
     return _pip("install", shlex.quote(f"{DISTRIBUTION}[{extra}]"))
 
@@ -55,7 +53,6 @@ def foreign_version() -> str:
 
     Returns:
         Its version; empty, if it is not installed.
-
     """
     from importlib import metadata  # noqa: PLC0415 - slow to import
 

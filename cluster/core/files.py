@@ -36,7 +36,6 @@ def open_file(file: str | Path, remedy: str = "") -> BinaryIO:
 
     Raises:
         SpecError: it is none, or cannot be read.
-
     """
     try:
         kind = _KINDS.get(stat.S_IFMT(Path(file).stat().st_mode))
@@ -53,7 +52,6 @@ def read_file(file: str | Path, remedy: str = "", largest: int = LARGEST) -> byt
 
     Raises:
         SpecError: it is no regular file, is larger than `largest` bytes, or cannot be read.
-
     """
     with open_file(file, remedy) as opened:
         try:
@@ -70,7 +68,6 @@ def read_text(file: str | Path, remedy: str = "") -> str:
 
     Raises:
         SpecError: as `read_file`, or it is no text.
-
     """
     try:
         return read_file(file, remedy).decode()
@@ -83,7 +80,6 @@ def write_file(file: str | Path, content: bytes) -> None:
 
     Raises:
         SpecError: it cannot be written, such as on a full disk.
-
     """
     path = Path(file)
     try:

@@ -38,86 +38,47 @@ INSTANCES = "instances"  # the kind of a request for machines
 
 
 class Intended(Value, frozen=True, kw_only=True, tag="intended"):
-    """The machines of this spec are about to be created.
+    """The machines of this spec are about to be created."""
 
-    Args:
-        spec: what the user asked for.
-        at: when, in seconds since the epoch.
-        costs: whether the machines cost money while they exist.
-        price: of one machine, if it is known.
-        ttl: seconds after which the machines end by themselves, if they do.
-
-    """
-
-    spec: ClusterSpec
-    at: float
-    costs: bool = False
-    price: Price | None = None
-    ttl: float | None = None
+    spec: ClusterSpec  # what the user asked for
+    at: float  # when, in seconds since the epoch
+    costs: bool = False  # whether the machines cost money while they exist
+    price: Price | None = None  # of one machine, if it is known
+    ttl: float | None = None  # seconds after which the machines end by themselves, if they do
 
 
 class Owned(Value, frozen=True, kw_only=True, tag="owned"):
-    """A launch is about to create resources: who owns them, and how they are found again.
+    """A launch is about to create resources: who owns them, and how they are found again."""
 
-    Args:
-        provider: that creates them.
-        region: of the provider.
-        account: of the owner, as the provider numbers or names it.
-        owner: the identity that creates them, without the name of its session.
-        launch: the tag that everything of this launch carries.
-
-    """
-
-    provider: str
-    region: str
-    account: str
-    owner: str
-    launch: str
+    provider: str  # that creates them
+    region: str  # of the provider
+    account: str  # of the owner, as the provider numbers or names it
+    owner: str  # the identity that creates them, without the name of its session
+    launch: str  # the tag that everything of this launch carries
 
 
 class Requested(Value, frozen=True, kw_only=True, tag="requested"):
-    """A call that creates a resource is about to be sent.
+    """A call that creates a resource is about to be sent."""
 
-    Args:
-        provider: that receives the call.
-        region: of the provider.
-        kind: of resource, such as `instances`.
-        token: by which the provider recognises a repeated call, or the name of the resource.
-        at: when, in seconds since the epoch.
-
-    """
-
-    provider: str
-    region: str
-    kind: str
-    token: str
-    at: float
+    provider: str  # that receives the call
+    region: str  # of the provider
+    kind: str  # of resource, such as `instances`
+    token: str  # by which the provider recognises a repeated call, or the name of the resource
+    at: float  # when, in seconds since the epoch
 
 
 class Answered(Value, frozen=True, kw_only=True, tag="answered"):
-    """The provider answered a call.
+    """The provider answered a call."""
 
-    Args:
-        token: of the call.
-        ids: of the resources that were created; none if the call was refused.
-
-    """
-
-    token: str
-    ids: tuple[str, ...] = ()
+    token: str  # of the call
+    ids: tuple[str, ...] = ()  # of the resources that were created; none if the call was refused
 
 
 class Created(Value, frozen=True, kw_only=True, tag="created"):
-    """The machines were created, or more is known about them now.
+    """The machines were created, or more is known about them now."""
 
-    Args:
-        machines: all of them, with what is known about each.
-        expires: when they end by themselves, in seconds since the epoch.
-
-    """
-
-    machines: tuple[Machine, ...]
-    expires: float | None = None
+    machines: tuple[Machine, ...]  # all of them, with what is known about each
+    expires: float | None = None  # when they end by themselves, in seconds since the epoch
 
 
 class Replacing(Value, frozen=True, kw_only=True, tag="replacing"):
@@ -133,16 +94,10 @@ class Replaced(Value, frozen=True, kw_only=True, tag="replaced"):
 
 
 class Switched(Value, frozen=True, kw_only=True, tag="switched"):
-    """The machines were switched off, or on again.
+    """The machines were switched off, or on again."""
 
-    Args:
-        on: true if they were switched on.
-        at: when, in seconds since the epoch.
-
-    """
-
-    on: bool
-    at: float
+    on: bool  # true if they were switched on
+    at: float  # when, in seconds since the epoch
 
 
 class Timed(Value, frozen=True, kw_only=True, tag="timed"):
@@ -199,29 +154,17 @@ Entry = (
 
 
 class UsedRegion(Value, frozen=True, kw_only=True):
-    """A region in which something was created once, and may still exist.
+    """A region in which something was created once, and may still exist."""
 
-    Args:
-        provider: that created it.
-        region: of the provider.
-
-    """
-
-    provider: str
-    region: str
+    provider: str  # that created it
+    region: str  # of the provider
 
 
 class Journal(Value, frozen=True, kw_only=True):
-    """The journal of one cluster.
+    """The journal of one cluster."""
 
-    Args:
-        name: of the cluster.
-        folder: of the cluster's state.
-
-    """
-
-    name: str
-    folder: Path
+    name: str  # of the cluster
+    folder: Path  # of the cluster's state
 
     @property
     def path(self) -> Path:
@@ -236,7 +179,6 @@ class Journal(Value, frozen=True, kw_only=True):
 
         Raises:
             ClusterError: it cannot be written.
-
         """
         _log.info("%s: %s", self.folder.name, type(entry).__name__)
         with self._writing():
@@ -269,7 +211,6 @@ class Journal(Value, frozen=True, kw_only=True):
 
         Raises:
             ParseError: an entry cannot be read.
-
         """
         check_owner(self.folder, CHOOSE)
         check_owner(self.path, CHOOSE)
@@ -298,7 +239,6 @@ class Journal(Value, frozen=True, kw_only=True):
 
         Raises:
             ClusterError: another process has taken the cluster down.
-
         """
         try:
             handle = os.open(self.folder, os.O_RDONLY)
@@ -323,7 +263,6 @@ class Journal(Value, frozen=True, kw_only=True):
         Raises:
             SpecError: another process is launching a cluster of this name.
             ClusterError: it cannot be written.
-
         """
         with self._writing():
             self._open()
@@ -342,7 +281,6 @@ class Journal(Value, frozen=True, kw_only=True):
 
         Raises:
             SpecError: another process does.
-
         """
         if self.is_launching():
             raise self.busy_error()
@@ -391,7 +329,6 @@ def root() -> Path:
 
     Raises:
         ClusterError: another user may have written into it.
-
     """
     folder = state_folder().resolve()
     check_owner(folder, CHOOSE)
@@ -406,7 +343,6 @@ def for_cluster(name: str) -> Journal:
 
     Returns:
         Its journal.
-
     """
     return Journal(name=name, folder=root() / name)
 
@@ -423,7 +359,6 @@ def remember_region(provider: str, region: str) -> None:
     Args:
         provider: that creates it.
         region: of the provider.
-
     """
     if region not in used_regions(provider):
         entry = UsedRegion(provider=provider, region=region)
@@ -439,7 +374,6 @@ def used_regions(provider: str) -> tuple[str, ...]:
 
     Returns:
         The regions.
-
     """
     try:
         text = (root() / REGIONS_FILE).read_bytes()

@@ -19,7 +19,6 @@ def append(path: Path, text: bytes, *, sync: bool = False) -> None:
 
     Raises:
         OSError: they cannot be written.
-
     """
     with path.open("a+b") as file:
         _cut_back(file)
@@ -47,6 +46,5 @@ def complete_lines(text: bytes) -> list[bytes]:
 
     Returns:
         The lines without their newlines; a last one that was cut off is left out.
-
     """
     return text[: text.rfind(b"\n") + 1].splitlines()

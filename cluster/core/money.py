@@ -22,7 +22,6 @@ def price_line(price: Price | None, hosts: int, ttl: float) -> str:
 
     Args:
         ttl: seconds until they end by themselves.
-
     """
     if price is None:
         return "price: unknown"

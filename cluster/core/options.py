@@ -37,7 +37,6 @@ def help_of(struct: type[Value]) -> dict[str, str]:
 
     Args:
         struct: with an `Args` section.
-
     """
     parents = reversed(struct.__mro__)
     docs = (inspect.cleandoc(parent.__doc__ or "") for parent in parents if parent is not object)
@@ -53,7 +52,6 @@ def convert(options: Mapping[str, object], kind: type[ParamsT], noun: str) -> Pa
 
     Raises:
         SpecError: an option is unknown (the valid ones are listed) or its value is wrong.
-
     """
     valid = kind.__struct_fields__
     unknown = sorted(set(options) - set(valid))

@@ -35,7 +35,6 @@ def make_private(folder: Path) -> None:
 
     Raises:
         OSError: it cannot be created.
-
     """
     missing = [path for path in (folder, *folder.parents) if not path.exists()]
     for path in reversed(missing):
@@ -53,7 +52,6 @@ def check_owner(path: Path, choose: str) -> None:
 
     Raises:
         ClusterError: it belongs to another user, or all users may write into it.
-
     """
     try:
         about = path.stat()

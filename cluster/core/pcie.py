@@ -29,7 +29,6 @@ def slot_name(generation: str, width: str) -> str:
 
     Returns:
         `8.0 GT/s PCIe x16` for these two; empty if the generation or the width is not known.
-
     """
     speed = SPEEDS.get(int(generation)) if generation.isdigit() else None
     return f"{speed / 1e9:.1f} GT/s PCIe x{width}" if speed and width.isdigit() else ""
@@ -43,7 +42,6 @@ def slot_bandwidth(slot: str) -> Figure | None:
 
     Returns:
         15.75 GB/s for that one; none if the slot is not known.
-
     """
     match = _SLOT.fullmatch(slot)
     lane = LANES.get(float(match[1]) * 1e9) if match else None

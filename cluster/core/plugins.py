@@ -45,7 +45,6 @@ def names(kind: type[Plugin]) -> tuple[str, ...]:
 
     Returns:
         Their names, sorted. A file whose name begins with `_` is shared code, not a plug-in.
-
     """
     return _listed(tuple((path, _changed(path)) for path in _paths(kind)))
 
@@ -80,7 +79,6 @@ def load(kind: type[P], name: str) -> P:
 
     Raises:
         SpecError: there is none of this name, or its file does not hold exactly one.
-
     """
     return find(kind, name)()
 
@@ -93,7 +91,6 @@ def find(kind: type[P], name: str) -> type[P]:
 
     Raises:
         SpecError: there is none of this name, or its file does not hold exactly one.
-
     """
     known = names(kind)
     if name not in known:

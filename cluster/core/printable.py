@@ -16,7 +16,6 @@ def printable(text: str) -> str:
 
     Returns:
         The same, with `\x1b` for an escape; newlines and tabs stay.
-
     """
     return _CONTROL.sub(lambda match: ascii(match[0])[1:-1], text)
 
@@ -29,6 +28,5 @@ def json_printable(text: str) -> str:
 
     Returns:
         The same, with escapes such as `\u009b` for control characters of eight bits.
-
     """
     return _CONTROL.sub(lambda match: f"\\u{ord(match[0]):04x}", text)

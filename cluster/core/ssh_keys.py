@@ -64,7 +64,6 @@ def write_known_hosts(path: Path, hosts: Iterable[tuple[str, str]]) -> None:
 
     Args:
         hosts: the alias of each and a public key; an alias may occur several times.
-
     """
     lines = dict.fromkeys(f"{alias} {public}\n" for alias, public in hosts)
     write_secret(path, "".join(lines).encode())
@@ -75,7 +74,6 @@ def add_known_hosts(path: Path, hosts: Iterable[tuple[str, str]]) -> None:
 
     Args:
         hosts: the alias of each and a public key; an alias may occur several times.
-
     """
     new = tuple(hosts)
     aliases = {alias for alias, _ in new}

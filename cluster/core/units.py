@@ -73,7 +73,6 @@ class Sizes(tuple[int, ...]):
 
         Raises:
             SpecError: a size is not a positive whole number of bytes, or a range runs backwards.
-
         """
         if isinstance(value, str):
             return cls(size for part in value.split(",") for size in _expand(part))
@@ -118,7 +117,6 @@ def parse_size(text: str) -> int:
 
     Raises:
         SpecError: it is not a positive whole number of bytes.
-
     """
     match = _SIZE.fullmatch(text.strip())
     if match is None or match[2] not in BYTES:
@@ -151,7 +149,6 @@ def format_size(size: int) -> str:
 
     Returns:
         The number and its unit.
-
     """
     for unit in ("GB", "GiB", "MB", "MiB", "KiB", "kB"):
         if size >= BYTES[unit] and size % BYTES[unit] == 0:
@@ -164,7 +161,6 @@ def format_point(params: Mapping[str, Scalar]) -> str:
 
     Args:
         params: by their names; a whole `size` is bytes.
-
     """
     return ", ".join(
         format_size(value) if key == "size" and isinstance(value, int) else f"{key} {value}"
@@ -181,7 +177,6 @@ def format_value(value: float, unit: str) -> str:
 
     Returns:
         Such as `1.116 µs`, `4324 MB/s`.
-
     """
     if unit == "s":
         return _scaled(value, ((1.0, "s"), (1e-3, "ms"), (1e-6, "µs"), (1e-9, "ns")))
@@ -201,7 +196,6 @@ def format_tick(value: float, unit: str) -> str:
 
     Returns:
         Such as `100 MB/s`.
-
     """
     digits, _, scale = format_value(value, unit).partition(" ")
     return f"{float(digits):g} {scale}"
@@ -225,7 +219,6 @@ def parse_rate(text: str) -> float:
 
     Raises:
         SpecError: it is not such a rate.
-
     """
     match = _RATE.fullmatch(text.strip())
     bits = 0.0
@@ -249,7 +242,6 @@ def format_bytes(size: float) -> str:
 
     Returns:
         Such as `8 B`, `138.8 kB`, `4.719 MB`.
-
     """
     if size < BYTES["kB"]:
         return f"{size:.4g} B"
@@ -264,7 +256,6 @@ def format_rate(rate: float) -> str:
 
     Returns:
         Such as `1gbit`.
-
     """
     bits = rate * 8
     unit = next((unit for unit in ("gbit", "mbit", "kbit") if bits >= BITS[unit]), "bit")
@@ -282,7 +273,6 @@ def parse_expected(text: str) -> ExpectedResult:
 
     Raises:
         SpecError: it is no positive number.
-
     """
     match = _EXPECTED.fullmatch(text.strip())
     if match is None or not float(match[1]):
@@ -303,7 +293,6 @@ def parse_seconds(text: str) -> float:
 
     Raises:
         SpecError: it is not a duration.
-
     """
     match = _SPAN.fullmatch(text.strip().lower())
     if match is None:
@@ -316,7 +305,6 @@ def format_seconds(seconds: float) -> str:
 
     Returns:
         The duration in one or two units.
-
     """
     if round(seconds, 1) < 60:  # noqa: PLR2004 - seconds in a minute
         return f"{seconds:.1f} s"

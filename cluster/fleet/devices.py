@@ -60,7 +60,6 @@ def diagnose_devices(fleet: Fleet, tests: Sequence[PairTest]) -> FleetVerdict:
     Returns:
         The verdict. If the paths are not known, a slow device may be that of another socket, and
         is undecided.
-
     """
     tests = believable(tests)
     seen = _seen(fleet, tests)

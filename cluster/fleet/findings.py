@@ -457,7 +457,6 @@ def is_of_group(fleet: Fleet, host: FleetFinding, groups: Iterable[FleetFinding]
 
     Returns:
         Whether the host is of one of them, and slow in no other direction.
-
     """
     own = fleet.groups[host.place.host]
     return any(

@@ -51,7 +51,6 @@ def diagnose_foreign(fleet: Fleet, tests: Sequence[PairTest]) -> FleetVerdict:
     Returns:
         The verdict. Hosts are blamed as `cluster check` does, with the threshold of tests that all
         shared links, or together.
-
     """
     tests = believable(tests)
     failed = sum(1 for test in tests if not test.value)

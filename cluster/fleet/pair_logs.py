@@ -52,7 +52,6 @@ def pair_logs(results: Sequence[PairResult], metric: PairMetric, wanted: str = "
 
     Raises:
         SpecError: no result has the metric, or several tests could be meant.
-
     """
     tests: defaultdict[str, list[PairResult]] = defaultdict(list)
     for one in results:
@@ -196,7 +195,6 @@ def fleet_tests(logs: PairLogs, names: Sequence[str]) -> list[PairTest]:
     Returns:
         The tests; further logs of a pair are in rounds of their own. If most pairs have a log, the
         others are tests that were not tried. So are values far above all others.
-
     """
     number = {name: at for at, name in enumerate(names)}
     usual = median([one.value for one in logs.pairs if one.value] or [0.0])

@@ -76,7 +76,6 @@ def without_places(measurements: Iterable[Measurement]) -> Iterator[Measurement]
 
     Yields:
         The same values; only tests alone and tests at once stay separate.
-
     """
     for one in measurements:
         kept = {name: value for name, value in one.params.items() if name not in PLACES}
@@ -99,7 +98,6 @@ def host_shares(tests: Iterable[PairTest], *, better: str) -> dict[int, float]:
         direction, the median of its tests, so that a bad partner does not count: of an even number,
         the better of the two in the middle, as one of two partners may be the bad one. Nothing of
         fewer than three hosts.
-
     """
     valued = [test for test in tests if test.value]
     together = [test for test in valued if not test.alone] or valued

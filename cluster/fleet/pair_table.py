@@ -43,7 +43,6 @@ class Parts(NamedTuple):
         paths: of the shape (tests, hops), padded with -1.
         endpoints: how many; for endpoint e, part e is its sending direction and part
             `endpoints + e` its receiving direction.
-
     """
 
     paths: Numbers
@@ -61,7 +60,6 @@ def parts_of(source: Numbers, target: Numbers, groups: Numbers, *, directed: boo
 
     Returns:
         The parts. A group of one endpoint is not a separate part: it would be the host's twin.
-
     """
     n, count = len(groups), int(groups.max(initial=0)) + 1
     sizes = np.bincount(groups, minlength=count)
@@ -88,7 +86,6 @@ def routed_parts(
     Returns:
         The parts; link l is part `l - 2 * endpoints + 2 * (endpoints + groups)`,
         and the spine switches follow the links.
-
     """
     n = fabric_links.endpoints
     known = parts_of(source, target, fabric_links.leaf(np.arange(n)))
@@ -123,7 +120,6 @@ class PairTable(NamedTuple):
         rates: bytes per second; for latencies, the usual latency over that of the test.
         busy: whether the processor of the source, and that of the target, limited each test; of
             the shape (2, tests).
-
     """
 
     tests: tuple[PairTest, ...]
@@ -175,7 +171,6 @@ def pair_table(fleet: Fleet, tests: Sequence[PairTest]) -> PairTable:
     Returns:
         The arrays. Latencies are inverted, so that more is better, and relative to the usual
         latency of their kind: inside a group or between groups.
-
     """
     tried = tuple(test for test in tests if test.value is not None)
     nics = fleet.nics
@@ -219,7 +214,6 @@ def diagnosed(table: PairTable, routes: FleetSimulator | None = None) -> Diagnos
 
     Args:
         table: the tests; at least one.
-
     """
     if routes is not None:
         return _routed(table, routes)

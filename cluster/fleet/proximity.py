@@ -42,7 +42,6 @@ class NearGroups(NamedTuple):
         gap: between near and far pairs, as a ratio.
         edge: the longest latency of a near pair, in seconds.
         chance: that near pairs at random would be as transitive; none if it was not asked for.
-
     """
 
     groups: tuple[int, ...]
@@ -58,7 +57,6 @@ def near_groups(latency: Latencies) -> NearGroups:
 
     Args:
         latency: of each pair, in seconds, as a symmetric matrix; NaN where it is not known.
-
     """
     rows, columns = np.triu_indices(len(latency), 1)
     values = latency[rows, columns]
@@ -104,7 +102,6 @@ def layers_of(latency: Latencies, groups: tuple[int, ...]) -> tuple[tuple[int, .
 
     Returns:
         The groups, then the groups of these groups, and so on; each as a number per host.
-
     """
     layers = [groups]
     while True:
@@ -202,7 +199,6 @@ def near_order(latency: Latencies, groups: tuple[int, ...]) -> tuple[int, ...]:
 
     Returns:
         The numbers of the hosts; a ring in this order leaves each group once.
-
     """
     if not groups:
         return tuple(range(len(latency)))
@@ -221,7 +217,6 @@ def rand_index(one: tuple[int, ...], other: tuple[int, ...]) -> float:
 
     Returns:
         From 0 to 1.
-
     """
     a, b = np.array(one), np.array(other)
     same = (a[:, None] == a[None, :]) == (b[:, None] == b[None, :])
@@ -237,7 +232,6 @@ def agreement(groups: Groups, layer: NetworkLayer) -> float | None:
 
     Returns:
         The Rand index of the hosts that the layer names; none if there is no pair to compare.
-
     """
     known = [host for host, group in enumerate(layer.groups) if group is not None]
     if not groups or len(known) < 2:  # noqa: PLR2004 - a pair
@@ -251,7 +245,6 @@ def compared(layer: NetworkLayer, latency: Sequence[Groups]) -> NetworkLayer:
 
     Args:
         latency: the groups that it shows, then the groups of these groups, and so on.
-
     """
     shares = [share for one in latency if (share := agreement(one, layer)) is not None]
     return msgspec.structs.replace(layer, agreement=max(shares, default=None))
@@ -265,7 +258,6 @@ def closest_layer(groups: Groups, layers: Sequence[NetworkLayer]) -> NetworkLaye
 
     Returns:
         The layer; none if there is nothing to compare.
-
     """
     shares = [(agreement(groups, layer), layer) for layer in layers]
     known = [(share, layer) for share, layer in shares if share is not None]
@@ -277,7 +269,6 @@ def disagreements(groups: Groups, layer: NetworkLayer) -> Iterator[tuple[int, in
 
     Yields:
         The numbers of both hosts; never of one of which the provider does not say where it is.
-
     """
     for a, one in enumerate(layer.groups):
         for b in range(a + 1, len(groups)):
@@ -293,7 +284,6 @@ def switch_groups(layers: Sequence[NetworkLayer]) -> Groups:
     Returns:
         The groups below the nearest switches by which at least half of the hosts are with another
         one; a host of which nothing is known is alone. Empty if there are no such switches.
-
     """
     for layer in layers:
         together = sum(size for size in layer.sizes if size > 1)

@@ -17,22 +17,14 @@ PARTNERS = 3  # good hosts that a new machine is tested with
 
 
 class NewHost(Value, frozen=True, kw_only=True):
-    """What tests of a new machine with good hosts showed.
-
-    Args:
-        partners: the hosts that it was tested with.
-        sent: as a share of what most hosts reach; none if nothing arrived.
-        received: the same.
-        message: why nothing arrived, as a test reported it.
-
-    """
+    """What tests of a new machine with good hosts showed."""
 
     good: bool
     tests: int
-    partners: tuple[int, ...]
-    sent: float | None = None
-    received: float | None = None
-    message: str = ""
+    partners: tuple[int, ...]  # the hosts that it was tested with
+    sent: float | None = None  # as a share of what most hosts reach; none if nothing arrived
+    received: float | None = None  # the same
+    message: str = ""  # why nothing arrived, as a test reported it
 
 
 def hosts_at_fault(verdict: FleetVerdict) -> dict[int, FleetFinding]:
@@ -51,7 +43,6 @@ def pairs_to_test(
 
     Returns:
         A new and a good host each; none if no host is good.
-
     """
     good = set(range(hosts)) - _suspects(verdict) - set(new)
     doubted = set(_doubted(verdict, hosts))

@@ -44,29 +44,19 @@ INSIDE, BETWEEN = 2, 8  # rounds, before all pairs that are left
 
 
 class SurveyStep(NamedTuple):
-    """Pairs to test, in both directions.
-
-    Args:
-        pairs: of hosts, of the shape (pairs, 2).
-
-    """
+    """Pairs to test, in both directions."""
 
     number: int
-    pairs: Pairs
+    pairs: Pairs  # of hosts, of the shape (pairs, 2)
     alone: bool
     port: int
     what: str
 
 
 class SurveyPlan(NamedTuple):
-    """How thorough a check is.
+    """How thorough a check is."""
 
-    Args:
-        rounds: how many, as in `planned_rounds`.
-
-    """
-
-    rounds: int = DEFAULT
+    rounds: int = DEFAULT  # how many, as in `planned_rounds`
     alone: int = 8
     confirm: bool = False
     pairs: tuple[tuple[int, int], ...] = ()
@@ -103,7 +93,6 @@ def planned_rounds(groups: Sequence[int], count: int) -> list[Pairs]:
     Returns:
         The rounds. Few hosts have few pairs: from `DEFAULT` rounds on, all pairs of up to
         `FEW_HOSTS` hosts are tested.
-
     """
     if count == ALL:
         return list(schedule(groups))
@@ -304,7 +293,6 @@ def tournament(n: int) -> Iterator[Pairs]:
 
     Yields:
         A round of disjoint pairs, of the shape (n // 2, 2); n - 1 of them, or n for an odd n.
-
     """
     odd = n - 1 + n % 2
     step = np.arange(1, (odd - 1) // 2 + 1)
@@ -322,7 +310,6 @@ def schedule(groups: Sequence[int]) -> Iterator[Pairs]:
         Rounds of disjoint pairs; each pair exactly once. They are n - 1 or n where there is one
         group, and n - 1 for an even number of groups of the same even size; other groups need
         more.
-
     """
     members = group_members(groups)
     n = len(groups)
@@ -376,7 +363,6 @@ def between_groups(members: Sequence[Hosts], count: int) -> Iterator[Pairs]:
 
     Yields:
         Rounds of disjoint pairs; when two groups meet again, their hosts are shifted by one more.
-
     """
     meetings = list(islice(tournament(len(members)), count))
     for number in range(count):

@@ -42,16 +42,10 @@ ROUNDING = 1e-9  # of a share: links that differ by less are full at the same ti
 
 
 class Outcomes(NamedTuple):
-    """The results of tests that ran at the same time.
+    """The results of tests that ran at the same time."""
 
-    Args:
-        values: bytes per second, or seconds; 0 if nothing arrived.
-        reasons: why nothing arrived; empty if something did.
-
-    """
-
-    values: Values
-    reasons: list[str]
+    values: Values  # bytes per second, or seconds; 0 if nothing arrived
+    reasons: list[str]  # why nothing arrived; empty if something did
 
 
 class FleetSimulator:
@@ -73,7 +67,6 @@ class FleetSimulator:
 
         Args:
             pairs: of hosts, of the shape (pairs, 2).
-
         """
         nics = self.fabric_links.fabric.nics
         source = np.repeat(np.concatenate([pairs[:, 0], pairs[:, 1]]), nics)
@@ -108,7 +101,6 @@ class FleetSimulator:
 
         Returns:
             As `FabricLinks.paths` gives them.
-
         """
         hashed = self.seed * 64 + np.broadcast_to(np.asarray(ports), source.shape)
         return self.fabric_links.paths(source, target, hashed, () if healthy else self._misrouted)
@@ -120,7 +112,6 @@ class FleetSimulator:
 
         Returns:
             Bytes per second of each test.
-
         """
         capacities = self._capacities(step)
         paths = self.paths(source, target, port, healthy=False)
@@ -241,7 +232,6 @@ def max_min_rates(paths: Numbers, capacities: Values) -> Values:
 
     Returns:
         Bytes per second of each flow; infinite for one without links.
-
     """
     links = len(capacities)
     hops = np.where(paths < 0, links, paths)  # an additional link, which is never full
@@ -298,7 +288,6 @@ class FabricLinks:
         edge: links between leaf switches and those above them.
         core: of a fat tree, links between its two upper levels.
         count: how many there are in all.
-
     """
 
     def __init__(self, fabric: Fabric, hosts: int) -> None:
@@ -334,7 +323,6 @@ class FabricLinks:
 
         Returns:
             Of the shape (flows, 4), or (flows, 6) in a fat tree, padded with `NO_LINK`.
-
         """
         low, high = self.leaf(source), self.leaf(target)
         chosen = self._choice(source, target, ports, self.edge.upper, level=0)

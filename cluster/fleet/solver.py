@@ -72,52 +72,34 @@ MET = 0.5  # of the other hosts, that one of several suspects must have met
 
 
 class PairTests(NamedTuple):
-    """The tests, as arrays.
+    """The tests, as arrays."""
 
-    Args:
-        paths: the parts on the path of each test, of the shape (tests, hops), padded with -1.
-        values: bytes per second of each test; 0 if nothing arrived.
-
-    """
-
-    paths: Numbers
-    values: Values
+    paths: Numbers  # the parts on the path of each test, of the shape (tests, hops), padded with -1
+    values: Values  # bytes per second of each test; 0 if nothing arrived
     shared: Flags
     kinds: Numbers
 
 
 class Culprit(NamedTuple):
-    """A part that is blamed, or suspected.
-
-    Args:
-        capacity: the largest value of its tests, in bytes per second.
-
-    """
+    """A part that is blamed, or suspected."""
 
     part: int
-    capacity: float
+    capacity: float  # the largest value of its tests, in bytes per second
     tests: int
     chance: float
     twins: tuple[int, ...] = ()
 
 
 class Blame(NamedTuple):
-    """The parts that explain the low tests.
-
-    Args:
-        capacities: of each part; NaN if it was not tested.
-        tolerance: a test is low if it is below the reference by more than this share of it.
-        explained_by: the part that explains each test; -1 if none does.
-
-    """
+    """The parts that explain the low tests."""
 
     blamed: tuple[Culprit, ...]
     undecided: tuple[Culprit, ...]
-    capacities: Values
+    capacities: Values  # of each part; NaN if it was not tested
     references: Values
-    tolerance: float
+    tolerance: float  # a test is low if it is below the reference by more than this share of it
     low: Flags
-    explained_by: Numbers
+    explained_by: Numbers  # the part that explains each test; -1 if none does
 
     @property
     def unexplained(self) -> Flags:
@@ -157,7 +139,6 @@ def part_capacities(paths: Numbers, values: Values, parts: int) -> Values:
 
     Returns:
         A value for each part; NaN if it was not tested.
-
     """
     tests, hops = np.nonzero(paths >= 0)
     part = paths[tests, hops]
@@ -192,7 +173,6 @@ def usual_spread(shares: Values) -> float:
 
     Returns:
         Between 2% and 25%, from the spread of the good tests.
-
     """
     good = shares[shares >= GOOD]
     if not good.size:
@@ -396,7 +376,6 @@ def rounds_needed(blame: Blame, tests: PairTests) -> int:
 
     Returns:
         Tests of each direction of a host; 0 if no number suffices, as almost all tests are low.
-
     """
     between = tests.values[tests.shared] if tests.shared.any() else tests.values
     line = blame.references[HOST] * (1 - blame.tolerance)
@@ -415,7 +394,6 @@ def low_and_close(low: float, close: float) -> float:
 
     Returns:
         The chance of such a host, at most 1.
-
     """
     product = low * close
     fisher = product * (1 - math.log(product)) if product > 0 else 0.0
@@ -430,7 +408,6 @@ def closeness(values: Values, fleet: Values) -> float:
 
     Returns:
         At most 1; 1 for a single test.
-
     """
     best, others = values[0], values[1:]
     count = len(others)
@@ -471,7 +448,6 @@ def blame_together(blame: Blame, tests: PairTests, hosts: int) -> Blame:
     Returns:
         The same; the first suspects are blamed if that set is chance in less than one of 10,000
         fleets.
-
     """
     suspects = sorted(
         (c for c in blame.undecided if not c.twins and _met_most(tests, c.part, hosts)),
@@ -511,7 +487,6 @@ def set_chance(own: Flags, low: Flags, parts: int, many: int) -> float:
 
     Returns:
         At most 1: the tail of the hypergeometric distribution, times the ways to choose the parts.
-
     """
     tail = _tail(len(own), int(low.sum()), int(own.sum()), int((own & low).sum()))
     return math.exp(min(0.0, tail + log_choose(parts, many)))
@@ -543,7 +518,6 @@ def unstable_parts(
         A part, with how many partners it was low, and how many partners it was tested with. A pair
         that was repeated counts once: what is between its two ends could be the cause. The one that
         chance explains least comes first; its host's tests say nothing about others any more.
-
     """
     odd = blame.unexplained
     crowded = tests.shared.any() and float(odd[tests.shared].mean()) > QUIET

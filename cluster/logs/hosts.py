@@ -50,7 +50,6 @@ class HostLine(NamedTuple):
         line: its number, from 1.
         place: whether the results that follow were measured between them (`ahead`), the result in
             which the line is (`inside`), or all results of the log (`anywhere`).
-
     """
 
     line: int

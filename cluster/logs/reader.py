@@ -54,7 +54,6 @@ def read(chunks: Iterable[bytes], format_: str = "") -> Reading:
     Raises:
         SpecError: there is no such parser.
         ParseError: no parser understood any of it.
-
     """
     reader = _Reader(format_)
     for piece in split_log(chunks):

@@ -37,7 +37,6 @@ def redact(chunks: Iterable[bytes]) -> Iterator[bytes]:
     Yields:
         The same bytes, with each secret replaced by `[redacted]`; the number of lines does not
         change. A log in UTF-16 becomes UTF-8.
-
     """
     waiting: list[bytes] = []
     redactor = _Redactor()

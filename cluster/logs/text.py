@@ -431,7 +431,6 @@ def joined(texts: Iterable[str]) -> str:
 
     Raises:
         ParseError: it is larger than `LARGEST`.
-
     """
     parts: list[str] = []
     size = 0

@@ -66,7 +66,6 @@ class Benchmark(Plugin, Generic[ParamsT]):
         Args:
             rank: this rank, which records the values.
             params: of the benchmark.
-
         """
 
     def check(self, params: ParamsT, ranks: int) -> None:
@@ -78,7 +77,6 @@ class Benchmark(Plugin, Generic[ParamsT]):
 
         Raises:
             SpecError: these ranks cannot run them.
-
         """
 
     def selected(self, params: ParamsT) -> tuple[Definition, ...]:
@@ -89,7 +87,6 @@ class Benchmark(Plugin, Generic[ParamsT]):
 
         Returns:
             Some of `metrics`.
-
         """
         del params
         return self.metrics
@@ -104,7 +101,6 @@ class Benchmark(Plugin, Generic[ParamsT]):
 
         Returns:
             The definitions.
-
         """
         return self.selected(params)
 
@@ -117,7 +113,6 @@ class Benchmark(Plugin, Generic[ParamsT]):
 
         Returns:
             The metrics and data points; empty by default: then no missing series is noticed.
-
         """
         del params, ranks
         return ()
@@ -133,7 +128,6 @@ class Benchmark(Plugin, Generic[ParamsT]):
 
         Raises:
             SpecError: there is no such metric, or `metrics` is empty.
-
         """
         known = {definition.metric: definition for definition in self.metrics}
         unknown = [metric for metric in metrics if metric not in known]
@@ -155,7 +149,6 @@ class Benchmark(Plugin, Generic[ParamsT]):
 
         Returns:
             Bytes; 0 by default, which means that it is not known in advance.
-
         """
         del params, ranks
         return 0
@@ -169,7 +162,6 @@ class Benchmark(Plugin, Generic[ParamsT]):
 
         Returns:
             How many, on the host that needs most.
-
         """
         del params, ranks_per_host
         return 0
@@ -182,7 +174,6 @@ class Benchmark(Plugin, Generic[ParamsT]):
 
         Returns:
             Their names in a package index; none by default.
-
         """
         del params
         return ()
@@ -195,7 +186,6 @@ class Benchmark(Plugin, Generic[ParamsT]):
 
         Returns:
             The end of a sentence with a flag; empty if nothing replaces them.
-
         """
         del params
         return "the processor's memory: --buffer cpu"
@@ -208,7 +198,6 @@ class Benchmark(Plugin, Generic[ParamsT]):
 
         Returns:
             Its name; empty by default: it is not known.
-
         """
         del params
         return ""
@@ -225,7 +214,6 @@ class Benchmark(Plugin, Generic[ParamsT]):
 
         Raises:
             SpecError: there is no model of this benchmark.
-
         """
         del params, fleet
         raise SpecError(
@@ -242,7 +230,6 @@ class Benchmark(Plugin, Generic[ParamsT]):
 
         Returns:
             Sentences.
-
         """
         del params, facts
         return ()
@@ -255,7 +242,6 @@ class Benchmark(Plugin, Generic[ParamsT]):
 
         Returns:
             The command; by default, the environment's Python with this file.
-
         """
         return [
             "python3",
@@ -272,7 +258,6 @@ class Benchmark(Plugin, Generic[ParamsT]):
 
         Returns:
             The measurements; by default, those that the ranks recorded.
-
         """
         return tuple(m for text in output.ranks for m in measurements(text))
 
@@ -282,7 +267,6 @@ class Benchmark(Plugin, Generic[ParamsT]):
 
         Raises:
             SpecError: it is a folder of the user's, whose other files the hosts would not have.
-
         """
         path = Path(str(sys.modules[type(self).__module__].__file__))
         if path.name != "__init__.py":
@@ -307,7 +291,6 @@ def check_pair(pair: tuple[int, int], ranks: int) -> None:
 
     Raises:
         SpecError: both are the same rank, or one does not exist.
-
     """
     low, high = min(pair), max(pair)
     if low == high or low < 0 or high >= ranks:
@@ -338,7 +321,6 @@ def measurements(text: str) -> Iterator[Measurement]:
 
     Raises:
         ParseError: a line before the last is not a measurement.
-
     """
     lines = text.splitlines()
     for number, line in enumerate(lines, 1):

@@ -60,7 +60,6 @@ class Memory(ABC):
 
         Args:
             size: in bytes.
-
         """
 
     @abstractmethod
@@ -77,7 +76,6 @@ class Memory(ABC):
 
         Raises:
             WrongDataError: a byte differs.
-
         """
 
     @abstractmethod
@@ -212,7 +210,6 @@ def on_gpus(definition: Definition) -> Definition:
 
     Args:
         definition: of the same metric for the processor's memory, timed by a loop in Python.
-
     """
     return msgspec.structs.replace(
         definition,
@@ -232,7 +229,6 @@ def open_memory(buffer: Buffers, comm: Comm) -> Memory:
 
     Raises:
         SpecError: a rank has no such memory; raised on all of them, before anything is timed.
-
     """
     if buffer == "cpu":
         return CpuMemory()
@@ -263,7 +259,6 @@ def place_on_host(comm: Comm) -> tuple[int, int]:
 
     Returns:
         The local rank, from 0, and the number of ranks on the host.
-
     """
     from mpi4py import MPI  # noqa: PLC0415
 

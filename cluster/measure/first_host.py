@@ -17,7 +17,6 @@ def main(words: list[str]) -> None:
     Args:
         words: `--hosts A,B --count 2 [--ssh-config FILE] [--reach WORDS --names A,B]
             -- PROGRAM...`.
-
     """
     own, program = words[: words.index("--")], words[words.index("--") + 1 :]
     said = dict(zip(own[::2], own[1::2], strict=True))

@@ -148,7 +148,6 @@ def find_library() -> type[TorchLibrary | CupyLibrary]:
 
     Raises:
         SpecError: none is.
-
     """
     from importlib.util import find_spec  # noqa: PLC0415 - rarely needed
 

@@ -27,7 +27,6 @@ def check_host(
 
     Raises:
         SpecError: it has too few GPUs, no library for them, or an MPI without CUDA.
-
     """
     if len(facts.gpus) < wanted:
         raise missing_gpus_error(
@@ -53,7 +52,6 @@ def missing_gpus_error(
     Args:
         advice: of the provider, which options give machines with GPUs; `{gpus}` is their number.
         instead: what does without GPUs, and its flag; empty if nothing does.
-
     """
     option = f", such as {advice.format(gpus=wanted)}" if advice else ""
     if there:
@@ -89,7 +87,6 @@ def check_mpi(host: str, flags: Mapping[str, str]) -> None:
 
     Raises:
         SpecError: it was built without CUDA, has it switched off, or does not report it.
-
     """
     if flags.get(BUILT) != "true":
         words = (

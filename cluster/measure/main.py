@@ -55,7 +55,6 @@ def main_without_mpi(benchmark: Benchmark[Any]) -> None:
 
     Args:
         benchmark: to run; its parameters are the first argument, as JSON.
-
     """
     params = convert(msgspec.json.decode(sys.argv[1]), benchmark.Params, "parameter")
     rank = Rank(cast("Intracomm", _RankFromVariables()), Path.cwd())
@@ -78,7 +77,6 @@ def main(benchmark: Benchmark[Any]) -> None:
 
     Args:
         benchmark: to run; its parameters are the first argument, as JSON.
-
     """
     import mpi4py  # noqa: PLC0415
 
@@ -114,7 +112,6 @@ def check_world(comm: Intracomm, library: str, variables: Mapping[str, str] = os
 
     Raises:
         ClusterError: a measurement would be of something else than was asked for.
-
     """
     places = variables.get(ADDRESSES, "").split(",") if variables.get(ADDRESSES) else []
     wanted = len(places) or int(variables.get(RANKS) or 0)

@@ -51,7 +51,6 @@ def require_nccl4py() -> Any:  # noqa: ANN401 - a module that is optional
 
     Raises:
         ClusterError: it is missing, cannot be imported, or finds no NCCL.
-
     """
     host = os.uname().nodename
     install = f"{sys.executable} -m pip install"
@@ -85,7 +84,6 @@ def open_gpu(rank: Rank) -> Library:
 
     Raises:
         SpecError: neither library is installed, or the host has too few GPUs.
-
     """
     own, ranks = place_on_host(rank.comm)
     library = gpu_libraries.find_library()
@@ -103,7 +101,6 @@ def join(rank: Rank, nccl: Any) -> Any:  # noqa: ANN401
 
     Args:
         nccl: the module `nccl.core`.
-
     """
     log_connections()
     name_interface(rank.addresses(), rank.number)

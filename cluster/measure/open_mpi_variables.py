@@ -31,7 +31,6 @@ def open_mpi_variables(layout: Layout) -> dict[str, str]:
 
     Returns:
         Names and values; without our own SSH, only those that keep it on the networks.
-
     """
     if not layout.ssh_config:
         return network_variables(layout)
@@ -48,6 +47,5 @@ def network_variables(layout: Layout) -> dict[str, str]:
 
     Returns:
         Names and values; none if the networks are not known.
-
     """
     return dict.fromkeys(INCLUDES, ",".join(layout.networks)) if layout.networks else {}

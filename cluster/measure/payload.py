@@ -24,7 +24,6 @@ def aligned(size: int) -> Buffer:
 
     Args:
         size: in bytes.
-
     """
     import numpy as np  # noqa: PLC0415 - not needed to list or plan benchmarks
 
@@ -38,7 +37,6 @@ def pattern(size: int) -> Buffer:
 
     Returns:
         The bytes, from a page boundary.
-
     """
     import numpy as np  # noqa: PLC0415
 
@@ -63,7 +61,6 @@ def check_data(arrived: Buffer, wanted: Buffer, what: str) -> None:
 
     Raises:
         WrongDataError: a byte differs.
-
     """
     offset = first_difference(arrived, wanted)
     if offset is not None:
@@ -78,7 +75,6 @@ def first_difference(arrived: Buffer, sent: Buffer) -> int | None:
     Args:
         arrived: the bytes received.
         sent: the bytes expected, as many.
-
     """
     import numpy as np  # noqa: PLC0415
 

@@ -26,7 +26,6 @@ def spoken_by(mpi: str) -> tuple[str, ...]:
 
     Args:
         mpi: what `mpirun --version` or the library says.
-
     """
     found = OPEN_MPI.search(mpi)
     if found:
@@ -39,7 +38,6 @@ def pmi_of(variables: Mapping[str, str]) -> str:
 
     Returns:
         `pmix`, `pmi2` or `none`; empty if srun did not start it.
-
     """
     if "SLURM_STEP_ID" not in variables and "SLURM_STEPID" not in variables:
         return ""
@@ -61,7 +59,6 @@ def choose(mpi: str, offered: Sequence[str]) -> str:
 
     Raises:
         SpecError: there is none.
-
     """
     spoken = spoken_by(mpi)
     for wanted in spoken:

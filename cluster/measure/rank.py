@@ -44,7 +44,6 @@ class OpenSeries:
         params: of the data point.
         size: bytes moved during each value; 0 if none are.
         unit: of the values.
-
     """
 
     def __init__(
@@ -64,7 +63,6 @@ class Rank:
     Args:
         comm: of all ranks.
         folder: of the job.
-
     """
 
     def __init__(self, comm: Intracomm, folder: Path) -> None:
@@ -103,7 +101,6 @@ class Rank:
 
         Returns:
             The list to append the values to.
-
         """
         opened = OpenSeries(definition, params, size, unit)
         self._open = [*self._open, opened] if beside else [opened]
@@ -122,7 +119,6 @@ class Rank:
 
         Args:
             measurement: a complete one.
-
         """
         with self._writing:
             self._file.write(msgspec.json.encode(measurement) + b"\n")
@@ -132,7 +128,6 @@ class Rank:
 
         Args:
             line: without a newline.
-
         """
         sys.stdout.flush()
         sys.stdout.buffer.write(f"{line}\n".encode())  # UTF-8 whatever the host's locale is
@@ -143,7 +138,6 @@ class Rank:
 
         Args:
             line: without a newline.
-
         """
         if self.number == 0:
             with (self._folder / NOTES_FILE).open("a") as file:
@@ -161,7 +155,6 @@ class Rank:
             done: number of steps done, with the fraction of the current one.
             total: number of all steps.
             what: the current step.
-
         """
         now = time.monotonic()
         if self._progress is None or (done < total and now - self._told < PROGRESS_EVERY):
@@ -179,7 +172,6 @@ class Rank:
 
         Returns:
             The object.
-
         """
         request = comm.irecv(source=source)
         while True:
@@ -196,7 +188,6 @@ class Rank:
 
         Raises:
             ClusterError: they are not known, and the ranks are on several hosts.
-
         """
         hosts = self.comm.allgather(platform.node())
         known = os.environ.get(ADDRESSES, "")

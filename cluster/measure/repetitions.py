@@ -18,27 +18,18 @@ MOST = 20_000  # values at most, with --until-precise
 
 
 class Repetitions(Value, frozen=True, kw_only=True):
-    """The parameters that all benchmarks with repetitions share.
+    """The parameters that all benchmarks with repetitions share."""
 
-    Args:
-        iterations: Values per size. [default: as OSU]
-        warm_up: Untimed repetitions before. [default: as OSU]
-        until_precise: Stop when the median is known to 2.5%.
-        max_iterations: Limit of --until-precise. [default: 20000]
-
-    """
-
-    iterations: int | None = None
-    warm_up: int | None = None
-    until_precise: bool = False
-    max_iterations: int | None = None
+    iterations: int | None = None  # Values per size. [default: as OSU]
+    warm_up: int | None = None  # Untimed repetitions before. [default: as OSU]
+    until_precise: bool = False  # Stop when the median is known to 2.5%
+    max_iterations: int | None = None  # Limit of --until-precise. [default: 20000]
 
     def check(self) -> None:
         """Refuse numbers that are too small, and flags without effect.
 
         Raises:
             SpecError: there is one.
-
         """
         for field in ("iterations", "max_iterations"):
             count = getattr(self, field)
@@ -61,7 +52,6 @@ class Repetitions(Value, frozen=True, kw_only=True):
         Args:
             warm_up: of the warm-up, unless the user gave a number.
             values: that are timed, unless the user gave a number.
-
         """
         if self.until_precise:
             values = self.max_iterations or MOST
@@ -72,18 +62,11 @@ class Repetitions(Value, frozen=True, kw_only=True):
 
 
 class Counts(Value, frozen=True, kw_only=True):
-    """How many repetitions are done.
+    """How many repetitions are done."""
 
-    Args:
-        warm_up: repetitions that are not timed.
-        values: repetitions that are timed; if adaptive, the maximum.
-        adaptive: whether the repetitions end when the median is precise.
-
-    """
-
-    warm_up: int
-    values: int
-    adaptive: bool
+    warm_up: int  # repetitions that are not timed
+    values: int  # repetitions that are timed; if adaptive, the maximum
+    adaptive: bool  # whether the repetitions end when the median is precise
 
 
 def samples(
@@ -104,7 +87,6 @@ def samples(
 
     Yields:
         The number of repetitions since the warm-up, and the seconds of the latest.
-
     """
     done = -counts.warm_up
     checkpoint = ENOUGH_VALUES if counts.adaptive else counts.values

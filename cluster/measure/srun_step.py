@@ -21,7 +21,6 @@ def step_words(layout: Layout, tasks: int, *, pmi: str = "", overcommit: bool) -
 
     Returns:
         The words, unquoted.
-
     """
     lent = layout.allocation
     names = lent.names if lent else layout.addresses

@@ -59,7 +59,6 @@ def run_program(argv: Sequence[str], *, stdout: Path, within: float) -> int | No
 
     Raises:
         ClusterError: there is no such program.
-
     """
     with _running(argv, stdout) as process:
         try:
@@ -131,7 +130,6 @@ def run_server(argv: Sequence[str], address: str) -> Iterator[int]:
     Raises:
         ClusterError: there is no such program, it does not listen, or the address is not one of
             this host.
-
     """
     for _ in range(PORTS):
         port = free_port(address)
@@ -166,7 +164,6 @@ def free_port(address: str) -> int:
 
     Raises:
         ClusterError: the address is not one of this host.
-
     """
     try:
         family, kind, *_, place = socket.getaddrinfo(address, 0, type=socket.SOCK_STREAM)[0]
@@ -189,7 +186,6 @@ def listens(port: int) -> bool:
 
     Returns:
         Whether one does.
-
     """
     for table in TABLES:
         if not table.exists():

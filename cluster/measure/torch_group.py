@@ -23,7 +23,6 @@ def require_torch(backend: str, wanted_by: str) -> Any:  # noqa: ANN401 - a modu
 
     Raises:
         ClusterError: it is missing, or has no such backend.
-
     """
     try:
         import torch  # noqa: PLC0415 - hundreds of megabytes
@@ -50,7 +49,6 @@ def choose_gpu(rank: Rank, torch: Any) -> str:  # noqa: ANN401
 
     Raises:
         ClusterError: the host has too few.
-
     """
     own, all_ = place_on_host(rank.comm)
     there = torch.cuda.device_count()

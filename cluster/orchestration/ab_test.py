@@ -33,18 +33,11 @@ FORM = "KEY=V1,V2, where KEY is a parameter of the benchmark, mca:NAME or env:NA
 
 
 class Trial(Value, frozen=True, kw_only=True):
-    """One condition of an experiment.
+    """One condition of an experiment."""
 
-    Args:
-        name: runs are compared by it; `KEY=VALUE` in an A/B test.
-        params: parameters of the benchmark that it sets.
-        variables: environment variables that it sets for every rank.
-
-    """
-
-    name: str
-    params: dict[str, str]
-    variables: dict[str, str]
+    name: str  # runs are compared by it; `KEY=VALUE` in an A/B test
+    params: dict[str, str]  # parameters of the benchmark that it sets
+    variables: dict[str, str]  # environment variables that it sets for every rank
 
 
 PLAIN = Trial(name="", params={}, variables={})  # of a run outside of experiments
@@ -62,7 +55,6 @@ def trials(text: str, benchmark: str) -> tuple[Trial, Trial]:
 
     Raises:
         SpecError: it is not of this form, or there is no such key.
-
     """
     key, equals, values = text.partition("=")
     parts = values.split("|" if "|" in values else ",")
@@ -104,7 +96,6 @@ def order(launches: int) -> Iterator[int]:
 
     Yields:
         0 for the first condition, 1 for the second.
-
     """
     for pair in range(launches):
         yield from (1, 0) if pair % 2 else (0, 1)
@@ -118,7 +109,6 @@ def check_launches(launches: int) -> None:
 
     Raises:
         SpecError: there are too few.
-
     """
     if launches < ENOUGH_LAUNCHES:
         raise SpecError(
@@ -136,7 +126,6 @@ def check_common(checked: Sequence[tuple[Benchmark[Any], Any]], spec: ClusterSpe
 
     Raises:
         SpecError: there is nothing to compare.
-
     """
     ranks = spec.hosts * spec.ranks_per_host
     points = [
@@ -167,7 +156,6 @@ def check_toggles(
 
     Raises:
         SpecError: the variable could do nothing.
-
     """
     for (chosen, params), condition in zip(checked, conditions, strict=True):
         given = [name for name in TOGGLES if name in condition.variables]
@@ -212,7 +200,6 @@ def run_alternating(
     Raises:
         SpecError: there are too few launches.
         JobError: a launch failed.
-
     """
     check_launches(launches)
     for which in order(launches):
@@ -234,7 +221,6 @@ def compare_conditions(
 
     Returns:
         What differs, and a verdict per data point on the second condition.
-
     """
     known = list(ran)
     groups = (
@@ -276,7 +262,6 @@ def ab(
         SpecError: there is no such key, the values are the same or have no data point in common,
             or there are too few launches.
         JobError: a launch failed.
-
     """
     if len(values) != 2:  # noqa: PLR2004 - A and B
         raise SpecError(f"{key} has {len(values)} values; two are compared.")

@@ -78,7 +78,6 @@ def attach(name: str) -> Cluster:
 
     Raises:
         SpecError: there is none of this name.
-
     """
     return Cluster(journal.for_cluster(check_name(name)))
 
@@ -96,7 +95,6 @@ class Cluster:
         bench_jobs: Benchmarks that were started.
         launch_phases: Seconds of each phase of the launch, if this process launched the cluster.
         leftovers: Processes that commands had left on hosts that stay, as `down` found them.
-
     """
 
     def __init__(self, journal_: journal.Journal) -> None:
@@ -216,7 +214,6 @@ class Cluster:
 
         Raises:
             ProvisionError: the provider does not say.
-
         """
         provider = self._provider
         if not (isinstance(provider, ReportsStates) and self.costs and self.machines):
@@ -282,7 +279,6 @@ class Cluster:
             JobError: the command cannot be started on one host; none is left of the others.
             ShellError: one host does not answer.
             HostErrors: several of these.
-
         """
         self._standing_machines()
         words = ("sh", "-c", command) if isinstance(command, str) else tuple(command)
@@ -307,7 +303,6 @@ class Cluster:
         Raises:
             ClusterError: one could not be stopped.
             HostErrors: several could not.
-
         """
         self.jobs.end_all(reason)
         self.bench_jobs.end_all(reason)
@@ -352,7 +347,6 @@ class Cluster:
 
         Raises:
             ClusterError: the provider cannot stop machines, or failed to.
-
         """
         self._standing_machines()
         provider = self._switch
@@ -370,7 +364,6 @@ class Cluster:
 
         Raises:
             ClusterError: the provider cannot start machines, or they do not answer in time.
-
         """
         self._standing_machines()
         provider = self._switch
@@ -400,7 +393,6 @@ class Cluster:
         Raises:
             ClusterError: it could not be installed on one host.
             HostErrors: on several.
-
         """
         self._standing_machines()
         self._install(programs, libraries, on_state)
@@ -457,7 +449,6 @@ class Cluster:
 
         Raises:
             ClusterError: the hosts cannot run it.
-
         """
         with self._unless_gone():
             hosts = in_order(self._set_up(request, on_state), request.order)
@@ -509,7 +500,6 @@ class Cluster:
 
         Raises:
             JobError: it failed; its values were downloaded.
-
         """
         job, result = self.bench_jobs.open(plan.job), None
         try:
@@ -561,7 +551,6 @@ class Cluster:
 
         Raises:
             ClusterError: a resource could not be deleted, and still exists.
-
         """
         if not self.disk.journal.path.exists():
             if self.state.ended_at is None:  # another process took it down, or the state is lost

@@ -52,7 +52,6 @@ class Jobs:
     Attributes:
         phases: seconds of each phase of the newest job that this process prepared or collected.
         superseded: whether another process has taken the cluster over from this one.
-
     """
 
     def __init__(self, disk: StateOnDisk, hosts: Hosts) -> None:
@@ -71,7 +70,6 @@ class Jobs:
 
         Raises:
             InUse: another process uses it.
-
         """
         if self._claim is not None:
             yield
@@ -91,7 +89,6 @@ class Jobs:
 
         Raises:
             ClusterError: another process has taken the cluster over, or down.
-
         """
         with self._disk.journal.lock():
             if self._claim and (by := self._claim.successor()):
@@ -133,7 +130,6 @@ class Jobs:
         Raises:
             InUse: a job runs, whose process has ended.
             ClusterError: a tmux session that is not ours has the name.
-
         """
         if not replace:
             self._refuse_if_running()
@@ -153,7 +149,6 @@ class Jobs:
 
         Raises:
             ClusterError: a job could not be stopped.
-
         """
         for record in self._disk.state.open_jobs:
             with suppress(SpecError):  # the run's folder was removed; the job is stopped
@@ -171,7 +166,6 @@ class Jobs:
 
         Raises:
             ClusterError: it could not be started; its run says so.
-
         """
         began = time.monotonic()
         by = claims.encode(self._claim.by) if self._claim else ""
@@ -197,7 +191,6 @@ class Jobs:
 
         Raises:
             Unreachable: its host cannot be reached; the job may still run there.
-
         """
         began = time.monotonic()
         run = Path(job.record.run)
@@ -237,7 +230,6 @@ class Jobs:
 
         Raises:
             SpecError: the run's folder was removed.
-
         """
         lost = job.lost_hosts() if result.exit_status == HOST_LOST else ()
         with self._hosts.without(lost):  # a download from them would wait for seconds, in vain
@@ -266,7 +258,6 @@ class Jobs:
         Raises:
             SpecError: there is no job.
             JobError: the job was lost, as when its host restarted.
-
         """
         job = self.newest()
         if not self._is_collected(job):
@@ -291,7 +282,6 @@ class Jobs:
         Raises:
             SpecError: there is no job, or it still runs.
             JobError: it failed; its values were downloaded anyway.
-
         """
         job = self.newest()
         if self._is_collected(job):
@@ -321,7 +311,6 @@ class Jobs:
 
         Raises:
             SpecError: there is no job.
-
         """
         record = self.newest().record
         return record, store.record(Path(record.run)).status
@@ -332,7 +321,6 @@ class Jobs:
         Raises:
             SpecError: there is no job.
             JobError: the job was lost, as when its host restarted.
-
         """
         job = self.newest()
         if self._is_collected(job):
@@ -344,7 +332,6 @@ class Jobs:
 
         Raises:
             SpecError: there is no job.
-
         """
         job = self.newest()
         if self._is_collected(job):
@@ -366,7 +353,6 @@ class Jobs:
 
         Raises:
             SpecError: there is none.
-
         """
         jobs = self._disk.state.jobs
         if not jobs:

@@ -36,7 +36,6 @@ class NotebookLine:
 
         Args:
             part: of the work that is done, from 0 to 1; without it, there is no bar.
-
         """
         if not now and time.monotonic() - self._shown_at < BETWEEN:
             return

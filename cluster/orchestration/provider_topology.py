@@ -31,7 +31,6 @@ def topology_groups(spec: ClusterSpec, machines: tuple[Machine, ...]) -> tuple[i
 
     Raises:
         SpecError: the provider does not say.
-
     """
     asked = ask_topology(spec, machines)
     groups = switch_groups(asked.layers)

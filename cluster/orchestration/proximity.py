@@ -57,7 +57,6 @@ def judge_placement(run: Run) -> Placement:
 
     Raises:
         SpecError: the run has no latencies of pairs.
-
     """
     record = run.record
     tests = tuple(pair_tests(run.measurements)) if record.benchmark == PAIRS else ()
@@ -79,7 +78,6 @@ def placed_groups(where: Path, state: ClusterState) -> Groups:
 
     Raises:
         SpecError: none was measured, or it shows no structure.
-
     """
     known = newest_placement(where, state)
     if not known.groups:
@@ -98,7 +96,6 @@ def newest_placement(where: Path, state: ClusterState) -> Placement:
 
     Raises:
         SpecError: none was measured.
-
     """
     identity = _identity(state.spec, state.machines)
     for folder in reversed(store.folders(where)):

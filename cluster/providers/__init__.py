@@ -32,18 +32,11 @@ class NoOptions(Value, frozen=True, kw_only=True):
 
 
 class Credentials(Value, frozen=True, kw_only=True):
-    """Where this machine keeps the credentials for a cloud.
+    """Where this machine keeps the credentials for a cloud."""
 
-    Args:
-        files: that may hold them; `~` is the home folder.
-        variable: of the environment that may name them.
-        command: that a user types to get some.
-
-    """
-
-    files: tuple[str, ...]
-    variable: str
-    command: str
+    files: tuple[str, ...]  # that may hold them; `~` is the home folder
+    variable: str  # of the environment that may name them
+    command: str  # that a user types to get some
 
 
 READY_WITHIN = 60.0  # seconds after which hosts that need not boot must be reachable
@@ -65,7 +58,6 @@ def refuse(spec: ClusterSpec, reasons: Mapping[str, str]) -> None:
 
     Raises:
         SpecError: the spec sets one of these fields.
-
     """
     for field, reason in reasons.items():
         if getattr(spec, field):
@@ -95,7 +87,6 @@ class Provider(Plugin):
 
         Raises:
             SpecError: this provider cannot do what the spec asks for.
-
         """
 
     @abstractmethod
@@ -115,7 +106,6 @@ class Provider(Plugin):
 
         Raises:
             ProvisionError: they could not be created; nothing is left.
-
         """
 
     @abstractmethod
@@ -128,7 +118,6 @@ class Provider(Plugin):
 
         Raises:
             ProvisionError: something is left.
-
         """
 
 
@@ -167,7 +156,6 @@ class CountsHosts(ABC):
 
         Args:
             options: of the provider, checked.
-
         """
 
 
@@ -176,7 +164,6 @@ class Regional(ABC):  # noqa: B024
 
     Args:
         regions: where to look, besides the regions that the journals name.
-
     """
 
     def __init__(self, regions: tuple[str, ...] = ()) -> None:
@@ -211,7 +198,6 @@ class Searchable(ABC):
 
         Returns:
             Such as `instances, volumes in us-east-1`; empty if there is nowhere to search.
-
         """
 
     def searched(self, name: str) -> str:
@@ -219,7 +205,6 @@ class Searchable(ABC):
 
         Raises:
             ProvisionError: the provider does not say who asks.
-
         """
         return self.search_scope(name)
 
@@ -244,7 +229,6 @@ class PreparesHosts(ABC):
 
         Raises:
             SpecError: the options contradict each other.
-
         """
         options = msgspec.convert(spec.options, self.Options, strict=False)
         if not isinstance(options, EnvironmentOptions):
@@ -300,7 +284,6 @@ class Revocable(ABC):
         Returns:
             `Capacity` if `create` may find others elsewhere; none while they are ours, or where it
             cannot be known.
-
         """
 
     @abstractmethod
@@ -321,7 +304,6 @@ class ReportsStates(ABC):
 
         Raises:
             ProvisionError: the provider does not say.
-
         """
 
 
@@ -334,7 +316,6 @@ class KnowsTopology(ABC):
 
         Raises:
             ProvisionError: the provider was asked, and refused.
-
         """
 
 
@@ -380,7 +361,6 @@ class Replaces(ABC):
 
         Raises:
             ProvisionError: they could not be created.
-
         """
 
     def list_except(self, name: str, kept: tuple[Machine, ...]) -> tuple[Resource, ...]:
@@ -394,7 +374,6 @@ class Replaces(ABC):
 
         Raises:
             ProvisionError: some are left.
-
         """
 
 

@@ -56,7 +56,6 @@ class SimOptions(Value, frozen=True, kw_only=True):
             host, nic (7.3: NIC 3 of host 7), link (3-5: leaf 3 to spine 5), leaf, spine, misroute,
             duplicate, mtu, cpu, flap and drift.
         seed: of routes, noise and flapping; the same seed gives the same values.
-
     """
 
     fabric: str = "leafspine:4x8"
@@ -157,7 +156,6 @@ def fabric_of(spec: ClusterSpec) -> Fabric:
 
     Raises:
         SpecError: the options describe no valid fabric.
-
     """
     return _fabric(msgspec.convert(spec.options, SimOptions, strict=False))
 
@@ -167,7 +165,6 @@ def faults_of(spec: ClusterSpec) -> tuple[Fault, ...]:
 
     Raises:
         SpecError: a fault is not valid in this fabric.
-
     """
     options = msgspec.convert(spec.options, SimOptions, strict=False)
     return parse_faults(options.fault, _fabric(options), spec.hosts)

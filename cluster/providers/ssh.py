@@ -43,7 +43,6 @@ class SshOptions(EnvironmentOptions, frozen=True, kw_only=True):
         trust: `known` (host keys are in your known_hosts) or `first-use` (pinned per cluster).
         bin: the folder there with a `python3` that has cluster installed; then nothing is
             installed.
-
     """
 
     hosts: str = ""

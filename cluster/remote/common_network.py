@@ -20,7 +20,6 @@ class CommonNetwork(Value, frozen=True, kw_only=True):
 
     Args:
         networks: that the addresses belong to, such as `10.0.0.0/24`; MPI may use no others.
-
     """
 
     addresses: tuple[str, ...]
@@ -36,7 +35,6 @@ def find_common_network(machines: tuple[Machine, ...], facts: tuple[Facts, ...])
 
     Raises:
         SpecError: they have no network in common, or two of them are the same machine.
-
     """
     _refuse_same_machine(machines, facts)
     claimed = Counter(i.address for fact in facts for i in fact.interfaces)

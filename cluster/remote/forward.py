@@ -28,7 +28,6 @@ class Forward:
     Raises:
         SpecError: the port here is in use, or is none.
         ShellError: nothing listens at the port there, or the host is not reached.
-
     """
 
     def __init__(self, shell: Shell, host: str, address: str, port: int, local: int = 0) -> None:
@@ -65,7 +64,6 @@ class Forward:
 
         Raises:
             Unreachable: the host does not answer any more.
-
         """
         while not self._over.wait(LOOK_EVERY):
             try:

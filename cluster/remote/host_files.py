@@ -47,36 +47,21 @@ EDIT = 'exec < "$1" && rm -f -- "$1" && cd -- "$2" && base64 -d | sh -e'
 
 
 class TreeEntry(Value, frozen=True, kw_only=True):
-    """A file, a folder or a link in a tree.
+    """A file, a folder or a link in a tree."""
 
-    Args:
-        kind: `f`, `d` or `l`, as GNU find names them, or another letter of its.
-        size: of a file in bytes.
-        time: when it was modified, in nanoseconds since the epoch.
-        link: where a link leads.
-
-    """
-
-    kind: str
-    size: int = 0
-    time: int = 0
+    kind: str  # `f`, `d` or `l`, as GNU find names them, or another letter of its
+    size: int = 0  # of a file in bytes
+    time: int = 0  # when it was modified, in nanoseconds since the epoch
     mode: int = 0
-    link: str = ""
+    link: str = ""  # where a link leads
 
 
 class HostTree(Value, frozen=True, kw_only=True):
-    """What a host has in a folder.
+    """What a host has in a folder."""
 
-    Args:
-        entries: by their paths in the folder; empty if there is no such folder.
-        rsync: whether the host has it.
-        free: bytes that may still be written there.
-
-    """
-
-    entries: dict[str, TreeEntry]
-    rsync: bool
-    free: int
+    entries: dict[str, TreeEntry]  # by their paths in the folder; empty if there is no such folder
+    rsync: bool  # whether the host has it
+    free: int  # bytes that may still be written there
 
 
 def list_tree(shell: Shell, folder: str) -> HostTree:

@@ -90,7 +90,6 @@ def rotate(
     Raises:
         ClusterError: it failed on one host.
         HostErrors: on several.
-
     """
     made = on_each(shells, lambda _, shell: _as_root(shell, MAKE).strip())
     new = [(_alias(machines[name]), public) for name, public in made.items()]

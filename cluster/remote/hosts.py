@@ -108,7 +108,6 @@ class Hosts:
 
         Raises:
             Unreachable: the first host, which runs the jobs' scripts, does not answer.
-
         """
         self.absent = frozenset()
         if seconds is None:
@@ -124,7 +123,6 @@ class Hosts:
 
         Args:
             seconds: that hosts have to answer, at most, as in `parallel.unanswering`.
-
         """
         alive = {p: s for p, s in self._shells.items() if not isinstance(s, DeadShell)}
         self._shells = alive  # hosts that were considered dead may be back
@@ -138,7 +136,6 @@ class Hosts:
 
         Args:
             names: of their machines, which others cannot reach any more; unknown ones are ignored.
-
         """
         places = {m.name: place_of(m) for m in distinct(self.machines) if m.name in names}
         for name, place in places.items():
@@ -173,7 +170,6 @@ class Hosts:
         Raises:
             ShellError: on one host, it could not be started, or did not run to its end.
             HostErrors: on several.
-
         """
         return results(self.try_run(argv, timeout=timeout, on_line=on_line))
 
@@ -193,7 +189,6 @@ class Hosts:
 
         Returns:
             For each machine, how it ended, or the error if it was not run to its end.
-
         """
         command = ("sh", "-c", argv) if isinstance(argv, str) else argv
 
@@ -230,7 +225,6 @@ class Hosts:
 
         Returns:
             The command, unquoted. After detaching, the user is in a shell there.
-
         """
         machine = machine or next(iter(self.machines), None)
         if machine is None or machine.access is None:

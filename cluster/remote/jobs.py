@@ -108,7 +108,6 @@ def sweep_words(folder: str) -> list[str]:
 
     Returns:
         The command, unquoted.
-
     """
     return [f"{folder}/python3", *AGENT, "sweep"]
 
@@ -118,7 +117,6 @@ def sweep(shell: Shell, folder: str) -> None:
 
     Raises:
         ShellError: the host cannot be reached.
-
     """
     shell.run(["sh", "-c", SWEEP, "sh", *sweep_words(folder)], timeout=COMMAND_TIMEOUT)
 
@@ -135,7 +133,6 @@ def script(
         env: variables to export; `PATH` is prepended to that of the host, and finds the
             environment's `python3`.
         timeout: seconds that the job may take.
-
     """
     exports = [
         f'export PATH={shlex.quote(value)}:"$PATH"'
@@ -159,15 +156,10 @@ def script(
 
 
 class RunningJob(Value, frozen=True, kw_only=True):
-    """A job that runs on a host.
-
-    Args:
-        by: who started it; empty if that is not known.
-
-    """
+    """A job that runs on a host."""
 
     folder: str
-    by: str
+    by: str  # who started it; empty if that is not known
 
 
 class MpiJob:
@@ -194,7 +186,6 @@ class MpiJob:
 
         Raises:
             ShellError: the session could not be started.
-
         """
         folder = self.record.folder
 
@@ -239,7 +230,6 @@ class MpiJob:
         Raises:
             JobError: the job was lost: its session or its host is gone.
             Unreachable: its host cannot be reached; the job may still run there.
-
         """
         end: list[Ended | Lost] = []
         watcher = Silence(SILENT, self._shell.close)
@@ -307,7 +297,6 @@ class MpiJob:
 
         Raises:
             JobError: the job was lost.
-
         """
         done = self._agent("look")
         try:
@@ -341,7 +330,6 @@ class MpiJob:
         Raises:
             ShellError: the files of one host could not be downloaded.
             HostErrors: those of several could not.
-
         """
 
         def fetch(_: str, shell: Shell) -> None:
@@ -373,7 +361,6 @@ class MpiJob:
 
         Raises:
             SpecError: there is no tmux.
-
         """
         session = self.record.session
         _, alive = self._tmux.look(session)
@@ -391,7 +378,6 @@ class MpiJob:
 
         Returns:
             Whether the name is free now; it is not if the session is not ours.
-
         """
         session = self.record.session
         id_, alive = self._tmux.look(session)

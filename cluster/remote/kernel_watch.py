@@ -58,7 +58,6 @@ class KernelWatch:
 
     Attributes:
         why: what happened, in words; empty while the host answers.
-
     """
 
     def __init__(self, machine: Machine, lost: Callable[[], object]) -> None:

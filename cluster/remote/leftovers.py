@@ -64,16 +64,10 @@ done
 
 
 class Leftovers(Value, frozen=True, kw_only=True):
-    """The processes that were found on a host: the id and command line of each.
+    """The processes that were found on a host: the id and command line of each."""
 
-    Args:
-        ended: those that were ended.
-        running: those that were not, as a person may use them.
-
-    """
-
-    ended: tuple[str, ...] = ()
-    running: tuple[str, ...] = ()
+    ended: tuple[str, ...] = ()  # those that were ended
+    running: tuple[str, ...] = ()  # those that were not, as a person may use them
 
 
 def end_leftovers(shell: Shell, folder: str) -> Leftovers:
@@ -84,7 +78,6 @@ def end_leftovers(shell: Shell, folder: str) -> Leftovers:
 
     Raises:
         ShellError: some could not be ended, or the host has no means to look for them.
-
     """
     done = shell.run(["/bin/sh", "-c", END, "sh", f"{MARK}={folder}"], timeout=TIMEOUT)
     found = tuple(line.strip() for line in done.stdout.splitlines())

@@ -33,7 +33,6 @@ def variables(provider: str) -> dict[str, str]:
 
     Returns:
         Values by name; empty for TCP.
-
     """
     if not provider:
         return {}
@@ -59,7 +58,6 @@ def check_provider(shells: Mapping[str, Shell], provider: str) -> None:
     Raises:
         SpecError: libfabric on a host does not have it; nothing was measured.
         ClusterError: a host did not answer.
-
     """
     if not provider:
         return
@@ -82,7 +80,6 @@ def notes(provider: str, told: Mapping[str, str]) -> tuple[str, ...]:
 
     Args:
         provider: that was checked; empty for TCP.
-
     """
     if not provider:
         return ()

@@ -48,7 +48,6 @@ def local_variables(
     Returns:
         Variables of Open MPI, without those that a parameter file sets; none if the machine is
         another one, or if no Open MPI is beside its Python.
-
     """
     own = Path(machine.bin).parent / PARAMETERS
     if machine.shell != "local" or not own.is_file():

@@ -36,7 +36,6 @@ def on_each(hosts: Mapping[str, Shell], do: Callable[[str, Shell], T]) -> dict[s
         ClusterError: one host failed.
         HostErrors: several failed; it has the error of each.
         KeyboardInterrupt: the user interrupted; the shells are closed, which ends their commands.
-
     """
     return results(try_each(hosts, do))
 
@@ -51,7 +50,6 @@ def try_each(
 
     Raises:
         KeyboardInterrupt: the user interrupted; the shells are closed, which ends their commands.
-
     """
     begun = _begin(hosts, do)
     with on_failure(lambda: _abandon(hosts, begun)):
@@ -77,7 +75,6 @@ def results(ended: Mapping[str, T | ClusterError]) -> dict[str, T]:
     Raises:
         ClusterError: one host failed.
         HostErrors: several failed; it has the error of each.
-
     """
     errors = [error for error in ended.values() if isinstance(error, ClusterError)]
     if len(errors) > 1:
@@ -95,7 +92,6 @@ def unanswering(hosts: Mapping[str, Shell], seconds: float) -> dict[str, Unreach
 
     Raises:
         KeyboardInterrupt: the user interrupted; the shells are closed.
-
     """
     begun = _begin(hosts, lambda _, shell: shell.run(["true"]))
     with on_failure(lambda: _abandon(hosts, begun)):
@@ -142,7 +138,6 @@ def connect_all(
         Unreachable: a host's error will not pass, so the others are not waited for.
         HostErrors: several of these; its message names the slowest.
         KeyboardInterrupt: the user interrupted; the shells are closed.
-
     """
     began = time.monotonic()
     attempts = _Attempts(on_state, transient)

@@ -61,7 +61,6 @@ class RemoteCommand(ABC):
 
         Returns:
             At least one byte; none if the output or the connection ended, which `end` tells apart.
-
         """
 
     def receive_running(self, most: int) -> bytes:
@@ -77,7 +76,6 @@ class RemoteCommand(ABC):
 
         Returns:
             How many bytes were sent; 0 if the command reads no more.
-
         """
 
     @abstractmethod
@@ -94,7 +92,6 @@ class RemoteCommand(ABC):
 
         Raises:
             ShellError: the connection broke.
-
         """
 
 
@@ -118,7 +115,6 @@ class RemoteShell(Shell):
 
         Raises:
             ShellError: it could not be started.
-
         """
 
     def run(

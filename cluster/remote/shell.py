@@ -33,7 +33,6 @@ class Shell(Plugin):
 
     Args:
         machine: the host; None means this machine.
-
     """
 
     folder: ClassVar[str] = "cluster.remote.shells"
@@ -48,7 +47,6 @@ class Shell(Plugin):
 
         Raises:
             Unreachable: it failed; the error's `transient` tells whether trying again may help.
-
         """
 
     def close(self) -> None:
@@ -70,7 +68,6 @@ class Shell(Plugin):
         Raises:
             ConnectionError: nothing listens there.
             ShellError: the host is not reached, or lets nobody through.
-
         """
         host = self.machine.name if self.machine else address
         raise ShellError(
@@ -99,7 +96,6 @@ class Shell(Plugin):
 
         Raises:
             ShellError: it could not be started, or did not end in time.
-
         """
 
     @abstractmethod
@@ -113,7 +109,6 @@ class Shell(Plugin):
 
         Raises:
             ShellError: it could not be written.
-
         """
 
     @abstractmethod
@@ -130,7 +125,6 @@ class Shell(Plugin):
 
         Raises:
             ShellError: it could not be read here, or could not be written on the host.
-
         """
 
     @abstractmethod
@@ -143,7 +137,6 @@ class Shell(Plugin):
 
         Raises:
             ShellError: it could not be read, or could not be written here.
-
         """
 
     @abstractmethod
@@ -155,7 +148,6 @@ class Shell(Plugin):
 
         Returns:
             Whether it exists.
-
         """
 
     @abstractmethod
@@ -167,5 +159,4 @@ class Shell(Plugin):
 
         Raises:
             ShellError: it could not be removed.
-
         """

@@ -19,7 +19,6 @@ class Silence:
 
     Attributes:
         came: whether it was silent for so long.
-
     """
 
     def __init__(self, seconds: float, end: Callable[[], object]) -> None:

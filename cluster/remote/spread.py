@@ -46,7 +46,6 @@ class Meeting:
 
     Args:
         name: of the cluster.
-
     """
 
     def __init__(self, shells: Mapping[str, Shell], name: str) -> None:
@@ -68,7 +67,6 @@ class Meeting:
 
         Returns:
             The errors of the hosts that did not get them.
-
         """
         free = queue.SimpleQueue[str]()
         for source in [*sources] * AT_ONCE:

@@ -118,7 +118,6 @@ class MeshHost(Value, frozen=True, kw_only=True):
         folder: our one folder on the host, absolute.
         path: prepended to `PATH` for programs that other hosts start there.
         tried_first: other addresses of its interface that Open MPI tries before `address`.
-
     """
 
     address: str
@@ -141,7 +140,6 @@ def config_file(folder: str) -> str:
 
     Args:
         folder: our one folder on the host, absolute.
-
     """
     return f"{folder}/ssh/config"
 
@@ -163,7 +161,6 @@ def open_mesh(
     Raises:
         ShellError: a host cannot be reached by the first one, or one of its addresses is dead.
         HostErrors: several failed.
-
     """
     first_port = FIRST_PORT + zlib.crc32(name.encode()) % PORTS
     endpoints = on_each(shells, lambda host, shell: _open(host, shell, hosts[host], first_port))
@@ -234,7 +231,6 @@ def _unreachable(shells: Mapping[str, Shell], hosts: Mapping[str, MeshHost]) -> 
 
     Returns:
         What ssh says of each host that it cannot reach.
-
     """
     first = next(iter(hosts))
     config = shlex.quote(config_file(hosts[first].folder))

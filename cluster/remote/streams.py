@@ -20,7 +20,6 @@ class ChunkWriter:
     Args:
         send: sends the beginning of a piece and returns its length; 0 if the host reads no more.
         most: bytes in a piece.
-
     """
 
     def __init__(self, send: Callable[[bytes], int], most: int) -> None:
@@ -37,7 +36,6 @@ class ChunkWriter:
 
         Raises:
             BrokenPipeError: the host reads no more.
-
         """
         view = memoryview(self._held + data if self._held else data)
         end = len(view) - len(view) % self._most
@@ -51,7 +49,6 @@ class ChunkWriter:
 
         Raises:
             BrokenPipeError: the host reads no more.
-
         """
         held, self._held = self._held, b""
         self._all_of(held)
@@ -73,7 +70,6 @@ class StreamReader:
 
     Args:
         receive: waits for more bytes and returns them; empty at the end.
-
     """
 
     def __init__(self, receive: Callable[[], bytes]) -> None:
@@ -91,7 +87,6 @@ class StreamReader:
 
         Returns:
             The bytes; empty at the end, or if `most` is 0.
-
         """
         if not self._held:
             self._held = memoryview(self._receive())
@@ -107,7 +102,6 @@ class StreamReader:
 
         Raises:
             tarfile.TarError: the headers of this file are too long to be kept in memory.
-
         """
         self.header_left -= size
         if self.header_left < 0:

@@ -40,7 +40,6 @@ class HostTasks:
 
     Args:
         machine: whose Python runs the agent.
-
     """
 
     def __init__(self, machine: Machine, shell: Shell) -> None:
@@ -53,7 +52,6 @@ class HostTasks:
 
         Raises:
             ShellError: its folder cannot be written, or its session cannot be started.
-
         """
         text = msgspec.json.encode(spec).decode()
         done = self._shell.run(["sh", "-c", WRITE, "sh", task.folder, text], timeout=TIMEOUT)
@@ -75,7 +73,6 @@ class HostTasks:
 
         Raises:
             ShellError: the host cannot be reached, or cannot say.
-
         """
         lines = self._agent("task-states", *(task.folder for task in tasks)).stdout.splitlines()
         return [self._state(line) for line in lines]
@@ -92,7 +89,6 @@ class HostTasks:
 
         Raises:
             Unreachable: the host cannot be reached; the task may still run there.
-
         """
         last: list[TaskState] = []
         silence = Silence(SILENT, self._shell.close)
@@ -120,7 +116,6 @@ class HostTasks:
 
         Raises:
             ShellError: the host cannot be reached, or cannot say what became of it.
-
         """
         return self._state(
             self._agent("task-stop", task.folder, reason, timeout=grace + STOPS_WITHIN).stdout
@@ -131,7 +126,6 @@ class HostTasks:
 
         Raises:
             ShellError: the host cannot be reached.
-
         """
         return self._shell.run(words, timeout=TIMEOUT).status == 0
 
@@ -140,7 +134,6 @@ class HostTasks:
 
         Raises:
             ShellError: it could not be downloaded.
-
         """
         file = f"{task.folder}/{OUTPUT}"
         if self._shell.exists(file):  # the command may never have begun

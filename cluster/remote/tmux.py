@@ -72,7 +72,6 @@ class Tmux(ABC):
         Raises:
             ShellError: the session could not be started.
             SpecError: there is no tmux.
-
         """
         target = f"={session}:"
         # One command line: a user's `destroy-unattached on` would end the session before a second.
@@ -102,7 +101,6 @@ class Tmux(ABC):
 
         Raises:
             SpecError: there is no tmux.
-
         """
         return self._try("has-session", "-t", f"={session}").status == 0
 
@@ -114,7 +112,6 @@ class Tmux(ABC):
 
         Raises:
             SpecError: there is no tmux.
-
         """
         return self._option(session, MARK)
 
@@ -123,7 +120,6 @@ class Tmux(ABC):
 
         Raises:
             SpecError: there is no tmux.
-
         """
         return self._option(session, BY)
 
@@ -138,7 +134,6 @@ class Tmux(ABC):
 
         Raises:
             SpecError: there is no tmux.
-
         """
         words = ("display-message", "-p", "-t", f"={session}:", "#{session_id} #{pane_dead}")
         id_, _, dead = self._try(*words).stdout.strip().partition(" ")
@@ -152,7 +147,6 @@ class Tmux(ABC):
 
         Raises:
             SpecError: there is no tmux.
-
         """
         done = self._try("capture-pane", "-p", "-t", f"={session}:")
         return done.stdout if done.status == 0 else ""
@@ -162,7 +156,6 @@ class Tmux(ABC):
 
         Raises:
             SpecError: there is no tmux.
-
         """
         self._try("kill-session", "-t", session if session.startswith("$") else f"={session}")
 
@@ -207,7 +200,6 @@ def attach_words(session: str, *, inside: bool = False) -> list[str]:
 
     Returns:
         The command, unquoted.
-
     """
     return ["tmux", "switch-client" if inside else "attach-session", "-t", f"={session}"]
 

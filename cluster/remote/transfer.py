@@ -37,7 +37,6 @@ def send(file: IO[bytes], size: int, writer: ChunkWriter) -> None:
 
     Raises:
         OSError: it could not be read, or the host reads no more.
-
     """
     left = size
     while left > 0:
@@ -57,7 +56,6 @@ def pack(path: Path, writer: ChunkWriter, only: Sequence[str] | None = None) -> 
     Raises:
         OSError: something could not be read, or the host reads no more.
         ShellError: one of `only` may not be read.
-
     """
     file = cast("IO[bytes]", writer)
     # Not PAX: some versions of tar cannot read it.
@@ -121,7 +119,6 @@ class Limits:
 
         Raises:
             tarfile.TarError: there are too many files, or too many bytes.
-
         """
         self._files += 1
         self._left -= size
@@ -137,7 +134,6 @@ def unpack(reader: StreamReader, to: Path) -> None:
     Raises:
         OSError: something could not be written.
         tarfile.TarError: it is no archive, is too large, or would write outside of the folder.
-
     """
     modes: list[tuple[Path, int]] = []
     limits = Limits(to)
@@ -186,7 +182,6 @@ def make_folder(folder: Path, limits: Limits) -> bool:
     Raises:
         OSError: it could not be made.
         tarfile.TarError: there are too many files and folders.
-
     """
     missing = [*takewhile(lambda path: not path.is_dir(), (folder, *folder.parents))]
     new = False
@@ -207,7 +202,6 @@ def room(to: Path) -> int:
 
     Returns:
         The free bytes of its disk, less a reserve.
-
     """
     there = next(path for path in (to, *to.absolute().parents) if path.exists())
     return shutil.disk_usage(there).free - RESERVE
@@ -239,7 +233,6 @@ def receive(
     Raises:
         OSError: it could not be written.
         tarfile.TarError: the stream ended too early, or the disk would be full.
-
     """
     part = target.with_name(part_name())
     with on_failure(lambda: _discard(part)):

@@ -37,7 +37,6 @@ def file_script(path: str, size: int, mode: int) -> str:
 
     Raises:
         ShellError: the path names no file.
-
     """
     there = _quoted(path)
     return (
@@ -55,7 +54,6 @@ def folder_script(path: str, source: str = "") -> str:
 
     Raises:
         ShellError: the path names no folder.
-
     """
     there = _quoted(path)
     inner, whole = f"{there.part}/{INSIDE}", f"{there.part}/{WHOLE}"

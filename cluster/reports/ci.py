@@ -24,16 +24,11 @@ NOT_XML = re.compile("[^\t\n\r\x20-\ud7ff\ue000-\ufffd\U00010000-\U0010ffff]")
 
 
 class Case(Value, frozen=True, kw_only=True):
-    """The verdict on one series, or on one data point of a comparison.
-
-    Args:
-        verdict: in lower case: `normal`, `low`, ..., `slower`, `inconclusive`, ...
-
-    """
+    """The verdict on one series, or on one data point of a comparison."""
 
     suite: str
     name: str
-    verdict: str
+    verdict: str  # in lower case: `normal`, `low`, ..., `slower`, `inconclusive`,
     text: str
 
 
@@ -77,7 +72,6 @@ def junit_xml(cases: Sequence[Case], fail_on: Collection[str]) -> bytes:
 
     Returns:
         An XML document. An undecided case is skipped, unless it is a failure.
-
     """
     root = Element("testsuites", name="cluster")
     for suite in dict.fromkeys(case.suite for case in cases):
@@ -116,7 +110,6 @@ def fails(case: Case, fail_on: Collection[str]) -> bool:
 
     Args:
         fail_on: verdicts that are failures, besides `failed` and `impossible`.
-
     """
     return case.verdict in WRONG or case.verdict in fail_on
 
@@ -145,7 +138,6 @@ def github_annotations(cases: Iterable[Case], fail_on: Collection[str]) -> Itera
 
     Yields:
         Such as `::warning title=bandwidth 1 MiB is LOW::...`.
-
     """
     for case in cases:
         kind = "error" if fails(case, fail_on) else "warning"

@@ -67,7 +67,6 @@ def group_table(found: Placement) -> Table:
 
     Args:
         found: groups of hosts; at least one.
-
     """
     members: dict[int, list[int]] = {}
     for host, group in enumerate(found.groups):
@@ -91,7 +90,6 @@ def layer_table(found: Placement) -> Table:
 
     Returns:
         A row for each layer of the provider's network, the nearest to the hosts first.
-
     """
     return Table(
         title="simulated" if found.simulated else "",

@@ -25,15 +25,10 @@ COMMAND = re.compile(r"(?:^|(?<=: ))cluster .+$")  # at the end of a next step
 
 
 class PageLink(Value, frozen=True, kw_only=True):
-    """A file that a page points to.
-
-    Args:
-        target: the file, relative to the page.
-
-    """
+    """A file that a page points to."""
 
     text: str
-    target: str
+    target: str  # the file, relative to the page
 
 
 class PageSection(Value, frozen=True, kw_only=True):
@@ -53,7 +48,6 @@ class Page(Value, frozen=True, kw_only=True):
 
     Args:
         index: a table of many runs; the first cell of each row is the title of its section.
-
     """
 
     title: str
@@ -82,7 +76,6 @@ def next_html(step: str) -> str:
 
     Args:
         step: such as `cluster bench p2p`, or `compare it: cluster compare A B`; may be empty.
-
     """
     return str(_templates().get_template("parts.html").module.next(step))  # type: ignore[attr-defined]
 

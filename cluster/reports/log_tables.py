@@ -24,7 +24,6 @@ def profile_tables(job: JobProfile) -> tuple[Table, ...]:
 
     Returns:
         Up to four tables: an empty one is left out.
-
     """
     tables = (_routines(job), _sizes(job), _ranks(job))
     return (_meaning(job), *(table for table in tables if table.rows))
@@ -141,7 +140,6 @@ def topology_tables(topology: GpuTopology, carried: Transports) -> Iterator[Tabl
 
     Yields:
         Tables; an empty one is left out.
-
     """
     tables = (_best(topology), _pairs(topology, carried), _near(topology), _carried(carried))
     yield from (table for table in tables if table.rows)

@@ -134,7 +134,6 @@ def format_expected(expected: ExpectedResult) -> str:
 
     Returns:
         Such as `220 images/s`.
-
     """
     if expected.unit in ("s", "B/s"):
         return format_value(expected.value, expected.unit)
@@ -160,7 +159,6 @@ def format_result(summary: Summary) -> str:
 
     Returns:
         Such as `latency 8 B: 1.2 us`.
-
     """
     point = ", ".join(filter(None, [summary.metric, format_point(summary.params)]))
     return f"{point}: {format_value(summary.median, summary.unit)}"
@@ -174,7 +172,6 @@ def share_of_expected(
     Returns:
         The best data point of the first metric in the expected unit, and its share of the expected
         value (more than 1 is better); None if no metric has that unit.
-
     """
     for best in best_per_metric(summaries):
         if expected.unit in ("", best.unit) and best.median > 0:
@@ -189,7 +186,6 @@ def missing_series(record: Record, missing: Iterable[Planned]) -> Iterator[str]:
     Yields:
         A sentence per metric, and one for all of which no value was measured; none while the run
         may still measure them.
-
     """
     if record.status in ("planned", "running"):
         return

@@ -35,7 +35,6 @@ def run_html(name: str, judged: Answer, summaries: Sequence[Summary], notes: Seq
 
     Args:
         notes: what a reader of the values must know.
-
     """
     shown = summaries[:MOST_ROWS]
     more = len(summaries) - len(shown)

@@ -91,7 +91,6 @@ def answers(shown: Sequence[ReportRun]) -> tuple[Answer, ...]:
 
     Returns:
         The judgements; none if there are more than four, as the list of the runs has them.
-
     """
     groups: dict[str, list[ReportRun]] = {}
     for run in shown:
@@ -136,7 +135,6 @@ def comparisons(shown: Sequence[ReportRun], by: str | None = None) -> list[Compa
 
     Returns:
         A comparison of each group with the first; empty if there is nothing to compare.
-
     """
     launches = [Launch(record=run.record, summaries=run.summaries) for run in shown]
     if by is not None:
@@ -156,7 +154,6 @@ def compare_with_network(run: ReportRun, rate: float) -> ReportRun:
 
     Args:
         rate: of a host's network in each direction, in bytes per second.
-
     """
     spec, known = run.record.spec, run.record.definitions
     ranks = spec.hosts * spec.ranks_per_host
@@ -280,7 +277,6 @@ def curves(shown: Sequence[ReportRun]) -> dict[str, list[Curve]]:
 
     Returns:
         For each metric, a curve per condition and series; with their fits, if there are few.
-
     """
     names = labels(shown)
     few = len(set(names)) <= MOST_FITS
@@ -305,7 +301,6 @@ def labels(shown: Sequence[ReportRun]) -> list[str]:
 
     Returns:
         The condition of a run that has one, the name of a cluster that has one run, or its own.
-
     """
     clusters = Counter(run.record.spec.name for run in shown)
     first = {run.record.launch_of or run.name: run for run in reversed(shown)}

@@ -23,7 +23,6 @@ def file_format(path: str) -> Format:
 
     Raises:
         SpecError: there is no such format.
-
     """
     for form in FORMATS:
         if path.endswith(f".{form}"):
@@ -48,7 +47,6 @@ def sweep_picture(
 
     Raises:
         SpecError: no such metric was measured over several sizes.
-
     """
     return plots.sweep(sweep_curves(shown, metric), form, given_bound=given_bound)
 
@@ -58,7 +56,6 @@ def sweep_curves(shown: Sequence[ReportRun], metric: str | None) -> Sequence[Cur
 
     Raises:
         SpecError: no such metric was measured over several sizes.
-
     """
     curves = page.curves(shown)
     return curves[_chosen(metric, [name for name in curves if _can_be_drawn(curves[name])])]
@@ -77,7 +74,6 @@ def distribution_picture(
 
     Raises:
         SpecError: there are no values of such a metric.
-
     """
     known = [
         raw_series.RunValues(name=name, measurements=measurements, summaries=summaries)

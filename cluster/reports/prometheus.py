@@ -17,18 +17,12 @@ ESCAPES = str.maketrans({"\\": r"\\", '"': r"\"", "\n": r"\n"})
 
 
 class Gauge(Value, frozen=True, kw_only=True):
-    """A value of a metric at one set of labels.
+    """A value of a metric at one set of labels."""
 
-    Args:
-        name: of the metric, with its base unit at the end: `cluster_watch_last_seconds`.
-        value: in the unit.
-
-    """
-
-    name: str
+    name: str  # of the metric, with its base unit at the end: `cluster_watch_last_seconds`
     help: str
     labels: dict[str, str]
-    value: float
+    value: float  # in the unit
 
 
 def text(gauges: Iterable[Gauge]) -> str:
@@ -36,7 +30,6 @@ def text(gauges: Iterable[Gauge]) -> str:
 
     Returns:
         The text of a file; empty without gauges.
-
     """
     ordered = sorted(gauges, key=lambda gauge: gauge.name)
     return "".join(

@@ -23,17 +23,12 @@ class RunValues(Value, frozen=True, kw_only=True):
 
 
 class RawSeries(Value, frozen=True, kw_only=True):
-    """The raw values of one metric.
-
-    Args:
-        bounds: of the series that have one, in the unit of the values.
-
-    """
+    """The raw values of one metric."""
 
     title: str
     unit: str
     values: dict[str, list[float]]
-    bounds: dict[str, float]
+    bounds: dict[str, float]  # of the series that have one, in the unit of the values
 
 
 def metrics(runs: Sequence[RunValues]) -> list[str]:
@@ -49,7 +44,6 @@ def raw_series(runs: Sequence[RunValues], metric: str) -> RawSeries:
 
     Returns:
         The first eight series; the title says so if there are more.
-
     """
     several = len({run.name for run in runs}) > 1
     unit = ""

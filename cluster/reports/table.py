@@ -34,7 +34,6 @@ class Column(NamedTuple):
         dropped: the order in which columns are left out of a table that is still too wide, lowest
             first; 0 is never left out.
         shown: if given, the column is left out unless this is true for a summary of the table.
-
     """
 
     name: str
@@ -149,7 +148,6 @@ def remarks(summary: Summary) -> tuple[str, ...]:
 
     Returns:
         Such as `drifts +4.1%`; empty if there is nothing to remark.
-
     """
     form = summary.shape
     if form is None:

@@ -161,7 +161,6 @@ def interval_strip(ratio: float | None, interval: tuple[float, float] | None, sp
 
     Returns:
         Characters such as `.....|.--*--....`.
-
     """
     line = ["."] * STRIP
     line[STRIP // 2] = "|"
@@ -236,7 +235,6 @@ def predictions_table(
 
     Args:
         notes: what a reader of the predictions must know.
-
     """
     return Table(
         title="Collective operations, predicted from the messages they consist of",
@@ -338,7 +336,6 @@ def bar(part: float) -> str:
 
     Returns:
         Such as `########..`.
-
     """
     full = min(10, max(0, round(part * 10)))
     return "#" * full + "." * (10 - full)
@@ -350,7 +347,6 @@ def launches_table(pooled: Sequence[Summary], launches: int, notes: Sequence[str
     Args:
         pooled: the result of `pool_launches`.
         notes: what a reader of the values must know.
-
     """
     bounded = any(one.share is not None for one in pooled)
     sure = any(one.ci is not None for one in pooled)

@@ -37,7 +37,6 @@ def training_table(
 
     Raises:
         SpecError: a run has no rate.
-
     """
     rates = {ranks: _asked(summaries) for ranks, (summaries, _) in runs.items()}
     work = None if link is None else _work(runs, batch, link, ranks_per_host)

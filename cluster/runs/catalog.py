@@ -32,7 +32,6 @@ def load(which: str | Path = "latest", *, runs: str | Path | None = None) -> Run
     Raises:
         SpecError: there is no such run.
         ParseError: it cannot be read.
-
     """
     return store.read(store.find(store.root(runs), str(which)))
 
@@ -42,7 +41,6 @@ class RunList(Sequence["Run"]):
 
     Args:
         folders: Folders of the runs.
-
     """
 
     def __init__(self, folders: Sequence[Path]) -> None:
@@ -104,7 +102,6 @@ def runs(where: str | Path | None = None) -> RunList:
 
     Raises:
         SpecError: there is no such folder.
-
     """
     if where is not None and not Path(where).is_dir():
         raise SpecError(

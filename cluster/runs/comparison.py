@@ -57,7 +57,6 @@ class RunComparison(Comparison, frozen=True, kw_only=True):
         Returns:
             Columns: metric, one per parameter, unit, base, other, ratio, ratio_low, ratio_high,
             verdict, reason. Unknown values are None.
-
         """
         return frames.cell_columns(self.cells)
 
@@ -66,7 +65,6 @@ class RunComparison(Comparison, frozen=True, kw_only=True):
 
         Raises:
             SpecError: pandas is not installed.
-
         """
         return frames.pandas_frame(self.to_dict())
 
@@ -75,7 +73,6 @@ class RunComparison(Comparison, frozen=True, kw_only=True):
 
         Raises:
             SpecError: polars is not installed.
-
         """
         return frames.polars_frame(self.to_dict())
 
@@ -90,7 +87,6 @@ class RunComparison(Comparison, frozen=True, kw_only=True):
 
         Raises:
             SpecError: no data point can be compared, or matplotlib is not installed.
-
         """
         from cluster.reports import pictures, plots  # noqa: PLC0415 - they import matplotlib
 
@@ -116,7 +112,6 @@ def compare(
     Raises:
         SpecError: there is no such run, one is on both sides, or the threshold is not between 0
             and 1.
-
     """
     first, second = _runs(base), _runs(other)
     if twice := {run.folder for run in first} & {run.folder for run in second}:
@@ -140,7 +135,6 @@ def compare_groups(base: Side, other: Side, threshold: float) -> RunComparison:
 
     Raises:
         SpecError: the threshold is not between 0 and 1.
-
     """
     return RunComparison(**structs.asdict(compare_sides(base, other, threshold)))
 

@@ -28,7 +28,6 @@ def value_columns(name: str, record: Record, measurements: Sequence[Measurement]
     Returns:
         Columns: run, benchmark, condition, metric, unit, one per parameter, rank, host, iteration,
         value. Rates are in B/s, also if the times of their bytes were recorded.
-
     """
     points = tuple(
         point for point in _parameters(m.params for m in measurements) if point != "rank"
@@ -59,7 +58,6 @@ def summary_columns(name: str, record: Record, summaries: Sequence[Summary]) -> 
     Returns:
         Columns: run, benchmark, condition, metric, unit, one per parameter, n, median, ci_low,
         ci_high, p5, p95, p99, converged, bound, share. Unknown values are None.
-
     """
     points = _parameters(s.params for s in summaries)
     names = ("run", "benchmark", "condition", "metric", "unit", *points)
@@ -80,7 +78,6 @@ def cell_columns(cells: Sequence[ComparisonCell]) -> Columns:
     Returns:
         Columns: metric, one per parameter, unit, base, other, ratio, ratio_low, ratio_high,
         verdict, reason.
-
     """
     points = _parameters(cell.params for cell in cells)
     rows = (
@@ -112,7 +109,6 @@ def pandas_frame(columns: Columns) -> pd.DataFrame:
 
     Raises:
         SpecError: pandas is not installed.
-
     """
     require("pandas", "frames", "A frame of pandas")
     import pandas as pd  # noqa: PLC0415 - it is optional
@@ -125,7 +121,6 @@ def polars_frame(columns: Columns) -> pl.DataFrame:
 
     Raises:
         SpecError: polars is not installed.
-
     """
     require("polars", "frames", "A frame of polars")
     import polars as pl  # noqa: PLC0415 - it is optional

@@ -18,7 +18,6 @@ def launch_of(run: Run) -> Launch:
 
     Returns:
         Its record and its summaries, and what its logs of NCCL prove.
-
     """
     return Launch(record=run.record, summaries=run.summary(), toggle=proof_of(run))
 
@@ -28,7 +27,6 @@ def proof_of(run: Run) -> ToggleProof | None:
 
     Returns:
         The proof, or why there is none; None if the variables do not switch peer-to-peer.
-
     """
     from cluster.analysis.topology.nccl_toggles import TOGGLES, toggle_proof  # noqa: PLC0415 - rarely needed
 

@@ -116,7 +116,6 @@ def push(folder: Path, url: str) -> str:
     Raises:
         SpecError: the run has not ended, it holds a secret, or another run has its URL.
         ClusterError: the store cannot be reached, or refuses access.
-
     """
     record = runs.record(folder)
     _refuse(folder, record)
@@ -171,7 +170,6 @@ def download_runs(url: str, into: Path, *, values: bool = False) -> tuple[str, .
     Raises:
         SpecError: the URL is wrong.
         ClusterError: the store cannot be reached, or refuses access.
-
     """
     with _store(url) as store, ThreadPoolExecutor(AT_ONCE) as pool:
         found = [path for path in store.records() if _is_run(path)]

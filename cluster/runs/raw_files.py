@@ -26,7 +26,6 @@ def rank_processes(raw: Path) -> tuple[RankProcess, ...]:
 
     Returns:
         One per rank that wrote its file, in the order of ranks; a killed rank may have none.
-
     """
     found = []
     for path in raw.glob(PROCESS_FILE.format(rank="*")):

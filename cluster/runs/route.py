@@ -25,7 +25,6 @@ class PairParams(msgspec.Struct, frozen=True, kw_only=True):
 
     Args:
         pair: the rank that sends and the one that receives, if only two ranks exchange messages.
-
     """
 
     pair: tuple[int, int] | None = None
@@ -36,7 +35,6 @@ def route(record: Record, measurements: Iterable[Measurement], raw: Path) -> Rou
 
     Returns:
         The links between its hosts, or the memory and GPUs of its one host.
-
     """
     from cluster.analysis.limits.link import Route, copy_rate  # noqa: PLC0415 - only for summaries
 

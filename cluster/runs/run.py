@@ -50,7 +50,6 @@ class Run(Value, frozen=True, kw_only=True):
         warnings: One sentence for each part that could not be read.
         results: Results of imported logs, without their measurements.
         fleet: Verdict of `cluster check` on the hosts, if the run is a check.
-
     """
 
     folder: Path
@@ -90,7 +89,6 @@ class Run(Value, frozen=True, kw_only=True):
 
         Returns:
             One summary per metric, point and series.
-
         """
         from cluster.analysis.limits.devices import with_hardware_bound  # noqa: PLC0415
         from cluster.analysis.limits.hardware import of_point  # noqa: PLC0415 - only for summaries
@@ -125,7 +123,6 @@ class Run(Value, frozen=True, kw_only=True):
 
         Raises:
             SpecError: there is no such hardware.
-
         """
         from cluster.analysis.limits.hardware import find  # noqa: PLC0415 - only for summaries
         from cluster.reports.words.verdict import answer  # noqa: PLC0415
@@ -176,7 +173,6 @@ class Run(Value, frozen=True, kw_only=True):
         Returns:
             Columns by name, all of the same length, with one column per parameter. Each row names
             the unit of its value. Values of a rate metric are rates, even if times were recorded.
-
         """
         from cluster.runs import frames  # noqa: PLC0415 - only for tables
 
@@ -193,7 +189,6 @@ class Run(Value, frozen=True, kw_only=True):
 
         Raises:
             SpecError: pandas is not installed.
-
         """
         from cluster.runs.frames import pandas_frame  # noqa: PLC0415 - pandas is optional
 
@@ -207,7 +202,6 @@ class Run(Value, frozen=True, kw_only=True):
 
         Raises:
             SpecError: polars is not installed.
-
         """
         from cluster.runs.frames import polars_frame  # noqa: PLC0415 - polars is optional
 
@@ -232,7 +226,6 @@ class Run(Value, frozen=True, kw_only=True):
 
         Raises:
             SpecError: the run has no such metric, or matplotlib is not installed.
-
         """
         from cluster.reports import pictures  # noqa: PLC0415 - it imports matplotlib
 
@@ -256,7 +249,6 @@ class Run(Value, frozen=True, kw_only=True):
 
         Returns:
             Its absolute path.
-
         """
         from cluster.reports.html_page import render_page  # noqa: PLC0415 - it imports matplotlib
         from cluster.reports.page import report_page  # noqa: PLC0415
@@ -275,7 +267,6 @@ class Run(Value, frozen=True, kw_only=True):
 
         Returns:
             Its record, summaries, judgement, warnings and files.
-
         """
         from cluster.fleet.pair_measurements import pair_tests  # noqa: PLC0415 - only for reports
         from cluster.reports.logbook import missing_series  # noqa: PLC0415
@@ -312,7 +303,6 @@ class Run(Value, frozen=True, kw_only=True):
 
         Returns:
             Everything that is known about the run.
-
         """
         from cluster.analysis.verdict.evidence import Evidence  # noqa: PLC0415 - only for summaries
 

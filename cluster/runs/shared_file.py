@@ -29,18 +29,12 @@ class SharedPart(Value, frozen=True, kw_only=True):
 
 
 class SharedRun(Value, frozen=True, kw_only=True):
-    """A run in one file.
+    """A run in one file."""
 
-    Args:
-        format: always `cluster-share`.
-        sha256: hex digest of all the rest, in JSON.
-
-    """
-
-    format: str
+    format: str  # always `cluster-share`
     version: int
     simulated: bool
-    sha256: str = ""
+    sha256: str = ""  # hex digest of all the rest, in JSON
     parts: tuple[SharedPart, ...]
 
 
@@ -64,7 +58,6 @@ def encode(run: SharedRun) -> bytes:
 
     Returns:
         The bytes; the same run gives the same bytes.
-
     """
     return msgspec.json.encode(run) + b"\n"
 
@@ -74,7 +67,6 @@ def is_shared(path: Path) -> bool:
 
     Returns:
         Whether it is a shared run, by its first bytes.
-
     """
     try:
         with open_file(path) as file:
@@ -89,7 +81,6 @@ def decode(content: bytes, name: str) -> SharedRun:
     Raises:
         SpecError: it is no shared run, or was changed or truncated.
         NewerFormatError: it is of a newer version.
-
     """
     try:
         known = msgspec.json.decode(content, type=_Version)
@@ -120,7 +111,6 @@ def unpack(path: Path) -> Path:
 
     Raises:
         SpecError: the file cannot be read, or was changed, or there is no room for its parts.
-
     """
     run = decode(read_file(path, largest=LARGEST), path.name)
     place = Path(tempfile.mkdtemp(prefix="cluster-share-"))

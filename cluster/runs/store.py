@@ -39,7 +39,6 @@ def root(own: str | Path | None = None) -> Path:
 
     Returns:
         Its absolute path.
-
     """
     return Path(own or os.environ.get("CLUSTER_RUNS") or DEFAULT_ROOT).absolute()
 
@@ -52,7 +51,6 @@ def create(where: Path, name: str, benchmark: str, at: float) -> Path:
 
     Raises:
         ClusterError: it cannot be made.
-
     """
     stem, number = run_id(at, benchmark), 0
     while True:
@@ -81,7 +79,6 @@ def make_root(where: Path) -> None:
 
     Raises:
         ClusterError: it cannot be made, or is not writable.
-
     """
     try:
         make_private(where)
@@ -113,7 +110,6 @@ def write(folder: Path, record: Record) -> None:
 
     Raises:
         ClusterError: it cannot be written.
-
     """
     part = folder / f".{RECORD}.{os.getpid()}"
     try:
@@ -131,7 +127,6 @@ def append(folder: Path, measurements: Iterable[Measurement]) -> None:
 
     Raises:
         ClusterError: they cannot be written.
-
     """
     text = b"".join(msgspec.json.encode(m) + b"\n" for m in measurements)
     if not text:
@@ -147,7 +142,6 @@ def write_raw(folder: Path, name: str, text: str | IO[bytes]) -> None:
 
     Raises:
         ClusterError: it cannot be written.
-
     """
     path = folder / RAW / name
     try:
@@ -167,7 +161,6 @@ def write_results(folder: Path, results: Iterable[Parsed]) -> None:
 
     Raises:
         ClusterError: they cannot be written.
-
     """
     rest = (msgspec.structs.replace(result, measurements=()) for result in results)
     try:
@@ -187,7 +180,6 @@ def record(folder: Path) -> Record:
     Raises:
         SpecError: the folder has none.
         ParseError: it is damaged, or of another version.
-
     """
     try:
         text = (folder / RECORD).read_bytes()
@@ -233,7 +225,6 @@ def read(folder: Path) -> Run:
     Raises:
         SpecError: there is no run there.
         ParseError: its record, or a line before the last, cannot be read.
-
     """
     known = record(folder)
     try:
@@ -314,7 +305,6 @@ def find(where: Path, which: str) -> Path:
 
     Raises:
         SpecError: there is none.
-
     """
     if is_run(Path(which)):
         return Path(which).absolute()
@@ -345,7 +335,6 @@ def find_launches(where: Path, which: str) -> list[Path]:
 
     Raises:
         SpecError: there is none.
-
     """
     newest = find(where, which)
     if which not in ("latest", newest.parent.name):
@@ -375,7 +364,6 @@ def all_of(where: Path, which: str) -> list[Path]:
 
     Raises:
         SpecError: there is none.
-
     """
     return [f for f in folders(where) if f.parent.name == which] or find_launches(where, which)
 

@@ -26,7 +26,6 @@ def write_verdict(folder: Path, verdict: FleetVerdict) -> None:
 
     Raises:
         ClusterError: it cannot be written.
-
     """
     _write(folder / VERDICT, verdict)
 
@@ -36,7 +35,6 @@ def verdict(folder: Path) -> FleetVerdict | None:
 
     Returns:
         The verdict; none if the run is no check, or if the file is damaged.
-
     """
     return _read(folder / VERDICT, FleetVerdict) or _recorded(folder / VERDICT)
 
@@ -83,7 +81,6 @@ def write_placement(folder: Path, found: Placement) -> None:
 
     Raises:
         ClusterError: it cannot be written.
-
     """
     _write(folder / PLACEMENT, found)
 
@@ -93,7 +90,6 @@ def placement(folder: Path) -> Placement | None:
 
     Returns:
         The placement; none if it was not asked for, or if the file is damaged.
-
     """
     from cluster.core.model.placement import Placement  # noqa: PLC0415 - of few runs
 

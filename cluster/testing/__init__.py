@@ -47,20 +47,13 @@ class Reply(Value, frozen=True, kw_only=True):
 
 
 class FakeJob(Value, frozen=True, kw_only=True):
-    """What a job leaves.
+    """What a job leaves."""
 
-    Args:
-        status: its exit status; None if it is lost.
-        files: of its folder on the first host, such as `measurements.0.jsonl`.
-        reason: why it is lost.
-
-    """
-
-    status: int | None = 0
+    status: int | None = 0  # its exit status; None if it is lost
     stdout: str = ""
     stderr: str = ""
-    files: Mapping[str, str] = {}
-    reason: str = "its processes are gone"
+    files: Mapping[str, str] = {}  # of its folder on the first host, such as `measurements.0.jsonl`
+    reason: str = "its processes are gone"  # why it is lost
 
     @classmethod
     def of_run(cls, raw: Path) -> FakeJob:
@@ -85,7 +78,6 @@ class FakeHosts:
         silent: numbers of the hosts that do not answer.
         facts: fields of `Facts` that differ from those of a plain host.
         refuses: what the provider answers to a launch.
-
     """
 
     active: FakeHosts | None = None

@@ -48,7 +48,6 @@ class Planted(NamedTuple):
         simulator: of the fleet.
         directions: parts that are bad: host h as sender is h, as receiver HOSTS + h.
         links: numbers of the bad links between switches.
-
     """
 
     simulator: FleetSimulator

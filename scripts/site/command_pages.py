@@ -26,7 +26,6 @@ def pages() -> Iterator[tuple[str, str]]:
 
     Yields:
         Path and text.
-
     """
     yield "reference/commands.md", _commands()
     yield "reference/exit-statuses.md", _exit_statuses()
@@ -38,7 +37,6 @@ def commands() -> Iterator[tuple[str, Any]]:
 
     Yields:
         The words of a command, and the context in which it shows its help.
-
     """
     context = app.make_context("cluster", [], resilient_parsing=True)
     context.max_content_width = context.terminal_width = WIDTH

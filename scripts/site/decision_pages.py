@@ -16,7 +16,6 @@ def pages() -> Iterator[tuple[str, str]]:
 
     Yields:
         Path and text.
-
     """
     lines = []
     for path in sorted(FOLDER.glob("*.md")):

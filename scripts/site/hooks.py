@@ -40,7 +40,6 @@ def generated() -> Iterator[tuple[str, str]]:
 
     Yields:
         Its path in the site's sources, and its text.
-
     """
     for module in (command_pages, measurement_pages, value_pages, decision_pages):
         yield from module.pages()

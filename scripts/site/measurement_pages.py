@@ -51,7 +51,6 @@ def pages() -> Iterator[tuple[str, str]]:
 
     Yields:
         Path and text.
-
     """
     yield "reference/metrics.md", _metrics()
     yield "reference/log-formats.md", _log_formats()

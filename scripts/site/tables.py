@@ -21,7 +21,6 @@ def page(title: str, introduction: str, *parts: str) -> str:
 
     Returns:
         Markdown.
-
     """
     return "\n\n".join((f"# {title}", " ".join(introduction.split()), *parts)) + "\n"
 
@@ -35,7 +34,6 @@ def table(heads: Sequence[str], rows: Iterable[Sequence[object]]) -> str:
 
     Returns:
         Markdown; empty if there are no rows.
-
     """
     lines = [_line(row) for row in rows]
     return "\n".join([_line(heads), _line(["---"] * len(heads)), *lines, ""]) if lines else ""
@@ -65,7 +63,6 @@ def field_texts(kind: type) -> dict[str, str]:
 
     Returns:
         A sentence for each field that is described.
-
     """
     found: dict[str, str] = {}
     for base in reversed(kind.__mro__):

@@ -108,7 +108,6 @@ def pages() -> Iterator[tuple[str, str]]:
 
     Yields:
         Path and text.
-
     """
     yield "reference/python.md", _python()
     yield "reference/providers.md", _providers()

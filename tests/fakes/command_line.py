@@ -25,7 +25,6 @@ def serve(name: str, make: Makes, *, rate: str) -> None:
         name: of the module.
         make: a cloud.
         rate: of each host's link, if nothing else is said.
-
     """
     parser = argparse.ArgumentParser(prog=f"python -m {name}")
     parser.add_argument("--hosts", action="store_true", help="a real host behind each instance")

@@ -61,7 +61,6 @@ def kill(port: int, ours: int) -> None:
     Args:
         port: its own.
         ours: the one that it is connected to; others may use the same one for another connection.
-
     """
     if pid := _holder(port, ours):
         with contextlib.suppress(ProcessLookupError):

@@ -52,7 +52,6 @@ class Wanted(Value, frozen=True, kw_only=True):
         keys: public keys of that user.
         orders: what it is told to be.
         login: seconds from its sshd's start until it knows that user.
-
     """
 
     id: str

@@ -31,7 +31,6 @@ class Place(Value, frozen=True, kw_only=True):
         private: its own address.
         prefix: bits of its subnet.
         gateway: the first address of the subnet.
-
     """
 
     number: int
@@ -48,7 +47,6 @@ class Rules(Value, frozen=True, kw_only=True):
         public: public address and private address of each host that has both.
         groups: for each group of rules what it lets in or not, as iptables says it.
         members: device, private address and groups of each host.
-
     """
 
     public: tuple[tuple[str, str], ...]

@@ -52,7 +52,6 @@ class Orders(Value, frozen=True, kw_only=True):
         early: a shell script that runs at each boot, before sshd.
         late: a shell script that runs once, when all else is done.
         trouble: what cloud-init says of user data that it cannot read.
-
     """
 
     hostname: str = ""
@@ -75,7 +74,6 @@ def orders(encoded: str) -> Orders:
 
     Raises:
         GapError: it uses what the test cloud does not know.
-
     """
     try:
         text = base64.b64decode(encoded, validate=True).decode()
@@ -95,7 +93,6 @@ def orders_of(text: str) -> Orders:
 
     Raises:
         GapError: it uses what the test cloud does not know.
-
     """
     if not text.strip():
         return Orders()

@@ -33,7 +33,6 @@ class Fault(Value, frozen=True, kw_only=True):
             those that are sent at once, another may be harmed in the next run.
         where: only calls with these parameters, such as {"Placement.GroupName": "c5"}; `region`
             is the region of the call.
-
     """
 
     action: str
@@ -67,7 +66,6 @@ class Call(Value, frozen=True, kw_only=True):
         status: HTTP status of the answer; 0, if it was not executed or not answered yet.
         code: of the error that was answered; empty, if none.
         lost: the reply did not reach the caller.
-
     """
 
     number: int
@@ -91,7 +89,6 @@ class Thing(Value, frozen=True, kw_only=True, order=True):
         id: such as `i-0123`; the name, where that is what it is deleted by.
         state: such as `running`; empty where it has none.
         tags: as `key=value`, sorted.
-
     """
 
     region: str

@@ -69,7 +69,6 @@ class Alone:
     Args:
         pid: of its first process.
         state: folder of all clusters.
-
     """
 
     def __init__(self, pid: int, state: Path) -> None:

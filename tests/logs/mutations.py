@@ -37,7 +37,6 @@ def mutants(count: int, seed: int) -> list[tuple[str, str]]:
 
     Returns:
         Names and texts.
-
     """
     chance = random.Random(seed)
     texts = [(path.name, path.read_text(errors="replace")) for path in LOGS]

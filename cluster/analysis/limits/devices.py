@@ -54,7 +54,6 @@ def with_hardware_bound(
 
     Returns:
         The summary; unchanged if there is no bound, or if it already has one.
-
     """
     found = bound(definition, summary.params, hardware)
     if found is None or summary.bound is not None or summary.median <= 0:
@@ -84,7 +83,6 @@ def bound(
 
     Returns:
         The bound; none if nothing bounds the metric, or if something is not known.
-
     """
     if hardware is None or not definition.medium:
         return None

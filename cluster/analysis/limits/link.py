@@ -38,7 +38,6 @@ class Route(Value, frozen=True, kw_only=True):
             buffer is free again, with the last megabytes still in the kernel's buffers, so no link
             bounds it.
         memory: on one host, the rate of a copy in its memory in bytes per second; 0 if not known.
-
     """
 
     links: tuple[Link | None, ...] = ()
@@ -57,7 +56,6 @@ def goodput(link: Link, flows: int = 1) -> float:
 
     Returns:
         Bytes per second.
-
     """
     rate = link.rate if link.flow is None else min(link.rate, flows * link.flow)
     return rate * (link.mtu - link.encapsulation - HEADER_BYTES) / (link.mtu + FRAME)
@@ -71,7 +69,6 @@ def bound(definition: Definition, links: Iterable[Link | None], flows: int = 1) 
 
     Returns:
         Bytes per second; none if no bandwidth bounds the metric, or a link is not known.
-
     """
     known = [None if link is None else goodput(_passed(definition, link), flows) for link in links]
     rates = [rate for rate in known if rate is not None]
@@ -92,7 +89,6 @@ def copy_rate(measurements: Iterable[Measurement]) -> float:
 
     Returns:
         Bytes per second of the best copy; 0 if there was none.
-
     """
     copies = [m for m in measurements if m.metric == MEMORY and m.values]
     return max((m.bytes / min(m.values) for m in copies), default=0.0)
@@ -107,7 +103,6 @@ def with_link_bound(summary: Summary, definition: Definition, size: int, route: 
 
     Returns:
         The summary; unchanged if there is no bound.
-
     """
     if definition.medium in OFF_NETWORK:
         return summary
@@ -157,7 +152,6 @@ def with_given_bound(
     Returns:
         The summary with that bound and the share of it; without both if the network bounds nothing,
         as on one host.
-
     """
     size = summary.params.get("size")
     rate = given.rate * (2 if definition.flow == "both ways" else 1)
@@ -178,7 +172,6 @@ def share(median: float, bound: float, unit: str) -> float:
 
     Returns:
         The share; above 1, the value is faster than possible.
-
     """
     if unit == "B/s":
         return median / bound

@@ -64,7 +64,6 @@ def tcp(definition: Definition, params: Mapping[str, Scalar], hardware: Hardware
 
     Returns:
         The bound; none if the network is not known, or on one host.
-
     """
     if count(params, "hosts") == 1:
         return None
@@ -118,7 +117,6 @@ def messages(
 
     Returns:
         The bound; none if the network or the number of hosts is not known.
-
     """
     is_sender = definition.aggregation == "each rank" and params.get("rank") == 0
     if hardware.nic is None or count(params, "hosts") < PAIR or is_sender:
@@ -144,7 +142,6 @@ def verbs(definition: Definition, params: Mapping[str, Scalar], hardware: Hardwa
 
     Returns:
         The bound; none if the network is not known, or on one host.
-
     """
     return messages(definition, params, replace(hardware, rdma=True))
 
@@ -177,7 +174,6 @@ def across(operation: str, ranks: int, hosts: int, hardware: Hardware) -> Limit 
 
     Returns:
         The bound; none if the network or the operation is not known.
-
     """
     if hardware.nic is None or not ranks or (operation not in FACTORS and ranks != hosts):
         return None
@@ -239,7 +235,6 @@ def network_share(operation: str, ranks: int, hosts: int) -> float:
 
     Returns:
         The ratio; 1 for a ring, which sends more than necessary if a host has several ranks.
-
     """
     word = FACTORS.get(operation, "1")
     each = ranks / hosts if operation == "alltoall" else 1.0
@@ -251,7 +246,6 @@ def count(params: Mapping[str, Scalar], name: str) -> int:
 
     Returns:
         The number; 0 if there is none.
-
     """
     value = params.get(name, 0)
     return value if isinstance(value, int) else 0

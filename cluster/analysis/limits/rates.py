@@ -24,7 +24,6 @@ def factor(word: Factor, n: int) -> float:
 
     Returns:
         The factor; 1 for an operation that has none.
-
     """
     once = (n - 1) / n
     return {"(n-1)/n": once, "2(n-1)/n": 2 * once}.get(word, 1.0)

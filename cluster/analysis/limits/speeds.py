@@ -32,7 +32,6 @@ def nvlink(architecture: str, links: int) -> Figure | None:
     Returns:
         Such as 450 GB/s for 18 links of Hopper; none without links, or if the architecture is not
         known.
-
     """
     each = NVLINKS.get(architecture)
     if each is None or links < 1:
@@ -48,7 +47,6 @@ def link(interface: Interface) -> Link | None:
     Returns:
         The link, with the rate of the PCIe slot if that is lower; none if the kernel reports no
         rate.
-
     """
     if not interface.speed or not interface.mtu:
         return None

@@ -34,20 +34,12 @@ REPEATED = 0.9  # of a figure that was published once: above this, it is the sam
 
 
 class Usual(Value, frozen=True, kw_only=True):
-    """The share of a bound that healthy hardware reaches with large messages.
+    """The share of a bound that healthy hardware reaches with large messages."""
 
-    Args:
-        share: the lowest share of healthy hardware.
-        thresholds: the classes that it follows from, in `thresholds.toml`.
-        source: who measured it, if it is of no class.
-        used: how many of the `interfaces` of a host carry messages, if not all.
-
-    """
-
-    share: float
-    thresholds: tuple[str, ...] = ()
-    source: str = ""
-    used: int = 0
+    share: float  # the lowest share of healthy hardware
+    thresholds: tuple[str, ...] = ()  # the classes that it follows from, in `thresholds.toml`
+    source: str = ""  # who measured it, if it is of no class
+    used: int = 0  # how many of the `interfaces` of a host carry messages, if not all
     interfaces: int = 0
 
 
@@ -61,7 +53,6 @@ def usual(definition: Definition, params: Mapping[str, Scalar], hardware: Hardwa
 
     Returns:
         The share; none if no measurement of it is known to us.
-
     """
     medium, size = definition.medium, params.get("size", math.inf)
     is_small = not isinstance(size, str) and size < LARGE.get(medium, 0)

@@ -35,7 +35,6 @@ class Throughput(Value, frozen=True, kw_only=True):
         rate: of all ranks together, in items per second.
         interval: the ends of its 95 % confidence interval; none if only the figure is known.
         printed: the efficiency that its source claims; none if it claims none.
-
     """
 
     ranks: int
@@ -45,32 +44,20 @@ class Throughput(Value, frozen=True, kw_only=True):
 
 
 class Series(Value, frozen=True, kw_only=True):
-    """The same work on different numbers of ranks.
-
-    Args:
-        unit: of the rates, such as `images/s`.
-
-    """
+    """The same work on different numbers of ranks."""
 
     name: str
-    unit: str
+    unit: str  # of the rates, such as `images/s`
     throughputs: tuple[Throughput, ...]
 
 
 class Work(Value, frozen=True, kw_only=True):
-    """One step of data-parallel training: what matters for its communication.
-
-    Args:
-        exchanged: bytes that all ranks reduce per step, by an allreduce.
-        rate: that a host's network carries in each direction, in bytes per second.
-        ranks_per_host: how many ranks share it.
-
-    """
+    """One step of data-parallel training: what matters for its communication."""
 
     batch: float
-    exchanged: float
-    rate: float
-    ranks_per_host: int = 1
+    exchanged: float  # bytes that all ranks reduce per step, by an allreduce
+    rate: float  # that a host's network carries in each direction, in bytes per second
+    ranks_per_host: int = 1  # how many ranks share it
 
 
 class Efficiency(Value, frozen=True, kw_only=True):
@@ -82,7 +69,6 @@ class Efficiency(Value, frozen=True, kw_only=True):
             confidence; none if there is none.
         least: the efficiency if communication did not overlap with computation at all; none if the
             work is not known.
-
     """
 
     ranks: int
@@ -97,22 +83,13 @@ class Efficiency(Value, frozen=True, kw_only=True):
 
 
 class Scaling(Value, frozen=True, kw_only=True):
-    """How work scales.
+    """How work scales."""
 
-    Args:
-        name: of the work.
-        unit: of the rates.
-        base: ranks of the base, the fewest that were measured.
-        base_rate: the rate of the base, all ranks together.
-        rows: one for each number of ranks.
-
-    """
-
-    name: str
-    unit: str
-    base: int
-    base_rate: float
-    rows: tuple[Efficiency, ...]
+    name: str  # of the work
+    unit: str  # of the rates
+    base: int  # ranks of the base, the fewest that were measured
+    base_rate: float  # the rate of the base, all ranks together
+    rows: tuple[Efficiency, ...]  # one for each number of ranks
 
 
 def scaling(series: Series, work: Work | None = None) -> Scaling:
@@ -120,7 +97,6 @@ def scaling(series: Series, work: Work | None = None) -> Scaling:
 
     Raises:
         SpecError: there is no throughput, or one is not positive.
-
     """
     known = sorted(series.throughputs, key=lambda t: t.ranks)
     if not known or not all(t.rate > 0 and t.ranks > 0 for t in known):
@@ -177,7 +153,6 @@ def exchange_seconds(work: Work, ranks: int) -> float:
 
     Returns:
         Seconds; 0 on one host.
-
     """
     hosts = math.ceil(ranks / work.ranks_per_host)
     return 2 * (hosts - 1) / hosts * work.exchanged / work.rate
@@ -190,7 +165,6 @@ def measured_series(launches: Iterable[Launch]) -> tuple[Series, ...]:
         A series per metric, definition and point. A time counts as one operation, with a rate of
         1 / s. For a collective, the series is the bus bandwidth of one rank times the number of
         ranks; its time and its algorithm bandwidth are left out, as they depend on n anyway.
-
     """
     found: dict[tuple[str, str, str], dict[int, list[Summary]]] = defaultdict(
         lambda: defaultdict(list)
@@ -257,7 +231,6 @@ def training_scaling(launches: Sequence[Launch]) -> Scaling | None:
     Returns:
         The efficiencies with data from where they were asked for, with bounds if one rank alone was
         measured; none if training did not run on different numbers of ranks.
-
     """
     trained = [one for one in launches if one.record.benchmark == TRAINING]
     known = {one.name: one for one in measured_series(trained)}

@@ -66,7 +66,6 @@ def fits(summaries: Iterable[Summary]) -> tuple[Fit, ...]:
 
     Returns:
         A fit per metric and point that has four sizes or more.
-
     """
     found = (fit(sweep) for sweep in sweeps(summaries))
     return tuple(one for one in found if one is not None)
@@ -89,7 +88,6 @@ def fit(sweep: Sequence[Summary]) -> Fit | None:
 
     Returns:
         The fit; none for fewer than four sizes.
-
     """
     if len(sweep) < FEWEST_POINTS:
         return None
@@ -116,7 +114,6 @@ def pieces(points: Sequence[FitPoint]) -> tuple[Piece, ...]:
 
     Raises:
         SpecError: there are too few points.
-
     """
     n = len(points)
     if n < FEWEST_POINTS:
@@ -167,7 +164,6 @@ def _lines(sizes: Values, seconds: Values, inside: Values) -> tuple[Values, Valu
 
     Returns:
         Alpha and 1 / beta of each line, and each point's weight.
-
     """
     importance = inside / seconds**2
     weights = np.ones_like(importance)

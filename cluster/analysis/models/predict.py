@@ -32,22 +32,14 @@ SETTINGS = ("host.", "link.", "mca:", "env:")
 
 
 class Prediction(Value, frozen=True, kw_only=True):
-    """The measured and the predicted time of a collective operation.
+    """The measured and the predicted time of a collective operation."""
 
-    Args:
-        collective: its name, such as `allreduce`.
-        size: of all data, in bytes, as benchmarks of collectives count it.
-        predicted: the time that it should take, in seconds.
-        measured: the time that it took, in seconds.
-
-    """
-
-    collective: str
+    collective: str  # its name, such as `allreduce`
     ranks: int
-    size: int
+    size: int  # of all data, in bytes, as benchmarks of collectives count it
     algorithm: str
-    predicted: float
-    measured: float
+    predicted: float  # the time that it should take, in seconds
+    measured: float  # the time that it took, in seconds
 
     @property
     def ratio(self) -> float:
@@ -114,7 +106,6 @@ def predict(fit: Fit, collective: str, ranks: int, size: float) -> tuple[str, fl
     Returns:
         The fastest algorithm and its time in seconds; none if the operation is not known, or every
         algorithm needs messages of sizes outside the range of the fit.
-
     """
     found = {
         name: time
@@ -138,7 +129,6 @@ def predicted_time(
 
     Returns:
         Seconds; none if the algorithm needs messages of sizes outside the range of the fit.
-
     """
     times = _times(fit, ALGORITHMS[collective][algorithm](ranks, size))
     return None if times is None else sum(times)
@@ -152,16 +142,11 @@ def _times(fit: Fit, sizes: Iterable[float]) -> list[float] | None:
 
 
 class MeasuredCollective(Value, frozen=True, kw_only=True):
-    """A collective operation that was measured.
-
-    Args:
-        size: of all data, in bytes.
-
-    """
+    """A collective operation that was measured."""
 
     collective: str
     ranks: int
-    size: int
+    size: int  # of all data, in bytes
     seconds: float
 
 
@@ -174,7 +159,6 @@ def measured_collectives(
         summaries: of the collectives; a metric is named by its operation, as `allreduce` or
             `allreduce_time`.
         ranks: how many took part, if a summary has no parameter `ranks`.
-
     """
     return tuple(one for s in summaries if (one := _measured_collective(s, ranks)) is not None)
 
@@ -221,7 +205,6 @@ def differences(messages: Record, operations: Record) -> Iterator[str]:
 
     Yields:
         A sentence for each difference in where and how they ran, and each note of the operations.
-
     """
     yield from (f"Of the operations: {note}" for note in operations.notes)
     for factor in differing_factors([messages], [operations]):

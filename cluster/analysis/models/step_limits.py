@@ -63,7 +63,6 @@ class Trained(Value, frozen=True, kw_only=True):
             if the data are in memory.
         preparation: samples per second that the workers of all ranks prepare if nothing is trained.
         exchange: samples per second if a step were nothing but the exchange; none of one rank.
-
     """
 
     samples: int
@@ -96,7 +95,6 @@ class TrainingVerdict(Value, frozen=True, kw_only=True):
             figures.
         slowest: the rank that computes longest, `times_slower` than the others.
         rounds: that were measured; `sure` if so many can tell a stall from chance.
-
     """
 
     stage: Stage
@@ -136,7 +134,6 @@ def from_measurements(measurements: Iterable[Measurement], params: bytes) -> Tra
     Returns:
         The values by rounds; none if it ended before its rounds did. A request that was repeated
         counts as one of a file without bytes.
-
     """
     shape = msgspec.json.decode(params, type=_Shape)
     series = {(m.metric, m.params.get("data"), m.rank): m.values for m in measurements}
@@ -189,7 +186,6 @@ def split_wait(waited: tuple[float, float], fetched: tuple[float, float]) -> tup
 
     Returns:
         The seconds of the wait that fall into the fetch, and all others.
-
     """
     both = max(0.0, min(waited[1], fetched[1]) - max(waited[0], fetched[0]))
     return both, waited[1] - waited[0] - both
@@ -238,7 +234,6 @@ def bounds(trained: Trained) -> dict[Stage, float]:
 
     Returns:
         Samples per second of all ranks; stages that were not measured are left out.
-
     """
     known: dict[Stage, float | None] = {
         "compute": trained.samples / max(median(own) for own in trained.busy),
@@ -259,7 +254,6 @@ def fetch_stall_expected(compute: float, size: float, rate: float) -> float:
 
     Returns:
         max(0, 1 - c B / s).
-
     """
     return max(0.0, 1 - compute * rate / size)
 

@@ -56,18 +56,13 @@ CORRELATED = 0.95  # the highest correlation of a launch with the one before tha
 
 
 class ChangePoint(Value, frozen=True, kw_only=True):
-    """A place at which a series changed.
-
-    Args:
-        ci: the 95 % interval of the change, relative to the value before.
-
-    """
+    """A place at which a series changed."""
 
     at: int
     before: float
     after: float
     errors: float
-    ci: tuple[float, float]
+    ci: tuple[float, float]  # the 95 % interval of the change, relative to the value before
 
     @property
     def change(self) -> float:
@@ -83,7 +78,6 @@ class Look(NamedTuple):
         state: `alarm` if a change begins within the newest six values, and would be as clear if the
             series had been looked at after each of them; `watch` if it is less clear, or if only
             the newest value is out of the range of the others; else `steady`.
-
     """
 
     changes: tuple[ChangePoint, ...]
@@ -98,7 +92,6 @@ def look(values: Sequence[float]) -> Look:
 
     Returns:
         The changes and the state: one changed value is watched, two are an alarm.
-
     """
     logs = np.log(np.asarray(values, dtype=np.float64))
     newest = _newest(logs)
@@ -114,7 +107,6 @@ def change_points(values: Sequence[float]) -> tuple[ChangePoint, ...]:
 
     Returns:
         The changes, the oldest first; none if the series is too short.
-
     """
     return look(values).changes
 
@@ -124,7 +116,6 @@ def state(values: Sequence[float]) -> State:
 
     Args:
         values: medians of launches, the oldest first; all above 0.
-
     """
     return look(values).state
 
@@ -261,7 +252,6 @@ def _difference(before: Floats, after: Floats) -> tuple[float, float, float]:
 
     Returns:
         The difference of the means in standard errors, the standard error, and the normal deviate.
-
     """
     count = len(before) + len(after)
     rest = np.concatenate((before - before.mean(), after - after.mean()))

@@ -64,7 +64,6 @@ class ComparisonCell(Value, frozen=True, kw_only=True):
         ratio: of the second group's medians to the first's.
         interval: the ends of its 95 % confidence interval.
         verdict: on the second group.
-
     """
 
     metric: str
@@ -102,24 +101,14 @@ class ComparisonCell(Value, frozen=True, kw_only=True):
 
 
 class Comparison(Value, frozen=True, kw_only=True):
-    """What differs between two groups of launches, and the verdicts.
+    """What differs between two groups of launches, and the verdicts."""
 
-    Args:
-        base: the name of the first group.
-        other: the name of the second group, which the verdicts are about.
-        threshold: the smallest relative difference that matters.
-        factors: that differ.
-        cells: every metric and point that either group has.
-        notes: what a reader of the verdicts must know.
-
-    """
-
-    base: str
-    other: str
-    threshold: float
-    factors: tuple[Factor, ...]
-    cells: tuple[ComparisonCell, ...]
-    notes: tuple[str, ...] = ()
+    base: str  # the name of the first group
+    other: str  # the name of the second group, which the verdicts are about
+    threshold: float  # the smallest relative difference that matters
+    factors: tuple[Factor, ...]  # that differ
+    cells: tuple[ComparisonCell, ...]  # every metric and point that either group has
+    notes: tuple[str, ...] = ()  # what a reader of the verdicts must know
 
     @property
     def is_possible(self) -> bool:
@@ -138,7 +127,6 @@ def group_by(launches: Iterable[Launch], by: str) -> tuple[Side, ...]:
 
     Raises:
         SpecError: no launch has the factor, or all have the same value.
-
     """
     found: dict[str, list[Launch]] = {}
     names: dict[str, None] = {}
@@ -166,7 +154,6 @@ def group_alike(launches: Iterable[Launch]) -> tuple[Side, ...]:
     Returns:
         The groups, in the order in which they first occur, each named by its condition or its
             first run.
-
     """
     found: dict[object, list[Launch]] = {}
     for launch in launches:
@@ -191,7 +178,6 @@ def compare(base: Side, other: Side, threshold: float = THRESHOLD) -> Comparison
 
     Raises:
         SpecError: the threshold is not positive.
-
     """
     if not 0 < threshold < 1:
         raise SpecError(f"The threshold is {threshold:.4g}; it must be more than 0 and below 1.")
@@ -400,7 +386,6 @@ def headline(comparison: Comparison) -> str:
 
     Returns:
         The verdict, if all data points have the same; else how many data points have each.
-
     """
     about = f"{comparison.other} against {comparison.base}"
     if not comparison.cells:

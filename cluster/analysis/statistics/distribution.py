@@ -47,7 +47,6 @@ def shape(series: Values, ordered: Values, *, tail: float) -> Distribution:
 
     Returns:
         Its shape.
-
     """
     p25, p75 = quantile(ordered, 0.25), quantile(ordered, 0.75)
     change, real = drift(series)
@@ -73,7 +72,6 @@ def quantile(ordered: Values, part: float) -> float:
 
     Returns:
         The quantile, as NumPy's `percentile` gives it.
-
     """
     place = part * (len(ordered) - 1)
     low = int(place)
@@ -86,7 +84,6 @@ def outliers(ordered: Values, p25: float, p75: float) -> int:
 
     Args:
         ordered: the values, sorted.
-
     """
     reach = FAR * (p75 - p25)
     below = np.searchsorted(ordered, p25 - reach, side="left")
@@ -101,7 +98,6 @@ def drift(series: Values) -> tuple[float | None, bool]:
         How much the median of the second half is above that of the first, relative to it (none if
         there are too few values), and whether that is a drift: by 3 % or more, and the two medians'
         95 % intervals do not overlap.
-
     """
     half = len(series) // 2
     if not half:
@@ -125,7 +121,6 @@ def has_converged(series: Sequence[float] | Values) -> bool:
 
     Returns:
         Whether the median is known to 2.5 %, of 20 values or more, and does not drift.
-
     """
     values = np.asarray(series, dtype=np.float64)
     return is_precise(values) and not drift(values)[1]
@@ -144,7 +139,6 @@ def modes(ordered: Values) -> tuple[float, ...]:
     Returns:
         The values at the peaks, the lowest first; none if there is only one peak, or fewer than 50
         values.
-
     """
     if len(ordered) < ENOUGH_FOR_MODES or ordered[0] <= 0:
         return ()

@@ -25,17 +25,11 @@ IDENTITY = {"host", "home", "user", "reached", "boot", "interfaces", "executable
 
 
 class Factor(Value, frozen=True, kw_only=True):
-    """A setting that differs between two groups of runs.
+    """A setting that differs between two groups of runs."""
 
-    Args:
-        name: such as `placement`, `env:NAME`, `host.kernel`.
-        other: its value or values in the second.
-
-    """
-
-    name: str
+    name: str  # such as `placement`, `env:NAME`, `host.kernel`
     base: str
-    other: str
+    other: str  # its value or values in the second
 
 
 def differing_factors(base: Iterable[Record], other: Iterable[Record]) -> tuple[Factor, ...]:
@@ -43,7 +37,6 @@ def differing_factors(base: Iterable[Record], other: Iterable[Record]) -> tuple[
 
     Args:
         other: records of the second.
-
     """
     first, second = ([dict(factors(record)) for record in records] for records in (base, other))
     names = dict.fromkeys(name for record in (*first, *second) for name in record)

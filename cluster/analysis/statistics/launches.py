@@ -41,7 +41,6 @@ def spread(pooled: Summary) -> float | None:
     Returns:
         The highest median minus the lowest, relative to the median over launches; none if there
         was one launch, or the median is not above 0.
-
     """
     if pooled.shape is None or pooled.n < 2 or not pooled.median > 0:  # noqa: PLR2004 - two differ
         return None
@@ -55,7 +54,6 @@ def launch_notes(
 
     Args:
         pooled: the result of `pool_launches`.
-
     """
     if launches < ENOUGH_FOR_INTERVAL:
         yield (

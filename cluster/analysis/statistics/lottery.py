@@ -26,20 +26,13 @@ SIGNIFICANT = 0.05  # chance below which draws differ, of all series together
 
 
 class VarianceSplit(NamedTuple):
-    """The variance of jobs, split into that of draws and that within them.
-
-    Args:
-        between: standard deviation of draws, without what jobs add; 0 if it is not above that.
-        reliability: the share of the variance of the draws' means that is not from jobs.
-        chance: that jobs dealt to the draws at random would differ as much between them.
-
-    """
+    """The variance of jobs, split into that of draws and that within them."""
 
     mean: float
-    between: float
+    between: float  # standard deviation of draws, without what jobs add; 0 if it is not above that
     within: float
-    reliability: float
-    chance: float
+    reliability: float  # the share of the variance of the draws' means that is not from jobs
+    chance: float  # that jobs dealt to the draws at random would differ as much between them
 
 
 def split(draws: Sequence[Sequence[float]]) -> VarianceSplit | None:
@@ -51,7 +44,6 @@ def split(draws: Sequence[Sequence[float]]) -> VarianceSplit | None:
 
     Returns:
         The parts; none with fewer than two draws, or with one job in each.
-
     """
     counts = np.array([len(jobs) for jobs in draws])
     jobs, many = int(counts.sum()), len(counts)
@@ -93,7 +85,6 @@ def least_chance(jobs: Sequence[int]) -> float:
 
     Returns:
         From 0 to 1; draws with this many jobs cannot be said to differ beyond it.
-
     """
     alike = math.prod(math.factorial(count) for count in Counter(jobs).values())
     deals = math.factorial(sum(jobs)) // math.prod(map(math.factorial, jobs))
@@ -108,7 +99,6 @@ def expected_best(values: Sequence[float], draws: int, better: Better) -> float:
 
     Args:
         draws: how many are chosen; at most as many as there are.
-
     """
     worst_first = sorted(values, reverse=better == "lower")
     ways = math.comb(len(values), draws)

@@ -29,7 +29,6 @@ def median_interval_ranks(n: int, level: float = LEVEL) -> tuple[int, int] | Non
     Returns:
         The two ranks, counted from 1; none if even the extremes do not reach the level (n < 6 for
         95 %).
-
     """
     low = high = n // 2
     sum_ = _half(n, low) if n > 1 else 0.0
@@ -59,7 +58,6 @@ def median_interval(ordered: Sequence[float] | NDArray[np.float64]) -> tuple[flo
 
     Returns:
         Its ends; none for fewer than 6 values.
-
     """
     ranks = median_interval_ranks(len(ordered))
     if ranks is None:
@@ -73,7 +71,6 @@ def is_precise(values: Sequence[float] | NDArray[np.float64]) -> bool:
     Returns:
         Whether there are at least 20, their median is above 0, and half of its interval is at most
         2.5 % of it.
-
     """
     ordered = np.sort(np.asarray(values, dtype=np.float64))
     interval = median_interval(ordered)
@@ -88,7 +85,6 @@ def middle(ordered: NDArray[np.float64]) -> float:
 
     Args:
         ordered: the values, sorted; at least one.
-
     """
     half = len(ordered) // 2
     above = float(ordered[half])

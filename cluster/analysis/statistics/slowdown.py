@@ -24,7 +24,6 @@ def describe_slowdown(measurements: Sequence[Measurement]) -> str:
 
     Returns:
         A sentence; empty if the values do not show a slowdown.
-
     """
     unfinished = [n for n, m in enumerate(measurements) if not m.complete and m.unit == "s"]
     for number in unfinished:

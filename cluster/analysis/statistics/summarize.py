@@ -48,7 +48,6 @@ def summarize(
 
     Raises:
         ParseError: a measurement's definition is missing, or has another unit.
-
     """
     known = {definition.id: (order, definition) for order, definition in enumerate(definitions)}
     keyed = sorted(
@@ -137,7 +136,6 @@ def pool_medians(launches: Sequence[Summary]) -> Summary:
 
     Returns:
         Their summary, where `n` counts launches.
-
     """
     first = launches[0]
     series = np.array([summary.median for summary in launches])
@@ -158,7 +156,6 @@ def pool_launches(launches: Sequence[Sequence[Summary]]) -> tuple[Summary, ...]:
 
     Returns:
         The summaries of a single launch; of several launches, those of their medians.
-
     """
     if len(launches) == 1:
         return tuple(launches[0])

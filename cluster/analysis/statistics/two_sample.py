@@ -35,7 +35,6 @@ def mann_whitney_distribution(n: int, m: int) -> Values:
     Returns:
         For each u from 0 to n * m, the probability that u of the n * m pairs have the larger value
         in the first group, by the recurrence of H. B. Mann and D. R. Whitney (1947).
-
     """
     table = [[np.ones(1)] * (m + 1) for _ in range(n + 1)]
     for i in range(1, n + 1):
@@ -53,7 +52,6 @@ def median_ratio(base: Sequence[float], other: Sequence[float]) -> float:
     Returns:
         The median of all ratios of a value of `other` to one of `base` (J. L. Hodges, E. L.
         Lehmann, 1963).
-
     """
     return math.exp(float(np.median(_logs(base, other))))
 
@@ -65,7 +63,6 @@ def ratio_interval(
 
     Returns:
         Its ends; none if there are too few values for the level (less than 4 and 4 for 95 %).
-
     """
     below = np.cumsum(mann_whitney_distribution(len(base), len(other)))
     left_out = int(np.searchsorted(below, (1 - level) / 2, side="right"))
@@ -91,7 +88,6 @@ def permutation_p_values(
 
     Args:
         base: for each cell, the positive values of the launches, in the same order of launches.
-
     """
     logs = np.log(np.concatenate([np.transpose(base), np.transpose(other)]))
     n = len(base[0])

@@ -19,7 +19,6 @@ def speed(path: str) -> tuple[int, int]:
 
     Returns:
         The larger, the faster; the smallest for an unknown path.
-
     """
     if path.isdecimal():
         return 0, -int(path)
@@ -38,7 +37,6 @@ def nvlinks(path: str) -> int:
 
     Returns:
         How many; 0 if it has none.
-
     """
     match = _NVLINKS.fullmatch(path)
     return int(match[1]) if match else 0

@@ -16,20 +16,12 @@ if TYPE_CHECKING:
 
 
 class HostTopology(Value, frozen=True, kw_only=True):
-    """How the devices of one host are connected.
+    """How the devices of one host are connected."""
 
-    Args:
-        host: its name; empty if a log does not name it.
-        topology: the matrix of `nvidia-smi topo -m`; none if no log has one.
-        joined: its pairs of GPUs, groups and NICs.
-        transports: the transports that NCCL chose.
-
-    """
-
-    host: str
-    topology: Topology | None
-    joined: GpuTopology
-    transports: Transports
+    host: str  # its name; empty if a log does not name it
+    topology: Topology | None  # the matrix of `nvidia-smi topo -m`; none if no log has one
+    joined: GpuTopology  # its pairs of GPUs, groups and NICs
+    transports: Transports  # the transports that NCCL chose
 
 
 def host_topologies(
@@ -40,7 +32,6 @@ def host_topologies(
     Returns:
         One per matrix; one without a matrix if there is none. Empty if nothing shows how the GPUs
         are connected.
-
     """
     measured = [m for result in results for m in result.measurements]
     models = [model for result in results for model in result.devices]
@@ -63,7 +54,6 @@ def group_alike(hosts: Sequence[HostTopology]) -> list[list[HostTopology]]:
 
     Returns:
         The groups; a host without a name is a group of its own.
-
     """
     groups: list[list[HostTopology]] = []
     for host in hosts:

@@ -31,18 +31,12 @@ SAME = {"NODE": "PHB", **OLD}
 
 
 class PairProof(Value, frozen=True, kw_only=True):
-    """What carried data between two GPUs of a host.
-
-    Args:
-        path: between them, as `nvidia-smi topo -m` names it; `?` if it is not known.
-        why: it is no proof; empty if NCCL did what the variable says.
-
-    """
+    """What carried data between two GPUs of a host."""
 
     name: str
-    path: str
+    path: str  # between them, as `nvidia-smi topo -m` names it; `?` if it is not known
     via: str
-    why: str = ""
+    why: str = ""  # it is no proof; empty if NCCL did what the variable says
 
     @property
     def is_direct(self) -> bool:
@@ -51,17 +45,11 @@ class PairProof(Value, frozen=True, kw_only=True):
 
 
 class ToggleProof(Value, frozen=True, kw_only=True):
-    """Whether a variable took effect in a launch.
+    """Whether a variable took effect in a launch."""
 
-    Args:
-        setting: such as `NCCL_P2P_LEVEL=LOC`.
-        why: it is not proven; empty if it is.
-
-    """
-
-    setting: str
+    setting: str  # such as `NCCL_P2P_LEVEL=LOC`
     pairs: tuple[PairProof, ...] = ()
-    why: str = ""
+    why: str = ""  # it is not proven; empty if it is
 
 
 def toggle_proof(
@@ -75,7 +63,6 @@ def toggle_proof(
 
     Returns:
         The proof, or why there is none; None if the variables do not switch peer-to-peer.
-
     """
     given = [f"{name}={variables[name]}" for name in TOGGLES if name in variables]
     if not given:
@@ -93,7 +80,6 @@ def level(variables: Mapping[str, str]) -> str:
 
     Returns:
         One of `LEVELS`; empty if the variables leave it to NCCL, or hold no level that it knows.
-
     """
     if variables.get(DISABLE, "").strip() == "1":
         return NEVER
@@ -112,7 +98,6 @@ def undecided(base: Sequence[ToggleProof | None], other: Sequence[ToggleProof | 
     Returns:
         The reason; empty if all launches have their proof and a pair changes its transport, or if
         both conditions have the same setting.
-
     """
     known = [proof for proof in (*base, *other) if proof is not None]
     settings = [{proof.setting if proof else "" for proof in side} for side in (base, other)]
@@ -135,7 +120,6 @@ def proof_notes(side: str, proofs: Sequence[ToggleProof | None]) -> Iterator[str
 
     Yields:
         A line per outcome, with the transport of each pair of GPUs.
-
     """
     found: dict[tuple[str, str, str], int] = {}
     for proof in proofs:

@@ -33,35 +33,23 @@ BOARD = "SXM"  # GPUs with NVLinks to most others; PCIe 4.0 or 5.0 is as fast as
 
 
 class Copies(Value, frozen=True, kw_only=True):
-    """The results of copies between two GPUs, in the slower direction.
+    """The results of copies between two GPUs, in the slower direction."""
 
-    Args:
-        rate: with peer-to-peer, in bytes per second.
-        latency: with it, in seconds.
-
-    """
-
-    rate: float | None = None
+    rate: float | None = None  # with peer-to-peer, in bytes per second
     rate_without: float | None = None
-    latency: float | None = None
+    latency: float | None = None  # with it, in seconds
     latency_without: float | None = None
     ways: int = 1
 
 
 class GpuPair(Value, frozen=True, kw_only=True):
-    """Two GPUs of a host.
-
-    Args:
-        path: such as `NV2` or `SYS`; `?` if it is not known.
-        access: what the driver reports about P2P, such as `OK` or `CNS`; empty if nothing.
-
-    """
+    """Two GPUs of a host."""
 
     gpus: tuple[int, int]
-    path: str
+    path: str  # such as `NV2` or `SYS`; `?` if it is not known
     inferred: bool = False
     copies: Copies = Copies()
-    access: str = ""
+    access: str = ""  # what the driver reports about P2P, such as `OK` or `CNS`; empty if nothing
 
     @property
     def name(self) -> str:
@@ -85,28 +73,17 @@ class Nearest(Value, frozen=True, kw_only=True):
 
 
 class UnusualPair(Value, frozen=True, kw_only=True):
-    """A pair whose rate does not match its links.
-
-    Args:
-        rate: that was measured, in bytes per second.
-        expected: the rate of other pairs of their kind; none if there are none.
-
-    """
+    """A pair whose rate does not match its links."""
 
     gpus: tuple[int, int]
     path: str
-    rate: float
-    expected: float | None
+    rate: float  # that was measured, in bytes per second
+    expected: float | None  # the rate of other pairs of their kind; none if there are none
     why: str
 
 
 class GpuTopology(Value, frozen=True, kw_only=True):
-    """How the GPUs of a host are connected.
-
-    Args:
-        notes: what else a reader must know.
-
-    """
+    """How the GPUs of a host are connected."""
 
     pairs: tuple[GpuPair, ...]
     groups: tuple[GpuGroup, ...]
@@ -115,14 +92,13 @@ class GpuTopology(Value, frozen=True, kw_only=True):
     nearest: tuple[Nearest, ...]
     misfits: tuple[UnusualPair, ...]
     findings: tuple[str, ...] = ()
-    notes: tuple[str, ...] = ()
+    notes: tuple[str, ...] = ()  # what else a reader must know
 
     def pair(self, a: int, b: int) -> GpuPair | None:
         """Find a pair.
 
         Returns:
             The pair; none if nothing is known of it.
-
         """
         wanted = (min(a, b), max(a, b))
         return next((pair for pair in self.pairs if pair.gpus == wanted), None)
@@ -141,7 +117,6 @@ def gpu_topology(
 
     Returns:
         Pairs and groups; empty if nothing is known about any pair.
-
     """
     copies = _copies(measurements)
     paths = _paths(topology) if topology else {}

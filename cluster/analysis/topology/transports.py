@@ -37,15 +37,10 @@ _PARTS = re.compile(r"\d+")
 
 
 class Carrier(Value, frozen=True, kw_only=True):
-    """What carries data between two ranks.
-
-    Args:
-        gpus: their GPUs on the host; -1 if the log does not say.
-
-    """
+    """What carries data between two ranks."""
 
     ranks: tuple[int, int]
-    gpus: tuple[int, int]
+    gpus: tuple[int, int]  # their GPUs on the host; -1 if the log does not say
     places: tuple[str, str]
     same_host: bool
     via: tuple[str, ...]
@@ -64,18 +59,13 @@ class Carrier(Value, frozen=True, kw_only=True):
 
 
 class NcclExperiment(Value, frozen=True, kw_only=True):
-    """A log of NCCL, and the throughput that followed it.
-
-    Args:
-        rate: the median of the printed rates; none if there are none.
-
-    """
+    """A log of NCCL, and the throughput that followed it."""
 
     line: int
     carriers: tuple[Carrier, ...]
     channels: int
     settings: tuple[Setting, ...]
-    rate: float | None = None
+    rate: float | None = None  # the median of the printed rates; none if there are none
     unit: str = ""
 
     @property
@@ -101,18 +91,13 @@ class NcclExperiment(Value, frozen=True, kw_only=True):
 
 
 class PublishedFigure(Value, frozen=True, kw_only=True):
-    """A figure of a published table.
-
-    Args:
-        alone: why it must not be compared with the others of its column; empty if it can be.
-
-    """
+    """A figure of a published table."""
 
     column: str
     params: dict[str, Scalar]
     rate: float
     unit: str
-    alone: str = ""
+    alone: str = ""  # why it must not be compared with the others of its column; empty if it can be
 
 
 class Transports(Value, frozen=True, kw_only=True):

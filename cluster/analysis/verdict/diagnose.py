@@ -36,7 +36,6 @@ def diagnose(evidence: Evidence) -> tuple[Sign, ...]:
 
     Returns:
         The findings, the surest first; none if there is no sign of a problem.
-
     """
     found = [finding for rule in RULES if (finding := rule(evidence)) is not None]
     return tuple(sorted(found, key=lambda finding: ORDER.index(finding.confidence)))

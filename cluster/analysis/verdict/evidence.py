@@ -46,17 +46,11 @@ Mistake = Literal["bits", "both_ways", "gib", "mib"]
 
 
 class AboveLimit(Value, frozen=True, kw_only=True):
-    """A value is better than possible, or than possible under an assumption.
+    """A value is better than possible, or than possible under an assumption."""
 
-    Args:
-        summary: the one that is furthest above its limit.
-        mistake: the common one that its share suggests.
-
-    """
-
-    summary: Summary
+    summary: Summary  # the one that is furthest above its limit
     confidence: Confidence
-    mistake: Mistake | None = None
+    mistake: Mistake | None = None  # the common one that its share suggests
     is_slow: bool = False
 
 
@@ -64,19 +58,14 @@ Sign: TypeAlias = Finding | AboveLimit
 
 
 class Evidence(Value, frozen=True, kw_only=True):
-    """All that is known of a run.
-
-    Args:
-        ranks_per_host: how many ranks we started on each host; 0 if we did not start them.
-
-    """
+    """All that is known of a run."""
 
     summaries: tuple[Summary, ...] = ()
     definitions: dict[str, Definition] = msgspec.field(default_factory=dict)
     hardware: Hardware | None = None
     results: tuple[Parsed, ...] = ()
     hosts: tuple[Facts, ...] = ()
-    ranks_per_host: int = 0
+    ranks_per_host: int = 0  # how many ranks we started on each host; 0 if we did not start them
     processes: tuple[RankProcess, ...] = ()
     variables: dict[str, str] = msgspec.field(default_factory=dict)
     instance: str = ""
@@ -87,7 +76,6 @@ class Evidence(Value, frozen=True, kw_only=True):
 
         Args:
             kind: of the problem, as `parsers/symptoms.py` names it.
-
         """
         for result in self.results:
             if isinstance(result.detail, Symptoms):
@@ -98,7 +86,6 @@ class Evidence(Value, frozen=True, kw_only=True):
 
         Returns:
             The line; empty if there is none.
-
         """
         return next((text for text, _ in self.symptoms(kind)), "")
 
@@ -117,7 +104,6 @@ class Evidence(Value, frozen=True, kw_only=True):
 
         Returns:
             Its value; empty if nobody set it.
-
         """
         said = {s.name: s.value for log in self.nccl for s in log.settings}
         return said.get(name, self.variables.get(name, ""))
@@ -127,7 +113,6 @@ class Evidence(Value, frozen=True, kw_only=True):
 
         Args:
             flow: of their definitions; any, if empty.
-
         """
         return tuple(
             s
@@ -144,7 +129,6 @@ class Evidence(Value, frozen=True, kw_only=True):
 
         Yields:
             The facts of a machine, and the processes of the ranks that shared its cores.
-
         """
         for boot, facts in {facts.boot: facts for facts in self.hosts if facts.boot}.items():
             yield facts, tuple(p for p in self.processes if p.boot == boot)
@@ -155,7 +139,6 @@ class Evidence(Value, frozen=True, kw_only=True):
         Returns:
             How many, by the numbers of the two ranks, the lower one first. Pairs without a
             connection are left out.
-
         """
         owners = {(c.here, c.there): p.rank for p in self.processes for c in p.connections}
         pairs = (
@@ -198,7 +181,6 @@ def count(summary: Summary, name: str) -> int:
 
     Returns:
         The number; 0 if there is none.
-
     """
     value = summary.params.get(name, 0)
     return value if isinstance(value, int) else 0

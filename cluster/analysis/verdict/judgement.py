@@ -79,7 +79,6 @@ class Judgement(Value, frozen=True, kw_only=True):
         failure: why it failed; empty if it did not, or if that is not known.
         interrupted: it has measured only a part.
         launches: how many it is the median of.
-
     """
 
     word: Judged
@@ -112,7 +111,6 @@ def judge(
 
     Returns:
         The judgement; `unknown` if nothing bounds what was measured.
-
     """
     if fleet is not None:
         return _of_fleet(fleet)

@@ -88,18 +88,10 @@ Purpose = Literal[
 
 
 class Advice(Value, frozen=True, kw_only=True, omit_defaults=True):
-    """What to do next.
-
-    Args:
-        command: its words, unquoted; none if it is not a command of ours.
-        reason: that it clears up, of a series.
-        sign: of a problem, which the step confirms.
-        fleet: what confirms the first finding of a check.
-
-    """
+    """What to do next."""
 
     purpose: Purpose
-    command: tuple[str, ...] = ()
-    reason: Reason | None = None
-    sign: Sign | None = None
-    fleet: FleetFinding | None = None
+    command: tuple[str, ...] = ()  # its words, unquoted; none if it is not a command of ours
+    reason: Reason | None = None  # that it clears up, of a series
+    sign: Sign | None = None  # of a problem, which the step confirms
+    fleet: FleetFinding | None = None  # what confirms the first finding of a check

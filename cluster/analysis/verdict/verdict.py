@@ -68,7 +68,6 @@ class VerdictFigures(Value, frozen=True, kw_only=True):
         bound: the best possible value; none if it is not known.
         share: of the bound that the median reaches.
         share_ci: of the bound that the ends of the interval reach.
-
     """
 
     word: Word
@@ -92,7 +91,6 @@ class Verdict(VerdictFigures, frozen=True, kw_only=True):
         usual: what healthy hardware reaches; none if that is not known.
         reason: of the word, or why there is no limit; none if the figures say it.
         published: published results of the same test; none if we know of none.
-
     """
 
     limit: Limit | None = None
@@ -128,7 +126,6 @@ def overall(found: Iterable[Verdict], *, failed: bool) -> str:
 
     Returns:
         `failed`, or the worst of the words.
-
     """
     words = {verdict.word for verdict in found}
     order = ("impossible", "low", "normal", "plausible", "unknown")
@@ -163,7 +160,6 @@ def large_from(summary: Summary, definition: Definition) -> int:
 
     Returns:
         Bytes; 0 if any size is meaningful.
-
     """
     if is_copy(summary) or (definition.flow and not definition.medium):
         return LARGE_IN_MEMORY
@@ -305,7 +301,6 @@ def word_of(summary: Summary, known: Usual | None, published: Published | None) 
     Args:
         known: what is usual for its class; none if we know of no measurement.
         published: published results of the same test; none if there are none.
-
     """
     share, like = summary.share, published.word if published else ""
     if share is None:

@@ -27,7 +27,6 @@ def readings(
     Raises:
         SpecError: a file cannot be read.
         ParseError: nothing in any of them was understood.
-
     """
     first: ParseError | None = None
     for file in files:

@@ -49,18 +49,11 @@ class Draw(Value, frozen=True, kw_only=True):
 
 
 class LotteryAnswer(Value, frozen=True, kw_only=True):
-    """What `--lottery K --json` prints.
+    """What `--lottery K --json` prints."""
 
-    Args:
-        draws: in their order.
-        series: that every draw has.
-        answer: in one line.
-
-    """
-
-    draws: tuple[Draw, ...]
-    series: tuple[DrawnSeries, ...]
-    answer: str
+    draws: tuple[Draw, ...]  # in their order
+    series: tuple[DrawnSeries, ...]  # that every draw has
+    answer: str  # in one line
 
 
 def draw_lottery(
@@ -71,7 +64,6 @@ def draw_lottery(
     Raises:
         ClusterError: machines could not be launched, or a job failed; the draws before it are
             shown first, and nothing is left running.
-
     """
     draws = options.lottery or 0
     _check(spec, options, draws)

@@ -61,7 +61,6 @@ def only_name(names: Sequence[str] | None) -> str | None:
 
     Raises:
         SpecError: there are several.
-
     """
     if names and len(names) > 1:
         raise SpecError(
@@ -82,7 +81,6 @@ def run_of(
 
     Raises:
         SpecError: there is no such run or file, or the logs cannot be judged.
-
     """
     words = (*(typed.from_ or ()), *(names or ()))
     if len(words) == 1 and _is_run(words[0]):

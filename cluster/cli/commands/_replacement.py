@@ -49,7 +49,6 @@ def replace(
     Raises:
         SpecError: it costs money, and nobody agreed.
         ProvisionError: there are no new machines; the cluster is as it was.
-
     """
     test = partial(_test, cluster, params, options)
     bad = bad_hosts(run, verdict, test)
@@ -122,7 +121,6 @@ def raise_if_bad(verdict: FleetVerdict, name: str) -> None:
 
     Raises:
         ProvisionError: a bad host was to be replaced, and stays.
-
     """
     left = [one.part for one in verdict.replaced if not one.new and not one.command]
     if left:

@@ -44,7 +44,6 @@ def bench_command(name: str) -> click.Command:
 
     Raises:
         SpecError: there is no such benchmark.
-
     """
     if name not in plugins.names(Benchmark):
         _suggest(name)

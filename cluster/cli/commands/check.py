@@ -289,7 +289,6 @@ def check_within(name: str | None, devices: str, spec: ClusterSpec, options: Ben
 
     Raises:
         SpecError: there is no such kind of devices.
-
     """
     if devices not in DEVICES:
         what = f"--within {devices} is not known."

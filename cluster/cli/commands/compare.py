@@ -89,7 +89,6 @@ def show_comparisons(
 
     Args:
         report: `terminal` or `markdown`.
-
     """
     if as_json:
         print_json(list(comparisons))

@@ -50,7 +50,6 @@ def find_cluster(fragment: str) -> tuple[Cluster, Machine | None]:
 
     Raises:
         SpecError: there is none.
-
     """
     for name in journal.names():
         cluster = attach(name)

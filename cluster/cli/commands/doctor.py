@@ -48,24 +48,14 @@ MODULES = (  # what, the distribution, the extra that brings it, which commands 
 
 
 class DoctorCheck(Value, frozen=True, kw_only=True):
-    """One thing that was looked for.
+    """One thing that was looked for."""
 
-    Args:
-        what: was looked for.
-        ok: it is there, or only some commands need it.
-        found: a version, a path, or that it is missing.
-        remedy: the command that installs it, if it is missing.
-        needed_for: the commands that need it; empty if all do.
-        missing: it is not there.
-
-    """
-
-    what: str
-    ok: bool
-    found: str
-    remedy: str = ""
-    needed_for: str = ""
-    missing: bool = False
+    what: str  # was looked for
+    ok: bool  # it is there, or only some commands need it
+    found: str  # a version, a path, or that it is missing
+    remedy: str = ""  # the command that installs it, if it is missing
+    needed_for: str = ""  # the commands that need it; empty if all do
+    missing: bool = False  # it is not there
 
 
 def examine() -> list[DoctorCheck]:

@@ -41,7 +41,6 @@ class DownRow(Value, frozen=True, kw_only=True):
         receipt: of its machines, if they cost money.
         ended: the processes that commands had left on hosts that stay: host, id, command line.
         running: those of them that were not ended, as a person may use them.
-
     """
 
     name: str

@@ -33,21 +33,14 @@ class TaskRow(Value, frozen=True, kw_only=True):
 
 
 class JobRow(Value, frozen=True, kw_only=True):
-    """One line of `cluster jobs`.
-
-    Args:
-        at: when it was started, in seconds since the epoch.
-        exit_status: the largest of its tasks; None while one runs.
-        folder: here, of its output or its run.
-
-    """
+    """One line of `cluster jobs`."""
 
     name: str
     state: str
     command: str
-    at: float
-    exit_status: int | None
-    folder: str
+    at: float  # when it was started, in seconds since the epoch
+    exit_status: int | None  # the largest of its tasks; None while one runs
+    folder: str  # here, of its output or its run
     tasks: tuple[TaskRow, ...] = ()
 
 

@@ -183,7 +183,6 @@ def find_hardware(text: str) -> Hardware:
 
     Raises:
         SpecError: there is no such name, word or file.
-
     """
     if not text.endswith(".toml"):
         return hardware.find(text)
@@ -236,7 +235,6 @@ def detail_lines(result: Parsed) -> Iterator[str]:
 
     Yields:
         A line; none if it holds nothing else.
-
     """
     found = result.detail
     if isinstance(found, NcclLog):

@@ -40,7 +40,6 @@ class ClusterRow(Value, frozen=True, kw_only=True):
     Args:
         dollars: that its machines cost so far; the most that it can be, if some have ended.
         ended: how many machines do not exist any more although nobody took the cluster down.
-
     """
 
     name: str
@@ -93,7 +92,6 @@ def _live(regions: Sequence[str]) -> tuple[list[tuple[str, RemoteCluster]], list
 
     Returns:
         What exists, each with its provider; what was searched, where and as whom.
-
     """
 
     def ask(kind: str) -> tuple[tuple[RemoteCluster, ...], str]:

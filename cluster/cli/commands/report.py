@@ -77,7 +77,6 @@ def read_all(where: Path, named: Sequence[str]) -> list[Run]:
 
     Raises:
         ClusterError: none can be read.
-
     """
     folders = dict.fromkeys(folder for name in named for folder in store.all_of(where, name))
     found: list[Run] = []
@@ -98,7 +97,6 @@ def write(out: Path, content: bytes) -> None:
 
     Raises:
         SpecError: it cannot be written.
-
     """
     write_file(out, content)
     where = sys.stderr if out.is_relative_to("/dev") else sys.stdout  # it may be /dev/stdout

@@ -120,7 +120,6 @@ def _variables(words: Sequence[str]) -> dict[str, str]:
 
     Raises:
         SpecError: a word has no `=`.
-
     """
     if wrong := [word for word in words if "=" not in word]:
         raise SpecError(f"--env {wrong[0]} has no value.", remedy=f"Write --env {wrong[0]}=VALUE")

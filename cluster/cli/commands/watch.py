@@ -422,7 +422,6 @@ def series_of(where: Path, name: str) -> tuple[WatchedSeries, ...]:
 
     Raises:
         SpecError: it has no runs, and is not watched.
-
     """
     from cluster.runs.watch.series import series  # noqa: PLC0415 - slow to import: numpy
 
@@ -438,7 +437,6 @@ def change_text(each: WatchedSeries, change: WatchedChange) -> str:
 
     Returns:
         The metric and its point, the change with its interval, and the run with which it began.
-
     """
     low, high = change.point.ci
     what = " ".join(filter(None, (each.metric, format_point(each.params))))
@@ -453,7 +451,6 @@ def factor_texts(change: WatchedChange) -> list[str]:
 
     Returns:
         A text for each of the first few, and one for the number of the others.
-
     """
     ordered = sorted(
         change.factors, key=lambda f: not any(word in f.name.lower() for word in FIRST)

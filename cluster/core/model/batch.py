@@ -9,28 +9,16 @@ BATCH = "batch"  # the provider of a run whose hosts a batch system lent to a sc
 
 
 class BatchRequest(Value, frozen=True, kw_only=True):
-    """What a batch script measures.
+    """What a batch script measures."""
 
-    Args:
-        benchmark: its name.
-        params: of it, as text.
-        starter: of the ranks, such as `srun` or `srun:pmix`.
-        hosts: how many.
-        ranks_per_host: ranks of each.
-        timeout: seconds that the ranks may take.
-        name: under which the run is kept.
-        describe: what the run is for.
-
-    """
-
-    benchmark: str
-    params: dict[str, str] = {}
-    starter: str
-    hosts: int
-    ranks_per_host: int = 1
-    timeout: float = 600.0
-    name: str = "batch"
-    describe: str = ""
+    benchmark: str  # its name
+    params: dict[str, str] = {}  # of it, as text
+    starter: str  # of the ranks, such as `srun` or `srun:pmix`
+    hosts: int  # how many
+    ranks_per_host: int = 1  # ranks of each
+    timeout: float = 600.0  # seconds that the ranks may take
+    name: str = "batch"  # under which the run is kept
+    describe: str = ""  # what the run is for
 
     @property
     def spec(self) -> ClusterSpec:

@@ -45,7 +45,6 @@ class Fabric(Value, frozen=True, kw_only=True):
         routes: how a path is chosen: by a hash of each connection (`ecmp`), by the number of the
             target (`dmodk`), or the one with the least traffic (`leastloaded`).
         rate: of each NIC, in bytes per second.
-
     """
 
     kind: FabricKind = "leafspine"
@@ -80,22 +79,13 @@ class Fabric(Value, frozen=True, kw_only=True):
 
 
 class Fault(Value, frozen=True, kw_only=True):
-    """A planted fault.
+    """A planted fault."""
 
-    Args:
-        kind: what is wrong.
-        number: of the host, leaf or spine.
-        part: of the NIC of a host, or of the spine of a link.
-        direction: the direction of a host's traffic that is affected.
-        share: of the rate that is left; 0.4 leaves 40%.
-
-    """
-
-    kind: FaultKind
-    number: int
-    part: int = 0
-    direction: Direction = "both"
-    share: float = 0.5
+    kind: FaultKind  # what is wrong
+    number: int  # of the host, leaf or spine
+    part: int = 0  # of the NIC of a host, or of the spine of a link
+    direction: Direction = "both"  # the direction of a host's traffic that is affected
+    share: float = 0.5  # of the rate that is left; 0.4 leaves 40%
 
 
 def parse_fabric(text: str, *, oversubscription: float, routes: Routing, rate: float) -> Fabric:
@@ -106,7 +96,6 @@ def parse_fabric(text: str, *, oversubscription: float, routes: Routing, rate: f
 
     Raises:
         SpecError: there is no such kind, or its sizes are not those of one.
-
     """
     kind, _, sizes = text.partition(":")
     if kind not in SHAPES:
@@ -157,7 +146,6 @@ def parse_faults(text: str, fabric: Fabric, hosts: int) -> tuple[Fault, ...]:
     Raises:
         SpecError: one of them is not of the form KIND:NUMBER[:tx|rx|both]=SHARE, or there is no
             such part.
-
     """
     return tuple(_fault(word, fabric, hosts) for word in filter(None, text.split(",")))
 

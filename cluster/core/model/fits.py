@@ -9,16 +9,10 @@ BEYOND = 4.0  # how many times beyond the measured sizes a time is predicted
 
 
 class FitPoint(Value, frozen=True, kw_only=True):
-    """The time that a message of one size takes.
+    """The time that a message of one size takes."""
 
-    Args:
-        size: in bytes.
-        seconds: that it takes.
-
-    """
-
-    size: int
-    seconds: float
+    size: int  # in bytes
+    seconds: float  # that it takes
 
 
 class Piece(Value, frozen=True, kw_only=True):
@@ -35,7 +29,6 @@ class Piece(Value, frozen=True, kw_only=True):
         beta_ci: the ends of its 95 % interval.
         half: the size at which half of `beta` is reached; none if no size reaches it.
         worst: the largest relative error at any size.
-
     """
 
     first: int
@@ -63,24 +56,14 @@ class Piece(Value, frozen=True, kw_only=True):
 
 
 class Fit(Value, frozen=True, kw_only=True):
-    """The lines that describe a sweep.
+    """The lines that describe a sweep."""
 
-    Args:
-        metric: that was swept.
-        params: the parameters of the sweep, without the size.
-        points: that were fitted, by size.
-        pieces: from the smallest sizes to the largest.
-        of: the condition or run that was swept.
-        launches: how many launches the fitted medians come from.
-
-    """
-
-    metric: str
-    params: dict[str, Scalar]
-    points: tuple[FitPoint, ...]
-    pieces: tuple[Piece, ...]
-    of: str = ""
-    launches: int = 1
+    metric: str  # that was swept
+    params: dict[str, Scalar]  # the parameters of the sweep, without the size
+    points: tuple[FitPoint, ...]  # that were fitted, by size
+    pieces: tuple[Piece, ...]  # from the smallest sizes to the largest
+    of: str = ""  # the condition or run that was swept
+    launches: int = 1  # how many launches the fitted medians come from
 
     def seconds(self, size: float) -> float | None:
         """Predict the time of a message.
@@ -90,7 +73,6 @@ class Fit(Value, frozen=True, kw_only=True):
 
         Returns:
             Seconds; none if the size is more than four times beyond those that were measured.
-
         """
         first, last = self.pieces[0].first, self.pieces[-1].last
         if not first / BEYOND <= size <= last * BEYOND:

@@ -52,7 +52,6 @@ class PairTest(Value, frozen=True, kw_only=True):
         source_busy: the share of the time in which the sending process ran or waited for a
             processor, instead of its link; 0 if it is not known.
         target_busy: the same for the receiving process.
-
     """
 
     round: int
@@ -87,7 +86,6 @@ class Fleet(Value, frozen=True, kw_only=True):
         directed: a test is of one direction; else of both, or of one that is not known.
         foreign: other tools measured; whether tests ran at the same time is not known.
         devices: what the hosts are instead, if they are devices of one kind.
-
     """
 
     names: tuple[str, ...]
@@ -106,82 +104,44 @@ class Fleet(Value, frozen=True, kw_only=True):
 
 
 class Part(Value, frozen=True, kw_only=True, omit_defaults=True):
-    """A part of a fleet; what is -1 or empty does not belong to it.
+    """A part of a fleet; what is -1 or empty does not belong to it."""
 
-    Args:
-        kind: what it is; the fabric, its routes, and pairs as a whole have no number.
-        host: the number of the host, that of a NIC, or the first of a pair.
-        peer: the other host of a pair.
-        nic: the number of a NIC.
-        number: of a group or spine switch, or of the lower switch of a link.
-        upper: the switch above, of a link.
-        device: the name of a GPU, NIC, NUMA node or core, such as `GPU3`.
-        other: the other device of a pair.
-
-    """
-
-    kind: PartKind
-    host: int = -1
-    peer: int = -1
-    nic: int = -1
-    number: int = -1
-    upper: int = -1
-    device: str = ""
-    other: str = ""
+    kind: PartKind  # what it is; the fabric, its routes, and pairs as a whole have no number
+    host: int = -1  # the number of the host, that of a NIC, or the first of a pair
+    peer: int = -1  # the other host of a pair
+    nic: int = -1  # the number of a NIC
+    number: int = -1  # of a group or spine switch, or of the lower switch of a link
+    upper: int = -1  # the switch above, of a link
+    device: str = ""  # the name of a GPU, NIC, NUMA node or core, such as `GPU3`
+    other: str = ""  # the other device of a pair
 
 
 class ClassShare(Value, frozen=True, kw_only=True):
-    """What devices of one class of paths reach.
+    """What devices of one class of paths reach."""
 
-    Args:
-        path: the class, such as `NV18`; empty if it is not known.
-        rate: at best, in bytes per second; of latencies, the inverse of seconds.
-        share: of what others of the class do; 0 if there are too few to say.
-
-    """
-
-    path: str
-    rate: float
-    share: float = 0.0
+    path: str  # the class, such as `NV18`; empty if it is not known
+    rate: float  # at best, in bytes per second; of latencies, the inverse of seconds
+    share: float = 0.0  # of what others of the class do; 0 if there are too few to say
 
 
 class Reason(Value, frozen=True, kw_only=True, omit_defaults=True):
-    """Why a part is named, or a verdict given: a stable code, and the figures behind it.
+    """Why a part is named, or a verdict given: a stable code, and the figures behind it."""
 
-    Args:
-        code: what was seen; docs/reference/check-codes.md explains each.
-        share: of what most others reach.
-        low: tests, partners, pairs or parts that are low.
-        of: how many of them there are.
-        failed: tests in which nothing arrived.
-        message: the most frequent error of tests, as a tool reported it.
-        best: of tests that vary over time, the best as a share of the usual value.
-        worst: of these, what is reached at times, as a share of the best.
-        drifts: they become worse from round to round.
-        usual: what to compare with, in bytes per second or seconds.
-        hosts: that are meant.
-        pairs: that are meant, by the numbers of their hosts.
-        classes: what devices reach, class by class.
-        nic: of each host that is meant, if hosts have several.
-        target: the receiving end is meant.
-
-    """
-
-    code: ReasonCode
-    share: float = 0.0
-    low: int = 0
-    of: int = 0
-    failed: int = 0
-    message: str = ""
-    best: float = 0.0
-    worst: float = 0.0
-    drifts: bool = False
-    usual: float = 0.0
-    hosts: tuple[int, ...] = ()
-    pairs: tuple[tuple[int, int], ...] = ()
-    classes: tuple[ClassShare, ...] = ()
-    nic: int = -1
-    target: bool = False
+    code: ReasonCode  # what was seen; docs/reference/check-codes.md explains each
+    share: float = 0.0  # of what most others reach
+    low: int = 0  # tests, partners, pairs or parts that are low
+    of: int = 0  # how many of them there are
+    failed: int = 0  # tests in which nothing arrived
+    message: str = ""  # the most frequent error of tests, as a tool reported it
+    best: float = 0.0  # of tests that vary over time, the best as a share of the usual value
+    worst: float = 0.0  # of these, what is reached at times, as a share of the best
+    drifts: bool = False  # they become worse from round to round
+    usual: float = 0.0  # what to compare with, in bytes per second or seconds
+    hosts: tuple[int, ...] = ()  # that are meant
+    pairs: tuple[tuple[int, int], ...] = ()  # that are meant, by the numbers of their hosts
+    classes: tuple[ClassShare, ...] = ()  # what devices reach, class by class
+    nic: int = -1  # of each host that is meant, if hosts have several
+    target: bool = False  # the receiving end is meant
 
 
 class Suspect(Value, frozen=True, kw_only=True):
@@ -190,7 +150,6 @@ class Suspect(Value, frozen=True, kw_only=True):
     Args:
         capacity: the best value of its tests, in bytes per second or seconds, if that matters.
         twins: other parts, with their directions, of which exactly the same tests are low.
-
     """
 
     place: Part
@@ -218,7 +177,6 @@ class FleetFinding(Value, frozen=True, kw_only=True):
         reason: the code and the figures of the evidence.
         partners: good hosts to test it with again.
         step: the command that does.
-
     """
 
     part: str = ""
@@ -237,26 +195,15 @@ class FleetFinding(Value, frozen=True, kw_only=True):
 
 
 class HostReplacement(Value, frozen=True, kw_only=True):
-    """What became of a bad host that was to be replaced.
+    """What became of a bad host that was to be replaced."""
 
-    Args:
-        part: such as `host:7`.
-        name: of the host; its new machine has the same name.
-        old: the provider's id of the bad machine.
-        new: the id of the machine that took its place; empty if none did.
-        evidence: what tests of the new machine with good hosts showed, or why there is none.
-        run: the folder of these tests.
-        command: what to type, where the provider cannot replace it.
-
-    """
-
-    part: str
-    name: str
-    old: str
-    new: str = ""
-    evidence: str
-    run: str = ""
-    command: str = ""
+    part: str  # such as `host:7`
+    name: str  # of the host; its new machine has the same name
+    old: str  # the provider's id of the bad machine
+    new: str = ""  # the id of the machine that took its place; empty if none did
+    evidence: str  # what tests of the new machine with good hosts showed, or why there is none
+    run: str = ""  # the folder of these tests
+    command: str = ""  # what to type, where the provider cannot replace it
 
 
 class FleetVerdict(Value, frozen=True, kw_only=True):
@@ -284,7 +231,6 @@ class FleetVerdict(Value, frozen=True, kw_only=True):
         replaced: the bad hosts for which new machines were created afterwards.
         reason: the code and the figures of the answer.
         suspects: the parts that are undecided, to compute with.
-
     """
 
     run: str = ""

@@ -15,7 +15,6 @@ class Figure(Value, frozen=True, kw_only=True, forbid_unknown_fields=False):
         source: the document or measurement that gives it.
         threshold: the name in the corpus of the share that healthy hardware reaches, where that is
             unlike other GPUs.
-
     """
 
     rate: float
@@ -50,7 +49,6 @@ class Hardware(Value, frozen=True, kw_only=True):
             none if there is no reference data.
         mtu: bytes of a packet without its Ethernet frame, for TCP; 0 if that is not known.
         flow: one TCP connection, if it has a limit of its own.
-
     """
 
     name: str

@@ -27,7 +27,6 @@ class Access(Value, frozen=True, kw_only=True):
         pin: a key that is not known yet is accepted once, and written into `known_hosts`.
         jump: the hosts on the way to it, such as `me@bastion`, as `ssh -J` takes them; those of the
             user's own settings, if empty.
-
     """
 
     host: str
@@ -53,7 +52,6 @@ def parse_access(word: str, what: str = "machine", example: str = "h1") -> Acces
 
     Raises:
         SpecError: it is no host.
-
     """
     user, _, place = word.rpartition("@")
     host, colon, port = place.partition(":")
@@ -74,7 +72,6 @@ def ssh_command(access: Access, line: str, *options: str) -> list[str]:
 
     Returns:
         Its words, unquoted.
-
     """
     quiet = ("-o", "BatchMode=yes", "-o", "ConnectTimeout=10")
     return ["ssh", *quiet, *options, *ssh_words(access), line]
@@ -88,7 +85,6 @@ def ssh_words(access: Access) -> list[str]:
 
     Returns:
         Options, then the host; unquoted.
-
     """
     user = ["-l", access.user] if access.user else []
     port = ["-p", str(access.port)] if access.port else []
@@ -115,7 +111,6 @@ class Link(Value, frozen=True, kw_only=True):
 
     Raises:
         SpecError: no data could pass such a link.
-
     """
 
     rate: float
@@ -145,7 +140,6 @@ def machine_name(cluster: str, number: int) -> str:
 
     Returns:
         Such as `0.mpi.mpi_test`.
-
     """
     return f"{number}.mpi.{cluster}"
 
@@ -163,7 +157,6 @@ class Machine(Value, frozen=True, kw_only=True):
         access: How SSH reaches it; None if it is not reached by SSH.
         link: What its network can do at most, if that is known.
         job: The scheduler's job that holds it; empty if none does.
-
     """
 
     name: str
@@ -178,20 +171,12 @@ class Machine(Value, frozen=True, kw_only=True):
 
 
 class Allocation(Value, frozen=True, kw_only=True):
-    """How a batch system names the hosts that it lent to a job.
+    """How a batch system names the hosts that it lent to a job."""
 
-    Args:
-        job: the id of the job.
-        names: of the hosts, in the order of the layout's addresses.
-        system: such as `slurm`.
-        pmi: how srun tells ranks about one another: the value of its `--mpi`.
-
-    """
-
-    job: str
-    names: tuple[str, ...]
-    system: str = "slurm"
-    pmi: str = ""
+    job: str  # the id of the job
+    names: tuple[str, ...]  # of the hosts, in the order of the layout's addresses
+    system: str = "slurm"  # such as `slurm`
+    pmi: str = ""  # how srun tells ranks about one another: the value of its `--mpi`
 
 
 class Layout(Value, frozen=True, kw_only=True):
@@ -206,7 +191,6 @@ class Layout(Value, frozen=True, kw_only=True):
         networks: the only ones that ranks may use, such as `10.0.0.0/24`; any, if empty.
         ssh_config: file on every host by which OpenSSH reaches the others; empty for one host.
         allocation: the job of a batch system that has the hosts; None if there is none.
-
     """
 
     addresses: tuple[str, ...]
@@ -241,20 +225,12 @@ class Layout(Value, frozen=True, kw_only=True):
 
 
 class Completed(Value, frozen=True, kw_only=True):
-    """A command that ended.
+    """A command that ended."""
 
-    Args:
-        argv: the command.
-        status: its exit status; 128 + N when signal N killed it.
-        stdout: its standard output.
-        stderr: its standard error.
-
-    """
-
-    argv: tuple[str, ...]
-    status: int
-    stdout: str
-    stderr: str
+    argv: tuple[str, ...]  # the command
+    status: int  # its exit status; 128 + N when signal N killed it
+    stdout: str  # its standard output
+    stderr: str  # its standard error
 
 
 class Interface(Value, frozen=True, kw_only=True):
@@ -269,7 +245,6 @@ class Interface(Value, frozen=True, kw_only=True):
             its members; none without hardware, or if the driver does not report it.
         flow: the same for a single connection, if a bond sends each over one of its members.
         slot: speed and width of its PCIe slot in use, such as `8.0 GT/s PCIe x16`.
-
     """
 
     name: str
@@ -306,7 +281,6 @@ class Tuning(Value, frozen=True, kw_only=True):
         microcode: of the processor.
         storage: type and device of the file system that our folder is on.
         virtual: whether its processors are those of a virtual machine (x86: the flag `hypervisor`).
-
     """
 
     governor: str = ""
@@ -359,7 +333,6 @@ class Facts(Value, frozen=True, kw_only=True):
         physical_cores: the processors of each core that a rank may use, hyper-threads
             together; empty if the kernel does not report which processors share a core.
         tuning: its settings that affect measurements.
-
     """
 
     host: str
@@ -395,32 +368,17 @@ class Facts(Value, frozen=True, kw_only=True):
 
 
 class Connection(Value, frozen=True, kw_only=True):
-    """A TCP connection that is established.
+    """A TCP connection that is established."""
 
-    Args:
-        here: its own end, address and port.
-        there: the other end.
-
-    """
-
-    here: str
-    there: str
+    here: str  # its own end, address and port
+    there: str  # the other end
 
 
 class RankProcess(Value, frozen=True, kw_only=True):
-    """Cores and connections of a rank's process, read after its last value.
+    """Cores and connections of a rank's process, read after its last value."""
 
-    Args:
-        rank: its number.
-        host: the name of its host.
-        boot: the boot id of the host's kernel; hosts with the same id run on the same cores.
-        processors: that it was allowed to use (its affinity mask).
-        connections: TCP connections of this process to other hosts.
-
-    """
-
-    rank: int
-    host: str
-    boot: str = ""
-    processors: tuple[int, ...] = ()
-    connections: tuple[Connection, ...] = ()
+    rank: int  # its number
+    host: str  # the name of its host
+    boot: str = ""  # the boot id of the host's kernel; hosts with the same id run on the same cores
+    processors: tuple[int, ...] = ()  # that it was allowed to use (its affinity mask)
+    connections: tuple[Connection, ...] = ()  # TCP connections of this process to other hosts

@@ -19,7 +19,6 @@ class TaskSpec(Value, frozen=True, kw_only=True):
         env: variables beyond those of the login, `PATH` with what goes before the host's own.
         timeout: seconds, after which the task is ended; None for no limit.
         grace: seconds between SIGTERM and SIGKILL.
-
     """
 
     argv: tuple[str, ...]
@@ -39,7 +38,6 @@ class TaskEnd(Value, frozen=True, kw_only=True):
         state: never one of a task that goes on.
         at: when, in seconds since the epoch.
         reason: why it is not `done`, or what else was noticed at its end; empty if nothing.
-
     """
 
     exit_status: int
@@ -49,67 +47,38 @@ class TaskEnd(Value, frozen=True, kw_only=True):
 
 
 class TaskState(Value, frozen=True, kw_only=True, tag="state"):
-    """The state of a task, as its host reports it.
-
-    Args:
-        began: when its command was started, in seconds since the epoch; 0 before.
-        processes: that run in it, or that it has left behind.
-
-    """
+    """The state of a task, as its host reports it."""
 
     state: State
-    began: float = 0.0
+    began: float = 0.0  # when its command was started, in seconds since the epoch; 0 before
     end: TaskEnd | None = None
-    processes: int = 0
+    processes: int = 0  # that run in it, or that it has left behind
 
 
 class TaskOutput(Value, frozen=True, kw_only=True, tag="output"):
-    """Some more of a task's output, in the format of its file `output`.
-
-    Args:
-        end: bytes of the file up to the end of `text`.
-        now: the host's own time, in seconds since its epoch: its clock may be wrong.
-
-    """
+    """Some more of a task's output, in the format of its file `output`."""
 
     text: str
-    end: int
-    now: float
+    end: int  # bytes of the file up to the end of `text`
+    now: float  # the host's own time, in seconds since its epoch: its clock may be wrong
 
 
 class Task(Value, frozen=True, kw_only=True):
-    """One command of a job, on one host.
+    """One command of a job, on one host."""
 
-    Args:
-        host: the name of the machine.
-        rank: of the task in its job, from 0.
-        folder: on the host.
-        session: its tmux session there.
-        cwd: on the host, where its command runs.
-
-    """
-
-    host: str
-    rank: int
-    folder: str
-    session: str
-    cwd: str = ""
+    host: str  # the name of the machine
+    rank: int  # of the task in its job, from 0
+    folder: str  # on the host
+    session: str  # its tmux session there
+    cwd: str = ""  # on the host, where its command runs
 
 
 class NamedJob(Value, frozen=True, kw_only=True):
-    """A job with a name: what was asked for, and where its tasks are.
-
-    Args:
-        spec: what each task runs; variables of a task itself are not in it.
-        at: when it was started, in seconds since the epoch.
-        by: who started it, as `claims.encode` writes it.
-        folder: here, for its output once it has ended.
-
-    """
+    """A job with a name: what was asked for, and where its tasks are."""
 
     name: str
-    spec: TaskSpec
+    spec: TaskSpec  # what each task runs; variables of a task itself are not in it
     tasks: tuple[Task, ...]
-    at: float
-    by: str
-    folder: str
+    at: float  # when it was started, in seconds since the epoch
+    by: str  # who started it, as `claims.encode` writes it
+    folder: str  # here, for its output once it has ended

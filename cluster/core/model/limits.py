@@ -32,14 +32,7 @@ IN_MEMORY: tuple[LimitKind, ...] = ("memory_copy", "gpu_memory", "gpu_memory_cop
 
 
 class Assumption(Value, frozen=True, kw_only=True, omit_defaults=True):
-    """What a limit takes for granted, without the log or the user having stated it.
-
-    Args:
-        rate: of a connection that is held to it, with its `source`.
-        senders: hosts that send, of `hosts`.
-        nics: interfaces that a rank sends through.
-
-    """
+    """What a limit takes for granted, without the log or the user having stated it."""
 
     kind: Literal[
         "mtu",
@@ -55,12 +48,12 @@ class Assumption(Value, frozen=True, kw_only=True, omit_defaults=True):
         "memory_not_overclocked",
     ]
     mtu: int = 0
-    rate: float = 0.0
+    rate: float = 0.0  # of a connection that is held to it, with its `source`
     source: str = ""
     hosts: int = 0
-    senders: int = 0
+    senders: int = 0  # hosts that send, of `hosts`
     pairs: int = 0
-    nics: int = 0
+    nics: int = 0  # interfaces that a rank sends through
 
 
 class Limit(Value, frozen=True, kw_only=True, omit_defaults=True):
@@ -82,7 +75,6 @@ class Limit(Value, frozen=True, kw_only=True, omit_defaults=True):
         host: it is that of all processes of a host together.
         line: what the interface carries, with all headers; 0 if it was derived from `source`.
         per_connection: the limit of one connection on that line; 0 if it has none.
-
     """
 
     kind: LimitKind

@@ -24,7 +24,6 @@ class Device(Value, frozen=True, kw_only=True):
         cpus: near it, such as `0-19,40-59`; empty if the log does not say.
         numa: nodes near it, such as `0`; empty if the log does not say.
         model: the name of a NIC in the legend, such as `mlx5_0`; empty if there is none.
-
     """
 
     name: str
@@ -46,21 +45,15 @@ class Device(Value, frozen=True, kw_only=True):
 
 
 class Topology(Value, frozen=True, kw_only=True, tag="topology"):
-    """How the GPUs and NICs of one host are connected.
+    """How the GPUs and NICs of one host are connected."""
 
-    Args:
-        devices: in the order of the columns.
-
-    """
-
-    devices: tuple[Device, ...]
+    devices: tuple[Device, ...]  # in the order of the columns
 
     def path(self, a: str, b: str) -> str:
         """Look up how two devices are connected.
 
         Returns:
             Such as `NV2` or `SYS`; `?` if the log does not say.
-
         """
         names = [device.name for device in self.devices]
         if a not in names or b not in names:
@@ -75,7 +68,6 @@ class PeerAccess(Value, frozen=True, kw_only=True, tag="peer-access"):
         devices: such as `GPU0`, in the order of rows and columns.
         status: a row per device: `X` itself, `OK`, `NS`, `CNS`, `GNS`, `TNS`, `DR`, `U`; `?` where
             the log lost it.
-
     """
 
     devices: tuple[str, ...]
@@ -83,24 +75,14 @@ class PeerAccess(Value, frozen=True, kw_only=True, tag="peer-access"):
 
 
 class NcclEdge(Value, frozen=True, kw_only=True):
-    """What carries data from one rank to another.
+    """What carries data from one rank to another."""
 
-    Args:
-        source: rank that sends; -1 if the log does not say.
-        target: rank that receives; -1 if the log does not say.
-        transport: `P2P`, `SHM`, `NET`, `COLLNET` or `NVLS`.
-        via: all of what NCCL printed, such as `P2P/CUMEM/read` or `NET/IB/0/GDRDMA`.
-        channels: numbers of the channels, sorted.
-        direct: GPUDirect RDMA: no copy through the host's memory.
-
-    """
-
-    source: int
-    target: int
-    transport: str
-    via: str
-    channels: tuple[int, ...]
-    direct: bool = False
+    source: int  # rank that sends; -1 if the log does not say
+    target: int  # rank that receives; -1 if the log does not say
+    transport: str  # `P2P`, `SHM`, `NET`, `COLLNET` or `NVLS`
+    via: str  # all of what NCCL printed, such as `P2P/CUMEM/read` or `NET/IB/0/GDRDMA`
+    channels: tuple[int, ...]  # numbers of the channels, sorted
+    direct: bool = False  # GPUDirect RDMA: no copy through the host's memory
 
 
 class NcclRank(Value, frozen=True, kw_only=True):
@@ -115,7 +97,6 @@ class NcclRank(Value, frozen=True, kw_only=True):
             does not say.
         place: the text in brackets after the rank, in lines about its connections: its CUDA
             device, its PCI address or the number of its GPU, depending on NCCL's version.
-
     """
 
     rank: int
@@ -127,33 +108,19 @@ class NcclRank(Value, frozen=True, kw_only=True):
 
 
 class NcclTree(Value, frozen=True, kw_only=True):
-    """Where a rank is in the tree of a channel.
+    """Where a rank is in the tree of a channel."""
 
-    Args:
-        channel: its number.
-        rank: whose place it is.
-        up: its parent; -1 for the root.
-        down: its children.
-
-    """
-
-    channel: int
-    rank: int
-    up: int
-    down: tuple[int, ...]
+    channel: int  # its number
+    rank: int  # whose place it is
+    up: int  # its parent; -1 for the root
+    down: tuple[int, ...]  # its children
 
 
 class Setting(Value, frozen=True, kw_only=True):
-    """A variable that NCCL read from the environment.
+    """A variable that NCCL read from the environment."""
 
-    Args:
-        name: such as `NCCL_P2P_LEVEL`.
-        value: as NCCL understood it, such as `LOC`.
-
-    """
-
-    name: str
-    value: str
+    name: str  # such as `NCCL_P2P_LEVEL`
+    value: str  # as NCCL understood it, such as `LOC`
 
 
 class Symptom(Value, frozen=True, kw_only=True):
@@ -163,7 +130,6 @@ class Symptom(Value, frozen=True, kw_only=True):
         kind: of the problem, such as `cma`; see `parsers/symptoms.py`.
         text: of the line.
         value: the figure in it, such as the value of a kernel setting; empty if there is none.
-
     """
 
     kind: str
@@ -172,14 +138,9 @@ class Symptom(Value, frozen=True, kw_only=True):
 
 
 class Symptoms(Value, frozen=True, kw_only=True, tag="symptoms"):
-    """Lines that are signs of known problems: errors of libraries, settings of hosts.
+    """Lines that are signs of known problems: errors of libraries, settings of hosts."""
 
-    Args:
-        found: in the order of the log; the first few of each kind.
-
-    """
-
-    found: tuple[Symptom, ...]
+    found: tuple[Symptom, ...]  # in the order of the log; the first few of each kind
 
 
 class NcclLog(Value, frozen=True, kw_only=True, tag="nccl-log"):
@@ -204,7 +165,6 @@ class NcclLog(Value, frozen=True, kw_only=True, tag="nccl-log"):
         connected: ranks reported connected rings, or a complete set-up.
         fabric: NVLink joins hosts (MNNVL, multi-node NVLink).
         torn: how many lines were interrupted by other ranks' lines.
-
     """
 
     versions: tuple[str, ...] = ()
@@ -228,20 +188,12 @@ class NcclLog(Value, frozen=True, kw_only=True, tag="nccl-log"):
 
 
 class Routine(Value, frozen=True, kw_only=True, gc=False):
-    """A row of an MPI profile.
+    """A row of an MPI profile."""
 
-    Args:
-        name: such as `MPI_Allreduce`.
-        calls: how many.
-        bytes: of a call, on average.
-        time: in all calls, seconds.
-
-    """
-
-    name: str
-    calls: int
-    bytes: float
-    time: float
+    name: str  # such as `MPI_Allreduce`
+    calls: int  # how many
+    bytes: float  # of a call, on average
+    time: float  # in all calls, seconds
 
 
 def is_file_routine(name: str) -> bool:
@@ -250,58 +202,32 @@ def is_file_routine(name: str) -> bool:
 
 
 class RoleTime(Value, frozen=True, kw_only=True):
-    """What a summary says about the rank with the least, the median or the most time in MPI.
+    """What a summary says about the rank with the least, the median or the most time in MPI."""
 
-    Args:
-        role: `minimum`, `median` or `maximum`.
-        rank: that has it.
-        time: in MPI, seconds.
-
-    """
-
-    role: str
-    rank: int
-    time: float
+    role: str  # `minimum`, `median` or `maximum`
+    rank: int  # that has it
+    time: float  # in MPI, seconds
 
 
 class TaskTimes(Value, frozen=True, kw_only=True):
-    """A row of the table of all ranks.
+    """A row of the table of all ranks."""
 
-    Args:
-        rank: its number.
-        host: it ran on; empty if the file does not say.
-        communication: seconds in MPI.
-        elapsed: seconds in all.
-        user: seconds of processor time; 0 if the file does not say.
-        system: seconds of it in the kernel; 0 if the file does not say.
-        memory: largest resident set in bytes; 0 if the file does not say.
-
-    """
-
-    rank: int
-    host: str = ""
-    communication: float
-    elapsed: float
-    user: float = 0.0
-    system: float = 0.0
-    memory: float = 0.0
+    rank: int  # its number
+    host: str = ""  # it ran on; empty if the file does not say
+    communication: float  # seconds in MPI
+    elapsed: float  # seconds in all
+    user: float = 0.0  # seconds of processor time; 0 if the file does not say
+    system: float = 0.0  # seconds of it in the kernel; 0 if the file does not say
+    memory: float = 0.0  # largest resident set in bytes; 0 if the file does not say
 
 
 class ProfileSection(Value, frozen=True, kw_only=True):
-    """A part of a profile that has a table of its own: a call site, a stack, a communicator size.
+    """A part of a profile with a table of its own: a call site, a stack, a communicator size."""
 
-    Args:
-        kind: `call site`, `call stack`, `communicator size`, `parent` or `on-node`.
-        name: such as the address, or the sizes.
-        time: in MPI, seconds.
-        routines: its rows.
-
-    """
-
-    kind: str
-    name: str
-    time: float
-    routines: tuple[Routine, ...] = ()
+    kind: str  # `call site`, `call stack`, `communicator size`, `parent` or `on-node`
+    name: str  # such as the address, or the sizes
+    time: float  # in MPI, seconds
+    routines: tuple[Routine, ...] = ()  # its rows
 
 
 class Profile(Value, frozen=True, kw_only=True, tag="profile"):
@@ -325,7 +251,6 @@ class Profile(Value, frozen=True, kw_only=True, tag="profile"):
         tasks: the table of all ranks, which only rank 0 writes.
         extremes: the ranks with the least, the median and the most time in MPI, as printed.
         complete: whether the file has its totals.
-
     """
 
     rank: int = -1
@@ -368,7 +293,6 @@ class Parsed(Value, frozen=True, kw_only=True):
         hosts: how many the ranks were on; 0 if the log does not say.
         devices: models of GPUs, each once, such as `NVIDIA A100-SXM4-40GB`.
         settings: other settings that the tool prints: `version`, `congestion`, `mss`.
-
     """
 
     format: str
@@ -387,30 +311,16 @@ class Parsed(Value, frozen=True, kw_only=True):
 
 
 class Unread(Value, frozen=True, kw_only=True):
-    """A line that no parser understood.
+    """A line that no parser understood."""
 
-    Args:
-        line: its number, from 1.
-        text: its beginning.
-
-    """
-
-    line: int
-    text: str
+    line: int  # its number, from 1
+    text: str  # its beginning
 
 
 class Reading(Value, frozen=True, kw_only=True):
-    """The contents of a log, of one tool or several.
+    """The contents of a log, of one tool or several."""
 
-    Args:
-        results: one for each run of a tool, in the order of the log.
-        lines: how many are not empty.
-        unread: how many of them no parser understood.
-        examples: the first of those lines.
-
-    """
-
-    results: tuple[Parsed, ...]
-    lines: int
-    unread: int
-    examples: tuple[Unread, ...] = ()
+    results: tuple[Parsed, ...]  # one for each run of a tool, in the order of the log
+    lines: int  # how many are not empty
+    unread: int  # how many of them no parser understood
+    examples: tuple[Unread, ...] = ()  # the first of those lines

@@ -20,7 +20,6 @@ class BestOfDraws(Value, frozen=True, kw_only=True):
         dollars: what the draws cost, if the price is known.
         hours: of a job that is bound by this metric, after which its gain has paid for the draws
             beyond the first; none if nothing is gained.
-
     """
 
     draws: int
@@ -46,7 +45,6 @@ class DrawnSeries(Value, frozen=True, kw_only=True):
         differs: whether draws differ: by chance, less than one in 20 commands would say so of any
             of its series.
         best: of 1, 2, ... draws.
-
     """
 
     metric: str
@@ -63,13 +61,7 @@ class DrawnSeries(Value, frozen=True, kw_only=True):
 
 
 class DrawCost(Value, frozen=True, kw_only=True):
-    """What one draw takes.
+    """What one draw takes."""
 
-    Args:
-        seconds: that its machines existed.
-        dollars: for all of them, if the price is known.
-
-    """
-
-    seconds: float
-    dollars: float | None = None
+    seconds: float  # that its machines existed
+    dollars: float | None = None  # for all of them, if the price is known

@@ -46,7 +46,6 @@ class Definition(Value, frozen=True, kw_only=True, omit_defaults=True):
         rate_of: Id of that definition.
         medium: what the bytes of a value pass through. It gives a bound for values of hosts of
             which only the hardware is known, such as those of an imported log.
-
     """
 
     benchmark: str
@@ -88,7 +87,6 @@ class Measurement(Value, frozen=True, kw_only=True, gc=False):
         values: Values in the order in which they were measured; none is ever left out.
         bytes: Bytes that moved during each value; 0 if nothing was moved.
         complete: False if the run ended before all values were measured.
-
     """
 
     metric: str
@@ -108,16 +106,10 @@ class Measurement(Value, frozen=True, kw_only=True, gc=False):
 
 
 class Planned(Value, frozen=True, kw_only=True):
-    """A series that a run was to measure.
+    """A series that a run was to measure."""
 
-    Args:
-        metric: its name.
-        params: the point, as far as it is known before the run.
-
-    """
-
-    metric: str
-    params: dict[str, Scalar] = {}
+    metric: str  # its name
+    params: dict[str, Scalar] = {}  # the point, as far as it is known before the run
 
 
 class Distribution(Value, frozen=True, kw_only=True):
@@ -135,7 +127,6 @@ class Distribution(Value, frozen=True, kw_only=True):
         drifts: that is 3 % or more, and the 95 % intervals of the two medians do not overlap.
         modes: the values that the series clusters around, if there are several.
         tail: how many times slower than the median the slowest 1 % of values are, at least.
-
     """
 
     minimum: float
@@ -171,7 +162,6 @@ class SummaryFigures(Value, frozen=True, kw_only=True):
         share: Share of the bound that the median reaches; above 1 is faster than possible.
         definition: Id of the metric's definition; empty if there is none.
         shape: Shape of the series, if the values are known.
-
     """
 
     metric: str
@@ -197,35 +187,21 @@ class Summary(SummaryFigures, frozen=True, kw_only=True):
 
     Args:
         limit: what sets the bound. A value above one with an assumption is not impossible.
-
     """
 
     limit: Limit | None = None
 
 
 class Output(Value, frozen=True, kw_only=True):
-    """What a benchmark's ranks left behind.
+    """What a benchmark's ranks left behind."""
 
-    Args:
-        stdout: of the whole job.
-        ranks: the text of each rank's measurement file.
-
-    """
-
-    stdout: str = ""
-    ranks: tuple[str, ...] = ()
+    stdout: str = ""  # of the whole job
+    ranks: tuple[str, ...] = ()  # the text of each rank's measurement file
 
 
 class Progress(Value, frozen=True, kw_only=True):
-    """How far a job is.
+    """How far a job is."""
 
-    Args:
-        done: how many steps are done, including a fraction of the current one.
-        total: how many steps there are.
-        what: what is being done now.
-
-    """
-
-    done: float
-    total: int
-    what: str
+    done: float  # how many steps are done, including a fraction of the current one
+    total: int  # how many steps there are
+    what: str  # what is being done now

@@ -16,7 +16,6 @@ class LoggedPair(Value, frozen=True, kw_only=True):
         log: the file.
         path: between two devices of a host, such as `NV18`, `SYS`, or `21`, the distance of two
             NUMA nodes; empty if it is not known.
-
     """
 
     hosts: tuple[str, str]
@@ -39,7 +38,6 @@ class PairLogs(Value, frozen=True, kw_only=True):
         left_out: what is not used, each with the reason.
         devices: what the pairs are, if they are devices of one host, and not hosts.
         sparse: two devices without a log are no pair.
-
     """
 
     title: str

@@ -15,7 +15,6 @@ class NetworkLayer(Value, frozen=True, kw_only=True):
         agreement: the share of pairs that this layer and latency both put together, or both apart
             (Rand index), where latency shows several layers with the one that agrees most; none if
             it shows no groups.
-
     """
 
     name: str
@@ -31,16 +30,10 @@ class NetworkLayer(Value, frozen=True, kw_only=True):
 
 
 class ProviderTopology(Value, frozen=True, kw_only=True):
-    """Where a provider says that the hosts of a cluster are.
+    """Where a provider says that the hosts of a cluster are."""
 
-    Args:
-        layers: of its network, the nearest to the hosts first.
-        reason: why there are none; empty if there are.
-
-    """
-
-    layers: tuple[NetworkLayer, ...] = ()
-    reason: str = ""
+    layers: tuple[NetworkLayer, ...] = ()  # of its network, the nearest to the hosts first
+    reason: str = ""  # why there are none; empty if there are
 
 
 class Placement(Value, frozen=True, kw_only=True):
@@ -67,7 +60,6 @@ class Placement(Value, frozen=True, kw_only=True):
             ten.
         order: the hosts in an order in which neighbours are near.
         simulated: nothing was measured: the provider is a simulator.
-
     """
 
     run: str = ""

@@ -20,56 +20,31 @@ NOTES_FILE = "notes"  # the file in a job's folder with the notes of rank 0, one
 
 
 class ExpectedResult(Value, frozen=True, kw_only=True):
-    """The result that the user expected of a run.
+    """The result that the user expected of a run."""
 
-    Args:
-        value: in `unit`.
-        unit: `s`, `B/s` or any other; empty means the unit of the result.
-
-    """
-
-    value: float
-    unit: str = ""
+    value: float  # in `unit`
+    unit: str = ""  # `s`, `B/s` or any other; empty means the unit of the result
 
 
 class Condition(Value, frozen=True, kw_only=True):
-    """What distinguishes a run, besides its benchmark's parameters.
+    """What distinguishes a run, besides its benchmark's parameters."""
 
-    Args:
-        name: to compare by; empty if the run is not part of an experiment.
-        variables: for the environment of every rank.
-        description: of the run, by who started it.
-        expected: the result that the user expects, if given.
-        launch_of: what all launches of one command share; empty for a single launch.
-
-    """
-
-    name: str = ""
-    variables: dict[str, str] = {}
-    description: str = ""
-    expected: ExpectedResult | None = None
-    launch_of: str = ""
+    name: str = ""  # to compare by; empty if the run is not part of an experiment
+    variables: dict[str, str] = {}  # for the environment of every rank
+    description: str = ""  # of the run, by who started it
+    expected: ExpectedResult | None = None  # the result that the user expects, if given
+    launch_of: str = ""  # what all launches of one command share; empty for a single launch
 
 
 class JobRecord(Value, frozen=True, kw_only=True):
-    """A job that was started, as another process needs to find it again.
+    """A job that was started, as another process needs to find it again."""
 
-    Args:
-        session: the name of its tmux session.
-        folder: on the host, where its files are.
-        run: the folder of its run, on this machine.
-        benchmark: that it runs.
-        at: when it was started.
-        workdir: whether its ranks run in a copy of a folder of this machine.
-
-    """
-
-    session: str
-    folder: str
-    run: str
-    benchmark: str
-    at: float
-    workdir: bool = False
+    session: str  # the name of its tmux session
+    folder: str  # on the host, where its files are
+    run: str  # the folder of its run, on this machine
+    benchmark: str  # that it runs
+    at: float  # when it was started
+    workdir: bool = False  # whether its ranks run in a copy of a folder of this machine
 
 
 class Record(Value, frozen=True, kw_only=True):
@@ -105,7 +80,6 @@ class Record(Value, frozen=True, kw_only=True):
         launch_of: What all launches of one command share; empty for a single launch.
         order: Numbers that the machines have in their cluster, if the ranks were handed out along a
             placement (`--order near`); `machines` and `environment` are in this order, too.
-
     """
 
     version: int = 1

@@ -6,18 +6,11 @@ from cluster.core.model.value import Value
 
 
 class Price(Value, frozen=True, kw_only=True):
-    """What one host costs while it exists.
+    """What one host costs while it exists."""
 
-    Args:
-        hourly: US dollars for an hour of one host; storage, addresses and traffic come on top.
-        at: the day of the price, such as `2026-11-01`.
-        source: where it was read.
-
-    """
-
-    hourly: float
-    at: str
-    source: str
+    hourly: float  # US dollars for an hour of one host; storage, addresses and traffic come on top
+    at: str  # the day of the price, such as `2026-11-01`
+    source: str  # where it was read
 
 
 class Receipt(Value, frozen=True, kw_only=True):
@@ -31,7 +24,6 @@ class Receipt(Value, frozen=True, kw_only=True):
         final: the machines are deleted, so the cost does not grow.
         ended: how many had ended before they were deleted, nobody knows when: the cost is the
             most that they can have cost.
-
     """
 
     hosts: int
@@ -43,59 +35,31 @@ class Receipt(Value, frozen=True, kw_only=True):
 
 
 class Plan(Value, frozen=True, kw_only=True):
-    """What a provider would do.
+    """What a provider would do."""
 
-    Args:
-        lines: for a person to read.
-        costs: whether it costs money while it runs.
-        price: of one host, where that is known.
-        ttl: seconds after which the machines end by themselves, if they do.
-        gpus: of each machine, where that is known before it exists.
-        warnings: of the lines, those that a program's user has to see as well.
-
-    """
-
-    lines: tuple[str, ...]
-    costs: bool = False
-    price: Price | None = None
-    ttl: float | None = None
-    gpus: int | None = None
-    warnings: tuple[str, ...] = ()
+    lines: tuple[str, ...]  # for a person to read
+    costs: bool = False  # whether it costs money while it runs
+    price: Price | None = None  # of one host, where that is known
+    ttl: float | None = None  # seconds after which the machines end by themselves, if they do
+    gpus: int | None = None  # of each machine, where that is known before it exists
+    warnings: tuple[str, ...] = ()  # of the lines, those that a program's user has to see as well
 
 
 class RemoteCluster(Value, frozen=True, kw_only=True):
-    """A cluster that exists at a provider, launched from any machine.
+    """A cluster that exists at a provider, launched from any machine."""
 
-    Args:
-        name: of the cluster.
-        region: of the provider.
-        host: the machine that launched it.
-        addresses: of its machines, by which others reach them.
-        states: of its machines, as the provider calls them.
-        since: when it was launched, in seconds since the epoch; 0 if it is not known.
-        expires: when it ends by itself, in seconds since the epoch.
-        price: of one machine, where that is known.
-
-    """
-
-    name: str
-    region: str
-    host: str = ""
-    addresses: tuple[str, ...] = ()
-    states: tuple[str, ...] = ()
-    since: float = 0.0
-    expires: float = 0.0
-    price: Price | None = None
+    name: str  # of the cluster
+    region: str  # of the provider
+    host: str = ""  # the machine that launched it
+    addresses: tuple[str, ...] = ()  # of its machines, by which others reach them
+    states: tuple[str, ...] = ()  # of its machines, as the provider calls them
+    since: float = 0.0  # when it was launched, in seconds since the epoch; 0 if it is not known
+    expires: float = 0.0  # when it ends by itself, in seconds since the epoch
+    price: Price | None = None  # of one machine, where that is known
 
 
 class Resource(Value, frozen=True, kw_only=True):
-    """A resource that cluster created at a provider.
+    """A resource that cluster created at a provider."""
 
-    Args:
-        kind: such as `machine`.
-        id: the provider's name for it.
-
-    """
-
-    kind: str
-    id: str
+    kind: str  # such as `machine`
+    id: str  # the provider's name for it

@@ -30,7 +30,6 @@ class SpecOptions(Value, frozen=True, kw_only=True):
         accelerator: Accelerators of each machine, such as t4:1.
         ttl: Seconds after which the machines end.
         options: Options of the provider.
-
     """
 
     provider: str = "local"
@@ -54,7 +53,6 @@ class ClusterSpec(SpecOptions, frozen=True, kw_only=True):
 
     Raises:
         SpecError: a field is out of its range.
-
     """
 
     name: str
@@ -82,7 +80,6 @@ def check_name(name: str) -> str:
 
     Raises:
         SpecError: it is not of the form `[A-Za-z0-9][A-Za-z0-9_-]{0,29}`.
-
     """
     if NAME.fullmatch(name) is None:
         raise SpecError(
@@ -105,7 +102,6 @@ def check_count(field: str, count: int) -> int:
 
     Raises:
         SpecError: it is not between 1 and 100000.
-
     """
     if not 1 <= count <= MOST_RANKS:
         flag = field.replace("_", "-")
@@ -125,7 +121,6 @@ class Environment(Value, frozen=True, kw_only=True):
         python: on the hosts, whose packages the ranks see beside their own; any, if it is empty.
         programs: that it needs besides Python; each is named like its package.
         libraries: Python libraries of a benchmark, such as `torch==2.13.0+cpu`.
-
     """
 
     source: Literal["auto", "index", "controller"] = "auto"
@@ -146,7 +141,6 @@ class EnvironmentOptions(Value, frozen=True, kw_only=True):
         image: container image for the ranks, run by docker or podman.
         python: Python on the hosts whose packages the ranks use too, such as
             /opt/pytorch/bin/python3.
-
     """
 
     source: Literal["auto", "index", "controller"] = "auto"

@@ -8,16 +8,10 @@ from cluster.core.model.value import Value
 
 
 class NextStep(Value, frozen=True, kw_only=True):
-    """A command of `cluster` to type next.
+    """A command of `cluster` to type next."""
 
-    Args:
-        command: such as `check`.
-        arguments: the words after it.
-
-    """
-
-    command: str
-    arguments: tuple[str, ...] = ()
+    command: str  # such as `check`
+    arguments: tuple[str, ...] = ()  # the words after it
 
     @property
     def line(self) -> str:

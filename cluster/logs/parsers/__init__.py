@@ -163,7 +163,6 @@ def define(
             then the aggregation, flow and medium where they are not the default. Of times (s), low
             values are better, and of all else, high ones, unless the row says `lower`. What
             follows below a row, further to the right, belongs to it.
-
     """
     common = {
         "benchmark": benchmark,

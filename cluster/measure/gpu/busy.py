@@ -22,7 +22,6 @@ class BusySampler:
     Args:
         lines: what the driver's tool prints; by default, of the GPU `which`.
         which: its uuid, such as `GPU-5e0b...`, or its number.
-
     """
 
     def __init__(self, which: str, lines: Iterable[str] | None = None) -> None:
@@ -42,7 +41,6 @@ class BusySampler:
 
         Returns:
             Percent of the driver's period in which any kernel ran; empty if there are no samples.
-
         """
         return [busy for at, busy in self._samples if begin <= at <= end]
 

@@ -25,7 +25,6 @@ class CudaCopies:
 
     Args:
         size: bytes of a copy.
-
     """
 
     def __init__(self, torch: Any, gpu: int, size: int) -> None:  # noqa: ANN401 - a module
@@ -39,7 +38,6 @@ class CudaCopies:
 
         Args:
             pinned: whether the host's memory is locked, so that the GPU reads it by itself.
-
         """
         source, target = self._host(PATTERN, pinned=pinned), self._on_gpu(0)
         return self._checked(source, target, count, by_events=pinned)
@@ -49,7 +47,6 @@ class CudaCopies:
 
         Args:
             pinned: as in `from_host`.
-
         """
         source, target = self._on_gpu(PATTERN), self._host(0, pinned=pinned)
         return self._checked(source, target, count, by_events=pinned)
@@ -59,7 +56,6 @@ class CudaCopies:
 
         Returns:
             Seconds of each pair, from the first begin to the last end.
-
         """
         torch = self._torch
         down, landed = self._host(PATTERN, pinned=True), self._on_gpu(0)
@@ -89,7 +85,6 @@ class CudaCopies:
 
         Returns:
             Seconds of each, by the wall clock, until both GPUs are idle.
-
         """
         torch = self._torch
         source = self._on_gpu(PATTERN)

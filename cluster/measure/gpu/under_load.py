@@ -22,7 +22,6 @@ def memory_rate(clock: float, bits: int) -> float:
 
     Returns:
         Bytes per second: 1555 GB/s for the 1215 MHz and 5120 bits of an A100.
-
     """
     return RATE * clock * bits / 8
 
@@ -32,7 +31,6 @@ def state_under_load(torch: Any, gpu: int) -> GpuState | None:  # noqa: ANN401
 
     Returns:
         The state; None if the driver's tool is missing or does not know the GPU.
-
     """
     source = torch.empty(LOAD, dtype=torch.uint8, pin_memory=True)
     target = torch.empty(LOAD, dtype=torch.uint8, device=f"cuda:{gpu}")
@@ -79,7 +77,6 @@ def the_one(states: tuple[GpuState, ...], uuid: str, gpu: int) -> GpuState | Non
 
     Returns:
         Its state; by its number if torch does not know the uuid; None if there is no such GPU.
-
     """
     if uuid:
         return next((one for one in states if one.uuid.endswith(uuid)), None)

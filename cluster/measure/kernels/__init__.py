@@ -49,7 +49,6 @@ def timed_in_c(definition: Definition) -> Definition:
 
     Args:
         definition: of the same metric, timed by mpi4py's loop.
-
     """
     return msgspec.structs.replace(definition, clock=CLOCK, kernel="C")
 
@@ -63,7 +62,6 @@ def definitions_for(definitions: tuple[Definition, ...], choice: Choice) -> tupl
 
     Returns:
         Those for C, those as given, or both if each host decides (`auto`).
-
     """
     compiled = tuple(map(timed_in_c, definitions)) if choice != "python" else ()
     return (*compiled, *(definitions if choice != "c" else ()))
@@ -81,7 +79,6 @@ def load(rank: Rank, name: str, choice: Choice) -> ctypes.CDLL | None:
 
     Raises:
         ClusterError: `c` was chosen, and a rank cannot load it.
-
     """
     if choice == "python":
         return None
@@ -137,7 +134,6 @@ def compile_kernel(name: str, folder: Path) -> Path:
 
     Raises:
         NotBuiltError: it could not be compiled.
-
     """
     from mpi4py import MPI  # noqa: PLC0415
 
@@ -228,7 +224,6 @@ def address(thing: object) -> int:
 
     Args:
         thing: a communicator or a datatype; it must live as long as the address is used.
-
     """
     from mpi4py import MPI  # noqa: PLC0415
 

@@ -16,7 +16,6 @@ def main(name: str, folder: str) -> int:
 
     Args:
         name: of the source in this folder, without its `.c`.
-
     """
     import mpi4py  # noqa: PLC0415
 

@@ -62,7 +62,6 @@ def coordinate(
 
     Raises:
         ClusterError: the addresses of the hosts are not known.
-
     """
     addresses = os.environ.get(HOSTS, "").split(",")
     if addresses == [""]:
@@ -82,7 +81,6 @@ class Coordinator:
 
     Args:
         allreduce: bytes that two ranks of MPI sum, instead of a transfer.
-
     """
 
     def __init__(
@@ -328,7 +326,6 @@ class HostLinks:
 
     Attributes:
         lost: for each lost host, by its number, the reason why it is lost.
-
     """
 
     def __init__(
@@ -403,7 +400,6 @@ class HostLinks:
 
         Args:
             seconds: to wait at most.
-
         """
         for key, _ in self._selector.select(max(0.0, seconds)):
             number: int = key.data

@@ -18,7 +18,6 @@ class BeginTest(Value, frozen=True, kw_only=True, tag="begin"):
         own_address: of this host; for `allreduce`.
         size: bytes; for `allreduce`.
         variables: of the environment, with their values; for `allreduce`.
-
     """
 
     test: int
@@ -58,7 +57,6 @@ class TestOutcome(Value, frozen=True, kw_only=True, tag="outcome"):
         value: bytes per second or seconds; None from the side that does not measure.
         reason: why the test failed; empty if it succeeded.
         busy: the share of the time in which this side ran or waited for a processor.
-
     """
 
     test: int
@@ -68,14 +66,9 @@ class TestOutcome(Value, frozen=True, kw_only=True, tag="outcome"):
 
 
 class AllreduceOutcome(Value, frozen=True, kw_only=True):
-    """What the program of an allreduce prints.
+    """What the program of an allreduce prints."""
 
-    Args:
-        rate: bytes of the buffer over the time of the slower rank, per second.
-
-    """
-
-    rate: float
+    rate: float  # bytes of the buffer over the time of the slower rank, per second
 
 
 Order = BeginTest | EndTest

@@ -45,7 +45,6 @@ def receive(
 
     Raises:
         TransferError: no connection came, or nothing arrived.
-
     """
     with socket.create_server((address, 0)) as server:
         server.settimeout(limit)
@@ -86,7 +85,6 @@ def send(
 
     Raises:
         TransferError: the receiver cannot be reached, or does not answer.
-
     """
     try:
         link = socket.create_connection((address, port), limit)

@@ -43,7 +43,6 @@ class Starter(Plugin):
 
         Returns:
             The command, unquoted.
-
         """
 
     def env(self, layout: Layout) -> dict[str, str]:
@@ -54,7 +53,6 @@ class Starter(Plugin):
 
         Returns:
             Names and values.
-
         """
         del layout
         return {}

@@ -31,16 +31,10 @@ INDEX = "index.json"
 
 @dataclass(frozen=True, kw_only=True)
 class Digits:
-    """Images and their digits.
+    """Images and their digits."""
 
-    Args:
-        images: n x 8 x 8, 0 to 16, as float32.
-        labels: n, 0 to 9, as int64.
-
-    """
-
-    images: NDArray[np.float32]
-    labels: NDArray[np.int64]
+    images: NDArray[np.float32]  # n x 8 x 8, 0 to 16, as float32
+    labels: NDArray[np.int64]  # n, 0 to 9, as int64
 
     def __len__(self) -> int:
         """Count the images."""
@@ -72,7 +66,6 @@ def shard_name(number: int) -> str:
 
     Returns:
         Such as `000007.npz`.
-
     """
     return f"{number:06}.npz"
 
@@ -107,7 +100,6 @@ def encoded(samples: Digits) -> bytes:
 
     Returns:
         The content of the file, not compressed: the link carries what the arithmetic says.
-
     """
     file = io.BytesIO()
     np.savez(file, images=samples.images, labels=samples.labels)
@@ -119,7 +111,6 @@ def decoded(content: bytes, where: str) -> Digits:
 
     Raises:
         ClusterError: it is no such file, is cut off, or a checksum is wrong.
-
     """
     try:
         with np.load(io.BytesIO(content), allow_pickle=False) as arrays:

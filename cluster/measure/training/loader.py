@@ -34,7 +34,6 @@ class Batch(NamedTuple):
         samples: Prepared.
         fetch_wait: Seconds that the training waited for the source.
         preparation_wait: Seconds that it waited for the preparation, or for a thread's turn.
-
     """
 
     samples: Digits
@@ -50,7 +49,6 @@ class Stages(NamedTuple):
         decode: Gives the samples in the file's content.
         prepare: Makes a batch of some of them.
         batch: Samples of a batch; a shard holds a whole number of batches.
-
     """
 
     fetch: Callable[[str], bytes]
@@ -97,7 +95,6 @@ class Loader:
 
     Args:
         workers: threads that fetch, and as many that prepare; 0 does both in the training's own.
-
     """
 
     def __init__(self, stages: Stages, names: Sequence[str], workers: int) -> None:
@@ -128,7 +125,6 @@ class Loader:
 
         Raises:
             ClusterError: its shard could not be read.
-
         """
         begin = perf_counter()
         ready = next(self._ready)

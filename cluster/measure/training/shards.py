@@ -29,7 +29,6 @@ def opened(
 
     Raises:
         ClusterError: they cannot be written or read.
-
     """
     if where == "memory":
         return None
@@ -52,7 +51,6 @@ def write(source: ShardSource, real: Digits, dataset: Dataset) -> None:
 
     Raises:
         ClusterError: they cannot be written.
-
     """
     index = msgspec.json.encode(dataset)
     if _index(source) == index:

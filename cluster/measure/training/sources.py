@@ -35,7 +35,6 @@ class ShardSource(ABC):
     Attributes:
         requests: How many reads were asked for, with those that failed.
         bytes: How many bytes they brought.
-
     """
 
     def __init__(self) -> None:
@@ -48,7 +47,6 @@ class ShardSource(ABC):
 
         Raises:
             ClusterError: it cannot be read.
-
         """
         content = self._read(name)
         self._count(0, len(content))
@@ -68,7 +66,6 @@ class ShardSource(ABC):
 
         Raises:
             ClusterError: it cannot be written.
-
         """
 
     def _count(self, requests: int, size: int = 0) -> None:
@@ -159,7 +156,6 @@ class StoreSource(ShardSource):
 
     Args:
         url: of the bucket and a prefix, such as `s3://bucket/digits`.
-
     """
 
     def __init__(self, url: str) -> None:

@@ -24,7 +24,6 @@ class Trainer:
     Args:
         device: `cpu`, or a GPU such as `cuda:0`.
         width: channels of the first convolution; the second has twice as many.
-
     """
 
     def __init__(self, torch: Any, device: str, width: int, seed: int) -> None:  # noqa: ANN401
@@ -66,7 +65,6 @@ class Trainer:
 
         Returns:
             Images, n x 1 x 8 x 8, and labels.
-
         """
         images = self._torch.from_numpy(samples.images).unsqueeze(1)
         labels = self._torch.from_numpy(samples.labels)
@@ -80,7 +78,6 @@ class Trainer:
 
         Returns:
             The seconds of each part, none of them for data; and the loss of this rank's batch.
-
         """
         begin = self._now()
         images, labels = batch if isinstance(batch, tuple) else self.place(batch)
@@ -113,7 +110,6 @@ class Trainer:
 
         Returns:
             Between 0 and 1.
-
         """
         images, labels = self.place(samples)
         with self._torch.no_grad():

@@ -20,7 +20,6 @@ class CoreCopies:
 
     Args:
         size: of a copy, in bytes.
-
     """
 
     def __init__(self, size: int) -> None:
@@ -67,7 +66,6 @@ class TorchCopies:
 
     Args:
         size: of a copy, in bytes.
-
     """
 
     def __init__(self, torch: Any, size: int) -> None:  # noqa: ANN401 - a module
@@ -79,7 +77,6 @@ class TorchCopies:
 
         Args:
             writer: the number of the GPU that has the bytes.
-
         """
         torch = self._torch
         source = torch.ones(self._size, dtype=torch.uint8, device=f"cuda:{writer}")

@@ -29,7 +29,6 @@ def numa_nodes(cpus: set[int], system: Path = SYSTEM) -> tuple[list[CoreUnit], l
 
     Returns:
         The nodes with a usable core, and the numbers of those without one.
-
     """
     folders = (system / "node").glob("node[0-9]*")
     numbers = sorted(int(folder.name.removeprefix("node")) for folder in folders)
@@ -43,7 +42,6 @@ def cores(cpus: set[int], system: Path = SYSTEM) -> list[CoreUnit]:
 
     Returns:
         The cores, each with the first usable one of its threads; numbered by that.
-
     """
     found: dict[frozenset[int], int] = {}
     for cpu in sorted(cpus):
@@ -57,7 +55,6 @@ def node_distance(one: CoreUnit, other: CoreUnit, system: Path = SYSTEM) -> str:
 
     Returns:
         Such as `10` or `21`; empty if it is not known.
-
     """
     row = read_text(system / "node" / f"node{one.number}" / "distance").split()
     order = sorted(int(f.name.removeprefix("node")) for f in (system / "node").glob("node[0-9]*"))
@@ -70,7 +67,6 @@ def core_path(one: CoreUnit, other: CoreUnit, system: Path = SYSTEM) -> str:
 
     Returns:
         The smallest cache that both use, such as `L3`; else `NODE` or `SYS`.
-
     """
     caches = (system / "cpu" / f"cpu{one.cpu}" / "cache").glob("index*")
     levels = [
@@ -90,7 +86,6 @@ def cpu_list(text: str) -> set[int]:
 
     Args:
         text: such as `0-13,28`.
-
     """
     found: set[int] = set()
     for part in text.strip().split(","):

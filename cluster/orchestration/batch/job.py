@@ -66,7 +66,6 @@ def checked(request: BatchRequest) -> tuple[Benchmark[Any], Any]:
 
     Raises:
         SpecError: it cannot be run.
-
     """
     benchmark, params = check_bench(
         request.spec, request.benchmark, request.params, request.timeout
@@ -83,7 +82,6 @@ def begin(request: BatchRequest, variables: Mapping[str, str] = os.environ) -> P
 
     Raises:
         ClusterError: the allocation does not fit, or its hosts do not report.
-
     """
     benchmark, params = checked(request)
     lent = _lent(variables)
@@ -149,7 +147,6 @@ def end(folder: Path) -> Run:
 
     Raises:
         SpecError: it is no folder of a batch job, or its run was removed.
-
     """
     try:
         record = msgspec.json.decode((folder / RECORD).read_bytes(), type=JobRecord)
@@ -284,7 +281,6 @@ def main(verb: str, what: str) -> int:
 
     Args:
         verb: `begin` or `end`.
-
     """
     with for_command_line():
         try:
@@ -316,7 +312,6 @@ class LentHosts(Value, frozen=True, kw_only=True):
     Args:
         system: such as `slurm`.
         slots: how many ranks each host may run, in the order of the hosts; 0 if that is not said.
-
     """
 
     system: str
@@ -336,7 +331,6 @@ def find_lent_hosts(
 
     Raises:
         SpecError: there is an allocation, and its hosts cannot be read.
-
     """
     if variables.get("SLURM_JOB_ID"):
         return _of_slurm(variables, expand)

@@ -36,7 +36,6 @@ class PodOptions(Value, frozen=True, kw_only=True):
         gpus: of each pod.
         seconds: after which everything is ended.
         script: for bash, which starts the ranks.
-
     """
 
     name: str
@@ -56,7 +55,6 @@ def manifest(kind: str, request: BatchRequest, options: PodOptions) -> str:
 
     Raises:
         SpecError: Kubernetes would refuse it.
-
     """
     if NAME.fullmatch(options.name) is None:
         raise SpecError(

@@ -42,7 +42,6 @@ class BatchOptions(Value, frozen=True, kw_only=True):
         queue: partition or queue; that of the site, if empty.
         account: that pays; the user's own, if empty.
         extra: more lines for the batch system, with or without its prefix.
-
     """
 
     seconds: int = 1800
@@ -59,7 +58,6 @@ def shell_script(
     Args:
         system: `slurm`, `pbs`, `cray` or `lsf`.
         paths: `python`, `runs` and `command`: defaults of the script, and what printed it.
-
     """
     lines = [*HEADERS[system](request, options), *_extra(system, options)]
     return "\n".join(["#!/bin/bash", *lines, body(request, paths)])
@@ -70,7 +68,6 @@ def body(request: BatchRequest, paths: Mapping[str, str]) -> str:
 
     Args:
         paths: `python`, `runs` and `command`: defaults of the script, and what printed it.
-
     """
     return BODY.format(
         command=" ".join(paths["command"].splitlines()),
@@ -91,7 +88,6 @@ def ranks_seconds(options: BatchOptions) -> float:
 
     Raises:
         SpecError: nothing is left.
-
     """
     if options.seconds <= 2 * MARGIN:
         raise SpecError(

@@ -68,7 +68,6 @@ class BenchCall:
             starter: of the ranks: `mpirun`, `srun`, ...; by default, what fits the hosts.
             replace: end a job of another process that runs there; without it, yours is refused.
             params: of the benchmark: `cluster bench NAME --help` lists them.
-
         """
         about = Condition(
             name=condition,

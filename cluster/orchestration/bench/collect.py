@@ -54,7 +54,6 @@ def job_result(status: int) -> JobResult:
 
     Returns:
         `done` for 0, else `failed` with the reason.
-
     """
     if status == 0:
         return JobResult(status="done", exit_status=0)
@@ -89,7 +88,6 @@ def collect(
 
     Raises:
         SpecError: the run's folder was removed.
-
     """
     folder = Path(job.record.run)
     if not folder.is_dir():
@@ -166,7 +164,6 @@ def close_run(folder: Path, result: JobResult, phases: dict[str, float]) -> None
 
     Args:
         phases: seconds spent in each phase.
-
     """
     record = store.record(folder)
     closed = msgspec.structs.replace(
@@ -183,7 +180,6 @@ def raise_unless_done(run: Run) -> Run:
 
     Raises:
         JobError: it failed or was interrupted; the error has the job's stdout and stderr.
-
     """
     if run.status == "done":
         return run
@@ -231,7 +227,6 @@ def raw_text(folder: Path, name: str) -> str:
 
     Returns:
         Its text; empty if there is none.
-
     """
     try:
         return (folder / RAW / name).read_text(errors="replace")
@@ -260,7 +255,6 @@ class JobOutput:
 
     Args:
         folder: of the run; without one, values are left for `collect`.
-
     """
 
     def __init__(self, listener: JobListener, folder: Path | None) -> None:

@@ -32,18 +32,11 @@ SEPARATORS = " :\t\n"  # of paths in LD_PRELOAD; they cannot be quoted (ld.so(8)
 
 
 class Toolchain(Value, frozen=True, kw_only=True):
-    """The folder of compiled libraries on a host, and the Python that compiles them.
+    """The folder of compiled libraries on a host, and the Python that compiles them."""
 
-    Args:
-        folder: of compiled libraries, absolute.
-        python: the command that runs the ranks' Python: on the host, or in the image.
-        image: of the container that the ranks run in; empty without one.
-
-    """
-
-    folder: str
-    python: tuple[str, ...]
-    image: str = ""
+    folder: str  # of compiled libraries, absolute
+    python: tuple[str, ...]  # the command that runs the ranks' Python: on the host, or in the image
+    image: str = ""  # of the container that the ranks run in; empty without one
 
     @property
     def words(self) -> str:
@@ -58,7 +51,6 @@ def profiled(
 
     Raises:
         SpecError: the library is not there, or cannot be compiled there.
-
     """
     tools = toolchains(hosts.machines, hosts.facts, hosts.image)
     return variables(shells, tools, library, hosts.layout.size, own)
@@ -71,7 +63,6 @@ def toolchains(
 
     Args:
         image: the container image that ranks run in; empty if they run in none.
-
     """
     from cluster.measure.kernels import FOLDER  # noqa: PLC0415 - imports ctypes, which is slow
 
@@ -98,7 +89,6 @@ def variables(
 
     Raises:
         SpecError: the library is not there, or cannot be compiled there.
-
     """
     path = _own(shells, tools) if library == OWN else _given(shells, tools, library)
     if any(mark in path for mark in SEPARATORS):

@@ -78,7 +78,6 @@ class JobRequest(Value, frozen=True, kw_only=True):
         order: the numbers of the hosts in the order of the ranks; empty for that of the cluster.
         starter: `--starter`; empty for what fits the hosts.
         profile: `own`, or the path of a libmpitrace on the hosts; None for no profiles.
-
     """
 
     benchmark: Benchmark[Any]
@@ -93,20 +92,13 @@ class JobRequest(Value, frozen=True, kw_only=True):
 
 
 class JobPlan(Value, frozen=True, kw_only=True):
-    """A job that is ready to start.
+    """A job that is ready to start."""
 
-    Args:
-        folder: of its run, which exists.
-        record: of its run, with the status `planned`.
-        files: texts for the job's folder on the first host, by name.
-
-    """
-
-    folder: Path
-    record: Record
+    folder: Path  # of its run, which exists
+    record: Record  # of its run, with the status `planned`
     job: JobRecord
     script: str
-    files: dict[str, str]
+    files: dict[str, str]  # texts for the job's folder on the first host, by name
     workdir: WorkingFolder | None = None
 
 
@@ -117,7 +109,6 @@ def make_request(
 
     Raises:
         SpecError: the cluster cannot run it.
-
     """
     benchmark, checked = check_bench(state.spec, name, params, options.timeout)
     check_starter(options.starter, benchmark)
@@ -145,7 +136,6 @@ def check_bench(
 
     Raises:
         SpecError: it cannot be run.
-
     """
     benchmark = plugins.load(Benchmark, name)
     checked = convert(params, benchmark.Params, "parameter")
@@ -169,7 +159,6 @@ def host_order(
 
     Raises:
         SpecError: there is no such order, no placement was measured, or the benchmark has no ranks.
-
     """
     if wanted not in get_args(HostOrder):
         raise SpecError(f"There is no order {wanted!r}.", remedy="There are: given, near")
@@ -190,7 +179,6 @@ def check_plan(benchmark: Benchmark[Any], params: object, spec: ClusterSpec, pla
 
     Raises:
         SpecError: they have too few GPUs.
-
     """
     wanted = benchmark.gpus(params, spec.ranks_per_host)
     if plan.gpus is not None and plan.gpus < wanted:
@@ -216,7 +204,6 @@ def check_on_hosts(
 
     Raises:
         SpecError: they cannot run it: their memory is too small, say.
-
     """
     hosts = with_starter(hosts, request.starter, request.benchmark, shells)
     _check_memory(request.benchmark, request.params, hosts)
@@ -241,7 +228,6 @@ def plan_job(hosts: ReadyHosts, request: JobRequest, phases: Mapping[str, float]
 
     Raises:
         ClusterError: the folder cannot be written.
-
     """
     benchmark, machine, at = request.benchmark, hosts.machines[0], time.time()
     session = hosts.spec.name
@@ -298,7 +284,6 @@ def make_record(
 
     Args:
         at: when it begins, in seconds since the epoch.
-
     """
     benchmark, condition = request.benchmark, request.condition
     return Record(
@@ -432,7 +417,6 @@ def check_mca_parameters(
 
     Raises:
         SpecError: there is no such parameter; those with a similar name are listed.
-
     """
     names = [name.removeprefix(MCA) for name in variables if name.startswith(MCA)]
     wanted = [name for name in names if not name.startswith(OPTIONAL)]

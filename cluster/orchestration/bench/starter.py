@@ -34,7 +34,6 @@ def check_starter(wanted: str, benchmark: Benchmark[Any]) -> None:
 
     Raises:
         SpecError: there is no such starter, or the benchmark cannot run under it.
-
     """
     name, colon, variant = wanted.partition(":")
     if not name and not colon:
@@ -69,7 +68,6 @@ def with_starter(
 
     Raises:
         SpecError: its program is missing there, or does not fit the MPI.
-
     """
     name, _, variant = wanted.partition(":")
     name = name or _fitting(hosts, benchmark)
@@ -102,7 +100,6 @@ def find_pmi(variant: str, benchmark: Benchmark[Any], first: Facts, shell: Shell
 
     Raises:
         SpecError: this Slurm has no such PMI, or none that the MPI speaks.
-
     """
     offered = _offered(shell, first.host)
     if variant:

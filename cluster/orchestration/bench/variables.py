@@ -20,7 +20,6 @@ def variable(kind: str, name: str, value: str) -> tuple[str, str]:
 
     Raises:
         SpecError: the name is not valid, or looks like a secret.
-
     """
     if NAME.fullmatch(name) is None:
         raise SpecError(f"{name!r} cannot be the name of a variable.")
@@ -45,7 +44,6 @@ def all_variables(
 
     Raises:
         SpecError: a name is not valid, or looks like a secret.
-
     """
     given = (("mca", mca or {}), ("env", env or {}))
     for kind, found in given:

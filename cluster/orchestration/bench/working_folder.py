@@ -33,15 +33,10 @@ class WorkingFolder(Value, frozen=True, kw_only=True):
 
     Hidden files and folders, linked folders, caches, Python environments and the folder of all runs
     are left out; a linked file is copied. More than 1,000 files or 32 MB are refused.
-
-    Args:
-        path: of the folder, absolute.
-        files: that are copied, as paths relative to it.
-
     """
 
-    path: Path
-    files: tuple[Path, ...]
+    path: Path  # of the folder, absolute
+    files: tuple[Path, ...]  # that are copied, as paths relative to it
     bytes: int
 
     def __str__(self) -> str:
@@ -54,7 +49,6 @@ def find_files(path: str | Path, runs: Path) -> WorkingFolder:
 
     Raises:
         SpecError: it is no folder, has too many files or bytes, or a file cannot be read.
-
     """
     top = Path(path).resolve()
     if not str(path) or not top.is_dir():
@@ -124,7 +118,6 @@ def copied(folder: WorkingFolder | None) -> Iterator[Path | None]:
 
     Raises:
         SpecError: a file can no longer be read, or the copy cannot be written.
-
     """
     if folder is None:
         yield None

@@ -57,7 +57,6 @@ def judge_fleet(run: Run) -> FleetVerdict:
 
     Raises:
         SpecError: the run is of another benchmark.
-
     """
     record = run.record
     if record.benchmark != PAIRS:
@@ -163,7 +162,6 @@ def confirmations(found: FleetVerdict, tests: Sequence[PairTest]) -> dict[Part, 
 
     Returns:
         For each blamed host or NIC that was tested in that step, what was shown.
-
     """
     last = max((test.round for test in tests), default=-1)
     usual = found.reference or 0.0
@@ -204,7 +202,6 @@ def known_groups(spec: ClusterSpec, machines: tuple[Machine, ...]) -> tuple[int,
 
     Returns:
         The group of each host; empty if they are not known.
-
     """
     return switch_groups(ask_topology(spec, machines).layers)
 
@@ -224,7 +221,6 @@ def read_groups(
 
     Raises:
         SpecError: a host is unknown, or named twice, or none is named.
-
     """
     known = {
         word: number

@@ -40,7 +40,6 @@ def judge_within(run: Run) -> FleetVerdict:
     Returns:
         The verdict. Devices of all hosts are compared with one another, each pair with others of
         its class, so hosts are of one kind.
-
     """
     found = list(run.measurements)
     kinds = {str(m.params.get("devices", "")) for m in found}

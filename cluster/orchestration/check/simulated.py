@@ -33,7 +33,6 @@ def simulator_of(spec: ClusterSpec, machines: Sequence[Machine] = ()) -> FleetSi
 
     Returns:
         The model; a NIC's bandwidth is the goodput of TCP over a link of its rate.
-
     """
     from cluster.analysis.limits.link import goodput  # noqa: PLC0415
     from cluster.core.model.hosts import Link  # noqa: PLC0415
@@ -52,7 +51,6 @@ def simulate(state: ClusterState, request: JobRequest, listener: JobListener) ->
 
     Raises:
         SpecError: there is no model for the benchmark.
-
     """
     spec = state.spec
     values = request.benchmark.model(request.params, simulator_of(spec, state.machines))

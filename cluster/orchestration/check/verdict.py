@@ -18,7 +18,6 @@ def judge_check(run: Run) -> FleetVerdict:
 
     Raises:
         SpecError: the run is no check.
-
     """
     from cluster.orchestration.check.fleet_check import judge_fleet  # noqa: PLC0415 - slow: numpy
     from cluster.orchestration.check.intra_node import judge_within  # noqa: PLC0415 - slow: numpy

@@ -44,7 +44,6 @@ class SyncReport(Value, frozen=True, kw_only=True):
         left_out: paths here that were not sent; those of folders end with `/`.
         outward: links that lead out of the folder, which were sent as links.
         changed: files that changed whenever they were sent; their copies may be torn.
-
     """
 
     there: str
@@ -102,7 +101,6 @@ def compare(
 
     Returns:
         What the host lacks, and files that have the same size there, and another time or mode.
-
     """
     lacking, doubtful = [], []
     for name, entry in here.items():
@@ -137,7 +135,6 @@ class Sync:
         read: lists the folder here, but for some that it gets.
         there: the folder on the hosts, as the user names it.
         places: the same as each host's shell takes it.
-
     """
 
     def __init__(
@@ -202,7 +199,6 @@ class Sync:
 
         Returns:
             What must be sent to each host, in the order of the tree.
-
         """
         found = {
             host: compare(here.entries, tree.entries, self._sent, now)

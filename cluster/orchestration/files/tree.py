@@ -41,7 +41,6 @@ class IgnoreRules:
         Args:
             inside: the folder's path in the tree, with a `/` at its end.
             above: or the path of the tree in the folder.
-
         """
         files = (folder / GIT / "info" / "exclude", folder / IGNORE)
         texts = [file.read_text(errors="surrogateescape") for file in files if file.is_file()]
@@ -56,7 +55,6 @@ class IgnoreRules:
 
         Args:
             name: a path in the tree; that of a folder ends with `/`.
-
         """
         inside = {key for key in self._specs if name.startswith(key[0])}
         for key in sorted(inside, key=lambda key: (len(key[0]), -len(key[1])), reverse=True):
@@ -74,19 +72,12 @@ class IgnoreRules:
 
 
 class LocalTree(Value, frozen=True, kw_only=True):
-    """The part of a folder that is sent.
-
-    Args:
-        entries: by their paths in the folder, each folder before what is in it.
-        left_out: paths; those of folders end with `/`.
-        outward: links that lead out of the folder; they are sent as links.
-
-    """
+    """The part of a folder that is sent."""
 
     path: Path
-    entries: dict[str, TreeEntry]
-    left_out: tuple[str, ...]
-    outward: tuple[str, ...]
+    entries: dict[str, TreeEntry]  # by their paths in the folder, each folder before what is in it
+    left_out: tuple[str, ...]  # paths; those of folders end with `/`
+    outward: tuple[str, ...]  # links that lead out of the folder; they are sent as links
     rules: IgnoreRules
 
 
@@ -99,7 +90,6 @@ def read_tree(path: str | Path, runs: Path, but: Collection[Path] = ()) -> Local
 
     Raises:
         SpecError: it is no folder, or a folder in it cannot be read.
-
     """
     top = Path(path).resolve()
     if not str(path) or not top.is_dir():

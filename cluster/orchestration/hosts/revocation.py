@@ -32,7 +32,6 @@ class RevocationWatch:
 
     Attributes:
         reason: why they are not ours any more; none while they are.
-
     """
 
     def __init__(

@@ -39,7 +39,6 @@ class ReadyHosts(Value, frozen=True, kw_only=True, dict=True):
         silent: names of machines that do not answer, and were never examined.
         pmi: how srun tells the ranks about one another; empty for other starters.
         libraries: folder of libraries beside the environment of this machine; empty without one.
-
     """
 
     spec: ClusterSpec
@@ -151,7 +150,6 @@ def install(
     Raises:
         ClusterError: it could not be installed on one host.
         HostErrors: on several.
-
     """
     from cluster.remote.environment import install as steps  # noqa: PLC0415 - slow, and local hosts need none
 
@@ -167,7 +165,6 @@ def examine(
     Raises:
         ClusterError: one host did not answer, or lacks a tool.
         HostErrors: several did not answer.
-
     """
     from cluster.remote.environment.tools import check_tools  # noqa: PLC0415 - not for known hosts
     from cluster.remote.environment.tools import examine as ask  # noqa: PLC0415
@@ -180,14 +177,9 @@ def examine(
 
 
 class GpuNeed(Value, frozen=True, kw_only=True):
-    """What a benchmark needs of the GPUs of each host.
+    """What a benchmark needs of the GPUs of each host."""
 
-    Args:
-        wanted: how many; nothing is checked if it is 0.
-
-    """
-
-    wanted: int = 0
+    wanted: int = 0  # how many; nothing is checked if it is 0
     by_mpi: bool = True
     instead: str = ""
 
@@ -209,7 +201,6 @@ def check_gpus(facts: Iterable[Facts], need: GpuNeed, advice: str = "") -> None:
 
     Raises:
         SpecError: a host lacks something.
-
     """
     if need.wanted:
         from cluster.measure import gpu_requirements  # noqa: PLC0415 - few benchmarks want any
@@ -225,7 +216,6 @@ def have(facts: Sequence[Facts], programs: Sequence[str], gpus: GpuNeed) -> bool
 
     Args:
         facts: of each host; empty if they were not examined.
-
     """
     if not facts or not all(set(programs) <= set(fact.programs) for fact in facts):
         return False
@@ -245,7 +235,6 @@ def with_common_addresses(
 
     Raises:
         SpecError: they have no network in common.
-
     """
     examined = tuple(machine for machine in machines if machine.name not in silent)
     found = find_common_network(examined, facts)
@@ -265,7 +254,6 @@ def connect(
     Raises:
         ClusterError: one host cannot be reached by the first one.
         HostErrors: several failed.
-
     """
     if not hosts.is_meshed:
         return

@@ -44,7 +44,6 @@ class ClusterState(Value, frozen=True, kw_only=True):
         added: how many machines exist besides the hosts of the cluster, while some are replaced.
         added_at: when they were requested, in seconds since the epoch.
         extra: for how many seconds such machines existed in earlier replacements, all together.
-
     """
 
     spec: ClusterSpec
@@ -77,7 +76,6 @@ class ClusterState(Value, frozen=True, kw_only=True):
 
         Args:
             entries: the oldest first.
-
         """
         rest = iter(entries)
         for entry in rest:
@@ -161,7 +159,6 @@ class ClusterState(Value, frozen=True, kw_only=True):
         Args:
             at: when, in seconds since the epoch.
             ended: how many machines had ended before, nobody knows when; all ended at `expires`.
-
         """
         if ended and ended == len(self.machines) and self.expires:
             at = min(at, self.expires)
@@ -190,7 +187,6 @@ class ClusterState(Value, frozen=True, kw_only=True):
 
         Returns:
             Whether this cluster has that spec, and its machines all answered once.
-
         """
         return spec == self.spec and self.launched
 
@@ -199,7 +195,6 @@ class ClusterState(Value, frozen=True, kw_only=True):
 
         Returns:
             Whether this cluster has that spec, and its launch was not completed.
-
         """
         return spec == self.spec and not self.launched
 
@@ -213,7 +208,6 @@ class ClusterState(Value, frozen=True, kw_only=True):
 
         Args:
             at: the time now, in seconds since the epoch.
-
         """
         return self.expires is not None and 0 < self.expires < at
 
@@ -222,7 +216,6 @@ class ClusterState(Value, frozen=True, kw_only=True):
 
         Args:
             at: the time now, in seconds since the epoch.
-
         """
         if not self.power:
             return None
@@ -249,7 +242,6 @@ class StateOnDisk:
 
     Raises:
         SpecError: the journal has no launch.
-
     """
 
     def __init__(self, journal_: journal.Journal) -> None:
@@ -268,7 +260,6 @@ class StateOnDisk:
 
         Raises:
             ClusterError: it cannot be written, or another process took the cluster down.
-
         """
         self.journal.append(entry)
         self.state = self.state.after(entry)
@@ -285,7 +276,6 @@ class StateOnDisk:
 
         Args:
             at: when, in seconds since the epoch.
-
         """
         self.state = self.state.after_end(at, ended)
 
@@ -303,7 +293,6 @@ class StateOnDisk:
 
         Raises:
             ClusterError: another process has taken the cluster down.
-
         """
         with self.journal.lock():
             self.state = self._read()

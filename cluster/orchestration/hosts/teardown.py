@@ -21,7 +21,6 @@ def destroy(provider: Provider, name: str, *, again: str) -> None:
 
     Raises:
         ProvisionError: a resource still exists.
-
     """
     provider.destroy(name)
     check_gone(provider, name, again=again)
@@ -32,7 +31,6 @@ def check_gone(provider: Provider, name: str, *, again: str) -> None:
 
     Raises:
         ProvisionError: a resource still exists.
-
     """
     if left := provider.find(name):
         raise ProvisionError(
@@ -51,7 +49,6 @@ def clean_hosts(hosts: Hosts) -> dict[str, Leftovers]:
     Raises:
         ClusterError: it failed on one host.
         HostErrors: it failed on several.
-
     """
     machines = {machine.name: machine for machine in hosts.machines}
 

@@ -44,7 +44,6 @@ class HostGroup(Sequence["Host"]):
         remote: the connections of the cluster.
         start: starts a job on some hosts; see `Cluster.start`.
         machines: of the group.
-
     """
 
     def __init__(
@@ -86,7 +85,6 @@ class HostGroup(Sequence["Host"]):
         Raises:
             IndexError: there is no host of this number.
             SpecError: the selection names no host.
-
         """
         if isinstance(key, int):
             return Host(HostGroup(self._remote, self._start, (self.machines[key],)))
@@ -125,7 +123,6 @@ class HostGroup(Sequence["Host"]):
             JobError: its exit status was not 0 on one host.
             ShellError: on one host, it could not be started, or did not end in time.
             HostErrors: several hosts failed; each is listed.
-
         """
         ended = self.try_run(command, cwd=cwd, env=env, timeout=timeout, on_line=on_line)
         if not check:
@@ -175,7 +172,6 @@ class HostGroup(Sequence["Host"]):
             SpecError: it does not exist on this machine.
             ShellError: it could not be read, or could not be written on one host.
             HostErrors: on several.
-
         """
         if not Path(path).exists():
             raise SpecError(f"{path} does not exist on this machine.")
@@ -208,7 +204,6 @@ class HostGroup(Sequence["Host"]):
             SpecError: the folder here does not exist or cannot be read.
             ShellError: a host could not be brought to that state.
             HostErrors: several could not.
-
         """
         place = there or Path(here).resolve().name
         places = {name: self.path(name, place) for name in self.names}
@@ -225,7 +220,6 @@ class HostGroup(Sequence["Host"]):
         Raises:
             ShellError: it could not be downloaded from one host.
             HostErrors: from several.
-
         """
 
         def fetch(name: str, shell: Shell) -> Path:
@@ -240,7 +234,6 @@ class HostGroup(Sequence["Host"]):
         Raises:
             ShellError: it could not be written on one host.
             HostErrors: on several.
-
         """
         self._each(lambda name, shell: shell.write(text, self.path(name, path)))
 
@@ -275,7 +268,6 @@ class Host:
 
     Args:
         group: of this host alone.
-
     """
 
     def __init__(self, group: HostGroup) -> None:
@@ -346,7 +338,6 @@ class Host:
 
         Raises:
             ShellError: there is none, or it cannot be read.
-
         """
         done = self.run(["cat", "--", path], check=False)
         if done.status != 0:
@@ -379,7 +370,6 @@ def check_command(words: Sequence[str], env: Mapping[str, str]) -> None:
 
     Raises:
         SpecError: it is one.
-
     """
     if not words or not words[-1 if words[0] == "sh" else 0].strip():
         raise SpecError("There is no command.", remedy='Name one: c.run("hostname")')
@@ -408,7 +398,6 @@ def select(machines: tuple[Machine, ...], text: str) -> tuple[Machine, ...]:
 
     Raises:
         SpecError: a part of it names no machine.
-
     """
     chosen: dict[str, Machine] = {}
     for part in text.split(","):

@@ -46,24 +46,14 @@ LISTENS = 'cat /proc/net/tcp /proc/net/tcp6 2> /dev/null | grep -q ":$1 [0-9A-F]
 
 
 class Line(Value, frozen=True, kw_only=True):
-    """A line that a task of a job has printed.
+    """A line that a task of a job has printed."""
 
-    Args:
-        host: the name of the machine.
-        rank: of the task.
-        stream: `stdout` or `stderr`.
-        at: when it was printed, in seconds since the epoch, by the clock of this machine.
-        text: without its newline; bytes that are no UTF-8 are replaced.
-        whole: false for a part of a very long line, or a last one without a newline.
-
-    """
-
-    host: str
-    rank: int
-    stream: str
-    at: float
-    text: str
-    whole: bool = True
+    host: str  # the name of the machine
+    rank: int  # of the task
+    stream: str  # `stdout` or `stderr`
+    at: float  # when it was printed, in seconds since the epoch, by the clock of this machine
+    text: str  # without its newline; bytes that are no UTF-8 are replaced
+    whole: bool = True  # false for a part of a very long line, or a last one without a newline
 
 
 class Job:
@@ -72,7 +62,6 @@ class Job:
     Args:
         record: what was started, and where.
         remote: the connections of the cluster.
-
     """
 
     def __init__(self, record: NamedJob, remote: Hosts) -> None:
@@ -140,7 +129,6 @@ class Job:
             Timeout: the job goes on after the timeout.
             Unreachable: a host does not answer; its task may still run there.
             HostErrors: several of these; each is listed.
-
         """
         deadline = time.monotonic() + (timeout if timeout is not None else float("inf"))
         answered = time.monotonic()
@@ -184,7 +172,6 @@ class Job:
         Raises:
             ClusterError: a host does not answer, or cannot say what became of the job.
             HostErrors: several of these.
-
         """
         self._keep(self._each(lambda task, tasks: tasks.stop(task, self.record.spec.grace, reason)))
         self.fetch()
@@ -195,7 +182,6 @@ class Job:
         Raises:
             ClusterError: a host does not answer.
             HostErrors: several do not.
-
         """
         folder = Path(self.record.folder)
         make_private(folder)
@@ -224,7 +210,6 @@ class Job:
 
         Raises:
             ClusterError: a host does not answer any more; its task may still run there.
-
         """
         arrived: queue.SimpleQueue[Line | ClusterError | None] = queue.SimpleQueue()
         for task in self.record.tasks:
@@ -278,7 +263,6 @@ class Job:
             JobError: the job ended before.
             Timeout: nothing listens in time.
             HostErrors: several of these.
-
         """
         words = ["sh", "-c", LISTENS, "sh", f"{port:04X}"]
         self._wait_for(lambda _: words, f"port {port}", timeout)
@@ -301,7 +285,6 @@ class Job:
             JobError: the job ended before.
             Timeout: it does not exist in time.
             HostErrors: several of these.
-
         """
         self._wait_for(lambda task: ["test", "-e", posixpath.join(task.cwd, path)], path, timeout)
 
@@ -364,7 +347,6 @@ def parse(text: str, task: Task, ahead: float) -> Iterator[Line]:
 
     Args:
         ahead: seconds that this machine's clock is ahead of the host's.
-
     """
     for row in text.split("\n"):
         at, _, rest = row.partition(" ")

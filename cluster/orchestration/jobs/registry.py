@@ -44,7 +44,6 @@ class NamedJobs(Mapping[str, Job]):
 
         Raises:
             SpecError: there is none.
-
         """
         records = self._records()
         if name not in records:
@@ -80,7 +79,6 @@ class NamedJobs(Mapping[str, Job]):
             SpecError: another job of this name runs.
             JobError: its command cannot be started on one host; the others are stopped.
             HostErrors: on several.
-
         """
         name = name or self._free_name(spec)
         if NAME.fullmatch(name) is None:
@@ -129,7 +127,6 @@ class NamedJobs(Mapping[str, Job]):
 
         Raises:
             SpecError: another command runs under this name, or its host does not answer.
-
         """
         if name not in self._disk.state.named_jobs:
             return None
@@ -154,7 +151,6 @@ class NamedJobs(Mapping[str, Job]):
             JobError: its command cannot be started on one host.
             ClusterError: a host does not answer.
             HostErrors: several of these.
-
         """
         machines = {machine.name: machine for machine in hosts.machines}
         tasks = {task.host: task for task in record.tasks}
@@ -182,7 +178,6 @@ class NamedJobs(Mapping[str, Job]):
 
         Raises:
             InUse: a job runs.
-
         """
         unfinished = [job for job in map(self.__getitem__, self) if not job.is_kept]
         running = [job for job in unfinished if job.state in ("starting", "running")]
@@ -203,7 +198,6 @@ class NamedJobs(Mapping[str, Job]):
         Raises:
             ClusterError: a host does not answer.
             HostErrors: several do not.
-
         """
         self._end([job for job in map(self.__getitem__, self) if not job.is_kept], reason)
 

@@ -32,7 +32,6 @@ def why_busy(name: str, most: float) -> str:
     Returns:
         The reasons in one line; empty if there are none, if the cluster is not up, and for hosts
         that do not answer: a measurement says more about them.
-
     """
     if name not in journal.names():
         return ""

@@ -98,7 +98,6 @@ def launch(  # noqa: PLR0913 - each is an option of its own
     Raises:
         SpecError: the provider cannot make it; nothing was created.
         ProvisionError: the machines could not be created; nothing is left.
-
     """
     asked = {
         "provider": provider,
@@ -135,7 +134,6 @@ def make_spec(name: str, asked: Mapping[str, object]) -> ClusterSpec:
 
     Raises:
         SpecError: there is no such option, or one is wrong.
-
     """
     given = {key: value for key, value in asked.items() if value is not None}
     spec = convert({**given, "name": name}, ClusterSpec, "option of launch")
@@ -156,7 +154,6 @@ def default_hosts(provider: str, options: Mapping[str, str]) -> int:
 
     Raises:
         SpecError: there is no such provider, or an option is wrong.
-
     """
     plugin = plugins.load(Provider, provider)
     convert(options, plugin.Options, f"option of the provider {provider!r}")
@@ -184,7 +181,6 @@ def launch_spec(
     Raises:
         SpecError: the provider cannot make it; nothing was created.
         ProvisionError: the machines could not be created; nothing is left.
-
     """
     began = time.monotonic()
     provider, plan = plan_spec(spec)
@@ -377,7 +373,6 @@ def connect(
     Raises:
         Timeout: one does not answer in time.
         ClusterError: its host key could not be changed.
-
     """
     by_name = {machine.name: machine for machine in machines}
     shells = {name: shell for name, shell in cluster.shells().items() if name in by_name}
@@ -407,7 +402,6 @@ def plan_spec(spec: ClusterSpec) -> tuple[Provider, Plan]:
 
     Raises:
         SpecError: it cannot.
-
     """
     provider = plugins.load(Provider, spec.provider)
     convert(spec.options, provider.Options, f"option of the provider {spec.provider!r}")

@@ -38,16 +38,10 @@ THIS_MACHINE = "this machine"  # in place of a provider's name
 
 
 class Orphan(Value, frozen=True, kw_only=True):
-    """Resources of a cluster that is no longer in use.
+    """Resources of a cluster that is no longer in use."""
 
-    Args:
-        name: of the cluster, or of the run whose job left files in this machine's shared memory.
-        provider: its name, or `this machine`.
-
-    """
-
-    name: str
-    provider: str
+    name: str  # of the cluster, or of the run whose job left files in this machine's shared memory
+    provider: str  # its name, or `this machine`
     why: str
     resources: tuple[Resource, ...]
     regions: tuple[str, ...] = ()
@@ -69,7 +63,6 @@ def search(regions: Sequence[str] = (), *, everywhere: bool = False) -> Search:
 
     Returns:
         Orphans and errors; a cluster that is being launched right now is no orphan.
-
     """
     known = journal.names()
     errors: list[ClusterError] = []
@@ -95,7 +88,6 @@ def find_orphans(regions: Sequence[str] = (), *, everywhere: bool = False) -> tu
     Raises:
         ClusterError: a cluster or provider could not be asked.
         HostErrors: several could not.
-
     """
     found = search(regions, everywhere=everywhere)
     raise_all(found.errors)
@@ -108,7 +100,6 @@ def raise_all(errors: Sequence[ClusterError]) -> None:
     Raises:
         ClusterError: the error, if there is only one.
         HostErrors: all errors, if there are several.
-
     """
     if len(errors) == 1:
         raise errors[0]
@@ -124,7 +115,6 @@ def remove(orphan: Orphan) -> None:
 
     Raises:
         ProvisionError: a resource still exists.
-
     """
     if orphan.provider == THIS_MACHINE:
         for resource in orphan.resources:
@@ -147,7 +137,6 @@ def take_down(name: str, regions: Sequence[str] = ()) -> tuple[str, ...]:
         SpecError: nothing of that name was found.
         ProvisionError: a resource still exists, or a provider could not be searched.
         HostErrors: several could not be searched.
-
     """
     searched: dict[str, bool] = {}  # what was searched, and whether something was found there
     errors: list[ClusterError] = []
@@ -200,7 +189,6 @@ def no_clusters(regions: Sequence[str] = ()) -> tuple[str, ...]:
         SpecError: clusters exist that were launched elsewhere.
         ProvisionError: a provider could not be asked.
         HostErrors: several could not.
-
     """
     search_ = search(regions)
     raise_all(search_.errors)

@@ -102,7 +102,6 @@ def replacement_plan(cluster: Cluster, bad: Mapping[int, FleetFinding]) -> Plan:
 
     Raises:
         SpecError: the cluster's time to live is over.
-
     """
     state, now = cluster.state, time.time()
     if state.has_expired(now):
@@ -147,7 +146,6 @@ def replace_hosts(
         SpecError: no host is good, so that new ones could be tested with it.
         ProvisionError: the new machines could not be created; the cluster is as it was.
         ClusterError: they could not be tested; the cluster is as it was.
-
     """
     pairs = pairs_to_test(verdict, bad, len(cluster.machines))
     if not pairs:
@@ -210,7 +208,6 @@ def is_half_replaced(state: ClusterState) -> bool:
 
     Returns:
         Whether only these must go; of a cluster that has expired, all must.
-
     """
     return bool(state.kept) and state.launched and not state.has_expired(time.time())
 
@@ -221,7 +218,6 @@ def finish_replacement(cluster: Cluster) -> None:
     Raises:
         SpecError: a process is replacing hosts right now.
         ProvisionError: some are left; the next call tries again.
-
     """
     if cluster.state.kept:
         with cluster.disk.journal.in_use():

@@ -52,7 +52,6 @@ class Failure(Exception):
         code: the cloud's error code.
         message: the cloud's text.
         request: the id of the call, for the cloud's support.
-
     """
 
     def __init__(
@@ -72,7 +71,6 @@ class NotTheCloudError(Exception):
     Args:
         status: of HTTP.
         body: of the answer.
-
     """
 
     def __init__(self, status: int, body: bytes) -> None:
@@ -111,7 +109,6 @@ def retry(
 
     Raises:
         Failure: of another kind, or the call did not succeed in time.
-
     """
     began, pause = time.monotonic(), FIRST_PAUSE
     patience = PATIENCE if within is None else within

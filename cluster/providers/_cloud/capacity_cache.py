@@ -20,18 +20,11 @@ REMEMBERED = 180.0  # seconds; as Karpenter does (pkg/cache/cache.go, Unavailabl
 
 
 class Shortage(Value, frozen=True, kw_only=True):
-    """A zone had no capacity for a machine type.
+    """A zone had no capacity for a machine type."""
 
-    Args:
-        zone: of the cloud.
-        instance: the machine type.
-        at: when, in seconds since the epoch.
-
-    """
-
-    zone: str
-    instance: str
-    at: float
+    zone: str  # of the cloud
+    instance: str  # the machine type
+    at: float  # when, in seconds since the epoch
 
 
 def note(zone: str, instance: str) -> None:

@@ -34,7 +34,6 @@ class CloudConfig(msgspec.Struct, frozen=True, kw_only=True):
         ssh_keys: the first host key, which is known before the first connection.
         write_files: files to write.
         bootcmd: commands that run once the network is up, before sshd starts.
-
     """
 
     ssh_deletekeys: bool = True
@@ -53,7 +52,6 @@ def user_data(host_key: SshKeyPair, ttl: float, packages: tuple[str, ...] = ()) 
         host_key: the first one, the same for all hosts of a launch. Other users of a host can read
             its user data, so each host gets its own key right after the first connection.
         ttl: seconds from boot until the host shuts down; rounded up to whole minutes.
-
     """
     minutes = max(1, math.ceil(ttl / 60))
     end = File(

@@ -21,20 +21,12 @@ FIRST_POLL, LONGEST_POLL = 0.1, 2.0  # seconds between two rounds
 
 
 class CloudResource(Value, frozen=True, kw_only=True):
-    """A resource in a cloud that cluster created.
+    """A resource in a cloud that cluster created."""
 
-    Args:
-        kind: for a person, such as `volume`.
-        id: for a person; it identifies the resource in the cloud's console.
-        state: as the cloud calls it; empty if it has none.
-        tags: of the resource; none if it has none of cluster's.
-
-    """
-
-    kind: str
-    id: str
-    state: str = ""
-    tags: Tags | None
+    kind: str  # for a person, such as `volume`
+    id: str  # for a person; it identifies the resource in the cloud's console
+    state: str = ""  # as the cloud calls it; empty if it has none
+    tags: Tags | None  # of the resource; none if it has none of cluster's
 
     @property
     def resource(self) -> Resource:
@@ -51,7 +43,6 @@ class Deletion(ABC, Generic[R]):
 
     Args:
         where: the place, for a person, such as `us-east-1`.
-
     """
 
     def __init__(self, where: str) -> None:
@@ -88,7 +79,6 @@ class Deletion(ABC, Generic[R]):
         Raises:
             ProvisionError: something is left.
             Failure: the cloud refused a call; all resources that do not need it are deleted.
-
         """
         delete_until_gone(lambda: self._round() or self._unlisted(), self._where)
 
@@ -98,7 +88,6 @@ class Deletion(ABC, Generic[R]):
         Raises:
             ProvisionError: some are left.
             Failure: the cloud refused a call.
-
         """
         delete_until_gone(lambda: self._attempt(self._machines()), self._where)
 
@@ -112,7 +101,6 @@ class Deletion(ABC, Generic[R]):
         Raises:
             ProvisionError: some are left.
             Failure: the cloud refused a call.
-
         """
         delete_until_gone(
             lambda: self._attempt(self.list_except(kept)) or self._unlisted(), self._where
@@ -172,7 +160,6 @@ def delete_until_gone(attempt: Callable[[], tuple[Resource, ...]], where: str) -
     Raises:
         ProvisionError: something is left after `WITHIN` seconds.
         Failure: the cloud refused a call, or did not answer in that time.
-
     """
     deadline, pause = time.monotonic() + WITHIN, FIRST_POLL
     while True:

@@ -43,54 +43,30 @@ M = TypeVar("M")
 
 
 class CloudOffer(Value, frozen=True, kw_only=True):
-    """What a launch would create: the fields that all clouds have.
+    """What a launch would create: the fields that all clouds have."""
 
-    Args:
-        allow: the network that may connect by SSH.
-        ttl: seconds until the machines end by themselves.
-        link: of their network interfaces, if that is known.
-        price: of one machine for an hour, if that is known.
-        lines: the plan, for a person.
-        gpus: of each machine.
-
-    """
-
-    allow: str
-    ttl: float
-    link: Link | None
-    price: Price | None
-    lines: tuple[str, ...]
-    gpus: int = 0
+    allow: str  # the network that may connect by SSH
+    ttl: float  # seconds until the machines end by themselves
+    link: Link | None  # of their network interfaces, if that is known
+    price: Price | None  # of one machine for an hour, if that is known
+    lines: tuple[str, ...]  # the plan, for a person
+    gpus: int = 0  # of each machine
 
 
 class Site(Value, frozen=True, kw_only=True):
-    """Where a launch may create its machines.
+    """Where a launch may create its machines."""
 
-    Args:
-        zone: of the cloud.
-
-    """
-
-    zone: str
+    zone: str  # of the cloud
 
 
 class ListedMachine(Value, Generic[M], frozen=True, kw_only=True):
-    """A machine of a launch, as its cloud lists it.
+    """A machine of a launch, as its cloud lists it."""
 
-    Args:
-        instance: in the cloud's own form.
-        number: of the machine, from 0.
-        id: that the cloud gave it.
-        state: in the cloud's words.
-        ready: it runs, and has the addresses that were asked for.
-
-    """
-
-    instance: M
-    number: int
-    id: str
-    state: str
-    ready: bool
+    instance: M  # in the cloud's own form
+    number: int  # of the machine, from 0
+    id: str  # that the cloud gave it
+    state: str  # in the cloud's words
+    ready: bool  # it runs, and has the addresses that were asked for
 
 
 class EndedMachine(Value, frozen=True, kw_only=True):
@@ -100,7 +76,6 @@ class EndedMachine(Value, frozen=True, kw_only=True):
         state: in the cloud's words.
         why: in the cloud's words; empty if it does not say.
         taken: the cloud took the machine back, or had no room for it; another zone may have.
-
     """
 
     id: str
@@ -139,7 +114,6 @@ class Intent(Value, Generic[Offer], frozen=True, kw_only=True):
         tags: of all its resources.
         offer: what the launch creates.
         places: the numbers of the hosts that the machines are to be, if a cluster gets new ones.
-
     """
 
     tags: Tags
@@ -154,7 +128,6 @@ class LaunchJournal:
         provider: the name of the cloud.
         place: the region or project, in which a later search looks.
         cluster_journal: the journal of the cluster.
-
     """
 
     def __init__(self, provider: str, place: str, cluster_journal: journal.Journal) -> None:
@@ -192,7 +165,6 @@ class LaunchJournal:
 
         Args:
             token: by which the resource is found, or by which the cloud recognises a repeated call.
-
         """
         self._cluster_journal.append(
             journal.Requested(
@@ -227,7 +199,6 @@ class LaunchJournal:
 
         Args:
             phase: such as `running`.
-
         """
         self._cluster_journal.append(journal.Timed(phase=phase, seconds=seconds))
 
@@ -248,7 +219,6 @@ class CloudLaunch(ABC, Generic[ClientT, OptionsT, Offer, M]):
         cluster_journal: the journal of the cluster.
         intent: what to create.
         on_state: called with a machine's name and the state that it has reached.
-
     """
 
     provider: ClassVar[str]
@@ -344,7 +314,6 @@ def create_machines(launch: AnyLaunch[M]) -> tuple[Machine, ...]:
     Raises:
         Failure: of a kind that another site does not change, or all sites have failed.
         ProvisionError: a machine did not start.
-
     """
     sites = launch.sites
     first = launch.journal.resume_at([launch.token(site) for site in sites])
@@ -449,7 +418,6 @@ def too_few_machines(operation: str, where: str, what: str) -> Failure:
 
     Returns:
         A failure of the kind `capacity`.
-
     """
     message = f"{where} {what}; a partial launch is useless, so its machines were terminated"
     return Failure("capacity", operation=operation, code="too few machines", message=message)

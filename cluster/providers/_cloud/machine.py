@@ -16,20 +16,12 @@ if TYPE_CHECKING:
 
 
 class InstanceView(Value, frozen=True, kw_only=True):
-    """The fields of an instance that all clouds have.
+    """The fields of an instance that all clouds have."""
 
-    Args:
-        id: of the instance in the cloud.
-        alias: its name in known_hosts: an address may be reused, an id never is.
-        private: its address in the cluster's network.
-        public: its public address; empty if it has none.
-
-    """
-
-    id: str
-    alias: str
-    private: str
-    public: str
+    id: str  # of the instance in the cloud
+    alias: str  # its name in known_hosts: an address may be reused, an id never is
+    private: str  # its address in the cluster's network
+    public: str  # its public address; empty if it has none
 
 
 def machine(

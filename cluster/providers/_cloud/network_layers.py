@@ -21,7 +21,6 @@ def network_layers(
 
     Returns:
         The layers that the cloud names for any host, the nearest to the hosts first.
-
     """
     layers = []
     for depth, name in enumerate(names):

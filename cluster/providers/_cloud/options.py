@@ -25,7 +25,6 @@ class CloudOptions(EnvironmentOptions, frozen=True, kw_only=True):
         user: login user of the image, or the one that the cloud creates.
         wait: seconds for all machines to run.
         ready_within: seconds for all of them to answer by SSH; large types take longer.
-
     """
 
     zones: str = ""
@@ -53,6 +52,5 @@ def words(text: str) -> list[str]:
 
     Returns:
         The words, without empty ones.
-
     """
     return [word.strip() for word in text.split(",") if word.strip()]

@@ -435,7 +435,6 @@ class CloudProvider(
         Raises:
             Denied: somebody else launched it; only who launched it may delete it, or be told that
                 nothing is left.
-
         """
         owned = (one for one in entries if isinstance(one, journal.Owned))
         here = [one for one in owned if (one.provider, one.region) == (self.name, client.name)]
@@ -455,7 +454,6 @@ def what_remains(name: str, entries: Entries, intent: Intent[Any] | None = None)
 
     Returns:
         Sentences; the last one ends with the command to type.
-
     """
     launches = [one for one in entries if isinstance(one, journal.Intended)]
     if not launches:

@@ -27,7 +27,6 @@ def allowed_network(given: str, *, jump: str = "") -> str:
 
     Raises:
         SpecError: `given` is not a network, or the address of this machine cannot be found out.
-
     """
     if jump and not given:
         raise SpecError(

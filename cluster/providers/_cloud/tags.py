@@ -21,24 +21,14 @@ CLUSTER, OWNER, USER, LAUNCH, EXPIRES, HOST = (  # keys of tags
 
 
 class Tags(Value, frozen=True, kw_only=True):
-    """The tags of a launch: which cluster, who owns it, and when it ends.
+    """The tags of a launch: which cluster, who owns it, and when it ends."""
 
-    Args:
-        name: of the cluster.
-        owner: who launched it: the name of the caller in the cloud.
-        launch: the id of the launch, different for each.
-        expires: when it ends, in seconds since the epoch.
-        host: the machine that launched it.
-        user: the owner's name in the cloud's policies, if it differs.
-
-    """
-
-    name: str
-    owner: str
-    launch: str
-    expires: float
-    host: str = ""
-    user: str = ""
+    name: str  # of the cluster
+    owner: str  # who launched it: the name of the caller in the cloud
+    launch: str  # the id of the launch, different for each
+    expires: float  # when it ends, in seconds since the epoch
+    host: str = ""  # the machine that launched it
+    user: str = ""  # the owner's name in the cloud's policies, if it differs
 
     @property
     def as_dict(self) -> dict[str, str]:
@@ -63,18 +53,11 @@ class Tags(Value, frozen=True, kw_only=True):
 
 
 class Selection(Value, frozen=True, kw_only=True):
-    """Which resources are meant: those of some launches, or else those of an owner.
+    """Which resources are meant: those of some launches, or else those of an owner."""
 
-    Args:
-        owner: of the resources; ignored if there are launches.
-        name: of the cluster; any, if empty; ignored if there are launches.
-        launches: that created the resources; any, if empty.
-
-    """
-
-    owner: str = ""
-    name: str = ""
-    launches: tuple[str, ...] = ()
+    owner: str = ""  # of the resources; ignored if there are launches
+    name: str = ""  # of the cluster; any, if empty; ignored if there are launches
+    launches: tuple[str, ...] = ()  # that created the resources; any, if empty
 
 
 def new_tags(name: str, owner: str, expires: float, *, user: str = "") -> Tags:
@@ -82,7 +65,6 @@ def new_tags(name: str, owner: str, expires: float, *, user: str = "") -> Tags:
 
     Args:
         expires: when it ends, in seconds since the epoch.
-
     """
     return Tags(
         name=name,
@@ -99,7 +81,6 @@ def parse_tags(tags: dict[str, str]) -> Tags | None:
 
     Returns:
         The tags; none if cluster did not create it.
-
     """
     if not tags.keys() >= {CLUSTER, OWNER, LAUNCH}:
         return None
@@ -120,7 +101,6 @@ def timestamp(at: float) -> str:
 
     Returns:
         Such as `2026-11-21T16:00:00Z`.
-
     """
     return time.strftime("%Y-%m-%dT%H:%M:%SZ", time.gmtime(at))
 
@@ -133,7 +113,6 @@ def parse_timestamp(text: str) -> float:
 
     Returns:
         Seconds since the epoch; 0 if the text is not in this format.
-
     """
     try:
         return datetime.strptime(text, "%Y-%m-%dT%H:%M:%SZ").replace(tzinfo=UTC).timestamp()

@@ -271,7 +271,6 @@ def read_topology(region: Region, ids: Sequence[str]) -> ProviderTopology:
 
     Raises:
         Failure: Amazon refused.
-
     """
     found: dict[str, InstanceTopologyTypeDef] = {}
     for first in range(0, len(ids), MOST):
@@ -303,7 +302,6 @@ def list_clusters(region: Region) -> tuple[RemoteCluster, ...]:
 
     Raises:
         Failure: Amazon refused a call.
-
     """
     ours = Selection(owner=region.owner)
     found = {one.tags.name: one.tags for one in AwsDeletion(region, ours).found() if one.tags}

@@ -80,7 +80,6 @@ class Region:
 
     Args:
         name: such as `us-east-1`.
-
     """
 
     def __init__(self, name: str) -> None:
@@ -131,7 +130,6 @@ class Region:
 
         Raises:
             Failure: it was refused, or did not succeed in time.
-
         """
         return retry(partial(self.once, operation, key, service=service, **params))
 
@@ -155,7 +153,6 @@ class Region:
 
         Raises:
             Failure: it was refused, its reply was lost, or something else answered.
-
         """
         from botocore.exceptions import BotoCoreError, ClientError  # noqa: PLC0415 - with boto3
         from botocore.parsers import ResponseParserError  # noqa: PLC0415
@@ -192,7 +189,6 @@ class Region:
 
         Raises:
             Failure: the caller may not, or the call would fail.
-
         """
         try:
             self.call(operation, DryRun=True, **params)
@@ -211,7 +207,6 @@ class Region:
 
         Raises:
             Failure: it was refused, or did not succeed in time.
-
         """
         return tuple(one for page in self._pages(operation, key, params) for one in page[key])
 

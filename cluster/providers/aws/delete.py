@@ -47,7 +47,6 @@ class AwsUnlisted(Value, frozen=True, kw_only=True):
             the epoch.
         until: by kind, when resources of a call without a reply are listed at the latest, in
             seconds since the epoch; of the kinds that cost money by themselves.
-
     """
 
     made: frozenset[Resource] = frozenset()
@@ -79,30 +78,17 @@ NOTHING_UNLISTED = AwsUnlisted()
 
 
 class AwsResourceType(Value, frozen=True, kw_only=True):
-    """A type of resource, and how Amazon lists and deletes it.
+    """A type of resource, and how Amazon lists and deletes it."""
 
-    Args:
-        kind: for a person.
-        describe: the call that lists resources of the type.
-        key: of the list in its answer.
-        id: the field with the id by which a resource is deleted.
-        delete: the call that deletes a resource.
-        param: the parameter of that call for the id.
-        tags: the field with the tags.
-        by_id: the filter that finds a resource by its id.
-        requested: the kind of its requests in a journal.
-
-    """
-
-    kind: str
-    describe: str
-    key: str
-    id: str
-    delete: str
-    param: str
-    by_id: str
-    requested: str
-    tags: str = "Tags"
+    kind: str  # for a person
+    describe: str  # the call that lists resources of the type
+    key: str  # of the list in its answer
+    id: str  # the field with the id by which a resource is deleted
+    delete: str  # the call that deletes a resource
+    param: str  # the parameter of that call for the id
+    by_id: str  # the filter that finds a resource by its id
+    requested: str  # the kind of its requests in a journal
+    tags: str = "Tags"  # the field with the tags
 
 
 RESOURCE_TYPES = (  # in the order in which they can be deleted
@@ -203,18 +189,11 @@ LISTS = ("describe_instances", *(one.describe for one in RESOURCE_TYPES))  # to 
 
 
 class AwsResource(CloudResource, frozen=True, kw_only=True):
-    """A resource at Amazon that cluster created.
+    """A resource at Amazon that cluster created."""
 
-    Args:
-        type: of the resource; none for an instance.
-        in_use: it is attached, and is deleted together with what it is attached to.
-        networks: ids of the virtual networks that a gateway is attached to.
-
-    """
-
-    type: AwsResourceType | None = None
-    in_use: bool = False
-    networks: tuple[str, ...] = ()
+    type: AwsResourceType | None = None  # of the resource; none for an instance
+    in_use: bool = False  # it is attached, and is deleted together with what it is attached to
+    networks: tuple[str, ...] = ()  # ids of the virtual networks that a gateway is attached to
 
 
 class AwsDeletion(Deletion[AwsResource]):
@@ -225,7 +204,6 @@ class AwsDeletion(Deletion[AwsResource]):
         whose: the resources to delete, by their tags.
         unlisted: more resources to delete, by their ids, whatever their tags are now; nothing else
             is ever deleted.
-
     """
 
     def __init__(

@@ -31,7 +31,6 @@ class ElasticIps:
         region: where.
         tags: of the launch, which each address gets.
         launch_journal: the journal of the launch: each request is on disk before it is sent.
-
     """
 
     def __init__(self, region: Region, tags: Tags, launch_journal: LaunchJournal) -> None:
@@ -46,7 +45,6 @@ class ElasticIps:
 
         Raises:
             Failure: the account's limit is reached, or a call was refused.
-
         """
         made: set[str] = set()
 
@@ -76,7 +74,6 @@ class ElasticIps:
 
         Raises:
             Failure: Amazon refused.
-
         """
         first = [primary(one).get("NetworkInterfaceId", "") for one in machines]
         bare = [interface for interface in first if interface and interface not in self._taken]

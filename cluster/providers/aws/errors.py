@@ -216,7 +216,6 @@ def kind_of(code: str, status: int = 0) -> Kind:
 
     Returns:
         The kind; `other` if the code is not known.
-
     """
     if code in KINDS:
         return KINDS[code]

@@ -55,7 +55,6 @@ def choose(
     Raises:
         SpecError: there is no such image, or it is for another architecture.
         Failure: Amazon refused a call.
-
     """
     architectures = _architectures(kind)
     if given == PYTORCH:

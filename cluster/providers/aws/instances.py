@@ -113,7 +113,6 @@ def console(region: Region, instance: str) -> str:
 
     Returns:
         The output; empty if there is none.
-
     """
     for latest in (True, False):  # older types have only the output of the boot
         with suppress(Failure):

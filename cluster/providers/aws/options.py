@@ -14,7 +14,6 @@ class AwsOptions(CloudOptions, frozen=True, kw_only=True):
         elastic_ip: an Elastic IP for each machine; those with several EFA interfaces get no other
             public address. It costs money until `down` or `gc`, also if the machine ended by
             itself.
-
     """
 
     efa: bool = False
@@ -23,38 +22,20 @@ class AwsOptions(CloudOptions, frozen=True, kw_only=True):
 
 
 class ZoneSubnet(Site, frozen=True, kw_only=True):
-    """A zone and a subnet in which a launch may create its machines.
+    """A zone and a subnet in which a launch may create its machines."""
 
-    Args:
-        subnet: its id; the launch creates one, if empty.
-
-    """
-
-    subnet: str = ""
+    subnet: str = ""  # its id; the launch creates one, if empty
 
 
 class AwsOffer(CloudOffer, frozen=True, kw_only=True):
-    """What a launch would create, in every detail.
+    """What a launch would create, in every detail."""
 
-    Args:
-        region: of all resources.
-        vpc: id of the VPC; the launch creates one, if empty.
-        sites: to try one after another.
-        image: id of the machine image.
-        root: device name of the image's root disk.
-        disk: size of the root disk, in GiB.
-        cores: of each machine.
-        interfaces: number of EFA interfaces of each machine; 0 for one ordinary interface.
-        packages: to install at the first boot, because the image lacks them.
-
-    """
-
-    region: str
-    vpc: str
-    sites: tuple[ZoneSubnet, ...]
-    image: str
-    root: str
-    disk: int
-    cores: int
-    interfaces: int
-    packages: tuple[str, ...] = ()
+    region: str  # of all resources
+    vpc: str  # id of the VPC; the launch creates one, if empty
+    sites: tuple[ZoneSubnet, ...]  # to try one after another
+    image: str  # id of the machine image
+    root: str  # device name of the image's root disk
+    disk: int  # size of the root disk, in GiB
+    cores: int  # of each machine
+    interfaces: int  # number of EFA interfaces of each machine; 0 for one ordinary interface
+    packages: tuple[str, ...] = ()  # to install at the first boot, because the image lacks them

@@ -28,7 +28,6 @@ def check(
 
     Raises:
         Failure: a call would be refused.
-
     """
     asked = [*((name, {}) for name in LISTS), *calls(spec, options, offer, tags)]
     with ThreadPoolExecutor(max_workers=AT_ONCE) as pool:

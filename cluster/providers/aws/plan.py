@@ -51,7 +51,6 @@ def region_of(spec: ClusterSpec, options: AwsOptions) -> str:
 
     Raises:
         SpecError: neither the spec nor the environment names a region.
-
     """
     for word in (spec.zone or "", *words(options.zones)):
         if match := ZONE.fullmatch(word):
@@ -78,7 +77,6 @@ def make_offer(region: Region, spec: ClusterSpec, options: AwsOptions) -> AwsOff
         SpecError: Amazon does not offer what the spec asks for.
         Quota: the account's limit is too low.
         Failure: Amazon refused a call.
-
     """
     _check_name_is_free(region, spec)
     offer = _possible_offer(region, spec, options)
@@ -137,7 +135,6 @@ def link_of(kind: InstanceTypeInfoTypeDef, *, grouped: bool, efa: bool = False) 
 
     Returns:
         The link; none if Amazon gives no figure.
-
     """
     card = next(iter(_cards(kind)), NO_CARD)
     rate = card.get("PeakBandwidthInGbps") or card.get("BaselineBandwidthInGbps")

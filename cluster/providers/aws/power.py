@@ -30,7 +30,6 @@ def stop(region: Region, filters: Filters, machines: Sequence[Machine]) -> None:
     Raises:
         Failure: Amazon refused.
         Timeout: they are not stopped in time.
-
     """
     region.call("stop_instances", InstanceIds=[machine.id for machine in machines])
     _wait(region, filters, machines, lambda one: state_of(one) == "stopped")
@@ -55,7 +54,6 @@ def start(
     Raises:
         Failure: Amazon refused.
         Timeout: they do not run in time.
-
     """
     ids = [machine.id for machine in machines]
     expires = timestamp(region.now() + ttl)

@@ -53,7 +53,6 @@ def price(region: Region, instance: str, zone: str, *, spot: bool) -> Price | No
 
     Returns:
         The price of one instance for an hour; none if it cannot be read.
-
     """
     try:
         return _spot(region, instance, zone) if spot else _on_demand(region, instance)

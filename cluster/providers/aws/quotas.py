@@ -66,7 +66,6 @@ def check(region: Region, kind: InstanceTypeInfoTypeDef, hosts: int, *, spot: bo
 
     Raises:
         Quota: more vCPUs are needed than are left.
-
     """
     name, need = kind["InstanceType"], hosts * kind["VCpuInfo"]["DefaultVCpus"]
     limit = _limit(region, family(name, spot=spot), spot=spot)
@@ -113,7 +112,6 @@ def family(instance: str, *, spot: bool = False) -> str:
 
     Returns:
         Such as `standard` or `p`.
-
     """
     letters, generation = re.match(r"([a-z]*)(\d*)", instance, re.ASCII).groups()  # type: ignore[union-attr] # it matches all
     if spot and letters == "p" and int(generation or 0) > LAST_OF_P:

@@ -221,7 +221,6 @@ def read_topology(project: Project, ids: Sequence[str], wanted: str) -> Provider
 
     Raises:
         Failure: Google refused.
-
     """
     places = dict.fromkeys(id_.partition("/")[0] for id_ in ids)
     found = {
@@ -251,7 +250,6 @@ def list_clusters(project: Project) -> tuple[RemoteCluster, ...]:
 
     Raises:
         Failure: Google refused a call.
-
     """
     whose = Selection(owner=project.owner)
     found = {one.tags.name: one.tags for one in GcpDeletion(project, whose).found() if one.tags}

@@ -23,7 +23,6 @@ class Accelerator(Value, frozen=True, kw_only=True):
         machines: by number of accelerators, the machine type that has them or gets them attached.
         attached: it is attached to a machine type that does not include it.
         retired: the day on which Google retired it; empty if it still exists.
-
     """
 
     type: str
@@ -88,16 +87,10 @@ KNOWN = {
 
 
 class RequestedAccelerators(Value, frozen=True, kw_only=True):
-    """The accelerators of each machine, as requested.
+    """The accelerators of each machine, as requested."""
 
-    Args:
-        kind: of accelerator.
-        count: how many each machine has.
-
-    """
-
-    kind: Accelerator
-    count: int
+    kind: Accelerator  # of accelerator
+    count: int  # how many each machine has
 
     @property
     def machine(self) -> str:
@@ -115,7 +108,6 @@ def requested_accelerators(
 
     Raises:
         SpecError: the kind or the number does not exist, or the kind is retired.
-
     """
     if not spec.accelerator:
         return None

@@ -86,7 +86,6 @@ class Project:
         name: of the project.
         endpoint: of another cloud with the same API, such as `http://127.0.0.1:5006`, which needs
             no credentials.
-
     """
 
     def __init__(self, name: str, endpoint: str = "") -> None:
@@ -138,7 +137,6 @@ class Project:
 
         Raises:
             Failure: it was refused, or did not succeed in time.
-
         """
         return retry(partial(self._send, collection, verb, params))
 
@@ -154,7 +152,6 @@ class Project:
 
         Raises:
             Failure: it was refused, or did not succeed in time.
-
         """
         alone = collection in ("firewalls", "networks", "regions", "zones", "images")
         verb = "list" if alone or params.keys() & {"zone", "region"} else "aggregated_list"
@@ -168,7 +165,6 @@ class Project:
 
         Raises:
             Failure: it was refused, or did not succeed in time.
-
         """
         operation: Operation = self.call(collection, f"{verb}_unary", **params)
         return operation
@@ -180,7 +176,6 @@ class Project:
 
         Raises:
             Failure: its state cannot be read.
-
         """
         scope = {
             kind: place.rpartition("/")[2]
@@ -199,7 +194,6 @@ class Project:
 
         Raises:
             Failure: it failed, or did not end in time.
-
         """
         deadline, pause = time.monotonic() + within, FIRST_POLL
         while not is_done(operation):
@@ -230,7 +224,6 @@ class Project:
 
         Raises:
             Failure: it cannot be read; another cloud's endpoint must be set in the environment.
-
         """
         params = {"pageSize": "5000", "currencyCode": "USD"}
         found = []
@@ -249,7 +242,6 @@ class Project:
 
         Raises:
             Failure: it cannot be read; another cloud's endpoint must be set in the environment.
-
         """
         path = f"/v2/projects/{self.name}/policies/{constraint}:getEffectivePolicy"
         return self._other("ORGPOLICY", "policies.getEffectivePolicy", path, {}, of)

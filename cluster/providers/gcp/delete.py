@@ -33,20 +33,12 @@ Message = Any  # an Instance, Disk, ResourcePolicy, Firewall or Network of Googl
 
 
 class GcpResourceType(Value, frozen=True, kw_only=True):
-    """A type of resource, and how Google names it.
+    """A type of resource, and how Google names it."""
 
-    Args:
-        kind: for a person.
-        collection: of the API, in the client's spelling.
-        param: the parameter of the deleting call for the resource's name.
-        labelled: whether such resources have labels, by which lists can be filtered.
-
-    """
-
-    kind: str
-    collection: str
-    param: str
-    labelled: bool = False
+    kind: str  # for a person
+    collection: str  # of the API, in the client's spelling
+    param: str  # the parameter of the deleting call for the resource's name
+    labelled: bool = False  # whether such resources have labels, by which lists can be filtered
 
 
 INSTANCE_TYPE = GcpResourceType(
@@ -69,7 +61,6 @@ class GcpResource(CloudResource, frozen=True, kw_only=True):
         type: of the resource.
         scope: its zone or region, as a parameter of calls; empty for a global resource.
         name: of the resource.
-
     """
 
     type: GcpResourceType
@@ -85,18 +76,11 @@ class PendingDeletion(NamedTuple):
 
 
 class OpenCall(Value, frozen=True, kw_only=True):
-    """A call for machines whose result is not in the journal.
+    """A call for machines whose result is not in the journal."""
 
-    Args:
-        zone: of the machines.
-        request: the request id of the call.
-        at: when it was sent, in seconds since the epoch.
-
-    """
-
-    zone: str
-    request: str
-    at: float
+    zone: str  # of the machines
+    request: str  # the request id of the call
+    at: float  # when it was sent, in seconds since the epoch
 
 
 class GcpUnlisted(Value, frozen=True, kw_only=True):
@@ -108,7 +92,6 @@ class GcpUnlisted(Value, frozen=True, kw_only=True):
         machines: names of the machines that Google reported as created, by zone; their disks have
             the same names.
         others: what else it created: the collection, and the id as in `GcpResource`.
-
     """
 
     open_calls: tuple[OpenCall, ...] = ()
@@ -121,7 +104,6 @@ class GcpUnlisted(Value, frozen=True, kw_only=True):
 
         Returns:
             The resources; none, once every call is over, or its machines must be listed.
-
         """
         open_ = [call for call in self.open_calls if _may_bring(project, call)]
         late = [Resource(kind=INSTANCE, id=f"of a call to {order.zone}") for order in open_]
@@ -149,7 +131,6 @@ class GcpDeletion(Deletion[GcpResource]):
         whose: the resources to delete, by the tags in their descriptions.
         unlisted: calls that may still create machines, and names of machines to delete even if
             their labels were changed; nothing else is ever deleted.
-
     """
 
     def __init__(
@@ -254,7 +235,6 @@ def console(project: Project, zone: str, instance: str) -> str:
 
     Returns:
         The output; empty if there is none.
-
     """
     with suppress(Failure):
         output: SerialPortOutput = project.call(

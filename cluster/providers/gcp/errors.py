@@ -142,7 +142,6 @@ def kind_of(word: str, status: int = 0) -> Kind:
 
     Returns:
         The kind; `other` if neither is known.
-
     """
     if word.startswith((*EXHAUSTED, SUMMARY)):
         return "capacity"
@@ -157,7 +156,6 @@ def weight(word: str) -> int:
 
     Returns:
         The rank; 0 comes first.
-
     """
     if word.startswith(SUMMARY):
         return len(PRECEDENCE) + 1
@@ -174,7 +172,6 @@ def call_name(collection: str, verb: str) -> str:
 
     Returns:
         Such as `resourcePolicies.bulkInsert`.
-
     """
 
     def camel(name: str) -> str:
@@ -189,7 +186,6 @@ def check_operations(what: str, *operations: Operation) -> None:
 
     Raises:
         Failure: an operation failed; the first error by `weight` gives its kind.
-
     """
     errors = sorted(
         (error for one in operations for error in one.error.errors),

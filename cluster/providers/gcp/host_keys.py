@@ -34,7 +34,6 @@ class HostKeys:
     Args:
         project: of the machines.
         within: seconds for all machines to report their keys.
-
     """
 
     def __init__(self, project: Project, within: float) -> None:
@@ -52,7 +51,6 @@ class HostKeys:
         Raises:
             Timeout: a machine did not report its keys in time.
             Failure: Google refused a call.
-
         """
         deadline = time.monotonic() + self._within
         keys: dict[str, Keys] = {}

@@ -28,7 +28,6 @@ def choose(project: Project, given: str, architecture: str, *, gpus: bool) -> Im
     Raises:
         SpecError: there is no such image, or it is for another architecture.
         Failure: Google refused a call.
-
     """
     image = _given(project, given) if given else _own(project, architecture, gpus=gpus)
     if (made_for := image.architecture or INTEL) != architecture:

@@ -71,7 +71,6 @@ def parse_description(description: str) -> Tags | None:
 
     Returns:
         The tags; none if cluster did not create the resource.
-
     """
     words = [word.partition("=") for word in description.split()]
     return parse_tags({key: value for key, _, value in words})

@@ -43,7 +43,6 @@ def ended_machine(
         state: that Google lists, or `DELETED`.
         target: the id of the machine; another one may have had its name before.
         since: when its launch began, in Google's format, if the id is not known.
-
     """
     found: tuple[Operation, ...] = ()
     with suppress(Failure):  # then it is not known why

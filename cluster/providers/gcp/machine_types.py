@@ -21,18 +21,11 @@ HYPERDISK = ("a4", "c4", "c4a", "c4d", "h4d", "m4", "n4", "x4")  # families that
 
 
 class EgressRate(Value, frozen=True, kw_only=True):
-    """The maximum egress bandwidth of machine types within their network, in Gbit/s.
+    """The maximum egress bandwidth of machine types within their network, in Gbit/s."""
 
-    Args:
-        types: a regular expression for their names.
-        usual: without Tier_1 networking.
-        tier_1: with Tier_1 networking; 0 if the types do not have it.
-
-    """
-
-    types: str
-    usual: float
-    tier_1: float = 0
+    types: str  # a regular expression for their names
+    usual: float  # without Tier_1 networking
+    tier_1: float = 0  # with Tier_1 networking; 0 if the types do not have it
 
 
 RATES = (
@@ -83,7 +76,6 @@ def link_of(instance: str, mtu: int, *, tier_1: bool) -> Link | None:
 
     Returns:
         The link; none if no figure is known for this type.
-
     """
     for rate in RATES:
         if re.fullmatch(rate.types, instance):

@@ -17,7 +17,6 @@ class GcpOptions(CloudOptions, frozen=True, kw_only=True):
         network: of the machines; without a default one, one is created and removed again.
         tier1: Tier_1 networking where the type has it; its extra price is not in the plan's.
         allow_retired: also request accelerators that Google has retired.
-
     """
 
     project: str = ""
@@ -29,31 +28,16 @@ class GcpOptions(CloudOptions, frozen=True, kw_only=True):
 
 
 class GcpOffer(CloudOffer, frozen=True, kw_only=True):
-    """What a launch would create, in every detail.
+    """What a launch would create, in every detail."""
 
-    Args:
-        project: that is billed.
-        region: of all resources.
-        zones: to try one after another.
-        instance: the machine type.
-        network: name of the network; the launch creates one, if empty.
-        subnet: name of the subnet; if empty, the network has one in every region.
-        image: path of the machine image.
-        disk: size of the root disk, in GiB.
-        accelerator: Google's name of the accelerators to attach; empty if there are none.
-        accelerators: number of accelerators of each machine, attached or included.
-        tier1: whether the machines use Tier_1 networking.
-
-    """
-
-    project: str
-    region: str
-    zones: tuple[str, ...]
-    instance: str
-    network: str
-    subnet: str = ""
-    image: str
-    disk: int
-    accelerator: str = ""
-    accelerators: int = 0
-    tier1: bool = False
+    project: str  # that is billed
+    region: str  # of all resources
+    zones: tuple[str, ...]  # to try one after another
+    instance: str  # the machine type
+    network: str  # name of the network; the launch creates one, if empty
+    subnet: str = ""  # name of the subnet; if empty, the network has one in every region
+    image: str  # path of the machine image
+    disk: int  # size of the root disk, in GiB
+    accelerator: str = ""  # Google's name of the accelerators to attach; empty if there are none
+    accelerators: int = 0  # number of accelerators of each machine, attached or included
+    tier1: bool = False  # whether the machines use Tier_1 networking

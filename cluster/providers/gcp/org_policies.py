@@ -25,7 +25,6 @@ class OrgPolicy(Value, frozen=True, kw_only=True):
         what: the rule, as the end of a sentence.
         means: its effect on a launch, as a sentence.
         instead: what the user can do without an exception from the policy.
-
     """
 
     name: str
@@ -73,7 +72,6 @@ def check(project: Project, *, public: bool) -> str:
 
     Raises:
         SpecError: a policy forbids the launch.
-
     """
     wanted = [
         (policy, constraint)

@@ -43,7 +43,6 @@ class MachineChoice(NamedTuple):
         zones: to try, in this order.
         wanted: accelerators that the spec requests.
         gpus: type and number of the accelerators of one machine, attached or included.
-
     """
 
     instance: str
@@ -60,7 +59,6 @@ def project_of(options: GcpOptions) -> str:
     Raises:
         SpecError: neither the options nor the environment name a project.
         Failure: there are no credentials.
-
     """
     if project := options.project or default_project():
         return project
@@ -77,7 +75,6 @@ def make_offer(project: Project, spec: ClusterSpec, options: GcpOptions) -> GcpO
         SpecError: Google does not offer what the spec asks for.
         Quota: the project's limit is too low.
         Failure: Google refused a call.
-
     """
     return _offer(project, spec, options, _machines(project, spec, options))
 

@@ -92,18 +92,11 @@ class Sku(GcpResponse, frozen=True, kw_only=True):
 
 
 class PricedPart(Value, frozen=True, kw_only=True):
-    """A part of a machine that has its own price.
+    """A part of a machine that has its own price."""
 
-    Args:
-        called: a pattern for its description in the catalog.
-        gpu: whether it is an accelerator; their spot prices have other descriptions.
-        count: how many units the machine has: cores, GiB or accelerators.
-
-    """
-
-    called: str
-    count: float
-    gpu: bool = False
+    called: str  # a pattern for its description in the catalog
+    count: float  # how many units the machine has: cores, GiB or accelerators
+    gpu: bool = False  # whether it is an accelerator; their spot prices have other descriptions
 
 
 def price(
@@ -118,7 +111,6 @@ def price(
 
     Returns:
         The price of one machine for an hour; none if the price of any part is not known.
-
     """
     try:
         catalog = project.catalog(Sku)

@@ -29,18 +29,11 @@ GPU_WORDS = {
 
 
 class Need(Value, frozen=True, kw_only=True):
-    """What a launch needs of a quota.
+    """What a launch needs of a quota."""
 
-    Args:
-        metric: Google's name for the quota.
-        count: how much is needed.
-        everywhere: whether the quota is for the whole project instead of the region.
-
-    """
-
-    metric: str
-    count: int
-    everywhere: bool = False
+    metric: str  # Google's name for the quota
+    count: int  # how much is needed
+    everywhere: bool = False  # whether the quota is for the whole project instead of the region
 
 
 def check(
@@ -59,7 +52,6 @@ def check(
 
     Raises:
         Quota: more is needed than is left.
-
     """
     here = _limits(project, region)
     needs = _needs(spec, kind, gpus, here, public=public)

@@ -36,7 +36,6 @@ def request(
 
     Args:
         stem: how the names of the machines begin, if not with the label; a number follows.
-
     """
     properties: dict[str, Any] = {
         "machine_type": offer.instance,
@@ -132,7 +131,6 @@ def firewalls(offer: GcpOffer, tags: Tags) -> tuple[dict[str, Any], ...]:
 
     Returns:
         The rules; the first one's name is the lock of the cluster's name.
-
     """
     common = {
         "network": f"global/networks/{offer.network or label(tags)}",

@@ -12,18 +12,11 @@ class GcpResponse(msgspec.Struct, frozen=True, kw_only=True, rename="camel"):
 
 
 class AnyAnswer(GcpResponse, frozen=True, kw_only=True):
-    """What all answers of Compute Engine have in common.
+    """What all answers of Compute Engine have in common."""
 
-    Args:
-        kind: such as `compute#instanceList`; only a refusal has none.
-        error: of a refusal, or of an operation.
-        unreachables: regions or zones that a list lacks.
-
-    """
-
-    kind: str = ""
-    error: dict[str, msgspec.Raw] = {}
-    unreachables: tuple[str, ...] = ()
+    kind: str = ""  # such as `compute#instanceList`; only a refusal has none
+    error: dict[str, msgspec.Raw] = {}  # of a refusal, or of an operation
+    unreachables: tuple[str, ...] = ()  # regions or zones that a list lacks
 
 
 class RefusalError(GcpResponse, frozen=True, kw_only=True):

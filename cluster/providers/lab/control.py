@@ -45,7 +45,6 @@ def alter(
 
     Raises:
         SpecError: the host does not run any more, or the rate is not valid.
-
     """
     number, switch, host = host_number(machine), *_running(machine.name.split(".")[2], machine)
     made = _made(host)
@@ -76,7 +75,6 @@ def alter_uplink(name: str, leaf: int, verb: Verb, rate: str = "") -> float | No
 
     Raises:
         SpecError: there is no such leaf, the verb is for hosts only, or the rate is not valid.
-
     """
     (switch,) = _running(name)
     made = _made(switch)
@@ -104,7 +102,6 @@ def alter_pair(first: Machine, second: Machine, verb: Verb) -> None:
 
     Raises:
         SpecError: a host does not run any more, or the verb is for one host only.
-
     """
     if verb not in ("cut", "heal"):
         raise SpecError("A pair of hosts can be cut off from one another, or healed.")

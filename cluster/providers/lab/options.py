@@ -31,7 +31,6 @@ class LabOptions(EnvironmentOptions, frozen=True, kw_only=True):
             switch; one switch for all hosts, if 0.
         uplink: rate of each leaf's uplink, each way; as fast as this machine can, if empty.
         slurm: Slurm runs on the hosts: its controller on the first one, a worker on each.
-
     """
 
     rate: str = ""
@@ -45,16 +44,10 @@ class LabOptions(EnvironmentOptions, frozen=True, kw_only=True):
 
 
 class LabFolder(Value, frozen=True, kw_only=True):
-    """The folder of a lab.
+    """The folder of a lab."""
 
-    Args:
-        name: of the cluster.
-        folder: its path.
-
-    """
-
-    name: str
-    folder: Path
+    name: str  # of the cluster
+    folder: Path  # its path
 
     def host(self, number: int | str) -> Path:
         """Return the folder of a host."""

@@ -36,18 +36,11 @@ done
 
 
 class HostProcess(Value, frozen=True, kw_only=True):
-    """The `unshare` process of a host or of the switch.
+    """The `unshare` process of a host or of the switch."""
 
-    Args:
-        pid: of `unshare`; its child is the first process of the host.
-        folder: of the lab.
-        number: of the host, or `switch`.
-
-    """
-
-    pid: int
-    folder: Path
-    number: str
+    pid: int  # of `unshare`; its child is the first process of the host
+    folder: Path  # of the lab
+    number: str  # of the host, or `switch`
 
     @property
     def name(self) -> str:

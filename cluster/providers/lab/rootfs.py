@@ -95,7 +95,6 @@ class Upper:
     Args:
         folder: of the layer.
         lower: the root file system below it.
-
     """
 
     def __init__(self, folder: Path, lower: Path) -> None:
@@ -157,7 +156,6 @@ def text_of(path: Path) -> str:
 
     Returns:
         Its text; empty if it cannot be read.
-
     """
     try:
         return path.read_text()
@@ -175,7 +173,6 @@ def links(outer: str, inner: str, prefix: int, mtu: int) -> str:
 
     Returns:
         A batch for `ip -batch`.
-
     """
     lines = [
         "link set dev lo up",
@@ -203,7 +200,6 @@ def shape(device: str, line: float | None, mtu: int) -> str:
 
     Returns:
         A batch of one line for `tc -batch`.
-
     """
     if line is None:
         return f"qdisc replace dev {device} root noqueue\n"

@@ -76,7 +76,6 @@ def check_programs(root: str) -> None:
 
     Raises:
         SpecError: a program is missing.
-
     """
     folders = ("usr/sbin", "usr/bin")
     missing = sorted(

@@ -26,18 +26,11 @@ exec sleep infinity"""
 
 
 class Mark(Value, frozen=True, kw_only=True):
-    """The comment of a job of ours.
+    """The comment of a job of ours."""
 
-    Args:
-        name: of the cluster.
-        token: of the request, which our journal has.
-        host: that submitted the job.
-
-    """
-
-    name: str
-    token: str
-    host: str
+    name: str  # of the cluster
+    token: str  # of the request, which our journal has
+    host: str  # that submitted the job
 
     @property
     def comment(self) -> str:
@@ -64,7 +57,6 @@ def request(spec: ClusterSpec, mark: Mark) -> tuple[str, ...]:
 
     Returns:
         The words of sbatch. Nodes are exclusive: other jobs on them would be measured too.
-
     """
     return (
         "sbatch",
@@ -82,7 +74,6 @@ def job_number(printed: str) -> str:
 
     Raises:
         ProvisionError: there is none; the job may have been submitted all the same.
-
     """
     found = NUMBER.findall(printed)
     if not found:

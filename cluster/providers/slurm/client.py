@@ -44,14 +44,9 @@ PASSING = ("Unable to contact slurm controller", "Socket timed out", "Connection
 
 
 class SlurmClient(Value, frozen=True, kw_only=True):
-    """Runs the commands of one Slurm.
+    """Runs the commands of one Slurm."""
 
-    Args:
-        place: where they are: `this machine`, `login:alice@login1` or `lab:NAME`.
-
-    """
-
-    place: str = HERE
+    place: str = HERE  # where they are: `this machine`, `login:alice@login1` or `lab:NAME`
 
     @property
     def words(self) -> str:
@@ -64,7 +59,6 @@ class SlurmClient(Value, frozen=True, kw_only=True):
 
         Raises:
             SpecError: the laboratory does not exist.
-
         """
         if self.place.startswith(LAB):
             return lab_machines(self.place.removeprefix(LAB))[0].access
@@ -85,7 +79,6 @@ class SlurmClient(Value, frozen=True, kw_only=True):
         Raises:
             SpecError: there is no such command, or Slurm can never do what is asked for.
             ProvisionError: it failed.
-
         """
         within = ANSWERS_WITHIN if within is None else within
         done = self._once(argv, within)
@@ -143,7 +136,6 @@ class SlurmClient(Value, frozen=True, kw_only=True):
 
         Raises:
             ProvisionError: Slurm does not answer.
-
         """
         argv = ("squeue", "--noheader", "--states=all", f"--jobs={number}", f"--format={FORMAT}")
         try:
@@ -157,7 +149,6 @@ class SlurmClient(Value, frozen=True, kw_only=True):
 
         Raises:
             ProvisionError: Slurm does not answer.
-
         """
         argv = ("squeue", "--me", "--noheader", "--states=all", f"--format={FORMAT}")
         return parse_jobs(self.run(argv).stdout)
@@ -170,7 +161,6 @@ class SlurmClient(Value, frozen=True, kw_only=True):
 
         Raises:
             ClusterError: there are no accounts, or no answer.
-
         """
         job = ("--allocations", f"--jobs={number}", "--duplicates")
         argv = ("sacct", "--noheader", "--parsable2", *job, "--format=State")
@@ -185,7 +175,6 @@ class SlurmClient(Value, frozen=True, kw_only=True):
 
         Args:
             nodes: such as `node[1-3,7],gpu01`.
-
         """
         return tuple(self.run(("scontrol", "show", "hostnames", nodes)).stdout.split())
 
@@ -194,7 +183,6 @@ class SlurmClient(Value, frozen=True, kw_only=True):
 
         Args:
             nodes: such as `node[1-3]`.
-
         """
         return {node.name: node.address for node in self.nodes(nodes)}
 
@@ -210,7 +198,6 @@ class SlurmClient(Value, frozen=True, kw_only=True):
 
         Raises:
             ProvisionError: Slurm does not answer.
-
         """
         argv = ("scontrol", "--oneliner", "show", "node", nodes)
         return parse_nodes(self.run(argv, within=within, tries=tries).stdout)
@@ -220,7 +207,6 @@ class SlurmClient(Value, frozen=True, kw_only=True):
 
         Raises:
             ProvisionError: Slurm does not answer.
-
         """
         return parse_partitions(self.run(("scontrol", "--oneliner", "show", "partition")).stdout)
 
@@ -230,7 +216,6 @@ def client_of(options: SlurmOptions) -> SlurmClient:
 
     Raises:
         SpecError: they name two places.
-
     """
     if options.login and options.lab:
         raise SpecError(
@@ -246,7 +231,6 @@ def lab_machines(name: str) -> tuple[Machine, ...]:
 
     Raises:
         SpecError: there is no such laboratory, or it has no Slurm.
-
     """
     entries = journal.for_cluster(name).entries()
     specs = [one.spec for one in entries if isinstance(one, journal.Intended)]

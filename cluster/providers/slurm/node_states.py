@@ -26,22 +26,13 @@ LOST = frozenset({"DOWN", "ERROR", "FUTURE", "UNKNOWN"})  # states in which a no
 
 
 class SlurmNode(Value, frozen=True, kw_only=True):
-    """A node, as scontrol prints it.
+    """A node, as scontrol prints it."""
 
-    Args:
-        name: in Slurm.
-        address: at which Slurm reaches it; a name or an IP address.
-        state: such as `ALLOCATED`; any word.
-        flags: of the state, such as `NOT_RESPONDING` or `DRAIN`.
-        reason: that an administrator or Slurm gave for the state; empty if there is none.
-
-    """
-
-    name: str
-    address: str
-    state: str
-    flags: tuple[str, ...] = ()
-    reason: str = ""
+    name: str  # in Slurm
+    address: str  # at which Slurm reaches it; a name or an IP address
+    state: str  # such as `ALLOCATED`; any word
+    flags: tuple[str, ...] = ()  # of the state, such as `NOT_RESPONDING` or `DRAIN`
+    reason: str = ""  # that an administrator or Slurm gave for the state; empty if there is none
 
 
 def parse_nodes(text: str) -> tuple[SlurmNode, ...]:
@@ -49,7 +40,6 @@ def parse_nodes(text: str) -> tuple[SlurmNode, ...]:
 
     Args:
         text: a node on each line; lines without a `NodeName` are left out.
-
     """
     rows = (dict(FIELD.findall(line.strip())) for line in text.splitlines())
     return tuple(_node(row) for row in rows if row.get("NodeName"))
@@ -75,7 +65,6 @@ def words_on_node(node: SlurmNode) -> str:
     Returns:
         Such as `Slurm calls nodes-2 DOWN: Not responding [root@2026-11-24T00:44:35]`, or `Slurm
         still calls nodes-2 ALLOCATED` where Slurm has not noticed it.
-
     """
     why = [FLAGS.get(flag, flag) for flag in node.flags]
     why += [node.reason] if node.reason else []

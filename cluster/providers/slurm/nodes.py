@@ -37,7 +37,6 @@ def machines_of(
 
     Raises:
         ProvisionError: the job has fewer nodes.
-
     """
     names = client.names_in(job.nodes)
     if len(names) < hosts:

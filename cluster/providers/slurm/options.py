@@ -41,7 +41,6 @@ class SlurmOptions(EnvironmentOptions, frozen=True, kw_only=True):
         reach: how commands reach the nodes: by `ssh`, by `srun` steps in the job, or `auto`: by
             SSH if the first node lets us in.
         interrupt: what Ctrl-C does while the job waits: `cancel` it, or `leave` it in the queue.
-
     """
 
     partition: str = ""
@@ -70,7 +69,6 @@ def time_limit(spec: ClusterSpec) -> float:
 
     Raises:
         SpecError: `--ttl` and the option time differ, or the time is no duration.
-
     """
     option = options_of(spec).time
     asked = parse_seconds(option) if option else None
@@ -91,7 +89,6 @@ def own_allocation(options: SlurmOptions) -> str:
 
     Returns:
         The id; empty if a job is to be submitted.
-
     """
     asks = any(getattr(options, flag) for flag in (*ASKED, "time", "extra", "login", "lab"))
     return "" if asks else os.environ.get("SLURM_JOB_ID", "")

@@ -19,18 +19,11 @@ CLOSED = {  # scontrol(1), "State" of a partition
 
 
 class Partition(Value, frozen=True, kw_only=True):
-    """A partition, as scontrol prints it.
+    """A partition, as scontrol prints it."""
 
-    Args:
-        name: in Slurm.
-        state: such as `UP`; any word.
-        default: whether jobs that name none go there.
-
-    """
-
-    name: str
-    state: str
-    default: bool = False
+    name: str  # in Slurm
+    state: str  # such as `UP`; any word
+    default: bool = False  # whether jobs that name none go there
 
 
 def parse_partitions(text: str) -> tuple[Partition, ...]:
@@ -38,7 +31,6 @@ def parse_partitions(text: str) -> tuple[Partition, ...]:
 
     Args:
         text: a partition on each line; lines without a name or a state are left out.
-
     """
     rows = (dict(FIELD.findall(line.strip())) for line in text.splitlines())
     return tuple(
@@ -59,7 +51,6 @@ def why_closed(partitions: Sequence[Partition], asked: str) -> str:
     Returns:
         Such as `the partition gpu is DOWN: jobs wait in it until it is UP`; empty if one of them
         is up, or none is known.
-
     """
     names = asked.split(",")
     found = [one for one in partitions if (one.name in names if asked else one.default)]

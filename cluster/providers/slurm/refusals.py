@@ -144,7 +144,6 @@ def refusal(program: str, said: str, where: str) -> ProvisionError | SpecError:
 
     Args:
         program: such as `sbatch`.
-
     """
     words = said.strip()
     for part, kind, means, remedy in REFUSALS:
@@ -162,7 +161,6 @@ def unanswered(program: str, said: str, where: str, within: float) -> ProvisionE
     Args:
         program: such as `sbatch`.
         within: seconds that it had.
-
     """
     if QUEUE_FULL in said:
         return Quota(

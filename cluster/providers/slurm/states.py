@@ -121,7 +121,6 @@ class SlurmJob(Value, frozen=True, kw_only=True):
         left: seconds until its time limit is reached; None if it has none, or is not known.
         nodes: that it has, such as `node[1-4]`; empty while it has none.
         comment: that it was submitted with.
-
     """
 
     id: str
@@ -143,7 +142,6 @@ def parse_jobs(text: str) -> tuple[SlurmJob, ...]:
 
     Args:
         text: a job on each line; lines of another shape are left out.
-
     """
     rows = (line.strip().split("|", 6) for line in text.splitlines())
     return tuple(_job(row) for row in rows if len(row) == len(FORMAT.split("|")))
@@ -181,7 +179,6 @@ def words_of(job: SlurmJob) -> str:
 
     Returns:
         Such as `PENDING: it waits for nodes to become free, may start at 14:05`.
-
     """
     if job.state not in KNOWN:
         return f"in the state {job.state!r}, which is not known here"
@@ -201,7 +198,6 @@ def why_over(job: SlurmJob | None) -> str:
     Returns:
         Such as `TIMEOUT: its time limit was reached`; empty while it runs, or where its state does
         not say that it is over.
-
     """
     if job is None:
         return "Slurm does not list it any more"
@@ -222,7 +218,6 @@ def why_put_back(states: Collection[str]) -> str:
 
     Returns:
         Such as `it was preempted by another job`.
-
     """
     if PREEMPTED in states:
         return ENDED[PREEMPTED]

@@ -56,7 +56,6 @@ def folder(libraries: Sequence[str]) -> str:
 
     Returns:
         A path in the machine's folder; empty without libraries.
-
     """
     if not libraries:
         return ""

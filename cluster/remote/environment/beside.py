@@ -40,7 +40,6 @@ def install_beside(requirements: Sequence[str], extra: str) -> Path | None:
 
     Raises:
         SpecError: the index does not have them.
-
     """
     missing = tuple(sorted(one for one in requirements if not _is_here(one)))
     if not missing:

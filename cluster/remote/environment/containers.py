@@ -39,7 +39,6 @@ def step(engine: str, image: str) -> str:
 
     Args:
         engine: `docker` or `podman`; empty if the host has neither: the step's hash then differs.
-
     """
     word = shlex.quote(image)
     return STEP.format(

@@ -49,7 +49,6 @@ def install(
     Raises:
         ShellError: a step failed on one host; the message has the step and its last lines.
         HostErrors: on several; the other hosts are ready.
-
     """
     logs.mkdir(parents=True, exist_ok=True)
     installation = Installation(environment, tuple(shells))
@@ -85,7 +84,6 @@ class Installation:
 
         Raises:
             ClusterError: they cannot be downloaded.
-
         """
         with self._lock:
             wanted = target, step.libraries
@@ -127,7 +125,6 @@ class HostInstaller:
 
         Raises:
             ShellError: one failed.
-
         """
         probe, left = self._probe()
         if left and probe.claim in self._installation.ended.keys() - {self._machine.name}:

@@ -179,25 +179,17 @@ print(MPI.Get_library_version().strip("\\0"))'
 
 
 class HostProbe(Value, frozen=True, kw_only=True):
-    """What the probe found on a host before anything is installed there.
+    """What the probe found on a host before anything is installed there."""
 
-    Args:
-        claim: the host that installs in this folder, if several hosts or names share it.
-        target: that wheels must fit.
-        done: lines of the marker; none if the environment's Python does not work.
-        manager: the package manager, such as `apt-get`.
-
-    """
-
-    claim: str
+    claim: str  # the host that installs in this folder, if several hosts or names share it
     python: str
-    target: wheels.Target
+    target: wheels.Target  # that wheels must fit
     seen: tuple[str, ...]
-    done: tuple[str, ...]
+    done: tuple[str, ...]  # lines of the marker; none if the environment's Python does not work
     lacks_libraries: bool
     missing: tuple[str, ...]
     may_install: bool
-    manager: str
+    manager: str  # the package manager, such as `apt-get`
     has_mpi: bool
     engine: str
     engineless: tuple[str, ...]
@@ -213,7 +205,6 @@ def read_probe(said: Sequence[str]) -> HostProbe:
 
     Args:
         said: the lines that the script `LOOK` printed.
-
     """
     pairs = [line.partition(" ")[::2] for line in said]
     last = dict(pairs)
@@ -250,7 +241,6 @@ class Step(Value, frozen=True, kw_only=True):
         files: that it needs: their names and bytes.
         libraries: exact requirements, which the script names too; their wheels are sent, or come
             from an index.
-
     """
 
     name: str
@@ -268,7 +258,6 @@ class Step(Value, frozen=True, kw_only=True):
         Returns:
             A hash of that line, the script and the files, then the step's name. Libraries count by
             name and version, not by their wheels: a finished host needs no download here.
-
         """
         digest = hashlib.blake2s(f"{before}\n{BEGIN}{STEP}{self.script}".encode(), digest_size=12)
         for name, content in self.files:
@@ -393,7 +382,6 @@ def variables(environment: Environment) -> dict[str, str]:
 
     Returns:
         Names and values; none where Open MPI is installed with the libraries.
-
     """
     mpi = environment.mpi
     if not mpi:

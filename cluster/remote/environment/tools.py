@@ -27,7 +27,6 @@ def examine(shell: Shell, machine: Machine, programs: Sequence[str] = ()) -> Fac
 
     Raises:
         ShellError: it did not answer.
-
     """
     argv = [f"{machine.bin}/python3", *AGENT, "facts"]
     done = shell.run([*argv, machine.folder, *programs], timeout=COMMAND_TIMEOUT)
@@ -45,7 +44,6 @@ def check_tools(facts: tuple[Facts, ...], programs: Sequence[str] = ()) -> None:
 
     Raises:
         SpecError: a tool is missing; the message has the command that installs it.
-
     """
     for fact in facts:
         if fact.tmux is None:

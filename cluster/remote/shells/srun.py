@@ -52,7 +52,6 @@ class SrunShell(RemoteShell):
 
     Args:
         machine: the node; its `access` is the host where srun is, this machine if it has none.
-
     """
 
     def __init__(self, machine: Machine | None = None) -> None:
@@ -224,7 +223,6 @@ class SrunCommand(RemoteCommand):
 
         Args:
             within: seconds.
-
         """
         try:
             self._process.wait(within)

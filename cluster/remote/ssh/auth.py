@@ -33,7 +33,6 @@ class Verifier(paramiko.MissingHostKeyPolicy):
 
     Args:
         access: how the host is reached; it may name a file of known host keys.
-
     """
 
     def __init__(
@@ -149,7 +148,6 @@ def fingerprint(key: paramiko.PKey) -> str:
 
     Returns:
         Such as `SHA256:...`, without padding.
-
     """
     return _digest(key.asbytes())
 
@@ -163,7 +161,6 @@ class Identity(AuthStrategy):
 
     Args:
         key: the file of the only key to offer; the user's own keys, if empty.
-
     """
 
     def __init__(self, connection: fabric.Connection, key: str) -> None:

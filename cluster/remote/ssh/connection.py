@@ -49,7 +49,6 @@ def route(access: Access) -> list[fabric.Connection]:
 
     Raises:
         Unreachable: the user's settings cannot be read.
-
     """
     try:
         config = _config()
@@ -118,7 +117,6 @@ def open_hop(
 
     Raises:
         Unreachable: it could not be reached, has another key, or does not accept the login.
-
     """
     state = "resolving"
     where = _called(connection, access, target=target)
@@ -182,7 +180,6 @@ def close(chain: Sequence[fabric.Connection]) -> None:
 
     Args:
         chain: as `route` gives them.
-
     """
     for connection in chain:
         transport = connection.client.get_transport()
@@ -355,7 +352,6 @@ def dial(places: list[Place], seconds: float) -> socket.socket:
 
     Raises:
         OSError: none answers; it is the error of the last address.
-
     """
     made = (
         _race(places, seconds) if len(places) > 1 else socket.create_connection(places[0], seconds)

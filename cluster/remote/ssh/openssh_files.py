@@ -17,19 +17,12 @@ SALTED = "|1|"  # prefix of a hashed host name (`HashKnownHosts`)
 
 
 class KnownKey(NamedTuple):
-    """One key of a known_hosts file.
+    """One key of a known_hosts file."""
 
-    Args:
-        marker: `@revoked`, `@cert-authority` or nothing.
-        kind: type of the key, such as `ssh-ed25519`.
-        key: in base64.
-
-    """
-
-    marker: str
+    marker: str  # `@revoked`, `@cert-authority` or nothing
     names: str
-    kind: str
-    key: str
+    kind: str  # type of the key, such as `ssh-ed25519`
+    key: str  # in base64
 
 
 def matching(text: str, name: str) -> list[KnownKey]:
@@ -40,7 +33,6 @@ def matching(text: str, name: str) -> list[KnownKey]:
 
     Returns:
         The keys, in the order of the lines; invalid lines are left out, as OpenSSH does.
-
     """
     return [line for line in _lines(text) if _is_one_of(line.names, name.lower())]
 
@@ -50,7 +42,6 @@ def entry(name: str, port: int) -> str:
 
     Returns:
         The name alone for port 22.
-
     """
     return name if port == 22 else f"[{name}]:{port}"  # noqa: PLR2004 - the port of SSH
 
@@ -101,7 +92,6 @@ def settings(path: Path, section: str = "Host *", depth: int = 0) -> str:
     Returns:
         The text. As in ssh, lines after an `Include` belong to the section around it, and a section
         of an included file applies only where that section does.
-
     """
     around = section
     try:

@@ -29,5 +29,4 @@ class Report(Plugin):
 
         Returns:
             A text that ends with a newline, or a picture.
-
         """

@@ -52,7 +52,6 @@ def summaries_text(
         notes: what a reader of the numbers must know.
         width: of the screen, in characters; below 140 the table has fewer columns. None without a
             screen, such as in a pipe.
-
     """
     if not summaries:
         shown = "No values were measured.\n"
@@ -124,7 +123,6 @@ def grid_text(
 
     Returns:
         Lines, none of them wider than the screen unless a single number is.
-
     """
     if width is None or natural_width(names, cells) <= width:
         return _grid(names, cells, left, WIDE)
@@ -204,7 +202,6 @@ def sparklines(summaries: Sequence[Summary]) -> Iterator[str]:
 
     Yields:
         A line per metric that was measured at four sizes or more.
-
     """
     for metric in dict.fromkeys(summary.metric for summary in summaries):
         taken = [s for s in summaries if s.metric == metric and 0 < s.median < math.inf]

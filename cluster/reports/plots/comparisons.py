@@ -33,7 +33,6 @@ def comparison(compared: Comparison, kind: Format = "svg", prefix: str = "p") ->
 
     Raises:
         SpecError: no data point of the two can be compared.
-
     """
     cells = [cell for cell in compared.cells if cell.ratio][:MOST_ROWS]
     if not cells:

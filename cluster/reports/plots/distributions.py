@@ -48,7 +48,6 @@ def distribution(
 
     Raises:
         SpecError: there are no finite values.
-
     """
     finite = {name: sorted(v for v in values if v < math.inf) for name, values in series.items()}
     drawn = {name: values for name, values in finite.items() if values}

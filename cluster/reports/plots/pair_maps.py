@@ -38,7 +38,6 @@ def pair_map(
 
     Returns:
         The picture; none if no test gave a value.
-
     """
     del prefix  # it has no points with tooltips: a cell of a large fleet is below a pixel
     hosts = max([len(names), *(1 + max(one.source, one.target) for one in tests)])
@@ -133,7 +132,6 @@ def _shares(
 
     Returns:
         An array of the shape (squares, squares): rows send, columns receive.
-
     """
     import numpy as np  # noqa: PLC0415 - it is slow to import
 

@@ -46,7 +46,6 @@ class Picture(Value, frozen=True, kw_only=True):
     Args:
         tips: for each group of points, by its id in an SVG, the tooltip of each point.
         caption: an explanation of points, bars and lines; empty if the title is enough.
-
     """
 
     title: str
@@ -72,7 +71,6 @@ def require_matplotlib() -> None:
 
     Raises:
         SpecError: matplotlib is not installed.
-
     """
     require("matplotlib", "plot", "A plot")
 
@@ -82,7 +80,6 @@ def why_no_plots() -> str:
 
     Returns:
         A sentence; empty if plots can be drawn.
-
     """
     try:
         require_matplotlib()
@@ -96,7 +93,6 @@ def new_figure(height: float = HEIGHT) -> tuple[Figure, Axes]:
 
     Args:
         height: in inches; `finish` adds that of the legend.
-
     """
     require_matplotlib()
     from matplotlib import rc_context  # noqa: PLC0415 - it is slow to import
@@ -112,7 +108,6 @@ def marker(number: int) -> str:
 
     Args:
         number: of the condition, from 0.
-
     """
     return MARKERS[number % len(MARKERS)]
 
@@ -128,7 +123,6 @@ def differing_names(names: Sequence[str]) -> list[str]:
 
     Returns:
         Shorter names; the first part of a name of which nothing would be left.
-
     """
     parts = [name.split(", ") for name in names]
     common = _common_parts(names)
@@ -140,7 +134,6 @@ def with_common(title: str, names: Sequence[str]) -> str:
 
     Returns:
         Such as `latency over message size: allreduce, ranks 4`.
-
     """
     common = _common_parts(names)
     return f"{title}: {', '.join(common)}" if common else title

@@ -23,7 +23,6 @@ def step_parts(summaries: Sequence[Summary]) -> dict[str, dict[str, float]]:
 
     Returns:
         The median seconds of each metric, by where the data were; empty for other benchmarks.
-
     """
     found: dict[str, dict[str, float]] = {}
     for one in summaries:
@@ -40,7 +39,6 @@ def steps(
 
     Args:
         parts: as `step_parts` found them; at least one.
-
     """
     figure, axes = new_figure(height=1.0 + PER_BAR * len(parts))
     rows = list(range(len(parts)))

@@ -76,7 +76,6 @@ def sweep(
 
     Raises:
         SpecError: no value can be drawn.
-
     """
     drawn = [curve for curve in curves if curve.points]
     if not drawn:

@@ -26,7 +26,6 @@ def scale_log(axis: Any, low: float, high: float, unit: str) -> None:  # noqa: A
     Args:
         axis: of matplotlib: `axes.xaxis` or `axes.yaxis`.
         low: the least value, more than 0.
-
     """
     from matplotlib import ticker  # noqa: PLC0415 - it is slow to import
 
@@ -48,7 +47,6 @@ def scale_sizes(axes: Axes, sizes: Sequence[int]) -> None:
 
     Args:
         sizes: in bytes.
-
     """
     from matplotlib import ticker  # noqa: PLC0415 - it is slow to import
 
@@ -70,7 +68,6 @@ def scale_ratios(axes: Axes, low: float, high: float) -> None:
 
     Args:
         low: the least ratio, more than 0.
-
     """
     from matplotlib import ticker  # noqa: PLC0415 - it is slow to import
 

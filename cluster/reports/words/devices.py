@@ -18,26 +18,18 @@ ADD_TOPOLOGY = "add the output of nvidia-smi topo -m as a log"
 
 
 class DeviceWords(NamedTuple):
-    """The words for one kind of device.
-
-    Args:
-        mark: the beginning of the name of each.
-        causes: what may be wrong with a device; then with one that is written to.
-        link: what may be wrong between two good ones.
-        single: why there was nothing to compare on a host.
-
-    """
+    """The words for one kind of device."""
 
     one: str
     several: str
-    mark: str
-    causes: tuple[str, str]
-    link: str
+    mark: str  # the beginning of the name of each
+    causes: tuple[str, str]  # what may be wrong with a device; then with one that is written to
+    link: str  # what may be wrong between two good ones
     unknown: str
     too_few: str
     tests: str = "pairs"
     again: str = ""
-    single: str = ""
+    single: str = ""  # why there was nothing to compare on a host
 
 
 _SLOW_MEMORY = "its memory: a channel without a DIMM, a slow DIMM, or other work in it"

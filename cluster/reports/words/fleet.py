@@ -359,7 +359,6 @@ def faults_named(findings: Sequence[FleetFinding], *, by_name: bool = False) -> 
 
     Args:
         by_name: give the names of hosts, too: in logs of other tools, their numbers are ours.
-
     """
     words = [
         (one.kind, one.part, f"({one.name})" if by_name and one.name else "", one.direction)

@@ -112,7 +112,6 @@ class SeriesAnswer(VerdictFigures, frozen=True, kw_only=True):
         reason: the kind of the reason of the word, such as `too_small`; empty if the figures say
             it.
         limited_by: the limit, as values.
-
     """
 
     limit: str
@@ -133,7 +132,6 @@ class SummaryAnswer(SummaryFigures, frozen=True, kw_only=True):
         assumes: what the bound assumes without the log or the user having stated it; empty if
             nothing.
         limited_by: the limit, as values.
-
     """
 
     limit: str
@@ -152,7 +150,6 @@ class Answer(Value, frozen=True, kw_only=True):
         not_judged: the points whose messages are too small to say anything.
         headline: what the word means here.
         next_command: the words of that command; none if it is not one of `cluster`.
-
     """
 
     word: Judged

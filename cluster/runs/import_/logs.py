@@ -66,28 +66,18 @@ class Imported(Value, frozen=True, kw_only=True):
 
 
 class LogRun(Value, frozen=True, kw_only=True):
-    """Logs that were read, as a run whose folder does not exist yet.
-
-    Args:
-        copies: of the logs, without secrets: name and content.
-
-    """
+    """Logs that were read, as a run whose folder does not exist yet."""
 
     run: Run
     readings: tuple[Reading, ...]
-    copies: tuple[tuple[str, IO[bytes]], ...]
+    copies: tuple[tuple[str, IO[bytes]], ...]  # of the logs, without secrets: name and content
 
 
 class LogLocation(Value, frozen=True, kw_only=True):
-    """The hosts that wrote the logs, as the user describes them.
-
-    Args:
-        hosts: how many took part; 0 if that is not known.
-
-    """
+    """The hosts that wrote the logs, as the user describes them."""
 
     hardware: Hardware | None = None
-    hosts: int = 0
+    hosts: int = 0  # how many took part; 0 if that is not known
 
 
 UNKNOWN = LogLocation()
@@ -130,7 +120,6 @@ def read_logs(
     Raises:
         SpecError: a file cannot be read, or there is no such parser.
         ParseError: no line of a log was understood.
-
     """
     for file in files:
         _check_prose(file, format_)
@@ -174,7 +163,6 @@ def keep(logs: LogRun, where: Path) -> Run:
 
     Raises:
         ClusterError: it cannot be written; nothing is kept.
-
     """
     run = logs.run
     folder = store.create(where, run.record.spec.name, "log", run.record.at)
@@ -232,7 +220,6 @@ def read_log(file: str, *, format_: str = "", stdin: BinaryIO | None = None) -> 
     Raises:
         SpecError: it cannot be read, or there is no such parser.
         ParseError: no line of it was understood.
-
     """
     return _named(file, log_chunks(file, stdin), format_)
 
@@ -277,7 +264,6 @@ def log_chunks(file: str, stdin: BinaryIO | None) -> Iterator[bytes]:
 
     Raises:
         SpecError: it cannot be read, is damaged or no file, or has a line without an end.
-
     """
     unpacked = _unpacked(file, _portions(file, stdin))
     length = 0  # of the line that is not yet complete

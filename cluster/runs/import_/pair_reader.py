@@ -52,7 +52,6 @@ class PairLogOptions(NamedTuple):
         series: words in the name of the test, if the logs have several.
         grouping: gives the group of each host; none if they are not known.
         limit: the highest value that a pair can reach, in bytes per second, if it is known.
-
     """
 
     metric: PairMetric = "bandwidth"
@@ -68,7 +67,6 @@ def read_pairs(texts: Sequence[LogText], options: PairLogOptions) -> PairLogs:
     Raises:
         SpecError: the two hosts of a log are not known; the logs have several tests, or none.
         ParseError: a table has impossible values.
-
     """
     tables = [(log, table) for log in texts if (table := _table(log)) is not None]
     if tables:
@@ -160,7 +158,6 @@ def _by_full_names(
 
     Returns:
         The pairs, and what is left out, with the reason.
-
     """
     known = tuple(pairs)
     full = full_names(host for pair in known for host in pair.hosts)

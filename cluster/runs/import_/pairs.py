@@ -62,7 +62,6 @@ def import_pairs(words: Sequence[str], where: Path, options: PairLogOptions) -> 
         SpecError: a file cannot be read; the two hosts of a log are not known; the logs have
             several tests, or none of a pair.
         ParseError: a table has impossible values.
-
     """
     at = time.time()
     folder = store.create(where, NAME, PAIRS, at)
@@ -88,7 +87,6 @@ def log_files(words: Sequence[str]) -> list[str]:
 
     Raises:
         SpecError: there are none.
-
     """
     found: list[str] = []
     for word in words:

@@ -30,7 +30,6 @@ def import_run(folder: Path, where: Path, name: str = "") -> Path:
         SpecError: the folder is not a run.
         ParseError: its record or its values are damaged, or of another version.
         ClusterError: it cannot be copied.
-
     """
     record = store.read(folder).record
     spec = replace(record.spec, name=name or record.spec.name)

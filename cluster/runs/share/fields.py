@@ -70,7 +70,6 @@ class Names:
     Args:
         networks: of each IPv4 address of the hosts: addresses of one network stay in one.
         taken: names that really exist, and so are no pseudonyms.
-
     """
 
     def __init__(self, networks: Mapping[str, str], taken: frozenset[str] = frozenset()) -> None:

@@ -54,7 +54,6 @@ def prepare(folder: Path, *, with_logs: bool = False) -> Prepared:
 
     Raises:
         ClusterError: the run is damaged, or a log is no text.
-
     """
     run = store.read(folder)
     networks = {i.address: i.network for facts in run.record.environment for i in facts.interfaces}

@@ -23,43 +23,28 @@ OF_MEDIAN = "of the fleet's median"
 
 
 class WatchedChange(Value, frozen=True, kw_only=True):
-    """A change in a series, and the factors that changed with it.
+    """A change in a series, and the factors that changed with it."""
 
-    Args:
-        at: when the first run after the change was started, in seconds since the epoch.
-
-    """
-
-    at: float
+    at: float  # when the first run after the change was started, in seconds since the epoch
     run: str
     point: ChangePoint
     factors: tuple[Factor, ...]
 
 
 class WatchedSeries(Value, frozen=True, kw_only=True):
-    """The medians of a cluster's runs, at one data point of one definition.
-
-    Args:
-        metric: its name; `host_` and that of a test of pairs, for a host of a fleet.
-        unit: of the medians; of a host, they are shares of the fleet's median in the same run.
-        params: of the data point; `host` if it is about one host of a fleet.
-        at: when the newest run was started, in seconds since the epoch.
-        state: `alarm` only if the memory copies of the same runs did not change as well.
-        changes: the oldest first.
-
-    """
+    """The medians of a cluster's runs, at one data point of one definition."""
 
     cluster: str = ""
-    metric: str
+    metric: str  # its name; `host_` and that of a test of pairs, for a host of a fleet
     definition: str
-    unit: str
-    params: dict[str, Scalar]
+    unit: str  # of the medians; of a host, they are shares of the fleet's median in the same run
+    params: dict[str, Scalar]  # of the data point; `host` if it is about one host of a fleet
     runs: int
     last: float
-    at: float = 0.0
+    at: float = 0.0  # when the newest run was started, in seconds since the epoch
     baseline: float
-    state: State
-    changes: tuple[WatchedChange, ...]
+    state: State  # `alarm` only if the memory copies of the same runs did not change as well
+    changes: tuple[WatchedChange, ...]  # the oldest first
 
 
 class _Point(NamedTuple):
@@ -81,7 +66,6 @@ def series(runs: Iterable[Run], cluster: str = "") -> Iterator[WatchedSeries]:
 
     Args:
         runs: the oldest first; those that are not done are left out.
-
     """
     found: dict[tuple[object, ...], dict[str, list[tuple[Record, _Point]]]] = {}
     for run in runs:

@@ -33,25 +33,15 @@ Outcome = Literal["measured", "skipped", "failed", "told"]
 
 
 class Watch(Value, frozen=True, kw_only=True):
-    """A benchmark that a timer repeats.
-
-    Args:
-        every: seconds between two runs.
-        bench: the words behind `cluster bench`.
-        at: when it was added, in seconds since the epoch.
-        busy: the share of a host's processors in use, above which it is not measured.
-        prometheus: the file for node_exporter; empty for none.
-        on_change: the shell command for an alarm; empty for none.
-
-    """
+    """A benchmark that a timer repeats."""
 
     name: str
-    every: float
-    bench: tuple[str, ...]
-    at: float
-    busy: float = BUSY
-    prometheus: str = ""
-    on_change: str = ""
+    every: float  # seconds between two runs
+    bench: tuple[str, ...]  # the words behind `cluster bench`
+    at: float  # when it was added, in seconds since the epoch
+    busy: float = BUSY  # the share of a host's processors in use, above which it is not measured
+    prometheus: str = ""  # the file for node_exporter; empty for none
+    on_change: str = ""  # the shell command for an alarm; empty for none
 
 
 class WatchEvent(Value, frozen=True, kw_only=True):
@@ -61,7 +51,6 @@ class WatchEvent(Value, frozen=True, kw_only=True):
         at: when, in seconds since the epoch.
         outcome: `told` is an alarm that was handed to the command of the user.
         runs: that were measured, the oldest first; or with which the told change began.
-
     """
 
     at: float
@@ -75,7 +64,6 @@ def add(where: Path, watch: Watch) -> None:
 
     Raises:
         ClusterError: it cannot be written.
-
     """
     folder = where / watch.name
     part = folder / f".{WATCH}.part"
@@ -92,7 +80,6 @@ def remove(where: Path, name: str) -> None:
 
     Raises:
         SpecError: there is none.
-
     """
     find(where, name)
     (where / name / WATCH).unlink(missing_ok=True)
@@ -104,7 +91,6 @@ def find(where: Path, name: str) -> Watch:
     Raises:
         SpecError: there is none.
         ParseError: it is damaged.
-
     """
     path = where / name / WATCH
     try:
@@ -134,7 +120,6 @@ def events(where: Path, name: str) -> tuple[WatchEvent, ...]:
 
     Raises:
         ParseError: a line cannot be read.
-
     """
     path = where / name / LOG
     try:
@@ -154,7 +139,6 @@ def note(where: Path, name: str, event: WatchEvent) -> None:
 
     Raises:
         ClusterError: it cannot be written.
-
     """
     path = where / name / LOG
     try:
@@ -192,7 +176,6 @@ def why_not_due(watch: Watch, known: Sequence[WatchEvent], now: float) -> str:
     Returns:
         A sentence; empty if a run is due. A newest run in the future means that the clock was set
         back, and then it is due.
-
     """
     newest = next((e.at for e in reversed(known) if e.outcome == "measured"), None)
     if newest is None or not 0 <= now - newest < EARLY * watch.every:
@@ -212,7 +195,6 @@ def in_order(folders: Sequence[Path], known: Sequence[WatchEvent]) -> list[Path]
 
     Returns:
         The folders, the oldest first.
-
     """
     place = {folder.name: at for at, folder in enumerate(folders)}
     measured = [event for event in known if event.outcome == "measured"]

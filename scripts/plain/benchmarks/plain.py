@@ -143,7 +143,6 @@ class PlainParams(Value, frozen=True, kw_only=True):
 
     Args:
         turns: of each of the two loops.
-
     """
 
     turns: int = 0

@@ -115,7 +115,6 @@ class Cloud(Emulated[Settings]):
 
         Args:
             number: of the only one in its launch; all, if none.
-
         """
         for life in self._lives():
             if life.next and number in (None, life.instance.ami_launch_index):

@@ -37,7 +37,6 @@ def rules(
         instances: all, by id.
         devices: of some of them.
         connected: tells whether an instance has a way to the internet.
-
     """
     members = [(instances[id_], device) for id_, device in devices.items() if id_ in instances]
     return _rules(members, frozenset(i.id for i, _ in members if connected(i)))

@@ -71,7 +71,6 @@ class Caller(Value, frozen=True, kw_only=True):
         arn: of a user, or of a session of a role.
         id: by which policies know them: of a role, with its session.
         policy: what they may do; everything, if none.
-
     """
 
     account: str = ACCOUNT

@@ -24,7 +24,6 @@ class Demand(Value, frozen=True, kw_only=True):
         action: such as `ec2:RunInstances`.
         resource: its ARN, or `*`.
         context: the condition keys, in lower case; a key may have several values.
-
     """
 
     action: str
@@ -41,7 +40,6 @@ def allows(policy: Mapping[str, Any], demand: Demand) -> bool:
 
     Returns:
         A statement allows it, and none denies it.
-
     """
     statements = _listed(policy["Statement"])
     fitting = [statement for statement in statements if _fits(statement, demand)]

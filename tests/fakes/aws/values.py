@@ -33,7 +33,6 @@ class Settings(Value, frozen=True, kw_only=True):
         nodes: the network nodes above each instance of a launch, from the top; all have the same
             ones, if none are said.
         nodes_page: how many instances a page of DescribeInstanceTopology has at most.
-
     """
 
     pending: float = 0.0

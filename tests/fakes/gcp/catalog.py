@@ -101,7 +101,6 @@ def things(*, retired: bool) -> dict[str, dict[str, Any]]:
 
     Args:
         retired: also what was taken away.
-
     """
     made: dict[str, dict[str, Any]] = {}
     for region, zones in ZONES.items():

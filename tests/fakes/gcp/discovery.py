@@ -41,7 +41,6 @@ class Method(Value, frozen=True, kw_only=True):
         parameters: of path and query, as described.
         request: schema of the body; empty, if it has none.
         response: schema of the answer.
-
     """
 
     id: str
@@ -96,7 +95,6 @@ def find(http: str, path: str) -> tuple[Method, dict[str, str]] | None:
 
     Returns:
         The call and the parameters of its path; none if there is no such call.
-
     """
     for pattern, method in methods():
         if method.http == http and (match := pattern.fullmatch(path)):

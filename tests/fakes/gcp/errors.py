@@ -28,7 +28,6 @@ class RefusedError(Exception):
     Args:
         reason: Google's word for it.
         message: Google's text.
-
     """
 
     def __init__(self, reason: str, message: str) -> None:

@@ -23,7 +23,6 @@ def passes(expression: str, thing: Mapping[str, Any]) -> bool:
 
     Raises:
         GapError: the filter has what is not known here.
-
     """
     position, holds = 0, True
     while position < len(expression):

@@ -35,7 +35,6 @@ def metadata(instance: Mapping[str, Any]) -> dict[str, str]:
 
     Raises:
         GapError: something is not known here.
-
     """
     items = {one["key"]: one["value"] for one in instance.get("metadata", {}).get("items", [])}
     if strange := set(items) - KNOWN:

@@ -33,7 +33,6 @@ class Asked(Value, frozen=True, kw_only=True):
         places: the parameters of its path.
         query: those behind the question mark.
         body: what it brings.
-
     """
 
     method: discovery.Method

@@ -46,7 +46,6 @@ class Settings(Value, frozen=True, kw_only=True):
         locations: cluster, block, sub-block and host of each machine of a launch; all are in one
             sub-block, if none are said.
         physical_topology: whether these are told one by one, and not only as a path.
-
     """
 
     operation: float = 0.0
@@ -81,7 +80,6 @@ class Fault(values.Fault, frozen=True, kw_only=True):
     Args:
         operation: the call is taken, and the error comes with the operation that it began.
         made: so many instances are made all the same, and stay.
-
     """
 
     operation: bool = False

@@ -37,7 +37,6 @@ class FaultyParams(Value, frozen=True, kw_only=True):
     Args:
         how: What goes wrong: raise, kill, exit, leave, hang, sleep (both ranks), deaf, escape or
             nothing.
-
     """
 
     how: str = "nothing"

@@ -34,29 +34,20 @@ _SLOT = re.compile(r"(gen[1-6])\s*x(\d{1,2})")
 
 
 class Described(Value, frozen=True, kw_only=True):
-    """A machine that a user describes, on the command line or in a TOML file.
-
-    Args:
-        nvlink: of one GPU, all its links in one direction, such as `300GB/s`.
-        pcie: the slot of a GPU: `gen4 x16`, or as Linux writes it.
-        memory: of a GPU, such as `1555GB/s`.
-        nic: the rate of each network interface, such as `100gbit`.
-        flow: the limit of one TCP connection, such as `10gbit`.
-
-    """
+    """A machine that a user describes, on the command line or in a TOML file."""
 
     name: str = ""
     host: str = ""
     gpu: str = ""
     gpus: int | None = None
-    nvlink: str = ""
-    pcie: str = ""
-    memory: str = ""
-    nic: str = ""
+    nvlink: str = ""  # of one GPU, all its links in one direction, such as `300GB/s`
+    pcie: str = ""  # the slot of a GPU: `gen4 x16`, or as Linux writes it
+    memory: str = ""  # of a GPU, such as `1555GB/s`
+    nic: str = ""  # the rate of each network interface, such as `100gbit`
     nics: int | None = None
     rdma: bool | None = None
     mtu: int | None = None
-    flow: str = ""
+    flow: str = ""  # the limit of one TCP connection, such as `10gbit`
     source: str = ""
 
 
@@ -69,7 +60,6 @@ def find(text: str) -> Hardware:
 
     Raises:
         SpecError: the name or a key is unknown.
-
     """
     first, *rest = [word.strip() for word in text.split(",")]
     if "=" in first or not first:
@@ -86,7 +76,6 @@ def in_toml(content: bytes, path: str) -> Hardware:
 
     Raises:
         SpecError: it is not valid TOML, or has unknown keys.
-
     """
     try:
         words = msgspec.toml.decode(content)
@@ -100,7 +89,6 @@ def of_devices(models: Iterable[str]) -> Hardware | None:
 
     Returns:
         The hardware; none if it is not known, or if there are several kinds.
-
     """
     keys = {_gpu_key(model) for model in models}
     if len(keys) != 1 or (key := keys.pop()) is None:
@@ -116,7 +104,6 @@ def with_logged_gpus(hardware: Hardware | None, models: Sequence[str]) -> Hardwa
 
     Returns:
         The hardware, with GPUs if the user or the log names any; the user takes precedence.
-
     """
     if hardware is None:
         return of_devices(models)
@@ -131,7 +118,6 @@ def of_point(hardware: Hardware | None, params: Mapping[str, Scalar]) -> Hardwar
 
     Args:
         params: of the point; `gpu` is the model, if there are several.
-
     """
     gpu = params.get("gpu")
     return with_logged_gpus(hardware, [gpu]) if isinstance(gpu, str) else hardware
@@ -142,7 +128,6 @@ def with_fabric(hardware: Hardware | None, *, fabric: bool) -> Hardware | None:
 
     Returns:
         The hardware; unchanged if the log does not say so.
-
     """
     if hardware is None or not fabric:
         return hardware
@@ -158,7 +143,6 @@ def with_links(hardware: Hardware | None, links: int) -> Hardware | None:
     Returns:
         The hardware; the bridges become its NVLink if its boards may have bridges, and the log
         shows links between them. Fewer links than a GPU has join a pair without a switch.
-
     """
     if hardware is None or not links:
         return hardware
@@ -179,7 +163,6 @@ def contradiction(hardware: Hardware | None, models: Sequence[str]) -> str:
 
     Returns:
         A clause; empty if they agree, or if one of them names none.
-
     """
     if hardware is None or not hardware.gpu:
         return ""
@@ -268,7 +251,6 @@ def peak_flops(model: str) -> Figure | None:
 
     Returns:
         FLOP per second, with the source and its address; none if it is not in our list.
-
     """
     key = _gpu_key(model)
     cores = listed_gpus()[key].fp32 if key else None
@@ -283,7 +265,6 @@ def between(model: str, path: str, slot: str) -> Figure | None:
 
     Returns:
         The rate of the bonded NVLinks, or of the slot that all bytes pass; none if not known.
-
     """
     key = _gpu_key(model)
     if match := _BONDED.fullmatch(path):

@@ -21,7 +21,6 @@ class ListedRate(Value, frozen=True, kw_only=True):
         rate: such as `100gbit` or `1555 GB/s`.
         threshold: the name in the corpus of the share that healthy hardware reaches, where that is
             unlike other GPUs.
-
     """
 
     rate: str

@@ -24,7 +24,6 @@ def of_measured(measurements: Iterable[Measurement]) -> Hardware | None:
     Returns:
         The hardware; none if no link was recorded. It has no bus where the links of the GPUs
         differ, and no memory where the peaks do: a bound of one would be wrong for another.
-
     """
     own = [m for m in measurements if m.metric in (LINK, MEMORY)]
     models = {str(m.params["model"]) for m in own}

@@ -58,18 +58,12 @@ UNITS = {
 
 
 class PublishedSource(Value, frozen=True, kw_only=True):
-    """Where a published result can be read.
-
-    Args:
-        commit: of the repository; empty if the source is not a repository.
-        line: of the value, from 1; 0 if it is not known.
-
-    """
+    """Where a published result can be read."""
 
     url: str
-    commit: str = ""
+    commit: str = ""  # of the repository; empty if the source is not a repository
     path: str = ""
-    line: int = 0
+    line: int = 0  # of the value, from 1; 0 if it is not known
     author: str = ""
 
     def address(self, line: int = 0) -> str:
@@ -77,7 +71,6 @@ class PublishedSource(Value, frozen=True, kw_only=True):
 
         Args:
             line: of the file; 0 for the one of the source.
-
         """
         if not self.path:
             return self.url
@@ -86,18 +79,11 @@ class PublishedSource(Value, frozen=True, kw_only=True):
 
 
 class Point(Value, frozen=True, kw_only=True):
-    """A size of a published run, and the values at it.
+    """A size of a published run, and the values at it."""
 
-    Args:
-        values: in the unit of the run.
-        size: of a message, such as `8 GiB`; empty if it has none.
-        line: of the source's file, from 1; 0 if it is not known.
-
-    """
-
-    values: tuple[float, ...]
-    size: str = ""
-    line: int = 0
+    values: tuple[float, ...]  # in the unit of the run
+    size: str = ""  # of a message, such as `8 GiB`; empty if it has none
+    line: int = 0  # of the source's file, from 1; 0 if it is not known
 
 
 class PublishedRun(Value, frozen=True, kw_only=True):
@@ -121,22 +107,13 @@ class PublishedRun(Value, frozen=True, kw_only=True):
 
 
 class PublishedResult(Value, frozen=True, kw_only=True):
-    """A point of a published run, in the units of the definition.
+    """A point of a published run, in the units of the definition."""
 
-    Args:
-        id: of the run, and the size.
-        run: that it is from.
-        size: bytes of a message; 0 if it has none.
-        values: in seconds, or bytes per second.
-        address: where it can be read.
-
-    """
-
-    id: str
-    run: PublishedRun
-    size: int
-    values: tuple[float, ...]
-    address: str
+    id: str  # of the run, and the size
+    run: PublishedRun  # that it is from
+    size: int  # bytes of a message; 0 if it has none
+    values: tuple[float, ...]  # in seconds, or bytes per second
+    address: str  # where it can be read
 
     @property
     def params(self) -> dict[str, Scalar]:
@@ -147,27 +124,17 @@ class PublishedResult(Value, frozen=True, kw_only=True):
 
 
 class ThresholdEvidence(Value, frozen=True, kw_only=True):
-    """A published result that a threshold rests on.
-
-    Args:
-        of: the rate that it is a share of, such as `10gbit`; if empty, its bound.
-
-    """
+    """A published result that a threshold rests on."""
 
     result: str
-    of: str = ""
+    of: str = ""  # the rate that it is a share of, such as `10gbit`; if empty, its bound
     why: str = ""
 
 
 class Threshold(Value, frozen=True, kw_only=True):
-    """The share of a bound that healthy hardware reaches with large messages.
+    """The share of a bound that healthy hardware reaches with large messages."""
 
-    Args:
-        share: the lowest share of healthy hardware.
-
-    """
-
-    share: float
+    share: float  # the lowest share of healthy hardware
     evidence: tuple[ThresholdEvidence, ...]
 
 
@@ -231,7 +198,6 @@ def read(text: str, name: str) -> tuple[PublishedRun, ...]:
 
     Raises:
         SpecError: it is not valid TOML, or has unknown fields.
-
     """
     try:
         return msgspec.toml.decode(text, type=_Runs).run
@@ -260,7 +226,6 @@ def points(found: Iterable[PublishedRun]) -> tuple[PublishedResult, ...]:
 
     Raises:
         SpecError: a size cannot be read.
-
     """
     return tuple(
         PublishedResult(

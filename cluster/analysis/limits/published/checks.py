@@ -36,7 +36,6 @@ def problems(runs: Sequence[PublishedRun]) -> tuple[str, ...]:
 
     Returns:
         A line for each problem; none if all is well.
-
     """
     found = [f"{run.id}: {problem}" for run in runs for problem in _problems(run)]
     ids = Counter(run.id for run in runs)
@@ -86,7 +85,6 @@ def evidence_share(evidence: ThresholdEvidence) -> float:
 
     Raises:
         SpecError: there is no such result, or it has no bound.
-
     """
     result = find(evidence.result)
     rate = parse_rate(evidence.of) if evidence.of else limit(result)
@@ -103,7 +101,6 @@ def find(id_: str) -> PublishedResult:
 
     Raises:
         SpecError: there is none.
-
     """
     for result in published.results():
         if result.id == id_:
@@ -118,7 +115,6 @@ def limit(result: PublishedResult) -> float | None:
 
     Returns:
         Bytes per second; none if the result has no bound.
-
     """
     definition = published.definitions()[result.run.definition]
     found = bound(definition, result.params, hardware.find(result.run.hardware))

@@ -34,7 +34,6 @@ class Published(Value, frozen=True, kw_only=True):
         reached: how many of those runs the series is as good as, within a tenth.
         word: `normal` if the series is like them, `low` if it is lower and there are enough of
             them to say so, else empty.
-
     """
 
     results: tuple[str, ...]
@@ -55,7 +54,6 @@ def compare(
 
     Returns:
         The comparison; none if nothing similar was published.
-
     """
     if (
         known is None

@@ -26,7 +26,6 @@ def job_profiles(sources: Iterable[Source]) -> tuple[JobProfile, ...]:
 
     Returns:
         A profile per job, and per context within it, in the order of the sources.
-
     """
     groups: dict[tuple[str, int, str, int], list[Profile]] = {}
     seen: dict[tuple[str, int, str, int], int] = defaultdict(int)

@@ -9,51 +9,32 @@ MILLI = 0.001  # seconds to which a profile rounds
 
 
 class Source(Value, frozen=True, kw_only=True):
-    """A profile, and the job that its file names.
+    """A profile, and the job that its file names."""
 
-    Args:
-        job: such as `19013`; the name of the file, if it names no job.
-
-    """
-
-    job: str
+    job: str  # such as `19013`; the name of the file, if it names no job
     profile: Profile
 
 
 class Total(Value, frozen=True, kw_only=True):
-    """A routine, over all ranks that have a file.
+    """A routine, over all ranks that have a file."""
 
-    Args:
-        name: such as `MPI_Allreduce`.
-        time: of all these ranks, seconds.
-        most: the time of the rank that spent most in it, seconds.
-
-    """
-
-    name: str
+    name: str  # such as `MPI_Allreduce`
     calls: int
     bytes: float
-    time: float
+    time: float  # of all these ranks, seconds
     share: float
-    most: float
+    most: float  # the time of the rank that spent most in it, seconds
     most_rank: int
 
 
 class Bin(Value, frozen=True, kw_only=True):
-    """Messages of one routine and of about the same size, over all ranks that have a file.
+    """Messages of one routine and of about the same size, over all ranks that have a file."""
 
-    Args:
-        routine: such as `MPI_Allreduce`.
-        size: of a message on average, bytes.
-        time: of all these ranks, seconds.
-
-    """
-
-    routine: str
-    size: float
+    routine: str  # such as `MPI_Allreduce`
+    size: float  # of a message on average, bytes
     calls: int
     bytes: float
-    time: float
+    time: float  # of all these ranks, seconds
 
 
 class SumCheck(Value, frozen=True, kw_only=True):
@@ -82,7 +63,6 @@ class JobProfile(Value, frozen=True, kw_only=True):
         elapsed: seconds in all, of the same ranks.
         share: of that time that MPI took; 0 if it is not known.
         extremes: the ranks with the least, the median and the most time in MPI, as a file says.
-
     """
 
     job: str

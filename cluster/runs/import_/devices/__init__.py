@@ -50,19 +50,13 @@ class UnreadLog(NamedTuple):
 
 
 class DeviceLogs(NamedTuple):
-    """The logs of a check, and what is to be judged.
-
-    Args:
-        series: words in the name of the test, if the logs have several.
-        of_hosts: the logs name several pairs of hosts.
-
-    """
+    """The logs of a check, and what is to be judged."""
 
     known: Sequence[ReadLog]
     unread: Sequence[UnreadLog]
     metric: PairMetric
-    series: str
-    of_hosts: bool
+    series: str  # words in the name of the test, if the logs have several
+    of_hosts: bool  # the logs name several pairs of hosts
 
     @property
     def results(self) -> list[Parsed]:
@@ -93,7 +87,6 @@ class DeviceKindReader(Protocol):
 
         Raises:
             SpecError: the logs are of this kind, and cannot be judged.
-
         """
 
 
@@ -108,7 +101,6 @@ def read_devices(logs: DeviceLogs) -> PairLogs | None:
 
     Raises:
         SpecError: the logs are of devices of several kinds, or of one that cannot be judged.
-
     """
     found = (reader.read(logs) for reader in readers().values())
     return next((one for one in found if one is not None), None)
@@ -125,7 +117,6 @@ def only_matrix(logs: DeviceLogs, kind: str, what: str, tool: str) -> ReadLog | 
 
     Raises:
         SpecError: several logs have such a matrix, or some have one of another kind.
-
     """
     kinds = {one.log.file: {k for r in one.reading.results for k in matrix_kinds(r)}
              for one in logs.known}  # fmt: skip

@@ -22,17 +22,11 @@ OTHER_END = "the other end of each test is as fast as its NIC"
 
 
 class NicResult(NamedTuple):
-    """A result of a tool over one NIC.
-
-    Args:
-        nic: its name, such as `mlx5_0`.
-        gpu: the number of the GPU whose memory was sent; none if it was the host's.
-
-    """
+    """A result of a tool over one NIC."""
 
     log: str
-    nic: str
-    gpu: int | None
+    nic: str  # its name, such as `mlx5_0`
+    gpu: int | None  # the number of the GPU whose memory was sent; none if it was the host's
     result: Parsed
 
 

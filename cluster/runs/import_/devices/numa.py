@@ -71,7 +71,6 @@ def distance(pair: tuple[str, str], distances: Topology | None, nodes: int) -> s
 
     Returns:
         Such as `21`; empty if it is not known.
-
     """
     known = distances.path(*pair) if distances else "?"
     if known.isdecimal():

@@ -37,7 +37,6 @@ class Plant(Value, frozen=True, kw_only=True):
         link: share of what the computing needs that the store's link brings; 0 to leave it alone.
         bytes: of a step's samples on that link.
         shape: the command that limits the link, with {rate} in bytes per second.
-
     """
 
     computes: float = 0.0
