@@ -44,17 +44,9 @@ PLAIN = Trial(name="", params={}, variables={})  # of a run outside of experimen
 
 
 def trials(text: str, benchmark: str) -> tuple[Trial, Trial]:
-    """Parse the two conditions of an A/B test.
+    """Parse two conditions, `KEY=V1,V2`, or `KEY=V1|V2` if a value has a comma (SpecError).
 
-    Args:
-        text: `KEY=V1,V2`; `KEY=V1|V2` if a value has a comma.
-        benchmark: its name; KEY may be one of its parameters.
-
-    Returns:
-        The two conditions, in the order of their values.
-
-    Raises:
-        SpecError: it is not of this form, or there is no such key.
+    KEY is a variable, or a parameter of the benchmark.
     """
     key, equals, values = text.partition("=")
     parts = values.split("|" if "|" in values else ",")
@@ -89,27 +81,13 @@ def _trial(key: str, value: str, benchmark: str) -> Trial:
 
 
 def order(launches: int) -> Iterator[int]:
-    """Return the order of two conditions: ABBA, repeated.
-
-    Args:
-        launches: Number of launches of each condition.
-
-    Yields:
-        0 for the first condition, 1 for the second.
-    """
+    """Yield the order of two conditions, 0 and 1: ABBA, repeated."""
     for pair in range(launches):
         yield from (1, 0) if pair % 2 else (0, 1)
 
 
 def check_launches(launches: int) -> None:
-    """Refuse a number of launches that is too small for a verdict.
-
-    Args:
-        launches: of each condition.
-
-    Raises:
-        SpecError: there are too few.
-    """
+    """Refuse a number of launches that is too small for a verdict (SpecError)."""
     if launches < ENOUGH_LAUNCHES:
         raise SpecError(
             f"--launches is {launches}; a verdict needs {ENOUGH_LAUNCHES} of each condition.",
@@ -118,15 +96,7 @@ def check_launches(launches: int) -> None:
 
 
 def check_common(checked: Sequence[tuple[Benchmark[Any], Any]], spec: ClusterSpec) -> None:
-    """Refuse conditions that have no data point in common.
-
-    Args:
-        checked: the benchmark and the parameters of each condition.
-        spec: of the cluster.
-
-    Raises:
-        SpecError: there is nothing to compare.
-    """
+    """Refuse conditions that have no data point in common (SpecError)."""
     ranks = spec.hosts * spec.ranks_per_host
     points = [
         {
@@ -148,15 +118,7 @@ def check_common(checked: Sequence[tuple[Benchmark[Any], Any]], spec: ClusterSpe
 def check_toggles(
     checked: Sequence[tuple[Benchmark[Any], Any]], conditions: Iterable[Trial]
 ) -> None:
-    """Refuse to switch peer-to-peer of NCCL where nothing uses NCCL, or to a level it ignores.
-
-    Args:
-        checked: the benchmark and the parameters of each condition.
-        conditions: the same ones.
-
-    Raises:
-        SpecError: the variable could do nothing.
-    """
+    """Refuse toggles of NCCL's peer-to-peer that could do nothing (SpecError)."""
     for (chosen, params), condition in zip(checked, conditions, strict=True):
         given = [name for name in TOGGLES if name in condition.variables]
         carried = chosen.transport(params)
@@ -184,22 +146,9 @@ def run_alternating(
     variables: Mapping[str, str] | None = None,
     **params: object,
 ) -> Iterator[tuple[Trial, Run]]:
-    """Run a benchmark under two conditions in turn.
+    """Run a benchmark under two conditions in turn, and yield the condition and run of each launch.
 
-    Args:
-        bench: runs it once: `Cluster.bench`, or a function around it.
-        benchmark: its name.
-        pair: the two conditions.
-        launches: Number of launches of each condition.
-        variables: environment variables of all ranks, under both.
-        params: of the benchmark, under both.
-
-    Yields:
-        Each launch's condition and run, once its results are here.
-
-    Raises:
-        SpecError: there are too few launches.
-        JobError: a launch failed.
+    `bench` runs it once, as `Cluster.bench` does. A launch that fails ends it (JobError).
     """
     check_launches(launches)
     for which in order(launches):
@@ -212,15 +161,9 @@ def run_alternating(
 def compare_conditions(
     pair: tuple[Trial, Trial], ran: Iterable[tuple[Trial, Run]], threshold: float = THRESHOLD
 ) -> RunComparison:
-    """Compare the runs of two conditions.
+    """Compare the runs of two conditions: a verdict per data point on the second one.
 
-    Args:
-        pair: the two conditions.
-        ran: each launch's condition and run.
-        threshold: the smallest difference that matters, as a fraction of the value.
-
-    Returns:
-        What differs, and a verdict per data point on the second condition.
+    `threshold` is the smallest fraction of the value that matters.
     """
     known = list(ran)
     groups = (

@@ -496,11 +496,7 @@ class Cluster:
         return hosts
 
     def _start(self, plan: JobPlan, listener: Listener, *, detach: bool) -> Run:
-        """Start a job, and download its results unless it is detached.
-
-        Raises:
-            JobError: it failed; its values were downloaded.
-        """
+        """Start a job, and download its results unless it is detached (JobError: it failed)."""
         job, result = self.bench_jobs.open(plan.job), None
         try:
             self.bench_jobs.start(job, plan)

@@ -49,9 +49,8 @@ DEAD_AFTER = 3.0  # seconds for them to answer after that; those that do not are
 class Jobs:
     """The jobs of a cluster; at most the newest one runs.
 
-    Attributes:
-        phases: seconds of each phase of the newest job that this process prepared or collected.
-        superseded: whether another process has taken the cluster over from this one.
+    `phases` are seconds of the newest job that this process prepared or collected; `superseded`
+    says that another process has taken the cluster over.
     """
 
     def __init__(self, disk: StateOnDisk, hosts: Hosts) -> None:
@@ -65,11 +64,7 @@ class Jobs:
     def claimed(self, *, replace: bool = False) -> Iterator[None]:
         """Let no other process start a job here during a block; blocks inside it are the same.
 
-        Args:
-            replace: take the cluster over from a process that uses it, whose job then ends.
-
-        Raises:
-            InUse: another process uses it.
+        With `replace`, the job of a process that uses the cluster ends; without it, see InUse.
         """
         if self._claim is not None:
             yield
@@ -85,11 +80,7 @@ class Jobs:
 
     @contextmanager
     def sole(self) -> Iterator[None]:
-        """Keep the claim during a block that changes what a job of another process needs.
-
-        Raises:
-            ClusterError: another process has taken the cluster over, or down.
-        """
+        """Keep the claim during a block that changes what another's job needs (ClusterError)."""
         with self._disk.journal.lock():
             if self._claim and (by := self._claim.successor()):
                 raise ClusterError(
@@ -127,9 +118,7 @@ class Jobs:
     def make_room(self, *, replace: bool = False) -> None:
         """Collect the previous job, and free the name of its session.
 
-        Raises:
-            InUse: a job runs, whose process has ended.
-            ClusterError: a tmux session that is not ours has the name.
+        A job that runs without its process is refused (InUse), as is a session that is not ours.
         """
         if not replace:
             self._refuse_if_running()
@@ -145,11 +134,7 @@ class Jobs:
         self.phases = {}
 
     def end_all(self, reason: str) -> None:
-        """Stop all jobs that run, and download the results of all.
-
-        Raises:
-            ClusterError: a job could not be stopped.
-        """
+        """Stop all jobs that run, and download the results of all (ClusterError)."""
         for record in self._disk.state.open_jobs:
             with suppress(SpecError):  # the run's folder was removed; the job is stopped
                 job = self.open(record)
@@ -159,14 +144,7 @@ class Jobs:
                 self.open(record).end_session()
 
     def start(self, job: MpiJob, plan: JobPlan) -> None:
-        """Start a job.
-
-        Args:
-            job: as `open` returns it.
-
-        Raises:
-            ClusterError: it could not be started; its run says so.
-        """
+        """Start a job of `open`; if that fails, its run says so (ClusterError)."""
         began = time.monotonic()
         by = claims.encode(self._claim.by) if self._claim else ""
         status: Status = "interrupted"  # unless it fails itself
@@ -189,8 +167,7 @@ class Jobs:
     def watch(self, job: MpiJob, listener: JobListener) -> JobResult:
         """Wait for the end of a job; values are written to the run's folder as they arrive.
 
-        Raises:
-            Unreachable: its host cannot be reached; the job may still run there.
+        An error Unreachable does not mean that the job has ended.
         """
         began = time.monotonic()
         run = Path(job.record.run)
@@ -226,11 +203,7 @@ class Jobs:
         return RevocationWatch(partial(provider.revocation_reason, spec, machines), stop)
 
     def close(self, job: MpiJob, result: JobResult, *, stop: bool = False) -> Run:
-        """Download a job's files, and close its run.
-
-        Raises:
-            SpecError: the run's folder was removed.
-        """
+        """Download a job's files, and close its run (SpecError)."""
         lost = job.lost_hosts() if result.exit_status == HOST_LOST else ()
         with self._hosts.without(lost):  # a download from them would wait for seconds, in vain
             job = self.open(job.record)  # a shell may have been given up since
@@ -253,12 +226,7 @@ class Jobs:
         return provider.describe_unreachable(spec, machines)
 
     def wait(self, listener: JobListener) -> int:
-        """Wait for the newest job.
-
-        Raises:
-            SpecError: there is no job.
-            JobError: the job was lost, as when its host restarted.
-        """
+        """Wait for the newest job; return its exit status (JobError: it was lost)."""
         job = self.newest()
         if not self._is_collected(job):
             with self._revocation(job) as revocation:
@@ -277,12 +245,7 @@ class Jobs:
         return int(record.status != "done") if record.exit_status is None else record.exit_status
 
     def fetch(self) -> Run:
-        """Download the newest job's results.
-
-        Raises:
-            SpecError: there is no job, or it still runs.
-            JobError: it failed; its values were downloaded anyway.
-        """
+        """Download the newest job's results (SpecError: it still runs; JobError: it failed)."""
         job = self.newest()
         if self._is_collected(job):
             return raise_unless_done(store.read(Path(job.record.run)))
@@ -307,32 +270,19 @@ class Jobs:
         return raise_unless_done(self.close(job, job_result(status)))
 
     def status(self) -> tuple[JobRecord, Status]:
-        """Return the newest job, and `running` while it runs or waits to be fetched.
-
-        Raises:
-            SpecError: there is no job.
-        """
+        """Return the newest job, and `running` while it runs or waits to be fetched (SpecError)."""
         record = self.newest().record
         return record, store.record(Path(record.run)).status
 
     def exit_status(self) -> int | None:
-        """Return the newest job's exit status; None while it runs.
-
-        Raises:
-            SpecError: there is no job.
-            JobError: the job was lost, as when its host restarted.
-        """
+        """Return the newest job's exit status; None while it runs (JobError: it was lost)."""
         job = self.newest()
         if self._is_collected(job):
             return store.record(Path(job.record.run)).exit_status
         return job.status()
 
     def logs(self) -> str:
-        """Return the standard output of the newest job so far.
-
-        Raises:
-            SpecError: there is no job.
-        """
+        """Return the standard output of the newest job so far (SpecError)."""
         job = self.newest()
         if self._is_collected(job):
             return raw_text(Path(job.record.run), "stdout")
@@ -349,11 +299,7 @@ class Jobs:
             store.write(folder, msgspec.structs.replace(run, phases=phases, receipt=receipt))
 
     def newest(self) -> MpiJob:
-        """Return the newest job.
-
-        Raises:
-            SpecError: there is none.
-        """
+        """Return the newest job (SpecError)."""
         jobs = self._disk.state.jobs
         if not jobs:
             name = self._hosts.name

@@ -32,11 +32,7 @@ class NotebookLine:
         self._shown_at = 0.0
 
     def show(self, text: str, part: float | None = None, *, now: bool = False) -> None:
-        """Replace the line, unless it was replaced less than `BETWEEN` seconds ago.
-
-        Args:
-            part: of the work that is done, from 0 to 1; without it, there is no bar.
-        """
+        """Replace the line, at most every `BETWEEN` seconds; `part` (0 to 1) draws a bar."""
         if not now and time.monotonic() - self._shown_at < BETWEEN:
             return
         self._shown_at = time.monotonic()

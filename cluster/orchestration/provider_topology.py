@@ -27,11 +27,7 @@ def ask_topology(spec: ClusterSpec, machines: tuple[Machine, ...]) -> ProviderTo
 
 
 def topology_groups(spec: ClusterSpec, machines: tuple[Machine, ...]) -> tuple[int, ...]:
-    """Return the groups of hosts that share a switch, as the provider says.
-
-    Raises:
-        SpecError: the provider does not say.
-    """
+    """Return the groups of hosts that share a switch, as the provider says (SpecError)."""
     asked = ask_topology(spec, machines)
     groups = switch_groups(asked.layers)
     if not groups:

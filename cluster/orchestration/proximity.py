@@ -50,14 +50,7 @@ NAMED = 10  # disagreements that are listed
 
 
 def judge_placement(run: Run) -> Placement:
-    """Find which hosts are near one another, and write it into the run's folder.
-
-    Args:
-        run: of the benchmark `pairs`, of latencies; it may have been interrupted.
-
-    Raises:
-        SpecError: the run has no latencies of pairs.
-    """
+    """Find which hosts are near one another, and write it into the run's folder (SpecError)."""
     record = run.record
     tests = tuple(pair_tests(run.measurements)) if record.benchmark == PAIRS else ()
     if not tests or run.measurements[0].metric != METRIC:
@@ -74,11 +67,7 @@ def judge_placement(run: Run) -> Placement:
 
 
 def placed_groups(where: Path, state: ClusterState) -> Groups:
-    """Return the groups that the newest placement of a cluster shows.
-
-    Raises:
-        SpecError: none was measured, or it shows no structure.
-    """
+    """Return the groups that the newest placement of a cluster shows (SpecError)."""
     known = newest_placement(where, state)
     if not known.groups:
         raise SpecError(
@@ -91,11 +80,7 @@ def placed_groups(where: Path, state: ClusterState) -> Groups:
 def newest_placement(where: Path, state: ClusterState) -> Placement:
     """Return the newest placement of a cluster's machines, since they were launched or switched on.
 
-    Args:
-        state: of the cluster; machines of an earlier launch of the same name were elsewhere.
-
-    Raises:
-        SpecError: none was measured.
+    Machines of an earlier launch of this name were elsewhere (SpecError: none was measured).
     """
     identity = _identity(state.spec, state.machines)
     for folder in reversed(store.folders(where)):

@@ -62,11 +62,7 @@ CUT_SHORT = JobResult(
 
 
 def checked(request: BatchRequest) -> tuple[Benchmark[Any], Any]:
-    """Refuse what no batch job could run.
-
-    Raises:
-        SpecError: it cannot be run.
-    """
+    """Refuse what no batch job could run (SpecError)."""
     benchmark, params = check_bench(
         request.spec, request.benchmark, request.params, request.timeout
     )
@@ -80,8 +76,7 @@ def checked(request: BatchRequest) -> tuple[Benchmark[Any], Any]:
 def begin(request: BatchRequest, variables: Mapping[str, str] = os.environ) -> Path:
     """Make the run folder of a batch job, and a folder for its ranks with the job's script.
 
-    Raises:
-        ClusterError: the allocation does not fit, or its hosts do not report.
+    A ClusterError says that the allocation does not fit, or its hosts do not report.
     """
     benchmark, params = checked(request)
     lent = _lent(variables)
@@ -140,14 +135,7 @@ def _write(plan: JobPlan) -> None:
 
 
 def end(folder: Path) -> Run:
-    """Collect what the ranks wrote, and close the run.
-
-    Args:
-        folder: of the ranks, as `begin` gave it.
-
-    Raises:
-        SpecError: it is no folder of a batch job, or its run was removed.
-    """
+    """Collect what the ranks wrote to the folder of `begin`, and close the run (SpecError)."""
     try:
         record = msgspec.json.decode((folder / RECORD).read_bytes(), type=JobRecord)
     except (OSError, msgspec.DecodeError) as error:
@@ -277,11 +265,7 @@ def _in_order(machines: tuple[Machine, ...], found: list[tuple[str, Facts]]) -> 
 
 
 def main(verb: str, what: str) -> int:
-    """Begin or end a batch job, for its script.
-
-    Args:
-        verb: `begin` or `end`.
-    """
+    """Begin or end a batch job, for its script; `verb` is `begin` or `end`."""
     with for_command_line():
         try:
             if verb == "begin":
@@ -307,30 +291,21 @@ SLOTS = re.compile(r"(?:\bslots=|:)(\d+)")
 
 
 class LentHosts(Value, frozen=True, kw_only=True):
-    """The hosts of an allocation, as its batch system names them.
+    """The hosts of an allocation, as its batch system names them."""
 
-    Args:
-        system: such as `slurm`.
-        slots: how many ranks each host may run, in the order of the hosts; 0 if that is not said.
-    """
-
-    system: str
+    system: str  # such as `slurm`
     job: str
+    # how many ranks each host may run, in the order of the hosts; 0 if that is not said
     slots: dict[str, int]
 
 
 def find_lent_hosts(
     variables: Mapping[str, str], expand: Callable[[str], str | None]
 ) -> LentHosts | None:
-    """Find the hosts of the allocation around this process.
+    """Find the hosts of the allocation around this process (SpecError if they cannot be read).
 
-    Slurm's variables come first: its PBS wrappers set those of PBS as well.
-
-    Args:
-        expand: gives the names of a list of Slurm's, one per line; None if that failed.
-
-    Raises:
-        SpecError: there is an allocation, and its hosts cannot be read.
+    Slurm's variables come first: its PBS wrappers set those of PBS as well. `expand` lists the
+    names of a list of Slurm's, one per line; None if that failed.
     """
     if variables.get("SLURM_JOB_ID"):
         return _of_slurm(variables, expand)

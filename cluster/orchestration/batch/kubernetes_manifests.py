@@ -26,36 +26,19 @@ SSH_HOME = "/root/.ssh"
 
 
 class PodOptions(Value, frozen=True, kw_only=True):
-    """What a manifest needs to know besides what is measured.
-
-    Args:
-        name: of the object.
-        image: of the containers: with Python, cluster and sshd.
-        claim: of the volume that all pods write their files to.
-        cpus: of each pod.
-        gpus: of each pod.
-        seconds: after which everything is ended.
-        script: for bash, which starts the ranks.
-    """
+    """What a manifest needs to know besides what is measured."""
 
     name: str
-    image: str
-    claim: str
+    image: str  # of the containers: with Python, cluster and sshd
+    claim: str  # of the volume that all pods write their files to
     cpus: int
     gpus: int = 0
-    seconds: int = 1800
-    script: str = ""
+    seconds: int = 1800  # after which everything is ended
+    script: str = ""  # for bash, which starts the ranks
 
 
 def manifest(kind: str, request: BatchRequest, options: PodOptions) -> str:
-    """Write a manifest.
-
-    Args:
-        kind: `mpijob` or `jobset`.
-
-    Raises:
-        SpecError: Kubernetes would refuse it.
-    """
+    """Write a manifest of kind `mpijob` or `jobset` (SpecError: Kubernetes would refuse it)."""
     if NAME.fullmatch(options.name) is None:
         raise SpecError(
             f"{options.name!r} cannot be the name of an object of Kubernetes.",

@@ -35,40 +35,27 @@ while kill -0 "$job" 2> /dev/null; do wait "$job"; done
 
 
 class BatchOptions(Value, frozen=True, kw_only=True):
-    """What a batch system needs to know besides what is measured.
-
-    Args:
-        seconds: of the whole job.
-        queue: partition or queue; that of the site, if empty.
-        account: that pays; the user's own, if empty.
-        extra: more lines for the batch system, with or without its prefix.
-    """
+    """What a batch system needs to know besides what is measured."""
 
     seconds: int = 1800
-    queue: str = ""
-    account: str = ""
-    extra: tuple[str, ...] = ()
+    queue: str = ""  # partition or queue; that of the site, if empty
+    account: str = ""  # that pays; the user's own, if empty
+    extra: tuple[str, ...] = ()  # more lines for the batch system, with or without its prefix
 
 
 def shell_script(
     system: str, request: BatchRequest, options: BatchOptions, paths: Mapping[str, str]
 ) -> str:
-    """Write the script of a batch system.
+    """Write the script for `slurm`, `pbs`, `cray` or `lsf`.
 
-    Args:
-        system: `slurm`, `pbs`, `cray` or `lsf`.
-        paths: `python`, `runs` and `command`: defaults of the script, and what printed it.
+    `paths` are `python`, `runs` and `command`: defaults of the script, and what printed it.
     """
     lines = [*HEADERS[system](request, options), *_extra(system, options)]
     return "\n".join(["#!/bin/bash", *lines, body(request, paths)])
 
 
 def body(request: BatchRequest, paths: Mapping[str, str]) -> str:
-    """Write the part of a script that is the same everywhere.
-
-    Args:
-        paths: `python`, `runs` and `command`: defaults of the script, and what printed it.
-    """
+    """Write the part of a script that is the same everywhere; `paths` as in `shell_script`."""
     return BODY.format(
         command=" ".join(paths["command"].splitlines()),
         python=_default(paths["python"]),
@@ -84,11 +71,7 @@ def _default(path: str) -> str:
 
 
 def ranks_seconds(options: BatchOptions) -> float:
-    """Return the seconds that ranks may take, so that their values are collected before the end.
-
-    Raises:
-        SpecError: nothing is left.
-    """
+    """Return the seconds of ranks, less those to collect their values (SpecError: none left)."""
     if options.seconds <= 2 * MARGIN:
         raise SpecError(
             f"--time is {options.seconds} s; a batch job needs more than {2 * MARGIN} s.",

@@ -50,11 +50,7 @@ class JobResult(Value, frozen=True, kw_only=True):
 
 
 def job_result(status: int) -> JobResult:
-    """Translate the exit status of a job.
-
-    Returns:
-        `done` for 0, else `failed` with the reason.
-    """
+    """Translate the exit status of a job: `done` for 0, else `failed` with the reason."""
     if status == 0:
         return JobResult(status="done", exit_status=0)
     if status == TIMED_OUT:
@@ -83,11 +79,7 @@ def collect(
 ) -> Run:
     """Download a job's files and close its run; the first of several processes does it.
 
-    Args:
-        phases: seconds of each phase so far; `fetch` is added.
-
-    Raises:
-        SpecError: the run's folder was removed.
+    The seconds of `fetch` are added to `phases` (SpecError: the run's folder was removed).
     """
     folder = Path(job.record.run)
     if not folder.is_dir():
@@ -160,11 +152,7 @@ def _first_line(error: Exception) -> str:
 
 
 def close_run(folder: Path, result: JobResult, phases: dict[str, float]) -> None:
-    """Write the end of a job into the record of its run.
-
-    Args:
-        phases: seconds spent in each phase.
-    """
+    """Write the end of a job, and the seconds of its phases, into the record of its run."""
     record = store.record(folder)
     closed = msgspec.structs.replace(
         record,
@@ -223,11 +211,7 @@ def _keep_measured(folder: Path) -> None:
 
 
 def raw_text(folder: Path, name: str) -> str:
-    """Read a file that a job wrote.
-
-    Returns:
-        Its text; empty if there is none.
-    """
+    """Return the text of a file that a job wrote; empty if there is none."""
     try:
         return (folder / RAW / name).read_text(errors="replace")
     except OSError:
@@ -253,8 +237,7 @@ class JobListener:
 class JobOutput:
     """Sorts what a job writes: values go to the run's folder, lines and progress to a listener.
 
-    Args:
-        folder: of the run; without one, values are left for `collect`.
+    Without a folder, values are left for `collect`.
     """
 
     def __init__(self, listener: JobListener, folder: Path | None) -> None:

@@ -47,10 +47,9 @@ class Toolchain(Value, frozen=True, kw_only=True):
 def profiled(
     own: Mapping[str, str], library: str, hosts: ReadyHosts, shells: Mapping[str, Shell]
 ) -> dict[str, str]:
-    """Prepare a profiler on the hosts, and add the variables that load it to those of the ranks.
+    """Prepare a profiler on the hosts; return the variables of the ranks, with those that load it.
 
-    Raises:
-        SpecError: the library is not there, or cannot be compiled there.
+    A SpecError says that the library is not there, or cannot be compiled there.
     """
     tools = toolchains(hosts.machines, hosts.facts, hosts.image)
     return variables(shells, tools, library, hosts.layout.size, own)
@@ -61,8 +60,7 @@ def toolchains(
 ) -> dict[str, Toolchain]:
     """Find the folder of compiled files of each host, and the Python of its ranks.
 
-    Args:
-        image: the container image that ranks run in; empty if they run in none.
+    `image` is the container image that ranks run in, if any.
     """
     from cluster.measure.kernels import FOLDER  # noqa: PLC0415 - imports ctypes, which is slow
 
@@ -84,11 +82,7 @@ def variables(
 ) -> dict[str, str]:
     """Return the environment variables of profiled ranks.
 
-    Args:
-        library: its path on every host; `own` for ours, which is compiled there.
-
-    Raises:
-        SpecError: the library is not there, or cannot be compiled there.
+    `library` is its path on every host, or `own` for ours, which is compiled there (SpecError).
     """
     path = _own(shells, tools) if library == OWN else _given(shells, tools, library)
     if any(mark in path for mark in SEPARATORS):

@@ -70,23 +70,17 @@ class RunOptions(Value, frozen=True, kw_only=True):
 
 
 class JobRequest(Value, frozen=True, kw_only=True):
-    """A benchmark that a cluster can run, and how it is to run.
-
-    Args:
-        timeout: seconds that the job may take.
-        runs: the folder of all runs.
-        order: the numbers of the hosts in the order of the ranks; empty for that of the cluster.
-        starter: `--starter`; empty for what fits the hosts.
-        profile: `own`, or the path of a libmpitrace on the hosts; None for no profiles.
-    """
+    """A benchmark that a cluster can run, and how it is to run."""
 
     benchmark: Benchmark[Any]
     params: Any
-    timeout: float
+    timeout: float  # seconds that the job may take
     condition: Condition
-    runs: Path
+    runs: Path  # the folder of all runs
+    # the numbers of the hosts in the order of the ranks; empty for that of the cluster
     order: tuple[int, ...] = ()
-    starter: str = ""
+    starter: str = ""  # `--starter`; empty for what fits the hosts
+    # `own`, or the path of a libmpitrace on the hosts; None for no profiles
     profile: str | None = None
     workdir: WorkingFolder | None = None
 
@@ -105,11 +99,7 @@ class JobPlan(Value, frozen=True, kw_only=True):
 def make_request(
     state: ClusterState, name: str, options: RunOptions, params: Mapping[str, object]
 ) -> JobRequest:
-    """Check a benchmark and its options, before anything is started.
-
-    Raises:
-        SpecError: the cluster cannot run it.
-    """
+    """Check a benchmark and its options, before anything is started (SpecError)."""
     benchmark, checked = check_bench(state.spec, name, params, options.timeout)
     check_starter(options.starter, benchmark)
     runs, workdir = store.root(options.runs), options.workdir
@@ -129,14 +119,7 @@ def make_request(
 def check_bench(
     spec: ClusterSpec, name: str, params: Mapping[str, object], timeout: float
 ) -> tuple[Benchmark[Any], Any]:
-    """Refuse a benchmark that a cluster could not run, before anything is launched.
-
-    Args:
-        timeout: seconds that its job may take.
-
-    Raises:
-        SpecError: it cannot be run.
-    """
+    """Refuse a benchmark that a cluster could not run, before anything is launched (SpecError)."""
     benchmark = plugins.load(Benchmark, name)
     checked = convert(params, benchmark.Params, "parameter")
     benchmark.check(checked, spec.hosts * spec.ranks_per_host)
@@ -148,17 +131,9 @@ def check_bench(
 def host_order(
     wanted: HostOrder, benchmark: Benchmark[Any], runs: Path, state: ClusterState
 ) -> tuple[int, ...]:
-    """Return the order of the hosts for a benchmark.
+    """Return the numbers of the hosts in the order of the ranks; empty for that of the cluster.
 
-    Args:
-        wanted: `near`: along the newest placement of these machines.
-
-    Returns:
-        The numbers of the hosts, from 0, the first of which comes first; empty for the order of the
-        cluster.
-
-    Raises:
-        SpecError: there is no such order, no placement was measured, or the benchmark has no ranks.
+    `near` follows the newest placement of these machines (SpecError: none was measured).
     """
     if wanted not in get_args(HostOrder):
         raise SpecError(f"There is no order {wanted!r}.", remedy="There are: given, near")
@@ -175,11 +150,7 @@ def host_order(
 
 
 def check_plan(benchmark: Benchmark[Any], params: object, spec: ClusterSpec, plan: Plan) -> None:
-    """Refuse a plan whose machines lack what a benchmark needs, before they cost anything.
-
-    Raises:
-        SpecError: they have too few GPUs.
-    """
+    """Refuse a plan whose machines lack the GPUs that a benchmark needs (SpecError)."""
     wanted = benchmark.gpus(params, spec.ranks_per_host)
     if plan.gpus is not None and plan.gpus < wanted:
         from cluster.measure import gpu_requirements  # noqa: PLC0415 - few benchmarks want any
@@ -199,11 +170,8 @@ def check_on_hosts(
 ) -> tuple[ReadyHosts, JobRequest]:
     """Choose the starter, check what only the hosts know, and prepare a profiler if one is wanted.
 
-    Returns:
-        The hosts with the starter, and the request with the variables that load the profiler.
-
-    Raises:
-        SpecError: they cannot run it: their memory is too small, say.
+    The request gets the variables that load the profiler; hosts with too little memory, say, are
+    refused (SpecError).
     """
     hosts = with_starter(hosts, request.starter, request.benchmark, shells)
     _check_memory(request.benchmark, request.params, hosts)
@@ -221,14 +189,7 @@ def check_on_hosts(
 
 
 def plan_job(hosts: ReadyHosts, request: JobRequest, phases: Mapping[str, float]) -> JobPlan:
-    """Plan a job on hosts that are ready, and make the folder of its run.
-
-    Args:
-        phases: seconds that each phase took so far.
-
-    Raises:
-        ClusterError: the folder cannot be written.
-    """
+    """Plan a job on hosts that are ready, and make the folder of its run (ClusterError)."""
     benchmark, machine, at = request.benchmark, hosts.machines[0], time.time()
     session = hosts.spec.name
     starter = plugins.load(Starter, hosts.starter or benchmark.starter)
@@ -280,11 +241,7 @@ def make_record(
     status: Status,
     at: float,
 ) -> Record:
-    """Make the record of a run before it begins.
-
-    Args:
-        at: when it begins, in seconds since the epoch.
-    """
+    """Make the record of a run that begins `at`, in seconds since the epoch."""
     benchmark, condition = request.benchmark, request.condition
     return Record(
         id=run,
@@ -410,14 +367,7 @@ ALIKE = 0.75  # similarity, from 0 to 1, that a suggested name has at least
 def check_mca_parameters(
     variables: Mapping[str, str], machine: Machine, home: str, shell: Shell
 ) -> None:
-    """Refuse MCA parameters that the Open MPI of a host does not have: it would ignore them.
-
-    Args:
-        variables: of the ranks' environment; those named `OMPI_MCA_...` are MCA parameters.
-
-    Raises:
-        SpecError: there is no such parameter; those with a similar name are listed.
-    """
+    """Refuse MCA parameters that the Open MPI of a host lacks and would ignore (SpecError)."""
     names = [name.removeprefix(MCA) for name in variables if name.startswith(MCA)]
     wanted = [name for name in names if not name.startswith(OPTIONAL)]
     if not wanted:

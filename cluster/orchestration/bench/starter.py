@@ -27,14 +27,7 @@ LIMIT = 20.0  # seconds for a program to answer
 
 
 def check_starter(wanted: str, benchmark: Benchmark[Any]) -> None:
-    """Refuse a starter that cannot start the ranks of a benchmark.
-
-    Args:
-        wanted: `--starter`; empty for the default.
-
-    Raises:
-        SpecError: there is no such starter, or the benchmark cannot run under it.
-    """
+    """Refuse a starter that cannot start the ranks of a benchmark (SpecError)."""
     name, colon, variant = wanted.partition(":")
     if not name and not colon:
         return
@@ -60,14 +53,9 @@ def check_starter(wanted: str, benchmark: Benchmark[Any]) -> None:
 def with_starter(
     hosts: ReadyHosts, wanted: str, benchmark: Benchmark[Any], shells: Mapping[str, Shell]
 ) -> ReadyHosts:
-    """Choose the starter, and ask the first host whether it can start the ranks.
+    """Choose the starter, and ask the first host whether it can start the ranks (SpecError).
 
-    Args:
-        wanted: `--starter`; empty for what fits: srun where hosts of Slurm have no SSH, else what
-            the benchmark says.
-
-    Raises:
-        SpecError: its program is missing there, or does not fit the MPI.
+    By default it is srun where hosts of Slurm have no SSH, else what the benchmark says.
     """
     name, _, variant = wanted.partition(":")
     name = name or _fitting(hosts, benchmark)
@@ -90,17 +78,7 @@ def with_starter(
 
 
 def find_pmi(variant: str, benchmark: Benchmark[Any], first: Facts, shell: Shell) -> str:
-    """Choose the PMI of srun: what the user says, or what the MPI speaks.
-
-    Args:
-        variant: that the user chose; may be empty.
-
-    Returns:
-        The value of `--mpi`.
-
-    Raises:
-        SpecError: this Slurm has no such PMI, or none that the MPI speaks.
-    """
+    """Return srun's `--mpi`: of the user or the MPI (SpecError: Slurm does not offer it)."""
     offered = _offered(shell, first.host)
     if variant:
         return _checked(variant, offered)

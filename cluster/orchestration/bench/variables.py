@@ -13,13 +13,9 @@ SECRET = re.compile(r"SECRET|TOKEN|PASSW|CREDENTIAL|PRIVATE|(^|_)KEY", re.IGNORE
 
 
 def variable(kind: str, name: str, value: str) -> tuple[str, str]:
-    """Return an environment variable, or an MCA parameter of Open MPI as one.
+    """Return an environment variable (`env`), or an MCA parameter (`mca`) of Open MPI as one.
 
-    Args:
-        kind: `mca` or `env`.
-
-    Raises:
-        SpecError: the name is not valid, or looks like a secret.
+    A name that is not valid, or looks like a secret, is refused (SpecError).
     """
     if NAME.fullmatch(name) is None:
         raise SpecError(f"{name!r} cannot be the name of a variable.")
@@ -36,14 +32,9 @@ def all_variables(
     mca: Mapping[str, object] | None,
     env: Mapping[str, object] | None,
 ) -> dict[str, str]:
-    """Combine the environment variables of all ranks.
+    """Combine the environment variables of all ranks (SpecError: see `variable`).
 
-    Args:
-        mca: parameters of Open MPI; True and False are 1 and 0.
-        env: environment variables; True and False are 1 and 0.
-
-    Raises:
-        SpecError: a name is not valid, or looks like a secret.
+    True and False are 1 and 0.
     """
     given = (("mca", mca or {}), ("env", env or {}))
     for kind, found in given:

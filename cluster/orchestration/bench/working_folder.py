@@ -45,11 +45,7 @@ class WorkingFolder(Value, frozen=True, kw_only=True):
 
 
 def find_files(path: str | Path, runs: Path) -> WorkingFolder:
-    """Find the files of a folder that are copied.
-
-    Raises:
-        SpecError: it is no folder, has too many files or bytes, or a file cannot be read.
-    """
+    """Find the files of a folder that are copied (SpecError: too many files or bytes, say)."""
     top = Path(path).resolve()
     if not str(path) or not top.is_dir():
         raise SpecError(
@@ -109,15 +105,10 @@ def _readable(top: Path) -> Iterator[None]:
 
 @contextmanager
 def copied(folder: WorkingFolder | None) -> Iterator[Path | None]:
-    """Copy a working folder, with files in place of links to them.
+    """Copy a working folder, with files in place of links to them, while a block runs.
 
-    Yields:
-        A temporary folder for the job's folder, with the copy and a list of its files and their
-        SHA-256, which later shows the files that the job did not change. It is removed afterwards.
-        None if there is nothing to copy.
-
-    Raises:
-        SpecError: a file can no longer be read, or the copy cannot be written.
+    The temporary folder has the copy and a list of its files and their SHA-256, which later shows
+    the files that the job did not change. None if there is nothing to copy (SpecError: unreadable).
     """
     if folder is None:
         yield None

@@ -50,14 +50,7 @@ class SurveyParams(msgspec.Struct, frozen=True, kw_only=True):
 
 
 def judge_fleet(run: Run) -> FleetVerdict:
-    """Judge the hosts of a run of pairs, and write the verdict into its folder.
-
-    Args:
-        run: of the benchmark `pairs`; it may have been interrupted.
-
-    Raises:
-        SpecError: the run is of another benchmark.
-    """
+    """Judge a run of `pairs`, also an interrupted one; write the verdict into its folder."""
     record = run.record
     if record.benchmark != PAIRS:
         raise SpecError(
@@ -155,13 +148,9 @@ class Confirmation(msgspec.Struct, frozen=True, kw_only=True):
 
 
 def confirmations(found: FleetVerdict, tests: Sequence[PairTest]) -> dict[Part, Confirmation]:
-    """Return the result of the last step of a check, which tests each blamed host again.
+    """Return what the last step of a check showed of each host or NIC that it tested again.
 
-    Args:
-        tests: of the run. Tests that were not tried, because a host was lost, show nothing.
-
-    Returns:
-        For each blamed host or NIC that was tested in that step, what was shown.
+    Tests that were not tried, because a host was lost, show nothing.
     """
     last = max((test.round for test in tests), default=-1)
     usual = found.reference or 0.0
@@ -198,29 +187,17 @@ def _is_low(found: FleetVerdict, test: PairTest, usual: float) -> bool:
 
 
 def known_groups(spec: ClusterSpec, machines: tuple[Machine, ...]) -> tuple[int, ...]:
-    """Return the groups that the provider of a cluster names, if it names any.
-
-    Returns:
-        The group of each host; empty if they are not known.
-    """
+    """Return the group of each host if the provider of a cluster names groups; else nothing."""
     return switch_groups(ask_topology(spec, machines).layers)
 
 
 def read_groups(
     text: str, machines: Sequence[Machine], *, remedy: str = "See its hosts: cluster hosts NAME"
 ) -> tuple[int, ...]:
-    """Parse which hosts share a switch: one line per group, with its hosts.
+    """Parse which hosts share a switch: one line per group, with its hosts (SpecError).
 
-    Args:
-        text: names, ids, addresses or numbers of hosts, with spaces or commas; `#` begins a
-            comment.
-        remedy: what to do about an unknown host.
-
-    Returns:
-        The group of each host; one that is not named gets a group of its own.
-
-    Raises:
-        SpecError: a host is unknown, or named twice, or none is named.
+    Hosts are names, ids, addresses or numbers, with spaces or commas; `#` begins a comment. A host
+    that is not named gets a group of its own; `remedy` is for an unknown one.
     """
     known = {
         word: number

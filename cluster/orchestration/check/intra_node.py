@@ -32,14 +32,10 @@ class WithinRunParams(msgspec.Struct, frozen=True, kw_only=True):
 
 
 def judge_within(run: Run) -> FleetVerdict:
-    """Judge the devices of the hosts of a run, and write the verdict into its folder.
+    """Judge a run of `within`, which may have been interrupted; write the verdict into its folder.
 
-    Args:
-        run: of the benchmark `within`; it may have been interrupted.
-
-    Returns:
-        The verdict. Devices of all hosts are compared with one another, each pair with others of
-        its class, so hosts are of one kind.
+    Devices of all hosts are compared with one another, each pair with others of its class, so hosts
+    are of one kind.
     """
     found = list(run.measurements)
     kinds = {str(m.params.get("devices", "")) for m in found}

@@ -25,14 +25,9 @@ AT_ONCE = 1000  # values that are written together
 
 
 def simulator_of(spec: ClusterSpec, machines: Sequence[Machine] = ()) -> FleetSimulator:
-    """Return the model of a cluster's hosts.
+    """Return the model of a cluster of `sim`, where a NIC's bandwidth is the goodput of TCP.
 
-    Args:
-        spec: of a cluster of the provider `sim`.
-        machines: that it has now: new ones are without the faults of those that they replaced.
-
-    Returns:
-        The model; a NIC's bandwidth is the goodput of TCP over a link of its rate.
+    Machines that replaced others are without their faults.
     """
     from cluster.analysis.limits.link import goodput  # noqa: PLC0415
     from cluster.core.model.hosts import Link  # noqa: PLC0415
@@ -47,11 +42,7 @@ def simulator_of(spec: ClusterSpec, machines: Sequence[Machine] = ()) -> FleetSi
 
 
 def simulate(state: ClusterState, request: JobRequest, listener: JobListener) -> Run:
-    """Run a benchmark on simulated hosts.
-
-    Raises:
-        SpecError: there is no model for the benchmark.
-    """
+    """Run a benchmark on simulated hosts (SpecError)."""
     spec = state.spec
     values = request.benchmark.model(request.params, simulator_of(spec, state.machines))
     began = time.time()

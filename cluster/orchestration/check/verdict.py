@@ -14,11 +14,7 @@ if TYPE_CHECKING:
 
 
 def judge_check(run: Run) -> FleetVerdict:
-    """Judge what a check has measured so far, and write the verdict into the run's folder.
-
-    Raises:
-        SpecError: the run is no check.
-    """
+    """Judge what a check has measured so far; write the verdict into its folder (SpecError)."""
     from cluster.orchestration.check.fleet_check import judge_fleet  # noqa: PLC0415 - slow: numpy
     from cluster.orchestration.check.intra_node import judge_within  # noqa: PLC0415 - slow: numpy
 

@@ -32,29 +32,18 @@ T = TypeVar("T")
 
 
 class SyncReport(Value, frozen=True, kw_only=True):
-    """What `sync` did.
+    """What `sync` did."""
 
-    Args:
-        there: the folder on the hosts.
-        files: in the folder, without folders.
-        sent: different files that were sent.
-        sent_bytes: over the line of this machine, to all hosts.
-        passed_on: bytes that hosts sent to one another instead.
-        removed: paths on any host that were removed.
-        left_out: paths here that were not sent; those of folders end with `/`.
-        outward: links that lead out of the folder, which were sent as links.
-        changed: files that changed whenever they were sent; their copies may be torn.
-    """
-
-    there: str
+    there: str  # the folder on the hosts
     hosts: tuple[str, ...]
-    files: int
-    sent: int = 0
-    sent_bytes: int = 0
-    passed_on: int = 0
-    removed: tuple[str, ...] = ()
-    left_out: tuple[str, ...] = ()
-    outward: tuple[str, ...] = ()
+    files: int  # in the folder, without folders
+    sent: int = 0  # different files that were sent
+    sent_bytes: int = 0  # over the line of this machine, to all hosts
+    passed_on: int = 0  # bytes that hosts sent to one another instead
+    removed: tuple[str, ...] = ()  # paths on any host that were removed
+    left_out: tuple[str, ...] = ()  # paths here that were not sent; those of folders end with `/`
+    outward: tuple[str, ...] = ()  # links that lead out of the folder, which were sent as links
+    # files that changed whenever they were sent; their copies may be torn
     changed: tuple[str, ...] = ()
 
     def __str__(self) -> str:
@@ -93,14 +82,10 @@ def compare(
     sent: Collection[str],
     now: float,
 ) -> tuple[list[str], list[str]]:
-    """Compare a host's tree with the one here, by kinds, sizes and times.
+    """Return what the host lacks, and files of the same size there, but another time or mode.
 
-    Args:
-        sent: names whose times say nothing, as this `sync` sent them.
-        now: seconds since the epoch; what was modified since may change without another time.
-
-    Returns:
-        What the host lacks, and files that have the same size there, and another time or mode.
+    The times of files in `sent` say nothing, as this `sync` sent them; what was modified since
+    `now`, in seconds since the epoch, may change without another time.
     """
     lacking, doubtful = [], []
     for name, entry in here.items():
@@ -130,11 +115,8 @@ def _same_time(here: int, there: int, now: float, *, was_sent: bool) -> bool:
 class Sync:
     """One `sync` of a folder to hosts, in passes until nothing differs.
 
-    Args:
-        name: of the cluster.
-        read: lists the folder here, but for some that it gets.
-        there: the folder on the hosts, as the user names it.
-        places: the same as each host's shell takes it.
+    `read` lists the folder here but for some paths; `there` is the folder on the hosts, as the user
+    names it, and `places` as each host's shell takes it.
     """
 
     def __init__(
@@ -197,8 +179,7 @@ class Sync:
     ) -> dict[str, list[str]]:
         """Compare contents, set times and modes, and remove what is in the way.
 
-        Returns:
-            What must be sent to each host, in the order of the tree.
+        Return what must be sent to each host, in the order of the tree.
         """
         found = {
             host: compare(here.entries, tree.entries, self._sent, now)

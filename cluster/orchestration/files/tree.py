@@ -38,9 +38,8 @@ class IgnoreRules:
     def read(self, folder: Path, inside: str = "", above: str = "") -> None:
         """Read the patterns of a folder, if it has any.
 
-        Args:
-            inside: the folder's path in the tree, with a `/` at its end.
-            above: or the path of the tree in the folder.
+        `inside` is the folder's path in the tree, or `above` the path of the tree in the folder;
+        both end with `/`.
         """
         files = (folder / GIT / "info" / "exclude", folder / IGNORE)
         texts = [file.read_text(errors="surrogateescape") for file in files if file.is_file()]
@@ -51,11 +50,7 @@ class IgnoreRules:
             self._specs[inside, above] = GitIgnoreSpec.from_lines(lines)
 
     def ignores(self, name: str) -> bool:
-        """Return whether a name is ignored, if the folder that it is in is not.
-
-        Args:
-            name: a path in the tree; that of a folder ends with `/`.
-        """
+        """Return whether a name is ignored, if its folder is not; a folder ends with `/`."""
         inside = {key for key in self._specs if name.startswith(key[0])}
         for key in sorted(inside, key=lambda key: (len(key[0]), -len(key[1])), reverse=True):
             path = key[1] + name[len(key[0]) :]
@@ -82,15 +77,7 @@ class LocalTree(Value, frozen=True, kw_only=True):
 
 
 def read_tree(path: str | Path, runs: Path, but: Collection[Path] = ()) -> LocalTree:
-    """List what of a folder is sent.
-
-    Args:
-        runs: the folder of all runs, which is not.
-        but: others that are not.
-
-    Raises:
-        SpecError: it is no folder, or a folder in it cannot be read.
-    """
+    """List what of a folder is sent: not the folder of all runs, nor `but` (SpecError)."""
     top = Path(path).resolve()
     if not str(path) or not top.is_dir():
         raise SpecError(

@@ -27,11 +27,7 @@ ANSWERS_WITHIN = 5.0  # seconds that a run which has ended waits for the answer
 class RevocationWatch:
     """Asks a provider, while a block runs, whether the machines are still ours.
 
-    Args:
-        gone: gives the reason why they are not; none while they are. None: they cannot be lost.
-
-    Attributes:
-        reason: why they are not ours any more; none while they are.
+    `reason` says why they are not; None while they are.
     """
 
     def __init__(

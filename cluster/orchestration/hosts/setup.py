@@ -32,23 +32,18 @@ if TYPE_CHECKING:
 
 
 class ReadyHosts(Value, frozen=True, kw_only=True, dict=True):
-    """Hosts on which ranks can start.
-
-    Args:
-        facts: of each real machine, but for those that do not answer.
-        silent: names of machines that do not answer, and were never examined.
-        pmi: how srun tells the ranks about one another; empty for other starters.
-        libraries: folder of libraries beside the environment of this machine; empty without one.
-    """
+    """Hosts on which ranks can start."""
 
     spec: ClusterSpec
     machines: tuple[Machine, ...]
-    facts: tuple[Facts, ...]
+    facts: tuple[Facts, ...]  # of each real machine, but for those that do not answer
+    # names of machines that do not answer, and were never examined
     silent: frozenset[str] = frozenset()
     environment: Environment | None = None
     starter: str = ""
-    pmi: str = ""
+    pmi: str = ""  # how srun tells the ranks about one another; empty for other starters
     system: str = "slurm"
+    # folder of libraries beside the environment of this machine; empty without one
     libraries: str = ""
 
     @property
@@ -145,12 +140,7 @@ def install(
     logs: Path,
     on_state: StateCallback,
 ) -> None:
-    """Install what benchmarks need on every host, where it is missing.
-
-    Raises:
-        ClusterError: it could not be installed on one host.
-        HostErrors: on several.
-    """
+    """Install what benchmarks need on every host that lacks it (ClusterError, HostErrors)."""
     from cluster.remote.environment import install as steps  # noqa: PLC0415 - slow, and local hosts need none
 
     by_name = {machine.name: machine for machine in machines}
@@ -160,12 +150,7 @@ def install(
 def examine(
     shells: Mapping[str, Shell], machines: Iterable[Machine], programs: Sequence[str]
 ) -> tuple[Facts, ...]:
-    """Collect the facts of every host, and refuse one without the tools that a job needs.
-
-    Raises:
-        ClusterError: one host did not answer, or lacks a tool.
-        HostErrors: several did not answer.
-    """
+    """Return the facts of hosts, which have a job's tools (ClusterError, HostErrors)."""
     from cluster.remote.environment.tools import check_tools  # noqa: PLC0415 - not for known hosts
     from cluster.remote.environment.tools import examine as ask  # noqa: PLC0415
 
@@ -194,13 +179,9 @@ def gpu_need(benchmark: Benchmark[Any], params: object, ranks_per_host: int) -> 
 
 
 def check_gpus(facts: Iterable[Facts], need: GpuNeed, advice: str = "") -> None:
-    """Refuse hosts that lack GPUs, or the software that GPUs need.
+    """Refuse hosts that lack GPUs, or the software that GPUs need (SpecError).
 
-    Args:
-        advice: of the provider: which of its machines have GPUs (`OffersGpus.gpu_advice`).
-
-    Raises:
-        SpecError: a host lacks something.
+    `advice` of the provider says which of its machines have GPUs.
     """
     if need.wanted:
         from cluster.measure import gpu_requirements  # noqa: PLC0415 - few benchmarks want any
@@ -212,11 +193,7 @@ def check_gpus(facts: Iterable[Facts], need: GpuNeed, advice: str = "") -> None:
 
 
 def have(facts: Sequence[Facts], programs: Sequence[str], gpus: GpuNeed) -> bool:
-    """Return whether the facts of hosts show everything that a job needs.
-
-    Args:
-        facts: of each host; empty if they were not examined.
-    """
+    """Return whether the facts of hosts, if they are known, show all that a job needs."""
     if not facts or not all(set(programs) <= set(fact.programs) for fact in facts):
         return False
     with suppress(SpecError):
@@ -228,13 +205,9 @@ def have(facts: Sequence[Facts], programs: Sequence[str], gpus: GpuNeed) -> bool
 def with_common_addresses(
     machines: tuple[Machine, ...], facts: tuple[Facts, ...], silent: Collection[str] = ()
 ) -> tuple[Machine, ...]:
-    """Replace the addresses of machines by those of the network that they have in common.
+    """Replace the addresses of machines by those of the network that they share (SpecError: none).
 
-    Returns:
-        The machines; the addresses for our own connections (`access`) are unchanged.
-
-    Raises:
-        SpecError: they have no network in common.
+    The addresses for our own connections (`access`) are unchanged.
     """
     examined = tuple(machine for machine in machines if machine.name not in silent)
     found = find_common_network(examined, facts)
@@ -247,13 +220,9 @@ def with_common_addresses(
 def connect(
     hosts: ReadyHosts, shells: Mapping[str, Shell], folder: Path, benchmark: Benchmark[Any]
 ) -> None:
-    """Set up SSH between the hosts, if ranks are to run on several.
+    """Set up SSH between the hosts, if ranks are to run on several (ClusterError, HostErrors).
 
     A fabric other than TCP is tested first.
-
-    Raises:
-        ClusterError: one host cannot be reached by the first one.
-        HostErrors: several failed.
     """
     if not hosts.is_meshed:
         return

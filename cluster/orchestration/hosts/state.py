@@ -28,55 +28,43 @@ if TYPE_CHECKING:
 
 
 class ClusterState(Value, frozen=True, kw_only=True):
-    """Everything that is known about a cluster.
-
-    Args:
-        at: when its launch began, in seconds since the epoch.
-        ttl: seconds after which the machines end by themselves; None if they do not.
-        expires: when the machines end by themselves, in seconds since the epoch.
-        phases: seconds that each phase of the launch took.
-        create_calls: when each call that creates resources was first sent, by its token, in
-            seconds since the epoch.
-        power: when the machines were switched on, off, on ..., in seconds since the epoch.
-        ended_at: when the last machine had ended, in seconds since the epoch.
-        kept: the machines to keep while some are being replaced; empty at all other times.
-        known: the facts of machines that were examined before or during a replacement, by id.
-        added: how many machines exist besides the hosts of the cluster, while some are replaced.
-        added_at: when they were requested, in seconds since the epoch.
-        extra: for how many seconds such machines existed in earlier replacements, all together.
-    """
+    """Everything that is known about a cluster."""
 
     spec: ClusterSpec
-    at: float
+    at: float  # when its launch began, in seconds since the epoch
     costs: bool = False
     price: Price | None = None
+    # seconds after which the machines end by themselves; None if they do not
     ttl: float | None = None
     machines: tuple[Machine, ...] = ()
-    expires: float | None = None
+    expires: float | None = None  # when the machines end by themselves, in seconds since the epoch
     launched: bool = False
+    # seconds that each phase of the launch took
     phases: dict[str, float] = {}  # noqa: RUF012 - msgspec copies an empty default
     facts: tuple[Facts, ...] = ()
+    # when each call that creates resources was first sent, by its token, in seconds since the epoch
     create_calls: dict[str, float] = {}  # noqa: RUF012
     obtained: int = 0
+    # when the machines were switched on, off, on ..., in seconds since the epoch
     power: tuple[float, ...] = ()
     jobs: tuple[JobRecord, ...] = ()
     named_jobs: dict[str, NamedJob] = {}  # noqa: RUF012
     collected: frozenset[str] = frozenset()
-    ended_at: float | None = None
+    ended_at: float | None = None  # when the last machine had ended, in seconds since the epoch
     ended: int = 0
+    # the machines to keep while some are being replaced; empty at all other times
     kept: tuple[Machine, ...] = ()
+    # the facts of machines that were examined before or during a replacement, by id
     known: dict[str, Facts] = {}  # noqa: RUF012
+    # how many machines exist besides the hosts of the cluster, while some are replaced
     added: int = 0
-    added_at: float = 0.0
+    added_at: float = 0.0  # when they were requested, in seconds since the epoch
+    # for how many seconds such machines existed in earlier replacements, all together
     extra: float = 0.0
 
     @classmethod
     def from_entries(cls, entries: Iterable[Entry]) -> ClusterState | None:
-        """Fold the entries of a journal.
-
-        Args:
-            entries: the oldest first.
-        """
+        """Fold the entries of a journal, the oldest first; None without a launch."""
         rest = iter(entries)
         for entry in rest:
             if isinstance(entry, journal.Intended):
@@ -154,11 +142,9 @@ class ClusterState(Value, frozen=True, kw_only=True):
         return self.added * (at - self.added_at)
 
     def after_end(self, at: float, ended: int = 0) -> ClusterState:
-        """Return the state when nothing of the cluster exists any more.
+        """Return the state when everything had ended by `at`, in seconds since the epoch.
 
-        Args:
-            at: when, in seconds since the epoch.
-            ended: how many machines had ended before, nobody knows when; all ended at `expires`.
+        `ended` machines had ended before, nobody knows when; they count until `expires`.
         """
         if ended and ended == len(self.machines) and self.expires:
             at = min(at, self.expires)
@@ -183,19 +169,11 @@ class ClusterState(Value, frozen=True, kw_only=True):
         return Plan(lines=(line,), costs=self.costs, price=self.price, ttl=self.ttl)
 
     def was_launched_as(self, spec: ClusterSpec) -> bool:
-        """Return whether this spec was launched; its machines may not answer any more.
-
-        Returns:
-            Whether this cluster has that spec, and its machines all answered once.
-        """
+        """Return whether this spec was launched, and its machines all answered once."""
         return spec == self.spec and self.launched
 
     def is_unfinished(self, spec: ClusterSpec) -> bool:
-        """Return whether the launch of this spec was interrupted, and can be continued.
-
-        Returns:
-            Whether this cluster has that spec, and its launch was not completed.
-        """
+        """Return whether the launch of this spec was interrupted, and can be continued."""
         return spec == self.spec and not self.launched
 
     @property
@@ -204,19 +182,11 @@ class ClusterState(Value, frozen=True, kw_only=True):
         return bool(self.power) and len(self.power) % 2 == 0
 
     def has_expired(self, at: float) -> bool:
-        """Return whether the TTL is over.
-
-        Args:
-            at: the time now, in seconds since the epoch.
-        """
+        """Return whether the TTL is over at a time in seconds since the epoch."""
         return self.expires is not None and 0 < self.expires < at
 
     def receipt(self, at: float) -> Receipt | None:
-        """Return the cost of the machines so far.
-
-        Args:
-            at: the time now, in seconds since the epoch.
-        """
+        """Return the cost of the machines until `at`, in seconds since the epoch."""
         if not self.power:
             return None
         times = [*self.power, self.ended_at or at]
@@ -234,14 +204,9 @@ class ClusterState(Value, frozen=True, kw_only=True):
 
 
 class StateOnDisk:
-    """A cluster's journal, and the state folded from it.
+    """A cluster's journal, and the state folded from it (SpecError: it has no launch).
 
-    Attributes:
-        journal: of the cluster.
-        state: as of the last entry that this process read or wrote.
-
-    Raises:
-        SpecError: the journal has no launch.
+    `state` is as of the last entry that this process read or wrote.
     """
 
     def __init__(self, journal_: journal.Journal) -> None:
@@ -256,11 +221,7 @@ class StateOnDisk:
         return state
 
     def record(self, entry: Entry) -> None:
-        """Write an entry, and update the state.
-
-        Raises:
-            ClusterError: it cannot be written, or another process took the cluster down.
-        """
+        """Write an entry, and update the state (ClusterError: another took the cluster down)."""
         self.journal.append(entry)
         self.state = self.state.after(entry)
 
@@ -272,11 +233,7 @@ class StateOnDisk:
             self.state = self.state.after(entry)
 
     def end(self, at: float, ended: int = 0) -> None:
-        """Note that the machines are gone; the journal goes with them.
-
-        Args:
-            at: when, in seconds since the epoch.
-        """
+        """Note when the machines were gone, in epoch seconds; the journal goes with them."""
         self.state = self.state.after_end(at, ended)
 
     def note_machines(self, machines: Iterable[Machine]) -> None:
@@ -289,11 +246,7 @@ class StateOnDisk:
 
     @contextmanager
     def lock(self) -> Iterator[None]:
-        """Keep other processes from changing the cluster, and read the changes that they made.
-
-        Raises:
-            ClusterError: another process has taken the cluster down.
-        """
+        """Keep other processes from changing the cluster; read their changes (ClusterError)."""
         with self.journal.lock():
             self.state = self._read()
             yield

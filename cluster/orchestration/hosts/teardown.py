@@ -17,21 +17,13 @@ if TYPE_CHECKING:
 
 
 def destroy(provider: Provider, name: str, *, again: str) -> None:
-    """Delete all resources of a cluster, and ask the provider what is left.
-
-    Raises:
-        ProvisionError: a resource still exists.
-    """
+    """Delete all resources of a cluster, and check that they are gone (ProvisionError)."""
     provider.destroy(name)
     check_gone(provider, name, again=again)
 
 
 def check_gone(provider: Provider, name: str, *, again: str) -> None:
-    """Ask the provider whether anything of a cluster is left.
-
-    Raises:
-        ProvisionError: a resource still exists.
-    """
+    """Ask the provider whether anything of a cluster is left (ProvisionError)."""
     if left := provider.find(name):
         raise ProvisionError(
             f"{len(left)} resource(s) of {name} still exist: "
@@ -43,12 +35,7 @@ def check_gone(provider: Provider, name: str, *, again: str) -> None:
 def clean_hosts(hosts: Hosts) -> dict[str, Leftovers]:
     """Remove our processes, folder, sshd and files in shared memory from hosts that stay.
 
-    Returns:
-        The processes that commands had left on each host, by the name of its machine.
-
-    Raises:
-        ClusterError: it failed on one host.
-        HostErrors: it failed on several.
+    Return the processes that commands had left, by the name of their machine.
     """
     machines = {machine.name: machine for machine in hosts.machines}
 

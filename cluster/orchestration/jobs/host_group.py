@@ -366,11 +366,7 @@ def command_words(
 
 
 def check_command(words: Sequence[str], env: Mapping[str, str]) -> None:
-    """Refuse a command without words, and bytes or names that no host can take.
-
-    Raises:
-        SpecError: it is one.
-    """
+    """Refuse a command without words, and bytes or names that no host can take (SpecError)."""
     if not words or not words[-1 if words[0] == "sh" else 0].strip():
         raise SpecError("There is no command.", remedy='Name one: c.run("hostname")')
     if any("\0" in word for word in (*words, *env.values())):
@@ -394,11 +390,7 @@ def _checked(
 
 
 def select(machines: tuple[Machine, ...], text: str) -> tuple[Machine, ...]:
-    """Return the machines of a selection: numbers, ranges `1:`, names, with commas between.
-
-    Raises:
-        SpecError: a part of it names no machine.
-    """
+    """Return the machines of a selection: numbers, ranges `1:`, names, commas (SpecError)."""
     chosen: dict[str, Machine] = {}
     for part in text.split(","):
         chosen |= {machine.name: machine for machine in _part(machines, part.strip())}

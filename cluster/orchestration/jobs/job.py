@@ -343,11 +343,7 @@ def worst(states: Iterable[TaskState | ClusterError]) -> State:
 
 
 def parse(text: str, task: Task, ahead: float) -> Iterator[Line]:
-    """Read the lines of a task's output.
-
-    Args:
-        ahead: seconds that this machine's clock is ahead of the host's.
-    """
+    """Read the lines of a task's output; `ahead` is this clock minus the host's, in seconds."""
     for row in text.split("\n"):
         at, _, rest = row.partition(" ")
         mark, _, words = rest.partition(" ")

@@ -40,11 +40,7 @@ class NamedJobs(Mapping[str, Job]):
         self._known: dict[str, Job] = {}
 
     def __getitem__(self, name: str) -> Job:
-        """Return the newest job of this name.
-
-        Raises:
-            SpecError: there is none.
-        """
+        """Return the newest job of this name (SpecError)."""
         records = self._records()
         if name not in records:
             known = ", ".join(records) or "none"
@@ -75,10 +71,8 @@ class NamedJobs(Mapping[str, Job]):
     def start(self, name: str, spec: TaskSpec, hosts: HostGroup, runs: Path) -> Job:
         """Start a job, or return the one that runs with this name, command and options.
 
-        Raises:
-            SpecError: another job of this name runs.
-            JobError: its command cannot be started on one host; the others are stopped.
-            HostErrors: on several.
+        Another job of this name is refused (SpecError); if one host cannot start the command, the
+        others are stopped (JobError, HostErrors).
         """
         name = name or self._free_name(spec)
         if NAME.fullmatch(name) is None:
@@ -123,11 +117,7 @@ class NamedJobs(Mapping[str, Job]):
         return name
 
     def _same(self, name: str, spec: TaskSpec, hosts: HostGroup) -> Job | None:
-        """Return the job of this name if it runs and is the same; refuse if it is another.
-
-        Raises:
-            SpecError: another command runs under this name, or its host does not answer.
-        """
+        """Return the job of this name if it runs and is the same; refuse another (SpecError)."""
         if name not in self._disk.state.named_jobs:
             return None
         job = self[name]
@@ -145,13 +135,7 @@ class NamedJobs(Mapping[str, Job]):
         )
 
     def _start(self, record: NamedJob, hosts: HostGroup) -> None:
-        """Start the tasks; if one cannot be started, none is left.
-
-        Raises:
-            JobError: its command cannot be started on one host.
-            ClusterError: a host does not answer.
-            HostErrors: several of these.
-        """
+        """Start the tasks on all hosts or on none (JobError, ClusterError, HostErrors)."""
         machines = {machine.name: machine for machine in hosts.machines}
         tasks = {task.host: task for task in record.tasks}
         addresses = [machine.address for machine in hosts.machines]
@@ -174,11 +158,7 @@ class NamedJobs(Mapping[str, Job]):
             raise
 
     def make_room(self, *, replace: bool) -> None:
-        """Refuse to measure beside jobs that run, which would disturb both; or end them.
-
-        Raises:
-            InUse: a job runs.
-        """
+        """Refuse to measure beside jobs that run, which would disturb both; or end them (InUse)."""
         unfinished = [job for job in map(self.__getitem__, self) if not job.is_kept]
         running = [job for job in unfinished if job.state in ("starting", "running")]
         if running and not replace:
@@ -193,12 +173,7 @@ class NamedJobs(Mapping[str, Job]):
             self._end(running, f"Ended by {claims.this_process().words}.")
 
     def end_all(self, reason: str) -> None:
-        """Stop all jobs, and keep their output here.
-
-        Raises:
-            ClusterError: a host does not answer.
-            HostErrors: several do not.
-        """
+        """Stop all jobs, and keep their output here (ClusterError, HostErrors)."""
         self._end([job for job in map(self.__getitem__, self) if not job.is_kept], reason)
 
     def _end(self, jobs: Sequence[Job], reason: str) -> None:

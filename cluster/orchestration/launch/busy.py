@@ -24,14 +24,10 @@ IDLE = slice(3, 5)  # idle and iowait in a line of /proc/stat: proc(5)
 
 
 def why_busy(name: str, most: float) -> str:
-    """Say why the hosts of a cluster should not be measured now.
+    """Return why a cluster should not be measured now, in one line; empty if it may.
 
-    Args:
-        most: the share of a host's processors that may be in use.
-
-    Returns:
-        The reasons in one line; empty if there are none, if the cluster is not up, and for hosts
-        that do not answer: a measurement says more about them.
+    `most` is the share of a host's processors that may be in use. A host that does not answer is no
+    reason: a measurement says more about it.
     """
     if name not in journal.names():
         return ""

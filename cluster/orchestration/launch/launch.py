@@ -122,18 +122,9 @@ def _warn(plan: Plan) -> None:
 
 
 def make_spec(name: str, asked: Mapping[str, object]) -> ClusterSpec:
-    """Make a spec from options.
+    """Make a spec from fields of `SpecOptions`, as text or values (SpecError).
 
-    Args:
-        name: of the cluster.
-        asked: fields of `SpecOptions`, as text or values; without `hosts`, the provider's default
-            (`local`: two).
-
-    Returns:
-        The spec.
-
-    Raises:
-        SpecError: there is no such option, or one is wrong.
+    Without `hosts`, it has as many as the provider makes by default.
     """
     given = {key: value for key, value in asked.items() if value is not None}
     spec = convert({**given, "name": name}, ClusterSpec, "option of launch")
@@ -143,18 +134,7 @@ def make_spec(name: str, asked: Mapping[str, object]) -> ClusterSpec:
 
 
 def default_hosts(provider: str, options: Mapping[str, str]) -> int:
-    """Return the number of machines that a provider makes by default.
-
-    Args:
-        provider: its name.
-        options: its own options.
-
-    Returns:
-        How many.
-
-    Raises:
-        SpecError: there is no such provider, or an option is wrong.
-    """
+    """Return the number of machines that a provider makes by default (SpecError)."""
     plugin = plugins.load(Provider, provider)
     convert(options, plugin.Options, f"option of the provider {provider!r}")
     return plugin.default_hosts(dict(options)) if isinstance(plugin, CountsHosts) else PAIR
@@ -167,20 +147,10 @@ def launch_spec(
     confirm: Callable[[Plan], None] | None = None,
     replace: bool = False,
 ) -> Cluster:
-    """Launch the cluster that a spec describes.
+    """Launch the cluster that a spec describes (SpecError, ProvisionError: see `launch`).
 
-    Args:
-        spec: of the cluster.
-        on_state: called with a machine and its new state.
-        confirm: called with the plan before anything is created; what it raises stops the launch.
-        replace: rebuild a cluster of this name that cannot be used as it is.
-
-    Returns:
-        The cluster.
-
-    Raises:
-        SpecError: the provider cannot make it; nothing was created.
-        ProvisionError: the machines could not be created; nothing is left.
+    `confirm` gets the plan before anything is created, and may raise to stop the launch. `replace`
+    rebuilds a cluster of this name that cannot be used as it is.
     """
     began = time.monotonic()
     provider, plan = plan_spec(spec)
@@ -362,18 +332,7 @@ def _add_cost(error: ClusterError, cluster: Cluster) -> None:
 def connect(
     cluster: Cluster, provider: Provider, machines: Sequence[Machine], on_state: StateCallback
 ) -> None:
-    """Wait until new machines answer; the error for one that does not has its console.
-
-    Args:
-        cluster: of the machines.
-        provider: that created them.
-        machines: the new ones.
-        on_state: called with a machine and its new state.
-
-    Raises:
-        Timeout: one does not answer in time.
-        ClusterError: its host key could not be changed.
-    """
+    """Wait until new machines answer (Timeout); the error for one that does not has its console."""
     by_name = {machine.name: machine for machine in machines}
     shells = {name: shell for name, shell in cluster.shells().items() if name in by_name}
     try:
@@ -392,17 +351,7 @@ def connect(
 
 
 def plan_spec(spec: ClusterSpec) -> tuple[Provider, Plan]:
-    """Ask a provider whether it can create the machines of a spec, before anything exists.
-
-    Args:
-        spec: of the cluster.
-
-    Returns:
-        The provider, and its plan.
-
-    Raises:
-        SpecError: it cannot.
-    """
+    """Ask a provider whether it can create the machines of a spec (SpecError)."""
     provider = plugins.load(Provider, spec.provider)
     convert(spec.options, provider.Options, f"option of the provider {spec.provider!r}")
     return provider, _plan_of_existing(spec) or provider.plan(spec)

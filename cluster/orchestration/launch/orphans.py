@@ -59,10 +59,8 @@ def search(regions: Sequence[str] = (), *, everywhere: bool = False) -> Search:
     """Find unfinished launches, expired clusters, and clusters that no journal knows.
 
     It also finds files that ended jobs left in this machine's shared memory. The result has an
-    error for each cluster or provider that could not be searched.
-
-    Returns:
-        Orphans and errors; a cluster that is being launched right now is no orphan.
+    error for each cluster or provider that could not be searched; a cluster that is being launched
+    right now is no orphan.
     """
     known = journal.names()
     errors: list[ClusterError] = []
@@ -83,24 +81,14 @@ def search(regions: Sequence[str] = (), *, everywhere: bool = False) -> Search:
 
 
 def find_orphans(regions: Sequence[str] = (), *, everywhere: bool = False) -> tuple[Orphan, ...]:
-    """Find orphans as `search` does, and raise its errors.
-
-    Raises:
-        ClusterError: a cluster or provider could not be asked.
-        HostErrors: several could not.
-    """
+    """Find orphans as `search` does, and raise its errors."""
     found = search(regions, everywhere=everywhere)
     raise_all(found.errors)
     return found.orphans
 
 
 def raise_all(errors: Sequence[ClusterError]) -> None:
-    """Raise errors, if there are any: several as a group.
-
-    Raises:
-        ClusterError: the error, if there is only one.
-        HostErrors: all errors, if there are several.
-    """
+    """Raise the only error, or HostErrors of several."""
     if len(errors) == 1:
         raise errors[0]
     if errors:
@@ -108,14 +96,7 @@ def raise_all(errors: Sequence[ClusterError]) -> None:
 
 
 def remove(orphan: Orphan) -> None:
-    """Delete an orphan's resources.
-
-    Args:
-        orphan: as `search` found it.
-
-    Raises:
-        ProvisionError: a resource still exists.
-    """
+    """Delete an orphan's resources (ProvisionError)."""
     if orphan.provider == THIS_MACHINE:
         for resource in orphan.resources:
             _remove_memory(Path(resource.id))
@@ -133,10 +114,7 @@ def remove(orphan: Orphan) -> None:
 def take_down(name: str, regions: Sequence[str] = ()) -> tuple[str, ...]:
     """Delete a cluster that no journal here knows, found by the tags of its machines.
 
-    Raises:
-        SpecError: nothing of that name was found.
-        ProvisionError: a resource still exists, or a provider could not be searched.
-        HostErrors: several could not be searched.
+    A SpecError says that there is none, a ProvisionError that a resource still exists.
     """
     searched: dict[str, bool] = {}  # what was searched, and whether something was found there
     errors: list[ClusterError] = []
@@ -185,10 +163,7 @@ def not_found(name: str, searched: Sequence[str]) -> SpecError:
 def no_clusters(regions: Sequence[str] = ()) -> tuple[str, ...]:
     """Ask every provider what exists, where no journal here knows of a cluster.
 
-    Raises:
-        SpecError: clusters exist that were launched elsewhere.
-        ProvisionError: a provider could not be asked.
-        HostErrors: several could not.
+    Clusters that were launched elsewhere are refused (SpecError).
     """
     search_ = search(regions)
     raise_all(search_.errors)

@@ -98,11 +98,7 @@ def _drain(node: str, one: FleetFinding) -> str:
 
 
 def replacement_plan(cluster: Cluster, bad: Mapping[int, FleetFinding]) -> Plan:
-    """Say what a replacement would do, and what it costs.
-
-    Raises:
-        SpecError: the cluster's time to live is over.
-    """
+    """Say what a replacement would do, and what it costs (SpecError)."""
     state, now = cluster.state, time.time()
     if state.has_expired(now):
         raise SpecError(
@@ -140,12 +136,8 @@ def replace_hosts(
 ) -> tuple[HostReplacement, ...]:
     """Create a new machine for each bad host, test the new ones, and end those that are bad.
 
-    A bad host whose new machine is bad, too, stays; its new machine is ended.
-
-    Raises:
-        SpecError: no host is good, so that new ones could be tested with it.
-        ProvisionError: the new machines could not be created; the cluster is as it was.
-        ClusterError: they could not be tested; the cluster is as it was.
+    A bad host whose new machine is bad, too, stays. Where creation or tests fail, the cluster stays
+    as it was (ProvisionError, ClusterError); without a good host to test with, a SpecError.
     """
     pairs = pairs_to_test(verdict, bad, len(cluster.machines))
     if not pairs:
@@ -204,10 +196,9 @@ def _create(
 
 
 def is_half_replaced(state: ClusterState) -> bool:
-    """Tell whether machines of a cluster may exist that a replacement did not end.
+    """Return whether machines may exist that a replacement did not end.
 
-    Returns:
-        Whether only these must go; of a cluster that has expired, all must.
+    Only these must go; of a cluster that has expired, all must.
     """
     return bool(state.kept) and state.launched and not state.has_expired(time.time())
 
@@ -215,9 +206,7 @@ def is_half_replaced(state: ClusterState) -> bool:
 def finish_replacement(cluster: Cluster) -> None:
     """End what an interrupted replacement left: all machines besides those to keep.
 
-    Raises:
-        SpecError: a process is replacing hosts right now.
-        ProvisionError: some are left; the next call tries again.
+    A SpecError says that a process is replacing hosts right now.
     """
     if cluster.state.kept:
         with cluster.disk.journal.in_use():
