@@ -16,25 +16,18 @@ SINGLE = 32  # prefix length of an interface whose network is only its own addre
 
 
 class CommonNetwork(Value, frozen=True, kw_only=True):
-    """The addresses by which hosts reach one another.
-
-    Args:
-        networks: that the addresses belong to, such as `10.0.0.0/24`; MPI may use no others.
-    """
+    """The addresses by which hosts reach one another."""
 
     addresses: tuple[str, ...]
-    networks: tuple[str, ...]
+    networks: tuple[str, ...]  # of the addresses, such as `10.0.0.0/24`; MPI may use no others
 
 
 def find_common_network(machines: tuple[Machine, ...], facts: tuple[Facts, ...]) -> CommonNetwork:
-    """Find the addresses by which several hosts reach one another.
+    """Find the addresses by which several hosts reach one another (SpecError: there are none).
 
     The addresses that the provider or the user gave come first, then those that our connections
     reached, then those in a network that all hosts share. An address that two hosts have, such as
-    that of docker0, is never used.
-
-    Raises:
-        SpecError: they have no network in common, or two of them are the same machine.
+    that of docker0, is never used; two names for one machine are refused.
     """
     _refuse_same_machine(machines, facts)
     claimed = Counter(i.address for fact in facts for i in fact.interfaces)

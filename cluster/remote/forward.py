@@ -19,15 +19,10 @@ LOOK_EVERY = 2.0  # seconds
 
 
 class Forward:
-    """A port of a host on this machine, at its loopback address, until it or the process is closed.
+    """A port of a host on this machine's loopback, until it or the process is closed.
 
-    Args:
-        address: at which other hosts reach it, for what does not listen at its loopback.
-        local: port here; the same, by default.
-
-    Raises:
-        SpecError: the port here is in use, or is none.
-        ShellError: nothing listens at the port there, or the host is not reached.
+    `address` is where other hosts reach it, for what does not listen at its loopback. SpecError:
+    the port here is in use, or is none. ShellError: the port there does not answer.
     """
 
     def __init__(self, shell: Shell, host: str, address: str, port: int, local: int = 0) -> None:
@@ -60,11 +55,7 @@ class Forward:
         self.close()
 
     def wait(self) -> None:
-        """Wait until it is closed.
-
-        Raises:
-            Unreachable: the host does not answer any more.
-        """
+        """Wait until it is closed (Unreachable: the host stopped answering)."""
         while not self._over.wait(LOOK_EVERY):
             try:
                 self._shell.connect()

@@ -85,11 +85,9 @@ def rotate(
     known: Path,
     between: Callable[[], None] = lambda: None,
 ) -> None:
-    """Return each machine a new host key, whose private half never leaves it, and pin it.
+    """Give each machine a new host key, whose private half never leaves it, and pin it.
 
-    Raises:
-        ClusterError: it failed on one host.
-        HostErrors: on several.
+    ClusterError: it failed on one host; HostErrors: on several.
     """
     made = on_each(shells, lambda _, shell: _as_root(shell, MAKE).strip())
     new = [(_alias(machines[name]), public) for name, public in made.items()]

@@ -100,14 +100,9 @@ class Hosts:
         return {machine.name: self.shell(machine) for machine in there}
 
     def leave_out_dead(self, seconds: float | None) -> None:
-        """Leave out the hosts that do not answer, or include all hosts again.
+        """Leave out hosts that do not answer in time; None includes all of them again.
 
-        Args:
-            seconds: that hosts have to answer, at most, as in `parallel.unanswering`; None to
-                include all of them again.
-
-        Raises:
-            Unreachable: the first host, which runs the jobs' scripts, does not answer.
+        Unreachable: the first host, which runs the jobs' scripts, does not answer.
         """
         self.absent = frozenset()
         if seconds is None:
@@ -119,11 +114,7 @@ class Hosts:
         self.absent = frozenset(dead)
 
     def give_up_dead(self, seconds: float) -> None:
-        """Make every further call to a host that does not answer fail immediately.
-
-        Args:
-            seconds: that hosts have to answer, at most, as in `parallel.unanswering`.
-        """
+        """Make every further call to a host that does not answer in time fail immediately."""
         alive = {p: s for p, s in self._shells.items() if not isinstance(s, DeadShell)}
         self._shells = alive  # hosts that were considered dead may be back
         names = {machine.name: machine for machine in distinct(self.machines)}
@@ -132,11 +123,7 @@ class Hosts:
 
     @contextmanager
     def without(self, names: Collection[str]) -> Iterator[None]:
-        """Make every call to some hosts fail immediately, during a block.
-
-        Args:
-            names: of their machines, which others cannot reach any more; unknown ones are ignored.
-        """
+        """Make every call to some hosts, by name, fail immediately during a block."""
         places = {m.name: place_of(m) for m in distinct(self.machines) if m.name in names}
         for name, place in places.items():
             if place in self._shells:
@@ -157,20 +144,7 @@ class Hosts:
         timeout: float | None = None,
         on_line: Callable[[str, str], None] | None = None,
     ) -> dict[str, Completed]:
-        """Run a command on every host in parallel.
-
-        Args:
-            argv: the command, unquoted; a text is a line for `sh`.
-            timeout: seconds.
-            on_line: called with a machine's name and each line that it prints, as it comes.
-
-        Returns:
-            How it ended on each machine; the caller decides what an exit status means.
-
-        Raises:
-            ShellError: on one host, it could not be started, or did not run to its end.
-            HostErrors: on several.
-        """
+        """Run a command on every host, as `try_run`; raise ShellError, or HostErrors of several."""
         return results(self.try_run(argv, timeout=timeout, on_line=on_line))
 
     def try_run(
@@ -180,15 +154,9 @@ class Hosts:
         timeout: float | None = None,
         on_line: Callable[[str, str], None] | None = None,
     ) -> dict[str, Completed | ClusterError]:
-        """Run a command on every host in parallel; a host that fails does not stop the others.
+        """Run a command on every host in parallel; return how it ended on each, or the error.
 
-        Args:
-            argv: the command, unquoted; a text is a line for `sh`.
-            timeout: seconds.
-            on_line: called with a machine's name and each line that it prints, as it comes.
-
-        Returns:
-            For each machine, how it ended, or the error if it was not run to its end.
+        A text is a line for `sh`; `on_line` gets a machine's name and each line as it comes.
         """
         command = ("sh", "-c", argv) if isinstance(argv, str) else argv
 
@@ -217,14 +185,10 @@ class Hosts:
     def attach_command(
         self, machine: Machine | None = None, session: str = "", *, inside: bool = False
     ) -> list[str]:
-        """Return the command that logs in to a machine, and attaches to a session there.
+        """Return the command that logs in to a machine, and attaches to a session of tmux there.
 
-        Args:
-            session: of tmux; on the first machine, by default, that of the newest benchmark.
-            inside: it will be typed inside a tmux session; tmux does not attach inside another.
-
-        Returns:
-            The command, unquoted. After detaching, the user is in a shell there.
+        By default, on the first machine, that of the newest benchmark. `inside` of a tmux session,
+        tmux would not attach. After detaching, the user is in a shell there.
         """
         machine = machine or next(iter(self.machines), None)
         if machine is None or machine.access is None:

@@ -104,20 +104,12 @@ REMOVE_SCRATCH = '[ ! -O "$1" ] || [ -L "$1" ] || rm -rf -- "$1"'
 
 
 def sweep_words(folder: str) -> list[str]:
-    """Return the command that removes files of our ended jobs from a host's shared memory.
-
-    Returns:
-        The command, unquoted.
-    """
+    """Return the command that removes files of our ended jobs from a host's shared memory."""
     return [f"{folder}/python3", *AGENT, "sweep"]
 
 
 def sweep(shell: Shell, folder: str) -> None:
-    """Remove files of our ended jobs from a host's shared memory.
-
-    Raises:
-        ShellError: the host cannot be reached.
-    """
+    """Remove files of our ended jobs from a host's shared memory (ShellError)."""
     shell.run(["sh", "-c", SWEEP, "sh", *sweep_words(folder)], timeout=COMMAND_TIMEOUT)
 
 
@@ -127,12 +119,8 @@ def script(
     """Write the script of a job.
 
     The ranks run under the agent, so that a job is stopped at its timeout even if no process waits
-    for it. The script passes a signal on to the agent, and waits until the agent has ended.
-
-    Args:
-        env: variables to export; `PATH` is prepended to that of the host, and finds the
-            environment's `python3`.
-        timeout: seconds that the job may take.
+    for it. The script passes a signal on to the agent, and waits until the agent has ended. `PATH`
+    is prepended to that of the host, and finds the environment's `python3`.
     """
     exports = [
         f'export PATH={shlex.quote(value)}:"$PATH"'
@@ -179,13 +167,9 @@ class MpiJob:
     def start(
         self, text: str, files: Mapping[str, str], copied: Path | None = None, by: str = ""
     ) -> None:
-        """Start the script in a detached session.
+        """Start the script in a detached session; the folder `copied` is copied into the job's.
 
-        Args:
-            copied: a local folder, whose content is copied into the job's folder on every host.
-
-        Raises:
-            ShellError: the session could not be started.
+        ShellError: the session could not be started.
         """
         folder = self.record.folder
 
@@ -227,9 +211,7 @@ class MpiJob:
     def watch(self, on_event: Callable[[Wrote], None]) -> int:
         """Wait for the end of the job, also if the process that watches it is stopped or killed.
 
-        Raises:
-            JobError: the job was lost: its session or its host is gone.
-            Unreachable: its host cannot be reached; the job may still run there.
+        JobError: its session or its host is gone. Unreachable: the job may still run there.
         """
         end: list[Ended | Lost] = []
         watcher = Silence(SILENT, self._shell.close)
@@ -293,11 +275,7 @@ class MpiJob:
             on_each(self._others, lambda _, shell: shell.run(words, timeout=COMMAND_TIMEOUT))
 
     def status(self) -> int | None:
-        """Return the exit status of the job; None while it runs.
-
-        Raises:
-            JobError: the job was lost.
-        """
+        """Return the exit status of the job; None while it runs (JobError: it was lost)."""
         done = self._agent("look")
         try:
             event = msgspec.json.decode(done.stdout, type=Event)
@@ -325,11 +303,7 @@ class MpiJob:
     def fetch(self, to: Path) -> None:
         """Download the job's files from every host, and remove MPI's files from shared memory.
 
-        A host that fails does not stop the download from the others.
-
-        Raises:
-            ShellError: the files of one host could not be downloaded.
-            HostErrors: those of several could not.
+        A host that fails (ShellError, HostErrors) does not stop the download from the others.
         """
 
         def fetch(_: str, shell: Shell) -> None:
@@ -357,11 +331,7 @@ class MpiJob:
             )
 
     def running(self) -> RunningJob | None:
-        """Return the job that runs in the session of this name, whoever started it.
-
-        Raises:
-            SpecError: there is no tmux.
-        """
+        """Return the job that runs in the session of this name, whoever started it."""
         session = self.record.session
         _, alive = self._tmux.look(session)
         folder = self._tmux.folder_of(session) if alive else ""
@@ -374,11 +344,7 @@ class MpiJob:
         return RunningJob(folder=folder, by=self._tmux.started_by(session))
 
     def end_session(self, reason: str = "") -> bool:
-        """Stop the job in the session of this name, and end the session, if it is ours.
-
-        Returns:
-            Whether the name is free now; it is not if the session is not ours.
-        """
+        """Stop the job in the session of this name; False if the session is not ours, and stays."""
         session = self.record.session
         id_, alive = self._tmux.look(session)
         if not id_:

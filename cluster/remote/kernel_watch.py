@@ -50,14 +50,8 @@ class KernelWatch:
     """Asks a host's kernel, while a block runs, whether it is there.
 
     A host that does not answer the first question is not watched: a firewall may drop it. Nor is
-    this machine itself.
-
-    Args:
-        machine: the host; its `access` is the host from which it is asked, this machine if none.
-        lost: called, in another thread, once the host has been silent for `probes.SILENT` seconds.
-
-    Attributes:
-        why: what happened, in words; empty while the host answers.
+    this machine itself. The question comes from the host in `machine.access`; `lost` is called in
+    another thread after `probes.SILENT` seconds, and `why` then says what happened.
     """
 
     def __init__(self, machine: Machine, lost: Callable[[], object]) -> None:

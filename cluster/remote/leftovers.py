@@ -73,11 +73,7 @@ class Leftovers(Value, frozen=True, kw_only=True):
 def end_leftovers(shell: Shell, folder: str) -> Leftovers:
     """End the processes that a cluster's commands and jobs left on a host.
 
-    Args:
-        folder: of the cluster on the host.
-
-    Raises:
-        ShellError: some could not be ended, or the host has no means to look for them.
+    ShellError: some could not be ended, or the host has no means to look for them.
     """
     done = shell.run(["/bin/sh", "-c", END, "sh", f"{MARK}={folder}"], timeout=TIMEOUT)
     found = tuple(line.strip() for line in done.stdout.splitlines())

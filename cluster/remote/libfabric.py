@@ -26,13 +26,8 @@ ASK = 'PATH="$PATH:/opt/amazon/efa/bin"; exec fi_info -p "$1" -t FI_EP_RDM'
 def variables(provider: str) -> dict[str, str]:
     """Return the variables that make Open MPI use one of libfabric's providers, or fail.
 
-    Source: docs.open-mpi.org, "OpenFabrics Interfaces (OFI) / Libfabric support"; fi_efa(7).
-
-    Args:
-        provider: its name in libfabric, such as `efa`; empty for TCP.
-
-    Returns:
-        Values by name; empty for TCP.
+    Source: docs.open-mpi.org, "OpenFabrics Interfaces (OFI) / Libfabric support"; fi_efa(7). An
+    empty provider is TCP, which needs none.
     """
     if not provider:
         return {}
@@ -50,14 +45,9 @@ def provider_of(machines: Iterable[Machine]) -> str:
 
 
 def check_provider(shells: Mapping[str, Shell], provider: str) -> None:
-    """Check on every host that libfabric has a provider.
+    """Check on every host that libfabric has a provider such as `efa`; TCP (empty) needs none.
 
-    Args:
-        provider: its name in libfabric; empty for TCP, which needs no check.
-
-    Raises:
-        SpecError: libfabric on a host does not have it; nothing was measured.
-        ClusterError: a host did not answer.
+    SpecError: a host lacks it, nothing was measured. ClusterError: a host did not answer.
     """
     if not provider:
         return
@@ -76,11 +66,7 @@ def check_provider(shells: Mapping[str, Shell], provider: str) -> None:
 
 
 def notes(provider: str, told: Mapping[str, str]) -> tuple[str, ...]:
-    """Return the notes on what carried a run's messages; none for a cluster with TCP only.
-
-    Args:
-        provider: that was checked; empty for TCP.
-    """
+    """Return the notes on what carried a run's messages; none for a cluster with TCP only."""
     if not provider:
         return ()
     instead = {k: told[k] for k, v in variables(provider).items() if told.get(k, v) != v}

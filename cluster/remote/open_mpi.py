@@ -43,11 +43,9 @@ fi
 def local_variables(
     machine: Machine, home: Path, classes: Path = Path("/sys/class")
 ) -> dict[str, str]:
-    """Return the variables for this machine, where the files of Open MPI are not ours.
+    """Return this machine's variables of Open MPI, where its parameter file is not ours.
 
-    Returns:
-        Variables of Open MPI, without those that a parameter file sets; none if the machine is
-        another one, or if no Open MPI is beside its Python.
+    None for another machine, or if no Open MPI is beside its Python.
     """
     own = Path(machine.bin).parent / PARAMETERS
     if machine.shell != "local" or not own.is_file():

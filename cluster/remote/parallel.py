@@ -30,12 +30,10 @@ T = TypeVar("T")
 
 
 def on_each(hosts: Mapping[str, Shell], do: Callable[[str, Shell], T]) -> dict[str, T]:
-    """Call a function for every host in parallel.
+    """Call a function for every host in parallel, and return the results.
 
-    Raises:
-        ClusterError: one host failed.
-        HostErrors: several failed; it has the error of each.
-        KeyboardInterrupt: the user interrupted; the shells are closed, which ends their commands.
+    One host's ClusterError is raised as it is, several as HostErrors. KeyboardInterrupt closes the
+    shells, which ends their commands.
     """
     return results(try_each(hosts, do))
 
@@ -43,13 +41,9 @@ def on_each(hosts: Mapping[str, Shell], do: Callable[[str, Shell], T]) -> dict[s
 def try_each(
     hosts: Mapping[str, Shell], do: Callable[[str, Shell], T]
 ) -> dict[str, T | ClusterError]:
-    """Call a function for every host in parallel; the failure of one leaves the others' results.
+    """Call a function for every host in parallel; each has its result, or an error that names it.
 
-    Returns:
-        For each host its result, or its error, which names the host; in the order of the hosts.
-
-    Raises:
-        KeyboardInterrupt: the user interrupted; the shells are closed, which ends their commands.
+    KeyboardInterrupt closes the shells, which ends their commands.
     """
     begun = _begin(hosts, do)
     with on_failure(lambda: _abandon(hosts, begun)):
@@ -70,12 +64,7 @@ def _name(error: ClusterError, name: str) -> None:
 
 
 def results(ended: Mapping[str, T | ClusterError]) -> dict[str, T]:
-    """Return the results of all hosts, or raise the errors of those that failed.
-
-    Raises:
-        ClusterError: one host failed.
-        HostErrors: several failed; it has the error of each.
-    """
+    """Return the results of all hosts, or raise the error of one, or HostErrors of several."""
     errors = [error for error in ended.values() if isinstance(error, ClusterError)]
     if len(errors) > 1:
         raise HostErrors(f"{len(errors)} of {len(ended)} hosts failed", errors)
@@ -89,9 +78,7 @@ def unanswering(hosts: Mapping[str, Shell], seconds: float) -> dict[str, Unreach
 
     All hosts have the same deadline. Once some have answered, the others get `SLOWER` times as long
     as the slowest of these took, at least `AT_LEAST` seconds, but never more than the deadline.
-
-    Raises:
-        KeyboardInterrupt: the user interrupted; the shells are closed.
+    KeyboardInterrupt closes the shells.
     """
     begun = _begin(hosts, lambda _, shell: shell.run(["true"]))
     with on_failure(lambda: _abandon(hosts, begun)):
@@ -133,11 +120,9 @@ def connect_all(
 ) -> None:
     """Connect to every host in parallel, and retry errors that may pass.
 
-    Raises:
-        Timeout: a host is not reachable in time; the message has its last state.
-        Unreachable: a host's error will not pass, so the others are not waited for.
-        HostErrors: several of these; its message names the slowest.
-        KeyboardInterrupt: the user interrupted; the shells are closed.
+    Timeout: a host is not reachable in time, with its last state. Unreachable: an error that will
+    not pass. HostErrors: several, the message names the slowest. KeyboardInterrupt closes the
+    shells.
     """
     began = time.monotonic()
     attempts = _Attempts(on_state, transient)

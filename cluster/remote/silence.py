@@ -11,14 +11,9 @@ if TYPE_CHECKING:
 
 
 class Silence:
-    """Ends what is silent for too long, while a block runs.
+    """Calls `end` once, in another thread, if `heard` is not called for some seconds in a block.
 
-    Args:
-        seconds: between two calls of `heard`.
-        end: called once, in another thread.
-
-    Attributes:
-        came: whether it was silent for so long.
+    `came` says whether that happened.
     """
 
     def __init__(self, seconds: float, end: Callable[[], object]) -> None:

@@ -42,11 +42,7 @@ def is_worth(shells: Mapping[str, Shell], saved: float) -> bool:
 
 
 class Meeting:
-    """Hosts that are to reach one another by SSH; that is prepared while something else is done.
-
-    Args:
-        name: of the cluster.
-    """
+    """Hosts that are to reach one another by SSH; that is prepared while something else is done."""
 
     def __init__(self, shells: Mapping[str, Shell], name: str) -> None:
         self._configs = start(lambda: _connect(shells, name))
@@ -58,15 +54,10 @@ class Meeting:
         sources: Sequence[str],
         pull: Callable[[str, Shell, str], None],
     ) -> dict[str, ClusterError]:
-        """Let each host take files from one that has them, and then pass them on.
+        """Let each target take files from a source, then pass them on; return the errors by host.
 
-        Args:
-            sources: names of hosts that have the files, at least one.
-            pull: called with a target's name, its shell, and a command there that runs one word of
-                shell on a source.
-
-        Returns:
-            The errors of the hosts that did not get them.
+        `pull` gets the target's name, shell, and a command there that runs a word of shell on a
+        source.
         """
         free = queue.SimpleQueue[str]()
         for source in [*sources] * AT_ONCE:

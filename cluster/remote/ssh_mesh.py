@@ -112,19 +112,14 @@ Host *
 
 
 class MeshHost(Value, frozen=True, kw_only=True):
-    """A host that the other hosts reach by SSH.
-
-    Args:
-        folder: our one folder on the host, absolute.
-        path: prepended to `PATH` for programs that other hosts start there.
-        tried_first: other addresses of its interface that Open MPI tries before `address`.
-    """
+    """A host that the other hosts reach by SSH."""
 
     address: str
     user: str
-    folder: str
-    path: str
+    folder: str  # our one folder on the host, absolute
+    path: str  # prepended to `PATH` for programs that other hosts start there
     variables: dict[str, str]
+    # other addresses of its interface that Open MPI tries before `address`
     tried_first: tuple[Interface, ...] = ()
 
 
@@ -136,11 +131,7 @@ class SshEndpoint(Value, frozen=True, kw_only=True):
 
 
 def config_file(folder: str) -> str:
-    """Return the path of the file with which `ssh -F` on a host reaches the others.
-
-    Args:
-        folder: our one folder on the host, absolute.
-    """
+    """Return the path of the file with which `ssh -F` on a host reaches the others."""
     return f"{folder}/ssh/config"
 
 
@@ -154,13 +145,8 @@ def open_mesh(
 ) -> None:
     """Let every host of a cluster reach every other by SSH.
 
-    Args:
-        folder: a local folder of the cluster; it holds the key until the hosts have it.
-        needs_every_host: refuse a host that the first one cannot reach; else only if it is all.
-
-    Raises:
-        ShellError: a host cannot be reached by the first one, or one of its addresses is dead.
-        HostErrors: several failed.
+    `folder`, a local one, holds the key until the hosts have it. Without `needs_every_host`, only
+    if the first host reaches no other is that an error (ShellError, HostErrors).
     """
     first_port = FIRST_PORT + zlib.crc32(name.encode()) % PORTS
     endpoints = on_each(shells, lambda host, shell: _open(host, shell, hosts[host], first_port))
@@ -227,11 +213,7 @@ def _write_files(
 
 
 def _unreachable(shells: Mapping[str, Shell], hosts: Mapping[str, MeshHost]) -> dict[str, str]:
-    """Connect from the first host to every other, as the starter of the ranks will do.
-
-    Returns:
-        What ssh says of each host that it cannot reach.
-    """
+    """Connect from the first host to every other, and return what ssh says of each that fails."""
     first = next(iter(hosts))
     config = shlex.quote(config_file(hosts[first].folder))
     tries = [

@@ -15,11 +15,9 @@ MOST_LINE = 256  # bytes of the first line, before a file's content
 
 
 class ChunkWriter:
-    """A writer that cuts a stream into pieces of the size of a connection's packets.
+    """Cuts a stream into pieces of at most `most` bytes, the size of a connection's packets.
 
-    Args:
-        send: sends the beginning of a piece and returns its length; 0 if the host reads no more.
-        most: bytes in a piece.
+    `send` sends the beginning of a piece and returns its length; 0 if the host reads no more.
     """
 
     def __init__(self, send: Callable[[bytes], int], most: int) -> None:
@@ -29,14 +27,7 @@ class ChunkWriter:
         self._held = b""
 
     def write(self, data: bytes) -> int:
-        """Send all whole pieces, and buffer the rest.
-
-        Args:
-            data: the next bytes.
-
-        Raises:
-            BrokenPipeError: the host reads no more.
-        """
+        """Send all whole pieces, and buffer the rest (BrokenPipeError: the host reads no more)."""
         view = memoryview(self._held + data if self._held else data)
         end = len(view) - len(view) % self._most
         for start in range(0, end, self._most):
@@ -45,11 +36,7 @@ class ChunkWriter:
         return len(data)
 
     def flush(self) -> None:
-        """Send the rest in the buffer.
-
-        Raises:
-            BrokenPipeError: the host reads no more.
-        """
+        """Send the rest in the buffer (BrokenPipeError: the host reads no more)."""
         held, self._held = self._held, b""
         self._all_of(held)
 
@@ -66,11 +53,7 @@ class ChunkWriter:
 
 
 class StreamReader:
-    """A reader of a stream from a connection; it cannot seek back.
-
-    Args:
-        receive: waits for more bytes and returns them; empty at the end.
-    """
+    """Reads a stream from a connection, whose `receive` waits for bytes, none at its end."""
 
     def __init__(self, receive: Callable[[], bytes]) -> None:
         """Begin with an empty buffer."""
@@ -80,14 +63,7 @@ class StreamReader:
         self._at = 0
 
     def piece(self, most: int) -> memoryview:
-        """Read the next bytes, at least one.
-
-        Args:
-            most: how many at most.
-
-        Returns:
-            The bytes; empty at the end, or if `most` is 0.
-        """
+        """Read the next bytes, from 1 to `most`; none at the end, or if `most` is 0."""
         if not self._held:
             self._held = memoryview(self._receive())
         given, self._held = self._held[:most], self._held[most:]
@@ -95,13 +71,9 @@ class StreamReader:
         return given
 
     def read(self, size: int) -> bytes:
-        """Read the next bytes of a header.
+        """Read the next bytes of a header; fewer at the end of the stream.
 
-        Returns:
-            The bytes; fewer at the end of the stream.
-
-        Raises:
-            tarfile.TarError: the headers of this file are too long to be kept in memory.
+        tarfile.TarError: the headers of this file are too long to be kept in memory.
         """
         self.header_left -= size
         if self.header_left < 0:

@@ -36,11 +36,7 @@ PANE = 'trap "" HUP; "$@" task "$0" || "$@" task-close "$0"'
 
 
 class HostTasks:
-    """The tasks on one host.
-
-    Args:
-        machine: whose Python runs the agent.
-    """
+    """The tasks on one host."""
 
     def __init__(self, machine: Machine, shell: Shell) -> None:
         self.machine, self._shell = machine, shell
@@ -48,11 +44,7 @@ class HostTasks:
         self._python = f"{machine.bin}/python3"
 
     def start(self, task: Task, spec: TaskSpec) -> TaskState:
-        """Start a task; return once its command was started, or could not be.
-
-        Raises:
-            ShellError: its folder cannot be written, or its session cannot be started.
-        """
+        """Start a task; return once its command was started, or could not be (ShellError)."""
         text = msgspec.json.encode(spec).decode()
         done = self._shell.run(["sh", "-c", WRITE, "sh", task.folder, text], timeout=TIMEOUT)
         home = done.stdout.rstrip("\n")
@@ -69,11 +61,7 @@ class HostTasks:
         return self._state(self._agent("task-begun", task.folder).stdout)
 
     def states(self, tasks: Sequence[Task]) -> list[TaskState]:
-        """Return the states of tasks, in their order.
-
-        Raises:
-            ShellError: the host cannot be reached, or cannot say.
-        """
+        """Return the states of tasks, in their order (ShellError: the host cannot say)."""
         lines = self._agent("task-states", *(task.folder for task in tasks)).stdout.splitlines()
         return [self._state(line) for line in lines]
 
@@ -87,8 +75,7 @@ class HostTasks:
     ) -> None:
         """Pass on what a task prints after an offset, until it ends or just so far.
 
-        Raises:
-            Unreachable: the host cannot be reached; the task may still run there.
+        Unreachable: the task may still run there.
         """
         last: list[TaskState] = []
         silence = Silence(SILENT, self._shell.close)
@@ -112,29 +99,17 @@ class HostTasks:
             )
 
     def stop(self, task: Task, grace: float, reason: str) -> TaskState:
-        """End all processes of a task; the reason becomes a part of its end.
-
-        Raises:
-            ShellError: the host cannot be reached, or cannot say what became of it.
-        """
+        """End all processes of a task; the reason becomes a part of its end (ShellError)."""
         return self._state(
             self._agent("task-stop", task.folder, reason, timeout=grace + STOPS_WITHIN).stdout
         )
 
     def test(self, words: Sequence[str]) -> bool:
-        """Return whether a command succeeds.
-
-        Raises:
-            ShellError: the host cannot be reached.
-        """
+        """Return whether a command succeeds (ShellError: the host cannot be reached)."""
         return self._shell.run(words, timeout=TIMEOUT).status == 0
 
     def fetch(self, task: Task, to: Path) -> None:
-        """Download the output of a task into a folder.
-
-        Raises:
-            ShellError: it could not be downloaded.
-        """
+        """Download the output of a task into a folder (ShellError)."""
         file = f"{task.folder}/{OUTPUT}"
         if self._shell.exists(file):  # the command may never have begun
             self._shell.fetch(file, to)

@@ -64,14 +64,9 @@ class Tmux(ABC):
         return done
 
     def start(self, session: str, folder: str, argv: Sequence[str], by: str = "") -> None:
-        """Run a command in a new detached session, which stays when the command ends.
+        """Run a command of at least two words in a new session, which stays when the command ends.
 
-        Args:
-            argv: the command, at least two words: tmux would pass a single one to a shell.
-
-        Raises:
-            ShellError: the session could not be started.
-            SpecError: there is no tmux.
+        tmux would pass a single word to a shell. ShellError: the session could not be started.
         """
         target = f"={session}:"
         # One command line: a user's `destroy-unattached on` would end the session before a second.
@@ -97,30 +92,15 @@ class Tmux(ABC):
             )
 
     def exists(self, session: str) -> bool:
-        """Return whether a session exists, ours or not.
-
-        Raises:
-            SpecError: there is no tmux.
-        """
+        """Return whether a session exists, ours or not."""
         return self._try("has-session", "-t", f"={session}").status == 0
 
     def folder_of(self, session: str) -> str:
-        """Return the folder that marks a session as ours.
-
-        Returns:
-            The folder; empty if the session is not ours, or does not exist.
-
-        Raises:
-            SpecError: there is no tmux.
-        """
+        """Return the folder that marks a session as ours; empty if it is not, or does not exist."""
         return self._option(session, MARK)
 
     def started_by(self, session: str) -> str:
-        """Return who started the job of a session; empty if it does not say.
-
-        Raises:
-            SpecError: there is no tmux.
-        """
+        """Return who started the job of a session; empty if it does not say."""
         return self._option(session, BY)
 
     def _option(self, session: str, name: str) -> str:
@@ -131,32 +111,18 @@ class Tmux(ABC):
         """Return the id of a session, and whether its command runs; no id if there is none.
 
         The id never stands for another session of the same name.
-
-        Raises:
-            SpecError: there is no tmux.
         """
         words = ("display-message", "-p", "-t", f"={session}:", "#{session_id} #{pane_dead}")
         id_, _, dead = self._try(*words).stdout.strip().partition(" ")
         return id_, dead != "1"
 
     def capture(self, session: str) -> str:
-        """Return the text that a session's pane shows.
-
-        Returns:
-            Its lines; empty if there is no such session.
-
-        Raises:
-            SpecError: there is no tmux.
-        """
+        """Return the text that a session's pane shows; empty if there is no such session."""
         done = self._try("capture-pane", "-p", "-t", f"={session}:")
         return done.stdout if done.status == 0 else ""
 
     def kill(self, session: str) -> None:
-        """End a session of this name or id, if it exists.
-
-        Raises:
-            SpecError: there is no tmux.
-        """
+        """End a session of this name or id, if it exists."""
         self._try("kill-session", "-t", session if session.startswith("$") else f"={session}")
 
 
@@ -193,14 +159,7 @@ def tmux_on(host: str, shell: Shell) -> Tmux:
 
 
 def attach_words(session: str, *, inside: bool = False) -> list[str]:
-    """Return the command that attaches a terminal to a session.
-
-    Args:
-        inside: it will be typed inside a tmux session; tmux does not attach inside another.
-
-    Returns:
-        The command, unquoted.
-    """
+    """Return the command that attaches a terminal to a session, also from `inside` tmux."""
     return ["tmux", "switch-client" if inside else "attach-session", "-t", f"={session}"]
 
 

@@ -30,14 +30,7 @@ INSIDE = "it"  # the member that is the packed folder, whatever its name
 
 
 def send(file: IO[bytes], size: int, writer: ChunkWriter) -> None:
-    """Send a file up to its size at the beginning, even if it grows meanwhile.
-
-    Args:
-        size: in bytes.
-
-    Raises:
-        OSError: it could not be read, or the host reads no more.
-    """
+    """Send a file up to its size at the beginning, even if it grows meanwhile (OSError)."""
     left = size
     while left > 0:
         piece = file.read(min(CHUNK, left))
@@ -48,14 +41,10 @@ def send(file: IO[bytes], size: int, writer: ChunkWriter) -> None:
 
 
 def pack(path: Path, writer: ChunkWriter, only: Sequence[str] | None = None) -> None:
-    """Send a folder; links in it stay links.
+    """Send a folder, or the paths of `only`, each folder before its content; links stay links.
 
-    Args:
-        only: paths in it, each folder before what is in it; without it, everything.
-
-    Raises:
-        OSError: something could not be read, or the host reads no more.
-        ShellError: one of `only` may not be read.
+    OSError: something could not be read, or the host reads no more. ShellError: one of `only` may
+    not be read.
     """
     file = cast("IO[bytes]", writer)
     # Not PAX: some versions of tar cannot read it.
@@ -112,14 +101,7 @@ class Limits:
         self._left = room(to)
 
     def take(self, size: int) -> None:
-        """Count a file, before any of it is written.
-
-        Args:
-            size: of it in bytes.
-
-        Raises:
-            tarfile.TarError: there are too many files, or too many bytes.
-        """
+        """Count a file, before any of it is written (tarfile.TarError: too many files or bytes)."""
         self._files += 1
         self._left -= size
         if self._files > MOST_FILES:
@@ -131,9 +113,7 @@ class Limits:
 def unpack(reader: StreamReader, to: Path) -> None:
     """Unpack an archive into a folder: only files and folders, each file complete or not at all.
 
-    Raises:
-        OSError: something could not be written.
-        tarfile.TarError: it is no archive, is too large, or would write outside of the folder.
+    tarfile.TarError: it is no archive, is too large, or would write outside of the folder.
     """
     modes: list[tuple[Path, int]] = []
     limits = Limits(to)
@@ -174,15 +154,7 @@ def _extract(
 
 
 def make_folder(folder: Path, limits: Limits) -> bool:
-    """Make a folder and its parents; another host's thread may make them at the same time.
-
-    Returns:
-        Whether it is new.
-
-    Raises:
-        OSError: it could not be made.
-        tarfile.TarError: there are too many files and folders.
-    """
+    """Make a folder and its parents, as another thread may too; return whether it is new."""
     missing = [*takewhile(lambda path: not path.is_dir(), (folder, *folder.parents))]
     new = False
     for path in reversed(missing):
@@ -198,11 +170,7 @@ def make_folder(folder: Path, limits: Limits) -> bool:
 
 
 def room(to: Path) -> int:
-    """Return how many bytes a host may send.
-
-    Returns:
-        The free bytes of its disk, less a reserve.
-    """
+    """Return how many bytes a host may send: the free bytes of the disk, less a reserve."""
     there = next(path for path in (to, *to.absolute().parents) if path.exists())
     return shutil.disk_usage(there).free - RESERVE
 
@@ -226,13 +194,8 @@ def receive(
 ) -> None:
     """Write a file under a temporary name, then rename it.
 
-    Args:
-        size: in bytes; without it, the content is everything up to the stream's end.
-        good: called before the rename; raises if the content must not be kept.
-
-    Raises:
-        OSError: it could not be written.
-        tarfile.TarError: the stream ended too early, or the disk would be full.
+    Without a size, the content is everything up to the stream's end. `good` raises if it must not
+    be kept. tarfile.TarError: the stream ended too early, or the disk would be full.
     """
     part = target.with_name(part_name())
     with on_failure(lambda: _discard(part)):

@@ -32,11 +32,7 @@ def _quoted(path: str) -> Quoted:
 def file_script(path: str, size: int, mode: int) -> str:
     """Return the script that reads a file from standard input, and renames it into place.
 
-    Args:
-        size: in bytes; it is checked, as a broken connection looks like the end of the file.
-
-    Raises:
-        ShellError: the path names no file.
+    The size is checked: a broken connection looks like the end. ShellError: it is no file's path.
     """
     there = _quoted(path)
     return (
@@ -47,13 +43,9 @@ def file_script(path: str, size: int, mode: int) -> str:
 
 
 def folder_script(path: str, source: str = "") -> str:
-    """Return the script that unpacks a folder from standard input.
+    """Return the script that unpacks standard input, or the output of the command `source`.
 
-    Args:
-        source: a command whose output is unpacked instead, such as tar on another host.
-
-    Raises:
-        ShellError: the path names no folder.
+    ShellError: the path names no folder.
     """
     there = _quoted(path)
     inner, whole = f"{there.part}/{INSIDE}", f"{there.part}/{WHOLE}"

@@ -49,14 +49,7 @@ def names(libraries: Sequence[str]) -> tuple[str, ...]:
 
 
 def folder(libraries: Sequence[str]) -> str:
-    """Return their folder on a host.
-
-    Args:
-        libraries: requirements, such as `torch==2.13.0+cpu`.
-
-    Returns:
-        A path in the machine's folder; empty without libraries.
-    """
+    """Return the folder of libraries in the machine's folder; empty without libraries."""
     if not libraries:
         return ""
     words = "\n".join(sorted(libraries)).encode()

@@ -30,16 +30,9 @@ _NAME = re.compile(r"[\w.-]+")
 
 
 def install_beside(requirements: Sequence[str], extra: str) -> Path | None:
-    """Install libraries that this Python lacks, from its package index.
+    """Install libraries that this Python lacks, and return the folder for `PYTHONPATH`.
 
-    Args:
-        requirements: of a benchmark, such as `torch==2.13.0+cpu`.
-
-    Returns:
-        The folder for `PYTHONPATH`; None if this Python has all of them, in whatever version.
-
-    Raises:
-        SpecError: the index does not have them.
+    None if this Python has all of them, in whatever version. SpecError: the index lacks one.
     """
     missing = tuple(sorted(one for one in requirements if not _is_here(one)))
     if not missing:

@@ -35,10 +35,9 @@ sys.exit(sys.version_info < (3, 11))' || {{ echo {lacks}; exit 1; }}
 
 
 def step(engine: str, image: str) -> str:
-    """Return the script that pulls an image to a host and checks that ranks can run in it.
+    """Return the script that pulls an image, and checks that ranks can run in it.
 
-    Args:
-        engine: `docker` or `podman`; empty if the host has neither: the step's hash then differs.
+    Without an engine (`docker`, `podman`) on the host, the step's hash differs.
     """
     word = shlex.quote(image)
     return STEP.format(

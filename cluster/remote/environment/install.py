@@ -39,16 +39,10 @@ def install(
     logs: Path,
     on_state: Callable[[str, str], None] = lambda _name, _step: None,
 ) -> None:
-    """Install the environment on all hosts in parallel; a host that has it is only probed.
+    """Install the environment in each machine's folder `env`; a host that has it is only probed.
 
-    The environment is `env` in each machine's folder.
-
-    Args:
-        on_state: called with a host and each step that it begins; the last one is `ready`.
-
-    Raises:
-        ShellError: a step failed on one host; the message has the step and its last lines.
-        HostErrors: on several; the other hosts are ready.
+    `on_state` gets each host's steps, the last is `ready`. ShellError has the failed step and its
+    last lines; HostErrors: several hosts failed, the others are ready.
     """
     logs.mkdir(parents=True, exist_ok=True)
     installation = Installation(environment, tuple(shells))
@@ -77,14 +71,7 @@ class Installation:
         self._fetched: dict[tuple[wheels.Target, tuple[str, ...]], Path | ClusterError] = {}
 
     def wheels(self, target: wheels.Target, step: Step) -> Path:
-        """Download the wheels for a kind of host, once; a failure is not retried.
-
-        Args:
-            target: that they must fit.
-
-        Raises:
-            ClusterError: they cannot be downloaded.
-        """
+        """Download the wheels for a kind of host, once; a failure (ClusterError) is not retried."""
         with self._lock:
             wanted = target, step.libraries
             if wanted not in self._fetched:
@@ -121,11 +108,7 @@ class HostInstaller:
         self._refused = ""  # why this machine has no wheels for the host
 
     def install(self) -> None:
-        """Run the steps that are not done yet.
-
-        Raises:
-            ShellError: one failed.
-        """
+        """Run the steps that are not done yet; the first that fails is a ShellError."""
         probe, left = self._probe()
         if left and probe.claim in self._installation.ended.keys() - {self._machine.name}:
             self._leave_to(probe.claim)

@@ -201,11 +201,7 @@ class HostProbe(Value, frozen=True, kw_only=True):
 
 
 def read_probe(said: Sequence[str]) -> HostProbe:
-    """Parse the output of the probe.
-
-    Args:
-        said: the lines that the script `LOOK` printed.
-    """
+    """Parse the lines that the script `LOOK` printed."""
     pairs = [line.partition(" ")[::2] for line in said]
     last = dict(pairs)
 
@@ -234,30 +230,19 @@ def read_probe(said: Sequence[str]) -> HostProbe:
 
 
 class Step(Value, frozen=True, kw_only=True):
-    """One step of an installation; it can be repeated without harm.
-
-    Args:
-        script: POSIX sh, run in the machine's folder; `$new` is the folder of its files.
-        files: that it needs: their names and bytes.
-        libraries: exact requirements, which the script names too; their wheels are sent, or come
-            from an index.
-    """
+    """One step of an installation; it can be repeated without harm."""
 
     name: str
-    script: str
-    files: tuple[tuple[str, bytes], ...] = ()
+    script: str  # POSIX sh, run in the machine's folder; `$new` is the folder of its files
+    files: tuple[tuple[str, bytes], ...] = ()  # that it needs: their names and bytes
+    # exact requirements, which the script names too; their wheels are sent, or come from an index
     libraries: tuple[str, ...] = ()
     with_dependencies: bool = False
 
     def mark(self, before: str) -> str:
-        """Return the marker's line for this step, which depends on all steps before it.
+        """Return the marker's line for this step: a hash of the line before it, script and files.
 
-        Args:
-            before: the line of the step before, empty for the first.
-
-        Returns:
-            A hash of that line, the script and the files, then the step's name. Libraries count by
-            name and version, not by their wheels: a finished host needs no download here.
+        Libraries count by name and version, not by their wheels: a finished host needs no download.
         """
         digest = hashlib.blake2s(f"{before}\n{BEGIN}{STEP}{self.script}".encode(), digest_size=12)
         for name, content in self.files:
@@ -378,11 +363,7 @@ def _libmpi(mpi: str) -> str:
 
 
 def variables(environment: Environment) -> dict[str, str]:
-    """Return the variables that processes need for a prepared MPI.
-
-    Returns:
-        Names and values; none where Open MPI is installed with the libraries.
-    """
+    """Return the variables that processes need for a prepared MPI; none for one from pip."""
     mpi = environment.mpi
     if not mpi:
         return {}

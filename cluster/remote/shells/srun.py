@@ -48,11 +48,7 @@ ENVIRONMENT = "HOME,USER,LOGNAME,SHELL,LANG,PATH"  # as SSH sets it; srun would 
 
 
 class SrunShell(RemoteShell):
-    """Runs commands on a node as steps of the job that holds it.
-
-    Args:
-        machine: the node; its `access` is the host where srun is, this machine if it has none.
-    """
+    """Runs commands on a node as steps of its job, by the host of `machine.access` or here."""
 
     def __init__(self, machine: Machine | None = None) -> None:
         super().__init__(machine)
@@ -219,11 +215,7 @@ class SrunCommand(RemoteCommand):
                 self._process.stdin.close()
 
     def has_ended(self, within: float = ENDS_WITHIN) -> bool:
-        """Wait for its end.
-
-        Args:
-            within: seconds.
-        """
+        """Wait for its end, for some seconds."""
         try:
             self._process.wait(within)
         except subprocess.TimeoutExpired:

@@ -29,11 +29,7 @@ KEY_FILES = ("id_ed25519", "id_ecdsa", "id_rsa")
 
 
 class Verifier(paramiko.MissingHostKeyPolicy):
-    """Accepts or refuses host keys; paramiko itself knows none, so it asks for every key.
-
-    Args:
-        access: how the host is reached; it may name a file of known host keys.
-    """
+    """Accepts or refuses host keys; paramiko itself knows none, so it asks for every key."""
 
     def __init__(
         self,
@@ -144,11 +140,7 @@ def _text(path: str) -> str:
 
 
 def fingerprint(key: paramiko.PKey) -> str:
-    """Return a key's fingerprint as `ssh-keygen -l` prints it.
-
-    Returns:
-        Such as `SHA256:...`, without padding.
-    """
+    """Return a key's fingerprint as `ssh-keygen -l` prints it: `SHA256:...`, without padding."""
     return _digest(key.asbytes())
 
 
@@ -157,11 +149,7 @@ def _digest(key: bytes) -> str:
 
 
 class Identity(AuthStrategy):
-    """Offers the user's keys one after another, those configured for this host first.
-
-    Args:
-        key: the file of the only key to offer; the user's own keys, if empty.
-    """
+    """Offers the user's keys in turn, those configured for this host first; or only the file `key`."""
 
     def __init__(self, connection: fabric.Connection, key: str) -> None:
         super().__init__(ssh_config=connection.config.base_ssh_config)

@@ -45,10 +45,7 @@ def route(access: Access) -> list[fabric.Connection]:
     """Return the connections to make, each through the one before it; the last one is to the host.
 
     Fabric could connect to jump hosts itself, but would accept any host key there, and use several
-    in the wrong order.
-
-    Raises:
-        Unreachable: the user's settings cannot be read.
+    in the wrong order. Unreachable: the user's settings cannot be read.
     """
     try:
         config = _config()
@@ -113,11 +110,7 @@ def _parsed(text: str) -> paramiko.SSHConfig:
 def open_hop(
     connection: fabric.Connection, access: Access, note: Callable[[str], None], *, target: bool
 ) -> None:
-    """Connect to a host or jump host, and verify its key.
-
-    Raises:
-        Unreachable: it could not be reached, has another key, or does not accept the login.
-    """
+    """Connect to a host or jump host, and verify its key (Unreachable)."""
     state = "resolving"
     where = _called(connection, access, target=target)
 
@@ -176,11 +169,7 @@ def _dial(
 
 
 def close(chain: Sequence[fabric.Connection]) -> None:
-    """Close connections, the first one first: those through it then end without waiting.
-
-    Args:
-        chain: as `route` gives them.
-    """
+    """Close connections, the first one first: those through it then end without waiting."""
     for connection in chain:
         transport = connection.client.get_transport()
         connection.client.close()
@@ -345,13 +334,9 @@ Place = tuple[str, int]  # an address and a port
 
 
 def dial(places: list[Place], seconds: float) -> socket.socket:
-    """Connect to the first address that answers; a dead address does not delay the others.
+    """Connect to the first address that answers, each tried a moment after the one before.
 
-    Args:
-        places: addresses and ports, at least one; each is tried a moment after the one before.
-
-    Raises:
-        OSError: none answers; it is the error of the last address.
+    OSError: none answers; it is the error of the last address.
     """
     made = (
         _race(places, seconds) if len(places) > 1 else socket.create_connection(places[0], seconds)

@@ -26,23 +26,15 @@ class KnownKey(NamedTuple):
 
 
 def matching(text: str, name: str) -> list[KnownKey]:
-    """Find a host's keys in a known_hosts file.
+    """Return the keys of a name in a known_hosts file: `[name]:port` unless the port is 22.
 
-    Args:
-        name: of the host, as in the file: `[name]:port` unless the port is 22.
-
-    Returns:
-        The keys, in the order of the lines; invalid lines are left out, as OpenSSH does.
+    Invalid lines are left out, as OpenSSH does.
     """
     return [line for line in _lines(text) if _is_one_of(line.names, name.lower())]
 
 
 def entry(name: str, port: int) -> str:
-    """Return the name under which a host's key is kept.
-
-    Returns:
-        The name alone for port 22.
-    """
+    """Return the name under which a host's key is kept: alone for port 22."""
     return name if port == 22 else f"[{name}]:{port}"  # noqa: PLR2004 - the port of SSH
 
 
@@ -85,13 +77,8 @@ def _is_hash_of(salted: str, name: str) -> bool:
 def settings(path: Path, section: str = "Host *", depth: int = 0) -> str:
     """Return the text of a settings file, with the included files in place of `Include`.
 
-    Args:
-        path: of the file; the text is empty if there is none.
-        section: the line `Host` or `Match` that applies at its beginning.
-
-    Returns:
-        The text. As in ssh, lines after an `Include` belong to the section around it, and a section
-        of an included file applies only where that section does.
+    As in ssh, lines after an `Include` belong to the section around it, and a section of an
+    included file applies only where that section does. Empty if there is no file.
     """
     around = section
     try:
