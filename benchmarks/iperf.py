@@ -197,11 +197,7 @@ def _family(address: str) -> socket.AddressFamily:
 
 
 class IperfRank:
-    """What a rank of the pair does in all tests.
-
-    Args:
-        comm: of the pair; its rank 0 runs the clients.
-    """
+    """What a rank of the pair does in all tests; rank 0 of `comm` runs the clients."""
 
     def __init__(self, rank: Rank, comm: Comm, address: str, params: IperfParams) -> None:
         self.rank = rank
@@ -313,17 +309,10 @@ class IperfClient(IperfRank):
 
 
 def read_result(text: str, status: int = 0) -> float:
-    """Read the receiver's rate from the output of an iperf3 client.
+    """Read the receiver's bytes per second from the output of an iperf3 client.
 
-    Args:
-        status: its exit status; it may be 0 although the test failed.
-
-    Returns:
-        Bytes per second.
-
-    Raises:
-        ClusterError: the test failed, or nothing arrived.
-        ParseError: it is not the output of iperf3.
+    Its exit status may be 0 although the test failed. ClusterError: the test failed, or nothing
+    arrived. ParseError: it is not the output of iperf3.
     """
     try:
         document = msgspec.json.decode(text, type=IperfDocument)

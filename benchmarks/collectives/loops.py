@@ -19,11 +19,7 @@ class CollectiveLoops:
         return definition
 
     def prepared(self, cell: CollectiveSeries) -> Callable[[int], list[float]]:
-        """Return the function that repeats an operation.
-
-        Returns:
-            A function that takes the number of repetitions, and gives the seconds of each.
-        """
+        """Return the function that repeats an operation, and returns the seconds of each."""
         raise NotImplementedError
 
     def close(self) -> None:

@@ -96,11 +96,7 @@ def timed(operation: Collective, transport: Transport = "mpi") -> Definition:
 
 
 def rates(base: Definition) -> tuple[Definition, ...]:
-    """Define the bandwidths that follow from an operation's times.
-
-    Returns:
-        The definitions of its algorithm and bus bandwidths; none for a barrier.
-    """
+    """Define the algorithm and bus bandwidths of an operation's times; none for a barrier."""
     if not base.factor:
         return ()
     bus = f"S x {base.factor} for n ranks (nccl-tests, doc/PERFORMANCE.md)"

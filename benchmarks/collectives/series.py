@@ -22,13 +22,10 @@ if TYPE_CHECKING:
 
 
 class CollectiveSeries:
-    """One operation at one size, and one rank's memory for it, after `fill` was called.
+    """One operation at one size S in bytes, and one rank's memory for it, after `fill`.
 
-    Two sets of data alternate, so that missing bytes are noticed: bytes and the inverse bytes,
-    or small whole numbers, whose sums are exact.
-
-    Args:
-        size: S, in bytes.
+    Two sets of data alternate, so that missing bytes are noticed: bytes and the inverse bytes, or
+    small whole numbers, whose sums are exact.
     """
 
     def __init__(self, comm: Intracomm, operation: Collective, size: int) -> None:

@@ -31,11 +31,7 @@ AGREE = 0.02  # of the time of a large copy: events and the wall clock must not 
 
 
 def measure_host(rank: Rank, params: GpuParams) -> None:
-    """Measure all GPUs of this host.
-
-    Raises:
-        ClusterError: torch is missing, or sees no GPU; or a copy arrived wrong.
-    """
+    """Measure all GPUs of this host (ClusterError: no torch, no GPU, or a copy arrived wrong)."""
     os.environ.setdefault("CUDA_DEVICE_ORDER", "PCI_BUS_ID")  # as nvidia-smi numbers them
     torch = _torch()
     if rank.size > 1:

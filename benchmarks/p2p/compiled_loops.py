@@ -41,11 +41,7 @@ class PairStruct(ctypes.Structure):
 
 
 class CompiledPairLoops:
-    """The timed loops in C, with the same functions as `MpiPairLoops`.
-
-    Args:
-        library: kernels/p2p.c, compiled.
-    """
+    """The timed loops in C, kernels/p2p.c, with the same functions as `MpiPairLoops`."""
 
     def __init__(self, data: PairMemory, library: ctypes.CDLL) -> None:
         from mpi4py import MPI  # noqa: PLC0415 - importing it starts MPI

@@ -117,11 +117,7 @@ class Exchange:
 def oneway_line(rank: int, size: int, seconds: float) -> str:
     """Format a value as the founding program did; the rate is computed from the unrounded time.
 
-    Args:
-        size: of the message in bytes.
-
-    Returns:
-        Such as `Process 1 transferred 100 MB in 23.1 ms (4323.8 MB/sec)`, where MB is 1e6 bytes.
+    Such as `Process 1 transferred 100 MB in 23.1 ms (4323.8 MB/sec)`, where MB is 1e6 bytes.
     """
     mb = size / 1e6
     return (

@@ -28,14 +28,11 @@ RING = 1 << 14  # bytes of small messages that are received before they are chec
 
 
 class Messages:
-    """Messages of one size between the two ranks of the pair, numbered from 0.
+    """Messages of one size in bytes between the two ranks of the pair, numbered from 0.
 
     Two patterns with inverse bits alternate in each slot of the receive buffer, so that a missing
     byte is noticed. Round trips of small messages use up to 64 slots, which fit into the
     first-level cache and are checked together; all other messages use one.
-
-    Args:
-        size: of each message in bytes.
     """
 
     def __init__(self, data: PairMemory, definition: Definition, size: int) -> None:
@@ -61,11 +58,7 @@ class Messages:
 
 
 class PairMemory:
-    """The memory of one rank of the pair, allocated once for all sizes; both send the same bytes.
-
-    Args:
-        comm: of the pair; its rank 0 sends first.
-    """
+    """The memory of one rank of the pair, allocated once; both send the same bytes."""
 
     def __init__(self, comm: Comm, params: P2PParams, memory: Memory) -> None:
         largest = max(*params.sizes, COPIED)

@@ -29,11 +29,7 @@ class P2PParams(Repetitions, frozen=True, kw_only=True):
     buffer: Buffers = "cpu"
 
     def check(self) -> None:
-        """Refuse numbers that are too small, and flags without effect.
-
-        Raises:
-            SpecError: there is one.
-        """
+        """Refuse numbers that are too small, and flags without effect (SpecError)."""
         super().check()
         if self.window is None:
             return

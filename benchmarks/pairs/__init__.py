@@ -101,11 +101,7 @@ class PairsParams(Value, frozen=True, kw_only=True):
 
 
 def read_pair(text: str) -> tuple[int, int]:
-    """Read a pair of hosts, such as `7-12`.
-
-    Raises:
-        SpecError: it is not a pair.
-    """
+    """Read a pair of hosts, such as `7-12` (SpecError: it is not a pair)."""
     one, _, other = text.partition("-")
     if not (one.isdecimal() and other.isdecimal()) or int(one) == int(other):
         raise SpecError(f"{text!r} is not a pair of hosts.", remedy="Such as: --pairs 7-12,7-40")

@@ -76,11 +76,7 @@ class TrainingParams(Value, frozen=True, kw_only=True):
         return max(self.warm_up, self.cycle)
 
     def check(self, ranks: int) -> None:
-        """Refuse what these ranks cannot train on.
-
-        Raises:
-            SpecError: they cannot.
-        """
+        """Refuse what these ranks cannot train on (SpecError)."""
         self._check_counts()
         if self.source not in ("memory", "disk") and not self.in_store:
             raise SpecError(

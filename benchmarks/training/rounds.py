@@ -62,11 +62,7 @@ class _Phase(NamedTuple):
 
 
 def train(rank: Rank, params: TrainingParams, prepare: Callable[[Digits], Digits]) -> None:
-    """Train on this rank.
-
-    Raises:
-        ClusterError: a library is missing, or the data cannot be read.
-    """
+    """Train on this rank (ClusterError: a library is missing, or the data cannot be read)."""
     backend = "nccl" if params.device == "cuda" else "gloo"
     torch = torch_group.require_torch(backend, "training")
     device = torch_group.choose_gpu(rank, torch) if params.device == "cuda" else "cpu"

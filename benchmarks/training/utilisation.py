@@ -19,11 +19,7 @@ ON_CPU = (
 
 
 class Utilisation:
-    """The utilisation of one rank's GPU; nothing is recorded on a processor.
-
-    Args:
-        device: `cpu`, or a GPU such as `cuda:0`.
-    """
+    """The utilisation of one rank's GPU; nothing is recorded on a processor."""
 
     def __init__(self, rank: Rank, torch: Any, device: str, phases: tuple[str, ...]) -> None:  # noqa: ANN401
         self._rank = rank
@@ -52,20 +48,12 @@ class Utilisation:
             self._share = {phase: self._series(definitions.MODEL_FLOPS, phase) for phase in phases}
 
     def trained(self, phase: str, begin: float, end: float) -> None:
-        """Record the samples of the driver of a round.
-
-        Args:
-            begin: of its timed steps, by `time.perf_counter`.
-        """
+        """Record the driver's samples of a round's timed steps, by `time.perf_counter`."""
         if self._sampler is not None:
             self._busy[phase] += self._sampler.between(begin, end)
 
     def computed(self, phase: str, rate: float, flops: int) -> None:
-        """Record the share of the peak that a round reached.
-
-        Args:
-            rate: samples per second of all ranks.
-        """
+        """Record a round's share of the peak, from the samples per second of all ranks."""
         if phase in self._share and self._peak:
             self._share[phase].append(100 * rate * flops / (self._peak * self._rank.size))
 

@@ -18,11 +18,7 @@ def find_program(program: str) -> str | None:
 
 
 def output_of(program: str, *words: str) -> str | None:
-    """Run a program, and give its output.
-
-    Returns:
-        What it printed; None if it is missing, failed, or exceeded its time.
-    """
+    """Run a program, and return its output; None if it is missing, failed, or exceeded its time."""
     path = find_program(program)
     if path is None:
         return None
@@ -43,13 +39,6 @@ def output_of(program: str, *words: str) -> str | None:
 
 
 def version_of(program: str, flag: str) -> str | None:
-    """Ask a program for its version.
-
-    Args:
-        flag: that prints it, such as `--version`.
-
-    Returns:
-        The first line of what it printed; None if it did not answer.
-    """
+    """Return the first line that a program prints with a flag, such as `--version`, or None."""
     answer = output_of(program, flag)
     return None if answer is None else answer.strip().partition("\n")[0]

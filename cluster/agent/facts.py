@@ -95,11 +95,9 @@ def _library(name: str) -> str:
 
 
 def cgroup_cpus(root: Path = Path("/")) -> float | None:
-    """Find how many processors the control groups above this process allow.
+    """Return how many processors the control groups above this process allow; None if any number.
 
-    Returns:
-        The smallest quota / period of all levels (both versions of control groups); None if there
-        is no limit.
+    It is the smallest quota / period of all levels, of both versions of control groups.
     """
     limits = []
     for folder in _cgroups(root, "cpu"):

@@ -16,43 +16,28 @@ KNOWN = (*FIELDS, "timestamp", "driver_version", "memory.used", "pstate", "pci.b
 
 
 class GpuState(Value, frozen=True, kw_only=True):
-    """A GPU at a moment; what the driver does not tell is None or empty.
-
-    Args:
-        uuid: of it, such as `GPU-5e0b...`.
-        slot: speed and width of PCIe in use, as Linux writes them: `32.0 GT/s PCIe x16`.
-        memory_clock: in Hz.
-        clock: of its multiprocessors, in Hz.
-        busy: the share of the last sample in which a kernel ran, 0 to 1; that is not efficiency.
-    """
+    """A GPU at a moment; what the driver does not tell is None or empty."""
 
     index: int
-    uuid: str
+    uuid: str  # of it, such as `GPU-5e0b...`
     model: str
-    slot: str = ""
-    memory_clock: float | None = None
-    clock: float | None = None
+    slot: str = ""  # speed and width of PCIe in use, as Linux writes them: `32.0 GT/s PCIe x16`
+    memory_clock: float | None = None  # in Hz
+    clock: float | None = None  # of its multiprocessors, in Hz
+    # the share of the last sample in which a kernel ran, 0 to 1; that is not efficiency
     busy: float | None = None
 
 
 def ask_gpus() -> tuple[GpuState, ...]:
-    """Ask the driver for the state of all GPUs.
-
-    Returns:
-        Their states; empty without a driver.
-    """
+    """Ask the driver for the state of all GPUs; empty without a driver."""
     return gpu_states(output_of("nvidia-smi", f"--query-gpu={','.join(FIELDS)}", FORMAT) or "")
 
 
 def gpu_states(text: str) -> tuple[GpuState, ...]:
     """Read what `nvidia-smi --query-gpu=... --format=csv` printed, whatever fields it was asked.
 
-    Args:
-        text: a line with the names of the fields, and a line per GPU; with units or without, and
-            with `[N/A]` where the driver does not know.
-
-    Returns:
-        The states; nothing of a text without such a line of names, such as an error.
+    With units or without, and with `[N/A]` where the driver does not know; nothing of a text
+    without the line of names, such as an error.
     """
     lines = [[cell.strip() for cell in line.split(",")] for line in text.splitlines()]
     heads = [at for at, cells in enumerate(lines) if _is_head(cells)]

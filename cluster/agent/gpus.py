@@ -30,24 +30,17 @@ FORMAT = (f"--query-gpu={','.join(FIELDS)}", "--format=csv,noheader")
 
 
 class InstalledGpu(Value, frozen=True, kw_only=True):
-    """A GPU, as its driver sees it.
-
-    Args:
-        slot: speed and width of PCIe as Linux writes them, such as `8.0 GT/s PCIe x16`; empty if
-            they are not known.
-    """
+    """A GPU, as its driver sees it."""
 
     model: str
     driver: str
+    # speed and width of PCIe as Linux writes them, such as `8.0 GT/s PCIe x16`; empty if they are
+    # not known
     slot: str = ""
 
 
 def list_gpus() -> tuple[InstalledGpu, ...]:
-    """Ask the driver for this host's GPUs.
-
-    Returns:
-        The GPUs, in the driver's order; empty without a driver.
-    """
+    """Ask for this host's GPUs, in the driver's order; empty without a driver."""
     lines = (output_of("nvidia-smi", *FORMAT) or "").strip().splitlines()
     rows = [line.rsplit(", ", len(FIELDS) - 1) for line in lines]
     return tuple(
@@ -58,20 +51,12 @@ def list_gpus() -> tuple[InstalledGpu, ...]:
 
 
 def topology() -> str:
-    """Ask the driver for the paths between GPUs, and to NICs.
-
-    Returns:
-        The matrix of `nvidia-smi topo -m`; empty without a driver.
-    """
+    """Return the matrix of `nvidia-smi topo -m`; empty without a driver."""
     return output_of("nvidia-smi", "topo", "-m") or ""
 
 
 def modules(loaded: Path = Path("/proc/modules")) -> tuple[str, ...]:
-    """Find the kernel modules that give access to the memory of GPUs.
-
-    Returns:
-        Those of `MODULES` that are loaded.
-    """
+    """Return those of `MODULES`, which give access to the memory of GPUs, that are loaded."""
     try:
         there = {line.partition(" ")[0] for line in loaded.read_text().splitlines()}
     except OSError:
@@ -80,9 +65,5 @@ def modules(loaded: Path = Path("/proc/modules")) -> tuple[str, ...]:
 
 
 def mpi_flags() -> dict[str, str]:
-    """Ask Open MPI whether it supports the memory of GPUs.
-
-    Returns:
-        The value of each of `FLAGS` that it knows; empty for another MPI.
-    """
+    """Return the value of each of `FLAGS` that Open MPI knows; empty for another MPI."""
     return dict(FLAG.findall(output_of("ompi_info", "--parsable", "-l", "9", "--all") or ""))

@@ -36,11 +36,7 @@ CHOSEN = re.compile(r"\[(\w+)\]")  # the active one of several words in a file o
 
 
 def read_tuning(folder: Path, root: Path = Path("/")) -> Tuning:
-    """Read the settings of this host.
-
-    Returns:
-        The settings; empty where the kernel does not report them.
-    """
+    """Read the settings of this host; empty where the kernel does not report them."""
     return Tuning(
         governor=_governors(root),
         threads=_threads(root),
@@ -56,12 +52,7 @@ def read_tuning(folder: Path, root: Path = Path("/")) -> Tuning:
 
 
 def storage(folder: Path, root: Path = Path("/")) -> str:
-    """Find what a folder is stored on.
-
-    Returns:
-        Type and device of its file system, such as `ext4 on /dev/nvme0n1p1`; empty if the kernel
-        does not report it.
-    """
+    """Return type and device of a folder's file system, such as `ext4 on /dev/nvme0n1p1`."""
     place = folder.resolve()
     found = ""
     deepest = -1

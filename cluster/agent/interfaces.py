@@ -23,11 +23,7 @@ NETWORK = Path("/sys/class/net")
 
 
 def list_interfaces() -> Iterator[Interface]:
-    """Ask the kernel for this host's network interfaces, except loopback.
-
-    Yields:
-        An interface for each IPv4 address: a host may be reached at any of them.
-    """
+    """Yield an interface for each IPv4 address, except loopback: a host may have several."""
     with socket.socket(socket.AF_INET, socket.SOCK_DGRAM) as probe:
         for label, address in _addresses(probe):
             if not address.startswith("127."):
@@ -47,13 +43,10 @@ def list_interfaces() -> Iterator[Interface]:
 
 
 def link_speeds(folder: Path) -> list[float]:
-    """Find how fast an interface is: from its own hardware, or that of the interfaces below it.
+    """Return the bytes per second of an interface's hardware, each way: several for a bond.
 
-    Drivers without hardware report an invented speed: 10 Gbit/s for a veth.
-
-    Returns:
-        Bytes per second in each direction of each piece of hardware: several for a bond; empty
-        if the speed of one is not known.
+    Drivers without hardware report an invented speed: 10 Gbit/s for a veth. Empty if one speed is
+    not known.
     """
     if (folder / "device").exists():
         megabits = read_text(folder / "speed")

@@ -9,11 +9,7 @@ if TYPE_CHECKING:
 
 
 def read_text(path: Path) -> str:
-    """Read a small file.
-
-    Returns:
-        Its text without white space around it; empty if there is no such file, or it is not text.
-    """
+    """Read a small file, stripped; empty if there is no such file, or it is not text."""
     try:
         return path.read_text().strip()
     except (OSError, UnicodeDecodeError):

@@ -37,14 +37,11 @@ class Peer(Value, frozen=True, kw_only=True):
 
 
 class PeerList(Value, frozen=True, kw_only=True):
-    """The other hosts of a job, and how they are reached.
-
-    Args:
-        probed: whether they are probed, too: a busy sshd answers late, and some let nobody in.
-    """
+    """The other hosts of a job, and how they are reached."""
 
     peers: tuple[Peer, ...] = ()
     ssh_config: str = ""
+    # whether they are probed, too: a busy sshd answers late, and some let nobody in
     probed: bool = False
 
 

@@ -26,12 +26,9 @@ Place = tuple[int | str | bytes, ...]  # a socket address
 
 
 class Probes:
-    """Asks hosts again and again, one thread per host.
+    """Asks hosts again and again, one thread per host; `lost` is called in such a thread.
 
     A host that has never answered is not watched: a firewall may drop the question.
-
-    Args:
-        lost: called, in another thread, once a host that has answered does so no more.
     """
 
     def __init__(self, lost: Callable[[], object]) -> None:

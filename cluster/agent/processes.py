@@ -35,11 +35,9 @@ def process_info(rank: int, folder: Path = SELF) -> RankProcess:
 
 
 def usable_cores(root: Path = PROCESSORS) -> tuple[tuple[int, ...], ...]:
-    """Find the cores that a process started here may use.
+    """Return the processors of each core that a process started here may use.
 
-    Returns:
-        The processors of each core: several with hyper-threading. Empty if the kernel does not
-        report which of them share a core.
+    Several with hyper-threading; empty if the kernel does not report which share a core.
     """
     usable = os.sched_getaffinity(0)
     found = {read_text(root / f"cpu{n}/topology/thread_siblings_list") for n in usable}

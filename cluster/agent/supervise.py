@@ -44,11 +44,7 @@ HALT_GRACE = 3.0  # seconds for the ranks of one host: less than the first host 
 
 
 def stop_job(folder: Path, grace: float = STOP_GRACE) -> Ended | Lost:
-    """End a job: send SIGTERM, wait, then SIGKILL.
-
-    Args:
-        grace: seconds between the two signals.
-    """
+    """End a job: send SIGTERM, wait for `grace` seconds, then SIGKILL."""
     began = time.monotonic()
     while is_alive(folder) is None and job_state(folder) == Running() and not _is_late(began):
         time.sleep(POLL)  # tmux has started it, or is about to
@@ -86,10 +82,9 @@ def _wait(folder: Path, seconds: float) -> Ended | Lost | None:
 
 
 def run_job(seconds: float, argv: list[str]) -> int:
-    """Run the command that starts the ranks, in the job's folder.
+    """Run the command that starts the ranks, in the job's folder, and return its exit status.
 
-    Returns:
-        Its exit status; 124 if the time was up, 143 after a signal to end, 113 if a host was lost.
+    124 if the time was up, 143 after a signal to end, 113 if a host was lost.
     """
     reader, writer = os.pipe()
     os.set_blocking(writer, False)

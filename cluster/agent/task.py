@@ -84,11 +84,7 @@ def _record(folder: Path, end: TaskEnd) -> None:
 
 
 def _start(spec: TaskSpec, folder: Path) -> subprocess.Popen[bytes]:
-    """Start the command of a task.
-
-    Raises:
-        OSError: its folder or program does not exist, or cannot be used.
-    """
+    """Start the command of a task (OSError: its folder or program does not exist)."""
     own = {name: value for name, value in os.environ.items() if not name.startswith("TMUX")}
     path = os.pathsep.join(filter(None, (spec.env.get("PATH"), own.get("PATH"))))
     env = {**own, **spec.env, "PATH": path, MARK: str(folder)}
@@ -113,11 +109,7 @@ def _start(spec: TaskSpec, folder: Path) -> subprocess.Popen[bytes]:
 
 
 def _check_line(line: str, cwd: Path, env: dict[str, str]) -> None:
-    """Refuse a line of shell whose first word is no command.
-
-    Raises:
-        FileNotFoundError: it is none.
-    """
+    """Refuse a line of shell whose first word is no command (FileNotFoundError)."""
     try:
         word = next(iter(shlex.split(line, comments=True)), "")
     except ValueError:  # the shell says what is wrong
@@ -253,14 +245,10 @@ class _Supervisor:
 def end_all(
     find: Callable[[], set[int]], grace: float, pause: Callable[[float], object] = time.sleep
 ) -> tuple[list[str], list[str]]:
-    """End processes: SIGTERM, then SIGKILL until none is left; they may fork meanwhile.
+    """End processes: SIGTERM, after `grace` seconds SIGKILL until none is left; they may fork.
 
-    Args:
-        find: those that run now.
-        grace: seconds between the signals.
-
-    Returns:
-        The names of those that were there, and of those that are left: the kernel holds them.
+    `find` returns those that run now. Returns the names of those that were there, and of those that
+    are left: the kernel holds them.
     """
     first = find()
     names = [_name(pid) for pid in sorted(first)]

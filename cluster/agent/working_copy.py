@@ -15,11 +15,7 @@ CACHES = ("__pycache__", "node_modules")  # folders that are neither copied nor 
 
 
 def sha256(path: Path) -> str:
-    """Compute the SHA-256 of a file.
-
-    Raises:
-        OSError: it cannot be read.
-    """
+    """Return the SHA-256 of a file."""
     with path.open("rb") as file:
         return hashlib.file_digest(file, "sha256").hexdigest()
 

@@ -283,15 +283,7 @@ class Benchmark(Plugin, Generic[ParamsT]):
 
 
 def check_pair(pair: tuple[int, int], ranks: int) -> None:
-    """Refuse a pair that does not name two different ranks.
-
-    Args:
-        pair: their numbers.
-        ranks: how many there will be.
-
-    Raises:
-        SpecError: both are the same rank, or one does not exist.
-    """
+    """Refuse a pair of ranks that are the same, or do not exist (SpecError)."""
     low, high = min(pair), max(pair)
     if low == high or low < 0 or high >= ranks:
         more = f"--hosts {max(2, high + 1)}"
@@ -313,14 +305,7 @@ def check_pair(pair: tuple[int, int], ranks: int) -> None:
 def measurements(text: str) -> Iterator[Measurement]:
     """Read the lines of a measurement file; an incomplete last line is ignored.
 
-    Args:
-        text: of the file.
-
-    Yields:
-        A measurement per whole line.
-
-    Raises:
-        ParseError: a line before the last is not a measurement.
+    ParseError: a line before the last is not a measurement.
     """
     lines = text.splitlines()
     for number, line in enumerate(lines, 1):

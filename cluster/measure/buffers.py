@@ -56,11 +56,7 @@ class Memory(ABC):
 
     @abstractmethod
     def zeros(self, size: int) -> Piece:
-        """Make a block of zeros.
-
-        Args:
-            size: in bytes.
-        """
+        """Make a block of zeros, of a size in bytes."""
 
     @abstractmethod
     def clear(self, block: Piece) -> None:
@@ -68,15 +64,7 @@ class Memory(ABC):
 
     @abstractmethod
     def check(self, arrived: Piece, wanted: Piece, what: str) -> None:
-        """Compare the bytes received with the bytes expected.
-
-        Args:
-            arrived: the bytes received.
-            wanted: the bytes expected, as many.
-
-        Raises:
-            WrongDataError: a byte differs.
-        """
+        """Compare the bytes received with those expected, as many (WrongDataError: one differs)."""
 
     @abstractmethod
     def moves(self, comm: Comm) -> Moves:
@@ -206,11 +194,7 @@ class GpuMemory(Memory):
 
 
 def on_gpus(definition: Definition) -> Definition:
-    """Return the definition of a metric for messages in the memory of GPUs.
-
-    Args:
-        definition: of the same metric for the processor's memory, timed by a loop in Python.
-    """
+    """Return the definition of a metric for messages in the memory of GPUs."""
     return msgspec.structs.replace(
         definition,
         buffer="cuda",
@@ -222,14 +206,7 @@ def on_gpus(definition: Definition) -> Definition:
 
 
 def open_memory(buffer: Buffers, comm: Comm) -> Memory:
-    """Open the memory for messages.
-
-    Args:
-        buffer: `cpu` or `cuda`.
-
-    Raises:
-        SpecError: a rank has no such memory; raised on all of them, before anything is timed.
-    """
+    """Open the memory for messages; a rank without it is a SpecError on all, before any timing."""
     if buffer == "cpu":
         return CpuMemory()
     found, why = _on_gpu(comm)
@@ -255,11 +232,7 @@ def _on_gpu(comm: Comm) -> tuple[Memory | None, SpecError | None]:
 
 
 def place_on_host(comm: Comm) -> tuple[int, int]:
-    """Return this rank's local rank: its number among the ranks of its host.
-
-    Returns:
-        The local rank, from 0, and the number of ranks on the host.
-    """
+    """Return this rank's local rank, from 0, and the number of ranks on its host."""
     from mpi4py import MPI  # noqa: PLC0415
 
     host = comm.Split_type(MPI.COMM_TYPE_SHARED)

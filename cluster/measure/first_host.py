@@ -14,9 +14,8 @@ NAMES = "CLUSTER_NAMES"  # of the hosts, for these words
 def main(words: list[str]) -> None:
     """Put the hosts into the environment, and replace this process by the program after `--`.
 
-    Args:
-        words: `--hosts A,B --count 2 [--ssh-config FILE] [--reach WORDS --names A,B]
-            -- PROGRAM...`.
+    The words: `--hosts A,B --count 2 [--ssh-config FILE] [--reach WORDS --names A,B] --
+    PROGRAM...`.
     """
     own, program = words[: words.index("--")], words[words.index("--") + 1 :]
     said = dict(zip(own[::2], own[1::2], strict=True))

@@ -141,14 +141,7 @@ LIBRARIES: tuple[type[TorchLibrary | CupyLibrary], ...] = (TorchLibrary, CupyLib
 
 
 def find_library() -> type[TorchLibrary | CupyLibrary]:
-    """Find a library for the memory of GPUs.
-
-    Returns:
-        The first of `LIBRARIES` that is installed.
-
-    Raises:
-        SpecError: none is.
-    """
+    """Return the first of `LIBRARIES` that is installed (SpecError: none is)."""
     from importlib.util import find_spec  # noqa: PLC0415 - rarely needed
 
     for library in LIBRARIES:

@@ -18,15 +18,9 @@ INSTEAD = "the processor's memory: --buffer cpu"  # of messages between ranks
 def check_host(
     facts: Facts, wanted: int, advice: str = "", *, by_mpi: bool = True, instead: str = INSTEAD
 ) -> None:
-    """Refuse a host whose ranks could not use its GPUs as a benchmark does.
+    """Refuse hosts that lack GPUs, or the software that a benchmark needs to use them (SpecError).
 
-    Args:
-        advice: of its provider, which options give machines with GPUs (`OffersGpus.gpu_advice`).
-        by_mpi: MPI sends from their memory; NCCL needs no MPI with CUDA, and its library, torch,
-            installs itself.
-
-    Raises:
-        SpecError: it has too few GPUs, no library for them, or an MPI without CUDA.
+    Without `by_mpi`, NCCL sends: it needs no MPI with CUDA, and torch installs itself.
     """
     if len(facts.gpus) < wanted:
         raise missing_gpus_error(
@@ -49,9 +43,8 @@ def missing_gpus_error(
 ) -> SpecError:
     """Make the error for a host that has too few GPUs.
 
-    Args:
-        advice: of the provider, which options give machines with GPUs; `{gpus}` is their number.
-        instead: what does without GPUs, and its flag; empty if nothing does.
+    `advice` is the option that gives GPUs, with `{gpus}` for their number; `instead` is a flag that
+    does without.
     """
     option = f", such as {advice.format(gpus=wanted)}" if advice else ""
     if there:
@@ -80,13 +73,9 @@ def missing_library_error(host: str, python: str) -> SpecError:
 
 
 def check_mpi(host: str, flags: Mapping[str, str]) -> None:
-    """Refuse an MPI that would treat an address in GPU memory as one in host memory.
+    """Refuse an MPI that would treat an address in GPU memory as one in host memory (SpecError).
 
-    Args:
-        flags: what `ompi_info` reports about CUDA.
-
-    Raises:
-        SpecError: it was built without CUDA, has it switched off, or does not report it.
+    `flags` are what `ompi_info` reports about CUDA.
     """
     if flags.get(BUILT) != "true":
         words = (

@@ -51,11 +51,7 @@ class _RankFromVariables:
 
 
 def main_without_mpi(benchmark: Benchmark[Any]) -> None:
-    """Run a benchmark as one rank, without MPI, because the program that it starts may use MPI.
-
-    Args:
-        benchmark: to run; its parameters are the first argument, as JSON.
-    """
+    """Run a benchmark as one rank, without MPI, because the program that it starts may use MPI."""
     params = convert(msgspec.json.decode(sys.argv[1]), benchmark.Params, "parameter")
     rank = Rank(cast("Intracomm", _RankFromVariables()), Path.cwd())
     _enter_copy()
@@ -72,11 +68,8 @@ def _enter_copy() -> None:
 def main(benchmark: Benchmark[Any]) -> None:
     """Run a benchmark as one rank: the last line of every benchmark's file.
 
-    An error on one rank ends all of them: the others would wait for it for ever. A `ClusterError`
-    becomes the run's reason.
-
-    Args:
-        benchmark: to run; its parameters are the first argument, as JSON.
+    Its parameters are the first argument, as JSON. An error on one rank ends all of them: the
+    others would wait for it for ever. A `ClusterError` becomes the run's reason.
     """
     import mpi4py  # noqa: PLC0415
 
@@ -108,11 +101,7 @@ def main(benchmark: Benchmark[Any]) -> None:
 
 
 def check_world(comm: Intracomm, library: str, variables: Mapping[str, str] = os.environ) -> None:
-    """Refuse a world of another size than was started, or a rank on another host than planned.
-
-    Raises:
-        ClusterError: a measurement would be of something else than was asked for.
-    """
+    """Refuse a world of another size than was started, or a rank on another host (ClusterError)."""
     places = variables.get(ADDRESSES, "").split(",") if variables.get(ADDRESSES) else []
     wanted = len(places) or int(variables.get(RANKS) or 0)
     if wanted and comm.Get_size() != wanted:

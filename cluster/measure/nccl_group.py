@@ -44,14 +44,7 @@ def name_interface(addresses: Sequence[str], number: int) -> None:
 
 
 def require_nccl4py() -> Any:  # noqa: ANN401 - a module that is optional
-    """Import nccl4py, or refuse to go on if it or NCCL is missing.
-
-    Returns:
-        The module `nccl.core`.
-
-    Raises:
-        ClusterError: it is missing, cannot be imported, or finds no NCCL.
-    """
+    """Import nccl4py, or raise ClusterError: it or NCCL is missing."""
     host = os.uname().nodename
     install = f"{sys.executable} -m pip install"
     if find_spec("nccl") is None:
@@ -80,11 +73,7 @@ def require_nccl4py() -> Any:  # noqa: ANN401 - a module that is optional
 
 
 def open_gpu(rank: Rank) -> Library:
-    """Return each rank of a host a GPU of its own, by torch or CuPy.
-
-    Raises:
-        SpecError: neither library is installed, or the host has too few GPUs.
-    """
+    """Give each rank of a host a GPU of its own, by torch or CuPy (SpecError)."""
     own, ranks = place_on_host(rank.comm)
     library = gpu_libraries.find_library()
     there = library.count()
@@ -97,11 +86,7 @@ def open_gpu(rank: Rank) -> Library:
 
 
 def join(rank: Rank, nccl: Any) -> Any:  # noqa: ANN401
-    """Join all ranks in one communicator.
-
-    Args:
-        nccl: the module `nccl.core`.
-    """
+    """Join all ranks in one communicator."""
     log_connections()
     name_interface(rank.addresses(), rank.number)
     key = rank.comm.bcast(bytes(nccl.get_unique_id()) if rank.number == 0 else None)

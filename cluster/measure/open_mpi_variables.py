@@ -27,10 +27,7 @@ def open_mpi_variables(layout: Layout) -> dict[str, str]:
 
     Daemons and messages use the cluster's networks only, by their CIDR: a bridge such as docker0
     has the same address on every host, and a rank that tries it waits for ever
-    (open-mpi/ompi#6377).
-
-    Returns:
-        Names and values; without our own SSH, only those that keep it on the networks.
+    (open-mpi/ompi#6377). Without our own SSH, only those that keep it on the networks.
     """
     if not layout.ssh_config:
         return network_variables(layout)
@@ -43,9 +40,5 @@ def open_mpi_variables(layout: Layout) -> dict[str, str]:
 
 
 def network_variables(layout: Layout) -> dict[str, str]:
-    """Return the variables that keep Open MPI on the networks of a cluster.
-
-    Returns:
-        Names and values; none if the networks are not known.
-    """
+    """Return the variables that keep Open MPI on a cluster's networks, if they are known."""
     return dict.fromkeys(INCLUDES, ",".join(layout.networks)) if layout.networks else {}

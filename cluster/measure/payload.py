@@ -20,11 +20,7 @@ class WrongDataError(Exception):
 
 
 def aligned(size: int) -> Buffer:
-    """Return zeroed memory that starts at a page boundary.
-
-    Args:
-        size: in bytes.
-    """
+    """Return zeroed memory that starts at a page boundary."""
     import numpy as np  # noqa: PLC0415 - not needed to list or plan benchmarks
 
     raw = np.zeros(size + PAGE, np.uint8)
@@ -33,11 +29,7 @@ def aligned(size: int) -> Buffer:
 
 
 def pattern(size: int) -> Buffer:
-    """Return pseudo-random bytes, the same on every rank.
-
-    Returns:
-        The bytes, from a page boundary.
-    """
+    """Return pseudo-random bytes from a page boundary, the same on every rank."""
     import numpy as np  # noqa: PLC0415
 
     bytes_ = aligned(size)
@@ -53,15 +45,7 @@ def inverse(bytes_: Buffer) -> Buffer:
 
 
 def check_data(arrived: Buffer, wanted: Buffer, what: str) -> None:
-    """Compare the bytes received with the bytes expected.
-
-    Args:
-        arrived: the bytes received.
-        wanted: the bytes expected, as many.
-
-    Raises:
-        WrongDataError: a byte differs.
-    """
+    """Compare the bytes received with those expected, as many (WrongDataError: one differs)."""
     offset = first_difference(arrived, wanted)
     if offset is not None:
         raise WrongDataError(
@@ -70,12 +54,7 @@ def check_data(arrived: Buffer, wanted: Buffer, what: str) -> None:
 
 
 def first_difference(arrived: Buffer, sent: Buffer) -> int | None:
-    """Find the first byte that differs.
-
-    Args:
-        arrived: the bytes received.
-        sent: the bytes expected, as many.
-    """
+    """Find the first byte that differs."""
     import numpy as np  # noqa: PLC0415
 
     for start in range(0, len(sent), CHUNK):

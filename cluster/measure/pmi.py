@@ -22,11 +22,7 @@ NAMES = re.compile(r"^\s*(?:srun: )?(\w+)\s*$")  # a type per line, in every ver
 
 
 def spoken_by(mpi: str) -> tuple[str, ...]:
-    """Tell which PMIs an MPI speaks.
-
-    Args:
-        mpi: what `mpirun --version` or the library says.
-    """
+    """Return the PMIs that an MPI speaks, by what `mpirun --version` or the library says."""
     found = OPEN_MPI.search(mpi)
     if found:
         return (PMIX,) if int(found[1]) >= 5 else (PMIX, PMI2)  # noqa: PLR2004 - version 5
@@ -34,11 +30,7 @@ def spoken_by(mpi: str) -> tuple[str, ...]:
 
 
 def pmi_of(variables: Mapping[str, str]) -> str:
-    """Tell with which PMI srun started this process.
-
-    Returns:
-        `pmix`, `pmi2` or `none`; empty if srun did not start it.
-    """
+    """Return the PMI of srun's tasks: `pmix`, `pmi2` or `none`; empty if srun started none."""
     if "SLURM_STEP_ID" not in variables and "SLURM_STEPID" not in variables:
         return ""
     if "PMIX_RANK" in variables:
@@ -52,14 +44,7 @@ def read_list(text: str) -> tuple[str, ...]:
 
 
 def choose(mpi: str, offered: Sequence[str]) -> str:
-    """Choose the value of `--mpi` for ranks of an MPI.
-
-    Args:
-        mpi: what `mpirun --version` or the library says.
-
-    Raises:
-        SpecError: there is none.
-    """
+    """Choose the value of `--mpi` for ranks of an MPI (SpecError: there is none)."""
     spoken = spoken_by(mpi)
     for wanted in spoken:
         if wanted in offered:

@@ -26,11 +26,7 @@ class Repetitions(Value, frozen=True, kw_only=True):
     max_iterations: int | None = None  # Limit of --until-precise. [default: 20000]
 
     def check(self) -> None:
-        """Refuse numbers that are too small, and flags without effect.
-
-        Raises:
-            SpecError: there is one.
-        """
+        """Refuse numbers that are too small, and flags without effect (SpecError)."""
         for field in ("iterations", "max_iterations"):
             count = getattr(self, field)
             if count is not None and count < 1:
@@ -47,12 +43,7 @@ class Repetitions(Value, frozen=True, kw_only=True):
             raise SpecError("--max-iterations has no effect without --until-precise.")
 
     def counts(self, warm_up: int, values: int) -> Counts:
-        """Choose how many repetitions are done.
-
-        Args:
-            warm_up: of the warm-up, unless the user gave a number.
-            values: that are timed, unless the user gave a number.
-        """
+        """Return how many repetitions are done, by default `warm_up` and `values`."""
         if self.until_precise:
             values = self.max_iterations or MOST
         elif self.iterations is not None:
@@ -76,17 +67,11 @@ def samples(
     comm: Comm,
     values: list[float],
 ) -> Iterator[tuple[int, list[float]]]:
-    """Warm up, then repeat until there are enough values.
+    """Warm up, then repeat until there are enough values, which are added to `values`.
 
-    All ranks do the same number of repetitions: nothing here depends on a clock.
-
-    Args:
-        repeat: does that many repetitions, and gives the seconds of each that this rank records.
-        comm: of the ranks that repeat, which must agree to end.
-        values: the list to which the seconds are added.
-
-    Yields:
-        The number of repetitions since the warm-up, and the seconds of the latest.
+    All ranks of `comm` do the same number of repetitions: nothing here depends on a clock. `repeat`
+    does that many, and returns the seconds of each. Yields the number of repetitions since the
+    warm-up, and the seconds of the latest.
     """
     done = -counts.warm_up
     checkpoint = ENOUGH_VALUES if counts.adaptive else counts.values

@@ -14,13 +14,7 @@ def step_words(layout: Layout, tasks: int, *, pmi: str = "", overcommit: bool) -
     Steps have exclusive resources since Slurm 20.11, so that a second one would wait for the first:
     `--overlap`. Slurm numbers tasks along its own list of nodes, unless their distribution is
     `arbitrary`: then task N runs on the Nth name of `--nodelist`. A rank that dies ends the others,
-    which would wait for it.
-
-    Args:
-        pmi: the value of `--mpi`; that of the allocation, if empty.
-
-    Returns:
-        The words, unquoted.
+    which would wait for it. Without `pmi`, `--mpi` is that of the allocation.
     """
     lent = layout.allocation
     names = lent.names if lent else layout.addresses

@@ -154,17 +154,7 @@ def _starts_listening(process: subprocess.Popen[bytes], port: int) -> bool:
 
 
 def free_port(address: str) -> int:
-    """Find a free TCP port.
-
-    Args:
-        address: of this host.
-
-    Returns:
-        The port; another process may bind it at any time.
-
-    Raises:
-        ClusterError: the address is not one of this host.
-    """
+    """Return a free TCP port, which others may bind at any time (ClusterError: no such address)."""
     try:
         family, kind, *_, place = socket.getaddrinfo(address, 0, type=socket.SOCK_STREAM)[0]
         with socket.socket(family, kind) as probe:
@@ -179,14 +169,7 @@ def free_port(address: str) -> int:
 
 
 def listens(port: int) -> bool:
-    """Check whether a process listens at a TCP port, without connecting to it.
-
-    Args:
-        port: of this host.
-
-    Returns:
-        Whether one does.
-    """
+    """Check whether a process of this host listens at a TCP port, without connecting to it."""
     for table in TABLES:
         if not table.exists():
             continue

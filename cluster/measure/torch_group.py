@@ -16,13 +16,9 @@ if TYPE_CHECKING:
 
 
 def require_torch(backend: str, wanted_by: str) -> Any:  # noqa: ANN401 - a module that is optional
-    """Import torch, or refuse to go on if it is missing or lacks the backend.
+    """Import torch, or raise ClusterError: it is missing or lacks the backend.
 
-    Args:
-        wanted_by: what needs it, for the message, such as `--transport=gloo`.
-
-    Raises:
-        ClusterError: it is missing, or has no such backend.
+    `wanted_by` is for the message, such as `--transport=gloo`.
     """
     try:
         import torch  # noqa: PLC0415 - hundreds of megabytes
@@ -42,14 +38,7 @@ def require_torch(backend: str, wanted_by: str) -> Any:  # noqa: ANN401 - a modu
 
 
 def choose_gpu(rank: Rank, torch: Any) -> str:  # noqa: ANN401
-    """Return each rank of a host a GPU of its own.
-
-    Returns:
-        The device, such as `cuda:0`, which is also selected.
-
-    Raises:
-        ClusterError: the host has too few.
-    """
+    """Select a GPU for each rank of a host, such as `cuda:0` (ClusterError: there are too few)."""
     own, all_ = place_on_host(rank.comm)
     there = torch.cuda.device_count()
     if there < all_:

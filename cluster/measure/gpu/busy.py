@@ -19,9 +19,8 @@ STOPPED_WITHIN = 5.0  # seconds
 class BusySampler:
     """Samples of one GPU, from now on until it is closed.
 
-    Args:
-        lines: what the driver's tool prints; by default, of the GPU `which`.
-        which: its uuid, such as `GPU-5e0b...`, or its number.
+    They are the lines of the driver's tool, by default for the GPU `which`: its uuid, such as
+    `GPU-5e0b...`, or its number.
     """
 
     def __init__(self, which: str, lines: Iterable[str] | None = None) -> None:
@@ -34,13 +33,9 @@ class BusySampler:
         self._thread.start()
 
     def between(self, begin: float, end: float) -> list[float]:
-        """Return the samples of a time.
+        """Return the samples of a time by `time.perf_counter`; empty if there are none.
 
-        Args:
-            begin: of it, by `time.perf_counter`.
-
-        Returns:
-            Percent of the driver's period in which any kernel ran; empty if there are no samples.
+        Each is the percent of the driver's period in which any kernel ran.
         """
         return [busy for at, busy in self._samples if begin <= at <= end]
 

@@ -21,11 +21,7 @@ MS = 1e-3  # of CUDA's events, in seconds
 
 
 class CudaCopies:
-    """Timed copies of one GPU.
-
-    Args:
-        size: bytes of a copy.
-    """
+    """Timed copies of one GPU, of a size in bytes."""
 
     def __init__(self, torch: Any, gpu: int, size: int) -> None:  # noqa: ANN401 - a module
         """Keep what all copies share."""
@@ -34,28 +30,19 @@ class CudaCopies:
         self._gpu = gpu
 
     def from_host(self, count: int, *, pinned: bool) -> list[float]:
-        """Time copies of the host's memory to the GPU.
-
-        Args:
-            pinned: whether the host's memory is locked, so that the GPU reads it by itself.
-        """
+        """Time copies of the host's memory to the GPU; pinned memory is locked."""
         source, target = self._host(PATTERN, pinned=pinned), self._on_gpu(0)
         return self._checked(source, target, count, by_events=pinned)
 
     def to_host(self, count: int, *, pinned: bool) -> list[float]:
-        """Time copies of the GPU's memory to the host.
-
-        Args:
-            pinned: as in `from_host`.
-        """
+        """Time copies of the GPU's memory to the host, as in `from_host`."""
         source, target = self._on_gpu(PATTERN), self._host(0, pinned=pinned)
         return self._checked(source, target, count, by_events=pinned)
 
     def both_ways(self, count: int) -> list[float]:
         """Time a copy to the GPU and one from it at once, in two streams, of locked memory.
 
-        Returns:
-            Seconds of each pair, from the first begin to the last end.
+        Each value is the seconds of a pair, from the first begin to the last end.
         """
         torch = self._torch
         down, landed = self._host(PATTERN, pinned=True), self._on_gpu(0)
@@ -81,11 +68,7 @@ class CudaCopies:
         return self._checked(self._on_gpu(PATTERN), self._on_gpu(0), count, by_events=True)
 
     def to_peer(self, peer: int, count: int) -> list[float]:
-        """Time copies to the memory of another GPU.
-
-        Returns:
-            Seconds of each, by the wall clock, until both GPUs are idle.
-        """
+        """Time copies to another GPU's memory: wall-clock seconds until both are idle."""
         torch = self._torch
         source = self._on_gpu(PATTERN)
         target = torch.zeros(self._size, dtype=torch.uint8, device=f"cuda:{peer}")

@@ -15,23 +15,15 @@ RATE = 2  # transfers per cycle of the memory's clock: GDDR and HBM send on both
 
 
 def memory_rate(clock: float, bits: int) -> float:
-    """Compute what a GPU's memory carries, read and written together.
+    """Compute the bytes per second that a GPU's memory carries, read and written together.
 
-    Args:
-        clock: of the memory, in Hz, as nvidia-smi prints it.
-
-    Returns:
-        Bytes per second: 1555 GB/s for the 1215 MHz and 5120 bits of an A100.
+    1555 GB/s for the 1215 MHz, as nvidia-smi prints it (here in Hz), and 5120 bits of an A100.
     """
     return RATE * clock * bits / 8
 
 
 def state_under_load(torch: Any, gpu: int) -> GpuState | None:  # noqa: ANN401
-    """Ask for the state of a GPU while it copies.
-
-    Returns:
-        The state; None if the driver's tool is missing or does not know the GPU.
-    """
+    """Return the state of a GPU while it copies; None if the driver's tool does not know it."""
     source = torch.empty(LOAD, dtype=torch.uint8, pin_memory=True)
     target = torch.empty(LOAD, dtype=torch.uint8, device=f"cuda:{gpu}")
 
@@ -72,11 +64,7 @@ def while_busy(
 def the_one(states: tuple[GpuState, ...], uuid: str, gpu: int) -> GpuState | None:
     """Find a GPU of torch among those of the driver: CUDA_VISIBLE_DEVICES renumbers them.
 
-    Args:
-        uuid: of the GPU, as torch prints it, without `GPU-`; empty if torch does not know it.
-
-    Returns:
-        Its state; by its number if torch does not know the uuid; None if there is no such GPU.
+    The uuid is as torch prints it, without `GPU-`; if torch knows none, the number counts.
     """
     if uuid:
         return next((one for one in states if one.uuid.endswith(uuid)), None)

@@ -45,24 +45,12 @@ class NotBuiltError(Exception):
 
 
 def timed_in_c(definition: Definition) -> Definition:
-    """Return the definition of a metric whose timed loop runs in C.
-
-    Args:
-        definition: of the same metric, timed by mpi4py's loop.
-    """
+    """Return the definition of a metric whose timed loop runs in C instead of mpi4py."""
     return msgspec.structs.replace(definition, clock=CLOCK, kernel="C")
 
 
 def definitions_for(definitions: tuple[Definition, ...], choice: Choice) -> tuple[Definition, ...]:
-    """Return the definitions under which values may be recorded.
-
-    Args:
-        definitions: of the metrics, timed by mpi4py's loops.
-        choice: of the loops: `c`, `python` or `auto`.
-
-    Returns:
-        Those for C, those as given, or both if each host decides (`auto`).
-    """
+    """Return the definitions of the values; both kinds if each host decides (`auto`)."""
     compiled = tuple(map(timed_in_c, definitions)) if choice != "python" else ()
     return (*compiled, *(definitions if choice != "c" else ()))
 
@@ -70,15 +58,8 @@ def definitions_for(definitions: tuple[Definition, ...], choice: Choice) -> tupl
 def load(rank: Rank, name: str, choice: Choice) -> ctypes.CDLL | None:
     """Compile a kernel on every host, unless it was compiled before, and load it on every rank.
 
-    Args:
-        name: of the source in this folder, without its `.c`.
-        choice: `c` requires it; `python` does nothing; `auto` uses C if all ranks can.
-
-    Returns:
-        The library on every rank, or None on all of them, with a note of the reason.
-
-    Raises:
-        ClusterError: `c` was chosen, and a rank cannot load it.
+    `c` requires it (ClusterError: a rank cannot load it); `python` does nothing; `auto` uses C if
+    all ranks can, else notes the reason and returns None on all of them.
     """
     if choice == "python":
         return None
@@ -126,14 +107,8 @@ def _loaded(rank: Rank, name: str) -> tuple[ctypes.CDLL | None, str]:
 def compile_kernel(name: str, folder: Path) -> Path:
     """Compile a kernel, unless the same source was compiled for the same MPI before.
 
-    Args:
-        name: of the source in this folder, without its `.c`.
-
-    Returns:
-        The library; the log of its compilation is beside it, with the suffix `.log`.
-
-    Raises:
-        NotBuiltError: it could not be compiled.
+    The log of the compilation is beside the library, with the suffix `.log`. NotBuiltError: it
+    could not be compiled.
     """
     from mpi4py import MPI  # noqa: PLC0415
 
@@ -220,11 +195,7 @@ def _opened(path: Path) -> ctypes.CDLL:
 
 
 def address(thing: object) -> int:
-    """Return the address of a handle of mpi4py, as a C pointer.
-
-    Args:
-        thing: a communicator or a datatype; it must live as long as the address is used.
-    """
+    """Return the address of a handle of mpi4py, which must outlive it, as a C pointer."""
     from mpi4py import MPI  # noqa: PLC0415
 
     return MPI._addressof(thing)  # noqa: SLF001

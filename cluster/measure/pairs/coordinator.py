@@ -55,13 +55,9 @@ def coordinate(
     seconds: float,
     allreduce: int = 0,
 ) -> None:
-    """Test the pairs of a fleet from its first host.
+    """Test the pairs of a fleet from its first host (ClusterError: addresses are not known).
 
-    Args:
-        allreduce: bytes that two ranks of MPI sum, instead of a transfer.
-
-    Raises:
-        ClusterError: the addresses of the hosts are not known.
+    `allreduce` is the bytes that two ranks of MPI sum, instead of a transfer.
     """
     addresses = os.environ.get(HOSTS, "").split(",")
     if addresses == [""]:
@@ -77,11 +73,7 @@ def coordinate(
 
 
 class Coordinator:
-    """Runs the tests of a step of the survey.
-
-    Args:
-        allreduce: bytes that two ranks of MPI sum, instead of a transfer.
-    """
+    """Runs the tests of a step of the survey; `allreduce` as in `coordinate`."""
 
     def __init__(
         self,
@@ -320,12 +312,8 @@ MOST_READ = 1 << 16
 class HostLinks:
     """Agents on all hosts, and the connections to them.
 
-    Args:
-        ssh_config: for OpenSSH's client; empty if all hosts are this one.
-        reach: inside of an allocation, the words that run a program on each host, by its number.
-
-    Attributes:
-        lost: for each lost host, by its number, the reason why it is lost.
+    `ssh_config` is for OpenSSH's client, empty if all hosts are this one; inside of an allocation,
+    `reach` runs a program on each host by its number. `lost` has the reason of each lost host.
     """
 
     def __init__(
@@ -396,11 +384,7 @@ class HostLinks:
             self.give_up(number, self._why(number))
 
     def answers(self, seconds: float) -> Iterator[tuple[int, Answer]]:
-        """Wait for answers of the agents, and give those that came.
-
-        Args:
-            seconds: to wait at most.
-        """
+        """Wait for answers of the agents for some seconds, and yield those that came."""
         for key, _ in self._selector.select(max(0.0, seconds)):
             number: int = key.data
             data = os.read(key.fd, MOST_READ)

@@ -8,27 +8,20 @@ from cluster.core.model.value import Value
 
 
 class BeginTest(Value, frozen=True, kw_only=True, tag="begin"):
-    """An order to begin one side of a test.
-
-    Args:
-        role: `receive` waits for a connection, `send` makes it; `allreduce` starts two ranks of
-            MPI, one on this host and one on that of `address`.
-        limit: seconds after which this side gives up.
-        port: of the host that receives; for `send`.
-        own_address: of this host; for `allreduce`.
-        size: bytes; for `allreduce`.
-        variables: of the environment, with their values; for `allreduce`.
-    """
+    """An order to begin one side of a test."""
 
     test: int
+    # `receive` waits for a connection, `send` makes it; `allreduce` starts two ranks of MPI, one on
+    # this host and one on that of `address`
     role: Literal["receive", "send", "allreduce"]
     metric: str
     seconds: float
-    limit: float
+    limit: float  # seconds after which this side gives up
     address: str
-    port: int = 0
-    own_address: str = ""
-    size: int = 0
+    port: int = 0  # of the host that receives; for `send`
+    own_address: str = ""  # of this host; for `allreduce`
+    size: int = 0  # bytes; for `allreduce`
+    # of the environment, with their values; for `allreduce`
     variables: tuple[tuple[str, str], ...] = ()
 
 
@@ -50,19 +43,13 @@ class Listening(Value, frozen=True, kw_only=True, tag="listening"):
 
 
 class TestOutcome(Value, frozen=True, kw_only=True, tag="outcome"):
-    """The result of one side of a test.
+    """The result of one side of a test."""
 
-    Args:
-        test: its number.
-        value: bytes per second or seconds; None from the side that does not measure.
-        reason: why the test failed; empty if it succeeded.
-        busy: the share of the time in which this side ran or waited for a processor.
-    """
-
-    test: int
+    test: int  # its number
+    # bytes per second or seconds; None from the side that does not measure
     value: float | None = None
-    reason: str = ""
-    busy: float = 0.0
+    reason: str = ""  # why the test failed; empty if it succeeded
+    busy: float = 0.0  # the share of the time in which this side ran or waited for a processor
 
 
 class AllreduceOutcome(Value, frozen=True, kw_only=True):

@@ -34,17 +34,10 @@ def receive(
     report_port: Callable[[int], None],
     load: ProcessorLoad,
 ) -> float | None:
-    """Wait for the sender's connection, and receive from it.
+    """Wait for the sender's connection, and receive from it (TransferError: nothing arrived).
 
-    Args:
-        metric: `bandwidth` is measured on this side; for `latency`, messages are sent back.
-        limit: seconds after which to give up.
-
-    Returns:
-        Bytes per second for `bandwidth`, else None.
-
-    Raises:
-        TransferError: no connection came, or nothing arrived.
+    `bandwidth`, in bytes per second, is measured here; for `latency`, messages are sent back, and
+    the result is None. After `limit` seconds, it gives up.
     """
     with socket.create_server((address, 0)) as server:
         server.settimeout(limit)
@@ -74,17 +67,9 @@ def receive(
 def send(
     address: str, port: int, metric: str, seconds: float, limit: float, load: ProcessorLoad
 ) -> float | None:
-    """Connect to the receiver, and send to it.
+    """Connect to the receiver, and send to it (TransferError: it does not answer).
 
-    Args:
-        metric: `latency` is measured on this side.
-        limit: seconds after which to give up.
-
-    Returns:
-        Seconds of half a round trip for `latency`, else None.
-
-    Raises:
-        TransferError: the receiver cannot be reached, or does not answer.
+    `latency` is measured here: the seconds of half a round trip; else the result is None.
     """
     try:
         link = socket.create_connection((address, port), limit)

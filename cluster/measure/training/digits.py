@@ -59,14 +59,7 @@ class Dataset(Value, frozen=True, kw_only=True):
 
 
 def shard_name(number: int) -> str:
-    """Name the file or object of a shard.
-
-    Args:
-        number: from 0.
-
-    Returns:
-        Such as `000007.npz`.
-    """
+    """Return the name of a shard's file or object, such as `000007.npz`; they count from 0."""
     return f"{number:06}.npz"
 
 
@@ -98,8 +91,7 @@ def augmented(real: Digits, dataset: Dataset, number: int) -> Digits:
 def encoded(samples: Digits) -> bytes:
     """Write samples as a file of NumPy's format npz, which has a checksum for each array.
 
-    Returns:
-        The content of the file, not compressed: the link carries what the arithmetic says.
+    It is not compressed: the link carries what the arithmetic says.
     """
     file = io.BytesIO()
     np.savez(file, images=samples.images, labels=samples.labels)
@@ -107,11 +99,7 @@ def encoded(samples: Digits) -> bytes:
 
 
 def decoded(content: bytes, where: str) -> Digits:
-    """Read the samples of a shard.
-
-    Raises:
-        ClusterError: it is no such file, is cut off, or a checksum is wrong.
-    """
+    """Read the samples of a shard (ClusterError: it is no such file, or was damaged)."""
     try:
         with np.load(io.BytesIO(content), allow_pickle=False) as arrays:
             return Digits(images=arrays["images"], labels=arrays["labels"])

@@ -93,8 +93,7 @@ class _Ready(NamedTuple):
 class Loader:
     """Batches, in the order of the shards.
 
-    Args:
-        workers: threads that fetch, and as many that prepare; 0 does both in the training's own.
+    As many threads as `workers` fetch, and as many prepare; with 0, the training does both.
     """
 
     def __init__(self, stages: Stages, names: Sequence[str], workers: int) -> None:
@@ -121,11 +120,7 @@ class Loader:
         self._ready = self._in_order()
 
     def next(self) -> Batch:
-        """Wait for the next batch.
-
-        Raises:
-            ClusterError: its shard could not be read.
-        """
+        """Wait for the next batch (ClusterError: its shard could not be read)."""
         begin = perf_counter()
         ready = next(self._ready)
         end = perf_counter()

@@ -21,14 +21,9 @@ FOLDER = "data"  # in the job's
 def opened(
     rank: Rank, where: str, folder: str, real: Digits, dataset: Dataset
 ) -> ShardSource | None:
-    """Open the place of the data, and write them there unless they are there already.
+    """Open the place of the data, and write them there unless they are there (ClusterError).
 
-    Args:
-        where: `memory`, `disk`, or the URL of a store.
-        folder: of `disk`; that of the job if it is empty.
-
-    Raises:
-        ClusterError: they cannot be written or read.
+    It is `memory`, `disk` (in `folder`, by default the job's), or the URL of a store.
     """
     if where == "memory":
         return None
@@ -47,11 +42,7 @@ def opened(
 
 
 def write(source: ShardSource, real: Digits, dataset: Dataset) -> None:
-    """Write the shards of a dataset, and its index last: a dataset with an index is complete.
-
-    Raises:
-        ClusterError: they cannot be written.
-    """
+    """Write the shards of a dataset, and its index last, which makes it complete (ClusterError)."""
     index = msgspec.json.encode(dataset)
     if _index(source) == index:
         return

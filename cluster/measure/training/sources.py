@@ -43,11 +43,7 @@ class ShardSource(ABC):
         self._counting = Lock()
 
     def fetch(self, name: str) -> bytes:
-        """Read one file.
-
-        Raises:
-            ClusterError: it cannot be read.
-        """
+        """Read one file (ClusterError: it cannot be read)."""
         content = self._read(name)
         self._count(0, len(content))
         return content
@@ -62,11 +58,7 @@ class ShardSource(ABC):
 
     @abstractmethod
     def write(self, name: str, content: bytes) -> None:
-        """Write one file.
-
-        Raises:
-            ClusterError: it cannot be written.
-        """
+        """Write one file (ClusterError: it cannot be written)."""
 
     def _count(self, requests: int, size: int = 0) -> None:
         with self._counting:
@@ -152,10 +144,9 @@ def _on_disk(path: Path, do: Callable[[], T]) -> T:
 
 
 class StoreSource(ShardSource):
-    """A bucket of an object store, by obstore. A request that fails is repeated, and counted.
+    """A bucket and prefix, such as `s3://bucket/digits`, by obstore.
 
-    Args:
-        url: of the bucket and a prefix, such as `s3://bucket/digits`.
+    A request that fails is repeated, and counted.
     """
 
     def __init__(self, url: str) -> None:

@@ -21,9 +21,7 @@ GRADIENT_BYTES = 4  # of a parameter, in single precision
 class Trainer:
     """A model and its optimiser on one rank. The same seed gives the same weights on every rank.
 
-    Args:
-        device: `cpu`, or a GPU such as `cuda:0`.
-        width: channels of the first convolution; the second has twice as many.
+    The first convolution has `width` channels, the second twice as many.
     """
 
     def __init__(self, torch: Any, device: str, width: int, seed: int) -> None:  # noqa: ANN401
@@ -61,24 +59,13 @@ class Trainer:
         return training_flops(self._width)
 
     def place(self, samples: Digits) -> tuple[Any, Any]:
-        """Copy a batch to the device.
-
-        Returns:
-            Images, n x 1 x 8 x 8, and labels.
-        """
+        """Copy a batch to the device: images, n x 1 x 8 x 8, and labels."""
         images = self._torch.from_numpy(samples.images).unsqueeze(1)
         labels = self._torch.from_numpy(samples.labels)
         return images.to(self._device), labels.to(self._device)
 
     def step(self, batch: Digits | tuple[Any, Any]) -> tuple[StepParts, float]:
-        """Train on a batch.
-
-        Args:
-            batch: prepared samples, or what `place` made of them.
-
-        Returns:
-            The seconds of each part, none of them for data; and the loss of this rank's batch.
-        """
+        """Train on a batch, prepared or placed; return the seconds of each part, and the loss."""
         begin = self._now()
         images, labels = batch if isinstance(batch, tuple) else self.place(batch)
         placed = self._now()
@@ -106,11 +93,7 @@ class Trainer:
         return self._now() - begin
 
     def accuracy(self, samples: Digits) -> float:
-        """Tell which share of samples the model recognises.
-
-        Returns:
-            Between 0 and 1.
-        """
+        """Return the share of samples that the model recognises."""
         images, labels = self.place(samples)
         with self._torch.no_grad():
             return float((self._model.module(images).argmax(1) == labels).double().mean())

@@ -16,11 +16,7 @@ WARM_UP = 2  # copies between two GPUs that are not timed
 
 
 class CoreCopies:
-    """Memory that cores of this host write and read.
-
-    Args:
-        size: of a copy, in bytes.
-    """
+    """Memory that cores of this host write and read, of a size in bytes."""
 
     def __init__(self, size: int) -> None:
         self.size = size
@@ -62,22 +58,14 @@ class CoreCopies:
 
 
 class TorchCopies:
-    """Memory of the GPUs of this host, by PyTorch.
-
-    Args:
-        size: of a copy, in bytes.
-    """
+    """Memory of the GPUs of this host, of a size in bytes, by PyTorch."""
 
     def __init__(self, torch: Any, size: int) -> None:  # noqa: ANN401 - a module
         self._torch = torch
         self._size = size
 
     def times(self, reader: int, writer: int, count: int) -> list[float]:
-        """Time copies from the memory of one GPU to that of another.
-
-        Args:
-            writer: the number of the GPU that has the bytes.
-        """
+        """Time copies from the memory of the GPU `writer` to that of another."""
         torch = self._torch
         source = torch.ones(self._size, dtype=torch.uint8, device=f"cuda:{writer}")
         target = torch.zeros(self._size, dtype=torch.uint8, device=f"cuda:{reader}")

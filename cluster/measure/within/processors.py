@@ -25,11 +25,7 @@ def usable_cpus() -> set[int]:
 
 
 def numa_nodes(cpus: set[int], system: Path = SYSTEM) -> tuple[list[CoreUnit], list[int]]:
-    """Find the NUMA nodes.
-
-    Returns:
-        The nodes with a usable core, and the numbers of those without one.
-    """
+    """Return the NUMA nodes with a usable core, and the numbers of those without one."""
     folders = (system / "node").glob("node[0-9]*")
     numbers = sorted(int(folder.name.removeprefix("node")) for folder in folders)
     own = {n: cpu_list(read_text(system / "node" / f"node{n}" / "cpulist")) & cpus for n in numbers}
@@ -38,11 +34,7 @@ def numa_nodes(cpus: set[int], system: Path = SYSTEM) -> tuple[list[CoreUnit], l
 
 
 def cores(cpus: set[int], system: Path = SYSTEM) -> list[CoreUnit]:
-    """Find the cores.
-
-    Returns:
-        The cores, each with the first usable one of its threads; numbered by that.
-    """
+    """Return the cores, numbered by the first usable one of their threads."""
     found: dict[frozenset[int], int] = {}
     for cpu in sorted(cpus):
         threads = read_text(system / "cpu" / f"cpu{cpu}" / "topology" / "thread_siblings_list")
@@ -51,11 +43,7 @@ def cores(cpus: set[int], system: Path = SYSTEM) -> list[CoreUnit]:
 
 
 def node_distance(one: CoreUnit, other: CoreUnit, system: Path = SYSTEM) -> str:
-    """Return the distance of two NUMA nodes.
-
-    Returns:
-        Such as `10` or `21`; empty if it is not known.
-    """
+    """Return the distance of two NUMA nodes, such as `10` or `21`; empty if it is not known."""
     row = read_text(system / "node" / f"node{one.number}" / "distance").split()
     order = sorted(int(f.name.removeprefix("node")) for f in (system / "node").glob("node[0-9]*"))
     at = order.index(other.number)
@@ -63,11 +51,7 @@ def node_distance(one: CoreUnit, other: CoreUnit, system: Path = SYSTEM) -> str:
 
 
 def core_path(one: CoreUnit, other: CoreUnit, system: Path = SYSTEM) -> str:
-    """Return the class of two cores.
-
-    Returns:
-        The smallest cache that both use, such as `L3`; else `NODE` or `SYS`.
-    """
+    """Return the class of two cores: their smallest common cache, as `L3`, or `NODE`, `SYS`."""
     caches = (system / "cpu" / f"cpu{one.cpu}" / "cache").glob("index*")
     levels = [
         read_text(cache / "level")
@@ -82,11 +66,7 @@ def core_path(one: CoreUnit, other: CoreUnit, system: Path = SYSTEM) -> str:
 
 
 def cpu_list(text: str) -> set[int]:
-    """Read a list of processors.
-
-    Args:
-        text: such as `0-13,28`.
-    """
+    """Read a list of processors, such as `0-13,28`."""
     found: set[int] = set()
     for part in text.strip().split(","):
         low, _, high = part.partition("-")

@@ -149,7 +149,7 @@ def _digest(key: bytes) -> str:
 
 
 class Identity(AuthStrategy):
-    """Offers the user's keys in turn, those configured for this host first; or only the file `key`."""
+    """Offers the user's keys, those configured for this host first; or only the file `key`."""
 
     def __init__(self, connection: fabric.Connection, key: str) -> None:
         super().__init__(ssh_config=connection.config.base_ssh_config)
