@@ -127,9 +127,7 @@ def holder(journal: Journal) -> Controller | None:
 def claim(journal: Journal, *, replace: bool = False) -> Iterator[Claim]:
     """Claim a cluster during a block.
 
-    Raises:
-        InUse: another process has it.
-        ClusterError: another process took the cluster down.
+    InUse: another process has it. ClusterError: another process took the cluster down.
     """
     if not replace:
         _refuse_if_held(journal)  # at once: who holds the lock may be copying files to the hosts

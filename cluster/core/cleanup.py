@@ -11,11 +11,9 @@ if TYPE_CHECKING:
 
 @contextmanager
 def on_failure(clean_up: Callable[[], object]) -> Iterator[None]:
-    """Clean up if the block fails, then re-raise its exception; do nothing if it succeeds.
+    """Clean up if the block fails, also by Ctrl-C or SIGTERM, then re-raise its exception.
 
-    Args:
-        clean_up: called before the exception is re-raised, also for Ctrl-C and SIGTERM. If it fails
-            itself, its exception replaces the original one, which is kept as the context.
+    If that fails itself, its exception has the original one as its context.
     """
     with ExitStack() as stack:
         stack.callback(clean_up)

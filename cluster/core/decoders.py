@@ -21,9 +21,5 @@ def prepare(*types: object) -> None:
 
 
 def structs(names: Iterable[object]) -> list[type[msgspec.Struct]]:
-    """Find the structs of a module.
-
-    Args:
-        names: what the module holds: `vars().values()`.
-    """
+    """Return the structs among a module's `vars().values()`."""
     return [one for one in names if isinstance(one, type) and issubclass(one, msgspec.Struct)]

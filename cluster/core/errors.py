@@ -194,13 +194,5 @@ class ParseError(ClusterError):
 
 
 def tail(text: str, lines: int = TAIL_LINES) -> str:
-    """Return the last lines of a text.
-
-    Args:
-        text: any text.
-        lines: how many lines to keep.
-
-    Returns:
-        The last `lines` lines, without a newline at the end, or the zero that ends prterun's text.
-    """
+    """Return the last lines of a text, without its last newline, or the zero of prterun's text."""
     return "\n".join(text.rstrip("\n\0").splitlines()[-lines:])

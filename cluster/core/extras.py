@@ -16,15 +16,7 @@ FOREIGN = "cluster"
 
 
 def require(library: str, extra: str, purpose: str) -> None:
-    """Import an optional library, or say how to install it.
-
-    Args:
-        library: the module to import, such as `boto3`.
-        extra: the extra of this project that brings it, such as `aws`.
-
-    Raises:
-        SpecError: it is not installed.
-    """
+    """Import an optional library, or say which extra of this project installs it (SpecError)."""
     try:
         importlib.import_module(library)
     except ImportError as error:
@@ -35,24 +27,17 @@ def require(library: str, extra: str, purpose: str) -> None:
 
 
 def install_command(extra: str) -> str:
-    """Return the command that adds an extra to the environment that runs this.
+    """Return the command that adds an extra of `pyproject.toml` to the environment that runs this.
 
-    Args:
-        extra: its name in `pyproject.toml`, such as `aws`.
-
-    Returns:
-        A shell command: of pipx or uv if one of them made the environment, else of its own pip.
+    By pipx or uv if one of them made the environment, else by its own pip.
     """
     return _pip("install", shlex.quote(f"{DISTRIBUTION}[{extra}]"))
 
 
 def foreign_version() -> str:
-    """Find the foreign distribution `cluster` in the environment that runs this.
+    """Return the version of a foreign distribution `cluster`; empty if it is not installed.
 
     It installs a folder `cluster`, as this project does, so the two overwrite each other's files.
-
-    Returns:
-        Its version; empty, if it is not installed.
     """
     from importlib import metadata  # noqa: PLC0415 - slow to import
 

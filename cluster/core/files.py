@@ -32,11 +32,7 @@ def is_there(file: str | Path) -> bool:
 
 
 def open_file(file: str | Path, remedy: str = "") -> BinaryIO:
-    """Open a regular file: others may never end, or never begin.
-
-    Raises:
-        SpecError: it is none, or cannot be read.
-    """
+    """Open a regular file (SpecError: it is none; others may never end, or never begin)."""
     try:
         kind = _KINDS.get(stat.S_IFMT(Path(file).stat().st_mode))
         if kind is None:
@@ -48,11 +44,7 @@ def open_file(file: str | Path, remedy: str = "") -> BinaryIO:
 
 
 def read_file(file: str | Path, remedy: str = "", largest: int = LARGEST) -> bytes:
-    """Read a whole file.
-
-    Raises:
-        SpecError: it is no regular file, is larger than `largest` bytes, or cannot be read.
-    """
+    """Read a whole regular file of at most `largest` bytes (SpecError)."""
     with open_file(file, remedy) as opened:
         try:
             content = opened.read(largest + 1)
@@ -64,11 +56,7 @@ def read_file(file: str | Path, remedy: str = "", largest: int = LARGEST) -> byt
 
 
 def read_text(file: str | Path, remedy: str = "") -> str:
-    """Read a whole file in UTF-8.
-
-    Raises:
-        SpecError: as `read_file`, or it is no text.
-    """
+    """Read a whole file in UTF-8 (SpecError: as `read_file`, or it is no text)."""
     try:
         return read_file(file, remedy).decode()
     except UnicodeDecodeError as error:
@@ -76,10 +64,9 @@ def read_text(file: str | Path, remedy: str = "") -> str:
 
 
 def write_file(file: str | Path, content: bytes) -> None:
-    """Write a file whole, or leave what was there; a device or a pipe is written as it is.
+    """Write a file whole, or leave what was there (SpecError, such as on a full disk).
 
-    Raises:
-        SpecError: it cannot be written, such as on a full disk.
+    A device or a pipe is written as it is.
     """
     path = Path(file)
     try:

@@ -172,13 +172,9 @@ class Journal(Value, frozen=True, kw_only=True):
         return self.folder / "journal.jsonl"
 
     def append(self, entry: Entry) -> None:
-        """Write an entry and wait until it is on disk; an `Intended` entry opens the journal.
+        """Write an entry, and wait until it is on disk; an `Intended` entry opens the journal.
 
-        Args:
-            entry: to write.
-
-        Raises:
-            ClusterError: it cannot be written.
+        ClusterError: it cannot be written.
         """
         _log.info("%s: %s", self.folder.name, type(entry).__name__)
         with self._writing():
@@ -203,14 +199,10 @@ class Journal(Value, frozen=True, kw_only=True):
             ) from error
 
     def entries(self) -> tuple[Entry, ...]:
-        """Read all entries, the oldest first.
+        """Read all entries, the oldest first; none if there is no such cluster.
 
-        Returns:
-            The entries; none if there is no such cluster. A last line that was cut off by a crash
-            was never acted upon, and is left out.
-
-        Raises:
-            ParseError: an entry cannot be read.
+        A last line that was cut off by a crash was never acted upon, and is left out. ParseError:
+        an entry cannot be read.
         """
         check_owner(self.folder, CHOOSE)
         check_owner(self.path, CHOOSE)
@@ -237,8 +229,7 @@ class Journal(Value, frozen=True, kw_only=True):
     def lock(self) -> Iterator[None]:
         """Let one process at a time create or delete resources of the cluster.
 
-        Raises:
-            ClusterError: another process has taken the cluster down.
+        ClusterError: another process has taken the cluster down.
         """
         try:
             handle = os.open(self.folder, os.O_RDONLY)
@@ -256,13 +247,8 @@ class Journal(Value, frozen=True, kw_only=True):
     def open_for_launch(self, intended: Intended, *, resuming: bool = False) -> Iterator[None]:
         """Open the journal, and mark it as in use while this process lives.
 
-        Args:
-            intended: what is about to be made.
-            resuming: the journal exists, and an interrupted launch continues.
-
-        Raises:
-            SpecError: another process is launching a cluster of this name.
-            ClusterError: it cannot be written.
+        `resuming` continues an interrupted launch, whose journal exists. SpecError: another process
+        is launching a cluster of this name.
         """
         with self._writing():
             self._open()
@@ -279,8 +265,7 @@ class Journal(Value, frozen=True, kw_only=True):
     def in_use(self) -> Iterator[None]:
         """Let no other process launch the cluster or replace its machines while this one lives.
 
-        Raises:
-            SpecError: another process does.
+        SpecError: another process does.
         """
         if self.is_launching():
             raise self.busy_error()
@@ -327,8 +312,7 @@ class Journal(Value, frozen=True, kw_only=True):
 def root() -> Path:
     """Return the state folder, which need not exist yet.
 
-    Raises:
-        ClusterError: another user may have written into it.
+    ClusterError: another user may have written into it.
     """
     folder = state_folder().resolve()
     check_owner(folder, CHOOSE)
@@ -336,14 +320,7 @@ def root() -> Path:
 
 
 def for_cluster(name: str) -> Journal:
-    """Return the journal of a cluster, which need not exist yet.
-
-    Args:
-        name: of the cluster, already checked.
-
-    Returns:
-        Its journal.
-    """
+    """Return the journal of a cluster, which need not exist yet."""
     return Journal(name=name, folder=root() / name)
 
 
@@ -354,12 +331,7 @@ def names() -> tuple[str, ...]:
 
 
 def remember_region(provider: str, region: str) -> None:
-    """Record permanently that a provider is about to create something in a region.
-
-    Args:
-        provider: that creates it.
-        region: of the provider.
-    """
+    """Record permanently that a provider is about to create something in a region."""
     if region not in used_regions(provider):
         entry = UsedRegion(provider=provider, region=region)
         make_private(root())
@@ -367,14 +339,7 @@ def remember_region(provider: str, region: str) -> None:
 
 
 def used_regions(provider: str) -> tuple[str, ...]:
-    """Return the regions in which a provider ever created anything, also for deleted clusters.
-
-    Args:
-        provider: its name.
-
-    Returns:
-        The regions.
-    """
+    """Return the regions in which a provider ever created anything, also for deleted clusters."""
     try:
         text = (root() / REGIONS_FILE).read_bytes()
     except OSError:

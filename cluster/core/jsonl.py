@@ -12,14 +12,7 @@ CHUNK = 1 << 16  # bytes read at a time, from the end backwards
 
 
 def append(path: Path, text: bytes, *, sync: bool = False) -> None:
-    """Add whole lines, after removing a last line that was cut off.
-
-    Args:
-        path: of the file. It is created if it does not exist; its folder must exist.
-
-    Raises:
-        OSError: they cannot be written.
-    """
+    """Add whole lines to a file, whose folder exists, in place of a last one that was cut off."""
     with path.open("a+b") as file:
         _cut_back(file)
         file.write(text)
@@ -42,9 +35,5 @@ def _cut_back(file: IO[bytes]) -> None:
 
 
 def complete_lines(text: bytes) -> list[bytes]:
-    """Return the complete lines of a file.
-
-    Returns:
-        The lines without their newlines; a last one that was cut off is left out.
-    """
+    """Return the lines of a file without newlines; a last one that was cut off is left out."""
     return text[: text.rfind(b"\n") + 1].splitlines()

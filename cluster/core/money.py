@@ -18,11 +18,7 @@ def dollars(price: Price, hosts: int, seconds: float) -> float:
 
 
 def price_line(price: Price | None, hosts: int, ttl: float) -> str:
-    """Say what hosts will cost at most.
-
-    Args:
-        ttl: seconds until they end by themselves.
-    """
+    """Say what hosts will cost at most, if they end by themselves after `ttl` seconds."""
     if price is None:
         return "price: unknown"
     hourly, most = dollars(price, hosts, HOUR), dollars(price, hosts, ttl)

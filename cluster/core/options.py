@@ -33,11 +33,7 @@ ARGUMENT = re.compile(r"^    (\w+): (.+(?:\n {8}.+)*)", re.MULTILINE)
 
 
 def help_of(struct: type[Value]) -> dict[str, str]:
-    """Read the descriptions of fields in the docstrings of a struct and its parents.
-
-    Args:
-        struct: with an `Args` section.
-    """
+    """Read the descriptions of fields under `Args:` of a struct and its parents."""
     parents = reversed(struct.__mro__)
     docs = (inspect.cleandoc(parent.__doc__ or "") for parent in parents if parent is not object)
     return {name: " ".join(text.split()) for doc in docs for name, text in ARGUMENT.findall(doc)}
@@ -46,12 +42,9 @@ def help_of(struct: type[Value]) -> dict[str, str]:
 def convert(options: Mapping[str, object], kind: type[ParamsT], noun: str) -> ParamsT:
     """Check options, as text or values, against a typed struct.
 
-    Args:
-        options: what the user gave; a list may be a text with commas, a command a list of words.
-        noun: what an option is called in messages, such as `parameter`.
-
-    Raises:
-        SpecError: an option is unknown (the valid ones are listed) or its value is wrong.
+    A list may be a text with commas, a command a list of words; `noun` is what messages call an
+    option, such as `parameter`. SpecError: an option is unknown (the valid ones are listed) or its
+    value is wrong.
     """
     valid = kind.__struct_fields__
     unknown = sorted(set(options) - set(valid))

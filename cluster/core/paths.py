@@ -31,11 +31,7 @@ def state_folder() -> Path:
 
 
 def make_private(folder: Path) -> None:
-    """Create a folder and its missing parents, readable by their owner only.
-
-    Raises:
-        OSError: it cannot be created.
-    """
+    """Create a folder and its missing parents, readable by their owner only."""
     missing = [path for path in (folder, *folder.parents) if not path.exists()]
     for path in reversed(missing):
         path.mkdir(mode=0o700, exist_ok=True)
@@ -43,15 +39,10 @@ def make_private(folder: Path) -> None:
 
 
 def check_owner(path: Path, choose: str) -> None:
-    """Refuse a path that another user may have written: its contents decide what runs.
+    """Refuse a path that another user may have written (ClusterError): it decides what runs.
 
-    Write permission of the group is removed from a folder of the caller.
-
-    Args:
-        choose: the setting that chooses another place, such as `CLUSTER_STATE=DIR`.
-
-    Raises:
-        ClusterError: it belongs to another user, or all users may write into it.
+    The group's permission to write is removed from a folder of the caller. `choose` is the setting
+    for another place, such as `CLUSTER_STATE=DIR`.
     """
     try:
         about = path.stat()

@@ -21,14 +21,9 @@ _SLOT = re.compile(r"([\d.]+) GT/s(?: PCIe)? x(\d+)")
 
 
 def slot_name(generation: str, width: str) -> str:
-    """Name a PCIe slot as Linux writes it.
+    """Return a PCIe slot as Linux writes it: `8.0 GT/s PCIe x16` for generation 3, 16 lanes.
 
-    Args:
-        generation: such as `3`.
-        width: in lanes, such as `16`.
-
-    Returns:
-        `8.0 GT/s PCIe x16` for these two; empty if the generation or the width is not known.
+    Empty if the generation or the width is not known.
     """
     speed = SPEEDS.get(int(generation)) if generation.isdigit() else None
     return f"{speed / 1e9:.1f} GT/s PCIe x{width}" if speed and width.isdigit() else ""
@@ -37,11 +32,7 @@ def slot_name(generation: str, width: str) -> str:
 def slot_bandwidth(slot: str) -> Figure | None:
     """Return what a PCIe slot carries in one direction, packet headers included.
 
-    Args:
-        slot: speed and width in use, as Linux prints them: `8.0 GT/s PCIe x16`.
-
-    Returns:
-        15.75 GB/s for that one; none if the slot is not known.
+    15.75 GB/s for `8.0 GT/s PCIe x16`, as Linux prints it; none if the slot is not known.
     """
     match = _SLOT.fullmatch(slot)
     lane = LANES.get(float(match[1]) * 1e9) if match else None

@@ -38,13 +38,9 @@ P = TypeVar("P", bound=Plugin)
 
 
 def names(kind: type[Plugin]) -> tuple[str, ...]:
-    """List the plug-ins of a kind, without importing them.
+    """List the plug-ins of a kind, sorted, without importing them.
 
-    Args:
-        kind: the interface, such as `Provider`.
-
-    Returns:
-        Their names, sorted. A file whose name begins with `_` is shared code, not a plug-in.
+    A file whose name begins with `_` is shared code, not a plug-in.
     """
     return _listed(tuple((path, _changed(path)) for path in _paths(kind)))
 
@@ -72,25 +68,14 @@ def source(kind: type[Plugin], name: str) -> str:
 
 
 def load(kind: type[P], name: str) -> P:
-    """Import one plug-in and create an instance of it.
-
-    Args:
-        kind: the interface, such as `Provider`.
-
-    Raises:
-        SpecError: there is none of this name, or its file does not hold exactly one.
-    """
+    """Import one plug-in, and create an instance of it (SpecError: as `find`)."""
     return find(kind, name)()
 
 
 def find(kind: type[P], name: str) -> type[P]:
     """Import the class of one plug-in.
 
-    Args:
-        kind: the interface, such as `Shell`.
-
-    Raises:
-        SpecError: there is none of this name, or its file does not hold exactly one.
+    SpecError: there is none of this name, or its file does not hold exactly one.
     """
     known = names(kind)
     if name not in known:

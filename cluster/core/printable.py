@@ -12,21 +12,13 @@ _CONTROL = re.compile(
 
 
 def printable(text: str) -> str:
-    r"""Show control characters as text.
-
-    Returns:
-        The same, with `\x1b` for an escape; newlines and tabs stay.
-    """
+    r"""Show control characters as text, such as `\x1b` for an escape; newlines and tabs stay."""
     return _CONTROL.sub(lambda match: ascii(match[0])[1:-1], text)
 
 
 def json_printable(text: str) -> str:
-    r"""Escape the control characters in JSON text, which still decodes to the same value.
+    r"""Escape the control characters of eight bits in JSON text, such as `\u009b`.
 
-    Args:
-        text: valid JSON, which already escapes those below 0x20.
-
-    Returns:
-        The same, with escapes such as `\u009b` for control characters of eight bits.
+    JSON already escapes those below 0x20; the text still decodes to the same value.
     """
     return _CONTROL.sub(lambda match: f"\\u{ord(match[0]):04x}", text)

@@ -60,11 +60,7 @@ def write_secret(path: Path, data: bytes) -> None:
 
 
 def write_known_hosts(path: Path, hosts: Iterable[tuple[str, str]]) -> None:
-    """Write a known_hosts file atomically, each pair once.
-
-    Args:
-        hosts: the alias of each and a public key; an alias may occur several times.
-    """
+    """Write pairs of alias and public key as a known_hosts file, atomically, each pair once."""
     lines = dict.fromkeys(f"{alias} {public}\n" for alias, public in hosts)
     write_secret(path, "".join(lines).encode())
 
@@ -72,8 +68,7 @@ def write_known_hosts(path: Path, hosts: Iterable[tuple[str, str]]) -> None:
 def add_known_hosts(path: Path, hosts: Iterable[tuple[str, str]]) -> None:
     """Replace the keys of some hosts in a known_hosts file, and keep those of all others.
 
-    Args:
-        hosts: the alias of each and a public key; an alias may occur several times.
+    The pairs are alias and public key; an alias may occur several times.
     """
     new = tuple(hosts)
     aliases = {alias for alias, _ in new}

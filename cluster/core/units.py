@@ -61,18 +61,12 @@ class Sizes(tuple[int, ...]):
 
     @classmethod
     def parse(cls, value: str | int | Iterable[int | str]) -> Self:
-        """Read sizes as a person or a script gives them.
+        """Read sizes as a person or a script gives them, in bytes and in that order.
 
-        Args:
-            value: `FIRST:LAST` (every doubling of FIRST up to LAST), a comma-separated list, one
-                size, or a list of numbers and such texts; texts may carry a unit (kB, MB, GB =
-                1e3, 1e6, 1e9 bytes; KiB, MiB, GiB = 2**10, 2**20, 2**30).
-
-        Returns:
-            The sizes in bytes, in the order given.
-
-        Raises:
-            SpecError: a size is not a positive whole number of bytes, or a range runs backwards.
+        `FIRST:LAST` (every doubling of FIRST up to LAST), a comma-separated list, one size, or a
+        list of numbers and such texts; texts may carry a unit (kB, MB, GB = 1e3, 1e6, 1e9 bytes;
+        KiB, MiB, GiB = 2**10, 2**20, 2**30). SpecError: a size is not a positive whole number, or a
+        range runs backwards.
         """
         if isinstance(value, str):
             return cls(size for part in value.split(",") for size in _expand(part))
@@ -107,16 +101,9 @@ def _doublings(low: int, high: int) -> list[int]:
 
 
 def parse_size(text: str) -> int:
-    """Read one size.
+    """Read one size, such as `8`, `64KiB` or `1.5MB`, in bytes.
 
-    Args:
-        text: such as `8`, `64KiB` or `1.5MB`.
-
-    Returns:
-        The size in bytes.
-
-    Raises:
-        SpecError: it is not a positive whole number of bytes.
+    SpecError: it is not a positive whole number of bytes.
     """
     match = _SIZE.fullmatch(text.strip())
     if match is None or match[2] not in BYTES:
@@ -142,14 +129,7 @@ def _checked(size: object, text: str) -> int:
 
 
 def format_size(size: int) -> str:
-    """Format a size in the shortest exact way: `8 B`, `64 KiB`, `100 MB`.
-
-    Args:
-        size: bytes.
-
-    Returns:
-        The number and its unit.
-    """
+    """Format a size in the shortest exact way: `8 B`, `64 KiB`, `100 MB`."""
     for unit in ("GB", "GiB", "MB", "MiB", "KiB", "kB"):
         if size >= BYTES[unit] and size % BYTES[unit] == 0:
             return f"{size // BYTES[unit]} {unit}"
@@ -157,11 +137,7 @@ def format_size(size: int) -> str:
 
 
 def format_point(params: Mapping[str, Scalar]) -> str:
-    """Format a point of the parameters: `100 MB, rank 1`.
-
-    Args:
-        params: by their names; a whole `size` is bytes.
-    """
+    """Format a point of the parameters: `100 MB, rank 1`; a whole `size` is bytes."""
     return ", ".join(
         format_size(value) if key == "size" and isinstance(value, int) else f"{key} {value}"
         for key, value in params.items()
@@ -169,14 +145,9 @@ def format_point(params: Mapping[str, Scalar]) -> str:
 
 
 def format_value(value: float, unit: str) -> str:
-    """Format a value with four significant digits and the prefix that suits it.
+    """Format a value with four significant digits and the prefix that suits it: `1.116 µs`.
 
-    Args:
-        value: in `unit`.
-        unit: `s`, `B/s`, `B` or any other unit, which is then left as it is.
-
-    Returns:
-        Such as `1.116 µs`, `4324 MB/s`.
+    Units other than `s`, `B/s` and `B` are left as they are.
     """
     if unit == "s":
         return _scaled(value, ((1.0, "s"), (1e-3, "ms"), (1e-6, "µs"), (1e-9, "ns")))
@@ -188,15 +159,7 @@ def format_value(value: float, unit: str) -> str:
 
 
 def format_tick(value: float, unit: str) -> str:
-    """Format a round value, such as the tick of an axis, without trailing zeros.
-
-    Args:
-        value: in `unit`.
-        unit: as for `format_value`.
-
-    Returns:
-        Such as `100 MB/s`.
-    """
+    """Format a round value, such as the tick of an axis, without trailing zeros: `100 MB/s`."""
     digits, _, scale = format_value(value, unit).partition(" ")
     return f"{float(digits):g} {scale}"
 
@@ -209,16 +172,10 @@ def _scaled(value: float, scales: tuple[tuple[float, str], ...]) -> str:
 
 
 def parse_rate(text: str) -> float:
-    """Read the rate of a link: in bits, as network engineers write it, or in bytes, as for GPUs.
+    """Read the rate of a link, in bytes per second (SpecError).
 
-    Args:
-        text: such as `1gbit`, `2.5gbit`, `100mbit` or `300 GB/s`; k, m and g are powers of 1000.
-
-    Returns:
-        The rate in bytes per second.
-
-    Raises:
-        SpecError: it is not such a rate.
+    In bits, as network engineers write it (`1gbit`, `100mbit`), or in bytes, as for GPUs (`300
+    GB/s`); k, m and g are powers of 1000.
     """
     match = _RATE.fullmatch(text.strip())
     bits = 0.0
@@ -235,44 +192,24 @@ def parse_rate(text: str) -> float:
 
 
 def format_bytes(size: float) -> str:
-    """Format a number of bytes, such as an average or a sum, with four significant digits.
-
-    Args:
-        size: bytes.
-
-    Returns:
-        Such as `8 B`, `138.8 kB`, `4.719 MB`.
-    """
+    """Format bytes, such as an average, with four significant digits: `138.8 kB`."""
     if size < BYTES["kB"]:
         return f"{size:.4g} B"
     return _scaled(size, ((1e12, "TB"), (1e9, "GB"), (1e6, "MB"), (1e3, "kB")))
 
 
 def format_rate(rate: float) -> str:
-    """Format the rate of a link as `parse_rate` reads it.
-
-    Args:
-        rate: bytes per second.
-
-    Returns:
-        Such as `1gbit`.
-    """
+    """Format the rate of a link, in bytes per second, as `parse_rate` reads it: `1gbit`."""
     bits = rate * 8
     unit = next((unit for unit in ("gbit", "mbit", "kbit") if bits >= BITS[unit]), "bit")
     return f"{bits / BITS[unit]:.12g}{unit}"
 
 
 def parse_expected(text: str) -> ExpectedResult:
-    """Read a value that the user expects.
+    """Read the value that a user expects: `12us`, `1.1GB/s`, `10gbit`, `220 images/s`, or `3`.
 
-    Args:
-        text: a number with a unit: `12us`, `1.1GB/s`, `10gbit`, `220 images/s`, or alone.
-
-    Returns:
-        The value, in seconds or bytes per second if it is one of these.
-
-    Raises:
-        SpecError: it is no positive number.
+    It is in seconds or bytes per second, if it is one of these. SpecError: it is no positive
+    number.
     """
     match = _EXPECTED.fullmatch(text.strip())
     if match is None or not float(match[1]):
@@ -286,14 +223,7 @@ def parse_expected(text: str) -> ExpectedResult:
 
 
 def parse_seconds(text: str) -> float:
-    """Read a duration as a person writes it.
-
-    Args:
-        text: such as `2h`, `90min`, `1.5h`, `45s` or `2d`.
-
-    Raises:
-        SpecError: it is not a duration.
-    """
+    """Read a duration as a person writes it: `2h`, `90min`, `1.5h`, `45s` or `2d` (SpecError)."""
     match = _SPAN.fullmatch(text.strip().lower())
     if match is None:
         raise SpecError(f"{text!r} is not a duration.", remedy="Write 90min, 2h or 1d.")
@@ -301,11 +231,7 @@ def parse_seconds(text: str) -> float:
 
 
 def format_seconds(seconds: float) -> str:
-    """Format a duration as a person would write it: `3.2 s`, `5 min 12 s`, `2 h 3 min`.
-
-    Returns:
-        The duration in one or two units.
-    """
+    """Format a duration in one or two units: `3.2 s`, `5 min 12 s`, `2 h 3 min`."""
     if round(seconds, 1) < 60:  # noqa: PLR2004 - seconds in a minute
         return f"{seconds:.1f} s"
     minutes, rest = divmod(round(seconds), 60)

@@ -31,30 +31,21 @@ PARTED = {  # faults of a part of something
 
 
 class Fabric(Value, frozen=True, kw_only=True):
-    """A fabric: how many switches and hosts it has, and how packets are routed.
+    """A fabric: how many switches and hosts it has, and how packets are routed."""
 
-    Args:
-        kind: `leafspine`: each leaf switch is connected to each spine switch; `fattree`: three
-            levels of switches of `ports` ports; `rail`: NIC k of each host of a group is on the
-            group's switch k, and each rail has spine switches of its own.
-        leaves: leaf switches; of `rail`, groups of hosts.
-        hosts: on each leaf, or in each group.
-        nics: of each host.
-        ports: of each switch of a fat tree.
-        oversubscription: the rate of all hosts of a leaf over the rate of its uplinks.
-        routes: how a path is chosen: by a hash of each connection (`ecmp`), by the number of the
-            target (`dmodk`), or the one with the least traffic (`leastloaded`).
-        rate: of each NIC, in bytes per second.
-    """
-
+    # `leafspine`: each leaf switch is connected to each spine switch; `fattree`: three levels of
+    # switches of `ports` ports; `rail`: NIC k of each host of a group is on the group's switch k,
+    # and each rail has spine switches of its own
     kind: FabricKind = "leafspine"
-    leaves: int = 4
-    hosts: int = 8
-    nics: int = 1
-    ports: int = 0
-    oversubscription: float = 1.0
+    leaves: int = 4  # leaf switches; of `rail`, groups of hosts
+    hosts: int = 8  # on each leaf, or in each group
+    nics: int = 1  # of each host
+    ports: int = 0  # of each switch of a fat tree
+    oversubscription: float = 1.0  # the rate of all hosts of a leaf over the rate of its uplinks
+    # how a path is chosen: by a hash of each connection (`ecmp`), by the number of the target
+    # (`dmodk`), or the one with the least traffic (`leastloaded`)
     routes: Routing = "ecmp"
-    rate: float = 12.5e9
+    rate: float = 12.5e9  # of each NIC, in bytes per second
 
     @property
     def size(self) -> int:
@@ -89,14 +80,7 @@ class Fault(Value, frozen=True, kw_only=True):
 
 
 def parse_fabric(text: str, *, oversubscription: float, routes: Routing, rate: float) -> Fabric:
-    """Read a fabric such as `leafspine:32x32`.
-
-    Args:
-        rate: of a NIC, in bytes per second.
-
-    Raises:
-        SpecError: there is no such kind, or its sizes are not those of one.
-    """
+    """Read a fabric such as `leafspine:32x32` (SpecError); the rate is of a NIC, in bytes/s."""
     kind, _, sizes = text.partition(":")
     if kind not in SHAPES:
         raise SpecError(f"There is no fabric {kind!r}.", remedy=f"There are: {', '.join(SHAPES)}")
@@ -140,12 +124,7 @@ def _fabric(
 def parse_faults(text: str, fabric: Fabric, hosts: int) -> tuple[Fault, ...]:
     """Read planted faults such as `host:7:rx=0.4,link:3-5=0.5`.
 
-    Args:
-        text: the faults; none if it is empty.
-
-    Raises:
-        SpecError: one of them is not of the form KIND:NUMBER[:tx|rx|both]=SHARE, or there is no
-            such part.
+    SpecError: one is not of the form KIND:NUMBER[:tx|rx|both]=SHARE, or there is no such part.
     """
     return tuple(_fault(word, fabric, hosts) for word in filter(None, text.split(",")))
 

@@ -66,14 +66,7 @@ class Fit(Value, frozen=True, kw_only=True):
     launches: int = 1  # how many launches the fitted medians come from
 
     def seconds(self, size: float) -> float | None:
-        """Predict the time of a message.
-
-        Args:
-            size: in bytes.
-
-        Returns:
-            Seconds; none if the size is more than four times beyond those that were measured.
-        """
+        """Return the seconds of a message; none if it is four times beyond all measured ones."""
         first, last = self.pieces[0].first, self.pieces[-1].last
         if not first / BEYOND <= size <= last * BEYOND:
             return None

@@ -35,37 +35,26 @@ ReasonCode = Literal[
 
 
 class PairTest(Value, frozen=True, kw_only=True):
-    """One direction of a pair, tested once.
+    """One direction of a pair, tested once."""
 
-    Args:
-        round: its number; tests of a round ran at the same time.
-        source: the host that sent.
-        target: the host that received.
-        value: bytes per second, or seconds; 0 if nothing arrived; none if it was not tried.
-        reason: why there is no value.
-        lost: the number of the host that did not answer any more, if that is why; else -1.
-        alone: no other test ran at the same time.
-        nic: the number of the NIC on both hosts, if they have several.
-        port: of the connection; with another port, it may take another path through the fabric.
-        path: between two devices of a host, such as `NV18`, `SYS`, or `21`, the distance of two
-            NUMA nodes; empty if it is not known.
-        source_busy: the share of the time in which the sending process ran or waited for a
-            processor, instead of its link; 0 if it is not known.
-        target_busy: the same for the receiving process.
-    """
-
-    round: int
-    source: int
-    target: int
+    round: int  # its number; tests of a round ran at the same time
+    source: int  # the host that sent
+    target: int  # the host that received
+    # bytes per second, or seconds; 0 if nothing arrived; none if it was not tried
     value: float | None = None
-    reason: str = ""
-    lost: int = -1
-    alone: bool = False
-    nic: int = 0
+    reason: str = ""  # why there is no value
+    lost: int = -1  # the number of the host that did not answer any more, if that is why; else -1
+    alone: bool = False  # no other test ran at the same time
+    nic: int = 0  # the number of the NIC on both hosts, if they have several
+    # of the connection; with another port, it may take another path through the fabric
     port: int = 0
+    # between two devices of a host, such as `NV18`, `SYS`, or `21`, the distance of two NUMA nodes;
+    # empty if it is not known
     path: str = ""
+    # the share of the time in which the sending process ran or waited for a processor, instead of
+    # its link; 0 if it is not known
     source_busy: float = 0.0
-    target_busy: float = 0.0
+    target_busy: float = 0.0  # the same for the receiving process
 
     @property
     def why(self) -> str:
@@ -74,28 +63,19 @@ class PairTest(Value, frozen=True, kw_only=True):
 
 
 class Fleet(Value, frozen=True, kw_only=True):
-    """The hosts that were tested.
+    """The hosts that were tested."""
 
-    Args:
-        names: of the hosts.
-        groups: the number of each host's rack, leaf switch or placement group; the same number for
-            all hosts if the groups are not known.
-        nics: how many NICs of each host are tested one by one.
-        limit: the highest value that a test can reach, in bytes per second, if it is known.
-        metric: what was measured.
-        directed: a test is of one direction; else of both, or of one that is not known.
-        foreign: other tools measured; whether tests ran at the same time is not known.
-        devices: what the hosts are instead, if they are devices of one kind.
-    """
-
-    names: tuple[str, ...]
+    names: tuple[str, ...]  # of the hosts
+    # the number of each host's rack, leaf switch or placement group; the same number for all hosts
+    # if the groups are not known
     groups: tuple[int, ...]
-    nics: int = 1
+    nics: int = 1  # how many NICs of each host are tested one by one
+    # the highest value that a test can reach, in bytes per second, if it is known
     limit: float | None = None
-    metric: PairMetric = "bandwidth"
-    directed: bool = True
-    foreign: bool = False
-    devices: DeviceKind = ""
+    metric: PairMetric = "bandwidth"  # what was measured
+    directed: bool = True  # a test is of one direction; else of both, or of one that is not known
+    foreign: bool = False  # other tools measured; whether tests ran at the same time is not known
+    devices: DeviceKind = ""  # what the hosts are instead, if they are devices of one kind
 
     @property
     def grouped(self) -> bool:

@@ -43,15 +43,10 @@ LAST_PORT = 65535
 
 
 def parse_access(word: str, what: str = "machine", example: str = "h1") -> Access:
-    """Read how a user names a host that is reached by SSH.
+    """Read how a user names a host that is reached by SSH, such as `alice@h1:2222`.
 
-    Args:
-        word: such as `alice@h1:2222`; each part but the name may be missing.
-        what: the host is, for the message.
-        example: of a name, for the message.
-
-    Raises:
-        SpecError: it is no host.
+    Each part but the name may be missing. SpecError: it is no host; `what` and `example` are for
+    the message.
     """
     user, _, place = word.rpartition("@")
     host, colon, port = place.partition(":")
@@ -63,29 +58,13 @@ def parse_access(word: str, what: str = "machine", example: str = "h1") -> Acces
 
 
 def ssh_command(access: Access, line: str, *options: str) -> list[str]:
-    """Return the command that runs a line of shell on a host, and never asks for a password.
-
-    Args:
-        access: how SSH reaches the host.
-        line: of shell.
-        options: more of ssh, such as `-n`.
-
-    Returns:
-        Its words, unquoted.
-    """
+    """Return the command that runs a line of shell on a host, and never asks for a password."""
     quiet = ("-o", "BatchMode=yes", "-o", "ConnectTimeout=10")
     return ["ssh", *quiet, *options, *ssh_words(access), line]
 
 
 def ssh_words(access: Access) -> list[str]:
-    """Return the arguments of `ssh` that reach a host as we do.
-
-    Args:
-        access: how SSH reaches it.
-
-    Returns:
-        Options, then the host; unquoted.
-    """
+    """Return the arguments of `ssh` that reach a host as we do: options, then the host."""
     user = ["-l", access.user] if access.user else []
     port = ["-p", str(access.port)] if access.port else []
     # Each key of the agent counts as an attempt, and sshd allows only a few.
@@ -132,15 +111,7 @@ class Link(Value, frozen=True, kw_only=True):
 
 
 def machine_name(cluster: str, number: int) -> str:
-    """Name a machine.
-
-    Args:
-        cluster: its name.
-        number: of the machine in it, from 0.
-
-    Returns:
-        Such as `0.mpi.mpi_test`.
-    """
+    """Return the name of a machine, counted from 0, such as `0.mpi.mpi_test`."""
     return f"{number}.mpi.{cluster}"
 
 
@@ -180,26 +151,19 @@ class Allocation(Value, frozen=True, kw_only=True):
 
 
 class Layout(Value, frozen=True, kw_only=True):
-    """Which hosts run how many ranks.
+    """Which hosts run how many ranks."""
 
-    Args:
-        addresses: of the hosts, in the order of the ranks; an address may occur several times.
-        ranks_per_host: how many ranks each entry runs.
-        cores: how many cores the ranks of one host may use (the fewest of any host).
-        sharing: how many hosts run on the same cores (the most of any).
-        root: the ranks are started by the superuser.
-        networks: the only ones that ranks may use, such as `10.0.0.0/24`; any, if empty.
-        ssh_config: file on every host by which OpenSSH reaches the others; empty for one host.
-        allocation: the job of a batch system that has the hosts; None if there is none.
-    """
-
+    # of the hosts, in the order of the ranks; an address may occur several times
     addresses: tuple[str, ...]
-    ranks_per_host: int = 1
-    cores: int = 1
-    sharing: int = 1
-    root: bool = False
+    ranks_per_host: int = 1  # how many ranks each entry runs
+    cores: int = 1  # how many cores the ranks of one host may use (the fewest of any host)
+    sharing: int = 1  # how many hosts run on the same cores (the most of any)
+    root: bool = False  # the ranks are started by the superuser
+    # the only ones that ranks may use, such as `10.0.0.0/24`; any, if empty
     networks: tuple[str, ...] = ()
+    # file on every host by which OpenSSH reaches the others; empty for one host
     ssh_config: str = ""
+    # the job of a batch system that has the hosts; None if there is none
     allocation: Allocation | None = None
 
     @property

@@ -10,40 +10,26 @@ State = Literal["starting", "running", "done", "failed", "stopped", "lost", "unr
 
 
 class TaskSpec(Value, frozen=True, kw_only=True):
-    """What the agent runs on one host: the file `task.json` in the task's folder.
+    """What the agent runs on one host: the file `task.json` in the task's folder."""
 
-    Args:
-        argv: the command; a line of shell is `("sh", "-c", LINE)`.
-        line: that line, as the user typed it; empty if the command is not one.
-        cwd: on the host; relative to the home folder if it does not begin with `/`.
-        env: variables beyond those of the login, `PATH` with what goes before the host's own.
-        timeout: seconds, after which the task is ended; None for no limit.
-        grace: seconds between SIGTERM and SIGKILL.
-    """
-
-    argv: tuple[str, ...]
-    line: str = ""
-    cwd: str = ""
+    argv: tuple[str, ...]  # the command; a line of shell is `("sh", "-c", LINE)`
+    line: str = ""  # that line, as the user typed it; empty if the command is not one
+    cwd: str = ""  # on the host; relative to the home folder if it does not begin with `/`
+    # variables beyond those of the login, `PATH` with what goes before the host's own
     env: dict[str, str] = {}
-    timeout: float | None = None
-    grace: float = 10.0
+    timeout: float | None = None  # seconds, after which the task is ended; None for no limit
+    grace: float = 10.0  # seconds between SIGTERM and SIGKILL
 
 
 class TaskEnd(Value, frozen=True, kw_only=True):
-    """How a task ended.
+    """How a task ended."""
 
-    Args:
-        exit_status: of its command; 128 + N if signal N killed it, 124 after its timeout, 127 if
-            there is no such command; -1 if nobody saw its end.
-        state: never one of a task that goes on.
-        at: when, in seconds since the epoch.
-        reason: why it is not `done`, or what else was noticed at its end; empty if nothing.
-    """
-
+    # of its command; 128 + N if signal N killed it, 124 after its timeout, 127 if there is no such
+    # command; -1 if nobody saw its end
     exit_status: int
-    state: State
-    at: float
-    reason: str = ""
+    state: State  # never one of a task that goes on
+    at: float  # when, in seconds since the epoch
+    reason: str = ""  # why it is not `done`, or what else was noticed at its end; empty if nothing
 
 
 class TaskState(Value, frozen=True, kw_only=True, tag="state"):

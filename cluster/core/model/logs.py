@@ -50,11 +50,7 @@ class Topology(Value, frozen=True, kw_only=True, tag="topology"):
     devices: tuple[Device, ...]  # in the order of the columns
 
     def path(self, a: str, b: str) -> str:
-        """Look up how two devices are connected.
-
-        Returns:
-            Such as `NV2` or `SYS`; `?` if the log does not say.
-        """
+        """Return how two devices are connected, such as `NV2`; `?` if the log does not say."""
         names = [device.name for device in self.devices]
         if a not in names or b not in names:
             return "?"

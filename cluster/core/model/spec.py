@@ -70,16 +70,9 @@ class ClusterSpec(SpecOptions, frozen=True, kw_only=True):
 
 
 def check_name(name: str) -> str:
-    """Refuse a name that could be mistaken for something else by a shell, tmux or a cloud.
+    """Return a cluster's name if no shell, tmux or cloud can mistake it for something else.
 
-    Args:
-        name: of a cluster.
-
-    Returns:
-        The name.
-
-    Raises:
-        SpecError: it is not of the form `[A-Za-z0-9][A-Za-z0-9_-]{0,29}`.
+    SpecError: it is not of the form `[A-Za-z0-9][A-Za-z0-9_-]{0,29}`.
     """
     if NAME.fullmatch(name) is None:
         raise SpecError(
@@ -91,18 +84,7 @@ def check_name(name: str) -> str:
 
 
 def check_count(field: str, count: int) -> int:
-    """Refuse a number of things that is not positive.
-
-    Args:
-        field: what is counted, as the flag names it.
-        count: how many.
-
-    Returns:
-        The count.
-
-    Raises:
-        SpecError: it is not between 1 and 100000.
-    """
+    """Return a count, for a flag, if it is between 1 and 100000 (SpecError)."""
     if not 1 <= count <= MOST_RANKS:
         flag = field.replace("_", "-")
         raise SpecError(f"--{flag} is {count}; it must be between 1 and {MOST_RANKS}.")
@@ -110,25 +92,20 @@ def check_count(field: str, count: int) -> int:
 
 
 class Environment(Value, frozen=True, kw_only=True):
-    """What a host needs before anything can be measured on it.
+    """What a host needs before anything can be measured on it."""
 
-    Args:
-        source: where Python libraries come from: the host's own package `index`, or this machine,
-            the `controller`, which downloads them once; `auto` is the latter, else the former.
-        mpi: prefix of a prepared MPI on the hosts, such as `/opt/amazon/openmpi`; if it is empty,
-            Open MPI is installed with the libraries.
-        image: of a container that the ranks run in; none, if it is empty.
-        python: on the hosts, whose packages the ranks see beside their own; any, if it is empty.
-        programs: that it needs besides Python; each is named like its package.
-        libraries: Python libraries of a benchmark, such as `torch==2.13.0+cpu`.
-    """
-
+    # where Python libraries come from: the host's own package `index`, or this machine, the
+    # `controller`, which downloads them once; `auto` is the latter, else the former
     source: Literal["auto", "index", "controller"] = "auto"
+    # prefix of a prepared MPI on the hosts, such as `/opt/amazon/openmpi`; if it is empty, Open MPI
+    # is installed with the libraries
     mpi: str = ""
-    image: str = ""
+    image: str = ""  # of a container that the ranks run in; none, if it is empty
+    # on the hosts, whose packages the ranks see beside their own; any, if it is empty
     python: str = ""
+    # that it needs besides Python; each is named like its package
     programs: tuple[str, ...] = ("tmux",)
-    libraries: tuple[str, ...] = ()
+    libraries: tuple[str, ...] = ()  # Python libraries of a benchmark, such as `torch==2.13.0+cpu`
 
 
 class EnvironmentOptions(Value, frozen=True, kw_only=True):
