@@ -149,23 +149,12 @@ def faults_left(spec: ClusterSpec, machines: Sequence[Machine]) -> tuple[Fault, 
 
 
 def fabric_of(spec: ClusterSpec) -> Fabric:
-    """Return the fabric of a cluster.
-
-    Returns:
-        The fabric; its rate is the line rate of each NIC, in bytes per second.
-
-    Raises:
-        SpecError: the options describe no valid fabric.
-    """
+    """Return the fabric of a cluster, with the line rate of each NIC (SpecError: it is invalid)."""
     return _fabric(msgspec.convert(spec.options, SimOptions, strict=False))
 
 
 def faults_of(spec: ClusterSpec) -> tuple[Fault, ...]:
-    """Return the faults that are injected into a cluster.
-
-    Raises:
-        SpecError: a fault is not valid in this fabric.
-    """
+    """Return the faults that are injected into a cluster (SpecError: one is not valid)."""
     options = msgspec.convert(spec.options, SimOptions, strict=False)
     return parse_faults(options.fault, _fabric(options), spec.hosts)
 

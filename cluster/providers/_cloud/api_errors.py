@@ -98,17 +98,11 @@ def retry(
     within: float | None = None,
     longest: float = LONGEST_PAUSE,
 ) -> T:
-    """Repeat a call until it succeeds; the call must be idempotent.
+    """Repeat a call, which must be idempotent, until it succeeds.
 
-    Pauses double, with random jitter so that callers do not collide again (M. Brooker,
-    "Exponential backoff and jitter", AWS architecture blog, 2015).
-
-    Args:
-        within: seconds after which the last failure is raised; `PATIENCE`, if not given.
-        longest: most seconds between two attempts.
-
-    Raises:
-        Failure: of another kind, or the call did not succeed in time.
+    Pauses double up to `longest` seconds, with random jitter so that callers do not collide again
+    (M. Brooker, "Exponential backoff and jitter", AWS architecture blog, 2015). Failure: of another
+    kind, or the last one after `within` seconds (`PATIENCE`).
     """
     began, pause = time.monotonic(), FIRST_PAUSE
     patience = PATIENCE if within is None else within

@@ -26,32 +26,24 @@ class File(msgspec.Struct, frozen=True, kw_only=True):
 
 
 class CloudConfig(msgspec.Struct, frozen=True, kw_only=True):
-    """The keys of a cloud-config that cluster uses.
+    """The keys of a cloud-config that cluster uses."""
 
-    Args:
-        ssh_deletekeys: delete the host keys of the image, because other hosts have them, too.
-        ssh_genkeytypes: types of host keys to generate; none, because `ssh_keys` has one.
-        ssh_keys: the first host key, which is known before the first connection.
-        write_files: files to write.
-        bootcmd: commands that run once the network is up, before sshd starts.
-    """
-
+    # delete the host keys of the image, because other hosts have them, too
     ssh_deletekeys: bool = True
+    # types of host keys to generate; none, because `ssh_keys` has one
     ssh_genkeytypes: tuple[str, ...] = ()
-    ssh_keys: dict[str, str]
-    write_files: tuple[File, ...]
+    ssh_keys: dict[str, str]  # the first host key, which is known before the first connection
+    write_files: tuple[File, ...]  # files to write
+    # commands that run once the network is up, before sshd starts
     bootcmd: tuple[tuple[str, ...], ...] | msgspec.UnsetType = msgspec.UNSET
 
 
 def user_data(host_key: SshKeyPair, ttl: float, packages: tuple[str, ...] = ()) -> str:
     """Return the user data of a host: its host key, and a timer that ends it whatever happens here.
 
-    The timer starts at each boot, so no clock has to be right.
-
-    Args:
-        host_key: the first one, the same for all hosts of a launch. Other users of a host can read
-            its user data, so each host gets its own key right after the first connection.
-        ttl: seconds from boot until the host shuts down; rounded up to whole minutes.
+    The timer starts at each boot, so no clock has to be right; `ttl`, in seconds, is rounded up to
+    minutes. Other users of a host can read its user data, so each host gets its own key right after
+    the first connection.
     """
     minutes = max(1, math.ceil(ttl / 60))
     end = File(

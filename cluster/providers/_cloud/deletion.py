@@ -39,11 +39,7 @@ R = TypeVar("R", bound=CloudResource)
 
 
 class Deletion(ABC, Generic[R]):
-    """Finds and deletes selected resources in one place of a cloud.
-
-    Args:
-        where: the place, for a person, such as `us-east-1`.
-    """
+    """Finds and deletes selected resources in one place of a cloud, such as `us-east-1`."""
 
     def __init__(self, where: str) -> None:
         self._where = where
@@ -76,19 +72,13 @@ class Deletion(ABC, Generic[R]):
     def delete(self) -> None:
         """Delete all selected resources, and repeat until none is listed.
 
-        Raises:
-            ProvisionError: something is left.
-            Failure: the cloud refused a call; all resources that do not need it are deleted.
+        ProvisionError: something is left. Failure: a call was refused; what does not need it is
+        gone.
         """
         delete_until_gone(lambda: self._round() or self._unlisted(), self._where)
 
     def delete_machines(self) -> None:
-        """Delete the machines, and wait until they are gone.
-
-        Raises:
-            ProvisionError: some are left.
-            Failure: the cloud refused a call.
-        """
+        """Delete the machines, and wait until they are gone (ProvisionError, Failure)."""
         delete_until_gone(lambda: self._attempt(self._machines()), self._where)
 
     def list_except(self, kept: Collection[str]) -> Sequence[R]:
@@ -98,9 +88,7 @@ class Deletion(ABC, Generic[R]):
     def delete_except(self, kept: Collection[str]) -> None:
         """Delete all machines besides some, wait until they are gone, then delete what they used.
 
-        Raises:
-            ProvisionError: some are left.
-            Failure: the cloud refused a call.
+        ProvisionError: some are left. Failure: the cloud refused a call.
         """
         delete_until_gone(
             lambda: self._attempt(self.list_except(kept)) or self._unlisted(), self._where
@@ -152,14 +140,8 @@ def listing_delay() -> float:
 def delete_until_gone(attempt: Callable[[], tuple[Resource, ...]], where: str) -> None:
     """Repeat a round of deletion until nothing is left, also if calls are throttled or lost.
 
-    A page of a proxy, which each call has waited for to pass, ends it.
-
-    Args:
-        where: the place, for a person, such as `us-east-1`.
-
-    Raises:
-        ProvisionError: something is left after `WITHIN` seconds.
-        Failure: the cloud refused a call, or did not answer in that time.
+    A page of a proxy, which each call has waited for to pass, ends it. ProvisionError: something is
+    left after `WITHIN` seconds. Failure: a call was refused, or got no answer in that time.
     """
     deadline, pause = time.monotonic() + WITHIN, FIRST_POLL
     while True:

@@ -70,17 +70,12 @@ class ListedMachine(Value, Generic[M], frozen=True, kw_only=True):
 
 
 class EndedMachine(Value, frozen=True, kw_only=True):
-    """A machine that ended although no launch or teardown of ours ended it.
-
-    Args:
-        state: in the cloud's words.
-        why: in the cloud's words; empty if it does not say.
-        taken: the cloud took the machine back, or had no room for it; another zone may have.
-    """
+    """A machine that ended although no launch or teardown of ours ended it."""
 
     id: str
-    state: str
-    why: str
+    state: str  # in the cloud's words
+    why: str  # in the cloud's words; empty if it does not say
+    # the cloud took the machine back, or had no room for it; another zone may have
     taken: bool = False
 
     def story(self, name: str) -> str:
@@ -108,26 +103,18 @@ Offer = TypeVar("Offer", bound=CloudOffer)
 
 
 class Intent(Value, Generic[Offer], frozen=True, kw_only=True):
-    """Everything that determines the calls of a launch.
+    """Everything that determines the calls of a launch."""
 
-    Args:
-        tags: of all its resources.
-        offer: what the launch creates.
-        places: the numbers of the hosts that the machines are to be, if a cluster gets new ones.
-    """
-
-    tags: Tags
-    offer: Offer
+    tags: Tags  # of all its resources
+    offer: Offer  # what the launch creates
+    # the numbers of the hosts that the machines are to be, if a cluster gets new ones
     places: tuple[int, ...] = ()
 
 
 class LaunchJournal:
     """Records the calls of one launch in the cluster's journal.
 
-    Args:
-        provider: the name of the cloud.
-        place: the region or project, in which a later search looks.
-        cluster_journal: the journal of the cluster.
+    A later search looks in its `place`, a region or project.
     """
 
     def __init__(self, provider: str, place: str, cluster_journal: journal.Journal) -> None:
@@ -161,11 +148,7 @@ class LaunchJournal:
         )
 
     def note(self, kind: str, token: str) -> None:
-        """Record what the next call creates.
-
-        Args:
-            token: by which the resource is found, or by which the cloud recognises a repeated call.
-        """
+        """Record what the next call creates, and the token by which it is found or recognised."""
         self._cluster_journal.append(
             journal.Requested(
                 provider=self._provider,
@@ -195,11 +178,7 @@ class LaunchJournal:
             raise
 
     def timed(self, phase: str, seconds: float) -> None:
-        """Record how long a phase took.
-
-        Args:
-            phase: such as `running`.
-        """
+        """Record how many seconds a phase took, such as `running`."""
         self._cluster_journal.append(journal.Timed(phase=phase, seconds=seconds))
 
     def resume_at(self, tokens: Sequence[str]) -> int:
@@ -210,16 +189,7 @@ class LaunchJournal:
 
 
 class CloudLaunch(ABC, Generic[ClientT, OptionsT, Offer, M]):
-    """What a cloud does for one launch; `create_machines` decides what is done when.
-
-    Args:
-        client: of the region or project in which to create the machines.
-        spec: what the user asked for.
-        options: of the spec.
-        cluster_journal: the journal of the cluster.
-        intent: what to create.
-        on_state: called with a machine's name and the state that it has reached.
-    """
+    """What a cloud does for one launch; `create_machines` decides what is done when."""
 
     provider: ClassVar[str]
     """The name of the cloud."""
@@ -311,9 +281,8 @@ AnyLaunch = CloudLaunch[Any, Any, Any, M]
 def create_machines(launch: AnyLaunch[M]) -> tuple[Machine, ...]:
     """Create all machines at the first site that has room for them, and wait until they run.
 
-    Raises:
-        Failure: of a kind that another site does not change, or all sites have failed.
-        ProvisionError: a machine did not start.
+    Failure: of a kind that another site does not change, or all sites have failed. ProvisionError:
+    a machine did not start.
     """
     sites = launch.sites
     first = launch.journal.resume_at([launch.token(site) for site in sites])
@@ -411,13 +380,6 @@ def _with_zones(failure: Failure, tried: list[str]) -> Failure:
 
 
 def too_few_machines(operation: str, where: str, what: str) -> Failure:
-    """Return the failure of a zone that created fewer machines than requested.
-
-    Args:
-        what: the zone did, such as `gave 3 of 4 machines`.
-
-    Returns:
-        A failure of the kind `capacity`.
-    """
+    """Return the failure (capacity) of a zone that `gave 3 of 4 machines`."""
     message = f"{where} {what}; a partial launch is useless, so its machines were terminated"
     return Failure("capacity", operation=operation, code="too few machines", message=message)

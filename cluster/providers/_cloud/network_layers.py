@@ -13,14 +13,9 @@ if TYPE_CHECKING:
 def network_layers(
     names: Sequence[str], locations: Sequence[Sequence[str]], *, machines: int = 0
 ) -> tuple[NetworkLayer, ...]:
-    """Group hosts by the layers of their locations.
+    """Group hosts by the layers that the cloud names for any host, the nearest to hosts first.
 
-    Args:
-        locations: of each host: its node in each of these layers; empty, or cut off, where the
-            cloud does not say.
-
-    Returns:
-        The layers that the cloud names for any host, the nearest to the hosts first.
+    `locations` has each host's node in these layers; empty or cut off where the cloud says none.
     """
     layers = []
     for depth, name in enumerate(names):

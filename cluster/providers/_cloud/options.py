@@ -45,12 +45,5 @@ class CloudOptions(EnvironmentOptions, frozen=True, kw_only=True):
 
 
 def words(text: str) -> list[str]:
-    """Split a list that is separated by commas.
-
-    Args:
-        text: such as `a, b`.
-
-    Returns:
-        The words, without empty ones.
-    """
+    """Split a list that is separated by commas, such as `a, b`, without empty words."""
     return [word.strip() for word in text.split(",") if word.strip()]

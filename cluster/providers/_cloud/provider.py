@@ -427,14 +427,10 @@ class CloudProvider(
         return self.everywhere()
 
     def selection(self, client: ClientT, name: str, entries: Entries) -> Selection:
-        """Select the resources of a cluster in a place: those of the launches in its journal.
+        """Select a cluster's resources in a place: by its journal's launches, else name and owner.
 
-        Returns:
-            The launches; if the journal has none, the cluster's name and the caller as its owner.
-
-        Raises:
-            Denied: somebody else launched it; only who launched it may delete it, or be told that
-                nothing is left.
+        Denied: somebody else launched it; only who launched it may delete it, or be told that
+        nothing is left.
         """
         owned = (one for one in entries if isinstance(one, journal.Owned))
         here = [one for one in owned if (one.provider, one.region) == (self.name, client.name)]
@@ -449,11 +445,7 @@ class CloudProvider(
 def what_remains(name: str, entries: Entries, intent: Intent[Any] | None = None) -> str:
     """Say what may be left of a cluster, what it costs, and when it ends, without any call.
 
-    Args:
-        intent: of the launch; what a journal says of price and end, if it is gone.
-
-    Returns:
-        Sentences; the last one ends with the command to type.
+    Without an intent, the journal says price and end. The last sentence ends with the command.
     """
     launches = [one for one in entries if isinstance(one, journal.Intended)]
     if not launches:

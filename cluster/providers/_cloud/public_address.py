@@ -19,14 +19,10 @@ LONGEST = 64  # bytes to read of the answer; an address is shorter
 
 
 def allowed_network(given: str, *, jump: str = "") -> str:
-    """Return the network that may connect to the hosts by SSH.
+    """Return the network that may connect to the hosts by SSH (SpecError: none is known).
 
-    Args:
-        given: a network, such as `192.0.2.0/24`, or an address; this machine's alone, if empty.
-        jump: jump hosts; connections then come from the last of them, not from this machine.
-
-    Raises:
-        SpecError: `given` is not a network, or the address of this machine cannot be found out.
+    `given` is a network or an address; empty, it is this machine's alone. With jump hosts,
+    connections come from the last of them, so that it must be given.
     """
     if jump and not given:
         raise SpecError(

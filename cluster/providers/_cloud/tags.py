@@ -61,11 +61,7 @@ class Selection(Value, frozen=True, kw_only=True):
 
 
 def new_tags(name: str, owner: str, expires: float, *, user: str = "") -> Tags:
-    """Create the tags of a new launch.
-
-    Args:
-        expires: when it ends, in seconds since the epoch.
-    """
+    """Create the tags of a new launch, which ends at `expires`, in seconds since the epoch."""
     return Tags(
         name=name,
         owner=owner,
@@ -77,11 +73,7 @@ def new_tags(name: str, owner: str, expires: float, *, user: str = "") -> Tags:
 
 
 def parse_tags(tags: dict[str, str]) -> Tags | None:
-    """Read the tags of a resource.
-
-    Returns:
-        The tags; none if cluster did not create it.
-    """
+    """Read the tags of a resource; none if cluster did not create it."""
     if not tags.keys() >= {CLUSTER, OWNER, LAUNCH}:
         return None
     return Tags(
@@ -94,26 +86,12 @@ def parse_tags(tags: dict[str, str]) -> Tags | None:
 
 
 def timestamp(at: float) -> str:
-    """Format a time as ISO 8601 in UTC.
-
-    Args:
-        at: seconds since the epoch.
-
-    Returns:
-        Such as `2026-11-21T16:00:00Z`.
-    """
+    """Format seconds since the epoch as ISO 8601 in UTC, such as `2026-11-21T16:00:00Z`."""
     return time.strftime("%Y-%m-%dT%H:%M:%SZ", time.gmtime(at))
 
 
 def parse_timestamp(text: str) -> float:
-    """Read a time in the format of `timestamp`.
-
-    Args:
-        text: such as `2026-11-21T16:00:00Z`.
-
-    Returns:
-        Seconds since the epoch; 0 if the text is not in this format.
-    """
+    """Read a time in the format of `timestamp`; 0 if the text is in another."""
     try:
         return datetime.strptime(text, "%Y-%m-%dT%H:%M:%SZ").replace(tzinfo=UTC).timestamp()
     except ValueError:

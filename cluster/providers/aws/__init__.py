@@ -262,15 +262,9 @@ def _unlisted(entries: Entries) -> AwsUnlisted:
 
 
 def read_topology(region: Region, ids: Sequence[str]) -> ProviderTopology:
-    """Read the network nodes above instances.
+    """Return a layer for each network node above instances, or why there are none (Failure).
 
     Source: docs.aws.amazon.com/AWSEC2/latest/UserGuide/how-ec2-instance-topology-works.html
-
-    Returns:
-        A layer for each network node above an instance, or why there are none.
-
-    Raises:
-        Failure: Amazon refused.
     """
     found: dict[str, InstanceTopologyTypeDef] = {}
     for first in range(0, len(ids), MOST):
@@ -298,11 +292,7 @@ def _nothing(found: dict[str, InstanceTopologyTypeDef]) -> str:
 
 
 def list_clusters(region: Region) -> tuple[RemoteCluster, ...]:
-    """List the caller's clusters in a region, also those of which only a group or a key is left.
-
-    Raises:
-        Failure: Amazon refused a call.
-    """
+    """List the caller's clusters in a region, also those of which only a group or a key is left."""
     ours = Selection(owner=region.owner)
     found = {one.tags.name: one.tags for one in AwsDeletion(region, ours).found() if one.tags}
     alive = [one for one in instances(region, filters_of(ours)) if state_of(one) not in GONE]

@@ -73,13 +73,10 @@ def service_models() -> Any:  # noqa: ANN401
 
 
 class Region:
-    """The API of Amazon in one region.
+    """The API of Amazon in one region, such as `us-east-1`.
 
     `call` repeats while a call is throttled or its reply is lost, so every call has to be
     idempotent. boto3's own retries are switched off, because it also repeats other failures.
-
-    Args:
-        name: such as `us-east-1`.
     """
 
     def __init__(self, name: str) -> None:
@@ -122,14 +119,9 @@ class Region:
         service: str = "ec2",
         **params: Any,  # noqa: ANN401
     ) -> Mapping[str, Any]:
-        """Call an operation, and repeat it while it is throttled or its reply is lost.
+        """Call an operation such as `run_instances`, again while it is throttled or gets no reply.
 
-        Args:
-            operation: in boto3's spelling, such as `run_instances`.
-            key: that each of its answers has, such as `Instances`.
-
-        Raises:
-            Failure: it was refused, or did not succeed in time.
+        Each of its answers has `key`. Failure: it was refused, or did not succeed in time.
         """
         return retry(partial(self.once, operation, key, service=service, **params))
 
@@ -145,14 +137,8 @@ class Region:
 
         boto3 reads any well-formed XML, such as the page of a proxy, as an answer without entries.
         So an answer counts only with a request id and its key, which botocore gives also to an
-        empty list: `<reservationSet/>`.
-
-        Args:
-            operation: in boto3's spelling.
-            key: that each of its answers has.
-
-        Raises:
-            Failure: it was refused, its reply was lost, or something else answered.
+        empty list: `<reservationSet/>`. Failure: it was refused, its reply was lost, or something
+        else answered.
         """
         from botocore.exceptions import BotoCoreError, ClientError  # noqa: PLC0415 - with boto3
         from botocore.parsers import ResponseParserError  # noqa: PLC0415
@@ -182,14 +168,7 @@ class Region:
             raise NotTheCloudError(raw["status_code"], raw["body"]).failure(_name_of(operation))
 
     def permits(self, operation: str, **params: Any) -> None:  # noqa: ANN401
-        """Check with a dry run that the caller may call an operation.
-
-        Args:
-            operation: in boto3's spelling.
-
-        Raises:
-            Failure: the caller may not, or the call would fail.
-        """
+        """Check with a dry run that the caller may call an operation (Failure)."""
         try:
             self.call(operation, DryRun=True, **params)
         except Failure as failure:
@@ -197,16 +176,9 @@ class Region:
                 raise
 
     def all(self, operation: str, key: str, **params: Any) -> tuple[Any, ...]:  # noqa: ANN401
-        """List resources, over all pages of the answer.
+        """List resources, over all pages, as boto3's dictionaries (see `types_boto3_ec2`).
 
-        Args:
-            operation: that lists them, in boto3's spelling.
-
-        Returns:
-            boto3's own dictionaries, whose types are in `types_boto3_ec2`.
-
-        Raises:
-            Failure: it was refused, or did not succeed in time.
+        Failure: it was refused, or did not succeed in time.
         """
         return tuple(one for page in self._pages(operation, key, params) for one in page[key])
 

@@ -39,18 +39,13 @@ LOOKED_FOR = (
 
 
 class AwsUnlisted(Value, frozen=True, kw_only=True):
-    """What the journal knows of, whether Amazon lists it under the tags or not.
+    """What the journal knows of, whether Amazon lists it under the tags or not."""
 
-    Args:
-        made: resources that Amazon reported as created.
-        listed: when the newest of those that cost money is listed at the latest, in seconds since
-            the epoch.
-        until: by kind, when resources of a call without a reply are listed at the latest, in
-            seconds since the epoch; of the kinds that cost money by themselves.
-    """
-
-    made: frozenset[Resource] = frozenset()
+    made: frozenset[Resource] = frozenset()  # resources that Amazon reported as created
+    # when the newest of those that cost money is listed at the latest, in seconds since the epoch
     listed: float = 0.0
+    # by kind, when resources of a call without a reply are listed at the latest, in seconds since
+    # the epoch; of the kinds that cost money by themselves
     until: dict[str, float] = {}  # noqa: RUF012 - msgspec copies an empty default
 
     def untagged(self, kind: str, tagged: Iterable[str]) -> list[str]:
@@ -197,13 +192,9 @@ class AwsResource(CloudResource, frozen=True, kw_only=True):
 
 
 class AwsDeletion(Deletion[AwsResource]):
-    """Finds and deletes selected resources in a region.
+    """Finds and deletes selected resources in a region: by their tags, or as unlisted by their ids.
 
-    Args:
-        region: where.
-        whose: the resources to delete, by their tags.
-        unlisted: more resources to delete, by their ids, whatever their tags are now; nothing else
-            is ever deleted.
+    Nothing else is ever deleted.
     """
 
     def __init__(

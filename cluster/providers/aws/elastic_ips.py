@@ -25,13 +25,7 @@ HOURLY = 0.005  # US dollars per public address (aws.amazon.com/vpc/pricing, sin
 
 
 class ElasticIps:
-    """The Elastic IPs of a launch.
-
-    Args:
-        region: where.
-        tags: of the launch, which each address gets.
-        launch_journal: the journal of the launch: each request is on disk before it is sent.
-    """
+    """The Elastic IPs of a launch, with its tags; its journal has each before its request."""
 
     def __init__(self, region: Region, tags: Tags, launch_journal: LaunchJournal) -> None:
         self._region = region
@@ -41,11 +35,7 @@ class ElasticIps:
         self._taken: set[str] = set()  # ids of the interfaces that have an address
 
     def allocate(self, count: int) -> None:
-        """Allocate addresses; those of a call whose reply was lost are found by their tags.
-
-        Raises:
-            Failure: the account's limit is reached, or a call was refused.
-        """
+        """Allocate addresses; those of a call without a reply are found by their tags (Failure)."""
         made: set[str] = set()
 
         def attempt() -> tuple[AddressTypeDef, ...]:
@@ -70,11 +60,7 @@ class ElasticIps:
         self._taken = {nic for one in found if (nic := one.get("NetworkInterfaceId"))}
 
     def associate(self, machines: Iterable[InstanceTypeDef]) -> None:
-        """Give each machine an address at its first interface, unless it has one already.
-
-        Raises:
-            Failure: Amazon refused.
-        """
+        """Give each machine an address at its first interface, unless it has one (Failure)."""
         first = [primary(one).get("NetworkInterfaceId", "") for one in machines]
         bare = [interface for interface in first if interface and interface not in self._taken]
         for interface, address in zip(bare, tuple(self._free), strict=False):

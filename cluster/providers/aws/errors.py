@@ -209,14 +209,7 @@ MAY_NOT = (
 
 
 def kind_of(code: str, status: int = 0) -> Kind:
-    """Return the kind of failure of an error code.
-
-    Args:
-        code: such as `InsufficientInstanceCapacity`; proxies may answer with codes of their own.
-
-    Returns:
-        The kind; `other` if the code is not known.
-    """
+    """Return the kind of failure of an error code; proxies may answer with codes of their own."""
     if code in KINDS:
         return KINDS[code]
     unknown: Kind = "lost" if status in PASSING_STATUSES else "other"

@@ -43,18 +43,10 @@ CANONICAL = {"x86_64": "amd64", "arm64": "arm64"}  # Amazon's architectures, as 
 def choose(
     region: Region, given: str, kind: InstanceTypeInfoTypeDef, *, efa: bool
 ) -> tuple[ImageTypeDef, tuple[str, ...]]:
-    """Find the image of a launch, and the Ubuntu packages that it lacks.
+    """Find the image of a launch, and the Ubuntu packages to install before the first login.
 
-    Args:
-        given: an id, an alias, or `pytorch`; chosen for the machines, if empty.
-
-    Returns:
-        The image, and the packages to install before the first login; none if the image is given
-        by its id.
-
-    Raises:
-        SpecError: there is no such image, or it is for another architecture.
-        Failure: Amazon refused a call.
+    `given` is an id (then none are installed), an alias, or `pytorch`; empty, the machines decide.
+    SpecError: there is no such image, or it is for another architecture.
     """
     architectures = _architectures(kind)
     if given == PYTORCH:

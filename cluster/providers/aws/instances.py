@@ -109,11 +109,7 @@ def ended_machine(one: InstanceTypeDef) -> EndedMachine | None:
 
 
 def console(region: Region, instance: str) -> str:
-    """Read the console of an instance; failures are ignored.
-
-    Returns:
-        The output; empty if there is none.
-    """
+    """Read the console of an instance; empty if there is none, or it cannot be read."""
     for latest in (True, False):  # older types have only the output of the boot
         with suppress(Failure):
             answer = region.call("get_console_output", InstanceId=instance, Latest=latest)

@@ -22,12 +22,9 @@ KEY = b"ssh-ed25519 AAAAC3NzaC1lZDI1NTE5AAAAIAABAgMEBQYHCAkKCwwNDg8QERITFBUWFxgZ
 def check(
     region: Region, spec: ClusterSpec, options: AwsOptions, offer: AwsOffer, tags: Tags
 ) -> None:
-    """Check that the calls of a launch, and the lists that its teardown needs, are permitted.
+    """Check that the calls of a launch, and the lists of its teardown, are permitted (Failure).
 
     Calls that need the id of a resource that does not exist yet cannot be checked.
-
-    Raises:
-        Failure: a call would be refused.
     """
     asked = [*((name, {}) for name in LISTS), *calls(spec, options, offer, tags)]
     with ThreadPoolExecutor(max_workers=AT_ONCE) as pool:

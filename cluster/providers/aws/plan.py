@@ -44,14 +44,7 @@ NO_CARD: NetworkCardInfoTypeDef = {}
 
 
 def region_of(spec: ClusterSpec, options: AwsOptions) -> str:
-    """Return the region of a launch.
-
-    Returns:
-        Such as `us-east-1`.
-
-    Raises:
-        SpecError: neither the spec nor the environment names a region.
-    """
+    """Return the region of a launch, from the spec or the environment (SpecError: neither)."""
     for word in (spec.zone or "", *words(options.zones)):
         if match := ZONE.fullmatch(word):
             return match[1]
@@ -73,10 +66,7 @@ def region_of(spec: ClusterSpec, options: AwsOptions) -> str:
 def make_offer(region: Region, spec: ClusterSpec, options: AwsOptions) -> AwsOffer:
     """Decide everything that a launch would create, or refuse it.
 
-    Raises:
-        SpecError: Amazon does not offer what the spec asks for.
-        Quota: the account's limit is too low.
-        Failure: Amazon refused a call.
+    SpecError: Amazon does not offer it. Quota: the account's limit is too low.
     """
     _check_name_is_free(region, spec)
     offer = _possible_offer(region, spec, options)
@@ -126,15 +116,12 @@ def _possible_offer(region: Region, spec: ClusterSpec, options: AwsOptions) -> A
 
 
 def link_of(kind: InstanceTypeInfoTypeDef, *, grouped: bool, efa: bool = False) -> Link | None:
-    """Return the link of a machine type, from Amazon's figures.
+    """Return the link of a machine type, from Amazon's figures; none if it gives none.
 
     Only the first network card counts: TCP uses its address, and a rank's messages pass one
     adapter. The limit of a flow applies to TCP only: EFA sends a message over many paths (L. Shalev
     et al., "A cloud-optimized transport protocol for elastic and scalable HPC", IEEE Micro 2020);
     `fabric` marks that.
-
-    Returns:
-        The link; none if Amazon gives no figure.
     """
     card = next(iter(_cards(kind)), NO_CARD)
     rate = card.get("PeakBandwidthInGbps") or card.get("BaselineBandwidthInGbps")

@@ -25,12 +25,7 @@ POLL = 1.0  # seconds between two checks
 
 
 def stop(region: Region, filters: Filters, machines: Sequence[Machine]) -> None:
-    """Stop instances, and wait until they are stopped.
-
-    Raises:
-        Failure: Amazon refused.
-        Timeout: they are not stopped in time.
-    """
+    """Stop instances, and wait until they are stopped (Failure, Timeout)."""
     region.call("stop_instances", InstanceIds=[machine.id for machine in machines])
     _wait(region, filters, machines, lambda one: state_of(one) == "stopped")
 
@@ -44,16 +39,9 @@ def start(
     ttl: float,
     on_state: StateCallback,
 ) -> list[InstanceTypeDef]:
-    """Start instances, and wait until they run and have their addresses.
+    """Start instances, and wait until they run and have their addresses (Failure, Timeout).
 
     Their TTL starts again at boot, so their tags get the new time of expiry first.
-
-    Args:
-        ttl: seconds until they end by themselves.
-
-    Raises:
-        Failure: Amazon refused.
-        Timeout: they do not run in time.
     """
     ids = [machine.id for machine in machines]
     expires = timestamp(region.now() + ttl)

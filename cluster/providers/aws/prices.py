@@ -49,11 +49,7 @@ class Product(msgspec.Struct, frozen=True, kw_only=True):
 
 
 def price(region: Region, instance: str, zone: str, *, spot: bool) -> Price | None:
-    """Read the price of an instance.
-
-    Returns:
-        The price of one instance for an hour; none if it cannot be read.
-    """
+    """Read the price of one instance for an hour; none if it cannot be read."""
     try:
         return _spot(region, instance, zone) if spot else _on_demand(region, instance)
     except (Failure, msgspec.DecodeError, ValueError, KeyError):

@@ -62,11 +62,7 @@ MOST_TYPES = 100  # in one call
 
 
 def check(region: Region, kind: InstanceTypeInfoTypeDef, hosts: int, *, spot: bool) -> str:
-    """Refuse a launch that exceeds the account's quota of vCPUs.
-
-    Raises:
-        Quota: more vCPUs are needed than are left.
-    """
+    """Refuse a launch that needs more vCPUs than the account's quota leaves (Quota)."""
     name, need = kind["InstanceType"], hosts * kind["VCpuInfo"]["DefaultVCpus"]
     limit = _limit(region, family(name, spot=spot), spot=spot)
     if limit is None:
@@ -104,14 +100,9 @@ def _limit(region: Region, of: str, *, spot: bool) -> Mapping[str, Any] | None:
 
 
 def family(instance: str, *, spot: bool = False) -> str:
-    """Return the family of an instance type: the quota that it counts towards.
+    """Return the family of an instance type, such as `standard` or `p`: its quota.
 
-    Args:
-        instance: the type, such as `c5n.18xlarge`.
-        spot: whether it is a spot instance; some newer generations have their own spot quota.
-
-    Returns:
-        Such as `standard` or `p`.
+    Some newer generations have a quota of their own for spot instances.
     """
     letters, generation = re.match(r"([a-z]*)(\d*)", instance, re.ASCII).groups()  # type: ignore[union-attr] # it matches all
     if spot and letters == "p" and int(generation or 0) > LAST_OF_P:

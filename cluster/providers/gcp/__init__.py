@@ -212,15 +212,9 @@ def _unlisted(entries: Entries) -> GcpUnlisted:
 
 
 def read_topology(project: Project, ids: Sequence[str], wanted: str) -> ProviderTopology:
-    """Read the physical location of machines.
+    """Read the physical location of machines, by their ids `ZONE/NAME` (Failure).
 
     Source: cloud.google.com/compute/docs/instances/view-instance-topology
-
-    Args:
-        ids: of the machines: `ZONE/NAME`.
-
-    Raises:
-        Failure: Google refused.
     """
     places = dict.fromkeys(id_.partition("/")[0] for id_ in ids)
     found = {
@@ -246,11 +240,7 @@ def _location(status: ResourceStatus) -> tuple[str, ...]:
 
 
 def list_clusters(project: Project) -> tuple[RemoteCluster, ...]:
-    """List the caller's clusters in a project, also those of which only a firewall rule is left.
-
-    Raises:
-        Failure: Google refused a call.
-    """
+    """List the caller's clusters in a project, also those of which only a firewall rule is left."""
     whose = Selection(owner=project.owner)
     found = {one.tags.name: one.tags for one in GcpDeletion(project, whose).found() if one.tags}
     alive: dict[str, list[Instance]] = {name: [] for name in found}

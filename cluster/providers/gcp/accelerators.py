@@ -15,21 +15,14 @@ WANTED = re.compile(r"([a-z0-9]+)(?::(\d{1,2}))?")
 
 
 class Accelerator(Value, frozen=True, kw_only=True):
-    """A kind of accelerator.
+    """A kind of accelerator."""
 
-    Args:
-        type: Google's name for it.
-        quota: Google's name for its quota.
-        machines: by number of accelerators, the machine type that has them or gets them attached.
-        attached: it is attached to a machine type that does not include it.
-        retired: the day on which Google retired it; empty if it still exists.
-    """
-
-    type: str
-    quota: str
+    type: str  # Google's name for it
+    quota: str  # Google's name for its quota
+    # by number of accelerators, the machine type that has them or gets them attached
     machines: dict[int, str]
-    attached: bool = False
-    retired: str = ""
+    attached: bool = False  # it is attached to a machine type that does not include it
+    retired: str = ""  # the day on which Google retired it; empty if it still exists
 
 
 def _on_n1(*counts: int) -> dict[int, str]:
@@ -101,13 +94,9 @@ class RequestedAccelerators(Value, frozen=True, kw_only=True):
 def requested_accelerators(
     spec: ClusterSpec, *, allow_retired: bool
 ) -> RequestedAccelerators | None:
-    """Read which accelerators a spec requests.
+    """Read which accelerators a spec requests of each machine; none if it requests none.
 
-    Returns:
-        The accelerators of each machine; none if the spec requests none.
-
-    Raises:
-        SpecError: the kind or the number does not exist, or the kind is retired.
+    SpecError: the kind or the number does not exist, or the kind is retired.
     """
     if not spec.accelerator:
         return None

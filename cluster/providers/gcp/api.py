@@ -80,12 +80,8 @@ class Project:
     """The API of Google's cloud in one project.
 
     A call is repeated while it is throttled or its reply is lost, so every call has to be
-    idempotent. The client's own retries are switched off, because it repeats only some of these.
-
-    Args:
-        name: of the project.
-        endpoint: of another cloud with the same API, such as `http://127.0.0.1:5006`, which needs
-            no credentials.
+    idempotent. The client's own retries are switched off, because it repeats only some of these. An
+    `endpoint` is that of another cloud with the same API, which needs no credentials.
     """
 
     def __init__(self, name: str, endpoint: str = "") -> None:
@@ -128,54 +124,29 @@ class Project:
     def call(self, collection: str, verb: str, **params: Any) -> Any:  # noqa: ANN401
         """Call a method, and repeat it while it is throttled or its reply is lost.
 
-        Args:
-            collection: of the API, such as `instances`.
-            verb: in the client's spelling, such as `get`.
-
-        Returns:
-            Google's own message, such as an `Instance`.
-
-        Raises:
-            Failure: it was refused, or did not succeed in time.
+        The words are the client's: `instances`, `get`; the answer is Google's message, such as an
+        `Instance`. Failure: it was refused, or did not succeed in time.
         """
         return retry(partial(self._send, collection, verb, params))
 
     def all(self, collection: str, **params: Any) -> tuple[Any, ...]:  # noqa: ANN401
         """List resources, over all pages; of every zone or region, if the call names none.
 
-        Args:
-            collection: of the API, such as `instances`.
-            params: of the call, such as `filter`.
-
-        Returns:
-            Google's own messages, such as `Instance`.
-
-        Raises:
-            Failure: it was refused, or did not succeed in time.
+        Failure: it was refused, or did not succeed in time.
         """
         alone = collection in ("firewalls", "networks", "regions", "zones", "images")
         verb = "list" if alone or params.keys() & {"zone", "region"} else "aggregated_list"
         return retry(partial(self._list, collection, verb, params))
 
     def begin(self, collection: str, verb: str, **params: Any) -> Operation:  # noqa: ANN401
-        """Start an operation, without waiting for its end.
-
-        Args:
-            verb: in the client's spelling, such as `insert`.
-
-        Raises:
-            Failure: it was refused, or did not succeed in time.
-        """
+        """Start an operation, without waiting for its end (Failure)."""
         operation: Operation = self.call(collection, f"{verb}_unary", **params)
         return operation
 
     def look(self, operation: Operation) -> Operation:
-        """Read the state of an operation.
+        """Read the state of an operation (Failure).
 
         The client's own method to wait always calls Google, also if the endpoint is another cloud.
-
-        Raises:
-            Failure: its state cannot be read.
         """
         scope = {
             kind: place.rpartition("/")[2]
@@ -187,14 +158,7 @@ class Project:
         return now
 
     def finish(self, what: str, operation: Operation, within: float = PATIENCE) -> Operation:
-        """Wait until an operation is done.
-
-        Args:
-            within: seconds for it to end.
-
-        Raises:
-            Failure: it failed, or did not end in time.
-        """
+        """Wait until an operation is done (Failure: it failed, or did not end in time)."""
         deadline, pause = time.monotonic() + within, FIRST_POLL
         while not is_done(operation):
             if time.monotonic() > deadline:
@@ -222,8 +186,7 @@ class Project:
     def catalog(self, of: type[T]) -> tuple[T, ...]:
         """Read Google's price list of Compute Engine.
 
-        Raises:
-            Failure: it cannot be read; another cloud's endpoint must be set in the environment.
+        Failure: it cannot be read; another cloud's endpoint must be set in the environment.
         """
         params = {"pageSize": "5000", "currencyCode": "USD"}
         found = []
@@ -235,13 +198,9 @@ class Project:
             params["pageToken"] = page.next_page_token
 
     def policy(self, constraint: str, of: type[T]) -> T:
-        """Read the organisation policy that is in effect for this project.
+        """Read an organisation policy, such as `compute.requireOsLogin`, for this project.
 
-        Args:
-            constraint: of the policy, such as `compute.requireOsLogin`.
-
-        Raises:
-            Failure: it cannot be read; another cloud's endpoint must be set in the environment.
+        Failure: it cannot be read; another cloud's endpoint must be set in the environment.
         """
         path = f"/v2/projects/{self.name}/policies/{constraint}:getEffectivePolicy"
         return self._other("ORGPOLICY", "policies.getEffectivePolicy", path, {}, of)

@@ -55,17 +55,12 @@ OTHER_TYPES = (  # in the order in which they can be deleted
 
 
 class GcpResource(CloudResource, frozen=True, kw_only=True):
-    """A resource at Google that cluster created.
+    """A resource at Google that cluster created."""
 
-    Args:
-        type: of the resource.
-        scope: its zone or region, as a parameter of calls; empty for a global resource.
-        name: of the resource.
-    """
-
-    type: GcpResourceType
+    type: GcpResourceType  # of the resource
+    # its zone or region, as a parameter of calls; empty for a global resource
     scope: tuple[tuple[str, str], ...]
-    name: str
+    name: str  # of the resource
 
 
 class PendingDeletion(NamedTuple):
@@ -84,27 +79,19 @@ class OpenCall(Value, frozen=True, kw_only=True):
 
 
 class GcpUnlisted(Value, frozen=True, kw_only=True):
-    """Machines that Google may not list yet, or no longer under the launch's labels.
+    """Machines that Google may not list yet, or no longer under the launch's labels."""
 
-    Args:
-        open_calls: calls whose result is not known.
-        until: when machines of unknown calls are listed at the latest, in seconds since the epoch.
-        machines: names of the machines that Google reported as created, by zone; their disks have
-            the same names.
-        others: what else it created: the collection, and the id as in `GcpResource`.
-    """
-
-    open_calls: tuple[OpenCall, ...] = ()
+    open_calls: tuple[OpenCall, ...] = ()  # calls whose result is not known
+    # when machines of unknown calls are listed at the latest, in seconds since the epoch
     until: float = 0.0
+    # names of the machines that Google reported as created, by zone; their disks have the same
+    # names
     machines: dict[str, tuple[str, ...]] = {}  # noqa: RUF012 - msgspec copies an empty default
+    # what else it created: the collection, and the id as in `GcpResource`
     others: frozenset[tuple[str, str]] = frozenset()
 
     def missing(self, project: Project) -> tuple[Resource, ...]:
-        """Return the machines that may still appear in a list.
-
-        Returns:
-            The resources; none, once every call is over, or its machines must be listed.
-        """
+        """Return the machines that may still appear in a list, until every call is over."""
         open_ = [call for call in self.open_calls if _may_bring(project, call)]
         late = [Resource(kind=INSTANCE, id=f"of a call to {order.zone}") for order in open_]
         if time.time() < self.until:
@@ -126,11 +113,8 @@ def _may_bring(project: Project, order: OpenCall) -> bool:
 class GcpDeletion(Deletion[GcpResource]):
     """Finds and deletes selected resources in a project.
 
-    Args:
-        project: where.
-        whose: the resources to delete, by the tags in their descriptions.
-        unlisted: calls that may still create machines, and names of machines to delete even if
-            their labels were changed; nothing else is ever deleted.
+    By the tags in their descriptions, or unlisted machines by names and open calls; nothing else is
+    ever deleted.
     """
 
     def __init__(
@@ -231,11 +215,7 @@ def _resource(type_: GcpResourceType, one: Message) -> GcpResource:
 
 
 def console(project: Project, zone: str, instance: str) -> str:
-    """Read the serial console of an instance; failures are ignored.
-
-    Returns:
-        The output; empty if there is none.
-    """
+    """Read the serial console of an instance; empty if there is none, or it cannot be read."""
     with suppress(Failure):
         output: SerialPortOutput = project.call(
             "instances", "get_serial_port_output", zone=zone, instance=instance

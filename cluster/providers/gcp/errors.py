@@ -135,14 +135,7 @@ PROTECTED = "protected against deletion"
 
 
 def kind_of(word: str, status: int = 0) -> Kind:
-    """Return the kind of failure of an error code.
-
-    Args:
-        word: the code, such as `ZONE_RESOURCE_POOL_EXHAUSTED_WITH_DETAILS`.
-
-    Returns:
-        The kind; `other` if neither is known.
-    """
+    """Return the kind of failure of a code or an HTTP status; `other` if neither is known."""
     if word.startswith((*EXHAUSTED, SUMMARY)):
         return "capacity"
     return KINDS.get(word) or STATUSES.get(status, "other")
@@ -153,9 +146,6 @@ def weight(word: str) -> int:
 
     A quota comes first, because it is the same in the next zone; a summary comes last, because it
     only says that something else failed.
-
-    Returns:
-        The rank; 0 comes first.
     """
     if word.startswith(SUMMARY):
         return len(PRECEDENCE) + 1
@@ -164,14 +154,9 @@ def weight(word: str) -> int:
 
 
 def call_name(collection: str, verb: str) -> str:
-    """Return the name of a call in Google's documentation and permissions.
+    """Return a call's name in Google's documentation, such as `resourcePolicies.bulkInsert`.
 
-    Args:
-        collection: in the client's spelling, such as `resource_policies`.
-        verb: in the client's spelling, such as `bulk_insert`.
-
-    Returns:
-        Such as `resourcePolicies.bulkInsert`.
+    It is `resource_policies` and `bulk_insert` in the client's spelling.
     """
 
     def camel(name: str) -> str:
@@ -182,11 +167,7 @@ def call_name(collection: str, verb: str) -> str:
 
 
 def check_operations(what: str, *operations: Operation) -> None:
-    """Raise the failure of operations that are done, if one has errors; these need no HTTP status.
-
-    Raises:
-        Failure: an operation failed; the first error by `weight` gives its kind.
-    """
+    """Raise the Failure of operations that are done, if any: the first by `weight`."""
     errors = sorted(
         (error for one in operations for error in one.error.errors),
         key=lambda error: weight(error.code),

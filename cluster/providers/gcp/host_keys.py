@@ -29,12 +29,7 @@ PAUSE = 7.0  # seconds after each later query, so that no minute has more than t
 
 
 class HostKeys:
-    """Reads the host keys of machines that are starting.
-
-    Args:
-        project: of the machines.
-        within: seconds for all machines to report their keys.
-    """
+    """Reads the host keys of machines that are starting, within some seconds for all of them."""
 
     def __init__(self, project: Project, within: float) -> None:
         self._project = project
@@ -43,14 +38,9 @@ class HostKeys:
     def wait(
         self, machines: tuple[Instance, ...], check: Callable[[], None]
     ) -> tuple[tuple[Instance, Keys], ...]:
-        """Wait until every machine has reported its host keys.
+        """Wait until every machine has reported its host keys (Timeout, Failure).
 
-        Args:
-            check: raises if a machine ended; it is called between two queries.
-
-        Raises:
-            Timeout: a machine did not report its keys in time.
-            Failure: Google refused a call.
+        `check` raises if a machine ended; it is called between two queries.
         """
         deadline = time.monotonic() + self._within
         keys: dict[str, Keys] = {}

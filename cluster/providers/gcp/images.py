@@ -20,14 +20,9 @@ WITH_DRIVERS = 'family eq "common-cu.*-ubuntu-24.*-nvidia.*"'
 
 
 def choose(project: Project, given: str, architecture: str, *, gpus: bool) -> Image:
-    """Find the image of a launch.
+    """Find the image `PROJECT/FAMILY` or of a path; chosen for the machines, if empty.
 
-    Args:
-        given: `PROJECT/FAMILY`, or the path of an image; chosen for the machines, if empty.
-
-    Raises:
-        SpecError: there is no such image, or it is for another architecture.
-        Failure: Google refused a call.
+    SpecError: there is no such image, or it is for another architecture.
     """
     image = _given(project, given) if given else _own(project, architecture, gpus=gpus)
     if (made_for := image.architecture or INTEL) != architecture:

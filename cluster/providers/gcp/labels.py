@@ -67,11 +67,7 @@ def description_of(tags: Tags) -> str:
 
 
 def parse_description(description: str) -> Tags | None:
-    """Read the tags in a description that `description_of` gave.
-
-    Returns:
-        The tags; none if cluster did not create the resource.
-    """
+    """Read the tags in a description of `description_of`; none if cluster did not create it."""
     words = [word.partition("=") for word in description.split()]
     return parse_tags({key: value for key, _, value in words})
 

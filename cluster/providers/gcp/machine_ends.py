@@ -39,10 +39,8 @@ def ended_machine(
 ) -> EndedMachine:
     """Return how a machine ended, as far as Google's operations say it.
 
-    Args:
-        state: that Google lists, or `DELETED`.
-        target: the id of the machine; another one may have had its name before.
-        since: when its launch began, in Google's format, if the id is not known.
+    `state` is Google's, or `DELETED`. Another machine may have had the name: `target` is its id or,
+    if that is not known, `since` is when its launch began, in Google's format.
     """
     found: tuple[Operation, ...] = ()
     with suppress(Failure):  # then it is not known why

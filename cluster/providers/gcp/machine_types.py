@@ -68,15 +68,7 @@ def disk_type(instance: str) -> str:
 
 
 def link_of(instance: str, mtu: int, *, tier_1: bool) -> Link | None:
-    """Return the link of a machine type.
-
-    Args:
-        mtu: of its network, in bytes.
-        tier_1: whether the machines use Tier_1 networking.
-
-    Returns:
-        The link; none if no figure is known for this type.
-    """
+    """Return the link of a machine type in a network of an MTU; none if no figure is known."""
     for rate in RATES:
         if re.fullmatch(rate.types, instance):
             gbit = (tier_1 and rate.tier_1) or rate.usual

@@ -17,20 +17,14 @@ if TYPE_CHECKING:
 
 
 class OrgPolicy(Value, frozen=True, kw_only=True):
-    """An organisation policy that may forbid something that a launch needs.
+    """An organisation policy that may forbid something that a launch needs."""
 
-    Args:
-        name: of the constraint, without `compute.`; a newer constraint with the same effect begins
-            with `compute.managed.` (cloud.google.com/compute/docs/access/managed-constraints).
-        what: the rule, as the end of a sentence.
-        means: its effect on a launch, as a sentence.
-        instead: what the user can do without an exception from the policy.
-    """
-
+    # of the constraint, without `compute.`; a newer constraint with the same effect begins with
+    # `compute.managed.` (cloud.google.com/compute/docs/access/managed-constraints)
     name: str
-    what: str
-    means: str
-    instead: str
+    what: str  # the rule, as the end of a sentence
+    means: str  # its effect on a launch, as a sentence
+    instead: str  # what the user can do without an exception from the policy
 
     @property
     def constraints(self) -> tuple[str, str]:
@@ -65,13 +59,9 @@ EXTERNAL = POLICIES[-1]
 
 
 def check(project: Project, *, public: bool) -> str:
-    """Check that no organisation policy forbids a launch.
+    """Check that no organisation policy forbids a launch (SpecError).
 
-    Returns:
-        A line for the plan; empty if the cloud has no such policies.
-
-    Raises:
-        SpecError: a policy forbids the launch.
+    Returns a line for the plan; empty if the cloud has no such policies.
     """
     wanted = [
         (policy, constraint)

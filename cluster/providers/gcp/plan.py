@@ -34,31 +34,21 @@ REGION = re.compile(r"[a-z]+-[a-z]+\d+")
 
 
 class MachineChoice(NamedTuple):
-    """The machine type of a launch, and the zones that offer it.
+    """The machine type of a launch, and the zones that offer it."""
 
-    Args:
-        instance: the name of the machine type.
-        kind: the type, as Google describes it.
-        region: of the zones.
-        zones: to try, in this order.
-        wanted: accelerators that the spec requests.
-        gpus: type and number of the accelerators of one machine, attached or included.
-    """
-
-    instance: str
-    kind: MachineType
-    region: str
-    zones: tuple[str, ...]
-    wanted: RequestedAccelerators | None
+    instance: str  # the name of the machine type
+    kind: MachineType  # the type, as Google describes it
+    region: str  # of the zones
+    zones: tuple[str, ...]  # to try, in this order
+    wanted: RequestedAccelerators | None  # accelerators that the spec requests
+    # type and number of the accelerators of one machine, attached or included
     gpus: tuple[str, int] | None
 
 
 def project_of(options: GcpOptions) -> str:
-    """Return the project of a launch.
+    """Return the project of a launch, of the options or the environment (SpecError: none is named).
 
-    Raises:
-        SpecError: neither the options nor the environment name a project.
-        Failure: there are no credentials.
+    Failure: there are no credentials.
     """
     if project := options.project or default_project():
         return project
@@ -71,10 +61,7 @@ def project_of(options: GcpOptions) -> str:
 def make_offer(project: Project, spec: ClusterSpec, options: GcpOptions) -> GcpOffer:
     """Decide everything that a launch would create, or refuse it.
 
-    Raises:
-        SpecError: Google does not offer what the spec asks for.
-        Quota: the project's limit is too low.
-        Failure: Google refused a call.
+    SpecError: Google does not offer it. Quota: the project's limit is too low.
     """
     return _offer(project, spec, options, _machines(project, spec, options))
 

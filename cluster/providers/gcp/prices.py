@@ -107,11 +107,7 @@ def price(
     *,
     spot: bool,
 ) -> Price | None:
-    """Read the price of a machine.
-
-    Returns:
-        The price of one machine for an hour; none if the price of any part is not known.
-    """
+    """Read the price of one machine for an hour; none if that of any part is not known."""
     try:
         catalog = project.catalog(Sku)
     except Failure:

@@ -45,13 +45,9 @@ def check(
     *,
     public: bool,
 ) -> str:
-    """Refuse a launch that exceeds a quota of the project.
+    """Refuse a launch that exceeds a quota of the project (Quota).
 
-    Returns:
-        A line for the plan: what is needed, in use and allowed.
-
-    Raises:
-        Quota: more is needed than is left.
+    Returns a line for the plan: what is needed, in use and allowed.
     """
     here = _limits(project, region)
     needs = _needs(spec, kind, gpus, here, public=public)

@@ -32,10 +32,7 @@ def request(
     """Return the body of bulkInsert: it creates all machines, or none.
 
     Labels, TTL and the key for logins are part of the call that creates the machines, so that no
-    machine exists without them.
-
-    Args:
-        stem: how the names of the machines begin, if not with the label; a number follows.
+    machine exists without them. Names begin with `stem`, or the label; a number follows.
     """
     properties: dict[str, Any] = {
         "machine_type": offer.instance,
@@ -127,10 +124,8 @@ def firewalls(offer: GcpOffer, tags: Tags) -> tuple[dict[str, Any], ...]:
     """Return the firewall rules: SSH from the caller, all traffic between machines, nothing else.
 
     A default network allows SSH from everywhere; the last rule denies that for these machines. A
-    network that the launch creates allows nothing, so it does not need that rule.
-
-    Returns:
-        The rules; the first one's name is the lock of the cluster's name.
+    network that the launch creates allows nothing, so it does not need that rule. The first rule's
+    name is the lock of the cluster's name.
     """
     common = {
         "network": f"global/networks/{offer.network or label(tags)}",

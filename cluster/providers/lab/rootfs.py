@@ -90,12 +90,7 @@ def private() -> list[str]:
 
 
 class Upper:
-    """The upper (writable) layer of a host's overlay file system, before the host exists.
-
-    Args:
-        folder: of the layer.
-        lower: the root file system below it.
-    """
+    """The upper (writable) layer of a host's overlay file system, before the host exists."""
 
     def __init__(self, folder: Path, lower: Path) -> None:
         """Begin with an empty layer."""
@@ -152,11 +147,7 @@ def _alike(path: Path, model: Path) -> None:
 
 
 def text_of(path: Path) -> str:
-    """Read a file.
-
-    Returns:
-        Its text; empty if it cannot be read.
-    """
+    """Read a file; empty if it cannot be read."""
     try:
         return path.read_text()
     except OSError:
@@ -164,15 +155,9 @@ def text_of(path: Path) -> str:
 
 
 def links(outer: str, inner: str, prefix: int, mtu: int) -> str:
-    """Return the commands of `ip` that set up the network inside a host.
+    """Return the batch for `ip -batch` that sets up the network inside a host.
 
-    Args:
-        inner: its address in the overlay network; equal to `outer` if there is no overlay.
-        prefix: length of the network prefix of both addresses, in bits.
-        mtu: of the link, in bytes.
-
-    Returns:
-        A batch for `ip -batch`.
+    Without an overlay network, `inner` equals `outer`; the prefix is of both.
     """
     lines = [
         "link set dev lo up",
@@ -189,17 +174,11 @@ def links(outer: str, inner: str, prefix: int, mtu: int) -> str:
 
 
 def shape(device: str, line: float | None, mtu: int) -> str:
-    """Return the command of `tc` that makes data pass as fast as on a real line.
+    """Return the batch for `tc -batch` that makes data pass as fast as on a real line.
 
     A queueing discipline counts a packet and its Ethernet header; a real line also carries a
-    preamble, a checksum and a gap. The rate is lowered by the share of these in full packets.
-
-    Args:
-        line: rate of the line in bytes per second; unlimited, if none.
-        mtu: of the device, in bytes.
-
-    Returns:
-        A batch of one line for `tc -batch`.
+    preamble, a checksum and a gap. The rate, in bytes per second, is lowered by the share of these
+    in full packets.
     """
     if line is None:
         return f"qdisc replace dev {device} root noqueue\n"

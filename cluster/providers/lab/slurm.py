@@ -72,11 +72,7 @@ slurmd -N "$(hostname)"
 
 
 def check_programs(root: str) -> None:
-    """Refuse a root file system without Slurm.
-
-    Raises:
-        SpecError: a program is missing.
-    """
+    """Refuse a root file system that lacks a program of Slurm (SpecError)."""
     folders = ("usr/sbin", "usr/bin")
     missing = sorted(
         package

@@ -53,11 +53,7 @@ def mark_of(job: SlurmJob) -> Mark | None:
 
 
 def request(spec: ClusterSpec, mark: Mark) -> tuple[str, ...]:
-    """Return the command that submits the job.
-
-    Returns:
-        The words of sbatch. Nodes are exclusive: other jobs on them would be measured too.
-    """
+    """Return the command that submits the job; others' jobs on its nodes would be measured too."""
     return (
         "sbatch",
         "--parsable",
@@ -71,9 +67,7 @@ def job_number(printed: str) -> str:
     """Read the number of a job from what `sbatch --parsable` prints.
 
     A site's wrapper may print lines before it; in a federation, the cluster follows: `42;north`.
-
-    Raises:
-        ProvisionError: there is none; the job may have been submitted all the same.
+    ProvisionError: there is none; the job may have been submitted all the same.
     """
     found = NUMBER.findall(printed)
     if not found:

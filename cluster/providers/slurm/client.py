@@ -55,11 +55,7 @@ class SlurmClient(Value, frozen=True, kw_only=True):
 
     @property
     def access(self) -> Access | None:
-        """How SSH reaches the host with the commands; None for this machine.
-
-        Raises:
-            SpecError: the laboratory does not exist.
-        """
+        """How SSH reaches the host with the commands; None for this machine (SpecError)."""
         if self.place.startswith(LAB):
             return lab_machines(self.place.removeprefix(LAB))[0].access
         if self.place.startswith(LOGIN):
@@ -69,16 +65,10 @@ class SlurmClient(Value, frozen=True, kw_only=True):
     def run(
         self, argv: Sequence[str], *, within: float | None = None, tries: int = TRIES
     ) -> Completed:
-        """Run a command, again if slurmctld could not be reached.
+        """Run a command, up to `tries` times if slurmctld could not be reached.
 
-        Args:
-            argv: such as `("squeue", "--me")`.
-            within: seconds after which it is given up; by default `ANSWERS_WITHIN`.
-            tries: how often it is run, at most.
-
-        Raises:
-            SpecError: there is no such command, or Slurm can never do what is asked for.
-            ProvisionError: it failed.
+        SpecError: there is no such command, or Slurm can never do it. ProvisionError: it failed, or
+        took longer than `within` seconds (`ANSWERS_WITHIN`).
         """
         within = ANSWERS_WITHIN if within is None else within
         done = self._once(argv, within)
@@ -132,11 +122,7 @@ class SlurmClient(Value, frozen=True, kw_only=True):
         )
 
     def job(self, number: str) -> SlurmJob | None:
-        """Ask for one job; None if Slurm does not list it any more.
-
-        Raises:
-            ProvisionError: Slurm does not answer.
-        """
+        """Ask for one job; None if Slurm does not list it any more (ProvisionError: no answer)."""
         argv = ("squeue", "--noheader", "--states=all", f"--jobs={number}", f"--format={FORMAT}")
         try:
             text = self.run(argv).stdout
@@ -145,23 +131,12 @@ class SlurmClient(Value, frozen=True, kw_only=True):
         return next((job for job in parse_jobs(text) if job.id == number), None)
 
     def jobs(self) -> tuple[SlurmJob, ...]:
-        """Ask for all jobs of this user that Slurm lists, also those that have just ended.
-
-        Raises:
-            ProvisionError: Slurm does not answer.
-        """
+        """Ask for all jobs of this user that Slurm lists, also those that have just ended."""
         argv = ("squeue", "--me", "--noheader", "--states=all", f"--format={FORMAT}")
         return parse_jobs(self.run(argv).stdout)
 
     def states_before(self, number: str, *, within: float) -> tuple[str, ...]:
-        """Return the states in which a requeued job has ended, from Slurm's accounts.
-
-        Args:
-            within: seconds after which the command is given up.
-
-        Raises:
-            ClusterError: there are no accounts, or no answer.
-        """
+        """Return the states in which a requeued job has ended, by its accounts (ClusterError)."""
         job = ("--allocations", f"--jobs={number}", "--duplicates")
         argv = ("sacct", "--noheader", "--parsable2", *job, "--format=State")
         states = self.run(argv, within=within, tries=1).stdout.split("\n")
@@ -169,54 +144,30 @@ class SlurmClient(Value, frozen=True, kw_only=True):
         return tuple(word for word in words if word in ENDED or word == "REQUEUED")
 
     def names_in(self, nodes: str) -> tuple[str, ...]:
-        """Return the names in a list of nodes, in their order.
+        """Return the names in a list of nodes, such as `node[1-3,7],gpu01`, in their order.
 
         Slurm itself is asked: its lists have more shapes than any other parser of them knows.
-
-        Args:
-            nodes: such as `node[1-3,7],gpu01`.
         """
         return tuple(self.run(("scontrol", "show", "hostnames", nodes)).stdout.split())
 
     def addresses_of(self, nodes: str) -> dict[str, str]:
-        """Return the address at which Slurm reaches each node, by its name.
-
-        Args:
-            nodes: such as `node[1-3]`.
-        """
+        """Return the address at which Slurm reaches each node, by its name."""
         return {node.name: node.address for node in self.nodes(nodes)}
 
     def nodes(
         self, nodes: str, *, within: float | None = None, tries: int = TRIES
     ) -> tuple[SlurmNode, ...]:
-        """Ask for the states and addresses of nodes.
-
-        Args:
-            nodes: such as `node[1-3]`.
-            within: seconds after which the command is given up.
-            tries: how often it is run, at most.
-
-        Raises:
-            ProvisionError: Slurm does not answer.
-        """
+        """Ask for the states and addresses of nodes such as `node[1-3]` (ProvisionError)."""
         argv = ("scontrol", "--oneliner", "show", "node", nodes)
         return parse_nodes(self.run(argv, within=within, tries=tries).stdout)
 
     def partitions(self) -> tuple[Partition, ...]:
-        """Ask for the states of all partitions.
-
-        Raises:
-            ProvisionError: Slurm does not answer.
-        """
+        """Ask for the states of all partitions (ProvisionError: Slurm does not answer)."""
         return parse_partitions(self.run(("scontrol", "--oneliner", "show", "partition")).stdout)
 
 
 def client_of(options: SlurmOptions) -> SlurmClient:
-    """Return the client that the options name.
-
-    Raises:
-        SpecError: they name two places.
-    """
+    """Return the client that the options name (SpecError: they name two places)."""
     if options.login and options.lab:
         raise SpecError(
             "The options login and lab name two Slurms.", remedy="Leave one of them out."
@@ -227,11 +178,7 @@ def client_of(options: SlurmOptions) -> SlurmClient:
 
 
 def lab_machines(name: str) -> tuple[Machine, ...]:
-    """Return the hosts of a laboratory with Slurm.
-
-    Raises:
-        SpecError: there is no such laboratory, or it has no Slurm.
-    """
+    """Return the hosts of a laboratory with Slurm (SpecError: it is none)."""
     entries = journal.for_cluster(name).entries()
     specs = [one.spec for one in entries if isinstance(one, journal.Intended)]
     created = [one.machines for one in entries if isinstance(one, journal.Created)]

@@ -36,11 +36,7 @@ class SlurmNode(Value, frozen=True, kw_only=True):
 
 
 def parse_nodes(text: str) -> tuple[SlurmNode, ...]:
-    """Read what `scontrol --oneliner show node` prints.
-
-    Args:
-        text: a node on each line; lines without a `NodeName` are left out.
-    """
+    """Read what `scontrol --oneliner show node` prints; lines without a `NodeName` are left out."""
     rows = (dict(FIELD.findall(line.strip())) for line in text.splitlines())
     return tuple(_node(row) for row in rows if row.get("NodeName"))
 
@@ -62,9 +58,8 @@ def _node(row: dict[str, str]) -> SlurmNode:
 def words_on_node(node: SlurmNode) -> str:
     """Say in which state Slurm has a node that does not answer us.
 
-    Returns:
-        Such as `Slurm calls nodes-2 DOWN: Not responding [root@2026-11-24T00:44:35]`, or `Slurm
-        still calls nodes-2 ALLOCATED` where Slurm has not noticed it.
+    Such as `Slurm calls nodes-2 DOWN: Not responding [root@2026-11-24T00:44:35]`, or `Slurm still
+    calls nodes-2 ALLOCATED` where Slurm has not noticed it.
     """
     why = [FLAGS.get(flag, flag) for flag in node.flags]
     why += [node.reason] if node.reason else []

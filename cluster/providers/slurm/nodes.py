@@ -30,13 +30,9 @@ def machines_of(
     token: str,
     folder: Path,
 ) -> tuple[Machine, ...]:
-    """Return the first nodes of a job as machines, in Slurm's order.
+    """Return the first nodes of a job as machines, in Slurm's order (ProvisionError: it has fewer).
 
-    Args:
-        token: random, of the launch: it names our folder, as the nodes may share a home.
-
-    Raises:
-        ProvisionError: the job has fewer nodes.
+    The launch's random token names our folder, as the nodes may share a home.
     """
     names = client.names_in(job.nodes)
     if len(names) < hosts:

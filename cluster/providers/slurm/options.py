@@ -65,11 +65,7 @@ def options_of(spec: ClusterSpec) -> SlurmOptions:
 
 
 def time_limit(spec: ClusterSpec) -> float:
-    """Return the time limit of the job.
-
-    Raises:
-        SpecError: `--ttl` and the option time differ, or the time is no duration.
-    """
+    """Return the time limit of the job (SpecError: `--ttl` and the option differ, or are wrong)."""
     option = options_of(spec).time
     asked = parse_seconds(option) if option else None
     if asked is not None and spec.ttl not in (None, asked):
@@ -84,11 +80,7 @@ def time_limit(spec: ClusterSpec) -> float:
 def own_allocation(options: SlurmOptions) -> str:
     """Return the id of the job that this process runs in, if its nodes are the ones to use.
 
-    Args:
-        options: of the provider; one that asks for a new job, or for another Slurm, wins.
-
-    Returns:
-        The id; empty if a job is to be submitted.
+    Empty if a job is to be submitted: options that ask for a new one, or another Slurm, win.
     """
     asks = any(getattr(options, flag) for flag in (*ASKED, "time", "extra", "login", "lab"))
     return "" if asks else os.environ.get("SLURM_JOB_ID", "")

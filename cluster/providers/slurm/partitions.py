@@ -27,11 +27,7 @@ class Partition(Value, frozen=True, kw_only=True):
 
 
 def parse_partitions(text: str) -> tuple[Partition, ...]:
-    """Read what `scontrol --oneliner show partition` prints.
-
-    Args:
-        text: a partition on each line; lines without a name or a state are left out.
-    """
+    """Read what `scontrol --oneliner show partition` prints, in lines with name and state."""
     rows = (dict(FIELD.findall(line.strip())) for line in text.splitlines())
     return tuple(
         Partition(
@@ -43,14 +39,10 @@ def parse_partitions(text: str) -> tuple[Partition, ...]:
 
 
 def why_closed(partitions: Sequence[Partition], asked: str) -> str:
-    """Say why a job would not start in the partitions that it asks for.
+    """Say why a job would not start in its partitions, such as `gpu,cpu`, or empty for the default.
 
-    Args:
-        asked: for by the job: `gpu,cpu`, or empty for the default.
-
-    Returns:
-        Such as `the partition gpu is DOWN: jobs wait in it until it is UP`; empty if one of them
-        is up, or none is known.
+    Such as `the partition gpu is DOWN: jobs wait in it until it is UP`; empty if one of them is up,
+    or none is known.
     """
     names = asked.split(",")
     found = [one for one in partitions if (one.name in names if asked else one.default)]

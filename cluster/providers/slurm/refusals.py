@@ -140,11 +140,7 @@ REFUSALS: tuple[tuple[str, type[ProvisionError | SpecError], str, str], ...] = (
 
 
 def refusal(program: str, said: str, where: str) -> ProvisionError | SpecError:
-    """Make the error for a command of Slurm that failed.
-
-    Args:
-        program: such as `sbatch`.
-    """
+    """Make the error for a command of Slurm that failed."""
     words = said.strip()
     for part, kind, means, remedy in REFUSALS:
         if part.lower() in words.lower():
@@ -156,12 +152,7 @@ def refusal(program: str, said: str, where: str) -> ProvisionError | SpecError:
 
 
 def unanswered(program: str, said: str, where: str, within: float) -> ProvisionError:
-    """Make the error for a command of Slurm that was given up.
-
-    Args:
-        program: such as `sbatch`.
-        within: seconds that it had.
-    """
+    """Make the error for a command of Slurm that was given up after some seconds."""
     if QUEUE_FULL in said:
         return Quota(
             f"The queue is full: sbatch could not submit a job {where} within {within:g} s.",

@@ -111,25 +111,17 @@ NOTHING = frozenset({"", "N/A", "(null)", "NONE", "Unknown"})
 
 
 class SlurmJob(Value, frozen=True, kw_only=True):
-    """A job, as squeue prints it.
+    """A job, as squeue prints it."""
 
-    Args:
-        id: its number.
-        state: such as `PENDING`; any word, as other versions of Slurm may have more.
-        reason: for which it waits, or ended; empty if there is none.
-        start: when it started or is expected to, such as `2026-11-22T14:05:00`; empty if unknown.
-        left: seconds until its time limit is reached; None if it has none, or is not known.
-        nodes: that it has, such as `node[1-4]`; empty while it has none.
-        comment: that it was submitted with.
-    """
-
-    id: str
-    state: str
-    reason: str = ""
+    id: str  # its number
+    state: str  # such as `PENDING`; any word, as other versions of Slurm may have more
+    reason: str = ""  # for which it waits, or ended; empty if there is none
+    # when it started or is expected to, such as `2026-11-22T14:05:00`; empty if unknown
     start: str = ""
+    # seconds until its time limit is reached; None if it has none, or is not known
     left: float | None = None
-    nodes: str = ""
-    comment: str = ""
+    nodes: str = ""  # that it has, such as `node[1-4]`; empty while it has none
+    comment: str = ""  # that it was submitted with
 
     @property
     def is_over(self) -> bool:
@@ -138,11 +130,7 @@ class SlurmJob(Value, frozen=True, kw_only=True):
 
 
 def parse_jobs(text: str) -> tuple[SlurmJob, ...]:
-    """Read what `squeue --noheader --format FORMAT` prints.
-
-    Args:
-        text: a job on each line; lines of another shape are left out.
-    """
+    """Read what `squeue --noheader --format FORMAT` prints; lines of another shape are left out."""
     rows = (line.strip().split("|", 6) for line in text.splitlines())
     return tuple(_job(row) for row in rows if len(row) == len(FORMAT.split("|")))
 
@@ -177,8 +165,7 @@ def _seconds(text: str) -> float | None:
 def words_of(job: SlurmJob) -> str:
     """Say in which state a waiting job is, why, and when it may start.
 
-    Returns:
-        Such as `PENDING: it waits for nodes to become free, may start at 14:05`.
+    Such as `PENDING: it waits for nodes to become free, may start at 14:05`.
     """
     if job.state not in KNOWN:
         return f"in the state {job.state!r}, which is not known here"
@@ -190,14 +177,9 @@ def words_of(job: SlurmJob) -> str:
 
 
 def why_over(job: SlurmJob | None) -> str:
-    """Say why the hosts of a job cannot be used any more.
+    """Say why the hosts of a job (None: not listed any more) cannot be used any more.
 
-    Args:
-        job: as squeue lists it; none if it does not list it any more.
-
-    Returns:
-        Such as `TIMEOUT: its time limit was reached`; empty while it runs, or where its state does
-        not say that it is over.
+    Such as `TIMEOUT: its time limit was reached`; empty while it runs, or may still.
     """
     if job is None:
         return "Slurm does not list it any more"
@@ -211,13 +193,9 @@ def why_over(job: SlurmJob | None) -> str:
 
 
 def why_put_back(states: Collection[str]) -> str:
-    """Say why a job that had nodes waits in the queue again.
+    """Say why a job that had nodes waits in the queue again: `it was preempted by another job`.
 
-    Args:
-        states: in which it has ended before, as Slurm's accounts have them; none if unknown.
-
-    Returns:
-        Such as `it was preempted by another job`.
+    The states are those in which it has ended before, by Slurm's accounts; none if unknown.
     """
     if PREEMPTED in states:
         return ENDED[PREEMPTED]
