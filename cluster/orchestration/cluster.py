@@ -260,9 +260,9 @@ class Cluster:
         Example: `c.start("python train.py", name="train").wait()`
 
         Each host runs one task, in a tmux session of its own, with `CLUSTER_NODE_RANK`,
-        `CLUSTER_NUM_NODES`, `CLUSTER_NODE_IPS`, `CLUSTER_HEAD_IP` and torchrun's variables. Several
-        jobs run at once. A job of the same name, command and options that runs is returned as it
-        is, so a script that is run twice starts nothing twice.
+        `CLUSTER_NUM_NODES`, `CLUSTER_NODE_IPS`, `CLUSTER_HEAD_IP`, and as a rank of
+        torch.distributed. Several jobs run at once. A job of the same name, command and options
+        that runs is returned as it is, so a script that is run twice starts nothing twice.
 
         Args:
             command: a line for `sh`, or the words of a command, unquoted.

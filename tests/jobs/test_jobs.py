@@ -101,22 +101,22 @@ def test_what_a_line_leaves_in_the_background_is_not_waited_for(c: Cluster) -> N
 
 
 def test_several_jobs_at_once_each_know_themselves(c: Cluster) -> None:
-    line = "echo $CLUSTER_JOB $CLUSTER_NODE_RANK/$CLUSTER_NUM_NODES $CLUSTER_HEAD_IP $NNODES"
+    line = "echo $CLUSTER_JOB $RANK/$WORLD_SIZE $LOCAL_RANK $CLUSTER_HEAD_IP $MASTER_PORT"
     jobs = [c.start(f"{line}; echo end >&2", name=name) for name in ("a", "b")]
     one = c.hosts[2].start(line, name="c", env={"CLUSTER_JOB": "own"})
 
-    for job in jobs:
+    for port, job in enumerate(jobs, 29500):
         job.wait()
         assert texts(job) == [
             row
             for rank in range(3)
             for row in (
                 (rank, "stderr", "end"),
-                (rank, "stdout", f"{job.name} {rank}/3 127.0.0.1 3"),
+                (rank, "stdout", f"{job.name} {rank}/3 0 127.0.0.1 {port}"),
             )
         ]
     one.wait()
-    assert texts(one) == [(0, "stdout", "own 0/1 127.0.0.1 1")]
+    assert texts(one) == [(0, "stdout", "own 0/1 0 127.0.0.1 29502")]
     assert {name: job.state for name, job in c.jobs.items()} == {
         "a": "done",
         "b": "done",

@@ -68,3 +68,4 @@ class NamedJob(Value, frozen=True, kw_only=True):
     at: float  # when it was started, in seconds since the epoch
     by: str  # who started it, as `claims.encode` writes it
     folder: str  # here, for its output once it has ended
+    port: int = 29500  # at the first host, where the ranks of torch.distributed meet

@@ -5,6 +5,7 @@ from __future__ import annotations
 import re
 import time
 from collections.abc import Mapping
+from itertools import count
 from typing import TYPE_CHECKING
 
 import msgspec
@@ -101,6 +102,7 @@ class NamedJobs(Mapping[str, Job]):
                 at=at,
                 by=claims.encode(claims.this_process()),
                 folder=str(runs / self._remote.name / FOLDER / key),
+                port=self._free_port(name),
             )
             self._disk.record(journal.JobStarted(job=record))
             self._start(record, hosts)
@@ -115,6 +117,11 @@ class NamedJobs(Mapping[str, Job]):
         while (name := base if number == 1 else f"{base}-{number}") in taken:
             number += 1
         return name
+
+    def _free_port(self, name: str) -> int:
+        """Return a port for torch's store that no other job of the cluster has."""
+        taken = {job.port for other, job in self._records().items() if other != name}
+        return next(port for port in count(MASTER_PORT) if port not in taken)
 
     def _same(self, name: str, spec: TaskSpec, hosts: HostGroup) -> Job | None:
         """Return the job of this name if it runs and is the same; refuse another (SpecError)."""
@@ -198,7 +205,7 @@ def _stop(jobs: Sequence[Job], reason: str) -> list[ClusterError]:
 def task_variables(
     cluster: str, job: NamedJob, machine: Machine, task: Task, addresses: Sequence[str]
 ) -> dict[str, str]:
-    """Return what a task knows of itself and the others, and torchrun's variables."""
+    """Return what a task knows of itself and the others, as one rank of torch.distributed too."""
     return {
         "PATH": machine.bin,
         "PYTHONUNBUFFERED": "1",
@@ -210,7 +217,11 @@ def task_variables(
         "CLUSTER_HEAD_IP": addresses[0],
         "CLUSTER_GROUP": machine.name.split(".")[1],
         "MASTER_ADDR": addresses[0],
-        "MASTER_PORT": str(MASTER_PORT),
+        "MASTER_PORT": str(job.port),
         "NODE_RANK": str(task.rank),
         "NNODES": str(len(job.tasks)),
+        "RANK": str(task.rank),
+        "WORLD_SIZE": str(len(job.tasks)),
+        "LOCAL_RANK": "0",
+        "LOCAL_WORLD_SIZE": "1",
     }
