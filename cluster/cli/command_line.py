@@ -46,9 +46,8 @@ OTHER_SPELLINGS = {  # of the founding programs; help shows only the current one
 def start(*launchers: Callable[..., None] | click.Command, what: str | None = None) -> NoReturn:
     """Run a launcher script: parameters become flags, docstrings the help.
 
-    Args:
-        launchers: functions whose parameters are annotated with `cluster.cli.flags`; if there are
-            several, the name of each is a verb.
+    The parameters of launchers are annotated with `cluster.cli.flags`; if there are several
+    launchers, the name of each is a verb.
     """
     made = [
         one if isinstance(one, click.Command) else make_command(one.__name__, one)
@@ -111,14 +110,9 @@ def _status(app: click.Command) -> int:
 
 
 def canonical_arguments(argv: Sequence[str]) -> list[str]:
-    """Replace other spellings of flags by the current ones, and give bare flags their value.
+    """Return arguments in the current spelling of flags: `--iterations=5 --placement=1`.
 
-    Args:
-        argv: the arguments, such as `--num-iters=5 --placement`; those after `--` belong to
-            another program.
-
-    Returns:
-        The same arguments in the current spelling: `--iterations=5 --placement=1`.
+    Such as `--num-iters=5 --placement`; those after `--` belong to another program.
     """
     ours = list(argv).index("--") if "--" in argv else len(argv)
     following = [*argv[1:ours], ""]

@@ -29,8 +29,7 @@ def confirm_cost(
 ) -> None:
     """Show what will be created and its price, and ask; do nothing if it costs no money.
 
-    Raises:
-        SpecError: the answer is no, or there is no terminal to ask on.
+    Refusing raises a SpecError, as does a missing terminal.
     """
     if not plan.costs:
         return
@@ -46,11 +45,7 @@ def confirm_cost(
 
 
 def ask(question: str, price: str) -> bool:
-    """Ask before something costs money.
-
-    Raises:
-        SpecError: there is no terminal to ask on.
-    """
+    """Ask before something costs money (SpecError: there is no terminal)."""
     if not has_terminal():
         raise SpecError(
             f"This costs {price}, and there is no terminal to ask on. Nothing was created.",
@@ -67,8 +62,7 @@ def has_terminal() -> bool:
 def price_words(spec: ClusterSpec, plan: Plan, launches: int = 1) -> str:
     """Say what a cluster costs while it runs.
 
-    Returns:
-        Such as `$7.78 an hour until it is taken down, at the latest after 2 h 0 min ($15.56)`.
+    Such as `$7.78 an hour until it is taken down, at the latest after 2 h 0 min ($15.56)`.
     """
     end = "until it is taken down" if launches == 1 else f"{launches} times until it is taken down"
     if plan.ttl is not None:

@@ -50,11 +50,7 @@ class Flag(NamedTuple):
 
 
 def option(typed: str, help: str = "", **how: Any) -> Flag:  # noqa: A002, ANN401 - fields of `Flag`
-    """Declare an option of a command, inside `Annotated`.
-
-    Args:
-        typed: its names, and what stands for its value in the help: `--sizes LIST`.
-    """
+    """Declare an option of a command, inside `Annotated`; `typed` is such as `--sizes LIST`."""
     words = typed.split()
     names = tuple(word for word in words if word.startswith("-"))
     return Flag(names, help, " ".join(words[len(names) :]) or None, **how)
@@ -170,8 +166,7 @@ def _checked(value: Any, check: Callable[[Any], object] | None, *, many: bool) -
 def group(make: Callable[..., Any], names: str = "") -> Group:
     """Return the parameters that the annotations of a struct or function declare.
 
-    Args:
-        names: of its parameters, with spaces between, if only these are of the command.
+    `names`, with spaces between, selects those of the command.
     """
     hints, known = get_type_hints(make, include_extras=True), signature(make).parameters
     chosen = names.split() or known
@@ -216,11 +211,7 @@ def make_command(
     kind: type[Command] = Command,
     **settings: Any,  # noqa: ANN401 - as click has them
 ) -> Command:
-    """Make a command of a function.
-
-    Args:
-        parts: its parameters; those that its annotations declare, if none are given.
-    """
+    """Make a command of a function; without `parts`, its annotations declare the parameters."""
     known = _parts(function) if parts is None else parts
     flat = [
         p
@@ -423,11 +414,7 @@ Machines = Annotated[dict[str, Any], Group(tuple(SPEC.values()))]
 
 
 def with_default(name: str, default: object, *, shown: str = "") -> click.Parameter:
-    """Return the flag of a field of `SpecOptions` with another default.
-
-    Args:
-        shown: the default in its help, if the command itself chooses it; else that default.
-    """
+    """Return the flag of a field of `SpecOptions` with another default, in its help as `shown`."""
     own = copy(SPEC[name])
     own.default = default
     if isinstance(own, click.Option):
@@ -438,11 +425,7 @@ def with_default(name: str, default: object, *, shown: str = "") -> click.Parame
 def choose_provider(
     provider: str | None, *, run_local: bool, default: str = DEFAULT_PROVIDER
 ) -> str:
-    """Choose the provider.
-
-    Raises:
-        SpecError: the two flags contradict each other.
-    """
+    """Choose the provider (SpecError: the two flags contradict each other)."""
     if run_local and provider not in (None, "local"):
         raise SpecError(
             f"--run-local means --provider local, but --provider is {provider}.",
@@ -454,8 +437,7 @@ def choose_provider(
 def like_running(name: str, values: Mapping[str, Any]) -> dict[str, Any]:
     """Fill in flags that were not given from the running cluster of this name, if there is one.
 
-    Returns:
-        The flags; where no cluster of this name runs, with the default provider.
+    Where none runs, the default provider is filled in.
     """
     from cluster.orchestration.cluster import attach  # noqa: PLC0415 - most commands read files
 
@@ -470,14 +452,7 @@ def like_running(name: str, values: Mapping[str, Any]) -> dict[str, Any]:
 
 
 def spec(*, name: str, options: list[str] | None = None, **flags: object) -> ClusterSpec:
-    """Make a spec of the flags.
-
-    Args:
-        flags: the others that `SPEC` declares
-
-    Raises:
-        SpecError: a flag is wrong.
-    """
+    """Make a spec of the flags that `SPEC` declares (SpecError: one is wrong)."""
     from cluster.orchestration.launch.launch import make_spec  # noqa: PLC0415 - most commands read files
 
     own = dict(pair("option", text) for text in options or ())
@@ -485,11 +460,7 @@ def spec(*, name: str, options: list[str] | None = None, **flags: object) -> Clu
 
 
 def pair(flag: str, text: str) -> tuple[str, str]:
-    """Read what a flag gives as KEY=VALUE.
-
-    Raises:
-        SpecError: it is not of that form.
-    """
+    """Read what a flag gives as KEY=VALUE (SpecError)."""
     key, equals, value = text.partition("=")
     if not key or not equals:
         raise SpecError(f"--{flag} {text!r} is not KEY=VALUE.")
@@ -497,11 +468,7 @@ def pair(flag: str, text: str) -> tuple[str, str]:
 
 
 def param_flags(params: type[Value]) -> tuple[click.Parameter, ...]:
-    """Make a flag for each field: its type, default and help come from the class.
-
-    Args:
-        params: of a benchmark; its docstring describes each field under `Args:`.
-    """
+    """Make a flag for each field of a benchmark's parameters, with the help under its `Args:`."""
     help_ = help_of(params)
     own = sorted(
         msgspec.structs.fields(params), key=lambda field: field.name not in params.__annotations__

@@ -48,11 +48,7 @@ class Gates(Value, frozen=True, kw_only=True):
 
 
 def read_gates(fail_on: FailOn = None, junit: Junit = None, github: Github = False) -> Gates:
-    """Read the flags.
-
-    Raises:
-        SpecError: a word is not a verdict that can be a gate.
-    """
+    """Read the flags (SpecError: a word is not a verdict that can be a gate)."""
     words = tuple(word.strip().lower() for word in (fail_on or "").split(",") if word.strip())
     unknown = [word for word in words if word not in FAIL_ON]
     if unknown or (fail_on is not None and not words):
@@ -70,8 +66,7 @@ GateFlags = Annotated[Gates, group(read_gates)]
 def check_decidable(given: Gates, comparisons: Sequence[Comparison]) -> None:
     """Refuse a gate that can never be hit: a verdict on too few launches is inconclusive.
 
-    Raises:
-        SpecError: no data point has enough launches for `slower`.
+    A SpecError says that no data point has enough launches for `slower`.
     """
     for one in comparisons:
         launches = max((min(cell.launches) for cell in one.cells), default=0)
@@ -86,13 +81,9 @@ def check_decidable(given: Gates, comparisons: Sequence[Comparison]) -> None:
 
 
 def report_cases(given: Gates, cases: Sequence[Case]) -> int:
-    """Write the reports that the flags ask for, and tell whether a gate was hit.
+    """Write the reports that the flags ask for, and return the exit status (SpecError).
 
-    Returns:
-        The exit status: 1 if a case failed or is impossible, 3 if a gate was hit, else 0.
-
-    Raises:
-        SpecError: a file cannot be written.
+    It is 1 if a case failed or is impossible, 3 if a gate was hit, else 0.
     """
     from cluster.reports import ci  # noqa: PLC0415 - only with these flags
 

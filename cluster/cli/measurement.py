@@ -53,9 +53,7 @@ def measure(
 ) -> None:
     """Launch a cluster, run a benchmark on it and show the results.
 
-    Raises:
-        ClusterError: it could not be launched, or the job failed; its values are shown first.
-        KeyboardInterrupt: the user interrupted; the values so far are shown first.
+    If the job fails (ClusterError) or the user interrupts, the values so far are shown first.
     """
     _check_how(spec, options)
     pair = trials(options.ab, benchmark) if options.ab else None
@@ -97,11 +95,7 @@ def measure(
 def launched(
     spec: ClusterSpec, benchmark: str, params: Mapping[str, object], options: BenchOptions
 ) -> Iterator[Cluster]:
-    """Launch a cluster for a benchmark, and take it down afterwards if it costs money.
-
-    Raises:
-        ClusterError: it could not be launched.
-    """
+    """Launch a cluster for a benchmark, and take it down afterwards if it costs money."""
     check_machines = check(spec, benchmark, params, options, (PLAIN,))
     live = JobProgress(stderr=options.json)
     cluster = _launch(spec, check_machines, live, options)
@@ -122,13 +116,9 @@ def check(
     options: BenchOptions,
     conditions: Iterable[Trial],
 ) -> Callable[[Plan], None]:
-    """Refuse what cannot be measured, before anything is created.
+    """Refuse what cannot be measured, before anything is created (ClusterError).
 
-    Returns:
-        What refuses a plan whose machines lack what the benchmark needs.
-
-    Raises:
-        ClusterError: it cannot be measured.
+    Return what refuses a plan whose machines lack what the benchmark needs.
     """
     conditions = tuple(conditions)
     checked = [

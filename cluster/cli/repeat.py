@@ -49,12 +49,7 @@ LAUNCHES = "CLUSTER_LAUNCHES"  # the environment variable
 
 
 class BenchOptions(Value, frozen=True, kw_only=True):
-    """The options of a benchmark's command: the flags of the same names.
-
-    Args:
-        founding: print the lines of the founding programs; only launchers do.
-        workdir: the folder, in a copy of which the ranks run; only `cluster run --mpi` has it.
-    """
+    """The options of a benchmark's command: the flags of the same names."""
 
     keep: flags.Keep = None
     detach: flags.Detach = False
@@ -75,7 +70,8 @@ class BenchOptions(Value, frozen=True, kw_only=True):
     describe: flags.Describe = ""
     expect: flags.Expect = ""
     gates: Gates = Gates()
-    founding: bool = False
+    founding: bool = False  # print the lines of the founding programs; only launchers do
+    # the folder, in a copy of which the ranks run; only `cluster run --mpi` has it
     workdir: WorkingFolder | None = None
 
     @property
@@ -101,14 +97,10 @@ class AbAnswer(Value, frozen=True, kw_only=True):
 
 
 def count_launches(cluster: Cluster, benchmark: str, options: BenchOptions) -> int:
-    """Choose how often a benchmark is launched.
+    """Choose how often a benchmark is launched (SpecError: not a positive number).
 
-    Returns:
-        What --launches or CLUSTER_LAUNCHES says; else what the benchmark needs where all ranks are
-        on one host, and 1 on several hosts.
-
-    Raises:
-        SpecError: it is not a positive number.
+    It is what --launches or CLUSTER_LAUNCHES says; else what the benchmark needs where all ranks
+    are on one host, and 1 on several hosts.
     """
     if options.launches is not None or options.detach or options.profile is not None:
         return check_count(1 if options.launches is None else options.launches, "--launches")
@@ -121,11 +113,7 @@ def count_launches(cluster: Cluster, benchmark: str, options: BenchOptions) -> i
 
 
 def check_count(launches: int, what: str) -> int:
-    """Refuse a number of launches below 1.
-
-    Raises:
-        SpecError: it is below 1.
-    """
+    """Refuse a number of launches below 1 (SpecError)."""
     if launches < 1:
         raise SpecError(
             f"{what} is not a number of launches.", remedy="Give a whole number, 1 or more."
@@ -141,12 +129,7 @@ def run_launches(
     trial: Trial = PLAIN,
     cases: list[Case] | None = None,
 ) -> None:
-    """Launch a benchmark once or several times, and show the results, also of a failed run.
-
-    Raises:
-        JobError: a job failed.
-        KeyboardInterrupt: the user interrupted.
-    """
+    """Launch a benchmark once or several times, and show the results, also of a failed run."""
     total = count_launches(cluster, benchmark, options)
     launch_of = f"{time.time():.3f}" if total > 1 else ""
 
@@ -210,13 +193,9 @@ def launch_once(
     live: JobProgress,
     launch_of: str,
 ) -> Run:
-    """Run a benchmark once under a condition.
+    """Run a benchmark once under a condition (JobError).
 
-    Args:
-        launch_of: what all launches of one command share; empty for a single launch.
-
-    Raises:
-        JobError: the job failed.
+    `launch_of` is what all launches of one command share; empty for a single launch.
     """
     variables = {**options.variables, **trial.variables}
     own = {**params, **trial.params}

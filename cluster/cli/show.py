@@ -223,14 +223,7 @@ def _gpus(facts: Facts) -> str:
 
 
 def relative_path(path: Path) -> Path:
-    """Return a path as a user would type it from here.
-
-    Args:
-        path: absolute.
-
-    Returns:
-        The relative path, if it is below the working directory.
-    """
+    """Return an absolute path as a user would type it: relative below the working directory."""
     here = Path.cwd()
     return path.relative_to(here) if path.is_relative_to(here) else path
 
@@ -244,11 +237,7 @@ def show_plan(plan: Plan, *, as_json: bool) -> None:
 
 
 def receipt_lines(cluster: Cluster) -> list[str]:
-    """Return the receipt of a cluster: its time and cost, and that nothing is left.
-
-    Returns:
-        Lines; empty if it cost nothing.
-    """
+    """Return the receipt of a cluster: its time and cost, and that nothing is left."""
     receipt = cluster.receipt()
     if receipt is None:
         return []
@@ -302,11 +291,7 @@ class LaunchesAnswer(Value, frozen=True, kw_only=True):
 
 
 def show_launches(ran: Sequence[Run], *, as_json: bool) -> Answer:
-    """Show several launches together: medians over launches, and one verdict.
-
-    Args:
-        ran: the launches of one command, the oldest first.
-    """
+    """Show the launches of one command, the oldest first, together: medians and one verdict."""
     newest = ran[-1]
     record = newest.record
     pooled, judged = judge_launches(ran)
@@ -341,11 +326,7 @@ def show_launches(ran: Sequence[Run], *, as_json: bool) -> Answer:
 def judge_launches(
     ran: Sequence[Run], hardware: Hardware | None = None
 ) -> tuple[tuple[Summary, ...], Answer]:
-    """Judge the medians over the launches of one command, or one run.
-
-    Args:
-        ran: the launches, the oldest first.
-    """
+    """Judge the medians over the launches of one command, the oldest first, or one run."""
     from cluster.analysis.statistics.summarize import pool_launches  # noqa: PLC0415 - it imports NumPy
     from cluster.analysis.verdict import judgement  # noqa: PLC0415 - only for summaries
 
@@ -358,14 +339,7 @@ def judge_launches(
 
 
 def show_tables(tables: Sequence[Table], report: str) -> None:
-    """Show tables on standard output.
-
-    Args:
-        report: `terminal` or `markdown`.
-
-    Raises:
-        SpecError: it is neither.
-    """
+    """Show tables on standard output, as `terminal` or `markdown` (SpecError)."""
     check_format(report)
     width = screen_width()
     texts = (

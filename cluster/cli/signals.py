@@ -27,10 +27,7 @@ def handle() -> list[Received]:
 
     A second signal would interrupt the clean-up that the first one began. So a SIGTERM interrupts
     only if it is the first signal; but a Ctrl-C later than `SAME` interrupts again, because the
-    user does not want to wait.
-
-    Returns:
-        The list to which signals are added when they come; the first one interrupted.
+    user does not want to wait. Signals are added to the returned list when they come.
     """
     received: list[Received] = []
 

@@ -82,8 +82,7 @@ _verbosity = 0
 def take_flags(argv: Sequence[str]) -> tuple[list[str], int]:
     """Take -v and -q out of a command line; they may come anywhere before `--`.
 
-    Returns:
-        The others, and how much is printed: -1 with -q, 1 with -v, 2 with -vv or -v -v.
+    Return the others, and how much is printed: -1 with -q, 1 with -v, 2 with -vv or -v -v.
     """
     ours = list(argv).index("--") if "--" in argv else len(argv)
     found = [FLAGS[word] for word in argv[:ours] if word in FLAGS]
@@ -92,15 +91,7 @@ def take_flags(argv: Sequence[str]) -> tuple[list[str], int]:
 
 
 def configure(verbosity: int) -> None:
-    """Set how much is printed, and open the log file.
-
-    Args:
-        verbosity: -1 for results and errors only, 0 as usual, 1 also for what is done on which
-            host, 2 also for every command.
-
-    Raises:
-        SpecError: the log file cannot be written.
-    """
+    """Set how much is printed, as `take_flags` returns it, and open the log file (SpecError)."""
     global _verbosity  # noqa: PLW0603 - one process has one terminal
     _verbosity = verbosity
     logger = logging.getLogger("cluster")
@@ -126,11 +117,7 @@ def configure(verbosity: int) -> None:
 
 
 def write_log(text: str, level: int = logging.INFO) -> None:
-    """Write a line to the log file only, if there is one.
-
-    Args:
-        level: of `logging`.
-    """
+    """Write a line to the log file only, if there is one; `level` is one of `logging`."""
     logger = logging.getLogger("cluster")
     record = logger.makeRecord(logger.name, level, "", 0, text, (), None)
     for handler in logger.handlers:

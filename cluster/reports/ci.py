@@ -67,11 +67,8 @@ def comparison_cases(comparison: Comparison) -> Iterator[Case]:
 def junit_xml(cases: Sequence[Case], fail_on: Collection[str]) -> bytes:
     """Write JUnit XML: a suite per run or comparison, a case per series.
 
-    Args:
-        fail_on: verdicts that are failures, besides `failed` and `impossible`.
-
-    Returns:
-        An XML document. An undecided case is skipped, unless it is a failure.
+    `fail_on` are verdicts that are failures, besides `failed` and `impossible`; an undecided case
+    is skipped, unless it is one.
     """
     root = Element("testsuites", name="cluster")
     for suite in dict.fromkeys(case.suite for case in cases):
@@ -106,11 +103,7 @@ def _add_case(suite: Element, case: Case, fail_on: Collection[str]) -> None:
 
 
 def fails(case: Case, fail_on: Collection[str]) -> bool:
-    """Tell whether a case fails.
-
-    Args:
-        fail_on: verdicts that are failures, besides `failed` and `impossible`.
-    """
+    """Return whether a case fails: `failed`, `impossible`, or a verdict of `fail_on`."""
     return case.verdict in WRONG or case.verdict in fail_on
 
 
@@ -131,13 +124,9 @@ def github_summary(cases: Iterable[Case]) -> str:
 
 
 def github_annotations(cases: Iterable[Case], fail_on: Collection[str]) -> Iterator[str]:
-    """Return a workflow command for each case that fails or is low or slower.
+    """Yield a workflow command for each case that fails or is low or slower.
 
-    Args:
-        fail_on: verdicts that are errors, besides `failed` and `impossible`.
-
-    Yields:
-        Such as `::warning title=bandwidth 1 MiB is LOW::...`.
+    Such as `::warning title=bandwidth 1 MiB is LOW::...`; verdicts of `fail_on` are errors.
     """
     for case in cases:
         kind = "error" if fails(case, fail_on) else "warning"

@@ -63,11 +63,7 @@ def replacement_lines(verdict: FleetVerdict) -> Iterator[str]:
 
 
 def group_table(found: Placement) -> Table:
-    """Show the groups of hosts that are near one another.
-
-    Args:
-        found: groups of hosts; at least one.
-    """
+    """Show the groups of hosts that are near one another."""
     members: dict[int, list[int]] = {}
     for host, group in enumerate(found.groups):
         members.setdefault(group, []).append(host)
@@ -85,11 +81,7 @@ def group_table(found: Placement) -> Table:
 def layer_table(found: Placement) -> Table:
     """Show which hosts the provider puts together, and how far latency agrees.
 
-    Args:
-        found: groups of hosts; the provider names at least one layer.
-
-    Returns:
-        A row for each layer of the provider's network, the nearest to the hosts first.
+    A row for each layer of the provider's network, the nearest to the hosts first.
     """
     return Table(
         title="simulated" if found.simulated else "",

@@ -44,16 +44,13 @@ class PageSection(Value, frozen=True, kw_only=True):
 
 
 class Page(Value, frozen=True, kw_only=True):
-    """A whole page: results first, then what they are based on.
-
-    Args:
-        index: a table of many runs; the first cell of each row is the title of its section.
-    """
+    """A whole page: results first, then what they are based on."""
 
     title: str
     verdicts: tuple[str, ...]
     answers: tuple[Answer, ...] = ()
     warnings: tuple[str, ...] = ()
+    # a table of many runs; the first cell of each row is the title of its section
     index: Table | None = None
     sections: tuple[PageSection, ...] = ()
 
@@ -74,8 +71,7 @@ def table_html(table: Table) -> str:
 def next_html(step: str) -> str:
     """Write the next step: a command as code, and prose before it as prose.
 
-    Args:
-        step: such as `cluster bench p2p`, or `compare it: cluster compare A B`; may be empty.
+    Such as `cluster bench p2p`, or `compare it: cluster compare A B`; may be empty.
     """
     return str(_templates().get_template("parts.html").module.next(step))  # type: ignore[attr-defined]
 

@@ -20,11 +20,7 @@ MOST_PAIRS = 12  # named in one cell
 
 
 def profile_tables(job: JobProfile) -> tuple[Table, ...]:
-    """Show the MPI profile of a job: findings, then routines, sizes and ranks.
-
-    Returns:
-        Up to four tables: an empty one is left out.
-    """
+    """Show the MPI profile of a job: findings, then routines, sizes and ranks, if not empty."""
     tables = (_routines(job), _sizes(job), _ranks(job))
     return (_meaning(job), *(table for table in tables if table.rows))
 
@@ -136,11 +132,7 @@ def _ranks(job: JobProfile) -> Table:
 
 
 def topology_tables(topology: GpuTopology, carried: Transports) -> Iterator[Table]:
-    """Show how GPUs are connected, and which transports NCCL chose.
-
-    Yields:
-        Tables; an empty one is left out.
-    """
+    """Show how GPUs are connected, and which transports NCCL chose; no empty table."""
     tables = (_best(topology), _pairs(topology, carried), _near(topology), _carried(carried))
     yield from (table for table in tables if table.rows)
     rows = tuple((says,) for says in (*topology.findings, *carried.findings))

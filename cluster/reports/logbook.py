@@ -127,14 +127,7 @@ def _nodes(environment: Iterable[Facts]) -> str:
 
 
 def format_expected(expected: ExpectedResult) -> str:
-    """Format an expected result.
-
-    Args:
-        expected: the value, with its unit.
-
-    Returns:
-        Such as `220 images/s`.
-    """
+    """Format an expected result, such as `220 images/s`."""
     if expected.unit in ("s", "B/s"):
         return format_value(expected.value, expected.unit)
     return f"{expected.value:g} {expected.unit}".strip()
@@ -155,11 +148,7 @@ def _better(one: Summary, best: Summary) -> bool:
 
 
 def format_result(summary: Summary) -> str:
-    """Format the result at one data point.
-
-    Returns:
-        Such as `latency 8 B: 1.2 us`.
-    """
+    """Format the result at one data point, such as `latency 8 B: 1.2 us`."""
     point = ", ".join(filter(None, [summary.metric, format_point(summary.params)]))
     return f"{point}: {format_value(summary.median, summary.unit)}"
 
@@ -169,9 +158,8 @@ def share_of_expected(
 ) -> tuple[Summary, float] | None:
     """Compare the results of a run with the expected one.
 
-    Returns:
-        The best data point of the first metric in the expected unit, and its share of the expected
-        value (more than 1 is better); None if no metric has that unit.
+    Return the best data point of the first metric in the expected unit, and its share of the
+    expected value (more than 1 is better); None if no metric has that unit.
     """
     for best in best_per_metric(summaries):
         if expected.unit in ("", best.unit) and best.median > 0:
@@ -183,9 +171,8 @@ def share_of_expected(
 def missing_series(record: Record, missing: Iterable[Planned]) -> Iterator[str]:
     """Say which planned series have no value, and why.
 
-    Yields:
-        A sentence per metric, and one for all of which no value was measured; none while the run
-        may still measure them.
+    A sentence per metric, and one for all of which no value was measured; none while the run may
+    still measure them.
     """
     if record.status in ("planned", "running"):
         return

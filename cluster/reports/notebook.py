@@ -31,11 +31,7 @@ def judgement_html(judged: Answer) -> str:
 
 
 def run_html(name: str, judged: Answer, summaries: Sequence[Summary], notes: Sequence[str]) -> str:
-    """Show a run: its verdict, then its summaries.
-
-    Args:
-        notes: what a reader of the values must know.
-    """
+    """Show a run: its verdict, then its summaries and notes."""
     shown = summaries[:MOST_ROWS]
     more = len(summaries) - len(shown)
     rest = [f"And {more} more: run.summary() has all."] if more else []

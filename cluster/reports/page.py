@@ -89,8 +89,7 @@ def report_page(
 def answers(shown: Sequence[ReportRun]) -> tuple[Answer, ...]:
     """Judge each run, and all launches of one command together.
 
-    Returns:
-        The judgements; none if there are more than four, as the list of the runs has them.
+    More than four are not judged, as the list of the runs has them.
     """
     groups: dict[str, list[ReportRun]] = {}
     for run in shown:
@@ -131,10 +130,9 @@ def _index(shown: Sequence[ReportRun]) -> Table:
 
 
 def comparisons(shown: Sequence[ReportRun], by: str | None = None) -> list[Comparison]:
-    """Compare runs by a factor, or by condition if there are any, or two runs with one another.
+    """Compare runs by a factor, by condition if there are any, or two runs with one another.
 
-    Returns:
-        A comparison of each group with the first; empty if there is nothing to compare.
+    Each group is compared with the first.
     """
     launches = [Launch(record=run.record, summaries=run.summaries) for run in shown]
     if by is not None:
@@ -152,8 +150,7 @@ def comparisons(shown: Sequence[ReportRun], by: str | None = None) -> list[Compa
 def compare_with_network(run: ReportRun, rate: float) -> ReportRun:
     """Compute a run's bounds from a network that the user described, not from the hosts' facts.
 
-    Args:
-        rate: of a host's network in each direction, in bytes per second.
+    `rate` is that of a host in each direction, in bytes per second.
     """
     spec, known = run.record.spec, run.record.definitions
     ranks = spec.hosts * spec.ranks_per_host
@@ -273,11 +270,7 @@ def _drawn(found: Mapping[str, Sequence[Curve]]) -> Iterator[Picture]:
 
 
 def curves(shown: Sequence[ReportRun]) -> dict[str, list[Curve]]:
-    """Find what can be drawn over message sizes.
-
-    Returns:
-        For each metric, a curve per condition and series; with their fits, if there are few.
-    """
+    """Return a curve over message sizes per metric, condition and series, with fits of a few."""
     names = labels(shown)
     few = len(set(names)) <= MOST_FITS
     launches: dict[tuple[str, ...], list[tuple[Summary, ...]]] = {}
@@ -297,10 +290,9 @@ def curves(shown: Sequence[ReportRun]) -> dict[str, list[Curve]]:
 
 
 def labels(shown: Sequence[ReportRun]) -> list[str]:
-    """Return each run the shortest name that tells it from all runs of other curves.
+    """Return for each run the shortest name that tells it from all runs of other curves.
 
-    Returns:
-        The condition of a run that has one, the name of a cluster that has one run, or its own.
+    It is the condition of a run that has one, the name of a cluster that has one run, or its own.
     """
     clusters = Counter(run.record.spec.name for run in shown)
     first = {run.record.launch_of or run.name: run for run in reversed(shown)}

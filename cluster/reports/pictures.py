@@ -19,11 +19,7 @@ FORMATS: tuple[Format, ...] = get_args(plots.Format)
 
 
 def file_format(path: str) -> Format:
-    """Find the format of a picture from its file's name.
-
-    Raises:
-        SpecError: there is no such format.
-    """
+    """Find the format of a picture from its file's name (SpecError)."""
     for form in FORMATS:
         if path.endswith(f".{form}"):
             return form
@@ -40,23 +36,15 @@ def sweep_picture(
     *,
     given_bound: float | None = None,
 ) -> Picture:
-    """Draw a metric of runs over message sizes.
+    """Draw a metric of runs over message sizes (SpecError: it was not measured over several).
 
-    Args:
-        given_bound: the bandwidth that the user gave as the bound, in bytes per second.
-
-    Raises:
-        SpecError: no such metric was measured over several sizes.
+    `given_bound` is the bandwidth that the user gave as the bound, in bytes per second.
     """
     return plots.sweep(sweep_curves(shown, metric), form, given_bound=given_bound)
 
 
 def sweep_curves(shown: Sequence[ReportRun], metric: str | None) -> Sequence[Curve]:
-    """Choose the curves of one metric.
-
-    Raises:
-        SpecError: no such metric was measured over several sizes.
-    """
+    """Choose the curves of one metric (SpecError: it was not measured over several sizes)."""
     curves = page.curves(shown)
     return curves[_chosen(metric, [name for name in curves if _can_be_drawn(curves[name])])]
 
@@ -70,11 +58,7 @@ def distribution_picture(
     metric: str | None,
     form: Format = "svg",
 ) -> Picture:
-    """Draw how the raw values of a metric are distributed.
-
-    Raises:
-        SpecError: there are no values of such a metric.
-    """
+    """Draw how the raw values of a metric are distributed (SpecError: there are none)."""
     known = [
         raw_series.RunValues(name=name, measurements=measurements, summaries=summaries)
         for name, measurements, summaries in runs

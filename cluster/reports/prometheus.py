@@ -26,11 +26,7 @@ class Gauge(Value, frozen=True, kw_only=True):
 
 
 def text(gauges: Iterable[Gauge]) -> str:
-    """Write gauges, those of a metric together.
-
-    Returns:
-        The text of a file; empty without gauges.
-    """
+    """Write gauges as the text of a file, those of a metric together."""
     ordered = sorted(gauges, key=lambda gauge: gauge.name)
     return "".join(
         line

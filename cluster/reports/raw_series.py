@@ -37,13 +37,9 @@ def metrics(runs: Sequence[RunValues]) -> list[str]:
 
 
 def raw_series(runs: Sequence[RunValues], metric: str) -> RawSeries:
-    """Collect the values of one metric: a series per run, data point and rank.
+    """Collect the values of one of `metrics(runs)`: a series per run, data point and rank.
 
-    Args:
-        metric: one of `metrics(runs)`.
-
-    Returns:
-        The first eight series; the title says so if there are more.
+    It has the first eight series; the title says so if there are more.
     """
     several = len({run.name for run in runs}) > 1
     unit = ""

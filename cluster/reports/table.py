@@ -26,21 +26,17 @@ class Table(Value, frozen=True, kw_only=True):
 
 
 class Column(NamedTuple):
-    """A column of the tables for people.
-
-    Args:
-        cell: the text for a summary; every value with its unit.
-        on: the tables that have it: `wide` ones, those for a `narrow` screen, or both.
-        dropped: the order in which columns are left out of a table that is still too wide, lowest
-            first; 0 is never left out.
-        shown: if given, the column is left out unless this is true for a summary of the table.
-    """
+    """A column of the tables for people."""
 
     name: str
-    cell: Callable[[Summary], str]
+    cell: Callable[[Summary], str]  # the text for a summary; every value with its unit
     words: bool = False
+    # the tables that have it: `wide` ones, those for a `narrow` screen, or both
     on: Literal["both", "wide", "narrow"] = "both"
+    # the order in which columns are left out of a table that is still too wide, lowest first; 0 is
+    # never left out
     dropped: int = 0
+    # if given, the column is left out unless this is true for a summary of the table
     shown: Callable[[Summary], bool] | None = None
 
 
@@ -144,11 +140,7 @@ HEAVY = 1.5  # from this ratio of p99 to the median, a tail is worth a remark
 
 
 def remarks(summary: Summary) -> tuple[str, ...]:
-    """Say in a few words what a reader of a median must know about the series.
-
-    Returns:
-        Such as `drifts +4.1%`; empty if there is nothing to remark.
-    """
+    """Say in a few words what a reader of a median must know, such as `drifts +4.1%`."""
     form = summary.shape
     if form is None:
         return ()

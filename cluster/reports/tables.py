@@ -156,11 +156,7 @@ def _span(cells: Sequence[ComparisonCell]) -> float:
 def interval_strip(ratio: float | None, interval: tuple[float, float] | None, span: float) -> str:
     """Draw an interval around its ratio on a line whose middle is 1; above 1 is to the right.
 
-    Args:
-        interval: of the ratio.
-
-    Returns:
-        Characters such as `.....|.--*--....`.
+    Such as `.....|.--*--....`.
     """
     line = ["."] * STRIP
     line[STRIP // 2] = "|"
@@ -231,11 +227,7 @@ def predictions_table(
     beyond: Sequence[MeasuredCollective] = (),
     notes: Sequence[str] = (),
 ) -> Table:
-    """Show measured collective operations beside the times predicted from single messages.
-
-    Args:
-        notes: what a reader of the predictions must know.
-    """
+    """Show measured collective operations beside the times predicted from single messages."""
     return Table(
         title="Collective operations, predicted from the messages they consist of",
         columns=(
@@ -329,25 +321,13 @@ def _scaled(row: Efficiency, unit: str, bounded: bool, printed: bool) -> tuple[s
 
 
 def bar(part: float) -> str:
-    """Draw a share as a bar of ten characters.
-
-    Args:
-        part: the share, from 0 to 1.
-
-    Returns:
-        Such as `########..`.
-    """
+    """Draw a share, from 0 to 1, as a bar of ten characters such as `########..`."""
     full = min(10, max(0, round(part * 10)))
     return "#" * full + "." * (10 - full)
 
 
 def launches_table(pooled: Sequence[Summary], launches: int, notes: Sequence[str] = ()) -> Table:
-    """Show the medians over several launches: a row per data point.
-
-    Args:
-        pooled: the result of `pool_launches`.
-        notes: what a reader of the values must know.
-    """
+    """Show the medians over several launches, of `pool_launches`: a row per data point."""
     bounded = any(one.share is not None for one in pooled)
     sure = any(one.ci is not None for one in pooled)
     return Table(

@@ -28,15 +28,11 @@ def training_table(
     link: float | None = None,
     ranks_per_host: int = 1,
 ) -> Table:
-    """Show how training scales.
+    """Show how training scales (SpecError: a run has no rate).
 
-    Args:
-        link: bytes per second that a host's network carries in each direction; if it is not known,
-            all ranks are expected to be as fast as those of the base.
-        ranks_per_host: how many ranks share it.
-
-    Raises:
-        SpecError: a run has no rate.
+    `link` is what a host's network carries in each direction, in bytes per second, for
+    `ranks_per_host` ranks; if it is not known, all ranks are expected to be as fast as those of the
+    base.
     """
     rates = {ranks: _asked(summaries) for ranks, (summaries, _) in runs.items()}
     work = None if link is None else _work(runs, batch, link, ranks_per_host)

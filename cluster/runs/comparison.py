@@ -123,18 +123,9 @@ def compare(
 
 
 def compare_groups(base: Side, other: Side, threshold: float) -> RunComparison:
-    """Compare two groups of launches.
+    """Compare two groups of launches, with a verdict per data point on the other (SpecError).
 
-    Args:
-        base: the first.
-        other: the second, which the verdicts are on.
-        threshold: the smallest difference that matters, as a fraction of the value.
-
-    Returns:
-        What differs, and a verdict per data point.
-
-    Raises:
-        SpecError: the threshold is not between 0 and 1.
+    `threshold` is the smallest fraction of the value that matters, between 0 and 1.
     """
     return RunComparison(**structs.asdict(compare_sides(base, other, threshold)))
 

@@ -25,9 +25,8 @@ FIELDS = ("p5", "p95", "p99", "converged", "bound", "share")
 def value_columns(name: str, record: Record, measurements: Sequence[Measurement]) -> Columns:
     """Return a table of raw values, one per row.
 
-    Returns:
-        Columns: run, benchmark, condition, metric, unit, one per parameter, rank, host, iteration,
-        value. Rates are in B/s, also if the times of their bytes were recorded.
+    Columns: run, benchmark, condition, metric, unit, one per parameter, rank, host, iteration,
+    value. Rates are in B/s, also if the times of their bytes were recorded.
     """
     points = tuple(
         point for point in _parameters(m.params for m in measurements) if point != "rank"
@@ -55,9 +54,8 @@ def _in_unit(measurement: Measurement, record: Record) -> tuple[str, Iterable[fl
 def summary_columns(name: str, record: Record, summaries: Sequence[Summary]) -> Columns:
     """Return a table of summaries, one per row.
 
-    Returns:
-        Columns: run, benchmark, condition, metric, unit, one per parameter, n, median, ci_low,
-        ci_high, p5, p95, p99, converged, bound, share. Unknown values are None.
+    Columns: run, benchmark, condition, metric, unit, one per parameter, n, median, ci_low, ci_high,
+    p5, p95, p99, converged, bound, share. Unknown values are None.
     """
     points = _parameters(s.params for s in summaries)
     names = ("run", "benchmark", "condition", "metric", "unit", *points)
@@ -75,9 +73,8 @@ def summary_columns(name: str, record: Record, summaries: Sequence[Summary]) -> 
 def cell_columns(cells: Sequence[ComparisonCell]) -> Columns:
     """Return a table of the data points of a comparison, one per row.
 
-    Returns:
-        Columns: metric, one per parameter, unit, base, other, ratio, ratio_low, ratio_high,
-        verdict, reason.
+    Columns: metric, one per parameter, unit, base, other, ratio, ratio_low, ratio_high, verdict,
+    reason.
     """
     points = _parameters(cell.params for cell in cells)
     rows = (
@@ -105,11 +102,7 @@ def _columns(names: Sequence[str], rows: Iterator[tuple[Any, ...]]) -> Columns:
 
 
 def pandas_frame(columns: Columns) -> pd.DataFrame:
-    """Make a pandas DataFrame.
-
-    Raises:
-        SpecError: pandas is not installed.
-    """
+    """Make a pandas DataFrame (SpecError: pandas is not installed)."""
     require("pandas", "frames", "A frame of pandas")
     import pandas as pd  # noqa: PLC0415 - it is optional
 
@@ -117,11 +110,7 @@ def pandas_frame(columns: Columns) -> pd.DataFrame:
 
 
 def polars_frame(columns: Columns) -> pl.DataFrame:
-    """Make a polars DataFrame.
-
-    Raises:
-        SpecError: polars is not installed.
-    """
+    """Make a polars DataFrame (SpecError: polars is not installed)."""
     require("polars", "frames", "A frame of polars")
     import polars as pl  # noqa: PLC0415 - it is optional
 

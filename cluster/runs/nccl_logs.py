@@ -14,19 +14,14 @@ if TYPE_CHECKING:
 
 
 def launch_of(run: Run) -> Launch:
-    """Return a run as a comparison sees it.
-
-    Returns:
-        Its record and its summaries, and what its logs of NCCL prove.
-    """
+    """Return a run as a comparison sees it, with what its logs of NCCL prove."""
     return Launch(record=run.record, summaries=run.summary(), toggle=proof_of(run))
 
 
 def proof_of(run: Run) -> ToggleProof | None:
-    """Look for the proof that NCCL obeyed the variables of a run.
+    """Return the proof that NCCL obeyed the variables of a run, or why there is none.
 
-    Returns:
-        The proof, or why there is none; None if the variables do not switch peer-to-peer.
+    None if the variables do not switch peer-to-peer.
     """
     from cluster.analysis.topology.nccl_toggles import TOGGLES, toggle_proof  # noqa: PLC0415 - rarely needed
 

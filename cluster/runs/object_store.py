@@ -108,14 +108,10 @@ class Files:
 
 
 def push(folder: Path, url: str) -> str:
-    """Copy a run into a store, unless any of its files holds a secret.
+    """Copy a run into a store such as `s3://bucket/prefix`, unless a file holds a secret.
 
-    Args:
-        url: of the store and its prefix, such as `s3://bucket/prefix`.
-
-    Raises:
-        SpecError: the run has not ended, it holds a secret, or another run has its URL.
-        ClusterError: the store cannot be reached, or refuses access.
+    A run that has not ended, or whose URL another one has, is refused (SpecError); a store that
+    cannot be reached raises a ClusterError.
     """
     record = runs.record(folder)
     _refuse(folder, record)
@@ -162,14 +158,9 @@ def _is_there(store: Store, path: str, content: bytes, whole: str) -> bool:
 
 
 def download_runs(url: str, into: Path, *, values: bool = False) -> tuple[str, ...]:
-    """Download the records of all runs in a store.
+    """Download the records of all runs in a store (ClusterError: it cannot be reached).
 
-    Returns:
-        The URL of each run, in the order of `runs.folders(into)`.
-
-    Raises:
-        SpecError: the URL is wrong.
-        ClusterError: the store cannot be reached, or refuses access.
+    Return the URL of each, in the order of `runs.folders(into)`.
     """
     with _store(url) as store, ThreadPoolExecutor(AT_ONCE) as pool:
         found = [path for path in store.records() if _is_run(path)]

@@ -22,11 +22,7 @@ TOPOLOGY, ENDING, SHARED = "topology.", ".txt", ".json"
 
 
 def rank_processes(raw: Path) -> tuple[RankProcess, ...]:
-    """Read the file that each rank writes about its process, such as its cores.
-
-    Returns:
-        One per rank that wrote its file, in the order of ranks; a killed rank may have none.
-    """
+    """Read what each rank wrote about its process, in their order; a killed one may lack it."""
     found = []
     for path in raw.glob(PROCESS_FILE.format(rank="*")):
         try:

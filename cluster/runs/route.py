@@ -21,21 +21,14 @@ VISIBLE = "CUDA_VISIBLE_DEVICES"  # selects GPUs, and renumbers them
 
 
 class PairParams(msgspec.Struct, frozen=True, kw_only=True):
-    """The parameter of a benchmark that selects two ranks.
+    """The parameter of a benchmark that selects two ranks."""
 
-    Args:
-        pair: the rank that sends and the one that receives, if only two ranks exchange messages.
-    """
-
+    # the rank that sends and the one that receives, if only two ranks exchange messages
     pair: tuple[int, int] | None = None
 
 
 def route(record: Record, measurements: Iterable[Measurement], raw: Path) -> Route:
-    """Find the route of a run's bytes: memory, if all ranks that exchange messages share a host.
-
-    Returns:
-        The links between its hosts, or the memory and GPUs of its one host.
-    """
+    """Return the links between a run's hosts, or the memory and GPUs of its one host."""
     from cluster.analysis.limits.link import Route, copy_rate  # noqa: PLC0415 - only for summaries
 
     pair = _pair_params(record).pair

@@ -260,14 +260,7 @@ class Run(Value, frozen=True, kw_only=True):
         return place
 
     def as_reported(self, beside: Path) -> ReportRun:
-        """Return the run as a report shows it.
-
-        Args:
-            beside: the folder of the report, from which links lead to the run's files.
-
-        Returns:
-            Its record, summaries, judgement, warnings and files.
-        """
+        """Return the run as a report in the folder `beside` shows it, with links to its files."""
         from cluster.fleet.pair_measurements import pair_tests  # noqa: PLC0415 - only for reports
         from cluster.reports.logbook import missing_series  # noqa: PLC0415
         from cluster.reports.page import ReportRun  # noqa: PLC0415 - it imports NumPy
@@ -296,14 +289,7 @@ class Run(Value, frozen=True, kw_only=True):
                 yield PageLink(text=name, target=f"{target}/" if name == RAW else target)
 
     def evidence(self, summaries: tuple[Summary, ...]) -> Evidence:
-        """Return the evidence for the rules of the diagnosis.
-
-        Args:
-            summaries: of this run.
-
-        Returns:
-            Everything that is known about the run.
-        """
+        """Return the evidence for the rules of the diagnosis."""
         from cluster.analysis.verdict.evidence import Evidence  # noqa: PLC0415 - only for summaries
 
         record = self.record

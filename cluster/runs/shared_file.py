@@ -54,20 +54,12 @@ def summed(run: SharedRun) -> SharedRun:
 
 
 def encode(run: SharedRun) -> bytes:
-    """Encode a shared run as the bytes of its file.
-
-    Returns:
-        The bytes; the same run gives the same bytes.
-    """
+    """Encode a shared run as the bytes of its file, always the same for the same run."""
     return msgspec.json.encode(run) + b"\n"
 
 
 def is_shared(path: Path) -> bool:
-    """Distinguish a shared run from a log.
-
-    Returns:
-        Whether it is a shared run, by its first bytes.
-    """
+    """Tell a shared run from a log, by its first bytes."""
     try:
         with open_file(path) as file:
             return file.read(len(HEAD)) == HEAD
@@ -76,12 +68,7 @@ def is_shared(path: Path) -> bool:
 
 
 def decode(content: bytes, name: str) -> SharedRun:
-    """Read a shared run, and check it against its checksums.
-
-    Raises:
-        SpecError: it is no shared run, or was changed or truncated.
-        NewerFormatError: it is of a newer version.
-    """
+    """Read a shared run, and check it against its checksums (SpecError, NewerFormatError)."""
     try:
         known = msgspec.json.decode(content, type=_Version)
         if known.format != FORMAT:
@@ -109,8 +96,7 @@ def decode(content: bytes, name: str) -> SharedRun:
 def unpack(path: Path) -> Path:
     """Write the files of a shared run into a folder that is deleted when the process ends.
 
-    Raises:
-        SpecError: the file cannot be read, or was changed, or there is no room for its parts.
+    A file that was changed or cannot be read, or whose parts find no room, raises a SpecError.
     """
     run = decode(read_file(path, largest=LARGEST), path.name)
     place = Path(tempfile.mkdtemp(prefix="cluster-share-"))

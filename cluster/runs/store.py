@@ -35,23 +35,12 @@ DEEPEST = 20  # levels of a benchmark's parameters
 
 
 def root(own: str | Path | None = None) -> Path:
-    """Return the folder of all runs: the user's choice, else `CLUSTER_RUNS`, else `runs`.
-
-    Returns:
-        Its absolute path.
-    """
+    """Return the absolute folder of all runs: the user's choice, `CLUSTER_RUNS`, or `runs`."""
     return Path(own or os.environ.get("CLUSTER_RUNS") or DEFAULT_ROOT).absolute()
 
 
 def create(where: Path, name: str, benchmark: str, at: float) -> Path:
-    """Make a new folder: `WHERE/NAME/YYYYMMDDTHHMMSSZ-BENCHMARK[.N]`.
-
-    Args:
-        at: when, in seconds since the epoch.
-
-    Raises:
-        ClusterError: it cannot be made.
-    """
+    """Make a new folder: `WHERE/NAME/YYYYMMDDTHHMMSSZ-BENCHMARK[.N]` (ClusterError)."""
     stem, number = run_id(at, benchmark), 0
     while True:
         folder = where / name / (f"{stem}.{number}" if number else stem)
@@ -75,11 +64,7 @@ def run_id(at: float, benchmark: str) -> str:
 
 
 def make_root(where: Path) -> None:
-    """Make the folder of all runs, so that an error comes before anything is measured.
-
-    Raises:
-        ClusterError: it cannot be made, or is not writable.
-    """
+    """Make the folder of all runs, before anything is measured (ClusterError)."""
     try:
         make_private(where)
     except OSError as error:
@@ -106,11 +91,7 @@ def _check_writer(folder: Path) -> None:
 
 
 def write(folder: Path, record: Record) -> None:
-    """Replace the record of a run, atomically.
-
-    Raises:
-        ClusterError: it cannot be written.
-    """
+    """Replace the record of a run, atomically (ClusterError)."""
     part = folder / f".{RECORD}.{os.getpid()}"
     try:
         with part.open("wb") as file:
@@ -123,11 +104,7 @@ def write(folder: Path, record: Record) -> None:
 
 
 def append(folder: Path, measurements: Iterable[Measurement]) -> None:
-    """Add measurements to a run, after removing a last line that a crash has truncated.
-
-    Raises:
-        ClusterError: they cannot be written.
-    """
+    """Add measurements to a run, after removing a last line that a crash has truncated."""
     text = b"".join(msgspec.json.encode(m) + b"\n" for m in measurements)
     if not text:
         return
@@ -138,11 +115,7 @@ def append(folder: Path, measurements: Iterable[Measurement]) -> None:
 
 
 def write_raw(folder: Path, name: str, text: str | IO[bytes]) -> None:
-    """Write a text, or the content of a file, into `raw/`, beside the files of the job.
-
-    Raises:
-        ClusterError: it cannot be written.
-    """
+    """Write a text, or the content of a file, into `raw/`, beside the files of the job."""
     path = folder / RAW / name
     try:
         path.parent.mkdir(exist_ok=True)
@@ -157,11 +130,7 @@ def write_raw(folder: Path, name: str, text: str | IO[bytes]) -> None:
 
 
 def write_results(folder: Path, results: Iterable[Parsed]) -> None:
-    """Write the results of imported logs, without measurements, which have their own file.
-
-    Raises:
-        ClusterError: they cannot be written.
-    """
+    """Write the results of imported logs, without measurements, which have their own file."""
     rest = (msgspec.structs.replace(result, measurements=()) for result in results)
     try:
         (folder / RESULTS).write_bytes(b"".join(msgspec.json.encode(r) + b"\n" for r in rest))
@@ -175,12 +144,7 @@ def is_run(folder: Path) -> bool:
 
 
 def record(folder: Path) -> Record:
-    """Read the record of a run.
-
-    Raises:
-        SpecError: the folder has none.
-        ParseError: it is damaged, or of another version.
-    """
+    """Read the record of a run (SpecError: none; ParseError: damaged, or of another version)."""
     try:
         text = (folder / RECORD).read_bytes()
     except OSError as error:
@@ -217,14 +181,9 @@ def _check_depth(params: object) -> None:
 
 
 def read(folder: Path) -> Run:
-    """Read a run with all its values.
+    """Read a run with all its values; a truncated last line is left out and named in `warnings`.
 
-    Returns:
-        The run; a truncated last line is left out and named in `warnings`.
-
-    Raises:
-        SpecError: there is no run there.
-        ParseError: its record, or a line before the last, cannot be read.
+    A folder without a run raises a SpecError; an unreadable record or line, a ParseError.
     """
     known = record(folder)
     try:
@@ -301,11 +260,7 @@ def _age(folder: Path) -> tuple[str, int, str]:
 
 
 def find(where: Path, which: str) -> Path:
-    """Find one run by its folder, its id, the name of its cluster, a shared file, or `latest`.
-
-    Raises:
-        SpecError: there is none.
-    """
+    """Find a run by folder, id, name of its cluster, shared file or `latest` (SpecError: none)."""
     if is_run(Path(which)):
         return Path(which).absolute()
     if shared_file.is_shared(Path(which)):
@@ -330,11 +285,7 @@ def find(where: Path, which: str) -> Path:
 def find_launches(where: Path, which: str) -> list[Path]:
     """Find a run as `find` does; `latest` or a cluster mean all launches of its newest command.
 
-    Returns:
-        Their folders, the oldest first; only one for a folder or an id.
-
-    Raises:
-        SpecError: there is none.
+    Their folders come the oldest first (SpecError: there is none).
     """
     newest = find(where, which)
     if which not in ("latest", newest.parent.name):
@@ -354,17 +305,7 @@ def _launch_of(folder: Path) -> str:
 
 
 def all_of(where: Path, which: str) -> list[Path]:
-    """Find all runs of a cluster, or what `find_launches` gives.
-
-    Args:
-        which: a name, as `find` takes it.
-
-    Returns:
-        Their folders, the oldest first.
-
-    Raises:
-        SpecError: there is none.
-    """
+    """Find all runs of a cluster, the oldest first, or what `find_launches` returns."""
     return [f for f in folders(where) if f.parent.name == which] or find_launches(where, which)
 
 

@@ -22,20 +22,12 @@ PLACEMENT = "placement.json"  # which hosts are near one another
 
 
 def write_verdict(folder: Path, verdict: FleetVerdict) -> None:
-    """Write the verdict of a check of a fleet.
-
-    Raises:
-        ClusterError: it cannot be written.
-    """
+    """Write the verdict of a check of a fleet (ClusterError)."""
     _write(folder / VERDICT, verdict)
 
 
 def verdict(folder: Path) -> FleetVerdict | None:
-    """Read the verdict of a check of a fleet.
-
-    Returns:
-        The verdict; none if the run is no check, or if the file is damaged.
-    """
+    """Read the verdict of a check; None if the run is no check, or the file is damaged."""
     return _read(folder / VERDICT, FleetVerdict) or _recorded(folder / VERDICT)
 
 
@@ -77,20 +69,12 @@ def _place(name: str) -> Part:
 
 
 def write_placement(folder: Path, found: Placement) -> None:
-    """Write which hosts of a run are near one another.
-
-    Raises:
-        ClusterError: it cannot be written.
-    """
+    """Write which hosts of a run are near one another (ClusterError)."""
     _write(folder / PLACEMENT, found)
 
 
 def placement(folder: Path) -> Placement | None:
-    """Read which hosts of a run are near one another.
-
-    Returns:
-        The placement; none if it was not asked for, or if the file is damaged.
-    """
+    """Read which hosts of a run are near one another; None if not judged, or damaged."""
     from cluster.core.model.placement import Placement  # noqa: PLC0415 - of few runs
 
     return _read(folder / PLACEMENT, Placement)

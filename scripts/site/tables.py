@@ -3,12 +3,17 @@
 from __future__ import annotations
 
 import inspect
+import re
 from typing import TYPE_CHECKING
 
+import msgspec
 from griffe import Docstring, DocstringSectionKind
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator, Sequence
+
+
+FIELD = re.compile(r"((?:^    # .*\n)*)^    (\w+): [^#\n]*(?:# (.*))?$", re.MULTILINE)
 
 
 def page(title: str, introduction: str, *parts: str) -> str:
@@ -56,20 +61,25 @@ def paragraphs(thing: object) -> str:
 
 
 def field_texts(kind: type) -> dict[str, str]:
-    """Give what the docstrings of a value and of its bases say of each field.
-
-    Args:
-        kind: the value.
-
-    Returns:
-        A sentence for each field that is described.
-    """
+    """Return what a value and its bases say of their fields: under `Args:`, or in comments."""
     found: dict[str, str] = {}
     for base in reversed(kind.__mro__):
         text = base.__dict__.get("__doc__") or ""
         for section in Docstring(inspect.cleandoc(text)).parse("google", warnings=False):
             if section.kind is DocstringSectionKind.parameters:
                 found |= {item.name: _sentence(item.description) for item in section.value}
+        if msgspec.Struct in base.__mro__[1:]:
+            found |= _commented(inspect.getsource(base))
+    return found
+
+
+def _commented(source: str) -> dict[str, str]:
+    """Return the comment on the line of each field, or those on the lines above it."""
+    found = {}
+    for above, name, beside in FIELD.findall(source):
+        comments = [line.strip("# ") for line in above.splitlines()] or [beside]
+        if text := " ".join(comments).partition("noqa")[0].strip():
+            found[name] = _sentence(text.rstrip(".") + ".")
     return found
 
 

@@ -50,11 +50,7 @@ MOST_CACHED = 128 << 20  # bytes of a copy: both ends of it fit in 256 MiB, the 
 def with_hardware_bound(
     summary: Summary, definition: Definition, hardware: Hardware | None
 ) -> Summary:
-    """Add the bound on some hardware to a summary, and the share of it that the median reaches.
-
-    Returns:
-        The summary; unchanged if there is no bound, or if it already has one.
-    """
+    """Add the bound on some hardware, and the share that the median reaches, unless it has one."""
     found = bound(definition, summary.params, hardware)
     if found is None or summary.bound is not None or summary.median <= 0:
         return summary
@@ -75,14 +71,9 @@ def with_hardware_bound(
 def bound(
     definition: Definition, params: Mapping[str, Scalar], hardware: Hardware | None
 ) -> Limit | None:
-    """Return the highest rate that hardware allows a metric.
+    """Return the highest rate that hardware allows a metric, through its `medium`; None if none.
 
-    Args:
-        definition: of the metric; its `medium` is what the bytes pass.
-        params: the point, of which `hosts`, `ranks`, `operation` and `streams` are used.
-
-    Returns:
-        The bound; none if nothing bounds the metric, or if something is not known.
+    Of the point, `hosts`, `ranks`, `operation` and `streams` are used.
     """
     if hardware is None or not definition.medium:
         return None

@@ -30,45 +30,34 @@ OFF_NETWORK = ("host to GPU", "GPU to GPU", "GPU memory")  # media that no netwo
 
 
 class Route(Value, frozen=True, kw_only=True):
-    """The links and memories that the bytes of a run pass.
+    """The links and memories that the bytes of a run pass."""
 
-    Args:
-        links: of the hosts that take part; empty for one host, as no network is used.
-        sender: the rank that only sends, if each rank has times of its own. Its time ends when its
-            buffer is free again, with the last megabytes still in the kernel's buffers, so no link
-            bounds it.
-        memory: on one host, the rate of a copy in its memory in bytes per second; 0 if not known.
-    """
-
+    # of the hosts that take part; empty for one host, as no network is used
     links: tuple[Link | None, ...] = ()
+    # the rank that only sends, if each rank has times of its own. Its time ends when its buffer is
+    # free again, with the last megabytes still in the kernel's buffers, so no link bounds it.
     sender: int | None = None
     ranks: int = 1
+    # on one host, the rate of a copy in its memory in bytes per second; 0 if not known
     memory: float = 0.0
     gpus: Figure | None = None
 
 
 def goodput(link: Link, flows: int = 1) -> float:
-    """Return the highest payload rate of TCP over IPv4 through a link, in one direction.
+    """Return the highest payload rate of TCP over IPv4 through a link, in one direction, in B/s.
 
-    Each packet of MTU bytes carries MTU - E - 52 bytes of data (IPv4 20, TCP 20, its timestamps
-    12; E for an encapsulation) and takes the line for MTU + 38 (preamble 8, Ethernet header 14,
+    Each packet of MTU bytes carries MTU - E - 52 bytes of data (IPv4 20, TCP 20, its timestamps 12;
+    E for an encapsulation) and takes the line for MTU + 38 (preamble 8, Ethernet header 14,
     checksum 4, gap 12: IEEE 802.3; RFC 791, 9293, 7323): 94.15 % at 1500, 99.00 % at 9000.
-
-    Returns:
-        Bytes per second.
     """
     rate = link.rate if link.flow is None else min(link.rate, flows * link.flow)
     return rate * (link.mtu - link.encapsulation - HEADER_BYTES) / (link.mtu + FRAME)
 
 
 def bound(definition: Definition, links: Iterable[Link | None], flows: int = 1) -> float | None:
-    """Return the highest rate that links allow a metric: that of the slowest of them.
+    """Return the rate in B/s that the slowest link allows a metric; None if not known.
 
-    Args:
-        definition: of the metric; bytes that flow both ways use both directions of a link.
-
-    Returns:
-        Bytes per second; none if no bandwidth bounds the metric, or a link is not known.
+    Bytes that flow both ways use both directions of a link.
     """
     known = [None if link is None else goodput(_passed(definition, link), flows) for link in links]
     rates = [rate for rate in known if rate is not None]
@@ -85,24 +74,15 @@ def _passed(definition: Definition, link: Link) -> Link:
 
 
 def copy_rate(measurements: Iterable[Measurement]) -> float:
-    """Find the rate of copies in a host's memory, if it was measured together with messages.
-
-    Returns:
-        Bytes per second of the best copy; 0 if there was none.
-    """
+    """Return the best copy in a host's memory beside messages, in B/s; 0 if there was none."""
     copies = [m for m in measurements if m.metric == MEMORY and m.values]
     return max((m.bytes / min(m.values) for m in copies), default=0.0)
 
 
 def with_link_bound(summary: Summary, definition: Definition, size: int, route: Route) -> Summary:
-    """Add the bound to a summary, and the share of it that the median reaches.
+    """Add the bound to a summary, if any, and the share of it that the median reaches.
 
-    Args:
-        size: bytes that moved during each value.
-        route: that these bytes took.
-
-    Returns:
-        The summary; unchanged if there is no bound.
+    `size` bytes moved on the route during each value.
     """
     if definition.medium in OFF_NETWORK:
         return summary
@@ -146,12 +126,8 @@ def with_given_bound(
 ) -> Summary:
     """Bound a summary by a network that the user named, instead of the one that was found.
 
-    Args:
-        given: what a host's network carries in each direction.
-
-    Returns:
-        The summary with that bound and the share of it; without both if the network bounds nothing,
-        as on one host.
+    `given` is what a host's network carries in each direction. Without a bound and share if the
+    network bounds nothing, as on one host.
     """
     size = summary.params.get("size")
     rate = given.rate * (2 if definition.flow == "both ways" else 1)
@@ -165,14 +141,7 @@ def with_given_bound(
 
 
 def share(median: float, bound: float, unit: str) -> float:
-    """Compute the share of its limit that a median reaches.
-
-    Args:
-        unit: of both: `B/s` or `s`.
-
-    Returns:
-        The share; above 1, the value is faster than possible.
-    """
+    """Return the share of its limit, in B/s or s as it, that a median reaches; it may exceed 1."""
     if unit == "B/s":
         return median / bound
     return bound / median if median > 0 else math.inf

@@ -58,12 +58,8 @@ def in_ways(definition: Definition, found: Limit) -> Limit:
 def tcp(definition: Definition, params: Mapping[str, Scalar], hardware: Hardware) -> Limit | None:
     """Bound TCP between two hosts, less frames and headers, and with the cap of a connection.
 
-    Args:
-        definition: of the metric; an interval may be of a sender, which the log does not say.
-        params: the point, of which `streams` and `protocol` are used.
-
-    Returns:
-        The bound; none if the network is not known, or on one host.
+    An interval may be of a sender, which the log does not say. Of the point, `streams` and
+    `protocol` are used; None if the network is not known, or on one host.
     """
     if count(params, "hosts") == 1:
         return None
@@ -112,11 +108,7 @@ def messages(
 ) -> Limit | None:
     """Bound messages between hosts by all NICs of a host together; without RDMA, with TCP.
 
-    Args:
-        params: the point, of which `hosts` and `pairs` are used.
-
-    Returns:
-        The bound; none if the network or the number of hosts is not known.
+    Of the point, `hosts` and `pairs` are used; None if the network or `hosts` is not known.
     """
     is_sender = definition.aggregation == "each rank" and params.get("rank") == 0
     if hardware.nic is None or count(params, "hosts") < PAIR or is_sender:
@@ -138,11 +130,7 @@ def messages(
 
 
 def verbs(definition: Definition, params: Mapping[str, Scalar], hardware: Hardware) -> Limit | None:
-    """Bound what goes by RDMA in any case, as perftest's messages do.
-
-    Returns:
-        The bound; none if the network is not known, or on one host.
-    """
+    """Bound what goes by RDMA in any case, as perftest's messages do; None on one host."""
     return messages(definition, params, replace(hardware, rdma=True))
 
 
@@ -160,20 +148,14 @@ def _line(hardware: Hardware, nic: Figure) -> Limit:
 
 
 def across(operation: str, ranks: int, hosts: int, hardware: Hardware) -> Limit | None:
-    """Bound bus bandwidth by the network of a host.
+    """Bound bus bandwidth of an operation such as `all_reduce` by the network of a host.
 
     A host must send the data of its ranks for other hosts, in one direction: the factor of the
     number of hosts for collectives whose ranks share data, and this times its ranks for an alltoall
     (E. Chan et al., "Collective communication: theory, practice, and experience", CCPE 19, 2007).
     In a sendrecv, each rank sends to the next, so only one rank of a host sends to another host.
     The PCIe slots of a few GPUs may not be enough to fill the network. If switches sum, a host
-    sends the data of an allreduce once, and not 2(N-1)/N times.
-
-    Args:
-        operation: such as `all_reduce`.
-
-    Returns:
-        The bound; none if the network or the operation is not known.
+    sends the data of an allreduce once, and not 2(N-1)/N times. None if something is not known.
     """
     if hardware.nic is None or not ranks or (operation not in FACTORS and ranks != hosts):
         return None
@@ -230,11 +212,8 @@ def _to_next_host(ranks: int, hardware: Hardware, line: Limit) -> Limit:
 def network_share(operation: str, ranks: int, hosts: int) -> float:
     """Return bus bandwidth over the rate at which a host must send.
 
-    Args:
-        operation: such as `all_reduce`; with one rank on each host, the factors cancel out.
-
-    Returns:
-        The ratio; 1 for a ring, which sends more than necessary if a host has several ranks.
+    With one rank on each host, the factors of an operation such as `all_reduce` cancel out. It is 1
+    for a ring, which sends more than necessary if a host has several ranks.
     """
     word = FACTORS.get(operation, "1")
     each = ranks / hosts if operation == "alltoall" else 1.0
@@ -242,10 +221,6 @@ def network_share(operation: str, ranks: int, hosts: int) -> float:
 
 
 def count(params: Mapping[str, Scalar], name: str) -> int:
-    """Read a number of a point.
-
-    Returns:
-        The number; 0 if there is none.
-    """
+    """Return a number of a point; 0 if there is none."""
     value = params.get(name, 0)
     return value if isinstance(value, int) else 0

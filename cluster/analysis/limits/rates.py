@@ -13,17 +13,11 @@ if TYPE_CHECKING:
 
 
 def factor(word: Factor, n: int) -> float:
-    """Return the factor of a collective for a number of participants.
+    """Return the factor of a collective, such as `2(n-1)/n`, for n participants; 1 without one.
 
     It is the share of the data that must pass each link of a ring: NVIDIA nccl-tests,
     doc/PERFORMANCE.md, where n is the number of ranks. With n hosts, it is the share that must pass
     the link of each host, if the ranks of a host share the data that passes it.
-
-    Args:
-        word: the factor of the definition, such as `2(n-1)/n`.
-
-    Returns:
-        The factor; 1 for an operation that has none.
     """
     once = (n - 1) / n
     return {"(n-1)/n": once, "2(n-1)/n": 2 * once}.get(word, 1.0)

@@ -26,12 +26,7 @@ NVLINKS = {
 def nvlink(architecture: str, links: int) -> Figure | None:
     """Return the rate of all NVLinks of a GPU together, in one direction.
 
-    Args:
-        architecture: of the GPU, such as `Hopper`.
-
-    Returns:
-        Such as 450 GB/s for 18 links of Hopper; none without links, or if the architecture is not
-        known.
+    Such as 450 GB/s for 18 links of Hopper; None without links, or if not known.
     """
     each = NVLINKS.get(architecture)
     if each is None or links < 1:
@@ -44,9 +39,7 @@ def nvlink(architecture: str, links: int) -> Figure | None:
 def link(interface: Interface) -> Link | None:
     """Return the link of a network interface, as the kernel of its host reports it.
 
-    Returns:
-        The link, with the rate of the PCIe slot if that is lower; none if the kernel reports no
-        rate.
+    The PCIe slot's rate counts if it is lower; None if the kernel reports no rate.
     """
     if not interface.speed or not interface.mtu:
         return None

@@ -49,11 +49,7 @@ def threshold(name: str) -> Usual:
 
 
 def usual(definition: Definition, params: Mapping[str, Scalar], hardware: Hardware) -> Usual | None:
-    """Return the share of a bound that healthy hardware reaches.
-
-    Returns:
-        The share; none if no measurement of it is known to us.
-    """
+    """Return the share of a bound that healthy hardware reaches; None if we know of none."""
     medium, size = definition.medium, params.get("size", math.inf)
     is_small = not isinstance(size, str) and size < LARGE.get(medium, 0)
     # UDP is sent at the requested rate; iperf3 sends 1 Mbit/s by default.

@@ -29,18 +29,13 @@ ROUNDED = 0.005  # the error of a percentage that was rounded to a whole number
 
 
 class Throughput(Value, frozen=True, kw_only=True):
-    """The throughput of a number of ranks together.
-
-    Args:
-        rate: of all ranks together, in items per second.
-        interval: the ends of its 95 % confidence interval; none if only the figure is known.
-        printed: the efficiency that its source claims; none if it claims none.
-    """
+    """The throughput of a number of ranks together."""
 
     ranks: int
-    rate: float
+    rate: float  # of all ranks together, in items per second
+    # the ends of its 95 % confidence interval; none if only the figure is known
     interval: tuple[float, float] | None = None
-    printed: float | None = None
+    printed: float | None = None  # the efficiency that its source claims; none if it claims none
 
 
 class Series(Value, frozen=True, kw_only=True):
@@ -61,23 +56,19 @@ class Work(Value, frozen=True, kw_only=True):
 
 
 class Efficiency(Value, frozen=True, kw_only=True):
-    """The efficiency of a number of ranks.
-
-    Args:
-        rate: of all ranks together, in items per second.
-        interval: the ends of an interval that contains the efficiency with at least 95 %
-            confidence; none if there is none.
-        least: the efficiency if communication did not overlap with computation at all; none if the
-            work is not known.
-    """
+    """The efficiency of a number of ranks."""
 
     ranks: int
-    rate: float
+    rate: float  # of all ranks together, in items per second
     speedup: float
     efficiency: float
+    # the ends of an interval that contains the efficiency with at least 95 % confidence; none if
+    # there is none
     interval: tuple[float, float] | None
     printed: float | None
     follows: bool
+    # the efficiency if communication did not overlap with computation at all; none if the work is
+    # not known
     least: float | None = None
     most: float | None = None
 
@@ -93,11 +84,7 @@ class Scaling(Value, frozen=True, kw_only=True):
 
 
 def scaling(series: Series, work: Work | None = None) -> Scaling:
-    """Compute efficiencies.
-
-    Raises:
-        SpecError: there is no throughput, or one is not positive.
-    """
+    """Compute efficiencies (SpecError: there is no throughput, or one is not positive)."""
     known = sorted(series.throughputs, key=lambda t: t.ranks)
     if not known or not all(t.rate > 0 and t.ranks > 0 for t in known):
         raise SpecError(f"{series.name}: there is no base, or a rate that is not positive.")
@@ -149,22 +136,17 @@ def bounds(work: Work, ranks: int, base: Throughput) -> tuple[float, float]:
 
 
 def exchange_seconds(work: Work, ranks: int) -> float:
-    """Return the shortest possible time of a step's exchange between hosts.
-
-    Returns:
-        Seconds; 0 on one host.
-    """
+    """Return the least seconds of a step's exchange between hosts; 0 on one host."""
     hosts = math.ceil(ranks / work.ranks_per_host)
     return 2 * (hosts - 1) / hosts * work.exchanged / work.rate
 
 
 def measured_series(launches: Iterable[Launch]) -> tuple[Series, ...]:
-    """Find work that was measured on different numbers of ranks.
+    """Return work that was measured on different numbers of ranks.
 
-    Returns:
-        A series per metric, definition and point. A time counts as one operation, with a rate of
-        1 / s. For a collective, the series is the bus bandwidth of one rank times the number of
-        ranks; its time and its algorithm bandwidth are left out, as they depend on n anyway.
+    There is a series per metric, definition and point. A time counts as one operation, with a rate
+    of 1 / s. For a collective, the series is the bus bandwidth of one rank times the number of
+    ranks; its time and its algorithm bandwidth are left out, as they depend on n anyway.
     """
     found: dict[tuple[str, str, str], dict[int, list[Summary]]] = defaultdict(
         lambda: defaultdict(list)
@@ -226,11 +208,10 @@ ASKED = ("store", "disk", "memory")  # the first of these is where a run's data 
 
 
 def training_scaling(launches: Sequence[Launch]) -> Scaling | None:
-    """Compute how training scaled.
+    """Compute how training scaled; None if it did not run on different numbers of ranks.
 
-    Returns:
-        The efficiencies with data from where they were asked for, with bounds if one rank alone was
-        measured; none if training did not run on different numbers of ranks.
+    The efficiencies are those with data from where they were asked for, with bounds if one rank
+    alone was measured.
     """
     trained = [one for one in launches if one.record.benchmark == TRAINING]
     known = {one.name: one for one in measured_series(trained)}

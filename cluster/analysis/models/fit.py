@@ -62,11 +62,7 @@ def params_but_size(summary: Summary) -> dict[str, Scalar]:
 
 
 def fits(summaries: Iterable[Summary]) -> tuple[Fit, ...]:
-    """Fit every sweep of a run.
-
-    Returns:
-        A fit per metric and point that has four sizes or more.
-    """
+    """Fit every sweep of a run: one per metric and point that has four sizes or more."""
     found = (fit(sweep) for sweep in sweeps(summaries))
     return tuple(one for one in found if one is not None)
 
@@ -84,11 +80,7 @@ def fit_launches(launches: Iterable[Launch]) -> tuple[Fit, ...]:
 
 
 def fit(sweep: Sequence[Summary]) -> Fit | None:
-    """Fit one sweep of times; rates are converted to times per message.
-
-    Returns:
-        The fit; none for fewer than four sizes.
-    """
+    """Fit a sweep of times, or of rates as times per message; None below four sizes."""
     if len(sweep) < FEWEST_POINTS:
         return None
     points = tuple(_point(summary) for summary in sweep)
@@ -107,13 +99,9 @@ def _point(summary: Summary) -> FitPoint:
 
 
 def pieces(points: Sequence[FitPoint]) -> tuple[Piece, ...]:
-    """Fit one to three lines to a sweep, as many as the criterion accepts.
+    """Fit one to three lines to a sweep by size, as many as the criterion accepts (SpecError).
 
-    Args:
-        points: by size, at least four.
-
-    Raises:
-        SpecError: there are too few points.
+    It has at least four points.
     """
     n = len(points)
     if n < FEWEST_POINTS:
@@ -157,13 +145,9 @@ def _errors(sizes: Values, seconds: Values, lines: Values) -> Values:
 
 
 def _lines(sizes: Values, seconds: Values, inside: Values) -> tuple[Values, Values]:
-    """Fit a line to the points of each range, by relative errors.
+    """Fit a line to the points of each range, by relative errors; sizes are in bytes.
 
-    Args:
-        sizes: of the points, in bytes.
-
-    Returns:
-        Alpha and 1 / beta of each line, and each point's weight.
+    Return alpha and 1 / beta of each line, and each point's weight.
     """
     importance = inside / seconds**2
     weights = np.ones_like(importance)

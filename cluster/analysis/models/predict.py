@@ -97,15 +97,11 @@ ALGORITHMS: dict[str, dict[str, Rounds]] = {
 
 
 def predict(fit: Fit, collective: str, ranks: int, size: float) -> tuple[str, float] | None:
-    """Predict the time of a collective operation.
+    """Return the fastest algorithm of a collective operation, and its time in seconds.
 
-    Args:
-        size: of all data, in bytes: what each rank has at the end of an allgather, and before a
-            reduce-scatter or an all-to-all.
-
-    Returns:
-        The fastest algorithm and its time in seconds; none if the operation is not known, or every
-        algorithm needs messages of sizes outside the range of the fit.
+    `size` is of all data, in bytes: what each rank has at the end of an allgather, and before a
+    reduce-scatter or an all-to-all. None if the operation is not known, or every algorithm needs
+    messages of sizes outside the range of the fit.
     """
     found = {
         name: time
@@ -121,14 +117,9 @@ def predict(fit: Fit, collective: str, ranks: int, size: float) -> tuple[str, fl
 def predicted_time(
     fit: Fit, collective: str, algorithm: str, ranks: int, size: float
 ) -> float | None:
-    """Predict the time of one algorithm.
+    """Return the seconds of one of `ALGORITHMS`, for all data in bytes, as in `predict`.
 
-    Args:
-        algorithm: one of `ALGORITHMS`.
-        size: of all data, in bytes, as in `predict`.
-
-    Returns:
-        Seconds; none if the algorithm needs messages of sizes outside the range of the fit.
+    None if it needs messages of sizes outside the range of the fit.
     """
     times = _times(fit, ALGORITHMS[collective][algorithm](ranks, size))
     return None if times is None else sum(times)
@@ -155,10 +146,8 @@ def measured_collectives(
 ) -> tuple[MeasuredCollective, ...]:
     """Find the measured collective operations that can be predicted.
 
-    Args:
-        summaries: of the collectives; a metric is named by its operation, as `allreduce` or
-            `allreduce_time`.
-        ranks: how many took part, if a summary has no parameter `ranks`.
+    A metric is named by its operation, as `allreduce` or `allreduce_time`; `ranks` took part, if a
+    summary has no such parameter.
     """
     return tuple(one for s in summaries if (one := _measured_collective(s, ranks)) is not None)
 
@@ -203,8 +192,7 @@ def without_prediction(
 def differences(messages: Record, operations: Record) -> Iterator[str]:
     """Say why messages of one run may not predict the operations of another.
 
-    Yields:
-        A sentence for each difference in where and how they ran, and each note of the operations.
+    A sentence for each difference in where and how they ran, and each note of the operations.
     """
     yield from (f"Of the operations: {note}" for note in operations.notes)
     for factor in differing_factors([messages], [operations]):

@@ -51,28 +51,24 @@ class StepParts(Value, frozen=True, kw_only=True):
 
 
 class Trained(Value, frozen=True, kw_only=True):
-    """What was measured.
-
-    Args:
-        resident: seconds of a step with data resident on the device, by rounds.
-        busy: seconds of a step with data resident that each rank works itself, whatever the others
-            do: of each rank, by the same rounds.
-        exposed: seconds that the last rank to compute waits for the exchange, with data resident,
-            by the same rounds: the wait of any other rank is also one for that rank.
-        fetch: samples per second that all ranks together can fetch if they do nothing else; none
-            if the data are in memory.
-        preparation: samples per second that the workers of all ranks prepare if nothing is trained.
-        exchange: samples per second if a step were nothing but the exchange; none of one rank.
-    """
+    """What was measured."""
 
     samples: int
-    resident: tuple[float, ...]
+    resident: tuple[float, ...]  # seconds of a step with data resident on the device, by rounds
     memory: tuple[float, ...]
     asked: tuple[float, ...]
+    # seconds of a step with data resident that each rank works itself, whatever the others do: of
+    # each rank, by the same rounds
     busy: tuple[tuple[float, ...], ...]
+    # seconds that the last rank to compute waits for the exchange, with data resident, by the same
+    # rounds: the wait of any other rank is also one for that rank
     exposed: tuple[float, ...]
+    # samples per second that all ranks together can fetch if they do nothing else; none if the data
+    # are in memory
     fetch: float | None = None
+    # samples per second that the workers of all ranks prepare if nothing is trained
     preparation: float | None = None
+    # samples per second if a step were nothing but the exchange; none of one rank
     exchange: float | None = None
 
 
@@ -86,25 +82,17 @@ class Stalls(Value, frozen=True, kw_only=True):
 
 
 class TrainingVerdict(Value, frozen=True, kw_only=True):
-    """What limits training, and how much of the limit it reaches.
+    """What limits training, and how much of the limit it reaches."""
 
-    Args:
-        stage: that stalls the steps; `compute` if none does.
-        rate: samples per second of all ranks.
-        limit: the stage that alone allows the fewest samples per second, `bounds` of which has the
-            figures.
-        slowest: the rank that computes longest, `times_slower` than the others.
-        rounds: that were measured; `sure` if so many can tell a stall from chance.
-    """
-
-    stage: Stage
-    rate: float
+    stage: Stage  # that stalls the steps; `compute` if none does
+    rate: float  # samples per second of all ranks
+    # the stage that alone allows the fewest samples per second, `bounds` of which has the figures
     limit: Stage
     bounds: dict[Stage, float]
     stalls: Stalls
-    slowest: int
+    slowest: int  # the rank that computes longest, `times_slower` than the others
     times_slower: float
-    rounds: int
+    rounds: int  # that were measured; `sure` if so many can tell a stall from chance
     sure: bool
 
     @property
@@ -126,14 +114,10 @@ class _Shape(msgspec.Struct, frozen=True):
 
 
 def from_measurements(measurements: Iterable[Measurement], params: bytes) -> Trained | None:
-    """Return what a run of `training` measured.
+    """Return what a run of `training` measured, by rounds; None if it ended before its rounds.
 
-    Args:
-        params: of the benchmark, as JSON.
-
-    Returns:
-        The values by rounds; none if it ended before its rounds did. A request that was repeated
-        counts as one of a file without bytes.
+    `params` are of the benchmark, as JSON. A request that was repeated counts as one of a file
+    without bytes.
     """
     shape = msgspec.json.decode(params, type=_Shape)
     series = {(m.metric, m.params.get("data"), m.rank): m.values for m in measurements}
@@ -179,13 +163,9 @@ def _by_rounds(values: Sequence[float], rounds: int) -> tuple[float, ...]:
 
 
 def split_wait(waited: tuple[float, float], fetched: tuple[float, float]) -> tuple[float, float]:
-    """Divide the wait for a batch between its source and its preparation.
+    """Divide the wait for a batch, in seconds, between its source and its preparation.
 
-    Args:
-        waited: when the training began and ended to wait, in seconds of one clock.
-
-    Returns:
-        The seconds of the wait that fall into the fetch, and all others.
+    `waited` and `fetched` are from when to when, in seconds of one clock.
     """
     both = max(0.0, min(waited[1], fetched[1]) - max(waited[0], fetched[0]))
     return both, waited[1] - waited[0] - both
@@ -230,11 +210,7 @@ def _sure(shares: Sequence[float]) -> float:
 
 
 def bounds(trained: Trained) -> dict[Stage, float]:
-    """Return the rate that each stage alone would allow.
-
-    Returns:
-        Samples per second of all ranks; stages that were not measured are left out.
-    """
+    """Return the samples per second of all ranks that each measured stage alone would allow."""
     known: dict[Stage, float | None] = {
         "compute": trained.samples / max(median(own) for own in trained.busy),
         "fetch": trained.fetch,
@@ -245,15 +221,10 @@ def bounds(trained: Trained) -> dict[Stage, float]:
 
 
 def fetch_stall_expected(compute: float, size: float, rate: float) -> float:
-    """Compute the share of a step that a link takes beyond the computing that it overlaps with.
+    """Return the share of a step that a link takes beyond the computing that it overlaps with.
 
-    Args:
-        compute: seconds of a sample.
-        size: bytes of a sample.
-        rate: of the link, in bytes per second.
-
-    Returns:
-        max(0, 1 - c B / s).
+    It is max(0, 1 - c B / s) for c seconds to compute and B bytes of a sample, and a link of s
+    bytes per second.
     """
     return max(0.0, 1 - compute * rate / size)
 

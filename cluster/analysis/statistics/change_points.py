@@ -71,27 +71,20 @@ class ChangePoint(Value, frozen=True, kw_only=True):
 
 
 class Look(NamedTuple):
-    """What a series shows at one look.
+    """What a series shows at one look."""
 
-    Args:
-        changes: the oldest first; none if the series is too short.
-        state: `alarm` if a change begins within the newest six values, and would be as clear if the
-            series had been looked at after each of them; `watch` if it is less clear, or if only
-            the newest value is out of the range of the others; else `steady`.
-    """
-
-    changes: tuple[ChangePoint, ...]
+    changes: tuple[ChangePoint, ...]  # the oldest first; none if the series is too short
+    # `alarm` if a change begins within the newest six values, and would be as clear if the series
+    # had been looked at after each of them; `watch` if it is less clear, or if only the newest
+    # value is out of the range of the others; else `steady`
     state: State
 
 
 def look(values: Sequence[float]) -> Look:
     """Find the changes of a series, and tell whether its newest values changed.
 
-    Args:
-        values: medians of launches, the oldest first; all above 0.
-
-    Returns:
-        The changes and the state: one changed value is watched, two are an alarm.
+    `values` are medians of launches above 0, the oldest first: one changed value is watched, two
+    are an alarm.
     """
     logs = np.log(np.asarray(values, dtype=np.float64))
     newest = _newest(logs)
@@ -100,23 +93,12 @@ def look(values: Sequence[float]) -> Look:
 
 
 def change_points(values: Sequence[float]) -> tuple[ChangePoint, ...]:
-    """Find the changes of a series.
-
-    Args:
-        values: medians of launches, the oldest first; all above 0.
-
-    Returns:
-        The changes, the oldest first; none if the series is too short.
-    """
+    """Find the changes of a series of medians above 0, the oldest first; none if it is short."""
     return look(values).changes
 
 
 def state(values: Sequence[float]) -> State:
-    """Tell whether the newest values changed.
-
-    Args:
-        values: medians of launches, the oldest first; all above 0.
-    """
+    """Tell whether the newest of medians above 0, the oldest first, changed."""
     return look(values).state
 
 
@@ -248,10 +230,8 @@ def _difference(before: Floats, after: Floats) -> tuple[float, float, float]:
 
     The correlation of neighbours is estimated, with a prior, as short series say little about it.
     The t statistic is converted to a normal deviate: D. L. Wallace, Annals of Mathematical
-    Statistics 30, 1959.
-
-    Returns:
-        The difference of the means in standard errors, the standard error, and the normal deviate.
+    Statistics 30, 1959. Return the difference of the means in standard errors, the standard error,
+    and the normal deviate.
     """
     count = len(before) + len(after)
     rest = np.concatenate((before - before.mean(), after - after.mean()))

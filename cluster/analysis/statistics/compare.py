@@ -55,28 +55,21 @@ class Side(Value, frozen=True, kw_only=True):
 
 
 class ComparisonCell(Value, frozen=True, kw_only=True):
-    """A metric at a point, in two groups of launches.
-
-    Args:
-        base: the median of the launches' medians in the first group; none if it has none.
-        other: in the second.
-        shares: of their bounds that the two medians reach; none if no limit is known.
-        ratio: of the second group's medians to the first's.
-        interval: the ends of its 95 % confidence interval.
-        verdict: on the second group.
-    """
+    """A metric at a point, in two groups of launches."""
 
     metric: str
     params: dict[str, Scalar]
     unit: str
     better: Literal["lower", "higher"]
+    # the median of the launches' medians in the first group; none if it has none
     base: float | None
-    other: float | None
+    other: float | None  # in the second
     launches: tuple[int, int]
+    # of their bounds that the two medians reach; none if no limit is known
     shares: tuple[float | None, float | None] = (None, None)
-    ratio: float | None = None
-    interval: tuple[float, float] | None = None
-    verdict: Verdict = "inconclusive"
+    ratio: float | None = None  # of the second group's medians to the first's
+    interval: tuple[float, float] | None = None  # the ends of its 95 % confidence interval
+    verdict: Verdict = "inconclusive"  # on the second group
     reason: str = ""
 
     @property
@@ -117,16 +110,9 @@ class Comparison(Value, frozen=True, kw_only=True):
 
 
 def group_by(launches: Iterable[Launch], by: str) -> tuple[Side, ...]:
-    """Group launches by a factor.
+    """Group launches by a factor such as `placement`, in the order in which its values occur.
 
-    Args:
-        by: its name, such as `placement`.
-
-    Returns:
-        A group per value, in the order in which the values first occur.
-
-    Raises:
-        SpecError: no launch has the factor, or all have the same value.
+    A factor that no launch has, or that is the same in all, is refused (SpecError).
     """
     found: dict[str, list[Launch]] = {}
     names: dict[str, None] = {}
@@ -151,9 +137,7 @@ def group_by(launches: Iterable[Launch], by: str) -> tuple[Side, ...]:
 def group_alike(launches: Iterable[Launch]) -> tuple[Side, ...]:
     """Group launches whose records do not differ: each is a repetition of the others.
 
-    Returns:
-        The groups, in the order in which they first occur, each named by its condition or its
-            first run.
+    Groups are named by their condition or first run, in the order in which they occur.
     """
     found: dict[object, list[Launch]] = {}
     for launch in launches:
@@ -170,14 +154,9 @@ def _measured(launches: Iterable[Launch]) -> bool:
 
 
 def compare(base: Side, other: Side, threshold: float = THRESHOLD) -> Comparison:
-    """Compare two groups of launches.
+    """Compare two groups of launches; the verdicts are about the second, `other`.
 
-    Args:
-        other: the second, which the verdicts are about.
-        threshold: the smallest relative difference that is of practical interest.
-
-    Raises:
-        SpecError: the threshold is not positive.
+    `threshold` is the smallest relative difference of practical interest (SpecError: not positive).
     """
     if not 0 < threshold < 1:
         raise SpecError(f"The threshold is {threshold:.4g}; it must be more than 0 and below 1.")
@@ -382,11 +361,7 @@ def _ran_one_after_the_other(base: Side, other: Side) -> bool:
 
 
 def headline(comparison: Comparison) -> str:
-    """Say the outcome in one line.
-
-    Returns:
-        The verdict, if all data points have the same; else how many data points have each.
-    """
+    """Return the verdict, if all data points have the same; else how many have each."""
     about = f"{comparison.other} against {comparison.base}"
     if not comparison.cells:
         return f"{about}: nothing was measured"

@@ -39,14 +39,9 @@ COARSEST, FINEST = 64, 8192  # steps of the whole grid
 
 
 def shape(series: Values, ordered: Values, *, tail: float) -> Distribution:
-    """Describe a series beyond its median.
+    """Describe a series, given also sorted, beyond its median.
 
-    Args:
-        ordered: the same, sorted.
-        tail: how many times slower than the median the slowest 1 % of values are.
-
-    Returns:
-        Its shape.
+    `tail` is how many times slower than the median the slowest 1 % of values are.
     """
     p25, p75 = quantile(ordered, 0.25), quantile(ordered, 0.75)
     change, real = drift(series)
@@ -64,14 +59,9 @@ def shape(series: Values, ordered: Values, *, tail: float) -> Distribution:
 
 
 def quantile(ordered: Values, part: float) -> float:
-    """Return a quantile of values that are sorted already, between the two nearest of them.
+    """Return a quantile of sorted values, between the two nearest, as NumPy's `percentile` does.
 
-    Args:
-        ordered: the values, sorted.
-        part: the share of the values that is below the quantile.
-
-    Returns:
-        The quantile, as NumPy's `percentile` gives it.
+    `part` is the share of the values that is below it.
     """
     place = part * (len(ordered) - 1)
     low = int(place)
@@ -80,11 +70,7 @@ def quantile(ordered: Values, part: float) -> float:
 
 
 def outliers(ordered: Values, p25: float, p75: float) -> int:
-    """Count the values that are far out: more than three quartile ranges beyond the quartiles.
-
-    Args:
-        ordered: the values, sorted.
-    """
+    """Count sorted values that are more than three quartile ranges beyond the quartiles."""
     reach = FAR * (p75 - p25)
     below = np.searchsorted(ordered, p25 - reach, side="left")
     upto = np.searchsorted(ordered, p75 + reach, side="right")
@@ -94,10 +80,9 @@ def outliers(ordered: Values, p25: float, p75: float) -> int:
 def drift(series: Values) -> tuple[float | None, bool]:
     """Compare the two halves of a series.
 
-    Returns:
-        How much the median of the second half is above that of the first, relative to it (none if
-        there are too few values), and whether that is a drift: by 3 % or more, and the two medians'
-        95 % intervals do not overlap.
+    Return how much the median of the second half is above that of the first, relative to it (None
+    if there are too few values), and whether that is a drift: by 3 % or more, and the two medians'
+    95 % intervals do not overlap.
     """
     half = len(series) // 2
     if not half:
@@ -116,29 +101,21 @@ def drift(series: Values) -> tuple[float | None, bool]:
 def has_converged(series: Sequence[float] | Values) -> bool:
     """Tell whether a series has enough values: the rule by which an adaptive run stops.
 
-    The median of a drifting series can be known precisely, and yet describe no moment of the run.
-    So measuring continues, and the summary says at the end that the series did not converge.
-
-    Returns:
-        Whether the median is known to 2.5 %, of 20 values or more, and does not drift.
+    The median of 20 values or more is known to 2.5 %, and does not drift: a drifting one can be
+    known precisely, and yet describe no moment of the run. So measuring continues, and the summary
+    says at the end that the series did not converge.
     """
     values = np.asarray(series, dtype=np.float64)
     return is_precise(values) and not drift(values)[1]
 
 
 def modes(ordered: Values) -> tuple[float, ...]:
-    """Find the values that a series clusters around, if there are several.
+    """Return the values that sorted ones cluster around, if there are several.
 
     The density of the values' logarithms is estimated with a Gaussian kernel, no narrower than the
     clock's step and than 1 %. Two peaks are two modes if the density between them falls to half of
-    the lower one or less, and a tenth of all values, 15 or more, belong to each.
-
-    Args:
-        ordered: the values, sorted.
-
-    Returns:
-        The values at the peaks, the lowest first; none if there is only one peak, or fewer than 50
-        values.
+    the lower one or less, and a tenth of all values, 15 or more, belong to each. Fewer than 50
+    values have none.
     """
     if len(ordered) < ENOUGH_FOR_MODES or ordered[0] <= 0:
         return ()

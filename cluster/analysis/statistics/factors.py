@@ -33,11 +33,7 @@ class Factor(Value, frozen=True, kw_only=True):
 
 
 def differing_factors(base: Iterable[Record], other: Iterable[Record]) -> tuple[Factor, ...]:
-    """Find what differs between two groups of runs.
-
-    Args:
-        other: records of the second.
-    """
+    """Find what differs between two groups of runs."""
     first, second = ([dict(factors(record)) for record in records] for records in (base, other))
     names = dict.fromkeys(name for record in (*first, *second) for name in record)
     pairs = ((name, _values(name, first), _values(name, second)) for name in names)

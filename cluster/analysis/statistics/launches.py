@@ -33,14 +33,9 @@ BUSY = "Other programs on the host, or another placement of the ranks, can cause
 
 
 def spread(pooled: Summary) -> float | None:
-    """Compute how far apart the launches of one data point are.
+    """Return the highest minus the lowest median of a result of `pool_launches`.
 
-    Args:
-        pooled: the result of `pool_launches`: a summary of the launches' medians.
-
-    Returns:
-        The highest median minus the lowest, relative to the median over launches; none if there
-        was one launch, or the median is not above 0.
+    It is relative to the median over launches; None of one launch, or if the median is not above 0.
     """
     if pooled.shape is None or pooled.n < 2 or not pooled.median > 0:  # noqa: PLR2004 - two differ
         return None
@@ -50,11 +45,7 @@ def spread(pooled: Summary) -> float | None:
 def launch_notes(
     pooled: Sequence[Summary], launches: int, ranks: int, facts: Sequence[Facts]
 ) -> Iterator[str]:
-    """Return notes on numbers over several launches.
-
-    Args:
-        pooled: the result of `pool_launches`.
-    """
+    """Return notes on numbers over several launches, pooled by `pool_launches`."""
     if launches < ENOUGH_FOR_INTERVAL:
         yield (
             f"A 95% confidence interval over launches needs {ENOUGH_FOR_INTERVAL} of them: "

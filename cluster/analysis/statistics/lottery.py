@@ -40,10 +40,8 @@ def split(draws: Sequence[Sequence[float]]) -> VarianceSplit | None:
 
     One-way analysis of variance with random effects, also of draws with different numbers of jobs
     (S. R. Searle, G. Casella, C. E. McCulloch, "Variance Components", 1992, section 3.6). Its
-    chance is that of a permutation test, which assumes no distribution.
-
-    Returns:
-        The parts; none with fewer than two draws, or with one job in each.
+    chance is that of a permutation test, which assumes no distribution. None with fewer than two
+    draws, or with one job in each.
     """
     counts = np.array([len(jobs) for jobs in draws])
     jobs, many = int(counts.sum()), len(counts)
@@ -83,8 +81,7 @@ def _chance(values: np.ndarray, counts: np.ndarray, among: float) -> float:
 def least_chance(jobs: Sequence[int]) -> float:
     """Return the smallest chance that any values can have: that of the deals that differ most.
 
-    Returns:
-        From 0 to 1; draws with this many jobs cannot be said to differ beyond it.
+    Draws with this many jobs cannot be said to differ beyond it.
     """
     alike = math.prod(math.factorial(count) for count in Counter(jobs).values())
     deals = math.factorial(sum(jobs)) // math.prod(map(math.factorial, jobs))
@@ -96,9 +93,6 @@ def expected_best(values: Sequence[float], draws: int, better: Better) -> float:
 
     It is unbiased for draws from the same distribution, as each choice is a sample of it; hence not
     for more draws than there were.
-
-    Args:
-        draws: how many are chosen; at most as many as there are.
     """
     worst_first = sorted(values, reverse=better == "lower")
     ways = math.comb(len(values), draws)

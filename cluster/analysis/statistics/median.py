@@ -20,15 +20,12 @@ PRECISE = 0.025  # half of the interval over the median, to be called converged
 
 @cache  # the series of a run, and of a thousand runs, have few lengths
 def median_interval_ranks(n: int, level: float = LEVEL) -> tuple[int, int] | None:
-    """Find the narrowest pair of order statistics that encloses the median.
+    """Return the narrowest pair of ranks, from 1, of order statistics that enclose the median.
 
     The number of values below the median is binomial with p = 1/2, so the ranks l < u enclose it
-    with probability P(l <= B <= u - 1): terms are added from the middle outwards, the larger
-    first, until the level is reached. No distribution of the values is assumed.
-
-    Returns:
-        The two ranks, counted from 1; none if even the extremes do not reach the level (n < 6 for
-        95 %).
+    with probability P(l <= B <= u - 1): terms are added from the middle outwards, the larger first,
+    until the level is reached. No distribution of the values is assumed. None if even the extremes
+    do not reach the level (n < 6 for 95 %).
     """
     low = high = n // 2
     sum_ = _half(n, low) if n > 1 else 0.0
@@ -51,14 +48,7 @@ def _half(n: int, k: int) -> float:
 
 
 def median_interval(ordered: Sequence[float] | NDArray[np.float64]) -> tuple[float, float] | None:
-    """Return the 95 % confidence interval of the median.
-
-    Args:
-        ordered: the values, sorted.
-
-    Returns:
-        Its ends; none for fewer than 6 values.
-    """
+    """Return the 95 % confidence interval of the median of sorted values; None for fewer than 6."""
     ranks = median_interval_ranks(len(ordered))
     if ranks is None:
         return None
@@ -68,9 +58,7 @@ def median_interval(ordered: Sequence[float] | NDArray[np.float64]) -> tuple[flo
 def is_precise(values: Sequence[float] | NDArray[np.float64]) -> bool:
     """Tell whether the median of a series is known precisely enough.
 
-    Returns:
-        Whether there are at least 20, their median is above 0, and half of its interval is at most
-        2.5 % of it.
+    It has at least 20 values, a median above 0, and half of its interval is at most 2.5 % of it.
     """
     ordered = np.sort(np.asarray(values, dtype=np.float64))
     interval = median_interval(ordered)
@@ -81,11 +69,7 @@ def is_precise(values: Sequence[float] | NDArray[np.float64]) -> bool:
 
 
 def middle(ordered: NDArray[np.float64]) -> float:
-    """Return the median of values that are sorted already.
-
-    Args:
-        ordered: the values, sorted; at least one.
-    """
+    """Return the median of values that are sorted already; there is at least one."""
     half = len(ordered) // 2
     above = float(ordered[half])
     return above if len(ordered) % 2 else (float(ordered[half - 1]) + above) / 2

@@ -17,13 +17,10 @@ ENOUGH = 3  # values that are needed before the slowdown
 
 
 def describe_slowdown(measurements: Sequence[Measurement]) -> str:
-    """Say whether the last series of a run that was ended had become slower.
+    """Say whether the last series of a run that was ended had become slower; empty if not.
 
     The last repetitions are compared with those before. If all of a series are slow, they are
     compared with the series before it, in proportion to the bytes that are moved.
-
-    Returns:
-        A sentence; empty if the values do not show a slowdown.
     """
     unfinished = [n for n, m in enumerate(measurements) if not m.complete and m.unit == "s"]
     for number in unfinished:

@@ -38,16 +38,10 @@ def summarize(
     definitions: Iterable[Definition],
     route: Route = NOWHERE,
 ) -> tuple[Summary, ...]:
-    """Summarise values, one summary per metric, point and series.
+    """Summarise values, one summary per metric, point and series, in the order of definitions.
 
-    Args:
-        route: that the bytes took; if it is not known, there are no bounds.
-
-    Returns:
-        The summaries, in the order of the definitions, then of their points.
-
-    Raises:
-        ParseError: a measurement's definition is missing, or has another unit.
+    Without the route of the bytes, there are no bounds. A measurement whose definition is missing,
+    or has another unit, raises a ParseError.
     """
     known = {definition.id: (order, definition) for order, definition in enumerate(definitions)}
     keyed = sorted(
@@ -129,14 +123,7 @@ def _with_statistics(
 
 
 def pool_medians(launches: Sequence[Summary]) -> Summary:
-    """Summarise several launches of one condition by the series of their medians.
-
-    Args:
-        launches: summaries of one metric at one point; at least one.
-
-    Returns:
-        Their summary, where `n` counts launches.
-    """
+    """Summarise launches of one metric at one point by their medians; `n` counts launches."""
     first = launches[0]
     series = np.array([summary.median for summary in launches])
     bounds = [summary.bound for summary in launches if summary.bound is not None]
@@ -149,14 +136,7 @@ def pool_medians(launches: Sequence[Summary]) -> Summary:
 
 
 def pool_launches(launches: Sequence[Sequence[Summary]]) -> tuple[Summary, ...]:
-    """Summarise several launches of one condition, point by point.
-
-    Args:
-        launches: the summaries of each; at least one.
-
-    Returns:
-        The summaries of a single launch; of several launches, those of their medians.
-    """
+    """Summarise launches of one condition, point by point, by their medians; a single one stays."""
     if len(launches) == 1:
         return tuple(launches[0])
     found: dict[tuple[object, ...], list[Summary]] = {}

@@ -32,9 +32,8 @@ GRAIN = 0.001  # of a median: launches that differ by less count as equal
 def mann_whitney_distribution(n: int, m: int) -> Values:
     """Return the distribution of Mann and Whitney's U if two groups do not differ.
 
-    Returns:
-        For each u from 0 to n * m, the probability that u of the n * m pairs have the larger value
-        in the first group, by the recurrence of H. B. Mann and D. R. Whitney (1947).
+    For each u from 0 to n * m, the probability that u of the n * m pairs have the larger value in
+    the first group, by the recurrence of H. B. Mann and D. R. Whitney (1947).
     """
     table = [[np.ones(1)] * (m + 1) for _ in range(n + 1)]
     for i in range(1, n + 1):
@@ -47,11 +46,9 @@ def mann_whitney_distribution(n: int, m: int) -> Values:
 
 
 def median_ratio(base: Sequence[float], other: Sequence[float]) -> float:
-    """Estimate the ratio of one group's values to another's.
+    """Return the median of all ratios of a value of `other` to one of `base`.
 
-    Returns:
-        The median of all ratios of a value of `other` to one of `base` (J. L. Hodges, E. L.
-        Lehmann, 1963).
+    J. L. Hodges, E. L. Lehmann, 1963.
     """
     return math.exp(float(np.median(_logs(base, other))))
 
@@ -59,10 +56,9 @@ def median_ratio(base: Sequence[float], other: Sequence[float]) -> float:
 def ratio_interval(
     base: Sequence[float], other: Sequence[float], level: float = LEVEL
 ) -> tuple[float, float] | None:
-    """Compute the confidence interval of that ratio, by inversion of Mann and Whitney's test.
+    """Return the confidence interval of that ratio, by inversion of Mann and Whitney's test.
 
-    Returns:
-        Its ends; none if there are too few values for the level (less than 4 and 4 for 95 %).
+    None if there are too few values for the level (less than 4 and 4 for 95 %).
     """
     below = np.cumsum(mann_whitney_distribution(len(base), len(other)))
     left_out = int(np.searchsorted(below, (1 - level) / 2, side="right"))
@@ -84,10 +80,8 @@ def permutation_p_values(
 
     The launches are divided into two groups in all other ways (in 5000 of them, if there are more),
     and the largest distance of any cell is taken each time. So comparing many cells gives no more
-    false differences than comparing one (P. H. Westfall, S. S. Young, 1993).
-
-    Args:
-        base: for each cell, the positive values of the launches, in the same order of launches.
+    false differences than comparing one (P. H. Westfall, S. S. Young, 1993). For each cell, values
+    above 0 are in the same order of launches.
     """
     logs = np.log(np.concatenate([np.transpose(base), np.transpose(other)]))
     n = len(base[0])

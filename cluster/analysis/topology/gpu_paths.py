@@ -12,13 +12,9 @@ _NVLINKS = re.compile(r"NV(\d+)")
 
 
 def speed(path: str) -> tuple[int, int]:
-    """Return a key that orders paths by speed.
+    """Return a key that orders paths by speed: the larger, the faster; least if unknown.
 
-    Args:
-        path: such as `NV2` or `SYS`, or the distance of two NUMA nodes, such as `21`.
-
-    Returns:
-        The larger, the faster; the smallest for an unknown path.
+    Paths are such as `NV2` or `SYS`, or the distance of two NUMA nodes, such as `21`.
     """
     if path.isdecimal():
         return 0, -int(path)
@@ -30,13 +26,6 @@ def speed(path: str) -> tuple[int, int]:
 
 
 def nvlinks(path: str) -> int:
-    """Count the NVLinks of a path.
-
-    Args:
-        path: such as `NV2`.
-
-    Returns:
-        How many; 0 if it has none.
-    """
+    """Count the NVLinks of a path such as `NV2`; 0 if it has none."""
     match = _NVLINKS.fullmatch(path)
     return int(match[1]) if match else 0

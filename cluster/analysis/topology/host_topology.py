@@ -29,9 +29,8 @@ def host_topologies(
 ) -> list[HostTopology]:
     """Combine each matrix with everything that was measured and logged.
 
-    Returns:
-        One per matrix; one without a matrix if there is none. Empty if nothing shows how the GPUs
-        are connected.
+    One per matrix; one without a matrix if there is none. Empty if nothing shows how the GPUs are
+    connected.
     """
     measured = [m for result in results for m in result.measurements]
     models = [model for result in results for model in result.devices]
@@ -52,8 +51,7 @@ def host_topologies(
 def group_alike(hosts: Sequence[HostTopology]) -> list[list[HostTopology]]:
     """Group hosts that have the same devices, connected in the same way.
 
-    Returns:
-        The groups; a host without a name is a group of its own.
+    A host without a name is a group of its own.
     """
     groups: list[list[HostTopology]] = []
     for host in hosts:

@@ -57,12 +57,8 @@ def toggle_proof(
 ) -> ToggleProof | None:
     """Look for the proof that NCCL obeyed the variables of a launch.
 
-    Args:
-        log: of NCCL, from all ranks; none if there is none.
-        topologies: the matrix of `nvidia-smi topo -m` of each host, as far as it is known.
-
-    Returns:
-        The proof, or why there is none; None if the variables do not switch peer-to-peer.
+    The log is from all ranks, `topologies` from `nvidia-smi topo -m` of each host, as far as they
+    are known. None if the variables do not switch peer-to-peer.
     """
     given = [f"{name}={variables[name]}" for name in TOGGLES if name in variables]
     if not given:
@@ -76,10 +72,9 @@ def toggle_proof(
 
 
 def level(variables: Mapping[str, str]) -> str:
-    """Return the farthest path on which NCCL may use peer-to-peer.
+    """Return the farthest path of `LEVELS` on which NCCL may use peer-to-peer.
 
-    Returns:
-        One of `LEVELS`; empty if the variables leave it to NCCL, or hold no level that it knows.
+    Empty if the variables leave it to NCCL, or hold no level that it knows.
     """
     if variables.get(DISABLE, "").strip() == "1":
         return NEVER
@@ -90,14 +85,10 @@ def level(variables: Mapping[str, str]) -> str:
 
 
 def undecided(base: Sequence[ToggleProof | None], other: Sequence[ToggleProof | None]) -> str:
-    """Say why two conditions do not show what a variable does.
+    """Return why two conditions do not show what a variable does; empty if they do.
 
-    Args:
-        other: of the second.
-
-    Returns:
-        The reason; empty if all launches have their proof and a pair changes its transport, or if
-        both conditions have the same setting.
+    They do if all launches have their proof and a pair changes its transport, or if both conditions
+    have the same setting.
     """
     known = [proof for proof in (*base, *other) if proof is not None]
     settings = [{proof.setting if proof else "" for proof in side} for side in (base, other)]
@@ -116,11 +107,7 @@ def undecided(base: Sequence[ToggleProof | None], other: Sequence[ToggleProof | 
 
 
 def proof_notes(side: str, proofs: Sequence[ToggleProof | None]) -> Iterator[str]:
-    """Say what the launches of a condition prove.
-
-    Yields:
-        A line per outcome, with the transport of each pair of GPUs.
-    """
+    """Say what the launches of a condition prove, a line per outcome, by pair of GPUs."""
     found: dict[tuple[str, str, str], int] = {}
     for proof in proofs:
         if proof is not None:

@@ -95,11 +95,7 @@ class GpuTopology(Value, frozen=True, kw_only=True):
     notes: tuple[str, ...] = ()  # what else a reader must know
 
     def pair(self, a: int, b: int) -> GpuPair | None:
-        """Find a pair.
-
-        Returns:
-            The pair; none if nothing is known of it.
-        """
+        """Return a pair; None if nothing is known of it."""
         wanted = (min(a, b), max(a, b))
         return next((pair for pair in self.pairs if pair.gpus == wanted), None)
 
@@ -112,11 +108,8 @@ def gpu_topology(
 ) -> GpuTopology:
     """Find out how GPUs are connected, from everything that is known about them.
 
-    Args:
-        topology: as the driver reports it; none if there are only measurements.
-
-    Returns:
-        Pairs and groups; empty if nothing is known about any pair.
+    `topology` is as the driver reports it; None if there are only measurements. Empty if nothing is
+    known about any pair.
     """
     copies = _copies(measurements)
     paths = _paths(topology) if topology else {}

@@ -17,16 +17,10 @@ if TYPE_CHECKING:
 def readings(
     files: Sequence[str], left_out: list[str], *, format_: str = ""
 ) -> Iterator[tuple[str, Reading]]:
-    """Read logs.
+    """Read logs; `-` is standard input.
 
-    Args:
-        files: their paths; `-` is standard input.
-        left_out: the list to which the reason is added why a log could not be read.
-        format_: the parser to use; if empty, those that recognise the log.
-
-    Raises:
-        SpecError: a file cannot be read.
-        ParseError: nothing in any of them was understood.
+    The reason why one could not be read is added to `left_out`. If none was understood, the error
+    of the parser is raised (ParseError); a file that cannot be read raises a SpecError.
     """
     first: ParseError | None = None
     for file in files:

@@ -61,9 +61,7 @@ def draw_lottery(
 ) -> None:
     """Launch machines several times, run a benchmark on each, and end them each time.
 
-    Raises:
-        ClusterError: machines could not be launched, or a job failed; the draws before it are
-            shown first, and nothing is left running.
+    If one fails (ClusterError), the draws before it are shown, and nothing is left running.
     """
     draws = options.lottery or 0
     _check(spec, options, draws)

@@ -54,14 +54,7 @@ SurveyOptions = Annotated[BenchOptions, group(BenchOptions, "runs keep timeout y
 
 
 def only_name(names: Sequence[str] | None) -> str | None:
-    """Return the name of a cluster; several words are logs, and belong to `--from`.
-
-    Returns:
-        The name; none if there is none.
-
-    Raises:
-        SpecError: there are several.
-    """
+    """Return the name of a cluster, if any; several words belong to `--from` (SpecError)."""
     if names and len(names) > 1:
         raise SpecError(
             f"One cluster is checked at a time, and there are {len(names)} names.",
@@ -77,11 +70,7 @@ def run_of(
     metric: str,
     groups: str | None = None,
 ) -> Run:
-    """Find a run, or make one from logs of other tools.
-
-    Raises:
-        SpecError: there is no such run or file, or the logs cannot be judged.
-    """
+    """Find a run, or make one from logs of other tools (SpecError)."""
     words = (*(typed.from_ or ()), *(names or ()))
     if len(words) == 1 and _is_run(words[0]):
         return store.read(_found(where, words[0]))

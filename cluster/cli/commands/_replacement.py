@@ -41,14 +41,11 @@ def replace(
     params: Mapping[str, Any],
     options: BenchOptions,
 ) -> FleetVerdict:
-    """Replace the hosts whose fault is confirmed, or say what to type where that is not possible.
+    """Replace hosts whose fault is confirmed, or say what to type where that is not possible.
 
-    Returns:
-        The verdict, with what was replaced by what; it is also written into the run's folder.
-
-    Raises:
-        SpecError: it costs money, and nobody agreed.
-        ProvisionError: there are no new machines; the cluster is as it was.
+    The returned verdict names what was replaced by what; it is also written into the run's folder.
+    Without consent to the cost, or new machines, the cluster stays as it was (SpecError,
+    ProvisionError).
     """
     test = partial(_test, cluster, params, options)
     bad = bad_hosts(run, verdict, test)
@@ -117,11 +114,7 @@ def _ask(cluster: Cluster, bad: Mapping[int, FleetFinding], options: BenchOption
 
 
 def raise_if_bad(verdict: FleetVerdict, name: str) -> None:
-    """Fail if a new machine was bad, too.
-
-    Raises:
-        ProvisionError: a bad host was to be replaced, and stays.
-    """
+    """Fail if a new machine was bad, too, so that a bad host stays (ProvisionError)."""
     left = [one.part for one in verdict.replaced if not one.new and not one.command]
     if left:
         raise ProvisionError(

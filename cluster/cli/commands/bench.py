@@ -40,11 +40,7 @@ class BenchGroup(click.Group):
 
 
 def bench_command(name: str) -> click.Command:
-    """Make the command of one benchmark, with the shared flags and one per parameter of it.
-
-    Raises:
-        SpecError: there is no such benchmark.
-    """
+    """Make the command of one benchmark: the shared flags, and one per parameter (SpecError)."""
     if name not in plugins.names(Benchmark):
         _suggest(name)
     benchmark: Benchmark[Any] = plugins.load(Benchmark, name)

@@ -282,13 +282,9 @@ DEVICES = ("auto", "gpus", "numa", "cores")
 
 
 def check_within(name: str | None, devices: str, spec: ClusterSpec, options: BenchOptions) -> Run:
-    """Measure copies between the devices of each host.
+    """Measure copies between the devices of each host (SpecError: there is no such kind).
 
-    Args:
-        devices: to compare; `auto` for the first kind of which hosts have several.
-
-    Raises:
-        SpecError: there is no such kind of devices.
+    `auto` selects the first kind of which hosts have several.
     """
     if devices not in DEVICES:
         what = f"--within {devices} is not known."

@@ -85,11 +85,7 @@ def _side(folders: Sequence[Path]) -> Side:
 def show_comparisons(
     comparisons: Sequence[Comparison], *, report: str = "terminal", as_json: bool
 ) -> None:
-    """Show comparisons on standard output.
-
-    Args:
-        report: `terminal` or `markdown`.
-    """
+    """Show comparisons on standard output; `report` is `terminal` or `markdown`."""
     if as_json:
         print_json(list(comparisons))
         return

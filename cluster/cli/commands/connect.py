@@ -43,13 +43,9 @@ def command(
 
 
 def find_cluster(fragment: str) -> tuple[Cluster, Machine | None]:
-    """Find the newest cluster that a fragment matches.
+    """Find the newest cluster that a fragment matches (SpecError: none).
 
-    Args:
-        fragment: of a cluster's or machine's name, an address or an id; empty means any.
-
-    Raises:
-        SpecError: there is none.
+    It is part of a cluster's or machine's name, an address or an id; empty means any.
     """
     for name in journal.names():
         cluster = attach(name)

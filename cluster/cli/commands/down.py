@@ -32,22 +32,16 @@ if TYPE_CHECKING:
 
 
 class DownRow(Value, frozen=True, kw_only=True):
-    """A cluster that was taken down, in the answer of `cluster down --json`.
+    """A cluster that was taken down, in the answer of `cluster down --json`."""
 
-    Args:
-        name: of the cluster.
-        searched: the kinds of resources of which none is left, and where; empty if nothing is
-            ever made outside this machine.
-        receipt: of its machines, if they cost money.
-        ended: the processes that commands had left on hosts that stay: host, id, command line.
-        running: those of them that were not ended, as a person may use them.
-    """
-
-    name: str
+    name: str  # of the cluster
+    # the kinds of resources of which none is left, and where; empty if nothing is ever made outside
+    # this machine
     searched: str = ""
-    receipt: Receipt | None = None
+    receipt: Receipt | None = None  # of its machines, if they cost money
+    # the processes that commands had left on hosts that stay: host, id, command line
     ended: tuple[str, ...] = ()
-    running: tuple[str, ...] = ()
+    running: tuple[str, ...] = ()  # those of them that were not ended, as a person may use them
 
 
 class Down(Value, frozen=True, kw_only=True):

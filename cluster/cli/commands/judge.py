@@ -176,14 +176,7 @@ def _show(
 
 
 def find_hardware(text: str) -> Hardware:
-    """Find hardware by a name, by words, or in a file.
-
-    Args:
-        text: what `analysis.hardware.find` takes, or the path of a TOML file with the same words.
-
-    Raises:
-        SpecError: there is no such name, word or file.
-    """
+    """Find hardware by a name or words, as `hardware.find`, or in a TOML file (SpecError)."""
     if not text.endswith(".toml"):
         return hardware.find(text)
     return hardware.in_toml(read_file(text), text)
@@ -231,11 +224,7 @@ def _lines(run: Run, judged: Answer, of: str) -> Iterator[str]:
 
 
 def detail_lines(result: Parsed) -> Iterator[str]:
-    """Describe what a log holds beside measurements.
-
-    Yields:
-        A line; none if it holds nothing else.
-    """
+    """Describe what a log holds beside measurements, a line each."""
     found = result.detail
     if isinstance(found, NcclLog):
         pairs = {(e.source, e.target, "/".join(e.via.split("/")[:2])) for e in found.edges}

@@ -35,12 +35,7 @@ LIVE_WITHIN = 10.0  # seconds for all clouds and batch systems together
 
 
 class ClusterRow(Value, frozen=True, kw_only=True):
-    """One line of `cluster ls`.
-
-    Args:
-        dollars: that its machines cost so far; the most that it can be, if some have ended.
-        ended: how many machines do not exist any more although nobody took the cluster down.
-    """
+    """One line of `cluster ls`."""
 
     name: str
     provider: str
@@ -50,9 +45,10 @@ class ClusterRow(Value, frozen=True, kw_only=True):
     status: str
     run: str | None
     region: str = ""
+    # that its machines cost so far; the most that it can be, if some have ended
     dollars: float | None = None
     expires: float | None = None
-    ended: int = 0
+    ended: int = 0  # how many machines do not exist any more although nobody took the cluster down
 
 
 def command(region: flags.Regions = None, json: flags.Json = False) -> None:
@@ -90,8 +86,7 @@ def _cells(row: ClusterRow) -> tuple[str, ...]:
 def _live(regions: Sequence[str]) -> tuple[list[tuple[str, RemoteCluster]], list[str]]:
     """Ask all clouds and batch systems at once what exists there, and say who did not answer.
 
-    Returns:
-        What exists, each with its provider; what was searched, where and as whom.
+    Return what exists, with its provider, and what was searched, where and as whom.
     """
 
     def ask(kind: str) -> tuple[tuple[RemoteCluster, ...], str]:

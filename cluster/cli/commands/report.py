@@ -75,8 +75,7 @@ def _why_no_plots() -> str:
 def read_all(where: Path, named: Sequence[str]) -> list[Run]:
     """Read all runs that were named; one that cannot be read is reported and left out.
 
-    Raises:
-        ClusterError: none can be read.
+    If none can be read, the error is raised (ClusterError).
     """
     folders = dict.fromkeys(folder for name in named for folder in store.all_of(where, name))
     found: list[Run] = []
@@ -93,11 +92,7 @@ def read_all(where: Path, named: Sequence[str]) -> list[Run]:
 
 
 def write(out: Path, content: bytes) -> None:
-    """Write a file that was asked for, and print its path.
-
-    Raises:
-        SpecError: it cannot be written.
-    """
+    """Write a file, and print its path (SpecError)."""
     write_file(out, content)
     where = sys.stderr if out.is_relative_to("/dev") else sys.stdout  # it may be /dev/stdout
     where.write(f"Written: {relative_path(out.absolute())}\n")

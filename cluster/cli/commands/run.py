@@ -116,11 +116,7 @@ def command(  # noqa: PLR0913 - each is a flag
 
 
 def _variables(words: Sequence[str]) -> dict[str, str]:
-    """Read `--env NAME=VALUE`.
-
-    Raises:
-        SpecError: a word has no `=`.
-    """
+    """Read `--env NAME=VALUE` (SpecError)."""
     if wrong := [word for word in words if "=" not in word]:
         raise SpecError(f"--env {wrong[0]} has no value.", remedy=f"Write --env {wrong[0]}=VALUE")
     return {name: value for name, _, value in (word.partition("=") for word in words)}

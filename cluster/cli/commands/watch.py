@@ -418,11 +418,7 @@ UNITS = {"s": "_seconds", "B/s": "_bytes_per_second"}
 
 
 def series_of(where: Path, name: str) -> tuple[WatchedSeries, ...]:
-    """Read the series of a cluster.
-
-    Raises:
-        SpecError: it has no runs, and is not watched.
-    """
+    """Read the series of a cluster (SpecError: it has no runs, and is not watched)."""
     from cluster.runs.watch.series import series  # noqa: PLC0415 - slow to import: numpy
 
     known = watches.events(where, name)
@@ -433,11 +429,7 @@ def series_of(where: Path, name: str) -> tuple[WatchedSeries, ...]:
 
 
 def change_text(each: WatchedSeries, change: WatchedChange) -> str:
-    """Describe a change in one line.
-
-    Returns:
-        The metric and its point, the change with its interval, and the run with which it began.
-    """
+    """Describe a change in one line: the point, the change with its interval, its first run."""
     low, high = change.point.ci
     what = " ".join(filter(None, (each.metric, format_point(each.params))))
     return (
@@ -447,11 +439,7 @@ def change_text(each: WatchedSeries, change: WatchedChange) -> str:
 
 
 def factor_texts(change: WatchedChange) -> list[str]:
-    """Describe the factors that changed with a series: those of the system first.
-
-    Returns:
-        A text for each of the first few, and one for the number of the others.
-    """
+    """Describe the first few factors that changed with a series, those of the system first."""
     ordered = sorted(
         change.factors, key=lambda f: not any(word in f.name.lower() for word in FIRST)
     )

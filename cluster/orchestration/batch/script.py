@@ -37,7 +37,7 @@ while kill -0 "$job" 2> /dev/null; do wait "$job"; done
 class BatchOptions(Value, frozen=True, kw_only=True):
     """What a batch system needs to know besides what is measured."""
 
-    seconds: int = 1800
+    seconds: int = 1800  # of the whole job
     queue: str = ""  # partition or queue; that of the site, if empty
     account: str = ""  # that pays; the user's own, if empty
     extra: tuple[str, ...] = ()  # more lines for the batch system, with or without its prefix

@@ -48,10 +48,8 @@ def summaries_text(
 ) -> str:
     """Show summaries: a row each, sparklines, and notes.
 
-    Args:
-        notes: what a reader of the numbers must know.
-        width: of the screen, in characters; below 140 the table has fewer columns. None without a
-            screen, such as in a pipe.
+    `width` is that of the screen, in characters; below 140 the table has fewer columns. None is no
+    screen, such as a pipe.
     """
     if not summaries:
         shown = "No values were measured.\n"
@@ -121,8 +119,7 @@ def grid_text(
 ) -> str:
     """Lay rows out: in full, else with wrapped words, else as records, one below the other.
 
-    Returns:
-        Lines, none of them wider than the screen unless a single number is.
+    No line is wider than the screen unless a single number is.
     """
     if width is None or natural_width(names, cells) <= width:
         return _grid(names, cells, left, WIDE)
@@ -200,8 +197,7 @@ def wrapped(line: str, width: int | None) -> list[str]:
 def sparklines(summaries: Sequence[Summary]) -> Iterator[str]:
     """Draw each metric over message size as a line of bars, on a logarithmic scale.
 
-    Yields:
-        A line per metric that was measured at four sizes or more.
+    Only metrics that were measured at four sizes or more have one.
     """
     for metric in dict.fromkeys(summary.metric for summary in summaries):
         taken = [s for s in summaries if s.metric == metric and 0 < s.median < math.inf]

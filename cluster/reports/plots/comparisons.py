@@ -31,8 +31,7 @@ VERDICTS = {  # colour and marker
 def comparison(compared: Comparison, kind: Format = "svg", prefix: str = "p") -> Picture:
     """Draw the speed-up of each data point, with its interval; faster is always to the right.
 
-    Raises:
-        SpecError: no data point of the two can be compared.
+    A SpecError says that no data point of the two can be compared.
     """
     cells = [cell for cell in compared.cells if cell.ratio][:MOST_ROWS]
     if not cells:

@@ -38,16 +38,8 @@ def distribution(
     """Draw the cumulative distribution of values: the share of them that is at most x.
 
     The colours follow the order of the series, such as growing sizes; names are at the ends of the
-    curves. A curve ends at its 99.9th percentile, with a mark if there are larger values.
-
-    Args:
-        bounds: of those series that have one, in the same unit.
-
-    Returns:
-        The picture: one curve per series, without bins that could hide anything.
-
-    Raises:
-        SpecError: there are no finite values.
+    curves. A curve ends at its 99.9th percentile, with a mark if there are larger values. `bounds`,
+    of some series, are in the same unit (SpecError: there are no finite values).
     """
     finite = {name: sorted(v for v in values if v < math.inf) for name, values in series.items()}
     drawn = {name: values for name, values in finite.items() if values}

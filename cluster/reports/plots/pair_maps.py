@@ -34,11 +34,7 @@ def pair_map(
     kind: Format = "svg",
     prefix: str = "p",
 ) -> tuple[Picture, ...]:
-    """Draw the worst value of each pair as a share of what most hosts reach.
-
-    Returns:
-        The picture; none if no test gave a value.
-    """
+    """Draw the worst value of each pair as a share of what most hosts reach, if there is any."""
     del prefix  # it has no points with tooltips: a cell of a large fleet is below a pixel
     hosts = max([len(names), *(1 + max(one.source, one.target) for one in tests)])
     if not verdict.reference:
@@ -127,11 +123,8 @@ def _shares(
 ) -> NDArray[np.float64]:
     """Return the worst share of each pair; NaN where it was not tested, 0 where nothing arrived.
 
-    Args:
-        together: hosts that share a row and a column.
-
-    Returns:
-        An array of the shape (squares, squares): rows send, columns receive.
+    The array has the shape (squares, squares): rows send, columns receive; `together` hosts share a
+    row and a column.
     """
     import numpy as np  # noqa: PLC0415 - it is slow to import
 

@@ -67,20 +67,12 @@ class Picture(Value, frozen=True, kw_only=True):
 
 
 def require_matplotlib() -> None:
-    """Check that plots can be drawn here.
-
-    Raises:
-        SpecError: matplotlib is not installed.
-    """
+    """Check that plots can be drawn here (SpecError: matplotlib is not installed)."""
     require("matplotlib", "plot", "A plot")
 
 
 def why_no_plots() -> str:
-    """Say why no plot can be drawn here.
-
-    Returns:
-        A sentence; empty if plots can be drawn.
-    """
+    """Return why no plot can be drawn here; empty if plots can be drawn."""
     try:
         require_matplotlib()
     except SpecError as error:
@@ -91,8 +83,7 @@ def why_no_plots() -> str:
 def new_figure(height: float = HEIGHT) -> tuple[Figure, Axes]:
     """Make a figure without a window, and without state that it shares with other pictures.
 
-    Args:
-        height: in inches; `finish` adds that of the legend.
+    `height` is in inches; `finish` adds that of the legend.
     """
     require_matplotlib()
     from matplotlib import rc_context  # noqa: PLC0415 - it is slow to import
@@ -104,11 +95,7 @@ def new_figure(height: float = HEIGHT) -> tuple[Figure, Axes]:
 
 
 def marker(number: int) -> str:
-    """Return the marker of a condition: not everybody can tell lines apart by their colours.
-
-    Args:
-        number: of the condition, from 0.
-    """
+    """Return the marker of a condition: not everybody can tell lines apart by their colours."""
     return MARKERS[number % len(MARKERS)]
 
 
@@ -121,8 +108,7 @@ def named(line: Any, name: str) -> str:  # noqa: ANN401 - of matplotlib
 def differing_names(names: Sequence[str]) -> list[str]:
     """Shorten names to the parts in which they differ, as a legend needs no more.
 
-    Returns:
-        Shorter names; the first part of a name of which nothing would be left.
+    A name of which nothing would be left keeps its first part.
     """
     parts = [name.split(", ") for name in names]
     common = _common_parts(names)
@@ -132,8 +118,7 @@ def differing_names(names: Sequence[str]) -> list[str]:
 def with_common(title: str, names: Sequence[str]) -> str:
     """Add to a title the parts that all names have, which `differing_names` leaves out.
 
-    Returns:
-        Such as `latency over message size: allreduce, ranks 4`.
+    Such as `latency over message size: allreduce, ranks 4`.
     """
     common = _common_parts(names)
     return f"{title}: {', '.join(common)}" if common else title

@@ -19,10 +19,9 @@ WORDS = {"resident": "data resident", "memory": "data in memory", "disk": "data 
 
 
 def step_parts(summaries: Sequence[Summary]) -> dict[str, dict[str, float]]:
-    """Find the parts of steps.
+    """Return the median seconds of each part of a step, by where the data were.
 
-    Returns:
-        The median seconds of each metric, by where the data were; empty for other benchmarks.
+    Other benchmarks have none.
     """
     found: dict[str, dict[str, float]] = {}
     for one in summaries:
@@ -35,11 +34,7 @@ def step_parts(summaries: Sequence[Summary]) -> dict[str, dict[str, float]]:
 def steps(
     parts: Mapping[str, Mapping[str, float]], kind: Format = "svg", prefix: str = "p"
 ) -> Picture:
-    """Draw what a step is made of, a bar for each place of the data.
-
-    Args:
-        parts: as `step_parts` found them; at least one.
-    """
+    """Draw what a step is made of, a bar for each place of the data of `step_parts`."""
     figure, axes = new_figure(height=1.0 + PER_BAR * len(parts))
     rows = list(range(len(parts)))
     left = [0.0] * len(parts)

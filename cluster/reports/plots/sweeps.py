@@ -67,15 +67,8 @@ def sweep(
 ) -> Picture:
     """Draw a metric over sizes, of one condition or several, on logarithmic axes.
 
-    Args:
-        given_bound: the bandwidth that the user gave as the bound, in bytes per second.
-
-    Returns:
-        The picture: medians with their intervals, fits over their ranges, and the bound. Values
-        above their bound are marked.
-
-    Raises:
-        SpecError: no value can be drawn.
+    Medians have intervals, fits their ranges, and values above their bound a mark. `given_bound` is
+    the bandwidth that the user gave, in bytes per second (SpecError: no value can be drawn).
     """
     drawn = [curve for curve in curves if curve.points]
     if not drawn:

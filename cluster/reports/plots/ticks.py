@@ -21,12 +21,7 @@ OCTAVES = 2.0  # on a longer axis of ratios, ticks are powers of two
 
 
 def scale_log(axis: Any, low: float, high: float, unit: str) -> None:  # noqa: ANN401 - of matplotlib
-    """Make an axis logarithmic, with labels in a unit.
-
-    Args:
-        axis: of matplotlib: `axes.xaxis` or `axes.yaxis`.
-        low: the least value, more than 0.
-    """
+    """Make an axis of matplotlib logarithmic, with labels in a unit; `low` is more than 0."""
     from matplotlib import ticker  # noqa: PLC0415 - it is slow to import
 
     axis._set_axes_scale("log")  # noqa: SLF001 - as set_xscale and set_yscale do
@@ -43,11 +38,7 @@ def scale_log(axis: Any, low: float, high: float, unit: str) -> None:  # noqa: A
 
 
 def scale_sizes(axes: Axes, sizes: Sequence[int]) -> None:
-    """Put the ticks of sizes at powers of two if the sizes are such, else at powers of ten.
-
-    Args:
-        sizes: in bytes.
-    """
+    """Put the ticks of sizes, in bytes, at powers of two if they are such, else of ten."""
     from matplotlib import ticker  # noqa: PLC0415 - it is slow to import
 
     binary = all(size.bit_count() == 1 for size in sizes)
@@ -66,8 +57,7 @@ def scale_sizes(axes: Axes, sizes: Sequence[int]) -> None:
 def scale_ratios(axes: Axes, low: float, high: float) -> None:
     """Make the x axis one of ratios, with 1 inside and labels such as 1/4, 1/2, 1, 2, 4.
 
-    Args:
-        low: the least ratio, more than 0.
+    `low`, the least ratio, is more than 0.
     """
     from matplotlib import ticker  # noqa: PLC0415 - it is slow to import
 

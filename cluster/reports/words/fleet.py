@@ -357,8 +357,7 @@ def new_host_words(found: NewHost, verdict: FleetVerdict) -> str:
 def faults_named(findings: Sequence[FleetFinding], *, by_name: bool = False) -> str:
     """Name the faults among findings, such as `BAD host:7 rx, LINK link:3-5 both`.
 
-    Args:
-        by_name: give the names of hosts, too: in logs of other tools, their numbers are ours.
+    `by_name` adds the names of hosts: in logs of other tools, their numbers are ours.
     """
     words = [
         (one.kind, one.part, f"({one.name})" if by_name and one.name else "", one.direction)

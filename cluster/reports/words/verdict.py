@@ -99,65 +99,40 @@ class PublishedAnswer(Value, frozen=True, kw_only=True):
 
 
 class SeriesAnswer(VerdictFigures, frozen=True, kw_only=True):
-    """The verdict on one series, in words; programs test `word`, `reason` and `limited_by`.
+    """The verdict on one series, in words; programs test `word`, `reason` and `limited_by`."""
 
-    Args:
-        limit: what sets the bound: direction and source.
-        assumes: what the bound assumes without the log or the user having stated it; empty if
-            nothing.
-        usual: the share that healthy hardware reaches; none if that is not known.
-        usual_source: who measured that share.
-        hint: what must be known for a bound or a word, or what others measured.
-        published: published results of the same test; none if we know of none.
-        reason: the kind of the reason of the word, such as `too_small`; empty if the figures say
-            it.
-        limited_by: the limit, as values.
-    """
-
-    limit: str
+    limit: str  # what sets the bound: direction and source
+    # what the bound assumes without the log or the user having stated it; empty if nothing
     assumes: str
-    usual: float | None
-    usual_source: str
-    hint: str
-    published: PublishedAnswer | None
+    usual: float | None  # the share that healthy hardware reaches; none if that is not known
+    usual_source: str  # who measured that share
+    hint: str  # what must be known for a bound or a word, or what others measured
+    published: PublishedAnswer | None  # published results of the same test; none if we know of none
+    # the kind of the reason of the word, such as `too_small`; empty if the figures say it
     reason: str
-    limited_by: Limit | None
+    limited_by: Limit | None  # the limit, as values
 
 
 class SummaryAnswer(SummaryFigures, frozen=True, kw_only=True):
-    """The statistics of a series, with its limit in words.
+    """The statistics of a series, with its limit in words."""
 
-    Args:
-        limit: what sets the bound: which part of the hardware, in which direction, and the source.
-        assumes: what the bound assumes without the log or the user having stated it; empty if
-            nothing.
-        limited_by: the limit, as values.
-    """
-
+    # what sets the bound: which part of the hardware, in which direction, and the source
     limit: str
+    # what the bound assumes without the log or the user having stated it; empty if nothing
     assumes: str
-    limited_by: Limit | None
+    limited_by: Limit | None  # the limit, as values
 
 
 class Answer(Value, frozen=True, kw_only=True):
-    """The judgement of a run, in words.
+    """The judgement of a run, in words."""
 
-    Args:
-        word: for the whole run.
-        answer: what was measured, the figure and its share of the limit; without the word.
-        next_step: the command to type next, at the end of the text; or what to do.
-        verdicts: one for each series.
-        not_judged: the points whose messages are too small to say anything.
-        headline: what the word means here.
-        next_command: the words of that command; none if it is not one of `cluster`.
-    """
-
-    word: Judged
-    answer: str
-    next_step: str
-    verdicts: tuple[SeriesAnswer, ...] = ()
-    not_judged: str = ""
-    headline: str = ""
+    word: Judged  # for the whole run
+    answer: str  # what was measured, the figure and its share of the limit; without the word
+    next_step: str  # the command to type next, at the end of the text; or what to do
+    verdicts: tuple[SeriesAnswer, ...] = ()  # one for each series
+    not_judged: str = ""  # the points whose messages are too small to say anything
+    headline: str = ""  # what the word means here
+    # the words of that command; none if it is not one of `cluster`
     next_command: tuple[str, ...] = ()
 
     def __repr__(self) -> str:

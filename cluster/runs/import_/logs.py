@@ -112,14 +112,8 @@ def read_logs(
 ) -> Iterator[LogRun]:
     """Make a run of logs during a block; it can be judged before it is kept, or without.
 
-    Args:
-        files: their paths; `-` is standard input.
-        format_: name of the parser; if empty, all parsers that recognise the logs.
-        stdin: stream to read for `-`.
-
-    Raises:
-        SpecError: a file cannot be read, or there is no such parser.
-        ParseError: no line of a log was understood.
+    `-` is standard input; without `format_`, all parsers that recognise the logs read them. A
+    SpecError says that a file cannot be read, a ParseError that no line was understood.
     """
     for file in files:
         _check_prose(file, format_)
@@ -156,14 +150,7 @@ def _stem(file: str) -> str:
 
 
 def keep(logs: LogRun, where: Path) -> Run:
-    """Write the folder of a run, with copies of its logs.
-
-    Returns:
-        The run, with its folder.
-
-    Raises:
-        ClusterError: it cannot be written; nothing is kept.
-    """
+    """Write the folder of a run, with copies of its logs, or nothing (ClusterError)."""
     run = logs.run
     folder = store.create(where, run.record.spec.name, "log", run.record.at)
     with on_failure(lambda: shutil.rmtree(folder, ignore_errors=True)):
@@ -210,17 +197,7 @@ def _with_participants(result: Parsed, hosts: int, models: Sequence[str]) -> Par
 
 
 def read_log(file: str, *, format_: str = "", stdin: BinaryIO | None = None) -> Reading:
-    """Read a log without keeping it.
-
-    Args:
-        file: its path; `-` is standard input.
-        format_: name of the parser; if empty, all parsers that recognise the log.
-        stdin: stream to read for `-`.
-
-    Raises:
-        SpecError: it cannot be read, or there is no such parser.
-        ParseError: no line of it was understood.
-    """
+    """Read a log without keeping it; errors and arguments are those of `read_logs`."""
     return _named(file, log_chunks(file, stdin), format_)
 
 
@@ -253,17 +230,9 @@ def raw_places(raw: Path, stem: str) -> Iterator[Path]:
 
 
 def log_chunks(file: str, stdin: BinaryIO | None) -> Iterator[bytes]:
-    """Read a log, decompressed if it is gzip.
+    """Yield the bytes of a log in portions, decompressed if it is gzip; `-` is `stdin`.
 
-    Args:
-        file: its path; `-` is standard input.
-        stdin: stream to read for `-`.
-
-    Yields:
-        Its bytes, in portions.
-
-    Raises:
-        SpecError: it cannot be read, is damaged or no file, or has a line without an end.
+    A SpecError says that it cannot be read, is damaged or no file, or has a line without an end.
     """
     unpacked = _unpacked(file, _portions(file, stdin))
     length = 0  # of the line that is not yet complete

@@ -44,29 +44,22 @@ ROW_SENDS = "the row of a matrix, or the first host of a line, is the host that 
 
 
 class PairLogOptions(NamedTuple):
-    """How logs of pairs are read.
+    """How logs of pairs are read."""
 
-    Args:
-        metric: to judge.
-        pattern: of the names of files, such as `bw_{a}_{b}.log`; empty to find hosts in them.
-        series: words in the name of the test, if the logs have several.
-        grouping: gives the group of each host; none if they are not known.
-        limit: the highest value that a pair can reach, in bytes per second, if it is known.
-    """
-
-    metric: PairMetric = "bandwidth"
+    metric: PairMetric = "bandwidth"  # to judge
+    # of the names of files, such as `bw_{a}_{b}.log`; empty to find hosts in them
     pattern: str = ""
-    series: str = ""
-    grouping: Grouping | None = None
+    series: str = ""  # words in the name of the test, if the logs have several
+    grouping: Grouping | None = None  # gives the group of each host; none if they are not known
+    # the highest value that a pair can reach, in bytes per second, if it is known
     limit: float | None = None
 
 
 def read_pairs(texts: Sequence[LogText], options: PairLogOptions) -> PairLogs:
     """Read tables of hosts, or logs of pairs of hosts, or those of devices of one host.
 
-    Raises:
-        SpecError: the two hosts of a log are not known; the logs have several tests, or none.
-        ParseError: a table has impossible values.
+    A SpecError says that the hosts of a log are unknown, or that the logs have several tests or
+    none; a ParseError, that values of a table are impossible.
     """
     tables = [(log, table) for log in texts if (table := _table(log)) is not None]
     if tables:
@@ -154,10 +147,9 @@ def _of_tables(
 def _by_full_names(
     pairs: Iterable[LoggedPair],
 ) -> tuple[tuple[LoggedPair, ...], tuple[str, ...]]:
-    """Give each host one name, and leave out a pair of two names of one host.
+    """Return the pairs under one name for each host, and what is left out, with the reason.
 
-    Returns:
-        The pairs, and what is left out, with the reason.
+    A pair of two names of one host is left out.
     """
     known = tuple(pairs)
     full = full_names(host for pair in known for host in pair.hosts)

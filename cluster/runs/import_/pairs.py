@@ -53,15 +53,9 @@ class ImportedPairsParams(msgspec.Struct, frozen=True, kw_only=True):
 
 
 def import_pairs(words: Sequence[str], where: Path, options: PairLogOptions) -> Run:
-    """Make a run folder from logs of pairs of hosts.
+    """Make a run folder from logs of pairs of hosts: files, folders, or patterns like `logs/*.out`.
 
-    Args:
-        words: files, folders or patterns such as `logs/*.out`.
-
-    Raises:
-        SpecError: a file cannot be read; the two hosts of a log are not known; the logs have
-            several tests, or none of a pair.
-        ParseError: a table has impossible values.
+    A file that cannot be read raises a SpecError; so do errors of `read_pairs`.
     """
     at = time.time()
     folder = store.create(where, NAME, PAIRS, at)
@@ -80,14 +74,7 @@ def import_pairs(words: Sequence[str], where: Path, options: PairLogOptions) -> 
 
 
 def log_files(words: Sequence[str]) -> list[str]:
-    """Find the files that are meant.
-
-    Returns:
-        The files; those of a folder are sorted, without hidden ones.
-
-    Raises:
-        SpecError: there are none.
-    """
+    """Find the files that are meant, those of a folder sorted and not hidden (SpecError: none)."""
     found: list[str] = []
     for word in words:
         path = Path(word)

@@ -18,18 +18,10 @@ if TYPE_CHECKING:
 
 
 def import_run(folder: Path, where: Path, name: str = "") -> Path:
-    """Copy the folder of a run, as a batch job left it or somebody sent it.
+    """Copy the folder of a run that a batch job left or somebody sent; return that of the copy.
 
-    Args:
-        name: used in place of its cluster's name, unless empty.
-
-    Returns:
-        The folder of the copy, or of the same run if it is here.
-
-    Raises:
-        SpecError: the folder is not a run.
-        ParseError: its record or its values are damaged, or of another version.
-        ClusterError: it cannot be copied.
+    `name` replaces its cluster's name, unless empty. What is no run is refused (SpecError), as is a
+    damaged one (ParseError).
     """
     record = store.read(folder).record
     spec = replace(record.spec, name=name or record.spec.name)

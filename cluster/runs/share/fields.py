@@ -67,9 +67,8 @@ ROOM = 250  # hosts in a block of pseudonymous addresses
 class Names:
     """The pseudonyms of a run, and what was left out of it.
 
-    Args:
-        networks: of each IPv4 address of the hosts: addresses of one network stay in one.
-        taken: names that really exist, and so are no pseudonyms.
+    `networks` keep the IPv4 addresses of one network in one; `taken` names exist, and so are no
+    pseudonyms.
     """
 
     def __init__(self, networks: Mapping[str, str], taken: frozenset[str] = frozenset()) -> None:

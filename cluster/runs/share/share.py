@@ -47,13 +47,9 @@ class Prepared(NamedTuple):
 
 
 def prepare(folder: Path, *, with_logs: bool = False) -> Prepared:
-    """Put what of a run may be shared into one value.
+    """Put what of a run may be shared into one value (ClusterError: it is damaged).
 
-    Args:
-        with_logs: add the files in `raw/` without secrets; the names in them stay.
-
-    Raises:
-        ClusterError: the run is damaged, or a log is no text.
+    `with_logs` adds the files in `raw/` without secrets; the names in them stay.
     """
     run = store.read(folder)
     networks = {i.address: i.network for facts in run.record.environment for i in facts.interfaces}

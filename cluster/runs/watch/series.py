@@ -62,10 +62,9 @@ class _Point(NamedTuple):
 
 
 def series(runs: Iterable[Run], cluster: str = "") -> Iterator[WatchedSeries]:
-    """Collect the medians of runs into one series per data point, and per host of a fleet.
+    """Collect the medians of runs, the oldest first, by data point, and by host of a fleet.
 
-    Args:
-        runs: the oldest first; those that are not done are left out.
+    Runs that are not done are left out.
     """
     found: dict[tuple[object, ...], dict[str, list[tuple[Record, _Point]]]] = {}
     for run in runs:

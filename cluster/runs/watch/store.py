@@ -45,26 +45,17 @@ class Watch(Value, frozen=True, kw_only=True):
 
 
 class WatchEvent(Value, frozen=True, kw_only=True):
-    """What became of an attempt to measure.
+    """What became of an attempt to measure."""
 
-    Args:
-        at: when, in seconds since the epoch.
-        outcome: `told` is an alarm that was handed to the command of the user.
-        runs: that were measured, the oldest first; or with which the told change began.
-    """
-
-    at: float
-    outcome: Outcome
+    at: float  # when, in seconds since the epoch
+    outcome: Outcome  # `told` is an alarm that was handed to the command of the user
     reason: str = ""
+    # that were measured, the oldest first; or with which the told change began
     runs: tuple[str, ...] = ()
 
 
 def add(where: Path, watch: Watch) -> None:
-    """Write a watch; one of the same name is replaced, and its log stays.
-
-    Raises:
-        ClusterError: it cannot be written.
-    """
+    """Write a watch; one of the same name is replaced, and its log stays (ClusterError)."""
     folder = where / watch.name
     part = folder / f".{WATCH}.part"
     try:
@@ -76,22 +67,13 @@ def add(where: Path, watch: Watch) -> None:
 
 
 def remove(where: Path, name: str) -> None:
-    """Remove a watch; its runs and its log stay.
-
-    Raises:
-        SpecError: there is none.
-    """
+    """Remove a watch; its runs and its log stay (SpecError)."""
     find(where, name)
     (where / name / WATCH).unlink(missing_ok=True)
 
 
 def find(where: Path, name: str) -> Watch:
-    """Read a watch.
-
-    Raises:
-        SpecError: there is none.
-        ParseError: it is damaged.
-    """
+    """Read a watch (SpecError: there is none; ParseError: it is damaged)."""
     path = where / name / WATCH
     try:
         return msgspec.json.decode(path.read_bytes(), type=Watch)
@@ -113,13 +95,9 @@ def names(where: Path) -> tuple[str, ...]:
 
 
 def events(where: Path, name: str) -> tuple[WatchEvent, ...]:
-    """Read what became of all attempts.
+    """Read what became of all attempts, in the order of the log (ParseError).
 
-    Returns:
-        The events in the order of the log; a last line that was cut off is left out.
-
-    Raises:
-        ParseError: a line cannot be read.
+    A last line that was cut off is left out.
     """
     path = where / name / LOG
     try:
@@ -135,11 +113,7 @@ def events(where: Path, name: str) -> tuple[WatchEvent, ...]:
 
 
 def note(where: Path, name: str, event: WatchEvent) -> None:
-    """Add an event to the log.
-
-    Raises:
-        ClusterError: it cannot be written.
-    """
+    """Add an event to the log (ClusterError)."""
     path = where / name / LOG
     try:
         with path.open("ab") as file:
@@ -168,14 +142,9 @@ def _is_locked(handle: int) -> bool:
 
 
 def why_not_due(watch: Watch, known: Sequence[WatchEvent], now: float) -> str:
-    """Say why it is too early to measure again.
+    """Return why it is too early to measure at `now`, in epoch seconds; empty if a run is due.
 
-    Args:
-        now: in seconds since the epoch.
-
-    Returns:
-        A sentence; empty if a run is due. A newest run in the future means that the clock was set
-        back, and then it is due.
+    A newest run in the future means that the clock was set back, and then it is due.
     """
     newest = next((e.at for e in reversed(known) if e.outcome == "measured"), None)
     if newest is None or not 0 <= now - newest < EARLY * watch.every:
@@ -189,12 +158,7 @@ def why_not_due(watch: Watch, known: Sequence[WatchEvent], now: float) -> str:
 def in_order(folders: Sequence[Path], known: Sequence[WatchEvent]) -> list[Path]:
     """Sort runs by the log, as a clock that was set back gives new runs older names.
 
-    Args:
-        folders: of runs, sorted by their names.
-        known: the events of the watch; runs that are not in it keep their places.
-
-    Returns:
-        The folders, the oldest first.
+    Folders come sorted by name; those that are not in the log keep their places.
     """
     place = {folder.name: at for at, folder in enumerate(folders)}
     measured = [event for event in known if event.outcome == "measured"]

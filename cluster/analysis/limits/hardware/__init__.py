@@ -52,14 +52,10 @@ class Described(Value, frozen=True, kw_only=True):
 
 
 def find(text: str) -> Hardware:
-    """Find hardware by its name or description.
+    """Find hardware by its name or description (SpecError: the name or a key is unknown).
 
-    Args:
-        text: `p4d.24xlarge`, `h100`, `nic=100gbit,gpus=8,gpu=a100`, or a name followed by such
-            pairs, which override the listed figures.
-
-    Raises:
-        SpecError: the name or a key is unknown.
+    It is `p4d.24xlarge`, `h100`, `nic=100gbit,gpus=8,gpu=a100`, or a name followed by such pairs,
+    which override the listed figures.
     """
     first, *rest = [word.strip() for word in text.split(",")]
     if "=" in first or not first:
@@ -72,11 +68,7 @@ def find(text: str) -> Hardware:
 
 
 def in_toml(content: bytes, path: str) -> Hardware:
-    """Read hardware from a TOML file with the keys of `find`.
-
-    Raises:
-        SpecError: it is not valid TOML, or has unknown keys.
-    """
+    """Read hardware from a TOML file with the keys of `find` (SpecError)."""
     try:
         words = msgspec.toml.decode(content)
     except (msgspec.DecodeError, UnicodeDecodeError, RecursionError) as error:
@@ -85,11 +77,7 @@ def in_toml(content: bytes, path: str) -> Hardware:
 
 
 def of_devices(models: Iterable[str]) -> Hardware | None:
-    """Find the hardware of the GPUs that a log names.
-
-    Returns:
-        The hardware; none if it is not known, or if there are several kinds.
-    """
+    """Find the hardware of the GPUs that a log names; None if not known, or of several kinds."""
     keys = {_gpu_key(model) for model in models}
     if len(keys) != 1 or (key := keys.pop()) is None:
         return None
@@ -97,14 +85,7 @@ def of_devices(models: Iterable[str]) -> Hardware | None:
 
 
 def with_logged_gpus(hardware: Hardware | None, models: Sequence[str]) -> Hardware | None:
-    """Add the GPUs that a log names to hardware that the user named.
-
-    Args:
-        hardware: as the user named it; none if the user did not.
-
-    Returns:
-        The hardware, with GPUs if the user or the log names any; the user takes precedence.
-    """
+    """Add the GPUs that a log names to hardware that the user named, who takes precedence."""
     if hardware is None:
         return of_devices(models)
     keys = {_gpu_key(model) for model in models}
@@ -116,19 +97,14 @@ def with_logged_gpus(hardware: Hardware | None, models: Sequence[str]) -> Hardwa
 def of_point(hardware: Hardware | None, params: Mapping[str, Scalar]) -> Hardware | None:
     """Return the hardware of a point: a file may contain runs on several models of GPUs.
 
-    Args:
-        params: of the point; `gpu` is the model, if there are several.
+    The parameter `gpu` is the model, if there are several.
     """
     gpu = params.get("gpu")
     return with_logged_gpus(hardware, [gpu]) if isinstance(gpu, str) else hardware
 
 
 def with_fabric(hardware: Hardware | None, *, fabric: bool) -> Hardware | None:
-    """Record that NVLink also joins the hosts.
-
-    Returns:
-        The hardware; unchanged if the log does not say so.
-    """
+    """Record that NVLink also joins the hosts, if the log says so."""
     if hardware is None or not fabric:
         return hardware
     return msgspec.structs.replace(hardware, fabric=True)
@@ -137,12 +113,9 @@ def with_fabric(hardware: Hardware | None, *, fabric: bool) -> Hardware | None:
 def with_links(hardware: Hardware | None, links: int) -> Hardware | None:
     """Add the NVLinks that a log shows: bridges of boards, or links without a switch.
 
-    Args:
-        links: the most NVLinks between two of its GPUs, as `nvidia-smi topo -m` counts them.
-
-    Returns:
-        The hardware; the bridges become its NVLink if its boards may have bridges, and the log
-        shows links between them. Fewer links than a GPU has join a pair without a switch.
+    `links` are the most between two of its GPUs, as `nvidia-smi topo -m` counts them. The bridges
+    become its NVLink if its boards may have bridges, and the log shows links between them. Fewer
+    links than a GPU has join a pair without a switch.
     """
     if hardware is None or not links:
         return hardware
@@ -156,14 +129,7 @@ def with_links(hardware: Hardware | None, links: int) -> Hardware | None:
 
 
 def contradiction(hardware: Hardware | None, models: Sequence[str]) -> str:
-    """Say whether a log names other GPUs than the user.
-
-    Args:
-        hardware: as the user named it; none if the user did not.
-
-    Returns:
-        A clause; empty if they agree, or if one of them names none.
-    """
+    """Return a clause if a log names other GPUs than the user; empty if one names none."""
     if hardware is None or not hardware.gpu:
         return ""
     mine = _gpu_key(hardware.gpu)
@@ -247,24 +213,17 @@ def is_amd(hardware: Hardware) -> bool:
 
 
 def peak_flops(model: str) -> Figure | None:
-    """Return the peak of a GPU in single precision, without tensor cores.
-
-    Returns:
-        FLOP per second, with the source and its address; none if it is not in our list.
-    """
+    """Return a GPU's peak FLOP per second in single precision, without tensor cores, if listed."""
     key = _gpu_key(model)
     cores = listed_gpus()[key].fp32 if key else None
     return cores.peak if cores else None
 
 
 def between(model: str, path: str, slot: str) -> Figure | None:
-    """Return the bandwidth between two GPUs of a host, in one direction.
+    """Return the bandwidth between two GPUs of a host, in one direction; None if not known.
 
-    Args:
-        path: between them, as `nvidia-smi topo -m` names it: `NV4`, `PIX`, `SYS`.
-
-    Returns:
-        The rate of the bonded NVLinks, or of the slot that all bytes pass; none if not known.
+    The path is one of `nvidia-smi topo -m`: `NV4`, `PIX`, `SYS`. The rate is that of the bonded
+    NVLinks, or of the slot that all bytes pass.
     """
     key = _gpu_key(model)
     if match := _BONDED.fullmatch(path):

@@ -15,16 +15,12 @@ GPUS, HOSTS = "gpus.toml", "hosts.toml"
 
 
 class ListedRate(Value, frozen=True, kw_only=True):
-    """A rate, as it is written in a file.
+    """A rate, as it is written in a file."""
 
-    Args:
-        rate: such as `100gbit` or `1555 GB/s`.
-        threshold: the name in the corpus of the share that healthy hardware reaches, where that is
-            unlike other GPUs.
-    """
-
-    rate: str
+    rate: str  # such as `100gbit` or `1555 GB/s`
     source: str
+    # the name in the corpus of the share that healthy hardware reaches, where that is unlike other
+    # GPUs
     threshold: str = ""
 
     @property

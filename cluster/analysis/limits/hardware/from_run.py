@@ -19,11 +19,10 @@ LINK, MEMORY = "pcie_link", "gpu_memory_peak"  # metrics of the benchmark `gpu`
 
 
 def of_measured(measurements: Iterable[Measurement]) -> Hardware | None:
-    """Return the hardware of a run of `gpu`, if all GPUs of its host are alike.
+    """Return the hardware of a run of `gpu`, if all GPUs of its host are alike and have links.
 
-    Returns:
-        The hardware; none if no link was recorded. It has no bus where the links of the GPUs
-        differ, and no memory where the peaks do: a bound of one would be wrong for another.
+    It has no bus where the links of the GPUs differ, and no memory where the peaks do: a bound of
+    one would be wrong for another.
     """
     own = [m for m in measurements if m.metric in (LINK, MEMORY)]
     models = {str(m.params["model"]) for m in own}

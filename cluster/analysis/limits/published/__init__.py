@@ -67,11 +67,7 @@ class PublishedSource(Value, frozen=True, kw_only=True):
     author: str = ""
 
     def address(self, line: int = 0) -> str:
-        """Return the address of a line.
-
-        Args:
-            line: of the file; 0 for the one of the source.
-        """
+        """Return the address of a line of the file; 0 for that of the source."""
         if not self.path:
             return self.url
         at = line or self.line
@@ -194,11 +190,7 @@ def size() -> int:
 
 
 def read(text: str, name: str) -> tuple[PublishedRun, ...]:
-    """Read a file of the corpus.
-
-    Raises:
-        SpecError: it is not valid TOML, or has unknown fields.
-    """
+    """Read a file of the corpus (SpecError)."""
     try:
         return msgspec.toml.decode(text, type=_Runs).run
     except msgspec.DecodeError as error:
@@ -219,13 +211,9 @@ def _entry(text: str, problem: str) -> str:
 
 
 def points(found: Iterable[PublishedRun]) -> tuple[PublishedResult, ...]:
-    """Return every point of some runs whose units are known.
+    """Return every point of some runs whose units are known; `checks` names the others.
 
-    Returns:
-        Their points; points with an unknown unit are left out, and `checks` names them.
-
-    Raises:
-        SpecError: a size cannot be read.
+    A size that cannot be read raises a SpecError.
     """
     return tuple(
         PublishedResult(

@@ -32,11 +32,7 @@ DATE = re.compile(r"20\d\d-(?:0[1-9]|1[0-2])-(?:0[1-9]|[12]\d|3[01])")
 
 
 def problems(runs: Sequence[PublishedRun]) -> tuple[str, ...]:
-    """Check published runs.
-
-    Returns:
-        A line for each problem; none if all is well.
-    """
+    """Check published runs; return a line for each problem."""
     found = [f"{run.id}: {problem}" for run in runs for problem in _problems(run)]
     ids = Counter(run.id for run in runs)
     found += [f"{id_}: {count} entries have this id" for id_, count in ids.items() if count > 1]
@@ -78,14 +74,7 @@ def threshold_problems(thresholds: dict[str, Threshold]) -> tuple[str, ...]:
 
 
 def evidence_share(evidence: ThresholdEvidence) -> float:
-    """Return the share that a published result reaches.
-
-    Returns:
-        The share of the rate that it names, or of its limit.
-
-    Raises:
-        SpecError: there is no such result, or it has no bound.
-    """
+    """Return the share that a published result reaches, of its named rate or limit (SpecError)."""
     result = find(evidence.result)
     rate = parse_rate(evidence.of) if evidence.of else limit(result)
     if rate is None:
@@ -94,14 +83,7 @@ def evidence_share(evidence: ThresholdEvidence) -> float:
 
 
 def find(id_: str) -> PublishedResult:
-    """Find a published result by its id.
-
-    Args:
-        id_: such as `p5-allreduce-aws@16GiB`.
-
-    Raises:
-        SpecError: there is none.
-    """
+    """Find a published result by its id, such as `p5-allreduce-aws@16GiB` (SpecError)."""
     for result in published.results():
         if result.id == id_:
             return result
@@ -111,11 +93,7 @@ def find(id_: str) -> PublishedResult:
 
 
 def limit(result: PublishedResult) -> float | None:
-    """Return the highest rate that the hardware of a published result allows.
-
-    Returns:
-        Bytes per second; none if the result has no bound.
-    """
+    """Return the rate in B/s that the hardware of a published result allows; None without bound."""
     definition = published.definitions()[result.run.definition]
     found = bound(definition, result.params, hardware.find(result.run.hardware))
     return None if found is None else found.rate

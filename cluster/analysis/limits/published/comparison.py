@@ -24,23 +24,17 @@ ONE_HOST = ("host to GPU", "GPU to GPU", "GPU memory")  # media within one host
 
 
 class Published(Value, frozen=True, kw_only=True):
-    """What others published of the same thing.
+    """What others published of the same thing."""
 
-    Args:
-        results: their ids: of the runs that are alike, or the nearest if `runs` is 0.
-        runs: how many published runs are alike: the same definition, hardware, hosts and
-            collective, and a size within a factor of two; 0 if the results are only the nearest.
-        low: the lowest of their values, in the unit of the series.
-        reached: how many of those runs the series is as good as, within a tenth.
-        word: `normal` if the series is like them, `low` if it is lower and there are enough of
-            them to say so, else empty.
-    """
-
-    results: tuple[str, ...]
+    results: tuple[str, ...]  # their ids: of the runs that are alike, or the nearest if `runs` is 0
+    # how many published runs are alike: the same definition, hardware, hosts and collective, and a
+    # size within a factor of two; 0 if the results are only the nearest
     runs: int = 0
-    low: float | None = None
+    low: float | None = None  # the lowest of their values, in the unit of the series
     high: float | None = None
-    reached: int = 0
+    reached: int = 0  # how many of those runs the series is as good as, within a tenth
+    # `normal` if the series is like them, `low` if it is lower and there are enough of them to say
+    # so, else empty
     word: Literal["", "normal", "low"] = ""
 
 
@@ -50,11 +44,7 @@ def compare(
     known: Hardware | None,
     results: Iterable[PublishedResult] | None = None,
 ) -> Published | None:
-    """Compare a series with what others published.
-
-    Returns:
-        The comparison; none if nothing similar was published.
-    """
+    """Compare a series with what others published; None if nothing similar was."""
     if (
         known is None
         or definition.id not in published.definitions()

@@ -97,10 +97,9 @@ def readers() -> dict[str, DeviceKindReader]:
 
 
 def read_devices(logs: DeviceLogs) -> PairLogs | None:
-    """Read the devices of one host; none if the logs are not of devices.
+    """Read the devices of one host; None if the logs are not of devices.
 
-    Raises:
-        SpecError: the logs are of devices of several kinds, or of one that cannot be judged.
+    Those of several kinds, or of one that cannot be judged, are refused (SpecError).
     """
     found = (reader.read(logs) for reader in readers().values())
     return next((one for one in found if one is not None), None)
@@ -113,10 +112,9 @@ def matrix_kinds(result: Parsed) -> list[str]:
 
 
 def only_matrix(logs: DeviceLogs, kind: str, what: str, tool: str) -> ReadLog | None:
-    """Return the log with the matrix of a kind of device; none if there are values of hosts, too.
+    """Return the log with the matrix of a kind of device; None if values of hosts are there, too.
 
-    Raises:
-        SpecError: several logs have such a matrix, or some have one of another kind.
+    Several logs with such a matrix, or one of another kind, are refused (SpecError).
     """
     kinds = {one.log.file: {k for r in one.reading.results for k in matrix_kinds(r)}
              for one in logs.known}  # fmt: skip

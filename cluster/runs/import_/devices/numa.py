@@ -64,14 +64,7 @@ def read(logs: DeviceLogs) -> PairLogs | None:
 
 
 def distance(pair: tuple[str, str], distances: Topology | None, nodes: int) -> str:
-    """Return the distance of two nodes.
-
-    Args:
-        pair: of nodes, such as `NUMA0`; both may be the same.
-
-    Returns:
-        Such as `21`; empty if it is not known.
-    """
+    """Return the distance of two nodes such as `NUMA0` and itself: `21`; empty if not known."""
     known = distances.path(*pair) if distances else "?"
     if known.isdecimal():
         return known
