@@ -80,5 +80,5 @@ def replace_host(
     cluster = attach(which) if isinstance(which, str) else which
     host = len(cluster.machines) - 1 if bad is None else bad
     verdict = verdict_on(host)
-    with patch("cluster.orchestration.launch.replacement.connect"):
+    with patch("cluster.orchestration.hosts.new_machines.connect"):
         return replace_hosts(cluster, verdict, {host: verdict.blamed[0]}, test, lambda *_: None)

@@ -22,6 +22,7 @@ from cluster.orchestration.check.simulated import simulate
 from cluster.orchestration.check.verdict import with_verdict
 from cluster.orchestration.cluster_jobs import Jobs
 from cluster.orchestration.hosts import setup as host_setup
+from cluster.orchestration.hosts.new_machines import can_replace, replace_lost
 from cluster.orchestration.hosts.revocation import unless_gone
 from cluster.orchestration.hosts.setup import ReadyHosts
 from cluster.orchestration.hosts.state import StateOnDisk
@@ -49,7 +50,7 @@ from cluster.runs.store import read
 from cluster.runs.store import root as runs_root
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterator, Mapping, Sequence
+    from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
     from contextlib import AbstractContextManager
     from pathlib import Path
 
@@ -108,7 +109,7 @@ class Cluster:
         self._block = ""  # for messages, inside a `with` block
         self.remote = Hosts(self.name, self._standing_machines)
         self.hosts = HostGroup(self.remote, self.start)
-        self.jobs = NamedJobs(self.disk, self.remote)
+        self.jobs = NamedJobs(self.disk, self.hosts, self.remote, self._bring_back)
         self.bench_jobs = Jobs(self.disk, self.remote)
 
     def __repr__(self) -> str:
@@ -243,7 +244,7 @@ class Cluster:
             command, cwd=cwd, env=env, timeout=timeout, check=check, on_line=on_line
         )
 
-    def start(
+    def start(  # noqa: PLR0913 - each is an option of its own
         self,
         command: str | Sequence[str],
         *,
@@ -253,6 +254,7 @@ class Cluster:
         env: Mapping[str, str] | None = None,
         timeout: float | None = None,
         grace: float = 10.0,
+        restarts: int = 0,
         runs: str | Path | None = None,
     ) -> Job:
         """Start a job: a command on some hosts, which goes on without this process.
@@ -272,6 +274,10 @@ class Cluster:
             env: variables beyond those of the login.
             timeout: seconds after which a task is ended.
             grace: seconds between SIGTERM and SIGKILL when a task is ended.
+            restarts: how often it is started again on all its hosts, with `CLUSTER_RESTART`, after
+                one was lost: by whoever waits for it or follows its lines, such as `cluster wait`.
+                A host that does not answer is replaced where the provider can, and gets `cwd` from
+                another; else it is waited for. Programs continue from their own checkpoints.
             runs: the folder here that gets the output, in `NAME/jobs`.
 
         Raises:
@@ -295,7 +301,18 @@ class Cluster:
             self.install()
         group = hosts.group if isinstance(hosts, Host) else hosts
         chosen = self.hosts if group is None else group
-        return self.jobs.start(name, spec, chosen, runs_root(runs))
+        return self.jobs.start(name, spec, chosen, runs_root(runs), restarts)
+
+    def _bring_back(self, names: Collection[str]) -> tuple[str, ...]:
+        """Replace hosts that do not answer, or wait for them; return the names of the new ones."""
+        places = tuple(n for n, m in enumerate(self.machines) if m.name in names)
+        if can_replace(self.disk) and len(places) < len(self.machines):
+            replace_lost(self.disk, self.remote, places)
+            self.install()
+            return tuple(self.machines[place].name for place in places)
+        shells = {name: shell for name, shell in self.shells().items() if name in names}
+        connect_all(shells, seconds_to_answer(self._provider, self.spec))
+        return ()
 
     def end_jobs(self, reason: str) -> None:
         """Stop all jobs and benchmarks, and keep their output and results here.

@@ -16,9 +16,9 @@ from cluster.core.model.fleet import FleetFinding, Part, Reason
 from cluster.core.model.hosts import Machine
 from cluster.core.model.spec import ClusterSpec
 from cluster.orchestration.cluster import Cluster, attach
+from cluster.orchestration.hosts.new_machines import can_replace
 from cluster.orchestration.launch.launch import launch
 from cluster.orchestration.launch.replacement import (
-    can_replace,
     finish_replacement,
     irreplaceable,
     replacement_plan,
@@ -53,7 +53,7 @@ def test_own_hosts_are_taken_out_of_their_list(home: Path) -> None:
     cluster = of_ssh({"hosts": "h0,al@h1:2222,h2,spare"})
     (one,) = irreplaceable(cluster, BAD)
 
-    assert not can_replace(cluster)
+    assert not can_replace(cluster.disk)
     assert (one.part, one.old, one.new) == ("host:1", "h1", "")
     assert one.command == (
         "Take al@h1:2222 out of your list: cluster down own; "

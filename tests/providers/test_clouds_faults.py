@@ -220,7 +220,7 @@ def test_an_error_of_this_machine_while_it_connects_leaves_no_machines(
     cloud: Emulated[Any], world: World, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     before = cloud.things()
-    monkeypatch.setattr("cluster.orchestration.launch.launch.connect_all", no_thread)
+    monkeypatch.setattr("cluster.orchestration.hosts.new_machines.connect_all", no_thread)
     with pytest.raises(RuntimeError, match="new thread"):
         launch_spec(world.spec)
 

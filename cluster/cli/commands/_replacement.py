@@ -14,9 +14,9 @@ from cluster.cli.console import console
 from cluster.cli.progress.hosts import HostProgress
 from cluster.core.cleanup import on_failure
 from cluster.core.errors import ProvisionError, SpecError
+from cluster.orchestration.hosts.new_machines import can_replace
 from cluster.orchestration.launch.replacement import (
     bad_hosts,
-    can_replace,
     irreplaceable,
     replace_hosts,
     replacement_plan,
@@ -51,7 +51,7 @@ def replace(
     bad = bad_hosts(run, verdict, test)
     if not bad:
         return verdict
-    if can_replace(cluster):
+    if can_replace(cluster.disk):
         _ask(cluster, bad, options)
         done = _replaced(cluster, verdict, bad, test)
     else:

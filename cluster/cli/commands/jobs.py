@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING
 from cluster.cli import flags
 from cluster.cli.show import print_json, table
 from cluster.core.errors import ClusterError
-from cluster.core.model.jobs import TaskState
+from cluster.core.model.jobs import Attempt, TaskState
 from cluster.core.model.value import Value
 from cluster.core.units import format_seconds
 from cluster.orchestration.cluster import attach
@@ -42,6 +42,7 @@ class JobRow(Value, frozen=True, kw_only=True):
     exit_status: int | None  # the largest of its tasks; None while one runs
     folder: str  # here, of its output or its run
     tasks: tuple[TaskRow, ...] = ()
+    attempts: tuple[Attempt, ...] = ()  # its earlier starts, which lost hosts
 
 
 def command(name: flags.ClusterName, json: flags.Json = False) -> None:
@@ -57,7 +58,7 @@ def command(name: flags.ClusterName, json: flags.Json = False) -> None:
         [
             (
                 row.name,
-                row.state,
+                f"{row.state}, restart {n}" if (n := len(row.attempts)) else row.state,
                 str(len(row.tasks) or "-"),
                 "-" if row.exit_status is None else str(row.exit_status),
                 format_seconds(max(0.0, time.time() - row.at)),
@@ -82,6 +83,7 @@ def _job_row(job: Job) -> JobRow:
         exit_status=max(ended, key=abs) if ended and len(ended) == len(statuses) else None,
         folder=job.record.folder,
         tasks=tasks,
+        attempts=job.record.attempts,
     )
 
 

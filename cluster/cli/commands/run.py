@@ -61,6 +61,9 @@ def command(  # noqa: PLR0913 - each is a flag
     env: Annotated[list[str] | None, option("--env K=V", "A variable; repeatable.")] = None,
     cwd: Annotated[str, option("--cwd DIR", "A folder on the hosts.")] = "",
     timeout: Annotated[float | None, option("--timeout S", "Seconds it may take.")] = None,
+    restarts: Annotated[
+        int, option("--restarts N", "Starts of a job after a host was lost; cluster wait acts.")
+    ] = 0,
     mpi: Annotated[
         bool, option("--mpi", "As one MPI program, in a job, with a run folder.")
     ] = False,
@@ -106,7 +109,14 @@ def command(  # noqa: PLR0913 - each is a flag
     line: Words = words[0] if len(words) == 1 and " " in words[0] else words
     if job or detach:
         started = cluster.start(
-            line, hosts=hosts, name=job, cwd=cwd, env=variables, timeout=timeout, runs=root
+            line,
+            hosts=hosts,
+            name=job,
+            cwd=cwd,
+            env=variables,
+            timeout=timeout,
+            restarts=restarts,
+            runs=root,
         )
         _show_job(name, started, detach=detach, as_json=json)
         return

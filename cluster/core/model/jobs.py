@@ -59,6 +59,15 @@ class Task(Value, frozen=True, kw_only=True):
     cwd: str = ""  # on the host, where its command runs
 
 
+class Attempt(Value, frozen=True, kw_only=True):
+    """An earlier start of a job, which lost hosts."""
+
+    at: float  # when it was started, in seconds since the epoch
+    folder: str  # here, for its output
+    lost: dict[str, str]  # what became of the hosts that were lost, by their names
+    replaced: tuple[str, ...] = ()  # those that have new machines since; the others are the same
+
+
 class NamedJob(Value, frozen=True, kw_only=True):
     """A job with a name: what was asked for, and where its tasks are."""
 
@@ -69,3 +78,5 @@ class NamedJob(Value, frozen=True, kw_only=True):
     by: str  # who started it, as `claims.encode` writes it
     folder: str  # here, for its output once it has ended
     port: int = 29500  # at the first host, where the ranks of torch.distributed meet
+    restarts: int = 0  # how often it may be started again after the loss of a host
+    attempts: tuple[Attempt, ...] = ()  # its earlier starts

@@ -7,6 +7,7 @@ import queue
 import shlex
 import tempfile
 import time
+from collections.abc import Mapping
 from contextlib import suppress
 from functools import partial
 from pathlib import Path
@@ -25,7 +26,7 @@ from cluster.remote.tasks import HostTasks
 from cluster.remote.threads import start
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+    from collections.abc import Callable, Collection, Iterable, Iterator, Sequence
 
     from cluster.core.model.hosts import Machine
     from cluster.core.model.jobs import Task, TaskOutput
@@ -33,6 +34,7 @@ if TYPE_CHECKING:
     from cluster.remote.shells import Shell
 
 T = TypeVar("T")
+Lost = Mapping[str, TaskState | ClusterError]  # by the names of the hosts
 POLL = 0.2  # seconds
 AGAIN = 2.0  # seconds between attempts to reach a host that does not answer
 GIVE_UP = 30.0  # seconds after which a host that does not answer is an error
@@ -62,11 +64,15 @@ class Job:
     Args:
         record: what was started, and where.
         remote: the connections of the cluster.
+        restart: starts it again after the loss of hosts.
     """
 
-    def __init__(self, record: NamedJob, remote: Hosts) -> None:
+    def __init__(
+        self, record: NamedJob, remote: Hosts, restart: Callable[[Job, Lost], NamedJob]
+    ) -> None:
         self.record = record
         self._remote = remote
+        self._restart = restart
         self._ended: dict[int, TaskState] = {}
 
     def __repr__(self) -> str:
@@ -136,6 +142,9 @@ class Job:
             states = self.states()
             silent = [error for error in states.values() if isinstance(error, ClusterError)]
             answered = answered if silent else time.monotonic()
+            if self._begin_again(states, unreachable=time.monotonic() > answered + GIVE_UP):
+                answered = time.monotonic()
+                continue
             if len(self._ended) == len(self.record.tasks):
                 break
             if silent and time.monotonic() > answered + GIVE_UP:
@@ -148,6 +157,19 @@ class Job:
             time.sleep(AGAIN if silent else POLL)
         self.fetch()
         results({task.host: self._failure(task) or self for task in self.record.tasks})
+
+    def _begin_again(self, states: Lost, *, unreachable: bool) -> bool:
+        """Start the job again everywhere if it has lost hosts and may be; return whether it was."""
+        lost = {
+            name: state
+            for name, state in states.items()
+            if (unreachable if isinstance(state, ClusterError) else state.state == "lost")
+        }
+        if not lost or len(self.record.attempts) >= self.record.restarts:
+            return False
+        self.record = self._restart(self, lost)
+        self._ended = {}
+        return True
 
     def _failure(self, task: Task) -> JobError | None:
         """Return the error of a task that has ended, with its last lines, unless it is done."""
@@ -173,7 +195,13 @@ class Job:
             ClusterError: a host does not answer, or cannot say what became of the job.
             HostErrors: several of these.
         """
-        self._keep(self._each(lambda task, tasks: tasks.stop(task, self.record.spec.grace, reason)))
+        self.stop_on([task.host for task in self.record.tasks], reason)
+
+    def stop_on(self, hosts: Collection[str], reason: str) -> None:
+        """End the tasks on some of its hosts; see `stop`."""
+        tasks = [task for task in self.record.tasks if task.host in hosts]
+        grace = self.record.spec.grace
+        self._keep(self._each(lambda task, host: host.stop(task, grace, reason), tasks))
         self.fetch()
 
     def fetch(self) -> Path:
@@ -206,7 +234,7 @@ class Job:
         """Yield what the tasks print, as it comes; the lines of one host are in their order.
 
         Args:
-            follow: wait for more until all tasks have ended.
+            follow: wait for more until all tasks have ended, also those of a restart.
 
         Raises:
             ClusterError: a host does not answer any more; its task may still run there.
@@ -219,7 +247,9 @@ class Job:
             while isinstance(item := arrived.get(), Line):
                 yield item
             failed = failed or item
-        if failed:
+        if follow and self.record.restarts and self._begin_again(self.states(), unreachable=True):
+            yield from self.lines()
+        elif failed:
             raise failed
 
     def _collect(

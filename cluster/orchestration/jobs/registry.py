@@ -2,28 +2,31 @@
 
 from __future__ import annotations
 
+import fcntl
 import re
+import tempfile
 import time
 from collections.abc import Mapping
 from itertools import count
+from pathlib import Path
 from typing import TYPE_CHECKING
 
-import msgspec
+from msgspec import structs
 
 from cluster.core import claims, journal
 from cluster.core.errors import ClusterError, HostErrors, InUse, JobError, SpecError
-from cluster.core.model.jobs import NamedJob, Task, TaskSpec, TaskState
+from cluster.core.model.jobs import Attempt, NamedJob, Task, TaskSpec, TaskState
 from cluster.orchestration.jobs.job import Job
 from cluster.remote.parallel import on_each
 from cluster.remote.tasks import HostTasks
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator, Sequence
-    from pathlib import Path
+    from collections.abc import Callable, Collection, Iterator, Sequence
 
     from cluster.core.model.hosts import Machine
     from cluster.orchestration.hosts.state import StateOnDisk
     from cluster.orchestration.jobs.host_group import HostGroup
+    from cluster.orchestration.jobs.job import Lost
     from cluster.remote.hosts import Hosts
     from cluster.remote.shells import Shell
 
@@ -33,11 +36,23 @@ MASTER_PORT = 29500  # torch's own default (torch.distributed.run)
 
 
 class NamedJobs(Mapping[str, Job]):
-    """The jobs of a cluster that were started with `Cluster.start`, the newest of each name."""
+    """The jobs of a cluster that were started with `Cluster.start`, the newest of each name.
 
-    def __init__(self, disk: StateOnDisk, remote: Hosts) -> None:
+    Args:
+        bring_back: replaces hosts that do not answer, or waits for them; returns the new ones.
+    """
+
+    def __init__(
+        self,
+        disk: StateOnDisk,
+        hosts: HostGroup,
+        remote: Hosts,
+        bring_back: Callable[[Collection[str]], tuple[str, ...]],
+    ) -> None:
         self._disk = disk
+        self._hosts = hosts
         self._remote = remote
+        self._bring_back = bring_back
         self._known: dict[str, Job] = {}
 
     def __getitem__(self, name: str) -> Job:
@@ -50,7 +65,7 @@ class NamedJobs(Mapping[str, Job]):
                 remedy=f"List them: cluster jobs {self._remote.name}",
             )
         if name not in self._known or self._known[name].record != records[name]:
-            self._known[name] = Job(records[name], self._remote)
+            self._known[name] = Job(records[name], self._remote, self.restart)
         return self._known[name]
 
     def __iter__(self) -> Iterator[str]:
@@ -69,11 +84,15 @@ class NamedJobs(Mapping[str, Job]):
         self._disk.refresh()
         return self._disk.state.named_jobs
 
-    def start(self, name: str, spec: TaskSpec, hosts: HostGroup, runs: Path) -> Job:
+    def start(
+        self, name: str, spec: TaskSpec, hosts: HostGroup, runs: Path, restarts: int = 0
+    ) -> Job:
         """Start a job, or return the one that runs with this name, command and options.
 
-        Another job of this name is refused (SpecError); if one host cannot start the command, the
-        others are stopped (JobError, HostErrors).
+        Raises:
+            SpecError: another job of this name runs.
+            JobError: its command cannot be started on one host; the others are stopped.
+            HostErrors: on several.
         """
         name = name or self._free_name(spec)
         if NAME.fullmatch(name) is None:
@@ -82,31 +101,55 @@ class NamedJobs(Mapping[str, Job]):
                 means="A name is a letter or digit, then at most 39 letters, digits, '_' or '-'.",
             )
         with self._disk.lock():
-            if (running := self._same(name, spec, hosts)) is not None:
+            if (running := self._same(name, spec, hosts, restarts)) is not None:
                 return running
-            at = time.time()
-            key = f"{name}-{int(at * 1000):x}"
             record = NamedJob(
                 name=name,
                 spec=spec,
-                tasks=tuple(
-                    Task(
-                        host=machine.name,
-                        rank=rank,
-                        folder=f"{machine.folder}/{FOLDER}/{key}/{rank}",
-                        session=f"{self._remote.name}/{name}/{rank}",
-                        cwd=hosts.path(machine.name, spec.cwd),
-                    )
-                    for rank, machine in enumerate(hosts.machines)
-                ),
-                at=at,
+                tasks=(),
+                at=0.0,
                 by=claims.encode(claims.this_process()),
-                folder=str(runs / self._remote.name / FOLDER / key),
+                folder=str(runs / self._remote.name / FOLDER / name),
                 port=self._free_port(name),
+                restarts=restarts,
             )
-            self._disk.record(journal.JobStarted(job=record))
             self._start(record, hosts)
         return self[name]
+
+    def restart(self, job: Job, lost: Lost) -> NamedJob:
+        """Start a job again everywhere that has lost hosts, by new ones or the same.
+
+        A new host gets the job's `cwd` from one that was not lost. If another process does the same
+        meanwhile, its restart is the one.
+
+        Raises:
+            ClusterError: a host cannot be replaced and does not answer, or the command cannot be
+                started again.
+        """
+        record, name = job.record, job.name
+        with (self._disk.journal.folder / f"restart-{name}").open("wb") as turn:
+            fcntl.flock(turn, fcntl.LOCK_EX)
+            if (newest := self._records()[name]).at != record.at:
+                return newest
+            hosts = self._hosts[",".join(task.host for task in record.tasks)]
+            silent = [host for host, state in lost.items() if isinstance(state, ClusterError)]
+            answering = [host for host in hosts.names if host not in silent]
+            job.stop_on(answering, "It lost a host, and is started again.")
+            replaced = self._bring_back(silent) if silent else ()
+            job.stop_on([host for host in silent if host not in replaced], "Its host was lost.")
+            if replaced and answering and record.spec.cwd:
+                with tempfile.TemporaryDirectory() as here:
+                    self._hosts[answering[0]][0].get(record.spec.cwd, Path(here, "cwd"))
+                    self._hosts[",".join(replaced)].put(Path(here, "cwd"), record.spec.cwd)
+            ended = Attempt(
+                at=record.at,
+                folder=record.folder,
+                lost={host: _reason(state) for host, state in lost.items()},
+                replaced=replaced,
+            )
+            with self._disk.lock():
+                again = structs.replace(record, attempts=(*record.attempts, ended))
+                return self._start(again, self._hosts[",".join(hosts.names)])
 
     def _free_name(self, spec: TaskSpec) -> str:
         """Name a job after its program, with a number if that name is taken."""
@@ -123,7 +166,7 @@ class NamedJobs(Mapping[str, Job]):
         taken = {job.port for other, job in self._records().items() if other != name}
         return next(port for port in count(MASTER_PORT) if port not in taken)
 
-    def _same(self, name: str, spec: TaskSpec, hosts: HostGroup) -> Job | None:
+    def _same(self, name: str, spec: TaskSpec, hosts: HostGroup, restarts: int) -> Job | None:
         """Return the job of this name if it runs and is the same; refuse another (SpecError)."""
         if name not in self._disk.state.named_jobs:
             return None
@@ -132,7 +175,8 @@ class NamedJobs(Mapping[str, Job]):
         if state not in ("starting", "running", "unreachable"):
             return None
         on = tuple(task.host for task in job.record.tasks)
-        if job.record.spec == spec and on == hosts.names and state != "unreachable":
+        same = (job.record.spec, on, job.record.restarts) == (spec, hosts.names, restarts)
+        if same and state != "unreachable":
             return job
         by = claims.decode(job.record.by)
         raise SpecError(
@@ -141,8 +185,32 @@ class NamedJobs(Mapping[str, Job]):
             remedy=f"Choose another name, or end it: cluster kill {self._remote.name} {name}",
         )
 
-    def _start(self, record: NamedJob, hosts: HostGroup) -> None:
-        """Start the tasks on all hosts or on none (JobError, ClusterError, HostErrors)."""
+    def _start(self, record: NamedJob, hosts: HostGroup) -> NamedJob:
+        """Start the tasks, as a record of now; if one cannot be started, none is left.
+
+        Raises:
+            JobError: its command cannot be started on one host.
+            ClusterError: a host does not answer.
+            HostErrors: several of these.
+        """
+        at = time.time()
+        key = f"{record.name}-{int(at * 1000):x}"
+        record = structs.replace(
+            record,
+            tasks=tuple(
+                Task(
+                    host=machine.name,
+                    rank=rank,
+                    folder=f"{machine.folder}/{FOLDER}/{key}/{rank}",
+                    session=f"{self._remote.name}/{record.name}/{rank}",
+                    cwd=hosts.path(machine.name, record.spec.cwd),
+                )
+                for rank, machine in enumerate(hosts.machines)
+            ),
+            at=at,
+            folder=str(Path(record.folder).with_name(key)),
+        )
+        self._disk.record(journal.JobStarted(job=record))
         machines = {machine.name: machine for machine in hosts.machines}
         tasks = {task.host: task for task in record.tasks}
         addresses = [machine.address for machine in hosts.machines]
@@ -151,7 +219,7 @@ class NamedJobs(Mapping[str, Job]):
             task = tasks[name]
             variables = task_variables(self._remote.name, record, machines[name], task, addresses)
             env = {**variables, **record.spec.env}
-            spec = msgspec.structs.replace(record.spec, env=env, cwd=task.cwd)
+            spec = structs.replace(record.spec, env=env, cwd=task.cwd)
             state = HostTasks(machines[name], shell).start(task, spec)
             if state.end is not None and not state.began:
                 raise JobError(f"{name}: {record.name} cannot be started: {state.end.reason}")
@@ -161,8 +229,10 @@ class NamedJobs(Mapping[str, Job]):
             on_each(hosts.shells(), begin)
         except ClusterError:
             # The state of the job says what became of it.
-            _stop([Job(record, self._remote)], "It could not be started on all hosts.")
+            job = Job(record, self._remote, self.restart)
+            _stop([job], "It could not be started on all hosts.")
             raise
+        return record
 
     def make_room(self, *, replace: bool) -> None:
         """Refuse to measure beside jobs that run, which would disturb both; or end them (InUse)."""
@@ -202,6 +272,12 @@ def _stop(jobs: Sequence[Job], reason: str) -> list[ClusterError]:
     return errors
 
 
+def _reason(state: TaskState | ClusterError) -> str:
+    if isinstance(state, ClusterError):
+        return state.what
+    return state.end.reason if state.end else ""
+
+
 def task_variables(
     cluster: str, job: NamedJob, machine: Machine, task: Task, addresses: Sequence[str]
 ) -> dict[str, str]:
@@ -215,6 +291,7 @@ def task_variables(
         "CLUSTER_NUM_NODES": str(len(job.tasks)),
         "CLUSTER_NODE_IPS": " ".join(addresses),
         "CLUSTER_HEAD_IP": addresses[0],
+        "CLUSTER_RESTART": str(len(job.attempts)),
         "CLUSTER_GROUP": machine.name.split(".")[1],
         "MASTER_ADDR": addresses[0],
         "MASTER_PORT": str(job.port),

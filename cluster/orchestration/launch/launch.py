@@ -20,32 +20,25 @@ from cluster.core.errors import (
     HostErrors,
     LaunchLeft,
     SpecError,
-    Timeout,
-    tail,
 )
 from cluster.core.model.spec import ClusterSpec, SpecOptions
 from cluster.core.model.value import StateCallback, ignore
 from cluster.core.options import convert
-from cluster.core.ssh_keys import KNOWN
 from cluster.orchestration.cluster import Cluster, attach
-from cluster.orchestration.hosts.revocation import unless_gone
+from cluster.orchestration.hosts.new_machines import connect
 from cluster.orchestration.notebook import NotebookProgress, in_notebook
 from cluster.providers import (
     ENDED,
-    Boots,
     CountsHosts,
-    HasConsoles,
     Provider,
     Resumes,
     Revocable,
     RevokedAtOnce,
-    seconds_to_answer,
 )
-from cluster.remote import host_keys
 from cluster.remote.parallel import connect_all
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Mapping, Sequence
+    from collections.abc import Callable, Mapping
 
     from cluster.core.model.hosts import Machine
     from cluster.core.model.resources import Plan
@@ -291,7 +284,7 @@ def _make(
             cluster = Cluster(cluster_journal)
             began = time.monotonic()
             try:
-                connect(cluster, provider, cluster.machines, on_state)
+                connect(cluster.disk, cluster.remote, cluster.machines, on_state)
                 break
             except Capacity as taken:
                 cluster.close()
@@ -327,27 +320,6 @@ def _add_cost(error: ClusterError, cluster: Cluster) -> None:
     if receipt and receipt.dollars is not None:
         existed = f"{receipt.hosts} machine(s) existed for {receipt.seconds:.0f} s"
         error.means = f"{error.means}\n{existed}: ${receipt.dollars:.2f}.".strip()
-
-
-def connect(
-    cluster: Cluster, provider: Provider, machines: Sequence[Machine], on_state: StateCallback
-) -> None:
-    """Wait until new machines answer (Timeout); the error for one that does not has its console."""
-    by_name = {machine.name: machine for machine in machines}
-    shells = {name: shell for name, shell in cluster.shells().items() if name in by_name}
-    try:
-        within = seconds_to_answer(provider, cluster.spec)
-        passing = provider.transient_states if isinstance(provider, Boots) else frozenset()
-        with unless_gone(provider, cluster.spec, machines, shells) as check:
-            connect_all(shells, within, on_state, transient=passing, between=check)
-            if isinstance(provider, Boots) and provider.rotates_host_keys:
-                known = cluster.disk.journal.folder / KNOWN
-                host_keys.rotate(shells, by_name, known, between=check)
-    except Timeout as error:
-        late = [machine for machine in machines if machine.name == error.host]
-        consoles = map(provider.console, late) if isinstance(provider, HasConsoles) else ()
-        means = "\n".join([error.means, *(tail(text) for text in consoles if text)])
-        raise Timeout(error.what, means=means, remedy=error.remedy) from error
 
 
 def plan_spec(spec: ClusterSpec) -> tuple[Provider, Plan]:

@@ -26,15 +26,14 @@ from cluster.fleet.replacement import (
     pairs_to_test,
 )
 from cluster.orchestration.check.fleet_check import confirmations
-from cluster.orchestration.launch.launch import connect
-from cluster.providers import ExistingHosts, HintsReplacement, Provider, Replaces
+from cluster.orchestration.hosts.new_machines import create_in_places, end_all_but_kept
+from cluster.providers import ExistingHosts, HintsReplacement, Provider
 from cluster.reports.words.fleet import new_host_words
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping, Sequence
 
     from cluster.core.model.fleet import FleetFinding, FleetVerdict
-    from cluster.core.model.hosts import Machine
     from cluster.core.model.value import StateCallback
     from cluster.orchestration.cluster import Cluster
     from cluster.orchestration.hosts.state import ClusterState
@@ -57,11 +56,6 @@ def bad_hosts(run: Run, verdict: FleetVerdict, test: TestPairs) -> dict[int, Fle
         answers = {h for one in tests if one.value for h in (one.source, one.target)}
         confirmed |= {host: suspects[host] for host in silent - answers}
     return dict(sorted(confirmed.items()))
-
-
-def can_replace(cluster: Cluster) -> bool:
-    """Tell whether hosts of a cluster can be replaced: it has a provider that creates machines."""
-    return isinstance(_provider(cluster), Replaces)
 
 
 def irreplaceable(cluster: Cluster, bad: Mapping[int, FleetFinding]) -> tuple[HostReplacement, ...]:
@@ -147,15 +141,15 @@ def replace_hosts(
         )
     before = cluster.machines
     with cluster.disk.journal.in_use():
-        with on_failure(lambda: _finish(cluster)):
-            _create(cluster, before, tuple(bad), on_state)
+        with on_failure(lambda: end_all_but_kept(cluster.disk, cluster.remote)):
+            create_in_places(cluster.disk, cluster.remote, before, tuple(bad), on_state)
             run = test(pairs)
             judged = judge_new_hosts(verdict, tuple(pair_tests(run.measurements)), bad)
             new = cluster.machines
             good = {host for host, found in judged.items() if found.good}
             kept = (new[n] if n in good or n not in bad else old for n, old in enumerate(before))
             cluster.disk.record(journal.Replacing(kept=tuple(kept)))
-        _finish(cluster)
+        end_all_but_kept(cluster.disk, cluster.remote)
     words = {host: new_host_words(found, verdict) for host, found in judged.items()}
     return tuple(
         HostReplacement(
@@ -170,29 +164,6 @@ def replace_hosts(
         )
         for host in bad
     )
-
-
-def _create(
-    cluster: Cluster, old: tuple[Machine, ...], places: tuple[int, ...], on_state: StateCallback
-) -> None:
-    """Create the new machines, put them into the places of the bad ones, and connect to them."""
-    provider = _provider(cluster)
-    with cluster.disk.lock():
-        if cluster.machines != old:
-            raise SpecError(
-                f"Another process replaced hosts of {cluster.name} meanwhile.",
-                remedy=f"Check it again: cluster check {cluster.name} --replace",
-            )
-        like = next(m for host, m in enumerate(old) if host not in places)
-        cluster.disk.record(journal.Replacing(kept=old))
-        made = _replaces(cluster).add(cluster.spec, like, places, cluster.disk.journal, on_state)
-        new = dict(zip(places, made, strict=True))
-        cluster.disk.refresh()
-        machines = (new.get(host, machine) for host, machine in enumerate(old))
-        cluster.disk.note_machines(machines)
-        cluster.disk.record(journal.Examined(facts=()))
-    cluster.remote.leave_out_dead(None)  # a new host has the name of one that may be left out
-    connect(cluster, provider, made, on_state)
 
 
 def is_half_replaced(state: ClusterState) -> bool:
@@ -210,27 +181,8 @@ def finish_replacement(cluster: Cluster) -> None:
     """
     if cluster.state.kept:
         with cluster.disk.journal.in_use():
-            _finish(cluster)
-
-
-def _finish(cluster: Cluster) -> None:
-    with cluster.disk.lock():
-        if cluster.state.kept:
-            cluster.close()
-            _replaces(cluster).delete_except(cluster.name, cluster.state.kept)
-            cluster.disk.record(journal.Replaced(at=time.time()))
+            end_all_but_kept(cluster.disk, cluster.remote)
 
 
 def _provider(cluster: Cluster) -> Provider:
     return plugins.load(Provider, cluster.spec.provider)
-
-
-def _replaces(cluster: Cluster) -> Replaces:
-    provider = _provider(cluster)
-    if isinstance(provider, Replaces):
-        return provider
-    raise SpecError(
-        f"The hosts of {cluster.name} cannot be replaced: the provider {provider.name!r} creates "
-        "none.",
-        remedy=f"Take it down, and launch it again on other hosts: cluster down {cluster.name}",
-    )

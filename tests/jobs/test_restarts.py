@@ -1,0 +1,105 @@
+"""Jobs that lose a host are started again: on the same host, or with a new one in its place."""
+
+from __future__ import annotations
+
+import os
+import signal
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+import pytest
+
+import cluster
+from cluster.core.errors import JobError, Timeout
+from cluster.orchestration.jobs import job as job_module
+from tests.conftest import command, until
+
+if TYPE_CHECKING:
+    from cluster.orchestration.jobs.job import Job
+
+pytestmark = pytest.mark.usefixtures("tools")
+
+SPARE = '''
+"""Hosts of this machine, each with a folder and programs of its own; a new one replaces any."""
+
+from pathlib import Path
+from msgspec.structs import replace
+from cluster.core.model.resources import Resource
+from cluster.core.model.value import ignore
+from cluster.providers import Replaces
+from cluster.providers.local import LocalProvider
+
+made = {}
+
+
+class SpareProvider(LocalProvider, Replaces):
+    def _make(self, machine, serial, folder):
+        own = folder / f"spare-{serial}"
+        (own / "bin").mkdir(parents=True)
+        (own / "bin" / "python3").write_text(f'#!/bin/sh\\nexec {machine.bin}/python3 "$@"\\n')
+        (own / "bin" / "python3").chmod(0o755)
+        made[machine.name, serial] = own
+        return replace(machine, id=str(serial), bin=str(own / "bin"), folder=str(own))
+
+    def create(self, spec, journal, on_state=ignore):
+        machines = super().create(spec, journal, on_state)
+        return tuple(self._make(m, n, journal.folder) for n, m in enumerate(machines))
+
+    def add(self, spec, like, places, journal, on_state=ignore):
+        machines = super().create(spec, journal, on_state)
+        return tuple(self._make(machines[n], 100 + n, journal.folder) for n in places)
+
+    def list_except(self, name, kept):
+        ids = {machine.id for machine in kept}
+        return tuple(Resource(kind="host", id=str(n)) for _, n in made if str(n) not in ids)
+
+    def delete_except(self, name, kept):
+        ids = {machine.id for machine in kept}
+        for key in [key for key in made if str(key[1]) not in ids]:
+            del made[key]
+'''
+LINE = 'echo "$CLUSTER_RESTART of $RANK: $(cat state)"; [ $CLUSTER_RESTART = 1 ] || exec sleep 300'
+
+
+def printed(job: Job) -> list[str]:
+    return sorted(line.text for line in job.lines(follow=False))
+
+
+def test_a_host_that_is_lost_is_replaced_and_the_job_starts_again_everywhere(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    (tmp_path / "providers").mkdir()
+    (tmp_path / "providers" / "spare.py").write_text(SPARE)
+    monkeypatch.setenv("CLUSTER_PLUGINS", str(tmp_path))
+    monkeypatch.setattr(job_module, "GIVE_UP", 1.0)
+    with cluster.launch("spare", provider="spare", hosts=3) as c:
+        c.hosts.write("checkpoint\n", "work/state")
+        job = c.start(LINE, cwd="work", name="train", restarts=2)
+        until(lambda: len(printed(job)) == 3, "the first lines")
+        first, lost = job.record, c.machines[1]
+        Path(lost.bin, "python3").unlink()
+        c.jobs["train"].wait()
+
+        assert [machine.id for machine in c.machines] == ["0", "101", "2"]
+        assert printed(c.jobs["train"]) == [f"1 of {rank}: checkpoint" for rank in range(3)]
+        (attempt,) = c.jobs["train"].record.attempts
+        assert (attempt.at, attempt.folder) == (first.at, first.folder)
+        assert (list(attempt.lost), attempt.replaced) == (["1.mpi.spare"], ("1.mpi.spare",))
+        kept = {path.name for path in Path(first.folder).glob("*.output")}
+        assert kept == {"0.mpi.spare.output", "2.mpi.spare.output"}
+
+
+def test_a_host_that_answers_again_is_the_same_and_the_number_of_restarts_is_a_limit() -> None:
+    with cluster.launch("same", provider="local", hosts=2) as c:
+        command("run", "same", "--job", "train", "--restarts", "1", "--detach", "--", "sleep 300")
+        for _ in range(2):
+            folder = Path(c.jobs["train"].record.tasks[1].folder)
+            os.kill(int((folder / "pid").read_text().split()[0]), signal.SIGKILL)
+            until(lambda: c.jobs["train"].state == "lost", "the loss")
+            with pytest.raises((JobError, Timeout)):
+                c.jobs["train"].wait(timeout=1.0)
+
+        job = c.jobs["train"]
+        assert job.state == "lost"
+        assert [attempt.replaced for attempt in job.record.attempts] == [()]
+        assert "supervisor was killed" in job.record.attempts[0].lost["1.mpi.same"]
