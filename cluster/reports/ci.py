@@ -10,6 +10,7 @@ from cluster.core.model.value import Value
 from cluster.core.units import format_point, format_value
 from cluster.reports.formats.markdown import table_markdown
 from cluster.reports.table import Table
+from cluster.reports.words.limits import percentages
 
 if TYPE_CHECKING:
     from collections.abc import Collection, Iterable, Iterator, Sequence
@@ -40,7 +41,7 @@ def judgement_cases(suite: str, judged: Answer) -> Iterator[Case]:
         if verdict.share is not None:
             text += f", {verdict.share:.1%} of its limit ({verdict.limit})"
         if verdict.usual is not None:
-            text += f"; usual: {verdict.usual:.0%} or more"
+            text += f"; usual: {percentages(verdict.share or 0.0, verdict.usual)[1]} or more"
         if verdict.published is not None:
             text += f"; {verdict.published.text}"
         word = NOT_JUDGED if verdict.word == "unknown" else verdict.word

@@ -113,8 +113,12 @@ def messages(
     is_sender = definition.aggregation == "each rank" and params.get("rank") == 0
     if hardware.nic is None or count(params, "hosts") < PAIR or is_sender:
         return None  # a sender's time ends when its buffer is free, and bytes are still in transit
-    line = _line(hardware, hardware.nic)
     hosts, pairs = count(params, "hosts"), count(params, "pairs")
+    if _fits_on_a_host(params, hosts):
+        whole = messages(definition, {**params, "waiting": 0}, hardware)
+        assumed = Assumption(kind="several_hosts", hosts=hosts)
+        return whole and replace(whole, assumption=assumed, otherwise=None)
+    line = _line(hardware, hardware.nic)
     if not pairs and definition.aggregation == "all ranks" and hosts > PAIR:
         half = scaled(line, hosts // 2, senders=hosts // 2, half_of_hosts=True)
         assumed = Assumption(kind="half_of_hosts_send", hosts=hosts)
@@ -127,6 +131,12 @@ def messages(
         return found
     assumed = Assumption(kind="pairs_send_from_hosts", pairs=pairs, senders=senders, hosts=hosts)
     return replace(found, assumption=assumed, otherwise=None)
+
+
+def _fits_on_a_host(params: Mapping[str, Scalar], hosts: int) -> bool:
+    """Tell whether the ranks that run, of more that wait, may all be on one host."""
+    ran, waiting = count(params, "processes"), count(params, "waiting")
+    return bool(waiting) and ran * hosts <= ran + waiting
 
 
 def verbs(definition: Definition, params: Mapping[str, Scalar], hardware: Hardware) -> Limit | None:

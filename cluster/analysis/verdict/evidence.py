@@ -51,6 +51,7 @@ class AboveLimit(Value, frozen=True, kw_only=True):
     summary: Summary  # the one that is furthest above its limit
     confidence: Confidence
     mistake: Mistake | None = None  # the common one that its share suggests
+    interfaces: int = 0  # that the log names, if it is more than were stated and explains the share
     is_slow: bool = False
 
 

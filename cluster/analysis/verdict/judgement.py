@@ -15,6 +15,7 @@ from cluster.analysis.limits.devices import with_hardware_bound
 from cluster.analysis.limits.link import MEMORY, goodput, with_given_bound
 from cluster.analysis.limits.network import JUMBO
 from cluster.analysis.models.step_limits import TRAINING, TrainingVerdict
+from cluster.analysis.verdict.evidence import AboveLimit
 from cluster.analysis.verdict.reasons import (
     AboveAssumption,
     Advice,
@@ -128,7 +129,7 @@ def judge(
         figures=() if training else _figures(found, word),
         next_step=next_step,
         verdicts=found,
-        not_judged=_not_judged(summaries, ours),
+        not_judged=_not_judged(summaries, ours, found),
         training=training,
         failure=record.reason if word == "failed" else "",
         interrupted=record.status == "interrupted",
@@ -192,10 +193,17 @@ def judge_launches(
 
 
 def _not_judged(
-    summaries: Sequence[Summary], definitions: Mapping[str, Definition]
+    summaries: Sequence[Summary],
+    definitions: Mapping[str, Definition],
+    found: Sequence[Verdict],
 ) -> tuple[SmallSizes, ...]:
     """Find the points of rates whose messages are too small."""
-    small = [s for s in summaries if is_too_small(s, definitions[s.definition])]
+    judged = [(v.metric, v.params) for v in found if not isinstance(v.reason, TooSmall)]
+    small = [
+        s
+        for s in summaries
+        if is_too_small(s, definitions[s.definition]) and (s.metric, s.params) not in judged
+    ]
     sizes: dict[str, list[int]] = {}
     for summary in small:
         sizes.setdefault(summary.metric, []).append(int(summary.params["size"]))
@@ -294,9 +302,8 @@ def _next_step(
 ) -> Advice | None:
     """Choose the most informative step, given what is known; never the command just run."""
     name = record.spec.name
-    if word in ("impossible", "low") and findings:
-        slow = (finding for finding in findings if finding.is_slow)
-        return Advice(purpose="confirm", sign=next(slow, findings[0]))
+    if sign := _sign_of(word, findings):
+        return Advice(purpose="confirm", sign=sign)
     if not _is_ours(record):
         return _next_for_log(word, found)
     if word == "failed":
@@ -309,6 +316,15 @@ def _next_step(
         if _hosts(record) == 1
         else _next_on_several_hosts(word, record, found, hardware)
     )
+
+
+def _sign_of(word: Judged, findings: Sequence[Sign]) -> Sign | None:
+    """Return the finding that the word of a run is about, or that may explain it."""
+    above = [finding for finding in findings if isinstance(finding, AboveLimit)]
+    others = [finding for finding in findings if not isinstance(finding, AboveLimit)]
+    slow = [finding for finding in others if finding.is_slow]
+    about: dict[Judged, Sequence[Sign]] = {"impossible": above, "low": slow or others}
+    return next(iter(about.get(word, ())), None)
 
 
 def _show(*words: str) -> Advice:

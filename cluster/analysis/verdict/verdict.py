@@ -35,6 +35,8 @@ POINTS = ("size", "place", "type", "redop", "root", "row", "column", "clock", "b
 """Parameters along which a series has a best point; all others tell series apart."""
 
 
+PER_SIZE = ("not_cached",)  # assumptions that hold for some sizes of a series, and not for others
+WITHOUT_CACHES = ("collective", "RDMA", "TCP")  # media where only a fault makes large messages slow
 REPEATEDLY = 2  # published runs; a single one may come from a slow host
 COLLAPSE = 0.5  # of the best share: a larger message below this is a finding
 SMALL = 64  # bytes of a small message
@@ -105,7 +107,7 @@ def verdicts(
     hardware: Hardware | None,
 ) -> tuple[Verdict, ...]:
     """Judge each series at its best large message, or where a larger message collapses."""
-    points = [_point(points, definitions) for points in _by_series(summaries)]
+    points = judged_points(summaries, definitions)
     bounded = {s.definition.split(".")[0] for s, _ in points if definitions[s.definition].medium}
     told: set[object] = set()
     found = []
@@ -119,6 +121,17 @@ def verdicts(
         told.add(where)
         found.append(_verdict(summary, best, definition, of_point(hardware, summary.params)))
     return tuple(found)
+
+
+def judged_points(
+    summaries: Iterable[Summary], definitions: Mapping[str, Definition]
+) -> list[tuple[Summary, Summary]]:
+    """Return the point of each series that its word, its share and its finding are about.
+
+    Returns:
+        It and the best point, for each series.
+    """
+    return [_point(points, definitions) for points in _by_series(summaries)]
 
 
 def overall(found: Iterable[Verdict], *, failed: bool) -> str:
@@ -143,15 +156,21 @@ def _by_series(summaries: Iterable[Summary]) -> Iterable[list[Summary]]:
 def _point(
     points: Sequence[Summary], definitions: Mapping[str, Definition]
 ) -> tuple[Summary, Summary]:
-    """Choose the point that is judged, and give the best one: small messages cannot fill a link.
+    """Choose the point that is judged, and the best one: small messages cannot fill a link.
 
-    If a larger message is much slower than the best one, it is judged instead: that is a finding.
+    A point above the limit, of whatever size, decides. If a larger message is much slower than the
+    best one, it is judged instead: that is a finding.
     """
     definition = definitions[points[0].definition]
     large = [s for s in points if _size(s) >= large_from(s, definition)] or points
     in_memory = any(is_copy(s) for s in points)  # small messages may stay in a cache
-    best = max(large if in_memory else points, key=_rank)
-    slow = [s for s in _best_by_size(points) if _size(s) > _size(best) and _collapses(s, best)]
+    counted = large if in_memory else points
+    above = [s for s in counted if _is_above(s)]
+    if above:
+        first = max([s for s in above if not is_assumed(s)] or above, key=_rank)
+        return first, first
+    best = max(counted, key=_rank)
+    slow = [s for s in _best_by_size(points) if _falls(s, best, definition)]
     return (min(slow, key=_rank) if slow else max(large, key=_rank)), best
 
 
@@ -187,8 +206,26 @@ def _best_by_size(points: Iterable[Summary]) -> Iterable[Summary]:
     return best.values()
 
 
-def _collapses(point: Summary, best: Summary) -> bool:
-    return point.share is not None and point.share < COLLAPSE * (best.share or 0.0)
+def _is_above(point: Summary) -> bool:
+    """Tell whether a point proves that the limit of its series is wrong, or an assumption of it."""
+    assumption = point.limit.assumption if point.limit else None
+    per_size = assumption is not None and assumption.kind in PER_SIZE
+    return (point.share or 0.0) > BELIEVABLE and not per_size
+
+
+def is_assumed(point: Summary) -> bool:
+    """Tell whether the limit of a point holds only under an assumption."""
+    return point.limit is not None and point.limit.assumption is not None
+
+
+def _falls(point: Summary, best: Summary, definition: Definition) -> bool:
+    """Tell whether a point collapses: it is of larger messages than the best, and far slower."""
+    if _size(point) <= _size(best):
+        return False
+    if point.share is not None and best.share is not None:
+        return point.share < COLLAPSE * best.share
+    is_rate = point.unit == "B/s" and definition.medium in WITHOUT_CACHES
+    return is_rate and point.share is None and 0 < point.median < COLLAPSE * best.median
 
 
 def _size(summary: Summary) -> float:
@@ -213,9 +250,9 @@ def _verdict(
     known = _usual(summary, definition, hardware)
     published = compare(summary, definition, hardware)
     word = word_of(summary, known, published)
-    fell = _collapses(summary, best) and _size(best) < _size(summary)
-    word = "low" if fell and word in ("normal", "plausible") else word
-    reason = _reason(summary, definition, hardware, published)
+    fell = _falls(summary, best, definition)
+    word = "low" if fell and word != "impossible" else word
+    reason = None if fell else _reason(summary, definition, hardware, published)
     if known and isinstance(reason, TooSmall):
         reason = None
     if word == "low" and reason is None:
@@ -246,13 +283,19 @@ def _verdict(
 
 def _usual(summary: Summary, definition: Definition, hardware: Hardware | None) -> Usual | None:
     """Return what is usual; a small message that reaches it all the same is not too small."""
-    if hardware is None or not summary.share:
+    if hardware is None or not summary.share or _is_of_subgroup(summary):
         return None
     if not is_too_small(summary, definition):
         return usual(definition, summary.params, hardware)
     sizeless = {key: value for key, value in summary.params.items() if key != "size"}
     known = usual(definition, sizeless, hardware)
     return known if known and summary.share >= known.share else None
+
+
+def _is_of_subgroup(summary: Summary) -> bool:
+    """Tell whether the ranks may all be on one host: then the share of the network says nothing."""
+    assumption = summary.limit.assumption if summary.limit else None
+    return assumption is not None and assumption.kind == "several_hosts"
 
 
 def _reason(
@@ -266,8 +309,8 @@ def _reason(
     assumption = summary.limit.assumption if summary.limit else None
     if summary.share is None and published is not None and published.word:
         return None
-    if (summary.share or 0.0) > BELIEVABLE and assumption:
-        return AboveAssumption(assumption=assumption)
+    if (summary.share or 0.0) > BELIEVABLE:
+        return AboveAssumption(assumption=assumption) if assumption else None
     if is_too_small(summary, definition):
         return TooSmall(least=large_from(summary, definition))
     if summary.share is None:

@@ -35,6 +35,7 @@ from cluster.core.model.spec import check_count
 from cluster.core.model.value import Value
 from cluster.core.units import format_point, format_value
 from cluster.reports.ci import judgement_cases
+from cluster.reports.words.limits import percentages
 from cluster.reports.words.verdict import (
     Answer,
     SeriesAnswer,
@@ -265,7 +266,8 @@ def _series(verdict: SeriesAnswer, of: str, *, several: bool) -> Iterator[str]:
         bound = format_value(verdict.bound, verdict.unit)
         yield f"  {share} of its limit, {bound}, {verdict.limit}"
     if verdict.usual is not None:
-        yield f"  usual: {verdict.usual:.0%} or more; {verdict.usual_source}"
+        least = percentages(verdict.share or 0.0, verdict.usual)[1]
+        yield f"  usual: {least} or more; {verdict.usual_source}"
     if verdict.published is not None:
         yield f"  {verdict.published.text}"
     if verdict.hint:

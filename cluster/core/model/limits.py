@@ -37,6 +37,7 @@ class Assumption(Value, frozen=True, kw_only=True, omit_defaults=True):
     kind: Literal[
         "mtu",
         "messages_by_tcp",
+        "several_hosts",
         "receiver_wrote_log",
         "connection_held",
         "half_of_hosts_send",

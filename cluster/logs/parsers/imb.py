@@ -96,6 +96,7 @@ _START = re.compile(
 )
 _NAME = re.compile(r"\s*# Benchmarking:? ([\w-]+)\s*$")
 _PROCESSES = re.compile(r"\s*#\s*#processes = (\d+)(?:.*\bthreads: (\d+))?")
+_WAITING = re.compile(r"\s*#\s*\(\s*(\d+) additional process(?:es)? waiting")
 _GROUPS = re.compile(r"\s*#\s*\(\s*(\d+) groups of (\d+) processes each running simultaneous")
 _MODE = re.compile(r"\s*#\s*MODE: (\S+)")
 _INVALID = re.compile(r"\s*#\s*!! (Benchmark \S+ (?:is )?invalid for .*?)\s*!*\s*$")
@@ -191,14 +192,17 @@ class Imb(RunParser):
     def _said(self, line: str) -> bool:
         """Read a line between the name of a benchmark and its columns."""
         processes, groups, mode = _PROCESSES.match(line), _GROUPS.match(line), _MODE.match(line)
-        invalid = _INVALID.match(line)
+        invalid, waiting = _INVALID.match(line), _WAITING.match(line)
         if processes:
             self._is_any = True
             self._params["processes"] = int(processes[1])
+            self._params.pop("waiting", None)
             if processes[2]:
                 self._params["threads"] = int(processes[2])
         elif groups:
             self._params |= {"groups": int(groups[1]), "processes": int(groups[2])}
+        elif waiting:
+            self._params["waiting"] = int(waiting[1])
         elif mode:
             self._params["mode"], self._columns = mode[1].lower(), []
         elif invalid and self._run:

@@ -25,6 +25,7 @@ if TYPE_CHECKING:
     from cluster.core.model.measurements import Summary
 
 ROUNDING = 1e-9
+MOST_DIGITS = 4  # of a percentage
 
 
 def limit_words(limit: Limit | None) -> str:
@@ -139,6 +140,11 @@ def assumption_words(found: Assumption) -> str:
             return f"its MTU is {found.mtu} (else say mtu={JUMBO})"
         case "messages_by_tcp":
             return "messages go by TCP (else say rdma=yes)"
+        case "several_hosts":
+            return (
+                f"the ranks that ran are on {found.hosts} hosts (others waited, and one host may "
+                "hold all that ran)"
+            )
         case "receiver_wrote_log":
             return (
                 "the receiver wrote the log: in an interval, a sender's kernel may take more than "
@@ -164,6 +170,12 @@ def assumption_words(found: Assumption) -> str:
             return "the copy does not stay in the GPU's last cache"
         case "memory_not_overclocked":
             return "nobody raised the clock of the GPU's memory"
+
+
+def percentages(share: float, usual: float) -> tuple[str, str]:
+    """Return a share and what is usual with as many digits as tell which of them is higher."""
+    pairs = [(f"{share:.{digits}%}", f"{usual:.{digits}%}") for digits in range(MOST_DIGITS)]
+    return next((pair for pair in pairs if pair[0] != pair[1]), pairs[0])
 
 
 def usual_words(found: Usual) -> str:

@@ -28,6 +28,7 @@ from cluster.core.units import format_point, format_size, format_value
 from cluster.reports.words.limits import (
     assumption_words,
     limit_words,
+    percentages,
     published_words,
     short_limit,
     usual_words,
@@ -196,8 +197,10 @@ def _figure(verdict: Verdict) -> str:
         return f"{figure} ({reason_words(verdict.reason)})"
     if verdict.share is None:
         return figure
-    figure += f", {verdict.share:.0%} of {short_limit(verdict.limit)}"
-    usual = f"usual: {verdict.usual.share:.0%} or more" if verdict.usual else ""
+    known = verdict.usual.share if verdict.usual else 0.0
+    share, least = percentages(verdict.share, known)
+    figure += f", {share} of {short_limit(verdict.limit)}"
+    usual = f"usual: {least} or more" if known else ""
     note = reason_words(verdict.reason) if verdict.word == "unknown" else usual
     return f"{figure} ({note})" if note else figure
 
@@ -332,6 +335,8 @@ def finding_words(sign: Sign) -> Finding:
     bound = format_value(summary.bound or 0.0, summary.unit)
     if summary.limit is None or summary.limit.assumption is None:
         guess = f"; {MISTAKES[sign.mistake]}?" if sign.mistake else ""
+        if sign.interfaces:
+            guess = f"; the log names {sign.interfaces} interfaces: say nics={sign.interfaces}"
         return Finding(
             name="faster than possible",
             evidence=f"{what} its limit, {bound}{guess}",

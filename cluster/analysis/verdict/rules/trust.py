@@ -6,10 +6,13 @@ from typing import TYPE_CHECKING
 
 from cluster.analysis.limits.link import BELIEVABLE
 from cluster.analysis.verdict.evidence import AboveLimit, Evidence, Mistake
+from cluster.analysis.verdict.verdict import is_assumed, judged_points
 
 if TYPE_CHECKING:
+    from cluster.core.model.limits import LimitKind
     from cluster.core.model.measurements import Summary
 
+NETWORKS: tuple[LimitKind, ...] = ("tcp", "udp", "rdma", "efa", "interfaces")
 # The factor of each common mistake; a value that is off by about this factor suggests it.
 MISTAKES: tuple[tuple[float, Mistake], ...] = (
     (8.0, "bits"),
@@ -22,8 +25,9 @@ NEAR = 0.015  # of a mistake's factor
 
 def above_limit(evidence: Evidence) -> AboveLimit | None:
     """A value is better than possible; one above an assumption proves nothing against the value."""
-    above = [s for s in evidence.summaries if (s.share or 0.0) > BELIEVABLE]
-    certain = [s for s in above if not _assumes(s)]
+    points = [point for point, _ in judged_points(evidence.summaries, evidence.definitions)]
+    above = [s for s in points if (s.share or 0.0) > BELIEVABLE]
+    certain = [s for s in above if not is_assumed(s)]
     if not above:
         return None
     worst = max(certain or above, key=lambda s: s.share or 0.0)
@@ -31,11 +35,29 @@ def above_limit(evidence: Evidence) -> AboveLimit | None:
     if not certain:
         return AboveLimit(summary=worst, confidence="possible")
     guess = next((what for off, what in MISTAKES if abs(share / off - 1) < NEAR), None)
-    return AboveLimit(summary=worst, confidence="certain", mistake=guess)
+    named = _names_participants(worst, evidence)
+    used = _interfaces(share, evidence)
+    return AboveLimit(
+        summary=worst,
+        confidence="certain" if named and not used else "likely",
+        mistake=None if used else guess,
+        interfaces=used,
+    )
 
 
-def _assumes(summary: Summary) -> bool:
-    return summary.limit is not None and summary.limit.assumption is not None
+def _names_participants(summary: Summary, evidence: Evidence) -> bool:
+    """Tell whether the log says on which hosts the ranks were, where the limit depends on it."""
+    depends = summary.limit is not None and summary.limit.kind in NETWORKS
+    if not depends or "hosts" not in summary.params:
+        return True
+    return not evidence.results or any(result.hosts for result in evidence.results)
+
+
+def _interfaces(share: float, evidence: Evidence) -> int:
+    """Count the interfaces that the log names, if more than were stated explain the share."""
+    stated = evidence.hardware.nics if evidence.hardware else 0
+    named = max((len(log.interfaces) for log in evidence.nccl), default=0)
+    return named if 0 < stated < named and share <= BELIEVABLE * named / stated else 0
 
 
 RULES = (above_limit,)
