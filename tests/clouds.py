@@ -20,43 +20,27 @@ NAME = "c5"
 
 
 class World(Value, frozen=True, kw_only=True):
-    """A cloud, in the words of its own calls.
+    """A cloud, in the words of its own calls."""
 
-    Args:
-        name: of its provider, and of the fixture of its test cloud; that with hosts has `_hosts`.
-        spec: of a cluster in it.
-        settings: of the test cloud, so that all calls come.
-        making: the calls of a launch that change something, in their order.
-        looking: those of a launch that do not.
-        after: calls by which machines are seen, and seen to be gone, once they were made.
-        planning: those that come before, none of which may be refused.
-        optional: those whose answers are shown as unknown without them.
-        deleting: the calls of a teardown.
-        in_earnest: parameters of a call that is no mere question for permission.
-        denied: how it refuses somebody who may not.
-        throttled: how it refuses one call too many.
-        permit: a word of what to type against the first.
-        timeout: where the seconds are kept that a reply may take.
-        kinds: of what a launch makes, sorted.
-        milestones: of a launch after its machines were made; hosts get new keys in `rotated`, where
-            the cloud does not tell the keys that they made themselves.
-    """
-
-    name: str
-    spec: ClusterSpec
-    settings: Mapping[str, Any] = {}
-    making: tuple[str, ...]
-    looking: tuple[str, ...]
+    name: str  # of its provider, and of the fixture of its test cloud; that with hosts has `_hosts`
+    spec: ClusterSpec  # of a cluster in it
+    settings: Mapping[str, Any] = {}  # of the test cloud, so that all calls come
+    making: tuple[str, ...]  # the calls of a launch that change something, in their order
+    looking: tuple[str, ...]  # those of a launch that do not
+    # calls by which machines are seen, and seen to be gone, once they were made
     after: tuple[str, ...]
-    planning: tuple[str, ...]
-    optional: tuple[str, ...]
-    deleting: tuple[str, ...]
+    planning: tuple[str, ...]  # those that come before, none of which may be refused
+    optional: tuple[str, ...]  # those whose answers are shown as unknown without them
+    deleting: tuple[str, ...]  # the calls of a teardown
+    # parameters of a call that is no mere question for permission
     in_earnest: Mapping[str, str] = {}
-    denied: Mapping[str, Any]
-    throttled: Mapping[str, Any]
-    permit: str
-    timeout: str
-    kinds: tuple[str, ...]
+    denied: Mapping[str, Any]  # how it refuses somebody who may not
+    throttled: Mapping[str, Any]  # how it refuses one call too many
+    permit: str  # a word of what to type against the first
+    timeout: str  # where the seconds are kept that a reply may take
+    kinds: tuple[str, ...]  # of what a launch makes, sorted
+    # of a launch after its machines were made; hosts get new keys in `rotated`, where the cloud
+    # does not tell the keys that they made themselves
     milestones: tuple[str, ...]
 
     def planned(self) -> CloudProvider[Any, Any]:

@@ -51,15 +51,7 @@ def can_fork(*words: str) -> bool:
 def run_forked(
     *words: str, timeout: float, text: str = "", machine: int = 0, **variables: str
 ) -> subprocess.CompletedProcess[str]:
-    """Run a script to its end, like `subprocess.run` with its output captured as text.
-
-    Args:
-        words: of its command line.
-        timeout: seconds.
-        text: its standard input.
-        machine: a process in whose namespaces it runs; 0 for ours.
-        variables: added to its environment.
-    """
+    """Run a script to its end, like `subprocess.run` with its output captured as text."""
     new = tempfile.TemporaryFile
     with new() as given, new() as out, new() as err:
         given.write(text.encode())
@@ -132,15 +124,7 @@ def server() -> _Server:
 
 
 def put_command(script: str, folder: Path) -> dict[str, Any]:
-    """Put a program into a folder that runs a script by fork, for shells.
-
-    Args:
-        script: of this Python.
-        folder: on the PATH of the shell.
-
-    Returns:
-        What `subprocess.run` has to be told of such a shell: its variables and its files.
-    """
+    """Put a program into a folder that runs a script by fork, for shells."""
     path = folder / Path(script).name
     words = shlex.join([sys.executable, "-IS", __file__, script])
     path.write_text(f'#!/bin/sh\nexec {words} "$@"\n')

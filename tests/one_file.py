@@ -13,17 +13,7 @@ if TYPE_CHECKING:
 
 
 def one_file(benchmark: str, module: str, old: str, new: str) -> str:
-    """Join the modules of a benchmark, after a change in one of them.
-
-    Args:
-        benchmark: its name.
-        module: whose text is changed.
-        old: what must occur there once.
-        new: what takes its place.
-
-    Returns:
-        The text of the file.
-    """
+    """Join the modules of a benchmark, after a change in one of them."""
     folder = ROOT / "benchmarks" / benchmark
     texts = {path.stem: path.read_text() for path in folder.glob("*.py")}
     assert texts[module].count(old) == 1

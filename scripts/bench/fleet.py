@@ -42,17 +42,11 @@ TARGET = 0.99  # of precision and recall
 
 
 class Planted(NamedTuple):
-    """A fleet, and what is wrong with it.
+    """A fleet, and what is wrong with it."""
 
-    Args:
-        simulator: of the fleet.
-        directions: parts that are bad: host h as sender is h, as receiver HOSTS + h.
-        links: numbers of the bad links between switches.
-    """
-
-    simulator: FleetSimulator
-    directions: set[int]
-    links: set[int]
+    simulator: FleetSimulator  # of the fleet
+    directions: set[int]  # parts that are bad: host h as sender is h, as receiver HOSTS + h
+    links: set[int]  # numbers of the bad links between switches
 
 
 class Tally:

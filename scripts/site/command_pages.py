@@ -22,22 +22,14 @@ with one of these; `--fail-on` is explained in [gates in CI](../how-to/ci.md).
 
 
 def pages() -> Iterator[tuple[str, str]]:
-    """Give the pages.
-
-    Yields:
-        Path and text.
-    """
+    """Give the pages."""
     yield "reference/commands.md", _commands()
     yield "reference/exit-statuses.md", _exit_statuses()
     yield "reference/environment-variables.md", _variables()
 
 
 def commands() -> Iterator[tuple[str, Any]]:
-    """Walk all commands in the order of use.
-
-    Yields:
-        The words of a command, and the context in which it shows its help.
-    """
+    """Walk all commands in the order of use."""
     context = app.make_context("cluster", [], resilient_parsing=True)
     context.max_content_width = context.terminal_width = WIDTH
     for names in groups().values():

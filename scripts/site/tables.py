@@ -17,29 +17,12 @@ FIELD = re.compile(r"((?:^    # .*\n)*)^    (\w+): [^#\n]*(?:# (.*))?$", re.MULT
 
 
 def page(title: str, introduction: str, *parts: str) -> str:
-    """Lay out a page.
-
-    Args:
-        title: of the page.
-        introduction: what the page is about, on one line or several.
-        parts: Markdown.
-
-    Returns:
-        Markdown.
-    """
+    """Lay out a page."""
     return "\n\n".join((f"# {title}", " ".join(introduction.split()), *parts)) + "\n"
 
 
 def table(heads: Sequence[str], rows: Iterable[Sequence[object]]) -> str:
-    """Lay out a table.
-
-    Args:
-        heads: of its columns.
-        rows: of cells.
-
-    Returns:
-        Markdown; empty if there are no rows.
-    """
+    """Lay out a table."""
     lines = [_line(row) for row in rows]
     return "\n".join([_line(heads), _line(["---"] * len(heads)), *lines, ""]) if lines else ""
 

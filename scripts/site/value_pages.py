@@ -104,11 +104,7 @@ FILES: dict[str, Any] = {"run.json": Record, "measurements.jsonl": Measurement}
 
 
 def pages() -> Iterator[tuple[str, str]]:
-    """Give the pages.
-
-    Yields:
-        Path and text.
-    """
+    """Give the pages."""
     yield "reference/python.md", _python()
     yield "reference/providers.md", _providers()
     yield "reference/json.md", _json()

@@ -19,13 +19,7 @@ class Makes(Protocol):
 
 
 def serve(name: str, make: Makes, *, rate: str) -> None:
-    """Serve until Ctrl-C, and leave nothing.
-
-    Args:
-        name: of the module.
-        make: a cloud.
-        rate: of each host's link, if nothing else is said.
-    """
+    """Serve until Ctrl-C, and leave nothing."""
     parser = argparse.ArgumentParser(prog=f"python -m {name}")
     parser.add_argument("--hosts", action="store_true", help="a real host behind each instance")
     parser.add_argument("--port", type=int, default=0, help="any that is free, if not given")

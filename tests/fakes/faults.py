@@ -56,12 +56,7 @@ def _value(call: Call, path: str) -> str:
 
 
 def kill(port: int, ours: int) -> None:
-    """Kill the process that holds the other end of a connection on loopback.
-
-    Args:
-        port: its own.
-        ours: the one that it is connected to; others may use the same one for another connection.
-    """
+    """Kill the process that holds the other end of a connection on loopback."""
     if pid := _holder(port, ours):
         with contextlib.suppress(ProcessLookupError):
             os.kill(pid, signal.SIGKILL)

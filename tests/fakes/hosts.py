@@ -40,29 +40,17 @@ def missing() -> str:
 
 
 class Wanted(Value, frozen=True, kw_only=True):
-    """A host that is to come up.
+    """A host that is to come up."""
 
-    Args:
-        id: of the instance that it stands behind.
-        address: its own.
-        prefix: bits of its subnet.
-        gateway: the first address of the subnet.
-        mtu: bytes of a packet.
-        user: who may log in.
-        keys: public keys of that user.
-        orders: what it is told to be.
-        login: seconds from its sshd's start until it knows that user.
-    """
-
-    id: str
-    address: str
-    prefix: int
-    gateway: str
-    mtu: int = network.MTU
-    user: str = hostfiles.USER
-    keys: tuple[str, ...] = ()
-    orders: Orders = Orders()
-    login: float = 0.0
+    id: str  # of the instance that it stands behind
+    address: str  # its own
+    prefix: int  # bits of its subnet
+    gateway: str  # the first address of the subnet
+    mtu: int = network.MTU  # bytes of a packet
+    user: str = hostfiles.USER  # who may log in
+    keys: tuple[str, ...] = ()  # public keys of that user
+    orders: Orders = Orders()  # what it is told to be
+    login: float = 0.0  # seconds from its sshd's start until it knows that user
 
 
 class Owner(Protocol):

@@ -23,34 +23,23 @@ PATIENCE = 30.0  # seconds
 
 
 class Place(Value, frozen=True, kw_only=True):
-    """Where a host is in the network.
+    """Where a host is in the network."""
 
-    Args:
-        number: of the host; its device in the router is `hNUMBER`.
-        pid: of the process that holds its namespace.
-        private: its own address.
-        prefix: bits of its subnet.
-        gateway: the first address of the subnet.
-    """
-
-    number: int
-    pid: int
-    private: str
-    prefix: int
-    gateway: str
+    number: int  # of the host; its device in the router is `hNUMBER`
+    pid: int  # of the process that holds its namespace
+    private: str  # its own address
+    prefix: int  # bits of its subnet
+    gateway: str  # the first address of the subnet
 
 
 class Rules(Value, frozen=True, kw_only=True):
-    """Who may reach whom.
+    """Who may reach whom."""
 
-    Args:
-        public: public address and private address of each host that has both.
-        groups: for each group of rules what it lets in or not, as iptables says it.
-        members: device, private address and groups of each host.
-    """
-
+    # public address and private address of each host that has both
     public: tuple[tuple[str, str], ...]
+    # for each group of rules what it lets in or not, as iptables says it
     groups: tuple[tuple[str, tuple[str, ...]], ...]
+    # device, private address and groups of each host
     members: tuple[tuple[str, str, tuple[str, ...]], ...]
 
 

@@ -42,39 +42,20 @@ class File(Value, frozen=True, kw_only=True):
 
 
 class Orders(Value, frozen=True, kw_only=True):
-    """What a host is told to be.
+    """What a host is told to be."""
 
-    Args:
-        hostname: empty, if the cloud may choose.
-        keys: the host's own keys: private and public, by type such as `ed25519`.
-        authorized: public keys that may log in as the default user.
-        files: to write.
-        early: a shell script that runs at each boot, before sshd.
-        late: a shell script that runs once, when all else is done.
-        trouble: what cloud-init says of user data that it cannot read.
-    """
-
-    hostname: str = ""
+    hostname: str = ""  # empty, if the cloud may choose
+    # the host's own keys: private and public, by type such as `ed25519`
     keys: Mapping[str, tuple[str, str]] = {}
-    authorized: tuple[str, ...] = ()
-    files: tuple[File, ...] = ()
-    early: str = ""
-    late: str = ""
-    trouble: str = ""
+    authorized: tuple[str, ...] = ()  # public keys that may log in as the default user
+    files: tuple[File, ...] = ()  # to write
+    early: str = ""  # a shell script that runs at each boot, before sshd
+    late: str = ""  # a shell script that runs once, when all else is done
+    trouble: str = ""  # what cloud-init says of user data that it cannot read
 
 
 def orders(encoded: str) -> Orders:
-    """Read user data.
-
-    Args:
-        encoded: as base64.
-
-    Returns:
-        What it orders.
-
-    Raises:
-        GapError: it uses what the test cloud does not know.
-    """
+    """Read user data."""
     try:
         text = base64.b64decode(encoded, validate=True).decode()
     except UnicodeDecodeError as error:
@@ -83,17 +64,7 @@ def orders(encoded: str) -> Orders:
 
 
 def orders_of(text: str) -> Orders:
-    """Read user data that is a text.
-
-    Args:
-        text: of it.
-
-    Returns:
-        What it orders.
-
-    Raises:
-        GapError: it uses what the test cloud does not know.
-    """
+    """Read user data that is a text."""
     if not text.strip():
         return Orders()
     if text.startswith("#!"):

@@ -139,13 +139,9 @@ int main(int argc, char **argv)
 
 
 class PlainParams(Value, frozen=True, kw_only=True):
-    """How often it takes turns; a program of its own, if never.
+    """How often it takes turns; a program of its own, if never."""
 
-    Args:
-        turns: of each of the two loops.
-    """
-
-    turns: int = 0
+    turns: int = 0  # of each of the two loops
 
 
 class Plain(Benchmark[PlainParams]):

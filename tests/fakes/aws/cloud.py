@@ -111,11 +111,7 @@ class Cloud(Emulated[Settings]):
             life.visible = life.complete = 0.0
 
     def proceed(self, number: int | None = None) -> None:
-        """Let instances reach now the state that they are on their way to.
-
-        Args:
-            number: of the only one in its launch; all, if none.
-        """
+        """Let instances reach now the state that they are on their way to."""
         for life in self._lives():
             if life.next and number in (None, life.instance.ami_launch_index):
                 life.due = 0.0

@@ -31,13 +31,7 @@ def wanted(instance: Any) -> Wanted:
 def rules(
     instances: Mapping[str, Any], devices: Mapping[str, str], connected: Callable[[Any], bool]
 ) -> Rules:
-    """Say who may reach whom, of the instances that have a device.
-
-    Args:
-        instances: all, by id.
-        devices: of some of them.
-        connected: tells whether an instance has a way to the internet.
-    """
+    """Say who may reach whom, of the instances that have a device."""
     members = [(instances[id_], device) for id_, device in devices.items() if id_ in instances]
     return _rules(members, frozenset(i.id for i, _ in members if connected(i)))
 

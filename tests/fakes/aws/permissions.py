@@ -64,19 +64,12 @@ PREFIXES = {
 
 
 class Caller(Value, frozen=True, kw_only=True):
-    """Whoever has an access key.
+    """Whoever has an access key."""
 
-    Args:
-        account: that pays.
-        arn: of a user, or of a session of a role.
-        id: by which policies know them: of a role, with its session.
-        policy: what they may do; everything, if none.
-    """
-
-    account: str = ACCOUNT
-    arn: str
-    id: str
-    policy: dict[str, Any] | None = None
+    account: str = ACCOUNT  # that pays
+    arn: str  # of a user, or of a session of a role
+    id: str  # by which policies know them: of a role, with its session
+    policy: dict[str, Any] | None = None  # what they may do; everything, if none
 
     @property
     def name(self) -> str:

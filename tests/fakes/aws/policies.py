@@ -18,29 +18,16 @@ VARIABLE = re.compile(r"\$\{([^}]+)\}")
 
 
 class Demand(Value, frozen=True, kw_only=True):
-    """One permission that a call needs.
+    """One permission that a call needs."""
 
-    Args:
-        action: such as `ec2:RunInstances`.
-        resource: its ARN, or `*`.
-        context: the condition keys, in lower case; a key may have several values.
-    """
-
-    action: str
-    resource: str
+    action: str  # such as `ec2:RunInstances`
+    resource: str  # its ARN, or `*`
+    # the condition keys, in lower case; a key may have several values
     context: dict[str, tuple[str, ...]]
 
 
 def allows(policy: Mapping[str, Any], demand: Demand) -> bool:
-    """Judge whether a policy document grants a permission.
-
-    Args:
-        policy: the document.
-        demand: the permission.
-
-    Returns:
-        A statement allows it, and none denies it.
-    """
+    """Judge whether a policy document grants a permission."""
     statements = _listed(policy["Statement"])
     fitting = [statement for statement in statements if _fits(statement, demand)]
     effects = {statement["Effect"] for statement in fitting}

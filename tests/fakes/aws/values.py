@@ -11,44 +11,28 @@ __all__ = ["Call", "Fault", "Settings", "Thing"]
 
 
 class Settings(Value, frozen=True, kw_only=True):
-    """How the cloud behaves; times are in seconds.
+    """How the cloud behaves; times are in seconds."""
 
-    Args:
-        pending: how long an instance is `pending`.
-        visible: how long nobody but RunInstances knows of an instance, and nobody but
-            AllocateAddress of an Elastic IP.
-        incomplete: how long after that an instance has no addresses yet.
-        ending: how long an instance is `shutting-down` or `stopping`.
-        dies: an instance ends by itself so long after its launch; never, if none.
-        console: how long after a launch nothing is known of an instance's console.
-        boot: how long a host takes to come up, besides what it really takes.
-        minute: how long a minute of a host's `shutdown -P +1` takes.
-        rate: of every host's link, such as `10gbit`; as fast as this machine can, if empty.
-        vcpus: how many virtual processors of each kind may run at once in a region.
-        capacity: how many instances there are, by "zone" or "zone type"; enough, if not said.
-        gives: how many instances a launch gives at most, whatever it asked for; as asked, if none.
-        default_vpc: the regions that have one; all, if none.
-        elastic_ips: how many Elastic IPs an account may have in a region.
-        page: how many instances a page of DescribeInstances has at most.
-        nodes: the network nodes above each instance of a launch, from the top; all have the same
-            ones, if none are said.
-        nodes_page: how many instances a page of DescribeInstanceTopology has at most.
-    """
-
-    pending: float = 0.0
+    pending: float = 0.0  # how long an instance is `pending`
+    # how long nobody but RunInstances knows of an instance, and nobody but AllocateAddress of an
+    # Elastic IP
     visible: float = 0.0
-    incomplete: float = 0.0
-    ending: float = 0.0
-    dies: float | None = None
-    console: float = 0.0
-    boot: float = 0.0
-    minute: float = 60.0
-    rate: str = ""
-    vcpus: int = 100_000
+    incomplete: float = 0.0  # how long after that an instance has no addresses yet
+    ending: float = 0.0  # how long an instance is `shutting-down` or `stopping`
+    dies: float | None = None  # an instance ends by itself so long after its launch; never, if none
+    console: float = 0.0  # how long after a launch nothing is known of an instance's console
+    boot: float = 0.0  # how long a host takes to come up, besides what it really takes
+    minute: float = 60.0  # how long a minute of a host's `shutdown -P +1` takes
+    rate: str = ""  # of every host's link, such as `10gbit`; as fast as this machine can, if empty
+    vcpus: int = 100_000  # how many virtual processors of each kind may run at once in a region
+    # how many instances there are, by "zone" or "zone type"; enough, if not said
     capacity: Mapping[str, int] = {}
+    # how many instances a launch gives at most, whatever it asked for; as asked, if none
     gives: int | None = None
-    default_vpc: tuple[str, ...] | None = None
-    elastic_ips: int = 5
-    page: int = 1000
+    default_vpc: tuple[str, ...] | None = None  # the regions that have one; all, if none
+    elastic_ips: int = 5  # how many Elastic IPs an account may have in a region
+    page: int = 1000  # how many instances a page of DescribeInstances has at most
+    # the network nodes above each instance of a launch, from the top; all have the same ones, if
+    # none are said
     nodes: tuple[tuple[str, ...], ...] = ()
-    nodes_page: int = 1000
+    nodes_page: int = 1000  # how many instances a page of DescribeInstanceTopology has at most

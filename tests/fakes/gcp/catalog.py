@@ -97,11 +97,7 @@ def family(kind: str) -> str:
 
 
 def things(*, retired: bool) -> dict[str, dict[str, Any]]:
-    """Give all that Google offers, by path.
-
-    Args:
-        retired: also what was taken away.
-    """
+    """Give all that Google offers, by path."""
     made: dict[str, dict[str, Any]] = {}
     for region, zones in ZONES.items():
         for zone in zones:

@@ -32,23 +32,14 @@ KINDS: dict[str, tuple[type, ...]] = {
 
 
 class Method(Value, frozen=True, kw_only=True):
-    """A call that there is.
+    """A call that there is."""
 
-    Args:
-        id: such as `instances.bulkInsert`.
-        http: such as `POST`.
-        path: such as `projects/{project}/zones/{zone}/instances/bulkInsert`.
-        parameters: of path and query, as described.
-        request: schema of the body; empty, if it has none.
-        response: schema of the answer.
-    """
-
-    id: str
-    http: str
-    path: str
-    parameters: dict[str, Any]
-    request: str
-    response: str
+    id: str  # such as `instances.bulkInsert`
+    http: str  # such as `POST`
+    path: str  # such as `projects/{project}/zones/{zone}/instances/bulkInsert`
+    parameters: dict[str, Any]  # of path and query, as described
+    request: str  # schema of the body; empty, if it has none
+    response: str  # schema of the answer
 
     @property
     def mutating(self) -> bool:
@@ -87,15 +78,7 @@ def methods() -> tuple[tuple[re.Pattern[str], Method], ...]:
 
 
 def find(http: str, path: str) -> tuple[Method, dict[str, str]] | None:
-    """Find the call that a request makes.
-
-    Args:
-        http: its method.
-        path: its path below `BASE`.
-
-    Returns:
-        The call and the parameters of its path; none if there is no such call.
-    """
+    """Find the call that a request makes."""
     for pattern, method in methods():
         if method.http == http and (match := pattern.fullmatch(path)):
             return method, match.groupdict()

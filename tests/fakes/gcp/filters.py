@@ -15,15 +15,7 @@ BETWEEN = re.compile(r"\s*(AND\s*)?")
 
 
 def passes(expression: str, thing: Mapping[str, Any]) -> bool:
-    """Tell whether a thing passes a filter.
-
-    Args:
-        expression: such as `(labels.a = b) (name eq "c.*")`: all terms must hold.
-        thing: as it is answered.
-
-    Raises:
-        GapError: the filter has what is not known here.
-    """
+    """Tell whether a thing passes a filter."""
     position, holds = 0, True
     while position < len(expression):
         match = TERM.match(expression, position)

@@ -31,11 +31,7 @@ NOBODY = "nobody-at-all"
 
 
 def metadata(instance: Mapping[str, Any]) -> dict[str, str]:
-    """Give what an instance is told.
-
-    Raises:
-        GapError: something is not known here.
-    """
+    """Give what an instance is told."""
     items = {one["key"]: one["value"] for one in instance.get("metadata", {}).get("items", [])}
     if strange := set(items) - KNOWN:
         raise GapError(f"metadata {', '.join(sorted(strange))}")

@@ -26,19 +26,12 @@ Reply = tuple[int, dict[str, Any] | str]  # what is no JSON is HTML
 
 
 class Asked(Value, frozen=True, kw_only=True):
-    """What a request asks.
+    """What a request asks."""
 
-    Args:
-        method: that it calls.
-        places: the parameters of its path.
-        query: those behind the question mark.
-        body: what it brings.
-    """
-
-    method: discovery.Method
-    places: dict[str, str]
-    query: dict[str, str]
-    body: dict[str, Any]
+    method: discovery.Method  # that it calls
+    places: dict[str, str]  # the parameters of its path
+    query: dict[str, str]  # those behind the question mark
+    body: dict[str, Any]  # what it brings
 
     @property
     def region(self) -> str:

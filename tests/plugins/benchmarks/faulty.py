@@ -32,13 +32,9 @@ ESCAPES = "\x1b]0;owned\x07\x1b[2J\x1b[6n\x9b31m\u202eevil\rgone"  # what a term
 
 
 class FaultyParams(Value, frozen=True, kw_only=True):
-    """The parameters of `faulty`.
+    """The parameters of `faulty`."""
 
-    Args:
-        how: What goes wrong: raise, kill, exit, leave, hang, sleep (both ranks), deaf, escape or
-            nothing.
-    """
-
+    # What goes wrong: raise, kill, exit, leave, hang, sleep (both ranks), deaf, escape or nothing
     how: str = "nothing"
 
 

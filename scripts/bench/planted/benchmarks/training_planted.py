@@ -28,23 +28,15 @@ if TYPE_CHECKING:
 
 
 class Plant(Value, frozen=True, kw_only=True):
-    """What is planted.
+    """What is planted."""
 
-    Args:
-        computes: seconds that each step computes, if the model takes no longer.
-        slower: times as long as that on rank 1.
-        preparation: share of a step that the preparation stalls.
-        link: share of what the computing needs that the store's link brings; 0 to leave it alone.
-        bytes: of a step's samples on that link.
-        shape: the command that limits the link, with {rate} in bytes per second.
-    """
-
-    computes: float = 0.0
-    slower: float = 1.0
-    preparation: float = 0.0
+    computes: float = 0.0  # seconds that each step computes, if the model takes no longer
+    slower: float = 1.0  # times as long as that on rank 1
+    preparation: float = 0.0  # share of a step that the preparation stalls
+    # share of what the computing needs that the store's link brings; 0 to leave it alone
     link: float = 0.0
-    bytes: float = 0.0
-    shape: str = ""
+    bytes: float = 0.0  # of a step's samples on that link
+    shape: str = ""  # the command that limits the link, with {rate} in bytes per second
 
 
 PLANT = msgspec.json.decode(os.environ.get("PLANT", "{}"), type=Plant)
