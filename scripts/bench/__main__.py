@@ -20,7 +20,6 @@ from against_otava import against_otava
 from against_simgrid import predicting, sharing
 from analysis_speed import judging, reporting, summarising
 from cloud import launching_in_a_cloud
-from files import sending_files
 from fleet import checking_fleets
 from lab_and_simulator import lab_and_simulator
 from lab_fleet import checking_a_lab
@@ -53,7 +52,7 @@ def main() -> None:
             "parsing": lambda: parsing(Path(place), repetitions),
             "profiles": lambda: profiles(Path(place)),
             "profiling": lambda: profiling(repetitions),
-            "judging": lambda: judging(min(repetitions, 5)),
+            "judging": lambda: judging(Path(place) / "r", min(repetitions, 5)),
             "reporting": lambda: reporting(Path(place) / "r", min(repetitions, 3)),
             "around": lambda: around(repetitions),
             "turning": lambda: turning(repetitions),
@@ -67,7 +66,6 @@ def main() -> None:
         }
         if os.geteuid() == 0:
             parts |= {
-                "jobs": lambda: sending_files(repetitions, Path(place)),
                 "lab_and_simulator": lab_and_simulator,
                 "lab_fleet": lambda: checking_a_lab(repetitions),
                 "fetching_too_slowly": lambda: fetching_too_slowly(Path(place)),

@@ -20,35 +20,11 @@ if TYPE_CHECKING:
     from pathlib import Path
 
     from cluster.core.model.measurements import Definition
-    from cluster.core.model.value import Scalar
 
 
 def summarising(where: Path, repetitions: int) -> None:
     """Measure the summary of a million values, in time and memory."""
-    folder = create(where, "million", "p2p", time.time())
-    spec = ClusterSpec(name="million")
-    record = Record(
-        id=folder.name,
-        benchmark="p2p",
-        status="done",
-        at=0.0,
-        spec=spec,
-        definitions={LATENCY.id: LATENCY},
-    )
-    write(folder, record)
-    for part in range(10):
-        values = tuple((i * 7919 % 100_003) * 1e-9 + 1e-6 for i in range(MILLION // 10))
-        params: dict[str, Scalar] = {"size": 8 << part}
-        measurement = Measurement(
-            metric="latency",
-            definition=LATENCY.id,
-            unit="s",
-            params=params,
-            rank=0,
-            host="h",
-            values=values,
-        )
-        append(folder, [measurement])
+    folder = _million(where)
     line = (
         "import sys, time, resource\n"
         "from pathlib import Path; from cluster.runs.store import read\n"
@@ -71,44 +47,52 @@ def summarising(where: Path, repetitions: int) -> None:
     say("1e6 raw values", f"{peak:.0f} MiB", "286 MiB (300 MB)", good=peak * 2**20 <= 3e8)  # noqa: PLR2004
 
 
-def judging(repetitions: int) -> None:
-    """Measure a comparison of two runs of a million values each; `summarising` made one."""
-    argv = [str(BIN / "cluster"), "compare", "million", "million"]
+def judging(where: Path, repetitions: int) -> None:
+    """Measure a comparison of two runs of a million values each."""
+    argv = [str(BIN / "cluster"), "compare", *(str(_million(where)) for _ in range(2))]
     took = statistics.median(seconds(argv) for _ in range(repetitions))
     say("compare two runs of 1e6 values", f"{took:.2f} s", "2 s", good=took <= 2)  # noqa: PLR2004
 
 
 def reporting(where: Path, repetitions: int) -> None:
     """Measure a report of 50 runs: two metrics at 20 sizes, 100 values each."""
-    spec = ClusterSpec(name="fifty")
-    known = {of.id: of for of in (LATENCY, BANDWIDTH)}
     for number in range(50):
         folder = create(where, "fifty", "p2p", 1e9 + number)
-        record = Record(
-            id=folder.name,
-            benchmark="p2p",
-            status="done",
-            at=1e9 + number,
-            spec=spec,
-            definitions=known,
-            condition=f"links={number % 2}",
-        )
-        write(folder, record)
-        append(folder, [_series(of, 8 << k) for of in known.values() for k in range(20)])
+        _record(folder, "fifty", condition=f"links={number % 2}")
+        for of in (LATENCY, BANDWIDTH):
+            append(folder, [_series(of, 8 << k, _hundred(8 << k)) for k in range(20)])
     argv = [str(BIN / "cluster"), "report", "fifty", "-o", str(where / "report.html")]
     took = statistics.median(seconds(argv) for _ in range(repetitions))
     say("report of 50 runs", f"{took:.2f} s", "5 s", good=took <= 5)  # noqa: PLR2004
 
 
-def _series(of: Definition, size: int) -> Measurement:
+def _million(where: Path) -> Path:
+    """Write a run of a million values."""
+    folder = create(where, "million", "p2p", time.time())
+    _record(folder, "million")
+    for part in range(10):
+        values = tuple((i * 7919 % 100_003) * 1e-9 + 1e-6 for i in range(MILLION // 10))
+        append(folder, [_series(LATENCY, 8 << part, values)])
+    return folder
+
+
+def _record(folder: Path, name: str, condition: str = "") -> None:
+    known = {of.id: of for of in (LATENCY, BANDWIDTH)}
+    spec = ClusterSpec(name=name)
+    record = Record(
+        id=folder.name, benchmark="p2p", status="done", at=0.0, spec=spec,
+        definitions=known, condition=condition,
+    )  # fmt: skip
+    write(folder, record)
+
+
+def _hundred(size: int) -> tuple[float, ...]:
     once = 1e-6 + size / 1e10
+    return tuple(once * (1 + (i * 7919 % 101) * 1e-4) for i in range(100))
+
+
+def _series(of: Definition, size: int, values: tuple[float, ...]) -> Measurement:
     return Measurement(
-        metric=of.metric,
-        definition=of.id,
-        unit="s",
-        params={"size": size},
-        rank=0,
-        host="h",
-        values=tuple(once * (1 + (i * 7919 % 101) * 1e-4) for i in range(100)),
-        bytes=size,
-    )
+        metric=of.metric, definition=of.id, unit="s", params={"size": size}, rank=0, host="h",
+        values=values, bytes=size,
+    )  # fmt: skip

@@ -51,13 +51,6 @@ def taking_turns(ways: Sequence[Callable[[], float]], repetitions: int) -> list[
     return [statistics.median(column) for column in zip(*rounds, strict=True)]
 
 
-def timed(do: Callable[[], object]) -> float:
-    """Time a call."""
-    began = time.perf_counter()
-    do()
-    return time.perf_counter() - began
-
-
 def say(what: str, value: str, bound: str, *, good: bool, least: bool = False) -> None:
     """Print one line."""
     limit = f"at {'least' if least else 'most'} {bound}"

@@ -1,7 +1,6 @@
-"""A plain program in C that does what p2p defines: scripts/bench compares with it.
+"""Plain loops in C of what p2p defines, in turns with those of p2p: scripts/bench compares them.
 
-Its loops can also take turns with those of p2p in the same two processes, which the moods of a
-machine from launch to launch cannot tell apart.
+They run in the same two processes, as a machine differs from launch to launch.
 """
 
 from __future__ import annotations
@@ -16,13 +15,10 @@ from pathlib import Path
 from statistics import median
 from typing import TYPE_CHECKING, ClassVar
 
-import msgspec
-
 from cluster.benchmarks.p2p.compiled_loops import MOST_AT_ONCE, CompiledPairLoops
 from cluster.benchmarks.p2p.definitions import BANDWIDTH, LATENCY
 from cluster.benchmarks.p2p.memory import Messages, PairMemory
 from cluster.benchmarks.p2p.params import P2PParams
-from cluster.core.model.measurements import Definition, Measurement, Output
 from cluster.core.model.value import Scalar, Value
 from cluster.core.units import Sizes
 from cluster.measure.benchmark import Benchmark
@@ -33,15 +29,13 @@ from cluster.measure.main import main
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping
 
+    from cluster.core.model.measurements import Definition
     from cluster.measure.rank import Rank
 
 CELLS = ((LATENCY, 8), (BANDWIDTH, 64 << 10), (BANDWIDTH, 1 << 20), (BANDWIDTH, 4 << 20))
 COUNTS = {LATENCY.id: 10_000, BANDWIDTH.id: 20}  # values in a turn, as the program takes
-OF = {"latency": LATENCY, "bandwidth": BANDWIDTH}
-WINDOW = 64
 SOURCE = r"""
 #include <mpi.h>
-#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include <time.h>
@@ -56,12 +50,6 @@ static double now(void)
     struct timespec t;
     clock_gettime(CLOCK_MONOTONIC, &t);
     return t.tv_sec + t.tv_nsec * 1e-9;
-}
-
-static void say(const char *metric, int size, int n)
-{
-    for (int i = 0; i < n && rank == 0; i++)
-        printf("plain %s %d %.9f\n", metric, size, seconds[i]);
 }
 
 static int latency(char *out, char *in, int size)
@@ -120,39 +108,24 @@ double *turn(const MPI_Comm *given, int windowed, int size)
     (windowed ? bandwidth : latency)(out, in, size);
     return seconds;
 }
-
-int main(int argc, char **argv)
-{
-    MPI_Init(&argc, &argv);
-    comm = MPI_COMM_WORLD;
-    MPI_Comm_rank(comm, &rank);
-    char *out = aligned_alloc(4096, MOST), *in = aligned_alloc(4096, MOST);
-    memset(out, 1, MOST);
-    memset(in, 0, MOST);
-    say("latency", 8, latency(out, in, 8));
-    say("bandwidth", 64 << 10, bandwidth(out, in, 64 << 10));
-    say("bandwidth", 1 << 20, bandwidth(out, in, 1 << 20));
-    say("bandwidth", 4 << 20, bandwidth(out, in, 4 << 20));
-    MPI_Finalize();
-}
 """
 
 
 class PlainParams(Value, frozen=True, kw_only=True):
-    """How often it takes turns; a program of its own, if never."""
+    """How often each of the two loops has a turn."""
 
-    turns: int = 0  # of each of the two loops
+    turns: int = 1
 
 
 class Plain(Benchmark[PlainParams]):
-    """It prints what it measures, or measures beside p2p."""
+    """It measures beside p2p."""
 
     Params = PlainParams
     metrics: ClassVar[tuple[Definition, ...]] = (LATENCY, BANDWIDTH)
 
     def measure(self, rank: Rank, params: PlainParams) -> None:
         """Take turns; the values are the medians of each turn."""
-        theirs = ctypes.CDLL(str(compiled("-shared", "-fPIC")))
+        theirs = ctypes.CDLL(str(compiled()))
         theirs.turn.restype = ctypes.POINTER(ctypes.c_double)
         sizes = Sizes(size for _, size in CELLS)
         data = PairMemory(rank.comm, P2PParams(sizes=sizes), open_memory("cpu", rank.comm))
@@ -170,27 +143,6 @@ class Plain(Benchmark[PlainParams]):
                 point: dict[str, Scalar] = {"size": size, "by": by}
                 rank.begin(definition, point, size=data.moved(definition, size)).extend(values)
                 rank.end()
-
-    def parse(self, output: Output) -> tuple[Measurement, ...]:
-        """Read the times that the first rank printed."""
-        found = defaultdict(list)
-        for line in output.stdout.splitlines():
-            if line.startswith("plain "):
-                _, metric, size, seconds = line.split()
-                found[metric, int(size)].append(float(seconds))
-        return tuple(
-            Measurement(
-                metric=metric,
-                definition=OF[metric].id,
-                unit="s",
-                params={"size": size},
-                rank=0,
-                host="",
-                values=tuple(values),
-                bytes=size * (WINDOW if metric == "bandwidth" else 1),
-            )
-            for (metric, size), values in found.items()
-        )
 
 
 def in_portions(
@@ -222,18 +174,15 @@ def in_turn(
     return taken
 
 
-def compiled(*how: str) -> Path:
+def compiled() -> Path:
     """Compile it with the same MPI."""
     made = Path(f"plain.{os.getpid()}").absolute()
     made.with_suffix(".c").write_text(SOURCE)
     mpicc = str(Path(sys.executable).with_name("mpicc"))
-    words = [mpicc, "-O2", *how, str(made.with_suffix(".c")), "-o", str(made)]
+    words = [mpicc, "-O2", "-shared", "-fPIC", str(made.with_suffix(".c")), "-o", str(made)]
     subprocess.run(words, check=True, capture_output=True)
     return made
 
 
 if __name__ == "__main__":
-    if not msgspec.json.decode(sys.argv[1], type=PlainParams).turns:
-        made = compiled()
-        os.execv(made, [str(made)])  # noqa: S606 - no shell
     main(Plain())
