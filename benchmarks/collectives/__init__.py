@@ -161,7 +161,6 @@ def _sizes(operation: Collective, sizes: Sizes, ranks: int) -> list[int]:
 def _series(
     rank: Rank, params: CollectivesParams, loops: CollectiveLoops, cell: CollectiveSeries
 ) -> None:
-    """Measure one operation at one size."""
     small = cell.size <= LARGE
     counts = params.counts(100, 1_000) if small else params.counts(10, 100)
     cell.fill()

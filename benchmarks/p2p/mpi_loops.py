@@ -72,7 +72,6 @@ class MpiPairLoops:
         return repeat
 
     def _oneway(self, _: Messages) -> Once:
-        """Send one message from the first rank to the second."""
         first, peer = self.data.first, self.data.peer
         send, receive = self.moves.send, self.moves.receive
 

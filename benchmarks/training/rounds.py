@@ -236,7 +236,6 @@ class _Found:
     """What rank 0 knows of all ranks, round by round; the other ranks only tell it."""
 
     def __init__(self, rank: Rank, params: TrainingParams) -> None:
-        """Begin the series of rank 0."""
         self.rank, self.params = rank, params
         self.seconds: dict[str, list[float]] = {phase: [] for phase in params.phases}
         self.probes: dict[str, list[float]] = {}

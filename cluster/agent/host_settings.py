@@ -83,7 +83,6 @@ def _threads(root: Path) -> int:
 
 
 def _length(part: str) -> int:
-    """Count the processors in `3` or `0-3`."""
     first, _, last = part.partition("-")
     return int(last) - int(first) + 1 if last else 1
 

@@ -45,7 +45,6 @@ class ClusterError(Exception):
     """
 
     def __init__(self, what: str, *, means: str = "", remedy: str = "") -> None:
-        """Keep the three parts apart, so that each surface can show them its own way."""
         super().__init__(what)
         self.what = what
         self.means = means
@@ -115,7 +114,6 @@ class Unreachable(ShellError):
         means: str = "",
         remedy: str = "",
     ) -> None:
-        """Keep how far connecting got."""
         super().__init__(what, means=means, remedy=remedy)
         self.state = state
         self.transient = transient
@@ -135,7 +133,6 @@ class JobError(ClusterError):
     def __init__(
         self, what: str, *, means: str = "", remedy: str = "", stdout: str = "", stderr: str = ""
     ) -> None:
-        """Keep the last lines of both streams."""
         super().__init__(what, means=means, remedy=remedy)
         self.stdout = tail(stdout)
         self.stderr = tail(stderr)
@@ -164,7 +161,6 @@ class HostErrors(ClusterError, ExceptionGroup[ClusterError]):
         return ExceptionGroup.__new__(cls, what, errors)
 
     def __init__(self, what: str, errors: Sequence[ClusterError]) -> None:
-        """Keep what happened; the errors have their own remedies."""
         super().__init__(what)
         self.args = (what, errors)  # those of an ExceptionGroup
 
@@ -188,7 +184,6 @@ class ParseError(ClusterError):
     """
 
     def __init__(self, what: str, *, line: str = "", remedy: str = "") -> None:
-        """Keep the line, and show its beginning."""
         super().__init__(what, means=f"The line: {line[:200]!r}" if line else "", remedy=remedy)
         self.line = line
 

@@ -75,7 +75,6 @@ class Sizes(tuple[int, ...]):
         return cls(size for given in value for size in _sizes(given))
 
     def __str__(self) -> str:
-        """Return the form that `parse` reads."""
         return ",".join(str(size) for size in self)
 
 

@@ -61,33 +61,13 @@ class Benchmark(Plugin, Generic[ParamsT]):
 
     @abstractmethod
     def measure(self, rank: Rank, params: ParamsT) -> None:
-        """Measure the values; called on every rank, after MPI is initialised.
-
-        Args:
-            rank: this rank, which records the values.
-            params: of the benchmark.
-        """
+        """Measure the values; called on every rank, after MPI is initialised."""
 
     def check(self, params: ParamsT, ranks: int) -> None:
-        """Refuse parameters that these ranks cannot run, before anything is started.
-
-        Args:
-            params: of the benchmark.
-            ranks: how many there will be.
-
-        Raises:
-            SpecError: these ranks cannot run them.
-        """
+        """Refuse parameters that these ranks cannot run, before anything is started (SpecError)."""
 
     def selected(self, params: ParamsT) -> tuple[Definition, ...]:
-        """Return the definitions that these parameters measure; all of them by default.
-
-        Args:
-            params: of the benchmark.
-
-        Returns:
-            Some of `metrics`.
-        """
+        """Return those of `metrics` that these parameters measure; all of them by default."""
         del params
         return self.metrics
 
@@ -95,39 +75,21 @@ class Benchmark(Plugin, Generic[ParamsT]):
         """Return all definitions under which ranks may record values; by default, the selected.
 
         A metric has several where each host decides how it is timed.
-
-        Args:
-            params: of the benchmark.
-
-        Returns:
-            The definitions.
         """
         return self.selected(params)
 
     def planned(self, params: ParamsT, ranks: int) -> Iterable[Planned]:
-        """Return every series that should be measured, so that a missing one is noticed.
+        """Return every series (metric and data point) to measure, so that a missing one is noticed.
 
-        Args:
-            params: of the benchmark.
-            ranks: how many there will be.
-
-        Returns:
-            The metrics and data points; empty by default: then no missing series is noticed.
+        Empty by default: then no missing series is noticed.
         """
         del params, ranks
         return ()
 
     def named(self, metrics: Sequence[str]) -> tuple[Definition, ...]:
-        """Find definitions by the names of their metrics.
+        """Return the definitions of metrics by name, in that order; repeats are allowed.
 
-        Args:
-            metrics: the names, in any order; repeats are allowed.
-
-        Returns:
-            Their definitions, in that order.
-
-        Raises:
-            SpecError: there is no such metric, or `metrics` is empty.
+        SpecError: there is no such metric, or `metrics` is empty.
         """
         known = {definition.metric: definition for definition in self.metrics}
         unknown = [metric for metric in metrics if metric not in known]
@@ -141,79 +103,40 @@ class Benchmark(Plugin, Generic[ParamsT]):
         return tuple(known[metric] for metric in dict.fromkeys(metrics))
 
     def memory(self, params: ParamsT, ranks: int) -> int:
-        """Tell how much memory the ranks of one host allocate for messages.
-
-        Args:
-            params: of the benchmark.
-            ranks: on that host.
-
-        Returns:
-            Bytes; 0 by default, which means that it is not known in advance.
-        """
+        """Return the bytes that the ranks of one host allocate for messages; 0 if not known."""
         del params, ranks
         return 0
 
     def gpus(self, params: ParamsT, ranks_per_host: int) -> int:
-        """Tell how many GPUs a host needs for these parameters; none by default.
-
-        Args:
-            params: of the benchmark.
-            ranks_per_host: how many ranks each host runs.
-
-        Returns:
-            How many, on the host that needs most.
-        """
+        """Return how many GPUs a host needs for these parameters; none by default."""
         del params, ranks_per_host
         return 0
 
     def libraries(self, params: ParamsT) -> tuple[str, ...]:
         """Name the Python libraries that the ranks need besides mpi4py, msgspec and NumPy.
 
-        Args:
-            params: of the benchmark.
-
-        Returns:
-            Their names in a package index; none by default.
+        As in a package index; none by default.
         """
         del params
         return ()
 
     def instead_of_gpus(self, params: ParamsT) -> str:
-        """Say what to use on hosts without GPUs.
+        """Say what to use on hosts without GPUs: the end of a sentence with a flag.
 
-        Args:
-            params: of the benchmark.
-
-        Returns:
-            The end of a sentence with a flag; empty if nothing replaces them.
+        Empty if nothing replaces them.
         """
         del params
         return "the processor's memory: --buffer cpu"
 
     def transport(self, params: ParamsT) -> str:
-        """Name what carries the messages of its ranks: mpi, gloo, nccl or tcp.
-
-        Args:
-            params: of the benchmark.
-
-        Returns:
-            Its name; empty by default: it is not known.
-        """
+        """Name what carries its messages: mpi, gloo, nccl or tcp; empty if it is not known."""
         del params
         return ""
 
     def model(self, params: ParamsT, fleet: FleetSimulator) -> Iterable[Measurement]:
-        """Return what simulated hosts would measure.
+        """Yield what simulated hosts would measure, in the order in which they would.
 
-        Args:
-            params: of the benchmark.
-            fleet: the hosts.
-
-        Returns:
-            The measurements, in the order in which hosts would take them.
-
-        Raises:
-            SpecError: there is no model of this benchmark.
+        SpecError: there is no model of this benchmark.
         """
         del params, fleet
         raise SpecError(
@@ -222,26 +145,14 @@ class Benchmark(Plugin, Generic[ParamsT]):
         )
 
     def notes(self, params: ParamsT, facts: tuple[Facts, ...]) -> tuple[str, ...]:
-        """Say what a reader of the values must know about these hosts; nothing by default.
-
-        Args:
-            params: of the benchmark.
-            facts: of each host.
-
-        Returns:
-            Sentences.
-        """
+        """Say, in sentences, what a reader of the values must know about these hosts."""
         del params, facts
         return ()
 
     def program(self, params: ParamsT) -> list[str]:
         """Return the command that each rank runs in the job's folder.
 
-        Args:
-            params: of the benchmark.
-
-        Returns:
-            The command; by default, the environment's Python with this file.
+        By default, the environment's Python with this file.
         """
         return [
             "python3",
@@ -251,22 +162,14 @@ class Benchmark(Plugin, Generic[ParamsT]):
         ]
 
     def parse(self, output: Output) -> tuple[Measurement, ...]:
-        """Read the measurements from a job's files.
-
-        Args:
-            output: the files of the job.
-
-        Returns:
-            The measurements; by default, those that the ranks recorded.
-        """
+        """Read the measurements from a job's files; by default, those that the ranks recorded."""
         return tuple(m for text in output.ranks for m in measurements(text))
 
     @property
     def source(self) -> Path:
         """The file that every rank runs; that of a folder is its `__main__.py`.
 
-        Raises:
-            SpecError: it is a folder of the user's, whose other files the hosts would not have.
+        SpecError: it is a folder of the user's, whose other files the hosts would not have.
         """
         path = Path(str(sys.modules[type(self).__module__].__file__))
         if path.name != "__init__.py":

@@ -118,11 +118,9 @@ class Block:
         self.mpi = MPI.buffer.fromaddress(library.address(array), len(array))
 
     def __len__(self) -> int:
-        """Return its size in bytes."""
         return len(self.mpi)
 
     def __getitem__(self, part: slice) -> Block:
-        """Return a slice, which shares the memory."""
         return Block(self.library, self.array[part])
 
 

@@ -37,19 +37,11 @@ LINGER = 1.0  # seconds that a stopped rank waits, while the others write their 
 
 
 class OpenSeries:
-    """One series of values while it is being measured.
-
-    Args:
-        definition: of the metric.
-        params: of the data point.
-        size: bytes moved during each value; 0 if none are.
-        unit: of the values.
-    """
+    """One series of values while it is being measured."""
 
     def __init__(
         self, definition: Definition, params: dict[str, Scalar], size: int, unit: str
     ) -> None:
-        """Start with no values."""
         self.definition = definition
         self.params = params
         self.bytes = size
@@ -58,15 +50,9 @@ class OpenSeries:
 
 
 class Rank:
-    """One rank of a running benchmark.
-
-    Args:
-        comm: of all ranks.
-        folder: of the job.
-    """
+    """One rank of a running benchmark."""
 
     def __init__(self, comm: Intracomm, folder: Path) -> None:
-        """Open this rank's file, and start the thread that waits for the signal to stop."""
         self.comm = comm
         self.number = comm.Get_rank()
         self.size = comm.Get_size()
@@ -115,30 +101,18 @@ class Rank:
         self._write(complete=False)
 
     def add(self, measurement: Measurement) -> None:
-        """Write a measurement that was not taken by this rank, such as one between two hosts.
-
-        Args:
-            measurement: a complete one.
-        """
+        """Write a measurement that was not taken by this rank, such as one between two hosts."""
         with self._writing:
             self._file.write(msgspec.json.encode(measurement) + b"\n")
 
     def print_line(self, line: str) -> None:
-        """Print a line for users who watch the session.
-
-        Args:
-            line: without a newline.
-        """
+        """Print a line for users who watch the session."""
         sys.stdout.flush()
         sys.stdout.buffer.write(f"{line}\n".encode())  # UTF-8 whatever the host's locale is
         sys.stdout.buffer.flush()
 
     def note(self, line: str) -> None:
-        """Add a note to the run for readers of its values; ignored on all ranks but rank 0.
-
-        Args:
-            line: without a newline.
-        """
+        """Add a note to the run for readers of its values; ignored on all ranks but rank 0."""
         if self.number == 0:
             with (self._folder / NOTES_FILE).open("a") as file:
                 file.write(line + "\n")
@@ -151,10 +125,7 @@ class Rank:
     def progress(self, done: float, total: int, what: str) -> None:
         """Report the job's progress, at most ten times a second; ignored on all ranks but rank 0.
 
-        Args:
-            done: number of steps done, with the fraction of the current one.
-            total: number of all steps.
-            what: the current step.
+        `done` has the fraction of the current step; `what` names it.
         """
         now = time.monotonic()
         if self._progress is None or (done < total and now - self._told < PROGRESS_EVERY):
@@ -164,14 +135,9 @@ class Rank:
         self._progress.write(line + b"\n")
 
     def receive(self, comm: Comm, source: int) -> Any:  # noqa: ANN401 - whatever was sent
-        """Wait for an object from another rank without busy-waiting: others may need the core.
+        """Wait for an object from another rank, by its number in the communicator.
 
-        Args:
-            comm: a communicator of both ranks.
-            source: the other rank's number in it.
-
-        Returns:
-            The object.
+        Without busy-waiting: others may need the core.
         """
         request = comm.irecv(source=source)
         while True:
@@ -181,13 +147,9 @@ class Rank:
             time.sleep(NAP)
 
     def addresses(self) -> list[str]:
-        """Find the addresses by which the ranks reach one another; all ranks call this.
+        """Return the addresses by which the ranks reach one another, by rank; all ranks call this.
 
-        Returns:
-            The addresses, by rank.
-
-        Raises:
-            ClusterError: they are not known, and the ranks are on several hosts.
+        ClusterError: they are not known, and the ranks are on several hosts.
         """
         hosts = self.comm.allgather(platform.node())
         known = os.environ.get(ADDRESSES, "")

@@ -167,7 +167,6 @@ class Regional(ABC):  # noqa: B024
     """
 
     def __init__(self, regions: tuple[str, ...] = ()) -> None:
-        """Store those of the regions that are the provider's own."""
         self.regions = tuple(one for one in regions if self.has_region(one))
 
     @classmethod

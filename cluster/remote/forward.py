@@ -47,11 +47,9 @@ class Forward:
         return f"{LOOPBACK if self._listener else self._target}:{self.local}"
 
     def __enter__(self) -> Self:
-        """Return it; it is closed at the end of the block."""
         return self
 
     def __exit__(self, *_: object) -> None:
-        """Close it."""
         self.close()
 
     def wait(self) -> None:

@@ -61,7 +61,6 @@ class KernelWatch:
         self.why = ""
 
     def __enter__(self) -> Self:
-        """Begin to ask."""
         if self._machine.access is None and _is_here(self._machine):
             return self
         with suppress(OSError):  # there is no bash, or no ssh: the host is not watched
@@ -78,7 +77,6 @@ class KernelWatch:
         return self
 
     def __exit__(self, *_: object) -> None:
-        """Ask no more."""
         if self._process is None:
             return
         if self._process.stdin:

@@ -256,7 +256,6 @@ def _abandon(hosts: Mapping[str, Shell], begun: Mapping[str, Future[T]]) -> None
 
 
 def _failures(begun: Mapping[str, Future[T]]) -> dict[str, ClusterError]:
-    """Return the errors of the calls that have ended."""
     errors = {name: future.exception() for name, future in begun.items() if future.done()}
     for error in errors.values():
         if error is not None and not isinstance(error, ClusterError):

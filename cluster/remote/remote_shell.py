@@ -41,11 +41,9 @@ class RemoteCommand(ABC):
     """A running command on a host, and its three streams."""
 
     def __enter__(self) -> Self:
-        """Return the command."""
         return self
 
     def __exit__(self, *_: object) -> None:
-        """Close it."""
         self.close()
 
     @abstractmethod
@@ -54,14 +52,7 @@ class RemoteCommand(ABC):
 
     @abstractmethod
     def receive(self, most: int) -> bytes:
-        """Read its output.
-
-        Args:
-            most: bytes, at most.
-
-        Returns:
-            At least one byte; none if the output or the connection ended, which `end` tells apart.
-        """
+        """Read 1 to `most` bytes of its output; none if that or the connection ended."""
 
     def receive_running(self, most: int) -> bytes:
         """Read its output as `receive` does, until a moment after its own end.
@@ -72,11 +63,7 @@ class RemoteCommand(ABC):
 
     @abstractmethod
     def send(self, piece: bytes) -> int:
-        """Send to its standard input.
-
-        Returns:
-            How many bytes were sent; 0 if the command reads no more.
-        """
+        """Send to its standard input; return how many bytes, 0 if the command reads no more."""
 
     @abstractmethod
     def close_input(self) -> None:
@@ -88,11 +75,7 @@ class RemoteCommand(ABC):
 
     @abstractmethod
     def end(self) -> tuple[int, str]:
-        """Wait for its end.
-
-        Raises:
-            ShellError: the connection broke.
-        """
+        """Wait for its end (ShellError: the connection broke)."""
 
 
 class RemoteShell(Shell):
@@ -108,14 +91,7 @@ class RemoteShell(Shell):
 
     @abstractmethod
     def begin(self, what: str, line: str, *, reads: bool = False) -> RemoteCommand:
-        """Start a command line on the host.
-
-        Args:
-            line: of the host's `sh`.
-
-        Raises:
-            ShellError: it could not be started.
-        """
+        """Start a command line of the host's `sh` (ShellError: it could not be started)."""
 
     def run(
         self,
@@ -247,12 +223,10 @@ class _Pace:
         return f"it sent {self._received:,} bytes in {seconds:.0f} s, and had not ended"
 
     def __enter__(self) -> Self:
-        """Begin to watch it."""
         threading.Thread(target=self._watch, daemon=True).start()
         return self
 
     def __exit__(self, *_: object) -> None:
-        """Stop watching."""
         self._over.set()
 
     def receive(self) -> bytes:
@@ -279,7 +253,6 @@ def _give_up(command: RemoteCommand, late: threading.Event) -> None:
 
 
 def _mode(text: str) -> int:
-    """Parse a file's mode as the host sent it; only the permission bits are used."""
     if not text.isascii() or not text.isdigit() or set(text) & {"8", "9"}:
         raise tarfile.TarError(f"it begins with {text!r}, which is no mode of a file")
     return int(text, 8) & 0o777

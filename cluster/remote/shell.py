@@ -38,15 +38,13 @@ class Shell(Plugin):
     folder: ClassVar[str] = "cluster.remote.shells"
 
     def __init__(self, machine: Machine | None = None) -> None:
-        """Keep the machine; connect to nothing yet."""
         self.machine = machine
         self.state = ""
 
     def connect(self) -> None:
         """Connect now, if this shell needs a connection; otherwise, the first command connects.
 
-        Raises:
-            Unreachable: it failed; the error's `transient` tells whether trying again may help.
+        Unreachable: it failed; the error's `transient` tells whether trying again may help.
         """
 
     def close(self) -> None:
@@ -141,22 +139,8 @@ class Shell(Plugin):
 
     @abstractmethod
     def exists(self, path: str) -> bool:
-        """Return whether a file or folder exists.
-
-        Args:
-            path: on the host.
-
-        Returns:
-            Whether it exists.
-        """
+        """Return whether a file or folder exists on the host."""
 
     @abstractmethod
     def remove(self, path: str) -> None:
-        """Remove a folder and its content, if it exists.
-
-        Args:
-            path: on the host.
-
-        Raises:
-            ShellError: it could not be removed.
-        """
+        """Remove a folder on the host and its content, if it exists (ShellError: it cannot be)."""

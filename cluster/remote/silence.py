@@ -24,13 +24,11 @@ class Silence:
         self.came = False
 
     def __enter__(self) -> Self:
-        """Begin to listen."""
         self.heard()
         threading.Thread(target=self._listen, daemon=True).start()
         return self
 
     def __exit__(self, *_: object) -> None:
-        """Listen no more."""
         self._over.set()
 
     def heard(self) -> None:

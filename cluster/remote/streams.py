@@ -21,7 +21,6 @@ class ChunkWriter:
     """
 
     def __init__(self, send: Callable[[bytes], int], most: int) -> None:
-        """Begin with an empty buffer."""
         self._send = send
         self._most = most
         self._held = b""
@@ -56,7 +55,6 @@ class StreamReader:
     """Reads a stream from a connection, whose `receive` waits for bytes, none at its end."""
 
     def __init__(self, receive: Callable[[], bytes]) -> None:
-        """Begin with an empty buffer."""
         self._receive = receive
         self.header_left = MOST_HEADER
         self._held = memoryview(b"")

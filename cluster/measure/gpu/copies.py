@@ -24,7 +24,6 @@ class CudaCopies:
     """Timed copies of one GPU, of a size in bytes."""
 
     def __init__(self, torch: Any, gpu: int, size: int) -> None:  # noqa: ANN401 - a module
-        """Keep what all copies share."""
         self._torch, self._size = torch, size
         self._device = f"cuda:{gpu}"
         self._gpu = gpu

@@ -123,7 +123,6 @@ class Coordinator:
         return max(PATIENCE * self._slowest, self._seconds + LEAST_LIMIT)
 
     def _run_batch(self, pairs: Sequence[tuple[int, int]], step: SurveyStep) -> list[PairTest]:
-        """Run tests at the same time."""
         tried = [pair for pair in pairs if not set(pair) & self._links.lost.keys()]
         batch = _TestBatch(self._links, tried, self._numbers, sides=1 if self._allreduce else 2)
         self._numbers += len(tried)

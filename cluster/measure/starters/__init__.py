@@ -35,24 +35,9 @@ class Starter(Plugin):
 
     @abstractmethod
     def argv(self, program: Sequence[str], layout: Layout) -> list[str]:
-        """Return the command line that starts all ranks.
-
-        Args:
-            program: the command of each rank.
-            layout: which hosts run how many ranks.
-
-        Returns:
-            The command, unquoted.
-        """
+        """Return the command line that starts all ranks of a program, unquoted."""
 
     def env(self, layout: Layout) -> dict[str, str]:
-        """Return the environment variables that the command needs; none by default.
-
-        Args:
-            layout: which hosts run how many ranks.
-
-        Returns:
-            Names and values.
-        """
+        """Return the environment variables that the command needs; none by default."""
         del layout
         return {}

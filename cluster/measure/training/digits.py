@@ -37,7 +37,6 @@ class Digits:
     labels: NDArray[np.int64]  # n, 0 to 9, as int64
 
     def __len__(self) -> int:
-        """Count the images."""
         return len(self.labels)
 
     def part(self, start: int, end: int) -> Digits:

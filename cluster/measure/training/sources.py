@@ -70,7 +70,6 @@ class MemorySource(ShardSource):
     """The memory of this rank."""
 
     def __init__(self) -> None:
-        """Begin empty."""
         super().__init__()
         self._files: dict[str, bytes] = {}
 

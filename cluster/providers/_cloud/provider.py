@@ -389,7 +389,6 @@ class CloudProvider(
             yield tuple(self.deletion(client, whose, entries) for client, whose in chosen)
 
     def _intent_of(self, cluster: journal.Journal) -> Intent[OfferT]:
-        """Return the intent of a cluster's launch."""
         path = intent_file(cluster, self.name)
         if not path.exists():
             raise SpecError(
@@ -420,7 +419,6 @@ class CloudProvider(
             ) from error
 
     def _places(self, entries: Entries) -> tuple[str, ...]:
-        """Return the places in which a cluster may have resources."""
         if entries:
             asked = [entry.region for entry in entries if isinstance(entry, journal.Requested)]
             return tuple(dict.fromkeys([*asked, *self.regions]))

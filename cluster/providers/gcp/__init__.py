@@ -69,7 +69,6 @@ class GcpProvider(CloudProvider["Project", GcpOffer], NeedsCredentials, OffersGp
     gpu_advice: ClassVar[str] = "--accelerator t4:{gpus}"
 
     def __init__(self, regions: tuple[str, ...] = ()) -> None:
-        """Store the projects among `regions`: one call covers all regions of a project."""
         super().__init__(regions)
         self.regions = tuple(one.removeprefix(PLACE) for one in self.regions)
         self._clients: dict[tuple[str, str], Project] = {}

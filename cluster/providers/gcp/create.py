@@ -217,7 +217,6 @@ class GcpLaunch(CloudLaunch[Project, GcpOptions, GcpOffer, "Instance"]):
         self._made(collection, body)
 
     def _made(self, collection: str, body: dict[str, Any], region: str = "") -> None:
-        """Record that a resource exists now."""
         scope = f"{region}/" if region else ""
         token = request_id(self._tags, f"{collection}/{body['name']}")
         self.journal.made(token, f"{scope}{body['name']}")

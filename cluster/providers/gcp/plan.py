@@ -279,7 +279,6 @@ def _network(project: Project, region: str, options: GcpOptions) -> Network | No
 
 
 def _network_of(project: Project, region: str, subnet: str) -> str:
-    """Return the name of the network of a subnet."""
     try:
         found: Subnetwork = project.call("subnetworks", "get", region=region, subnetwork=subnet)
     except Failure as failure:

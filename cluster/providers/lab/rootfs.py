@@ -93,7 +93,6 @@ class Upper:
     """The upper (writable) layer of a host's overlay file system, before the host exists."""
 
     def __init__(self, folder: Path, lower: Path) -> None:
-        """Begin with an empty layer."""
         self._folder = folder
         self._lower = lower
 

@@ -178,7 +178,6 @@ class SlurmProvider(
     def _wait(
         self, client: SlurmClient, number: str, spec: ClusterSpec, on_state: StateCallback
     ) -> SlurmJob:
-        """Wait until a job runs."""
         unanswered, asked = 0, 0
         while True:
             try:

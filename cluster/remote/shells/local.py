@@ -270,11 +270,9 @@ class _Streams:
                 self._selector.register(stream, selectors.EVENT_READ, name)
 
     def __enter__(self) -> Self:
-        """Return the streams."""
         return self
 
     def __exit__(self, *_: object) -> None:
-        """Wait for them no more."""
         self._selector.close()
 
     @property
