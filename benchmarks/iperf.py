@@ -1,4 +1,4 @@
-"""One rank's host sends to another's over TCP, as fast as iperf3 can.
+"""TCP throughput between two hosts, by iperf3.
 
 An example of a benchmark that wraps a foreign program: the ranks start it, each on its host, and
 its own output is kept in `raw/`, where every value can be checked.
@@ -136,8 +136,8 @@ class Iperf(Benchmark[IperfParams]):
         if not params.streams:
             raise SpecError("There are no streams.", remedy="Give some: --streams 1,8")
         for field, least in LEAST.items():
-            given = getattr(params, field)
-            for count in given if isinstance(given, tuple) else (given,):
+            value = getattr(params, field)
+            for count in value if isinstance(value, tuple) else (value,):
                 _check_count(field, count, least, MOST.get(field))
         check_pair(params.pair, ranks)
 
@@ -153,9 +153,9 @@ class Iperf(Benchmark[IperfParams]):
     def planned(self, params: IperfParams, ranks: int) -> Iterator[Planned]:
         """Return every direction with every number of streams."""
         del ranks
-        for of in self.selected(params):
+        for definition in self.selected(params):
             for streams in dict.fromkeys(params.streams):
-                yield Planned(metric=of.metric, params={"streams": streams})
+                yield Planned(metric=definition.metric, params={"streams": streams})
 
     def notes(self, params: IperfParams, facts: tuple[Facts, ...]) -> tuple[str, ...]:
         """Name the hosts on which several streams share one thread."""
@@ -213,13 +213,13 @@ class IperfRank:
     def run(self, definitions: tuple[Definition, ...]) -> None:
         """Run every test."""
         own = self.params
-        cells = [(of, n) for of in definitions for n in dict.fromkeys(own.streams)]
-        for done, (of, streams) in enumerate(cells):
-            what = f"{of.metric}, {streams} stream(s)"
-            values = self.rank.begin(of, {"streams": streams}, unit="B/s")
+        cells = [(definition, n) for definition in definitions for n in dict.fromkeys(own.streams)]
+        for done, (definition, streams) in enumerate(cells):
+            what = f"{definition.metric}, {streams} stream(s)"
+            values = self.rank.begin(definition, {"streams": streams}, unit="B/s")
             for number in range(own.iterations):
                 self.rank.progress(done + number / own.iterations, len(cells), what)
-                trial = IperfTest(definition=of, streams=streams, number=number + 1)
+                trial = IperfTest(definition=definition, streams=streams, number=number + 1)
                 values += self.once(trial)
             self.rank.end()
         self.rank.progress(len(cells), len(cells), what)
@@ -323,8 +323,8 @@ def read_result(text: str, status: int = 0) -> float:
         ) from error
     figure = document.end.sum_received
     if document.error or status != 0:
-        said = document.error or "nothing"
-        raise ClusterError(f"{IPERF} ended with status {status}, and said: {said}")
+        message = document.error or "nothing"
+        raise ClusterError(f"{IPERF} ended with status {status}, and said: {message}")
     if figure is None or not figure.bytes or figure.seconds <= 0:
         raise ClusterError(
             f"{IPERF} reports that nothing arrived.",

@@ -143,8 +143,8 @@ class _Host:
         both = dict.fromkeys((int(a), int(b)) for pairs in rounds for a, b in pairs)
         pairs = [
             _Pair(numbers[a], numbers[b], core_path(units[numbers[a]], units[numbers[b]]))
-            for one in both
-            for a, b in (one, one[::-1])
+            for unit in both
+            for a, b in (unit, unit[::-1])
         ]
         memory = CoreCopies(self._params.size or SIZES[CORES])
         self._time(CORES, pairs, lambda p, n: memory.times(units[p.reader], units[p.writer], n))

@@ -54,11 +54,11 @@ def begin(config: pytest.Config) -> None:
             os.environ[FOLDER] = str(folder)
 
 
-def take(self: HostInstaller, left: list[PendingStep], probe: HostProbe) -> None:
+def take(self: HostInstaller, pending: list[PendingStep], probe: HostProbe) -> None:
     """Copy the environment if all of it is to be made; then do the steps that have no marker."""
-    marked = [todo for todo in left if todo.before != todo.after]
+    marked = [todo for todo in pending if todo.before != todo.after]
     if not os.environ.get(FOLDER) or not marked or marked[0].before:
-        return really(self, left, probe)
+        return really(self, pending, probe)
     name = hashlib.blake2s(marked[-1].after.encode(), digest_size=8).hexdigest()
     env = Path(os.environ[FOLDER], name)
     with FileLock(f"{env}.lock"):
@@ -66,10 +66,10 @@ def take(self: HostInstaller, left: list[PendingStep], probe: HostProbe) -> None
             _make(self, marked, probe, env)
     argv = ["sh", "-c", COPY, "sh", str(env), self._machine.folder]
     if self._shell.run(argv, timeout=COMMAND_TIMEOUT).status != 0:
-        return really(self, left, probe)
+        return really(self, pending, probe)
     for todo in marked:
         self._begin(todo.step.name)
-    rest = [todo for todo in left if todo not in marked]
+    rest = [todo for todo in pending if todo not in marked]
     return really(self, rest, probe) if rest else None
 
 

@@ -148,7 +148,7 @@ class Collectives(Benchmark[CollectivesParams]):
 
 
 def _with_rates(bases: Iterable[Definition]) -> tuple[Definition, ...]:
-    return tuple(of for base in bases for of in (base, *rates(base)))
+    return tuple(definition for base in bases for definition in (base, *rates(base)))
 
 
 def _sizes(operation: Collective, sizes: Sizes, ranks: int) -> list[int]:

@@ -64,7 +64,7 @@ class CompiledLoops(CollectiveLoops):
         places = tuple(None if wanted is None else wanted.ctypes.data for wanted in cell.expected)
         group = GroupStruct(
             comm=address(self._comm),
-            given=tuple(given.ctypes.data for given in cell.given),
+            given=tuple(array.ctypes.data for array in cell.given),
             result=cell.result.ctypes.data,
             expected=places,
             nanoseconds=nanoseconds.ctypes.data,

@@ -28,26 +28,26 @@ class MpiLoops(CollectiveLoops):
         """Return the function that repeats an operation."""
         comm, result = cell.comm, cell.result
         operate: dict[str, Callable[[Data], object]] = {
-            "allreduce": lambda given: comm.Allreduce(given, result),
-            "allgather": lambda given: comm.Allgather(given, result),
-            "reduce_scatter": lambda given: comm.Reduce_scatter_block(given, result),
-            "bcast": lambda given: comm.Bcast(given if cell.expected[0] is None else result),
-            "reduce": lambda given: comm.Reduce(given, result),
-            "alltoall": lambda given: comm.Alltoall(given, result),
+            "allreduce": lambda data: comm.Allreduce(data, result),
+            "allgather": lambda data: comm.Allgather(data, result),
+            "reduce_scatter": lambda data: comm.Reduce_scatter_block(data, result),
+            "bcast": lambda data: comm.Bcast(data if cell.expected[0] is None else result),
+            "reduce": lambda data: comm.Reduce(data, result),
+            "alltoall": lambda data: comm.Alltoall(data, result),
             BARRIER: lambda _: comm.Barrier(),
         }
         once = operate[cell.operation.name]
 
         def repeat(n: int) -> list[float]:
-            found = []
+            seconds = []
             for _ in range(n):
-                given = cell.given[cell.number % 2]
+                data = cell.given[cell.number % 2]
                 comm.Barrier()
                 start = perf_counter_ns()
-                once(given)
-                found.append((perf_counter_ns() - start) / 1e9)
+                once(data)
+                seconds.append((perf_counter_ns() - start) / 1e9)
                 cell.check(cell.number)
                 cell.number += 1
-            return found
+            return seconds
 
         return repeat

@@ -22,35 +22,35 @@ class NcclLoops(CollectiveLoops):
         self._nccl = nccl_group.require_nccl4py()
         self._gpu = nccl_group.open_gpu(rank)
         self._group = nccl_group.join(rank, self._nccl)
-        found = self._nccl.get_version()
+        version = self._nccl.get_version()
         rank.note(
-            f"nccl4py {found.nccl4py} did the operations, over NCCL {found.libnccl.version}, with "
-            f"arrays of {self._gpu.module}."
+            f"nccl4py {version.nccl4py} did the operations, over NCCL {version.libnccl.version}, "
+            f"with arrays of {self._gpu.module}."
         )
 
     def prepared(self, cell: CollectiveSeries) -> Callable[[int], list[float]]:
         """Return the function that repeats an operation."""
         gpu, comm = self._gpu, cell.comm
-        given = [gpu.put(g) for g in cell.given]
+        inputs = [gpu.put(g) for g in cell.given]
         receives = cell.expected[0] is not None
         result = gpu.put(cell.result)
         once = self._operation(cell.operation.name, result, receives=receives)
 
         def repeat(n: int) -> list[float]:
-            found = []
+            seconds = []
             for _ in range(n):
-                sent = given[cell.number % 2]
+                sent = inputs[cell.number % 2]
                 gpu.synchronise()
                 comm.Barrier()
                 start = perf_counter_ns()
                 once(sent)
                 gpu.synchronise()
-                found.append((perf_counter_ns() - start) / 1e9)
+                seconds.append((perf_counter_ns() - start) / 1e9)
                 if receives:
                     cell.result[:] = gpu.fetch(result)
                 cell.check(cell.number)
                 cell.number += 1
-            return found
+            return seconds
 
         return repeat
 

@@ -47,7 +47,7 @@ class CollectiveSeries:
         numbers = self.operation.reduces
         data = _numbers(self.size, n, me) if numbers else _bytes(self.size)
         self.given, self.expected = zip(
-            *(_parts(self.operation.name, given, whole, n, me) for given, whole in data),
+            *(_parts(self.operation.name, part, whole, n, me) for part, whole in data),
             strict=True,
         )
         gets = self.expected[0]
@@ -64,9 +64,9 @@ class CollectiveSeries:
 
 def _bytes(size: int) -> list[tuple[Data, Data]]:
     """Return two pairs of input and whole result, in bytes that are the same on every rank."""
-    one = pattern(size)
-    other = inverse(one)
-    return [(one, one), (other, other)]
+    first = pattern(size)
+    other = inverse(first)
+    return [(first, first), (other, other)]
 
 
 def _numbers(size: int, n: int, me: int) -> list[tuple[Data, Data]]:
@@ -78,22 +78,22 @@ def _numbers(size: int, n: int, me: int) -> list[tuple[Data, Data]]:
     return [(common + shift + me % 8, (common + shift) * n + all_) for shift in (0, 16)]
 
 
-def _parts(name: str, given: Data, whole: Data, n: int, me: int) -> tuple[Data, Data | None]:
+def _parts(name: str, data: Data, whole: Data, n: int, me: int) -> tuple[Data, Data | None]:
     """Return this rank's part of the input, and of the result (None if it gets none).
 
     In an alltoall, rank s sends part (s + d) mod n to rank d: no rank has two equal parts.
     """
     import numpy as np  # noqa: PLC0415
 
-    part = len(given) // n
+    part = len(data) // n
     mine = slice(me * part, (me + 1) * part)
     if name == "allgather":
-        return given[mine], whole
+        return data[mine], whole
     if name == "reduce_scatter":
-        return given, whole[mine]
+        return data, whole[mine]
     if name == "alltoall":
-        turned = np.roll(given, -me * part)
+        turned = np.roll(data, -me * part)
         return turned, turned
     if name == "bcast":
-        return given, None if me == 0 else whole
-    return given, whole if me == 0 or name == "allreduce" else None
+        return data, None if me == 0 else whole
+    return data, whole if me == 0 or name == "allreduce" else None

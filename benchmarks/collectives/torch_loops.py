@@ -33,8 +33,8 @@ class TorchLoops(CollectiveLoops):
         torch, comm = self._torch, cell.comm
         dist = torch.distributed
         result = torch.from_numpy(cell.result).to(self._device)
-        given = [torch.from_numpy(g.copy()).to(self._device) for g in cell.given]
-        place = torch.empty_like(given[0])  # the buffer of operations in place
+        inputs = [torch.from_numpy(g.copy()).to(self._device) for g in cell.given]
+        place = torch.empty_like(inputs[0])  # the buffer of operations in place
         operate: dict[str, Callable[[Any], object]] = {
             "allreduce": lambda _: dist.all_reduce(place),
             "allgather": lambda sent: dist.all_gather_into_tensor(result, sent),
@@ -50,21 +50,21 @@ class TorchLoops(CollectiveLoops):
         sends = name != "bcast" or cell.expected[0] is None
 
         def repeat(n: int) -> list[float]:
-            found = []
+            seconds = []
             for _ in range(n):
-                sent = given[cell.number % 2]
+                sent = inputs[cell.number % 2]
                 place.copy_(sent) if sends else place.zero_()
                 self._wait()
                 comm.Barrier()
                 start = perf_counter_ns()
                 once(sent)
                 self._wait()
-                found.append((perf_counter_ns() - start) / 1e9)
+                seconds.append((perf_counter_ns() - start) / 1e9)
                 if cell.expected[0] is not None:
                     cell.result[:] = (place if in_place else result).cpu().numpy()
                 cell.check(cell.number)
                 cell.number += 1
-            return found
+            return seconds
 
         return repeat
 

@@ -63,7 +63,9 @@ class P2P(Benchmark[P2PParams]):
         With GPUs, memory_copy is left out: it measures the processor's memory.
         """
         named = self.named(params.metrics)
-        return tuple(of for of in named if params.buffer == "cpu" or of is not COPY)
+        return tuple(
+            definition for definition in named if params.buffer == "cpu" or definition is not COPY
+        )
 
     def recorded(self, params: P2PParams) -> tuple[Definition, ...]:
         """Return the definitions of both loops, if each host decides which of them runs."""

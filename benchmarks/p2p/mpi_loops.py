@@ -59,15 +59,15 @@ class MpiPairLoops:
         checks = definition is BIDIRECTIONAL or not self.data.first
 
         def repeat(n: int) -> list[float]:
-            found = []
+            seconds = []
             for _ in range(n):
                 outgoing, incoming = messages.message(messages.number)
                 ready()
-                found.append(once(outgoing, incoming))
+                seconds.append(once(outgoing, incoming))
                 if checks:
                     messages.check(messages.number)
                 messages.number += 1
-            return found if takes else []
+            return seconds if takes else []
 
         return repeat
 
@@ -106,18 +106,18 @@ class MpiPairLoops:
 
         def batch(n: int) -> list[float]:
             numbers = range(messages.number, messages.number + n)
-            found = [half(*messages.message(number)) for number in numbers]
+            seconds = [half(*messages.message(number)) for number in numbers]
             for number in numbers:
                 messages.check(number)
             ready()
             half(*messages.message(numbers.stop))
             messages.number = numbers.stop + 1
-            return found
+            return seconds
 
         def repeat(n: int) -> list[float]:
             places = messages.places
-            found = [s for i in range(0, n, places) for s in batch(min(places, n - i))]
-            return found if first else []
+            seconds = [s for i in range(0, n, places) for s in batch(min(places, n - i))]
+            return seconds if first else []
 
         return repeat
 
@@ -135,10 +135,10 @@ class MpiPairLoops:
 
         def repeat(n: int) -> list[float]:
             numbers = range(messages.number, messages.number + n) if first else ()
-            found = [once(*messages.message(number)) for number in numbers]
+            seconds = [once(*messages.message(number)) for number in numbers]
             messages.number += n
             comm.Barrier()
-            return found
+            return seconds
 
         return repeat
 

@@ -94,18 +94,18 @@ class PairsParams(Value, frozen=True, kw_only=True):
 
     def fleet(self, names: Iterable[str], nics: int = 1) -> Fleet:
         """Return the hosts."""
-        known = tuple(names)
-        groups = self.groups or (0,) * len(known)
+        all_names = tuple(names)
+        groups = self.groups or (0,) * len(all_names)
         metric: PairMetric = self.metric
-        return Fleet(names=known, groups=groups, nics=nics, metric=metric)
+        return Fleet(names=all_names, groups=groups, nics=nics, metric=metric)
 
 
 def read_pair(text: str) -> tuple[int, int]:
     """Read a pair of hosts, such as `7-12` (SpecError: it is not a pair)."""
-    one, _, other = text.partition("-")
-    if not (one.isdecimal() and other.isdecimal()) or int(one) == int(other):
+    first, _, second = text.partition("-")
+    if not (first.isdecimal() and second.isdecimal()) or int(first) == int(second):
         raise SpecError(f"{text!r} is not a pair of hosts.", remedy="Such as: --pairs 7-12,7-40")
-    return int(one), int(other)
+    return int(first), int(second)
 
 
 class Pairs(Benchmark[PairsParams]):

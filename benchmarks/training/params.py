@@ -62,8 +62,8 @@ class TrainingParams(Value, frozen=True, kw_only=True):
     @property
     def phases(self) -> tuple[str, ...]:
         """The kinds of steps in a round, by where their data are."""
-        asked = "store" if self.in_store else self.source
-        return tuple(dict.fromkeys(("resident", "memory", asked)))
+        source = "store" if self.in_store else self.source
+        return tuple(dict.fromkeys(("resident", "memory", source)))
 
     @property
     def cycle(self) -> int:

@@ -148,16 +148,16 @@ def _rounds(setting: _Setting) -> None:
     """Alternate the kinds of steps and the probes, and judge them."""
     rank, params = setting.rank, setting.params
     phases = [_phase(rank, name) for name in params.phases]
-    found = _Found(rank, params)
+    results = _Found(rank, params)
     for number in range(params.rounds):
         for place, phase in enumerate(phases):
             done = number + place / len(phases)
             rank.progress(done, params.rounds, f"round {number + 1}, data {phase.name}")
-            rate = found.trained(phase.name, _train(setting, phase, number))
+            rate = results.trained(phase.name, _train(setting, phase, number))
             setting.utilisation.computed(phase.name, rate, setting.trainer.flops)
-        _probe(setting, found, number)
-        found.compared()
-    found.series(definitions.GRADIENT_BYTES).append(setting.trainer.gradient_bytes)
+        _probe(setting, results, number)
+        results.compared()
+    results.series(definitions.GRADIENT_BYTES).append(setting.trainer.gradient_bytes)
     for own, value in (
         (definitions.REQUESTS, setting.asked.requests),
         (definitions.BYTES_READ, setting.asked.bytes),
@@ -165,7 +165,7 @@ def _rounds(setting: _Setting) -> None:
         rank.begin(own, {}, unit=own.unit, beside=True).append(value)
     rank.end()
     rank.progress(params.rounds, params.rounds, "rounds")
-    _conclude(setting, found, phases)
+    _conclude(setting, results, phases)
 
 
 def _phase(rank: Rank, name: str) -> _Phase:
@@ -278,12 +278,12 @@ class _Found:
     def compared(self) -> None:
         """Compute the stalls of the round by differences."""
         last = {phase: values[-1] for phase, values in self.seconds.items()}
-        asked = last[self.params.phases[-1]]
+        last_seconds = last[self.params.phases[-1]]
         lost = {definitions.PREPARATION_STALL: last["memory"] - last["resident"]}
         if self.params.source != "memory":
-            lost[definitions.FETCH_STALL] = asked - last["memory"]
+            lost[definitions.FETCH_STALL] = last_seconds - last["memory"]
         for own, seconds in lost.items():
-            self._stalls[own].append(100 * seconds / asked)
+            self._stalls[own].append(100 * seconds / last_seconds)
 
     def steps(self, phase: str) -> tuple[float, ...]:
         """Return the seconds of a step, by rounds."""
@@ -291,8 +291,8 @@ class _Found:
 
     def rate(self, own: Definition) -> float | None:
         """Return the median of a probe; none if it was not made."""
-        found = self.probes.get(own.metric)
-        return median(found) if found else None
+        probes = self.probes.get(own.metric)
+        return median(probes) if probes else None
 
 
 def _by_rounds(values: Sequence[float], steps: int) -> tuple[float, ...]:
@@ -300,7 +300,7 @@ def _by_rounds(values: Sequence[float], steps: int) -> tuple[float, ...]:
     return tuple(median(values[at : at + steps]) for at in range(0, len(values), steps))
 
 
-def _probe(setting: _Setting, found: _Found, number: int) -> None:
+def _probe(setting: _Setting, results: _Found, number: int) -> None:
     """Do one stage at a time, on all ranks at once."""
     params, rank = setting.params, setting.rank
     needed = params.steps * params.batch
@@ -311,23 +311,23 @@ def _probe(setting: _Setting, found: _Found, number: int) -> None:
             wanted = islice(cycle(_turn(setting, 2 * number + 1)), needed // params.shard)
             list(pool.map(setting.stages(setting.asked).fetch, wanted))
         read = setting.asked.bytes - before
-        found.probed(definitions.LINK_RATE, read, perf_counter() - begin)
+        results.probed(definitions.LINK_RATE, read, perf_counter() - begin)
     loader = Loader(setting.stages(setting.memory), setting.kept, params.workers)
     try:
         rank.barrier()
         begin = perf_counter()
         for _ in range(params.steps):
             loader.next()
-        found.probed(definitions.PREPARATION_RATE, needed, perf_counter() - begin)
+        results.probed(definitions.PREPARATION_RATE, needed, perf_counter() - begin)
     finally:
         loader.close()
     if rank.size > 1:
         rank.barrier()
         shortest = min(setting.trainer.exchange() for _ in range(PROBED))
-        found.probed(definitions.EXCHANGE_RATE, params.batch, shortest)
+        results.probed(definitions.EXCHANGE_RATE, params.batch, shortest)
 
 
-def _conclude(setting: _Setting, found: _Found, phases: Sequence[_Phase]) -> None:
+def _conclude(setting: _Setting, results: _Found, phases: Sequence[_Phase]) -> None:
     """Judge, and say it."""
     rank, params = setting.rank, setting.params
     own = phases[0].parts
@@ -337,18 +337,18 @@ def _conclude(setting: _Setting, found: _Found, phases: Sequence[_Phase]) -> Non
     if busy is None or exchanges is None:
         return
     last = [min(waits) for waits in zip(*exchanges, strict=True)]
-    link = found.rate(definitions.LINK_RATE)
+    link = results.rate(definitions.LINK_RATE)
     size = len(setting.memory.fetch(setting.kept[0])) / params.shard
     trained = Trained(
         samples=params.batch * rank.size,
-        resident=found.steps("resident"),
-        memory=found.steps("memory"),
-        asked=found.steps(params.phases[-1]),
+        resident=results.steps("resident"),
+        memory=results.steps("memory"),
+        asked=results.steps(params.phases[-1]),
         busy=tuple(busy),
         exposed=_by_rounds(last, params.steps),
         fetch=None if link is None else link / size,
-        preparation=found.rate(definitions.PREPARATION_RATE),
-        exchange=found.rate(definitions.EXCHANGE_RATE),
+        preparation=results.rate(definitions.PREPARATION_RATE),
+        exchange=results.rate(definitions.EXCHANGE_RATE),
     )
     note = f"{training_answer(judge(trained))}."
     rank.note(note)

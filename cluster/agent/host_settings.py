@@ -42,7 +42,7 @@ def read_tuning(folder: Path, root: Path = Path("/")) -> Tuning:
         threads=_threads(root),
         numa=_nodes(root),
         huge_pages=_first(CHOSEN, read_text(root / "sys/kernel/mm/transparent_hugepage/enabled")),
-        sysctls={name: said for name in SYSCTLS if (said := _sysctl(root, name))},
+        sysctls={name: value for name in SYSCTLS if (value := _sysctl(root, name))},
         board=_joined(root, "sys_vendor", "product_name"),
         firmware=_joined(root, "bios_vendor", "bios_version"),
         microcode=_first(MICROCODE, read_text(root / "proc/cpuinfo")),
@@ -54,7 +54,7 @@ def read_tuning(folder: Path, root: Path = Path("/")) -> Tuning:
 def storage(folder: Path, root: Path = Path("/")) -> str:
     """Return type and device of a folder's file system, such as `ext4 on /dev/nvme0n1p1`."""
     place = folder.resolve()
-    found = ""
+    device = ""
     deepest = -1
     for line in read_text(root / "proc/self/mountinfo").splitlines():
         mount, _, rest = line.partition(" - ")
@@ -63,8 +63,8 @@ def storage(folder: Path, root: Path = Path("/")) -> str:
             continue
         point = Path(_unescaped(words[4]))
         if place.is_relative_to(point) and len(point.parts) >= deepest:  # a later one hides it
-            found, deepest = f"{kind[0]} on {_unescaped(kind[1])}", len(point.parts)
-    return found
+            device, deepest = f"{kind[0]} on {_unescaped(kind[1])}", len(point.parts)
+    return device
 
 
 def _unescaped(path: str) -> str:
@@ -72,8 +72,10 @@ def _unescaped(path: str) -> str:
 
 
 def _governors(root: Path) -> str:
-    found = {read_text(path) for path in (root / CPUS).glob("cpu[0-9]*/cpufreq/scaling_governor")}
-    return " | ".join(sorted(found - {""}))
+    governors = {
+        read_text(path) for path in (root / CPUS).glob("cpu[0-9]*/cpufreq/scaling_governor")
+    }
+    return " | ".join(sorted(governors - {""}))
 
 
 def _threads(root: Path) -> int:

@@ -57,8 +57,8 @@ def link_speeds(folder: Path) -> list[float]:
     if not bond.exists():  # a VLAN has one lower interface; the ports of a bridge are no limit
         lower = [path.name.removeprefix("lower_") for path in folder.glob("lower_*")]
         members = [] if (folder / "bridge").exists() else lower[:1]
-    found = [link_speeds(folder.parent / member) for member in members]
-    return [speed for speeds in found for speed in speeds] if all(found) else []
+    by_member = [link_speeds(folder.parent / member) for member in members]
+    return [speed for speeds in by_member for speed in speeds] if all(by_member) else []
 
 
 def _slot(device: Path) -> str:

@@ -77,13 +77,13 @@ class Peers:
         """End the job's ranks on all peers that can be reached."""
         words = [sys.executable, *AGENT, "halt", str(self._folder)]
         lost = self.lost()
-        asked = [
+        commands = [
             self._ssh(peer.address, shlex.join(words))
             for peer in self._connections
             if peer.name not in lost
         ]
         deadline = time.monotonic() + seconds  # for all together: several may be dead
-        for process in asked:
+        for process in commands:
             try:
                 process.communicate(timeout=max(0.0, deadline - time.monotonic()))
             except subprocess.TimeoutExpired:

@@ -66,8 +66,8 @@ class Probes:
         been suspended in between.
         """
         deadline = time.monotonic() + SILENT - BETWEEN
-        while (left := deadline - time.monotonic()) > 0:
-            if _answers(family, place, min(ANSWERS_WITHIN, left)) or self._over.wait(AGAIN):
+        while (remaining := deadline - time.monotonic()) > 0:
+            if _answers(family, place, min(ANSWERS_WITHIN, remaining)) or self._over.wait(AGAIN):
                 return True
         return False
 

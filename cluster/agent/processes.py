@@ -40,10 +40,10 @@ def usable_cores(root: Path = PROCESSORS) -> tuple[tuple[int, ...], ...]:
     Several with hyper-threading; empty if the kernel does not report which share a core.
     """
     usable = os.sched_getaffinity(0)
-    found = {read_text(root / f"cpu{n}/topology/thread_siblings_list") for n in usable}
-    if "" in found:
+    siblings = {read_text(root / f"cpu{n}/topology/thread_siblings_list") for n in usable}
+    if "" in siblings:
         return ()
-    return tuple(sorted(tuple(sorted(usable & parse_cpu_list(text))) for text in found))
+    return tuple(sorted(tuple(sorted(usable & parse_cpu_list(text))) for text in siblings))
 
 
 def parse_cpu_list(text: str) -> frozenset[int]:
@@ -70,15 +70,15 @@ def connections(folder: Path = SELF) -> tuple[Connection, ...]:
 
 def _sockets(folder: Path) -> set[str]:
     """Return the inodes of the sockets that a process has open."""
-    found = set()
+    inodes = set()
     for path in (folder / "fd").glob("*"):
         try:
             target = str(path.readlink())
         except OSError:  # closed since it was listed, such as the descriptor of the listing itself
             continue
         if target.startswith("socket:["):
-            found.add(target.removeprefix("socket:[").rstrip("]"))
-    return found
+            inodes.add(target.removeprefix("socket:[").rstrip("]"))
+    return inodes
 
 
 def _endpoint(text: str) -> str:

@@ -30,8 +30,8 @@ def scratch_of(folder: str) -> str:
 
 def orphaned(root: Path = SHARED_MEMORY) -> tuple[Path, ...]:
     """Find cluster's folders in shared memory whose jobs are over."""
-    found = [path for path in sorted(root.glob(f"{PREFIX}*")) if _is_of_cluster(path)]
-    return tuple(path for path in found if _is_over(path))
+    folders = [path for path in sorted(root.glob(f"{PREFIX}*")) if _is_of_cluster(path)]
+    return tuple(path for path in folders if _is_over(path))
 
 
 def job_of(path: Path) -> Path:

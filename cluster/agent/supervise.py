@@ -59,13 +59,13 @@ def stop_job(folder: Path, grace: float = STOP_GRACE) -> Ended | Lost:
 
 
 def _force(folder: Path, leader: int | None) -> None:
-    """Kill what is left until nothing is: a process may fork while the others are killed."""
+    """Keep killing until no process is left: survivors may fork meanwhile."""
     deadline = time.monotonic() + GRACE
     while time.monotonic() < deadline:
-        left = {*(_session(leader) if leader else ()), *find_ranks(folder)}
-        if not left:
+        alive = {*(_session(leader) if leader else ()), *find_ranks(folder)}
+        if not alive:
             return
-        for straggler in left:
+        for straggler in alive:
             _signal(straggler, signal.SIGKILL)
         time.sleep(POLL)
 
@@ -166,14 +166,14 @@ def _end_cleanly(process: subprocess.Popen[bytes], peers: Peers, *, lost: bool) 
     """
     folder = Path.cwd()
     deadline = time.monotonic() + RANKS_GRACE  # for the ranks of all hosts, also of lost ones
-    asked = find_ranks(folder)
-    for rank in asked:
+    ranks = find_ranks(folder)
+    for rank in ranks:
         _signal(rank, signal.SIGTERM)
     peers.kill_ranks(RANKS_GRACE)
     while lost and process.poll() is None and time.monotonic() < deadline and find_ranks(folder):
         time.sleep(POLL)
     with contextlib.suppress(subprocess.TimeoutExpired):
-        process.wait(max(0.0, deadline - time.monotonic()) if asked and not lost else 0)
+        process.wait(max(0.0, deadline - time.monotonic()) if ranks and not lost else 0)
     process.terminate()
     with contextlib.suppress(subprocess.TimeoutExpired):
         process.wait(LOST_GRACE if lost else RANKS_GRACE)
@@ -194,33 +194,33 @@ def kill_ranks(folder: Path) -> None:
     for rank in find_ranks(folder):
         _signal(rank, signal.SIGTERM)
     deadline = time.monotonic() + HALT_GRACE
-    while (left := find_ranks(folder)) and time.monotonic() < deadline:
+    while (alive := find_ranks(folder)) and time.monotonic() < deadline:
         time.sleep(POLL)
-    for straggler in left:
+    for straggler in alive:
         _signal(straggler, signal.SIGKILL)
 
 
 def find_ranks(folder: Path) -> list[int]:
     """Find the ranks of a job: processes in its folder or below, with a rank's variables."""
-    found = []
+    ranks = []
     for path in Path("/proc").glob("[0-9]*"):
         with contextlib.suppress(OSError):
             if (path / "cwd").readlink().is_relative_to(folder):
                 variables = (path / "environ").read_bytes().split(b"\0")
                 if any(variable.startswith(RANK_MARKS) for variable in variables):
-                    found.append(int(path.name))
-    return found
+                    ranks.append(int(path.name))
+    return ranks
 
 
 def _session(leader: int) -> list[int]:
     """Return the live processes of a session; the job's script leads one."""
-    found = []
+    processes = []
     for path in Path("/proc").glob("[0-9]*"):
         with contextlib.suppress(OSError):
             state = (path / "stat").read_text().rpartition(")")[2].split()[0]
             if os.getsid(int(path.name)) == leader and state != "Z":
-                found.append(int(path.name))
-    return found
+                processes.append(int(path.name))
+    return processes
 
 
 def _signal(pid: int, number: signal.Signals) -> None:

@@ -179,14 +179,14 @@ class _Supervisor:
         """Return how the command ended, once none of its processes runs."""
         limit = self._spec.timeout
         deadline = time.monotonic() + limit if limit is not None else float("inf")
-        asked = False
-        while self._process.poll() is None and not asked:
+        signalled = False
+        while self._process.poll() is None and not signalled:
             remaining = deadline - time.monotonic()
             if remaining <= 0:
                 break
-            asked = self._read(min(remaining, 3600.0)) == "signal"
-        late = self._process.poll() is None and not asked
-        grace = self._spec.grace if asked or late else LEFTOVER_GRACE
+            signalled = self._read(min(remaining, 3600.0)) == "signal"
+        late = self._process.poll() is None and not signalled
+        grace = self._spec.grace if signalled or late else LEFTOVER_GRACE
         ended, held = end_all(self._descendants, grace, self._read)
         while self._read(0):
             pass
@@ -194,8 +194,8 @@ class _Supervisor:
             self._output.flush(name)
         status = self._process.poll()
         status = -1 if status is None else status if status >= 0 else BY_SIGNAL - status
-        state: State = "stopped" if asked else "failed" if status or late else "done"
-        why = self._reason(ended, asked=asked, late=late)
+        state: State = "stopped" if signalled else "failed" if status or late else "done"
+        why = self._reason(ended, asked=signalled, late=late)
         if held:
             why = f"{why} The kernel holds {', '.join(held)}: SIGKILL did not end it.".strip()
         return TaskEnd(exit_status=TIMED_OUT if late else status, state=state, at=0.0, reason=why)
@@ -255,15 +255,15 @@ def end_all(
     for pid in first:
         _signal(pid, signal.SIGTERM)
     deadline = time.monotonic() + grace
-    while (left := find()) and time.monotonic() < deadline:
+    while (alive := find()) and time.monotonic() < deadline:
         pause(POLL)
     deadline = time.monotonic() + DIES_WITHIN
-    while left and time.monotonic() < deadline:
-        for pid in left:
+    while alive and time.monotonic() < deadline:
+        for pid in alive:
             _signal(pid, signal.SIGKILL)
         pause(POLL)
-        left = find()
-    return names, [_name(pid) for pid in sorted(left)]
+        alive = find()
+    return names, [_name(pid) for pid in sorted(alive)]
 
 
 def _signal(pid: int, number: signal.Signals) -> None:
@@ -277,30 +277,30 @@ def _name(pid: int) -> str:
 
 def _below(pids: set[int]) -> set[int]:
     """Return processes with all their descendants, without zombies."""
-    found: set[int] = set()
+    pids_: set[int] = set()
     waiting = set(pids)
     while waiting:
         pid = waiting.pop()
-        if pid in found or read_text(Path(f"/proc/{pid}/stat")).rpartition(")")[2].split()[:1] in (
+        if pid in pids_ or read_text(Path(f"/proc/{pid}/stat")).rpartition(")")[2].split()[:1] in (
             [],
             ["Z"],
         ):
             continue
-        found.add(pid)
+        pids_.add(pid)
         for children in Path(f"/proc/{pid}/task").glob("*/children"):
             waiting |= {int(child) for child in read_text(children).split()}
-    return found
+    return pids_
 
 
 def marked(folder: Path) -> set[int]:
     """Return the processes of a task, whoever their parent is now; not its supervisor."""
     mark = f"{MARK}={folder}".encode()
-    found = set()
+    pids = set()
     for path in Path("/proc").glob("[0-9]*/environ"):
         with contextlib.suppress(OSError):
             if mark in path.read_bytes().split(b"\0"):
-                found.add(int(path.parent.name))
-    return _below(found) - {os.getpid()}
+                pids.add(int(path.parent.name))
+    return _below(pids) - {os.getpid()}
 
 
 def task_state(folder: Path) -> TaskState:
@@ -310,8 +310,8 @@ def task_state(folder: Path) -> TaskState:
     else:
         pid, _, began = read_text(folder / PID).partition(" ")
         if end := read_text(folder / END):
-            known = msgspec.json.decode(end, type=TaskEnd)
-            return TaskState(state=known.state, began=float(began or 0), end=known)
+            ended = msgspec.json.decode(end, type=TaskEnd)
+            return TaskState(state=ended.state, began=float(began or 0), end=ended)
         if pid and _supervises(int(pid), folder):
             return TaskState(state="running" if float(began) else "starting", began=float(began))
         if not pid and time.time() - (folder / SPEC).stat().st_mtime < BEGINS_WITHIN:

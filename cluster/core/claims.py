@@ -54,8 +54,8 @@ class Controller(Value, frozen=True, kw_only=True):
         same = bool(self.boot) and (self.user, self.host, self.boot) == (
             here.user, here.host, here.boot
         )  # fmt: skip
-        known = Path(self.state, "journal.jsonl").exists() and self.state != str(folder)
-        return same and bool(self.state) and not known
+        exists = Path(self.state, "journal.jsonl").exists() and self.state != str(folder)
+        return same and bool(self.state) and not exists
 
     @property
     def words(self) -> str:

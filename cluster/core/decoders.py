@@ -16,10 +16,10 @@ def prepare(*types: object) -> None:
     By default it reads them when the first value is decoded, and msgspec 0.22.0 crashes with a
     segmentation fault if several threads do that at once, one for each host or region.
     """
-    for one in types:
-        msgspec.json.Decoder(one)
+    for kind in types:
+        msgspec.json.Decoder(kind)
 
 
 def structs(names: Iterable[object]) -> list[type[msgspec.Struct]]:
     """Return the structs among a module's `vars().values()`."""
-    return [one for one in names if isinstance(one, type) and issubclass(one, msgspec.Struct)]
+    return [item for item in names if isinstance(item, type) and issubclass(item, msgspec.Struct)]

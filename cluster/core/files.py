@@ -85,7 +85,9 @@ def write_file(file: str | Path, content: bytes) -> None:
 def _is_stream(path: Path) -> bool:
     """Tell whether a path is a device or a pipe, or what a descriptor such as /dev/stdout has."""
     own = path.readlink() if path.is_symlink() else path
-    descriptor = any(one.parent.resolve().is_relative_to("/proc") for one in (path, own))
+    descriptor = any(
+        candidate.parent.resolve().is_relative_to("/proc") for candidate in (path, own)
+    )
     return descriptor or (path.exists() and not path.is_file())
 
 

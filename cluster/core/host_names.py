@@ -14,13 +14,13 @@ def full_names(names: Iterable[str]) -> dict[str, str]:
     `n1.a.org` and `n1.b.org` are two hosts; `n1` beside both of them is neither. Names without a
     letter, such as addresses, are what they are.
     """
-    known = set(names)
-    longer: dict[str, list[str]] = {name: [] for name in known}
-    for name in known:
+    unique = set(names)
+    longer: dict[str, list[str]] = {name: [] for name in unique}
+    for name in unique:
         labels = name.split(".")
         for count in range(1, len(labels)):
             short = ".".join(labels[:count])
-            if short in known and any(map(str.isalpha, short)):
+            if short in unique and any(map(str.isalpha, short)):
                 longer[short].append(name)
     return {name: _only(name, others) for name, others in longer.items()}
 
@@ -28,4 +28,4 @@ def full_names(names: Iterable[str]) -> dict[str, str]:
 def _only(name: str, longer: Iterable[str]) -> str:
     """Return the longest name if all others are parts of it; else the name itself."""
     longest = max(longer, key=len, default=name)
-    return longest if all(f"{longest}.".startswith(f"{one}.") for one in longer) else name
+    return longest if all(f"{longest}.".startswith(f"{other}.") for other in longer) else name

@@ -326,8 +326,8 @@ def for_cluster(name: str) -> Journal:
 
 def names() -> tuple[str, ...]:
     """List the clusters that have a journal, the one launched last first."""
-    found = [path.parent.name for path in root().glob("*/journal.jsonl") if path.is_file()]
-    return tuple(sorted(found, key=_launched, reverse=True))
+    clusters = [path.parent.name for path in root().glob("*/journal.jsonl") if path.is_file()]
+    return tuple(sorted(clusters, key=_launched, reverse=True))
 
 
 def remember_region(provider: str, region: str) -> None:
@@ -344,8 +344,8 @@ def used_regions(provider: str) -> tuple[str, ...]:
         text = (root() / REGIONS_FILE).read_bytes()
     except OSError:
         return ()
-    known = [msgspec.json.decode(line, type=UsedRegion) for line in jsonl.complete_lines(text)]
-    return tuple(dict.fromkeys(one.region for one in known if one.provider == provider))
+    used = [msgspec.json.decode(line, type=UsedRegion) for line in jsonl.complete_lines(text)]
+    return tuple(dict.fromkeys(entry.region for entry in used if entry.provider == provider))
 
 
 def _launched(name: str) -> float:

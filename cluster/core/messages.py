@@ -52,13 +52,13 @@ def for_reader(message: str) -> str:
     """Return a message in the form that its reader types."""
     if _MessageReader.types_commands or "--" not in message:
         return message
-    found = list(_TEXT.finditer(message))
-    ends = [0, *(match.end() for match in found)]
-    between = [message[a : match.start()] for a, match in zip(ends, found, strict=False)]
-    words = map(_as_keyword, found)
+    matches = list(_TEXT.finditer(message))
+    ends = [0, *(match.end() for match in matches)]
+    between = [message[a : match.start()] for a, match in zip(ends, matches, strict=False)]
+    words = map(_as_keyword, matches)
     # Flags follow one another with a space, keywords with a comma.
     shown = "".join(
-        (", " if gap == " " and number and not found[number - 1]["command"] else gap) + word
+        (", " if gap == " " and number and not matches[number - 1]["command"] else gap) + word
         for number, (gap, word) in enumerate(zip(between, words, strict=True))
     )
     return shown + message[ends[-1] :]

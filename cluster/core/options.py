@@ -49,10 +49,10 @@ def convert(options: Mapping[str, object], kind: type[ParamsT], noun: str) -> Pa
     valid = kind.__struct_fields__
     unknown = sorted(set(options) - set(valid))
     if unknown:
-        kind_of, of, owner = noun.partition(" of ")
+        kind_of, separator, owner = noun.partition(" of ")
         near = get_close_matches(unknown[0], valid, 1)
         raise SpecError(
-            f"There is no {kind_of} {unknown[0]!r}{of}{owner}.",
+            f"There is no {kind_of} {unknown[0]!r}{separator}{owner}.",
             means=f"Did you mean {near[0]!r}?" if near else "",
             remedy=f"There are: {', '.join(valid) or 'none'}",
         )
@@ -94,7 +94,7 @@ def _expected(error: str) -> str:
     match = EXPECTED.fullmatch(error)
     if match is None or not set(match[1].split(" | ")) <= set(TYPES):
         return f"{error}."
-    return f"It must be {' or '.join(TYPES[one] for one in match[1].split(' | '))}{match[2]}."
+    return f"It must be {' or '.join(TYPES[name] for name in match[1].split(' | '))}{match[2]}."
 
 
 def _count(kind: object, value: object) -> str:
@@ -104,9 +104,9 @@ def _count(kind: object, value: object) -> str:
         return ""
     if len(value) == len(parts):
         return ""
-    given = ",".join(map(str, value))
+    text = ",".join(map(str, value))
     example = ",".join(str(number) for number in range(len(parts)))
-    return f"{len(parts)} values are needed, such as {example}; {given!r} has {len(value)}."
+    return f"{len(parts)} values are needed, such as {example}; {text!r} has {len(value)}."
 
 
 def _as_field_value(value: object, kind: object) -> object:

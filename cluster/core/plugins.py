@@ -48,8 +48,8 @@ def names(kind: type[Plugin]) -> tuple[str, ...]:
 @lru_cache(maxsize=64)
 def _listed(folders: tuple[tuple[str, int], ...]) -> tuple[str, ...]:
     """List folders again only after a change: each log that is read asks for all parsers."""
-    found = (module.name for module in pkgutil.iter_modules([path for path, _ in folders]))
-    return tuple(sorted(name for name in found if not name.startswith("_")))
+    modules = (module.name for module in pkgutil.iter_modules([path for path, _ in folders]))
+    return tuple(sorted(name for name in modules if not name.startswith("_")))
 
 
 def _changed(folder: str) -> int:
@@ -77,26 +77,26 @@ def find(kind: type[P], name: str) -> type[P]:
 
     SpecError: there is none of this name, or its file does not hold exactly one.
     """
-    known = names(kind)
-    if name not in known:
+    plugins = names(kind)
+    if name not in plugins:
         raise SpecError(
             f"There is no {kind.__name__.lower()} {name!r}.",
-            remedy=f"There are: {', '.join(known)}",
+            remedy=f"There are: {', '.join(plugins)}",
         )
     module = importlib.import_module(f"{kind.folder}.{name}")
-    found = {  # a class may have two names
+    classes = {  # a class may have two names
         value
         for value in vars(module).values()
         if isinstance(value, type)
         and issubclass(value, kind)
         and value.__module__ == module.__name__
     }
-    if len(found) != 1:
+    if len(classes) != 1:
         raise SpecError(
-            f"{module.__file__} holds {len(found)} classes derived from {kind.__name__}.",
+            f"{module.__file__} holds {len(classes)} classes derived from {kind.__name__}.",
             means="A plug-in file holds exactly one.",
         )
-    return found.pop()
+    return classes.pop()
 
 
 def _paths(kind: type[Plugin]) -> list[str]:

@@ -72,14 +72,14 @@ class Sizes(tuple[int, ...]):
             return cls(size for part in value.split(",") for size in _expand(part))
         if isinstance(value, int):
             value = (value,)
-        return cls(size for given in value for size in _sizes(given))
+        return cls(size for item in value for size in _sizes(item))
 
     def __str__(self) -> str:
         return ",".join(str(size) for size in self)
 
 
-def _sizes(given: int | str) -> Iterable[int]:
-    return Sizes.parse(given) if isinstance(given, str) else (_checked(given, str(given)),)
+def _sizes(part: int | str) -> Iterable[int]:
+    return Sizes.parse(part) if isinstance(part, str) else (_checked(part, str(part)),)
 
 
 def _expand(part: str) -> Iterable[int]:

@@ -91,16 +91,16 @@ class Benchmark(Plugin, Generic[ParamsT]):
 
         SpecError: there is no such metric, or `metrics` is empty.
         """
-        known = {definition.metric: definition for definition in self.metrics}
-        unknown = [metric for metric in metrics if metric not in known]
+        by_name = {definition.metric: definition for definition in self.metrics}
+        unknown = [metric for metric in metrics if metric not in by_name]
         if unknown or not metrics:
             raise SpecError(
                 f"{self.name} has no metric {unknown[0]!r}."
                 if unknown
                 else "There are no metrics.",
-                remedy=f"There are: {', '.join(known)}",
+                remedy=f"There are: {', '.join(by_name)}",
             )
-        return tuple(known[metric] for metric in dict.fromkeys(metrics))
+        return tuple(by_name[metric] for metric in dict.fromkeys(metrics))
 
     def memory(self, params: ParamsT, ranks: int) -> int:
         """Return the bytes that the ranks of one host allocate for messages; 0 if not known."""

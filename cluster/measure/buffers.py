@@ -207,11 +207,11 @@ def open_memory(buffer: Buffers, comm: Comm) -> Memory:
     """Open the memory for messages; a rank without it is a SpecError on all, before any timing."""
     if buffer == "cpu":
         return CpuMemory()
-    found, why = _on_gpu(comm)
+    memory, why = _on_gpu(comm)
     reasons = [reason for reason in comm.allgather(why) if reason]
-    if found is None or reasons:
+    if memory is None or reasons:
         raise reasons[0]
-    return found
+    return memory
 
 
 def _on_gpu(comm: Comm) -> tuple[Memory | None, SpecError | None]:
@@ -234,6 +234,6 @@ def place_on_host(comm: Comm) -> tuple[int, int]:
     from mpi4py import MPI  # noqa: PLC0415
 
     host = comm.Split_type(MPI.COMM_TYPE_SHARED)
-    found = host.Get_rank(), host.Get_size()
+    place = host.Get_rank(), host.Get_size()
     host.Free()
-    return found
+    return place

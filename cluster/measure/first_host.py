@@ -18,11 +18,11 @@ def main(words: list[str]) -> None:
     PROGRAM...`.
     """
     own, program = words[: words.index("--")], words[words.index("--") + 1 :]
-    said = dict(zip(own[::2], own[1::2], strict=True))
-    os.environ[HOSTS] = said["--hosts"]
-    os.environ[SSH_CONFIG] = said.get("--ssh-config", "")
-    os.environ[REACH] = said.get("--reach", "")
-    os.environ[NAMES] = said.get("--names", "")
+    options = dict(zip(own[::2], own[1::2], strict=True))
+    os.environ[HOSTS] = options["--hosts"]
+    os.environ[SSH_CONFIG] = options.get("--ssh-config", "")
+    os.environ[REACH] = options.get("--reach", "")
+    os.environ[NAMES] = options.get("--names", "")
     os.execvp(program[0], program)  # noqa: S606 - a list, and no shell
 
 

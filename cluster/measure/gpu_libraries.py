@@ -31,7 +31,7 @@ class Library(Protocol):
     def zeros(self, size: int) -> Piece: ...  # noqa: D102
     def clear(self, array: Piece) -> None: ...  # noqa: D102
     def address(self, array: Piece) -> int: ...  # noqa: D102
-    def equal(self, one: Piece, other: Piece) -> bool: ...  # noqa: D102
+    def equal(self, first: Piece, second: Piece) -> bool: ...  # noqa: D102
     def fetch(self, array: Piece) -> Buffer: ...  # noqa: D102
     def synchronise(self) -> None: ...  # noqa: D102
 
@@ -71,9 +71,9 @@ class TorchLibrary:
         """Return its address."""
         return int(array.data_ptr())
 
-    def equal(self, one: Piece, other: Piece) -> bool:
+    def equal(self, first: Piece, second: Piece) -> bool:
         """Tell whether all bytes are equal."""
-        return bool(self._torch.equal(one, other))
+        return bool(self._torch.equal(first, second))
 
     def fetch(self, array: Piece) -> Buffer:
         """Copy bytes to the processor's memory."""
@@ -123,9 +123,9 @@ class CupyLibrary:
         """Return its address."""
         return int(array.data.ptr)
 
-    def equal(self, one: Piece, other: Piece) -> bool:
+    def equal(self, first: Piece, second: Piece) -> bool:
         """Tell whether all bytes are equal."""
-        return bool(self._cupy.array_equal(one, other))
+        return bool(self._cupy.array_equal(first, second))
 
     def fetch(self, array: Piece) -> Buffer:
         """Copy bytes to the processor's memory."""

@@ -116,17 +116,17 @@ def _wrong_size(
     """Explain a world of the wrong size by the interface through which it should have formed."""
     first = library.partition("\n")[0].partition(",")[0].strip("\0 ")
     used, spoken = pmi_of(variables), spoken_by(library)
-    found = f"{comm.Get_rank()} of {comm.Get_size()}"
+    actual = f"{comm.Get_rank()} of {comm.Get_size()}"
     process = variables.get("SLURM_PROCID") or variables.get("PMI_RANK") or "a process"
     if not used or used in spoken:
         return ClusterError(
-            f"{wanted} ranks were started, and this one found itself rank {found}.",
+            f"{wanted} ranks were started, and this one found itself rank {actual}.",
             means="Nothing was measured: the ranks do not find one another.",
             remedy="Start them by the mpirun of the same MPI: --starter mpirun",
         )
-    right = [f"--starter srun:{one}" for one in spoken if one != used]
+    right = [f"--starter srun:{pmi}" for pmi in spoken if pmi != used]
     return ClusterError(
-        f"{wanted} ranks were started, and process {process} found itself rank {found}: "
+        f"{wanted} ranks were started, and process {process} found itself rank {actual}: "
         f"srun started it with --mpi={used}, which {first} does not speak.",
         means=f"Nothing was measured. It speaks {' and '.join(spoken)}.",
         remedy=f"Type: {' or '.join([*right, '--starter mpirun'])}",
@@ -138,10 +138,12 @@ def _check_place(rank: int, places: Sequence[str]) -> None:
     wanted = places[rank]
     if _is_here(wanted):
         return
-    found = next((one for one in dict.fromkeys(places) if one != wanted and _is_here(one)), "")
-    if found:
+    own_place = next(
+        (place for place in dict.fromkeys(places) if place != wanted and _is_here(place)), ""
+    )
+    if own_place:
         raise ClusterError(
-            f"Rank {rank} belongs on the host {wanted}, and runs on {found}.",
+            f"Rank {rank} belongs on the host {wanted}, and runs on {own_place}.",
             means="Nothing was measured: the values would belong to other pairs of hosts.",
             remedy="Start the ranks by another starter: --starter mpirun",
         )

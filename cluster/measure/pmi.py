@@ -23,9 +23,9 @@ NAMES = re.compile(r"^\s*(?:srun: )?(\w+)\s*$")  # a type per line, in every ver
 
 def spoken_by(mpi: str) -> tuple[str, ...]:
     """Return the PMIs that an MPI speaks, by what `mpirun --version` or the library says."""
-    found = OPEN_MPI.search(mpi)
-    if found:
-        return (PMIX,) if int(found[1]) >= 5 else (PMIX, PMI2)  # noqa: PLR2004 - version 5
+    version = OPEN_MPI.search(mpi)
+    if version:
+        return (PMIX,) if int(version[1]) >= 5 else (PMIX, PMI2)  # noqa: PLR2004 - version 5
     return (PMI2,) if any(name in mpi for name in MPICH) else (PMIX, PMI2)
 
 
@@ -49,9 +49,9 @@ def choose(mpi: str, offered: Sequence[str]) -> str:
     for wanted in spoken:
         if wanted in offered:
             return wanted
-        versions = [one for one in offered if one.startswith(f"{wanted}_v")]
+        versions = [version for version in offered if version.startswith(f"{wanted}_v")]
         if versions:
-            return max(versions, key=lambda one: int(re.sub(r"\D", "", one) or 0))
+            return max(versions, key=lambda version: int(re.sub(r"\D", "", version) or 0))
     raise SpecError(
         f"srun cannot start ranks of {mpi or 'an unknown MPI'}: they speak "
         f"{' and '.join(spoken)}, and this Slurm offers {', '.join(offered) or 'nothing'}.",

@@ -152,9 +152,9 @@ class Rank:
         ClusterError: they are not known, and the ranks are on several hosts.
         """
         hosts = self.comm.allgather(platform.node())
-        known = os.environ.get(ADDRESSES, "")
-        if known:
-            return known.split(",")
+        addresses = os.environ.get(ADDRESSES, "")
+        if addresses:
+            return addresses.split(",")
         if len(set(hosts)) == 1:
             return ["127.0.0.1"] * self.size
         raise ClusterError(
@@ -172,12 +172,12 @@ class Rank:
     def _write(self, *, complete: bool) -> None:
         """Write the open series once: after a stop, the main thread may still call this."""
         with self._writing:
-            opened, self._open = [one for one in self._open if one.values], []
+            opened, self._open = [series for series in self._open if series.values], []
             if not opened or self._stopped:
                 return
             self._stopped = not complete
-            for one in opened:
-                self._file.write(msgspec.json.encode(self._measurement(one, complete)) + b"\n")
+            for series in opened:
+                self._file.write(msgspec.json.encode(self._measurement(series, complete)) + b"\n")
 
     def _measurement(self, series: OpenSeries, complete: bool) -> Measurement:  # noqa: FBT001
         return Measurement(

@@ -167,7 +167,7 @@ class Regional(ABC):  # noqa: B024
     """
 
     def __init__(self, regions: tuple[str, ...] = ()) -> None:
-        self.regions = tuple(one for one in regions if self.has_region(one))
+        self.regions = tuple(region for region in regions if self.has_region(region))
 
     @classmethod
     def has_region(cls, text: str) -> bool:

@@ -103,8 +103,10 @@ class SshProvider(Provider, ExistingHosts, CountsHosts, PreparesHosts, HintsRepl
         out = ", ".join(word for number, word in words if number in numbers)
         if options.inventory:
             return f"Take {out} out of {options.inventory}, then type: cluster down {spec.name}"
-        left = shlex.quote("hosts=" + ",".join(w for number, w in words if number not in numbers))
-        again = f"cluster up {spec.name} --provider ssh --option {left}"
+        remaining = shlex.quote(
+            "hosts=" + ",".join(w for number, w in words if number not in numbers)
+        )
+        again = f"cluster up {spec.name} --provider ssh --option {remaining}"
         return f"Take {out} out of your list: cluster down {spec.name}; {again}"
 
     def find(self, name: str) -> tuple[Resource, ...]:

@@ -32,9 +32,9 @@ def find_common_network(machines: tuple[Machine, ...], facts: tuple[Facts, ...])
     _refuse_same_machine(machines, facts)
     claimed = Counter(i.address for fact in facts for i in fact.interfaces)
     own = [{i.address: i for i in f.interfaces if claimed[i.address] == 1} for f in facts]
-    given = [m.address for m in machines]
+    addresses = [m.address for m in machines]
     reached = [f.reached for f in facts]
-    for wanted in (given, reached):
+    for wanted in (addresses, reached):
         if all(address in mine for address, mine in zip(wanted, own, strict=True)):
             return _network([mine[a] for a, mine in zip(wanted, own, strict=True)])
     shared = Counter(network for mine in own for network in {i.network for i in mine.values()})

@@ -82,7 +82,7 @@ if listens "$(tr '\0' ' ' < "/proc/$sshd/cmdline")"; then kill -HUP "$sshd"; fi
 def rotate(
     shells: Mapping[str, Shell],
     machines: Mapping[str, Machine],
-    known: Path,
+    known_hosts: Path,
     between: Callable[[], None] = lambda: None,
 ) -> None:
     """Give each machine a new host key, whose private half never leaves it, and pin it.
@@ -91,10 +91,10 @@ def rotate(
     """
     made = on_each(shells, lambda _, shell: _as_root(shell, MAKE).strip())
     new = [(_alias(machines[name]), public) for name, public in made.items()]
-    before = [tuple(line.split(" ", 1)) for line in known.read_text().splitlines()]
-    ssh_keys.write_known_hosts(known, [*((alias, public) for alias, public in before), *new])
+    before = [tuple(line.split(" ", 1)) for line in known_hosts.read_text().splitlines()]
+    ssh_keys.write_known_hosts(known_hosts, [*((alias, public) for alias, public in before), *new])
     on_each(shells, lambda _, shell: _as_root(shell, USE))
-    ssh_keys.add_known_hosts(known, new)
+    ssh_keys.add_known_hosts(known_hosts, new)
     _reconnect(shells, between)
 
 

@@ -101,5 +101,5 @@ def _words(machine: Machine) -> list[str]:
     """Return the command that asks; its seconds are whole numbers, as bash counts them."""
     seconds = (probes.BETWEEN, probes.ANSWERS_WITHIN, probes.SILENT)
     words = ["bash", "-c", ASK, "bash", machine.address, str(probes.PORT)]
-    words += [f"{one:.0f}" for one in seconds]
+    words += [f"{value:.0f}" for value in seconds]
     return words if machine.access is None else ssh_command(machine.access, shlex.join(words))

@@ -76,10 +76,10 @@ def end_leftovers(shell: Shell, folder: str) -> Leftovers:
     ShellError: some could not be ended, or the host has no means to look for them.
     """
     done = shell.run(["/bin/sh", "-c", END, "sh", f"{MARK}={folder}"], timeout=TIMEOUT)
-    found = tuple(line.strip() for line in done.stdout.splitlines())
+    processes = tuple(line.strip() for line in done.stdout.splitlines())
     if done.status == 0:
-        spared = found[-1:] == (SPARED,)
-        return Leftovers(running=found[:-1]) if spared else Leftovers(ended=found)
+        spared = processes[-1:] == (SPARED,)
+        return Leftovers(running=processes[:-1]) if spared else Leftovers(ended=processes)
     if done.status == CANNOT_LOOK:
         raise ShellError(
             "Processes that were left on the host cannot be looked for.",
@@ -88,6 +88,6 @@ def end_leftovers(shell: Shell, folder: str) -> Leftovers:
         )
     raise ShellError(
         f"Processes that were started there could not be ended: {done.stderr.strip()}",
-        means="\n".join(found),
+        means="\n".join(processes),
         remedy="End them, and try again: kill -KILL PID",
     )

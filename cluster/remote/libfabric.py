@@ -55,21 +55,21 @@ def check_provider(shells: Mapping[str, Shell], provider: str) -> None:
     answers = on_each(shells, lambda _, shell: shell.run(words, timeout=WITHIN))
     for name, done in answers.items():
         if done.status != 0 or f"provider: {provider}" not in done.stdout:
-            said = (done.stderr or done.stdout).strip().splitlines()
+            lines = (done.stderr or done.stdout).strip().splitlines()
             raise SpecError(
-                f"{name} has no way by {provider}: fi_info ended with exit status {done.status}.",
-                means=f"{said[-1] if said else 'It printed nothing.'} MPI would use TCP, and its "
+                f"{name} has no libfabric provider {provider}: fi_info ended with status {done.status}.",
+                means=f"{lines[-1] if lines else 'It printed nothing.'} MPI would use TCP, and its "
                 "values would be those of TCP; nothing was measured.",
                 remedy=f"Leave --image out, or choose one that has libfabric with {provider}; "
                 f"to measure TCP: --option {provider}=0",
             )
 
 
-def notes(provider: str, told: Mapping[str, str]) -> tuple[str, ...]:
+def notes(provider: str, settings: Mapping[str, str]) -> tuple[str, ...]:
     """Return the notes on what carried a run's messages; none for a cluster with TCP only."""
     if not provider:
         return ()
-    instead = {k: told[k] for k, v in variables(provider).items() if told.get(k, v) != v}
+    instead = {k: settings[k] for k, v in variables(provider).items() if settings.get(k, v) != v}
     if instead:
         words = " ".join(f"{name}={value}" for name, value in instead.items())
         return (f"TCP: these ranks were given {words}, so their values are not {provider}'s.",)

@@ -1,4 +1,4 @@
-"""Mends two things of an Open MPI that pip has installed: a slow start, and ranks without ssh.
+"""Workarounds for the pip-installed Open MPI: a slow start, and ranks without ssh.
 
 The component btl/ofi drives RDMA adapters through libfabric, for one-sided calls. Where it finds
 none, as on each host with TCP only, every rank sleeps for a second in MPI_Init
@@ -50,10 +50,10 @@ def local_variables(
     own = Path(machine.bin).parent / PARAMETERS
     if machine.shell != "local" or not own.is_file():
         return {}
-    rdma = any(one.exists() for name in DEVICES for one in (classes / name).glob("*"))
-    known = _names(own) | _names(home / OWN_PARAMETERS)
+    rdma = any(device.exists() for name in DEVICES for device in (classes / name).glob("*"))
+    parameters = _names(own) | _names(home / OWN_PARAMETERS)
     wanted = {"btl"} if rdma else {"btl", "mtl"}
-    left_out = {f"OMPI_MCA_{name}": "^ofi" for name in sorted(wanted - known)}
+    left_out = {f"OMPI_MCA_{name}": "^ofi" for name in sorted(wanted - parameters)}
     return left_out if any(map(shutil.which, REMOTE_SHELLS)) else {**left_out, **STAND_IN}
 
 

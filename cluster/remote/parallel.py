@@ -102,8 +102,8 @@ def unanswering(hosts: Mapping[str, Shell], seconds: float) -> dict[str, Unreach
 def _silent(begun: Collection[Future[T]], seconds: float) -> tuple[set[Future[T]], float]:
     """Wait for calls; return those that have not ended, and the seconds that they had."""
     began, limit, late = time.monotonic(), seconds, set(begun)
-    while late and (left := began + limit - time.monotonic()) > 0:
-        done, late = wait(late, left, FIRST_COMPLETED)
+    while late and (remaining := began + limit - time.monotonic()) > 0:
+        done, late = wait(late, remaining, FIRST_COMPLETED)
         if any(future.exception() is None for future in done):
             took = time.monotonic() - began
             limit = min(seconds, max(AT_LEAST, SLOWER * took))
@@ -150,9 +150,9 @@ def _first_failure(
     """Wait until all calls have ended, one failed, or time is over; return who has, and who not."""
     deadline = time.monotonic() + seconds
     while True:
-        left = max(0.0, deadline - time.monotonic())
-        done, late = wait(begun, min(left, BETWEEN_ATTEMPTS), FIRST_EXCEPTION)
-        if not late or not left or any(future.exception() for future in done):
+        remaining = max(0.0, deadline - time.monotonic())
+        done, late = wait(begun, min(remaining, BETWEEN_ATTEMPTS), FIRST_EXCEPTION)
+        if not late or not remaining or any(future.exception() for future in done):
             return done, late
         between()
 

@@ -151,9 +151,9 @@ class RemoteShell(Shell):
             mode = reader.line().decode(errors="replace")
 
             def check() -> None:
-                status, said = command.end()
-                if status != 0 and not only_grew(said):
-                    raise self._not_copied(path, said.strip())
+                status, errors = command.end()
+                if status != 0 and not only_grew(errors):
+                    raise self._not_copied(path, errors.strip())
 
             try:
                 _keep(reader, mode, to, PurePosixPath(path).name, check)
@@ -192,9 +192,9 @@ class RemoteShell(Shell):
             except OSError as error:
                 why = error.strerror or str(error)
             command.close_input()
-            status, said = command.end()
+            status, errors = command.end()
         if why or status != 0:
-            raise _failed("written", to, why or said.strip())
+            raise _failed("written", to, why or errors.strip())
 
 
 def _keep(reader: StreamReader, mode: str, to: Path, name: str, check: Callable[[], None]) -> None:
@@ -236,8 +236,8 @@ class _Pace:
         return piece
 
     def _watch(self) -> None:
-        while (left := self._seconds_left()) > 0:
-            if self._over.wait(left):
+        while (seconds := self._seconds_left()) > 0:
+            if self._over.wait(seconds):
                 return
         self.is_late = True
         self._command.close()

@@ -36,8 +36,8 @@ class Silence:
         self._last = time.monotonic()
 
     def _listen(self) -> None:
-        while (left := self._last + self._seconds - time.monotonic()) > 0:
-            if self._over.wait(left):
+        while (remaining := self._last + self._seconds - time.monotonic()) > 0:
+            if self._over.wait(remaining):
                 return
         self.came = True
         self._end()

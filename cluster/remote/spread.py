@@ -81,13 +81,13 @@ class Meeting:
 
 def _connect(shells: Mapping[str, Shell], name: str) -> dict[str, str]:
     """Let hosts reach one another, if they do not; return each one's settings of ssh."""
-    found = on_each(shells, _who)
-    folders = {host: folder for host, (_, folder, _) in found.items()}
-    if not all(meshed for *_, meshed in found.values()):
+    hosts = on_each(shells, _who)
+    folders = {host: folder for host, (_, folder, _) in hosts.items()}
+    if not all(meshed for *_, meshed in hosts.values()):
         mesh = {
             host: ssh_mesh.MeshHost(
                 address=shell.machine.address,
-                user=found[host][0],
+                user=hosts[host][0],
                 folder=folders[host],
                 path=posixpath.join(folders[host], posixpath.basename(shell.machine.bin)),
                 variables={},

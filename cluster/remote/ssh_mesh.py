@@ -203,12 +203,12 @@ def _write_files(
         )
     (place / "id.pub").rename(place / "authorized_keys")
     config = [CONFIG.format(folder=next(iter(hosts.values())).folder)]
-    known = []
+    known_hosts = []
     for name, host in hosts.items():
         endpoint = endpoints[name]
-        known.append(f"[{host.address}]:{endpoint.port} {endpoint.key}\n")
+        known_hosts.append(f"[{host.address}]:{endpoint.port} {endpoint.key}\n")
         config.append(f"Host {host.address}\n  User {host.user}\n  Port {endpoint.port}\n")
-    for file, lines in (("known_hosts", known), ("config", config)):
+    for file, lines in (("known_hosts", known_hosts), ("config", config)):
         (place / file).write_text("".join(lines))
 
 
@@ -225,7 +225,7 @@ def _unreachable(shells: Mapping[str, Shell], hosts: Mapping[str, MeshHost]) -> 
     script = "\n".join(line for wave in waves for line in (*wave, "wait"))
     done = shells[first].run(["sh", "-c", script], timeout=COMMAND_TIMEOUT)
     lines = (line.partition(" ") for line in done.stdout.splitlines())
-    return {name: said for name, _, said in lines if name in hosts}
+    return {name: message for name, _, message in lines if name in hosts}
 
 
 def _not_reached(hosts: Mapping[str, MeshHost], silent: Mapping[str, str]) -> ShellError:
@@ -233,7 +233,7 @@ def _not_reached(hosts: Mapping[str, MeshHost], silent: Mapping[str, str]) -> Sh
     alone = len(silent) == len(hosts) - 1
     which = "any other host" if alone else "every other host"
     blocked = f"A firewall may be around {first}, or" if alone else "A firewall may"
-    failed = "; ".join(f"{name} {said}" for name, said in silent.items())
+    failed = "; ".join(f"{name} {message}" for name, message in silent.items())
     return ShellError(
         f"{first} cannot reach {which}: {failed}",
         means=f"Nothing could be started there. {blocked} stand between them.",

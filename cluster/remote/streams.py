@@ -64,9 +64,9 @@ class StreamReader:
         """Read the next bytes, from 1 to `most`; none at the end, or if `most` is 0."""
         if not self._held:
             self._held = memoryview(self._receive())
-        given, self._held = self._held[:most], self._held[most:]
-        self._at += len(given)
-        return given
+        piece, self._held = self._held[:most], self._held[most:]
+        self._at += len(piece)
+        return piece
 
     def read(self, size: int) -> bytes:
         """Read the next bytes of a header; fewer at the end of the stream.

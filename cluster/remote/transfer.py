@@ -31,13 +31,13 @@ INSIDE = "it"  # the member that is the packed folder, whatever its name
 
 def send(file: IO[bytes], size: int, writer: ChunkWriter) -> None:
     """Send a file up to its size at the beginning, even if it grows meanwhile (OSError)."""
-    left = size
-    while left > 0:
-        piece = file.read(min(CHUNK, left))
+    remaining = size
+    while remaining > 0:
+        piece = file.read(min(CHUNK, remaining))
         if not piece:
             raise OSError("it became shorter meanwhile")
         writer.write(piece)
-        left -= len(piece)
+        remaining -= len(piece)
 
 
 def pack(path: Path, writer: ChunkWriter, only: Sequence[str] | None = None) -> None:
@@ -212,14 +212,14 @@ def _discard(part: Path) -> None:
 
 
 def _fill(file: IO[bytes], reader: StreamReader, size: int | None, folder: Path) -> None:
-    left = size
-    while left != 0 and (piece := reader.piece(left or CHUNK)):
+    remaining = size
+    while remaining != 0 and (piece := reader.piece(remaining or CHUNK)):
         if len(piece) > room(folder):  # asked each time: other hosts write there, too
             raise _no_room(folder)
         file.write(piece)
         file.flush()
-        left = None if left is None else left - len(piece)
-    if left:
+        remaining = None if remaining is None else remaining - len(piece)
+    if remaining:
         raise tarfile.TarError("it did not arrive whole")
 
 

@@ -94,7 +94,7 @@ def fetch_script(path: str) -> str:
     )
 
 
-def only_grew(said: str) -> bool:
+def only_grew(message: str) -> bool:
     """Return whether tar complains only about files that changed, as those of a running job do."""
-    lines = said.splitlines()
+    lines = message.splitlines()
     return bool(lines) and all(line.endswith("file changed as we read it") for line in lines)

@@ -131,21 +131,21 @@ def parse_faults(text: str, fabric: Fabric, hosts: int) -> tuple[Fault, ...]:
 
 def _fault(text: str, fabric: Fabric, hosts: int) -> Fault:
     what, _, share = text.partition("=")
-    found = FAULT.match(what)
+    match = FAULT.match(what)
     try:
         made = msgspec.convert(
             {
-                "kind": found["kind"] if found else "",
-                "number": int(found["number"]) if found else 0,
-                "part": int(found["part"] or 0) if found else 0,
-                "direction": (found["way"] if found else "") or "both",
+                "kind": match["kind"] if match else "",
+                "number": int(match["number"]) if match else 0,
+                "part": int(match["part"] or 0) if match else 0,
+                "direction": (match["way"] if match else "") or "both",
                 "share": _share(text, share),
             },
             Fault,
         )
     except msgspec.ValidationError as error:
         raise _malformed(text) from error
-    if made.kind in PARTED and (found is None or found["part"] is None):
+    if made.kind in PARTED and (match is None or match["part"] is None):
         raise _malformed(text)
     _check_part(text, made, fabric, hosts)
     return made

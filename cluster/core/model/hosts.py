@@ -69,10 +69,10 @@ def ssh_words(access: Access) -> list[str]:
     port = ["-p", str(access.port)] if access.port else []
     # Each key of the agent counts as an attempt, and sshd allows only a few.
     key = ["-i", access.key, "-o", "IdentitiesOnly=yes"] if access.key else []
-    known = ["-o", f"UserKnownHostsFile={access.known_hosts}"] if access.known_hosts else []
+    known_hosts = ["-o", f"UserKnownHostsFile={access.known_hosts}"] if access.known_hosts else []
     alias = ["-o", f"HostKeyAlias={access.alias}"] if access.alias else []
     jump = ["-J", access.jump] if access.jump else []
-    return [*user, *port, *key, *known, *alias, *jump, access.host]
+    return [*user, *port, *key, *known_hosts, *alias, *jump, access.host]
 
 
 class Link(Value, frozen=True, kw_only=True):

@@ -25,8 +25,8 @@ class NetworkLayer(Value, frozen=True, kw_only=True):
     @property
     def sizes(self) -> tuple[int, ...]:
         """How many hosts each group has, the largest first."""
-        known = [group for group in self.groups if group is not None]
-        return tuple(sorted((known.count(group) for group in set(known)), reverse=True))
+        groups = [group for group in self.groups if group is not None]
+        return tuple(sorted((groups.count(group) for group in set(groups)), reverse=True))
 
 
 class ProviderTopology(Value, frozen=True, kw_only=True):

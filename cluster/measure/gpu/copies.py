@@ -57,10 +57,10 @@ class CudaCopies:
                     arrived.copy_(up, non_blocking=True)
                 first.wait_stream(second)
 
-            found = self._by_events(once, count, first)
+            seconds = self._by_events(once, count, first)
         self._compare(landed, down)
         self._compare(arrived, up)
-        return found
+        return seconds
 
     def within(self, count: int) -> list[float]:
         """Time copies from one place in the GPU's memory to another."""
@@ -75,9 +75,9 @@ class CudaCopies:
         def once() -> None:
             target.copy_(source, non_blocking=True)
 
-        found = self._by_clock(once, count, (self._gpu, peer))
+        seconds = self._by_clock(once, count, (self._gpu, peer))
         self._compare(target, source)
-        return found
+        return seconds
 
     def wall_clock(self, count: int) -> list[float]:
         """Time copies of locked memory to the GPU by the wall clock, to check the events."""
@@ -91,17 +91,17 @@ class CudaCopies:
             def once() -> None:
                 target.copy_(source, non_blocking=by_events)
 
-            found = (
+            differences = (
                 self._by_events(once, count, torch.cuda.current_stream())
                 if by_events
                 else self._by_clock(once, count, (self._gpu,))
             )
         self._compare(target, source)
-        return found
+        return differences
 
     def _by_events(self, once: Callable[[], object], count: int, stream: Any) -> list[float]:  # noqa: ANN401
         torch = self._torch
-        found = []
+        events = []
         for _ in range(WARM_UP + count):
             begin, end = (torch.cuda.Event(enable_timing=True) for _ in range(2))
             torch.cuda.synchronize(self._gpu)
@@ -109,20 +109,20 @@ class CudaCopies:
             once()
             end.record(stream)
             end.synchronize()
-            found.append(begin.elapsed_time(end) * MS)
-        return found[WARM_UP:]
+            events.append(begin.elapsed_time(end) * MS)
+        return events[WARM_UP:]
 
     def _by_clock(
         self, once: Callable[[], object], count: int, gpus: tuple[int, ...]
     ) -> list[float]:
-        found = []
+        seconds = []
         for _ in range(WARM_UP + count):
             self._wait(gpus)
             begin = perf_counter()
             once()
             self._wait(gpus)
-            found.append(perf_counter() - begin)
-        return found[WARM_UP:]
+            seconds.append(perf_counter() - begin)
+        return seconds[WARM_UP:]
 
     def _wait(self, gpus: tuple[int, ...]) -> None:
         for gpu in gpus:
@@ -138,8 +138,8 @@ class CudaCopies:
         torch = self._torch
         return torch.full((self._size,), value, dtype=torch.uint8, device=self._device)
 
-    def _compare(self, one: Any, other: Any) -> None:  # noqa: ANN401
-        if not self._torch.equal(one.cpu(), other.cpu()):
+    def _compare(self, first: Any, second: Any) -> None:  # noqa: ANN401
+        if not self._torch.equal(first.cpu(), second.cpu()):
             raise ClusterError(
                 f"A copy of {self._size} B with GPU {self._gpu} arrived wrong.",
                 means="Its time means nothing: the memory, the link or the driver is broken.",
@@ -164,23 +164,23 @@ class CudaLaunches:
 
     def events(self, count: int) -> list[float]:
         """Time two of CUDA's events that follow each other."""
-        torch, found = self._torch, []
+        torch, seconds = self._torch, []
         with torch.cuda.device(self._gpu):
             for _ in range(WARM_UP + count):
                 begin, end = (torch.cuda.Event(enable_timing=True) for _ in range(2))
                 begin.record()
                 end.record()
                 end.synchronize()
-                found.append(begin.elapsed_time(end) * MS)
-        return found[WARM_UP:]
+                seconds.append(begin.elapsed_time(end) * MS)
+        return seconds[WARM_UP:]
 
     def _times(self, count: int, *, end: bool) -> list[float]:
-        wait, found = self._torch.cuda.synchronize, []
+        wait, seconds = self._torch.cuda.synchronize, []
         for _ in range(WARM_UP + count):
             wait(self._gpu)  # the queue is empty, or a launch would wait for room in it
             begin = perf_counter()
             self._number.add_(1)
             if end:
                 wait(self._gpu)
-            found.append(perf_counter() - begin)
-        return found[WARM_UP:]
+            seconds.append(perf_counter() - begin)
+        return seconds[WARM_UP:]

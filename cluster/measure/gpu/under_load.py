@@ -67,5 +67,5 @@ def the_one(states: tuple[GpuState, ...], uuid: str, gpu: int) -> GpuState | Non
     The uuid is as torch prints it, without `GPU-`; if torch knows none, the number counts.
     """
     if uuid:
-        return next((one for one in states if one.uuid.endswith(uuid)), None)
-    return next((one for one in states if one.index == gpu), None)
+        return next((state for state in states if state.uuid.endswith(uuid)), None)
+    return next((state for state in states if state.index == gpu), None)

@@ -134,10 +134,10 @@ def compile_kernel(name: str, folder: Path) -> Path:
 def _mpicc() -> str:
     """Find the compiler of the MPI that runs: beside this Python, or on the PATH."""
     path = f"{Path(sys.executable).parent}{os.pathsep}{os.environ.get('PATH', '')}"
-    found = shutil.which("mpicc", path=path)
-    if found is None:
+    compiler = shutil.which("mpicc", path=path)
+    if compiler is None:
         raise NotBuiltError("there is no mpicc.")
-    return found
+    return compiler
 
 
 def _compile(words: list[str], target: Path, about: Path) -> None:
@@ -145,10 +145,10 @@ def _compile(words: list[str], target: Path, about: Path) -> None:
     with tempfile.TemporaryDirectory(dir=target.parent) as staging:
         made = Path(staging, target.name)
         argv = [*words, "-o", str(made)]
-        said = _run(argv)
+        output = _run(argv)
         version = _run([words[0], "--version"]).partition("\n")[0]
         part = Path(staging, about.name)
-        part.write_text(f"{shlex.join(argv)}\n{version}\n{said}")
+        part.write_text(f"{shlex.join(argv)}\n{version}\n{output}")
         part.rename(about)
         made.rename(target)
 
@@ -172,9 +172,9 @@ def _run(argv: list[str]) -> str:
     return done.stdout + done.stderr
 
 
-def _reason(said: str) -> str:
+def _reason(output: str) -> str:
     """Find the reason in the compiler's output, or in the framed message of Open MPI's wrapper."""
-    lines = [line.strip() for line in said.splitlines()]
+    lines = [line.strip() for line in output.splitlines()]
     meaning = [line for line in lines if line and not line.startswith("---")]
     errors = [line for line in meaning if "error" in line]
     words = " ".join(errors[:1] or meaning[:2]) or "it failed without a message"

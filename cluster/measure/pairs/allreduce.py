@@ -19,13 +19,13 @@ def main(size: int, seconds: float) -> None:
     from mpi4py import MPI  # noqa: PLC0415 - it starts MPI
 
     world = MPI.COMM_WORLD
-    given, result = (array("f", bytes(max(size // FLOAT, 1) * FLOAT)) for _ in range(2))
-    moved = len(given) * FLOAT
+    data, result = (array("f", bytes(max(size // FLOAT, 1) * FLOAT)) for _ in range(2))
+    moved = len(data) * FLOAT
 
     def once() -> float:
         world.Barrier()
         began = MPI.Wtime()
-        world.Allreduce([given, MPI.FLOAT], [result, MPI.FLOAT])
+        world.Allreduce([data, MPI.FLOAT], [result, MPI.FLOAT])
         return MPI.Wtime() - began
 
     once()  # connections are made

@@ -102,18 +102,18 @@ class Coordinator:
         forward = [(int(a), int(b)) for a, b in step.pairs]
         ways = [forward] if self._allreduce else [forward, [(b, a) for a, b in forward]]
         batches = [[pair] for way in ways for pair in way] if step.alone else ways
-        found: list[PairTest] = []
+        results: list[PairTest] = []
         for batch in batches:
             tests = self._run_batch(batch, step)
             if self._allreduce:
                 tests += [replace(t, source=t.target, target=t.source) for t in tests]
             for test in tests:
-                found.append(test)
+                results.append(test)
                 self._rank.add(measurement_of(test, self._definition, self._addresses[test.source]))
-        succeeded = [test.value for test in found if test.value]
+        succeeded = [test.value for test in results if test.value]
         self._rank.progress(step.number, step.number + 1, step.what)
-        self._rank.print_line(f"{step.what}: {len(succeeded)} of {len(found)} tests gave a value")
-        return found
+        self._rank.print_line(f"{step.what}: {len(succeeded)} of {len(results)} tests gave a value")
+        return results
 
     @property
     def _limit(self) -> float:
@@ -203,14 +203,16 @@ class Coordinator:
         busy: dict[tuple[tuple[int, int], int], float],
     ) -> PairTest:
         """Make the record of a test; without a report it was not tried, as one host was lost."""
-        known = report or _lost_report(pair, self._links.lost) or _Report(None, "it was not tried")
+        outcome = (
+            report or _lost_report(pair, self._links.lost) or _Report(None, "it was not tried")
+        )
         return PairTest(
             round=step.number,
             source=pair[0],
             target=pair[1],
-            value=known.value,
-            reason=known.reason,
-            lost=known.lost,
+            value=outcome.value,
+            reason=outcome.reason,
+            lost=outcome.lost,
             alone=step.alone,
             port=step.port,
             source_busy=round(busy.get((pair, pair[0]), 0.0), 2),
@@ -250,11 +252,11 @@ class _TestBatch:
         )
 
     def _wait(self, deadline: float, over: Callable[[int], bool]) -> None:
-        while (left := deadline - time.monotonic()) > 0:
+        while (remaining := deadline - time.monotonic()) > 0:
             waiting = [n for n, pair in self.tests.items() if not over(n) and not self._lost(pair)]
             if not waiting:
                 return
-            for host, answer in self._links.answers(left):
+            for host, answer in self._links.answers(remaining):
                 self._add(host, answer)
 
     def _lost(self, pair: tuple[int, int]) -> bool:

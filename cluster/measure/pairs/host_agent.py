@@ -121,12 +121,12 @@ def _allreduce(order: BeginTest) -> float:
         )
     except subprocess.TimeoutExpired as error:
         raise TransferError("the allreduce did not end within the limit") from error
-    found = [line for line in done.stdout.splitlines() if line.startswith("{")]
-    if done.returncode or not found:
-        said = [line for line in done.stderr.splitlines() if line.strip(" -=*")]
-        why = said[-1].strip() if said else f"exit status {done.returncode}"
+    results = [line for line in done.stdout.splitlines() if line.startswith("{")]
+    if done.returncode or not results:
+        errors = [line for line in done.stderr.splitlines() if line.strip(" -=*")]
+        why = errors[-1].strip() if errors else f"exit status {done.returncode}"
         raise TransferError(f"the allreduce failed: {why}")
-    return msgspec.json.decode(found[-1], type=AllreduceOutcome).rate
+    return msgspec.json.decode(results[-1], type=AllreduceOutcome).rate
 
 
 if __name__ == "__main__":

@@ -96,12 +96,12 @@ def send(
 
 
 def _receive_exactly(link: socket.socket, size: int) -> None:
-    left = size
-    while left:
-        data = link.recv(left)
+    remaining = size
+    while remaining:
+        data = link.recv(remaining)
         if not data:
             raise TransferError("the other end closed the connection")
-        left -= len(data)
+        remaining -= len(data)
 
 
 def _send_for(link: socket.socket, seconds: float) -> None:

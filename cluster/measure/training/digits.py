@@ -66,10 +66,10 @@ def load() -> tuple[Digits, Digits]:
     """Load the real images, of scikit-learn."""
     from sklearn.datasets import load_digits  # noqa: PLC0415 - optional
 
-    found = load_digits()
-    order = np.random.default_rng(SPLIT_SEED).permutation(len(found.target))
+    digits = load_digits()
+    order = np.random.default_rng(SPLIT_SEED).permutation(len(digits.target))
     all_ = Digits(
-        images=found.images[order].astype(np.float32), labels=found.target[order].astype(np.int64)
+        images=digits.images[order].astype(np.float32), labels=digits.target[order].astype(np.int64)
     )
     return all_.part(TESTED, len(all_)), all_.part(0, TESTED)
 

@@ -74,7 +74,7 @@ class Trainer:
         reduced = self._now()
         self._optimiser.step()
         self._optimiser.zero_grad()
-        found = float(loss.detach())
+        loss_value = float(loss.detach())
         end = self._now()
         gradients = min(max(self._last_gradient, placed), reduced)
         parts = StepParts(
@@ -83,7 +83,7 @@ class Trainer:
             exchange=reduced - gradients,
             update=end - reduced,
         )
-        return parts, found
+        return parts, loss_value
 
     def exchange(self) -> float:
         """Reduce a tensor of the size of the gradients, and nothing else."""

@@ -69,14 +69,14 @@ class TorchCopies:
         torch = self._torch
         source = torch.ones(self._size, dtype=torch.uint8, device=f"cuda:{writer}")
         target = torch.zeros(self._size, dtype=torch.uint8, device=f"cuda:{reader}")
-        found = []
+        seconds = []
         for _ in range(WARM_UP + count):
             self._wait(reader, writer)
             began = perf_counter()
             target.copy_(source)
             self._wait(reader, writer)
-            found.append(perf_counter() - began)
-        return found[WARM_UP:]
+            seconds.append(perf_counter() - began)
+        return seconds[WARM_UP:]
 
     def _wait(self, *gpus: int) -> None:
         for gpu in gpus:

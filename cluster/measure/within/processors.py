@@ -29,47 +29,47 @@ def numa_nodes(cpus: set[int], system: Path = SYSTEM) -> tuple[list[CoreUnit], l
     folders = (system / "node").glob("node[0-9]*")
     numbers = sorted(int(folder.name.removeprefix("node")) for folder in folders)
     own = {n: cpu_list(read_text(system / "node" / f"node{n}" / "cpulist")) & cpus for n in numbers}
-    nodes = [CoreUnit(number, min(found)) for number, found in own.items() if found]
-    return nodes, [number for number, found in own.items() if not found]
+    nodes = [CoreUnit(number, min(usable)) for number, usable in own.items() if usable]
+    return nodes, [number for number, usable in own.items() if not usable]
 
 
 def cores(cpus: set[int], system: Path = SYSTEM) -> list[CoreUnit]:
     """Return the cores, numbered by the first usable one of their threads."""
-    found: dict[frozenset[int], int] = {}
+    first_threads: dict[frozenset[int], int] = {}
     for cpu in sorted(cpus):
         threads = read_text(system / "cpu" / f"cpu{cpu}" / "topology" / "thread_siblings_list")
-        found.setdefault(frozenset(cpu_list(threads) or {cpu}), cpu)
-    return [CoreUnit(cpu, cpu) for cpu in found.values()]
+        first_threads.setdefault(frozenset(cpu_list(threads) or {cpu}), cpu)
+    return [CoreUnit(cpu, cpu) for cpu in first_threads.values()]
 
 
-def node_distance(one: CoreUnit, other: CoreUnit, system: Path = SYSTEM) -> str:
+def node_distance(first: CoreUnit, second: CoreUnit, system: Path = SYSTEM) -> str:
     """Return the distance of two NUMA nodes, such as `10` or `21`; empty if it is not known."""
-    row = read_text(system / "node" / f"node{one.number}" / "distance").split()
+    row = read_text(system / "node" / f"node{first.number}" / "distance").split()
     order = sorted(int(f.name.removeprefix("node")) for f in (system / "node").glob("node[0-9]*"))
-    at = order.index(other.number)
+    at = order.index(second.number)
     return row[at] if len(row) == len(order) else ""
 
 
-def core_path(one: CoreUnit, other: CoreUnit, system: Path = SYSTEM) -> str:
+def core_path(first: CoreUnit, second: CoreUnit, system: Path = SYSTEM) -> str:
     """Return the class of two cores: their smallest common cache, as `L3`, or `NODE`, `SYS`."""
-    caches = (system / "cpu" / f"cpu{one.cpu}" / "cache").glob("index*")
+    caches = (system / "cpu" / f"cpu{first.cpu}" / "cache").glob("index*")
     levels = [
         read_text(cache / "level")
         for cache in caches
-        if other.cpu in cpu_list(read_text(cache / "shared_cpu_list"))
+        if second.cpu in cpu_list(read_text(cache / "shared_cpu_list"))
     ]
     if levels:
         return f"L{min(levels)}"
     nodes = (system / "node").glob("node[0-9]*")
-    near = any({one.cpu, other.cpu} <= cpu_list(read_text(node / "cpulist")) for node in nodes)
+    near = any({first.cpu, second.cpu} <= cpu_list(read_text(node / "cpulist")) for node in nodes)
     return NODE if near else SYS
 
 
 def cpu_list(text: str) -> set[int]:
     """Read a list of processors, such as `0-13,28`."""
-    found: set[int] = set()
+    numbers: set[int] = set()
     for part in text.strip().split(","):
         low, _, high = part.partition("-")
         if low.isdecimal():
-            found |= set(range(int(low), int(high or low) + 1))
-    return found
+            numbers |= set(range(int(low), int(high or low) + 1))
+    return numbers

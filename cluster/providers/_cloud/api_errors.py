@@ -81,7 +81,9 @@ class NotTheCloudError(Exception):
     def failure(self, operation: str) -> Failure:
         """Return the failure of the call, with the first words of what came instead."""
         words = NO_TEXT.sub(" ", self.body[:10_000].decode(errors="replace")).split()
-        text = "".join(one for one in " ".join(words) if one.isprintable())[:PAGE_LENGTH]
+        text = "".join(character for character in " ".join(words) if character.isprintable())[
+            :PAGE_LENGTH
+        ]
         page = f"the page '{text}'" if text else "an empty page"
         return Failure(
             "foreign",

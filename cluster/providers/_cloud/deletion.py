@@ -59,7 +59,7 @@ class Deletion(ABC, Generic[R]):
 
     def found(self) -> tuple[R, ...]:
         """List all selected resources that exist."""
-        return (*self._machines(), *(one for list_ in self._others() for one in list_()))
+        return (*self._machines(), *(resource for list_ in self._others() for resource in list_()))
 
     @abstractmethod
     def _unlisted(self) -> tuple[Resource, ...]:
@@ -83,7 +83,7 @@ class Deletion(ABC, Generic[R]):
 
     def list_except(self, kept: Collection[str]) -> Sequence[R]:
         """List the machines besides some."""
-        return [one for one in self._machines() if one.id not in kept]
+        return [machine for machine in self._machines() if machine.id not in kept]
 
     def delete_except(self, kept: Collection[str]) -> None:
         """Delete all machines besides some, wait until they are gone, then delete what they used.
@@ -108,24 +108,24 @@ class Deletion(ABC, Generic[R]):
         """
         if machines := self._attempt(self._machines()) or self._unproven():
             return machines
-        left: tuple[Resource, ...] = ()
+        remaining: tuple[Resource, ...] = ()
         refused: list[Failure] = []
         for list_ in self._others():
             try:
-                left += self._attempt(list_())
+                remaining += self._attempt(list_())
             except Failure as failure:
                 if failure.kind in PASSING:
                     raise
                 refused.append(failure)
         if refused:
             self._refused_at = self._refused_at or time.monotonic()
-            if not left or time.monotonic() - self._refused_at > listing_delay():
+            if not remaining or time.monotonic() - self._refused_at > listing_delay():
                 raise refused[0]
-        return left
+        return remaining
 
     def _attempt(self, there: Sequence[R]) -> tuple[Resource, ...]:
         self._delete(there)
-        return tuple(one.resource for one in there)
+        return tuple(listed.resource for listed in there)
 
 
 def listing_delay() -> float:
@@ -146,24 +146,24 @@ def delete_until_gone(attempt: Callable[[], tuple[Resource, ...]], where: str) -
     deadline, pause = time.monotonic() + WITHIN, FIRST_POLL
     while True:
         try:
-            left = attempt()
+            remaining = attempt()
         except Failure as failure:
             is_over = failure.kind == "foreign" or time.monotonic() > deadline
             if failure.kind not in PASSING or is_over:
                 raise
         else:
-            if not left:
+            if not remaining:
                 return
             if time.monotonic() > deadline:
-                raise _left(left, where)
+                raise _left(remaining, where)
         time.sleep(pause)
         pause = min(2 * pause, LONGEST_POLL)
 
 
-def _left(left: tuple[Resource, ...], where: str) -> ProvisionError:
+def _left(remaining: tuple[Resource, ...], where: str) -> ProvisionError:
     return ProvisionError(
-        f"{len(left)} resource(s) were not seen to be gone in {where}: "
-        + ", ".join(f"{one.kind} {one.id}" for one in left),
+        f"{len(remaining)} resource(s) were not seen to be gone in {where}: "
+        + ", ".join(f"{resource.kind} {resource.id}" for resource in remaining),
         means="Deletion was retried, and the cloud still lists them.",
         remedy="Try again: cluster gc -y",
     )

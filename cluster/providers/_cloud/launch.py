@@ -123,12 +123,12 @@ class LaunchJournal:
         self._cluster_journal = cluster_journal
 
     def record_intent(
-        self, of: type[Intent[Offer]], account: str, decide: Callable[[], Intent[Offer]]
+        self, kind: type[Intent[Offer]], account: str, decide: Callable[[], Intent[Offer]]
     ) -> Intent[Offer]:
         """Record what is about to be created, or read the intent of the launch to continue."""
         path = intent_file(self._cluster_journal, self._provider)
         if path.exists():
-            return msgspec.json.decode(path.read_bytes(), type=of)
+            return msgspec.json.decode(path.read_bytes(), type=kind)
         intent = decide()
         self.record_owner(intent.tags, account)
         ssh_keys.write_secret(path, msgspec.json.encode(intent))
@@ -242,11 +242,11 @@ class CloudLaunch(ABC, Generic[ClientT, OptionsT, Offer, M]):
         """List the machines, in the order of their numbers."""
 
     @abstractmethod
-    def check(self, site: Site, found: Sequence[ListedMachine[M]], seconds: float) -> None:
+    def check(self, site: Site, listed: Sequence[ListedMachine[M]], seconds: float) -> None:
         """Raise if a machine has ended, or if one should be listed after these seconds."""
 
     @abstractmethod
-    def settle(self, site: Site, found: tuple[M, ...]) -> None:
+    def settle(self, site: Site, machines: tuple[M, ...]) -> None:
         """Record what belongs to machines that run, and trust their host keys."""
 
     @abstractmethod
@@ -254,25 +254,27 @@ class CloudLaunch(ABC, Generic[ClientT, OptionsT, Offer, M]):
         """Delete all machines of the launch, and wait until they are gone."""
 
     @abstractmethod
-    def console(self, site: Site, one: M) -> str:
+    def console(self, site: Site, instance: M) -> str:
         """Read the console of a machine; empty if there is none."""
 
     @abstractmethod
-    def view(self, one: M) -> InstanceView:
+    def view(self, instance: M) -> InstanceView:
         """Return the fields of a machine that all clouds have."""
 
-    def machine(self, number: int, one: M) -> Machine:
+    def machine(self, number: int, created: M) -> Machine:
         """Describe a machine of the cluster."""
-        known = self._cluster_journal.folder / ssh_keys.KNOWN
-        return machine(self.name(number), self.view(one), self.options, known, self._offer.link)
+        known_hosts = self._cluster_journal.folder / ssh_keys.KNOWN
+        return machine(
+            self.name(number), self.view(created), self.options, known_hosts, self._offer.link
+        )
 
     def name(self, number: int) -> str:
         """Return the name of a machine of the launch."""
         return machine_name(self._spec.name, self._places[number])
 
-    def end(self, number: int, one: EndedMachine) -> Exception:
+    def end(self, number: int, ended: EndedMachine) -> Exception:
         """Return what to raise for a machine that ended while it is waited for."""
-        return one.failure(self.name(number)) if one.taken else one.error(self.name(number))
+        return ended.failure(self.name(number)) if ended.taken else ended.error(self.name(number))
 
 
 AnyLaunch = CloudLaunch[Any, Any, Any, M]
@@ -288,16 +290,16 @@ def create_machines(launch: AnyLaunch[M]) -> tuple[Machine, ...]:
     first = launch.journal.resume_at([launch.token(site) for site in sites])
     for site in sites[first:]:
         try:
-            found = _persist_at(launch, site)
+            created = _persist_at(launch, site)
         except Failure as failure:
             if failure.kind == "capacity":
                 capacity_cache.note(site.zone, launch.instance)
             if failure.kind not in NEXT_ZONE:
                 raise
             if site == sites[-1]:
-                raise _with_zones(failure, [one.zone for one in sites]) from failure
+                raise _with_zones(failure, [item.zone for item in sites]) from failure
         else:
-            return tuple(launch.machine(number, one) for number, one in enumerate(found))
+            return tuple(launch.machine(number, item) for number, item in enumerate(created))
         launch.delete()
     raise AssertionError("an offer has a site")
 
@@ -316,7 +318,7 @@ def _persist_at(launch: AnyLaunch[M], site: Site) -> tuple[M, ...]:
 
 
 def _create_at(launch: AnyLaunch[M], site: Site, token: str) -> tuple[M, ...]:
-    """Request all machines at a site, and wait until they run; a part of them is of no use."""
+    """Request all machines at a site, and wait until they run; a partial launch is useless."""
     began = time.monotonic()
     with launch.journal.requesting(journal.INSTANCES, token):
         ids = retry(partial(launch.create, site, token), kinds=launch.passing)
@@ -325,25 +327,25 @@ def _create_at(launch: AnyLaunch[M], site: Site, token: str) -> tuple[M, ...]:
     if len(ids) < launch.hosts:
         did = f"gave {len(ids)} of {launch.hosts} machines"
         raise too_few_machines(launch.operation, site.zone, did)
-    found = _wait(launch, site, ids)
-    launch.settle(site, found)
-    return found
+    created = _wait(launch, site, ids)
+    launch.settle(site, created)
+    return created
 
 
 def _wait(launch: AnyLaunch[M], site: Site, ids: tuple[str, ...]) -> tuple[M, ...]:
     """Wait until all machines run and have their addresses."""
     began = time.monotonic()
     while True:
-        found = launch.list(site, ids)
-        states = {one.number: one.state.lower() for one in found}
+        listed = launch.list(site, ids)
+        states = {machine.number: machine.state.lower() for machine in listed}
         for number in range(launch.hosts):
             launch.on_state(launch.name(number), states.get(number, "not listed yet"))
-        launch.check(site, found, time.monotonic() - began)
-        late = [one for one in found if not one.ready]
+        launch.check(site, listed, time.monotonic() - began)
+        late = [machine for machine in listed if not machine.ready]
         seconds = time.monotonic() - began
-        if len(found) == launch.hosts and not late:
+        if len(listed) == launch.hosts and not late:
             launch.journal.timed("running", seconds)
-            return tuple(one.instance for one in found)
+            return tuple(machine.instance for machine in listed)
         if late and seconds > launch.options.wait:
             raise _late(launch, late, seconds, launch.console(site, late[0].instance))
         time.sleep(POLL)

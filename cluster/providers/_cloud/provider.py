@@ -143,8 +143,8 @@ class CloudProvider(
         """Return the deletion of selected resources in a place, and of those in a journal."""
 
     @abstractmethod
-    def translate_error(self, failure: Failure, left: str) -> ClusterError:
-        """Turn a failure into an error for the user; `left` says what exists after it."""
+    def translate_error(self, failure: Failure, remains: str) -> ClusterError:
+        """Turn a failure into an error for the user; `remains` says what exists after it."""
 
     def abandon_intent(self, cluster: journal.Journal) -> None:
         """Make sure that no launch continues this intent: its resources are about to be deleted."""
@@ -216,12 +216,12 @@ class CloudProvider(
             entries = journal.entries()
             self.selection(client, spec.name, entries)  # refuses another user's cluster
             first = self._intent_of(journal)
-            left = max(SHORTEST, (expiry(entries) or first.tags.expires) - client.now())
+            seconds = max(SHORTEST, (expiry(entries) or first.tags.expires) - client.now())
             offer = self.offer_near(client, first.offer, like)
-            expires = client.now() + left
+            expires = client.now() + seconds
             intent = self.intent(
                 tags=new_tags(spec.name, client.owner, expires, user=client.user),
-                offer=msgspec.structs.replace(offer, ttl=left),
+                offer=msgspec.structs.replace(offer, ttl=seconds),
                 places=places,
             )
             LaunchJournal(self.name, client.name, journal).record_owner(intent.tags, client.account)
@@ -233,35 +233,35 @@ class CloudProvider(
     def states(self, name: str, machines: tuple[Machine, ...]) -> tuple[str, ...]:
         """Ask the cloud for the state of each machine."""
         with self._deletions(name) as deletions:
-            found = in_each(deletions, lambda one: one.list_except(()))
-        states = {one.id: one.state.lower() for there in found for one in there}
+            by_place = in_each(deletions, lambda item: item.list_except(()))
+        states = {item.id: item.state.lower() for there in by_place for item in there}
         known = (states.get(machine.id, ENDED) for machine in machines)
-        return tuple(ENDED if one == ENDING else one for one in known)
+        return tuple(ENDED if item == ENDING else item for item in known)
 
     def list_except(self, name: str, kept: tuple[Machine, ...]) -> tuple[Resource, ...]:
         """List the machines of a cluster besides some, in every place where it may have some."""
         ids = {machine.id for machine in kept}
         with self._deletions(name) as deletions:
-            found = in_each(deletions, lambda one: one.list_except(ids))
-        return tuple(one.resource for there in found for one in there)
+            by_place = in_each(deletions, lambda item: item.list_except(ids))
+        return tuple(item.resource for there in by_place for item in there)
 
     def delete_except(self, name: str, kept: tuple[Machine, ...]) -> None:
         """Delete the machines of a cluster besides some, in every place where it may have some."""
         ids = {machine.id for machine in kept}
         with self._deletions(name) as deletions:
-            in_each(deletions, lambda one: one.delete_except(ids))
+            in_each(deletions, lambda deletion: deletion.delete_except(ids))
 
     def find(self, name: str) -> tuple[Resource, ...]:
         """List the resources of a cluster in every place where it may have some."""
         with self._deletions(name) as deletions:
-            found = in_each(deletions, lambda one: one.found())
-        return tuple(one.resource for there in found for one in there)
+            by_place = in_each(deletions, lambda item: item.found())
+        return tuple(item.resource for there in by_place for item in there)
 
     def destroy(self, name: str) -> None:
         """Delete the resources of a cluster in every place where it may have some."""
         with self._deletions(name) as deletions:
             self.abandon_intent(journal.for_cluster(name))
-            in_each(deletions, lambda one: one.delete())
+            in_each(deletions, lambda deletion: deletion.delete())
 
     def revocation_reason(
         self, spec: ClusterSpec, machines: tuple[Machine, ...]
@@ -296,8 +296,8 @@ class CloudProvider(
         """List the caller's clusters in every place in which anything was ever created."""
         with self.translating_errors("Clusters may exist that are not shown."):
             clients = tuple(self.client(place, None) for place in self.everywhere())
-            found = in_each(clients, self.list_clusters)
-        return tuple(one for there in found for one in there)
+            by_place = in_each(clients, self.list_clusters)
+        return tuple(cluster for there in by_place for cluster in there)
 
     def search_scope(self, name: str) -> str:
         """Describe what `find` looks for, and where."""
@@ -336,12 +336,12 @@ class CloudProvider(
         return tuple(dict.fromkeys(place for place in (*own, *used) if place))
 
     @contextmanager
-    def translating_errors(self, left: str) -> Iterator[None]:
-        """Turn failures of the cloud into errors for the user; `left` says what exists after."""
+    def translating_errors(self, remains: str) -> Iterator[None]:
+        """Turn failures of the cloud into errors for the user; `remains` says what exists after."""
         try:
             yield
         except Failure as failure:
-            raise self.translate_error(failure, left) from failure
+            raise self.translate_error(failure, remains) from failure
 
     def reachable_within(self, spec: ClusterSpec) -> float:
         """Return the option `ready_within`: large types boot more slowly."""
@@ -363,8 +363,8 @@ class CloudProvider(
         """Return the offer of an interrupted launch of the same spec; none if there is none."""
         cluster = journal.for_cluster(spec.name)
         same = specs_of(cluster.entries())[-1:] == (spec,)
-        known = same and intent_file(cluster, self.name).exists()
-        return self._intent_of(cluster).offer if known else None
+        is_recorded = same and intent_file(cluster, self.name).exists()
+        return self._intent_of(cluster).offer if is_recorded else None
 
     def _record_intent(
         self, client: ClientT, spec: ClusterSpec, cluster: journal.Journal
@@ -396,8 +396,8 @@ class CloudProvider(
                 means="Machines like its own cannot be created.",
                 remedy=f"Take it down, and launch it again: cluster down {cluster.name}",
             )
-        found: Intent[OfferT] = msgspec.json.decode(path.read_bytes(), type=self.intent)
-        return found
+        intent: Intent[OfferT] = msgspec.json.decode(path.read_bytes(), type=self.intent)
+        return intent
 
     def _clean_up(
         self,
@@ -420,8 +420,8 @@ class CloudProvider(
 
     def _places(self, entries: Entries) -> tuple[str, ...]:
         if entries:
-            asked = [entry.region for entry in entries if isinstance(entry, journal.Requested)]
-            return tuple(dict.fromkeys([*asked, *self.regions]))
+            regions = [entry.region for entry in entries if isinstance(entry, journal.Requested)]
+            return tuple(dict.fromkeys([*regions, *self.regions]))
         return self.everywhere()
 
     def selection(self, client: ClientT, name: str, entries: Entries) -> Selection:
@@ -430,14 +430,18 @@ class CloudProvider(
         Denied: somebody else launched it; only who launched it may delete it, or be told that
         nothing is left.
         """
-        owned = (one for one in entries if isinstance(one, journal.Owned))
-        here = [one for one in owned if (one.provider, one.region) == (self.name, client.name)]
-        for one in here:
-            if (one.account, one.owner) != (client.account, client.owner):
-                raise not_yours(name, one, client)
+        owned = (owned_entry for owned_entry in entries if isinstance(owned_entry, journal.Owned))
+        here = [
+            owned_entry
+            for owned_entry in owned
+            if (owned_entry.provider, owned_entry.region) == (self.name, client.name)
+        ]
+        for owned_entry in here:
+            if (owned_entry.account, owned_entry.owner) != (client.account, client.owner):
+                raise not_yours(name, owned_entry, client)
         if not here:
             return Selection(owner=client.owner, name=name)
-        return Selection(launches=tuple(one.launch for one in here))
+        return Selection(launches=tuple(owned_entry.launch for owned_entry in here))
 
 
 def what_remains(name: str, entries: Entries, intent: Intent[Any] | None = None) -> str:
@@ -445,24 +449,24 @@ def what_remains(name: str, entries: Entries, intent: Intent[Any] | None = None)
 
     Without an intent, the journal says price and end. The last sentence ends with the command.
     """
-    launches = [one for one in entries if isinstance(one, journal.Intended)]
+    launches = [entry_ for entry_ in entries if isinstance(entry_, journal.Intended)]
     if not launches:
         return "It may still exist."
-    ids = [id_ for one in entries if isinstance(one, journal.Answered) for id_ in one.ids]
+    ids = [id_ for entry_ in entries if isinstance(entry_, journal.Answered) for id_ in entry_.ids]
     named = f": {', '.join(dict.fromkeys(ids))}" if ids else ""
-    asked = [
-        one.at
-        for one in entries
-        if isinstance(one, journal.Requested) and one.kind == journal.INSTANCES
+    requests = [
+        entry_.at
+        for entry_ in entries
+        if isinstance(entry_, journal.Requested) and entry_.kind == journal.INSTANCES
     ]
-    if not asked:
+    if not requests:
         return (
             f"No machine was requested; what else the launch had made may still exist{named}, and "
             f"stays until you type: cluster down {name}"
         )
     price = intent.offer.price if intent else launches[-1].price
     each = f"cost ${price.hourly:.2f} an hour each, and " if price else ""
-    ends = intent.tags.expires if intent else asked[-1] + (launches[-1].ttl or TTL)
+    ends = intent.tags.expires if intent else requests[-1] + (launches[-1].ttl or TTL)
     return (
         f"What the launch had made may still exist{named}, and cost money. Its machines {each}"
         f"end by themselves at {timestamp(expiry(entries) or ends)}; all else, such as reserved "
@@ -472,8 +476,8 @@ def what_remains(name: str, entries: Entries, intent: Intent[Any] | None = None)
 
 def expiry(entries: Entries) -> float | None:
     """Return when the machines of a cluster end by themselves: a start makes it later."""
-    known = [one.expires for one in entries if isinstance(one, journal.Created)]
-    return known[-1] if known else None
+    times = [entry.expires for entry in entries if isinstance(entry, journal.Created)]
+    return times[-1] if times else None
 
 
 def specs_of(entries: Entries) -> tuple[ClusterSpec, ...]:
@@ -487,12 +491,12 @@ def in_each(places: tuple[PlaceT, ...], do: Callable[[PlaceT], T]) -> list[T]:
         return list(pool.map(do, places))
 
 
-def not_yours(name: str, one: journal.Owned, client: Client) -> Denied:
+def not_yours(name: str, owned: journal.Owned, client: Client) -> Denied:
     """Return the error for a cluster that somebody else launched."""
     return Denied(
-        f"The cluster {name} was launched by {one.owner} in the account {one.account}; you are "
+        f"The cluster {name} was launched by {owned.owner} in the account {owned.account}; you are "
         f"{client.owner} in the account {client.account}.",
         means="Your login cannot see what is left of it, so nothing was searched or deleted: "
         "it may still run, and cost money.",
-        remedy=f"Log in as {one.owner}, and type the same again.",
+        remedy=f"Log in as {owned.owner}, and type the same again.",
     )

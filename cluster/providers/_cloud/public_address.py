@@ -18,30 +18,30 @@ SECONDS = 5.0  # for the answer
 LONGEST = 64  # bytes to read of the answer; an address is shorter
 
 
-def allowed_network(given: str, *, jump: str = "") -> str:
+def allowed_network(network_or_address: str, *, jump: str = "") -> str:
     """Return the network that may connect to the hosts by SSH (SpecError: none is known).
 
-    `given` is a network or an address; empty, it is this machine's alone. With jump hosts,
+    It is a network or an address; empty, it is this machine's alone. With jump hosts,
     connections come from the last of them, so that it must be given.
     """
-    if jump and not given:
+    if jump and not network_or_address:
         raise SpecError(
             f"--option jump={jump} needs --option allow=ADDRESS.",
             means="The machines see the last host on the way, and its address there is not known.",
             remedy="Write its private address, or its network: --option allow=10.0.0.0/16",
         )
-    if not given:
+    if not network_or_address:
         return f"{_own()}/32"
     try:
-        network = ipaddress.ip_network(given)
+        network = ipaddress.ip_network(network_or_address)
     except ValueError as error:
         raise SpecError(
-            f"--option allow={given} is not a network: {error}.",
+            f"--option allow={network_or_address} is not a network: {error}.",
             remedy="Write an address or a network: --option allow=192.0.2.0/24",
         ) from error
     if network.version == IPV6:
         raise SpecError(
-            f"--option allow={given} is a network of IPv6 addresses.",
+            f"--option allow={network_or_address} is a network of IPv6 addresses.",
             means=ONLY_IPV4,
             remedy="Write an IPv4 network: --option allow=192.0.2.0/24",
         )

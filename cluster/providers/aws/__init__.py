@@ -143,9 +143,9 @@ class AwsProvider(CloudProvider["Region", AwsOffer], NeedsCredentials, Stops):
     def offer_near(self, client: Region, offer: AwsOffer, like: Machine) -> AwsOffer:
         """Narrow an offer to the zone and the subnet of a machine."""
         by_id = [{"Name": "instance-id", "Values": [like.id]}]
-        for one in instances(client, by_id):
-            nic = primary(one)
-            site = ZoneSubnet(zone=zone_of(one), subnet=nic.get("SubnetId", ""))
+        for instance in instances(client, by_id):
+            nic = primary(instance)
+            site = ZoneSubnet(zone=zone_of(instance), subnet=nic.get("SubnetId", ""))
             return msgspec.structs.replace(offer, vpc=nic.get("VpcId", ""), sites=(site,))
         raise ProvisionError(
             f"{like.name} ({like.id}) does not exist any more.",
@@ -161,9 +161,9 @@ class AwsProvider(CloudProvider["Region", AwsOffer], NeedsCredentials, Stops):
         """Return the deletion of resources found by their tags, or by ids in the journal."""
         return AwsDeletion(client, whose, _unlisted(entries))
 
-    def translate_error(self, failure: Failure, left: str) -> ClusterError:
+    def translate_error(self, failure: Failure, remains: str) -> ClusterError:
         """Explain a failure, and give the commands of Amazon's tools that help."""
-        return to_cluster_error(failure, left=left)
+        return to_cluster_error(failure, left=remains)
 
     def all_regions(self) -> tuple[str, ...]:
         """List the regions of this account; empty if the machine is not set up for Amazon."""
@@ -171,8 +171,8 @@ class AwsProvider(CloudProvider["Region", AwsOffer], NeedsCredentials, Stops):
             return ()
         with self.translating_errors("Nothing was looked for."):
             region = self.client(self.everywhere()[0], None)
-            found = region.call("describe_regions", "Regions")["Regions"]
-        return tuple(sorted(str(one["RegionName"]) for one in found))
+            regions = region.call("describe_regions", "Regions")["Regions"]
+        return tuple(sorted(str(row["RegionName"]) for row in regions))
 
     def stop(self, name: str, machines: tuple[Machine, ...]) -> None:
         """Stop the instances; their disks remain, and still cost money."""
@@ -189,7 +189,7 @@ class AwsProvider(CloudProvider["Region", AwsOffer], NeedsCredentials, Stops):
         options = _options(spec)
         with self.translating_errors("They are as they were."):
             region, filters = self._found(name, entries)
-            found = power.start(
+            running = power.start(
                 region,
                 filters,
                 machines,
@@ -197,10 +197,10 @@ class AwsProvider(CloudProvider["Region", AwsOffer], NeedsCredentials, Stops):
                 ttl=spec.ttl or TTL,
                 on_state=on_state,
             )
-        known = journal.for_cluster(name).folder / KNOWN
+        known_hosts = journal.for_cluster(name).folder / KNOWN
         return tuple(
-            machine(was.name, instance_view(one), options, known, was.link)
-            for was, one in zip(machines, found, strict=True)
+            machine(was.name, instance_view(instance), options, known_hosts, was.link)
+            for was, instance in zip(machines, running, strict=True)
         )
 
     def ended(
@@ -210,9 +210,9 @@ class AwsProvider(CloudProvider["Region", AwsOffer], NeedsCredentials, Stops):
         ids = {machine.id: machine.name for machine in machines}
         listed = instances(client, filters_of(whose))
         ends = (
-            (ids[one["InstanceId"]], ended_machine(one))
-            for one in listed
-            if one["InstanceId"] in ids
+            (ids[instance["InstanceId"]], ended_machine(instance))
+            for instance in listed
+            if instance["InstanceId"] in ids
         )
         return {host: end for host, end in ends if end}
 
@@ -244,19 +244,19 @@ def _unlisted(entries: Entries) -> AwsUnlisted:
     if not entries:
         return AwsUnlisted(until=dict.fromkeys(PAID.values(), time.time() + listing_delay()))
     requests = [e for e in entries if isinstance(e, journal.Requested) and e.kind in KINDS]
-    paid = [one for one in requests if one.kind in PAID]
+    paid = [request for request in requests if request.kind in PAID]
     answers = {e.token: e.ids for e in entries if isinstance(e, journal.Answered)}
     return AwsUnlisted(
         made=frozenset(
-            Resource(kind=KINDS[one.kind], id=id_)
-            for one in requests
-            for id_ in answers.get(one.token, ())
+            Resource(kind=KINDS[request.kind], id=id_)
+            for request in requests
+            for id_ in answers.get(request.token, ())
         ),
-        listed=max((one.at for one in paid), default=0.0) + listing_delay(),
+        listed=max((request.at for request in paid), default=0.0) + listing_delay(),
         until={
-            PAID[one.kind]: one.at + listing_delay()  # the last request of a kind counts
-            for one in paid
-            if one.token not in answers
+            PAID[request.kind]: request.at + listing_delay()  # the last request of a kind counts
+            for request in paid
+            if request.token not in answers
         },
     )
 
@@ -266,25 +266,27 @@ def read_topology(region: Region, ids: Sequence[str]) -> ProviderTopology:
 
     Source: docs.aws.amazon.com/AWSEC2/latest/UserGuide/how-ec2-instance-topology-works.html
     """
-    found: dict[str, InstanceTopologyTypeDef] = {}
+    by_id: dict[str, InstanceTopologyTypeDef] = {}
     for first in range(0, len(ids), MOST):
         named = region.all(
             "describe_instance_topology",
             "Instances",
             InstanceIds=list(ids[first : first + MOST]),
         )
-        found |= {one["InstanceId"]: one for one in named}
-    locations = [found[id_].get("NetworkNodes", ()) if id_ in found else () for id_ in ids]
+        by_id |= {instance["InstanceId"]: instance for instance in named}
+    locations = [by_id[id_].get("NetworkNodes", ()) if id_ in by_id else () for id_ in ids]
     layers = range(1, 1 + max(map(len, locations), default=0))
     if not layers:
-        return ProviderTopology(reason=_nothing(found))
+        return ProviderTopology(reason=_nothing(by_id))
     return ProviderTopology(
         layers=network_layers([f"network node {layer}" for layer in layers], locations)
     )
 
 
-def _nothing(found: dict[str, InstanceTopologyTypeDef]) -> str:
-    kinds = ", ".join(sorted({kind for one in found.values() if (kind := one.get("InstanceType"))}))
+def _nothing(by_id: dict[str, InstanceTopologyTypeDef]) -> str:
+    kinds = ", ".join(
+        sorted({kind for instance in by_id.values() if (kind := instance.get("InstanceType"))})
+    )
     return (
         f"Amazon names no network nodes for {kinds or 'these instances'}: it does so for some "
         "types only, such as hpc7a, p5 or trn1, while they run"
@@ -294,12 +296,14 @@ def _nothing(found: dict[str, InstanceTopologyTypeDef]) -> str:
 def list_clusters(region: Region) -> tuple[RemoteCluster, ...]:
     """List the caller's clusters in a region, also those of which only a group or a key is left."""
     ours = Selection(owner=region.owner)
-    found = {one.tags.name: one.tags for one in AwsDeletion(region, ours).found() if one.tags}
-    alive = [one for one in instances(region, filters_of(ours)) if state_of(one) not in GONE]
-    by_name: dict[str, list[InstanceTypeDef]] = {name: [] for name in found}
-    for one in sorted(alive, key=lambda one: one.get("AmiLaunchIndex", 0)):
-        by_name.setdefault(tags_of(one).get(CLUSTER, ""), []).append(one)
-    return tuple(_live(region, tags, by_name[name]) for name, tags in found.items())
+    tags_by_name = {
+        item.tags.name: item.tags for item in AwsDeletion(region, ours).found() if item.tags
+    }
+    alive = [item for item in instances(region, filters_of(ours)) if state_of(item) not in GONE]
+    by_name: dict[str, list[InstanceTypeDef]] = {name: [] for name in tags_by_name}
+    for item in sorted(alive, key=lambda item: item.get("AmiLaunchIndex", 0)):
+        by_name.setdefault(tags_of(item).get(CLUSTER, ""), []).append(item)
+    return tuple(_live(region, tags, by_name[name]) for name, tags in tags_by_name.items())
 
 
 def _live(region: Region, tags: Tags, alive: list[InstanceTypeDef]) -> RemoteCluster:
@@ -319,8 +323,8 @@ def _live(region: Region, tags: Tags, alive: list[InstanceTypeDef]) -> RemoteClu
         name=tags.name,
         region=region.name,
         host=tags.host,
-        addresses=tuple(one.get("PrivateIpAddress", "") for one in alive),
-        states=tuple(state_of(one) for one in alive),
+        addresses=tuple(instance.get("PrivateIpAddress", "") for instance in alive),
+        states=tuple(state_of(instance) for instance in alive),
         since=since,
         expires=tags.expires,
         price=cost,

@@ -180,7 +180,7 @@ class Region:
 
         Failure: it was refused, or did not succeed in time.
         """
-        return tuple(one for page in self._pages(operation, key, params) for one in page[key])
+        return tuple(row for page in self._pages(operation, key, params) for row in page[key])
 
     def _pages(
         self, operation: str, key: str, params: Mapping[str, Any]
@@ -245,13 +245,13 @@ def _failure(operation: str, error: Exception) -> Failure:
     name = _name_of(operation)
     if isinstance(error, exceptions.ClientError):
         answer = error.response
-        said = answer.get("Error", {})
-        code = str(said.get("Code", ""))
+        refusal = answer.get("Error", {})
+        code = str(refusal.get("Code", ""))
         return Failure(
             kind_of(code, int(answer.get("ResponseMetadata", {}).get("HTTPStatusCode", 0))),
             operation=name,
             code=code,
-            message=str(said.get("Message", "")),
+            message=str(refusal.get("Message", "")),
             request=str(answer.get("ResponseMetadata", {}).get("RequestId", "")),
         )
     lost = (

@@ -100,74 +100,78 @@ class AwsLaunch(CloudLaunch[Region, AwsOptions, AwsOffer, "InstanceTypeDef"]):
             if failure.code != ENDED_BEFORE:
                 raise
             there = instances(self._client, filters_of(self._whose))
-            return tuple(one["InstanceId"] for one in there if zone_of(one) == site.zone)
-        return tuple(one["InstanceId"] for one in answer["Instances"])
+            return tuple(
+                instance["InstanceId"] for instance in there if zone_of(instance) == site.zone
+            )
+        return tuple(instance["InstanceId"] for instance in answer["Instances"])
 
     def list(self, site: Site, ids: tuple[str, ...]) -> list[ListedMachine[InstanceTypeDef]]:
         """List the instances with these ids."""
         del site
         listed = instances(self._client, filters_of(self._whose))
-        found = (self._seen(one) for one in listed if one["InstanceId"] in ids)
-        return sorted(found, key=lambda one: one.number)
+        machines = (self._seen(item) for item in listed if item["InstanceId"] in ids)
+        return sorted(machines, key=lambda item: item.number)
 
     def check(
-        self, site: Site, found: Sequence[ListedMachine[InstanceTypeDef]], seconds: float
+        self, site: Site, listed: Sequence[ListedMachine[InstanceTypeDef]], seconds: float
     ) -> None:
         """Fail if a machine ended, or is not listed in time; those that run get Elastic IPs.
 
         Each gets its own as soon as it runs, because its boot may need the internet.
         """
         del site
-        for one in found:
-            if ended := ended_machine(one.instance):
-                raise self.end(one.number, ended)
-        self._elastic.associate(one.instance for one in found if state_of(one.instance) == RUNNING)
-        is_late = seconds > self.options.wait and all(one.ready for one in found)
-        if len(found) < self.hosts and is_late:
+        for machine in listed:
+            if ended := ended_machine(machine.instance):
+                raise self.end(machine.number, ended)
+        self._elastic.associate(
+            machine.instance for machine in listed if state_of(machine.instance) == RUNNING
+        )
+        is_late = seconds > self.options.wait and all(machine.ready for machine in listed)
+        if len(listed) < self.hosts and is_late:
             raise Timeout(
-                f"Amazon lists {len(found)} of {self.hosts} machines that it gave "
+                f"Amazon lists {len(listed)} of {self.hosts} machines that it gave "
                 f"{seconds:.0f} s ago.",
                 means="Nothing is left.",
                 remedy="Try again, or see https://health.aws.amazon.com",
             )
 
-    def settle(self, site: Site, found: tuple[InstanceTypeDef, ...]) -> None:
+    def settle(self, site: Site, machines: tuple[InstanceTypeDef, ...]) -> None:
         """Record what Amazon created with the machines, and trust their first host key.
 
         Nobody else has attached anything yet.
         """
         parts = {
-            "volume": [id_ for one in found for id_ in volumes(one)],
-            "network-interface": [id_ for one in found for id_ in interfaces_of(one)],
+            "volume": [id_ for instance in machines for id_ in volumes(instance)],
+            "network-interface": [id_ for instance in machines for id_ in interfaces_of(instance)],
         }
         for kind, ids in parts.items():
             token = f"{kind}/{self.token(site)}"
             self.journal.note(kind, token)
             self.journal.made(token, *ids)
-        known = self._cluster_journal.folder / ssh_keys.KNOWN
-        pinned = ssh_keys.pinned(known)  # by a launch that this one continues
-        new = [id_ for one in found if (id_ := one["InstanceId"]) not in pinned]
-        ssh_keys.add_known_hosts(known, [(id_, self._first_key().public) for id_ in new])
+        known_hosts = self._cluster_journal.folder / ssh_keys.KNOWN
+        pinned = ssh_keys.pinned(known_hosts)  # by a launch that this one continues
+        new = [id_ for instance in machines if (id_ := instance["InstanceId"]) not in pinned]
+        ssh_keys.add_known_hosts(known_hosts, [(id_, self._first_key().public) for id_ in new])
 
     def delete(self) -> None:
         """Terminate all machines of the launch."""
         AwsDeletion(self._client, self._whose).delete_machines()
 
-    def console(self, site: Site, one: InstanceTypeDef) -> str:
+    def console(self, site: Site, instance: InstanceTypeDef) -> str:
         """Read the serial console."""
         del site
-        return console(self._client, one["InstanceId"])
+        return console(self._client, instance["InstanceId"])
 
-    def view(self, one: InstanceTypeDef) -> InstanceView:
+    def view(self, instance: InstanceTypeDef) -> InstanceView:
         """Return the fields of an instance that all clouds have."""
-        return instance_view(one)
+        return instance_view(instance)
 
-    def _seen(self, one: InstanceTypeDef) -> ListedMachine[InstanceTypeDef]:
-        state, view = state_of(one), instance_view(one)
+    def _seen(self, instance: InstanceTypeDef) -> ListedMachine[InstanceTypeDef]:
+        state, view = state_of(instance), instance_view(instance)
         connected = bool(view.private and (view.public or not self.options.is_public))
         return ListedMachine(
-            instance=one,
-            number=one.get("AmiLaunchIndex", 0),
+            instance=instance,
+            number=instance.get("AmiLaunchIndex", 0),
             id=view.id,
             state="running, no address" if state == RUNNING and not connected else state,
             ready=state == RUNNING and connected,
@@ -261,10 +265,10 @@ class AwsLaunch(CloudLaunch[Region, AwsOptions, AwsOffer, "InstanceTypeDef"]):
         except Failure as failure:
             if failure.kind != "exists":
                 raise
-        found = retry(lambda: _only(self._named_so(kind)), kinds=UNLISTED)
-        if tags_of(found).get(LAUNCH) != self._tags.launch:
+        resource = retry(lambda: _only(self._named_so(kind)), kinds=UNLISTED)
+        if tags_of(resource).get(LAUNCH) != self._tags.launch:
             raise name_taken_error(self._spec.name, self._client.name)
-        return self._made(kind, token, found)
+        return self._made(kind, token, resource)
 
     def _own(self, kind: str, *, where: Mapping[str, str] = NOWHERE, **params: str) -> str:
         """Create a resource without a name, once: after a lost reply it is found by its tags."""
@@ -276,8 +280,8 @@ class AwsLaunch(CloudLaunch[Region, AwsOptions, AwsOffer, "InstanceTypeDef"]):
         ]
 
         def attempt() -> Mapping[str, Any]:
-            if found := self._listed(kind, filters):
-                return found[0]
+            if existing := self._listed(kind, filters):
+                return existing[0]
             create = f"create_{kind.replace('-', '_')}"
             self._client.once(create, **params, **self._tagged(kind))
             return retry(lambda: _only(self._listed(kind, filters)), kinds=UNLISTED)
@@ -297,8 +301,8 @@ class AwsLaunch(CloudLaunch[Region, AwsOptions, AwsOffer, "InstanceTypeDef"]):
 
     def _group_of_cluster(self) -> str:
         """Find the security group of a cluster that gets more machines."""
-        if found := self._named_so("security-group"):
-            return str(found[0]["GroupId"])
+        if groups := self._named_so("security-group"):
+            return str(groups[0]["GroupId"])
         raise ProvisionError(
             f"The security group {self._tags.label} does not exist any more.",
             means="Somebody deleted it. The cluster is as it was.",
@@ -321,10 +325,10 @@ class AwsLaunch(CloudLaunch[Region, AwsOptions, AwsOffer, "InstanceTypeDef"]):
                 raise
 
 
-def _only(found: tuple[Mapping[str, Any], ...]) -> Mapping[str, Any]:
+def _only(listed: tuple[Mapping[str, Any], ...]) -> Mapping[str, Any]:
     """Return the resource just created, or raise a failure that passes if it is not listed yet."""
-    if not found:
+    if not listed:
         raise Failure(
             "missing", operation="Describe", code="", message="What was just made is not listed."
         )
-    return found[0]
+    return listed[0]

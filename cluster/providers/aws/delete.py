@@ -50,16 +50,16 @@ class AwsUnlisted(Value, frozen=True, kw_only=True):
 
     def untagged(self, kind: str, tagged: Iterable[str]) -> list[str]:
         """Return the ids of a kind that were created but that the tags do not find, sorted."""
-        return sorted({one.id for one in self.made if one.kind == kind} - {*tagged})
+        return sorted({resource.id for resource in self.made if resource.kind == kind} - {*tagged})
 
     def missing(self, seen: set[Resource]) -> tuple[Resource, ...]:
         """Return the resources that may still appear in a list; none, once all must be listed."""
         now = time.time()
-        paid = {one for one in self.made if one.kind in PAID.values()}
+        paid = {resource for resource in self.made if resource.kind in PAID.values()}
         unseen = paid - seen if now < self.listed else frozenset[Resource]()
         late = [
-            Resource(kind=one.kind, id=f"{one.id} (not listed yet)")
-            for one in sorted(unseen, key=lambda one: one.id)
+            Resource(kind=resource.kind, id=f"{resource.id} (not listed yet)")
+            for resource in sorted(unseen, key=lambda resource: resource.id)
         ]
         late += [
             Resource(kind=kind, id="of a call whose reply never came")
@@ -211,45 +211,49 @@ class AwsDeletion(Deletion[AwsResource]):
         self._ended: set[str] = set()  # ids of those seen to end, or that Amazon knows no more
 
     def _machines(self) -> list[AwsResource]:
-        found = instances(self._region, self._filters)
-        if untagged := self._expected.untagged(INSTANCE, (one["InstanceId"] for one in found)):
+        listed = instances(self._region, self._filters)
+        if untagged := self._expected.untagged(
+            INSTANCE, (instance["InstanceId"] for instance in listed)
+        ):
             by_id = [{"Name": "instance-id", "Values": untagged}]
-            found += instances(self._region, by_id)
-        self._ended |= {one["InstanceId"] for one in found if state_of(one) in GOING}
-        alive = [one for one in found if state_of(one) not in GONE]
-        self._alive = {one["InstanceId"] for one in alive}
-        return [_instance(one) for one in alive]
+            listed += instances(self._region, by_id)
+        self._ended |= {
+            instance["InstanceId"] for instance in listed if state_of(instance) in GOING
+        }
+        alive = [instance for instance in listed if state_of(instance) not in GONE]
+        self._alive = {instance["InstanceId"] for instance in alive}
+        return [_instance(instance) for instance in alive]
 
     def _others(self) -> list[Callable[[], Sequence[AwsResource]]]:
         return [partial(self._listed, type_) for type_ in RESOURCE_TYPES]
 
     def _listed(self, type_: AwsResourceType) -> list[AwsResource]:
         list_ = partial(self._region.all, type_.describe, type_.key)
-        found = list_(Filters=self._filters)
-        if untagged := self._expected.untagged(type_.kind, (row[type_.id] for row in found)):
+        rows = list_(Filters=self._filters)
+        if untagged := self._expected.untagged(type_.kind, (row[type_.id] for row in rows)):
             by_id = list_(Filters=[{"Name": type_.by_id, "Values": untagged}])
-            found += tuple(row for row in by_id if self._may_be_ours(_resource(type_, row)))
-        self._seen |= {Resource(kind=type_.kind, id=row[type_.id]) for row in found}
-        return [_resource(type_, row) for row in found if row.get("State") not in DELETED]
+            rows += tuple(row for row in by_id if self._may_be_ours(_resource(type_, row)))
+        self._seen |= {Resource(kind=type_.kind, id=row[type_.id]) for row in rows}
+        return [_resource(type_, row) for row in rows if row.get("State") not in DELETED]
 
-    def _may_be_ours(self, one: AwsResource) -> bool:
+    def _may_be_ours(self, resource: AwsResource) -> bool:
         """Tell whether what has a name of ours is: its tags name no other launch."""
-        return one.tags is None or one.tags.launch in self._whose.launches
+        return resource.tags is None or resource.tags.launch in self._whose.launches
 
     def _unlisted(self) -> tuple[Resource, ...]:
-        known = {Resource(kind=INSTANCE, id=one) for one in self._alive | self._ended}
-        return self._expected.missing(known | self._seen) or self._unproven()
+        listed = {Resource(kind=INSTANCE, id=id_) for id_ in self._alive | self._ended}
+        return self._expected.missing(listed | self._seen) or self._unproven()
 
     def _unproven(self) -> tuple[Resource, ...]:
         """Ask for the instances of the journal by their ids, once all must be listed."""
         if time.time() < self._expected.listed:
             return ()
         silent = self._expected.untagged(INSTANCE, self._alive | self._ended)
-        self._ended |= {one for one in silent if not self._exists(one)}
+        self._ended |= {id_ for id_ in silent if not self._exists(id_)}
         return tuple(
-            Resource(kind=INSTANCE, id=f"{one} (not listed any more)")
-            for one in silent
-            if one not in self._ended
+            Resource(kind=INSTANCE, id=f"{id_} (not listed any more)")
+            for id_ in silent
+            if id_ not in self._ended
         )
 
     def _exists(self, instance: str) -> bool:
@@ -264,19 +268,21 @@ class AwsDeletion(Deletion[AwsResource]):
 
     def _unused(self) -> Sequence[AwsResource]:
         addresses = next(type_ for type_ in RESOURCE_TYPES if type_.kind == ELASTIC_IP)
-        return [one for one in self._listed(addresses) if not one.in_use]
+        return [address for address in self._listed(addresses) if not address.in_use]
 
     def _delete(self, there: Sequence[AwsResource]) -> None:
-        self._terminate_all([one for one in there if one.type is None])
-        for one in there:
-            if one.type is not None and not one.in_use:
+        self._terminate_all([resource for resource in there if resource.type is None])
+        for resource in there:
+            if resource.type is not None and not resource.in_use:
                 with ignoring("missing", "in use"):
-                    self._delete_one(one, one.type)
+                    self._delete_one(resource, resource.type)
 
     def _terminate_all(self, there: list[AwsResource]) -> None:
         """Request once the termination of all instances that still run."""
         doomed = [
-            one.id for one in there if one.state not in GOING and one.id not in self._terminated
+            resource.id
+            for resource in there
+            if resource.state not in GOING and resource.id not in self._terminated
         ]
         for start in range(0, len(doomed), AT_ONCE):
             self._terminate(doomed[start : start + AT_ONCE])
@@ -288,23 +294,23 @@ class AwsDeletion(Deletion[AwsResource]):
         except Failure as failure:
             if failure.kind != "missing":
                 raise
-            for one in ids if len(ids) > 1 else ():  # tried again next round: unknown is not gone
-                self._terminate([one])
+            for id_ in ids if len(ids) > 1 else ():  # tried again next round: unknown is not gone
+                self._terminate([id_])
             return
         self._terminated |= set(ids)
 
-    def _delete_one(self, one: AwsResource, type_: AwsResourceType) -> None:
-        for network in one.networks:
+    def _delete_one(self, resource: AwsResource, type_: AwsResourceType) -> None:
+        for network in resource.networks:
             with ignoring("missing"):
                 self._region.call(
-                    "detach_internet_gateway", InternetGatewayId=one.id, VpcId=network
+                    "detach_internet_gateway", InternetGatewayId=resource.id, VpcId=network
                 )
-        self._region.call(type_.delete, **{type_.param: one.id})
+        self._region.call(type_.delete, **{type_.param: resource.id})
 
 
-def _instance(one: InstanceTypeDef) -> AwsResource:
-    tags = parse_tags(tags_of(one))
-    return AwsResource(kind=INSTANCE, id=one["InstanceId"], state=state_of(one), tags=tags)
+def _instance(row: InstanceTypeDef) -> AwsResource:
+    tags = parse_tags(tags_of(row))
+    return AwsResource(kind=INSTANCE, id=row["InstanceId"], state=state_of(row), tags=tags)
 
 
 def _resource(type_: AwsResourceType, row: Mapping[str, Any]) -> AwsResource:
@@ -315,5 +321,7 @@ def _resource(type_: AwsResourceType, row: Mapping[str, Any]) -> AwsResource:
         tags=parse_tags(tags_of(row, type_.tags)),
         type=type_,
         in_use=ATTACHED in (row.get("State"), row.get("Status")) or "AssociationId" in row,
-        networks=tuple(one["VpcId"] for one in row.get("Attachments", ())) if gateway else (),
+        networks=tuple(attachment["VpcId"] for attachment in row.get("Attachments", ()))
+        if gateway
+        else (),
     )

@@ -39,29 +39,33 @@ class ElasticIps:
         made: set[str] = set()
 
         def attempt() -> tuple[AddressTypeDef, ...]:
-            while len({one["AllocationId"] for one in self._listed()} | made) < count:
+            while len({address["AllocationId"] for address in self._listed()} | made) < count:
                 token = f"{self._tags.launch}/{secrets.token_hex(4)}"  # only for the journal
                 with self._journal.requesting(ELASTIC_IP_REQUEST, token):
                     id_ = self._allocate_one()
                 self._journal.made(token, id_)
                 made.add(id_)
-            found = self._listed()
-            if not made <= {one["AllocationId"] for one in found}:
+            addresses = self._listed()
+            if not made <= {address["AllocationId"] for address in addresses}:
                 raise Failure(
                     "missing",
                     operation="DescribeAddresses",
                     code="",
                     message="An address that was just allocated is not listed",
                 )
-            return found
+            return addresses
 
-        found = retry(attempt, kinds=UNLISTED)
-        self._free = [one["AllocationId"] for one in found if not one.get("NetworkInterfaceId")]
-        self._taken = {nic for one in found if (nic := one.get("NetworkInterfaceId"))}
+        addresses = retry(attempt, kinds=UNLISTED)
+        self._free = [
+            address["AllocationId"]
+            for address in addresses
+            if not address.get("NetworkInterfaceId")
+        ]
+        self._taken = {nic for address in addresses if (nic := address.get("NetworkInterfaceId"))}
 
     def associate(self, machines: Iterable[InstanceTypeDef]) -> None:
         """Give each machine an address at its first interface, unless it has one (Failure)."""
-        first = [primary(one).get("NetworkInterfaceId", "") for one in machines]
+        first = [primary(machine).get("NetworkInterfaceId", "") for machine in machines]
         bare = [interface for interface in first if interface and interface not in self._taken]
         for interface, address in zip(bare, tuple(self._free), strict=False):
             call = partial(

@@ -220,19 +220,19 @@ def to_cluster_error(failure: Failure, *, left: str = "Nothing is left.") -> Clu
     """Explain a failure to the user, with what it means and what to type."""
     request = f", request {failure.request}" if failure.request else ""
     code = f"({failure.code}{request})"
-    said = f"Amazon refused {failure.operation}: {failure.message.rstrip('.')}."
+    what = f"Amazon refused {failure.operation}: {failure.message.rstrip('.')}."
     if failure.code == NO_CREDENTIALS:
         means, remedy = LOGINS[failure.code]
         return Denied(f"{means}.", means=f"Amazon was not asked {code}. {left}", remedy=remedy)
     if failure.kind == "denied":
-        return _denied(failure, said, f"{code}. {left}")
+        return _denied(failure, what, f"{code}. {left}")
     if failure.kind in ("lost", "foreign"):
-        said = f"Amazon did not answer {failure.operation}: {failure.message.rstrip('.')}."
+        what = f"Amazon did not answer {failure.operation}: {failure.message.rstrip('.')}."
     if not failure.operation:  # no call was refused: a machine ended
-        said = f"{failure.message}."
+        what = f"{failure.message}."
     error, means, remedy = ERRORS.get(failure.kind, OTHERWISE)
     means, remedy = _of_instance(failure) or (means, remedy)
-    return error(said, means=f"{means} {code}. {left}", remedy=remedy)
+    return error(what, means=f"{means} {code}. {left}", remedy=remedy)
 
 
 def _of_instance(failure: Failure) -> tuple[str, str] | None:
@@ -259,12 +259,12 @@ def _of_instance(failure: Failure) -> tuple[str, str] | None:
 
 def _denied_by_policy(failure: Failure) -> tuple[str, str] | None:
     """Return what a policy means that no permission of the caller's own outweighs."""
-    found = DENYING.search(failure.message)
-    if found is None:
+    match = DENYING.search(failure.message)
+    if match is None:
         return None
-    policy = found[1] or found[2]
-    whose = "of your organisation" if found[1] else "that somebody set for you"
-    who = "of your organisation" if found[1] else "of your permissions"
+    policy = match[1] or match[2]
+    whose = "of your organisation" if match[1] else "that somebody set for you"
+    who = "of your organisation" if match[1] else "of your permissions"
     encoded = "Encoded authorization failure message" in failure.message
     decode = "; which one: aws sts decode-authorization-message --encoded-message MESSAGE"
     return (
@@ -276,6 +276,6 @@ def _denied_by_policy(failure: Failure) -> tuple[str, str] | None:
     )
 
 
-def _denied(failure: Failure, said: str, source: str) -> Denied:
+def _denied(failure: Failure, what: str, source: str) -> Denied:
     means, remedy = _denied_by_policy(failure) or LOGINS.get(failure.code, MAY_NOT)
-    return Denied(said, means=f"{means} {source}", remedy=remedy)
+    return Denied(what, means=f"{means} {source}", remedy=remedy)

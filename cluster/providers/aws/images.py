@@ -41,38 +41,41 @@ CANONICAL = {"x86_64": "amd64", "arm64": "arm64"}  # Amazon's architectures, as 
 
 
 def choose(
-    region: Region, given: str, kind: InstanceTypeInfoTypeDef, *, efa: bool
+    region: Region, requested: str, kind: InstanceTypeInfoTypeDef, *, efa: bool
 ) -> tuple[ImageTypeDef, tuple[str, ...]]:
     """Find the image of a launch, and the Ubuntu packages to install before the first login.
 
-    `given` is an id (then none are installed), an alias, or `pytorch`; empty, the machines decide.
+    `requested` is an id (then none are installed), an alias, or `pytorch`; empty, the machines
+    decide.
     SpecError: there is no such image, or it is for another architecture.
     """
     architectures = _architectures(kind)
-    if given == PYTORCH:
-        chosen, wanted = given, _newest_pytorch(region, kind)
+    if requested == PYTORCH:
+        chosen, wanted = requested, _newest_pytorch(region, kind)
     else:
-        chosen = given or _own(kind, efa=efa)
+        chosen = requested or _own(kind, efa=efa)
         wanted = chosen if chosen.startswith("ami-") else _alias(region, chosen)
     try:
-        found: tuple[ImageTypeDef, ...] = region.all("describe_images", "Images", ImageIds=[wanted])
+        images: tuple[ImageTypeDef, ...] = region.all(
+            "describe_images", "Images", ImageIds=[wanted]
+        )
     except Failure as failure:
         if failure.kind != "missing" and not failure.code.startswith("InvalidAMIID"):
             raise
-        found = ()
-    if not found or found[0].get("State", "available") != "available":
+        images = ()
+    if not images or images[0].get("State", "available") != "available":
         raise SpecError(
             f"There is no image {wanted} in {region.name}.",
             means="An image belongs to one region.",
             remedy="Leave --image out, or give one of this region: --image ami-...",
         )
-    if found[0]["Architecture"] not in architectures:
+    if images[0]["Architecture"] not in architectures:
         raise SpecError(
-            f"{wanted} is for {found[0]['Architecture']}; "
+            f"{wanted} is for {images[0]['Architecture']}; "
             f"{kind['InstanceType']} is {' or '.join(architectures)}.",
             remedy="Leave --image out, or choose one that fits.",
         )
-    return found[0], PYTHON if any(one in chosen for one in OLD_UBUNTU) else ()
+    return images[0], PYTHON if any(release in chosen for release in OLD_UBUNTU) else ()
 
 
 def _alias(region: Region, name: str) -> str:
@@ -84,10 +87,12 @@ def _alias(region: Region, name: str) -> str:
             remedy="Write --image ami-..., an SSM parameter: --image /aws/service/..., "
             f"or --image {PYTORCH}",
         )
-    found = region.call("get_parameters", "Parameters", service="ssm", Names=[name])["Parameters"]
-    if not found:
+    parameters = region.call("get_parameters", "Parameters", service="ssm", Names=[name])[
+        "Parameters"
+    ]
+    if not parameters:
         raise SpecError(f"{region.name} has no image {name}.", remedy="Choose one: --image ami-...")
-    return str(found[0]["Value"])
+    return str(parameters[0]["Value"])
 
 
 def _newest_pytorch(region: Region, kind: InstanceTypeInfoTypeDef) -> str:
@@ -96,13 +101,13 @@ def _newest_pytorch(region: Region, kind: InstanceTypeInfoTypeDef) -> str:
     architecture = _architecture(kind)
     names = [PYTORCH_ALIAS.format(architecture, minor) for minor in PYTORCH_MINORS]
     answer = region.call("get_parameters", "Parameters", service="ssm", Names=names)["Parameters"]
-    found = {str(one["Name"]): str(one["Value"]) for one in answer}
-    if not found:
+    images = {str(parameter["Name"]): str(parameter["Value"]) for parameter in answer}
+    if not images:
         raise SpecError(
             f"{region.name} has no image with PyTorch 2.{PYTORCH_MINORS[0]} or newer.",
             remedy="Give one: --image ami-..., --option python=PATH",
         )
-    return next(found[name] for name in reversed(names) if name in found)
+    return next(images[name] for name in reversed(names) if name in images)
 
 
 def _check_open_driver(kind: InstanceTypeInfoTypeDef) -> None:
@@ -115,8 +120,8 @@ def _check_open_driver(kind: InstanceTypeInfoTypeDef) -> None:
 
 
 def _architecture(kind: InstanceTypeInfoTypeDef) -> str:
-    known = _architectures(kind)
-    return next((one for one in CANONICAL if one in known), "x86_64")
+    supported = _architectures(kind)
+    return next((architecture for architecture in CANONICAL if architecture in supported), "x86_64")
 
 
 def _architectures(kind: InstanceTypeInfoTypeDef) -> Sequence[str]:
@@ -141,7 +146,7 @@ def _own(kind: InstanceTypeInfoTypeDef, *, efa: bool) -> str:
     """Choose an image for a machine type: only some images have GPU drivers or EFA."""
     architecture = _architecture(kind)
     gpus = kind.get("GpuInfo", {}).get("Gpus", ())
-    nvidia = any(one.get("Manufacturer", "NVIDIA").upper() == "NVIDIA" for one in gpus)
+    nvidia = any(gpu.get("Manufacturer", "NVIDIA").upper() == "NVIDIA" for gpu in gpus)
     if nvidia and kind["InstanceType"].startswith(TOO_OLD):
         raise SpecError(
             f"{kind['InstanceType']} has GPUs that no image of Amazon has a driver for any more.",

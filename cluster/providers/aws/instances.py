@@ -42,10 +42,12 @@ def instances(region: Region, filters: Filters) -> tuple[InstanceTypeDef, ...]:
 
     Filters ignore ids that Amazon does not know yet; ids as parameters would fail the whole call.
     """
-    found: tuple[ReservationTypeDef, ...] = region.all(
+    reservations: tuple[ReservationTypeDef, ...] = region.all(
         "describe_instances", "Reservations", Filters=filters, MaxResults=1000
     )
-    return tuple(one for reservation in found for one in reservation.get("Instances", ()))
+    return tuple(
+        instance for reservation in reservations for instance in reservation.get("Instances", ())
+    )
 
 
 def tags_of(resource: Mapping[str, Any], field: str = "Tags") -> dict[str, str]:
@@ -53,55 +55,57 @@ def tags_of(resource: Mapping[str, Any], field: str = "Tags") -> dict[str, str]:
     return {tag["Key"]: tag["Value"] for tag in resource.get(field, ())}
 
 
-def state_of(one: InstanceTypeDef) -> str:
+def state_of(instance: InstanceTypeDef) -> str:
     """Return the state of an instance, such as `running`."""
-    return one.get("State", {}).get("Name", "pending")
+    return instance.get("State", {}).get("Name", "pending")
 
 
-def zone_of(one: InstanceTypeDef) -> str:
+def zone_of(instance: InstanceTypeDef) -> str:
     """Return the zone of an instance; empty if it is not listed yet."""
-    return one.get("Placement", {}).get("AvailabilityZone", "")
+    return instance.get("Placement", {}).get("AvailabilityZone", "")
 
 
-def volumes(one: InstanceTypeDef) -> list[str]:
+def volumes(instance: InstanceTypeDef) -> list[str]:
     """Return the ids of the volumes of an instance."""
-    ids = (disk.get("Ebs", {}).get("VolumeId", "") for disk in one.get("BlockDeviceMappings", ()))
+    ids = (
+        disk.get("Ebs", {}).get("VolumeId", "") for disk in instance.get("BlockDeviceMappings", ())
+    )
     return [id_ for id_ in ids if id_]
 
 
-def interfaces_of(one: InstanceTypeDef) -> list[str]:
+def interfaces_of(instance: InstanceTypeDef) -> list[str]:
     """Return the ids of the network interfaces of an instance."""
-    ids = (nic.get("NetworkInterfaceId", "") for nic in one.get("NetworkInterfaces", ()))
+    ids = (nic.get("NetworkInterfaceId", "") for nic in instance.get("NetworkInterfaces", ()))
     return [id_ for id_ in ids if id_]
 
 
-def primary(one: InstanceTypeDef) -> InstanceNetworkInterfaceTypeDef:
+def primary(instance: InstanceTypeDef) -> InstanceNetworkInterfaceTypeDef:
     """Return the first network interface of an instance; empty if it is not listed yet."""
-    for nic in one.get("NetworkInterfaces", ()):
+    for nic in instance.get("NetworkInterfaces", ()):
         place = nic.get("Attachment", {})
         if not (place.get("DeviceIndex") or place.get("NetworkCardIndex")):
             return nic
     return {}
 
 
-def instance_view(one: InstanceTypeDef) -> InstanceView:
+def instance_view(instance: InstanceTypeDef) -> InstanceView:
     """Return the fields of an instance that all clouds have."""
     return InstanceView(
-        id=one["InstanceId"],
-        alias=one["InstanceId"],
-        private=one.get("PrivateIpAddress", ""),
-        public=one.get("PublicIpAddress", ""),
+        id=instance["InstanceId"],
+        alias=instance["InstanceId"],
+        private=instance.get("PrivateIpAddress", ""),
+        public=instance.get("PublicIpAddress", ""),
     )
 
 
-def ended_machine(one: InstanceTypeDef) -> EndedMachine | None:
+def ended_machine(instance: InstanceTypeDef) -> EndedMachine | None:
     """Return how an instance ended, by itself or by somebody else; none if it has not."""
-    if (state := state_of(one)) not in ENDED:
+    if (state := state_of(instance)) not in ENDED:
         return None
-    reason = one.get("StateReason", {})
+    reason = instance.get("StateReason", {})
     code, message = reason.get("Code", ""), reason.get("Message", "")
     return EndedMachine(
-        id=one["InstanceId"],
+        id=instance["InstanceId"],
         state=state,
         why=message if code in message else f"{code}: {message}".strip(": "),
         taken=any(mark in code for mark in TAKEN),

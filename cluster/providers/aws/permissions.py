@@ -26,9 +26,9 @@ def check(
 
     Calls that need the id of a resource that does not exist yet cannot be checked.
     """
-    asked = [*((name, {}) for name in LISTS), *calls(spec, options, offer, tags)]
+    operations = [*((name, {}) for name in LISTS), *calls(spec, options, offer, tags)]
     with ThreadPoolExecutor(max_workers=AT_ONCE) as pool:
-        list(pool.map(lambda one: region.permits(one[0], **one[1]), asked))
+        list(pool.map(lambda operation: region.permits(operation[0], **operation[1]), operations))
 
 
 def calls(
@@ -41,20 +41,20 @@ def calls(
         "PublicKeyMaterial": KEY,
         "TagSpecifications": tag_specifications(tags, "key-pair"),
     }
-    asked: list[tuple[str, dict[str, Any]]] = [("import_key_pair", key)]
+    operations: list[tuple[str, dict[str, Any]]] = [("import_key_pair", key)]
     if options.elastic_ip:
         tagged = {"TagSpecifications": tag_specifications(tags, "elastic-ip")}
-        asked.append(("allocate_address", {"Domain": "vpc", **tagged}))
+        operations.append(("allocate_address", {"Domain": "vpc", **tagged}))
     if spec.placement:
         group = {"GroupName": label, "Strategy": "cluster"}
         tagged = {"TagSpecifications": tag_specifications(tags, "placement-group")}
-        asked.append(("create_placement_group", {**group, **tagged}))
+        operations.append(("create_placement_group", {**group, **tagged}))
     if offer.vpc:
         firewall = {"GroupName": label, "Description": "cluster", "VpcId": offer.vpc}
         tagged = {"TagSpecifications": tag_specifications(tags, "security-group")}
-        asked.append(("create_security_group", {**firewall, **tagged}))
-        asked.append(("run_instances", _run(spec, options, offer, tags)))
-    return asked
+        operations.append(("create_security_group", {**firewall, **tagged}))
+        operations.append(("run_instances", _run(spec, options, offer, tags)))
+    return operations
 
 
 def _run(spec: ClusterSpec, options: AwsOptions, offer: AwsOffer, tags: Tags) -> dict[str, Any]:

@@ -111,7 +111,7 @@ def _possible_offer(region: Region, spec: ClusterSpec, options: AwsOptions) -> A
         link=link,
         price=cost,
         lines=lines,
-        gpus=sum(one.get("Count", 0) for one in kind.get("GpuInfo", {}).get("Gpus", ())),
+        gpus=sum(gpu.get("Count", 0) for gpu in kind.get("GpuInfo", {}).get("Gpus", ())),
     )
 
 
@@ -161,19 +161,19 @@ def _kind(region: Region, spec: ClusterSpec) -> InstanceTypeInfoTypeDef:
     if not spec.instance:
         raise SpecError("No instance type was given.", remedy="Such as: --instance c5.18xlarge")
     try:
-        found: tuple[InstanceTypeInfoTypeDef, ...] = region.all(
+        types: tuple[InstanceTypeInfoTypeDef, ...] = region.all(
             "describe_instance_types", "InstanceTypes", InstanceTypes=[spec.instance]
         )
     except Failure as failure:
         if failure.code != "InvalidInstanceType":
             raise
-        found = ()
-    if not found:
+        types = ()
+    if not types:
         raise SpecError(
             f"There is no instance type {spec.instance!r} in {region.name}.",
             remedy="See what there is: https://aws.amazon.com/ec2/instance-types",
         )
-    return found[0]
+    return types[0]
 
 
 def _check_kind(
@@ -232,14 +232,14 @@ def _placeable(region: Region, name: str) -> Sequence[str]:
     """Suggest types that support placement groups, of the same size if there are any."""
     current = {"Name": "current-generation", "Values": ["true"]}
     try:
-        found: tuple[InstanceTypeInfoTypeDef, ...] = region.all(
+        types: tuple[InstanceTypeInfoTypeDef, ...] = region.all(
             "describe_instance_types", "InstanceTypes", Filters=[current]
         )
     except Failure:
         return ["c5.18xlarge", "c5n.18xlarge"]
     _, _, size = name.partition(".")
-    able = sorted(one["InstanceType"] for one in found if _is_placeable(one))
-    return ([one for one in able if one.endswith(f".{size}")] or able)[:SUGGESTED]
+    able = sorted(kind["InstanceType"] for kind in types if _is_placeable(kind))
+    return ([kind for kind in able if kind.endswith(f".{size}")] or able)[:SUGGESTED]
 
 
 def _zones(region: Region, spec: ClusterSpec, options: AwsOptions) -> list[str]:
@@ -251,11 +251,11 @@ def _zones(region: Region, spec: ClusterSpec, options: AwsOptions) -> list[str]:
         LocationType="availability-zone",
         Filters=[{"Name": "instance-type", "Values": [name]}],
     )
-    there = sorted({one["Location"] for one in offered})
-    asked = _asked(region, spec, options)
-    chosen = [zone for zone in asked if zone in there] if asked else there
+    there = sorted({offering["Location"] for offering in offered})
+    requested = _asked(region, spec, options)
+    chosen = [zone for zone in requested if zone in there] if requested else there
     if not chosen:
-        where = ", ".join(asked) or region.name
+        where = ", ".join(requested) or region.name
         raise SpecError(
             f"{name} is not offered in {where}.",
             remedy=f"It is in: {', '.join(there)}; use --zone {there[0]}"
@@ -280,17 +280,17 @@ def _sites(
     subnets = _subnets(region, options)
     if not subnets:
         return "", tuple(ZoneSubnet(zone=zone) for zone in zones)
-    if all(one.get("Ipv6Native") for one in subnets):
+    if all(subnet.get("Ipv6Native") for subnet in subnets):
         raise SpecError(
-            f"{', '.join(one['SubnetId'] for one in subnets)} has IPv6 addresses only.",
+            f"{', '.join(subnet['SubnetId'] for subnet in subnets)} has IPv6 addresses only.",
             means=public_address.ONLY_IPV4,
             remedy="Use a subnet with IPv4 addresses: --option subnet=subnet-...",
         )
-    subnets = tuple(one for one in subnets if not one.get("Ipv6Native"))
-    here = {zone: one for one in subnets if (zone := one["AvailabilityZone"]) in zones}
+    subnets = tuple(subnet for subnet in subnets if not subnet.get("Ipv6Native"))
+    here = {zone: subnet for subnet in subnets if (zone := subnet["AvailabilityZone"]) in zones}
     roomy = [zone for zone in zones if zone in here and _room(here[zone]) >= needed]
     if not roomy:
-        rooms = {zone: _room(one) for zone, one in here.items()}
+        rooms = {zone: _room(subnet) for zone, subnet in here.items()}
         raise SpecError(
             f"No subnet has room for {spec.hosts} machines, which need {needed} addresses.",
             means="; ".join(f"{zone}: {count} addresses" for zone, count in rooms.items())

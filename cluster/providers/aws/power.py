@@ -27,7 +27,7 @@ POLL = 1.0  # seconds between two checks
 def stop(region: Region, filters: Filters, machines: Sequence[Machine]) -> None:
     """Stop instances, and wait until they are stopped (Failure, Timeout)."""
     region.call("stop_instances", InstanceIds=[machine.id for machine in machines])
-    _wait(region, filters, machines, lambda one: state_of(one) == "stopped")
+    _wait(region, filters, machines, lambda instance: state_of(instance) == "stopped")
 
 
 def start(
@@ -48,8 +48,10 @@ def start(
     region.call("create_tags", Resources=ids, Tags=[{"Key": EXPIRES, "Value": expires}])
     region.call("start_instances", InstanceIds=ids)
 
-    def ready(one: InstanceTypeDef) -> bool:
-        return state_of(one) == "running" and bool(one.get("PublicIpAddress") or not public)
+    def ready(instance: InstanceTypeDef) -> bool:
+        return state_of(instance) == "running" and bool(
+            instance.get("PublicIpAddress") or not public
+        )
 
     return _wait(region, filters, machines, ready, on_state)
 
@@ -63,15 +65,15 @@ def _wait(
 ) -> list[InstanceTypeDef]:
     deadline = time.monotonic() + WITHIN
     while True:
-        found = {one["InstanceId"]: one for one in instances(region, filters)}
-        states = {one.name: state_of(found[one.id]) for one in machines if one.id in found}
+        by_id = {item["InstanceId"]: item for item in instances(region, filters)}
+        states = {item.name: state_of(by_id[item.id]) for item in machines if item.id in by_id}
         for name, state in states.items():
             on_state(name, state)
             if state == "terminated":
                 raise _gone(name)
-        late = [one for one in machines if one.id not in found or not ready(found[one.id])]
+        late = [item for item in machines if item.id not in by_id or not ready(by_id[item.id])]
         if not late:
-            return [found[one.id] for one in machines]
+            return [by_id[item.id] for item in machines]
         if time.monotonic() > deadline:
             raise _late(late[0].name, states.get(late[0].name, "not listed"), len(late))
         time.sleep(POLL)

@@ -96,7 +96,7 @@ def _spot(region: Region, instance: str, zone: str) -> Price | None:
     prices: list[SpotPriceTypeDef] = answer["SpotPriceHistory"]
     if not prices:
         return None
-    newest = max(prices, key=lambda one: one["Timestamp"])
+    newest = max(prices, key=lambda price_: price_["Timestamp"])
     return Price(
         hourly=float(newest["SpotPrice"]),
         at=newest["Timestamp"].date().isoformat(),

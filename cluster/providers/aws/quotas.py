@@ -81,12 +81,12 @@ def check(region: Region, kind: InstanceTypeInfoTypeDef, hosts: int, *, spot: bo
     return f"vCPUs: {need} needed, {used} in use, {allowed:g} allowed"
 
 
-def _limit(region: Region, of: str, *, spot: bool) -> Mapping[str, Any] | None:
-    code = (SPOT if spot else ON_DEMAND).get(of)
+def _limit(region: Region, family_: str, *, spot: bool) -> Mapping[str, Any] | None:
+    code = (SPOT if spot else ON_DEMAND).get(family_)
     if code is None:
         return None
     try:
-        found = region.call(
+        quotas = region.call(
             "get_service_quota",
             "Quota",
             service="service-quotas",
@@ -95,7 +95,7 @@ def _limit(region: Region, of: str, *, spot: bool) -> Mapping[str, Any] | None:
         )
     except Failure:
         return None
-    quota: Mapping[str, Any] = found["Quota"]
+    quota: Mapping[str, Any] = quotas["Quota"]
     return quota
 
 
@@ -113,17 +113,17 @@ def family(instance: str, *, spot: bool = False) -> str:
 def _used(region: Region, instance: str, *, spot: bool) -> int:
     alive = {"Name": "instance-state-name", "Values": ["pending", "running"]}
     types = Counter(
-        one["InstanceType"]
-        for one in instances(region, [alive])
-        if (one.get("InstanceLifecycle") == "spot") == spot
-        and family(one["InstanceType"], spot=spot) == family(instance, spot=spot)
+        item["InstanceType"]
+        for item in instances(region, [alive])
+        if (item.get("InstanceLifecycle") == "spot") == spot
+        and family(item["InstanceType"], spot=spot) == family(instance, spot=spot)
     )
     names = sorted(types)
     sizes: dict[str, int] = {}
     for start in range(0, len(names), MOST_TYPES):
-        asked = names[start : start + MOST_TYPES]
-        known: tuple[InstanceTypeInfoTypeDef, ...] = region.all(
-            "describe_instance_types", "InstanceTypes", InstanceTypes=asked
+        batch = names[start : start + MOST_TYPES]
+        offered: tuple[InstanceTypeInfoTypeDef, ...] = region.all(
+            "describe_instance_types", "InstanceTypes", InstanceTypes=batch
         )
-        sizes |= {one["InstanceType"]: one["VCpuInfo"]["DefaultVCpus"] for one in known}
+        sizes |= {item["InstanceType"]: item["VCpuInfo"]["DefaultVCpus"] for item in offered}
     return sum(count * sizes.get(name, 0) for name, count in types.items())

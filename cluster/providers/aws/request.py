@@ -19,7 +19,7 @@ def request(spec: ClusterSpec, options: AwsOptions, offer: AwsOffer, tags: Tags)
     disk: dict[str, Any] = {"Encrypted": True, "DeleteOnTermination": True, "VolumeType": "gp3"}
     if offer.disk:
         disk["VolumeSize"] = offer.disk
-    asked: dict[str, Any] = {
+    parameters: dict[str, Any] = {
         "ImageId": offer.image,
         "InstanceType": spec.instance,
         "MinCount": spec.hosts,
@@ -31,21 +31,21 @@ def request(spec: ClusterSpec, options: AwsOptions, offer: AwsOffer, tags: Tags)
         "TagSpecifications": tag_specifications(tags, "instance", "volume", "network-interface"),
     }
     if spec.placement:
-        asked["Placement"] = {"GroupName": tags.label}
+        parameters["Placement"] = {"GroupName": tags.label}
     if options.threads_per_core:
-        asked["CpuOptions"] = {
+        parameters["CpuOptions"] = {
             "CoreCount": offer.cores,
             "ThreadsPerCore": options.threads_per_core,
         }
     if spec.spot:
-        asked["InstanceMarketOptions"] = {
+        parameters["InstanceMarketOptions"] = {
             "MarketType": "spot",
             "SpotOptions": {
                 "SpotInstanceType": "one-time",
                 "InstanceInterruptionBehavior": "terminate",
             },
         }
-    return asked
+    return parameters
 
 
 def interfaces(

@@ -70,7 +70,7 @@ class GcpProvider(CloudProvider["Project", GcpOffer], NeedsCredentials, OffersGp
 
     def __init__(self, regions: tuple[str, ...] = ()) -> None:
         super().__init__(regions)
-        self.regions = tuple(one.removeprefix(PLACE) for one in self.regions)
+        self.regions = tuple(region.removeprefix(PLACE) for region in self.regions)
         self._clients: dict[tuple[str, str], Project] = {}
 
     @classmethod
@@ -134,16 +134,16 @@ class GcpProvider(CloudProvider["Project", GcpOffer], NeedsCredentials, OffersGp
         """Return deletion of resources found by their descriptions, or by the journal's calls."""
         return GcpDeletion(client, whose, _unlisted(entries))
 
-    def translate_error(self, failure: Failure, left: str) -> ClusterError:
+    def translate_error(self, failure: Failure, remains: str) -> ClusterError:
         """Explain a failure, and give the commands of Google's tools that help."""
-        return to_cluster_error(failure, left=left)
+        return to_cluster_error(failure, left=remains)
 
     def ended(
         self, client: Project, whose: Selection, machines: tuple[Machine, ...]
     ) -> dict[str, EndedMachine]:
         """Return the machines that Google lists as ended, or does not know any more."""
         listed: tuple[Instance, ...] = client.all("instances", filter=filter_of(whose))
-        states = {str(one.id): one.status for one in listed}
+        states = {str(row.id): row.status for row in listed}
         ends = {}
         for machine in machines:
             zone, _, instance = machine.id.partition("/")
@@ -170,12 +170,12 @@ class GcpProvider(CloudProvider["Project", GcpOffer], NeedsCredentials, OffersGp
 def _state(client: Project, zone: str, name: str, target: str) -> str:
     """Return the state of a machine that no list had; another may have its name by now."""
     try:
-        found: Instance = client.call("instances", "get", zone=zone, instance=name)
+        instance: Instance = client.call("instances", "get", zone=zone, instance=name)
     except Failure as failure:
         if failure.kind != "missing":
             raise
         return DELETED
-    return found.status if str(found.id) == target else DELETED
+    return instance.status if str(instance.id) == target else DELETED
 
 
 def _options(spec: ClusterSpec) -> GcpOptions:
@@ -188,24 +188,24 @@ def _unlisted(entries: Entries) -> GcpUnlisted:
         return GcpUnlisted(until=time.time() + listing_delay())
     answers = {e.token: e.ids for e in entries if isinstance(e, journal.Answered)}
     requests = [e for e in entries if isinstance(e, journal.Requested)]
-    launches = [one for one in requests if one.kind == journal.INSTANCES]
+    launches = [entry for entry in requests if entry.kind == journal.INSTANCES]
     made: dict[str, tuple[str, ...]] = {}
-    for token in dict.fromkeys(one.token for one in launches):
+    for token in dict.fromkeys(entry.token for entry in launches):
         zone = token.partition("/")[0]
         made[zone] = (*made.get(zone, ()), *answers.get(token, ()))
     return GcpUnlisted(
         open_calls=tuple(
-            OpenCall(zone=zone, request=request, at=one.at)
-            for one in launches
-            if one.token not in answers
-            for zone, _, request in [one.token.partition("/")]
+            OpenCall(zone=zone, request=request, at=entry.at)
+            for entry in launches
+            if entry.token not in answers
+            for zone, _, request in [entry.token.partition("/")]
         ),
         machines=made,
         others=frozenset(
-            (one.kind, id_)
-            for one in requests
-            if one not in launches
-            for id_ in answers.get(one.token, ())
+            (entry.kind, id_)
+            for entry in requests
+            if entry not in launches
+            for id_ in answers.get(entry.token, ())
         ),
     )
 
@@ -216,12 +216,12 @@ def read_topology(project: Project, ids: Sequence[str], wanted: str) -> Provider
     Source: cloud.google.com/compute/docs/instances/view-instance-topology
     """
     places = dict.fromkeys(id_.partition("/")[0] for id_ in ids)
-    found = {
-        f"{place}/{one.name}": _location(one.resource_status)
+    locations = {
+        f"{place}/{instance.name}": _location(instance.resource_status)
         for place in places
-        for one in project.all("instances", zone=place, filter=wanted)
+        for instance in project.all("instances", zone=place, filter=wanted)
     }
-    layers = network_layers(LAYERS, [found.get(id_, ()) for id_ in ids], machines=1)
+    layers = network_layers(LAYERS, [locations.get(id_, ()) for id_ in ids], machines=1)
     return ProviderTopology(layers=layers) if layers else ProviderTopology(reason=NOTHING)
 
 
@@ -241,33 +241,37 @@ def _location(status: ResourceStatus) -> tuple[str, ...]:
 def list_clusters(project: Project) -> tuple[RemoteCluster, ...]:
     """List the caller's clusters in a project, also those of which only a firewall rule is left."""
     whose = Selection(owner=project.owner)
-    found = {one.tags.name: one.tags for one in GcpDeletion(project, whose).found() if one.tags}
-    alive: dict[str, list[Instance]] = {name: [] for name in found}
-    for one in project.all("instances", filter=filter_of(whose)):
-        tags = parse_description(one.description)
-        if tags is not None and is_of(whose, one.description):
-            alive.setdefault(tags.name, []).append(one)
-    return tuple(_seen(project, tags, alive[name]) for name, tags in sorted(found.items()))
+    tags_by_name = {
+        item.tags.name: item.tags for item in GcpDeletion(project, whose).found() if item.tags
+    }
+    alive: dict[str, list[Instance]] = {name: [] for name in tags_by_name}
+    for item in project.all("instances", filter=filter_of(whose)):
+        tags = parse_description(item.description)
+        if tags is not None and is_of(whose, item.description):
+            alive.setdefault(tags.name, []).append(item)
+    return tuple(_seen(project, tags, alive[name]) for name, tags in sorted(tags_by_name.items()))
 
 
 def _seen(project: Project, tags: Tags, machines: Sequence[Instance]) -> RemoteCluster:
-    began = [_moment(one.creation_timestamp) for one in machines]
+    began = [_moment(instance.creation_timestamp) for instance in machines]
     first = machines[0] if machines else None
     return RemoteCluster(
         name=tags.name,
         region=f"{PLACE}{project.name}",
         host=tags.host,
-        addresses=tuple(private(one) for one in sorted(machines, key=lambda one: one.name)),
-        states=tuple(one.status.lower() for one in machines),
+        addresses=tuple(
+            private(instance) for instance in sorted(machines, key=lambda instance: instance.name)
+        ),
+        states=tuple(instance.status.lower() for instance in machines),
         since=min(began, default=0.0),
         expires=tags.expires,
         price=_price(project, first) if first else None,
     )
 
 
-def _price(project: Project, one: Instance) -> Price | None:
+def _price(project: Project, instance: Instance) -> Price | None:
     """Read the price of a machine; none if it cannot be read."""
-    zone, name = one.zone.rpartition("/")[2], one.machine_type.rpartition("/")[2]
+    zone, name = instance.zone.rpartition("/")[2], instance.machine_type.rpartition("/")[2]
     try:
         kind: MachineType = project.call("machine_types", "get", zone=zone, machine_type=name)
     except Failure:
@@ -275,13 +279,13 @@ def _price(project: Project, one: Instance) -> Price | None:
     gpus = next(
         (
             (gpu.accelerator_type.rpartition("/")[2], gpu.accelerator_count)
-            for gpu in one.guest_accelerators
+            for gpu in instance.guest_accelerators
         ),
         None,
     )
     own = [(gpu.guest_accelerator_type, gpu.guest_accelerator_count) for gpu in kind.accelerators]
     region = zone.rpartition("-")[0]
-    spot = one.scheduling.provisioning_model == "SPOT"
+    spot = instance.scheduling.provisioning_model == "SPOT"
     return price(project, kind, region, own[0] if own else gpus, spot=spot)
 
 

@@ -103,7 +103,7 @@ def requested_accelerators(
     match = WANTED.fullmatch(spec.accelerator.lower())
     kind = KNOWN.get(match[1]) if match else None
     if match is None or kind is None:
-        current = ", ".join(name for name, one in KNOWN.items() if not one.retired)
+        current = ", ".join(name for name, accelerator in KNOWN.items() if not accelerator.retired)
         raise SpecError(
             f"--accelerator {spec.accelerator} is not known.",
             remedy=f"Write a kind and how many of them: --accelerator t4:1; there are: {current}",

@@ -183,29 +183,31 @@ class Project:
         except Failure:  # then only the errors of the operation itself are known
             return ()
 
-    def catalog(self, of: type[T]) -> tuple[T, ...]:
+    def catalog(self, kind: type[T]) -> tuple[T, ...]:
         """Read Google's price list of Compute Engine.
 
         Failure: it cannot be read; another cloud's endpoint must be set in the environment.
         """
         params = {"pageSize": "5000", "currencyCode": "USD"}
-        found = []
+        skus = []
         while True:
             page = self._other("CLOUDBILLING", "skus.list", SKUS, params, SkuPage)
-            found += [_decoded("skus.list", one, of) for one in page.skus]
+            skus += [_decoded("skus.list", sku, kind) for sku in page.skus]
             if not page.next_page_token:
-                return tuple(found)
+                return tuple(skus)
             params["pageToken"] = page.next_page_token
 
-    def policy(self, constraint: str, of: type[T]) -> T:
+    def policy(self, constraint: str, kind: type[T]) -> T:
         """Read an organisation policy, such as `compute.requireOsLogin`, for this project.
 
         Failure: it cannot be read; another cloud's endpoint must be set in the environment.
         """
         path = f"/v2/projects/{self.name}/policies/{constraint}:getEffectivePolicy"
-        return self._other("ORGPOLICY", "policies.getEffectivePolicy", path, {}, of)
+        return self._other("ORGPOLICY", "policies.getEffectivePolicy", path, {}, kind)
 
-    def _other(self, service: str, what: str, path: str, params: dict[str, str], of: type[T]) -> T:
+    def _other(
+        self, service: str, what: str, path: str, params: dict[str, str], kind: type[T]
+    ) -> T:
         """Call a service other than Compute Engine, once: a plan does not need its answer."""
         from google.auth.transport.requests import AuthorizedSession  # noqa: PLC0415 - with it
 
@@ -219,7 +221,7 @@ class Project:
         except Exception as error:
             raise _translated(what, error) from error
         if answer.ok:
-            return _decoded(what, answer.content, of)
+            return _decoded(what, answer.content, kind)
         message = _decoded(what, answer.content, Refusal).error.message
         status = answer.status_code
         raise Failure(kind_of("", status), operation=what, code=str(status), message=message)
@@ -233,7 +235,7 @@ class Project:
         try:
             pages = self._send(collection, verb, params)
             if verb == "aggregated_list":
-                return tuple(one for _, scope in pages for one in getattr(scope, collection))
+                return tuple(item for _, scope in pages for item in getattr(scope, collection))
             return tuple(pages)
         except Exception as error:
             raise _translated(call_name(collection, verb), error) from error
@@ -296,10 +298,10 @@ def _check_answer(response: Any, **_: object) -> None:  # noqa: ANN401 - of requ
         raise Failure("lost", operation="list", code="unreachables", message=f"without {missed}")
 
 
-def _decoded(what: str, answer: bytes | msgspec.Raw, of: type[T]) -> T:
+def _decoded(what: str, answer: bytes | msgspec.Raw, kind: type[T]) -> T:
     """Decode the answer of a service; what is not valid, such as a proxy's page, is a failure."""
     try:
-        return msgspec.json.decode(answer, type=of, strict=False)
+        return msgspec.json.decode(answer, type=kind, strict=False)
     except (msgspec.DecodeError, UnicodeDecodeError) as error:
         message = f"The answer is not one of Google's: {error}"
         raise Failure("other", operation=what, code="unreadable", message=message) from error
@@ -325,8 +327,8 @@ def _email(credentials: Any) -> str:  # noqa: ANN401
 
     def known() -> str:
         names = ("service_account_email", "account")
-        found = [str(getattr(credentials, name, "") or "") for name in names]
-        return next((one for one in found if one not in ("", "default")), "")
+        addresses = [str(getattr(credentials, name, "") or "") for name in names]
+        return next((address for address in addresses if address not in ("", "default")), "")
 
     if email := known():
         return email
@@ -353,8 +355,8 @@ def _translated(what: str, error: Exception) -> Exception:
     if isinstance(error, NotTheCloudError):
         return error.failure(what)
     no_json = (ParseError, UnicodeDecodeError)  # of a failing server
-    known = isinstance(error, (GoogleAPIError, GoogleAuthError, RequestException, *no_json))
-    return _failure(what, error) if known else error
+    is_known = isinstance(error, (GoogleAPIError, GoogleAuthError, RequestException, *no_json))
+    return _failure(what, error) if is_known else error
 
 
 def _failure(what: str, error: Exception) -> Failure:
@@ -363,10 +365,10 @@ def _failure(what: str, error: Exception) -> Failure:
     from google.auth.exceptions import GoogleAuthError, TransportError  # noqa: PLC0415
 
     if isinstance(error, GoogleAPICallError):
-        said = [one for one in error.errors if isinstance(one, dict)]
-        word = str(said[0].get("reason", "")) if said else ""
+        details = [detail for detail in error.errors if isinstance(detail, dict)]
+        word = str(details[0].get("reason", "")) if details else ""
         status = int(error.code or 0)
-        message = str(said[0].get("message", "")) if said else str(error.message)
+        message = str(details[0].get("message", "")) if details else str(error.message)
         return Failure(
             kind_of(word, status), operation=what, code=word or str(status), message=message
         )

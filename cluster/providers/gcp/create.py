@@ -90,35 +90,36 @@ class GcpLaunch(CloudLaunch[Project, GcpOptions, GcpOffer, "Instance"]):
     def list(self, site: Site, ids: tuple[str, ...]) -> list[ListedMachine[Instance]]:
         """List the machines of the launch in a zone."""
         del ids
-        found: tuple[Instance, ...] = self._client.all(
+        listed: tuple[Instance, ...] = self._client.all(
             "instances", zone=site.zone, filter=filter_of(self._whose)
         )
         made = sorted(
-            (one for one in found if is_of(self._whose, one.description)), key=lambda one: one.name
+            (instance for instance in listed if is_of(self._whose, instance.description)),
+            key=lambda instance: instance.name,
         )
         return [
             ListedMachine(
-                instance=one,
+                instance=instance,
                 number=number,
-                id=one.name,
-                state=one.status,
-                ready=self._is_ready(one),
+                id=instance.name,
+                state=instance.status,
+                ready=self._is_ready(instance),
             )
-            for number, one in enumerate(made)
+            for number, instance in enumerate(made)
         ]
 
-    def check(self, site: Site, found: Sequence[ListedMachine[Instance]], seconds: float) -> None:
+    def check(self, site: Site, listed: Sequence[ListedMachine[Instance]], seconds: float) -> None:
         """Fail if a machine ended, is not listed in time, or vanished.
 
         The last is how Google shows a lack of capacity.
         """
-        zone, names = site.zone, frozenset(one.id for one in found)
-        for one in found:
-            if (state := one.instance.status) in ENDED:
+        zone, names = site.zone, frozenset(machine.id for machine in listed)
+        for machine in listed:
+            if (state := machine.instance.status) in ENDED:
                 ended = ended_machine(
-                    self._client, zone, one.id, state, target=str(one.instance.id)
+                    self._client, zone, machine.id, state, target=str(machine.instance.id)
                 )
-                raise self.end(one.number, ended)
+                raise self.end(machine.number, ended)
         wanted = self._names(self.hosts)
         if missing := next((name for name in wanted if name not in names), None):
             gone = ended_machine(self._client, zone, missing, DELETED, since=self._since)
@@ -128,31 +129,33 @@ class GcpLaunch(CloudLaunch[Project, GcpOptions, GcpOffer, "Instance"]):
             did = f"showed {len(gone_names)} machines that then vanished"
             raise too_few_machines(self.operation, zone, did)
         self._seen |= names
-        if len(found) < self.hosts and seconds > deletion.listing_delay():
-            did = f"lists {len(found)} of {self.hosts} machines"
+        if len(listed) < self.hosts and seconds > deletion.listing_delay():
+            did = f"lists {len(listed)} of {self.hosts} machines"
             raise too_few_machines(self.operation, zone, did)
 
-    def settle(self, site: Site, found: tuple[Instance, ...]) -> None:
+    def settle(self, site: Site, machines: tuple[Instance, ...]) -> None:
         """Trust the host keys that machines report; those of a launch that continues are pinned."""
-        known = self._cluster_journal.folder / ssh_keys.KNOWN
-        pinned = ssh_keys.pinned(known)
-        new = tuple(one for one in found if alias(one) not in pinned)
+        known_hosts = self._cluster_journal.folder / ssh_keys.KNOWN
+        pinned = ssh_keys.pinned(known_hosts)
+        new = tuple(instance for instance in machines if alias(instance) not in pinned)
         waited = HostKeys(self._client, self.options.wait).wait(
             new, lambda: self.check(site, self.list(site, ()), 0.0)
         )
-        ssh_keys.add_known_hosts(known, [(alias(one), key) for one, all_ in waited for key in all_])
+        ssh_keys.add_known_hosts(
+            known_hosts, [(alias(instance), key) for instance, all_ in waited for key in all_]
+        )
 
     def delete(self) -> None:
         """Delete all machines of the launch."""
         GcpDeletion(self._client, self._whose).delete_machines()
 
-    def console(self, site: Site, one: Instance) -> str:
+    def console(self, site: Site, instance: Instance) -> str:
         """Read the serial console."""
-        return console(self._client, site.zone, one.name)
+        return console(self._client, site.zone, instance.name)
 
-    def view(self, one: Instance) -> InstanceView:
+    def view(self, instance: Instance) -> InstanceView:
         """Return the fields of an instance that all clouds have."""
-        return instance_view(one)
+        return instance_view(instance)
 
     def _names(self, count: int) -> tuple[str, ...]:
         return tuple(f"{self._stem}-{number:0{DIGITS}}" for number in range(1, count + 1))
@@ -166,9 +169,9 @@ class GcpLaunch(CloudLaunch[Project, GcpOptions, GcpOffer, "Instance"]):
         own = label(self._tags)
         return f"{own}-r{self._tags.launch[:4]}" if self._added else own
 
-    def _is_ready(self, one: Instance) -> bool:
-        connected = private(one) and (public(one) or not self.options.is_public)
-        return one.status == "RUNNING" and bool(connected)
+    def _is_ready(self, instance: Instance) -> bool:
+        connected = private(instance) and (public(instance) or not self.options.is_public)
+        return instance.status == "RUNNING" and bool(connected)
 
     # What machines need.
 
@@ -210,8 +213,8 @@ class GcpLaunch(CloudLaunch[Project, GcpOptions, GcpOffer, "Instance"]):
         begin = partial(self._begin, collection, kind, body)
         self._finish(f"{collection}.insert", begin(), begin)
         where = {kind: body["name"]}
-        found = retry(lambda: self._client.call(collection, "get", **where), kinds=UNLISTED)
-        tags = parse_description(found.description)
+        existing = retry(lambda: self._client.call(collection, "get", **where), kinds=UNLISTED)
+        tags = parse_description(existing.description)
         if tags is None or tags.launch != self._tags.launch:
             raise name_taken_error(self._spec.name, self._client.name)
         self._made(collection, body)

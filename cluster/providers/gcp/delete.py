@@ -105,8 +105,8 @@ NOTHING_UNLISTED = GcpUnlisted()
 def _may_bring(project: Project, order: OpenCall) -> bool:
     """Tell whether a call may still create machines, also if Google has not received it yet."""
     same = f"clientOperationId = {order.request}"
-    if found := project.all("zone_operations", zone=order.zone, filter=same):
-        return not all(is_done(operation) for operation in found)
+    if operations := project.all("zone_operations", zone=order.zone, filter=same):
+        return not all(is_done(operation) for operation in operations)
     return time.time() < order.at + listing_delay()
 
 
@@ -132,26 +132,26 @@ class GcpDeletion(Deletion[GcpResource]):
 
     def _labelled(self, type_: GcpResourceType) -> list[GcpResource]:
         """List resources by their labels, and those of the journal that have lost theirs."""
-        found = self._listed(type_)
-        known = {(one.kind, one.id) for one in found} | self._missing
+        listed = self._listed(type_)
+        listed_ids = {(resource.kind, resource.id) for resource in listed} | self._missing
         for zone, names in self._expected.machines.items():
-            if lost := {n for n in names if (type_.kind, f"{zone}/{n}") not in known}:
-                found += self._unlabelled(type_, zone, lost)
-        return found
+            if lost := {n for n in names if (type_.kind, f"{zone}/{n}") not in listed_ids}:
+                listed += self._unlabelled(type_, zone, lost)
+        return listed
 
     def _unlabelled(self, type_: GcpResourceType, zone: str, names: set[str]) -> list[GcpResource]:
         """Find what is in the journal although its labels were changed, by its numbered name."""
         label = min(names).rpartition("-")[0]
         there = self._project.all(type_.collection, zone=zone, filter=f'(name eq "{label}-.*")')
-        found = [one for one in there if one.name in names and self._may_be_ours(one)]
-        gone = names - {one.name for one in found}
+        ours = [row for row in there if row.name in names and self._may_be_ours(row)]
+        gone = names - {row.name for row in ours}
         self._missing |= {(type_.kind, f"{zone}/{name}") for name in gone}
-        return [_resource(type_, one) for one in found]
+        return [_resource(type_, row) for row in ours]
 
-    def _may_be_ours(self, one: Message) -> bool:
+    def _may_be_ours(self, row: Message) -> bool:
         """Tell whether what has a name of ours is: its description names no other launch."""
-        said = parse_description(one.description)
-        return said is None or is_of(self._whose, one.description)
+        tags = parse_description(row.description)
+        return tags is None or is_of(self._whose, row.description)
 
     def _others(self) -> list[Callable[[], Sequence[GcpResource]]]:
         return [
@@ -162,12 +162,12 @@ class GcpDeletion(Deletion[GcpResource]):
     def _listed(self, type_: GcpResourceType) -> list[GcpResource]:
         filters = {"filter": filter_of(self._whose)} if type_.labelled else {}
         there = self._project.all(type_.collection, **filters)
-        found = [(_resource(type_, one), one) for one in there]
+        pairs = [(_resource(type_, row), row) for row in there]
         return [
             resource
-            for resource, one in found
-            if is_of(self._whose, one.description)
-            or ((type_.collection, resource.id) in self._expected.others and self._may_be_ours(one))
+            for resource, row in pairs
+            if is_of(self._whose, row.description)
+            or ((type_.collection, resource.id) in self._expected.others and self._may_be_ours(row))
         ]
 
     def _unlisted(self) -> tuple[Resource, ...]:
@@ -178,39 +178,39 @@ class GcpDeletion(Deletion[GcpResource]):
             with ThreadPoolExecutor(min(AT_ONCE, len(there))) as pool:
                 list(pool.map(self._delete_one, there))
 
-    def _delete_one(self, one: GcpResource) -> None:
-        key = one.kind, one.id
+    def _delete_one(self, resource: GcpResource) -> None:
+        key = resource.kind, resource.id
         begun = self._begun.get(key)
         with ignoring("missing", "in use", "internal"):
             if begun is None:
-                where = {**dict(one.scope), one.type.param: one.name}
-                operation = self._project.begin(one.type.collection, "delete", **where)
+                where = {**dict(resource.scope), resource.type.param: resource.name}
+                operation = self._project.begin(resource.type.collection, "delete", **where)
                 self._begun[key] = PendingDeletion(operation=operation, at=time.monotonic())
             elif time.monotonic() > begun.at + LOOK_AGAIN:
-                self._look(one, begun.operation)
+                self._look(resource, begun.operation)
 
-    def _look(self, one: GcpResource, operation: Operation) -> None:
+    def _look(self, resource: GcpResource, operation: Operation) -> None:
         """Check the operation of a deletion; if it failed, the next round starts it again."""
         now = self._project.look(operation)
         if is_done(now):
-            del self._begun[one.kind, one.id]
-            check_operations(f"{one.type.collection}.delete", now)
+            del self._begun[resource.kind, resource.id]
+            check_operations(f"{resource.type.collection}.delete", now)
 
 
-def _resource(type_: GcpResourceType, one: Message) -> GcpResource:
+def _resource(type_: GcpResourceType, row: Message) -> GcpResource:
     scope = tuple(
         (kind, place.rpartition("/")[2])
         for kind in ("zone", "region")  # networks and firewall rules have neither
-        if (place := getattr(one, kind, ""))
+        if (place := getattr(row, kind, ""))
     )
     return GcpResource(
         kind=type_.kind,
-        id="".join(f"{value}/" for _, value in scope) + one.name,
-        state=one.status if type_ == INSTANCE_TYPE else "",
-        tags=parse_description(one.description),
+        id="".join(f"{value}/" for _, value in scope) + row.name,
+        state=row.status if type_ == INSTANCE_TYPE else "",
+        tags=parse_description(row.description),
         type=type_,
         scope=scope,
-        name=one.name,
+        name=row.name,
     )
 
 

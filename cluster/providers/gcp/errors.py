@@ -169,13 +169,13 @@ def call_name(collection: str, verb: str) -> str:
 def check_operations(what: str, *operations: Operation) -> None:
     """Raise the Failure of operations that are done, if any: the first by `weight`."""
     errors = sorted(
-        (error for one in operations for error in one.error.errors),
+        (error for operation in operations for error in operation.error.errors),
         key=lambda error: weight(error.code),
     )
     if errors:
         first = errors[0]
-        said = "; ".join(dict.fromkeys(error.message.rstrip(".") for error in errors))
-        raise Failure(kind_of(first.code), operation=what, code=first.code, message=said)
+        message = "; ".join(dict.fromkeys(error.message.rstrip(".") for error in errors))
+        raise Failure(kind_of(first.code), operation=what, code=first.code, message=message)
 
 
 def to_cluster_error(failure: Failure, *, left: str = "Nothing is left.") -> ClusterError:
@@ -201,9 +201,9 @@ def to_cluster_error(failure: Failure, *, left: str = "Nothing is left.") -> Clu
     error, means, remedy = ERRORS.get(failure.kind, OTHERWISE)
     if failure.kind == "denied":
         means, remedy = LOGINS.get(failure.code, (means, remedy))
-    said = f"Google {did} {failure.operation}: " if failure.operation else ""  # a machine ended
+    prefix = f"Google {did} {failure.operation}: " if failure.operation else ""  # a machine ended
     return error(
-        f"{said}{failure.message.rstrip('.')}.",
+        f"{prefix}{failure.message.rstrip('.')}.",
         means=f"{means} ({failure.code}). {left}",
         remedy=remedy,
     )

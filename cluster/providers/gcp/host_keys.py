@@ -46,32 +46,34 @@ class HostKeys:
         keys: dict[str, Keys] = {}
         with ThreadPoolExecutor(AT_ONCE) as pool:
             for pause in _pauses():
-                late = [one for one in machines if not keys.get(one.name)]
-                keys |= zip((one.name for one in late), pool.map(self._query, late), strict=True)
-                late = [one for one in late if not keys[one.name]]
+                late = [instance for instance in machines if not keys.get(instance.name)]
+                keys |= zip(
+                    (instance.name for instance in late), pool.map(self._query, late), strict=True
+                )
+                late = [instance for instance in late if not keys[instance.name]]
                 if not late:
                     break
                 check()
                 if time.monotonic() + pause > deadline:
                     raise self._late(late[0])
                 time.sleep(pause)
-        return tuple((one, keys[one.name]) for one in machines)
+        return tuple((instance, keys[instance.name]) for instance in machines)
 
-    def _late(self, one: Instance) -> Timeout:
-        said = tail(console(self._project, one.zone.rpartition("/")[2], one.name))
+    def _late(self, instance: Instance) -> Timeout:
+        output = tail(console(self._project, instance.zone.rpartition("/")[2], instance.name))
         return Timeout(
-            f"{one.name} has not reported its host keys within {self._within:.0f} s.",
-            means=f"Its console:\n{said}" if said else "Its console is empty.",
+            f"{instance.name} has not reported its host keys within {self._within:.0f} s.",
+            means=f"Its console:\n{output}" if output else "Its console is empty.",
             remedy="Its image needs Google's guest agent; wait longer: --option wait=600",
         )
 
-    def _query(self, one: Instance) -> Keys:
+    def _query(self, instance: Instance) -> Keys:
         try:
             answer: GuestAttributes = self._project.call(
                 "instances",
                 "get_guest_attributes",
-                zone=one.zone.rpartition("/")[2],
-                instance=one.name,
+                zone=instance.zone.rpartition("/")[2],
+                instance=instance.name,
                 query_path="hostkeys/",
             )
         except Failure as failure:

@@ -19,12 +19,12 @@ FAMILIES = {INTEL: "ubuntu-2404-lts-amd64", "ARM64": "ubuntu-2404-lts-arm64"}
 WITH_DRIVERS = 'family eq "common-cu.*-ubuntu-24.*-nvidia.*"'
 
 
-def choose(project: Project, given: str, architecture: str, *, gpus: bool) -> Image:
+def choose(project: Project, requested: str, architecture: str, *, gpus: bool) -> Image:
     """Find the image `PROJECT/FAMILY` or of a path; chosen for the machines, if empty.
 
     SpecError: there is no such image, or it is for another architecture.
     """
-    image = _given(project, given) if given else _own(project, architecture, gpus=gpus)
+    image = _given(project, requested) if requested else _own(project, architecture, gpus=gpus)
     if (made_for := image.architecture or INTEL) != architecture:
         raise SpecError(
             f"The image {image.name} is for {made_for} machines, not {architecture}.",
@@ -40,37 +40,37 @@ def path(image: Image) -> str:
 
 def _own(project: Project, architecture: str, *, gpus: bool) -> Image:
     if gpus:
-        found: tuple[Image, ...] = project.all("images", project=LEARNING, filter=WITH_DRIVERS)
-        current = [one for one in found if one.deprecated.state in ("", "ACTIVE")]
+        images: tuple[Image, ...] = project.all("images", project=LEARNING, filter=WITH_DRIVERS)
+        current = [image for image in images if image.deprecated.state in ("", "ACTIVE")]
         if not current:
             raise SpecError(
                 f"{LEARNING} has no image with drivers.", remedy="Say which: --image PROJECT/FAMILY"
             )
-        return max(current, key=lambda one: one.creation_timestamp)
+        return max(current, key=lambda image: image.creation_timestamp)
     return _newest(project, UBUNTU, FAMILIES[architecture])
 
 
-def _given(project: Project, given: str) -> Image:
-    words = given.removeprefix("projects/").split("/")
+def _given(project: Project, requested: str) -> Image:
+    words = requested.removeprefix("projects/").split("/")
     if len(words) == 2:  # noqa: PLR2004 - a project and a family
         return _newest(project, words[0], words[1])
     if words[1:3] != ["global", "images"]:
         raise SpecError(
-            f"--image {given} is not an image of Google.",
+            f"--image {requested} is not an image of Google.",
             remedy="Write PROJECT/FAMILY, or projects/PROJECT/global/images/NAME",
         )
     try:
         image: Image = project.call("images", "get", project=words[0], image=words[3])
     except Failure as failure:
-        raise _none(failure, given) from failure
+        raise _none(failure, requested) from failure
     return image
 
 
-def _newest(project: Project, of: str, family: str) -> Image:
+def _newest(project: Project, project_: str, family: str) -> Image:
     try:
-        image: Image = project.call("images", "get_from_family", project=of, family=family)
+        image: Image = project.call("images", "get_from_family", project=project_, family=family)
     except Failure as failure:
-        raise _none(failure, f"{of}/{family}") from failure
+        raise _none(failure, f"{project_}/{family}") from failure
     return image
 
 

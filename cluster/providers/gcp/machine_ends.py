@@ -42,20 +42,20 @@ def ended_machine(
     `state` is Google's, or `DELETED`. Another machine may have had the name: `target` is its id or,
     if that is not known, `since` is when its launch began, in Google's format.
     """
-    found: tuple[Operation, ...] = ()
+    operations: tuple[Operation, ...] = ()
     with suppress(Failure):  # then it is not known why
-        found = project.all(
+        operations = project.all(
             "zone_operations",
             zone=zone,
             filter=f'targetLink = "{LINK.format(project.name, zone, name)}"',
         )
     ends = [
-        one
-        for one in found
-        if _ends(one.operation_type)
-        and (str(one.target_id) == target if target else _is_later(one, since))
+        operation
+        for operation in operations
+        if _ends(operation.operation_type)
+        and (str(operation.target_id) == target if target else _is_later(operation, since))
     ]
-    ends.sort(key=lambda one: (one.operation_type != PREEMPTED, one.name))
+    ends.sort(key=lambda operation: (operation.operation_type != PREEMPTED, operation.name))
     return EndedMachine(
         id=f"{zone}/{name}",
         state=state,
@@ -68,12 +68,12 @@ def _ends(kind: str) -> bool:
     return kind in BY_PERSONS or (kind.startswith(BY_GOOGLE) and kind not in GOES_ON)
 
 
-def _is_later(one: Operation, since: str) -> bool:
+def _is_later(operation: Operation, since: str) -> bool:
     when = datetime.fromisoformat
-    return not since or (bool(one.insert_time) and when(one.insert_time) >= when(since))
+    return not since or (bool(operation.insert_time) and when(operation.insert_time) >= when(since))
 
 
-def _words(one: Operation) -> str:
-    by = f" by {one.user}" if one.user else ""
-    said = f": {one.status_message.rstrip('.')}" if one.status_message else ""
-    return f"{one.operation_type}{by}{said}"
+def _words(operation: Operation) -> str:
+    by = f" by {operation.user}" if operation.user else ""
+    reason = f": {operation.status_message.rstrip('.')}" if operation.status_message else ""
+    return f"{operation.operation_type}{by}{reason}"

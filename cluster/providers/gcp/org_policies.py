@@ -70,8 +70,8 @@ def check(project: Project, *, public: bool) -> str:
         for constraint in policy.constraints
     ]
     with ThreadPoolExecutor(len(wanted)) as pool:
-        found = list(pool.map(partial(_effective, project), (name for _, name in wanted)))
-    answers = list(zip(wanted, found, strict=True))
+        policies = list(pool.map(partial(_effective, project), (name for _, name in wanted)))
+    answers = list(zip(wanted, policies, strict=True))
     for (policy, constraint), answer in answers:
         if isinstance(answer, EffectivePolicy) and answer.restricts:
             raise _forbidden(project, policy, constraint)

@@ -156,9 +156,9 @@ def _instance(spec: ClusterSpec, wanted: RequestedAccelerators | None) -> str:
 
 
 def _region(spec: ClusterSpec, options: GcpOptions) -> str:
-    own = [os.environ.get(f"CLOUDSDK_COMPUTE_{one}", "") for one in ("ZONE", "REGION")]
-    given = [spec.zone] if spec.zone else [*words(options.zones), *own]
-    for word in given:
+    own = [os.environ.get(f"CLOUDSDK_COMPUTE_{kind}", "") for kind in ("ZONE", "REGION")]
+    zones = [spec.zone] if spec.zone else [*words(options.zones), *own]
+    for word in zones:
         if match := ZONE.fullmatch(word):
             return match[1]
         if REGION.fullmatch(word):
@@ -179,7 +179,7 @@ def _check_name_is_free(project: Project, spec: ClusterSpec) -> None:
     if journal.for_cluster(spec.name).entries():
         return
     ours = Selection(owner=project.owner, name=spec.name)
-    if any(is_of(ours, one.description) for one in project.all("firewalls")):
+    if any(is_of(ours, firewall.description) for firewall in project.all("firewalls")):
         raise name_taken_error(spec.name, project.name)
 
 
@@ -193,19 +193,19 @@ def _zones(
 ) -> tuple[MachineType, tuple[str, ...]]:
     """Return the machine type and the zones to try: offering all, not recently out of capacity."""
     offered: tuple[MachineType, ...] = project.all("machine_types", filter=f"name = {name}")
-    there = {_last(one.zone): one for one in offered}
+    there = {_last(offer.zone): offer for offer in offered}
     if wanted:
         listed = project.all("accelerator_types", filter=f"name = {wanted.kind.type}")
-        have = {_last(one.zone) for one in listed}
-        there = {zone: one for zone, one in there.items() if zone in have}
-    asked = _asked(spec, options, region)
+        have = {_last(offer.zone) for offer in listed}
+        there = {zone: offer for zone, offer in there.items() if zone in have}
+    requested = _asked(spec, options, region)
     usable = sorted(zone for zone in there if zone.startswith(f"{region}-"))
-    zones = [zone for zone in asked if zone in there] if asked else usable
+    zones = [zone for zone in requested if zone in there] if requested else usable
     if not zones:
         what = f"{name} with {wanted.kind.type}" if wanted else name
         where = ", ".join(sorted(there))
         raise SpecError(
-            f"{what} is not offered in {', '.join(asked) or region}.",
+            f"{what} is not offered in {', '.join(requested) or region}.",
             remedy=f"It is in: {where}; use --zone {min(there)}"
             if there
             else "See what there is: https://cloud.google.com/compute/docs/machine-resource",
@@ -259,7 +259,7 @@ def _network(project: Project, region: str, options: GcpOptions) -> Network | No
     """Find the network; none if it is the default network and the project has none."""
     name = _network_of(project, region, options.subnet) if options.subnet else options.network
     try:
-        found: Network = project.call("networks", "get", network=name)
+        network: Network = project.call("networks", "get", network=name)
     except Failure as failure:
         if failure.kind != "missing":
             raise
@@ -269,18 +269,22 @@ def _network(project: Project, region: str, options: GcpOptions) -> Network | No
             f"There is no network {name!r} in the project {project.name}.",
             remedy="Leave --option network out, or name one that there is.",
         ) from failure
-    if "auto_create_subnetworks" in found and not (found.auto_create_subnetworks or options.subnet):
+    if "auto_create_subnetworks" in network and not (
+        network.auto_create_subnetworks or options.subnet
+    ):
         raise SpecError(
             f"The network {name!r} has subnets of its own making.",
             means="Google does not choose one of them.",
             remedy="Say which: --option subnet=NAME",
         )
-    return found
+    return network
 
 
 def _network_of(project: Project, region: str, subnet: str) -> str:
     try:
-        found: Subnetwork = project.call("subnetworks", "get", region=region, subnetwork=subnet)
+        subnetwork: Subnetwork = project.call(
+            "subnetworks", "get", region=region, subnetwork=subnet
+        )
     except Failure as failure:
         if failure.kind != "missing":
             raise
@@ -288,13 +292,13 @@ def _network_of(project: Project, region: str, subnet: str) -> str:
             f"There is no subnet {subnet!r} in {region}.",
             remedy="Leave --option subnet out, or name one that there is.",
         ) from failure
-    if found.stack_type == "IPV6_ONLY":
+    if subnetwork.stack_type == "IPV6_ONLY":
         raise SpecError(
             f"The subnet {subnet!r} has IPv6 addresses only.",
             means=public_address.ONLY_IPV4,
             remedy="Leave --option subnet out, or name one with IPv4 addresses.",
         )
-    return _last(found.network)
+    return _last(subnetwork.network)
 
 
 def _what(

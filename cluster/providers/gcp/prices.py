@@ -114,9 +114,9 @@ def price(
         return None
     wanted = "Preemptible" if spot else "OnDemand"
     here = [s for s in catalog if region in s.service_regions and s.category.usage_type == wanted]
-    found = [(part, _of(part, here, spot=spot)) for part in _parts(kind, gpus)]
-    skus = [(part, sku) for part, sku in found if sku is not None]
-    if not skus or len(skus) < len(found):
+    parts = [(part, _of(part, here, spot=spot)) for part in _parts(kind, gpus)]
+    skus = [(part, sku) for part, sku in parts if sku is not None]
+    if not skus or len(skus) < len(parts):
         return None
     newest = max(sku.pricing_info[0].effective_time for _, sku in skus)
     return Price(
@@ -127,8 +127,8 @@ def price(
 
 
 def _parts(kind: MachineType, gpus: tuple[str, int] | None) -> list[PricedPart]:
-    of = family(kind.name)
-    called = CALLED.get(of, f"{of.upper()} Instance")
+    family_ = family(kind.name)
+    called = CALLED.get(family_, f"{family_.upper()} Instance")
     parts = [
         PricedPart(called=f"{called} Core", count=kind.guest_cpus),
         PricedPart(called=f"{called} Ram", count=kind.memory_mb / GIB),
@@ -144,5 +144,7 @@ def _of(part: PricedPart, catalog: Iterable[Sku], *, spot: bool) -> Sku | None:
     if spot:
         before, after = ("", " attached to Spot Preemptible VMs") if part.gpu else (SPARE, "")
     pattern = re.compile(rf"{before}{part.called}{after} running in .*", re.IGNORECASE)
-    found = [s for s in catalog if pattern.fullmatch(s.description) and s.pricing_info and s.hourly]
-    return found[0] if len(found) == 1 else None
+    matches = [
+        s for s in catalog if pattern.fullmatch(s.description) and s.pricing_info and s.hourly
+    ]
+    return matches[0] if len(matches) == 1 else None

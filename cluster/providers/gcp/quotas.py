@@ -53,9 +53,9 @@ def check(
     needs = _needs(spec, kind, gpus, here, public=public)
     all_over = _limits(project, "") if gpus else {}
     for need in needs:
-        known = all_over if need.everywhere else here
-        if need.metric in known:
-            _refuse_more(need, known[need.metric], region)
+        quotas = all_over if need.everywhere else here
+        if need.metric in quotas:
+            _refuse_more(need, quotas[need.metric], region)
     first = needs[0]
     if first.metric not in here:
         return f"quota: {first.count} {first.metric} needed; the project's limit is unknown"
@@ -69,30 +69,30 @@ def check(
 def _limits(project: Project, region: str) -> dict[str, Quota]:
     try:
         if region:
-            found = project.call("regions", "get", region=region)
+            answer = project.call("regions", "get", region=region)
         else:
-            found = project.call("projects", "get")
+            answer = project.call("projects", "get")
     except Failure:
         return {}
-    return {quota.metric: quota for quota in found.quotas}
+    return {quota.metric: quota for quota in answer.quotas}
 
 
 def _needs(
     spec: ClusterSpec,
     kind: MachineType,
     gpus: tuple[str, int] | None,
-    known: dict[str, Quota],
+    quotas: dict[str, Quota],
     *,
     public: bool,
 ) -> list[Need]:
     own = f"{family(kind.name).upper()}_CPUS"
-    normal = own if own in known else "CPUS"
-    cpus = _counted("CPUS", normal, known) if spec.spot else normal
+    normal = own if own in quotas else "CPUS"
+    cpus = _counted("CPUS", normal, quotas) if spec.spot else normal
     needs = [Need(metric=cpus, count=spec.hosts * kind.guest_cpus)]
     if gpus and gpus[0] in GPU_WORDS:
         count = spec.hosts * gpus[1]
         metric = f"NVIDIA_{GPU_WORDS[gpus[0]]}_GPUS"
-        metric = _counted(metric, metric, known) if spec.spot else metric
+        metric = _counted(metric, metric, quotas) if spec.spot else metric
         needs.insert(0, Need(metric=metric, count=count))
         needs.append(Need(metric="GPUS_ALL_REGIONS", count=count, everywhere=True))
     if public:
@@ -102,13 +102,13 @@ def _needs(
     return [*needs, Need(metric="INSTANCES", count=spec.hosts)]
 
 
-def _counted(what: str, normal: str, known: dict[str, Quota]) -> str:
+def _counted(what: str, normal: str, quotas: dict[str, Quota]) -> str:
     """Return the quota of spot machines: their own, or the normal one if theirs is 0, as usual.
 
     Source: cloud.google.com/compute/docs/instances/spot, "Preemptible quotas".
     """
     spare = f"PREEMPTIBLE_{what}"
-    return spare if spare in known and known[spare].limit > 0 else normal
+    return spare if spare in quotas and quotas[spare].limit > 0 else normal
 
 
 def _refuse_more(need: Need, quota: Quota, region: str) -> None:

@@ -157,24 +157,24 @@ def firewalls(offer: GcpOffer, tags: Tags) -> tuple[dict[str, Any], ...]:
     return (ssh, inside, nothing) if offer.network else (ssh, inside)
 
 
-def instance_view(one: Instance) -> InstanceView:
+def instance_view(instance: Instance) -> InstanceView:
     """Return fields of an instance that all clouds have; its name is unique only in its zone."""
     return InstanceView(
-        id=f"{one.zone.rpartition('/')[2]}/{one.name}",
-        alias=alias(one),
-        private=private(one),
-        public=public(one),
+        id=f"{instance.zone.rpartition('/')[2]}/{instance.name}",
+        alias=alias(instance),
+        private=private(instance),
+        public=public(instance),
     )
 
 
-def private(one: Instance) -> str:
+def private(instance: Instance) -> str:
     """Return the private address of an instance; empty if it has none yet."""
-    return one.network_interfaces[0].network_i_p if one.network_interfaces else ""
+    return instance.network_interfaces[0].network_i_p if instance.network_interfaces else ""
 
 
-def public(one: Instance) -> str:
+def public(instance: Instance) -> str:
     """Return the public address of an instance; empty if it has none."""
-    nics = one.network_interfaces[:1]
+    nics = instance.network_interfaces[:1]
     return next((config.nat_i_p for nic in nics for config in nic.access_configs), "")
 
 
@@ -183,6 +183,6 @@ def id_of(machine: Machine) -> str:
     return machine.access.alias.removeprefix(ALIAS) if machine.access else ""
 
 
-def alias(one: Instance) -> str:
+def alias(instance: Instance) -> str:
     """Return the name of an instance in known_hosts; its id is never used again."""
-    return f"{ALIAS}{one.id}"
+    return f"{ALIAS}{instance.id}"

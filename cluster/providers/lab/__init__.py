@@ -147,12 +147,12 @@ class LabProvider(
     def find(self, name: str) -> tuple[Resource, ...]:
         """Find the lab's processes on this machine, and its folders, which are deleted last."""
         ours = processes_of(name)
-        found = [Resource(kind=p.kind, id=f"process {p.pid}") for p in ours]
+        resources = [Resource(kind=p.kind, id=f"process {p.pid}") for p in ours]
         folders = {p.folder for p in ours} | {journal.for_cluster(name).folder / "lab"}
-        found += [
+        resources += [
             Resource(kind="folder", id=str(path)) for path in sorted(folders) if path.exists()
         ]
-        return tuple(found)
+        return tuple(resources)
 
     def search_scope(self, name: str) -> str:
         """Describe where a lab's processes are searched for."""
@@ -272,9 +272,9 @@ def _bring_up(files: LabFolder, hosts: int, options: LabOptions) -> tuple[Machin
             env=tool_environment(),
         )
     with starting:
-        heard = _words(starting)
+        output = _words(starting)
         everybody = [*numbers, "switch"]  # each prints "made"; `START` prints its process id
-        words = _hear(heard, files, [*everybody, *everybody])
+        words = _hear(output, files, [*everybody, *everybody])
         pids = {number: int(word) for number, word in words if word.isdigit()}
         room = join(pids, options)
         machines = tuple(_machine(files, number, room, options) for number in range(hosts))
@@ -284,7 +284,7 @@ def _bring_up(files: LabFolder, hosts: int, options: LabOptions) -> tuple[Machin
         (files.folder / "linked").touch()
         if starting.stdin:
             starting.stdin.close()
-        list(_hear(heard, files, numbers))
+        list(_hear(output, files, numbers))
     return machines
 
 
@@ -302,12 +302,12 @@ def _words(starting: subprocess.Popen[bytes]) -> Iterator[tuple[str, str]]:
 
 
 def _hear(
-    heard: Iterator[tuple[str, str]], files: LabFolder, numbers: Sequence[str]
+    output: Iterator[tuple[str, str]], files: LabFolder, numbers: Sequence[str]
 ) -> Iterator[tuple[str, str]]:
     """Wait for one word from each listed host, in any order; a host may be listed twice."""
     missing = list(numbers)
     while missing:
-        number, word = next(heard, ("", ""))
+        number, word = next(output, ("", ""))
         if not number:
             raise Timeout(
                 f"Of the lab {files.name}, {', '.join(sorted(set(missing)))} did not come up.",

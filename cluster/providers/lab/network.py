@@ -122,7 +122,7 @@ def link_of(options: LabOptions) -> Link | None:
 def write_network(files: LabFolder, machines: Sequence[Machine], options: LabOptions) -> None:
     """Write each host's network configuration, and the known_hosts file of the lab."""
     hosts = "".join(f"{machine.address} {machine.id}\n" for machine in machines)
-    known = ""
+    known_hosts = ""
     for number, machine in enumerate(machines):
         folder = files.host(number)
         upper = upper_of(files, number, options)
@@ -131,8 +131,8 @@ def write_network(files: LabFolder, machines: Sequence[Machine], options: LabOpt
         (folder / "links").write_text(links(outer, machine.address, PREFIX, options.mtu))
         (folder / "shape").write_text(shape("eth0", line_rate(options), options.mtu))
         key = text_of(folder / "upper/etc/ssh/cluster_host_key.pub")
-        known += f"{outer} {key}\n"
-    (files.folder / "known_hosts").write_text("".join(known))
+        known_hosts += f"{outer} {key}\n"
+    (files.folder / "known_hosts").write_text("".join(known_hosts))
 
 
 def inside(pid: int, tool: str, batch: str) -> None:

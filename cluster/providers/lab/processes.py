@@ -59,7 +59,7 @@ def processes_of(name: str = "") -> list[HostProcess]:
     A lab of another state folder is left out while a journal there knows it. Processes in a
     container are left out as well, because their files cannot be read from here.
     """
-    found = []
+    processes = []
     here = Path("/proc/self/ns/pid").readlink()
     for path in Path("/proc").glob("[0-9]*"):
         with contextlib.suppress(OSError):
@@ -71,10 +71,10 @@ def processes_of(name: str = "") -> list[HostProcess]:
             ):
                 continue
             if path.stat().st_uid == os.geteuid() and (path / "ns/pid").readlink() == here:
-                found.append(
+                processes.append(
                     HostProcess(pid=int(path.name), folder=Path(words[-4]).parent, number=words[-2])
                 )
-    return [p for p in found if name in ("", p.name) and _is_ours(p.folder.parent)]
+    return [p for p in processes if name in ("", p.name) and _is_ours(p.folder.parent)]
 
 
 def _is_ours(folder: Path) -> bool:
@@ -88,9 +88,9 @@ def kill_all(processes: Iterable[HostProcess]) -> None:
         with contextlib.suppress(ProcessLookupError):
             os.kill(pid, signal.SIGKILL)
     deadline = time.monotonic() + GONE_WITHIN
-    while left := [pid for pid in pids if not _gone(pid)]:
+    while alive := [pid for pid in pids if not _gone(pid)]:
         if time.monotonic() > deadline:
-            raise ProvisionError(f"{len(left)} processes of the lab cannot be ended: {left}")
+            raise ProvisionError(f"{len(alive)} processes of the lab cannot be ended: {alive}")
         time.sleep(POLL)
 
 

@@ -84,8 +84,8 @@ def private() -> list[str]:
     own = [journal.root()]
     own += [checkout] if (checkout / "pyproject.toml").exists() else []
     own += [Path(sys.prefix)] if sys.prefix != sys.base_prefix else []
-    given = [*map(Path, MASKED), *own]
-    existing = [path.resolve() for path in given if path.is_dir()]
+    masked = [*map(Path, MASKED), *own]
+    existing = [path.resolve() for path in masked if path.is_dir()]
     return [str(path) for path in existing if not any(p in path.parents for p in existing)]
 
 
@@ -120,10 +120,10 @@ class Upper:
     def let_in(self, user: str) -> None:
         """Create a user who can log in with a key: sshd rejects locked accounts."""
         users = text_of(self._lower / "etc/passwd").splitlines()
-        known = {line.split(":")[0]: line.split(":") for line in users}
-        home = known[user][5] if user in known else f"/home/{user}"
-        number = int(known[user][2]) if user in known else 2000
-        if user not in known:
+        accounts = {line.split(":")[0]: line.split(":") for line in users}
+        home = accounts[user][5] if user in accounts else f"/home/{user}"
+        number = int(accounts[user][2]) if user in accounts else 2000
+        if user not in accounts:
             users.append(f"{user}:x:{number}:{number}::{home}:/bin/bash")
             groups = text_of(self._lower / "etc/group")
             self.write("/etc/group", f"{groups}{user}:x:{number}:\n")

@@ -162,10 +162,10 @@ class SlurmProvider(
             if mark:
                 return mark.token, job.id
         journal.remember_region(self.name, client.place)
-        asked = journal.Requested(
+        request_ = journal.Requested(
             provider=self.name, region=client.place, kind=KIND, token=token, at=time.time()
         )
-        cluster.append(asked)
+        cluster.append(request_)
         try:
             done = client.run(request(spec, new_mark(spec.name, token)))
         except (SpecError, ProvisionError):
@@ -178,7 +178,7 @@ class SlurmProvider(
     def _wait(
         self, client: SlurmClient, number: str, spec: ClusterSpec, on_state: StateCallback
     ) -> SlurmJob:
-        unanswered, asked = 0, 0
+        unanswered, attempts = 0, 0
         while True:
             try:
                 job, unanswered = client.job(number), 0
@@ -202,8 +202,8 @@ class SlurmProvider(
                         remedy="Ask for less, or for another partition, account or QOS.",
                     )
                 self._report_all(spec, on_state, words_of(job))
-            time.sleep(POLLS[min(asked, len(POLLS) - 1)])
-            asked += 1
+            time.sleep(POLLS[min(attempts, len(POLLS) - 1)])
+            attempts += 1
 
     def _report_all(self, spec: ClusterSpec, on_state: StateCallback, state: str) -> None:
         for number in range(spec.hosts):
@@ -260,41 +260,45 @@ class SlurmProvider(
         A job whose submission was never answered may appear late, so that is waited for.
         """
         deadline = time.monotonic() + GONE_WITHIN
-        asked = 0
+        attempts = 0
         while True:
             try:
-                left = [job for client in self._clients(name) for job in _cancelled(client, name)]
+                running = [
+                    job for client in self._clients(name) for job in _cancelled(client, name)
+                ]
             except ProvisionError as error:
                 raise _not_cancelled(name, error) from error
-            if not left and time.time() > _unanswered(name) + SEEN_WITHIN:
+            if not running and time.time() > _unanswered(name) + SEEN_WITHIN:
                 return
             if time.monotonic() > deadline:
                 raise ProvisionError(
-                    f"The jobs {', '.join(job.id for job in left)} of {name} were cancelled, and "
-                    f"are still {', '.join(sorted({job.state for job in left}))}.",
+                    f"The jobs {', '.join(job.id for job in running)} of {name} were cancelled, and "
+                    f"are still {', '.join(sorted({job.state for job in running}))}.",
                     means="A node of theirs does not answer Slurm; their time limits end them.",
                     remedy=f"Try again later: cluster down {name}; look: squeue --me",
                 )
-            time.sleep(POLLS[min(asked, len(POLLS) - 1)])
-            asked += 1
+            time.sleep(POLLS[min(attempts, len(POLLS) - 1)])
+            attempts += 1
 
     def _ours(self, name: str) -> tuple[SlurmJob, ...]:
         """List the jobs of a cluster that are not over, in every place where it may have some."""
         return tuple(job for client in self._clients(name) for job in _active(client, name))
 
     def _clients(self, name: str) -> tuple[SlurmClient, ...]:
-        asked = [e.region for e in _entries(name) if isinstance(e, journal.Requested)]
-        places = asked or (*self.regions, *journal.used_regions(self.name))
+        regions = [e.region for e in _entries(name) if isinstance(e, journal.Requested)]
+        places = regions or (*self.regions, *journal.used_regions(self.name))
         return tuple(SlurmClient(place=place) for place in dict.fromkeys(places))
 
     def live(self) -> tuple[RemoteCluster, ...]:
         """List the jobs of this user that any machine submitted for a cluster."""
         used = (*self.regions, *journal.used_regions(self.name))
-        found = [one for place in dict.fromkeys(used) for one in _live(SlurmClient(place=place))]
+        clusters = [
+            cluster for place in dict.fromkeys(used) for cluster in _live(SlurmClient(place=place))
+        ]
         if HERE not in used and shutil.which("squeue"):
             with suppress(ProvisionError, SpecError):  # Slurm is installed, but not set up
-                found += _live(SlurmClient())
-        return tuple(found)
+                clusters += _live(SlurmClient())
+        return tuple(clusters)
 
     def search_scope(self, name: str) -> str:
         """Say which jobs are looked for, and where."""
@@ -364,13 +368,13 @@ def _cancelled(client: SlurmClient, name: str) -> tuple[SlurmJob, ...]:
 
 def _not_cancelled(name: str, error: ProvisionError) -> ProvisionError:
     """Name the jobs that may still run, where Slurm could not be asked."""
-    known = " ".join(n for e in _entries(name) if isinstance(e, journal.Answered) for n in e.ids)
-    if not known:
+    numbers = " ".join(n for e in _entries(name) if isinstance(e, journal.Answered) for n in e.ids)
+    if not numbers:
         return error
     return ProvisionError(
         error.what,
-        means=f"{error.means} What was submitted may still run, until its time limit: {known}.",
-        remedy=f"{error.remedy}; or where squeue --me shows it: scancel {known}",
+        means=f"{error.means} What was submitted may still run, until its time limit: {numbers}.",
+        remedy=f"{error.remedy}; or where squeue --me shows it: scancel {numbers}",
     )
 
 
@@ -412,22 +416,24 @@ def _unanswered(name: str) -> float:
     """Return when the last job was submitted whose answer the journal does not have, or 0."""
     entries = _entries(name)
     answered = {e.token for e in entries if isinstance(e, journal.Answered)}
-    asked = (e for e in entries if isinstance(e, journal.Requested))
-    return max((e.at for e in asked if e.token not in answered), default=0.0)
+    requests = (e for e in entries if isinstance(e, journal.Requested))
+    return max((e.at for e in requests if e.token not in answered), default=0.0)
 
 
 def _expected_start(client: SlurmClient, spec: ClusterSpec) -> str:
     """Ask Slurm whether it takes the job, without submitting it, and when it may start."""
-    asked = options_of(spec).partition
+    partitions_ = options_of(spec).partition
     try:
         done = client.run(("sbatch", "--test-only", *flags(spec), "--wrap=true"))
     except (NoSuchNodesNow, PartitionClosed) as error:  # also where the job would wait for nodes
-        closed = why_closed(client.partitions(), asked)
+        closed = why_closed(client.partitions(), partitions_)
         return f"{error.what}; {closed or 'it would be refused, or wait until nodes are up'}"
     lines = [line for line in done.stderr.splitlines() if " to start at " in line]
     start, _, more = (
         lines[-1].partition(" to start at ")[2].partition(" ") if lines else ("", "", "")
     )
-    if closed := why_closed(client.partitions(), more.partition(" in partition ")[2] or asked):
+    if closed := why_closed(
+        client.partitions(), more.partition(" in partition ")[2] or partitions_
+    ):
         return closed  # also then, sbatch expects it to start now
     return f"may start at {start.replace('T', ' ')}" if start else "Slurm would take it"

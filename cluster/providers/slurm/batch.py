@@ -69,21 +69,21 @@ def job_number(printed: str) -> str:
     A site's wrapper may print lines before it; in a federation, the cluster follows: `42;north`.
     ProvisionError: there is none; the job may have been submitted all the same.
     """
-    found = NUMBER.findall(printed)
-    if not found:
+    numbers = NUMBER.findall(printed)
+    if not numbers:
         raise ProvisionError(
             f"sbatch printed no number of a job: {printed.strip() or 'nothing'!r}",
             means="The job may be in the queue; it is looked for by its comment, and cancelled.",
             remedy="Try it by hand: sbatch --parsable --wrap=true",
         )
-    number: str = found[-1]
+    number: str = numbers[-1]
     return number
 
 
 def flags(spec: ClusterSpec) -> tuple[str, ...]:
     """Return the flags of sbatch by which the nodes are chosen."""
     options = options_of(spec)
-    asked = ((flag, getattr(options, flag)) for flag in ASKED)
+    values = ((flag, getattr(options, flag)) for flag in ASKED)
     return (
         f"--job-name={PREFIX}-{spec.name}",
         f"--nodes={spec.hosts}",
@@ -93,6 +93,6 @@ def flags(spec: ClusterSpec) -> tuple[str, ...]:
         f"--time={round(time_limit(spec) / MINUTE)}",
         "--chdir=/",
         "--output=/dev/null",
-        *(f"--{flag}={value}" for flag, value in asked if value),
+        *(f"--{flag}={value}" for flag, value in values if value),
         *shlex.split(options.extra),
     )

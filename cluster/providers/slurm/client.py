@@ -180,8 +180,8 @@ def client_of(options: SlurmOptions) -> SlurmClient:
 def lab_machines(name: str) -> tuple[Machine, ...]:
     """Return the hosts of a laboratory with Slurm (SpecError: it is none)."""
     entries = journal.for_cluster(name).entries()
-    specs = [one.spec for one in entries if isinstance(one, journal.Intended)]
-    created = [one.machines for one in entries if isinstance(one, journal.Created)]
+    specs = [entry.spec for entry in entries if isinstance(entry, journal.Intended)]
+    created = [entry.machines for entry in entries if isinstance(entry, journal.Created)]
     with_slurm = specs and specs[-1].provider == "lab" and specs[-1].options.get("slurm")
     if not with_slurm or not created:
         raise SpecError(

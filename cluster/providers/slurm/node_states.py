@@ -42,10 +42,10 @@ def parse_nodes(text: str) -> tuple[SlurmNode, ...]:
 
 
 def _node(row: dict[str, str]) -> SlurmNode:
-    name, said = row["NodeName"], row.get("State", "UNKNOWN").strip()
-    words = said.rstrip("".join(MARKS))
+    name, word = row["NodeName"], row.get("State", "UNKNOWN").strip()
+    words = word.rstrip("".join(MARKS))
     state, *flags = words.split("+")
-    marked = [MARKS[mark] for mark in said[len(words) :]]
+    marked = [MARKS[mark] for mark in word[len(words) :]]
     return SlurmNode(
         name=name,
         address=row.get("NodeAddr", "").strip() or name,

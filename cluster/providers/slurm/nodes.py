@@ -53,7 +53,7 @@ def machines_of(
         for number, node in enumerate(names[:hosts])
     ]
     if client.place.startswith(LAB):
-        machines = [_in_lab(one, client) for one in machines]
+        machines = [_in_lab(machine, client) for machine in machines]
     return _reached(tuple(machines), client, options)
 
 
@@ -64,8 +64,8 @@ def _reached(
     if options.reach == "ssh" or (options.reach == "auto" and _lets_in(machines[0])):
         return machines
     return tuple(
-        msgspec.structs.replace(one, shell="srun", access=client.access)  # noqa: S604
-        for one in machines
+        msgspec.structs.replace(machine, shell="srun", access=client.access)  # noqa: S604
+        for machine in machines
     )
 
 
@@ -87,7 +87,7 @@ def _access(client: SlurmClient, address: str, folder: Path) -> Access:
 
 def _in_lab(machine: Machine, client: SlurmClient) -> Machine:
     """Return a node of a laboratory the link and the access of the laboratory's host."""
-    hosts = {one.id: one for one in lab_machines(client.place.removeprefix(LAB))}
+    hosts = {node.id: node for node in lab_machines(client.place.removeprefix(LAB))}
     host = hosts[machine.id]
     return msgspec.structs.replace(machine, access=host.access, link=host.link)
 

@@ -67,14 +67,14 @@ def options_of(spec: ClusterSpec) -> SlurmOptions:
 def time_limit(spec: ClusterSpec) -> float:
     """Return the time limit of the job (SpecError: `--ttl` and the option differ, or are wrong)."""
     option = options_of(spec).time
-    asked = parse_seconds(option) if option else None
-    if asked is not None and spec.ttl not in (None, asked):
+    seconds = parse_seconds(option) if option else None
+    if seconds is not None and spec.ttl not in (None, seconds):
         raise SpecError(
             f"--ttl is {spec.ttl:g} s, and --option time={option} is another time.",
             means="Both are the time limit of the job.",
             remedy="Leave one out.",
         )
-    return MINUTE * math.ceil((asked or spec.ttl or TIME) / MINUTE)
+    return MINUTE * math.ceil((seconds or spec.ttl or TIME) / MINUTE)
 
 
 def own_allocation(options: SlurmOptions) -> str:

@@ -38,17 +38,17 @@ def parse_partitions(text: str) -> tuple[Partition, ...]:
     )
 
 
-def why_closed(partitions: Sequence[Partition], asked: str) -> str:
+def why_closed(partitions: Sequence[Partition], requested: str) -> str:
     """Say why a job would not start in its partitions, such as `gpu,cpu`, or empty for the default.
 
     Such as `the partition gpu is DOWN: jobs wait in it until it is UP`; empty if one of them is up,
     or none is known.
     """
-    names = asked.split(",")
-    found = [one for one in partitions if (one.name in names if asked else one.default)]
-    if any(one.state == UP for one in found):
+    names = requested.split(",")
+    matching = [p for p in partitions if (p.name in names if requested else p.default)]
+    if any(p.state == UP for p in matching):
         return ""
     return "; ".join(
-        f"the partition {one.name} is {one.state}: {CLOSED.get(one.state, 'not known here')}"
-        for one in found
+        f"the partition {p.name} is {p.state}: {CLOSED.get(p.state, 'not known here')}"
+        for p in matching
     )

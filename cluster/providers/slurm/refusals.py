@@ -139,9 +139,9 @@ REFUSALS: tuple[tuple[str, type[ProvisionError | SpecError], str, str], ...] = (
 )
 
 
-def refusal(program: str, said: str, where: str) -> ProvisionError | SpecError:
+def refusal(program: str, output: str, where: str) -> ProvisionError | SpecError:
     """Make the error for a command of Slurm that failed."""
-    words = said.strip()
+    words = output.strip()
     for part, kind, means, remedy in REFUSALS:
         if part.lower() in words.lower():
             return kind(f"{program} says {where}: {_last(words)}", means=means, remedy=remedy)
@@ -151,15 +151,15 @@ def refusal(program: str, said: str, where: str) -> ProvisionError | SpecError:
     )
 
 
-def unanswered(program: str, said: str, where: str, within: float) -> ProvisionError:
+def unanswered(program: str, output: str, where: str, within: float) -> ProvisionError:
     """Make the error for a command of Slurm that was given up after some seconds."""
-    if QUEUE_FULL in said:
+    if QUEUE_FULL in output:
         return Quota(
             f"The queue is full: sbatch could not submit a job {where} within {within:g} s.",
-            means=f"slurmctld accepts no more jobs of anyone (MaxJobCount): {_last(said)}",
+            means=f"slurmctld accepts no more jobs of anyone (MaxJobCount): {_last(output)}",
             remedy="Try again later; look: squeue | wc -l; scontrol show config | grep MaxJobCount",
         )
-    last = _last(said)
+    last = _last(output)
     return ProvisionError(
         f"{program} did not answer {where} within {within:g} s{': ' if last else ''}{last}.",
         means="slurmctld is down or very busy, or the file system of the command hangs.",
@@ -181,7 +181,7 @@ def _last(words: str) -> str:
     """Return the last line that is not about the batch job in general."""
     lines = [line.strip() for line in words.splitlines()]
     lines = [line for line in lines if line and not line.startswith("Try ")]
-    told = [line for line in lines if "Batch job submission failed" in line] or lines
-    limits = [found[1] for line in lines if (found := LIMIT.fullmatch(line))]
-    limit = f" ({limits[-1]})" if limits and limits[-1] not in told[-1] else ""
-    return f"{told[-1]}{limit}" if told else ""
+    failures = [line for line in lines if "Batch job submission failed" in line] or lines
+    limits = [match[1] for line in lines if (match := LIMIT.fullmatch(line))]
+    limit = f" ({limits[-1]})" if limits and limits[-1] not in failures[-1] else ""
+    return f"{failures[-1]}{limit}" if failures else ""

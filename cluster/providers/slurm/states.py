@@ -137,7 +137,7 @@ def parse_jobs(text: str) -> tuple[SlurmJob, ...]:
 
 def _job(row: list[str]) -> SlurmJob:
     number, state, *others = (field.strip() for field in row)
-    reason, start, left, nodes, comment = ("" if word in NOTHING else word for word in others)
+    reason, start, remaining, nodes, comment = ("" if word in NOTHING else word for word in others)
     # sacct and some versions write CANCELLED by 1000, or CANCELLED+ where a column is narrow.
     name = state.partition(" ")[0].rstrip("+").upper()
     return SlurmJob(
@@ -145,7 +145,7 @@ def _job(row: list[str]) -> SlurmJob:
         state=name,
         reason=reason,
         start=start,
-        left=_seconds(left),
+        left=_seconds(remaining),
         nodes=nodes,
         comment=comment,
     )
@@ -155,10 +155,10 @@ def _seconds(text: str) -> float | None:
     """Read what is left of a time limit; a job may be past it until Slurm ends it."""
     if text == OVERDUE:
         return 0.0
-    found = LEFT.fullmatch(text)
-    if not found:
+    match = LEFT.fullmatch(text)
+    if not match:
         return None
-    days, hours, minutes, seconds = (int(part or 0) for part in found.groups())
+    days, hours, minutes, seconds = (int(part or 0) for part in match.groups())
     return float(((days * 24 + hours) * 60 + minutes) * 60 + seconds)
 
 

@@ -45,7 +45,7 @@ mv {folder}.part {folder}
 
 def names(libraries: Sequence[str]) -> tuple[str, ...]:
     """Return the names of the libraries, without their versions."""
-    return tuple(found[0] for one in libraries if (found := _NAME.match(one)))
+    return tuple(match[0] for library in libraries if (match := _NAME.match(library)))
 
 
 def folder(libraries: Sequence[str]) -> str:
@@ -63,5 +63,7 @@ def script(libraries: Sequence[str], requirements: Sequence[str]) -> str:
         folder=folder(libraries),
         retries=wheels.RETRIES,
         requirements=" ".join(map(shlex.quote, requirements)),
-        otherwise="".join(f' || {{ [ -z "$from" ] && get {shlex.join(one)}; }}' for one in other),
+        otherwise="".join(
+            f' || {{ [ -z "$from" ] && get {shlex.join(source)}; }}' for source in other
+        ),
     )

@@ -34,7 +34,9 @@ def install_beside(requirements: Sequence[str], extra: str) -> Path | None:
 
     None if this Python has all of them, in whatever version. SpecError: the index lacks one.
     """
-    missing = tuple(sorted(one for one in requirements if not _is_here(one)))
+    missing = tuple(
+        sorted(requirement for requirement in requirements if not _is_here(requirement))
+    )
     if not missing:
         return None
     words = "\n".join((sys.version, *missing))
@@ -58,8 +60,8 @@ def _is_here(requirement: str) -> bool:
 
 
 def _install(missing: Sequence[str], folder: Path, extra: str) -> None:
-    for left in folder.parent.glob(f"{folder.name}.part-*"):  # left by a process that was killed
-        shutil.rmtree(left, ignore_errors=True)
+    for partial in folder.parent.glob(f"{folder.name}.part-*"):  # left by a process that was killed
+        shutil.rmtree(partial, ignore_errors=True)
     part = Path(tempfile.mkdtemp(prefix=f"{folder.name}.part-", dir=folder.parent))
     try:
         words = ("--quiet", "--no-input", "--disable-pip-version-check", "--only-binary=:all:")

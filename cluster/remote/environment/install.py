@@ -109,17 +109,17 @@ class HostInstaller:
 
     def install(self) -> None:
         """Run the steps that are not done yet; the first that fails is a ShellError."""
-        probe, left = self._probe()
-        if left and probe.claim in self._installation.ended.keys() - {self._machine.name}:
+        probe, pending = self._probe()
+        if pending and probe.claim in self._installation.ended.keys() - {self._machine.name}:
             self._leave_to(probe.claim)
-        elif left:
+        elif pending:
             self._check(probe)
-            self._do(left, probe)
+            self._do(pending, probe)
         self._begin("ready")
 
-    def _do(self, left: list[PendingStep], probe: HostProbe) -> None:
-        self._push(left, probe)
-        script = steps.BEGIN + "".join(todo.script for todo in left)
+    def _do(self, pending: list[PendingStep], probe: HostProbe) -> None:
+        self._push(pending, probe)
+        script = steps.BEGIN + "".join(todo.script for todo in pending)
         self._log.write(f"\n{script}")
         self._run(script, [self._machine.folder, self._installation.token], STEP_TIMEOUT)
 
@@ -187,10 +187,10 @@ class HostInstaller:
 
     def _check_python(self, probe: HostProbe) -> None:
         """Refuse a host without a Python that cluster can use."""
-        name, given = self._machine.name, self._installation.environment.python
-        if not probe.python and given:
+        name, path = self._machine.name, self._installation.environment.python
+        if not probe.python and path:
             raise ShellError(
-                f"{name} has no {given} that cluster can use: {steps.NEEDED} with the module venv.",
+                f"{name} has no {path} that cluster can use: {steps.NEEDED} with the module venv.",
                 means=f"There is {', '.join(probe.seen) or 'no such program'}.",
                 remedy="Name another one, or leave the option python out.",
             )
@@ -201,12 +201,12 @@ class HostInstaller:
                 remedy=f"Type there: sudo {probe.install_words} python3.11",
             )
 
-    def _push(self, left: list[PendingStep], probe: HostProbe) -> None:
+    def _push(self, pending: list[PendingStep], probe: HostProbe) -> None:
         """Send all files that the steps need, in one transfer."""
         self._begin("push")
         try:
             with tempfile.TemporaryDirectory(dir=Path(self._log.name).parent) as staging:
-                for todo in left:
+                for todo in pending:
                     self._lay_out(todo.step, probe, Path(staging, todo.place))
                 there = f"{self._machine.folder}/{steps.NEW}/{self._installation.token}"
                 self._shell.put(Path(staging), there)

@@ -200,9 +200,9 @@ class HostProbe(Value, frozen=True, kw_only=True):
         return f"{self.manager} {VERBS.get(self.manager, 'install')}"
 
 
-def read_probe(said: Sequence[str]) -> HostProbe:
+def read_probe(lines: Sequence[str]) -> HostProbe:
     """Parse the lines that the script `LOOK` printed."""
-    pairs = [line.partition(" ")[::2] for line in said]
+    pairs = [line.partition(" ")[::2] for line in lines]
     last = dict(pairs)
 
     def every(word: str) -> tuple[str, ...]:
@@ -294,7 +294,10 @@ def pending_steps(
         *((_benchmark_libraries(libraries),) if libraries and probe.lacks_libraries else ()),
         *((_programs(probe),) if probe.missing else ()),
     )
-    return [*todo, *(PendingStep(step=one, before=before, after=before) for one in unmarked)]
+    return [
+        *todo,
+        *(PendingStep(step=pending, before=before, after=before) for pending in unmarked),
+    ]
 
 
 def _benchmark_libraries(libraries: tuple[str, ...]) -> Step:

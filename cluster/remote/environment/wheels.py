@@ -89,7 +89,7 @@ def sources(requirements: Sequence[str]) -> tuple[tuple[str, ...], ...]:
 
     The machine's package index; for torch without CUDA, also PyTorch's own.
     """
-    is_for_processors = any(one.endswith("+cpu") for one in requirements)
+    is_for_processors = any(requirement.endswith("+cpu") for requirement in requirements)
     return ((), ("--extra-index-url", FOR_PROCESSORS)) if is_for_processors else ((),)
 
 
@@ -129,8 +129,8 @@ def _kept(folder: Path) -> Iterator[None]:
 
 
 def _download(target: Target, words: tuple[str, ...], folder: Path) -> None:
-    for left in folder.parent.glob(f"{folder.name}.part-*"):  # left by a process that was killed
-        shutil.rmtree(left, ignore_errors=True)
+    for partial in folder.parent.glob(f"{folder.name}.part-*"):  # left by a process that was killed
+        shutil.rmtree(partial, ignore_errors=True)
     part = Path(tempfile.mkdtemp(prefix=f"{folder.name}.part-", dir=folder.parent))
     try:
         argv = [

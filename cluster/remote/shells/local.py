@@ -76,8 +76,8 @@ class LocalShell(Shell):
                 start_new_session=True,
             )
         except FileNotFoundError:
-            said = f"{argv[0]}: command not found"
-            return Completed(argv=tuple(argv), status=NOT_FOUND, stdout="", stderr=said)
+            message = f"{argv[0]}: command not found"
+            return Completed(argv=tuple(argv), status=NOT_FOUND, stdout="", stderr=message)
         except OSError as error:
             raise ShellError(f"{argv[0]} could not be run: {error.strerror}.") from error
         with self._lock:

@@ -73,9 +73,9 @@ class SrunShell(RemoteShell):
                     means="slurmctld or the node's slurmd does not answer, or a prolog runs.",
                     remedy=f"Look: scontrol show node {self.host}; squeue --steps",
                 )
-            status, said = command.end()
+            status, errors = command.end()
         if status != 0:
-            raise Unreachable(f"srun failed on {self.host}: {said.strip()}", state="connecting")
+            raise Unreachable(f"srun failed on {self.host}: {errors.strip()}", state="connecting")
         self.state = "ready"
 
     def close(self) -> None:

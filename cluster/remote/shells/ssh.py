@@ -132,7 +132,7 @@ class SshShell(RemoteShell):
         transport.join(0.5)  # its channels end a moment before it does
         if transport.is_active():
             why = "it ended without an exit status, as when a signal ends the shell around it"
-        elif any(one.silent for one in way):  # a silent jump host ends the hops behind it
+        elif any(hop.silent for hop in way):  # a silent jump host ends the hops behind it
             why = f"no answer for {connection.SILENCE} s"
         else:
             why = str(transport.get_exception() or "") or "the other end closed it"

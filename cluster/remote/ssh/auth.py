@@ -78,9 +78,9 @@ class Verifier(paramiko.MissingHostKeyPolicy):
             raise self._revoked(key)
         if "" in same:
             return
-        known = [line for line in self.lines([self._name]) if not line.marker]
-        if known:
-            raise self._changed(key, known)
+        pinned = [line for line in self.lines([self._name]) if not line.marker]
+        if pinned:
+            raise self._changed(key, pinned)
         if not self._pinned:
             raise self._unknown(key)
         with Path(self._pinned).open("a") as file:
@@ -93,8 +93,8 @@ class Verifier(paramiko.MissingHostKeyPolicy):
             means="Your known_hosts marks it as revoked; nothing was sent.",
         )
 
-    def _changed(self, key: paramiko.PKey, known: Sequence[openssh_files.KnownKey]) -> Unreachable:
-        was = ", ".join(_digest(base64.b64decode(line.key)) for line in known)
+    def _changed(self, key: paramiko.PKey, pinned: Sequence[openssh_files.KnownKey]) -> Unreachable:
+        was = ", ".join(_digest(base64.b64decode(line.key)) for line in pinned)
         return Unreachable(
             f"The host key of {self._host} has changed: now it is {key.get_name()} "
             f"{fingerprint(key)}",

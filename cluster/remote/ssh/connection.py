@@ -162,9 +162,9 @@ def _dial(
     if command := connection.ssh_config.get("proxycommand"):
         return paramiko.ProxyCommand(command)
     note("resolving")
-    found = socket.getaddrinfo(connection.host, connection.port, type=socket.SOCK_STREAM)
+    addresses = socket.getaddrinfo(connection.host, connection.port, type=socket.SOCK_STREAM)
     note("connecting")
-    places = dict.fromkeys((str(address[0]), connection.port) for *_, address in found)
+    places = dict.fromkeys((str(address[0]), connection.port) for *_, address in addresses)
     return dial(list(places), CONNECT_TIMEOUT)
 
 
@@ -295,8 +295,10 @@ class Transport(paramiko.Transport):
         ciphers = options.ciphers
         fast = [name for name in CIPHERS if name in ciphers]
         options.ciphers = [*fast, *(name for name in ciphers if name not in fast)]
-        known = set(key_types)
-        options.key_types = sorted(options.key_types, key=lambda name: _plain(name) not in known)
+        known_types = set(key_types)
+        options.key_types = sorted(
+            options.key_types, key=lambda name: _plain(name) not in known_types
+        )
 
     def watch(self) -> None:
         """Send keepalives from now on, and close the connection if no answer comes."""
@@ -346,13 +348,13 @@ def dial(places: list[Place], seconds: float) -> socket.socket:
 
 
 def _race(places: list[Place], seconds: float) -> socket.socket:
-    left, attempts = list(places), list[Future[socket.socket]]()
+    remaining, attempts = list(places), list[Future[socket.socket]]()
     pending: set[Future[socket.socket]] = set()
-    while left or pending:
-        if left:
-            attempts.append(start(partial(socket.create_connection, left.pop(0), seconds)))
+    while remaining or pending:
+        if remaining:
+            attempts.append(start(partial(socket.create_connection, remaining.pop(0), seconds)))
             pending.add(attempts[-1])
-        done, pending = wait(pending, STAGGER if left else None, FIRST_COMPLETED)
+        done, pending = wait(pending, STAGGER if remaining else None, FIRST_COMPLETED)
         for attempt in done:
             if attempt.exception() is None:
                 for other in attempts:

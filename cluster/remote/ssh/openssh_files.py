@@ -40,13 +40,13 @@ def entry(name: str, port: int) -> str:
 
 @functools.lru_cache(maxsize=16)  # many hosts are looked up in the same few files
 def _lines(text: str) -> tuple[KnownKey, ...]:
-    found = []
+    lines = []
     for row in text.splitlines():
         words = row.split()
         marker = words.pop(0) if row.lstrip().startswith("@") else ""
         if len(words) > 2 and not words[0].startswith("#"):  # noqa: PLR2004 - names, kind, key
-            found.append(KnownKey(marker, *words[:3]))
-    return tuple(found)
+            lines.append(KnownKey(marker, *words[:3]))
+    return tuple(lines)
 
 
 def _is_one_of(names: str, name: str) -> bool:
@@ -91,7 +91,7 @@ def settings(path: Path, section: str = "Host *", depth: int = 0) -> str:
         if key.lower() in ("host", "match"):
             line = section = _within(around, line)  # noqa: PLW2901 - it replaces the line
         if key.lower() == "include" and depth < DEEPEST:
-            text += [settings(found, section, depth + 1) for found in _included(value, path)]
+            text += [settings(included, section, depth + 1) for included in _included(value, path)]
             text.append(section)
         else:
             text.append(line)
@@ -117,8 +117,8 @@ def _criteria(section: str) -> str:
 
 def _included(value: str, by: Path) -> list[Path]:
     root = by.parent if by.parent.name == "ssh" else Path("~/.ssh").expanduser()
-    found = []
+    files = []
     for word in shlex.split(value):
         pattern = root / Path(word).expanduser()
-        found += sorted(Path("/").glob(str(pattern.relative_to("/"))))
-    return found
+        files += sorted(Path("/").glob(str(pattern.relative_to("/"))))
+    return files
