@@ -57,7 +57,7 @@ def check_provider(shells: Mapping[str, Shell], provider: str) -> None:
         if done.status != 0 or f"provider: {provider}" not in done.stdout:
             lines = (done.stderr or done.stdout).strip().splitlines()
             raise SpecError(
-                f"{name} has no libfabric provider {provider}: fi_info ended with status {done.status}.",
+                f"{name} has no libfabric provider {provider}: fi_info exits with {done.status}.",
                 means=f"{lines[-1] if lines else 'It printed nothing.'} MPI would use TCP, and its "
                 "values would be those of TCP; nothing was measured.",
                 remedy=f"Leave --image out, or choose one that has libfabric with {provider}; "

@@ -263,17 +263,15 @@ class SlurmProvider(
         attempts = 0
         while True:
             try:
-                running = [
-                    job for client in self._clients(name) for job in _cancelled(client, name)
-                ]
+                alive = [job for client in self._clients(name) for job in _cancelled(client, name)]
             except ProvisionError as error:
                 raise _not_cancelled(name, error) from error
-            if not running and time.time() > _unanswered(name) + SEEN_WITHIN:
+            if not alive and time.time() > _unanswered(name) + SEEN_WITHIN:
                 return
             if time.monotonic() > deadline:
                 raise ProvisionError(
-                    f"The jobs {', '.join(job.id for job in running)} of {name} were cancelled, and "
-                    f"are still {', '.join(sorted({job.state for job in running}))}.",
+                    f"The jobs {', '.join(job.id for job in alive)} of {name} were cancelled, and "
+                    f"are still {', '.join(sorted({job.state for job in alive}))}.",
                     means="A node of theirs does not answer Slurm; their time limits end them.",
                     remedy=f"Try again later: cluster down {name}; look: squeue --me",
                 )
