@@ -383,6 +383,7 @@ SPELLINGS = {
     "ranks_per_host": Spelling(metavar="N"),
     "placement": Spelling(kind=int, metavar="[0|1]", parser=_zero_or_one, more=" Bare: 1."),
     "accelerator": Spelling(metavar="KIND:N"),
+    "max_cost": Spelling(metavar="DOLLARS"),
     "ttl": Spelling(metavar="SPAN", parser=parse_seconds, more=" Or 90min, 2h."),
     "options": Spelling("--option", list[str] | None, "KEY=VALUE", more=" Repeatable."),
 }

@@ -248,6 +248,8 @@ def receipt_lines(cluster: Cluster) -> list[str]:
     else:
         hourly = f"${receipt.price.hourly:.4g} an hour each, {receipt.price.at}"
         cost = f"${receipt.dollars:.2f} for {existed} ({hourly})"
+    if cluster.spec.max_cost is not None:
+        cost += f", of at most ${cluster.spec.max_cost:g} (--max-cost)"
     if receipt.ended:
         cost = f"at most {cost}; {receipt.ended} of them had ended before, and it is not known when"
     left = f"{cluster.name} is down; 0 left (looked for {cluster.looked_for})."

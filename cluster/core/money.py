@@ -4,17 +4,47 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
+from cluster.core.errors import SpecError
+from cluster.core.model.spec import LONGEST_TTL, SHORTEST_TTL
 from cluster.core.units import format_seconds
 
 if TYPE_CHECKING:
     from cluster.core.model.resources import Price
+    from cluster.core.model.spec import ClusterSpec
 
-HOUR = 3600.0  # seconds
+MINUTE, HOUR = 60.0, 3600.0  # seconds
 
 
 def dollars(price: Price, hosts: int, seconds: float) -> float:
     """Compute what hosts cost for some time."""
     return price.hourly * hosts * seconds / HOUR
+
+
+def lifetime(spec: ClusterSpec, price: Price | None, usual: float) -> float:
+    """Return after how many seconds machines end: `--ttl`, and when they have cost `--max-cost`.
+
+    Args:
+        usual: seconds, if neither is set.
+
+    Raises:
+        SpecError: their price is not known, or that is less than a minute.
+    """
+    if spec.max_cost is None:
+        return spec.ttl or usual
+    if price is None:
+        raise SpecError(
+            f"--max-cost is ${spec.max_cost:g}, and the price of these machines is not known.",
+            means="Nobody could say when they have cost that much; nothing was created.",
+            remedy="Set a time instead: --ttl 2h",
+        )
+    most = spec.max_cost / dollars(price, spec.hosts, MINUTE) // 1 * MINUTE
+    if most < SHORTEST_TTL:
+        raise SpecError(
+            f"--max-cost is ${spec.max_cost:g}, which pays for less than a minute of "
+            f"{spec.hosts} x ${price.hourly:.4g} an hour.",
+            remedy="Choose fewer or cheaper machines, or more: --max-cost 20",
+        )
+    return min(most, spec.ttl or LONGEST_TTL)
 
 
 def price_line(price: Price | None, hosts: int, ttl: float) -> str:

@@ -367,6 +367,12 @@ class Cluster:
         """
         self._standing_machines()
         provider = self._switch
+        if self.spec.max_cost is not None:
+            raise SpecError(
+                f"{self.name} was launched with --max-cost, and cannot be paused.",
+                means="The timer of its machines begins anew at each boot: they could cost more.",
+                remedy=f"Take it down instead: cluster down {self.name}",
+            )
         with self.disk.lock():
             self.end_jobs("The cluster was paused.")
             self.close()

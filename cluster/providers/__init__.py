@@ -45,6 +45,7 @@ CLOUD_OPTIONS = {
     "image": "it creates no machines",
     "accelerator": "its machines keep the accelerators that they have",
     "spot": "it creates no machines",
+    "max_cost": "its machines are free",
     "ttl": "its machines are free, and stay until they are taken down",
 }
 
@@ -61,9 +62,10 @@ def refuse(spec: ClusterSpec, reasons: Mapping[str, str]) -> None:
     """
     for field, reason in reasons.items():
         if getattr(spec, field):
+            flag = field.replace("_", "-")
             raise SpecError(
-                f"--{field} has no effect with the provider {spec.provider!r}: {reason}.",
-                remedy=f"Leave --{field} out, or choose another --provider.",
+                f"--{flag} has no effect with the provider {spec.provider!r}: {reason}.",
+                remedy=f"Leave --{flag} out, or choose another --provider.",
             )
 
 

@@ -137,6 +137,7 @@ def test_what_is_not_asked_for() -> None:
         "spot": False,
         "accelerator": None,
         "ttl": None,
+        "max_cost": None,
         "options": {},
     }
 

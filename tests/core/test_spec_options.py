@@ -28,6 +28,7 @@ SOMETHING: dict[str, Any] = {
     "spot": True,
     "accelerator": "t4:1",
     "ttl": 7200.0,
+    "max_cost": 20.0,
     "options": {"rate": "1gbit"},
 }
 

@@ -5,12 +5,14 @@ from __future__ import annotations
 import time
 from typing import TYPE_CHECKING, Any
 
+import msgspec
 import pytest
 
 from cluster.core import journal
 from cluster.core.errors import SpecError
 from cluster.core.model.resources import Price
-from cluster.orchestration.launch.launch import launch_spec
+from cluster.core.money import dollars
+from cluster.orchestration.launch.launch import launch_spec, plan_spec
 from tests.clouds import NAME, World
 from tests.conftest import answer, command, until
 from tests.fakes.values import Fault
@@ -94,3 +96,15 @@ def test_states_that_cannot_be_asked_for_are_not_guessed(
     assert (row["ended"], row["status"]) == (0, "idle; machines not known")
     cloud.mend()
     assert "at most" not in command("down", NAME).stdout
+
+
+def test_machines_end_by_themselves_before_they_cost_more(
+    world: World, cloud: Emulated[Any]
+) -> None:
+    del cloud
+    _, plan = plan_spec(msgspec.structs.replace(world.spec, max_cost=1.0))
+
+    assert plan.price is not None
+    assert plan.ttl is not None
+    most = dollars(plan.price, world.spec.hosts, plan.ttl)
+    assert most <= 1.0 < most + dollars(plan.price, world.spec.hosts, 61.0)

@@ -29,6 +29,7 @@ class SpecOptions(Value, frozen=True, kw_only=True):
         spot: Spare machines: cheaper, but the cloud may end them.
         accelerator: Accelerators of each machine, such as t4:1.
         ttl: Seconds after which the machines end.
+        max_cost: Dollars that the machines may cost, after which they end.
         options: Options of the provider.
     """
 
@@ -42,6 +43,7 @@ class SpecOptions(Value, frozen=True, kw_only=True):
     spot: bool = False
     accelerator: str | None = None
     ttl: float | None = None
+    max_cost: float | None = None
     options: dict[str, str] = {}
 
 

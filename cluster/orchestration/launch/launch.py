@@ -61,6 +61,7 @@ def launch(  # noqa: PLR0913 - each is an option of its own
     spot: bool = False,
     accelerator: str | None = None,
     ttl: float | None = None,
+    max_cost: float | None = None,
     options: Mapping[str, str] | None = None,
     replace: bool = False,
 ) -> Cluster:
@@ -82,6 +83,7 @@ def launch(  # noqa: PLR0913 - each is an option of its own
         spot: Spare machines: cheaper, but the cloud may end them.
         accelerator: Accelerators of each machine, such as t4:1.
         ttl: Seconds after which the machines end.
+        max_cost: Dollars that the machines may cost, after which they end.
         options: Options of the provider.
         replace: Rebuild a cluster that cannot be used as it is; without it, that is refused.
 
@@ -103,6 +105,7 @@ def launch(  # noqa: PLR0913 - each is an option of its own
         "spot": spot,
         "accelerator": accelerator,
         "ttl": ttl,
+        "max_cost": max_cost,
         "options": options,
     }
     on_state = NotebookProgress().preparing if in_notebook() else ignore

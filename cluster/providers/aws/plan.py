@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 from cluster.core import journal
 from cluster.core.errors import SpecError
 from cluster.core.model.hosts import Link
-from cluster.core.money import price_line
+from cluster.core.money import lifetime, price_line
 from cluster.core.units import format_seconds
 from cluster.providers._cloud import capacity_cache, public_address
 from cluster.providers._cloud.api_errors import Failure
@@ -82,8 +82,8 @@ def _possible_offer(region: Region, spec: ClusterSpec, options: AwsOptions) -> A
     zones = _zones(region, spec, options)
     vpc, sites = _sites(region, spec, options, zones, _interfaces(kind) if options.efa else 1)
     image, packages = images.choose(region, spec.image or "", kind, efa=options.efa)
-    ttl = spec.ttl or TTL
     cost = price(region, kind["InstanceType"], sites[0].zone, spot=spec.spot)
+    ttl = lifetime(spec, cost, TTL)
     link = link_of(kind, grouped=spec.placement, efa=options.efa)
     allow = public_address.allowed_network(options.allow, jump=options.jump)
     lines = (

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, NamedTuple
 
 from cluster.core import journal
 from cluster.core.errors import SpecError
-from cluster.core.money import price_line
+from cluster.core.money import lifetime, price_line
 from cluster.core.units import format_seconds
 from cluster.providers._cloud import capacity_cache, public_address
 from cluster.providers._cloud.api_errors import Failure
@@ -76,8 +76,8 @@ def _offer(
     image = images.choose(project, spec.image or "", architecture, gpus=gpus is not None)
     tier1 = options.tier1 and machine_types.has_tier_1(machines.instance, kind.guest_cpus)
     link = machine_types.link_of(machines.instance, (network and network.mtu) or MTU, tier_1=tier1)
-    ttl = spec.ttl or TTL
     cost = prices.price(project, kind, machines.region, gpus, spot=spec.spot)
+    ttl = lifetime(spec, cost, TTL)
     allow = public_address.allowed_network(options.allow, jump=options.jump)
     lines = (
         _what(spec, options, machines, network, allow),
