@@ -66,6 +66,6 @@ def test_it_measures_in_an_empty_environment(
     words = ("bench", "p2p", "--provider", "local", "--metrics=latency", "--sizes=8", "--json")
     shown = json.loads(run(str(place / "bin" / "cluster"), *words).stdout)
     assert shown["status"] == "done"
-    assert shown["summaries"][0]["n"] == 10_000
+    assert shown["summaries"][0]["n"] >= 10
     record = json.loads((home.parent / "runs" / "p2p").glob("*/run.json").__next__().read_text())
     assert record["machines"][0]["bin"] == str(place / "bin")

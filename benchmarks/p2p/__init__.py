@@ -16,8 +16,9 @@ from cluster.benchmarks.p2p.definitions import (
     LATENCY,
     ONEWAY,
     RECEIVED,
+    series_of,
 )
-from cluster.benchmarks.p2p.exchange import Exchange, series_of
+from cluster.benchmarks.p2p.exchange import Exchange
 from cluster.benchmarks.p2p.memory import PairMemory
 from cluster.benchmarks.p2p.mpi_loops import MpiPairLoops
 from cluster.benchmarks.p2p.params import P2PParams
@@ -75,8 +76,8 @@ class P2P(Benchmark[P2PParams]):
         return definitions_for(selected, params.kernel)
 
     def memory(self, params: P2PParams, ranks: int) -> int:
-        """Count two patterns and the receive buffer, for both ranks of the pair."""
-        return 3 * max(params.sizes) * min(2, ranks) if params.buffer == "cpu" else 0
+        """Count two patterns and the receive buffer, for both ranks of the pair, and the copies."""
+        return (3 * min(2, ranks) + 1) * max(params.sizes) if params.buffer == "cpu" else 0
 
     def transport(self, params: P2PParams) -> str:
         """MPI sends its messages, from whatever memory."""

@@ -69,7 +69,7 @@ class CompiledPairLoops:
             nanoseconds=self._nanoseconds.ctypes.data,
             size=messages.size,
             count=count,
-            window=self.data.window,
+            window=messages.window,
             shift=messages.places.bit_length() - 1,
             first=self.data.first,
         )

@@ -3,12 +3,19 @@
 from __future__ import annotations
 
 from functools import partial
+from typing import TYPE_CHECKING
 
 from cluster.core.model.measurements import Definition
 
+if TYPE_CHECKING:
+    from collections.abc import Iterable
+
+    from cluster.benchmarks.p2p.params import P2PParams
+
 LARGE = 8192  # bytes; above it OSU does fewer iterations
 WINDOW = 64  # messages
-COPIED = 1 << 16  # bytes: large enough to be fast, small enough for any cache
+COPIED = 1 << 16  # bytes of the least message that is held against a copy
+COPIED_AT_ONCE = 1 << 22  # bytes of copies that are timed together, unless one copy has more
 CLOCK = "time.perf_counter_ns of the rank that took the value (CLOCK_MONOTONIC)"
 _p2p = partial(Definition, benchmark="p2p", clock=CLOCK)
 _barrier_before = partial(
@@ -81,12 +88,23 @@ COPY = _p2p(
     unit="B/s",
     better="higher",
     what=(
-        "a window of copies of 64 KiB, one after another, from one buffer of the first rank to "
-        "another (64 unless said otherwise): all bytes over the time; messages between ranks of "
-        "one host are copied at least once, so it bounds them"
+        "copies, one after another, of 4 MiB together or of one message, from a buffer of the "
+        "first rank to one of the second, or on another host to one of its own: all bytes over "
+        "the time; messages between ranks of one host are copied at least once, so it bounds them"
     ),
     synchronisation="the other rank waits in a barrier meanwhile",
-    warm_up="10 windows, not timed, unless said otherwise",
+    warm_up="2, not timed, unless said otherwise",
     aggregation="one rank",
 )
+WINDOWED = (BANDWIDTH, BIDIRECTIONAL)
 BLOCKING = (ONEWAY, RECEIVED)  # one message at a time; each is printed
+
+
+def series_of(definitions: Iterable[Definition], params: P2PParams) -> list[tuple[Definition, int]]:
+    """Return series to measure, every metric at every size; round trips of large messages last.
+
+    On a slow link these take longest, and say least. Small messages are held against no copy.
+    """
+    copied = [size for size in params.sizes if size >= COPIED] or [COPIED]
+    cells = [(d, size) for d in definitions for size in (copied if d is COPY else params.sizes)]
+    return sorted(cells, key=lambda cell: cell[0] is LATENCY and cell[1] > LARGE)

@@ -8,17 +8,18 @@ from typing import TYPE_CHECKING
 from cluster.benchmarks.p2p.compiled_loops import MOST_AT_ONCE, CompiledPairLoops
 from cluster.benchmarks.p2p.definitions import (
     BLOCKING,
-    COPIED,
     COPY,
     LARGE,
     LATENCY,
+    WINDOWED,
+    series_of,
 )
 from cluster.benchmarks.p2p.memory import Messages, PairMemory
 from cluster.core.units import format_size, format_value
-from cluster.measure.repetitions import Counts, samples
+from cluster.measure.repetitions import BUDGET, FEWEST, Counts, samples
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterable
+    from collections.abc import Callable
 
     from cluster.benchmarks.p2p.mpi_loops import MpiPairLoops
     from cluster.benchmarks.p2p.params import P2PParams
@@ -27,15 +28,9 @@ if TYPE_CHECKING:
 
 
 AT_ONCE = 1 << 20  # bytes exchanged, about, between two checks of the precision
-
-
-def series_of(definitions: Iterable[Definition], params: P2PParams) -> list[tuple[Definition, int]]:
-    """Return series to measure: every metric at every size, but memory_copy at one size only."""
-    return [
-        (definition, size)
-        for definition in definitions
-        for size in ((COPIED,) if definition is COPY else params.sizes)
-    ]
+WINDOW_WITHIN = BUDGET / FEWEST  # seconds of a window, or it has fewer messages
+PROBES = 3  # exchanges of which the fastest says how long one takes: the first opens connections
+LONG = 60.0  # seconds, from which the user is told how long it takes
 
 
 class Exchange:
@@ -56,6 +51,8 @@ class Exchange:
     def run(self, definitions: tuple[Definition, ...]) -> None:
         """Measure every metric at every size."""
         cells = series_of(definitions, self.params)
+        if (seconds := self._estimate(cells)) > LONG:
+            self.rank.notice(f"It will take about {format_value(seconds, 's')}.")
         for number, (definition, size) in enumerate(cells):
             what = f"{definition.metric} {format_size(size)}"
 
@@ -69,6 +66,8 @@ class Exchange:
     def _series(self, definition: Definition, size: int, report: Callable[[float], None]) -> None:
         """Measure one metric at one size: warm up, repeat, and stop in agreement with the peer."""
         counts = self._counts(definition, size)
+        if counts.seconds and definition in WINDOWED and size > LARGE:
+            self._shorten(definition, size)
         messages = Messages(self.data, definition, size)
         repeat = self.loops.prepared(definition, messages)
         moved = self.data.moved(definition, size)
@@ -78,6 +77,38 @@ class Exchange:
             self._print_oneway(definition, size, seconds, report, done / counts.values)
         self.rank.end()
         self._print_median(definition, size, values)
+
+    def _probe(self, definition: Definition, size: int) -> float:
+        """Return the seconds of an exchange, the same on both ranks."""
+        repeat = self.loops.prepared(definition, Messages(self.data, definition, size))
+        return float(self.data.comm.bcast(min((repeat(1) or [0.0])[0] for _ in range(PROBES))))
+
+    def _estimate(self, cells: list[tuple[Definition, int]]) -> float:
+        """Estimate the seconds of all series, from round trips of the least and largest message."""
+        sizes = self.params.sizes
+        start, whole = self._probe(LATENCY, min(sizes)), self._probe(LATENCY, max(sizes))
+        each = max(0.0, whole - start) / max(sizes)
+        total = 0.0
+        for definition, size in cells:
+            if definition is COPY:
+                continue
+            counts = self._counts(definition, size)
+            # A message is answered, and most round trips are followed by one that is not timed.
+            ways = 4 if definition is LATENCY and size > LARGE else 2
+            value = ways * start + (self.data.moved(definition, size) * each) * ways / 2
+            most = (counts.values + counts.warm_up) * value
+            total += min(most, max(counts.seconds, FEWEST * value)) if counts.seconds else most
+        return total
+
+    def _shorten(self, definition: Definition, size: int) -> None:
+        """Give windows fewer messages where a link is so slow that one would take too long."""
+        cell = definition.metric, size
+        self.data.shortened[cell] = 1
+        fitting = max(1, int(WINDOW_WITHIN / max(self._probe(definition, size), 1e-9)))
+        self.data.shortened[cell] = min(fitting, self.data.window)
+        if fitting < self.data.window:
+            of = f"windows of {fitting} message(s), not {self.data.window}"
+            self.rank.note(f"{definition.metric} {format_size(size)}: {of}, which take too long.")
 
     def _counts(self, definition: Definition, size: int) -> Counts:
         small = size <= LARGE

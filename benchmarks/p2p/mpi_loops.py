@@ -125,7 +125,7 @@ class MpiPairLoops:
         """Copy on the first rank, while the second waits."""
         import numpy as np  # noqa: PLC0415 - not needed to list or plan benchmarks
 
-        window, first, comm = range(self.data.window), self.data.first, self.data.comm
+        window, first, comm = range(messages.window), self.data.first, self.data.comm
 
         def once(outgoing: Piece, incoming: Piece) -> float:
             start = perf_counter_ns()
@@ -142,9 +142,9 @@ class MpiPairLoops:
 
         return repeat
 
-    def _bandwidth(self, _: Messages) -> Once:
+    def _bandwidth(self, messages: Messages) -> Once:
         """Keep a window of messages to the peer in flight."""
-        ack, window, peer = bytearray(4), range(self.data.window), self.data.peer
+        ack, window, peer = bytearray(4), range(messages.window), self.data.peer
         comm, wait = self.data.comm, self.moves.wait
         isend, irecv = self.moves.isend, self.moves.irecv
 
@@ -161,9 +161,9 @@ class MpiPairLoops:
 
         return source if self.data.first else sink
 
-    def _bidirectional(self, _: Messages) -> Once:
+    def _bidirectional(self, messages: Messages) -> Once:
         """Keep a window of messages in flight in both directions at once."""
-        window, peer = range(self.data.window), self.data.peer
+        window, peer = range(messages.window), self.data.peer
         comm, wait = self.data.comm, self.moves.wait
         isend, irecv = self.moves.isend, self.moves.irecv
         ack_out, ack_in = bytearray(4), bytearray(4)

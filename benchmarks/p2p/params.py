@@ -35,7 +35,7 @@ class P2PParams(Repetitions, frozen=True, kw_only=True):
             return
         if self.window < 1:
             raise SpecError(f"--window is {self.window}; it must be at least 1.")
-        if not {"memory_copy", "bandwidth", "bidirectional"} & set(self.metrics):
+        if not {"bandwidth", "bidirectional"} & set(self.metrics):
             raise SpecError(
                 "--window has no effect without the metrics bandwidth or bidirectional."
             )

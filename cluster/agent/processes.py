@@ -9,28 +9,56 @@ from __future__ import annotations
 import os
 import platform
 import sys
+import time
 from ipaddress import IPv4Address, IPv6Address
 from pathlib import Path
 
 from cluster.agent.kernel_files import read_text
-from cluster.core.model.hosts import Connection, RankProcess
+from cluster.core.model.hosts import Connection, ProcessorTimes, RankProcess
 
 PROCESSORS = Path("/sys/devices/system/cpu")
 SELF = Path("/proc/self")
+STAT = Path("/proc/stat")
 BOOT = Path("/proc/sys/kernel/random/boot_id")
 HERE, THERE, STATE, INODE = 1, 2, 3, 9  # columns of /proc/net/tcp (proc(5))
 ESTABLISHED = "01"  # include/net/tcp_states.h
 WORD = 4  # bytes: addresses are words in the processor's order (net/ipv4/tcp_ipv4.c)
 
 
-def process_info(rank: int, folder: Path = SELF) -> RankProcess:
-    """Describe this process."""
+def processor_times(stat: Path = STAT) -> ProcessorTimes:
+    """Read how the processors of this host spent their time since it started (proc(5))."""
+    words = read_text(stat).partition("\n")[0].split()[1:]
+    spent = [int(word) / os.sysconf("SC_CLK_TCK") for word in words]
+    return ProcessorTimes(
+        took=time.monotonic(),
+        processors=os.cpu_count() or 1,
+        used=sum(spent[:3]),  # user, nice, system; interrupts may be those of our messages
+        own=sum(os.times()[:4]),
+        stolen=sum(spent[7:8]),
+    )
+
+
+def times_since(began: ProcessorTimes) -> ProcessorTimes:
+    """Return how the processors of this host spent their time since then."""
+    now = processor_times()
+    return ProcessorTimes(
+        took=now.took - began.took,
+        processors=now.processors,
+        used=now.used - began.used,
+        own=now.own - began.own,
+        stolen=now.stolen - began.stolen,
+    )
+
+
+def process_info(rank: int, began: ProcessorTimes, folder: Path = SELF) -> RankProcess:
+    """Describe this process; `began` are the times when it began to measure."""
     return RankProcess(
         rank=rank,
         host=platform.node(),
         boot=read_text(BOOT),
         processors=tuple(sorted(os.sched_getaffinity(0))),
         connections=connections(folder),
+        times=times_since(began),
     )
 
 

@@ -331,10 +331,12 @@ def judge_launches(
     """Judge the medians over the launches of one command, the oldest first, or one run."""
     from cluster.analysis.statistics.summarize import pool_launches  # noqa: PLC0415 - it imports NumPy
     from cluster.analysis.verdict import judgement  # noqa: PLC0415 - only for summaries
+    from cluster.analysis.verdict.evidence import OtherLoad  # noqa: PLC0415
 
     launches = [run.summary() for run in ran]
     pooled, newest = pool_launches(launches), ran[-1]
-    found = newest.findings(pooled)
+    loads = (one for run in ran[:-1] for one in run.findings(()) if isinstance(one, OtherLoad))
+    found = (*newest.findings(pooled), *loads)
     if len(launches) == 1 or newest.fleet is not None:
         return pooled, answer(newest.judgement(pooled, found, hardware))
     return pooled, answer(judgement.judge_launches(launches, newest.record, found, hardware))

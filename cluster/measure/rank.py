@@ -16,7 +16,8 @@ from typing import IO, TYPE_CHECKING, Any
 
 import msgspec
 
-from cluster.agent.processes import process_info
+from cluster.agent.processes import process_info, processor_times
+from cluster.agent.protocol import NOTICE
 from cluster.core.errors import ClusterError
 from cluster.core.model.hosts import PROCESS_FILE
 from cluster.core.model.measurements import Definition, Measurement, Progress
@@ -65,6 +66,7 @@ class Rank:
         self._writing = threading.Lock()
         self._stopped = False
         self._told = 0.0
+        self._began = processor_times()
         self._listen()
 
     def begin(
@@ -111,6 +113,12 @@ class Rank:
         sys.stdout.buffer.write(f"{line}\n".encode())  # UTF-8 whatever the host's locale is
         sys.stdout.buffer.flush()
 
+    def notice(self, line: str) -> None:
+        """Say something to the user at once; ignored on all ranks but rank 0."""
+        if self.number == 0:
+            sys.stderr.write(f"{NOTICE}{line}\n")
+            sys.stderr.flush()
+
     def note(self, line: str) -> None:
         """Add a note to the run for readers of its values; ignored on all ranks but rank 0."""
         if self.number == 0:
@@ -120,7 +128,7 @@ class Rank:
     def write_process_info(self) -> None:
         """Write the cores and connections of this process, after its last value."""
         path = self._folder / PROCESS_FILE.format(rank=self.number)
-        path.write_bytes(msgspec.json.encode(process_info(self.number)))
+        path.write_bytes(msgspec.json.encode(process_info(self.number, self._began)))
 
     def progress(self, done: float, total: int, what: str) -> None:
         """Report the job's progress, at most ten times a second; ignored on all ranks but rank 0.

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import time
 from typing import TYPE_CHECKING
 
 from cluster.analysis.statistics.distribution import has_converged
@@ -15,6 +16,9 @@ if TYPE_CHECKING:
     from mpi4py.MPI import Comm
 
 MOST = 20_000  # values at most, with --until-precise
+BUDGET = 2.0  # seconds of a series, unless the user says how many values it has
+WARMING = 0.1  # of the budget, at most, for the warm-up
+FEWEST = 10  # values of a series, however long they take
 
 
 class Repetitions(Value, frozen=True, kw_only=True):
@@ -55,8 +59,14 @@ class Repetitions(Value, frozen=True, kw_only=True):
             values = self.max_iterations or MOST
         elif self.iterations is not None:
             values = self.iterations
-        warm_up = warm_up if self.warm_up is None else self.warm_up
-        return Counts(warm_up=warm_up, values=values, adaptive=self.until_precise)
+        free = self.iterations is None and self.warm_up is None and not self.until_precise
+        budget = BUDGET if free else 0.0
+        return Counts(
+            warm_up=warm_up if self.warm_up is None else self.warm_up,
+            values=values,
+            adaptive=self.until_precise,
+            seconds=budget,
+        )
 
 
 class Counts(Value, frozen=True, kw_only=True):
@@ -65,6 +75,7 @@ class Counts(Value, frozen=True, kw_only=True):
     warm_up: int  # repetitions that are not timed
     values: int  # repetitions that are timed; if adaptive, the maximum
     adaptive: bool  # whether the repetitions end when the median is precise
+    seconds: float = 0.0  # after which FEWEST values are enough; 0 for no such end
 
 
 def samples(
@@ -76,21 +87,27 @@ def samples(
 ) -> Iterator[tuple[int, list[float]]]:
     """Warm up, then repeat until there are enough values, which are added to `values`.
 
-    All ranks of `comm` do the same number of repetitions: nothing here depends on a clock. `repeat`
-    does that many, and returns the seconds of each. Yields the number of repetitions since the
-    warm-up, and the seconds of the latest.
+    All ranks of `comm` do the same number of repetitions: where time counts, it is that of the
+    first. `repeat` does that many, and returns the seconds of each. Yields the number of
+    repetitions since the warm-up, and the seconds of the latest.
     """
-    done = -counts.warm_up
+    began, done, step = time.monotonic(), -counts.warm_up, 1 if counts.seconds else most
     checkpoint = ENOUGH_VALUES if counts.adaptive else counts.values
     while done < counts.values:
         end = min(checkpoint, counts.values) if done >= 0 else 0
-        n = min(most, end - done)
+        n = min(most, step, end - done)
+        step *= 2
         seconds = repeat(n)
         done += n
+        budget = counts.seconds * (WARMING if done <= 0 else 1.0)
+        over = budget and comm.bcast(time.monotonic() - began > budget)
         if done <= 0:
+            done = 0 if over else done
             continue
         values += seconds
         yield done, seconds
+        if over and done >= FEWEST:
+            return
         if counts.adaptive and done == checkpoint:
             if _agreed(comm, values):
                 return

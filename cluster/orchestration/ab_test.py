@@ -102,7 +102,7 @@ def check_common(checked: Sequence[tuple[Benchmark[Any], Any]], spec: ClusterSpe
         {
             (one.metric, *sorted(one.params.items()))
             for one in chosen.planned(own, ranks)
-            if one.metric != MEMORY  # it is measured at one size only
+            if one.metric != MEMORY  # it is only the limit of others
         }
         for chosen, own in checked
     ]

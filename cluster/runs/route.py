@@ -29,7 +29,7 @@ class PairParams(msgspec.Struct, frozen=True, kw_only=True):
 
 def route(record: Record, measurements: Iterable[Measurement], raw: Path) -> Route:
     """Return the links between a run's hosts, or the memory and GPUs of its one host."""
-    from cluster.analysis.limits.link import Route, copy_rate  # noqa: PLC0415 - only for summaries
+    from cluster.analysis.limits.link import Route, copy_rates  # noqa: PLC0415 - only for summaries
 
     pair = _pair_params(record).pair
     machines = record.machines
@@ -39,7 +39,7 @@ def route(record: Record, measurements: Iterable[Measurement], raw: Path) -> Rou
     )
     hosts = {place for rank, place in enumerate(layout.places) if pair is None or rank in pair}
     if len(hosts) == 1:
-        return Route(memory=copy_rate(measurements), gpus=_between_gpus(record, raw))
+        return Route(copies=copy_rates(measurements), gpus=_between_gpus(record, raw))
     links = {m.address: m.link or _known_link(record, m) for m in machines if m.address in hosts}
     return Route(
         links=tuple(links.values()),

@@ -13,7 +13,7 @@ import pytest
 
 from cluster.analysis.verdict.diagnose import diagnose
 from cluster.analysis.verdict.rules import hosts
-from cluster.core.model.hosts import RankProcess
+from cluster.core.model.hosts import ProcessorTimes, RankProcess
 from cluster.core.model.measurements import Distribution, Summary
 from tests.analysis.evidence import Look, host, ours, summary
 from tests.conftest import PATIENCE
@@ -46,6 +46,26 @@ def test_what_mpirun_says_of_too_few_cores(look: Look) -> None:
     assert done.returncode != 0
     assert found is not None
     assert found.confidence == "certain"
+
+
+@pytest.mark.parametrize(
+    ("used", "stolen", "took", "load"),
+    [
+        (5.0, 0.0, 2.0, 1.5),  # seconds of processors, of which the two ranks took 1 s each
+        (2.6, 0.0, 2.0, None),
+        (2.0, 1.0, 2.0, 0.0),
+        (5.6, 0.0, 0.1, None),  # too short to count
+    ],
+)
+def test_what_else_runs_on_a_host_is_seen_beside_its_ranks(
+    used: float, stolen: float, took: float, load: float | None
+) -> None:
+    times = ProcessorTimes(took=took, processors=2, used=used, own=1.0, stolen=stolen)
+    ranks = tuple(RankProcess(rank=n, host="a", boot="x", times=times) for n in (0, 1))
+    found = hosts.other_load(ours(hosts=(host("a"),), processes=ranks))
+
+    assert (found.used if found else None) == load
+    assert found is None or (found.host, found.stolen) == ("a", stolen / took)
 
 
 CORES = ((0, 4), (1, 5), (2, 6), (3, 7))  # four, with hyper-threads

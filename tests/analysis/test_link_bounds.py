@@ -11,7 +11,7 @@ import pytest
 from cluster.analysis.limits.link import (
     Route,
     bound,
-    copy_rate,
+    copy_rates,
     doubts,
     goodput,
     with_given_bound,
@@ -168,29 +168,38 @@ def test_what_is_faster_than_possible_is_doubted() -> None:
 
 
 def test_a_copy_in_memory_bounds_what_ranks_of_one_host_exchange() -> None:
-    """The best copy: 8 bytes in 2 s and 1 s; in both directions two cores copy."""
+    """The best copy of at least their size: 8 B in 1 s; in both directions two cores copy."""
     copies = [
         Measurement(
             metric=metric,
             definition="d",
             unit="s",
-            params={},
+            params={"size": size},
             rank=0,
             host="h",
-            values=(2.0, 1.0),
+            values=(8 / rate, 16 / rate),
             bytes=8,
         )
-        for metric in ("memory_copy", "latency")
+        for metric, size, rate in (
+            ("memory_copy", 1024, 57.0),
+            ("memory_copy", 2048, 8.0),
+            ("memory_copy", 4096, 7.0),
+            ("latency", 2048, 9.0),
+        )
     ]
-    route = Route(memory=copy_rate(copies))
+    route = Route(copies=copy_rates(copies))
 
-    assert route.memory == 8.0
-    assert with_link_bound(summary(2.0), definition(), 8, route).share == 0.25
-    assert with_link_bound(summary(4.0), definition("both ways"), 8, route).share == 0.25
+    assert route.copies == {1024: 57.0, 2048: 8.0, 4096: 7.0}
+    assert with_link_bound(summary(2.0, size=2000), definition(), 8, route).share == 0.25
+    assert with_link_bound(summary(4.0, size=2048), definition("both ways"), 8, route).share == 0.25
+    assert with_link_bound(summary(3.5, size=2049), definition(), 8, route).share == 0.5
+    assert with_link_bound(summary(5.7, size=8), definition(), 8, route).share == 0.1
     assert with_link_bound(summary(1.0), definition(""), 8, route).bound is None
     assert with_link_bound(summary(1.0), definition("between hosts"), 8, route).bound is None
-    assert with_link_bound(summary(1.0), definition(), 8, Route(memory=copy_rate([]))).bound is None
-    limit = with_link_bound(summary(2.0), definition(), 8, route).limit
+    assert (
+        with_link_bound(summary(1.0), definition(), 8, Route(copies=copy_rates([]))).bound is None
+    )
+    limit = with_link_bound(summary(2.0, size=2048), definition(), 8, route).limit
     assert limit == Limit(kind="memory_copy", rate=8.0, flow="one way")
 
 

@@ -71,14 +71,14 @@ def test_what_cannot_be_measured_is_refused(options: dict[str, object], said: st
 
 @pytest.mark.usefixtures("tools")
 def test_counts_are_those_of_osu_unless_said_otherwise() -> None:
-    """10000 and 1000 round trips, 100 and 20 windows: up to 8192 B, and above."""
+    """10000 and 1000 round trips, 100 and 20 windows, or what 2 s allow; fewer above 8192 B."""
     with cluster.launch("osu", hosts=2) as c:
         metrics = ["latency", "bandwidth", "bidirectional"]
         found = c.bench("p2p", metrics=metrics, sizes=[8192, 8193])
         own = c.bench("p2p", metrics=metrics, sizes=[8], iterations=7, warm_up=0, window=3)
 
     counts = {(m.metric, m.params["size"], m.rank): len(m.values) for m in found.measurements}
-    assert counts == {
+    most = {
         ("latency", 8192, 0): 10_000,
         ("latency", 8193, 0): 1_000,
         ("bandwidth", 8192, 0): 100,
@@ -88,6 +88,8 @@ def test_counts_are_those_of_osu_unless_said_otherwise() -> None:
         ("bidirectional", 8193, 0): 20,
         ("bidirectional", 8193, 1): 20,
     }
+    assert counts.keys() == most.keys()
+    assert all(10 <= counts[cell] <= most[cell] for cell in most)
     assert {m.metric: m.bytes for m in own.measurements} == {
         "latency": 8,
         "bandwidth": 8 * 3,
@@ -141,11 +143,13 @@ def test_any_two_ranks_may_be_the_pair() -> None:
 
 @pytest.mark.usefixtures("tools")
 def test_latency_is_half_of_a_round_trip_and_bandwidth_grows() -> None:
-    """Physics that holds on any machine: a larger message takes longer, and goes faster."""
+    """Physics that holds on any machine, at the best of many values whatever else it runs."""
     with cluster.launch("physics", hosts=2) as c:
         found = c.bench("p2p", metrics=["latency", "bandwidth"], sizes=[8, 2**20])
 
-    small, large, slow, fast = (s.median for s in found.summary())
+    best = {(m.metric, m.params["size"]): min(m.values) for m in found.measurements}
+    small, large = best["latency", 8], best["latency", 2**20]
+    slow, fast = (64 * size / best["bandwidth", size] for size in (8, 2**20))
     assert small < large / 5
     assert slow < fast / 10
     assert fast < 2**20 / large * 10
@@ -154,15 +158,15 @@ def test_latency_is_half_of_a_round_trip_and_bandwidth_grows() -> None:
 @pytest.mark.usefixtures("tools")
 @pytest.mark.parametrize("kernel", ["auto", "python"])
 def test_memory_is_copied_beside_and_bounds_the_messages_of_one_host(kernel: str) -> None:
-    """One size, whatever sizes messages have; nothing passes it."""
+    """Copies of each size that is large enough; nothing passes them."""
     with cluster.launch("memory", hosts=2) as c:
         metrics = ["memory_copy", "bandwidth", "latency"]
         found = c.bench("p2p", metrics=metrics, sizes=[8, 2**20], iterations=6, kernel=kernel)
 
     by_metric = {(s.metric, s.params["size"]): s for s in found.summary()}
-    copy = by_metric["memory_copy", 2**16]
+    copy = by_metric["memory_copy", 2**20]
     assert {(m.rank, m.bytes) for m in found.measurements if m.metric == "memory_copy"} == {
-        (0, 64 * 2**16)
+        (0, 4 * 2**20)
     }
     assert copy.bound is None
     for size in (8, 2**20):

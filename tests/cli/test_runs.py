@@ -27,14 +27,15 @@ def test_the_promised_json(tools: None) -> None:
 
     assert shown["status"] == "done"
     assert Path(shown["run"]).parent == runs_folder() / "p2p"
-    cells = [(s["metric"], s["params"]["size"], s["unit"], s["n"]) for s in shown["summaries"]]
-    assert cells == [
-        ("latency", 8, "s", 10_000),
-        ("latency", 65536, "s", 1_000),
-        ("bandwidth", 8, "B/s", 100),
-        ("bandwidth", 65536, "B/s", 20),
+    cells = [(s["metric"], s["params"]["size"], s["unit"]) for s in shown["summaries"]]
+    assert sorted(cells) == [
+        ("bandwidth", 8, "B/s"),
+        ("bandwidth", 65536, "B/s"),
+        ("latency", 8, "s"),
+        ("latency", 65536, "s"),
     ]
     for s in shown["summaries"]:
+        assert 10 <= s["n"] <= 10_000
         assert {"ci", "p5", "p95", "p99", "converged"} <= set(s)
         assert s["p5"] <= s["ci"][0] <= s["median"] <= s["ci"][1] <= s["p95"] <= s["p99"]
         plausible = (1e-8, 1e-2) if s["unit"] == "s" else (1e5, 1e12)

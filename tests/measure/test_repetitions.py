@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, cast
 
 import pytest
 
-from cluster.measure.repetitions import Counts, samples
+from cluster.measure.repetitions import Counts, Repetitions, samples
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable
@@ -23,6 +23,10 @@ class Ranks:
 
     def allreduce(self, value: int) -> int:
         return value + int(self._other)
+
+    @staticmethod
+    def bcast(value: bool) -> bool:  # noqa: FBT001 - as in mpi4py
+        return value
 
     def Get_size(self) -> int:  # noqa: N802 - its name in mpi4py
         return 2
@@ -45,6 +49,30 @@ def taken(
     for done, _ in samples(repeat, counts, at_once, cast("Comm", Ranks(other=other)), values):
         assert done == len(values)
     return len(values), repetitions
+
+
+@pytest.mark.parametrize(
+    ("seconds", "most", "values"),
+    [(1e-4, 1024, 10_000), (0.01, 1024, 255), (1.0, 1024, 15), (1.0, 1, 10)],
+)
+def test_a_slow_link_gives_fewer_values_but_ten_at_least(
+    monkeypatch: pytest.MonkeyPatch, seconds: float, most: int, values: int
+) -> None:
+    """2 s for each series, by a clock that only the exchanges move; a warm-up is cut short, too."""
+    now, repetitions = 0.0, 0
+
+    def repeat(n: int) -> list[float]:
+        nonlocal now, repetitions
+        now, repetitions = now + n * seconds, repetitions + n
+        return [seconds] * n
+
+    monkeypatch.setattr("time.monotonic", lambda: now)
+    counts = Repetitions().counts(100, 10_000)
+    found: list[float] = []
+    list(samples(repeat, counts, most, cast("Comm", Ranks(other=True)), found))
+
+    assert len(found) == values
+    assert repetitions - values == (100 if seconds < 0.001 else 31 if seconds < 1 else 1)
 
 
 def constant() -> Iterable[float]:

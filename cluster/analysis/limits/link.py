@@ -15,7 +15,7 @@ from cluster.analysis.limits.rates import factor
 from cluster.core.model.hardware import Figure
 from cluster.core.model.hosts import HEADER_BYTES, Link
 from cluster.core.model.limits import Limit
-from cluster.core.model.value import Value
+from cluster.core.model.value import Scalar, Value
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator
@@ -38,8 +38,7 @@ class Route(Value, frozen=True, kw_only=True):
     # free again, with the last megabytes still in the kernel's buffers, so no link bounds it.
     sender: int | None = None
     ranks: int = 1
-    # on one host, the rate of a copy in its memory in bytes per second; 0 if not known
-    memory: float = 0.0
+    copies: dict[int, float] = msgspec.field(default_factory=dict)  # B/s on one host, by size
     gpus: Figure | None = None
 
 
@@ -73,10 +72,16 @@ def _passed(definition: Definition, link: Link) -> Link:
     return msgspec.structs.replace(link, flow=None) if link.fabric else link
 
 
-def copy_rate(measurements: Iterable[Measurement]) -> float:
-    """Return the best copy in a host's memory beside messages, in B/s; 0 if there was none."""
+def copy_rates(measurements: Iterable[Measurement]) -> dict[int, float]:
+    """Return the bytes per second of the best copy of each size that was measured with messages."""
     copies = [m for m in measurements if m.metric == MEMORY and m.values]
-    return max((m.bytes / min(m.values) for m in copies), default=0.0)
+    return {int(m.params["size"]): m.bytes / min(m.values) for m in copies}
+
+
+def _copy_rate(copies: dict[int, float], size: Scalar) -> float:
+    """Return the rate of copies of a message, whole or as parts of a larger one; 0 if not known."""
+    as_large = [rate for of, rate in copies.items() if not isinstance(size, str) and of >= size]
+    return max(as_large or copies.values(), default=0.0)
 
 
 def with_link_bound(summary: Summary, definition: Definition, size: int, route: Route) -> Summary:
@@ -89,7 +94,9 @@ def with_link_bound(summary: Summary, definition: Definition, size: int, route: 
     flows = summary.params.get("streams", 1)
     rate = bound(definition, route.links, flows if isinstance(flows, int) else 1)
     limit = (
-        _within_host(definition, route) if rate is None else _link_limit(definition, route, rate)
+        _within_host(definition, route, summary.params.get("size", 0))
+        if rate is None
+        else _link_limit(definition, route, rate)
     )
     if limit is None or (route.sender is not None and summary.params.get("rank") == route.sender):
         return summary
@@ -110,14 +117,14 @@ def _limited(summary: Summary, size: int, limit: Limit) -> Summary:
     return msgspec.structs.replace(summary, bound=best, share=part, limit=limit)
 
 
-def _within_host(definition: Definition, route: Route) -> Limit | None:
+def _within_host(definition: Definition, route: Route, size: Scalar) -> Limit | None:
     """Limit messages between two ranks of a host by what connects their GPUs, or by its memory."""
     flow, ways = definition.flow, {"one way": 1, "both ways": 2}.get(definition.flow, 0)
     if ways and definition.buffer and route.gpus:
         gpus = route.gpus
         return Limit(kind="gpu_pair", rate=gpus.rate * ways, flow=flow, source=gpus.source)
-    if ways and not definition.buffer and route.memory:
-        return Limit(kind="memory_copy", rate=route.memory * ways, flow=flow)
+    if ways and not definition.buffer and (rate := _copy_rate(route.copies, size)):
+        return Limit(kind="memory_copy", rate=rate * ways, flow=flow)
     return None
 
 

@@ -55,7 +55,18 @@ class AboveLimit(Value, frozen=True, kw_only=True):
     is_slow: bool = False
 
 
-Sign: TypeAlias = Finding | AboveLimit
+class OtherLoad(Value, frozen=True, kw_only=True):
+    """Others used the processors of a host while it measured."""
+
+    host: str
+    used: float  # processors, by processes that are not of the run
+    processors: int  # that the host has
+    stolen: float = 0.0  # processors, by other virtual machines
+    confidence: Confidence = "possible"
+    is_slow: bool = False
+
+
+Sign: TypeAlias = Finding | AboveLimit | OtherLoad
 
 
 class Evidence(Value, frozen=True, kw_only=True):

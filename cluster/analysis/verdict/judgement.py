@@ -15,10 +15,11 @@ from cluster.analysis.limits.devices import with_hardware_bound
 from cluster.analysis.limits.link import MEMORY, goodput, with_given_bound
 from cluster.analysis.limits.network import JUMBO
 from cluster.analysis.models.step_limits import TRAINING, TrainingVerdict
-from cluster.analysis.verdict.evidence import AboveLimit
+from cluster.analysis.verdict.evidence import AboveLimit, OtherLoad
 from cluster.analysis.verdict.reasons import (
     AboveAssumption,
     Advice,
+    BusyHost,
     Collapse,
     Low,
     NoLimit,
@@ -80,6 +81,7 @@ class Judgement(Value, frozen=True, kw_only=True):
         failure: why it failed; empty if it did not, or if that is not known.
         interrupted: it has measured only a part.
         launches: how many it is the median of.
+        load: what else ran on a host meanwhile; none if that was little.
     """
 
     word: Judged
@@ -92,6 +94,7 @@ class Judgement(Value, frozen=True, kw_only=True):
     failure: str = ""
     interrupted: bool = False
     launches: int = 1
+    load: OtherLoad | None = None
 
 
 def judge(
@@ -119,7 +122,9 @@ def judge(
     if hardware is not None:
         summaries = [_on_hardware(s, ours[s.definition], record, hardware) for s in summaries]
     where = hardware or record.hardware or _own_hardware(record)
+    load = next((sign for sign in findings if isinstance(sign, OtherLoad)), None)
     found = _verdicts(summaries, ours, where, record)
+    found = tuple(map(_unless_busy, found)) if load else found
     word = _word(found, record, findings)
     next_step = _next_step(word, record, findings, found, hardware, training)
     if training and word == "unknown":  # it was held against limits that it measured itself
@@ -133,6 +138,7 @@ def judge(
         training=training,
         failure=record.reason if word == "failed" else "",
         interrupted=record.status == "interrupted",
+        load=load,
     )
 
 
@@ -280,6 +286,15 @@ def _unless_small(verdict: Verdict) -> Verdict:
     return msgspec.structs.replace(verdict, word="unknown")
 
 
+def _unless_busy(verdict: Verdict) -> Verdict:
+    """Change a verdict to unknown if what else ran on its host may be the cause."""
+    in_memory = verdict.limit is not None and verdict.limit.kind == "memory_copy"
+    low = isinstance(verdict.reason, Low | Collapse) and not verdict.reason.always
+    if not (low if verdict.word == "low" else verdict.word == "impossible" and in_memory):
+        return verdict
+    return msgspec.structs.replace(verdict, word="unknown", reason=BusyHost(verdict.word))
+
+
 def _figures(found: Sequence[Verdict], word: Judged) -> tuple[Verdict, ...]:
     """Choose the figure that decides, and before it the shortest latency."""
     bus = {v.metric.replace("_busbw", "_algbw") for v in found if v.metric.endswith("_busbw")}
@@ -302,12 +317,15 @@ def _next_step(
 ) -> Advice | None:
     """Choose the most informative step, given what is known; never the command just run."""
     name = record.spec.name
-    if sign := _sign_of(word, findings):
+    signs = [sign for sign in findings if not isinstance(sign, OtherLoad)]
+    if sign := _sign_of(word, signs):
         return Advice(purpose="confirm", sign=sign)
     if not _is_ours(record):
         return _next_for_log(word, found)
-    if word == "failed":
-        return _show("logs", name)
+    if word in ("failed", "normal"):
+        return _show("logs", name) if word == "failed" else None
+    if signs != list(findings) and word != "low":
+        return Advice(purpose="again", command=("cluster", "replay", name))
     waits = training is not None and training.waits_for_network and _hosts(record) > 1
     if record.benchmark == TRAINING and not waits:
         return _show("report", name)  # it draws the parts of a step
@@ -384,6 +402,9 @@ def _next_on_several_hosts(
 def _next_on_one_host(word: Judged, record: Record, found: Sequence[Verdict]) -> Advice:
     """Measure something that has a limit on one host; if that was done, measure a network."""
     bench = ("cluster", "bench")
+    in_memory = (v.reason for v in found if isinstance(v.reason, Low | Collapse))
+    if word == "low" and (reason := next(in_memory, None)):
+        return Advice(purpose="find_cause", reason=reason)
     if record.benchmark == "program":
         settings = ("program", "--ab", "env:NAME=A,B", "--command", "...")
         return Advice(purpose="compare_settings", command=(*bench, *settings))

@@ -21,6 +21,7 @@ Check = Literal[
     "gpu_to_gpu",
     "host_to_gpu",
     "gpu_memory",
+    "memory",
 ]
 """What shows why a value is low, by what its bytes pass."""
 
@@ -58,6 +59,7 @@ class Low(Value, frozen=True, tag_field="kind", tag="low"):
     check: Check | None
     share: float | None = None
     usual: float | None = None
+    always: bool = False  # even its best value is below
 
 
 class Collapse(Value, frozen=True, tag_field="kind", tag="collapse"):
@@ -65,15 +67,32 @@ class Collapse(Value, frozen=True, tag_field="kind", tag="collapse"):
 
     check: Check | None
     at: Scalar = 0
+    best: float = 0.0  # share of the limit
+    best_at: Scalar = 0
+    always: bool = False  # even its best value is below
+
+
+class BusyHost(Value, frozen=True, tag_field="kind", tag="busy_host"):
+    """It may be `word` only because others used the processors of its host."""
+
+    word: str
 
 
 Reason: TypeAlias = (
-    TooSmall | AboveAssumption | NoLimit | NoLimitOfLatency | RateAsRequested | Low | Collapse
+    TooSmall
+    | AboveAssumption
+    | NoLimit
+    | NoLimitOfLatency
+    | RateAsRequested
+    | Low
+    | Collapse
+    | BusyHost
 )
 
 Purpose = Literal[
     "show",  # logs, a report, a check: the command says it
     "measure",
+    "again",  # when the hosts are quiet
     "name_network",
     "compare_settings",
     "memory_copy",

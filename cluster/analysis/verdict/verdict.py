@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Literal
 
 from cluster.analysis.limits.devices import missing
 from cluster.analysis.limits.hardware import of_point
-from cluster.analysis.limits.link import BELIEVABLE
+from cluster.analysis.limits.link import BELIEVABLE, share
 from cluster.analysis.limits.published.comparison import Published, compare
 from cluster.analysis.limits.usual import LARGE, Usual, threshold, usual
 from cluster.analysis.verdict.reasons import (
@@ -258,9 +258,20 @@ def _verdict(
     if word == "low" and reason is None:
         check = _check(summary, definition, hardware)
         reason = (
-            Collapse(check=check, at=summary.params.get("size", 0))
+            Collapse(
+                check=check,
+                at=summary.params.get("size", 0),
+                best=best.share or 0.0,
+                best_at=best.params.get("size", 0),
+                always=_best_value(summary) < COLLAPSE * (best.share or 0.0),
+            )
             if fell
-            else Low(check=check, share=summary.share, usual=known.share if known else None)
+            else Low(
+                check=check,
+                share=summary.share,
+                usual=known.share if known else None,
+                always=known is not None and _best_value(summary) < known.share,
+            )
         )
     return Verdict(
         word=word,
@@ -279,6 +290,14 @@ def _verdict(
         reason=reason,
         published=published,
     )
+
+
+def _best_value(summary: Summary) -> float:
+    """Return the share of the limit that the best of all values reaches."""
+    if summary.shape is None or not summary.bound or is_copy(summary):
+        return math.inf  # of copies in memory, all values are slowed down by what else runs
+    best = summary.shape.maximum if summary.better == "higher" else summary.shape.minimum
+    return share(best, summary.bound, summary.unit)
 
 
 def _usual(summary: Summary, definition: Definition, hardware: Hardware | None) -> Usual | None:
@@ -324,6 +343,8 @@ def _reason(
 def _check(summary: Summary, definition: Definition, hardware: Hardware | None) -> Check | None:
     """Return what shows why a value is low."""
     kind = summary.limit.kind if summary.limit else ""
+    if is_copy(summary):
+        return "memory"
     if summary.metric == "latency":
         return "latency"
     if definition.medium == "collective" and summary.params.get("hosts") == 1:

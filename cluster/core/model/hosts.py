@@ -338,6 +338,16 @@ class Connection(Value, frozen=True, kw_only=True):
     there: str  # the other end
 
 
+class ProcessorTimes(Value, frozen=True, kw_only=True):
+    """How a host's processors spent a time, in seconds of one processor."""
+
+    took: float = 0.0  # seconds of the clock
+    processors: int = 1  # of the host
+    used: float = 0.0  # by all processes of the host
+    own: float = 0.0  # by this process, and by those that it started and that have ended
+    stolen: float = 0.0  # by other virtual machines, while a process wanted to run
+
+
 class RankProcess(Value, frozen=True, kw_only=True):
     """Cores and connections of a rank's process, read after its last value."""
 
@@ -346,3 +356,4 @@ class RankProcess(Value, frozen=True, kw_only=True):
     boot: str = ""  # the boot id of the host's kernel; hosts with the same id run on the same cores
     processors: tuple[int, ...] = ()  # that it was allowed to use (its affinity mask)
     connections: tuple[Connection, ...] = ()  # TCP connections of this process to other hosts
+    times: ProcessorTimes = ProcessorTimes()  # while it measured

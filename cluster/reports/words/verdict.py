@@ -7,11 +7,12 @@ from typing import TYPE_CHECKING
 
 import msgspec
 
-from cluster.analysis.verdict.evidence import Finding
+from cluster.analysis.verdict.evidence import Finding, OtherLoad
 from cluster.analysis.verdict.judgement import Judged, all_too_small
 from cluster.analysis.verdict.reasons import (
     AboveAssumption,
     Advice,
+    BusyHost,
     Collapse,
     Low,
     NoLimit,
@@ -44,6 +45,7 @@ if TYPE_CHECKING:
     from cluster.analysis.verdict.reasons import Check
     from cluster.core.model.measurements import Summary
 
+STOLEN = 0.05  # processors, from which it is said
 DETAILS = {"place", "type", "redop", "root"}  # parameters of nccl-tests, which the table has
 HEADLINES: dict[Judged, str] = {
     "failed": "FAILED: the run or the log records a failure, so its numbers are not judged.",
@@ -72,6 +74,8 @@ CHECKS: dict[Check, str] = {
     "gpu_to_gpu": "nvidia-smi topo -m and nvidia-smi nvlink --status: are all links up?",
     "host_to_gpu": "nvidia-smi -q | grep -A2 'Link Width' while it copies, and the same with "
     "numactl --cpunodebind and --membind of the GPU's node",
+    "memory": "UCX_LOG_LEVEL=info or --mca btl_base_verbose 30: do two copies carry it, where one "
+    "(CMA, XPMEM) could? kernel.yama.ptrace_scope, and in a container SYS_PTRACE, forbid one",
     "gpu_memory": "nvidia-smi -q -d CLOCK,PERFORMANCE,ECC while it runs",
 }
 # Latencies have no limit. This is what others measured: half a round trip of a small message.
@@ -180,6 +184,7 @@ def _answer(judged: Judgement) -> str:
     stopped = "the run was interrupted, and this is what it had measured"
     parts = (
         *(figures or ["no values were measured"]),
+        load_words(judged.load) if judged.load else "",
         failure,
         stopped if judged.interrupted else "",
     )
@@ -201,8 +206,17 @@ def _figure(verdict: Verdict) -> str:
     share, least = percentages(verdict.share, known)
     figure += f", {share} of {short_limit(verdict.limit)}"
     usual = f"usual: {least} or more" if known else ""
+    if isinstance(verdict.reason, Collapse):
+        small = format_point({"size": verdict.reason.best_at})
+        usual = f"less than half of the {verdict.reason.best:.0%} that {small} reaches"
     note = reason_words(verdict.reason) if verdict.word == "unknown" else usual
     return f"{figure} ({note})" if note else figure
+
+
+def load_words(load: OtherLoad) -> str:
+    """Return what else ran on a host."""
+    stolen = f", and other virtual machines {load.stolen:.1f}" if load.stolen >= STOLEN else ""
+    return f"other processes used {load.used:.1f} of {load.processors} processors{stolen}"
 
 
 def _headline(judged: Judgement) -> str:
@@ -211,6 +225,8 @@ def _headline(judged: Judgement) -> str:
         return f"{judged.word.upper()}: the check of the hosts says {judged.fleet.verdict}."
     if judged.word == "unknown" and any(isinstance(r, AboveAssumption) for r in reasons):
         return "UNKNOWN: a value is above its limit, which is based on an assumption."
+    if judged.word == "unknown" and any(isinstance(r, BusyHost) for r in reasons):
+        return "UNKNOWN: what else ran on the host may be why a value is off."
     if judged.word == "unknown" and all_too_small(judged.verdicts):
         return "UNKNOWN: all messages are too small to fill a network or memory."
     if not judged.verdicts and judged.word != "failed":
@@ -259,6 +275,8 @@ def reason_words(reason: Reason | None) -> str:
             return f"impossible only if {assumption_words(assumption)}"
         case NoLimit():
             return _missing_words(reason)
+        case BusyHost(word):
+            return f"may be {word} only because the host was busy"
         case NoLimitOfLatency():
             return LATENCIES
         case RateAsRequested():
@@ -294,6 +312,8 @@ def next_words(step: Advice | None) -> str:
         return ""
     command = shlex.join(step.command)
     match step.purpose:
+        case "again":
+            return f"again when quiet: {command}"
         case "confirm" if step.fleet:
             return step.fleet.confirm
         case "confirm" if step.sign:
@@ -329,6 +349,14 @@ def finding_words(sign: Sign) -> Finding:
     """Word what may be wrong."""
     if isinstance(sign, Finding):
         return sign
+    if isinstance(sign, OtherLoad):
+        return Finding(
+            name="a busy host",
+            evidence=f"{sign.host}: {load_words(sign)}",
+            confidence=sign.confidence,
+            remedy="wait until they end; against other virtual machines, a dedicated host",
+            confirm="the same run when quiet",
+        )
     summary, share = sign.summary, sign.summary.share or 0.0
     point = format_point(summary.params)
     what = f"{summary.metric}{f' ({point})' if point else ''} is {share:.1%} of"

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from cluster.analysis.verdict.evidence import Evidence, Finding
+from cluster.analysis.verdict.evidence import Evidence, Finding, OtherLoad
 from cluster.core.units import format_value
 
 if TYPE_CHECKING:
@@ -17,6 +17,8 @@ SHARE = 0.3  # of the time in MPI, from which it is reported
 SHOWN = 4  # ranks that are named
 LOCKED = 1 << 20  # kB: with less, RDMA runs out of memory that it may lock
 BUILT = "mpi_built_with_cuda_support"  # of ompi_info
+BUSY, LEAST_BUSY = 0.1, 0.4  # of all processors, and processors, from which others disturb
+ENOUGH_TIME = 0.2  # seconds: the kernel counts in hundredths
 BURSTS = ("t2.", "t3.", "t3a.", "t4g.", "e2-micro", "e2-small", "e2-medium", "f1-", "g1-")
 
 
@@ -158,6 +160,25 @@ def _shared(crowd: list[RankProcess], cores: int, free: int) -> Finding:
     )
 
 
+def other_load(evidence: Evidence) -> OtherLoad | None:
+    """Other processes, or other virtual machines, used the processors of a host."""
+    boots = dict.fromkeys(process.boot for process in evidence.processes)
+    found = [load for boot in boots if (load := _load(evidence, boot))]
+    return max(found, key=lambda load: load.used + load.stolen, default=None)
+
+
+def _load(evidence: Evidence, boot: str) -> OtherLoad | None:
+    ranks = [p for p in evidence.processes if p.boot == boot]
+    times = max((p.times for p in ranks), key=lambda one: one.took)
+    if times.took < ENOUGH_TIME:
+        return None
+    others = max(0.0, times.used - sum(p.times.own for p in ranks)) / times.took
+    stolen = times.stolen / times.took
+    if others + stolen < max(BUSY * times.processors, LEAST_BUSY):
+        return None
+    return OtherLoad(host=ranks[0].host, used=others, processors=times.processors, stolen=stolen)
+
+
 def burst_credits(evidence: Evidence) -> Finding | None:
     """The rate fell while it ran."""
     fell = [
@@ -237,5 +258,5 @@ def slow_input(evidence: Evidence) -> Finding | None:
 
 RULES = (
     *(oversubscribed, cma_blocked, not_cuda_aware, limits, hyper_threads, shared_core),
-    *(burst_credits, waiting, slow_input),
+    *(other_load, burst_credits, waiting, slow_input),
 )
