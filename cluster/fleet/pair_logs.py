@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, NamedTuple
 
 from cluster.core.errors import SpecError
 from cluster.core.model.fleet import PairTest
-from cluster.core.model.pair_logs import LoggedPair, PairLogs
+from cluster.core.model.pair_logs import LoggedPair, PairAssumption, PairLogs
 from cluster.core.units import format_size, format_value
 
 if TYPE_CHECKING:
@@ -27,12 +27,9 @@ MOST_TIMES = 1000.0  # that are counted in a message
 MOST = 0.5  # of the results: a size that more of them have is one that all were to have
 WHOLE = 0.5  # of all pairs: with more, the logs were meant to have every pair
 NO_LOG = "there is no log of this pair"
-NO_LIMIT = "no limit of a pair is known (--limit): a fleet that is slow as a whole looks healthy"
-UNKNOWN = (
-    "whether tests ran one after another or at once is not known: contention can explain a low one",
-    NO_LIMIT,
-)
-BOTH_WAYS = "a value counts for both directions of its pair, which the logs do not tell apart"
+NO_LIMIT = PairAssumption("no_limit")
+UNKNOWN = (PairAssumption("alone_or_at_once"), NO_LIMIT)
+BOTH_WAYS = PairAssumption("both_ways")
 _VERSION = re.compile(r"\s+(?:Version:?\s*)?v?\d+\.[\w.-]+$")
 
 

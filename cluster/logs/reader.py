@@ -345,8 +345,7 @@ def _outlived(result: Parsed, all_: Sequence[Parsed]) -> Parsed:
 
 
 def _is_whole(result: Parsed) -> bool:
-    cut = any("missing" in note or "cut off" in note for note in result.notes)
-    return bool(result.measurements) and not result.failures and not cut
+    return bool(result.measurements) and not result.failures and result.whole
 
 
 def _unusable(result: Parsed) -> Parsed:

@@ -62,6 +62,7 @@ class ResultBuilder:
         self._series: dict[tuple[object, ...], _Series] = {}
         self._is_doubted = False  # whether its rows may belong to another run
         self._notes: dict[str, None] = {}
+        self._is_whole = True  # no line of it is missing, as far as known
         self._failures: dict[str, None] = {}
         self._devices: dict[str, None] = {}
         self._settings: dict[str, str] = {}
@@ -106,6 +107,11 @@ class ResultBuilder:
     def note(self, text: str) -> None:
         """Add a note for readers of the numbers, once."""
         self._notes[text] = None
+
+    def lack(self, text: str) -> None:
+        """Add a note on lines that are missing: its figures are not whole."""
+        self._is_whole = False
+        self.note(text)
 
     def says(self, note: str) -> bool:
         """Tell whether a note was added."""
@@ -155,6 +161,7 @@ class ResultBuilder:
             definitions=tuple(every.values()),
             detail=detail,
             notes=tuple(self._notes),
+            whole=self._is_whole,
             failures=failures,
             operation=self.operation,
             ranks=self.ranks,

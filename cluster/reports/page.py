@@ -67,6 +67,7 @@ def report_page(
 ) -> Page:
     """Lay out a report."""
     one = len(shown) == 1
+    no_plots = no_plots and f"No plots: {no_plots}"
     title = shown[0].name if one else f"{len(shown)} runs"
     return Page(
         title=f"cluster report: {title}",

@@ -7,6 +7,8 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any, Literal
 from urllib.parse import quote
 
+import msgspec
+
 from cluster.core.errors import SpecError
 from cluster.core.files import write_file
 from cluster.core.model.fleet import FleetVerdict
@@ -38,6 +40,12 @@ PAIRS = "pairs"  # the benchmark that measures pairs of hosts
 WITHIN = "within"  # the benchmark that measures pairs of devices of each host
 RECORD = "run.json"
 MEASUREMENTS = "measurements.jsonl"
+
+
+class _Transport(msgspec.Struct, frozen=True):
+    """The parameter of a benchmark that says what carries its messages."""
+
+    transport: Any = "mpi"
 
 
 class Run(Value, frozen=True, kw_only=True):
@@ -305,6 +313,7 @@ class Run(Value, frozen=True, kw_only=True):
             variables={**of_hosts, **record.variables},
             instance=record.spec.instance or (record.hardware.name if record.hardware else ""),
             failed=record.status == "failed",
+            transport=msgspec.json.decode(record.params, type=_Transport).transport,
         )
 
     @property

@@ -82,6 +82,7 @@ class Evidence(Value, frozen=True, kw_only=True):
     variables: dict[str, str] = msgspec.field(default_factory=dict)
     instance: str = ""
     failed: bool = False
+    transport: str = "mpi"  # what carried the messages of our own collectives
 
     def symptoms(self, kind: str) -> Iterator[tuple[str, str]]:
         """Find lines that are signs of a problem.
@@ -171,11 +172,11 @@ class Evidence(Value, frozen=True, kw_only=True):
         return tuple(
             s
             for s in self.summaries
-            if s.share is not None
+            if self.transport == "mpi"
+            and s.share is not None
             and not _in_memory(s)
             and (known := self.definitions.get(s.definition)) is not None
             and BY_MPI.get((known.benchmark, known.metric)) == ("both" if both else "one")
-            and "torch" not in known.what
         )
 
     def _is_network(self, summary: Summary) -> bool:

@@ -6,6 +6,8 @@ from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
 
+import msgspec
+
 from cluster.cli.commands._log_files import print_left_out
 from cluster.cli.flags import argument, group, option
 from cluster.cli.repeat import BenchOptions
@@ -76,7 +78,7 @@ def run_of(
         return store.read(_found(where, words[0]))
     from cluster.orchestration.check.fleet_check import read_groups  # noqa: PLC0415 - slow: numpy
     from cluster.runs.import_.pair_reader import PairLogOptions  # noqa: PLC0415
-    from cluster.runs.import_.pairs import LEFT_OUT, import_pairs  # noqa: PLC0415
+    from cluster.runs.import_.pairs import ImportedPairsParams, import_pairs  # noqa: PLC0415
 
     if metric not in METRICS:
         what = f"--metric {metric} is not in logs of pairs."
@@ -96,8 +98,7 @@ def run_of(
         limit=parse_rate(typed.limit) if typed.limit else None,
     )
     run = import_pairs(words, where, options)
-    left_out = [note for note in run.record.notes if note.startswith(LEFT_OUT)]
-    print_left_out([note.removeprefix(LEFT_OUT) for note in left_out])
+    print_left_out(msgspec.json.decode(run.record.params, type=ImportedPairsParams).left_out)
     return run
 
 

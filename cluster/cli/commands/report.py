@@ -68,7 +68,7 @@ def _why_no_plots() -> str:
 
     why = why_no_plots()
     if why:
-        sys.stderr.write(f"The report has no plots. {why.removeprefix('No plots: ')}\n")
+        sys.stderr.write(f"The report has no plots. {why}\n")
     return why
 
 

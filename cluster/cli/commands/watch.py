@@ -363,7 +363,7 @@ def _report(where: Path, watch: Watch) -> int:
         lines = [change_text(each, each.changes[-1]), *factor_texts(each.changes[-1])]
         print_lines(f"ALARM {watch.name}: {lines[0]}", *(f"  {line}" for line in lines[1:]))
         if watch.on_change and what not in told and _run_hook(watch, lines):
-            _note(where, watch.name, "told", what, (each.changes[-1].run,))
+            _note(where, watch.name, "told", "", (each.changes[-1].run,), what)
     return GATE_HIT if alarms else 0
 
 
@@ -371,7 +371,7 @@ def _told(known: Sequence[WatchEvent]) -> set[str]:
     """Return the series whose alarm was told: an alarm lasts for a few runs, and is told once."""
     measured = [at for at, event in enumerate(known) if event.outcome == "measured"]
     since = measured[-ALARMED] if len(measured) >= ALARMED else 0
-    return {event.reason for event in known[since:] if event.outcome == "told"}
+    return {event.series for event in known[since:] if event.outcome == "told"}
 
 
 def _run_hook(watch: Watch, lines: Sequence[str]) -> bool:
@@ -389,9 +389,14 @@ def _run_hook(watch: Watch, lines: Sequence[str]) -> bool:
 
 
 def _note(
-    where: Path, name: str, outcome: Outcome, reason: str, runs: tuple[str, ...] = ()
+    where: Path,
+    name: str,
+    outcome: Outcome,
+    reason: str,
+    runs: tuple[str, ...] = (),
+    series: str = "",
 ) -> None:
-    event = WatchEvent(at=time.time(), outcome=outcome, reason=reason, runs=runs)
+    event = WatchEvent(at=time.time(), outcome=outcome, reason=reason, runs=runs, series=series)
     watches.note(where, name, event)
 
 

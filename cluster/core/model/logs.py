@@ -282,6 +282,7 @@ class Parsed(Value, frozen=True, kw_only=True):
         definitions: of their metrics.
         detail: what the log says besides measurements, such as a topology.
         notes: what a reader of the numbers must know.
+        whole: no line of it is missing, as far as known.
         failures: failures that the log itself records.
         operation: the collective, as MPI and NCCL name it without their prefix, such as
             `all_reduce`; empty if it is none, or if the log does not say.
@@ -298,6 +299,7 @@ class Parsed(Value, frozen=True, kw_only=True):
     definitions: tuple[Definition, ...] = ()
     detail: Detail | None = None
     notes: tuple[str, ...] = ()
+    whole: bool = True
     failures: tuple[str, ...] = ()
     operation: str = ""
     ranks: int = 0

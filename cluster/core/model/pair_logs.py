@@ -2,8 +2,26 @@
 
 from __future__ import annotations
 
+from typing import Literal
+
 from cluster.core.model.fleet import DeviceKind, PairMetric
 from cluster.core.model.value import Value
+
+AssumptionCode = Literal[
+    # of tests of pairs of hosts
+    "both_ways", "row_sends", "alone_or_at_once", "no_limit",
+    # of devices of a host
+    "same_numbers", "slower_direction", "no_gpu_paths", "inferred_links", "no_nic_paths",
+    "nearest_gpu", "other_end", "unknown_nics", "no_node_paths", "memory_bound", "cores",
+    "no_distances",
+]  # fmt: skip
+
+
+class PairAssumption(Value, frozen=True):
+    """What logs of pairs do not say, and what is assumed instead."""
+
+    code: AssumptionCode
+    names: tuple[str, ...] = ()  # of the devices that are meant
 
 
 class LoggedPair(Value, frozen=True, kw_only=True):
@@ -27,7 +45,7 @@ class PairLogs(Value, frozen=True, kw_only=True):
     # direction is not known
     directed: bool = False
     pairs: tuple[LoggedPair, ...]  # the values, in the order of the logs
-    assumptions: tuple[str, ...] = ()  # what the logs do not say, and what is assumed instead
+    assumptions: tuple[PairAssumption, ...] = ()
     left_out: tuple[str, ...] = ()  # what is not used, each with the reason
     devices: DeviceKind = ""  # what the pairs are, if they are devices of one host, and not hosts
     sparse: bool = False  # two devices without a log are no pair

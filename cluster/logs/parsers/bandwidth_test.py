@@ -157,5 +157,5 @@ class BandwidthTest(RunParser):
     def results(self) -> tuple[Parsed, ...]:
         """Return a result per test."""
         if self._run and not self._ended:
-            self._run.note("its verdict is missing: it was stopped, or the log is cut off")
+            self._run.lack("its verdict is missing: it was stopped, or the log is cut off")
         return super().results()

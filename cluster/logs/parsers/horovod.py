@@ -131,6 +131,6 @@ class Horovod(Parser):
     def results(self) -> tuple[Parsed, ...]:
         """Return a result per run."""
         if self._builder and not self._ended:
-            self._builder.note("there is no total: it was stopped, or the log is cut off")
+            self._builder.lack("there is no total: it was stopped, or the log is cut off")
         self._end()
         return tuple(self._parsed)

@@ -88,5 +88,5 @@ class Hpl(RunParser):
 
     def _finish(self, run: ResultBuilder) -> None:
         if not run.empty and not self._is_checked:
-            run.note("whether its solution is right is not known: that line is missing")
+            run.lack("whether its solution is right is not known: that line is missing")
         super()._finish(run)

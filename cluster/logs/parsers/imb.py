@@ -173,7 +173,7 @@ class Imb(RunParser):
     def _header(self, line: str, lineno: int) -> None:
         run = self._open(lineno)
         if self._columns:  # of another benchmark
-            run.note(UNNAMED)
+            run.lack(UNNAMED)
             self._name, self._is_unnamed = "", True
             self._params.pop("test", None)
         self._columns, self._last, self._is_any = _COLUMN.findall(line), -1, True

@@ -122,7 +122,7 @@ class Mlc(RunParser):
     def _miss(self) -> None:
         """Note the rows that the open matrix lacks, and end it."""
         if self._run is not None and self._left:
-            self._run.note(NO_ROW.format(", ".join(map(str, self._left))))
+            self._run.lack(NO_ROW.format(", ".join(map(str, self._left))))
         self._close()
 
     def _close(self) -> None:

@@ -292,9 +292,9 @@ class _Profile:
             builder.add(COMMUNICATION, profile.communication, where, rank=rank)
             builder.add(ELAPSED, profile.elapsed, where, rank=rank)
         elif not self._tasks:
-            builder.note("its totals are missing: it was stopped, or the file is cut off")
+            builder.lack("its totals are missing: it was stopped, or the file is cut off")
         if self._rank < 0:
-            builder.note("its first lines are missing: which rank it is of is not known")
+            builder.lack("its first lines are missing: which rank it is of is not known")
         for doubt in _doubts(profile):
             builder.note(doubt)
 

@@ -314,7 +314,7 @@ class NcclDebug(Parser):
         if log.fabric:
             builder.note("NVLink joins its hosts (MNNVL), so their network is not a limit")
         if self._edges and not self._connected:
-            builder.note(
+            builder.lack(
                 "no rank said that all rings are connected: it may have hung, or was cut off"
             )
         if self._torn:

@@ -105,7 +105,7 @@ class NvBandwidth(Parser):
         """Read the name of a test, its matrix, or an error."""
         alone = None if self._builders else _SUM.match(line)
         if alone and _SUMMED.match(alone[1]) and number(alone[2]) is not None:
-            self._open(lineno).note("only its sum is there: the matrix is missing")
+            self._open(lineno).lack("only its sum is there: the matrix is missing")
         if "nvbandwidth Version" in line:
             last = self._builders[-1] if self._builders else None
             is_mixed = last is not None and last.empty and lineno - last.first <= HEAD
@@ -157,7 +157,7 @@ class NvBandwidth(Parser):
         if cells and name:
             self._test = name
         elif cells:
-            self._builders[-1].note(UNNAMED)
+            self._builders[-1].lack(UNNAMED)
         for cell, value in cells or ():
             self._add(self._builders[-1], cell, value)
 

@@ -172,7 +172,7 @@ class P2PMatrix(Parser):
                 self._builder.add(UNTITLED if a != b else LOCAL, value * GB, pair)
             else:
                 self._builder.add(LATENCY if a != b else LOCAL_LATENCY, value / MICRO, pair)
-            self._builder.note(NO_TITLE)
+            self._builder.lack(NO_TITLE)
 
     def _add(
         self, builder: ResultBuilder, title: re.Match[str], pair: tuple[int, int], value: float

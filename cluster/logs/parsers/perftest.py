@@ -151,7 +151,7 @@ class Perftest(RunParser):
             return SizeColumn(PEAK, _SCALES[unit], moved=True)
         if name == "BW average" and unit in _SCALES:
             if run.title == self.title:
-                run.note(NO_TITLE)
+                run.lack(NO_TITLE)
             return SizeColumn(self._rate(run), _SCALES[unit], moved=True)
         if name == "MsgRate":
             return SizeColumn(RATE, MILLION, moved=True)

@@ -102,7 +102,7 @@ class Sockperf(RunParser):
     ) -> None:
         """Read a percentile, or the shortest or longest time."""
         if not self._is_said and (tail or end):
-            run.note(UNKNOWN)
+            run.lack(UNKNOWN)
         if tail:
             point = {"percentile": float(tail[1])}
             run.add(TAIL, (number(tail[2]) or 0.0) / self._parts, point)

@@ -111,7 +111,7 @@ class TfCnn(Parser):
         if builder.empty:
             builder.fail("there is no step: it failed, or the log is cut off")
         elif not self._totals:
-            builder.note("there is no total: it was stopped, or the log is cut off")
+            builder.lack("there is no total: it was stopped, or the log is cut off")
         return (builder.parsed(),)
 
 

@@ -11,7 +11,7 @@ from msgspec.structs import replace
 from cluster.analysis.limits.link import goodput
 from cluster.core.errors import SpecError
 from cluster.core.host_names import full_names
-from cluster.core.model.fleet import DeviceKind, Fleet, FleetVerdict, FleetWord, PairMetric
+from cluster.core.model.fleet import DeviceKind, Fleet, FleetVerdict, PairMetric
 from cluster.core.model.steps import NextStep
 from cluster.core.units import format_size
 from cluster.fleet.devices import diagnose_devices
@@ -21,7 +21,7 @@ from cluster.fleet.pair_measurements import pair_tests
 from cluster.fleet.proximity import switch_groups
 from cluster.orchestration.check.simulated import simulator_of
 from cluster.orchestration.provider_topology import ask_topology
-from cluster.reports.words.fleet import cut_off_answer, with_words
+from cluster.reports.words.fleet import answer_line, with_words
 from cluster.runs import verdict_files
 from cluster.runs.run import PAIRS
 
@@ -88,10 +88,12 @@ def judge_fleet(run: Run) -> FleetVerdict:
 
 def written(verdict: FleetVerdict, run: Run) -> FleetVerdict:
     """Write a verdict into the run's folder; a run that was cut off assures of nothing."""
-    if run.status != "done":
-        word: FleetWord = "FAULTY" if verdict.verdict == "FAULTY" else "UNDECIDED"
-        answer = cut_off_answer(verdict, run.status, run.record.reason)
-        verdict = replace(verdict, verdict=word, answer=answer)
+    ended = run.status == "done" or verdict.verdict == "FAULTY"
+    verdict = replace(
+        verdict,
+        verdict=verdict.verdict if ended else "UNDECIDED",
+        answer=answer_line(verdict, run.status, run.record.reason),
+    )
     verdict_files.write_verdict(run.folder, verdict)
     return verdict
 

@@ -76,7 +76,7 @@ def why_no_plots() -> str:
     try:
         require_matplotlib()
     except SpecError as error:
-        return f"No plots: {error}"
+        return str(error)
     return ""
 
 

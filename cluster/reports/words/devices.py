@@ -157,7 +157,7 @@ def nothing_compared(kinds: Sequence[str], asked: str) -> str:
         why = f"hosts differ: some compared {several}; say which, such as --within numa"
     else:
         why = KINDS[asked if asked in KINDS else "cores"].single
-    return f"UNDECIDED: there is no pair to compare: {why}."
+    return f"there is no pair to compare: {why}."
 
 
 def answer(verdict: FleetVerdict, fleet: Fleet, faults: str) -> str:

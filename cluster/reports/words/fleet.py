@@ -24,6 +24,7 @@ if TYPE_CHECKING:
         Suspect,
         Way,
     )
+    from cluster.core.model.records import Status
     from cluster.fleet.replacement import NewHost
 
 NAMED = 5  # parts, or hosts
@@ -34,7 +35,7 @@ VERBS = {"tx": "sends", "rx": "receives"}
 
 
 def with_words(verdict: FleetVerdict, fleet: Fleet, tests: Sequence[PairTest]) -> FleetVerdict:
-    """Complete a verdict with its parts, evidence and answer in words."""
+    """Complete a verdict with its parts, evidence and answer in words; `answer_line` begins it."""
     worded = replace(
         verdict,
         blamed=tuple(_worded(one, verdict, fleet) for one in verdict.blamed),
@@ -42,7 +43,7 @@ def with_words(verdict: FleetVerdict, fleet: Fleet, tests: Sequence[PairTest]) -
         undecided=tuple(suspect_words(one, verdict, fleet) for one in verdict.suspects),
         missing=tuple(_missing(fleet, tests)) if fleet.foreign else (),
     )
-    return replace(worded, answer=f"{verdict.verdict}: {_answer(worded, fleet)}")
+    return replace(worded, answer=_answer(worded, fleet))
 
 
 def _worded(one: FleetFinding, verdict: FleetVerdict, fleet: Fleet) -> FleetFinding:
@@ -336,13 +337,16 @@ def _usual(verdict: FleetVerdict, fleet: Fleet) -> str:
     return f"{usual} (more than {limit}, which cannot be their limit){known}"
 
 
-def cut_off_answer(verdict: FleetVerdict, status: str, reason: str) -> str:
-    """Answer for a check that did not end by itself: the rest was not tested."""
+def answer_line(verdict: FleetVerdict, status: Status, reason: str) -> str:
+    """Answer with the word of the verdict; a check that was cut off leaves the rest untested."""
+    if status == "done":
+        return f"{verdict.verdict}: {verdict.answer}"
     why = f" ({reason.rstrip('.')})" if reason else ""
     cut = f"the check is {status}{why} and has {verdict.rounds} round(s): the rest is untested"
     if verdict.verdict == "FAULTY":
-        return f"{verdict.answer.rstrip('.')}; {cut}."
-    return f"UNDECIDED: {cut}. So far: {verdict.answer.removeprefix('UNDECIDED: ')}"
+        return f"FAULTY: {verdict.answer.rstrip('.')}; {cut}."
+    word = "" if verdict.verdict == "UNDECIDED" else f"{verdict.verdict}: "
+    return f"UNDECIDED: {cut}. So far: {word}{verdict.answer}"
 
 
 def new_host_words(found: NewHost, verdict: FleetVerdict) -> str:

@@ -9,7 +9,7 @@ import msgspec
 
 from cluster.core.errors import ParseError, SpecError
 from cluster.core.host_names import full_names
-from cluster.core.model.pair_logs import LoggedPair, PairLogs
+from cluster.core.model.pair_logs import LoggedPair, PairAssumption, PairLogs
 from cluster.fleet.pair_logs import BOTH_WAYS, UNKNOWN, PairResult, has_metric, pair_logs
 from cluster.logs.hosts import (
     HostValues,
@@ -40,7 +40,7 @@ if TYPE_CHECKING:
 
 PAIR = 2  # hosts
 NAMED = 3  # files in a message
-ROW_SENDS = "the row of a matrix, or the first host of a line, is the host that sends"
+ROW_SENDS = PairAssumption("row_sends")
 
 
 class PairLogOptions(NamedTuple):

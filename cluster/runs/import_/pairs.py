@@ -19,10 +19,11 @@ from cluster.core.model.measurements import Definition
 from cluster.core.model.records import Record
 from cluster.core.model.spec import ClusterSpec
 from cluster.core.version import __version__, revision
-from cluster.fleet.pair_logs import NO_LIMIT, fleet_tests
+from cluster.fleet.pair_logs import fleet_tests
 from cluster.fleet.pair_measurements import measurement_of
 from cluster.logs.hosts import host_order
 from cluster.logs.redaction import redact
+from cluster.reports.words.pair_logs import assumption_words
 from cluster.runs import store
 from cluster.runs.import_.devices import LogText
 from cluster.runs.import_.logs import NAME, log_chunks, raw_places
@@ -36,7 +37,6 @@ if TYPE_CHECKING:
     from cluster.runs.import_.pair_reader import PairLogOptions
 
 GLOB = "*?["
-LEFT_OUT = "left out: "  # notes on what is not used
 
 
 class ImportedPairsParams(msgspec.Struct, frozen=True, kw_only=True):
@@ -50,6 +50,7 @@ class ImportedPairsParams(msgspec.Struct, frozen=True, kw_only=True):
     limit: float | None
     devices: DeviceKind
     assumptions: tuple[str, ...]
+    left_out: tuple[str, ...] = ()  # what is not used, each with the reason
 
 
 def import_pairs(words: Sequence[str], where: Path, options: PairLogOptions) -> Run:
@@ -139,7 +140,12 @@ def _record(
         title=logs.title,
         limit=told[1],
         devices=logs.devices,
-        assumptions=tuple(text for text in logs.assumptions if not (told[1] and text == NO_LIMIT)),
+        assumptions=tuple(
+            assumption_words(one)
+            for one in logs.assumptions
+            if not (told[1] and one.code == "no_limit")
+        ),
+        left_out=logs.left_out,
     )
     return Record(
         id=folder.name,
@@ -153,8 +159,8 @@ def _record(
         definitions={definition.id: definition},
         notes=(
             f"made from logs: {logs.title}",
-            *(f"assumed: {text}" for text in logs.assumptions),
-            *(f"{LEFT_OUT}{text}" for text in logs.left_out),
+            *(f"assumed: {assumption_words(one)}" for one in logs.assumptions),
+            *(f"left out: {text}" for text in logs.left_out),
         ),
         software=__version__,
         revision=revision(),

@@ -52,6 +52,7 @@ class WatchEvent(Value, frozen=True, kw_only=True):
     reason: str = ""
     # that were measured, the oldest first; or with which the told change began
     runs: tuple[str, ...] = ()
+    series: str = ""  # whose change was told
 
 
 def add(where: Path, watch: Watch) -> None:

@@ -213,7 +213,7 @@ class Iperf2Test:
     def _remark(self) -> None:
         """Say what is missing."""
         if self._flows and not (self.is_headed or self._is_connected):
-            self._builder.note(NO_HEAD)
+            self._builder.lack(NO_HEAD)
         if self._csv:
             self._builder.note("the log does not say whether the client or the server wrote it")
         if self._builder.empty and self.role == "server" and not self._streams:
@@ -271,7 +271,7 @@ class Iperf2Test:
             return streams
         if adds_up({**amounts, SUM: total.amount}):
             return streams
-        self._builder.note(NO_STREAMS)
+        self._builder.lack(NO_STREAMS)
         return SEVERAL
 
     def _add_intervals(self, builder: ResultBuilder) -> None:
@@ -289,7 +289,7 @@ class Iperf2Test:
         for stream, udp in self._datagrams_of if ways else ():
             self._lost(stream, udp)
         if not builder.empty:
-            builder.note(ONLY_INTERVALS)
+            builder.lack(ONLY_INTERVALS)
 
     def _datagrams(self) -> None:
         """Add what a server reported about datagrams, in this log or to this client."""

@@ -168,7 +168,7 @@ class TextReport:
         if builder.empty:
             builder.fail("there are no totals: it was stopped, or the log is cut off")
             return
-        builder.note(ONLY_INTERVALS)
+        builder.lack(ONLY_INTERVALS)
         for stream, udp in self._datagrams:
             params: dict[str, Scalar] = {"stream": stream} if len(self._streams) > 1 else {}
             jitter, lost = _jitter_and_loss(udp)
@@ -180,7 +180,7 @@ class TextReport:
         streams = len([name for name in self._streams if not way or name in found])
         if SUM in found:
             if not adds_up(found):
-                self._builder.note(metrics.NO_STREAMS)
+                self._builder.lack(metrics.NO_STREAMS)
             return SUM, self._point(way, max(1, streams) if adds_up(found) else SEVERAL)
         return SUM if streams > 1 else next(iter(found)), self._point(way, streams)
 

@@ -337,7 +337,7 @@ class PerfTest:
             )
             return
         if self._halves and not self.headed:
-            builder.note("its header is missing: the columns are as nccl-tests prints them")
+            builder.lack("its header is missing: the columns are as nccl-tests prints them")
         if builder.empty and self.refused:
             builder.fail(
                 f"none of its {self.refused} row(s) has size, count, type, time, algbw and busbw "
@@ -351,7 +351,7 @@ class PerfTest:
         elif builder.empty and (self.headed or not self._failures):
             builder.fail("there is no row: it ended before its first size")
         elif not self.ended:
-            builder.note("its last lines are missing: it was stopped, or the log is cut off")
+            builder.lack("its last lines are missing: it was stopped, or the log is cut off")
 
     def _oddities(self, ranks: int) -> Iterable[tuple[bool, str]]:
         """List what may be odd about it, and whether it is."""

@@ -91,7 +91,7 @@ class Osu(Parser):
             is_mixed = self._table is not None and self._table.is_mixed
             self._end()
             self._table = _Table("", lineno)
-            self._table.builder.note(NO_TITLE)
+            self._table.builder.lack(NO_TITLE)
             if is_mixed:
                 self._table.doubt()
         taken = self._table is not None and self._table.take(line)

@@ -14,6 +14,7 @@ from typing import TYPE_CHECKING, NamedTuple, Protocol, cast
 
 from cluster.core.errors import SpecError
 from cluster.core.model.logs import Topology
+from cluster.core.model.pair_logs import PairAssumption
 from cluster.reports.words.devices import KINDS
 
 if TYPE_CHECKING:
@@ -25,7 +26,7 @@ if TYPE_CHECKING:
 
 NAMED = 3  # files in a message
 SEVERAL = 2  # NICs, or nodes, from which logs are of the NICs, or nodes, of a host
-SAME_NUMBERS = "GPU n of CUDA is GPU n of nvidia-smi (CUDA_DEVICE_ORDER=PCI_BUS_ID)"
+SAME_NUMBERS = PairAssumption("same_numbers")
 
 
 class LogText(NamedTuple):

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, NamedTuple
 
 from cluster.core.errors import SpecError
 from cluster.core.model.logs import NUMA
-from cluster.core.model.pair_logs import LoggedPair, PairLogs
+from cluster.core.model.pair_logs import LoggedPair, PairAssumption, PairLogs
 from cluster.logs.hosts import nodes_of_results
 from cluster.runs.import_.devices import SAME_NUMBERS, SEVERAL, DeviceLogs, ReadLog
 from cluster.runs.import_.devices.numa import distance
@@ -18,11 +18,8 @@ if TYPE_CHECKING:
     from cluster.core.model.logs import Parsed, Topology
 
 MEDIUM = "host to GPU"
-NO_PATHS = "which node each GPU is at is not known: add the output of nvidia-smi topo -m"
-BOUND = (
-    "the memory of each test was on its node: with --cpunodebind alone, nvbandwidth moves to the "
-    "cores near each GPU unless it runs with -d; --membind keeps it there"
-)
+NO_PATHS = PairAssumption("no_node_paths")
+BOUND = PairAssumption("memory_bound")
 
 
 class NodeResult(NamedTuple):

@@ -7,15 +7,15 @@ from typing import TYPE_CHECKING
 from cluster.analysis.topology.gpu_paths import UNKNOWN
 from cluster.analysis.topology.topology import gpu_topology
 from cluster.core.errors import SpecError
-from cluster.core.model.pair_logs import LoggedPair, PairLogs
+from cluster.core.model.pair_logs import LoggedPair, PairAssumption, PairLogs
 from cluster.runs.import_.devices import SAME_NUMBERS, DeviceLogs, only_matrix
 
 if TYPE_CHECKING:
     from cluster.core.model.logs import Parsed
 
-SLOWER = "a pair has the rate of its slower direction"
-NO_PATHS = "how the GPUs are connected is not known: add the output of nvidia-smi topo -m as a log"
-INFERRED = "the NVLinks of the pairs are inferred from their rates"
+SLOWER = PairAssumption("slower_direction")
+NO_PATHS = PairAssumption("no_gpu_paths")
+INFERRED = PairAssumption("inferred_links")
 NO_COPY = "its bandwidth was not measured"
 
 

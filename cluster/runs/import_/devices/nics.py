@@ -6,7 +6,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, NamedTuple
 
 from cluster.analysis.topology.gpu_paths import OLD, speed
-from cluster.core.model.pair_logs import LoggedPair, PairLogs
+from cluster.core.model.pair_logs import LoggedPair, PairAssumption, PairLogs
 from cluster.fleet.pair_logs import PairResult, pair_logs
 from cluster.logs.hosts import nics_of_results
 from cluster.runs.import_.devices import SAME_NUMBERS, SEVERAL, DeviceLogs, ReadLog
@@ -16,9 +16,9 @@ if TYPE_CHECKING:
 
     from cluster.core.model.logs import Device, Parsed, Topology
 
-NO_PATHS = "how NICs and GPUs are connected is not known: add the output of nvidia-smi topo -m"
-NEAREST = "a NIC without a GPU in its test has the class of its path to the nearest GPU"
-OTHER_END = "the other end of each test is as fast as its NIC"
+NO_PATHS = PairAssumption("no_nic_paths")
+NEAREST = PairAssumption("nearest_gpu")
+OTHER_END = PairAssumption("other_end")
 
 
 class NicResult(NamedTuple):
@@ -43,7 +43,7 @@ def read(logs: DeviceLogs) -> PairLogs | None:
     classes = {one.nic: _class(one.nic, topology) for one in found}
     assumed = [SAME_NUMBERS if of_gpus else NEAREST]
     if strange := [nic for nic in classes if topology and _device(nic, topology) is None]:
-        assumed.append(f"the topology has no {', '.join(strange)}: their paths are not known")
+        assumed.append(PairAssumption("unknown_nics", tuple(strange)))
     return PairLogs(
         title=known.title,
         metric=logs.metric,

@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING
 
 from cluster.core.errors import SpecError
 from cluster.core.model.logs import NUMA
-from cluster.core.model.pair_logs import LoggedPair, PairLogs
+from cluster.core.model.pair_logs import LoggedPair, PairAssumption, PairLogs
 from cluster.runs.import_.devices import DeviceLogs, only_matrix
 
 if TYPE_CHECKING:
@@ -16,10 +16,8 @@ if TYPE_CHECKING:
 METRICS: dict[PairMetric, str] = {"bandwidth": "memory_bandwidth", "latency": "memory_latency"}
 LOCAL = "10"  # the distance of a node from itself, by definition (ACPI, System Locality Table)
 REMOTE = "remote"  # the distance between the only two nodes
-CORES = "the cores of the first node of a pair use the memory of the second"
-NO_DISTANCES = (
-    "how far the nodes are from one another is not known: add the output of numactl --hardware"
-)
+CORES = PairAssumption("cores")
+NO_DISTANCES = PairAssumption("no_distances")
 
 
 def is_matrix(result: Parsed) -> bool:
