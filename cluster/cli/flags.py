@@ -25,7 +25,7 @@ from click.shell_completion import CompletionItem
 
 from cluster.core import journal, plugins
 from cluster.core.errors import SpecError
-from cluster.core.model.spec import ClusterSpec, SpecOptions
+from cluster.core.model.spec import ClusterSpec, GroupSpec, SpecOptions, parse_group
 from cluster.core.options import help_of
 from cluster.core.units import Sizes, format_size, parse_seconds
 from cluster.logs.parsers import Parser
@@ -386,6 +386,9 @@ SPELLINGS = {
     "max_cost": Spelling(metavar="DOLLARS"),
     "ttl": Spelling(metavar="SPAN", parser=parse_seconds, more=" Or 90min, 2h."),
     "options": Spelling("--option", list[str] | None, "KEY=VALUE", more=" Repeatable."),
+    "groups": Spelling(
+        "--group", list[str] | None, "NAME=N[:TYPE]", more=" Instead of --hosts; repeatable."
+    ),
 }
 
 
@@ -409,7 +412,9 @@ def _spec_flags() -> Iterator[click.Parameter]:
 
 SPEC: dict[str, click.Parameter] = {flag.name or "": flag for flag in _spec_flags()}
 MACHINES = tuple(
-    flag for name, flag in SPEC.items() if name not in ("provider", "hosts", "ranks_per_host")
+    flag
+    for name, flag in SPEC.items()
+    if name not in ("provider", "hosts", "ranks_per_host", "groups")
 )
 Machines = Annotated[dict[str, Any], Group(tuple(SPEC.values()))]
 
@@ -449,15 +454,24 @@ def like_running(name: str, values: Mapping[str, Any]) -> dict[str, Any]:
     there["options"] = [f"{key}={value}" for key, value in known.spec.options.items()]
     defaults = {field.name: field.default for field in msgspec.structs.fields(SpecOptions)}
     own = {k: there[k] for k, default in defaults.items() if values.get(k) in (None, default)}
+    if values.get("groups"):  # they say how many hosts there are
+        del own["hosts"]
     return {**values, **own, "provider": known.spec.provider}
 
 
-def spec(*, name: str, options: list[str] | None = None, **flags: object) -> ClusterSpec:
+def spec(
+    *,
+    name: str,
+    options: list[str] | None = None,
+    groups: Sequence[str] | Mapping[str, GroupSpec] | None = None,
+    **flags: object,
+) -> ClusterSpec:
     """Make a spec of the flags that `SPEC` declares (SpecError: one is wrong)."""
     from cluster.orchestration.launch.launch import make_spec  # noqa: PLC0415 - most commands read files
 
     own = dict(pair("option", text) for text in options or ())
-    return make_spec(name, {**flags, "options": own})
+    named = groups if isinstance(groups, Mapping) else dict(map(parse_group, groups or ()))
+    return make_spec(name, {**flags, "options": own, "groups": named or None})
 
 
 def pair(flag: str, text: str) -> tuple[str, str]:

@@ -43,7 +43,8 @@ class Intended(Value, frozen=True, kw_only=True, tag="intended"):
     spec: ClusterSpec  # what the user asked for
     at: float  # when, in seconds since the epoch
     costs: bool = False  # whether the machines cost money while they exist
-    price: Price | None = None  # of one machine, if it is known
+    price: Price | None = None  # of one machine, on average over groups, if it is known
+    prices: dict[str, Price | None] = {}  # of one machine of each group  # noqa: RUF012
     ttl: float | None = None  # seconds after which the machines end by themselves, if they do
 
 

@@ -28,6 +28,7 @@ from cluster.orchestration.hosts.setup import ReadyHosts
 from cluster.orchestration.hosts.state import StateOnDisk
 from cluster.orchestration.hosts.teardown import check_gone, clean_hosts, destroy
 from cluster.orchestration.jobs.host_group import Host, HostGroup, check_command
+from cluster.orchestration.jobs.host_setup import read_script, run_once
 from cluster.orchestration.jobs.registry import NamedJobs
 from cluster.orchestration.notebook import default_listener
 from cluster.providers import (
@@ -248,7 +249,7 @@ class Cluster:
         self,
         command: str | Sequence[str],
         *,
-        hosts: Host | HostGroup | None = None,
+        hosts: Host | HostGroup | str | None = None,
         name: str = "",
         cwd: str = "",
         env: Mapping[str, str] | None = None,
@@ -268,7 +269,7 @@ class Cluster:
 
         Args:
             command: a line for `sh`, or the words of a command, unquoted.
-            hosts: where, such as `c.hosts[1:]`; all by default.
+            hosts: where, such as `c.hosts[1:]` or a group `"worker"`; all by default.
             name: of the job; by default that of its program.
             cwd: a folder on the hosts; by default the home folder, on `local` one for each host.
             env: variables beyond those of the login.
@@ -299,9 +300,45 @@ class Cluster:
         )
         if self._environment is None:
             self.install()
-        group = hosts.group if isinstance(hosts, Host) else hosts
-        chosen = self.hosts if group is None else group
-        return self.jobs.start(name, spec, chosen, runs_root(runs), restarts)
+        return self.jobs.start(name, spec, self._chosen(hosts), runs_root(runs), restarts)
+
+    def _chosen(self, hosts: Host | HostGroup | str | None) -> HostGroup:
+        """Return hosts as a group; all of them if none are named."""
+        if isinstance(hosts, str):
+            return self.hosts[hosts]
+        if isinstance(hosts, Host):
+            return hosts.group
+        return self.hosts if hosts is None else hosts
+
+    def setup(
+        self,
+        script: str | Path,
+        *,
+        hosts: Host | HostGroup | str | None = None,
+        on_line: Callable[[str, str], None] | None = None,
+    ) -> tuple[str, ...]:
+        """Run a script on hosts that have not run it yet: once for each host and content.
+
+        Example: `c.setup("pip install -r requirements.txt")`
+
+        Args:
+            script: a file here, or lines of shell, which stop at the first that fails.
+            hosts: where; all by default.
+            on_line: called with a machine's name and each line that it prints.
+
+        Returns:
+            The names of the machines on which it ran now.
+
+        Raises:
+            SpecError: the file cannot be read.
+            JobError: it failed on one host; its last lines are quoted.
+            HostErrors: on several.
+        """
+        self._standing_machines()
+        text = read_script(script)
+        if self._environment is None:
+            self.install()
+        return run_once(self._chosen(hosts), text, on_line)
 
     def _bring_back(self, names: Collection[str]) -> tuple[str, ...]:
         """Replace hosts that do not answer, or wait for them; return the names of the new ones."""
@@ -333,14 +370,12 @@ class Cluster:
         here: str | Path,
         there: str = "",
         *,
-        hosts: Host | HostGroup | None = None,
+        hosts: Host | HostGroup | str | None = None,
         delete: bool = False,
         runs: str | Path | None = None,
     ) -> SyncReport:
         """Send what differs in a folder to hosts, by default to all; see `HostGroup.sync`."""
-        group = hosts.group if isinstance(hosts, Host) else hosts
-        chosen = self.hosts if group is None else group
-        return chosen.sync(here, there, delete=delete, runs=runs)
+        return self._chosen(hosts).sync(here, there, delete=delete, runs=runs)
 
     def forward(self, port: int, local: int = 0, *, host: Host | None = None) -> Forward:
         """Forward a port of a host, by default the first, to the same or another port here.

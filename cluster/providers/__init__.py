@@ -61,7 +61,7 @@ def refuse(spec: ClusterSpec, reasons: Mapping[str, str]) -> None:
         SpecError: the spec sets one of these fields.
     """
     for field, reason in reasons.items():
-        if getattr(spec, field):
+        if any(getattr(one, field) for one in (spec, *(part.spec for part in spec.parts))):
             flag = field.replace("_", "-")
             raise SpecError(
                 f"--{flag} has no effect with the provider {spec.provider!r}: {reason}.",

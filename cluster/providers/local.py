@@ -8,7 +8,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from cluster.core.errors import SpecError
-from cluster.core.model.hosts import Machine, machine_name
+from cluster.core.model.hosts import Machine
 from cluster.core.model.resources import Plan, Resource
 from cluster.core.model.value import StateCallback, ignore
 from cluster.providers import CLOUD_OPTIONS, ExistingHosts, HintsReplacement, Provider, refuse
@@ -49,7 +49,7 @@ class LocalProvider(Provider, ExistingHosts, HintsReplacement):
         """Return this machine once for each host of the spec."""
         return tuple(
             Machine(  # noqa: S604 - "shell" names a plug-in
-                name=machine_name(spec.name, number),
+                name=spec.machine_name(number),
                 id=f"local-{number}",
                 address="127.0.0.1",
                 shell="local",

@@ -12,7 +12,7 @@ import msgspec
 from cluster.core.errors import SpecError
 from cluster.core.journal import Replacing
 from cluster.core.model.fabric import Fabric, Fault, Routing, parse_fabric, parse_faults
-from cluster.core.model.hosts import SIMULATED, Link, Machine, machine_name
+from cluster.core.model.hosts import SIMULATED, Link, Machine
 from cluster.core.model.placement import NetworkLayer, ProviderTopology
 from cluster.core.model.resources import Plan, Resource
 from cluster.core.model.value import StateCallback, Value, ignore
@@ -132,7 +132,7 @@ class SimProvider(Provider, Simulates, CountsHosts, KnowsTopology, Replaces):
 
 def _machine(spec: ClusterSpec, number: int, id_: str) -> Machine:
     return Machine(
-        name=machine_name(spec.name, number),
+        name=spec.machine_name(number),
         id=id_,
         address=id_,
         shell=SIMULATED,

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, ClassVar, Literal
 import msgspec
 
 from cluster.core.errors import SpecError
-from cluster.core.model.hosts import Access, Machine, machine_name, parse_access
+from cluster.core.model.hosts import Access, Machine, parse_access
 from cluster.core.model.resources import Plan, Resource
 from cluster.core.model.spec import ClusterSpec, Environment, EnvironmentOptions
 from cluster.core.model.value import StateCallback, Value, ignore
@@ -79,7 +79,7 @@ class SshProvider(Provider, ExistingHosts, CountsHosts, PreparesHosts, HintsRepl
         pinned = str(journal.folder / "known_hosts") if options.trust == "first-use" else ""
         return tuple(
             Machine(  # noqa: S604 - "shell" names a plug-in
-                name=machine_name(spec.name, number),
+                name=spec.machine_name(number),
                 id=access.host,
                 address=access.host,
                 shell="ssh",

@@ -12,7 +12,7 @@ import pytest
 import cluster
 from cluster.cli import flags
 from cluster.core.errors import SpecError
-from cluster.core.model.spec import ClusterSpec, SpecOptions
+from cluster.core.model.spec import ClusterSpec, GroupSpec, SpecOptions
 from cluster.core.options import help_of
 from cluster.orchestration.launch.launch import make_spec
 
@@ -30,6 +30,7 @@ SOMETHING: dict[str, Any] = {
     "ttl": 7200.0,
     "max_cost": 20.0,
     "options": {"rate": "1gbit"},
+    "groups": {"ps": GroupSpec(hosts=1), "worker": GroupSpec(hosts=2, instance="c5.large")},
 }
 
 
@@ -37,10 +38,14 @@ def test_launch_takes_every_option_with_its_default() -> None:
     taken = inspect.signature(cluster.launch).parameters
     asked = inspect.signature(SpecOptions).parameters
 
-    own = {"hosts": None, "options": None}  # the provider's default; a dictionary would be shared
+    own = {
+        "hosts": None,
+        "options": None,
+        "groups": None,
+    }  # the provider's default; a dictionary would be shared
 
-    assert list(taken) == ["name", *(field.name for field in FIELDS), "replace"]
-    assert {n: p.default for n, p in taken.items() if n not in ("name", "replace")} == {
+    assert list(taken) == ["name", *(field.name for field in FIELDS), "setup", "replace"]
+    assert {n: p.default for n, p in taken.items() if n not in ("name", "setup", "replace")} == {
         n: p.default for n, p in asked.items()
     } | own
     assert cluster.launch.__doc__ is not None
@@ -53,7 +58,8 @@ def test_every_option_is_a_flag_with_the_help_of_its_field(field: Any) -> None:
     option = flags.SPEC[field.name]
 
     assert isinstance(option, click.Option)
-    assert option.opts == ["--" + field.name.replace("_", "-").replace("options", "option")]
+    spelled = {"options": "option", "groups": "group"}.get(field.name, field.name)
+    assert option.opts == ["--" + spelled.replace("_", "-")]
     assert (option.help or "").startswith(help_of(SpecOptions)[field.name])
     assert len(help_of(SpecOptions)[field.name]) > 10
 
@@ -63,7 +69,8 @@ def test_every_option_arrives_in_the_spec_from_python_and_from_the_command_line(
     wanted = ClusterSpec(name="mine", **SOMETHING)
 
     assert make_spec("mine", SOMETHING) == wanted
-    assert flags.spec(name="mine", **{**SOMETHING, "options": ["rate=1gbit"]}) == wanted
+    typed = {"options": ["rate=1gbit"], "groups": ["ps=1", "worker=2:c5.large"]}
+    assert flags.spec(name="mine", **{**SOMETHING, **typed}) == wanted
 
 
 def test_hosts_are_as_many_as_the_provider_thinks_best() -> None:

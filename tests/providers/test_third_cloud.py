@@ -16,7 +16,7 @@ import pytest
 from cluster.core import journal
 from cluster.core.errors import Capacity, ClusterError, Denied
 from cluster.core.model.resources import Price, RemoteCluster, Resource
-from cluster.core.model.spec import ClusterSpec
+from cluster.core.model.spec import ClusterSpec, Part
 from cluster.providers._cloud.api_errors import Failure
 from cluster.providers._cloud.deletion import CloudResource, Deletion
 from cluster.providers._cloud.launch import CloudLaunch, CloudOffer, Intent, ListedMachine, Site
@@ -153,12 +153,12 @@ class ToyProvider(CloudProvider[Toy, CloudOffer]):
     def launch(
         self,
         client: Toy,
-        spec: ClusterSpec,
+        part: Part,
         cluster: journal.Journal,
         intent: Intent[CloudOffer],
         on_state: StateCallback,
     ) -> ToyLaunch:
-        return ToyLaunch(client, spec, CloudOptions(), cluster, intent, on_state)
+        return ToyLaunch(client, part, CloudOptions(), cluster, intent, on_state)
 
     def offer_near(self, client: Toy, offer: CloudOffer, like: Machine) -> CloudOffer:
         return offer

@@ -16,6 +16,7 @@ PLANNED = flags.Group(
     (
         flags.with_default("provider", flags.DEFAULT_PROVIDER),
         flags.SPEC["hosts"],
+        flags.SPEC["groups"],
         *flags.MACHINES,
     )
 )

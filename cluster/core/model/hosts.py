@@ -10,6 +10,7 @@ from cluster.core.model.value import Value
 PROCESS_FILE = (
     "process.{rank}.json"  # the file in a job's folder with the cores and connections of a rank
 )
+ONE_GROUP = "mpi"  # of all hosts of a cluster without groups
 SIMULATED = "simulated"  # the shell of hosts that exist in a simulation only
 HEADER_BYTES = 52  # bytes in a packet that are not data: IPv4 20, TCP 20, its timestamps 12
 
@@ -110,9 +111,9 @@ class Link(Value, frozen=True, kw_only=True):
             )
 
 
-def machine_name(cluster: str, number: int) -> str:
+def machine_name(cluster: str, number: int, group: str = ONE_GROUP) -> str:
     """Return the name of a machine, counted from 0, such as `0.mpi.mpi_test`."""
-    return f"{number}.mpi.{cluster}"
+    return f"{number}.{group}.{cluster}"
 
 
 class Machine(Value, frozen=True, kw_only=True):
@@ -139,6 +140,11 @@ class Machine(Value, frozen=True, kw_only=True):
     access: Access | None = None
     link: Link | None = None
     job: str = ""
+
+
+def group_of(machine: Machine) -> str:
+    """Return the group of a machine, which is in its name."""
+    return machine.name.split(".")[1]
 
 
 class Allocation(Value, frozen=True, kw_only=True):

@@ -39,7 +39,8 @@ class Plan(Value, frozen=True, kw_only=True):
 
     lines: tuple[str, ...]  # for a person to read
     costs: bool = False  # whether it costs money while it runs
-    price: Price | None = None  # of one host, where that is known
+    price: Price | None = None  # of one host, where that is known; on average over groups
+    prices: dict[str, Price | None] = {}  # of one host of each group
     ttl: float | None = None  # seconds after which the machines end by themselves, if they do
     gpus: int | None = None  # of each machine, where that is known before it exists
     warnings: tuple[str, ...] = ()  # of the lines, those that a program's user has to see as well

@@ -5,12 +5,51 @@ from __future__ import annotations
 import re
 from typing import Literal
 
+from msgspec.structs import replace
+
 from cluster.core.errors import SpecError
+from cluster.core.model.hosts import ONE_GROUP, machine_name
 from cluster.core.model.value import Value
 
+GROUP = re.compile(r"[a-z][a-z0-9_]{0,19}")
 NAME = re.compile(r"[A-Za-z0-9][A-Za-z0-9_-]{0,29}")
 MOST_RANKS = 100_000
 SHORTEST_TTL, LONGEST_TTL = 60.0, 30 * 24 * 3600.0  # seconds
+
+
+class GroupSpec(Value, frozen=True, kw_only=True):
+    """Some hosts of a cluster, of a type of their own; what is None is as the cluster's."""
+
+    hosts: int = 1
+    instance: str | None = None
+    accelerator: str | None = None
+    image: str | None = None
+    placement: bool | None = None  # in a placement group of its own
+    spot: bool | None = None
+
+
+def group_words(name: str, group: GroupSpec) -> str:
+    """Write a group as `--group` takes it, with what that cannot say after it."""
+    own = {key: value for key in group.__struct_fields__ if (value := getattr(group, key))}
+    kind = f":{group.instance}" if group.instance else ""
+    more = "".join(f",{k}={v}" for k, v in own.items() if k not in ("hosts", "instance"))
+    return f"{name}={group.hosts}{kind}{more}"
+
+
+def parse_group(text: str) -> tuple[str, GroupSpec]:
+    """Read `NAME=HOSTS[:INSTANCE]`.
+
+    Raises:
+        SpecError: it is not of that form.
+    """
+    name, _, rest = text.partition("=")
+    hosts, _, instance = rest.partition(":")
+    if not hosts.isdecimal():
+        raise SpecError(
+            f"--group {text!r} is not NAME=HOSTS or NAME=HOSTS:INSTANCE.",
+            remedy="Such as: --group worker=4:g5.12xlarge --group ps=2:c5.xlarge",
+        )
+    return name, GroupSpec(hosts=int(hosts), instance=instance or None)
 
 
 class SpecOptions(Value, frozen=True, kw_only=True):
@@ -31,6 +70,7 @@ class SpecOptions(Value, frozen=True, kw_only=True):
         ttl: Seconds after which the machines end.
         max_cost: Dollars that the machines may cost, after which they end.
         options: Options of the provider.
+        groups: Hosts of several types, each with a name.
     """
 
     provider: str = "local"
@@ -45,6 +85,7 @@ class SpecOptions(Value, frozen=True, kw_only=True):
     ttl: float | None = None
     max_cost: float | None = None
     options: dict[str, str] = {}
+    groups: dict[str, GroupSpec] = {}
 
 
 class ClusterSpec(SpecOptions, frozen=True, kw_only=True):
@@ -69,6 +110,44 @@ class ClusterSpec(SpecOptions, frozen=True, kw_only=True):
                 f"--ttl is {self.ttl:g} s; it must be between a minute and 30 days.",
                 remedy="Set how long the machines may live: --ttl 2h",
             )
+        for name, group in self.groups.items():
+            check_group_name(name)
+            check_count("hosts", group.hosts)
+        named = sum(group.hosts for group in self.groups.values())
+        if self.groups and named != self.hosts:
+            raise SpecError(
+                f"--hosts is {self.hosts}, but the groups have {named}.",
+                remedy="Leave --hosts out: the groups say how many there are.",
+            )
+
+    @property
+    def parts(self) -> tuple[Part, ...]:
+        """Its groups; a cluster without groups is one part."""
+        if not self.groups:
+            return (Part(group=ONE_GROUP, number=0, first=0, spec=self),)
+        parts: list[Part] = []
+        for name, group in self.groups.items():
+            own = {field: getattr(group, field) for field in group.__struct_fields__}
+            given = {field: value for field, value in own.items() if value is not None}
+            first = sum(part.spec.hosts for part in parts)
+            # what all of them may cost is not what one may
+            spec = replace(self, groups={}, max_cost=None, **given)
+            parts.append(Part(group=name, number=len(parts), first=first, spec=spec))
+        return tuple(parts)
+
+    def machine_name(self, number: int) -> str:
+        """Name a machine by its number in the cluster, from 0, and by its group."""
+        group = next(part.group for part in reversed(self.parts) if part.first <= number)
+        return machine_name(self.name, number, group)
+
+
+class Part(Value, frozen=True, kw_only=True):
+    """The hosts of a group."""
+
+    group: str  # its name
+    number: int  # of the group in its cluster, from 0
+    first: int  # the number of its first host in the cluster
+    spec: ClusterSpec  # of these hosts alone
 
 
 def check_name(name: str) -> str:
@@ -83,6 +162,20 @@ def check_name(name: str) -> str:
             remedy="Choose another: --name mpi_test",
         )
     return name
+
+
+def check_group_name(name: str) -> None:
+    """Refuse a name that could be taken for a number, a range or a list of hosts, or is taken.
+
+    Raises:
+        SpecError: it is not of the form `[a-z][a-z0-9_]{0,19}`.
+    """
+    if GROUP.fullmatch(name) is None:
+        raise SpecError(
+            f"{name!r} cannot be the name of a group.",
+            means="A name is a small letter, then at most 19 small letters, digits or '_'.",
+            remedy="Choose another, such as worker.",
+        )
 
 
 def check_count(field: str, count: int) -> int:

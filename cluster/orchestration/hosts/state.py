@@ -34,6 +34,7 @@ class ClusterState(Value, frozen=True, kw_only=True):
     at: float  # when its launch began, in seconds since the epoch
     costs: bool = False
     price: Price | None = None
+    prices: dict[str, Price | None] = {}  # noqa: RUF012
     # seconds after which the machines end by themselves; None if they do not
     ttl: float | None = None
     machines: tuple[Machine, ...] = ()
@@ -77,7 +78,13 @@ class ClusterState(Value, frozen=True, kw_only=True):
         match entry:
             case journal.Intended():
                 asked = replace(self, spec=entry.spec, at=entry.at)
-                return replace(asked, costs=entry.costs, price=entry.price, ttl=entry.ttl)
+                return replace(
+                    asked,
+                    costs=entry.costs,
+                    price=entry.price,
+                    prices=entry.prices,
+                    ttl=entry.ttl,
+                )
             case journal.Created():
                 return replace(self, machines=entry.machines, expires=entry.expires)
             case journal.LaunchFinished():
@@ -112,7 +119,9 @@ class ClusterState(Value, frozen=True, kw_only=True):
                 return replace(self, added=len(entry.ids), added_at=at)
             case journal.Answered() if entry.ids and entry.token in self.create_calls:
                 power = self.power or (self.create_calls[entry.token],)
-                return replace(self, obtained=len(entry.ids), power=power)
+                before = self.obtained if self.spec.groups else 0  # of other groups, or zones
+                obtained = min(self.spec.hosts, before + len(entry.ids))
+                return replace(self, obtained=obtained, power=power)
             case journal.Switched():
                 return replace(self, power=(*self.power, entry.at))
         return self

@@ -13,6 +13,7 @@ from typing import TYPE_CHECKING, TypeVar, overload
 import msgspec
 
 from cluster.core.errors import ClusterError, JobError, ShellError, SpecError
+from cluster.core.model.hosts import group_of
 from cluster.orchestration.files.sync import Sync, SyncReport
 from cluster.orchestration.files.tree import read_tree
 from cluster.remote import spread
@@ -403,10 +404,12 @@ def _part(machines: tuple[Machine, ...], part: str) -> tuple[Machine, ...]:
         bounds = [int(end) if end else None for end in (first, last)]
         found = machines[slice(*bounds)] if colon else machines[int(first) :][:1]
     else:
-        found = tuple(m for m in machines if part in (m.name, m.name.split(".")[1]))
+        found = tuple(m for m in machines if part in (m.name, group_of(m)))
     if not found:
-        known = ", ".join(machine.name for machine in machines[:4])
-        more = ", ..." if len(machines) > 4 else ""  # noqa: PLR2004 - as many as a line shows
+        groups = dict.fromkeys(map(group_of, machines))
+        names = [*(groups if len(groups) > 1 else ()), *(m.name for m in machines)]
+        known = ", ".join(names[:4])
+        more = ", ..." if len(names) > 4 else ""  # noqa: PLR2004 - as many as a line shows
         raise SpecError(
             f"{part!r} names none of the {len(machines)} hosts.",
             remedy=f"Name them by number, range or name: 0, 1:, 0:2, {known}{more}",

@@ -15,6 +15,7 @@ from msgspec import structs
 
 from cluster.core import claims, journal
 from cluster.core.errors import ClusterError, HostErrors, InUse, JobError, SpecError
+from cluster.core.model.hosts import group_of
 from cluster.core.model.jobs import Attempt, NamedJob, Task, TaskSpec, TaskState
 from cluster.orchestration.jobs.job import Job
 from cluster.remote.parallel import on_each
@@ -292,7 +293,7 @@ def task_variables(
         "CLUSTER_NODE_IPS": " ".join(addresses),
         "CLUSTER_HEAD_IP": addresses[0],
         "CLUSTER_RESTART": str(len(job.attempts)),
-        "CLUSTER_GROUP": machine.name.split(".")[1],
+        "CLUSTER_GROUP": group_of(machine),
         "MASTER_ADDR": addresses[0],
         "MASTER_PORT": str(job.port),
         "NODE_RANK": str(task.rank),

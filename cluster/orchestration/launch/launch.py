@@ -5,6 +5,7 @@ from __future__ import annotations
 import sys
 import time
 import warnings
+from collections.abc import Mapping
 from contextlib import suppress
 from pathlib import Path
 from typing import TYPE_CHECKING
@@ -21,11 +22,12 @@ from cluster.core.errors import (
     LaunchLeft,
     SpecError,
 )
-from cluster.core.model.spec import ClusterSpec, SpecOptions
+from cluster.core.model.spec import ClusterSpec, GroupSpec, SpecOptions, group_words
 from cluster.core.model.value import StateCallback, ignore
 from cluster.core.options import convert
 from cluster.orchestration.cluster import Cluster, attach
 from cluster.orchestration.hosts.new_machines import connect
+from cluster.orchestration.jobs.host_setup import read_script
 from cluster.orchestration.notebook import NotebookProgress, in_notebook
 from cluster.providers import (
     ENDED,
@@ -38,7 +40,7 @@ from cluster.providers import (
 from cluster.remote.parallel import connect_all
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Mapping
+    from collections.abc import Callable
 
     from cluster.core.model.hosts import Machine
     from cluster.core.model.resources import Plan
@@ -63,6 +65,8 @@ def launch(  # noqa: PLR0913 - each is an option of its own
     ttl: float | None = None,
     max_cost: float | None = None,
     options: Mapping[str, str] | None = None,
+    groups: Mapping[str, Mapping[str, object]] | None = None,
+    setup: str | Path | None = None,
     replace: bool = False,
 ) -> Cluster:
     """Launch a cluster; it stays until `.down()`, or until the end of a `with` block.
@@ -85,6 +89,9 @@ def launch(  # noqa: PLR0913 - each is an option of its own
         ttl: Seconds after which the machines end.
         max_cost: Dollars that the machines may cost, after which they end.
         options: Options of the provider.
+        groups: Hosts of several types, each with a name. Instead of `hosts`:
+            `{"worker": {"hosts": 4, "instance": "g5.12xlarge"}, "ps": {"hosts": 2}}`.
+        setup: A script that each host runs once; see `Cluster.setup`.
         replace: Rebuild a cluster that cannot be used as it is; without it, that is refused.
 
     Returns:
@@ -107,9 +114,14 @@ def launch(  # noqa: PLR0913 - each is an option of its own
         "ttl": ttl,
         "max_cost": max_cost,
         "options": options,
+        "groups": groups,
     }
+    script = None if setup is None else read_script(setup)
     on_state = NotebookProgress().preparing if in_notebook() else ignore
-    return launch_spec(make_spec(name, asked), on_state, confirm=_warn, replace=replace)
+    cluster = launch_spec(make_spec(name, asked), on_state, confirm=_warn, replace=replace)
+    if script is not None:
+        cluster.setup(script)
+    return cluster
 
 
 def _warn(plan: Plan) -> None:
@@ -123,10 +135,38 @@ def make_spec(name: str, asked: Mapping[str, object]) -> ClusterSpec:
     Without `hosts`, it has as many as the provider makes by default.
     """
     given = {key: value for key, value in asked.items() if value is not None}
+    if groups := given.get("groups"):
+        named = _groups(groups)
+        hosts = sum(group.hosts for group in named.values())
+        given = {"hosts": hosts, **given, "groups": named}
     spec = convert({**given, "name": name}, ClusterSpec, "option of launch")
     if "hosts" in given:
         return spec
     return structs.replace(spec, hosts=default_hosts(spec.provider, spec.options))
+
+
+def _groups(asked: object) -> dict[str, GroupSpec]:
+    """Read groups of hosts.
+
+    Raises:
+        SpecError: one has an option that no group has, or a wrong one.
+    """
+    if not isinstance(asked, Mapping):
+        raise SpecError(f"groups is {asked!r}; it must be groups of hosts by their names.")
+    found = {}
+    for name, group in asked.items():
+        if isinstance(group, int):
+            found[name] = GroupSpec(hosts=group)
+        elif isinstance(group, Mapping):
+            found[name] = convert(group, GroupSpec, f"option of the group {name!r}")
+        elif isinstance(group, GroupSpec):
+            found[name] = group
+        else:
+            raise SpecError(
+                f"The group {name!r} is {group!r}; it must be a number of hosts or options.",
+                remedy=f"There are: {', '.join(GroupSpec.__struct_fields__)}",
+            )
+    return found
 
 
 def default_hosts(provider: str, options: Mapping[str, str]) -> int:
@@ -167,7 +207,12 @@ def launch_spec(
         elif not resuming:
             _remove_unfinished(known)
     intended = journal.Intended(
-        spec=spec, at=time.time(), costs=plan.costs, price=plan.price, ttl=plan.ttl
+        spec=spec,
+        at=time.time(),
+        costs=plan.costs,
+        price=plan.price,
+        prices=plan.prices,
+        ttl=plan.ttl,
     )
     with cluster_journal.open_for_launch(intended, resuming=resuming):
         cluster = _make(spec, provider, plan, cluster_journal, on_state)
@@ -188,10 +233,12 @@ def _differing_flags(there: ClusterSpec, asked: ClusterSpec) -> str:
 def _flags(spec: ClusterSpec) -> dict[str, str]:
     """Write what a spec asks for as flags, by their names; provider first."""
     found = {f"--option {key}": f"--option {key}={value}" for key, value in spec.options.items()}
+    for name, group in spec.groups.items():
+        found[f"--group {name}"] = f"--group {group_words(name, group)}"
     for field in structs.fields(SpecOptions):
         value = getattr(spec, field.name)
         flag = f"--{field.name.replace('_', '-')}"
-        if value is not None and field.name != "options":
+        if value is not None and field.name not in ("options", "groups"):
             found[flag] = f"{flag}={int(value) if isinstance(value, bool) else value}"
     return found
 

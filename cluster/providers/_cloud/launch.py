@@ -9,7 +9,7 @@ import time
 from abc import ABC, abstractmethod
 from contextlib import contextmanager
 from functools import partial
-from typing import TYPE_CHECKING, Any, ClassVar, Generic, TypeVar
+from typing import TYPE_CHECKING, Any, ClassVar, Generic, Self, TypeVar
 
 import msgspec
 
@@ -30,7 +30,7 @@ if TYPE_CHECKING:
     from pathlib import Path
 
     from cluster.core.model.hosts import Machine
-    from cluster.core.model.spec import ClusterSpec
+    from cluster.core.model.spec import Part
     from cluster.core.model.value import StateCallback
     from cluster.providers._cloud.api_errors import Kind
     from cluster.providers._cloud.machine import InstanceView
@@ -51,6 +51,15 @@ class CloudOffer(Value, frozen=True, kw_only=True):
     price: Price | None  # of one machine for an hour, if that is known
     lines: tuple[str, ...]  # the plan, for a person
     gpus: int = 0  # of each machine
+
+    def zone_names(self) -> tuple[str, ...]:
+        """Return the zones to try one after another."""
+        return ()
+
+    def in_zones(self, zones: Sequence[str]) -> Self:
+        """Return the offer with only these of its zones, in their order."""
+        del zones
+        return self
 
 
 class Site(Value, frozen=True, kw_only=True):
@@ -106,7 +115,7 @@ class Intent(Value, Generic[Offer], frozen=True, kw_only=True):
     """Everything that determines the calls of a launch."""
 
     tags: Tags  # of all its resources
-    offer: Offer  # what the launch creates
+    offers: dict[str, Offer]  # what the launch creates, by groups of hosts
     # the numbers of the hosts that the machines are to be, if a cluster gets new ones
     places: tuple[int, ...] = ()
 
@@ -189,7 +198,7 @@ class LaunchJournal:
 
 
 class CloudLaunch(ABC, Generic[ClientT, OptionsT, Offer, M]):
-    """What a cloud does for one launch; `create_machines` decides what is done when."""
+    """What a cloud does for a group of hosts; `create_machines` decides what is done when."""
 
     provider: ClassVar[str]
     """The name of the cloud."""
@@ -201,18 +210,20 @@ class CloudLaunch(ABC, Generic[ClientT, OptionsT, Offer, M]):
     def __init__(
         self,
         client: ClientT,
-        spec: ClusterSpec,
+        part: Part,
         options: OptionsT,
         cluster_journal: journal.Journal,
         intent: Intent[Offer],
         on_state: StateCallback,
     ) -> None:
+        spec = part.spec
         self._client = client
+        self._part = part
         self._spec = spec
         self._cluster_journal = cluster_journal
-        self._tags, self._offer = intent.tags, intent.offer
+        self._tags, self._offer = intent.tags, intent.offers[part.group]
         self._added = bool(intent.places)
-        self._places = intent.places or tuple(range(spec.hosts))
+        self._places = intent.places or tuple(range(part.first, part.first + spec.hosts))
         self._whose = Selection(launches=(intent.tags.launch,))
         self.options = options
         self.hosts = spec.hosts
@@ -231,11 +242,14 @@ class CloudLaunch(ABC, Generic[ClientT, OptionsT, Offer, M]):
 
     @abstractmethod
     def prepare(self) -> None:
-        """Create what the machines need; of a cluster that gets more machines, find it."""
+        """Create what all machines need; of a cluster that gets more machines, find it."""
+
+    def join(self, first: Self) -> None:
+        """Use what the launch of the first group prepared, and create what this group needs."""
 
     @abstractmethod
     def create(self, site: Site, token: str) -> tuple[str, ...]:
-        """Request all machines at a site, in one call; return the ids of those that it created."""
+        """Request the machines at a site, in one call; return the ids of those that it created."""
 
     @abstractmethod
     def list(self, site: Site, ids: tuple[str, ...]) -> Sequence[ListedMachine[M]]:
@@ -268,9 +282,14 @@ class CloudLaunch(ABC, Generic[ClientT, OptionsT, Offer, M]):
             self.name(number), self.view(created), self.options, known_hosts, self._offer.link
         )
 
+    @property
+    def suffix(self) -> str:
+        """What distinguishes the names of this group's resources from those of the first."""
+        return f"-g{self._part.number}" if self._part.number else ""
+
     def name(self, number: int) -> str:
         """Return the name of a machine of the launch."""
-        return machine_name(self._spec.name, self._places[number])
+        return machine_name(self._spec.name, self._places[number], self._part.group)
 
     def end(self, number: int, ended: EndedMachine) -> Exception:
         """Return what to raise for a machine that ended while it is waited for."""
@@ -280,61 +299,83 @@ class CloudLaunch(ABC, Generic[ClientT, OptionsT, Offer, M]):
 AnyLaunch = CloudLaunch[Any, Any, Any, M]
 
 
-def create_machines(launch: AnyLaunch[M]) -> tuple[Machine, ...]:
+def create_machines(launches: Sequence[AnyLaunch[M]]) -> tuple[Machine, ...]:
     """Create all machines at the first site that has room for them, and wait until they run.
 
     Failure: of a kind that another site does not change, or all sites have failed. ProvisionError:
-    a machine did not start.
+    a machine did not start. The launches of all groups have the same sites.
     """
-    sites = launch.sites
-    first = launch.journal.resume_at([launch.token(site) for site in sites])
-    for site in sites[first:]:
+    first = launches[0]
+    sites = first.sites
+    resumed = first.journal.resume_at([first.token(site) for site in sites])
+    for site in sites[resumed:]:
         try:
-            created = _persist_at(launch, site)
+            return _persist_at(launches, site)
         except Failure as failure:
-            if failure.kind == "capacity":
-                capacity_cache.note(site.zone, launch.instance)
             if failure.kind not in NEXT_ZONE:
                 raise
             if site == sites[-1]:
                 raise _with_zones(failure, [item.zone for item in sites]) from failure
-        else:
-            return tuple(launch.machine(number, item) for number, item in enumerate(created))
-        launch.delete()
+        first.delete()
     raise AssertionError("an offer has a site")
 
 
-def _persist_at(launch: AnyLaunch[M], site: Site) -> tuple[M, ...]:
+def _persist_at(launches: Sequence[AnyLaunch[M]], site: Site) -> tuple[Machine, ...]:
     """Create all machines at a site; start again after an internal error of the cloud."""
     for attempt in range(ATTEMPTS - 1):
         try:
-            return _create_at(launch, site, launch.token(site, attempt))
+            return _create_at(launches, site, attempt)
         except Failure as failure:
             if failure.kind != "internal":
                 raise
-        launch.delete()
+        launches[0].delete()
         time.sleep(PAUSE)
-    return _create_at(launch, site, launch.token(site, ATTEMPTS - 1))
+    return _create_at(launches, site, ATTEMPTS - 1)
 
 
-def _create_at(launch: AnyLaunch[M], site: Site, token: str) -> tuple[M, ...]:
+def _create_at(launches: Sequence[AnyLaunch[M]], site: Site, attempt: int) -> tuple[Machine, ...]:
     """Request all machines at a site, and wait until they run; a partial launch is useless."""
     began = time.monotonic()
+    ids = []
+    for launch in launches:
+        with _noting_capacity(launch, site):
+            ids.append(_request(launch, site, launch.token(site, attempt)))
+    launches[0].journal.timed("create", time.monotonic() - began)
+    machines: list[Machine] = []
+    began = time.monotonic()
+    for launch, made in zip(launches, ids, strict=True):
+        with _noting_capacity(launch, site):
+            found = _wait(launch, site, made, began)
+            launch.settle(site, found)
+        machines += (launch.machine(number, one) for number, one in enumerate(found))
+    launches[0].journal.timed("running", time.monotonic() - began)
+    return tuple(machines)
+
+
+@contextmanager
+def _noting_capacity(launch: AnyLaunch[M], site: Site) -> Iterator[None]:
+    """Note which type a zone has no room for."""
+    try:
+        yield
+    except Failure as failure:
+        if failure.kind == "capacity":
+            capacity_cache.note(site.zone, launch.instance)
+        raise
+
+
+def _request(launch: AnyLaunch[M], site: Site, token: str) -> tuple[str, ...]:
+    """Request the machines of a group; return their ids."""
     with launch.journal.requesting(journal.INSTANCES, token):
         ids = retry(partial(launch.create, site, token), kinds=launch.passing)
     launch.journal.made(token, *ids)
-    launch.journal.timed("create", time.monotonic() - began)
     if len(ids) < launch.hosts:
         did = f"gave {len(ids)} of {launch.hosts} machines"
         raise too_few_machines(launch.operation, site.zone, did)
-    created = _wait(launch, site, ids)
-    launch.settle(site, created)
-    return created
+    return ids
 
 
-def _wait(launch: AnyLaunch[M], site: Site, ids: tuple[str, ...]) -> tuple[M, ...]:
-    """Wait until all machines run and have their addresses."""
-    began = time.monotonic()
+def _wait(launch: AnyLaunch[M], site: Site, ids: tuple[str, ...], began: float) -> tuple[M, ...]:
+    """Wait until the machines of a group run and have their addresses."""
     while True:
         listed = launch.list(site, ids)
         states = {machine.number: machine.state.lower() for machine in listed}
@@ -344,7 +385,6 @@ def _wait(launch: AnyLaunch[M], site: Site, ids: tuple[str, ...]) -> tuple[M, ..
         late = [machine for machine in listed if not machine.ready]
         seconds = time.monotonic() - began
         if len(listed) == launch.hosts and not late:
-            launch.journal.timed("running", seconds)
             return tuple(machine.instance for machine in listed)
         if late and seconds > launch.options.wait:
             raise _late(launch, late, seconds, launch.console(site, late[0].instance))

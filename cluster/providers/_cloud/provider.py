@@ -15,9 +15,11 @@ import msgspec
 from cluster.core import journal
 from cluster.core.cleanup import on_failure
 from cluster.core.errors import ClusterError, Denied, ProvisionError, SpecError
+from cluster.core.model.hosts import group_of
 from cluster.core.model.placement import ProviderTopology
 from cluster.core.model.resources import Plan, Resource
 from cluster.core.model.value import ignore
+from cluster.core.money import lifetime
 from cluster.providers import (
     ENDED,
     Boots,
@@ -46,11 +48,11 @@ from cluster.providers._cloud.public_address import open_lines
 from cluster.providers._cloud.tags import Selection, new_tags, timestamp
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterator
+    from collections.abc import Callable, Iterator, Mapping
 
     from cluster.core.model.hosts import Machine
-    from cluster.core.model.resources import RemoteCluster
-    from cluster.core.model.spec import ClusterSpec
+    from cluster.core.model.resources import Price, RemoteCluster
+    from cluster.core.model.spec import ClusterSpec, Part
     from cluster.core.model.value import StateCallback
     from cluster.providers._cloud.deletion import Deletion
     from cluster.providers._cloud.launch import CloudLaunch, EndedMachine
@@ -95,7 +97,7 @@ class CloudProvider(
 
     def __init__(self, regions: tuple[str, ...] = ()) -> None:
         super().__init__(regions)
-        self._offers: dict[bytes, OfferT] = {}
+        self._offers: dict[bytes, dict[str, OfferT]] = {}
 
     # The steps of each cloud.
 
@@ -123,12 +125,12 @@ class CloudProvider(
     def launch(
         self,
         client: ClientT,
-        spec: ClusterSpec,
+        part: Part,
         cluster: journal.Journal,
         intent: Intent[OfferT],
         on_state: StateCallback,
     ) -> CloudLaunch[Any, Any, OfferT, Any]:
-        """Return the steps that create what the intent describes."""
+        """Return the steps that create a group of hosts as the intent describes it."""
 
     @abstractmethod
     def offer_near(self, client: ClientT, offer: OfferT, like: Machine) -> OfferT:
@@ -168,21 +170,30 @@ class CloudProvider(
     def plan(self, spec: ClusterSpec) -> Plan:
         """Plan a launch with calls that only read, or refuse it."""
         with self.translating_errors("Nothing was created."):
-            offer = self._offer(spec)
-        warnings = open_lines(offer.allow)
+            offers = self._offers_for(spec)
+        first = offers[spec.parts[0].group]
+        warnings = open_lines(first.allow)
         return Plan(
-            lines=(*warnings, *offer.lines),
+            lines=(
+                *warnings,
+                *(
+                    f"{name}: {line}" if spec.groups else line
+                    for name, offer in offers.items()
+                    for line in offer.lines
+                ),
+            ),
             costs=True,
-            price=offer.price,
-            ttl=offer.ttl,
-            gpus=offer.gpus,
+            price=mean_price(spec, offers),
+            prices={name: offer.price for name, offer in offers.items()} if spec.groups else {},
+            ttl=first.ttl,
+            gpus=min(offer.gpus for offer in offers.values()),
             warnings=warnings,
         )
 
     def create(
         self, spec: ClusterSpec, journal: journal.Journal, on_state: StateCallback = ignore
     ) -> tuple[Machine, ...]:
-        """Create what the machines need, then all machines in one call."""
+        """Create what the machines need, then the machines, in one call for each group."""
         with self.translating_errors("Nothing is left."):
             client = self.client(self.place_of(spec), spec)
             entries = journal.entries()
@@ -194,10 +205,13 @@ class CloudProvider(
                 self.abandon_intent(journal)
                 self._clean_up(client, this_launch, journal, intent)
 
-            launch = self.launch(client, spec, journal, intent, on_state)
+            parts = spec.parts
+            launches = [self.launch(client, part, journal, intent, on_state) for part in parts]
             with on_failure(clean_up):
-                launch.prepare()
-                return create_machines(launch)
+                launches[0].prepare()
+                for launch in launches[1:]:
+                    launch.join(launches[0])
+                return create_machines(launches)
 
     def add(
         self,
@@ -217,18 +231,20 @@ class CloudProvider(
             self.selection(client, spec.name, entries)  # refuses another user's cluster
             first = self._intent_of(journal)
             seconds = max(SHORTEST, (expiry(entries) or first.tags.expires) - client.now())
-            offer = self.offer_near(client, first.offer, like)
+            part = next(part for part in spec.parts if part.group == group_of(like))
+            offer = self.offer_near(client, first.offers[part.group], like)
             expires = client.now() + seconds
             intent = self.intent(
                 tags=new_tags(spec.name, client.owner, expires, user=client.user),
-                offer=msgspec.structs.replace(offer, ttl=seconds),
+                offers={part.group: msgspec.structs.replace(offer, ttl=seconds)},
                 places=places,
             )
             LaunchJournal(self.name, client.name, journal).record_owner(intent.tags, client.account)
-            wanted = msgspec.structs.replace(spec, hosts=len(places))
-            launch = self.launch(client, wanted, journal, intent, on_state)
+            wanted = msgspec.structs.replace(part.spec, hosts=len(places))
+            part = msgspec.structs.replace(part, spec=wanted)
+            launch = self.launch(client, part, journal, intent, on_state)
             launch.prepare()
-            return create_machines(launch)
+            return create_machines([launch])
 
     def states(self, name: str, machines: tuple[Machine, ...]) -> tuple[str, ...]:
         """Ask the cloud for the state of each machine."""
@@ -347,7 +363,7 @@ class CloudProvider(
         """Return the option `ready_within`: large types boot more slowly."""
         return msgspec.convert(spec.options, self.Options, strict=False).ready_within
 
-    def _offer(self, spec: ClusterSpec) -> OfferT:
+    def _offers_for(self, spec: ClusterSpec) -> dict[str, OfferT]:
         """Decide once per spec, so that a launch creates exactly what its plan showed.
 
         An interrupted launch continues with the offer in its intent. To decide again would count
@@ -356,15 +372,23 @@ class CloudProvider(
         key = msgspec.json.encode(spec)
         if key not in self._offers:
             client = self.client(self.place_of(spec), spec)
-            self._offers[key] = self._begun(spec) or self.plan_request(client, spec)
+            self._offers[key] = self._begun(spec) or self._plan_groups(client, spec)
         return self._offers[key]
 
-    def _begun(self, spec: ClusterSpec) -> OfferT | None:
-        """Return the offer of an interrupted launch of the same spec; none if there is none."""
+    def _plan_groups(self, client: ClientT, spec: ClusterSpec) -> dict[str, OfferT]:
+        """Decide what a launch would create for each group, or refuse it."""
+        offers = {part.group: self.plan_request(client, part.spec) for part in spec.parts}
+        if spec.groups and spec.max_cost is not None:  # the price of all says when it is reached
+            ttl = lifetime(spec, mean_price(spec, offers), TTL)
+            return self._plan_groups(client, msgspec.structs.replace(spec, ttl=ttl, max_cost=None))
+        return in_same_zones(offers)
+
+    def _begun(self, spec: ClusterSpec) -> dict[str, OfferT] | None:
+        """Return the offers of an interrupted launch of the same spec; none if there is none."""
         cluster = journal.for_cluster(spec.name)
         same = specs_of(cluster.entries())[-1:] == (spec,)
         is_recorded = same and intent_file(cluster, self.name).exists()
-        return self._intent_of(cluster).offer if is_recorded else None
+        return self._intent_of(cluster).offers if is_recorded else None
 
     def _record_intent(
         self, client: ClientT, spec: ClusterSpec, cluster: journal.Journal
@@ -372,10 +396,10 @@ class CloudProvider(
         """Record what is about to be created, or give the intent of the launch to continue."""
 
         def decide() -> Intent[OfferT]:
-            offer = self._offer(spec)
-            expires = client.now() + offer.ttl
+            offers = self._offers_for(spec)
+            expires = client.now() + offers[spec.parts[0].group].ttl
             tags = new_tags(spec.name, client.owner, expires, user=client.user)
-            return self.intent(tags=tags, offer=offer)
+            return self.intent(tags=tags, offers=offers)
 
         launch_journal = LaunchJournal(self.name, client.name, cluster)
         return launch_journal.record_intent(self.intent, client.account, decide)
@@ -464,14 +488,44 @@ def what_remains(name: str, entries: Entries, intent: Intent[Any] | None = None)
             f"No machine was requested; what else the launch had made may still exist{named}, and "
             f"stays until you type: cluster down {name}"
         )
-    price = intent.offer.price if intent else launches[-1].price
-    each = f"cost ${price.hourly:.2f} an hour each, and " if price else ""
+    spec = launches[-1].spec
+    price = mean_price(spec, intent.offers) if intent else launches[-1].price
+    mean = " on average" if spec.groups else ""
+    each = f"cost ${price.hourly:.2f} an hour each{mean}, and " if price else ""
     ends = intent.tags.expires if intent else requests[-1] + (launches[-1].ttl or TTL)
     return (
         f"What the launch had made may still exist{named}, and cost money. Its machines {each}"
         f"end by themselves at {timestamp(expiry(entries) or ends)}; all else, such as reserved "
         f"addresses, stays until you type: cluster down {name}"
     )
+
+
+def in_same_zones(offers: dict[str, OfferT]) -> dict[str, OfferT]:
+    """Narrow the offers of all groups to the zones that they have in common.
+
+    Raises:
+        SpecError: they have none.
+    """
+    own = {group: offer.zone_names() for group, offer in offers.items()}
+    first, *others = own.values()
+    common = [zone for zone in first if all(zone in zones for zones in others)]
+    if first and not common:
+        raise SpecError(
+            "The groups have no zone in common.",
+            means="; ".join(f"{group}: {', '.join(zones)}" for group, zones in own.items()),
+            remedy="Choose other machine types, or a region that has all of them: --zone REGION",
+        )
+    return {group: offer.in_zones(common) for group, offer in offers.items()}
+
+
+def mean_price(spec: ClusterSpec, offers: Mapping[str, CloudOffer]) -> Price | None:
+    """Return the price of a machine, on average over the groups; none if one is not known."""
+    prices = [(part.spec.hosts, offers[part.group].price) for part in spec.parts]
+    known = [(hosts, price) for hosts, price in prices if price is not None]
+    if len(known) < len(prices):
+        return None
+    hourly = sum(hosts * price.hourly for hosts, price in known) / spec.hosts
+    return msgspec.structs.replace(known[0][1], hourly=hourly)
 
 
 def expiry(entries: Entries) -> float | None:

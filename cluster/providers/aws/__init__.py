@@ -55,7 +55,7 @@ if TYPE_CHECKING:
     from cluster.core.errors import ClusterError
     from cluster.core.model.hosts import Machine
     from cluster.core.model.resources import Plan
-    from cluster.core.model.spec import ClusterSpec, Environment
+    from cluster.core.model.spec import ClusterSpec, Environment, Part
     from cluster.core.model.value import StateCallback
     from cluster.providers._cloud.api_errors import Failure
     from cluster.providers._cloud.launch import EndedMachine
@@ -132,13 +132,13 @@ class AwsProvider(CloudProvider["Region", AwsOffer], NeedsCredentials, Stops):
     def launch(
         self,
         client: Region,
-        spec: ClusterSpec,
+        part: Part,
         cluster: journal.Journal,
         intent: Intent[AwsOffer],
         on_state: StateCallback,
     ) -> AwsLaunch:
-        """Return the steps: groups and a key pair, then all machines in one call."""
-        return AwsLaunch(client, spec, _options(spec), cluster, intent, on_state)
+        """Return the steps: groups and a key pair, then the machines in one call."""
+        return AwsLaunch(client, part, _options(part.spec), cluster, intent, on_state)
 
     def offer_near(self, client: Region, offer: AwsOffer, like: Machine) -> AwsOffer:
         """Narrow an offer to the zone and the subnet of a machine."""

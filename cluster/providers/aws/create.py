@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from functools import partial
 from types import MappingProxyType
-from typing import TYPE_CHECKING, Any, ClassVar
+from typing import TYPE_CHECKING, Any, ClassVar, Self
 
 from cluster.core import ssh_keys
 from cluster.core.errors import ProvisionError, Timeout
@@ -65,7 +65,7 @@ class AwsLaunch(CloudLaunch[Region, AwsOptions, AwsOffer, "InstanceTypeDef"]):
     def token(self, site: Site, attempt: int = 0) -> str:
         """Return the client token of the call for the machines in a zone."""
         del attempt
-        return f"{self._tags.launch}-{site.zone}"
+        return f"{self._tags.launch}-{site.zone}{self.suffix}"
 
     def prepare(self) -> None:
         """Create the groups and the key pair, or find the security group of the cluster."""
@@ -83,13 +83,21 @@ class AwsLaunch(CloudLaunch[Region, AwsOptions, AwsOffer, "InstanceTypeDef"]):
         if self.options.elastic_ip:
             self._elastic.allocate(self.hosts)  # first: it may exceed the limit of Elastic IPs
 
+    def join(self, first: Self) -> None:
+        """Use the security group and the Elastic IPs of the first group."""
+        self._vpc, self._group, self._elastic = first._vpc, first._group, first._elastic
+        if self._spec.placement:
+            self._placement_group()
+        if self.options.elastic_ip:
+            self._elastic.allocate(self.hosts)
+
     def create(self, site: Site, token: str) -> tuple[str, ...]:
         """Run the instances; a repeated call whose machines ended meanwhile gives these."""
         try:
             answer = self._client.once(
                 "run_instances",
                 "Instances",
-                **request(self._spec, self.options, self._offer, self._tags),
+                **request(self._spec, self.options, self._offer, self._tags, self._near),
                 ClientToken=token,
                 UserData=self._user_data(),
                 NetworkInterfaces=interfaces(
@@ -101,7 +109,9 @@ class AwsLaunch(CloudLaunch[Region, AwsOptions, AwsOffer, "InstanceTypeDef"]):
                 raise
             there = instances(self._client, filters_of(self._whose))
             return tuple(
-                instance["InstanceId"] for instance in there if zone_of(instance) == site.zone
+                instance["InstanceId"]
+                for instance in there
+                if zone_of(instance) == site.zone and instance.get("ClientToken", token) == token
             )
         return tuple(instance["InstanceId"] for instance in answer["Instances"])
 
@@ -214,7 +224,12 @@ class AwsLaunch(CloudLaunch[Region, AwsOptions, AwsOffer, "InstanceTypeDef"]):
             )
 
     def _placement_group(self) -> None:
-        self._named("placement-group", GroupName=self._tags.label, Strategy="cluster")
+        self._named("placement-group", GroupName=self._near, Strategy="cluster")
+
+    @property
+    def _near(self) -> str:
+        """The name of the placement group."""
+        return f"{self._tags.label}{self.suffix}"
 
     def _key_pair(self, public: str) -> None:
         material = public.encode()
@@ -258,14 +273,15 @@ class AwsLaunch(CloudLaunch[Region, AwsOptions, AwsOffer, "InstanceTypeDef"]):
 
         A call of this launch whose reply was lost may have created it already.
         """
-        token = f"{kind}/{self._tags.label}"
+        name = str(params.get("GroupName", self._tags.label))
+        token = f"{kind}/{name}"
         self.journal.note(kind, token)
         try:
             self._client.call(f"{verb}_{kind.replace('-', '_')}", **params, **self._tagged(kind))
         except Failure as failure:
             if failure.kind != "exists":
                 raise
-        resource = retry(lambda: _only(self._named_so(kind)), kinds=UNLISTED)
+        resource = retry(lambda: _only(self._named_so(kind, name)), kinds=UNLISTED)
         if tags_of(resource).get(LAUNCH) != self._tags.launch:
             raise name_taken_error(self._spec.name, self._client.name)
         return self._made(kind, token, resource)
@@ -294,14 +310,14 @@ class AwsLaunch(CloudLaunch[Region, AwsOptions, AwsOffer, "InstanceTypeDef"]):
         self.journal.made(token, id_)
         return id_
 
-    def _named_so(self, kind: str) -> tuple[Mapping[str, Any], ...]:
-        """List the resources of a kind that have the name of this launch."""
+    def _named_so(self, kind: str, name: str) -> tuple[Mapping[str, Any], ...]:
+        """List the resources of a kind that have a name of this launch."""
         field = "key-name" if kind == "key-pair" else "group-name"
-        return self._listed(kind, [{"Name": field, "Values": [self._tags.label]}])
+        return self._listed(kind, [{"Name": field, "Values": [name]}])
 
     def _group_of_cluster(self) -> str:
         """Find the security group of a cluster that gets more machines."""
-        if groups := self._named_so("security-group"):
+        if groups := self._named_so("security-group", self._tags.label):
             return str(groups[0]["GroupId"])
         raise ProvisionError(
             f"The security group {self._tags.label} does not exist any more.",

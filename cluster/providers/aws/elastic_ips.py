@@ -31,15 +31,17 @@ class ElasticIps:
         self._region = region
         self._tags = tags
         self._journal = launch_journal
+        self._wanted = 0
         self._free: list[str] = []  # allocation ids of unused addresses
         self._taken: set[str] = set()  # ids of the interfaces that have an address
 
     def allocate(self, count: int) -> None:
-        """Allocate addresses; those of a call without a reply are found by their tags (Failure)."""
+        """Allocate more; those of a call without a reply are found by their tags (Failure)."""
         made: set[str] = set()
+        self._wanted += count
 
         def attempt() -> tuple[AddressTypeDef, ...]:
-            while len({address["AllocationId"] for address in self._listed()} | made) < count:
+            while len({item["AllocationId"] for item in self._listed()} | made) < self._wanted:
                 token = f"{self._tags.launch}/{secrets.token_hex(4)}"  # only for the journal
                 with self._journal.requesting(ELASTIC_IP_REQUEST, token):
                     id_ = self._allocate_one()

@@ -2,8 +2,15 @@
 
 from __future__ import annotations
 
+from typing import TYPE_CHECKING, Self
+
+from msgspec.structs import replace
+
 from cluster.providers._cloud.launch import CloudOffer, Site
 from cluster.providers._cloud.options import CloudOptions
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
 
 
 class AwsOptions(CloudOptions, frozen=True, kw_only=True):
@@ -39,3 +46,12 @@ class AwsOffer(CloudOffer, frozen=True, kw_only=True):
     cores: int  # of each machine
     interfaces: int  # number of EFA interfaces of each machine; 0 for one ordinary interface
     packages: tuple[str, ...] = ()  # to install at the first boot, because the image lacks them
+
+    def zone_names(self) -> tuple[str, ...]:
+        """Return the zones to try one after another."""
+        return tuple(site.zone for site in self.sites)
+
+    def in_zones(self, zones: Sequence[str]) -> Self:
+        """Return the offer with only these of its zones, in their order."""
+        by_zone = {site.zone: site for site in self.sites}
+        return replace(self, sites=tuple(by_zone[zone] for zone in zones))

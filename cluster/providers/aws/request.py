@@ -10,11 +10,16 @@ if TYPE_CHECKING:
     from cluster.providers.aws.options import AwsOffer, AwsOptions
 
 
-def request(spec: ClusterSpec, options: AwsOptions, offer: AwsOffer, tags: Tags) -> dict[str, Any]:
+def request(
+    spec: ClusterSpec, options: AwsOptions, offer: AwsOffer, tags: Tags, near: str = ""
+) -> dict[str, Any]:
     """Return the parameters that all machines of a launch share.
 
     Tags, TTL and encryption are part of the call that creates the machines, so that no machine
     exists without them.
+
+    Args:
+        near: the name of the placement group, if the spec asks for one.
     """
     disk: dict[str, Any] = {"Encrypted": True, "DeleteOnTermination": True, "VolumeType": "gp3"}
     if offer.disk:
@@ -31,7 +36,7 @@ def request(spec: ClusterSpec, options: AwsOptions, offer: AwsOffer, tags: Tags)
         "TagSpecifications": tag_specifications(tags, "instance", "volume", "network-interface"),
     }
     if spec.placement:
-        parameters["Placement"] = {"GroupName": tags.label}
+        parameters["Placement"] = {"GroupName": near}
     if options.threads_per_core:
         parameters["CpuOptions"] = {
             "CoreCount": offer.cores,

@@ -38,7 +38,7 @@ if TYPE_CHECKING:
     from cluster.core.errors import ClusterError
     from cluster.core.model.hosts import Machine
     from cluster.core.model.resources import Plan, Price
-    from cluster.core.model.spec import ClusterSpec
+    from cluster.core.model.spec import ClusterSpec, Part
     from cluster.core.model.value import StateCallback
     from cluster.providers._cloud.launch import EndedMachine
     from cluster.providers._cloud.options import CloudOptions
@@ -109,13 +109,13 @@ class GcpProvider(CloudProvider["Project", GcpOffer], NeedsCredentials, OffersGp
     def launch(
         self,
         client: Project,
-        spec: ClusterSpec,
+        part: Part,
         cluster: journal.Journal,
         intent: Intent[GcpOffer],
         on_state: StateCallback,
     ) -> GcpLaunch:
-        """Return the steps: firewall rules, a placement policy, then all machines in one call."""
-        return GcpLaunch(client, spec, _options(spec), cluster, intent, on_state)
+        """Return the steps: firewall rules, a placement policy, then the machines in one call."""
+        return GcpLaunch(client, part, _options(part.spec), cluster, intent, on_state)
 
     def offer_near(self, client: Project, offer: GcpOffer, like: Machine) -> GcpOffer:
         """Narrow an offer to the zone of a machine."""

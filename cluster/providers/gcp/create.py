@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import time
 from functools import partial
-from typing import TYPE_CHECKING, Any, ClassVar
+from typing import TYPE_CHECKING, Any, ClassVar, Self
 
 from cluster.core import ssh_keys
 from cluster.providers._cloud import deletion
@@ -59,7 +59,7 @@ class GcpLaunch(CloudLaunch[Project, GcpOptions, GcpOffer, "Instance"]):
 
     def token(self, site: Site, attempt: int = 0) -> str:
         """Return the zone, and the request id of the call for the machines there."""
-        return f"{site.zone}/{request_id(self._tags, _again(site.zone, attempt))}"
+        return f"{site.zone}/{request_id(self._tags, _again(site.zone + self.suffix, attempt))}"
 
     def prepare(self) -> None:
         """Create the network, the firewall rules and the placement policy; a cluster has them."""
@@ -68,8 +68,12 @@ class GcpLaunch(CloudLaunch[Project, GcpOptions, GcpOffer, "Instance"]):
         if not self._offer.network:
             self._named("networks", "network", self._network())
         self._firewalls()
-        if self._spec.placement:
-            self._policy()
+        self._policy()
+
+    def join(self, first: Self) -> None:
+        """Create the placement policy of this group; the network and its rules are there."""
+        del first
+        self._policy()
 
     def create(self, site: Site, token: str) -> tuple[str, ...]:
         """Create all machines; even a successful operation may have created too few."""
@@ -81,7 +85,13 @@ class GcpLaunch(CloudLaunch[Project, GcpOptions, GcpOffer, "Instance"]):
             zone=site.zone,
             request_id=token.partition("/")[2],
             bulk_insert_instance_resource_resource=request(
-                self._spec, self.options, self._offer, self._tags, login.public, self._stem
+                self._spec,
+                self.options,
+                self._offer,
+                self._tags,
+                login.public,
+                self._stem,
+                label(self._tags) + self.suffix,
             ),
         )
         self._since = operation.insert_time
@@ -93,10 +103,7 @@ class GcpLaunch(CloudLaunch[Project, GcpOptions, GcpOffer, "Instance"]):
         listed: tuple[Instance, ...] = self._client.all(
             "instances", zone=site.zone, filter=filter_of(self._whose)
         )
-        made = sorted(
-            (instance for instance in listed if is_of(self._whose, instance.description)),
-            key=lambda instance: instance.name,
-        )
+        made = sorted(filter(self._is_own, listed), key=lambda instance: instance.name)
         return [
             ListedMachine(
                 instance=instance,
@@ -166,8 +173,13 @@ class GcpLaunch(CloudLaunch[Project, GcpOptions, GcpOffer, "Instance"]):
 
         So the first name in the order of the alphabet shows how all of them begin.
         """
-        own = label(self._tags)
+        own = label(self._tags) + self.suffix
         return f"{own}-r{self._tags.launch[:4]}" if self._added else own
+
+    def _is_own(self, instance: Instance) -> bool:
+        """Tell whether a machine is of this group of this launch."""
+        begins = instance.name.rpartition("-")[0] == self._stem
+        return begins and is_of(self._whose, instance.description)
 
     def _is_ready(self, instance: Instance) -> bool:
         connected = private(instance) and (public(instance) or not self.options.is_public)
@@ -195,8 +207,10 @@ class GcpLaunch(CloudLaunch[Project, GcpOptions, GcpOffer, "Instance"]):
 
     def _policy(self) -> None:
         """Create the placement policy, without a VM count: with one, machines wait for others."""
+        if not self._spec.placement:
+            return
         body = {
-            "name": label(self._tags),
+            "name": label(self._tags) + self.suffix,
             "description": description_of(self._tags),
             "group_placement_policy": {"collocation": "COLLOCATED"},
         }

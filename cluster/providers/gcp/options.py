@@ -2,8 +2,15 @@
 
 from __future__ import annotations
 
+from typing import TYPE_CHECKING, Self
+
+from msgspec.structs import replace
+
 from cluster.providers._cloud.launch import CloudOffer
 from cluster.providers._cloud.options import CloudOptions
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
 
 DEFAULT = "default"  # the network that a new project has
 
@@ -41,3 +48,11 @@ class GcpOffer(CloudOffer, frozen=True, kw_only=True):
     accelerator: str = ""  # Google's name of the accelerators to attach; empty if there are none
     accelerators: int = 0  # number of accelerators of each machine, attached or included
     tier1: bool = False  # whether the machines use Tier_1 networking
+
+    def zone_names(self) -> tuple[str, ...]:
+        """Return the zones to try one after another."""
+        return self.zones
+
+    def in_zones(self, zones: Sequence[str]) -> Self:
+        """Return the offer with only these of its zones, in their order."""
+        return replace(self, zones=tuple(zones))

@@ -28,11 +28,13 @@ def request(
     tags: Tags,
     public_key: str,
     stem: str = "",
+    near: str = "",
 ) -> dict[str, Any]:
     """Return the body of bulkInsert: it creates all machines, or none.
 
     Labels, TTL and the key for logins are part of the call that creates the machines, so that no
-    machine exists without them. Names begin with `stem`, or the label; a number follows.
+    machine exists without them. Names begin with `stem`, or the label; a number follows. `near` is
+    the name of the placement policy, if the spec asks for one.
     """
     properties: dict[str, Any] = {
         "machine_type": offer.instance,
@@ -52,11 +54,11 @@ def request(
     return {
         "count": spec.hosts,
         "name_pattern": f"{stem or label(tags)}-{'#' * DIGITS}",
-        "instance_properties": properties | _extras(spec, options, offer, tags),
+        "instance_properties": properties | _extras(spec, options, offer, near),
     }
 
 
-def _extras(spec: ClusterSpec, options: GcpOptions, offer: GcpOffer, tags: Tags) -> dict[str, Any]:
+def _extras(spec: ClusterSpec, options: GcpOptions, offer: GcpOffer, near: str) -> dict[str, Any]:
     """Return the properties that only some machines have."""
     extras: dict[str, Any] = {}
     if offer.accelerator:
@@ -67,7 +69,7 @@ def _extras(spec: ClusterSpec, options: GcpOptions, offer: GcpOffer, tags: Tags)
             }
         ]
     if spec.placement:
-        extras["resource_policies"] = [label(tags)]
+        extras["resource_policies"] = [near]
     if offer.tier1:
         extras["network_performance_config"] = {"total_egress_bandwidth_tier": "TIER_1"}
     if options.threads_per_core:

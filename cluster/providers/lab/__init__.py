@@ -24,7 +24,7 @@ import msgspec
 from cluster.core import journal
 from cluster.core.cleanup import on_failure
 from cluster.core.errors import ProvisionError, SpecError, Timeout, tail
-from cluster.core.model.hosts import Access, Machine, machine_name
+from cluster.core.model.hosts import Access, Machine
 from cluster.core.model.placement import NetworkLayer, ProviderTopology
 from cluster.core.model.resources import Plan, Resource
 from cluster.core.model.value import StateCallback, Value, ignore
@@ -120,7 +120,7 @@ class LabProvider(
         with on_failure(lambda: self.destroy(spec.name)):
             try:
                 _write_files(files, spec.hosts, options)
-                return _bring_up(files, spec.hosts, options)
+                return _bring_up(files, spec, options)
             except (OSError, subprocess.SubprocessError) as error:
                 raise ProvisionError(
                     f"The lab {spec.name} could not be made: {_why(error)}",
@@ -259,9 +259,9 @@ def _write_files(files: LabFolder, hosts: int, options: LabOptions) -> None:
         write_slurm(files, hosts, options)
 
 
-def _bring_up(files: LabFolder, hosts: int, options: LabOptions) -> tuple[Machine, ...]:
+def _bring_up(files: LabFolder, spec: ClusterSpec, options: LabOptions) -> tuple[Machine, ...]:
     """Start the processes of all hosts, connect them, and wait until all are up."""
-    numbers = [str(number) for number in range(hosts)]
+    numbers = [str(number) for number in range(spec.hosts)]
     with (files.folder / "log").open("wb") as log:
         starting = subprocess.Popen(
             ["sh", "-c", START, str(files.folder / "init"), files.name, *numbers, "switch"],
@@ -277,7 +277,9 @@ def _bring_up(files: LabFolder, hosts: int, options: LabOptions) -> tuple[Machin
         words = _hear(output, files, [*everybody, *everybody])
         pids = {number: int(word) for number, word in words if word.isdigit()}
         room = join(pids, options)
-        machines = tuple(_machine(files, number, room, options) for number in range(hosts))
+        machines = tuple(
+            _machine(files, spec, number, room, options) for number in range(spec.hosts)
+        )
         write_network(files, machines, options)
         if options.slurm:
             write_settings(files, machines, options, len(os.sched_getaffinity(0)))
@@ -322,11 +324,13 @@ def _hear(
         yield number, word
 
 
-def _machine(files: LabFolder, number: int, room: int, options: LabOptions) -> Machine:
+def _machine(
+    files: LabFolder, spec: ClusterSpec, number: int, room: int, options: LabOptions
+) -> Machine:
     outer = str(network_of_room(room, UNDERLAY)[number + FIRST])
     inner = str(network_of_room(room, OVERLAY)[number + FIRST]) if options.overlay else outer
     return Machine(  # noqa: S604 - "shell" names a plug-in
-        name=machine_name(files.name, number),
+        name=spec.machine_name(number),
         id=f"{files.name}-{number}",
         address=inner,
         shell="ssh",

@@ -100,6 +100,11 @@ class SlurmProvider(
     def plan(self, spec: ClusterSpec) -> Plan:
         """Ask Slurm whether it would take the job, and when it might start."""
         refuse(spec, REFUSED_OPTIONS)
+        if spec.groups:
+            raise SpecError(
+                "The nodes of a job of Slurm are of one kind, so it has no groups.",
+                remedy="Leave --group out, or launch a cluster for each group.",
+            )
         options = options_of(spec)
         client = client_of(options)
         if number := own_allocation(options):

@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from cluster.core.errors import SpecError
-from cluster.core.model.hosts import Machine, machine_name
+from cluster.core.model.hosts import Machine
 from cluster.core.model.resources import Plan, Resource
 from cluster.core.model.value import StateCallback, ignore
 from cluster.providers import Provider, Replaces
@@ -42,7 +42,7 @@ class FakeProvider(Provider, Replaces):
         first = 1 + max((int(m.id.removeprefix("fake-")) for m in known), default=0)
         made = tuple(
             Machine(  # noqa: S604 - "shell" names a plug-in
-                name=machine_name(spec.name, place),
+                name=spec.machine_name(place),
                 id=f"fake-{number}",
                 address=f"192.0.2.{number}",
                 shell="fake",

@@ -1,0 +1,87 @@
+"""A set-up script, which each host runs once: a file there marks what ran, by its content."""
+
+from __future__ import annotations
+
+import hashlib
+import posixpath
+from collections import deque
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+from cluster.core.errors import TAIL_LINES, JobError, SpecError
+from cluster.orchestration.jobs.host_group import command_words
+from cluster.remote.parallel import on_each
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
+
+    from cluster.orchestration.jobs.host_group import HostGroup
+    from cluster.remote.shells import Shell
+
+FOLDER = "setup"  # of our folder on a host
+# What the script prints goes to one stream, in the order in which it comes.
+RUN = 'case $(head -c 2 "$1") in "#!") exec "$1" 2>&1;; *) exec sh -e "$1" 2>&1;; esac'
+
+
+def read_script(script: str | Path) -> str:
+    """Return the text of a script, which a path names if there is a file there.
+
+    Raises:
+        SpecError: there is no text, or the file cannot be read.
+    """
+    text = str(script)
+    is_path = isinstance(script, Path) or ("\n" not in text and " " not in text)
+    if is_path and (Path(text).exists() or isinstance(script, Path) or text.endswith(".sh")):
+        try:
+            text = Path(text).read_text()
+        except (OSError, UnicodeDecodeError) as error:
+            reason = error.strerror if isinstance(error, OSError) else "it is no text"
+            raise SpecError(f"The set-up script {script} cannot be read: {reason}.") from error
+    if not text.strip():
+        raise SpecError("The set-up script is empty.", remedy="Leave it out.")
+    return text
+
+
+def run_once(
+    hosts: HostGroup, text: str, on_line: Callable[[str, str], None] | None = None
+) -> tuple[str, ...]:
+    """Run a script on the hosts that have not run it; return their names.
+
+    Raises:
+        JobError: it failed on one host.
+        HostErrors: on several.
+    """
+    key = hashlib.sha256(text.encode()).hexdigest()[:16]
+    machines = {machine.name: machine for machine in hosts.machines}
+    folders = {n: posixpath.join(one.folder, FOLDER, n) for n, one in machines.items()}
+
+    def has_run(name: str, shell: Shell) -> bool:
+        return shell.exists(f"{folders[name]}/{key}.done")
+
+    done = on_each(hosts.shells(), has_run)
+    waiting = {name: shell for name, shell in hosts.shells().items() if not done[name]}
+
+    def run(name: str, shell: Shell) -> None:
+        path, printed = f"{folders[name]}/{key}", deque[str](maxlen=TAIL_LINES)
+
+        def hear(line: str) -> None:
+            printed.append(line)
+            if on_line is not None:
+                on_line(name, line)
+
+        shell.write(text, path, mode=0o700)
+        words = command_words(
+            machines[name], ["sh", "-c", RUN, "sh", path], hosts.path(name, ""), {}
+        )
+        ended = shell.run(words, on_line=hear)
+        if ended.status != 0:
+            raise JobError(
+                f"The set-up of {name} ended with exit status {ended.status}.",
+                means="What it did there stays; the next set-up runs it again.",
+                stdout="\n".join(printed),
+                stderr=ended.stderr,
+            )
+        shell.write("", f"{path}.done")
+
+    on_each(waiting, run)
+    return tuple(waiting)

@@ -1,0 +1,161 @@
+"""Groups of hosts of several types, in every cloud: one network, and all machines or none."""
+
+from __future__ import annotations
+
+import signal
+from typing import TYPE_CHECKING, Any
+
+import msgspec
+import pytest
+
+from cluster.core import journal, plugins
+from cluster.core.errors import Capacity, SpecError
+from cluster.core.model.spec import ClusterSpec, GroupSpec
+from cluster.orchestration.cluster import attach
+from cluster.orchestration.launch.orphans import find_orphans, remove
+from cluster.providers import Provider
+from tests import killed_processes
+from tests.clouds import NAME, World
+from tests.fakes.values import Fault
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping
+
+    from tests.fakes.cloud import Emulated
+
+SMALL = {"aws": "c5.large", "gcp": "c2-standard-4"}
+ZONES = {"aws": ("us-east-1a", "us-east-1b"), "gcp": ("us-central1-a", "us-central1-b")}
+CREATE = {"aws": "RunInstances", "gcp": "instances.bulkInsert"}
+SHARED = {
+    "aws": ("CreateSecurityGroup", "ImportKeyPair"),
+    "gcp": ("firewalls.insert",),
+}
+
+
+@pytest.fixture(autouse=True)
+def soon(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Let clouds be consistent after a moment: the test clouds are at once."""
+    monkeypatch.setenv("CLUSTER_LATE", "0.2")
+    monkeypatch.setattr("cluster.providers.gcp.delete.LOOK_AGAIN", 0.1)
+
+
+def grouped(world: World, options: Mapping[str, str] | None = None) -> World:
+    """Give the world of a cluster with one small host and two large ones in a placement group."""
+    groups = {
+        "ps": GroupSpec(hosts=1, instance=SMALL[world.name], placement=False),
+        "worker": GroupSpec(hosts=2, instance=world.spec.instance, placement=True),
+    }
+    spec = ClusterSpec(
+        name=NAME,
+        provider=world.name,
+        hosts=3,
+        zone=world.spec.zone if not options else None,
+        options=dict(options or {}),
+        groups=groups,
+    )
+    return msgspec.structs.replace(world, spec=spec)
+
+
+def real_calls(cloud: Emulated[Any], *actions: str) -> list[Any]:
+    """Give the calls that were no mere question for permission."""
+    return [
+        call for call in cloud.calls() if call.action in actions and "DryRun" not in call.params
+    ]
+
+
+def test_groups_share_a_network_and_each_has_a_call_of_its_own(
+    cloud: Emulated[Any], world: World
+) -> None:
+    before, world = cloud.things(), grouped(world)
+    provider = world.planned()
+    plan = provider.plan(world.spec)
+    machines = world.create(provider)
+
+    assert [one.name for one in machines] == [
+        f"0.ps.{NAME}",
+        f"1.worker.{NAME}",
+        f"2.worker.{NAME}",
+    ]
+    assert len({one.id for one in machines}) == 3
+    assert len(real_calls(cloud, CREATE[world.name])) == 2
+    shared = {"aws": 2, "gcp": 3}[world.name]
+    assert len(real_calls(cloud, *SHARED[world.name])) == shared
+    prices = {group: price.hourly for group, price in plan.prices.items() if price}
+    assert plan.price is not None
+    assert plan.price.hourly == pytest.approx((prices["ps"] + 2 * prices["worker"]) / 3)
+    assert prices["worker"] > 5 * prices["ps"]
+
+    attach(NAME).down(reachable=False)
+    assert cloud.things() == before
+
+
+def test_a_zone_without_room_for_the_second_group_gets_nothing_of_the_first(
+    cloud: Emulated[Any], world: World
+) -> None:
+    """With another zone, all groups are there; without, nothing is left."""
+    first, second = ZONES[world.name]
+    large = world.spec.instance
+    before = cloud.things()
+    cloud.set(capacity={f"{first} {large}": 1})
+    world = grouped(world, {"zones": f"{first},{second}"})
+    provider = world.planned()
+    world.create(provider)
+    kinds = [thing.kind for thing in cloud.things() - before]
+    assert sum(kind in ("instance", "instances") for kind in kinds) == 3
+    attach(NAME).down(reachable=False)
+    assert cloud.things() == before
+
+    cloud.set(capacity={f"{first} {large}": 1, f"{second} {large}": 1})
+    provider = world.planned()
+    with pytest.raises(Capacity, match=f"{large}|{second}") as caught:
+        world.create(provider)
+    assert "Nothing is left." in caught.value.means
+    assert cloud.things() == before
+
+
+@pytest.mark.parametrize("way", ["down", "gc", "up"])
+@pytest.mark.parametrize("moment", ["before", "after"])
+def test_a_launch_that_is_killed_between_its_groups_leaves_nothing(
+    cloud: Emulated[Any], world: World, way: str, moment: Any
+) -> None:
+    before, world = cloud.things(), grouped(world)
+    skip = 1 + len([c for c in _planned(cloud, world) if c.action == CREATE[world.name]])
+    cloud.fail(Fault(action=CREATE[world.name], kill=moment, skip=skip, times=1))
+    assert killed_processes.status(killed_processes.launch, world.spec) == -signal.SIGKILL
+    cloud.mend()
+    assert len(attach(NAME).state.create_calls) == 2
+    if way == "up":
+        book = journal.for_cluster(NAME)
+        with book.lock():
+            machines = plugins.load(Provider, world.name).create(world.spec, book)
+        assert len({one.id for one in machines}) == 3
+        made = [t for t in cloud.things() - before if t.kind in ("instance", "instances")]
+        assert len(made) == 3
+    if way == "gc":
+        for orphan in find_orphans():
+            remove(orphan)
+    else:
+        attach(NAME).down(reachable=False)
+    assert cloud.things() == before
+
+
+def _planned(cloud: Emulated[Any], world: World) -> tuple[Any, ...]:
+    """Give the calls of a plan, which ask for permission under the names of real calls."""
+    since = len(cloud.calls())
+    world.planned()
+    return cloud.calls()[since:]
+
+
+def test_groups_without_a_zone_in_common_are_refused(
+    cloud: Emulated[Any], world: World, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    world = grouped(world)
+    own = iter((("a",), ("b",)))
+    monkeypatch.setattr(
+        f"cluster.providers.{world.name}.options.{world.name.title()}Offer.zone_names",
+        lambda _: next(own),
+    )
+    with pytest.raises(SpecError, match="no zone in common") as caught:
+        world.planned()
+    assert caught.value.means == "ps: a; worker: b"
+    assert not real_calls(cloud, CREATE[world.name])
