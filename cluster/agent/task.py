@@ -1,8 +1,9 @@
 """Run one task of a job on this host: its command, its output, and the end of all its processes.
 
-A task's folder holds `task.json` (what is run), `pid`, `output`, and `end` (how it ended). A line
-of `output` is the time in seconds, `o` or `e` for the stream (`O`, `E` if no newline followed), and
-the text. The supervisor runs in a tmux pane, but does not end with it.
+A task's folder holds `task.json` (what is run), `pid`, `output.N`, and `end` (how it ended). Each N
+is the offset at which a part of the output begins; the oldest parts go. A line of the output is the
+time in seconds, `o` or `e` for the stream (`O`, `E` if no newline followed), and the text. The
+supervisor runs in a tmux pane, but does not end with it.
 
 Every descendant of the command is the task's, also a daemon that left its session and its parents:
 the kernel hands orphans to the supervisor (PR_SET_CHILD_SUBREAPER, prctl(2)), and a variable marks
@@ -37,6 +38,7 @@ SPEC, PID, OUTPUT, END, STOPPING = "task.json", "pid", "output", "end", "stoppin
 MARK = "CLUSTER_TASK"  # the variable of all processes of a task: its folder
 SUBREAPER = 36  # PR_SET_CHILD_SUBREAPER, linux/prctl.h
 RESERVED = 4096  # bytes, so that the end of a task can be written on a full disk
+PARTS = 8  # of the output that are kept
 LONGEST = 1 << 20  # bytes of a line; longer ones are written in parts
 PIECE = 1 << 18  # bytes that are read at a time
 POLL = 0.05  # seconds
@@ -55,7 +57,7 @@ def run_task(folder: Path) -> int:
     (folder / END).write_bytes(b" " * RESERVED)
     _write(folder / PID, f"{os.getpid()} 0")
     spec = msgspec.json.decode((folder / SPEC).read_bytes(), type=TaskSpec)
-    output = _Output(folder / OUTPUT)
+    output = _Output(folder, spec.most_output)
     try:
         process = _start(spec, folder)
     except OSError as error:
@@ -78,7 +80,9 @@ def _write(path: Path, text: str) -> None:
 
 
 def _record(folder: Path, end: TaskEnd) -> None:
-    data = msgspec.json.encode(msgspec.structs.replace(end, at=time.time())).ljust(RESERVED)
+    dropped = min(_parts(folder), default=0)
+    end = msgspec.structs.replace(end, at=time.time(), dropped=dropped)
+    data = msgspec.json.encode(end).ljust(RESERVED)
     with (folder / END).open("r+b") as file:
         file.write(data)
 
@@ -122,10 +126,14 @@ def _check_line(line: str, cwd: Path, env: dict[str, str]) -> None:
 
 
 class _Output:
-    """The file with what a task prints, and the pane that shows it."""
+    """The files with what a task prints, and the pane that shows it."""
 
-    def __init__(self, path: Path) -> None:
-        self._file = os.open(path, os.O_CREAT | os.O_APPEND | os.O_WRONLY, 0o600)
+    def __init__(self, folder: Path, most: int) -> None:
+        self._folder, self._most = folder, most
+        self._parts: list[int] = []
+        self._end = 0
+        self._file = -1
+        self._next_part()
         self._unfinished = {"o": b"", "e": b""}
         self.lost = 0
         self.why = ""
@@ -149,13 +157,47 @@ class _Output:
             self._append(f"{time.time():.6f} {stream.upper()} ".encode() + rest + b"\n")
 
     def _append(self, text: bytes) -> None:
-        while text:
-            try:
-                text = text[os.write(self._file, text) :]
-            except OSError as error:
-                self.lost += len(text)
-                self.why = error.strerror or str(error)
-                return
+        try:
+            if self._end >= self._parts[-1] + self._most // PARTS:
+                self._next_part()
+            while text:
+                written = os.write(self._file, text)
+                self._end += written
+                text = text[written:]
+        except OSError as error:
+            self.lost += len(text)
+            self.why = error.strerror or str(error)
+
+    def _next_part(self) -> None:
+        flags = os.O_CREAT | os.O_APPEND | os.O_WRONLY
+        file = os.open(_part(self._folder, self._end), flags, 0o600)
+        if self._file >= 0:
+            os.close(self._file)
+        self._file = file
+        self._parts.append(self._end)
+        while len(self._parts) > PARTS:
+            _part(self._folder, self._parts.pop(0)).unlink()
+
+
+def _part(folder: Path, offset: int) -> Path:
+    return folder / f"{OUTPUT}.{offset:015d}"  # their names are in order
+
+
+def _parts(folder: Path) -> list[int]:
+    """Return the offsets at which the parts begin that are kept."""
+    return [int(path.suffix[1:]) for path in folder.glob(f"{OUTPUT}.*")]
+
+
+def _read_output(folder: Path, offset: int) -> tuple[int, bytes]:
+    """Read whole lines of the output; return where they begin, later if a part has gone."""
+    parts = _parts(folder)
+    begin = max((part for part in parts if part <= offset), default=min(parts, default=offset))
+    offset = max(offset, begin)
+    with contextlib.suppress(FileNotFoundError), _part(folder, begin).open("rb") as file:
+        file.seek(offset - begin)
+        piece = file.read(LONGEST)
+        return offset, piece[: piece.rfind(b"\n") + 1] or (piece + file.readline())
+    return offset, b""
 
 
 class _Supervisor:
@@ -370,17 +412,12 @@ def follow_task(folder: Path, offset: int, *, to_end: bool = True) -> None:
     beat = time.monotonic()
     while True:
         state = task_state(folder)
-        while True:
-            with contextlib.suppress(FileNotFoundError), (folder / OUTPUT).open("rb") as file:
-                file.seek(offset)
-                piece = file.read(LONGEST)
-                piece = piece[: piece.rfind(b"\n") + 1] or (piece + file.readline())
-                if piece:
-                    offset += len(piece)
-                    text = piece.decode(errors="replace")
-                    print_event(TaskOutput(text=text, end=offset, now=time.time()))
-                    continue
-            break
+        while (found := _read_output(folder, offset))[1]:
+            begin, piece = found
+            text, end = piece.decode(errors="replace"), begin + len(piece)
+            dropped = begin - offset
+            print_event(TaskOutput(text=text, end=end, now=time.time(), dropped=dropped))
+            offset = end
         if state.end is not None or not to_end:
             print_event(state)
             return

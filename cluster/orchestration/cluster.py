@@ -12,7 +12,7 @@ import msgspec
 
 from cluster.core import claims, journal, plugins
 from cluster.core.errors import ClusterError, InUse, SpecError
-from cluster.core.model.jobs import TaskSpec
+from cluster.core.model.jobs import MOST_OUTPUT, TaskSpec
 from cluster.core.model.spec import ClusterSpec, check_name
 from cluster.core.model.value import StateCallback, ignore
 from cluster.orchestration.bench.bench_methods import Bench
@@ -256,6 +256,7 @@ class Cluster:
         timeout: float | None = None,
         grace: float = 10.0,
         restarts: int = 0,
+        most_output: int = MOST_OUTPUT,
         runs: str | Path | None = None,
     ) -> Job:
         """Start a job: a command on some hosts, which goes on without this process.
@@ -279,6 +280,7 @@ class Cluster:
                 one was lost: by whoever waits for it or follows its lines, such as `cluster wait`.
                 A host that does not answer is replaced where the provider can, and gets `cwd` from
                 another; else it is waited for. Programs continue from their own checkpoints.
+            most_output: bytes that each host keeps of what its task prints; the oldest lines go.
             runs: the folder here that gets the output, in `NAME/jobs`.
 
         Raises:
@@ -297,6 +299,7 @@ class Cluster:
             env=dict(env or {}),
             timeout=timeout,
             grace=grace,
+            most_output=most_output,
         )
         if self._environment is None:
             self.install()

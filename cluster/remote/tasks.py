@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import posixpath
+import shutil
 from typing import TYPE_CHECKING
 
 import msgspec
@@ -110,11 +111,13 @@ class HostTasks:
 
     def fetch(self, task: Task, to: Path) -> None:
         """Download the output of a task into a folder (ShellError)."""
-        file = f"{task.folder}/{OUTPUT}"
-        if self._shell.exists(file):  # the command may never have begun
-            self._shell.fetch(file, to)
-        else:
-            (to / OUTPUT).touch()
+        parts = self._shell.run(["sh", "-c", f'ls -- "$1"/{OUTPUT}.*', "sh", task.folder])
+        with (to / OUTPUT).open("wb") as whole:
+            for part in parts.stdout.splitlines():  # none if the command never began
+                self._shell.fetch(part, to)
+                with (to / posixpath.basename(part)).open("rb") as file:
+                    shutil.copyfileobj(file, whole)
+                (to / posixpath.basename(part)).unlink()
 
     def close(self, task: Task) -> None:
         """End the session of a task that is over."""

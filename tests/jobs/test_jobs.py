@@ -5,6 +5,8 @@ from __future__ import annotations
 import json
 import os
 import signal
+import socket
+import subprocess
 import sys
 import time
 from pathlib import Path
@@ -13,9 +15,10 @@ from typing import TYPE_CHECKING
 import pytest
 
 import cluster
-from cluster.core.errors import HostErrors, InUse, JobError, SpecError, Timeout
-from cluster.core.model.jobs import TaskState
-from cluster.orchestration.jobs.job import worst
+from cluster.agent.task import end_all
+from cluster.core.errors import HostErrors, InUse, JobError, ShellError, SpecError, Timeout
+from cluster.core.model.jobs import Task, TaskOutput, TaskState
+from cluster.orchestration.jobs.job import arrived, worst
 from tests.conftest import command, run, sessions, until
 
 if TYPE_CHECKING:
@@ -296,17 +299,93 @@ def test_a_killed_supervisor_and_a_killed_tmux_server_are_found_by_down(c: Clust
 
 
 def test_binary_output_and_a_long_line_arrive_in_bounded_memory(c: Cluster) -> None:
-    program = "import sys; sys.stdout.buffer.write(b'\\xff\\x00\\n' + b'x' * (5 << 20)); "
+    program = "import sys; sys.stdout.buffer.write(b'\\xff\\x00\\n' + b'x' * (50 << 20)); "
     program += "print(); print('end')"
     job = c.hosts[0].start(["python3", "-c", program], name="bytes")
     job.wait()
     lines = list(job.lines())
 
     assert lines[0].text == "\ufffd\0"
-    assert sum(len(line.text) for line in lines[1:-1]) == 5 << 20
+    assert sum(len(line.text) for line in lines[1:-1]) == 50 << 20
     assert max(len(line.text) for line in lines) < 2 << 20
     assert not lines[1].whole
     assert lines[-1].text == "end"
+
+
+def test_of_too_much_output_the_oldest_lines_go_and_that_is_said(c: Cluster) -> None:
+    program = "for n in range(300_000): print('line', n)"
+    job = c.start(["python3", "-c", program], name="much", most_output=1 << 20)
+    job.wait()
+    for task in job.record.tasks:
+        parts = Path(task.folder).glob("output.*")
+        assert sum(part.stat().st_size for part in parts) < 3 << 19
+    again = cluster.attach("jobs").jobs["much"]
+    lines = [line for line in again.lines() if line.rank == 2]
+    kept = [line.text for line in lines[1:]]
+
+    assert lines[0].stream == "stderr"
+    assert int(lines[0].text.split()[0]) > 7 << 20
+    assert kept == [f"line {n}" for n in range(300_000 - len(kept), 300_000)]
+    assert len(kept) > 20_000
+
+
+@pytest.mark.skipif(os.geteuid() != 0, reason="only root may mount")
+def test_a_full_disk_loses_output_and_that_is_said(c: Cluster) -> None:
+    folder = Path(c.machines[0].folder, "jobs")
+    folder.mkdir(parents=True)
+    run("mount", "-t", "tmpfs", "-o", "size=256k", "tmpfs", str(folder))
+    try:
+        job = c.hosts[0].start("head -c 1000000 /dev/zero | tr '\\0' x; exit 3", name="full")
+        with pytest.raises(JobError) as failed:
+            job.wait()
+        assert "exit status 3" in failed.value.what
+        assert "No space left on device" in failed.value.means
+    finally:
+        run("umount", "--lazy", str(folder))
+
+
+def test_a_command_that_one_host_lacks_says_on_which_and_leaves_none(c: Cluster) -> None:
+    c.hosts[:2].write("#!/bin/sh\nsleep 300\n", "work/own")
+    c.hosts[:2].run("chmod +x work/own")
+    c.hosts[2].run("mkdir work")
+    with pytest.raises(JobError) as failed:
+        c.start("./own", cwd="work", name="partly")
+
+    assert failed.value.what.startswith("2.mpi.jobs: partly cannot be started: ./own")
+    ends = c.jobs["partly"].states().values()
+    assert [end.state for end in ends if isinstance(end, TaskState)] == [
+        *("stopped", "stopped", "failed"),
+    ]
+
+
+def test_times_of_a_host_whose_clock_is_wrong_are_those_of_this_machine() -> None:
+    now = time.time()
+    task = Task(host="h", rank=0, folder="f", session="s")
+    for wrong in (-3600.0, 3600.0):
+        sent = TaskOutput(text=f"{now - 5 + wrong:.6f} o words\n", end=9, now=now + wrong)
+        (line,) = arrived(sent, task)
+        assert line.at == pytest.approx(now - 5, abs=2)
+
+
+def test_what_sigkill_does_not_end_is_named() -> None:
+    gone = subprocess.Popen(["true"])
+    until(lambda: Path(f"/proc/{gone.pid}/stat").read_text().split()[2] == "Z", "its end")
+    ended, held = end_all(lambda: {gone.pid}, 0.1)
+    gone.wait()
+
+    assert ended == held == [f"true ({gone.pid})"]
+
+
+def test_a_port_of_a_job_that_has_ended_and_one_in_use_are_refused(c: Cluster) -> None:
+    server = c.hosts[0].start("python3 -m http.server 48767 --bind 127.0.0.1", name="server")
+    server.wait_for_port(48767)
+    with socket.create_server(("127.0.0.1", 48768)), pytest.raises(SpecError) as used:
+        server.forward(48767, 48768)
+    assert "in use" in used.value.what
+    server.stop("Enough.")
+    with pytest.raises(ShellError) as dead:
+        server.forward(48767, 48769)
+    assert dead.value.means == "The job server is stopped. Enough."
 
 
 def test_waiting_for_a_port_and_a_file_ends_when_the_job_does(c: Cluster) -> None:

@@ -7,6 +7,7 @@ import random
 import subprocess
 import sys
 import time
+from concurrent.futures import ThreadPoolExecutor
 from functools import partial
 from typing import TYPE_CHECKING
 
@@ -65,6 +66,16 @@ def test_a_host_behind_a_cut_is_unreachable_and_its_task_goes_on() -> None:
         assert sorted((line.rank, line.text) for line in job.lines()) == [
             (rank, text) for rank in (0, 1) for text in ("after", "before")
         ]
+
+
+def test_more_jobs_are_followed_than_a_connection_has_sessions(c: Cluster) -> None:
+    """An OpenSSH server allows 10 sessions on a connection by default."""
+    host = c.hosts[0]
+    jobs = [host.start("echo before; sleep 3; echo after", name=f"follow-{n}") for n in range(14)]
+    with ThreadPoolExecutor(len(jobs)) as pool:
+        printed = list(pool.map(lambda job: [line.text for line in job.lines()], jobs))
+
+    assert printed == [["before", "after"]] * len(jobs)
 
 
 CLIENT = """

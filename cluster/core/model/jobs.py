@@ -7,6 +7,7 @@ from typing import Literal
 from cluster.core.model.value import Value
 
 State = Literal["starting", "running", "done", "failed", "stopped", "lost", "unreachable"]
+MOST_OUTPUT = 1 << 30  # bytes
 
 
 class TaskSpec(Value, frozen=True, kw_only=True):
@@ -19,6 +20,7 @@ class TaskSpec(Value, frozen=True, kw_only=True):
     env: dict[str, str] = {}
     timeout: float | None = None  # seconds, after which the task is ended; None for no limit
     grace: float = 10.0  # seconds between SIGTERM and SIGKILL
+    most_output: int = MOST_OUTPUT  # bytes that are kept of what it prints, without the oldest
 
 
 class TaskEnd(Value, frozen=True, kw_only=True):
@@ -30,6 +32,7 @@ class TaskEnd(Value, frozen=True, kw_only=True):
     state: State  # never one of a task that goes on
     at: float  # when, in seconds since the epoch
     reason: str = ""  # why it is not `done`, or what else was noticed at its end; empty if nothing
+    dropped: int = 0  # bytes of its oldest output that were not kept
 
 
 class TaskState(Value, frozen=True, kw_only=True, tag="state"):
@@ -46,6 +49,7 @@ class TaskOutput(Value, frozen=True, kw_only=True, tag="output"):
 
     text: str
     end: int  # bytes of the file up to the end of `text`
+    dropped: int = 0  # bytes before it that are not kept
     now: float  # the host's own time, in seconds since its epoch: its clock may be wrong
 
 

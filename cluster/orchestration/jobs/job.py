@@ -16,7 +16,7 @@ from typing import TYPE_CHECKING, TypeVar
 import msgspec
 
 from cluster.agent.task import OUTPUT
-from cluster.core.errors import ClusterError, JobError, Timeout
+from cluster.core.errors import ClusterError, JobError, ShellError, Timeout
 from cluster.core.model.jobs import NamedJob, State, TaskState
 from cluster.core.model.value import Value
 from cluster.core.paths import make_private
@@ -39,6 +39,7 @@ POLL = 0.2  # seconds
 AGAIN = 2.0  # seconds between attempts to reach a host that does not answer
 GIVE_UP = 30.0  # seconds after which a host that does not answer is an error
 TAIL = 40  # lines of a failed task that its error shows
+STATES = "states.json"  # how the tasks ended, by the names of their hosts
 STREAMS = {"o": "stdout", "e": "stderr"}
 ORDER: tuple[State, ...] = (
     *("failed", "lost", "stopped", "unreachable", "starting", "running", "done"),
@@ -221,13 +222,11 @@ class Job:
                     Path(part, OUTPUT).replace(self._kept(task))
                 tasks.close(task)
 
-        ended = set(self._ended)
-        self._each(download, [task for task in self.record.tasks if task.rank in ended])
+        ended = [task for task in self.record.tasks if task.rank in self._ended]
+        states = {task.host: self._ended[task.rank] for task in ended}
+        (folder / STATES).write_bytes(msgspec.json.encode(states))
         (folder / "job.json").write_bytes(msgspec.json.encode(self.record))
-        states = {
-            task.host: self._ended[task.rank] for task in self.record.tasks if task.rank in ended
-        }
-        (folder / "states.json").write_bytes(msgspec.json.encode(states))
+        self._each(download, ended)
         return folder
 
     def lines(self, *, follow: bool = True) -> Iterator[Line]:
@@ -261,7 +260,7 @@ class Job:
         def take(output: TaskOutput) -> None:
             nonlocal offset, heard
             offset, heard = output.end, time.monotonic()
-            for line in parse(output.text, task, time.time() - output.now):
+            for line in arrived(output, task):
                 put(line)
 
         error: ClusterError | None = None
@@ -303,7 +302,13 @@ class Job:
         It is open until it or the process is closed. Example: `notebook.forward(8888).address`
         """
         name = self.record.tasks[0].host
-        return Forward(self._shell(name), name, self._machine(name).address, port, local)
+        try:
+            return Forward(self._shell(name), name, self._machine(name).address, port, local)
+        except ShellError as error:
+            state = self.states()[name]
+            if isinstance(state, TaskState) and state.end is not None:
+                error.means = f"The job {self.name} is {state.state}. {state.end.reason}".strip()
+            raise
 
     def wait_for_file(self, path: str, timeout: float = 60.0) -> None:
         """Wait until a file exists on each of the job's hosts; a relative path begins in its `cwd`.
@@ -360,8 +365,15 @@ class Job:
         return Path(self.record.folder, f"{task.host}.output")
 
     def _kept_lines(self, task: Task, offset: int) -> Iterator[Line]:
+        dropped = 0
+        with suppress(FileNotFoundError):
+            states = Path(self.record.folder, STATES).read_bytes()
+            state = msgspec.json.decode(states, type=dict[str, TaskState]).get(task.host)
+            dropped = state.end.dropped if state and state.end else 0
+        if offset < dropped:
+            yield _note(task, f"{dropped - offset} bytes of older output are not kept.")
         with suppress(FileNotFoundError), self._kept(task).open("rb") as file:
-            file.seek(offset)
+            file.seek(max(0, offset - dropped))
             for raw in file:
                 yield from parse(raw.decode(errors="replace"), task, 0.0)
 
@@ -370,6 +382,17 @@ def worst(states: Iterable[TaskState | ClusterError]) -> State:
     """Return the state of a job: that of its worst task."""
     found = {"unreachable" if isinstance(one, ClusterError) else one.state for one in states}
     return next(state for state in ORDER if state in found)
+
+
+def arrived(output: TaskOutput, task: Task) -> Iterator[Line]:
+    """Read the lines of output that arrives now, with times by the clock of this machine."""
+    if output.dropped:
+        yield _note(task, f"{output.dropped} bytes of older output are not kept.")
+    yield from parse(output.text, task, time.time() - output.now)
+
+
+def _note(task: Task, text: str) -> Line:
+    return Line(host=task.host, rank=task.rank, stream="stderr", at=time.time(), text=text)
 
 
 def parse(text: str, task: Task, ahead: float) -> Iterator[Line]:
