@@ -44,21 +44,19 @@ OTHER_SPELLINGS = {  # of the founding programs; help shows only the current one
 
 
 def start(*launchers: Callable[..., None] | click.Command, what: str | None = None) -> NoReturn:
-    """Run a launcher script: parameters become flags, docstrings the help.
-
-    The parameters of launchers are annotated with `cluster.cli.flags`; if there are several
-    launchers, the name of each is a verb.
-    """
-    made = [
-        one if isinstance(one, click.Command) else make_command(one.__name__, one)
-        for one in launchers
+    """Run a launcher script: `cli.flags` on parameters are flags, several functions verbs."""
+    commands = [
+        launcher
+        if isinstance(launcher, click.Command)
+        else make_command(launcher.__name__, launcher)
+        for launcher in launchers
     ]
-    [app, *more] = made
-    for one in made:
-        one.context_settings.update(SETTINGS)
+    [app, *more] = commands
+    for launcher in commands:
+        launcher.context_settings.update(SETTINGS)
     if more or what:
         app = CommandGroup(
-            help=what, commands=made, no_args_is_help=True, context_settings=SETTINGS
+            help=what, commands=commands, no_args_is_help=True, context_settings=SETTINGS
         )
     run(app)
 
@@ -98,11 +96,10 @@ def _call(app: click.Command, how_much: int) -> NoReturn:
 
 
 def _status(app: click.Command) -> int:
-    """Call a command, and return its exit status."""
     name = "cluster" if isinstance(app, Commands) else Path(sys.argv[0]).name
-    asked = os.environ.get(COMPLETE)
-    if asked and isinstance(app, Commands):
-        return shell_complete(app, {}, "cluster", COMPLETE, asked)
+    shell = os.environ.get(COMPLETE)
+    if shell and isinstance(app, Commands):
+        return shell_complete(app, {}, "cluster", COMPLETE, shell)
     try:
         return call(app, name, sys.argv[1:])
     except KeyboardInterrupt:
@@ -110,10 +107,7 @@ def _status(app: click.Command) -> int:
 
 
 def canonical_arguments(argv: Sequence[str]) -> list[str]:
-    """Return arguments in the current spelling of flags: `--iterations=5 --placement=1`.
-
-    Such as `--num-iters=5 --placement`; those after `--` belong to another program.
-    """
+    """Return arguments, up to `--`, in the current spelling of flags: `--iterations=5`."""
     ours = list(argv).index("--") if "--" in argv else len(argv)
     following = [*argv[1:ours], ""]
     spelled = [
@@ -172,10 +166,10 @@ class Commands(CommandGroup):
         if cmd_name not in self.commands:
             return None
         module = import_module(f"cluster.cli.commands.{overview.module(cmd_name)}")
-        found = module.command
-        if isinstance(found, click.Command):
-            return found
-        return make_command(cmd_name, found, module.__doc__)
+        command = module.command
+        if isinstance(command, click.Command):
+            return command
+        return make_command(cmd_name, command, module.__doc__)
 
     def get_help(self, ctx: click.Context) -> str:  # noqa: ARG002 - as click has it
         """Return the help that lists all commands."""

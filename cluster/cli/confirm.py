@@ -20,17 +20,9 @@ if TYPE_CHECKING:
 
 
 def confirm_cost(
-    spec: ClusterSpec,
-    plan: Plan,
-    show: Callable[[str], object],
-    *,
-    yes: bool,
-    launches: int = 1,
+    spec: ClusterSpec, plan: Plan, show: Callable[[str], object], *, yes: bool, launches: int = 1
 ) -> None:
-    """Show what will be created and its price, and ask; do nothing if it costs no money.
-
-    Refusing raises a SpecError, as does a missing terminal.
-    """
+    """Show what will be created and its price, and ask, if it costs money (SpecError: no)."""
     if not plan.costs:
         return
     price = price_words(spec, plan, launches)
@@ -60,10 +52,7 @@ def has_terminal() -> bool:
 
 
 def price_words(spec: ClusterSpec, plan: Plan, launches: int = 1) -> str:
-    """Say what a cluster costs while it runs.
-
-    Such as `$7.78 an hour until it is taken down, at the latest after 2 h 0 min ($15.56)`.
-    """
+    """Say what a cluster costs, such as `$7.78 an hour, at the latest after 2 h ($15.56)`."""
     end = "until it is taken down" if launches == 1 else f"{launches} times until it is taken down"
     if plan.ttl is not None:
         end += f", at the latest after {format_seconds(plan.ttl)}"

@@ -132,7 +132,7 @@ def parameter(name: str, annotation: Any, default: Any = Parameter.empty) -> cli
     if get_origin(annotation) is Annotated:
         kind, flag = get_args(annotation)
     if type(None) in get_args(kind):
-        [kind] = [one for one in get_args(kind) if one is not type(None)]
+        [kind] = [member for member in get_args(kind) if member is not type(None)]
     many = get_origin(kind) is list
     [kind] = get_args(kind) if many else [kind]
     how: dict[str, Any] = {"required": default is Parameter.empty, "type": _Type(kind, flag)}
@@ -164,10 +164,7 @@ def _checked(value: Any, check: Callable[[Any], object] | None, *, many: bool) -
 
 
 def group(make: Callable[..., Any], names: str = "") -> Group:
-    """Return the parameters that the annotations of a struct or function declare.
-
-    `names`, with spaces between, selects those of the command.
-    """
+    """Return the parameters that annotations of a struct or function declare, or `names`."""
     hints, known = get_type_hints(make, include_extras=True), signature(make).parameters
     chosen = names.split() or known
     return Group(tuple(parameter(n, hints[n], known[n].default) for n in chosen), make)
@@ -227,16 +224,18 @@ def make_command(
 
 def _parts(function: Callable[..., object]) -> dict[str, Group | click.Parameter]:
     hints = get_type_hints(function, include_extras=True)
-    found: dict[str, Group | click.Parameter] = {}
-    for name, one in signature(function).parameters.items():
+    parts: dict[str, Group | click.Parameter] = {}
+    for name, declaration in signature(function).parameters.items():
         declared = next((x for x in get_args(hints[name]) if isinstance(x, Group)), None)
-        found[name] = declared or parameter(name, hints[name], one.default)
-    return found
+        parts[name] = declared or parameter(name, hints[name], declaration.default)
+    return parts
 
 
 def _value(part: Group | click.Parameter, values: Mapping[str, Any]) -> Any:  # noqa: ANN401
     if isinstance(part, Group):
-        return part.make(**{one.name or "": values[one.name or ""] for one in part.parameters})
+        return part.make(
+            **{parameter.name or "": values[parameter.name or ""] for parameter in part.parameters}
+        )
     return values[part.name or ""]
 
 
@@ -263,17 +262,17 @@ RunLocal = Annotated[bool, option("--run-local", "Use this machine: --provider l
 PlanOnly = Annotated[bool, option("--plan", "Show what would be created.")]
 
 
-def _regions(given: list[str] | None) -> list[str] | None:
+def _regions(regions: list[str] | None) -> list[str] | None:
     """Refuse a region that no provider has: nothing would be searched there."""
-    kinds = [plugins.find(ProviderPlugin, kind) for kind in _providers()] if given else []
-    for one in given or ():
-        if not any(issubclass(kind, Regional) and kind.has_region(one) for kind in kinds):
+    kinds = [plugins.find(ProviderPlugin, kind) for kind in _providers()] if regions else []
+    for region in regions or ():
+        if not any(issubclass(kind, Regional) and kind.has_region(region) for kind in kinds):
             raise SpecError(
-                f"No provider has a region like {one!r}.",
+                f"No provider has a region like {region!r}.",
                 remedy="Amazon: --region us-east-1; Google: --region projects/PROJECT; "
                 "Slurm: --region login:USER@HOST, or --region 'this machine'.",
             )
-    return given
+    return regions
 
 
 Regions = Annotated[
@@ -393,7 +392,6 @@ SPELLINGS = {
 
 
 def _spec_flags() -> Iterator[click.Parameter]:
-    """Make a flag for each field of `SpecOptions`."""
     about = help_of(SpecOptions)
     for field in msgspec.structs.fields(SpecOptions):
         spelled = SPELLINGS.get(field.name, Spelling())
@@ -441,10 +439,7 @@ def choose_provider(
 
 
 def like_running(name: str, values: Mapping[str, Any]) -> dict[str, Any]:
-    """Fill in flags that were not given from the running cluster of this name, if there is one.
-
-    Where none runs, the default provider is filled in.
-    """
+    """Fill in flags from the running cluster of this name, or the default provider."""
     from cluster.orchestration.cluster import attach  # noqa: PLC0415 - most commands read files
 
     known = attach(name).state if name in journal.names() else None

@@ -63,35 +63,29 @@ def read_gates(fail_on: FailOn = None, junit: Junit = None, github: Github = Fal
 GateFlags = Annotated[Gates, group(read_gates)]
 
 
-def check_decidable(given: Gates, comparisons: Sequence[Comparison]) -> None:
-    """Refuse a gate that can never be hit: a verdict on too few launches is inconclusive.
-
-    A SpecError says that no data point has enough launches for `slower`.
-    """
-    for one in comparisons:
-        launches = max((min(cell.launches) for cell in one.cells), default=0)
-        decided = launches >= ENOUGH_LAUNCHES or not one.is_possible
-        if "slower" in given.fail_on and "inconclusive" not in given.fail_on and not decided:
+def check_decidable(gates: Gates, comparisons: Sequence[Comparison]) -> None:
+    """Refuse a gate on `slower` that too few launches can never hit (SpecError)."""
+    for comparison in comparisons:
+        launches = max((min(cell.launches) for cell in comparison.cells), default=0)
+        decided = launches >= ENOUGH_LAUNCHES or not comparison.is_possible
+        if "slower" in gates.fail_on and "inconclusive" not in gates.fail_on and not decided:
             raise SpecError(
-                f"--fail-on slower cannot be decided: {one.other} against {one.base} has "
-                f"{launches} launch(es) of each, and a verdict needs {ENOUGH_LAUNCHES}.",
+                f"--fail-on slower cannot be decided: {comparison.other} against {comparison.base} "
+                f"has {launches} launch(es) of each, and a verdict needs {ENOUGH_LAUNCHES}.",
                 remedy=f"Measure both with --launches {ENOUGH_LAUNCHES}, and compare the clusters: "
                 "cluster compare NAME_A NAME_B --fail-on slower",
             )
 
 
-def report_cases(given: Gates, cases: Sequence[Case]) -> int:
-    """Write the reports that the flags ask for, and return the exit status (SpecError).
-
-    It is 1 if a case failed or is impossible, 3 if a gate was hit, else 0.
-    """
+def report_cases(gates: Gates, cases: Sequence[Case]) -> int:
+    """Write the reports; return 1 if a case failed or is impossible, 3 at a gate, else 0."""
     from cluster.reports import ci  # noqa: PLC0415 - only with these flags
 
-    if given.junit is not None:
-        write_file(given.junit, ci.junit_xml(cases, given.fail_on))
-    if given.github:
-        _report_to_github(given, cases)
-    hit = [case for case in cases if case.verdict in given.fail_on]
+    if gates.junit is not None:
+        write_file(gates.junit, ci.junit_xml(cases, gates.fail_on))
+    if gates.github:
+        _report_to_github(gates, cases)
+    hit = [case for case in cases if case.verdict in gates.fail_on]
     for case in hit:
         sys.stderr.write(f"Gate: {case.suite}: {case.name} is {case.verdict.upper()}.\n")
     if any(case.verdict in ci.WRONG for case in cases):
@@ -99,14 +93,14 @@ def report_cases(given: Gates, cases: Sequence[Case]) -> int:
     return GATE_HIT if hit else 0
 
 
-def _report_to_github(given: Gates, cases: Sequence[Case]) -> None:
+def _report_to_github(gates: Gates, cases: Sequence[Case]) -> None:
     """Write to GitHub Actions; on standard error, as standard output may be JSON."""
     from cluster.reports import ci  # noqa: PLC0415
 
     if not os.environ.get("GITHUB_ACTIONS"):
         sys.stderr.write("--github: this is not a step of GitHub Actions; nothing was written.\n")
         return
-    for line in ci.github_annotations(cases, given.fail_on):
+    for line in ci.github_annotations(cases, gates.fail_on):
         sys.stderr.write(f"{line}\n")
     summary = os.environ.get("GITHUB_STEP_SUMMARY")
     if summary:

@@ -124,7 +124,7 @@ class ComparisonLauncher(Value, frozen=True, kw_only=True):
             ),
             make(
                 "all",
-                self._all,
+                self._run_all,
                 "Do all steps; delete the cluster even after an error.",
                 {**create, "measured": measured, "yes": yes},
             ),
@@ -132,13 +132,14 @@ class ComparisonLauncher(Value, frozen=True, kw_only=True):
         )
 
     def _machines(self, **values: Any) -> dict[str, Any]:  # noqa: ANN401 - each has its own type
-        """Return the flags of the machines, with the defaults of this comparison."""
         is_default = values["provider"] == self.provider and not values["instance"]
         usual = self.accelerator if is_default else None
         own = {"accelerator": values["accelerator"] or usual, "ranks_per_host": self.ranks_per_host}
         return {**values, **own}
 
-    def _all(self, name: str, machines: dict[str, Any], measured: Measured, *, yes: bool) -> None:
+    def _run_all(
+        self, name: str, machines: dict[str, Any], measured: Measured, *, yes: bool
+    ) -> None:
         spec = flags.spec(name=name, **machines)
         conditions = [condition.trial for condition in self.conditions]
         options = BenchOptions(timeout=measured.timeout)
@@ -150,17 +151,16 @@ class ComparisonLauncher(Value, frozen=True, kw_only=True):
                 _measure(spec, condition, measured, as_json=False)
 
     def _plot(self, name: str, out: Path, root: str | None) -> None:
-        found = [str(folder) for folder in self._done(store.root(root), name)]
-        if not found:
+        folders = [str(folder) for folder in self._finished_runs(store.root(root), name)]
+        if not folders:
             names = " or ".join(condition.verb for condition in self.conditions)
             raise SpecError(
                 f"None of the runs of {name} is of {names} and finished.",
                 remedy="Measure them first; runs are listed by: cluster runs",
             )
-        plot.command(found, out, "sweep", METRIC, root=root)
+        plot.command(folders, out, "sweep", METRIC, root=root)
 
-    def _done(self, where: Path, name: str) -> Iterator[Path]:
-        """Find the finished runs of the conditions."""
+    def _finished_runs(self, where: Path, name: str) -> Iterator[Path]:
         names = {condition.verb for condition in self.conditions}
         for folder in store.all_of(where, name):
             record = store.record(folder)
@@ -169,7 +169,6 @@ class ComparisonLauncher(Value, frozen=True, kw_only=True):
 
 
 def _params(measured: Measured) -> dict[str, object]:
-    """Return the parameters of the benchmark."""
     sizes = [FLOAT32 * n for n in LENGTHS if FLOAT32 * n <= measured.max_bytes]
     return {"metrics": [METRIC], "sizes": sizes, "iterations": measured.iterations}
 
@@ -237,18 +236,23 @@ def launcher(
     """
 
     def command(
-        machines: dict[str, Any], given: Mapping[str, object], options: BenchOptions, **more: object
+        machines: dict[str, Any],
+        chosen_params: Mapping[str, object],
+        options: BenchOptions,
+        **more: object,
     ) -> None:
         values: dict[str, Any] = {**machines, **more}
         chosen = flags.choose_provider(
             values.pop("provider"), run_local=values.pop("run_local"), default=provider
         )
         if chosen == "local":
-            given = {**given, **(here or {})}
+            chosen_params = {**chosen_params, **(here or {})}
         if chosen == provider:
             values["instance"] = values["instance"] or instance
         options = msgspec.structs.replace(options, launches=1, founding=True)
-        measurement.measure(flags.spec(provider=chosen, **values), benchmark, given, options)
+        measurement.measure(
+            flags.spec(provider=chosen, **values), benchmark, chosen_params, options
+        )
 
     return flags.make_command(
         params.__name__,

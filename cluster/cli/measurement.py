@@ -51,10 +51,7 @@ def measure(
     options: BenchOptions,
     trial: Trial = PLAIN,
 ) -> None:
-    """Launch a cluster, run a benchmark on it and show the results.
-
-    If the job fails (ClusterError) or the user interrupts, the values so far are shown first.
-    """
+    """Launch a cluster, benchmark it and show the results, also those until a failure."""
     _check_how(spec, options)
     pair = trials(options.ab, benchmark) if options.ab else None
     check_machines = check(spec, benchmark, params, options, pair or (trial,))
@@ -116,14 +113,11 @@ def check(
     options: BenchOptions,
     conditions: Iterable[Trial],
 ) -> Callable[[Plan], None]:
-    """Refuse what cannot be measured, before anything is created (ClusterError).
-
-    Return what refuses a plan whose machines lack what the benchmark needs.
-    """
+    """Refuse what cannot be measured; return a check of the plan's machines (ClusterError)."""
     conditions = tuple(conditions)
     checked = [
-        check_bench(spec, benchmark, {**params, **one.params}, options.timeout)
-        for one in conditions
+        check_bench(spec, benchmark, {**params, **trial.params}, options.timeout)
+        for trial in conditions
     ]
     for chosen, _ in checked:
         check_starter(options.starter, chosen)
@@ -208,7 +202,6 @@ def _leave(cluster: Cluster, options: BenchOptions, live: JobProgress) -> None:
 
 
 def _warn(cluster: Cluster) -> None:
-    """Warn that a cluster stays up and costs money, with the command that ends it."""
     if cluster.costs:
         hourly = (
             f"${cluster.price.hourly * len(cluster.machines):.4g}" if cluster.price else "money"

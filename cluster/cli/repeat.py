@@ -26,12 +26,7 @@ from cluster.core import plugins
 from cluster.core.errors import JobError, SpecError
 from cluster.core.model.value import Value
 from cluster.measure.benchmark import Benchmark
-from cluster.orchestration.ab_test import (
-    PLAIN,
-    Trial,
-    compare_conditions,
-    run_alternating,
-)
+from cluster.orchestration.ab_test import PLAIN, Trial, compare_conditions, run_alternating
 from cluster.orchestration.bench.bench import TIMEOUT
 from cluster.orchestration.bench.variables import variable
 from cluster.orchestration.bench.working_folder import WorkingFolder
@@ -77,9 +72,9 @@ class BenchOptions(Value, frozen=True, kw_only=True):
     @property
     def variables(self) -> dict[str, str]:
         """What --mca and --env set."""
-        given = (("mca", self.mca or ()), ("env", self.env or ()))
+        groups = (("mca", self.mca or ()), ("env", self.env or ()))
         return dict(
-            variable(kind, *flags.pair(kind, text)) for kind, texts in given for text in texts
+            variable(kind, *flags.pair(kind, text)) for kind, texts in groups for text in texts
         )
 
 
@@ -104,9 +99,9 @@ def count_launches(cluster: Cluster, benchmark: str, options: BenchOptions) -> i
     """
     if options.launches is not None or options.detach or options.profile is not None:
         return check_count(1 if options.launches is None else options.launches, "--launches")
-    given = os.environ.get(LAUNCHES)
-    if given:
-        return check_count(int(given) if given.isdecimal() else 0, LAUNCHES)
+    number = os.environ.get(LAUNCHES)
+    if number:
+        return check_count(int(number) if number.isdecimal() else 0, LAUNCHES)
     if len({machine.address for machine in cluster.machines}) > 1:
         return 1
     return plugins.find(Benchmark, benchmark).launches_on_one_host
@@ -145,7 +140,8 @@ def run_launches(
             for _ in range(total):
                 run = launch(live)
                 ran.append(run)
-                lines = wrapped(_done(run, len(ran), total), screen_width())
+                text = judgement(run, run.summary()).answer
+                lines = wrapped(f"Launch {len(ran)} of {total}: {text}", screen_width())
                 live.console.print("\n".join(lines), soft_wrap=True)
     except (JobError, KeyboardInterrupt):
         show_newest_run(cluster, as_json=options.json and not ran)
@@ -155,10 +151,6 @@ def run_launches(
             judged = show_launches(ran, as_json=options.json)
             if cases is not None:
                 cases += judgement_cases(cluster.name, judged)
-
-
-def _done(run: Run, number: int, total: int) -> str:
-    return f"Launch {number} of {total}: {judgement(run, run.summary()).answer}"
 
 
 def _run_once(
@@ -193,10 +185,7 @@ def launch_once(
     live: JobProgress,
     launch_of: str,
 ) -> Run:
-    """Run a benchmark once under a condition (JobError).
-
-    `launch_of` is what all launches of one command share; empty for a single launch.
-    """
+    """Run a benchmark once; `launch_of` is what all launches of one command share."""
     variables = {**options.variables, **trial.variables}
     own = {**params, **trial.params}
     about = {"variables": variables, "condition": trial.name, "launch_of": launch_of}

@@ -100,8 +100,8 @@ def show_run(
         sys.stdout.write(f"Run folder: {relative_path(run.folder)}\n")
         return None
     summaries = run.summary()
-    found = run.findings(summaries)
-    judged = answer(run.judgement(summaries, found))
+    signs = run.findings(summaries)
+    judged = answer(run.judgement(summaries, signs))
     if as_json:
         shown = RunAnswer(
             verdict=judged.word,
@@ -110,7 +110,7 @@ def show_run(
             status=run.status,
             reason=run.record.reason,
             notes=notes_of(run, summaries),
-            findings=tuple(map(finding_words, found)),
+            findings=tuple(map(finding_words, signs)),
             missing=run.missing,
             summaries=summary_answers(summaries),
         )
@@ -118,7 +118,7 @@ def show_run(
         return judged
     if report == "terminal":
         place = f"Shared run: {shared}" if shared else f"Run folder: {relative_path(run.folder)}"
-        _show_on_screen(run, summaries, judged, found, place, wide=wide)
+        _show_on_screen(run, summaries, judged, signs, place, wide=wide)
         return judged
     _write(plugins.load(Report, report).render(summaries, notes=notes_of(run, summaries)))
     return judged
@@ -136,7 +136,7 @@ def _show_on_screen(
     run: Run,
     summaries: tuple[Summary, ...],
     judged: Answer,
-    found: tuple[Sign, ...],
+    signs: tuple[Sign, ...],
     place: str,
     *,
     wide: bool,
@@ -150,7 +150,7 @@ def _show_on_screen(
             f"These are {MOST_ROWS} of {len(summaries)} series. All of them: cluster show {which} "
             "--json"
         )
-    print_lines(*_gpu_lines(run.record.environment), *finding_lines(found))
+    print_lines(*_gpu_lines(run.record.environment), *finding_lines(signs))
     reason = f": {run.record.reason}" if run.record.reason else ""
     print_lines(f"{place} ({run.status}{reason})")
     _show_profiles(run)
@@ -252,8 +252,8 @@ def receipt_lines(cluster: Cluster) -> list[str]:
         cost += f", of at most ${cluster.spec.max_cost:g} (--max-cost)"
     if receipt.ended:
         cost = f"at most {cost}; {receipt.ended} of them had ended before, and it is not known when"
-    left = f"{cluster.name} is down; 0 left (looked for {cluster.looked_for})."
-    return [f"Receipt: {phases}", f"Cost: {cost}", left]
+    answer = f"{cluster.name} is down; 0 left (looked for {cluster.looked_for})."
+    return [f"Receipt: {phases}", f"Cost: {cost}", answer]
 
 
 def print_json(value: object) -> None:
@@ -335,11 +335,11 @@ def judge_launches(
 
     launches = [run.summary() for run in ran]
     pooled, newest = pool_launches(launches), ran[-1]
-    loads = (one for run in ran[:-1] for one in run.findings(()) if isinstance(one, OtherLoad))
-    found = (*newest.findings(pooled), *loads)
+    loads = (sign for run in ran[:-1] for sign in run.findings(()) if isinstance(sign, OtherLoad))
+    signs = (*newest.findings(pooled), *loads)
     if len(launches) == 1 or newest.fleet is not None:
-        return pooled, answer(newest.judgement(pooled, found, hardware))
-    return pooled, answer(judgement.judge_launches(launches, newest.record, found, hardware))
+        return pooled, answer(newest.judgement(pooled, signs, hardware))
+    return pooled, answer(judgement.judge_launches(launches, newest.record, signs, hardware))
 
 
 def show_tables(tables: Sequence[Table], report: str) -> None:

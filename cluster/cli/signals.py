@@ -33,7 +33,7 @@ def handle() -> list[Received]:
 
     def interrupt(number: int, _: object) -> None:
         now = time.monotonic()
-        again = number == signal.SIGINT and all(now - one.at >= SAME for one in received)
+        again = number == signal.SIGINT and all(now - earlier.at >= SAME for earlier in received)
         interrupts = not received or again
         received.append(Received(number, now))
         if interrupts:

@@ -40,7 +40,6 @@ class PrintableStream:
             self.write(line)
 
     def __getattr__(self, name: str) -> Any:  # noqa: ANN401 - whatever a stream has
-        """Return any other attribute of the inner stream."""
         return getattr(self.inner, name)
 
 
@@ -85,9 +84,9 @@ def take_flags(argv: Sequence[str]) -> tuple[list[str], int]:
     Return the others, and how much is printed: -1 with -q, 1 with -v, 2 with -vv or -v -v.
     """
     ours = list(argv).index("--") if "--" in argv else len(argv)
-    found = [FLAGS[word] for word in argv[:ours] if word in FLAGS]
-    kept = [word for word in argv[:ours] if word not in FLAGS]
-    return [*kept, *argv[ours:]], min(found) if -1 in found else min(2, sum(found))
+    levels = [FLAGS[word] for word in argv[:ours] if word in FLAGS]
+    words = [word for word in argv[:ours] if word not in FLAGS]
+    return [*words, *argv[ours:]], min(levels) if -1 in levels else min(2, sum(levels))
 
 
 def configure(verbosity: int) -> None:

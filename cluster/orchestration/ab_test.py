@@ -44,10 +44,7 @@ PLAIN = Trial(name="", params={}, variables={})  # of a run outside of experimen
 
 
 def trials(text: str, benchmark: str) -> tuple[Trial, Trial]:
-    """Parse two conditions, `KEY=V1,V2`, or `KEY=V1|V2` if a value has a comma (SpecError).
-
-    KEY is a variable, or a parameter of the benchmark.
-    """
+    """Parse `KEY=V1,V2`, or `KEY=V1|V2` if a value has a comma (SpecError)."""
     key, equals, values = text.partition("=")
     parts = values.split("|" if "|" in values else ",")
     if not equals or len(parts) != 2 or parts[0] == parts[1]:  # noqa: PLR2004 - A and B
@@ -100,9 +97,9 @@ def check_common(checked: Sequence[tuple[Benchmark[Any], Any]], spec: ClusterSpe
     ranks = spec.hosts * spec.ranks_per_host
     points = [
         {
-            (one.metric, *sorted(one.params.items()))
-            for one in chosen.planned(own, ranks)
-            if one.metric != MEMORY  # it is only the limit of others
+            (planned.metric, *sorted(planned.params.items()))
+            for planned in chosen.planned(own, ranks)
+            if planned.metric != MEMORY  # it is only the limit of others
         }
         for chosen, own in checked
     ]
@@ -120,16 +117,16 @@ def check_toggles(
 ) -> None:
     """Refuse toggles of NCCL's peer-to-peer that could do nothing (SpecError)."""
     for (chosen, params), condition in zip(checked, conditions, strict=True):
-        given = [name for name in TOGGLES if name in condition.variables]
+        toggles = [name for name in TOGGLES if name in condition.variables]
         carried = chosen.transport(params)
-        if given and carried not in ("", "nccl"):
+        if toggles and carried not in ("", "nccl"):
             raise SpecError(
-                f"{given[0]} is a variable of NCCL, and {chosen.name} would use {carried}.",
+                f"{toggles[0]} is a variable of NCCL, and {chosen.name} would use {carried}.",
                 means="The two conditions would be the same.",
                 remedy="Let NCCL carry the messages, on hosts with GPUs: "
                 f"{BY_NCCL.get(chosen.name, 'cluster bench collectives --transport nccl')}",
             )
-        if LEVEL in given and not level(condition.variables):
+        if LEVEL in toggles and not level(condition.variables):
             raise SpecError(
                 f"NCCL knows no {condition.name.removeprefix('env:')}.",
                 means="It ignores such a level without a word.",
@@ -146,10 +143,7 @@ def run_alternating(
     variables: Mapping[str, str] | None = None,
     **params: object,
 ) -> Iterator[tuple[Trial, Run]]:
-    """Run a benchmark under two conditions in turn, and yield the condition and run of each launch.
-
-    `bench` runs it once, as `Cluster.bench` does. A launch that fails ends it (JobError).
-    """
+    """Yield the condition and run of each launch, in turn (JobError: one failed)."""
     check_launches(launches)
     for which in order(launches):
         trial = pair[which]
@@ -161,16 +155,10 @@ def run_alternating(
 def compare_conditions(
     pair: tuple[Trial, Trial], ran: Iterable[tuple[Trial, Run]], threshold: float = THRESHOLD
 ) -> RunComparison:
-    """Compare the runs of two conditions: a verdict per data point on the second one.
-
-    `threshold` is the smallest fraction of the value that matters.
-    """
+    """Compare the runs of two conditions; `threshold` is a fraction of the value."""
     known = list(ran)
     groups = (
-        Side(
-            name=trial.name,
-            launches=tuple(launch_of(run) for own, run in known if own is trial),
-        )
+        Side(name=trial.name, launches=tuple(launch_of(run) for own, run in known if own is trial))
         for trial in pair
     )
     base, other = groups
@@ -214,14 +202,14 @@ def ab(
     pair = _pair(key, (first, second), benchmark)
     params = {name: value for name, value in options.items() if name not in RUN_OPTIONS}
     checked = [
-        check_bench(cluster.spec, benchmark, {**params, **one.params}, TIMEOUT) for one in pair
+        check_bench(cluster.spec, benchmark, {**params, **trial.params}, TIMEOUT) for trial in pair
     ]
     check_common(checked, cluster.spec)
     check_toggles(checked, pair)
-    given = all_variables(*(options.pop(name, None) for name in ("variables", "mca", "env")))
+    environment = all_variables(*(options.pop(name, None) for name in ("variables", "mca", "env")))
     options["listener"] = options.get("listener") or default_listener(2 * launches)
     with cluster.bench_jobs.claimed(replace=options.get("replace", False)):
         ran = run_alternating(
-            cluster.bench, benchmark, pair, launches=launches, variables=given, **options
+            cluster.bench, benchmark, pair, launches=launches, variables=environment, **options
         )
         return compare_conditions(pair, ran, threshold)

@@ -100,7 +100,6 @@ class Cluster:
     """
 
     def __init__(self, journal_: journal.Journal) -> None:
-        """Read machines and jobs from the journal; connect to nothing yet."""
         self.disk = StateOnDisk(journal_)
         self._environment: Environment | None = None
         self._looked_for = ""
@@ -114,7 +113,6 @@ class Cluster:
         self.bench_jobs = Jobs(self.disk, self.remote)
 
     def __repr__(self) -> str:
-        """Name the cluster, for debugging."""
         down = "" if self.state.ended_at is None else ", taken down"
         return f"<Cluster {self.name}: {len(self.machines)} x {self.spec.provider}{down}>"
 

@@ -97,18 +97,18 @@ class Jobs:
         name, machine = self._hosts.name, self._hosts.machines[0]
         if machine.shell == SIMULATED:
             return
-        found = None
+        session = None
         with suppress(SpecError):  # a host without tmux runs no job
-            found = self._of_session().running()
-        if found is None:
+            session = self._of_session().running()
+        if session is None:
             return
-        by = claims.decode(found.by)
-        ours = any(job.folder == found.folder for job in self._disk.state.jobs)
+        by = claims.decode(session.by)
+        ours = any(job.folder == session.folder for job in self._disk.state.jobs)
         if by and not ours and by.has_left(self._disk.journal.folder):
             return  # its cluster is down, and could not end it: such as when Slurm took the node
         goes_on = "That process has ended, or left it; the job goes on in tmux." if ours else ""
-        who = by.words if by else f"the job in {found.folder} on {machine.name}"
-        raise claims.in_use_error(name, who, goes_on)
+        user = by.words if by else f"the job in {session.folder} on {machine.name}"
+        raise claims.in_use_error(name, user, goes_on)
 
     def _of_session(self) -> MpiJob:
         """Return whatever job is in the session of our name."""
@@ -116,10 +116,7 @@ class Jobs:
         return self.open(JobRecord(session=name, folder="", run="", benchmark="", at=0.0))
 
     def make_room(self, *, replace: bool = False) -> None:
-        """Collect the previous job, and free the name of its session.
-
-        A job that runs without its process is refused (InUse), as is a session that is not ours.
-        """
+        """Collect the previous job, and free its session's name (InUse: a job runs there)."""
         if not replace:
             self._refuse_if_running()
         reason = _ended_by(self._claim.by if self._claim else claims.this_process())
@@ -165,11 +162,8 @@ class Jobs:
         self.phases["start"] = time.monotonic() - began
 
     def watch(self, job: MpiJob, listener: JobListener) -> JobResult:
-        """Wait for the end of a job; values are written to the run's folder as they arrive.
-
-        An error Unreachable does not mean that the job has ended.
-        """
-        began = time.monotonic()
+        """Wait for the end of a job, whose values are written as they arrive (Unreachable)."""
+        start = time.monotonic()
         run = Path(job.record.run)
         try:
             with self._revocation(job) as revocation:
@@ -180,7 +174,7 @@ class Jobs:
             _note_unreachable(run, error)
             raise
         finally:
-            self.phases["run"] = time.monotonic() - began
+            self.phases["run"] = time.monotonic() - start
         return result
 
     def _revocation(self, job: MpiJob) -> RevocationWatch:
@@ -236,9 +230,9 @@ class Jobs:
                     if not revocation.ask():
                         raise
                     status = None
-            if status != 0 and (gone := revocation.ask()):
+            if status != 0 and (revoked := revocation.ask()):
                 raise JobError(
-                    gone.what, remedy=f"Keep its values: cluster fetch {self._hosts.name}"
+                    revoked.what, remedy=f"Keep its values: cluster fetch {self._hosts.name}"
                 )
             return status or 0
         record = store.record(Path(job.record.run))
@@ -255,11 +249,11 @@ class Jobs:
         try:
             status = job.status()
         except (JobError, Unreachable) as error:
-            gone = self._revocation(job).ask()
-            if not gone and isinstance(error, Unreachable):
+            revoked = self._revocation(job).ask()
+            if not revoked and isinstance(error, Unreachable):
                 raise
             lost = JobResult(
-                status="interrupted" if gone else "failed", reason=(gone or error).what
+                status="interrupted" if revoked else "failed", reason=(revoked or error).what
             )
             return raise_unless_done(self.close(job, lost))
         if status is None:
@@ -327,9 +321,9 @@ def _watched(job: MpiJob, output: JobOutput, revocation: RevocationWatch) -> Job
         if not revocation.ask():
             raise
         result = JobResult(status="interrupted")
-    if result.status == "done" or not (gone := revocation.ask()):
+    if result.status == "done" or not (revoked := revocation.ask()):
         return result
-    return JobResult(status="interrupted", reason=gone.what)
+    return JobResult(status="interrupted", reason=revoked.what)
 
 
 def _ended_by(by: claims.Controller) -> str:
@@ -341,8 +335,8 @@ def _result_so_far(job: MpiJob, reason: str) -> JobResult:
     with suppress(ClusterError):  # it was lost, or its host does not answer
         if (status := job.status()) is not None:
             return job_result(status)
-    why = f"{_known_reason(Path(job.record.run))} {reason}".strip()
-    return JobResult(status="interrupted", reason=why)
+    reasons = f"{_known_reason(Path(job.record.run))} {reason}".strip()
+    return JobResult(status="interrupted", reason=reasons)
 
 
 def _known_reason(folder: Path) -> str:

@@ -28,10 +28,10 @@ def ask_topology(spec: ClusterSpec, machines: tuple[Machine, ...]) -> ProviderTo
 
 def topology_groups(spec: ClusterSpec, machines: tuple[Machine, ...]) -> tuple[int, ...]:
     """Return the groups of hosts that share a switch, as the provider says (SpecError)."""
-    asked = ask_topology(spec, machines)
-    groups = switch_groups(asked.layers)
+    topology = ask_topology(spec, machines)
+    groups = switch_groups(topology.layers)
     if not groups:
-        reason = asked.reason or "each of these hosts has a switch of its own"
+        reason = topology.reason or "each of these hosts has a switch of its own"
         raise SpecError(
             f"Which hosts share a switch is not known: {reason}.",
             remedy="Find it by latency: cluster placement "

@@ -78,10 +78,7 @@ def placed_groups(where: Path, state: ClusterState) -> Groups:
 
 
 def newest_placement(where: Path, state: ClusterState) -> Placement:
-    """Return the newest placement of a cluster's machines, since they were launched or switched on.
-
-    Machines of an earlier launch of this name were elsewhere (SpecError: none was measured).
-    """
+    """Return the newest placement since machines were launched or switched on (SpecError)."""
     identity = _identity(state.spec, state.machines)
     for folder in reversed(store.folders(where)):
         if known := verdict_files.placement(folder):
@@ -103,12 +100,12 @@ def _identity(spec: ClusterSpec, machines: tuple[Machine, ...]) -> object:
 
 def _matrix(hosts: int, tests: Iterable[PairTest]) -> NDArray[np.float64]:
     """Return the shortest latency of each pair, in either direction; NaN where there is none."""
-    found = np.full((hosts, hosts), np.nan)
+    latency = np.full((hosts, hosts), np.nan)
     for test in tests:
         if test.value:
-            least = np.fmin(found[test.source, test.target], test.value)
-            found[test.source, test.target] = found[test.target, test.source] = least
-    return found
+            least = np.fmin(latency[test.source, test.target], test.value)
+            latency[test.source, test.target] = latency[test.target, test.source] = least
+    return latency
 
 
 def _topology(run: Run) -> ProviderTopology:
@@ -124,46 +121,46 @@ def _topology(run: Run) -> ProviderTopology:
 def _placement(
     names: tuple[str, ...],
     latency: NDArray[np.float64],
-    found: NearGroups,
+    nearness: NearGroups,
     topology: ProviderTopology,
 ) -> Placement:
     rows, columns = np.triu_indices(len(names), 1)
-    values = latency[rows, columns]
-    numbers = np.array(found.groups)
-    near = numbers[rows] == numbers[columns] if found.groups else np.zeros(len(rows), np.bool_)
-    nested = layers_of(latency, found.groups) if found.groups else ()
-    said = tuple(compared(layer, nested) for layer in topology.layers)
-    closest = closest_layer(found.groups, said)
-    share = agreement(found.groups, closest) if closest else None
+    groups, values = nearness.groups, latency[rows, columns]
+    numbers = np.array(groups)
+    near = numbers[rows] == numbers[columns] if groups else np.zeros(len(rows), np.bool_)
+    nested = layers_of(latency, groups) if groups else ()
+    layers = tuple(compared(layer, nested) for layer in topology.layers)
+    closest = closest_layer(groups, layers)
+    share = agreement(groups, closest) if closest else None
     return Placement(
         names=names,
-        groups=found.groups,
+        groups=groups,
         layers=nested,
-        answer=f"{_answer(found, values, near, len(unplaced_hosts(latency, found.groups)))} "
+        answer=f"{_answer(nearness, values, near, len(unplaced_hosts(latency, groups)))} "
         f"{_comparison(topology, closest, share)}",
-        reason=found.reason,
-        near=float(np.nanmedian(values[near])) if found.groups else None,
-        far=float(np.nanmedian(values[~near])) if found.groups else None,
-        gap=found.gap,
-        contradictions=found.contradictions,
-        chance=found.chance,
+        reason=nearness.reason,
+        near=float(np.nanmedian(values[near])) if groups else None,
+        far=float(np.nanmedian(values[~near])) if groups else None,
+        gap=nearness.gap,
+        contradictions=nearness.contradictions,
+        chance=nearness.chance,
         pairs=int((~np.isnan(values)).sum()),
         untested=int(np.isnan(values).sum()),
-        topology=msgspec.structs.replace(topology, layers=said),
+        topology=msgspec.structs.replace(topology, layers=layers),
         layer=closest.name if closest else "",
         agreement=share,
-        disagreements=tuple(_disagreements(names, found.groups, closest)) if closest else (),
-        order=near_order(latency, found.groups),
+        disagreements=tuple(_disagreements(names, groups, closest)) if closest else (),
+        order=near_order(latency, groups),
     )
 
 
 def _answer(
-    found: NearGroups, values: NDArray[np.float64], near: NDArray[np.bool_], unplaced: int
+    near_groups: NearGroups, values: NDArray[np.float64], near: NDArray[np.bool_], unplaced: int
 ) -> str:
     """Say in one line what was found."""
-    if not found.groups:
-        return f"No structure seen: {found.reason}."
-    sizes = sorted(Counter(found.groups).values(), reverse=True)
+    if not near_groups.groups:
+        return f"No structure seen: {near_groups.reason}."
+    sizes = sorted(Counter(near_groups.groups).values(), reverse=True)
     inside, outside = (format_value(float(np.nanmedian(values[at])), "s") for at in (near, ~near))
     loose = (
         f" {unplaced} of the single hosts were not tested with each larger group: they may belong "
@@ -171,10 +168,10 @@ def _answer(
         if unplaced
         else ""
     )
-    chance = _chance(found.chance or 0.0)
+    chance = _chance(near_groups.chance or 0.0)
     return (
         f"{len(sizes)} groups, of {_listed(sizes)} hosts: {inside} within, {outside} between "
-        f"(gap {found.gap:.3f} x; the chance that it is noise is {chance}).{loose}"
+        f"(gap {near_groups.gap:.3f} x; the chance that it is noise is {chance}).{loose}"
     )
 
 
@@ -203,5 +200,5 @@ def _chance(value: float) -> str:
 def _disagreements(names: tuple[str, ...], groups: Groups, layer: NetworkLayer) -> Iterator[str]:
     """Name pairs that latency and the provider treat differently."""
     for a, b in islice(disagreements(groups, layer), NAMED):
-        seen, said = ("near", "apart") if groups[a] == groups[b] else ("far", "together")
-        yield f"{names[a]} and {names[b]} are {seen}, and the provider says {said}"
+        measured, answer = ("near", "apart") if groups[a] == groups[b] else ("far", "together")
+        yield f"{names[a]} and {names[b]} are {measured}, and the provider says {answer}"

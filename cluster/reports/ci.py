@@ -93,14 +93,16 @@ def junit_xml(cases: Sequence[Case], fail_on: Collection[str]) -> bytes:
 
 
 def _add_case(suite: Element, case: Case, fail_on: Collection[str]) -> None:
-    made = SubElement(suite, "testcase", classname=_xml(case.suite), name=_xml(case.name), time="0")
+    element = SubElement(
+        suite, "testcase", classname=_xml(case.suite), name=_xml(case.name), time="0"
+    )
     message = _xml(f"{case.verdict.upper()}: {case.text}")
     if fails(case, fail_on):
-        SubElement(made, "failure", message=message, type=case.verdict).text = message
+        SubElement(element, "failure", message=message, type=case.verdict).text = message
     elif case.verdict in UNDECIDED:
-        SubElement(made, "skipped", message=message)
+        SubElement(element, "skipped", message=message)
     else:
-        SubElement(made, "system-out").text = message
+        SubElement(element, "system-out").text = message
 
 
 def fails(case: Case, fail_on: Collection[str]) -> bool:
@@ -109,7 +111,6 @@ def fails(case: Case, fail_on: Collection[str]) -> bool:
 
 
 def _xml(text: str) -> str:
-    """Replace what XML 1.0 cannot hold."""
     return NOT_XML.sub("\ufffd", text)
 
 
@@ -125,10 +126,7 @@ def github_summary(cases: Iterable[Case]) -> str:
 
 
 def github_annotations(cases: Iterable[Case], fail_on: Collection[str]) -> Iterator[str]:
-    """Yield a workflow command for each case that fails or is low or slower.
-
-    Such as `::warning title=bandwidth 1 MiB is LOW::...`; verdicts of `fail_on` are errors.
-    """
+    """Yield `::warning title=bandwidth 1 MiB is LOW::...`; verdicts of `fail_on` are errors."""
     for case in cases:
         kind = "error" if fails(case, fail_on) else "warning"
         if kind == "error" or case.verdict in ("low", "slower"):

@@ -20,25 +20,25 @@ SHOWN = 8  # hosts of a group that are named
 def findings_table(verdict: FleetVerdict) -> Table:
     """Show what tests say of parts of a fleet, what is blamed first, with the reason for each."""
     unit = "B/s" if verdict.metric == "bandwidth" else "s"
-    confirmed = any(one.confirmed for one in verdict.findings)
+    confirmed = any(finding.confirmed for finding in verdict.findings)
     names = ("verdict", "part", "direction", "best", "tests", "evidence")
-    new = {one.part: one.new for one in verdict.replaced}
+    new = {finding.part: finding.new for finding in verdict.replaced}
     more = (*(("confirmed",) if confirmed else ()), *(("replaced by",) if new else ()))
     return Table(
         title="simulated" if verdict.simulated else "",
         columns=(*names, *more),
         rows=tuple(
             (
-                one.kind,
-                f"{one.part} ({one.name})" if one.name else one.part,
-                one.direction,
-                "-" if one.capacity is None else format_value(one.capacity, unit),
-                str(one.tests),
-                one.evidence,
+                finding.kind,
+                f"{finding.part} ({finding.name})" if finding.name else finding.part,
+                finding.direction,
+                "-" if finding.capacity is None else format_value(finding.capacity, unit),
+                str(finding.tests),
+                finding.evidence,
             )
-            + ((one.confirmed or "-",) if confirmed else ())
-            + ((new.get(_host(one.place)) or "-",) if new else ())
-            for one in verdict.findings
+            + ((finding.confirmed or "-",) if confirmed else ())
+            + ((new.get(_host(finding.place)) or "-",) if new else ())
+            for finding in verdict.findings
         ),
         notes=(SIMULATED,) if verdict.simulated else (),
         left=("verdict", "part", "direction", "evidence", "confirmed", "replaced by"),
@@ -52,39 +52,37 @@ def _host(part: Part) -> str:
 
 def replacement_lines(verdict: FleetVerdict) -> Iterator[str]:
     """Say what became of the hosts that were to be replaced."""
-    for one in verdict.replaced:
-        name = f"{one.part} ({one.name})"
-        if one.new:
-            yield f"Replaced {name}: {one.old} by {one.new}; {one.evidence}."
-        elif one.command:
-            yield f"Not replaced: {name}: {one.evidence}. {one.command}"
+    for replaced in verdict.replaced:
+        name = f"{replaced.part} ({replaced.name})"
+        if replaced.new:
+            yield f"Replaced {name}: {replaced.old} by {replaced.new}; {replaced.evidence}."
+        elif replaced.command:
+            yield f"Not replaced: {name}: {replaced.evidence}. {replaced.command}"
         else:
-            yield f"Not replaced: {name}: {one.evidence}. {one.old} stays."
+            yield f"Not replaced: {name}: {replaced.evidence}. {replaced.old} stays."
 
 
-def group_table(found: Placement) -> Table:
+def group_table(placement: Placement) -> Table:
     """Show the groups of hosts that are near one another."""
     members: dict[int, list[int]] = {}
-    for host, group in enumerate(found.groups):
+    for host, group in enumerate(placement.groups):
         members.setdefault(group, []).append(host)
     return Table(
-        title="simulated" if found.simulated else "",
+        title="simulated" if placement.simulated else "",
         columns=("group", "hosts", "which"),
         rows=tuple(
-            (str(group), str(len(hosts)), _which(found, hosts)) for group, hosts in members.items()
+            (str(group), str(len(hosts)), _host_names(placement, hosts))
+            for group, hosts in members.items()
         ),
-        notes=(SIMULATED,) if found.simulated else (),
+        notes=(SIMULATED,) if placement.simulated else (),
         left=("group", "which"),
     )
 
 
-def layer_table(found: Placement) -> Table:
-    """Show which hosts the provider puts together, and how far latency agrees.
-
-    A row for each layer of the provider's network, the nearest to the hosts first.
-    """
+def layer_table(placement: Placement) -> Table:
+    """Show the provider's layers, the nearest first, and how far latency agrees."""
     return Table(
-        title="simulated" if found.simulated else "",
+        title="simulated" if placement.simulated else "",
         columns=("provider's layer", "groups", "hosts in each", "agrees"),
         rows=tuple(
             (
@@ -94,13 +92,13 @@ def layer_table(found: Placement) -> Table:
                 + (", ..." if len(layer.sizes) > SHOWN else ""),
                 "-" if layer.agreement is None else f"{layer.agreement:.1%}",
             )
-            for layer in found.topology.layers
+            for layer in placement.topology.layers
         ),
-        notes=(SIMULATED,) if found.simulated else (),
+        notes=(SIMULATED,) if placement.simulated else (),
         left=("provider's layer", "hosts in each"),
     )
 
 
-def _which(found: Placement, hosts: list[int]) -> str:
-    named = ", ".join(f"host:{host} ({found.names[host]})" for host in hosts[:SHOWN])
+def _host_names(placement: Placement, hosts: list[int]) -> str:
+    named = ", ".join(f"host:{host} ({placement.names[host]})" for host in hosts[:SHOWN])
     return f"{named}, and {len(hosts) - SHOWN} more" if len(hosts) > SHOWN else named

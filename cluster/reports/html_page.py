@@ -69,10 +69,7 @@ def table_html(table: Table) -> str:
 
 
 def next_html(step: str) -> str:
-    """Write the next step: a command as code, and prose before it as prose.
-
-    Such as `cluster bench p2p`, or `compare it: cluster compare A B`; may be empty.
-    """
+    """Write a step: `cluster bench p2p` or `compare it: cluster compare A B`, as code."""
     return str(_templates().get_template("parts.html").module.next(step))  # type: ignore[attr-defined]
 
 

@@ -146,7 +146,7 @@ def _best(topology: GpuTopology) -> Table:
     if len(topology.best) == len(topology.pairs):
         ends = (("all pairs are alike", topology.best), ("", ()))
     together = [
-        ("connected by " + group.path, "  ".join(",".join(map(str, one)) for one in group.sets))
+        ("connected by " + group.path, "  ".join(",".join(map(str, item)) for item in group.sets))
         for group in topology.groups
     ]
     rows = [(what, f"{_names(pairs)}: {_paths(pairs)}") for what, pairs in ends if pairs]
@@ -155,7 +155,10 @@ def _best(topology: GpuTopology) -> Table:
         columns=("what", "GPUs"),
         rows=(*rows, *together),
         notes=(
-            *(f"{_name(one.gpus)} does not fit {one.path}: {one.why}" for one in topology.misfits),
+            *(
+                f"{_name(item.gpus)} does not fit {item.path}: {item.why}"
+                for item in topology.misfits
+            ),
             *topology.notes,
         ),
         left=("what", "GPUs"),
@@ -191,8 +194,8 @@ def _pairs(topology: GpuTopology, carried: Transports) -> Table:
         for carrier in experiment.carriers:
             if carrier.same_host:
                 by.setdefault((min(carrier.gpus), max(carrier.gpus)), []).append(carrier)
-    wrong = {one.gpus for one in topology.misfits}
-    told = [p for p in topology.pairs if p.copies.rate is not None or p.gpus in by or p.access]
+    wrong = {misfit.gpus for misfit in topology.misfits}
+    shown = [p for p in topology.pairs if p.copies.rate is not None or p.gpus in by or p.access]
     return Table(
         title="Pairs",
         columns=("pair", "path", "peers", "rate", "without P2P", "latency", "NCCL", "fits"),
@@ -207,7 +210,7 @@ def _pairs(topology: GpuTopology, carried: Transports) -> Table:
                 "; ".join(dict.fromkeys(v for c in by.get(pair.gpus, ()) for v in c.via)) or "-",
                 "NO" if pair.gpus in wrong else "yes" if pair.copies.rate is not None else "-",
             )
-            for pair in told
+            for pair in shown
         ),
         left=("pair", "path", "peers", "NCCL", "fits"),
         spare=(("NCCL",), ("latency",), ("without P2P",)),
@@ -235,12 +238,12 @@ def _carried(carried: Transports) -> Table:
         columns=("line", "between", "by", "throughput"),
         rows=tuple(
             (
-                str(one.line),
-                one.where,
-                one.how,
-                "-" if one.rate is None else f"{one.rate:.0f} {one.unit}",
+                str(experiment.line),
+                experiment.where,
+                experiment.how,
+                "-" if experiment.rate is None else f"{experiment.rate:.0f} {experiment.unit}",
             )
-            for one in carried.experiments
+            for experiment in carried.experiments
         ),
         left=("between", "by"),
     )

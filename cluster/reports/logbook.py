@@ -87,13 +87,13 @@ def _storage(entry: Entry) -> str:
 
 def _workload(record: Record) -> str:
     params = msgspec.json.decode(record.params)
-    told = {key: value for key, value in params.items() if value not in (None, False)}
-    variables = {_shown(name): value for name, value in record.variables.items()}
-    pairs = (f"{key} {_joined(value)}" for key, value in (told | variables).items())
+    set_params = {key: value for key, value in params.items() if value not in (None, False)}
+    variables = {_variable_text(name): value for name, value in record.variables.items()}
+    pairs = (f"{key} {_joined(value)}" for key, value in (set_params | variables).items())
     return ", ".join([record.benchmark, *pairs])
 
 
-def _shown(variable: str) -> str:
+def _variable_text(variable: str) -> str:
     return f"mca:{variable.removeprefix(MCA)}" if variable.startswith(MCA) else f"env:{variable}"
 
 
@@ -102,15 +102,14 @@ def _joined(value: object) -> str:
 
 
 def _cluster(record: Record) -> str:
-    """Name the cluster, and the options that describe its machines."""
-    asked = {name: getattr(record.spec, name) for name in SpecOptions.__struct_fields__}
-    said = [
+    options = {name: getattr(record.spec, name) for name in SpecOptions.__struct_fields__}
+    words = [
         name if value is True else value
-        for name, value in asked.items()
+        for name, value in options.items()
         if value is True or (value and isinstance(value, str))
     ]
     simulated = " simulated" if record.simulated else ""
-    return f"{record.spec.name} ({', '.join(said)}{simulated})"
+    return f"{record.spec.name} ({', '.join(words)}{simulated})"
 
 
 def _servers(record: Record) -> str:
@@ -135,16 +134,18 @@ def format_expected(expected: ExpectedResult) -> str:
 
 def best_per_metric(summaries: Iterable[Summary]) -> tuple[Summary, ...]:
     """Find the best point of each metric: the highest rate, or the shortest time."""
-    found: dict[str, Summary] = {}
-    for one in summaries:
-        best = found.get(one.metric)
-        if one.median < math.inf and (best is None or _better(one, best)):
-            found[one.metric] = one
-    return tuple(found.values())
+    best_of: dict[str, Summary] = {}
+    for summary in summaries:
+        best = best_of.get(summary.metric)
+        if summary.median < math.inf and (best is None or _better(summary, best)):
+            best_of[summary.metric] = summary
+    return tuple(best_of.values())
 
 
-def _better(one: Summary, best: Summary) -> bool:
-    return one.median > best.median if one.better == "higher" else one.median < best.median
+def _better(summary: Summary, best: Summary) -> bool:
+    return (
+        summary.median > best.median if summary.better == "higher" else summary.median < best.median
+    )
 
 
 def format_result(summary: Summary) -> str:
@@ -207,9 +208,9 @@ def expectation_lines(
     """Say how a run compares with the expected result, if the user gave one."""
     if expected is None:
         return
-    found = share_of_expected(summaries, expected)
-    if found is None:
+    compared = share_of_expected(summaries, expected)
+    if compared is None:
         yield f"Expected {format_expected(expected)}, and nothing was measured in that unit."
         return
-    best, part = found
+    best, part = compared
     yield f"Expected {format_expected(expected)}: {format_result(best)} is {part:.1%} of that."

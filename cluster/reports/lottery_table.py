@@ -40,18 +40,18 @@ def lottery_table(series: Sequence[DrawnSeries], draws: int) -> Table:
     )
 
 
-def _row(one: DrawnSeries) -> tuple[str, ...]:
-    best = one.best[-1]
+def _row(drawn: DrawnSeries) -> tuple[str, ...]:
+    best = drawn.best[-1]
     return (
-        one.metric,
-        format_point(one.params),
-        format_value(one.mean, one.unit),
-        f"{one.between / abs(one.mean):.1%}" if one.mean else "-",
-        f"{one.within / abs(one.mean):.1%}" if one.mean else "-",
-        f"{one.chance:.2g}",
-        format_value(best.measured, one.unit),
-        f"{best.gain:.1%}" if one.differs else "none seen",
-        format_seconds(best.hours * HOUR) if one.differs and best.hours else "-",
+        drawn.metric,
+        format_point(drawn.params),
+        format_value(drawn.mean, drawn.unit),
+        f"{drawn.between / abs(drawn.mean):.1%}" if drawn.mean else "-",
+        f"{drawn.within / abs(drawn.mean):.1%}" if drawn.mean else "-",
+        f"{drawn.chance:.2g}",
+        format_value(best.measured, drawn.unit),
+        f"{best.gain:.1%}" if drawn.differs else "none seen",
+        format_seconds(best.hours * HOUR) if drawn.differs and best.hours else "-",
     )
 
 
@@ -73,13 +73,13 @@ def _luck(series: Sequence[DrawnSeries], jobs: Sequence[int]) -> str:
             f"{len(series)} series: draw more, such as --lottery 5 --launches 3, or measure fewer "
             "--sizes."
         )
-    differing = [one for one in series if one.differs]
+    differing = [drawn for drawn in series if drawn.differs]
     if not differing:
         return (
             f"The machines of {draws} draws do not differ more than the jobs on them: to launch "
             "again gains nothing that shows."
         )
-    most = max(differing, key=lambda one: one.best[-1].gain)
+    most = max(differing, key=lambda drawn: drawn.best[-1].gain)
     best = most.best[-1]
     what = " ".join(filter(None, (most.metric, format_point(most.params))))
     hours = format_seconds((best.hours or 0.0) * HOUR)

@@ -66,17 +66,20 @@ def report_page(
     shown: Sequence[ReportRun], comparisons: Sequence[Comparison] = (), *, no_plots: str = ""
 ) -> Page:
     """Lay out a report."""
-    one = len(shown) == 1
+    single = len(shown) == 1
     no_plots = no_plots and f"No plots: {no_plots}"
-    title = shown[0].name if one else f"{len(shown)} runs"
+    title = shown[0].name if single else f"{len(shown)} runs"
     return Page(
         title=f"cluster report: {title}",
         answers=answers(shown),
-        verdicts=tuple(headline(one) for one in comparisons) or tuple(_verdicts(shown)),
+        verdicts=tuple(headline(single) for single in comparisons) or tuple(_verdicts(shown)),
         warnings=tuple(warning for run in shown for warning in _wrong(run)),
         index=_index(shown) if len(shown) >= MANY else None,
         sections=(
-            *(_comparison(number, it, no_plots) for number, it in enumerate(comparisons)),
+            *(
+                _comparison(number, comparison, no_plots)
+                for number, comparison in enumerate(comparisons)
+            ),
             *(_fleet(number, run, no_plots) for number, run in enumerate(shown) if run.fleet),
             *_steps(shown, no_plots),
             *_efficiency(shown, no_plots),
@@ -88,16 +91,13 @@ def report_page(
 
 
 def answers(shown: Sequence[ReportRun]) -> tuple[Answer, ...]:
-    """Judge each run, and all launches of one command together.
-
-    More than four are not judged, as the list of the runs has them.
-    """
+    """Judge each run of at most four, and all launches of one command together."""
     groups: dict[str, list[ReportRun]] = {}
     for run in shown:
         groups.setdefault(run.record.launch_of or run.name, []).append(run)
     if len(groups) > FEW:
         return ()
-    found = (
+    judged = (
         group[0].judgement
         if len(group) == 1
         else answer(
@@ -105,7 +105,7 @@ def answers(shown: Sequence[ReportRun]) -> tuple[Answer, ...]:
         )
         for group in groups.values()
     )
-    return tuple(one for one in found if one is not None)
+    return tuple(judgement for judgement in judged if judgement is not None)
 
 
 def _index(shown: Sequence[ReportRun]) -> Table:
@@ -131,10 +131,7 @@ def _index(shown: Sequence[ReportRun]) -> Table:
 
 
 def comparisons(shown: Sequence[ReportRun], by: str | None = None) -> list[Comparison]:
-    """Compare runs by a factor, by condition if there are any, or two runs with one another.
-
-    Each group is compared with the first.
-    """
+    """Compare groups of runs with the first: by a factor, by condition, or two runs."""
     launches = [Launch(record=run.record, summaries=run.summaries) for run in shown]
     if by is not None:
         groups = group_by(launches, by)
@@ -149,15 +146,12 @@ def comparisons(shown: Sequence[ReportRun], by: str | None = None) -> list[Compa
 
 
 def compare_with_network(run: ReportRun, rate: float) -> ReportRun:
-    """Compute a run's bounds from a network that the user described, not from the hosts' facts.
-
-    `rate` is that of a host in each direction, in bytes per second.
-    """
+    """Compute a run's bounds from what the user's network carries one way, in B/s."""
     spec, known = run.record.spec, run.record.definitions
     ranks = spec.hosts * spec.ranks_per_host
-    given = Limit(kind="given", rate=rate)
+    limit = Limit(kind="given", rate=rate)
     summaries = tuple(
-        with_given_bound(s, known[s.definition], given, spec.hosts, ranks) for s in run.summaries
+        with_given_bound(s, known[s.definition], limit, spec.hosts, ranks) for s in run.summaries
     )
     return msgspec.structs.replace(run, summaries=summaries)
 
@@ -228,12 +222,12 @@ def _fleet(number: int, run: ReportRun, no_plots: str) -> PageSection:
 
 
 def _sweeps(shown: Sequence[ReportRun], no_plots: str) -> Iterator[PageSection]:
-    found = curves(shown)
+    by_metric = curves(shown)
     own = fits(shown[0].summaries) if len(shown) == 1 else ()
-    if found:
+    if by_metric:
         yield PageSection(
             title="Over message size",
-            pictures=() if no_plots else tuple(_drawn(found)),
+            pictures=() if no_plots else tuple(_drawn(by_metric)),
             tables=(fits_table(own),) if own else (),
             notes=(no_plots or READ_POINTS,),
         )
@@ -255,17 +249,17 @@ def _steps(shown: Sequence[ReportRun], no_plots: str) -> Iterator[PageSection]:
 def _efficiency(shown: Sequence[ReportRun], no_plots: str) -> Iterator[PageSection]:
     """Show how training scales, and between which bounds."""
     runs = [Launch(record=run.record, summaries=run.summaries) for run in shown]
-    if found := training_scaling(runs):
+    if scaled := training_scaling(runs):
         yield PageSection(
             title="Efficiency of training",
-            pictures=() if no_plots else (plots.scaling([found], prefix="e0"),),
-            tables=(scaling_table(found),),
+            pictures=() if no_plots else (plots.scaling([scaled], prefix="e0"),),
+            tables=(scaling_table(scaled),),
             notes=(no_plots or "Shaded: from no overlap of the exchange with computing to all.",),
         )
 
 
-def _drawn(found: Mapping[str, Sequence[Curve]]) -> Iterator[Picture]:
-    for number, group in enumerate(found.values()):
+def _drawn(by_metric: Mapping[str, Sequence[Curve]]) -> Iterator[Picture]:
+    for number, group in enumerate(by_metric.values()):
         if any(curve.points for curve in group):
             yield plots.sweep(group, prefix=f"s{number}")
 
@@ -280,21 +274,18 @@ def curves(shown: Sequence[ReportRun]) -> dict[str, list[Curve]]:
             first = sweep[0]
             words = ", ".join(filter(None, [name, format_point(params_but_size(first))]))
             launches.setdefault((first.metric, words, first.definition), []).append(sweep)
-    found: dict[str, list[Curve]] = {}
-    for (metric, name, _), taken in launches.items():
-        whole = tuple(sorted(pool_launches(taken), key=lambda s: int(s.params["size"])))
+    by_metric: dict[str, list[Curve]] = {}
+    for (metric, name, _), pooled in launches.items():
+        whole = tuple(sorted(pool_launches(pooled), key=lambda s: int(s.params["size"])))
         curve = plots.Curve(
-            name=name, summaries=whole, launches=len(taken), fit=fit(whole) if few else None
+            name=name, summaries=whole, launches=len(pooled), fit=fit(whole) if few else None
         )
-        found.setdefault(metric, []).append(curve)
-    return found
+        by_metric.setdefault(metric, []).append(curve)
+    return by_metric
 
 
 def labels(shown: Sequence[ReportRun]) -> list[str]:
-    """Return for each run the shortest name that tells it from all runs of other curves.
-
-    It is the condition of a run that has one, the name of a cluster that has one run, or its own.
-    """
+    """Return each run's shortest name that tells it from others: condition, cluster or own."""
     clusters = Counter(run.record.spec.name for run in shown)
     first = {run.record.launch_of or run.name: run for run in reversed(shown)}
     conditioned = {run.record.spec.name for run in shown if run.record.condition}
@@ -313,9 +304,7 @@ def _results(run: ReportRun, *, folded: bool) -> PageSection:
     record = run.record
     at = time.strftime("%Y-%m-%d %H:%M:%S UTC", time.gmtime(record.at))
     table = summaries_table(
-        run.summaries,
-        title=f"{record.benchmark}, {at}",
-        notes=(*record.notes, *run.warnings),
+        run.summaries, title=f"{record.benchmark}, {at}", notes=(*record.notes, *run.warnings)
     )
     command = f"Command: {shlex.join(record.argv)}" if record.argv else ""
     ranks = f"Ranks were started with: {shlex.join(record.command)}" if record.command else ""
@@ -355,7 +344,7 @@ def _environment(shown: Sequence[ReportRun]) -> PageSection:
             Table(
                 title="What was run, and on what",
                 columns=("factor", "value"),
-                rows=tuple((n, " | ".join(found)) for n, found in values.items() if found != ["-"]),
+                rows=tuple((n, " | ".join(texts)) for n, texts in values.items() if texts != ["-"]),
                 notes=("Facts that no host reports and flags that were not given are left out.",),
                 left=("factor", "value"),
             ),

@@ -6,7 +6,8 @@ import math
 from typing import TYPE_CHECKING, get_args
 
 from cluster.core.errors import SpecError
-from cluster.reports import page, plots, raw_series
+from cluster.core.units import format_point
+from cluster.reports import page, plots
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -16,6 +17,7 @@ if TYPE_CHECKING:
     from cluster.reports.plots import Curve, Format, Picture
 
 FORMATS: tuple[Format, ...] = get_args(plots.Format)
+MOST_SERIES = 8  # of a plot of raw values
 
 
 def file_format(path: str) -> Format:
@@ -36,10 +38,7 @@ def sweep_picture(
     *,
     given_bound: float | None = None,
 ) -> Picture:
-    """Draw a metric of runs over message sizes (SpecError: it was not measured over several).
-
-    `given_bound` is the bandwidth that the user gave as the bound, in bytes per second.
-    """
+    """Draw a metric over sizes; `given_bound` is the user's, in B/s (SpecError: none)."""
     return plots.sweep(sweep_curves(shown, metric), form, given_bound=given_bound)
 
 
@@ -58,13 +57,35 @@ def distribution_picture(
     metric: str | None,
     form: Format = "svg",
 ) -> Picture:
-    """Draw how the raw values of a metric are distributed (SpecError: there are none)."""
-    known = [
-        raw_series.RunValues(name=name, measurements=measurements, summaries=summaries)
-        for name, measurements, summaries in runs
-    ]
-    shown = raw_series.raw_series(known, _chosen(metric, raw_series.metrics(known)))
-    return plots.distribution(shown.title, shown.unit, shown.values, shown.bounds, form)
+    """Draw a metric's raw values: the first eight of run, point and rank (SpecError)."""
+    metrics = dict.fromkeys(m.metric for _, known, _ in runs for m in known if m.values)
+    metric = _chosen(metric, list(metrics))
+    several = len({name for name, _, _ in runs}) > 1
+    values: dict[str, list[float]] = {}
+    bounds: dict[str, float] = {}
+    units = []
+    for name, measurements, summaries in runs:
+        for m in measurements:
+            if m.metric != metric or not m.values:
+                continue
+            units.append(m.unit)
+            words = [name if several else "", format_point(m.params), f"rank {m.rank}"]
+            label = ", ".join(filter(None, words))
+            values.setdefault(label, []).extend(m.values)
+            if (bound := _bound(m, summaries)) is not None:
+                bounds[label] = bound
+    shown = dict(list(values.items())[:MOST_SERIES])
+    some = f" (the first {len(shown)} of {len(values)} series)" if len(values) > len(shown) else ""
+    return plots.distribution(f"Raw values of {metric}{some}", units[0], shown, bounds, form)
+
+
+def _bound(measurement: Measurement, summaries: Sequence[Summary]) -> float | None:
+    """Return the bound in the unit of the raw values: times, where a summary may be a rate."""
+    point = {**measurement.params, "rank": measurement.rank}.items()
+    for s in summaries:
+        if s.metric == measurement.metric and s.bound and s.params.items() <= point:
+            return s.bound if s.unit == measurement.unit else measurement.bytes / s.bound
+    return None
 
 
 def _chosen(metric: str | None, known: Sequence[str]) -> str:

@@ -144,13 +144,13 @@ def remarks(summary: Summary) -> tuple[str, ...]:
     form = summary.shape
     if form is None:
         return ()
-    found = []
+    texts = []
     if form.drifts and form.drift is not None:
-        found.append(f"drifts {form.drift:+.1%}")
+        texts.append(f"drifts {form.drift:+.1%}")
     if form.modes:
-        found.append("modes " + ", ".join(format_value(m, summary.unit) for m in form.modes))
+        texts.append("modes " + ", ".join(format_value(m, summary.unit) for m in form.modes))
     if form.tail > HEAVY:
-        found.append(f"tail {form.tail:.1f} x")
+        texts.append(f"tail {form.tail:.1f} x")
     if form.outliers:
-        found.append(f"outliers {form.outliers}")
-    return tuple(found)
+        texts.append(f"outliers {form.outliers}")
+    return tuple(texts)

@@ -84,12 +84,12 @@ def _differing(comparison: Comparison) -> Table:
 def _cells(comparison: Comparison) -> Table:
     span = _span(comparison.cells)
     header = f"slower {2**span:.2f} x faster"
-    found = ("metric", "parameters", "verdict", "ratio", "95% CI of ratio", header)
+    columns = ("metric", "parameters", "verdict", "ratio", "95% CI of ratio", header)
     bounded = any(share is not None for cell in comparison.cells for share in cell.shares)
     bounds = (f"{comparison.base}, of limit", f"{comparison.other}, of limit")
     return Table(
         title=headline(comparison),
-        columns=(*found, comparison.base, comparison.other, *(bounds if bounded else ())),
+        columns=(*columns, comparison.base, comparison.other, *(bounds if bounded else ())),
         rows=tuple(_cell(cell, span, bounded=bounded) for cell in comparison.cells),
         notes=(*_inconclusive(comparison), *_explained(comparison), *comparison.notes),
         left=("metric", "parameters", "verdict", header),
@@ -109,10 +109,10 @@ def _inconclusive(comparison: Comparison) -> Iterator[str]:
 
 def _explained(comparison: Comparison) -> tuple[str, ...]:
     limit = f"{comparison.threshold:.1%}"
-    one = all(cell.launches == (1, 1) for cell in comparison.cells if cell.is_common)
+    single = all(cell.launches == (1, 1) for cell in comparison.cells if cell.is_common)
     estimator = (
         f"The ratio is the median of {comparison.other} divided by that of {comparison.base}"
-        if one
+        if single
         else f"The ratio is the median of all ratios of a launch of {comparison.other} to a launch "
         f"of {comparison.base} (Hodges and Lehmann); beside it are the medians over launches, and "
         "their own ratio may differ a little"
@@ -154,10 +154,7 @@ def _span(cells: Sequence[ComparisonCell]) -> float:
 
 
 def interval_strip(ratio: float | None, interval: tuple[float, float] | None, span: float) -> str:
-    """Draw an interval around its ratio on a line whose middle is 1; above 1 is to the right.
-
-    Such as `.....|.--*--....`.
-    """
+    """Draw an interval around its ratio on a line with 1 in its middle: `.....|.--*--...`."""
     line = ["."] * STRIP
     line[STRIP // 2] = "|"
     if ratio is None or interval is None:
@@ -251,15 +248,15 @@ def predictions_table(
             )
             for p in predictions
         )
-        + tuple(_unpredicted(one) for one in beyond),
+        + tuple(_unpredicted(collective) for collective in beyond),
         notes=(PREDICTED, *([FAR] if beyond else []), *notes),
         left=("collective", "algorithm"),
     )
 
 
-def _unpredicted(one: MeasuredCollective) -> tuple[str, ...]:
-    size, seconds = format_size(one.size), format_value(one.seconds, "s")
-    return (one.collective, str(one.ranks), size, "none", "-", seconds, "-")
+def _unpredicted(collective: MeasuredCollective) -> tuple[str, ...]:
+    size, seconds = format_size(collective.size), format_value(collective.seconds, "s")
+    return (collective.collective, str(collective.ranks), size, "none", "-", seconds, "-")
 
 
 def scaling_table(scaling: Scaling) -> Table:
@@ -328,8 +325,8 @@ def bar(part: float) -> str:
 
 def launches_table(pooled: Sequence[Summary], launches: int, notes: Sequence[str] = ()) -> Table:
     """Show the medians over several launches, of `pool_launches`: a row per data point."""
-    bounded = any(one.share is not None for one in pooled)
-    sure = any(one.ci is not None for one in pooled)
+    bounded = any(summary.share is not None for summary in pooled)
+    sure = any(summary.ci is not None for summary in pooled)
     return Table(
         title=f"Median over {launches} launches",
         columns=(
@@ -338,23 +335,23 @@ def launches_table(pooled: Sequence[Summary], launches: int, notes: Sequence[str
             *("lowest .. highest", "spread"),
             *(("of limit",) if bounded else ()),
         ),
-        rows=tuple(_row(one, bounded=bounded, sure=sure) for one in pooled),
+        rows=tuple(_row(summary, bounded=bounded, sure=sure) for summary in pooled),
         notes=tuple(notes),
         left=("metric", "parameters"),
         spare=(("lowest .. highest",), ("spread",)) if sure else (("spread",),),
     )
 
 
-def _row(one: Summary, *, bounded: bool, sure: bool) -> tuple[str, ...]:
-    shape, apart = one.shape, spread(one)
+def _row(summary: Summary, *, bounded: bool, sure: bool) -> tuple[str, ...]:
+    shape, apart = summary.shape, spread(summary)
     return (
-        one.metric,
-        format_point(one.params),
-        format_value(one.median, one.unit),
-        *((_ends(one.ci, one.unit),) if sure else ()),
-        _ends(None if shape is None else (shape.minimum, shape.maximum), one.unit),
+        summary.metric,
+        format_point(summary.params),
+        format_value(summary.median, summary.unit),
+        *((_ends(summary.ci, summary.unit),) if sure else ()),
+        _ends(None if shape is None else (shape.minimum, shape.maximum), summary.unit),
         "-" if apart is None else f"{apart:.0%}",
-        *(("-" if one.share is None else f"{one.share:.1%}",) if bounded else ()),
+        *(("-" if summary.share is None else f"{summary.share:.1%}",) if bounded else ()),
     )
 
 

@@ -34,29 +34,29 @@ def training_table(
     `ranks_per_host` ranks; if it is not known, all ranks are expected to be as fast as those of the
     base.
     """
-    rates = {ranks: _asked(summaries) for ranks, (summaries, _) in runs.items()}
+    rates = {ranks: _rate_summary(summaries) for ranks, (summaries, _) in runs.items()}
     work = None if link is None else _work(runs, batch, link, ranks_per_host)
-    found = scaling(
+    scaled = scaling(
         Series(
             name="training",
             unit="samples/s",
             throughputs=tuple(
-                Throughput(ranks=ranks, rate=one.median, interval=one.ci)
-                for ranks, one in rates.items()
+                Throughput(ranks=ranks, rate=summary.median, interval=summary.ci)
+                for ranks, summary in rates.items()
             ),
         ),
         work,
     )
-    base = found.base_rate / found.base
-    gpus = any(one.metric == BUSY for summaries, _ in runs.values() for one in summaries)
+    base = scaled.base_rate / scaled.base
+    gpus = any(summary.metric == BUSY for summaries, _ in runs.values() for summary in summaries)
     return Table(
-        title=f"training: efficiency over {found.base} rank(s)",
+        title=f"training: efficiency over {scaled.base} rank(s)",
         columns=(
             *("ranks", "expected", "got", "efficiency", "computing"),
             *(("GPU busy",) if gpus else ()),
             *("flag", "verdict"),
         ),
-        rows=tuple(_row(row, base, *runs[row.ranks], gpus=gpus) for row in found.rows),
+        rows=tuple(_row(row, base, *runs[row.ranks], gpus=gpus) for row in scaled.rows),
         notes=(_reading(gpus=gpus, bounded=work is not None),),
         left=("flag", "verdict"),
         spare=(("verdict",),),
@@ -64,7 +64,6 @@ def training_table(
 
 
 def _reading(*, gpus: bool, bounded: bool) -> str:
-    """Say how to read the table."""
     busy = ", and busy: in which the GPU does" if gpus else ""
     expected = ", which is what the link allows if all of the exchange overlaps" if bounded else ""
     return (
@@ -92,27 +91,33 @@ def _row(
 def _work(
     runs: Mapping[int, tuple[Sequence[Summary], str]], batch: int, link: float, per_host: int
 ) -> Work:
-    every = [one for summaries, _ in runs.values() for one in summaries]
-    exchanged = max(one.median for one in every if one.metric == GRADIENTS)
+    every = [summary for summaries, _ in runs.values() for summary in summaries]
+    exchanged = max(summary.median for summary in every if summary.metric == GRADIENTS)
     return Work(batch=batch, exchanged=exchanged, rate=link, ranks_per_host=per_host)
 
 
-def _asked(summaries: Sequence[Summary]) -> Summary:
+def _rate_summary(summaries: Sequence[Summary]) -> Summary:
     """Find the rate with data from where they were asked for."""
-    rates = {str(one.params["data"]): one for one in summaries if one.metric == RATE}
+    rates = {
+        str(summary.params["data"]): summary for summary in summaries if summary.metric == RATE
+    }
     if not rates:
         raise SpecError("A run has no rate of samples.", remedy="See why: cluster show latest")
     return next(rates[data] for data in ("store", "disk", "memory") if data in rates)
 
 
 def _computing(summaries: Sequence[Summary]) -> float:
-    data = _asked(summaries).params["data"]
-    seconds = {one.metric: one.median for one in summaries if one.params.get("data") == data}
+    data = _rate_summary(summaries).params["data"]
+    seconds = {
+        summary.metric: summary.median
+        for summary in summaries
+        if summary.params.get("data") == data
+    }
     return seconds[PART_METRICS["compute"]] / seconds[TIMED_STEP]
 
 
 def _busy(summaries: Sequence[Summary]) -> str:
     """Return how busy the driver called the GPUs; a run too short for it has no such value."""
-    data = _asked(summaries).params["data"]
-    found = [s.median for s in summaries if s.metric == BUSY and s.params.get("data") == data]
-    return f"{found[0]:.0f}%" if found else ""
+    data = _rate_summary(summaries).params["data"]
+    shares = [s.median for s in summaries if s.metric == BUSY and s.params.get("data") == data]
+    return f"{shares[0]:.0f}%" if shares else ""

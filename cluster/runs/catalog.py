@@ -44,11 +44,9 @@ class RunList(Sequence["Run"]):
     """
 
     def __init__(self, folders: Sequence[Path]) -> None:
-        """Read nothing yet."""
         self.folders = tuple(folders)
 
     def __len__(self) -> int:
-        """Return the number of runs."""
         return len(self.folders)
 
     @overload
@@ -64,12 +62,10 @@ class RunList(Sequence["Run"]):
         return store.read(self.folders[which])
 
     def __repr__(self) -> str:
-        """List the names of the runs, one per line."""
         lines = ["  ".join(filter(None, row)) for row in self._rows()]
         return "\n".join([f"<RunList of {len(self)}>", *lines])
 
     def _repr_html_(self) -> str:
-        """Show a table in a notebook."""
         from cluster.reports.notebook import tables_html  # noqa: PLC0415 - only for notebooks
         from cluster.reports.table import Table  # noqa: PLC0415
 

@@ -35,18 +35,15 @@ class RunComparison(Comparison, frozen=True, kw_only=True):
     """
 
     def __repr__(self) -> str:
-        """Return the result in one line."""
         return f"<RunComparison {headline(self)}>"
 
     def __str__(self) -> str:
-        """Return the tables of `cluster compare`."""
         from cluster.reports.formats.terminal import table_text  # noqa: PLC0415 - it imports rich
         from cluster.reports.tables import comparison_tables  # noqa: PLC0415
 
         return "\n".join(table_text(table) for table in comparison_tables(self))
 
     def _repr_html_(self) -> str:
-        """Show the tables in a notebook."""
         from cluster.reports.notebook import comparison_html  # noqa: PLC0415 - only for notebooks
 
         return comparison_html(self)
@@ -123,21 +120,15 @@ def compare(
 
 
 def compare_groups(base: Side, other: Side, threshold: float) -> RunComparison:
-    """Compare two groups of launches, with a verdict per data point on the other (SpecError).
-
-    `threshold` is the smallest fraction of the value that matters, between 0 and 1.
-    """
+    """Compare two groups of launches; `threshold` is a fraction from 0 to 1 (SpecError)."""
     return RunComparison(**structs.asdict(compare_sides(base, other, threshold)))
 
 
 def _runs(named: Named | Sequence[Named]) -> list[Run]:
     group = [named] if isinstance(named, Run | str | Path) else list(named)
-    return [one if isinstance(one, Run) else load(one) for one in group]
+    return [member if isinstance(member, Run) else load(member) for member in group]
 
 
 def _side(runs: Sequence[Run]) -> Side:
     several = f" and {len(runs) - 1} more" if len(runs) > 1 else ""
-    return Side(
-        name=runs[0].name + several,
-        launches=tuple(launch_of(run) for run in runs),
-    )
+    return Side(name=runs[0].name + several, launches=tuple(launch_of(run) for run in runs))

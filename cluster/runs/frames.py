@@ -44,11 +44,11 @@ def value_columns(name: str, record: Record, measurements: Sequence[Measurement]
 
 def _in_unit(measurement: Measurement, record: Record) -> tuple[str, Iterable[float]]:
     """Return values in the unit of their metric; recorded times of a rate become rates."""
-    of = record.definitions.get(measurement.definition)
-    if of is None or of.unit == measurement.unit or not measurement.bytes:
+    definition = record.definitions.get(measurement.definition)
+    if definition is None or definition.unit == measurement.unit or not measurement.bytes:
         return measurement.unit, measurement.values
     times = measurement.values
-    return of.unit, (measurement.bytes / s if s else float("inf") for s in times)
+    return definition.unit, (measurement.bytes / s if s else float("inf") for s in times)
 
 
 def summary_columns(name: str, record: Record, summaries: Sequence[Summary]) -> Columns:
@@ -89,7 +89,6 @@ def cell_columns(cells: Sequence[ComparisonCell]) -> Columns:
 
 
 def _parameters(points: Iterable[Mapping[str, object]]) -> tuple[str, ...]:
-    """Return the names of all parameters, each once."""
     return tuple(dict.fromkeys(key for point in points for key in point))
 
 

@@ -19,10 +19,7 @@ def launch_of(run: Run) -> Launch:
 
 
 def proof_of(run: Run) -> ToggleProof | None:
-    """Return the proof that NCCL obeyed the variables of a run, or why there is none.
-
-    None if the variables do not switch peer-to-peer.
-    """
+    """Return the proof that NCCL obeyed a run's toggles, or why there is none; None without."""
     from cluster.analysis.topology.nccl_toggles import TOGGLES, toggle_proof  # noqa: PLC0415 - rarely needed
 
     if not any(name in run.record.variables for name in TOGGLES):

@@ -78,7 +78,7 @@ class Objects:
         return [f"{run}/{runs.RECORD}" for name in self._below() for run in self._below(name)]
 
     def _below(self, path: str | None = None) -> list[str]:
-        return [str(found) for found in self.store.list_with_delimiter(path)["common_prefixes"]]
+        return [str(prefix) for prefix in self.store.list_with_delimiter(path)["common_prefixes"]]
 
 
 @dataclass(frozen=True)
@@ -103,8 +103,8 @@ class Files:
 
     def records(self) -> list[str]:
         """Look for files with the name of a record."""
-        found = self.store.glob(f"{self.root}/*/*/{runs.RECORD}")
-        return ["/".join(path.split("/")[-3:]) for path in found]
+        paths = self.store.glob(f"{self.root}/*/*/{runs.RECORD}")
+        return ["/".join(path.split("/")[-3:]) for path in paths]
 
 
 def push(folder: Path, url: str) -> str:
@@ -137,8 +137,8 @@ def _refuse(folder: Path, record: Record) -> None:
 
 
 def _refuse_secrets(folder: Path, contents: dict[str, bytes]) -> None:
-    found = {name: secret_lines(content) for name, content in contents.items()}
-    for name, numbers in found.items():
+    secrets = {name: secret_lines(content) for name, content in contents.items()}
+    for name, numbers in secrets.items():
         if numbers:
             raise SpecError(
                 f"{folder / name} seems to hold a secret in line {numbers[0]}; nothing was sent.",
@@ -158,15 +158,12 @@ def _is_there(store: Store, path: str, content: bytes, whole: str) -> bool:
 
 
 def download_runs(url: str, into: Path, *, values: bool = False) -> tuple[str, ...]:
-    """Download the records of all runs in a store (ClusterError: it cannot be reached).
-
-    Return the URL of each, in the order of `runs.folders(into)`.
-    """
+    """Download the records of all runs in a store; return the URL of each (ClusterError)."""
     with _store(url) as store, ThreadPoolExecutor(AT_ONCE) as pool:
-        found = [path for path in store.records() if _is_run(path)]
-        contents = dict(zip(found, pool.map(store.read, found), strict=True))
+        records = [path for path in store.records() if _is_run(path)]
+        contents = dict(zip(records, pool.map(store.read, records), strict=True))
         if values:
-            beside = [path.removesuffix(runs.RECORD) + runs.MEASUREMENTS for path in found]
+            beside = [path.removesuffix(runs.RECORD) + runs.MEASUREMENTS for path in records]
             contents |= zip(beside, pool.map(store.read, beside), strict=True)
     for path, content in contents.items():
         if content is not None:

@@ -23,13 +23,13 @@ TOPOLOGY, ENDING, SHARED = "topology.", ".txt", ".json"
 
 def rank_processes(raw: Path) -> tuple[RankProcess, ...]:
     """Read what each rank wrote about its process, in their order; a killed one may lack it."""
-    found = []
+    processes = []
     for path in raw.glob(PROCESS_FILE.format(rank="*")):
         try:
-            found.append(msgspec.json.decode(path.read_bytes(), type=RankProcess))
+            processes.append(msgspec.json.decode(path.read_bytes(), type=RankProcess))
         except (OSError, msgspec.DecodeError, UnicodeDecodeError, RecursionError):
             continue
-    return tuple(sorted(found, key=lambda process: process.rank))
+    return tuple(sorted(processes, key=lambda process: process.rank))
 
 
 def nccl_log(raw: Path) -> NcclLog | None:
@@ -39,23 +39,25 @@ def nccl_log(raw: Path) -> NcclLog | None:
     if log := _decoded(raw / SHARED_LOG, NcclLog):
         return log
     paths = sorted(raw.glob(LOGS))
-    return next((one for one in _details(paths, "nccl_log") if isinstance(one, NcclLog)), None)
+    return next(
+        (detail for detail in _details(paths, "nccl_log") if isinstance(detail, NcclLog)), None
+    )
 
 
 def topologies(raw: Path) -> dict[str, Topology]:
     """Read how the GPUs of each host are connected, as far as it is known."""
     from cluster.core.model.logs import Topology  # noqa: PLC0415 - rarely needed
 
-    found: dict[str, Topology] = {}
+    by_host: dict[str, Topology] = {}
     for path in sorted(raw.glob(f"{TOPOLOGY}*")):
         host = path.name.removeprefix(TOPOLOGY).removesuffix(path.suffix)
         if path.suffix == SHARED and (shared := _decoded(path, Topology)):
-            found[host] = shared
+            by_host[host] = shared
         elif path.suffix == ENDING:
-            for one in _details([path], "topology"):
-                if isinstance(one, Topology):
-                    found[host] = one
-    return found
+            for detail in _details([path], "topology"):
+                if isinstance(detail, Topology):
+                    by_host[host] = detail
+    return by_host
 
 
 def _decoded(path: Path, kind: type[V]) -> V | None:
@@ -70,8 +72,8 @@ def _details(paths: list[Path], format_: str) -> Iterator[object]:
     from cluster.logs import reader  # noqa: PLC0415 - rarely needed
 
     try:
-        found = reader.read((path.read_bytes() for path in paths), format_)
+        reading = reader.read((path.read_bytes() for path in paths), format_)
     except (OSError, ParseError):
         return
-    for result in found.results:
+    for result in reading.results:
         yield result.detail

@@ -69,8 +69,8 @@ def _between_gpus(record: Record, raw: Path) -> Figure | None:
 def _slot_rate(slot: str) -> float:
     from cluster.core.pcie import slot_bandwidth  # noqa: PLC0415 - only for summaries of GPUs
 
-    found = slot_bandwidth(slot)
-    return found.rate if found else 0.0
+    bandwidth = slot_bandwidth(slot)
+    return bandwidth.rate if bandwidth else 0.0
 
 
 def _known_link(record: Record, machine: Machine) -> Link | None:

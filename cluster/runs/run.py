@@ -68,7 +68,6 @@ class Run(Value, frozen=True, kw_only=True):
     fleet: FleetVerdict | None = None
 
     def __repr__(self) -> str:
-        """Return the run's name and its number of values in one line."""
         values = sum(len(m.values) for m in self.measurements)
         spec = self.record.spec
         return (
@@ -77,7 +76,6 @@ class Run(Value, frozen=True, kw_only=True):
         )
 
     def _repr_html_(self) -> str:
-        """Show the verdict and a table of the summaries in a notebook."""
         from cluster.reports.notebook import run_html  # noqa: PLC0415 - it imports matplotlib
 
         return run_html(self.name, self.judge(), self.summary(), self.record.notes)
@@ -104,19 +102,20 @@ class Run(Value, frozen=True, kw_only=True):
         from cluster.analysis.statistics.summarize import summarize  # noqa: PLC0415 - it imports NumPy
 
         known = self.record.definitions
-        taken: Iterable[Measurement] = self.measurements
+        values: Iterable[Measurement] = self.measurements
         if self.record.benchmark == PAIRS:
             from cluster.fleet.pair_measurements import without_places  # noqa: PLC0415
 
-            taken = without_places(taken)
-        found = summarize(
-            with_rates(tuple(taken), known.values()),
+            values = without_places(values)
+        summaries = summarize(
+            with_rates(tuple(values), known.values()),
             known.values(),
             route(self.record, self.measurements, self.folder / RAW),
         )
         hardware = self.record.hardware
         return tuple(
-            with_hardware_bound(s, known[s.definition], of_point(hardware, s.params)) for s in found
+            with_hardware_bound(s, known[s.definition], of_point(hardware, s.params))
+            for s in summaries
         )
 
     def judge(self, hardware: str | Hardware | None = None) -> Answer:
@@ -155,12 +154,7 @@ class Run(Value, frozen=True, kw_only=True):
         from cluster.analysis.verdict.judgement import judge  # noqa: PLC0415 - only for summaries
 
         return judge(
-            summaries,
-            self.record,
-            findings,
-            hardware,
-            fleet=self.fleet,
-            training=self.training(),
+            summaries, self.record, findings, hardware, fleet=self.fleet, training=self.training()
         )
 
     def training(self) -> TrainingVerdict | None:
@@ -275,13 +269,13 @@ class Run(Value, frozen=True, kw_only=True):
         from cluster.reports.words.verdict import answer  # noqa: PLC0415
 
         summaries = self.summary()
-        found = self.findings(summaries)
+        signs = self.findings(summaries)
         return ReportRun(
             name=self.name,
             record=self.record,
             summaries=summaries,
-            findings=found,
-            judgement=answer(self.judgement(summaries, found)),
+            findings=signs,
+            judgement=answer(self.judgement(summaries, signs)),
             fleet=self.fleet,
             pairs=tuple(pair_tests(self.measurements)) if self.fleet else (),
             warnings=(*self.warnings, *missing_series(self.record, self.missing)),
@@ -319,18 +313,18 @@ class Run(Value, frozen=True, kw_only=True):
     @property
     def missing(self) -> tuple[Planned, ...]:
         """The planned series that have no value."""
-        taken = [(m.metric, m.params.items()) for m in self.measurements if m.values]
+        points = [(m.metric, m.params.items()) for m in self.measurements if m.values]
         return tuple(
             cell
             for cell in self.record.planned
             if not any(
-                metric == cell.metric and cell.params.items() <= point for metric, point in taken
+                metric == cell.metric and cell.params.items() <= point for metric, point in points
             )
         )
 
 
-def _check_word(name: str, given: str, known: tuple[str, ...]) -> None:
-    if given not in known:
+def _check_word(name: str, word: str, known: tuple[str, ...]) -> None:
+    if word not in known:
         raise SpecError(
-            f"{name}={given!r} is not known.", remedy=f"There are: {', '.join(map(repr, known))}"
+            f"{name}={word!r} is not known.", remedy=f"There are: {', '.join(map(repr, known))}"
         )

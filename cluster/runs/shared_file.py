@@ -87,7 +87,9 @@ def decode(content: bytes, name: str) -> SharedRun:
     if summed(run) != run or encode(run) != content:
         raise SpecError(f"{name} was changed since it was written.", remedy=AGAIN)
     names = [part.name for part in run.parts]
-    wrong = next((one for one in names if not one.isprintable() or names.count(one) > 1), None)
+    wrong = next(
+        (member for member in names if not member.isprintable() or names.count(member) > 1), None
+    )
     if wrong is not None:
         raise SpecError(f"{name} has a file {wrong!r} twice, or with control characters.")
     return run
@@ -115,9 +117,9 @@ def _write(target: Path, part: SharedPart, name: str) -> None:
         target.parent.mkdir(parents=True, exist_ok=True, mode=0o700)
         target.write_text(part.text, encoding="utf-8", newline="")
     except (OSError, ValueError) as error:  # ValueError: a name with a NUL
-        why = error.strerror if isinstance(error, OSError) else str(error)
+        reason = error.strerror if isinstance(error, OSError) else str(error)
         raise SpecError(
-            f"{part.name!r} of {name} cannot be written to {target.parent}: {why}.",
+            f"{part.name!r} of {name} cannot be written to {target.parent}: {reason}.",
             means="A shared run is unpacked into a folder for temporary files before it is read.",
             remedy="Make room there, or name another place: export TMPDIR=DIR",
         ) from error

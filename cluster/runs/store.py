@@ -174,7 +174,7 @@ def _check_depth(params: object) -> None:
     for _ in range(DEEPEST):
         lists = [each for each in level if isinstance(each, dict | list)]
         level = [
-            one for each in lists for one in (each.values() if isinstance(each, dict) else each)
+            value for each in lists for value in (each.values() if isinstance(each, dict) else each)
         ]
     if level:
         raise SpecError(f"its parameters are nested more than {DEEPEST} deep")
@@ -194,11 +194,11 @@ def read(folder: Path) -> Run:
     if text and not text.endswith(b"\n"):
         warnings = (f"The last line of {MEASUREMENTS} was cut off, and is left out.",)
     numbered = enumerate(jsonl.complete_lines(text), 1)
-    found = tuple(_measurement(folder, number, line) for number, line in numbered)
+    values = tuple(_measurement(folder, number, line) for number, line in numbered)
     return Run(
         folder=folder,
         record=known,
-        measurements=found,
+        measurements=values,
         warnings=warnings,
         results=tuple(_results(folder)),
         fleet=verdict_files.verdict(folder) or _without_verdict(folder, known),
@@ -249,8 +249,8 @@ def _measurement(folder: Path, number: int, line: bytes) -> Measurement:
 
 def folders(where: Path) -> list[Path]:
     """List the runs under a folder, the oldest first."""
-    found = [path.parent for path in where.glob(f"*/*/{RECORD}")]
-    return sorted(found, key=_age)
+    runs = [path.parent for path in where.glob(f"*/*/{RECORD}")]
+    return sorted(runs, key=_age)
 
 
 def _age(folder: Path) -> tuple[str, int, str]:
@@ -283,10 +283,7 @@ def find(where: Path, which: str) -> Path:
 
 
 def find_launches(where: Path, which: str) -> list[Path]:
-    """Find a run as `find` does; `latest` or a cluster mean all launches of its newest command.
-
-    Their folders come the oldest first (SpecError: there is none).
-    """
+    """Find a run as `find`, or all launches of the newest command, the oldest first."""
     newest = find(where, which)
     if which not in ("latest", newest.parent.name):
         return [newest]

@@ -39,7 +39,8 @@ def _recorded(path: Path) -> FleetVerdict | None:
     unknown = {"code": "recorded"}
     for key in ("blamed", "observations"):
         raw[key] = [
-            {**one, "place": _place(one["part"]), "reason": unknown} for one in raw.get(key, ())
+            {**finding, "place": _place(finding["part"]), "reason": unknown}
+            for finding in raw.get(key, ())
         ]
     try:
         return msgspec.convert({**raw, "reason": unknown}, FleetVerdict)
@@ -68,9 +69,9 @@ def _place(name: str) -> Part:
     return msgspec.convert({"kind": kind}, Part)
 
 
-def write_placement(folder: Path, found: Placement) -> None:
+def write_placement(folder: Path, judged: Placement) -> None:
     """Write which hosts of a run are near one another (ClusterError)."""
-    _write(folder / PLACEMENT, found)
+    _write(folder / PLACEMENT, judged)
 
 
 def placement(folder: Path) -> Placement | None:

@@ -150,7 +150,7 @@ def test_one_process_replaces_at_a_time(home: Path) -> None:
         with cluster.disk.journal.in_use(), pytest.raises(SpecError, match="right now"):
             finish_replacement(cluster)
         finish_replacement(cluster)
-        assert attach("big").state.kept == ()
+        assert attach("big").state.machines_to_keep == ()
 
 
 def test_tests_that_are_interrupted_leave_the_cluster_as_it_was(home: Path) -> None:
@@ -158,5 +158,5 @@ def test_tests_that_are_interrupted_leave_the_cluster_as_it_was(home: Path) -> N
         with pytest.raises(KeyboardInterrupt):
             replace_host("big", interrupted)
         assert [one.id for one in attach("big").machines] == [f"sim-{n}" for n in range(4)]
-        assert attach("big").state.kept == ()
+        assert attach("big").state.machines_to_keep == ()
         cluster.disk.refresh()

@@ -193,14 +193,14 @@ def test_a_replacement_costs_the_time_in_which_both_machines_exist() -> None:
     assert during.dollars == pytest.approx((2 * 990 + 100) * 3.6 / 3600)
     assert after is not None
     assert after.dollars == pytest.approx((2 * 1190 + 200) * 3.6 / 3600)
-    assert (after.hosts, over.machines, over.kept) == (2, NEW, ())
+    assert (after.hosts, over.machines, over.machines_to_keep) == (2, NEW, ())
 
 
 def test_a_replacement_that_was_given_up_has_the_machines_of_before() -> None:
     facts = journal.Examined(facts=())
     begun = (CREATED, journal.Replacing(kept=MACHINES), journal.Created(machines=NEW), facts)
 
-    assert (state(*begun).machines, state(*begun).kept) == (NEW, MACHINES)
+    assert (state(*begun).machines, state(*begun).machines_to_keep) == (NEW, MACHINES)
     assert state(*begun, journal.Replaced(at=9.0)).machines == MACHINES
 
 

@@ -108,7 +108,7 @@ def test_one_call_creates_the_new_machine_and_only_the_bad_one_ends(
     receipt = cluster.receipt()
     assert receipt is not None
     assert receipt.hosts == 2
-    assert cluster.state.extra > 0
+    assert cluster.state.extra_seconds > 0
 
     (again,) = replace_host(NAME, bad=0)
     assert in_cloud(world) == {again.new, one.new}
@@ -147,7 +147,7 @@ def test_where_there_is_no_room_nothing_is_ended(
     assert not cloud.calls(ENDING[world.name])
     assert in_cloud(world) == set(old)
     assert tuple(m.id for m in attach(NAME).machines) == old
-    assert attach(NAME).state.kept == ()
+    assert attach(NAME).state.machines_to_keep == ()
 
 
 def test_a_replacement_that_is_killed_at_any_call_leaves_what_everybody_knows(

@@ -51,30 +51,27 @@ def with_hardware_bound(
     summary: Summary, definition: Definition, hardware: Hardware | None
 ) -> Summary:
     """Add the bound on some hardware, and the share that the median reaches, unless it has one."""
-    found = bound(definition, summary.params, hardware)
-    if found is None or summary.bound is not None or summary.median <= 0:
+    limit = bound(definition, summary.params, hardware)
+    if limit is None or summary.bound is not None or summary.median <= 0:
         return summary
     size = count(summary.params, "size")
     if summary.unit != "B/s" and not (summary.unit == "s" and size):
         return summary
     rate = summary.median if summary.unit == "B/s" else size / summary.median
-    while found.otherwise is not None and rate > BELIEVABLE * found.otherwise.rate:
-        found = found.otherwise  # the value is impossible even without the assumption
+    while limit.otherwise is not None and rate > BELIEVABLE * limit.otherwise.rate:
+        limit = limit.otherwise  # the value is impossible even without the assumption
     return replace(
         summary,
-        bound=found.rate if summary.unit == "B/s" else size / found.rate,
-        share=rate / found.rate,
-        limit=replace(found, otherwise=None),
+        bound=limit.rate if summary.unit == "B/s" else size / limit.rate,
+        share=rate / limit.rate,
+        limit=replace(limit, otherwise=None),
     )
 
 
 def bound(
     definition: Definition, params: Mapping[str, Scalar], hardware: Hardware | None
 ) -> Limit | None:
-    """Return the highest rate that hardware allows a metric, through its `medium`; None if none.
-
-    Of the point, `hosts`, `ranks`, `operation` and `streams` are used.
-    """
+    """Return the highest rate that hardware allows a metric at a point; None if unknown."""
     if hardware is None or not definition.medium:
         return None
     return _BY_MEDIUM[definition.medium](definition, params, hardware)
@@ -150,36 +147,36 @@ def _inside(operation: str, ranks: int, hosts: int, hardware: Hardware) -> Limit
     if hardware.nvlink:
         kind = "infinity_fabric_ring" if is_amd(hardware) else "nvls" if sums else "nvlink_ring"
     ring = Limit(kind=kind, rate=link.rate, source=link.source)
-    found = scaled(_unless_bridged(ring, hardware), gain, flow="one way", times=gain)
-    return found if hosts > 1 else _between_bridges(found, operation, here, hardware)
+    limit = scaled(_unless_bridged(ring, hardware), gain, flow="one way", times=gain)
+    return limit if hosts > 1 else _between_bridges(limit, operation, here, hardware)
 
 
-def _between_bridges(found: Limit, operation: str, ranks: int, hardware: Hardware) -> Limit:
+def _between_bridges(ring: Limit, operation: str, ranks: int, hardware: Hardware) -> Limit:
     """Bound more boards than a bridge joins by PCIe: between those, there is no NVLink.
 
     The boards of a bridge share what has to leave them, as the ranks of a host share its network.
     """
     joined = hardware.joins
     if hardware.nvlink is None or hardware.bridge is None or hardware.bus is None:
-        return found
+        return ring
     if ranks <= joined or operation not in FACTORS:
-        return found
+        return ring
     groups = -(-ranks // joined)
     share = network_share(operation, ranks, groups)
     slots = Limit(
         kind="pcie", rate=joined * hardware.bus.rate, count=joined, source=hardware.bus.source
     )
     shared = scaled(slots, share, flow="one way", times=share, boards=(groups, joined))
-    return min(found, shared, key=lambda limit: limit.rate)
+    return min(ring, shared, key=lambda limit: limit.rate)
 
 
-def _unless_bridged(found: Limit, hardware: Hardware) -> Limit:
+def _unless_bridged(limit: Limit, hardware: Hardware) -> Limit:
     """Add to a bound by PCIe that it does not hold if NVLink bridges join the boards."""
     bridge = hardware.bridge
-    if hardware.nvlink or bridge is None or found.rate >= bridge.rate:
-        return found
+    if hardware.nvlink or bridge is None or limit.rate >= bridge.rate:
+        return limit
     otherwise = Limit(kind="nvlink_bridge", rate=bridge.rate, source=bridge.source)
-    return replace(found, assumption=Assumption(kind="no_bridge"), otherwise=otherwise)
+    return replace(limit, assumption=Assumption(kind="no_bridge"), otherwise=otherwise)
 
 
 def _shared(word: Factor, here: int) -> float:
@@ -216,22 +213,22 @@ def _gpu_memory(
 ) -> Limit | None:
     if hardware.memory is None:
         return None
-    found = _of_all_devices("gpu_memory", hardware.memory, params)
+    limit = _of_all_devices("gpu_memory", hardware.memory, params)
     if definition.flow == "one way":
-        found = replace(found, kind="gpu_memory_copy", rate=found.rate / 2)
+        limit = replace(limit, kind="gpu_memory_copy", rate=limit.rate / 2)
     if 0 < count(params, "size") <= MOST_CACHED:
-        return replace(found, assumption=Assumption(kind="not_cached"))
+        return replace(limit, assumption=Assumption(kind="not_cached"))
     if hardware.raised and hardware.memory.source != SAID:
-        most = scaled(found, MOST_RAISED, times=float(MOST_RAISED))
+        most = scaled(limit, MOST_RAISED, times=float(MOST_RAISED))
         assumed = Assumption(kind="memory_not_overclocked")
-        return replace(found, assumption=assumed, otherwise=most)
-    return found
+        return replace(limit, assumption=assumed, otherwise=most)
+    return limit
 
 
-def _of_all_devices(kind: LimitKind, one: Figure, params: Mapping[str, Scalar]) -> Limit:
+def _of_all_devices(kind: LimitKind, figure: Figure, params: Mapping[str, Scalar]) -> Limit:
     """Limit all devices of a test together."""
     devices = max(1, count(params, "devices"))
-    return Limit(kind=kind, rate=one.rate * devices, count=devices, source=one.source)
+    return Limit(kind=kind, rate=figure.rate * devices, count=devices, source=figure.source)
 
 
 _BY_MEDIUM: dict[Medium, Callable[[Definition, Mapping[str, Scalar], Hardware], Limit | None]] = {

@@ -54,10 +54,7 @@ def goodput(link: Link, flows: int = 1) -> float:
 
 
 def bound(definition: Definition, links: Iterable[Link | None], flows: int = 1) -> float | None:
-    """Return the rate in B/s that the slowest link allows a metric; None if not known.
-
-    Bytes that flow both ways use both directions of a link.
-    """
+    """Return the B/s that the slowest link allows a metric, both ways if it uses both."""
     known = [None if link is None else goodput(_passed(definition, link), flows) for link in links]
     rates = [rate for rate in known if rate is not None]
     if not definition.flow or not rates or len(rates) < len(known):
@@ -85,10 +82,7 @@ def _copy_rate(copies: dict[int, float], size: Scalar) -> float:
 
 
 def with_link_bound(summary: Summary, definition: Definition, size: int, route: Route) -> Summary:
-    """Add the bound to a summary, if any, and the share of it that the median reaches.
-
-    `size` bytes moved on the route during each value.
-    """
+    """Add the bound of a route on `size` bytes, and the share that the median reaches."""
     if definition.medium in OFF_NETWORK:
         return summary
     flows = summary.params.get("streams", 1)
@@ -129,22 +123,22 @@ def _within_host(definition: Definition, route: Route, size: Scalar) -> Limit | 
 
 
 def with_given_bound(
-    summary: Summary, definition: Definition, given: Limit, hosts: int, ranks: int
+    summary: Summary, definition: Definition, limit: Limit, hosts: int, ranks: int
 ) -> Summary:
     """Bound a summary by a network that the user named, instead of the one that was found.
 
-    `given` is what a host's network carries in each direction. Without a bound and share if the
+    `limit` is what a host's network carries in each direction. Without a bound and share if the
     network bounds nothing, as on one host.
     """
     size = summary.params.get("size")
-    rate = given.rate * (2 if definition.flow == "both ways" else 1)
+    rate = limit.rate * (2 if definition.flow == "both ways" else 1)
     if definition.factor and hosts > 1:
         rate /= _crossing(definition, Route(links=(None,) * hosts, ranks=ranks))
         rate *= factor(definition.factor, ranks) if definition.rate == "bus" else 1.0
     passes = not definition.factor or hosts > 1
     if summary.unit not in ("B/s", "s") or not isinstance(size, int) or not size or not passes:
         return msgspec.structs.replace(summary, bound=None, share=None, limit=None)
-    return _limited(summary, size, msgspec.structs.replace(given, rate=rate))
+    return _limited(summary, size, msgspec.structs.replace(limit, rate=rate))
 
 
 def share(median: float, bound: float, unit: str) -> float:

@@ -44,15 +44,15 @@ UDP_SAVES = 24  # bytes: UDP's header has 8, TCP's with its time stamps 32
 MTU, JUMBO = 1500, 9000  # of Ethernet: usual, and the largest that is usual
 
 
-def scaled(found: Limit, by: float, **changes: Any) -> Limit:  # noqa: ANN401 - fields of a limit
+def scaled(limit: Limit, factor: float, **changes: Any) -> Limit:  # noqa: ANN401 - fields of a limit
     """Multiply a limit, and what it is without its assumption."""
-    otherwise = None if found.otherwise is None else scaled(found.otherwise, by, **changes)
-    return replace(found, rate=by * found.rate, otherwise=otherwise, **changes)
+    otherwise = None if limit.otherwise is None else scaled(limit.otherwise, factor, **changes)
+    return replace(limit, rate=factor * limit.rate, otherwise=otherwise, **changes)
 
 
-def in_ways(definition: Definition, found: Limit) -> Limit:
+def in_ways(definition: Definition, limit: Limit) -> Limit:
     """Return a limit of one direction for the directions of a metric."""
-    return scaled(found, 2 if definition.flow == "both ways" else 1, flow=definition.flow)
+    return scaled(limit, 2 if definition.flow == "both ways" else 1, flow=definition.flow)
 
 
 def tcp(definition: Definition, params: Mapping[str, Scalar], hardware: Hardware) -> Limit | None:
@@ -63,11 +63,11 @@ def tcp(definition: Definition, params: Mapping[str, Scalar], hardware: Hardware
     """
     if count(params, "hosts") == 1:
         return None
-    found = _connections(definition, params, hardware)
-    if found is None or definition.metric != "interval":
-        return found
-    other = found.otherwise and replace(found.otherwise, assumption=RECEIVER)
-    return replace(found, assumption=found.assumption or RECEIVER, otherwise=other)
+    limit = _connections(definition, params, hardware)
+    if limit is None or definition.metric != "interval":
+        return limit
+    other = limit.otherwise and replace(limit.otherwise, assumption=RECEIVER)
+    return replace(limit, assumption=limit.assumption or RECEIVER, otherwise=other)
 
 
 def _connections(
@@ -85,8 +85,8 @@ def _connections(
     capped = replace(_ethernet(jumbo, figure, is_udp=is_udp), count=streams, connections=True)
     if flow.source == SAID:
         return in_ways(definition, capped)
-    held = Assumption(kind="connection_held", rate=flow.rate, source=flow.source)
-    return replace(in_ways(definition, capped), assumption=held, otherwise=whole)
+    assumed = Assumption(kind="connection_held", rate=flow.rate, source=flow.source)
+    return replace(in_ways(definition, capped), assumption=assumed, otherwise=whole)
 
 
 def _ethernet(hardware: Hardware, nic: Figure, *, is_udp: bool = False) -> Limit:
@@ -126,11 +126,11 @@ def messages(
     if pairs < PAIR:
         return in_ways(definition, line)
     senders = min(pairs, hosts // 2)
-    found = in_ways(definition, scaled(line, senders, senders=senders))
+    limit = in_ways(definition, scaled(line, senders, senders=senders))
     if 2 * pairs == hosts:  # one rank on each host: each pair has two hosts
-        return found
+        return limit
     assumed = Assumption(kind="pairs_send_from_hosts", pairs=pairs, senders=senders, hosts=hosts)
-    return replace(found, assumption=assumed, otherwise=None)
+    return replace(limit, assumption=assumed, otherwise=None)
 
 
 def _fits_on_a_host(params: Mapping[str, Scalar], hosts: int) -> bool:
@@ -150,11 +150,11 @@ def _line(hardware: Hardware, nic: Figure) -> Limit:
     whole = Limit(kind=kind, rate=nic.rate, source=nic.source, host=True)
     if hardware.rdma:
         return whole
-    found = scaled(_ethernet(hardware, nic), 1, host=True)
+    limit = scaled(_ethernet(hardware, nic), 1, host=True)
     if hardware.rdma is None:
         assumed = Assumption(kind="messages_by_tcp")
-        return replace(found, assumption=assumed, otherwise=whole)
-    return found
+        return replace(limit, assumption=assumed, otherwise=whole)
+    return limit
 
 
 def across(operation: str, ranks: int, hosts: int, hardware: Hardware) -> Limit | None:
@@ -176,24 +176,24 @@ def across(operation: str, ranks: int, hosts: int, hardware: Hardware) -> Limit 
     if hardware.bus and senders * hardware.bus.rate < line.rate:
         line = replace(_slots(hardware.bus, senders), host=True)
     share = network_share(operation, ranks, hosts)
-    found = scaled(line, share, flow="one way", hosts=hosts, times=share)
+    limit = scaled(line, share, flow="one way", hosts=hosts, times=share)
     gain = share * factor(SUMMED, hosts)
     if FACTORS.get(operation, SUMMED) != SUMMED or hardware.rdma is False or gain <= share:
-        return found
+        return limit
     whole = line.otherwise or line
     summed = scaled(whole, gain, flow="one way", hosts=hosts, times=gain)
-    return _unless(found, Assumption(kind="no_sharp"), summed)
+    return _unless(limit, Assumption(kind="no_sharp"), summed)
 
 
 def _slots(bus: Figure, count: int) -> Limit:
     return Limit(kind="pcie", rate=count * bus.rate, count=count, source=bus.source)
 
 
-def _unless(found: Limit, assumption: Assumption, otherwise: Limit) -> Limit:
+def _unless(limit: Limit, assumption: Assumption, otherwise: Limit) -> Limit:
     """Add an assumption behind those that a limit has."""
-    if found.otherwise is None:
-        return replace(found, assumption=assumption, otherwise=otherwise)
-    return replace(found, otherwise=_unless(found.otherwise, assumption, otherwise))
+    if limit.otherwise is None:
+        return replace(limit, assumption=assumption, otherwise=otherwise)
+    return replace(limit, otherwise=_unless(limit.otherwise, assumption, otherwise))
 
 
 def _to_next_host(ranks: int, hardware: Hardware, line: Limit) -> Limit:

@@ -24,10 +24,7 @@ NVLINKS = {
 
 
 def nvlink(architecture: str, links: int) -> Figure | None:
-    """Return the rate of all NVLinks of a GPU together, in one direction.
-
-    Such as 450 GB/s for 18 links of Hopper; None without links, or if not known.
-    """
+    """Return the rate of a GPU's NVLinks in one direction: 450 GB/s for 18 of Hopper."""
     each = NVLINKS.get(architecture)
     if each is None or links < 1:
         return None
@@ -43,15 +40,15 @@ def link(interface: Interface) -> Link | None:
     """
     if not interface.speed or not interface.mtu:
         return None
-    said = f"Linux: {interface.name}, {format_rate(interface.speed)}"
+    source = f"Linux: {interface.name}, {format_rate(interface.speed)}"
     slot = slot_bandwidth(interface.slot)
     if slot is None or slot.rate >= interface.speed:
         return Link(
-            rate=interface.speed, mtu=interface.mtu, flow=interface.flow or None, source=said
+            rate=interface.speed, mtu=interface.mtu, flow=interface.flow or None, source=source
         )
     return Link(
         rate=slot.rate,
         mtu=interface.mtu,
         flow=interface.flow or None,
-        source=f"{said}, in a slot of {slot.source}",
+        source=f"{source}, in a slot of {slot.source}",
     )

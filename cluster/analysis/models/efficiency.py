@@ -129,10 +129,7 @@ def bounds(work: Work, ranks: int, base: Throughput) -> tuple[float, float]:
     """
     computing = work.batch * base.ranks / base.rate
     communicating = exchange_seconds(work, ranks)
-    return (
-        computing / (computing + communicating),
-        computing / max(computing, communicating),
-    )
+    return (computing / (computing + communicating), computing / max(computing, communicating))
 
 
 def exchange_seconds(work: Work, ranks: int) -> float:
@@ -148,7 +145,7 @@ def measured_series(launches: Iterable[Launch]) -> tuple[Series, ...]:
     of 1 / s. For a collective, the series is the bus bandwidth of one rank times the number of
     ranks; its time and its algorithm bandwidth are left out, as they depend on n anyway.
     """
-    found: dict[tuple[str, str, str], dict[int, list[Summary]]] = defaultdict(
+    by_series: dict[tuple[str, str, str], dict[int, list[Summary]]] = defaultdict(
         lambda: defaultdict(list)
     )
     for launch in launches:
@@ -163,14 +160,14 @@ def measured_series(launches: Iterable[Launch]) -> tuple[Series, ...]:
             name = ", ".join(filter(None, [summary.metric, format_point(rest)]))
             unit = "1/s" if summary.better == "lower" else summary.unit
             all_ = _of_all(summary, n) if own is not None and own.rate == "bus" else summary
-            found[name, summary.definition, unit][n].append(all_)
+            by_series[name, summary.definition, unit][n].append(all_)
     return tuple(
         Series(
             name=name,
             unit=unit,
             throughputs=tuple(_throughput(ranks, group) for ranks, group in sorted(by.items())),
         )
-        for (name, _, unit), by in found.items()
+        for (name, _, unit), by in by_series.items()
         if len(by) > 1
     )
 
@@ -213,11 +210,11 @@ def training_scaling(launches: Sequence[Launch]) -> Scaling | None:
     The efficiencies are those with data from where they were asked for, with bounds if one rank
     alone was measured.
     """
-    trained = [one for one in launches if one.record.benchmark == TRAINING]
-    known = {one.name: one for one in measured_series(trained)}
+    trained = [launch for launch in launches if launch.record.benchmark == TRAINING]
+    known = {launch.name: launch for launch in measured_series(trained)}
     for data in ASKED:
-        if found := known.get(f"{RATE}, data {data}"):
-            plain = scaling(found)
+        if rates := known.get(f"{RATE}, data {data}"):
+            plain = scaling(rates)
             if plain.base > 1:  # its rate has an exchange, too
                 return plain
             rows = tuple(_bounded(row, plain.base_rate, _exchange(trained, row.ranks))
@@ -230,9 +227,9 @@ def _exchange(trained: Sequence[Launch], ranks: int) -> float | None:
     """Return the rate that the exchange among so many ranks alone allows."""
     rates = [
         summary.median
-        for one in trained
-        if one.record.spec.hosts * one.record.spec.ranks_per_host == ranks
-        for summary in one.summaries
+        for launch in trained
+        if launch.record.spec.hosts * launch.record.spec.ranks_per_host == ranks
+        for summary in launch.summaries
         if summary.metric == EXCHANGE
     ]
     return median(rates) if rates else None

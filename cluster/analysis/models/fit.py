@@ -31,7 +31,6 @@ if TYPE_CHECKING:
 
     Values = NDArray[np.float64]
 
-MOST_PIECES = 3
 FEWEST_POINTS = 4  # of a piece
 ENOUGH_POINTS = 6  # of a piece, for an interval
 GRAIN = 0.003  # of a median: smaller errors do not count
@@ -46,13 +45,13 @@ SEED = 20180626  # any number will do, if it is always the same
 
 def sweeps(summaries: Iterable[Summary]) -> tuple[tuple[Summary, ...], ...]:
     """Find the metrics that were measured over several sizes."""
-    found: dict[tuple[object, ...], dict[int, Summary]] = {}
+    by_point: dict[tuple[object, ...], dict[int, Summary]] = {}
     for summary in summaries:
         size = summary.params.get("size")
         if isinstance(size, int) and size > 0 and 0 < summary.median < math.inf:
             key = (summary.metric, summary.definition, *sorted(params_but_size(summary).items()))
-            found.setdefault(key, {})[size] = summary
-    several = (sweep for sweep in found.values() if len(sweep) > 1)
+            by_point.setdefault(key, {})[size] = summary
+    several = (sweep for sweep in by_point.values() if len(sweep) > 1)
     return tuple(tuple(sweep[size] for size in sorted(sweep)) for sweep in several)
 
 
@@ -63,8 +62,8 @@ def params_but_size(summary: Summary) -> dict[str, Scalar]:
 
 def fits(summaries: Iterable[Summary]) -> tuple[Fit, ...]:
     """Fit every sweep of a run: one per metric and point that has four sizes or more."""
-    found = (fit(sweep) for sweep in sweeps(summaries))
-    return tuple(one for one in found if one is not None)
+    all_fits = (fit(sweep) for sweep in sweeps(summaries))
+    return tuple(line for line in all_fits if line is not None)
 
 
 def fit_launches(launches: Iterable[Launch]) -> tuple[Fit, ...]:
@@ -73,9 +72,9 @@ def fit_launches(launches: Iterable[Launch]) -> tuple[Fit, ...]:
     Runs that differ in any recorded setting are fitted separately, and never averaged.
     """
     return tuple(
-        msgspec.structs.replace(one, of=side.name, launches=len(side.launches))
+        msgspec.structs.replace(line, of=side.name, launches=len(side.launches))
         for side in group_alike(launches)
-        for one in fits(pool_launches([launch.summaries for launch in side.launches]))
+        for line in fits(pool_launches([launch.summaries for launch in side.launches]))
     )
 
 
@@ -99,10 +98,7 @@ def _point(summary: Summary) -> FitPoint:
 
 
 def pieces(points: Sequence[FitPoint]) -> tuple[Piece, ...]:
-    """Fit one to three lines to a sweep by size, as many as the criterion accepts (SpecError).
-
-    It has at least four points.
-    """
+    """Fit one to three lines to a sweep of four sizes or more, by the criterion (SpecError)."""
     n = len(points)
     if n < FEWEST_POINTS:
         raise SpecError(f"{n} size(s) are too few for a fit; it needs {FEWEST_POINTS}.")
@@ -162,7 +158,6 @@ def _lines(sizes: Values, seconds: Values, inside: Values) -> tuple[Values, Valu
 
 
 def _medians(rows: Values) -> Values:
-    """Return the median of each row's finite values."""
     ordered = np.sort(rows, axis=1)
     count = np.isfinite(ordered).sum(axis=1)
     middle = np.stack([(count - 1) // 2, count // 2], axis=1)

@@ -68,7 +68,7 @@ def _bruck(ranks: int, size: float) -> Iterator[float]:
     yield from [size / 2] * _doublings(ranks)
 
 
-def _then(first: Rounds, second: Rounds) -> Rounds:
+def _in_sequence(first: Rounds, second: Rounds) -> Rounds:
     def rounds(ranks: int, size: float) -> Iterator[float]:
         yield from first(ranks, size)
         yield from second(ranks, size)
@@ -84,13 +84,16 @@ BARRIER = "barrier"  # it has no size
 ALGORITHMS: dict[str, dict[str, Rounds]] = {
     "allreduce": {
         "recursive doubling": _tree,
-        "ring": _then(_ring, _ring),
-        "halving and doubling": _then(_halving, _halving),
+        "ring": _in_sequence(_ring, _ring),
+        "halving and doubling": _in_sequence(_halving, _halving),
     },
     "allgather": {"recursive doubling": _halving, "ring": _ring},
     "reduce_scatter": {"recursive halving": _halving, "ring": _ring},
-    "bcast": {"binomial tree": _tree, "scatter and allgather": _then(_halving, _ring)},
-    "reduce": {"binomial tree": _tree, "reduce-scatter and gather": _then(_halving, _halving)},
+    "bcast": {"binomial tree": _tree, "scatter and allgather": _in_sequence(_halving, _ring)},
+    "reduce": {
+        "binomial tree": _tree,
+        "reduce-scatter and gather": _in_sequence(_halving, _halving),
+    },
     "alltoall": {"Bruck": _bruck, "pairwise": _ring},
     BARRIER: {"dissemination": _signal},
 }
@@ -103,15 +106,15 @@ def predict(fit: Fit, collective: str, ranks: int, size: float) -> tuple[str, fl
     reduce-scatter or an all-to-all. None if the operation is not known, or every algorithm needs
     messages of sizes outside the range of the fit.
     """
-    found = {
+    seconds = {
         name: time
         for name in ALGORITHMS.get(collective, {})
         if (time := predicted_time(fit, collective, name, ranks, size)) is not None
     }
-    if not found or ranks < 2:  # noqa: PLR2004 - alone, nothing is exchanged
+    if not seconds or ranks < 2:  # noqa: PLR2004 - alone, nothing is exchanged
         return None
-    best = min(found, key=lambda name: found[name])
-    return best, found[best]
+    best = min(seconds, key=lambda name: seconds[name])
+    return best, seconds[best]
 
 
 def predicted_time(
@@ -149,7 +152,9 @@ def measured_collectives(
     A metric is named by its operation, as `allreduce` or `allreduce_time`; `ranks` took part, if a
     summary has no such parameter.
     """
-    return tuple(one for s in summaries if (one := _measured_collective(s, ranks)) is not None)
+    return tuple(
+        collective for s in summaries if (collective := _measured_collective(s, ranks)) is not None
+    )
 
 
 def _measured_collective(summary: Summary, ranks: int) -> MeasuredCollective | None:
@@ -168,15 +173,15 @@ def predictions(fit: Fit, operations: Iterable[MeasuredCollective]) -> tuple[Pre
     """Predict the times of measured collective operations."""
     return tuple(
         Prediction(
-            collective=one.collective,
-            ranks=one.ranks,
-            size=one.size,
+            collective=operation.collective,
+            ranks=operation.ranks,
+            size=operation.size,
             algorithm=best[0],
             predicted=best[1],
-            measured=one.seconds,
+            measured=operation.seconds,
         )
-        for one in operations
-        if (best := predict(fit, one.collective, one.ranks, one.size)) is not None
+        for operation in operations
+        if (best := predict(fit, operation.collective, operation.ranks, operation.size)) is not None
     )
 
 
@@ -185,15 +190,14 @@ def without_prediction(
 ) -> tuple[MeasuredCollective, ...]:
     """Find the operations whose messages have sizes outside the range of the fit."""
     return tuple(
-        one for one in operations if predict(fit, one.collective, one.ranks, one.size) is None
+        operation
+        for operation in operations
+        if predict(fit, operation.collective, operation.ranks, operation.size) is None
     )
 
 
 def differences(messages: Record, operations: Record) -> Iterator[str]:
-    """Say why messages of one run may not predict the operations of another.
-
-    A sentence for each difference in where and how they ran, and each note of the operations.
-    """
+    """Say why one run's messages may not predict another's operations, in sentences."""
     yield from (f"Of the operations: {note}" for note in operations.notes)
     for factor in differing_factors([messages], [operations]):
         own = factor.name in MACHINES or factor.name.startswith(SETTINGS)

@@ -75,7 +75,7 @@ def _tables(text: str) -> Iterator[tuple[str, list[dict[str, str]]]]:
 
 
 def _grouped(title: str, rows: list[dict[str, str]]) -> dict[tuple[str, str], list[Throughput]]:
-    found: dict[tuple[str, str], list[Throughput]] = {}
+    groups: dict[tuple[str, str], list[Throughput]] = {}
     growing = _growing(rows)
     for row in rows:
         found_rate, ranks = _rate(row), _ranks(row)
@@ -85,12 +85,10 @@ def _grouped(title: str, rows: list[dict[str, str]]) -> dict[tuple[str, str], li
         printed = PERCENT.search(_cell(row, PRINTED_COLUMN))
         name = ", ".join(filter(None, [title, _work(row, growing)]))
         throughput = Throughput(
-            ranks=ranks,
-            rate=rate,
-            printed=float(printed[1]) / 100 if printed else None,
+            ranks=ranks, rate=rate, printed=float(printed[1]) / 100 if printed else None
         )
-        found.setdefault((name, unit), []).append(throughput)
-    return found
+        groups.setdefault((name, unit), []).append(throughput)
+    return groups
 
 
 def _rate(row: dict[str, str]) -> tuple[float, str] | None:
@@ -115,21 +113,21 @@ def _ranks(row: dict[str, str]) -> int | None:
     nodes, each = (FIRST.search(_cell(row, column)) for column in (NODES_COLUMN, EACH_COLUMN))
     if nodes and not FIRST.search(_cell(row, RANKS_COLUMN)):
         return int(nodes[1]) * (int(each[1]) if each else 1)
-    found = FIRST.search(_cell(row, RANKS_COLUMN)) or GPUS.search(first) or FIRST.search(first)
-    return int(found[1]) if found else None
+    number = FIRST.search(_cell(row, RANKS_COLUMN)) or GPUS.search(first) or FIRST.search(first)
+    return int(number[1]) if number else None
 
 
 def _growing(rows: Sequence[dict[str, str]]) -> dict[str, str]:
     """Find columns of batches that grow as the ranks do, and what each rank has of them."""
-    found = {}
+    words = {}
     for name in rows[0] if rows else ():
         counts = [count_ for row in rows if (count_ := FIRST.search(row.get(name, "")))]
         ranks = [ranks_ for row in rows if (ranks_ := _ranks(row))]
         is_batch = "batch" in name.lower() and len(counts) == len(ranks) == len(rows)
         shares = {int(all_[1]) / n for all_, n in zip(counts, ranks, strict=False)}
         if is_batch and len(set(ranks)) > 1 and len(shares) == 1:
-            found[name] = f"{name.lower()} {shares.pop():g} per rank"
-    return found
+            words[name] = f"{name.lower()} {shares.pop():g} per rank"
+    return words
 
 
 def _work(row: dict[str, str], growing: Mapping[str, str]) -> str:

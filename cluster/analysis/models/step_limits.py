@@ -138,8 +138,8 @@ def from_measurements(measurements: Iterable[Measurement], params: bytes) -> Tra
         return tuple(samples / rate for rate in series["samples_rate", phase, 0])
 
     def probe(metric: str) -> float | None:
-        found = series.get((metric, None, 0))
-        return median(found) if found else None
+        values = series.get((metric, None, 0))
+        return median(values) if values else None
 
     link, read = probe("link_rate"), series["bytes_read", None, 0][0]
     sample = read / max(1.0, series["store_requests", None, 0][0]) / shape.shard
@@ -163,10 +163,7 @@ def _by_rounds(values: Sequence[float], rounds: int) -> tuple[float, ...]:
 
 
 def split_wait(waited: tuple[float, float], fetched: tuple[float, float]) -> tuple[float, float]:
-    """Divide the wait for a batch, in seconds, between its source and its preparation.
-
-    `waited` and `fetched` are from when to when, in seconds of one clock.
-    """
+    """Divide seconds of waiting (from, to) into those of the fetch and all others."""
     both = max(0.0, min(waited[1], fetched[1]) - max(waited[0], fetched[0]))
     return both, waited[1] - waited[0] - both
 
@@ -197,8 +194,8 @@ def _middle(busy: Sequence[float]) -> float:
     return median(busy) if len(busy) > 2 else min(busy)  # noqa: PLR2004
 
 
-def _lost(with_: Sequence[float], without: Sequence[float], asked: Sequence[float]) -> float:
-    return _sure([(a - b) / c for a, b, c in zip(with_, without, asked, strict=True)])
+def _lost(with_: Sequence[float], without: Sequence[float], whole: Sequence[float]) -> float:
+    return _sure([(a - b) / c for a, b, c in zip(with_, without, whole, strict=True)])
 
 
 def _sure(shares: Sequence[float]) -> float:
@@ -274,5 +271,5 @@ def _times_slower(trained: Trained) -> float:
     if not others:
         return 1.0
     rounds = zip(trained.busy[slowest], zip(*others, strict=True), strict=True)
-    ratios: list[float] = [own / median(of) for own, of in rounds]
+    ratios: list[float] = [own / median(rest) for own, rest in rounds]
     return median(ratios)

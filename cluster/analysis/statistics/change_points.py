@@ -105,7 +105,7 @@ def state(values: Sequence[float]) -> State:
 def _described(logs: Floats, places: Sequence[_Place]) -> tuple[ChangePoint, ...]:
     """Return the size and the interval of each change that is not too small."""
     ends = [0, *(place.at for place in places), len(logs)]
-    found = []
+    points = []
     for (at, errors, error), start, end in zip(places, ends, ends[2:], strict=False):
         before, after = float(np.median(logs[start:at])), float(np.median(logs[at:end]))
         low, high = (math.expm1(after - before + sign * REACH * error) for sign in (-1, 1))
@@ -113,8 +113,8 @@ def _described(logs: Floats, places: Sequence[_Place]) -> tuple[ChangePoint, ...
             at=at, before=math.exp(before), after=math.exp(after), errors=errors, ci=(low, high)
         )
         if abs(point.change) >= SMALLEST:
-            found.append(point)
-    return tuple(found)
+            points.append(point)
+    return tuple(points)
 
 
 def _state(logs: Floats, changes: Sequence[ChangePoint], newest: _Newest | None) -> State:
@@ -168,8 +168,8 @@ def _split(logs: Floats, start: int, end: int, last: int) -> Iterator[_Place]:
             return
     yield from (_Place(start + place, errors, error) for place in places)
     edges = (start, *(start + place for place in places), end)
-    for one, next_ in pairwise(edges):
-        yield from _split(logs, one, next_, last)
+    for begin, next_ in pairwise(edges):
+        yield from _split(logs, begin, next_, last)
 
 
 class _Newest(NamedTuple):
@@ -193,7 +193,7 @@ def _newest(logs: Floats) -> _Newest | None:
         values = whole
     else:
         values = np.concatenate((_clipped(whole[: -max(ALARMS)]), whole[-max(ALARMS) :]))
-    found = []
+    candidates = []
     for count, alarm in ALARMS.items():
         before, after = values[:-count], values[-count:]
         if len(before) < LEAST or not _all_moved(before, after):
@@ -202,8 +202,8 @@ def _newest(logs: Floats) -> _Newest | None:
         least = alarm + SHORT / len(before)
         excess = deviations - least if len(before) >= PROVED else -math.inf
         if abs(float(np.median(after) - np.median(before))) >= math.log1p(SMALLEST):
-            found.append(_Newest(excess, count, errors, error, deviations))
-    return max(found, default=None)
+            candidates.append(_Newest(excess, count, errors, error, deviations))
+    return max(candidates, default=None)
 
 
 def _all_moved(before: Floats, after: Floats) -> bool:
@@ -242,8 +242,10 @@ def _difference(before: Floats, after: Floats) -> tuple[float, float, float]:
     least = math.sqrt(variance * (1 / len(before) + 1 / len(after)))
     if distance < WATCHED * least:  # a correlation would only lessen it
         return distance / least, least, 0.0
-    found = _correlation(rest, variance)
-    correlation = min(max((count * found + WEIGHT * ASSUMED) / (count + WEIGHT), 0.0), CORRELATED)
+    measured = _correlation(rest, variance)
+    correlation = min(
+        max((count * measured + WEIGHT * ASSUMED) / (count + WEIGHT), 0.0), CORRELATED
+    )
     sizes = np.array([len(before), len(after)])
     error = math.sqrt(variance * float(_variance_of_mean(sizes, correlation).sum()))
     errors = distance / error
@@ -316,8 +318,8 @@ def _autocorrelation(rest: Floats, variance: float) -> float:
 
 def _correlation(rest: Floats, variance: float) -> float:
     count = len(rest)
-    found = float(rest[1:] @ rest[:-1]) / (count - 1) / variance
-    return found + (1 + 4 * max(found, 0.0)) / count
+    raw = float(rest[1:] @ rest[:-1]) / (count - 1) / variance
+    return raw + (1 + 4 * max(raw, 0.0)) / count
 
 
 def _variance_of_mean(sizes: NDArray[np.int_], correlation: float) -> Floats:

@@ -110,41 +110,35 @@ class Comparison(Value, frozen=True, kw_only=True):
 
 
 def group_by(launches: Iterable[Launch], by: str) -> tuple[Side, ...]:
-    """Group launches by a factor such as `placement`, in the order in which its values occur.
-
-    A factor that no launch has, or that is the same in all, is refused (SpecError).
-    """
-    found: dict[str, list[Launch]] = {}
+    """Group launches by a factor such as `placement` (SpecError: it does not differ)."""
+    by_value: dict[str, list[Launch]] = {}
     names: dict[str, None] = {}
     for launch in launches:
         values = dict(factors(launch.record))
         names |= dict.fromkeys(values)
         if by in values:
-            found.setdefault(values[by], []).append(launch)
-    if not found:
+            by_value.setdefault(values[by], []).append(launch)
+    if not by_value:
         raise SpecError(f"No run has a {by!r}.", remedy=f"There are: {', '.join(sorted(names))}")
-    if len(found) == 1:
+    if len(by_value) == 1:
         raise SpecError(
-            f"All runs have the same {by}: {next(iter(found))}.",
+            f"All runs have the same {by}: {next(iter(by_value))}.",
             remedy="Name runs that differ in it, or another factor: --by NAME",
         )
     return tuple(
         Side(name=value if by == "condition" else f"{by}={value}", launches=tuple(group))
-        for value, group in sorted(found.items(), key=lambda item: not _measured(item[1]))
+        for value, group in sorted(by_value.items(), key=lambda item: not _measured(item[1]))
     )
 
 
 def group_alike(launches: Iterable[Launch]) -> tuple[Side, ...]:
-    """Group launches whose records do not differ: each is a repetition of the others.
-
-    Groups are named by their condition or first run, in the order in which they occur.
-    """
-    found: dict[object, list[Launch]] = {}
+    """Group repetitions, whose records do not differ, under a condition or first run."""
+    alike: dict[object, list[Launch]] = {}
     for launch in launches:
-        found.setdefault(tuple(factors(launch.record)), []).append(launch)
+        alike.setdefault(tuple(factors(launch.record)), []).append(launch)
     return tuple(
         Side(name=group[0].record.condition or group[0].record.id, launches=tuple(group))
-        for group in found.values()
+        for group in alike.values()
     )
 
 
@@ -187,8 +181,8 @@ def _record_of_measured(launch: Launch) -> Record:
     """Leave out the definitions of metrics that a run was stopped before it could measure."""
     metrics = {summary.metric for summary in launch.summaries}
     known = launch.record.definitions.items()
-    kept = {name: definition for name, definition in known if definition.metric in metrics}
-    return msgspec.structs.replace(launch.record, definitions=kept)
+    definitions = {name: definition for name, definition in known if definition.metric in metrics}
+    return msgspec.structs.replace(launch.record, definitions=definitions)
 
 
 Pair = tuple[list[Summary], list[Summary]]
@@ -253,13 +247,13 @@ def _share(group: Sequence[Summary]) -> float | None:
 
 def _incomparable(pair: Pair, groups: tuple[Side, Side]) -> str:
     """Say why a cell cannot be compared; empty if it can."""
-    for taken, side in zip(pair, groups, strict=True):
-        if not taken:
+    for summaries, side in zip(pair, groups, strict=True):
+        if not summaries:
             return f"not measured in {side.name}{_failure_reasons(side)}"
-    definitions = {summary.definition for taken in pair for summary in taken}
+    definitions = {summary.definition for summaries in pair for summary in summaries}
     if len(definitions) > 1:
         return f"not the same metric: its definitions are {' and '.join(sorted(definitions))}"
-    if not all(0 < s.median < math.inf for taken in pair for s in taken):
+    if not all(0 < s.median < math.inf for summaries in pair for s in summaries):
         return "a median is not above 0, or its time too short for the clock"
     return ""
 
@@ -321,11 +315,11 @@ def _without_unproven_verdicts(
     cells: Sequence[ComparisonCell], base: Side, other: Side
 ) -> list[ComparisonCell]:
     """Withdraw verdicts on a variable of NCCL that may have done nothing."""
-    why = undecided(*([launch.toggle for launch in side.launches] for side in (base, other)))
-    if not why:
+    reason = undecided(*([launch.toggle for launch in side.launches] for side in (base, other)))
+    if not reason:
         return list(cells)
     return [
-        msgspec.structs.replace(cell, verdict="inconclusive", reason=cell.reason or why)
+        msgspec.structs.replace(cell, verdict="inconclusive", reason=cell.reason or reason)
         for cell in cells
     ]
 
@@ -350,8 +344,8 @@ def _notes(base: Side, other: Side) -> Iterable[str]:
     for side in (base, other):
         for launch in side.launches:
             if launch.record.status != "done":
-                why = f": {launch.record.reason}" if launch.record.reason else ""
-                yield f"{launch.record.id} ({side.name}) is {launch.record.status}{why}"
+                reason = f": {launch.record.reason}" if launch.record.reason else ""
+                yield f"{launch.record.id} ({side.name}) is {launch.record.status}{reason}"
 
 
 def _ran_one_after_the_other(base: Side, other: Side) -> bool:
@@ -369,11 +363,11 @@ def headline(comparison: Comparison) -> str:
         return f"{about}: NOT COMPARABLE, they have no data point in common"
     common = [cell for cell in comparison.cells if cell.is_common]
     counts = {v: sum(cell.verdict == v for cell in common) for v in VERDICTS}
-    [*given] = (verdict for verdict, count in counts.items() if count)
+    [*verdicts] = (verdict for verdict, count in counts.items() if count)
     alone = len(comparison.cells) - len(common)
     rest = f"; {alone} data point(s) in only one of them" if alone else ""
-    if len(given) > 1:
-        return f"{about}: " + ", ".join(f"{counts[v]} {v}" for v in given) + rest
+    if len(verdicts) > 1:
+        return f"{about}: " + ", ".join(f"{counts[v]} {v}" for v in verdicts) + rest
     if len(common) > 1:
-        return f"{about}: {given[0]} in all {len(common)} data points{rest}"
-    return f"{about}: {given[0]}{rest}"
+        return f"{about}: {verdicts[0]} in all {len(common)} data points{rest}"
+    return f"{about}: {verdicts[0]}{rest}"

@@ -59,10 +59,7 @@ def shape(series: Values, ordered: Values, *, tail: float) -> Distribution:
 
 
 def quantile(ordered: Values, part: float) -> float:
-    """Return a quantile of sorted values, between the two nearest, as NumPy's `percentile` does.
-
-    `part` is the share of the values that is below it.
-    """
+    """Return what a share `part` of sorted values is below, as NumPy's `percentile`."""
     place = part * (len(ordered) - 1)
     low = int(place)
     below, above = float(ordered[low]), float(ordered[min(low + 1, len(ordered) - 1)])
@@ -131,10 +128,10 @@ def modes(ordered: Values) -> tuple[float, ...]:
     kernel = np.exp(-0.5 * (np.arange(-reach, reach + 1) * step / width) ** 2)
     density = np.convolve(counts, kernel)  # wider than the counts by the width of the kernel
     places = np.concatenate([np.zeros(reach), counts, np.zeros(reach)])
-    found = _peaks(density, places)
-    if len(found) < 2:  # noqa: PLR2004 - one mode is the normal case
+    peaks = _peaks(density, places)
+    if len(peaks) < 2:  # noqa: PLR2004 - one mode is the normal case
         return ()
-    return tuple(float(math.exp(edges[0] + (peak - reach + 0.5) * step)) for peak in found)
+    return tuple(float(math.exp(edges[0] + (peak - reach + 0.5) * step)) for peak in peaks)
 
 
 def _bandwidth(ordered: Values, logs: Values) -> float:

@@ -42,10 +42,10 @@ def differing_factors(base: Iterable[Record], other: Iterable[Record]) -> tuple[
 
 def _values(name: str, records: Iterable[Mapping[str, str]]) -> str:
     """Join the values of a factor; a run that did not measure a metric does not define it."""
-    found = {record.get(name, NONE) for record in records}
-    if name.startswith(DEFINITION) and len(found) > 1:
-        found.discard(NONE)
-    return " | ".join(sorted(found))
+    values = {record.get(name, NONE) for record in records}
+    if name.startswith(DEFINITION) and len(values) > 1:
+        values.discard(NONE)
+    return " | ".join(sorted(values))
 
 
 def factors(record: Record) -> Iterator[tuple[str, str]]:
@@ -92,8 +92,8 @@ def _hosts(environment: Sequence[Facts]) -> Iterator[tuple[str, str]]:
     for name in dict.fromkeys(name for host in hosts for name in host):
         yield f"host.{name}", _values(name, hosts)
     for field in ("mtu", "speed"):
-        found = {_text(getattr(i, field)) for facts in environment for i in facts.interfaces}
-        yield f"host.interfaces.{field}", " | ".join(sorted(found)) or NONE
+        texts = {_text(getattr(i, field)) for facts in environment for i in facts.interfaces}
+        yield f"host.interfaces.{field}", " | ".join(sorted(texts)) or NONE
 
 
 def _links(links: Iterable[Link | None]) -> Iterator[tuple[str, str]]:

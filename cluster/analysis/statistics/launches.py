@@ -51,10 +51,10 @@ def launch_notes(
             f"A 95% confidence interval over launches needs {ENOUGH_FOR_INTERVAL} of them: "
             f"--launches {ENOUGH_FOR_INTERVAL}"
         )
-    unsteady = [one for one in pooled if (spread(one) or 0.0) > UNSTEADY]
+    unsteady = [summary for summary in pooled if (spread(summary) or 0.0) > UNSTEADY]
     if not unsteady:
         return
-    worst = max(unsteady, key=lambda one: spread(one) or 0.0)
+    worst = max(unsteady, key=lambda summary: spread(summary) or 0.0)
     if worst.shape is not None:
         ends = (worst.shape.minimum, worst.shape.maximum)
         low, high = (format_value(end, worst.unit) for end in ends)
@@ -66,7 +66,7 @@ def launch_notes(
 
 def _cause(ranks: int, facts: Sequence[Facts]) -> str:
     """Name the likeliest reason why launches of one command differ."""
-    cores = min((one.usable_cores for one in facts), default=0)
+    cores = min((host.usable_cores for host in facts), default=0)
     if cores and ranks > cores:
         return SHARED_CORES.format(ranks=ranks, cores=cores)
-    return VIRTUAL_CORES if any(one.tuning.virtual for one in facts) else BUSY
+    return VIRTUAL_CORES if any(host.tuning.virtual for host in facts) else BUSY

@@ -103,26 +103,26 @@ def drawn_series(
     draws: Sequence[Sequence[Sequence[Summary]]], costs: Sequence[DrawCost]
 ) -> tuple[DrawnSeries, ...]:
     """Analyse all series that every draw has."""
-    series = [(one, _medians(one, draws)) for one in draws[0][0]]
-    whole = [(one, medians) for one, medians in series if all(medians)]
-    parts = [(one, medians, split(medians)) for one, medians in whole]
-    known = [(one, medians, part) for one, medians, part in parts if part is not None]
+    series = [(summary, _medians(summary, draws)) for summary in draws[0][0]]
+    whole = [(summary, medians) for summary, medians in series if all(medians)]
+    parts = [(summary, medians, split(medians)) for summary, medians in whole]
+    known = [(summary, medians, part) for summary, medians, part in parts if part is not None]
     limit = SIGNIFICANT / max(1, len(known))
     return tuple(
         DrawnSeries(
-            metric=one.metric,
-            params=one.params,
-            unit=one.unit,
-            better=one.better,
+            metric=summary.metric,
+            params=summary.params,
+            unit=summary.unit,
+            better=summary.better,
             draws=medians,
             mean=part.mean,
             between=part.between,
             within=part.within,
             chance=part.chance,
             differs=part.chance <= limit,
-            best=tuple(_best(medians, one.better, part, costs)),
+            best=tuple(_best(medians, summary.better, part, costs)),
         )
-        for one, medians, part in known
+        for summary, medians, part in known
     )
 
 
@@ -132,10 +132,10 @@ def _medians(
     """Return the median of each job's series, for each draw."""
     return tuple(
         tuple(
-            one.median
+            summary.median
             for job in jobs
-            for one in job
-            if (one.metric, one.params) == (wanted.metric, wanted.params)
+            for summary in job
+            if (summary.metric, summary.params) == (wanted.metric, wanted.params)
         )
         for jobs in draws
     )

@@ -51,7 +51,8 @@ def _slower_within_series(series: Measurement) -> str:
 
 
 def _slower_than_series_before(series: Measurement, earlier: Sequence[Measurement]) -> str:
-    same = [m for m in earlier if m.complete and m.values and (m.metric, m.rank) == _kind(series)]
+    kind = series.metric, series.rank
+    same = [m for m in earlier if m.complete and m.values and (m.metric, m.rank) == kind]
     if not same:
         return ""
     last = same[-1]
@@ -63,10 +64,6 @@ def _slower_than_series_before(series: Measurement, earlier: Sequence[Measuremen
         f"Repetitions of {_name(series)} took {ratio:.0f} times as long as those of {_name(last)} "
         "suggest."
     )
-
-
-def _kind(series: Measurement) -> tuple[str, int]:
-    return series.metric, series.rank
 
 
 def _name(series: Measurement) -> str:

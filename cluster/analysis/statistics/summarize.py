@@ -34,9 +34,7 @@ FIRST_PERCENTILE = 0.01
 
 
 def summarize(
-    measurements: Iterable[Measurement],
-    definitions: Iterable[Definition],
-    route: Route = NOWHERE,
+    measurements: Iterable[Measurement], definitions: Iterable[Definition], route: Route = NOWHERE
 ) -> tuple[Summary, ...]:
     """Summarise values, one summary per metric, point and series, in the order of definitions.
 
@@ -139,11 +137,11 @@ def pool_launches(launches: Sequence[Sequence[Summary]]) -> tuple[Summary, ...]:
     """Summarise launches of one condition, point by point, by their medians; a single one stays."""
     if len(launches) == 1:
         return tuple(launches[0])
-    found: dict[tuple[object, ...], list[Summary]] = {}
-    for summary in (one for launch in launches for one in launch):
+    groups: dict[tuple[object, ...], list[Summary]] = {}
+    for summary in (member for launch in launches for member in launch):
         key = (summary.metric, summary.definition, *sorted(summary.params.items()))
-        found.setdefault(key, []).append(summary)
-    return tuple(pool_medians(group) for group in found.values())
+        groups.setdefault(key, []).append(summary)
+    return tuple(pool_medians(group) for group in groups.values())
 
 
 def _ratio(above: float, below: float) -> float:

@@ -85,11 +85,11 @@ def permutation_p_values(
     """
     logs = np.log(np.concatenate([np.transpose(base), np.transpose(other)]))
     n = len(base[0])
-    seen = _distances(logs, np.arange(len(logs))[None], n)[0]
+    actual = _distances(logs, np.arange(len(logs))[None], n)[0]
     orders = _orders(n, len(logs))
     parts = np.array_split(orders, 1 + orders.size * logs.shape[1] // LARGEST)
     farthest = np.concatenate([_distances(logs, part, n).max(axis=1) for part in parts])
-    as_far = farthest[:, None] >= seen - 1e-9
+    as_far = farthest[:, None] >= actual - 1e-9
     return [float(p) for p in (1 + as_far.sum(axis=0)) / (1 + len(farthest))]
 
 
@@ -110,8 +110,8 @@ def _orders(n: int, total: int) -> NDArray[np.intp]:
     """Return all ways to choose n launches as the first group, except the actual one."""
     if math.comb(total, n) <= MOST_SWAPS:
         chosen = np.array([*islice(combinations(range(total), n), 1, None)], dtype=np.intp)
-        left = np.ones((len(chosen), total), dtype=bool)
-        np.put_along_axis(left, chosen, values=False, axis=1)
-        return np.argsort(left, axis=1, kind="stable")
+        rest = np.ones((len(chosen), total), dtype=bool)
+        np.put_along_axis(rest, chosen, values=False, axis=1)
+        return np.argsort(rest, axis=1, kind="stable")
     rng = np.random.default_rng(SEED)
     return np.array([rng.permutation(total) for _ in range(MOST_SWAPS - 1)], dtype=np.intp)

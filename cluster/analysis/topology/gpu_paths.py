@@ -12,10 +12,7 @@ _NVLINKS = re.compile(r"NV(\d+)")
 
 
 def speed(path: str) -> tuple[int, int]:
-    """Return a key that orders paths by speed: the larger, the faster; least if unknown.
-
-    Paths are such as `NV2` or `SYS`, or the distance of two NUMA nodes, such as `21`.
-    """
+    """Return a key that grows with the speed of a path: `NV2`, `SYS`, or NUMA distance `21`."""
     if path.isdecimal():
         return 0, -int(path)
     links = nvlinks(path)

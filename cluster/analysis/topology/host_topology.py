@@ -35,30 +35,33 @@ def host_topologies(
     measured = [m for result in results for m in result.measurements]
     models = [model for result in results for model in result.devices]
     details = [result.detail for result in results]
-    access = next((one for one in details if isinstance(one, PeerAccess)), None)
+    access = next((detail for detail in details if isinstance(detail, PeerAccess)), None)
     matrices: list[tuple[str, Topology | None]] = [
         *hosts,
-        *(("", one) for one in details if isinstance(one, Topology)),
+        *(("", detail) for detail in details if isinstance(detail, Topology)),
     ]
-    found = []
+    joined_hosts = []
     for host, matrix in matrices or [("", None)]:
-        one = gpu_topology(matrix, measured, access, models)
-        chosen = transports(results, one)
-        found.append(HostTopology(host=host, topology=matrix, joined=one, transports=chosen))
-    return found if any(one.joined.pairs or one.transports.experiments for one in found) else []
+        detail = gpu_topology(matrix, measured, access, models)
+        chosen = transports(results, detail)
+        joined_hosts.append(
+            HostTopology(host=host, topology=matrix, joined=detail, transports=chosen)
+        )
+    return (
+        joined_hosts
+        if any(detail.joined.pairs or detail.transports.experiments for detail in joined_hosts)
+        else []
+    )
 
 
 def group_alike(hosts: Sequence[HostTopology]) -> list[list[HostTopology]]:
-    """Group hosts that have the same devices, connected in the same way.
-
-    A host without a name is a group of its own.
-    """
+    """Group named hosts that have the same devices, connected in the same way."""
     groups: list[list[HostTopology]] = []
     for host in hosts:
         same = (group for group in groups if host.host and group[0].topology == host.topology)
-        found = next(same, None)
-        if found is None:
+        like = next(same, None)
+        if like is None:
             groups.append([host])
         else:
-            found.append(host)
+            like.append(host)
     return groups

@@ -60,22 +60,19 @@ def toggle_proof(
     The log is from all ranks, `topologies` from `nvidia-smi topo -m` of each host, as far as they
     are known. None if the variables do not switch peer-to-peer.
     """
-    given = [f"{name}={variables[name]}" for name in TOGGLES if name in variables]
-    if not given:
+    settings = [f"{name}={variables[name]}" for name in TOGGLES if name in variables]
+    if not settings:
         return None
-    setting, limit = ", ".join(given), level(variables)
+    setting, limit = ", ".join(settings), level(variables)
     if log is None:
         return ToggleProof(setting=setting, why="there is no log of NCCL")
     pairs = tuple(_pairs(log, topologies, limit))
-    why = _unread(variables, limit, log) or _disobeyed(pairs, limit)
-    return ToggleProof(setting=setting, pairs=pairs, why=why)
+    reason = _unread(variables, limit, log) or _disobeyed(pairs, limit)
+    return ToggleProof(setting=setting, pairs=pairs, why=reason)
 
 
 def level(variables: Mapping[str, str]) -> str:
-    """Return the farthest path of `LEVELS` on which NCCL may use peer-to-peer.
-
-    Empty if the variables leave it to NCCL, or hold no level that it knows.
-    """
+    """Return the farthest path of `LEVELS` that variables allow; empty if NCCL decides."""
     if variables.get(DISABLE, "").strip() == "1":
         return NEVER
     text = variables.get(LEVEL, "")
@@ -108,21 +105,21 @@ def undecided(base: Sequence[ToggleProof | None], other: Sequence[ToggleProof | 
 
 def proof_notes(side: str, proofs: Sequence[ToggleProof | None]) -> Iterator[str]:
     """Say what the launches of a condition prove, a line per outcome, by pair of GPUs."""
-    found: dict[tuple[str, str, str], int] = {}
+    counts: dict[tuple[str, str, str], int] = {}
     for proof in proofs:
         if proof is not None:
             carried = ", ".join(f"{pair.name} ({pair.path}) via {pair.via}" for pair in proof.pairs)
             key = (proof.setting, proof.why, carried)
-            found[key] = found.get(key, 0) + 1
-    for (setting, why, carried), count in found.items():
+            counts[key] = counts.get(key, 0) + 1
+    for (setting, reason, carried), count in counts.items():
         many = f"{count} of {len(proofs)} launch(es) of {side}"
-        outcome = f"unproven: {why}" if why else "took effect, by NCCL's log"
+        outcome = f"unproven: {reason}" if reason else "took effect, by NCCL's log"
         yield f"{setting} in {many}: {outcome}" + (f": {carried}." if carried else ".")
 
 
 def _unread(variables: Mapping[str, str], limit: str, log: NcclLog) -> str:
     """Say whether NCCL read something else than the variables say; empty if it read them."""
-    read = {one.name: one.value for one in log.settings if one.name in TOGGLES}
+    read = {setting.name: setting.value for setting in log.settings if setting.name in TOGGLES}
     if not limit:
         if LEVEL in variables:
             return f"NCCL knows no level {variables[LEVEL]!r}, and ignores it"

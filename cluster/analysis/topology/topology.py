@@ -143,12 +143,12 @@ def gpu_topology(
 def _paths(topology: Topology) -> dict[tuple[int, int], str]:
     """Return the class of each pair; if the log lost one direction, that of the other."""
     gpus = [device.name for device in topology.devices if device.is_gpu]
-    found = {}
+    paths = {}
     for a, b in combinations(gpus, 2):
         there, back = topology.path(a, b), topology.path(b, a)
         path = there if there != UNKNOWN else back
-        found[_number(a), _number(b)] = OLD.get(path, path)
-    return found
+        paths[_number(a), _number(b)] = OLD.get(path, path)
+    return paths
 
 
 def _number(name: str) -> int:
@@ -173,13 +173,13 @@ def _rows(access: PeerAccess) -> Iterator[tuple[str, tuple[str, ...]]]:
 
 def _copies(measurements: Iterable[Measurement]) -> dict[tuple[int, int], Copies]:
     """Take the rates of one direction if there are any, else those of both at once."""
-    found: dict[tuple[int, int], dict[str, list[float]]] = defaultdict(lambda: defaultdict(list))
+    rates: dict[tuple[int, int], dict[str, list[float]]] = defaultdict(lambda: defaultdict(list))
     for m in measurements:
         row, column = m.params.get("row"), m.params.get("column")
         if not isinstance(row, int) or not isinstance(column, int) or row == column:
             continue
-        found[min(row, column), max(row, column)][_measured(m)] += m.values
-    one_way = any("p2p_bandwidth on" in kinds for kinds in found.values())
+        rates[min(row, column), max(row, column)][_measured(m)] += m.values
+    one_way = any("p2p_bandwidth on" in kinds for kinds in rates.values())
     rate, ways = ("p2p_bandwidth", 1) if one_way else ("p2p_bidirectional", 2)
     return {
         gpus: Copies(
@@ -189,7 +189,7 @@ def _copies(measurements: Iterable[Measurement]) -> dict[tuple[int, int], Copies
             latency_without=min(kinds.get("p2p_latency off", ()), default=None),
             ways=ways,
         )
-        for gpus, kinds in sorted(found.items())
+        for gpus, kinds in sorted(rates.items())
         if set(kinds) != {"other"}
     }
 
@@ -206,7 +206,7 @@ def _measured(m: Measurement) -> str:
 
 def _inferred(copies: Mapping[tuple[int, int], Copies]) -> dict[tuple[int, int], str]:
     """Infer NVLinks from rates with peer-to-peer that are multiples of the rate of one link."""
-    found = {}
+    paths = {}
     for gpus, copy in copies.items():
         if copy.rate is None or copy.rate_without is None:
             continue
@@ -214,8 +214,8 @@ def _inferred(copies: Mapping[tuple[int, int], Copies]) -> dict[tuple[int, int],
         links = round(copy.rate / (link * sum(OF_LINK) / 2))
         fits = links and OF_LINK[0] <= copy.rate / (links * link) <= OF_LINK[1]
         if fits and links <= MOST_INFERRED and copy.rate > FASTER * copy.rate_without:
-            found[gpus] = f"NV{links}"
-    return found
+            paths[gpus] = f"NV{links}"
+    return paths
 
 
 def _extreme_pairs(
@@ -236,9 +236,15 @@ def _gains(pairs: Sequence[GpuPair]) -> Iterator[str]:
     """Describe the gain by peer-to-peer for each class."""
     for path in sorted({pair.path for pair in pairs}, key=speed, reverse=True):
         same = [pair.copies for pair in pairs if pair.path == path]
-        rates = [one.rate / one.rate_without for one in same if one.rate and one.rate_without]
+        rates = [
+            measured.rate / measured.rate_without
+            for measured in same
+            if measured.rate and measured.rate_without
+        ]
         times = [
-            one.latency_without / one.latency for one in same if one.latency and one.latency_without
+            measured.latency_without / measured.latency
+            for measured in same
+            if measured.latency and measured.latency_without
         ]
         if rates:
             gain = median(rates)
@@ -259,21 +265,21 @@ def _groups(pairs: Sequence[GpuPair]) -> Iterator[GpuGroup]:
         before = sets
         sets = _merged(sets, paths, speed(path))
         if sets != before:
-            yield GpuGroup(path=path, sets=tuple(one for one in sets if len(one) > 1))
+            yield GpuGroup(path=path, sets=tuple(members for members in sets if len(members) > 1))
 
 
 def _merged(
     sets: list[tuple[int, ...]], paths: Mapping[tuple[int, int], str], least: tuple[int, int]
 ) -> list[tuple[int, ...]]:
     done: list[tuple[int, ...]] = []
-    for one in sets:
+    for members in sets:
         for at, other in enumerate(done):
-            across = ((min(a, b), max(a, b)) for a in one for b in other)
+            across = ((min(a, b), max(a, b)) for a in members for b in other)
             if all(speed(paths.get(gpus, UNKNOWN)) >= least for gpus in across):
-                done[at] = tuple(sorted((*other, *one)))
+                done[at] = tuple(sorted((*other, *members)))
                 break
         else:
-            done.append(one)
+            done.append(members)
     return done
 
 
@@ -311,13 +317,13 @@ def _misfits(pairs: Sequence[GpuPair]) -> Iterator[UnusualPair]:
             continue
         links, others = nvlinks(pair.path), len(rates[_kind(pair.path)]) - 1
         expected = norms[_kind(pair.path)] * max(1, links)
-        why = _why(pair, rate, expected, others, slow)
-        if why:
+        reason = _mismatch_reason(pair, rate, expected, others, slow)
+        if reason:
             norm = expected if others else None
-            yield UnusualPair(gpus=pair.gpus, path=pair.path, rate=rate, expected=norm, why=why)
+            yield UnusualPair(gpus=pair.gpus, path=pair.path, rate=rate, expected=norm, why=reason)
 
 
-def _why(pair: GpuPair, rate: float, expected: float, others: int, slow: float) -> str:
+def _mismatch_reason(pair: GpuPair, rate: float, expected: float, others: int, slow: float) -> str:
     """Say why a rate does not match its links; empty if it does."""
     shown, links = format_value(rate, "B/s"), nvlinks(pair.path)
     if links and rate <= slow * FASTER:

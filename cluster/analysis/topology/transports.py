@@ -81,8 +81,10 @@ class NcclExperiment(Value, frozen=True, kw_only=True):
         if not self.carriers:
             return "nothing that the log names"
         kinds = dict.fromkeys(via for carrier in self.carriers for via in carrier.via)
-        given = ", ".join(f"{one.name}={one.value}" for one in self.settings)
-        return f"{', '.join(kinds)}, {self.channels} channel(s)" + (f", {given}" if given else "")
+        settings = ", ".join(f"{setting.name}={setting.value}" for setting in self.settings)
+        return f"{', '.join(kinds)}, {self.channels} channel(s)" + (
+            f", {settings}" if settings else ""
+        )
 
     @property
     def has_p2p(self) -> bool:
@@ -111,14 +113,14 @@ class Transports(Value, frozen=True, kw_only=True):
 def transports(results: Sequence[Parsed], topology: GpuTopology) -> Transports:
     """Find experiments, and compare them."""
     experiments, figures = tuple(_experiments(results)), tuple(_figures(results))
-    found = (
-        *(says for one in experiments for says in _unused(one, topology)),
+    findings = (
+        *(says for experiment in experiments for says in _unused(experiment, topology)),
         *_costs(experiments),
         *_extremes(experiments),
         *(_incomparable(figure) for figure in figures if figure.alone),
     )
     return Transports(
-        experiments=experiments, figures=figures, findings=tuple(dict.fromkeys(found))
+        experiments=experiments, figures=figures, findings=tuple(dict.fromkeys(findings))
     )
 
 
@@ -129,12 +131,12 @@ def _experiments(results: Sequence[Parsed]) -> Iterator[NcclExperiment]:
         if isinstance(result.detail, NcclLog):
             if open_:
                 yield open_
-            found = tuple(carriers(result.detail))
-            seen = max((carrier.channels for carrier in found), default=0)
+            carried = tuple(carriers(result.detail))
+            most = max((carrier.channels for carrier in carried), default=0)
             open_ = NcclExperiment(
                 line=result.first,
-                carriers=found,
-                channels=max(result.detail.channels, seen),
+                carriers=carried,
+                channels=max(result.detail.channels, most),
                 settings=tuple(s for s in result.detail.settings if s.name in SETTINGS),
             )
         elif open_ and result.format in THROUGHPUTS and result.measurements:
@@ -175,13 +177,13 @@ def carriers(log: NcclLog) -> Iterator[Carrier]:
 
 def _gpus(log: NcclLog) -> dict[int, int]:
     """Find the GPU of each rank: as logged, or in the order of GPUs that ranks were bound near."""
-    said = {rank.rank: rank.gpu for rank in log.ranks if rank.gpu >= 0}
-    if not said and _names_gpus(log):
-        said = {rank.rank: int(rank.place) for rank in log.ranks}
+    gpu_of = {rank.rank: rank.gpu for rank in log.ranks if rank.gpu >= 0}
+    if not gpu_of and _names_gpus(log):
+        gpu_of = {rank.rank: int(rank.place) for rank in log.ranks}
     ranks = sorted(rank.rank for rank in log.ranks)
-    if not said and len(ranks) == len(log.gpus):
+    if not gpu_of and len(ranks) == len(log.gpus):
         return dict(zip(ranks, log.gpus, strict=True))
-    return said
+    return gpu_of
 
 
 def _names_gpus(log: NcclLog) -> bool:
@@ -226,21 +228,27 @@ def _unused(experiment: NcclExperiment, topology: GpuTopology) -> Iterator[str]:
         pair = topology.pair(*carrier.gpus) if carrier.same_host else None
         other = [via for via in carrier.via if not via.startswith(DIRECT)]
         if pair and nvlinks(pair.path) and other:
-            given = ", ".join(f"{one.name}={one.value}" for one in experiment.settings)
-            why = f"; {given} says so" if given else ""
-            yield f"{pair.name} has {pair.path}, but NCCL used {', '.join(other)}{why}"
+            settings = ", ".join(
+                f"{setting.name}={setting.value}" for setting in experiment.settings
+            )
+            reason = f"; {settings} says so" if settings else ""
+            yield f"{pair.name} has {pair.path}, but NCCL used {', '.join(other)}{reason}"
 
 
 def _costs(experiments: Sequence[NcclExperiment]) -> Iterator[str]:
     """Compare experiments on the same GPUs with and without peer-to-peer."""
-    rated = [one for one in experiments if one.rate is not None and one.carriers]
+    rated = [
+        experiment
+        for experiment in experiments
+        if experiment.rate is not None and experiment.carriers
+    ]
     for _, group in groupby(sorted(rated, key=_place), key=_place):
         same = list(group)
-        ways = [one for one in same if one.has_p2p]
-        without = [one for one in same if not one.has_p2p]
+        ways = [experiment for experiment in same if experiment.has_p2p]
+        without = [experiment for experiment in same if not experiment.has_p2p]
         if not ways or not without:
             continue
-        base = min(ways, key=lambda one: (len(one.settings), one.line))
+        base = min(ways, key=lambda experiment: (len(experiment.settings), experiment.line))
         for other in without:
             yield _cost(base, other)
 
@@ -253,34 +261,34 @@ def _cost(base: NcclExperiment, other: NcclExperiment) -> str:
     less = 1 - (other.rate or 0.0) / (base.rate or 1.0)
     verb = f"costs {less:.1%}" if less > 0 else f"brings {-less:.1%}"
     return (
-        f"{base.where}: peer-to-peer off {verb}: {_shown(other)} ({other.how}), "
-        f"{_shown(base)} with it ({base.how})"
+        f"{base.where}: peer-to-peer off {verb}: {_label(other)} ({other.how}), "
+        f"{_label(base)} with it ({base.how})"
     )
 
 
-def _shown(experiment: NcclExperiment) -> str:
+def _label(experiment: NcclExperiment) -> str:
     return f"{experiment.rate:.0f} {experiment.unit}" if experiment.rate is not None else "-"
 
 
 def _extremes(experiments: Sequence[NcclExperiment]) -> Iterator[str]:
     """Compare pairs of GPUs of one machine, each with the transports that NCCL chose by itself."""
     rated = [
-        one
-        for one in experiments
-        if one.rate is not None and not one.settings and len(one.carriers) == 1
+        experiment
+        for experiment in experiments
+        if experiment.rate is not None and not experiment.settings and len(experiment.carriers) == 1
     ]
-    named = [one for one in rated if min(one.carriers[0].gpus) >= 0]
+    named = [experiment for experiment in rated if min(experiment.carriers[0].gpus) >= 0]
     if len(named) < 2:  # noqa: PLR2004 - there must be another
         return
-    best = max(named, key=lambda one: one.rate or 0.0)
-    worst = min(named, key=lambda one: one.rate or 0.0)
+    best = max(named, key=lambda experiment: experiment.rate or 0.0)
+    worst = min(named, key=lambda experiment: experiment.rate or 0.0)
     if not best.rate or not worst.rate or best.where == worst.where:
         return
     less = 1 - worst.rate / best.rate
     if less <= ALIKE:
-        yield f"all {len(named)} pairs are alike: {_shown(best)} ({best.how}), within {less:.1%}"
+        yield f"all {len(named)} pairs are alike: {_label(best)} ({best.how}), within {less:.1%}"
         return
     yield (
-        f"best {best.where} with {_shown(best)} ({best.how}), worst {worst.where} with "
-        f"{_shown(worst)} ({worst.how}): {less:.1%} less"
+        f"best {best.where} with {_label(best)} ({best.how}), worst {worst.where} with "
+        f"{_label(worst)} ({worst.how}): {less:.1%} less"
     )

@@ -59,10 +59,7 @@ class LotteryAnswer(Value, frozen=True, kw_only=True):
 def draw_lottery(
     spec: ClusterSpec, benchmark: str, params: Mapping[str, object], options: BenchOptions
 ) -> None:
-    """Launch machines several times, run a benchmark on each, and end them each time.
-
-    If one fails (ClusterError), the draws before it are shown, and nothing is left running.
-    """
+    """Launch machines several times, benchmark and end them; show draws also if one fails."""
     draws = options.lottery or 0
     _check(spec, options, draws)
     check_machines = check(spec, benchmark, params, options, (PLAIN,))
@@ -102,8 +99,8 @@ def _check(spec: ClusterSpec, options: BenchOptions, draws: int) -> None:
         "--order near": options.order != "given",
         "--fail-on, --junit and --github": options.gates.asked,
     }
-    for flag, given in refused.items():
-        if given:
+    for flag, is_given in refused.items():
+        if is_given:
             raise SpecError(f"--lottery and {flag} contradict each other.", remedy="Leave one out.")
     provider = plugins.find(Provider, spec.provider)
     if issubclass(provider, Simulates | ExistingHosts):
@@ -136,7 +133,7 @@ def _draw(
     number: int,
 ) -> tuple[Draw, list[Run]]:
     """Launch the machines, run the jobs, and take the machines down, whatever happens."""
-    began, jobs = time.time(), options.launches or JOBS
+    start, jobs = time.time(), options.launches or JOBS
     trial = Trial(name=f"draw {number}", params={}, variables={})
     screen = console(stderr=options.json)
     with HostProgress(screen) as waiting:
@@ -144,7 +141,7 @@ def _draw(
     try:
         with JobProgress(stderr=options.json, launches=jobs) as live:
             ran = [
-                launch_once(cluster, benchmark, params, options, trial, live, f"{began:.3f}")
+                launch_once(cluster, benchmark, params, options, trial, live, f"{start:.3f}")
                 for _ in range(jobs)
             ]
     finally:
@@ -153,7 +150,7 @@ def _draw(
             screen.print(line, soft_wrap=True)
     receipt = cluster.receipt()
     cost = DrawCost(
-        seconds=receipt.seconds if receipt else time.time() - began,
+        seconds=receipt.seconds if receipt else time.time() - start,
         dollars=receipt.dollars if receipt else None,
     )
     return Draw(runs=tuple(str(run.folder) for run in ran), cost=cost), ran
@@ -169,9 +166,7 @@ def _show(drawn: Sequence[tuple[Draw, list[Run]]], *, as_json: bool) -> None:
     )
     paid = [draw.cost.dollars for draw in draws if draw.cost.dollars is not None]
     answer = lottery_answer(
-        series,
-        [len(draw.runs) for draw in draws],
-        sum(paid) if len(paid) == len(draws) else None,
+        series, [len(draw.runs) for draw in draws], sum(paid) if len(paid) == len(draws) else None
     )
     if as_json:
         print_json(LotteryAnswer(draws=draws, series=series, answer=answer))

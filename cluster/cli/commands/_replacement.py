@@ -78,7 +78,7 @@ def _replaced(
 
 def _say_what_is_left(cluster: Cluster) -> None:
     """Say after a failure whether new machines may exist."""
-    if cluster.state.kept:
+    if cluster.state.machines_to_keep:
         sys.stderr.write("New or bad machines may still exist. To end them: cluster gc -y\n")
     else:
         sys.stderr.write(f"{cluster.name} is as it was: no host was replaced.\n")
@@ -93,11 +93,11 @@ def _test(
     """Test pairs of hosts, one after another."""
     from cluster.cli.progress.heat_map import CheckProgress  # noqa: PLC0415 - slow: numpy
 
-    named = tuple(f"{one}-{other}" for one, other in pairs)
-    kept = {name: params[name] for name in ("metric", "milliseconds")}
+    named = tuple(f"{source}-{target}" for source, target in pairs)
+    same = {name: params[name] for name in ("metric", "milliseconds")}
     with CheckProgress(len(cluster.machines), params["metric"], stderr=options.json) as live:
         return cluster.bench(
-            PAIRS, runs=options.runs, timeout=options.timeout, listener=live, pairs=named, **kept
+            PAIRS, runs=options.runs, timeout=options.timeout, listener=live, pairs=named, **same
         )
 
 
@@ -115,11 +115,13 @@ def _ask(cluster: Cluster, bad: Mapping[int, FleetFinding], options: BenchOption
 
 def raise_if_bad(verdict: FleetVerdict, name: str) -> None:
     """Fail if a new machine was bad, too, so that a bad host stays (ProvisionError)."""
-    left = [one.part for one in verdict.replaced if not one.new and not one.command]
-    if left:
+    remaining = [
+        replaced.part for replaced in verdict.replaced if not replaced.new and not replaced.command
+    ]
+    if remaining:
         raise ProvisionError(
-            f"{len(left)} of {len(verdict.replaced)} new machines are bad, too: the bad "
-            f"{', '.join(left)} stay(s).",
+            f"{len(remaining)} of {len(verdict.replaced)} new machines are bad, too: the bad "
+            f"{', '.join(remaining)} stay(s).",
             means="The new ones were ended. It may be what the hosts share, and not the hosts.",
             remedy=f"Try again: cluster check {name} --replace; or another zone.",
         )

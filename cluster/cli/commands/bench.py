@@ -53,14 +53,14 @@ def bench_command(name: str) -> click.Command:
         **_: object,
     ) -> None:
         options = msgspec.structs.replace(options, gates=gates)
-        given = {key: value for key, value in params.items() if value is not None}
+        chosen = {key: value for key, value in params.items() if value is not None}
         run_local = machines.pop("run_local")
         if machines["provider"] is None and not run_local:
             machines = flags.like_running(machines["name"], machines)
         else:
             machines["provider"] = flags.choose_provider(machines["provider"], run_local=run_local)
         begin = measure if options.lottery is None else draw_lottery
-        begin(flags.spec(**machines), benchmark.name, given, options)
+        begin(flags.spec(**machines), benchmark.name, chosen, options)
 
     provider, *others = flags.SPEC.values()
     return make_command(

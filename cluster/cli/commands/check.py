@@ -282,10 +282,7 @@ DEVICES = ("auto", "gpus", "numa", "cores")
 
 
 def check_within(name: str | None, devices: str, spec: ClusterSpec, options: BenchOptions) -> Run:
-    """Measure copies between the devices of each host (SpecError: there is no such kind).
-
-    `auto` selects the first kind of which hosts have several.
-    """
+    """Measure copies between the devices of each host, `auto` by the first kind (SpecError)."""
     if devices not in DEVICES:
         what = f"--within {devices} is not known."
         raise SpecError(what, remedy=f"There are: {', '.join(DEVICES)}")
@@ -316,9 +313,9 @@ def _lines(verdict: FleetVerdict) -> Iterator[str]:
     yield from (f"Undecided: {which}" for which in verdict.undecided)
     yield from _missing_lines(verdict.missing)
     yield from (f"Assumed: {what}" for what in verdict.assumptions)
-    for one in verdict.findings:
-        if one.confirm and not one.confirmed:
-            yield f"To confirm {one.part}: {one.confirm}"
+    for finding in verdict.findings:
+        if finding.confirm and not finding.confirmed:
+            yield f"To confirm {finding.part}: {finding.confirm}"
     simulated = " (simulated: nothing was measured)" if verdict.simulated else ""
     yield f"Run folder: {relative_path(Path(verdict.run))}{simulated}"
     if verdict.reference is not None and verdict.tolerance:

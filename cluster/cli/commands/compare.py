@@ -48,10 +48,12 @@ def command(
     else:
         folders = dict.fromkeys(f for name in named for f in store.all_of(where, name))
         groups = group_by([launch_of(store.read(folder)) for folder in folders], by)
-    found = [compare(groups[0], other, threshold / 100) for other in groups[1:]]
-    show_comparisons(found, report=report, as_json=json)
-    check_decidable(gates, found)
-    status = report_cases(gates, [case for one in found for case in comparison_cases(one)])
+    comparisons = [compare(groups[0], other, threshold / 100) for other in groups[1:]]
+    show_comparisons(comparisons, report=report, as_json=json)
+    check_decidable(gates, comparisons)
+    status = report_cases(
+        gates, [case for comparison in comparisons for case in comparison_cases(comparison)]
+    )
     raise Exit(status)
 
 
@@ -62,7 +64,7 @@ def _two(where: Path, named: Sequence[str]) -> list[Side]:
             remedy="Type: cluster compare RUN_A RUN_B, or cluster compare --by FACTOR RUN...",
         )
     folders = [
-        [folder for one in words.split(",") if one for folder in store.find_launches(where, one)]
+        [folder for word in words.split(",") if word for folder in store.find_launches(where, word)]
         for words in named
     ]
     twice = [folder for folder in folders[0] if folder in folders[1]]
@@ -71,7 +73,7 @@ def _two(where: Path, named: Sequence[str]) -> list[Side]:
             f"A run cannot be compared with itself: {relative_path(twice[0])} is on both sides.",
             remedy="Name two different runs; they are listed by: cluster runs",
         )
-    return [_side(found) for found in folders]
+    return [_side(launch) for launch in folders]
 
 
 def _side(folders: Sequence[Path]) -> Side:

@@ -43,10 +43,7 @@ def command(
 
 
 def find_cluster(fragment: str) -> tuple[Cluster, Machine | None]:
-    """Find the newest cluster that a fragment matches (SpecError: none).
-
-    It is part of a cluster's or machine's name, an address or an id; empty means any.
-    """
+    """Find the newest cluster with a fragment in a name, address or id, if any (SpecError)."""
     for name in journal.names():
         cluster = attach(name)
         if fragment in cluster.name:

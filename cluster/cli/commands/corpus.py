@@ -61,13 +61,13 @@ def list_(
 
     Example: cluster corpus list --hardware p5.48xlarge
     """
-    found = [r for r in published.results() if not hardware or r.run.hardware == hardware]
+    results = [r for r in published.results() if not hardware or r.run.hardware == hardware]
     if json:
-        print_json(found)
+        print_json(results)
         return
     columns = ("id", "hardware", "hosts", "ranks", "test", "size", "value", "grade")
     spare = (("ranks",), ("grade",), ("hosts",), ("hardware",), ("test",))
-    table(columns, [_row(one) for one in found], empty="No published results.", spare=spare)
+    table(columns, [_row(result) for result in results], empty="No published results.", spare=spare)
 
 
 def show(
@@ -106,9 +106,9 @@ def add(
     entries = [entry for r in results for entry in _entries(r, hardware, hosts, source)]
     if not entries:
         known = ", ".join(sorted(d.partition("-")[0] for d in published.definitions()))
-        held = sorted({d.id.partition("-")[0] for r in results for d in r.definitions})
+        kinds = sorted({d.id.partition("-")[0] for r in results for d in r.definitions})
         raise SpecError(
-            f"{log} holds nothing that the corpus compares, but {', '.join(held) or 'no values'}.",
+            f"{log} holds nothing that the corpus compares, but {', '.join(kinds) or 'no values'}.",
             means=f"It compares: {known}.",
         )
     for entry in entries:
@@ -170,16 +170,16 @@ def _results(log: str, format_: str) -> tuple[Parsed, ...]:
     folder = shared_file.unpack(path)
     if any(machine.shell == SIMULATED_SHELL for machine in store.record(folder).machines):
         raise _simulated(log)
-    found: list[Parsed] = []
+    results: list[Parsed] = []
     for file in sorted((folder / RAW).rglob("*")):
         with suppress(ParseError):  # not all files of a run are logs
-            found += read_log(str(file), format_=format_).results if file.is_file() else ()
-    if not found:
+            results += read_log(str(file), format_=format_).results if file.is_file() else ()
+    if not results:
         raise SpecError(
             f"{log} was shared without its logs, from which the corpus is read.",
             remedy="Get it with them: cluster share RUN --with-logs -o FILE",
         )
-    return tuple(found)
+    return tuple(results)
 
 
 def _simulated(log: str) -> SpecError:
@@ -225,7 +225,6 @@ def _lines(run: PublishedRun) -> Iterator[str]:
 
 
 def _entries(result: Parsed, hardware: str, hosts: int, source: str) -> Iterator[PublishedRun]:
-    """Make an entry for each definition that the corpus knows, without the log."""
     for definition in result.definitions:
         if definition.id not in published.definitions():
             continue

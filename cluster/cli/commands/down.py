@@ -14,10 +14,7 @@ import click
 
 from cluster.cli import flags
 from cluster.cli.flags import argument, option
-from cluster.cli.show import (
-    print_json,
-    receipt_lines,
-)
+from cluster.cli.show import print_json, receipt_lines
 from cluster.core import journal
 from cluster.core.errors import ClusterError, HostErrors, SpecError
 from cluster.core.model.resources import Receipt
@@ -69,10 +66,10 @@ def command(
         raise SpecError("Nothing was taken down.", remedy="To do it without a question: -y")
     downs: list[Down] = []
     failed: list[ClusterError] = []
-    asked: list[Cluster | str] = [*clusters, *(name for name in chosen if name not in known)]
-    for one in asked:
+    targets: list[Cluster | str] = [*clusters, *(name for name in chosen if name not in known)]
+    for target in targets:
         try:
-            downs.append(_take_down(one, region or ()))
+            downs.append(_take_down(target, region or ()))
         except ClusterError as error:  # the others are taken down all the same
             failed.append(error)
             continue
@@ -81,46 +78,46 @@ def command(
         lines = no_clusters(region or ())
         sys.stdout.write("" if json else "".join(f"{line}\n" for line in lines))
     if json:
-        print_json([one.row for one in downs])
+        print_json([target.row for target in downs])
     if failed:
-        raise failed[0] if len(failed) == 1 else HostErrors(_still_up(failed), failed)
+        raise (
+            failed[0]
+            if len(failed) == 1
+            else HostErrors(f"{len(failed)} clusters could not be taken down", failed)
+        )
 
 
-def _take_down(one: Cluster | str, regions: Sequence[str]) -> Down:
+def _take_down(target: Cluster | str, regions: Sequence[str]) -> Down:
     """Take down a cluster of this machine, or one that no journal here knows, by its name."""
-    if isinstance(one, str):
-        searched = "; ".join(take_down(check_name(one), regions))
-        line = f"{one} is down; 0 left (looked for {searched})."
-        return Down(row=DownRow(name=one, searched=searched), lines=(line,))
-    one.down()
-    on_hosts = one.leftovers.items()
-    ended = tuple(f"{host}: {line}" for host, found in on_hosts for line in found.ended)
-    running = tuple(f"{host}: {line}" for host, found in on_hosts for line in found.running)
+    if isinstance(target, str):
+        searched = "; ".join(take_down(check_name(target), regions))
+        line = f"{target} is down; 0 left (looked for {searched})."
+        return Down(row=DownRow(name=target, searched=searched), lines=(line,))
+    target.down()
+    on_hosts = target.leftovers.items()
+    ended = tuple(f"{host}: {line}" for host, leftovers in on_hosts for line in leftovers.ended)
+    running = tuple(f"{host}: {line}" for host, leftovers in on_hosts for line in leftovers.running)
     row = DownRow(
-        name=one.name,
-        searched=one.looked_for,
-        receipt=one.receipt(),
+        name=target.name,
+        searched=target.looked_for,
+        receipt=target.receipt(),
         ended=ended,
         running=running,
     )
     lines = [f"Ended a process on {line}" for line in ended]
     lines += [f"Not ended, as it may be yours, on {line}" for line in running]
-    return Down(row=row, lines=(*lines, *(receipt_lines(one) or [_down_line(one, len(running))])))
-
-
-def _down_line(one: Cluster, running: int) -> str:
-    """Say that a cluster that costs nothing is down, and what is left of it."""
-    if not one.leftovers:
-        return f"{one.name} is down; 0 left."
-    left = f"{running} process(es) left: end those that are not yours" if running else "0 left"
-    hosts = f"on {len(one.leftovers)} host(s)"
-    return (
-        f"{one.name} is down; {left} (looked for our folder, and processes with {MARK}, {hosts})."
+    return Down(
+        row=row, lines=(*lines, *(receipt_lines(target) or [_down_line(target, len(running))]))
     )
 
 
-def _still_up(failed: Sequence[ClusterError]) -> str:
-    return f"{len(failed)} clusters could not be taken down"
+def _down_line(cluster: Cluster, running: int) -> str:
+    """Say that a cluster that costs nothing is down, and what is left of it."""
+    if not cluster.leftovers:
+        return f"{cluster.name} is down; 0 left."
+    remains = f"{running} process(es) left: end those that are not yours" if running else "0 left"
+    where = f"our folder, and processes with {MARK}, on {len(cluster.leftovers)} host(s)"
+    return f"{cluster.name} is down; {remains} (looked for {where})."
 
 
 def _confirmed(clusters: Sequence[Cluster]) -> bool:

@@ -24,7 +24,6 @@ from cluster.runs.nccl_logs import launch_of
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
-    from pathlib import Path
 
     from cluster.analysis.statistics.compare import Launch
 
@@ -61,13 +60,13 @@ def command(
     where, names = store.root(root), named or ["latest"]
     folders = dict.fromkeys(folder for name in names for folder in store.all_of(where, name))
     launches = [launch_of(store.read(folder)) for folder in folders]
-    found = fit_launches(launches)
-    shown = _of_metric(found, metric, names)
+    fits = fit_launches(launches)
+    shown = _of_metric(fits, metric, names)
     answer = FitAnswer(fits=shown)
     if collectives:
-        answer = _with_predictions(
-            answer, _messages(found), launches[0], _operations(where, collectives)
-        )
+        messages = _messages(fits)
+        operations = launch_of(store.read(store.find(where, collectives)))
+        answer = _with_predictions(answer, messages, launches[0], operations)
     if json:
         print_json(answer)
         return
@@ -77,9 +76,9 @@ def command(
     show_tables(tables, report)
 
 
-def _of_metric(found: Sequence[Fit], metric: str | None, names: Sequence[str]) -> tuple[Fit, ...]:
+def _of_metric(fits: Sequence[Fit], metric: str | None, names: Sequence[str]) -> tuple[Fit, ...]:
     """Return the fits of one metric, or all of them; there must be some."""
-    shown = tuple(one for one in found if metric in (None, one.metric))
+    shown = tuple(fit for fit in fits if metric in (None, fit.metric))
     if not shown:
         raise SpecError(
             f"{', '.join(names)}: there is no sweep to fit.",
@@ -89,10 +88,10 @@ def _of_metric(found: Sequence[Fit], metric: str | None, names: Sequence[str]) -
     return shown
 
 
-def _messages(found: Sequence[Fit]) -> Fit:
+def _messages(fits: Sequence[Fit]) -> Fit:
     """Find the fit of single messages; refuse none, or several kinds."""
-    single = [one for one in found if one.metric == MESSAGES]
-    kinds = dict.fromkeys(one.of for one in single)
+    single = [fit for fit in fits if fit.metric == MESSAGES]
+    kinds = dict.fromkeys(fit.of for fit in single)
     if len(kinds) > 1:
         raise SpecError(
             f"These runs are {len(kinds)} kinds of messages: {', '.join(kinds)}.",
@@ -106,10 +105,6 @@ def _messages(found: Sequence[Fit]) -> Fit:
             remedy="Measure it: cluster bench p2p --metrics latency --sizes 1:4MiB",
         )
     return single[0]
-
-
-def _operations(where: Path, which: str) -> Launch:
-    return launch_of(store.read(store.find(where, which)))
 
 
 def _with_predictions(answer: FitAnswer, messages: Fit, base: Launch, other: Launch) -> FitAnswer:

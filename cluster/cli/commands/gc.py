@@ -31,22 +31,22 @@ def command(
     json: flags.Json = False,
 ) -> None:
     first = search(region or (), everywhere=all_regions)
-    found = first.orphans
+    orphans = first.orphans
     if not json:
         _show(first)
-    errors = [error for orphan in found if yes and (error := _removed(orphan))]
+    errors = [error for orphan in orphans if yes and (error := _removed(orphan))]
     last = search(region or (), everywhere=all_regions) if yes else first
-    left = last.orphans
+    remaining = last.orphans
     if json:
-        print_json(left)
+        print_json(remaining)
     elif yes:
-        remains = "what is left is not known" if last.errors else f"{len(left)} left"
-        sys.stdout.write(f"{len(found) - len(errors)} removed; {remains}.\n")
-    elif found:
+        remains = "what is left is not known" if last.errors else f"{len(remaining)} left"
+        sys.stdout.write(f"{len(orphans) - len(errors)} removed; {remains}.\n")
+    elif orphans:
         sys.stdout.write("To remove it: cluster gc -y\n")
     raise_all([*errors, *last.errors])
-    if yes and left:
-        raise ProvisionError(f"{len(left)} are left.", remedy="Try again: cluster gc -y")
+    if yes and remaining:
+        raise ProvisionError(f"{len(remaining)} are left.", remedy="Try again: cluster gc -y")
 
 
 def _removed(orphan: Orphan) -> ClusterError | None:

@@ -73,7 +73,6 @@ def command(
 def _alter(
     cluster: Cluster, host: str, verb: Verb, rate: str, direction: Direction
 ) -> tuple[str, float | None]:
-    """Change what is named; give its name, and its rate now."""
     leaf, pair = LEAF.fullmatch(host), PAIR.fullmatch(host)
     if leaf:
         return host, alter_uplink(cluster.name, int(leaf[1]), verb, rate)

@@ -14,10 +14,7 @@ import msgspec
 
 from cluster.cli import flags
 from cluster.cli.commands.status import short_run, state_of
-from cluster.cli.show import (
-    print_json,
-    table,
-)
+from cluster.cli.show import print_json, table
 from cluster.core import journal, plugins
 from cluster.core.errors import ClusterError, ParseError
 from cluster.core.model.resources import RemoteCluster
@@ -52,9 +49,9 @@ class ClusterRow(Value, frozen=True, kw_only=True):
 
 
 def command(region: flags.Regions = None, json: flags.Json = False) -> None:
-    asked = [start(partial(_cluster_row, name)) for name in journal.names()]
+    answers = [start(partial(_cluster_row, name)) for name in journal.names()]
     live, searched = _live(region or ())  # both at once: a host, or a cloud, may not answer
-    rows = _with_live([row.result() for row in asked], live)
+    rows = _with_live([row.result() for row in answers], live)
     if json:
         print_json(rows)
         return
@@ -70,7 +67,7 @@ def command(region: flags.Regions = None, json: flags.Json = False) -> None:
 
 
 def _cells(row: ClusterRow) -> tuple[str, ...]:
-    left = "-" if row.expires is None else format_seconds(max(0.0, row.expires - time.time()))
+    remaining = "-" if row.expires is None else format_seconds(max(0.0, row.expires - time.time()))
     return (
         row.name,
         row.provider,
@@ -79,15 +76,12 @@ def _cells(row: ClusterRow) -> tuple[str, ...]:
         row.status,
         short_run(row.run),
         "-" if row.dollars is None else f"{'at most ' if row.ended else ''}${row.dollars:.2f}",
-        left,
+        remaining,
     )
 
 
 def _live(regions: Sequence[str]) -> tuple[list[tuple[str, RemoteCluster]], list[str]]:
-    """Ask all clouds and batch systems at once what exists there, and say who did not answer.
-
-    Return what exists, with its provider, and what was searched, where and as whom.
-    """
+    """Ask all providers at once what exists; return it, and what was searched, as whom."""
 
     def ask(kind: str) -> tuple[tuple[RemoteCluster, ...], str]:
         provider = in_regions(plugins.find(Provider, kind), tuple(regions))
@@ -96,33 +90,33 @@ def _live(regions: Sequence[str]) -> tuple[list[tuple[str, RemoteCluster]], list
         login = isinstance(provider, NeedsCredentials)
         return provider.live(), provider.searched("") if login else ""
 
-    asked = {kind: start(partial(ask, kind)) for kind in plugins.names(Provider)}
-    found: list[tuple[str, RemoteCluster]] = []
+    answers = {kind: start(partial(ask, kind)) for kind in plugins.names(Provider)}
+    clusters: list[tuple[str, RemoteCluster]] = []
     searched: list[str] = []
     deadline = time.monotonic() + LIVE_WITHIN
-    for kind, answer in asked.items():
+    for kind, answer in answers.items():
         try:
             live, where = answer.result(max(0.0, deadline - time.monotonic()))
-            found += [(kind, one) for one in live]
+            clusters += [(kind, cluster) for cluster in live]
             searched += [where] if where else []
         except ClusterError as error:  # the known clusters are still listed
             sys.stderr.write(f"{kind} was not asked: {error}\n")
         except TimeoutError:
             sys.stderr.write(f"{kind} did not answer within {LIVE_WITHIN:g} s.\n")
-    return found, searched
+    return clusters, searched
 
 
 def _with_live(
-    rows: list[ClusterRow], found: Sequence[tuple[str, RemoteCluster]]
+    rows: list[ClusterRow], live: Sequence[tuple[str, RemoteCluster]]
 ) -> list[ClusterRow]:
     """Add clusters that were launched from another machine, and machines that are off."""
     known = {row.name: row for row in rows}
-    for kind, one in found:
-        row = known.get(one.name)
+    for kind, cluster in live:
+        row = known.get(cluster.name)
         if row is None:
-            known[one.name] = _live_row(kind, one)
-        elif set(one.states) - {"running"}:
-            known[one.name] = msgspec.structs.replace(row, status=_states(one))
+            known[cluster.name] = _live_row(kind, cluster)
+        elif set(cluster.states) - {"running"}:
+            known[cluster.name] = msgspec.structs.replace(row, status=_states(cluster))
     return list(known.values())
 
 
@@ -162,7 +156,7 @@ def _cluster_row(name: str) -> ClusterRow:
     else:
         ended = states.count(ENDED)
         status = f"{ended} of {len(states)} machines have ended" if ended else status
-    if cluster.state.kept:
+    if cluster.state.machines_to_keep:
         now = cluster.disk.journal.is_launching()
         status = "replacing hosts" if now else "replacing hosts was interrupted: cluster gc"
     receipt = cluster.receipt()

@@ -77,25 +77,26 @@ def _show(run: Run, *, as_json: bool) -> None:
     """Find the groups, and show them."""
     from cluster.orchestration.proximity import judge_placement  # noqa: PLC0415 - slow: numpy
 
-    found = judge_placement(run)
+    placement = judge_placement(run)
     if as_json:
-        print_json(found)
+        print_json(placement)
         return
-    if found.groups:
-        sys.stdout.write(table_text(group_table(found), screen_width()))
-    if found.topology.layers:
-        sys.stdout.write(table_text(layer_table(found), screen_width()))
-    print_lines(*_lines(found, run.record.spec.name))
+    if placement.groups:
+        sys.stdout.write(table_text(group_table(placement), screen_width()))
+    if placement.topology.layers:
+        sys.stdout.write(table_text(layer_table(placement), screen_width()))
+    print_lines(*_lines(placement, run.record.spec.name))
 
 
-def _lines(found: Placement, name: str) -> Iterator[str]:
-    yield from found.disagreements
-    for layer in found.layers[1:]:
+def _lines(placement: Placement, name: str) -> Iterator[str]:
+    yield from placement.disagreements
+    for layer in placement.layers[1:]:
         yield f"These groups form {len(set(layer))} larger ones."
-    simulated = " (simulated: nothing was measured)" if found.simulated else ""
-    yield f"Run folder: {relative_path(Path(found.run))}{simulated}"
-    if found.untested:
-        yield f"{found.untested} of {found.pairs + found.untested} pairs have no latency."
-    yield found.answer
-    if found.groups and name != IMPORTED:
+    simulated = " (simulated: nothing was measured)" if placement.simulated else ""
+    yield f"Run folder: {relative_path(Path(placement.run))}{simulated}"
+    if placement.untested:
+        pairs = placement.pairs + placement.untested
+        yield f"{placement.untested} of {pairs} pairs have no latency."
+    yield placement.answer
+    if placement.groups and name != IMPORTED:
         yield f"Next: cluster check {name} --groups placement"

@@ -62,14 +62,14 @@ def command(
 
     options = PlotOptions(form=file_format(str(out)), metric=metric, by=by, bound=bound)
     set_font_cache()
-    found = read_all(store.root(root), named)
-    write(out, DRAW[kind](found, options).image)
+    runs = read_all(store.root(root), named)
+    write(out, DRAW[kind](runs, options).image)
 
 
-def _sweep(found: Sequence[Run], options: PlotOptions) -> Picture:
+def _sweep(runs: Sequence[Run], options: PlotOptions) -> Picture:
     from cluster.reports import page, pictures  # noqa: PLC0415 - they import matplotlib
 
-    shown = [run.as_reported(Path.cwd()) for run in found]
+    shown = [run.as_reported(Path.cwd()) for run in runs]
     if options.bound is not None:
         shown = [page.compare_with_network(run, options.bound) for run in shown]
     for curve in pictures.sweep_curves(shown, options.metric):
@@ -79,7 +79,7 @@ def _sweep(found: Sequence[Run], options: PlotOptions) -> Picture:
     return pictures.sweep_picture(shown, options.metric, options.form, given_bound=options.bound)
 
 
-def _comparison(found: Sequence[Run], options: PlotOptions) -> Picture:
+def _comparison(runs: Sequence[Run], options: PlotOptions) -> Picture:
     from cluster.reports import plots  # noqa: PLC0415
 
     launches = [
@@ -87,31 +87,31 @@ def _comparison(found: Sequence[Run], options: PlotOptions) -> Picture:
             record=run.record,
             summaries=tuple(s for s in run.summary() if options.metric in (None, s.metric)),
         )
-        for run in found
+        for run in runs
     ]
     base, other, *_ = group_by(launches, options.by)
     return plots.comparison(compare(base, other), options.form)
 
 
-def _scaling(found: Sequence[Run], options: PlotOptions) -> Picture:
+def _scaling(runs: Sequence[Run], options: PlotOptions) -> Picture:
     from cluster.reports import plots  # noqa: PLC0415
 
-    series = measured_series(Launch(record=run.record, summaries=run.summary()) for run in found)
-    chosen = [one for one in series if one.name.startswith(options.metric or "")]
+    series = measured_series(Launch(record=run.record, summaries=run.summary()) for run in runs)
+    chosen = [work for work in series if work.name.startswith(options.metric or "")]
     if not chosen:
         raise SpecError(
             "Nothing was measured on different numbers of ranks.",
             remedy="Name runs with different --hosts or --ranks-per-host.",
         )
-    return plots.scaling([scale(one) for one in chosen], options.form)
+    return plots.scaling([scale(work) for work in chosen], options.form)
 
 
-def _distribution(found: Sequence[Run], options: PlotOptions) -> Picture:
+def _distribution(runs: Sequence[Run], options: PlotOptions) -> Picture:
     from cluster.reports import page, pictures  # noqa: PLC0415 - they import matplotlib
 
-    names = page.labels([run.as_reported(Path.cwd()) for run in found])
+    names = page.labels([run.as_reported(Path.cwd()) for run in runs])
     values = [
-        (name, run.measurements, run.summary()) for name, run in zip(names, found, strict=True)
+        (name, run.measurements, run.summary()) for name, run in zip(names, runs, strict=True)
     ]
     return pictures.distribution_picture(values, options.metric, options.form)
 

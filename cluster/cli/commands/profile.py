@@ -52,17 +52,16 @@ def command(
     unread: list[str] = []
     files = [file for name in named for file in _files(name, root)]
     logs = readings(files, unread, format_=FORMAT)
-    found = job_profiles(source for file, reading in logs for source in _profiles(file, reading))
-    answer = ProfileAnswer(jobs=found, unread=tuple(unread))
+    jobs = job_profiles(source for file, reading in logs for source in _profiles(file, reading))
+    answer = ProfileAnswer(jobs=jobs, unread=tuple(unread))
     if json:
         print_json(answer)
         return
     print_left_out(unread)
-    show_tables([table for job in found for table in profile_tables(job)], report)
+    show_tables([table for job in jobs for table in profile_tables(job)], report)
 
 
 def _files(name: str, root: str | None) -> Sequence[str]:
-    """Find the files that an argument names."""
     if name == STDIN or is_there(name):
         return [name]
     folder = Path(name)
@@ -70,15 +69,15 @@ def _files(name: str, root: str | None) -> Sequence[str]:
     if not folder.is_dir() or store.is_run(folder):
         folder = store.find(store.root(root), name) / run.RAW
         paths = folder.rglob(FILES)  # ranks may have run in a folder of their own
-    found = sorted(map(str, paths))
-    if not found:
+    files = sorted(map(str, paths))
+    if not files:
         raise SpecError(
             f"There are no profiles in {folder}.",
             means=f"Files of MPI profiles are called {FILES}",
             remedy="Record some: cluster bench p2p --profile, or cluster run NAME --profile -- "
             "PROGRAM",
         )
-    return found
+    return files
 
 
 def _profiles(file: str, reading: Reading) -> Iterator[Source]:

@@ -23,5 +23,5 @@ def command(
     url: Annotated[str, argument("URL", "Object store: s3://bucket/prefix.")],
     root: flags.Runs = None,
 ) -> None:
-    kept = object_store.push(store.find(store.root(root), run), url)
-    sys.stdout.write(f"Kept: {kept}\n")
+    address = object_store.push(store.find(store.root(root), run), url)
+    sys.stdout.write(f"Kept: {address}\n")

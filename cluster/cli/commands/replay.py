@@ -79,8 +79,8 @@ def command(
     ):  # JSON is the comparison alone
         print_lines(*_announced(record, len(folders)))
         measure(spec, record.benchmark, _params(record), measured)
-    made = sorted(watches.run_ids(where, name) - before)
-    _compare(folders, [where / name / id_ for id_ in made], as_json=options.json)
+    ids = sorted(watches.run_ids(where, name) - before)
+    _compare(folders, [where / name / id_ for id_ in ids], as_json=options.json)
 
 
 def _check(record: Record, name: str) -> None:
@@ -120,9 +120,9 @@ def _announced(record: Record, launches: int) -> Iterator[str]:
 
 def _fixed(hosts: Sequence[Facts]) -> Iterator[str]:
     for field, words in FIXED.items():
-        found = sorted({str(getattr(host, field)) for host in hosts if getattr(host, field)})
-        if found:
-            yield f"{words}: {', '.join(found)}"
+        values = sorted({str(getattr(host, field)) for host in hosts if getattr(host, field)})
+        if values:
+            yield f"{words}: {', '.join(values)}"
     gpus = sorted({gpu for host in hosts for gpu in host.gpus})
     if gpus:
         yield f"GPUs: {', '.join(gpus)}"

@@ -73,10 +73,7 @@ def _why_no_plots() -> str:
 
 
 def read_all(where: Path, named: Sequence[str]) -> list[Run]:
-    """Read all runs that were named; one that cannot be read is reported and left out.
-
-    If none can be read, the error is raised (ClusterError).
-    """
+    """Read all runs that can be read, and report the others (ClusterError: none can)."""
     folders = dict.fromkeys(folder for name in named for folder in store.all_of(where, name))
     found: list[Run] = []
     for folder in folders:

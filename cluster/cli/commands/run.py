@@ -126,7 +126,6 @@ def command(  # noqa: PLR0913 - each is a flag
 
 
 def _variables(words: Sequence[str]) -> dict[str, str]:
-    """Read `--env NAME=VALUE` (SpecError)."""
     if wrong := [word for word in words if "=" not in word]:
         raise SpecError(f"--env {wrong[0]} has no value.", remedy=f"Write --env {wrong[0]}=VALUE")
     return {name: value for name, _, value in (word.partition("=") for word in words)}
@@ -177,14 +176,14 @@ def _show_ends(ended: Mapping[str, Completed | ClusterError], *, as_json: bool) 
 
 
 def _working_folder(
-    words: Sequence[str], given: str | None, runs: str | None
+    words: Sequence[str], folder_word: str | None, runs: str | None
 ) -> WorkingFolder | None:
     """Find the folder that is copied: the current one if a word is the path of a file in it."""
     named = [Path(word) for word in words if _names_file(word)]
-    if given == NONE or (given is None and not named):
+    if folder_word == NONE or (folder_word is None and not named):
         return None
-    folder = find_files("." if given is None else given, store.root(runs))
-    left_out = [] if given else [path for path in named if path not in folder.files]
+    folder = find_files("." if folder_word is None else folder_word, store.root(runs))
+    left_out = [] if folder_word else [path for path in named if path not in folder.files]
     if left_out:
         raise SpecError(
             f"{left_out[0]} is not copied to the hosts, so the ranks would not find it.",

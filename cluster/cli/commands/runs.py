@@ -93,8 +93,8 @@ def _places(url: str | None, root: str | None, *, values: bool) -> Iterator[list
         yield [(folder, str(folder)) for folder in store.folders(where)]
         return
     with TemporaryDirectory(prefix="cluster-") as place:
-        kept = object_store.download_runs(url, Path(place), values=values)
-        yield list(zip(store.folders(Path(place)), kept, strict=True))
+        addresses = object_store.download_runs(url, Path(place), values=values)
+        yield list(zip(store.folders(Path(place)), addresses, strict=True))
 
 
 def _each(make: Callable[[Place], T], places: Iterable[Place]) -> Iterator[T]:
@@ -107,10 +107,10 @@ def _each(make: Callable[[Place], T], places: Iterable[Place]) -> Iterator[T]:
 
 
 def _row(place: Place) -> RunRow:
-    folder, kept = place
+    folder, address = place
     record = store.record(folder)
     return RunRow(
-        run=kept,
+        run=address,
         name=record.spec.name,
         benchmark=record.benchmark,
         provider=record.spec.provider,
@@ -126,8 +126,8 @@ def _row(place: Place) -> RunRow:
 
 
 def _entry(place: Place) -> Entry:
-    folder, kept = place
+    folder, address = place
     run = store.read(folder)
-    where = str(relative_path(folder)) if kept == str(folder) else kept
+    where = str(relative_path(folder)) if address == str(folder) else address
     lacking = tuple(missing_series(run.record, run.missing))
     return Entry(place=where, record=run.record, summaries=run.summary(), gaps=lacking)

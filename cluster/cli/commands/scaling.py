@@ -42,17 +42,17 @@ def command(
     json: flags.Json = False,
 ) -> None:
     pages = [Path(name) for name in named if name.endswith(PAGE) or is_there(name)]
-    found = [one for page in pages for one in _page(page)]
+    works = [series_ for page in pages for series_ in _page(page)]
     others = [name for name in named if Path(name) not in pages]
     folders = [folder for name in others for folder in store.all_of(store.root(root), name)]
-    found += measured_series([launch_of(store.read(folder)) for folder in folders])
-    if not found:
+    works += measured_series([launch_of(store.read(folder)) for folder in folders])
+    if not works:
         raise SpecError(
             "Nothing was measured on different numbers of ranks.",
             remedy="Name runs with different --hosts or --ranks-per-host: cluster scaling A B C",
         )
     work = _work(batch, exchange, link, ranks_per_host)
-    results = [scale(one, work) for one in found]
+    results = [scale(series_, work) for series_ in works]
     if json:
         print_json(results)
     else:
@@ -60,20 +60,20 @@ def command(
 
 
 def _page(path: Path) -> Sequence[Series]:
-    found = series(read_text(path))
-    if not found:
+    tables = series(read_text(path))
+    if not tables:
         raise SpecError(
             f"{path} holds no table of throughputs.",
             means="A table counts if a column is a rate, such as `226 images/sec`.",
         )
-    return found
+    return tables
 
 
 def _work(
     batch: float | None, exchange: str | None, link: str | None, ranks_per_host: int
 ) -> Work | None:
-    given = (batch, exchange, link)
-    if given == (None, None, None):
+    words = (batch, exchange, link)
+    if words == (None, None, None):
         return None
     if batch is None or exchange is None or link is None or batch <= 0:
         raise SpecError(

@@ -86,33 +86,33 @@ def _print_script(
         str, argument("[BENCHMARK|check]", "What to run; its own flags are those of bench.")
     ] = "p2p",
     *,
-    given: Annotated[Written, group(Written)],
+    written: Annotated[Written, group(Written)],
 ) -> None:
     kind, usual = _system(system)
     options = BatchOptions(
-        seconds=int(parse_seconds(given.time)),
-        queue=given.queue,
-        account=given.account,
-        extra=tuple(given.extra or ()),
+        seconds=int(parse_seconds(written.time)),
+        queue=written.queue,
+        account=written.account,
+        extra=tuple(written.extra or ()),
     )
     what = PAIRS if benchmark == CHECK else benchmark
     request = BatchRequest(
         benchmark=what,
         params=_params(what, click.get_current_context().args),
-        starter=given.starter or usual,
+        starter=written.starter or usual,
         timeout=batch_script.ranks_seconds(options),
-        hosts=given.hosts,
-        ranks_per_host=given.ranks_per_host,
-        name=given.name,
-        describe=given.describe,
+        hosts=written.hosts,
+        ranks_per_host=written.ranks_per_host,
+        name=written.name,
+        describe=written.describe,
     )
     _check(kind, request)
     if kind in kubernetes_manifests.KINDS:
-        sys.stdout.write(_manifest(kind, request, options, given))
+        sys.stdout.write(_manifest(kind, request, options, written))
         return
     paths = {
-        "python": given.python or sys.executable,
-        "runs": str(store.root(given.runs)),
+        "python": written.python or sys.executable,
+        "runs": str(store.root(written.runs)),
         "command": _command(),
     }
     sys.stdout.write(batch_script.shell_script(kind, request, options, paths))
@@ -126,23 +126,23 @@ def _command() -> str:
     return shlex.join(["cluster", *sys.argv[1:]])
 
 
-def _manifest(kind: str, request: BatchRequest, options: BatchOptions, given: Written) -> str:
-    if not given.image:
+def _manifest(kind: str, request: BatchRequest, options: BatchOptions, written: Written) -> str:
+    if not written.image:
         raise SpecError(
             f"{kind} needs the image of its pods.",
             remedy="Name one with Python, cluster and sshd: --image registry/cluster:1",
         )
     paths = {
-        "python": given.python or "python3",
+        "python": written.python or "python3",
         "runs": kubernetes_manifests.RUNS,
         "command": _command(),
     }
     pods = kubernetes_manifests.PodOptions(
         name=request.name,
-        image=given.image,
-        claim=given.claim,
+        image=written.image,
+        claim=written.claim,
         cpus=request.ranks_per_host,
-        gpus=given.gpus,
+        gpus=written.gpus,
         seconds=options.seconds,
         script=batch_script.body(request, paths),
     )

@@ -30,18 +30,18 @@ def command(
     yes: Annotated[bool, option("--yes -y", "Do not ask about the logs.")] = False,
     root: flags.Runs = None,
 ) -> None:
-    made, replaced, left_out = prepare(store.find(store.root(root), run), with_logs=with_logs)
+    shared, replaced, left_out = prepare(store.find(store.root(root), run), with_logs=with_logs)
     table(("what", "original", "becomes"), replaced, empty="Nothing in it had to be replaced.")
     print_lines(*_left_out(left_out))
     if with_logs:
-        logs = sum(part.name.startswith(f"{RAW}/") for part in made.parts)
+        logs = sum(part.name.startswith(f"{RAW}/") for part in shared.parts)
         print_lines(
             f"The {logs} files of {RAW}/ are in it, without the secrets that were recognised.",
             "Names of hosts, users and paths stay in them: read them before others do.",
         )
         if not yes and not click.confirm(f"Write {output}?"):
             raise Exit(1)
-    write_file(output, shared_file.encode(made))
+    write_file(output, shared_file.encode(shared))
     print_lines(f"Written: {output}", f"Check it anywhere: cluster verify {output}")
 
 

@@ -10,10 +10,7 @@ from typing import Annotated
 
 from cluster.cli import flags
 from cluster.cli.flags import argument, option
-from cluster.cli.show import (
-    show_launches,
-    show_run,
-)
+from cluster.cli.show import show_launches, show_run
 from cluster.core import plugins
 from cluster.reports.formats import Report
 from cluster.runs import shared_file, store
@@ -40,9 +37,9 @@ def command(
     json: flags.Json = False,
 ) -> None:
     plugins.load(Report, report)
-    found = [store.read(folder) for folder in store.find_launches(store.root(root), run)]
-    if len(found) > 1 and report == "terminal":
-        show_launches(found, as_json=json)
+    launches = [store.read(folder) for folder in store.find_launches(store.root(root), run)]
+    if len(launches) > 1 and report == "terminal":
+        show_launches(launches, as_json=json)
     else:
         shared = Path(run) if shared_file.is_shared(Path(run)) else None
-        show_run(found[-1], as_json=json, report=report, wide=wide, shared=shared)
+        show_run(launches[-1], as_json=json, report=report, wide=wide, shared=shared)

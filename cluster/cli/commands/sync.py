@@ -19,8 +19,7 @@ def command(
     name: flags.ClusterName,
     here: Annotated[Path, argument("HERE", "A folder here.")],
     there: Annotated[
-        str,
-        argument("[THERE]", "The folder on every host, the same name by default."),
+        str, argument("[THERE]", "The folder on every host, the same name by default.")
     ] = "",
     *,
     on: Annotated[str, option("--on HOSTS", "Which: 0, 1:, 0,2 or a name.  [default: all]")] = "",

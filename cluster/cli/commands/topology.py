@@ -15,11 +15,7 @@ from rich.console import Console
 from rich.table import Table as Grid
 from rich.text import Text
 
-from cluster.analysis.topology.host_topology import (
-    HostTopology,
-    group_alike,
-    host_topologies,
-)
+from cluster.analysis.topology.host_topology import HostTopology, group_alike, host_topologies
 from cluster.cli import flags
 from cluster.cli.commands._log_files import print_left_out, readings
 from cluster.cli.flags import argument, option
@@ -73,7 +69,7 @@ def command(
     read = readings(logs or (), left_out)
     results = [result for _, reading_ in read for result in reading_.results]
     print_left_out(left_out)
-    hosts = list(_asked(live)) if live else []
+    hosts = list(_ask_hosts(live)) if live else []
     shown = host_topologies(results, hosts)
     if not shown:
         raise ParseError(
@@ -89,18 +85,18 @@ def command(
         write_coloured(_text(alike))
 
 
-def _asked(name: str) -> Iterator[tuple[str, Topology]]:
+def _ask_hosts(name: str) -> Iterator[tuple[str, Topology]]:
     """Ask every host of a cluster; report those that fail, or raise if all of them do."""
     failures: list[ClusterError] = []
     answered = False
     for host, end in attach(name).remote.try_run(LIVE, timeout=WITHIN).items():
         try:
-            found = _answer(host, end)
+            answer = _answer(host, end)
         except ClusterError as error:
             failures.append(error)
             continue
         answered = True
-        yield host, found
+        yield host, answer
     if failures and not answered:
         raise (
             failures[0] if len(failures) == 1 else HostErrors("No host gave its topology", failures)
@@ -133,35 +129,35 @@ def _answer(host: str, end: Completed | ClusterError) -> Topology:
 def _text(alike: Sequence[HostTopology]) -> str:
     from cluster.reports.log_tables import topology_tables  # noqa: PLC0415
 
-    one = alike[0]
-    title = printable(", ".join(host.host for host in alike)) + "\n" if one.host else ""
-    parts = [_matrix(one.topology, screen_width())] if one.topology else []
+    first = alike[0]
+    title = printable(", ".join(host.host for host in alike)) + "\n" if first.host else ""
+    parts = [_matrix(first.topology, screen_width())] if first.topology else []
     parts += [
         printable(table_text(table, screen_width()))
-        for table in topology_tables(one.joined, one.transports)
+        for table in topology_tables(first.joined, first.transports)
     ]
     return title + "\n".join(parts)
 
 
-def _matrix(found: Topology, width: int | None) -> str:
+def _matrix(topology: Topology, width: int | None) -> str:
     """Draw the matrix; each class has its colour, where there are colours.
 
     What is wider than the screen is drawn in parts, one below the other.
     """
-    names = [printable(device.model or device.name) for device in found.devices]
+    names = [printable(device.model or device.name) for device in topology.devices]
     columns = [
         (
             printable(column.name),
             [
                 Text(printable(device.paths[number]), style=_style(device.paths[number]))
-                for device in found.devices
+                for device in topology.devices
             ],
         )
-        for number, column in enumerate(found.devices)
+        for number, column in enumerate(topology.devices)
     ]
     columns += [
-        ("CPUs", [Text(printable(device.cpus)) for device in found.devices]),
-        ("NUMA", [Text(printable(device.numa)) for device in found.devices]),
+        ("CPUs", [Text(printable(device.cpus)) for device in topology.devices]),
+        ("NUMA", [Text(printable(device.numa)) for device in topology.devices]),
     ]
     first = ("", [Text(name) for name in names])
     return "\n".join(_part([first, *part]) for part in _parts(first, columns, width))
@@ -173,8 +169,8 @@ def _parts(
     """Return as many columns at once as fit on the screen beside the first."""
     part: list[MatrixColumn] = []
     for column in columns:
-        taken = [first, *part, column]
-        if part and width is not None and natural_width(*_texts(taken)) > width:
+        candidate = [first, *part, column]
+        if part and width is not None and natural_width(*_texts(candidate)) > width:
             yield part
             part = []
         part.append(column)

@@ -17,16 +17,14 @@ from cluster.core.files import read_file
 from cluster.runs import shared_file
 
 
-def command(
-    file: Annotated[Path, argument("FILE", "A file that `cluster share` wrote.")],
-) -> None:
+def command(file: Annotated[Path, argument("FILE", "A file that `cluster share` wrote.")]) -> None:
     content = read_file(file, largest=shared_file.LARGEST)
     try:
-        made = shared_file.decode(content, file.name)
+        shared = shared_file.decode(content, file.name)
     except shared_file.NewerFormatError:
         raise
     except SpecError as error:
         print_lines(f"CHANGED: {error.what}", shared_file.AGAIN)
         raise Exit(1) from error
-    kind = "a simulated run" if made.simulated else "a run"
-    print_lines(f"WHOLE: {file.name} is {kind} of {len(made.parts)} files.")
+    kind = "a simulated run" if shared.simulated else "a run"
+    print_lines(f"WHOLE: {file.name} is {kind} of {len(shared.parts)} files.")

@@ -84,8 +84,7 @@ def add(
 
 
 def remove(
-    name: Annotated[str, argument("NAME", "Name of the cluster.")],
-    root: flags.Runs = None,
+    name: Annotated[str, argument("NAME", "Name of the cluster.")], root: flags.Runs = None
 ) -> None:
     """Stop watching a cluster; its runs stay, and so does the timer that you installed.
 
@@ -237,23 +236,23 @@ def show(
     """
     where = store.root(root)
     wanted = tuple(names or watches.names(where))
-    found = tuple(series for name in wanted for series in series_of(where, name))
+    watched = tuple(series for name in wanted for series in series_of(where, name))
     if json:
-        print_json(found)
+        print_json(watched)
     else:
-        _print(where, wanted, found)
-    raise Exit(GATE_HIT if any(each.state == "alarm" for each in found) else 0)
+        _print(where, wanted, watched)
+    raise Exit(GATE_HIT if any(each.state == "alarm" for each in watched) else 0)
 
 
-def _print(where: Path, names: Sequence[str], found: Sequence[WatchedSeries]) -> None:
+def _print(where: Path, names: Sequence[str], series: Sequence[WatchedSeries]) -> None:
     several = ("cluster",) if len(names) > 1 else ()
     columns = (*several, "metric", "point", "runs", "last", "baseline", "state", "changed")
-    rows = [(*([each.cluster] if several else ()), *_row(each)) for each in found]
+    rows = [(*([each.cluster] if several else ()), *_row(each)) for each in series]
     empty = f"No series of {', '.join(names)} has a run that is done."
     if not names:
         empty = "Nothing is watched. Type: cluster watch add NAME --every 6h --bench 'p2p'"
     table(columns, rows, empty=empty)
-    print_lines(*_lines(found))
+    print_lines(*_lines(series))
     for name in names:
         print_lines(*_attempts(where, name))
 
@@ -271,15 +270,15 @@ def _row(each: WatchedSeries) -> tuple[str, ...]:
     )
 
 
-def _lines(found: Sequence[WatchedSeries]) -> Iterator[str]:
+def _lines(series: Sequence[WatchedSeries]) -> Iterator[str]:
     from cluster.analysis.statistics.change_points import ALARMS, PROVED  # noqa: PLC0415 - slow: numpy
 
-    for each in found:
+    for each in series:
         for change in each.changes:
             yield change_text(each, change)
             yield from (f"  changed with it: {text}" for text in factor_texts(change))
     needed = PROVED + min(ALARMS)
-    if found and max(each.runs for each in found) < needed:
+    if series and max(each.runs for each in series) < needed:
         yield f"{needed} runs are needed before a change differs from noise."
 
 
@@ -289,11 +288,8 @@ def _attempts(where: Path, name: str) -> Iterator[str]:
     if tried and tried[-1].outcome != "measured":
         last = tried[-1]
         when = time.strftime("%Y-%m-%d %H:%M", time.gmtime(last.at))
-        yield f"{name}: the newest attempt, {when} UTC, was {_past(last.outcome)}: {last.reason}"
-
-
-def _past(outcome: str) -> str:
-    return "a failure" if outcome == "failed" else outcome
+        outcome = "a failure" if last.outcome == "failed" else last.outcome
+        yield f"{name}: the newest attempt, {when} UTC, was {outcome}: {last.reason}"
 
 
 def _day(at: float) -> str:
@@ -342,8 +338,8 @@ def _measure(where: Path, watch: Watch) -> None:
         what = getattr(error, "what", "") or str(error) or "it was interrupted"
         _note(where, watch.name, "failed", what.partition("\n")[0])
         raise
-    made = tuple(sorted(watches.run_ids(where, watch.name) - before))
-    done = tuple(id_ for id_ in made if store.record(where / watch.name / id_).status == "done")
+    ids = tuple(sorted(watches.run_ids(where, watch.name) - before))
+    done = tuple(id_ for id_ in ids if store.record(where / watch.name / id_).status == "done")
     if done:
         _note(where, watch.name, "measured", "", done)
         return
@@ -353,21 +349,21 @@ def _measure(where: Path, watch: Watch) -> None:
 
 def _report(where: Path, watch: Watch) -> int:
     """Write the file for Prometheus, tell the user's command of new alarms, and give the status."""
-    found = series_of(where, watch.name)
+    series = series_of(where, watch.name)
     if watch.prometheus:
-        LocalShell().write(prometheus_text(found), watch.prometheus)
-    alarms = [each for each in found if each.state == "alarm"]
-    told = _told(watches.events(where, watch.name))
+        LocalShell().write(prometheus_text(series), watch.prometheus)
+    alarms = [each for each in series if each.state == "alarm"]
+    known_alarms = _alarms_announced(watches.events(where, watch.name))
     for each in alarms:
         what = f"{each.metric} {format_point(each.params)} {each.definition}"
         lines = [change_text(each, each.changes[-1]), *factor_texts(each.changes[-1])]
         print_lines(f"ALARM {watch.name}: {lines[0]}", *(f"  {line}" for line in lines[1:]))
-        if watch.on_change and what not in told and _run_hook(watch, lines):
+        if watch.on_change and what not in known_alarms and _run_hook(watch, lines):
             _note(where, watch.name, "told", "", (each.changes[-1].run,), what)
     return GATE_HIT if alarms else 0
 
 
-def _told(known: Sequence[WatchEvent]) -> set[str]:
+def _alarms_announced(known: Sequence[WatchEvent]) -> set[str]:
     """Return the series whose alarm was told: an alarm lasts for a few runs, and is told once."""
     measured = [at for at, event in enumerate(known) if event.outcome == "measured"]
     since = measured[-ALARMED] if len(measured) >= ALARMED else 0
@@ -405,8 +401,8 @@ class WatchGroup(CommandGroup):
 
     def parse_args(self, ctx: click.Context, args: list[str]) -> list[str]:
         """Put the command that was left out before its arguments."""
-        given = args[:1]
-        own = given and (given[0] in self.commands or given[0] in HELP)
+        first = args[:1]
+        own = first and (first[0] in self.commands or first[0] in HELP)
         return super().parse_args(ctx, args if own else [SHOW, *args])
 
 
@@ -453,9 +449,9 @@ def factor_texts(change: WatchedChange) -> list[str]:
     return [*texts, *([f"{more} more"] if more else [])]
 
 
-def prometheus_text(found: Sequence[WatchedSeries]) -> str:
+def prometheus_text(series: Sequence[WatchedSeries]) -> str:
     """Write the newest values for node_exporter."""
-    return gauges_text(gauge for each in found for gauge in _gauges(each))
+    return gauges_text(gauge for each in series for gauge in _gauges(each))
 
 
 def _gauges(each: WatchedSeries) -> Iterator[Gauge]:

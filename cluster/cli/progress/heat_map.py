@@ -88,7 +88,6 @@ class CheckProgress(JobProgress):
     """Shows the map while pairs are tested: live on a terminal, a line for each step elsewhere."""
 
     def __init__(self, hosts: int, metric: str, *, stderr: bool) -> None:
-        """Begin with an empty map."""
         super().__init__(stderr=stderr, brief=True)
         self._unit = "B/s" if metric == "bandwidth" else "s"
         columns, lines = self.console.size
@@ -99,7 +98,6 @@ class CheckProgress(JobProgress):
         self._of_round: list[PairTest] = []
 
     def __enter__(self) -> Self:
-        """Begin to show."""
         super().__enter__()
         if self.console.is_terminal:
             self._live = Live(console=self.console, transient=True)
@@ -107,15 +105,14 @@ class CheckProgress(JobProgress):
         return self
 
     def __exit__(self, *error: object) -> None:
-        """Remove the map."""
         self._show_round()
         if self._live is not None:
             self._live.stop()
         super().__exit__(*error)
 
-    def measured(self, found: Sequence[Measurement]) -> None:
+    def measured(self, measurements: Sequence[Measurement]) -> None:
         """Draw the new values."""
-        tests = tuple(pair_tests(found))
+        tests = tuple(pair_tests(measurements))
         self.map.add(tests)
         if self._live is not None and tests:
             alone = ", alone" if tests[-1].alone else ""

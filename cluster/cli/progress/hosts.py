@@ -31,7 +31,6 @@ class HostProgress:
         return self
 
     def __exit__(self, *error: object) -> None:
-        """Remove the line."""
         if self._status is not None:
             self._status.stop()
 

@@ -57,11 +57,9 @@ class JobProgress(Listener):
         self._reported_at = time.monotonic()
 
     def __enter__(self) -> Self:
-        """Return the listener."""
         return self
 
     def __exit__(self, *error: object) -> None:
-        """Show the last lines, and remove the bar."""
         self._end_waiting()
         for line in self._last:
             self._show(line)

@@ -14,6 +14,7 @@ import sys
 import tempfile
 from collections import Counter
 from contextlib import closing
+from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -74,10 +75,7 @@ def checked(request: BatchRequest) -> tuple[Benchmark[Any], Any]:
 
 
 def begin(request: BatchRequest, variables: Mapping[str, str] = os.environ) -> Path:
-    """Make the run folder of a batch job, and a folder for its ranks with the job's script.
-
-    A ClusterError says that the allocation does not fit, or its hosts do not report.
-    """
+    """Make the run folder of a batch job, and one for its ranks and script (ClusterError)."""
     benchmark, params = checked(request)
     lent = _lent(variables)
     name, _, variant = request.starter.partition(":")
@@ -87,7 +85,10 @@ def begin(request: BatchRequest, variables: Mapping[str, str] = os.environ) -> P
     store.make_root(where)
     facts = _reports(machines, starter, lent.system, where / JOBS)
     if not starter.places_ranks:
-        machines = tuple(_named_by(m, f) for m, f in zip(machines, facts, strict=True))
+        machines = tuple(
+            msgspec.structs.replace(machine, id=fact.host, address=fact.host)
+            for machine, fact in zip(machines, facts, strict=True)
+        )
     if len(machines) > 1:
         machines = with_common_addresses(machines, facts)
     hosts = ReadyHosts(
@@ -111,7 +112,7 @@ def begin(request: BatchRequest, variables: Mapping[str, str] = os.environ) -> P
 
 
 def _lent(variables: Mapping[str, str]) -> LentHosts:
-    lent = find_lent_hosts(variables, _expand)
+    lent = find_lent_hosts(variables, partial(output_of, "scontrol", "show", "hostnames"))
     if lent is None:
         raise SpecError(
             "This process is in no job of a batch system.",
@@ -119,10 +120,6 @@ def _lent(variables: Mapping[str, str]) -> LentHosts:
             remedy="Hand the script to the batch system: sbatch, qsub or bsub <",
         )
     return lent
-
-
-def _expand(nodes: str) -> str | None:
-    return output_of("scontrol", "show", "hostnames", nodes)
 
 
 def _write(plan: JobPlan) -> None:
@@ -142,8 +139,8 @@ def end(folder: Path) -> Run:
         raise SpecError(f"{folder} is not the folder of a batch job: {error}") from error
     first = store.record(Path(record.run)).machines[0]
     job = MpiJob(record, {first.name: LocalShell(first)}, first)
-    said = read_text(folder / "status")
-    result = job_result(int(said)) if said.isdecimal() else CUT_SHORT
+    text = read_text(folder / "status")
+    result = job_result(int(text)) if text.isdecimal() else CUT_SHORT
     run = with_verdict(collect(job, result, {}))
     shutil.rmtree(folder, ignore_errors=True)
     return run
@@ -167,10 +164,6 @@ def _machines(
         )
         for number, name in enumerate(names)
     )
-
-
-def _named_by(machine: Machine, fact: Facts) -> Machine:
-    return msgspec.structs.replace(machine, id=fact.host, address=fact.host)
 
 
 def _names(request: BatchRequest, lent: LentHosts) -> list[str]:
@@ -225,19 +218,20 @@ def _report(
         allocation=Allocation(job=machines[0].job, names=names, system=system),
     )
     words = ["sh", "-c", REPORT, "sh", str(folder), sys.executable]
-    told = [f"{name}={value}" for name, value in starter.env(layout).items()]
+    variables = [f"{name}={value}" for name, value in starter.env(layout).items()]
     cleared = [word for name in _forgotten() for word in ("-u", name)]
-    done = shell.run(["env", *cleared, *told, *starter.argv(words, layout)], timeout=LIMIT)
-    found = [_read_facts(path) for path in sorted(folder.glob(f"{FACTS}.*"))]
-    if done.status or len(found) < len(machines):
-        said = [line for line in done.stderr.splitlines() if line.strip(" -=*")]
+    done = shell.run(["env", *cleared, *variables, *starter.argv(words, layout)], timeout=LIMIT)
+    reports = [_read_facts(path) for path in sorted(folder.glob(f"{FACTS}.*"))]
+    if done.status or len(reports) < len(machines):
+        messages = [line for line in done.stderr.splitlines() if line.strip(" -=*")]
+        reason = messages[-1] if messages else f"exit status {done.status}"
         raise ClusterError(
-            f"{len(found)} of {len(machines)} host(s) reported what they are.",
-            means=f"{starter.name} says: {said[-1] if said else f'exit status {done.status}'}",
+            f"{len(reports)} of {len(machines)} host(s) reported what they are.",
+            means=f"{starter.name} says: {reason}",
             remedy=f"Every host must see {sys.executable} and the folder {folder.parent}, which "
             "has to be on a file system that they share: export CLUSTER_RUNS=/shared/runs",
         )
-    return _in_order(machines, found) if starter.places_ranks else tuple(f for _, f in found)
+    return _in_order(machines, reports) if starter.places_ranks else tuple(f for _, f in reports)
 
 
 def _forgotten() -> list[str]:
@@ -249,11 +243,11 @@ def _read_facts(path: Path) -> tuple[str, Facts]:
     return path.name.removeprefix(f"{FACTS}."), msgspec.json.decode(path.read_bytes(), type=Facts)
 
 
-def _in_order(machines: tuple[Machine, ...], found: list[tuple[str, Facts]]) -> tuple[Facts, ...]:
+def _in_order(machines: tuple[Machine, ...], reports: list[tuple[str, Facts]]) -> tuple[Facts, ...]:
     """Sort the facts like the machines: a host calls itself by its own name, maybe a longer one."""
     if len(machines) == 1:
-        return (found[0][1],)
-    by_name = {name.partition(".")[0]: fact for name, fact in found}
+        return (reports[0][1],)
+    by_name = {name.partition(".")[0]: fact for name, fact in reports}
     missing = [machine.id for machine in machines if machine.id.partition(".")[0] not in by_name]
     if missing:
         raise ClusterError(
@@ -361,8 +355,8 @@ def _read(file: str) -> dict[str, int]:
         raise SpecError(f"The list of hosts {file} is empty.")
     slots: Counter[str] = Counter()
     for line in lines:
-        said = SLOTS.search(line)
-        slots[line.split()[0].partition(":")[0]] += int(said[1]) if said else 1
+        slots_word = SLOTS.search(line)
+        slots[line.split()[0].partition(":")[0]] += int(slots_word[1]) if slots_word else 1
     return dict(slots)
 
 

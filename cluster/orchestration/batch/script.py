@@ -154,4 +154,3 @@ HEADERS: dict[str, Callable[[BatchRequest, BatchOptions], list[str]]] = {
     "lsf": _lsf,
 }
 PREFIXES = {"slurm": "#SBATCH", "pbs": "#PBS", "cray": "#COBALT", "lsf": "#BSUB"}
-SUBMIT = {"slurm": "sbatch", "pbs": "qsub", "cray": "qsub", "lsf": "bsub <"}

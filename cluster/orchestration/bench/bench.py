@@ -25,7 +25,6 @@ class BenchCall:
     """Runs benchmarks by name; `Bench` adds a method for each."""
 
     def __init__(self, run: Callable[[str, RunOptions, Mapping[str, object]], Run]) -> None:
-        """Keep the function that runs benchmarks."""
         self._run = run
 
     def __call__(  # noqa: PLR0913 - each is an option of its own

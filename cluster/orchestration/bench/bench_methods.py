@@ -37,9 +37,7 @@ class Bench(BenchCall):
         return method
 
     def __repr__(self) -> str:
-        """List the benchmarks."""
         return f"<Bench: {', '.join(plugins.names(Benchmark))}>"
 
     def __dir__(self) -> list[str]:
-        """List the benchmarks, for completion in a shell or notebook."""
         return [*super().__dir__(), *plugins.names(Benchmark)]

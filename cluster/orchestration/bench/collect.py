@@ -92,14 +92,14 @@ def collect(
         )
     with _alone(folder):
         if store.record(folder).status not in FINAL:
-            began = time.monotonic()
+            start = time.monotonic()
             result = _stopped(job, result) if stop else result
             result = _download(job, folder, result)
             if known:
                 reason = f"{result.reason.rstrip('.')}; {known}."
                 result = msgspec.structs.replace(result, reason=reason)
             _keep_measured(folder)
-            phases["fetch"] = time.monotonic() - began
+            phases["fetch"] = time.monotonic() - start
             close_run(folder, result, phases)
     return store.read(folder)
 
@@ -109,37 +109,36 @@ def _stopped(job: MpiJob, result: JobResult) -> JobResult:
     try:
         job.stop()
     except ShellError as error:
-        return _worse(result, error.what)
+        return _failed_with(result, error.what)
     return result
 
 
-def _worse(result: JobResult, why: str) -> JobResult:
-    reason = f"{result.reason} {why}".strip()
+def _failed_with(result: JobResult, cause: str) -> JobResult:
+    reason = f"{result.reason} {cause}".strip()
     return JobResult(status="failed", reason=reason, exit_status=result.exit_status)
 
 
 def _download(job: MpiJob, folder: Path, result: JobResult) -> JobResult:
-    """Download the files, if the job has written any."""
     try:
         if result.status == "interrupted" and not job.exists():
             return result
         job.fetch(folder / RAW)
     except (ShellError, HostErrors) as error:
-        result = _worse(result, _first_line(error))
+        result = _failed_with(result, _first_line(error))
     try:
         _add_missing(job, folder)
     except ParseError as error:
-        result = _worse(result, error.what)
+        result = _failed_with(result, error.what)
     reason = raw_text(folder, REASON).partition(ADVICE)[0]
     if reason:
-        result = msgspec.structs.replace(result, reason=_why(reason, result))
+        result = msgspec.structs.replace(result, reason=_failure_reason(reason, result))
     if result.exit_status == TIMED_OUT:
         slower = describe_slowdown(store.read(folder).measurements)
         result = msgspec.structs.replace(result, reason=f"{result.reason} {slower}".strip())
     return result
 
 
-def _why(reason: str, result: JobResult) -> str:
+def _failure_reason(reason: str, result: JobResult) -> str:
     """Return the reason that a rank wrote; if a rank was killed, this cause comes first."""
     killed = result.exit_status is not None and _signal(result.exit_status)
     return f"{result.reason} {reason}" if killed else reason
@@ -147,7 +146,7 @@ def _why(reason: str, result: JobResult) -> str:
 
 def _first_line(error: Exception) -> str:
     if isinstance(error, HostErrors):
-        return " ".join(_first_line(one) for one in error.exceptions)
+        return " ".join(_first_line(inner) for inner in error.exceptions)
     return error.what if isinstance(error, ShellError) else str(error)
 
 
@@ -200,13 +199,13 @@ def _keep_measured(folder: Path) -> None:
     measured = {known[which].metric for which in used & set(known)}
 
     def stays(definition: Definition) -> bool:
-        taken = definition.rate_of or definition.id
-        return taken in used or taken not in known or known[taken].metric not in measured
+        key_ = definition.rate_of or definition.id
+        return key_ in used or key_ not in known or known[key_].metric not in measured
 
-    kept = {key: definition for key, definition in known.items() if stays(definition)}
+    definitions = {key: definition for key, definition in known.items() if stays(definition)}
     hardware = run.record.hardware or of_measured(run.measurements)
-    if kept != known or hardware != run.record.hardware:
-        changed = msgspec.structs.replace(run.record, definitions=kept, hardware=hardware)
+    if definitions != known or hardware != run.record.hardware:
+        changed = msgspec.structs.replace(run.record, definitions=definitions, hardware=hardware)
         store.write(folder, changed)
 
 
@@ -224,7 +223,7 @@ class JobListener:
     def output(self, line: str) -> None:
         """Receive a line that the ranks printed."""
 
-    def measured(self, found: Sequence[Measurement]) -> None:
+    def measured(self, measurements: Sequence[Measurement]) -> None:
         """Receive values as they arrive."""
 
     def notice(self, line: str) -> None:
@@ -248,9 +247,9 @@ class JobOutput:
         """Sort one event."""
         if event.file.startswith("measurements."):
             if self._folder is not None:
-                found = tuple(measurements(event.text))
-                store.append(self._folder, found)
-                self._listener.measured(found)
+                values = tuple(measurements(event.text))
+                store.append(self._folder, values)
+                self._listener.measured(values)
             return
         take = {"stdout": self._listener.output, "stderr": self._complaint}
         for line in event.text.splitlines():

@@ -47,10 +47,7 @@ class Toolchain(Value, frozen=True, kw_only=True):
 def profiled(
     own: Mapping[str, str], library: str, hosts: ReadyHosts, shells: Mapping[str, Shell]
 ) -> dict[str, str]:
-    """Prepare a profiler on the hosts; return the variables of the ranks, with those that load it.
-
-    A SpecError says that the library is not there, or cannot be compiled there.
-    """
+    """Prepare a profiler on the hosts; return the variables of the ranks (SpecError)."""
     tools = toolchains(hosts.machines, hosts.facts, hosts.image)
     return variables(shells, tools, library, hosts.layout.size, own)
 
@@ -58,19 +55,16 @@ def profiled(
 def toolchains(
     machines: tuple[Machine, ...], facts: tuple[Facts, ...], image: str
 ) -> dict[str, Toolchain]:
-    """Find the folder of compiled files of each host, and the Python of its ranks.
-
-    `image` is the container image that ranks run in, if any.
-    """
+    """Find each host's compiled files and its ranks' Python, inside an image if any."""
     from cluster.measure.kernels import FOLDER  # noqa: PLC0415 - imports ctypes, which is slow
 
-    found = {}
+    tools = {}
     for machine, fact in zip(machines, facts, strict=False):
         bin_ = posixpath.join(fact.home, machine.bin)
         words = (posixpath.join(bin_, IN_IMAGE), "python3") if image else (f"{bin_}/python3",)
         folder = posixpath.join(fact.home, machine.folder, FOLDER)
-        found[machine.name] = Toolchain(folder=folder, python=words, image=image)
-    return found
+        tools[machine.name] = Toolchain(folder=folder, python=words, image=image)
+    return tools
 
 
 def variables(
@@ -80,11 +74,8 @@ def variables(
     ranks: int,
     others: Mapping[str, str],
 ) -> dict[str, str]:
-    """Return the environment variables of profiled ranks.
-
-    `library` is its path on every host, or `own` for ours, which is compiled there (SpecError).
-    """
-    path = _own(shells, tools) if library == OWN else _given(shells, tools, library)
+    """Return the variables of profiled ranks; `own` compiles our library (SpecError)."""
+    path = _compile_own(shells, tools) if library == OWN else _check_library(shells, tools, library)
     if any(mark in path for mark in SEPARATORS):
         raise SpecError(
             f"{path} cannot be loaded into the ranks.",
@@ -106,7 +97,9 @@ def note(library: str) -> str:
     )
 
 
-def _given(shells: Mapping[str, Shell], tools: Mapping[str, Toolchain], library: str) -> str:
+def _check_library(
+    shells: Mapping[str, Shell], tools: Mapping[str, Toolchain], library: str
+) -> str:
     if not library.startswith("/"):
         raise SpecError(
             f"--profile={library} is no absolute path.",
@@ -133,15 +126,15 @@ def _given(shells: Mapping[str, Shell], tools: Mapping[str, Toolchain], library:
     return library
 
 
-def _own(shells: Mapping[str, Shell], tools: Mapping[str, Toolchain]) -> str:
+def _compile_own(shells: Mapping[str, Shell], tools: Mapping[str, Toolchain]) -> str:
     def compile_(name: str, shell: Shell) -> str:
         host = tools[name]
         argv = [*host.python, "-P", "-m", "cluster.measure.kernels", "profile", host.folder]
         done = shell.run(argv, timeout=WITHIN)
         if done.status != 0:
-            why = (done.stderr.strip().splitlines() or ["no reason"])[-1]
+            reason = (done.stderr.strip().splitlines() or ["no reason"])[-1]
             raise SpecError(
-                f"{name}: the profiler could not be compiled: {why}",
+                f"{name}: the profiler could not be compiled: {reason}",
                 means="It must fit the MPI that runs there.",
                 remedy=f"{NEEDS.format(where=host.words)}. Or name IBM's library: "
                 "--profile=/path/libmpitrace.so",

@@ -131,10 +131,7 @@ def check_bench(
 def host_order(
     wanted: HostOrder, benchmark: Benchmark[Any], runs: Path, state: ClusterState
 ) -> tuple[int, ...]:
-    """Return the numbers of the hosts in the order of the ranks; empty for that of the cluster.
-
-    `near` follows the newest placement of these machines (SpecError: none was measured).
-    """
+    """Return the hosts' numbers in rank order; `near` follows the newest placement."""
     if wanted not in get_args(HostOrder):
         raise SpecError(f"There is no order {wanted!r}.", remedy="There are: given, near")
     if wanted == "given":
@@ -168,11 +165,7 @@ def check_plan(benchmark: Benchmark[Any], params: object, spec: ClusterSpec, pla
 def check_on_hosts(
     hosts: ReadyHosts, request: JobRequest, shells: Mapping[str, Shell]
 ) -> tuple[ReadyHosts, JobRequest]:
-    """Choose the starter, check what only the hosts know, and prepare a profiler if one is wanted.
-
-    The request gets the variables that load the profiler; hosts with too little memory, say, are
-    refused (SpecError).
-    """
+    """Choose the starter, and check what only the hosts know; prepare a profiler."""
     hosts = with_starter(hosts, request.starter, request.benchmark, shells)
     _check_memory(request.benchmark, request.params, hosts)
     condition = request.condition
@@ -252,7 +245,9 @@ def make_record(
         machines=machines,
         params=msgspec.Raw(msgspec.json.encode(request.params, enc_hook=encode)),
         argv=tuple(sys.argv),
-        definitions={one.id: one for one in benchmark.recorded(request.params)},
+        definitions={
+            definition.id: definition for definition in benchmark.recorded(request.params)
+        },
         software=__version__,
         revision=revision(),
         condition=condition.name,

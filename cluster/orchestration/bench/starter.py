@@ -53,10 +53,7 @@ def check_starter(wanted: str, benchmark: Benchmark[Any]) -> None:
 def with_starter(
     hosts: ReadyHosts, wanted: str, benchmark: Benchmark[Any], shells: Mapping[str, Shell]
 ) -> ReadyHosts:
-    """Choose the starter, and ask the first host whether it can start the ranks (SpecError).
-
-    By default it is srun where hosts of Slurm have no SSH, else what the benchmark says.
-    """
+    """Choose the starter, and ask the first host whether it can start ranks (SpecError)."""
     name, _, variant = wanted.partition(":")
     name = name or _fitting(hosts, benchmark)
     starter = plugins.find(Starter, name)
@@ -86,7 +83,6 @@ def find_pmi(variant: str, benchmark: Benchmark[Any], first: Facts, shell: Shell
 
 
 def _fitting(hosts: ReadyHosts, benchmark: Benchmark[Any]) -> str:
-    """Choose srun where the first host cannot start anything on the others by itself."""
     without_ssh = hosts.machines[0].shell == SRUN and len(distinct(hosts.machines)) > 1
     return SRUN if without_ssh and benchmark.starter == ANY_MPI else benchmark.starter
 
@@ -107,10 +103,10 @@ def _offered(shell: Shell, host: str) -> tuple[str, ...]:
     done = _ask(shell, ["timeout", f"{LIMIT:g}", "srun", "--mpi=list"])
     offered = pmi.read_list(f"{done.stdout}\n{done.stderr}")
     if done.status or not offered:
-        said = (done.stderr.strip() or done.stdout.strip() or "nothing").splitlines()[-1]
-        why = f"did not answer within {LIMIT:g} s" if done.status == 124 else f"says: {said}"  # noqa: PLR2004 - as timeout exits
+        answer = (done.stderr.strip() or done.stdout.strip() or "nothing").splitlines()[-1]
+        problem = f"did not answer within {LIMIT:g} s" if done.status == 124 else f"says: {answer}"  # noqa: PLR2004 - as timeout exits
         raise SpecError(
-            f"srun on {host} {why}.",
+            f"srun on {host} {problem}.",
             means="It cannot be asked which PMI it offers, and nothing was started.",
             remedy="Look there: srun --mpi=list; sinfo\nOr choose: --starter mpirun",
         )

@@ -13,10 +13,7 @@ SECRET = re.compile(r"SECRET|TOKEN|PASSW|CREDENTIAL|PRIVATE|(^|_)KEY", re.IGNORE
 
 
 def variable(kind: str, name: str, value: str) -> tuple[str, str]:
-    """Return an environment variable (`env`), or an MCA parameter (`mca`) of Open MPI as one.
-
-    A name that is not valid, or looks like a secret, is refused (SpecError).
-    """
+    """Return a variable (`env`) or an MCA parameter (`mca`); refuse secrets (SpecError)."""
     if NAME.fullmatch(name) is None:
         raise SpecError(f"{name!r} cannot be the name of a variable.")
     if SECRET.search(name):
@@ -32,20 +29,17 @@ def all_variables(
     mca: Mapping[str, object] | None,
     env: Mapping[str, object] | None,
 ) -> dict[str, str]:
-    """Combine the environment variables of all ranks (SpecError: see `variable`).
-
-    True and False are 1 and 0.
-    """
-    given = (("mca", mca or {}), ("env", env or {}))
-    for kind, found in given:
-        if not isinstance(found, Mapping):
+    """Combine the variables of all ranks, with True and False as 1 and 0 (SpecError)."""
+    groups = (("mca", mca or {}), ("env", env or {}))
+    for kind, group in groups:
+        if not isinstance(group, Mapping):
             raise SpecError(
-                f"{kind}={found!r} is not a dictionary.",
+                f"{kind}={group!r} is not a dictionary.",
                 remedy='Such as mca={"btl_tcp_links": 4} or env={"OMP_NUM_THREADS": 1}',
             )
-    named = [variable(kind, *pair) for kind, found in given for pair in _as_text(found)]
+    named = [variable(kind, *pair) for kind, group in groups for pair in _as_text(group)]
     return {**(variables or {}), **dict(named)}
 
 
-def _as_text(given: Mapping[str, object]) -> list[tuple[str, str]]:
-    return [(name, str(int(v) if isinstance(v, bool) else v)) for name, v in given.items()]
+def _as_text(values: Mapping[str, object]) -> list[tuple[str, str]]:
+    return [(name, str(int(v) if isinstance(v, bool) else v)) for name, v in values.items()]

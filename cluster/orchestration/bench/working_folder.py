@@ -40,7 +40,6 @@ class WorkingFolder(Value, frozen=True, kw_only=True):
     bytes: int
 
     def __str__(self) -> str:
-        """Name the folder, the number of files and their size."""
         return f"{self.path} ({len(self.files)} files, {format_bytes(self.bytes)})"
 
 
@@ -113,14 +112,13 @@ def copied(folder: WorkingFolder | None) -> Iterator[Path | None]:
     if folder is None:
         yield None
         return
-    with tempfile.TemporaryDirectory(prefix="cluster-") as made:
+    with tempfile.TemporaryDirectory(prefix="cluster-") as temporary:
         with _readable(folder.path):
-            _copy(folder, Path(made))
-        yield Path(made)
+            _copy(folder, Path(temporary))
+        yield Path(temporary)
 
 
 def _copy(folder: WorkingFolder, to: Path) -> None:
-    """Write the copy, and the list of its files."""
     copy, digests = to / WORKDIR, {}
     copy.mkdir()
     for file in folder.files:

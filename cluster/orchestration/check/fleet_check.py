@@ -70,15 +70,15 @@ def judge_fleet(run: Run) -> FleetVerdict:
         devices=params.devices,
     )
     tests = tuple(pair_tests(run.measurements))
-    found = _diagnosed(fleet, tests, routes)
-    confirmed = confirmations(found, tests) if params.confirm else {}
+    diagnosed = _diagnosed(fleet, tests, routes)
+    confirmed = confirmations(diagnosed, tests) if params.confirm else {}
     before = verdict_files.verdict(run.folder)
     complete = partial(_with_step, params, record.spec.name, confirmed)
     verdict = replace(
-        found,
+        diagnosed,
         run=str(run.folder),
-        blamed=tuple(map(complete, found.blamed)),
-        observations=tuple(map(complete, found.observations)),
+        blamed=tuple(map(complete, diagnosed.blamed)),
+        observations=tuple(map(complete, diagnosed.observations)),
         simulated=record.simulated,
         assumptions=params.assumptions,
         replaced=before.replaced if before else (),
@@ -120,14 +120,14 @@ def _metric_flag(params: SurveyParams) -> tuple[str, ...]:
 
 
 def _with_step(
-    params: SurveyParams, name: str, confirmed: Mapping[Part, Confirmation], one: FleetFinding
+    params: SurveyParams, name: str, confirmed: Mapping[Part, Confirmation], finding: FleetFinding
 ) -> FleetFinding:
     """Add the command that confirms a finding, and its result if it ran."""
-    pairs = ",".join(f"{one.place.host}-{other}" for other in one.partners)
+    pairs = ",".join(f"{finding.place.host}-{other}" for other in finding.partners)
     arguments = (name, "--pairs", pairs, *_metric_flag(params))
     step = NextStep(command="check", arguments=arguments) if pairs and not params.foreign else None
-    shown = confirmed.get(one.place)
-    return replace(one, step=step, confirmed=shown.words if shown else "")
+    shown = confirmed.get(finding.place)
+    return replace(finding, step=step, confirmed=shown.words if shown else "")
 
 
 class Confirmation(msgspec.Struct, frozen=True, kw_only=True):
@@ -149,15 +149,12 @@ class Confirmation(msgspec.Struct, frozen=True, kw_only=True):
         return f"low in {self.low} of {self.tests} tests alone, with {partners}"
 
 
-def confirmations(found: FleetVerdict, tests: Sequence[PairTest]) -> dict[Part, Confirmation]:
-    """Return what the last step of a check showed of each host or NIC that it tested again.
-
-    Tests that were not tried, because a host was lost, show nothing.
-    """
+def confirmations(verdict: FleetVerdict, tests: Sequence[PairTest]) -> dict[Part, Confirmation]:
+    """Return what the last step showed of each part that it tested again."""
     last = max((test.round for test in tests), default=-1)
-    usual = found.reference or 0.0
+    usual = verdict.reference or 0.0
     confirmed: dict[Part, Confirmation] = {}
-    for blamed in found.blamed:
+    for blamed in verdict.blamed:
         place = blamed.place
         if place.kind not in ("host", "nic") or not usual:
             continue
@@ -171,7 +168,7 @@ def confirmations(found: FleetVerdict, tests: Sequence[PairTest]) -> dict[Part, 
             and place.host in _blamed_ends(test, blamed.direction)
         ]
         if own:
-            low = [test for test in own if _is_low(found, test, usual)]
+            low = [test for test in own if _is_low(verdict, test, usual)]
             others = sorted({t.source if t.target == place.host else t.target for t in own})
             confirmed[place] = Confirmation(low=len(low), tests=len(own), partners=tuple(others))
     return confirmed
@@ -181,11 +178,11 @@ def _blamed_ends(test: PairTest, direction: str) -> tuple[int, ...]:
     return {"tx": (test.source,), "rx": (test.target,)}.get(direction, (test.source, test.target))
 
 
-def _is_low(found: FleetVerdict, test: PairTest, usual: float) -> bool:
+def _is_low(verdict: FleetVerdict, test: PairTest, usual: float) -> bool:
     if not test.value:
         return True
-    share = test.value / usual if found.metric == "bandwidth" else usual / test.value
-    return share < 1 - found.tolerance
+    share = test.value / usual if verdict.metric == "bandwidth" else usual / test.value
+    return share < 1 - verdict.tolerance
 
 
 def known_groups(spec: ClusterSpec, machines: tuple[Machine, ...]) -> tuple[int, ...]:
@@ -209,7 +206,7 @@ def read_groups(
     groups = [line.partition("#")[0].replace(",", " ").split() for line in text.splitlines()]
     same = full_names([*known, *(word for words in groups for word in words)])
     numbers = {same[name]: number for name, number in known.items()}
-    found: dict[int, int] = {}
+    group_of: dict[int, int] = {}
     for group, words in enumerate(groups):
         for word in words:
             number = numbers.get(same[word])
@@ -218,15 +215,15 @@ def read_groups(
                     f"The groups name a host {word!r} that is not of this cluster.",
                     remedy=remedy,
                 )
-            if number in found:
+            if number in group_of:
                 raise SpecError(
                     f"The groups name the host {word!r} twice.",
                     remedy="Name each host on one line only.",
                 )
-            found[number] = group
-    if not found:
+            group_of[number] = group
+    if not group_of:
         raise SpecError(
             "The groups name no host.", remedy="Write the hosts of a group on each line."
         )
     first = len(groups)
-    return tuple(found.get(number, first + number) for number in range(len(machines)))
+    return tuple(group_of.get(number, first + number) for number in range(len(machines)))

@@ -25,10 +25,7 @@ AT_ONCE = 1000  # values that are written together
 
 
 def simulator_of(spec: ClusterSpec, machines: Sequence[Machine] = ()) -> FleetSimulator:
-    """Return the model of a cluster of `sim`, where a NIC's bandwidth is the goodput of TCP.
-
-    Machines that replaced others are without their faults.
-    """
+    """Return the model of a cluster of `sim`; machines that replaced others have no fault."""
     from cluster.analysis.limits.link import goodput  # noqa: PLC0415
     from cluster.core.model.hosts import Link  # noqa: PLC0415
     from cluster.fleet.simulation import FleetSimulator  # noqa: PLC0415 - NumPy
@@ -45,10 +42,10 @@ def simulate(state: ClusterState, request: JobRequest, listener: JobListener) ->
     """Run a benchmark on simulated hosts (SpecError)."""
     spec = state.spec
     values = request.benchmark.model(request.params, simulator_of(spec, state.machines))
-    began = time.time()
-    folder = store.create(request.runs, spec.name, request.benchmark.name, began)
+    start = time.time()
+    folder = store.create(request.runs, spec.name, request.benchmark.name, start)
     record = msgspec.structs.replace(
-        make_record(spec, state.machines, request, run=folder.name, status="running", at=began),
+        make_record(spec, state.machines, request, run=folder.name, status="running", at=start),
         notes=(f"simulated: {_words(spec)}; nothing was measured.",),
     )
     unfinished = "The simulation was stopped before its end."  # nobody can wait for it
@@ -62,13 +59,12 @@ def simulate(state: ClusterState, request: JobRequest, listener: JobListener) ->
             waiting = []
     store.append(folder, waiting)
     listener.measured(waiting)
-    phases = {"run": time.time() - began}
+    phases = {"run": time.time() - start}
     store.write(folder, msgspec.structs.replace(record, status="done", phases=phases))
     return store.read(folder)
 
 
 def _words(spec: ClusterSpec) -> str:
-    """Describe what was simulated."""
     from cluster.providers.sim import SimOptions, fabric_of  # noqa: PLC0415
 
     options = msgspec.convert(spec.options, SimOptions, strict=False)

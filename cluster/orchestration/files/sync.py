@@ -47,7 +47,6 @@ class SyncReport(Value, frozen=True, kw_only=True):
     changed: tuple[str, ...] = ()
 
     def __str__(self) -> str:
-        """Return what was sent and what was not, a line each."""
         where = f"{self.there} on {len(self.hosts)} host(s)"
         lines = [f"{where} is up to date: {self.files:,} files, nothing was sent."]
         if self.sent:
@@ -77,10 +76,7 @@ def _listed(names: Collection[str]) -> str:
 
 
 def compare(
-    here: Mapping[str, TreeEntry],
-    there: Mapping[str, TreeEntry],
-    sent: Collection[str],
-    now: float,
+    here: Mapping[str, TreeEntry], there: Mapping[str, TreeEntry], sent: Collection[str], now: float
 ) -> tuple[list[str], list[str]]:
     """Return what the host lacks, and files of the same size there, but another time or mode.
 
@@ -142,12 +138,12 @@ class Sync:
         """Send what differs, until nothing does or files change again and again."""
         here_too = (name for name, shell in self._shells.items() if shell.name == "local")
         copies = [Path(self._places[name]).resolve() for name in here_too]
-        for left in range(PASSES, -1, -1):
+        for passes_left in range(PASSES, -1, -1):
             now = time.time()
             here = self._read(copies)
             trees = self._each(lambda name, sh: host_files.list_tree(sh, self._places[name]))
             lacking = self._prepare(here, trees, now, delete=delete)
-            if not any(lacking.values()) or not left:
+            if not any(lacking.values()) or not passes_left:
                 break
             self._send(here, trees, lacking)
         results({**dict.fromkeys(self._shells), **self._failed})
@@ -177,11 +173,8 @@ class Sync:
     def _prepare(
         self, here: LocalTree, trees: Mapping[str, HostTree], now: float, *, delete: bool
     ) -> dict[str, list[str]]:
-        """Compare contents, set times and modes, and remove what is in the way.
-
-        Return what must be sent to each host, in the order of the tree.
-        """
-        found = {
+        """Remove what is in the way, set times and modes; return what each host lacks."""
+        differences = {
             host: compare(here.entries, tree.entries, self._sent, now)
             for host, tree in trees.items()
         }
@@ -189,12 +182,14 @@ class Sync:
         by_rsync = all(t.rsync for t in trees.values()) and all(map(rsync.reaches, machines))
         digests = {
             name: _digest(here.path / name)
-            for name in dict.fromkeys(name for _, doubtful in found.values() for name in doubtful)
+            for name in dict.fromkeys(
+                name for _, doubtful in differences.values() for name in doubtful
+            )
             if here.entries[name].size < LARGE or not by_rsync
         }
 
         def do(host: str, shell: Shell) -> list[str]:
-            missing, doubtful = found[host]
+            missing, doubtful = differences[host]
             names = [name for name in doubtful if name in digests]
             theirs = host_files.digests(shell, self._places[host], names)
             equal = [name for name in names if theirs.get(name) == digests[name]]
@@ -229,13 +224,13 @@ class Sync:
         extra = {
             name: e.kind == "d" for name, e in tree.entries.items() if name not in here.entries
         }
-        gone = [
+        removed = [
             name for name, is_folder in extra.items() if not here.rules.protects(name, is_folder)
         ]
-        self._removed.update(dict.fromkeys(gone))
-        folders = sorted((name for name in gone if extra[name]), reverse=True)
+        self._removed.update(dict.fromkeys(removed))
+        folders = sorted((name for name in removed if extra[name]), reverse=True)
         rmdir = "rmdir --ignore-fail-on-non-empty"  # what is ignored may be in it
-        files = [name for name in gone if not extra[name]]
+        files = [name for name in removed if not extra[name]]
         return host_files.on_names("rm -f", files) + host_files.on_names(rmdir, folders)
 
     def _send(

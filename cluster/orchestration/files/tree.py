@@ -90,18 +90,18 @@ def read_tree(path: str | Path, runs: Path, but: Collection[Path] = ()) -> Local
 
     def walk(folder: str, inside: str) -> None:
         rules.read(Path(folder), inside=inside)
-        with os.scandir(folder) as found:
-            for one in sorted(found, key=lambda one: one.name):
-                if entry := _entry(one):
+        with os.scandir(folder) as entries_there:
+            for item in sorted(entries_there, key=lambda item: item.name):
+                if entry := _entry(item):
                     is_folder = entry.kind == "d"
-                    name = inside + one.name + "/" * is_folder
-                    stays = is_folder and (stays_here(Path(one), runs) or Path(one) in but)
-                    if entry.kind == "?" or stays or one.name == GIT or rules.ignores(name):
+                    name = inside + item.name + "/" * is_folder
+                    stays = is_folder and (stays_here(Path(item), runs) or Path(item) in but)
+                    if entry.kind == "?" or stays or item.name == GIT or rules.ignores(name):
                         left_out.append(name)
                         continue
-                    entries[inside + one.name] = entry
+                    entries[inside + item.name] = entry
                     if is_folder:
-                        walk(one.path, name)
+                        walk(item.path, name)
 
     try:
         walk(str(top), "")
@@ -117,12 +117,12 @@ def read_tree(path: str | Path, runs: Path, but: Collection[Path] = ()) -> Local
     )
 
 
-def _entry(one: os.DirEntry[str]) -> TreeEntry | None:
+def _entry(item: os.DirEntry[str]) -> TreeEntry | None:
     """Describe a file, a folder or a link, with the kind `?` for anything else; None if it went."""
     try:
-        about = one.stat(follow_symlinks=False)
+        about = item.stat(follow_symlinks=False)
         is_link = stat.S_ISLNK(about.st_mode)
-        link = os.readlink(one.path) if is_link else ""  # noqa: PTH115 - Path alters `./a`
+        link = os.readlink(item.path) if is_link else ""  # noqa: PTH115 - Path alters `./a`
     except FileNotFoundError:
         return None
     return TreeEntry(

@@ -93,9 +93,9 @@ def create_in_places(
 def end_all_but_kept(disk: StateOnDisk, remote: Hosts) -> None:
     """End the machines that a replacement does not keep."""
     with disk.lock():
-        if disk.state.kept:
+        if disk.state.machines_to_keep:
             remote.close()
-            _replaces(disk).delete_except(disk.state.name, disk.state.kept)
+            _replaces(disk).delete_except(disk.state.name, disk.state.machines_to_keep)
             disk.record(journal.Replaced(at=time.time()))
 
 

@@ -25,10 +25,7 @@ ANSWERS_WITHIN = 5.0  # seconds that a run which has ended waits for the answer
 
 
 class RevocationWatch:
-    """Asks a provider, while a block runs, whether the machines are still ours.
-
-    `reason` says why they are not; None while they are.
-    """
+    """Asks a provider, while a block runs, for the `reason` why machines are not ours."""
 
     def __init__(
         self, gone: Callable[[], ProvisionError | None] | None, stop: Callable[[], object]
@@ -41,7 +38,6 @@ class RevocationWatch:
         self.reason: ProvisionError | None = None
 
     def __enter__(self) -> Self:
-        """Begin to ask."""
         if self._gone is not None:
             self._thread.start()
         return self
@@ -60,9 +56,9 @@ class RevocationWatch:
     def ask(self) -> ProvisionError | None:
         """Ask now; none while the machines are ours, or if no answer comes in time."""
         if self._gone is not None and not self.reason:
-            asked = start(self._gone)
+            answer = start(self._gone)
             with suppress(TimeoutError):
-                self.reason = asked.result(ANSWERS_WITHIN)
+                self.reason = answer.result(ANSWERS_WITHIN)
         return self.reason
 
     def _ask(self) -> None:
@@ -79,10 +75,7 @@ class RevocationWatch:
 
 @contextmanager
 def unless_gone(
-    provider: Provider,
-    spec: ClusterSpec,
-    machines: Sequence[Machine],
-    shells: Mapping[str, Shell],
+    provider: Provider, spec: ClusterSpec, machines: Sequence[Machine], shells: Mapping[str, Shell]
 ) -> Iterator[Callable[[], None]]:
     """Raise why machines are not ours any more in place of the errors that this causes in a block.
 

@@ -54,7 +54,7 @@ class ReadyHosts(Value, frozen=True, kw_only=True, dict=True):
     @property
     def examined(self) -> tuple[Machine, ...]:
         """The machines of which there are facts."""
-        return tuple(one for one in self.machines if one.name not in self.silent)
+        return tuple(machine for machine in self.machines if machine.name not in self.silent)
 
     @property
     def is_meshed(self) -> bool:
@@ -155,8 +155,8 @@ def examine(
     from cluster.remote.environment.tools import examine as ask  # noqa: PLC0415
 
     hosts = {machine.name: machine for machine in machines}
-    found = on_each(shells, lambda name, shell: ask(shell, hosts[name], programs))
-    facts = tuple(found.values())
+    by_host = on_each(shells, lambda name, shell: ask(shell, hosts[name], programs))
+    facts = tuple(by_host.values())
     check_tools(facts, programs)
     return facts
 
@@ -205,13 +205,10 @@ def have(facts: Sequence[Facts], programs: Sequence[str], gpus: GpuNeed) -> bool
 def with_common_addresses(
     machines: tuple[Machine, ...], facts: tuple[Facts, ...], silent: Collection[str] = ()
 ) -> tuple[Machine, ...]:
-    """Replace the addresses of machines by those of the network that they share (SpecError: none).
-
-    The addresses for our own connections (`access`) are unchanged.
-    """
+    """Return machines with addresses of the network that they share (SpecError)."""
     examined = tuple(machine for machine in machines if machine.name not in silent)
-    found = find_common_network(examined, facts)
-    address = {m.name: a for m, a in zip(examined, found.addresses, strict=True)}
+    network = find_common_network(examined, facts)
+    address = {m.name: a for m, a in zip(examined, network.addresses, strict=True)}
     return tuple(
         msgspec.structs.replace(m, address=address.get(m.name, m.address)) for m in machines
     )
@@ -220,10 +217,7 @@ def with_common_addresses(
 def connect(
     hosts: ReadyHosts, shells: Mapping[str, Shell], folder: Path, benchmark: Benchmark[Any]
 ) -> None:
-    """Set up SSH between the hosts, if ranks are to run on several (ClusterError, HostErrors).
-
-    A fabric other than TCP is tested first.
-    """
+    """Test the fabric, and set up SSH between several hosts (ClusterError, HostErrors)."""
     if not hosts.is_meshed:
         return
     libfabric.check_provider(shells, hosts.fabric)

@@ -54,14 +54,14 @@ class ClusterState(Value, frozen=True, kw_only=True):
     ended_at: float | None = None  # when the last machine had ended, in seconds since the epoch
     ended: int = 0
     # the machines to keep while some are being replaced; empty at all other times
-    kept: tuple[Machine, ...] = ()
+    machines_to_keep: tuple[Machine, ...] = ()
     # the facts of machines that were examined before or during a replacement, by id
-    known: dict[str, Facts] = {}  # noqa: RUF012
+    facts_by_id: dict[str, Facts] = {}  # noqa: RUF012
     # how many machines exist besides the hosts of the cluster, while some are replaced
-    added: int = 0
-    added_at: float = 0.0  # when they were requested, in seconds since the epoch
+    extra_machines: int = 0
+    extra_since: float = 0.0  # when they were requested, in seconds since the epoch
     # for how many seconds such machines existed in earlier replacements, all together
-    extra: float = 0.0
+    extra_seconds: float = 0.0
 
     @classmethod
     def from_entries(cls, entries: Iterable[Entry]) -> ClusterState | None:
@@ -77,9 +77,9 @@ class ClusterState(Value, frozen=True, kw_only=True):
         """Return the state after one more entry of the journal."""
         match entry:
             case journal.Intended():
-                asked = replace(self, spec=entry.spec, at=entry.at)
+                intended = replace(self, spec=entry.spec, at=entry.at)
                 return replace(
-                    asked,
+                    intended,
                     costs=entry.costs,
                     price=entry.price,
                     prices=entry.prices,
@@ -104,7 +104,7 @@ class ClusterState(Value, frozen=True, kw_only=True):
             case journal.Collected():
                 return replace(self, collected=self.collected | {entry.run})
             case journal.Replacing():
-                return replace(self, kept=entry.kept, known=self._known_facts)
+                return replace(self, machines_to_keep=entry.kept, facts_by_id=self._known_facts)
             case journal.Replaced():
                 return self._replaced(entry.at)
         return self._after_order(entry)
@@ -114,9 +114,9 @@ class ClusterState(Value, frozen=True, kw_only=True):
         match entry:
             case journal.Requested(kind=journal.INSTANCES):
                 return replace(self, create_calls={entry.token: entry.at, **self.create_calls})
-            case journal.Answered() if self.kept and entry.token in self.create_calls:
+            case journal.Answered() if self.machines_to_keep and entry.token in self.create_calls:
                 at = self.create_calls[entry.token]
-                return replace(self, added=len(entry.ids), added_at=at)
+                return replace(self, extra_machines=len(entry.ids), extra_since=at)
             case journal.Answered() if entry.ids and entry.token in self.create_calls:
                 power = self.power or (self.create_calls[entry.token],)
                 before = self.obtained if self.spec.groups else 0  # of other groups, or zones
@@ -128,27 +128,29 @@ class ClusterState(Value, frozen=True, kw_only=True):
 
     def _replaced(self, at: float) -> ClusterState:
         """Take the machines that were kept, and what is known about each."""
-        known, ids = self._known_facts, {one.id for one in self.kept}
+        facts_of, ids = self._known_facts, {machine.id for machine in self.machines_to_keep}
         return replace(
             self,
-            machines=self.kept,
-            facts=tuple(known[one.id] for one in self.kept) if ids <= known.keys() else (),
-            kept=(),
-            known={},
-            added=0,
-            extra=self.extra + self._added_seconds(at),
+            machines=self.machines_to_keep,
+            facts=tuple(facts_of[machine.id] for machine in self.machines_to_keep)
+            if ids <= facts_of.keys()
+            else (),
+            machines_to_keep=(),
+            facts_by_id={},
+            extra_machines=0,
+            extra_seconds=self.extra_seconds + self._added_seconds(at),
         )
 
     @property
     def _known_facts(self) -> dict[str, Facts]:
         """The facts of each machine that was examined, by its id."""
         if len(self.facts) != len(self.machines):
-            return self.known
-        own = {one.id: fact for one, fact in zip(self.machines, self.facts, strict=True)}
-        return {**self.known, **own}
+            return self.facts_by_id
+        own = {machine.id: fact for machine, fact in zip(self.machines, self.facts, strict=True)}
+        return {**self.facts_by_id, **own}
 
     def _added_seconds(self, at: float) -> float:
-        return self.added * (at - self.added_at)
+        return self.extra_machines * (at - self.extra_since)
 
     def after_end(self, at: float, ended: int = 0) -> ClusterState:
         """Return the state when everything had ended by `at`, in seconds since the epoch.
@@ -201,7 +203,7 @@ class ClusterState(Value, frozen=True, kw_only=True):
         times = [*self.power, self.ended_at or at]
         seconds = sum(off - on for on, off in zip(times[::2], times[1::2], strict=False))
         hosts = len(self.machines) or self.obtained
-        extra = self.extra + self._added_seconds(self.ended_at or at)
+        extra = self.extra_seconds + self._added_seconds(self.ended_at or at)
         return Receipt(
             hosts=hosts,
             seconds=seconds,

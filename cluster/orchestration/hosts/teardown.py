@@ -24,28 +24,25 @@ def destroy(provider: Provider, name: str, *, again: str) -> None:
 
 def check_gone(provider: Provider, name: str, *, again: str) -> None:
     """Ask the provider whether anything of a cluster is left (ProvisionError)."""
-    if left := provider.find(name):
+    if resources := provider.find(name):
         raise ProvisionError(
-            f"{len(left)} resource(s) of {name} still exist: "
-            + ", ".join(f"{resource.kind} {resource.id}" for resource in left),
+            f"{len(resources)} resource(s) of {name} still exist: "
+            + ", ".join(f"{resource.kind} {resource.id}" for resource in resources),
             remedy=f"Try again: {again}",
         )
 
 
 def clean_hosts(hosts: Hosts) -> dict[str, Leftovers]:
-    """Remove our processes, folder, sshd and files in shared memory from hosts that stay.
-
-    Return the processes that commands had left, by the name of their machine.
-    """
+    """Remove what is ours from hosts that stay; return what processes were left on each."""
     machines = {machine.name: machine for machine in hosts.machines}
 
     def clean(name: str, shell: Shell) -> Leftovers:
         machine = machines[name]
-        found = end_leftovers(shell, machine.folder)
+        leftovers = end_leftovers(shell, machine.folder)
         if shell.exists(machine.folder):
             ssh_mesh.close_mesh(shell, machine.folder)
             sweep(shell, machine.bin)
             shell.remove(machine.folder)
-        return found
+        return leftovers
 
     return on_each(hosts.shells(), clean)

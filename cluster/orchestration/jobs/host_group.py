@@ -65,11 +65,9 @@ class HostGroup(Sequence["Host"]):
         return tuple(machine.name for machine in self.machines)
 
     def __len__(self) -> int:
-        """Return how many hosts there are."""
         return len(self.machines)
 
     def __repr__(self) -> str:
-        """Name the hosts."""
         return f"<{type(self).__name__} {', '.join(self.names)}>"
 
     @overload
@@ -290,7 +288,6 @@ class Host:
         return self.machine.address
 
     def __repr__(self) -> str:
-        """Name it."""
         return f"<Host {self.name}>"
 
     def run(
@@ -402,10 +399,10 @@ def _part(machines: tuple[Machine, ...], part: str) -> tuple[Machine, ...]:
     first, colon, last = part.partition(":")
     if all(end == "" or end.lstrip("-").isdigit() for end in (first, last)) and (first or colon):
         bounds = [int(end) if end else None for end in (first, last)]
-        found = machines[slice(*bounds)] if colon else machines[int(first) :][:1]
+        selected = machines[slice(*bounds)] if colon else machines[int(first) :][:1]
     else:
-        found = tuple(m for m in machines if part in (m.name, group_of(m)))
-    if not found:
+        selected = tuple(m for m in machines if part in (m.name, group_of(m)))
+    if not selected:
         groups = dict.fromkeys(map(group_of, machines))
         names = [*(groups if len(groups) > 1 else ()), *(m.name for m in machines)]
         known = ", ".join(names[:4])
@@ -414,4 +411,4 @@ def _part(machines: tuple[Machine, ...], part: str) -> tuple[Machine, ...]:
             f"{part!r} names none of the {len(machines)} hosts.",
             remedy=f"Name them by number, range or name: 0, 1:, 0:2, {known}{more}",
         )
-    return found
+    return selected

@@ -77,7 +77,6 @@ class Job:
         self._ended: dict[int, TaskState] = {}
 
     def __repr__(self) -> str:
-        """Name it and its hosts."""
         return f"<Job {self.name} on {', '.join(task.host for task in self.record.tasks)}>"
 
     @property
@@ -98,23 +97,24 @@ class Job:
     def states(self) -> dict[str, TaskState | ClusterError]:
         """Ask each host for the state of its task; one that does not answer has its error."""
         tasks = {task.host: task for task in self.record.tasks if task.rank not in self._ended}
-        asked = try_each(
+        answers = try_each(
             {name: self._shell(name) for name in tasks},
             lambda name, shell: self._on(name, shell).states([tasks[name]])[0],
         )
-        self._keep(asked)
+        self._keep(answers)
         return {
-            task.host: self._ended.get(task.rank) or asked[task.host] for task in self.record.tasks
+            task.host: self._ended.get(task.rank) or answers[task.host]
+            for task in self.record.tasks
         }
 
     def ended(self) -> tuple[TaskState, ...]:
         """Return the states of the tasks that are known to have ended, in the order of ranks."""
         return tuple(self._ended[rank] for rank in sorted(self._ended))
 
-    def _keep(self, asked: Mapping[str, TaskState | ClusterError]) -> None:
+    def _keep(self, answers: Mapping[str, TaskState | ClusterError]) -> None:
         """Remember the states that will not change any more."""
         for task in self.record.tasks:
-            state = asked.get(task.host)
+            state = answers.get(task.host)
             if isinstance(state, TaskState) and state.end is not None:
                 self._ended[task.rank] = state
 
@@ -380,8 +380,10 @@ class Job:
 
 def worst(states: Iterable[TaskState | ClusterError]) -> State:
     """Return the state of a job: that of its worst task."""
-    found = {"unreachable" if isinstance(one, ClusterError) else one.state for one in states}
-    return next(state for state in ORDER if state in found)
+    kinds = {
+        "unreachable" if isinstance(answer, ClusterError) else answer.state for answer in states
+    }
+    return next(state for state in ORDER if state in kinds)
 
 
 def arrived(output: TaskOutput, task: Task) -> Iterator[Line]:

@@ -70,15 +70,12 @@ class NamedJobs(Mapping[str, Job]):
         return self._known[name]
 
     def __iter__(self) -> Iterator[str]:
-        """Iterate over the names, the oldest first."""
         return iter(self._records())
 
     def __len__(self) -> int:
-        """Return how many there are."""
         return len(self._records())
 
     def __contains__(self, name: object) -> bool:
-        """Return whether there is a job of this name."""
         return name in self._records()
 
     def _records(self) -> dict[str, NamedJob]:
@@ -175,13 +172,13 @@ class NamedJobs(Mapping[str, Job]):
         state = job.state
         if state not in ("starting", "running", "unreachable"):
             return None
-        on = tuple(task.host for task in job.record.tasks)
-        same = (job.record.spec, on, job.record.restarts) == (spec, hosts.names, restarts)
+        names = tuple(task.host for task in job.record.tasks)
+        same = (job.record.spec, names, job.record.restarts) == (spec, hosts.names, restarts)
         if same and state != "unreachable":
             return job
         by = claims.decode(job.record.by)
         raise SpecError(
-            f"A job {name!r} is {state} on {', '.join(on)}: {job.command}",
+            f"A job {name!r} is {state} on {', '.join(names)}: {job.command}",
             means=f"Started by {by.words}." if by else "",
             remedy=f"Choose another name, or end it: cluster kill {self._remote.name} {name}",
         )

@@ -39,12 +39,12 @@ def why_busy(name: str, most: float) -> str:
     if _has_job(cluster):
         return f"a job runs on {name}"
     try:
-        found = cluster.remote.try_run(PROBE, timeout=PATIENCE)
+        answers = cluster.remote.try_run(PROBE, timeout=PATIENCE)
     finally:
         cluster.close()
     reasons = {
         reason: host
-        for host, done in found.items()
+        for host, done in answers.items()
         if not isinstance(done, ClusterError)
         for reason in _reasons(done.stdout, most)
     }

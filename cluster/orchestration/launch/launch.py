@@ -101,7 +101,7 @@ def launch(  # noqa: PLR0913 - each is an option of its own
         SpecError: the provider cannot make it; nothing was created.
         ProvisionError: the machines could not be created; nothing is left.
     """
-    asked = {
+    fields = {
         "provider": provider,
         "hosts": hosts,
         "ranks_per_host": ranks_per_host,
@@ -118,7 +118,7 @@ def launch(  # noqa: PLR0913 - each is an option of its own
     }
     script = None if setup is None else read_script(setup)
     on_state = NotebookProgress().preparing if in_notebook() else ignore
-    cluster = launch_spec(make_spec(name, asked), on_state, confirm=_warn, replace=replace)
+    cluster = launch_spec(make_spec(name, fields), on_state, confirm=_warn, replace=replace)
     if script is not None:
         cluster.setup(script)
     return cluster
@@ -129,18 +129,15 @@ def _warn(plan: Plan) -> None:
         warnings.warn(line, stacklevel=4)  # where `launch` was called
 
 
-def make_spec(name: str, asked: Mapping[str, object]) -> ClusterSpec:
-    """Make a spec from fields of `SpecOptions`, as text or values (SpecError).
-
-    Without `hosts`, it has as many as the provider makes by default.
-    """
-    given = {key: value for key, value in asked.items() if value is not None}
-    if groups := given.get("groups"):
+def make_spec(name: str, fields: Mapping[str, object]) -> ClusterSpec:
+    """Make a spec from fields of `SpecOptions`, `hosts` as the provider's default (SpecError)."""
+    values = {key: value for key, value in fields.items() if value is not None}
+    if groups := values.get("groups"):
         named = _groups(groups)
         hosts = sum(group.hosts for group in named.values())
-        given = {"hosts": hosts, **given, "groups": named}
-    spec = convert({**given, "name": name}, ClusterSpec, "option of launch")
-    if "hosts" in given:
+        values = {"hosts": hosts, **values, "groups": named}
+    spec = convert({**values, "name": name}, ClusterSpec, "option of launch")
+    if "hosts" in values:
         return spec
     return structs.replace(spec, hosts=default_hosts(spec.provider, spec.options))
 
@@ -220,9 +217,9 @@ def launch_spec(
     return cluster
 
 
-def _differing_flags(there: ClusterSpec, asked: ClusterSpec) -> str:
+def _differing_flags(running: ClusterSpec, wanted_spec: ClusterSpec) -> str:
     """Say how a running cluster differs from the one that is asked for, in flags."""
-    old, new = _flags(there), _flags(asked)
+    old, new = _flags(running), _flags(wanted_spec)
     has = " ".join(flag for name, flag in old.items() if new.get(name) != flag)
     wanted = " ".join(flag for name, flag in new.items() if old.get(name) != flag)
     if not has:
@@ -232,15 +229,15 @@ def _differing_flags(there: ClusterSpec, asked: ClusterSpec) -> str:
 
 def _flags(spec: ClusterSpec) -> dict[str, str]:
     """Write what a spec asks for as flags, by their names; provider first."""
-    found = {f"--option {key}": f"--option {key}={value}" for key, value in spec.options.items()}
+    flags = {f"--option {key}": f"--option {key}={value}" for key, value in spec.options.items()}
     for name, group in spec.groups.items():
-        found[f"--group {name}"] = f"--group {group_words(name, group)}"
+        flags[f"--group {name}"] = f"--group {group_words(name, group)}"
     for field in structs.fields(SpecOptions):
         value = getattr(spec, field.name)
         flag = f"--{field.name.replace('_', '-')}"
         if value is not None and field.name not in ("options", "groups"):
-            found[flag] = f"{flag}={int(value) if isinstance(value, bool) else value}"
-    return found
+            flags[flag] = f"{flag}={int(value) if isinstance(value, bool) else value}"
+    return flags
 
 
 def _is_usable(cluster: Cluster, spec: ClusterSpec, *, replace: bool) -> bool:
@@ -357,15 +354,17 @@ def _take_down(name: str) -> None:
         failed = attach(name)
         failed.down(reachable=False)
         errors = error.exceptions if isinstance(error, HostErrors) else (error,)
-        for one in errors:
-            if isinstance(one, ClusterError) and str(failed.disk.journal.folder) in one.remedy:
-                one.remedy = "The machines and their files here are gone: type the same again."
+        for member in errors:
+            if (
+                isinstance(member, ClusterError)
+                and str(failed.disk.journal.folder) in member.remedy
+            ):
+                member.remedy = "The machines and their files here are gone: type the same again."
         if isinstance(error, ClusterError):
             _add_cost(error, failed)
 
 
 def _add_cost(error: ClusterError, cluster: Cluster) -> None:
-    """Add the cost of a failed launch to its error."""
     receipt = cluster.receipt()
     if receipt and receipt.dollars is not None:
         existed = f"{receipt.hosts} machine(s) existed for {receipt.seconds:.0f} s"

@@ -17,14 +17,7 @@ from cluster.orchestration.cluster import attach
 from cluster.orchestration.hosts.state import ClusterState
 from cluster.orchestration.hosts.teardown import destroy
 from cluster.orchestration.launch.replacement import finish_replacement, is_half_replaced
-from cluster.providers import (
-    NeedsCredentials,
-    Provider,
-    Regional,
-    Replaces,
-    Searchable,
-    in_regions,
-)
+from cluster.providers import NeedsCredentials, Provider, Regional, Replaces, Searchable, in_regions
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Iterator, Sequence
@@ -73,18 +66,18 @@ def search(regions: Sequence[str] = (), *, everywhere: bool = False) -> Search:
             errors.append(error)
             return []
 
-    found = [orphan for name in known for orphan in ask(partial(_half_made, name))]
+    orphans = [orphan for name in known for orphan in ask(partial(_half_made, name))]
     for kind in plugins.names(Provider):
         unknown = ask(partial(_of_provider, kind, tuple(regions), searched, everywhere=everywhere))
-        found += [orphan for orphan in unknown if orphan.name not in known]
-    return Search(orphans=(*found, *_in_memory()), errors=tuple(errors), searched=tuple(searched))
+        orphans += [orphan for orphan in unknown if orphan.name not in known]
+    return Search(orphans=(*orphans, *_in_memory()), errors=tuple(errors), searched=tuple(searched))
 
 
 def find_orphans(regions: Sequence[str] = (), *, everywhere: bool = False) -> tuple[Orphan, ...]:
     """Find orphans as `search` does, and raise its errors."""
-    found = search(regions, everywhere=everywhere)
-    raise_all(found.errors)
-    return found.orphans
+    result = search(regions, everywhere=everywhere)
+    raise_all(result.errors)
+    return result.orphans
 
 
 def raise_all(errors: Sequence[ClusterError]) -> None:
@@ -112,20 +105,17 @@ def remove(orphan: Orphan) -> None:
 
 
 def take_down(name: str, regions: Sequence[str] = ()) -> tuple[str, ...]:
-    """Delete a cluster that no journal here knows, found by the tags of its machines.
-
-    A SpecError says that there is none, a ProvisionError that a resource still exists.
-    """
+    """Delete a cluster that only its machines' tags show (SpecError, ProvisionError)."""
     searched: dict[str, bool] = {}  # what was searched, and whether something was found there
     errors: list[ClusterError] = []
     for kind in plugins.names(Provider):
         try:
             provider = in_regions(plugins.find(Provider, kind), tuple(regions))
-            found = _appears(provider, name, wait=bool(regions))
-            if found:
+            exists = _appears(provider, name, wait=bool(regions))
+            if exists:
                 destroy(provider, name, again=AGAIN)
             if what := searched_by(provider, name):
-                searched[what] = found
+                searched[what] = exists
         except SpecError:  # a provider unusable here created nothing here
             continue
         except ClusterError as error:  # the others are searched all the same
@@ -133,7 +123,7 @@ def take_down(name: str, regions: Sequence[str] = ()) -> tuple[str, ...]:
     raise_all(errors)
     if not any(searched.values()):
         raise not_found(name, tuple(searched))
-    return tuple(what for what, found in searched.items() if found)
+    return tuple(what for what, exists in searched.items() if exists)
 
 
 def _appears(provider: Provider, name: str, *, wait: bool) -> bool:
@@ -161,15 +151,12 @@ def not_found(name: str, searched: Sequence[str]) -> SpecError:
 
 
 def no_clusters(regions: Sequence[str] = ()) -> tuple[str, ...]:
-    """Ask every provider what exists, where no journal here knows of a cluster.
-
-    Clusters that were launched elsewhere are refused (SpecError).
-    """
+    """Ask every provider what exists, where no journal here knows of a cluster (SpecError)."""
     search_ = search(regions)
     raise_all(search_.errors)
     nothing = "There are no clusters; nothing was taken down."
     searched = searched_lines(search_.searched)
-    names = [one.name for one in search_.orphans if one.provider != THIS_MACHINE]
+    names = [orphan.name for orphan in search_.orphans if orphan.provider != THIS_MACHINE]
     if names:
         raise SpecError(
             f"No journal here knows of {', '.join(names)}; nothing was taken down.",
@@ -189,7 +176,7 @@ def searched_by(provider: Provider, name: str = "") -> str:
 
 def searched_lines(searched: Sequence[str]) -> str:
     """Return what was searched, a line each."""
-    return "\n".join(["Searched:", *(f"  {one}" for one in searched)])
+    return "\n".join(["Searched:", *(f"  {place}" for place in searched)])
 
 
 def journals_searched() -> str:
@@ -212,7 +199,7 @@ def _half_made(name: str) -> Iterator[Orphan]:
             name=name,
             provider=state.spec.provider,
             why="the replacement of its hosts was interrupted; the others stay",
-            resources=provider.list_except(name, state.kept)
+            resources=provider.list_except(name, state.machines_to_keep)
             if isinstance(provider, Replaces)
             else (),
         )
@@ -237,7 +224,7 @@ def _of_provider(
         if everywhere and isinstance(provider, Regional):
             regions = provider.all_regions()
         used = in_regions(type(provider), regions)
-        yield from _of(used)
+        yield from _orphans_of(used)
         searched += [what] if (what := searched_by(used)) else []
 
 
@@ -261,26 +248,25 @@ def _remove_memory(path: Path) -> None:
         )
 
 
-def _of(provider: Provider) -> Iterator[Orphan]:
-    """Return all our resources at a provider."""
+def _orphans_of(provider: Provider) -> Iterator[Orphan]:
     if not isinstance(provider, Searchable):
         return
     live = provider.live()
-    seen = {one.name: one for one in live}
-    for name in dict.fromkeys([*seen, *provider.names()]):
-        regions = tuple(one.region for one in live if one.name == name)
+    by_name = {machine.name: machine for machine in live}
+    for name in dict.fromkeys([*by_name, *provider.names()]):
+        regions = tuple(machine.region for machine in live if machine.name == name)
         here = in_regions(type(provider), regions)
         yield Orphan(
             name=name,
             provider=provider.name,
-            why=_why(seen.get(name)),
+            why=_orphan_reason(by_name.get(name)),
             resources=here.find(name),
             regions=regions,
         )
 
 
-def _why(seen: RemoteCluster | None) -> str:
-    if seen is None or not seen.host:
+def _orphan_reason(cluster: RemoteCluster | None) -> str:
+    if cluster is None or not cluster.host:
         return "no journal knows of it"
-    ended = "; its time to live is over" if seen.expires < time.time() else ""
-    return f"no journal here knows of it; it was launched on {seen.host}{ended}"
+    ended = "; its time to live is over" if cluster.expires < time.time() else ""
+    return f"no journal here knows of it; it was launched on {cluster.host}{ended}"

@@ -20,11 +20,7 @@ from cluster.core.model.resources import Plan
 from cluster.core.money import price_line
 from cluster.core.units import format_seconds
 from cluster.fleet.pair_measurements import pair_tests
-from cluster.fleet.replacement import (
-    hosts_at_fault,
-    judge_new_hosts,
-    pairs_to_test,
-)
+from cluster.fleet.replacement import hosts_at_fault, judge_new_hosts, pairs_to_test
 from cluster.orchestration.check.fleet_check import confirmations
 from cluster.orchestration.hosts.new_machines import create_in_places, end_all_but_kept
 from cluster.providers import ExistingHosts, HintsReplacement, Provider
@@ -53,7 +49,7 @@ def bad_hosts(run: Run, verdict: FleetVerdict, test: TestPairs) -> dict[int, Fle
     pairs = pairs_to_test(verdict, silent, len(run.record.machines))
     if pairs:
         tests = tuple(pair_tests(test(pairs).measurements))
-        answers = {h for one in tests if one.value for h in (one.source, one.target)}
+        answers = {h for pair in tests if pair.value for h in (pair.source, pair.target)}
         confirmed |= {host: suspects[host] for host in silent - answers}
     return dict(sorted(confirmed.items()))
 
@@ -72,9 +68,9 @@ def irreplaceable(cluster: Cluster, bad: Mapping[int, FleetFinding]) -> tuple[Ho
             name=cluster.machines[host].name,
             old=cluster.machines[host].id,
             evidence=f"the provider {provider.name!r} cannot replace hosts",
-            command=_drain(_node(cluster, host), one) if in_slurm else own,
+            command=_drain(_node(cluster, host), finding) if in_slurm else own,
         )
-        for host, one in bad.items()
+        for host, finding in bad.items()
     )
 
 
@@ -86,8 +82,8 @@ def _node(cluster: Cluster, host: int) -> str:
     return machine.access.host if machine.access else platform.node().partition(".")[0]
 
 
-def _drain(node: str, one: FleetFinding) -> str:
-    reason = shlex.quote(f"cluster: {one.kind} {one.direction}, {one.evidence}")
+def _drain(node: str, finding: FleetFinding) -> str:
+    reason = shlex.quote(f"cluster: {finding.kind} {finding.direction}, {finding.evidence}")
     return f"scontrol update nodename={shlex.quote(node)} state=drain reason={reason}"
 
 
@@ -99,26 +95,26 @@ def replacement_plan(cluster: Cluster, bad: Mapping[int, FleetFinding]) -> Plan:
             f"The time to live of {cluster.name} is over, so nothing is replaced.",
             remedy=f"Take it down: cluster down {cluster.name}",
         )
-    left = state.expires - now if state.expires else None
+    seconds_left = state.expires - now if state.expires else None
     count = len(bad)
-    ends = f"; they end with the others, in {format_seconds(left)}" if left else ""
+    ends = f"; they end with the others, in {format_seconds(seconds_left)}" if seconds_left else ""
     return Plan(
         lines=(
-            *(_line(cluster, host, one) for host, one in bad.items()),
+            *(_line(cluster, host, finding) for host, finding in bad.items()),
             f"make {count} x {cluster.spec.instance or 'new host'}, like the others{ends}",
             "test these alone, then end the bad",
-            *([price_line(state.price, count, left)] if left else []),
+            *([price_line(state.price, count, seconds_left)] if seconds_left else []),
         ),
         costs=state.costs,
         price=state.price,
-        ttl=left,
+        ttl=seconds_left,
     )
 
 
-def _line(cluster: Cluster, host: int, one: FleetFinding) -> str:
+def _line(cluster: Cluster, host: int, finding: FleetFinding) -> str:
     machine = cluster.machines[host]
-    what = f"{one.kind} {one.direction}".strip()
-    return f"replace host:{host} ({machine.name}, {machine.id}): {what}, {one.evidence}"
+    what = f"{finding.kind} {finding.direction}".strip()
+    return f"replace host:{host} ({machine.name}, {machine.id}): {what}, {finding.evidence}"
 
 
 def replace_hosts(
@@ -146,11 +142,11 @@ def replace_hosts(
             run = test(pairs)
             judged = judge_new_hosts(verdict, tuple(pair_tests(run.measurements)), bad)
             new = cluster.machines
-            good = {host for host, found in judged.items() if found.good}
-            kept = (new[n] if n in good or n not in bad else old for n, old in enumerate(before))
-            cluster.disk.record(journal.Replacing(kept=tuple(kept)))
+            good = {host for host, new_host in judged.items() if new_host.good}
+            to_keep = (new[n] if n in good or n not in bad else old for n, old in enumerate(before))
+            cluster.disk.record(journal.Replacing(kept=tuple(to_keep)))
         end_all_but_kept(cluster.disk, cluster.remote)
-    words = {host: new_host_words(found, verdict) for host, found in judged.items()}
+    words = {host: new_host_words(new_host, verdict) for host, new_host in judged.items()}
     return tuple(
         HostReplacement(
             part=f"host:{host}",
@@ -171,15 +167,12 @@ def is_half_replaced(state: ClusterState) -> bool:
 
     Only these must go; of a cluster that has expired, all must.
     """
-    return bool(state.kept) and state.launched and not state.has_expired(time.time())
+    return bool(state.machines_to_keep) and state.launched and not state.has_expired(time.time())
 
 
 def finish_replacement(cluster: Cluster) -> None:
-    """End what an interrupted replacement left: all machines besides those to keep.
-
-    A SpecError says that a process is replacing hosts right now.
-    """
-    if cluster.state.kept:
+    """End all machines besides those to keep (SpecError: a process replaces now)."""
+    if cluster.state.machines_to_keep:
         with cluster.disk.journal.in_use():
             end_all_but_kept(cluster.disk, cluster.remote)
 

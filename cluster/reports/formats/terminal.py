@@ -117,10 +117,7 @@ def grid_text(
     left: Collection[str],
     width: int | None = None,
 ) -> str:
-    """Lay rows out: in full, else with wrapped words, else as records, one below the other.
-
-    No line is wider than the screen unless a single number is.
-    """
+    """Lay rows out in a width: in full, with wrapped words, or as records below another."""
     if width is None or natural_width(names, cells) <= width:
         return _grid(names, cells, left, WIDE)
     if _total(_least_widths(names, cells, left)) <= width:
@@ -195,14 +192,11 @@ def wrapped(line: str, width: int | None) -> list[str]:
 
 
 def sparklines(summaries: Sequence[Summary]) -> Iterator[str]:
-    """Draw each metric over message size as a line of bars, on a logarithmic scale.
-
-    Only metrics that were measured at four sizes or more have one.
-    """
+    """Draw each metric of four message sizes or more as a line of bars, on a log scale."""
     for metric in dict.fromkeys(summary.metric for summary in summaries):
-        taken = [s for s in summaries if s.metric == metric and 0 < s.median < math.inf]
+        drawn = [s for s in summaries if s.metric == metric and 0 < s.median < math.inf]
         sweeps: dict[tuple[tuple[str, Scalar], ...], list[Summary]] = {}
-        for summary in taken:
+        for summary in drawn:
             rest = tuple((k, v) for k, v in summary.params.items() if k != "size")
             sweeps.setdefault(rest, []).append(summary)
         for rest, sweep in sweeps.items():

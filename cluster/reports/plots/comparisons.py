@@ -29,10 +29,7 @@ VERDICTS = {  # colour and marker
 
 
 def comparison(compared: Comparison, kind: Format = "svg", prefix: str = "p") -> Picture:
-    """Draw the speed-up of each data point, with its interval; faster is always to the right.
-
-    A SpecError says that no data point of the two can be compared.
-    """
+    """Draw the speed-up of each point, with its interval (SpecError: none can be compared)."""
     cells = [cell for cell in compared.cells if cell.ratio][:MOST_ROWS]
     if not cells:
         raise SpecError(

@@ -73,7 +73,6 @@ def _last(ordered: Sequence[float]) -> float:
 
 
 def _draw(axes: Axes, ordered: Sequence[float], colour: object) -> float:
-    """Draw a curve; give the value at which it ends."""
     shown = [value for value in ordered if value <= _last(ordered)]
     n = len(shown)
     places = sorted({round(k * (n - 1) / MOST_STEPS) for k in range(MOST_STEPS + 1)})

@@ -31,27 +31,27 @@ def scaling(scalings: Sequence[Scaling], kind: Format = "svg", prefix: str = "p"
     from matplotlib import ticker  # noqa: PLC0415 - it is slow to import
 
     tips = {}
-    names = differing_names([f"{one.name} (base: {one.base})" for one in scalings])
-    for number, one in enumerate(scalings):
-        ranks = [row.ranks for row in one.rows]
-        values = [100 * row.efficiency for row in one.rows]
+    names = differing_names([f"{scaled.name} (base: {scaled.base})" for scaled in scalings])
+    for number, scaled in enumerate(scalings):
+        ranks = [row.ranks for row in scaled.rows]
+        values = [100 * row.efficiency for row in scaled.rows]
         label = names[number] if number < LABELLED else "_"
         (line,) = axes.plot(ranks, values, f"{marker(number)}-", ms=4, lw=1.2, label=label)
-        spans = [row.interval or (row.efficiency, row.efficiency) for row in one.rows]
+        spans = [row.interval or (row.efficiency, row.efficiency) for row in scaled.rows]
         for rank, (low, high) in zip(ranks, spans, strict=True):
             axes.plot([rank, rank], [100 * low, 100 * high], "-", color=line.get_color(), lw=1.2)
-        known = [(r.ranks, 100 * r.least, 100 * r.most) for r in one.rows if r.least and r.most]
+        known = [(r.ranks, 100 * r.least, 100 * r.most) for r in scaled.rows if r.least and r.most]
         if known:
             places, least, most = zip(*known, strict=True)
             axes.fill_between(places, least, most, color=line.get_color(), alpha=0.12)
         tips[named(line, f"{prefix}-{number}")] = tuple(
-            f"{one.name}, {row.ranks} ranks: {format_value(row.rate, one.unit)}, "
-            f"{row.efficiency:.1%} of {one.base} rank(s)"
-            for row in one.rows
+            f"{scaled.name}, {row.ranks} ranks: {format_value(row.rate, scaled.unit)}, "
+            f"{row.efficiency:.1%} of {scaled.base} rank(s)"
+            for row in scaled.rows
         )
     axes.axhline(100, color="black", lw=0.8, ls=":")
     axes.set_xscale("log", base=2)
-    counts = sorted({row.ranks for one in scalings for row in one.rows})
+    counts = sorted({row.ranks for scaled in scalings for row in scaled.rows})
     step = math.ceil(len(counts) / MOST_TICKS)
     axes.xaxis.set_major_locator(ticker.FixedLocator(counts[::step]))
     axes.xaxis.set_minor_locator(ticker.NullLocator())

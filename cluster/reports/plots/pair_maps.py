@@ -36,7 +36,7 @@ def pair_map(
 ) -> tuple[Picture, ...]:
     """Draw the worst value of each pair as a share of what most hosts reach, if there is any."""
     del prefix  # it has no points with tooltips: a cell of a large fleet is below a pixel
-    hosts = max([len(names), *(1 + max(one.source, one.target) for one in tests)])
+    hosts = max([len(names), *(1 + max(test.source, test.target) for test in tests)])
     if not verdict.reference:
         return ()
     order = sorted(range(hosts), key=lambda host: (_group(verdict, host), host))
@@ -76,9 +76,9 @@ def _lowest(shares: NDArray[np.float64]) -> float:
 def _mark_bad(axes: Axes, order: Sequence[int], verdict: FleetVerdict) -> None:
     """Mark the rows of hosts that are blamed as senders, and the columns of receivers."""
     bad = [
-        (order.index(one.place.host), one.direction)
-        for one in verdict.blamed
-        if one.place.kind == "host"
+        (order.index(finding.place.host), finding.direction)
+        for finding in verdict.blamed
+        if finding.place.kind == "host"
     ]
     rows = [at for at, direction in bad if direction != "rx"]
     columns = [at for at, direction in bad if direction != "tx"]
@@ -101,7 +101,7 @@ def _has_lines(verdict: FleetVerdict) -> bool:
 
 def _caption(verdict: FleetVerdict, together: int) -> str:
     unit = "B/s" if verdict.metric == "bandwidth" else "s"
-    blamed = any(one.place.kind == "host" for one in verdict.blamed)
+    blamed = any(finding.place.kind == "host" for finding in verdict.blamed)
     reference = format_value(verdict.reference or 0.0, unit)
     pairs = "a pair" if together == 1 else f"all pairs of {together} and {together} hosts"
     sentences = (
@@ -130,7 +130,7 @@ def _shares(
 
     place = {host: at // together for at, host in enumerate(order)}
     squares = math.ceil(len(order) / together)
-    found = np.full((squares, squares), np.nan)
+    shares = np.full((squares, squares), np.nan)
     reference = verdict.reference or 1.0
     for test in tests:
         if test.value is None:
@@ -139,5 +139,5 @@ def _shares(
         if verdict.metric != "bandwidth" and test.value:
             share = reference / test.value
         at = place[test.source], place[test.target]
-        found[at] = share if np.isnan(found[at]) else min(found[at], share)
-    return found
+        shares[at] = share if np.isnan(shares[at]) else min(shares[at], share)
+    return shares

@@ -55,11 +55,9 @@ class Picture(Value, frozen=True, kw_only=True):
     caption: str = ""
 
     def __repr__(self) -> str:
-        """Describe it in one line."""
         return f"<Picture {self.title!r}: {len(self.image)} bytes of {self.form}>"
 
     def _repr_mimebundle_(self, **_: object) -> dict[str, str | bytes]:
-        """Show it in a notebook."""
         if self.form == "svg":
             return {"text/plain": repr(self), "image/svg+xml": self.image.decode()}
         kind = {"png": "image/png", "pdf": "application/pdf"}[self.form]
@@ -81,10 +79,7 @@ def why_no_plots() -> str:
 
 
 def new_figure(height: float = HEIGHT) -> tuple[Figure, Axes]:
-    """Make a figure without a window, and without state that it shares with other pictures.
-
-    `height` is in inches; `finish` adds that of the legend.
-    """
+    """Make a figure without a window or shared state; inches `height`, less the legend's."""
     require_matplotlib()
     from matplotlib import rc_context  # noqa: PLC0415 - it is slow to import
     from matplotlib.figure import Figure  # noqa: PLC0415
@@ -106,20 +101,14 @@ def named(line: Any, name: str) -> str:  # noqa: ANN401 - of matplotlib
 
 
 def differing_names(names: Sequence[str]) -> list[str]:
-    """Shorten names to the parts in which they differ, as a legend needs no more.
-
-    A name of which nothing would be left keeps its first part.
-    """
+    """Shorten names, for a legend, to the parts in which they differ."""
     parts = [name.split(", ") for name in names]
     common = _common_parts(names)
     return [", ".join(part for part in own if part not in common) or own[0] for own in parts]
 
 
 def with_common(title: str, names: Sequence[str]) -> str:
-    """Add to a title the parts that all names have, which `differing_names` leaves out.
-
-    Such as `latency over message size: allreduce, ranks 4`.
-    """
+    """Add to a title the parts that all names have: `latency over size: allreduce`."""
     common = _common_parts(names)
     return f"{title}: {', '.join(common)}" if common else title
 

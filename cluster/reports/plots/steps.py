@@ -19,16 +19,13 @@ WORDS = {"resident": "data resident", "memory": "data in memory", "disk": "data 
 
 
 def step_parts(summaries: Sequence[Summary]) -> dict[str, dict[str, float]]:
-    """Return the median seconds of each part of a step, by where the data were.
-
-    Other benchmarks have none.
-    """
-    found: dict[str, dict[str, float]] = {}
-    for one in summaries:
-        if one.metric in (*PART_METRICS.values(), TIMED_STEP) and "data" in one.params:
-            found.setdefault(str(one.params["data"]), {})[one.metric] = one.median
-    order = sorted(found, key=lambda data: (data not in WORDS, [*WORDS, data].index(data)))
-    return {data: found[data] for data in order if TIMED_STEP in found[data]}
+    """Return the median seconds of each part of a training step, by where data were."""
+    parts: dict[str, dict[str, float]] = {}
+    for summary in summaries:
+        if summary.metric in (*PART_METRICS.values(), TIMED_STEP) and "data" in summary.params:
+            parts.setdefault(str(summary.params["data"]), {})[summary.metric] = summary.median
+    order = sorted(parts, key=lambda data: (data not in WORDS, [*WORDS, data].index(data)))
+    return {data: parts[data] for data in order if TIMED_STEP in parts[data]}
 
 
 def steps(

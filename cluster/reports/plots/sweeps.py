@@ -102,14 +102,14 @@ def _caption(curves: Sequence[Curve], *, is_bounded: bool) -> str:
     first = curves[0].summaries[0]
     values = _count_words([c for c in curves if c.launches == 1], "values")
     launches = _count_words([c for c in curves if c.launches > 1], "launches")
-    of = " or of ".join(filter(None, [values, launches]))
+    counted = " or of ".join(filter(None, [values, launches]))
     bound = (
         "no point can be beyond the dotted line, its limit" if is_bounded else "no limit is known"
     )
     has_fit = any(curve.fit and not all(p.misfit for p in curve.fit.pieces) for curve in curves)
     fit = "; dashed: alpha + size / beta" if has_fit else ""
     return (
-        f"Each point is the median {first.metric} in {first.unit} of {of} "
+        f"Each point is the median {first.metric} in {first.unit} of {counted} "
         f"({first.better} is better), its bar the {_bar_words(curves)}; {bound}{fit}."
     )
 
@@ -141,8 +141,8 @@ def _bar_words(curves: Sequence[Curve]) -> str:
     ranges = any(s.ci is None for _, s in drawn)
     if ranges:
         return "lowest and highest launch"
-    one = all(curve.launches == 1 for curve in curves)
-    return f"95% CI of the median{', this launch' if one else ''}"
+    single = all(curve.launches == 1 for curve in curves)
+    return f"95% CI of the median{', this launch' if single else ''}"
 
 
 def _with_bars(axes: Axes, curve: Curve, shape: str, label: str) -> Any:  # noqa: ANN401 - of matplotlib
@@ -190,7 +190,6 @@ def _fit_words(piece: Piece) -> str:
 
 
 def _mark_impossible(axes: Axes, curves: Sequence[Curve]) -> None:
-    """Mark each value that is above its bound."""
     above = [
         (_size(s), s.median)
         for curve in curves
@@ -231,9 +230,9 @@ def _draw_limits(
     label = "limit" if given_bound is None else f"limit: {format_rate(given_bound)}, as given"
     for number, (colour, known) in enumerate(groups):
         sizes, bounds = zip(*sorted(known.items()), strict=True)
-        one = len(groups) == 1
-        words = label if one else "limits, in the colors of the lines"
-        ink = "black" if one else colour
+        single = len(groups) == 1
+        words = label if single else "limits, in the colors of the lines"
+        ink = "black" if single else colour
         axes.plot(sizes, bounds, ":", color=ink, lw=1.2, label="_" if number else words)
     return [bound for _, known in groups for bound in known.values()]
 
@@ -244,7 +243,7 @@ def _is_same_limit(known: dict[int, float], own: dict[int, float]) -> bool:
         return False
     pairs = [(known[size], own[size]) for size in own if size in known]
     middles = pairs or [(median(known.values()), median(own.values()))]
-    return all(abs(one - other) <= SAME_LIMIT * max(one, other) for one, other in middles)
+    return all(abs(first - second) <= SAME_LIMIT * max(first, second) for first, second in middles)
 
 
 def _tip(curve: Curve, summary: Summary) -> str:

@@ -55,10 +55,7 @@ def scale_sizes(axes: Axes, sizes: Sequence[int]) -> None:
 
 
 def scale_ratios(axes: Axes, low: float, high: float) -> None:
-    """Make the x axis one of ratios, with 1 inside and labels such as 1/4, 1/2, 1, 2, 4.
-
-    `low`, the least ratio, is more than 0.
-    """
+    """Make the x axis one of ratios above 0, with 1 inside and labels such as 1/4, 1/2, 1."""
     from matplotlib import ticker  # noqa: PLC0415 - it is slow to import
 
     low, high = min(low, 1.0), max(high, 1.0)

@@ -109,7 +109,7 @@ def evidence(reason: Reason, fleet: Fleet) -> str:
     """Say what was seen of a device, or of a pair of devices."""
     words = KINDS[fleet.devices]
     reached = "; ".join(
-        f"{_class(one, fleet)} {_reached(one, fleet)}".strip() for one in reason.classes
+        f"{_class(group, fleet)} {_reached(group, fleet)}".strip() for group in reason.classes
     )
     match reason.code:
         case "slow_device":
@@ -126,47 +126,48 @@ def evidence(reason: Reason, fleet: Fleet) -> str:
             return f"{_alone(reason, fleet)}: {words.again}"
 
 
-def suspect(one: Suspect, fleet: Fleet) -> str:
+def suspect(part: Suspect, fleet: Fleet) -> str:
     """Say why it is not certain that a device or a pair is slow."""
-    reason, words = one.reason, KINDS[fleet.devices]
-    places = (one.place, *(twin for twin, _ in one.twins))
+    reason, words = part.reason, KINDS[fleet.devices]
+    places = (part.place, *(twin for twin, _ in part.twins))
     match reason.code:
         case "few_pairs":
             names = ", ".join(device_name(place, fleet.devices) for place in places)
             return f"{names}: {reason.low} low pair(s), too few to say which {words.one} is slow"
         case "unknown_path":
-            names = ", ".join(pair_name(pair) for pair, _ in one.twins[:NAMED])
+            names = ", ".join(pair_name(pair) for pair, _ in part.twins[:NAMED])
             more = f" and {reason.low - NAMED} more" if reason.low > NAMED else ""
             return f"{reason.low} pair(s) are slower than others: {names}{more}"
         case "few_to_compare":
             (best,) = reason.classes
-            of = f" of {known}" if (known := _class(best, fleet)) else ""
+            of_class = f" of {known}" if (known := _class(best, fleet)) else ""
             unit = "B/s" if fleet.metric == "bandwidth" else "s"
+            capacity = format_value(part.capacity or 0.0, unit)
             return (
-                f"{pair_name(one.place)}: {format_value(one.capacity or 0.0, unit)}, and the best "
-                f"of {reason.of} {words.tests}{of} {_rate(best, fleet)}: too few to compare"
+                f"{pair_name(part.place)}: {capacity}, and the best "
+                f"of {reason.of} {words.tests}{of_class} {_rate(best, fleet)}: too few to compare"
             )
         case _:
-            return f"{device_name(one.place, fleet.devices)}: {evidence(reason, fleet)}"
+            return f"{device_name(part.place, fleet.devices)}: {evidence(reason, fleet)}"
 
 
-def nothing_compared(kinds: Sequence[str], asked: str) -> str:
+def nothing_compared(kinds: Sequence[str], devices: str) -> str:
     """Answer if hosts have nothing to compare, or each another kind of device."""
     if kinds:
         several = " and ".join(kinds)
-        why = f"hosts differ: some compared {several}; say which, such as --within numa"
+        reason = f"hosts differ: some compared {several}; say which, such as --within numa"
     else:
-        why = KINDS[asked if asked in KINDS else "cores"].single
-    return f"there is no pair to compare: {why}."
+        reason = KINDS[devices if devices in KINDS else "cores"].single
+    return f"there is no pair to compare: {reason}."
 
 
 def answer(verdict: FleetVerdict, fleet: Fleet, faults: str) -> str:
     """Answer in one line, without the word of the verdict."""
     reason, words = verdict.reason, KINDS[fleet.devices]
     stated = ", ".join(
-        f"{_class(one, fleet) or words.tests} {_rate(one, fleet)}" for one in reason.classes
+        f"{_class(group, fleet) or words.tests} {_rate(group, fleet)}" for group in reason.classes
     )
-    is_usual = any(one.share for one in reason.classes)
+    is_usual = any(group.share for group in reason.classes)
     extent = f"{verdict.tests + verdict.failed} {words.tests} of {len(fleet.names)} {words.several}"
     usually = f"{stated or 'nothing'} is {'usual' if is_usual else 'the best'}, in {extent}"
     match reason.code:
@@ -184,24 +185,24 @@ def answer(verdict: FleetVerdict, fleet: Fleet, faults: str) -> str:
 
 
 def _alone(reason: Reason, fleet: Fleet) -> str:
-    (one,) = reason.classes
-    usual = f" ({known})" if (known := _class(one, fleet)) else ""
-    return f"{_reached(one, fleet)}{usual}, in {reason.low} test(s)"
+    (group,) = reason.classes
+    usual = f" ({known})" if (known := _class(group, fleet)) else ""
+    return f"{_reached(group, fleet)}{usual}, in {reason.low} test(s)"
 
 
-def _class(one: ClassShare, fleet: Fleet) -> str:
+def _class(group: ClassShare, fleet: Fleet) -> str:
     """Name a class of paths, such as `NV18` or `distance 21`; empty if it is not known."""
-    return f"distance {one.path}" if one.path.isdecimal() and fleet.directed else one.path
+    return f"distance {group.path}" if group.path.isdecimal() and fleet.directed else group.path
 
 
-def _rate(one: ClassShare, fleet: Fleet) -> str:
+def _rate(group: ClassShare, fleet: Fleet) -> str:
     if fleet.metric == "bandwidth":
-        return format_value(one.rate, "B/s")
-    return format_value(1 / one.rate, "s")
+        return format_value(group.rate, "B/s")
+    return format_value(1 / group.rate, "s")
 
 
-def _reached(one: ClassShare, fleet: Fleet) -> str:
-    rate = _rate(one, fleet)
+def _reached(group: ClassShare, fleet: Fleet) -> str:
+    rate = _rate(group, fleet)
     if fleet.metric == "bandwidth":
-        return f"reaches at most {rate}, {one.share:.0%} of what others of its class do"
-    return f"takes at least {rate}, {1 / one.share:.0%} of what others of its class take"
+        return f"reaches at most {rate}, {group.share:.0%} of what others of its class do"
+    return f"takes at least {rate}, {1 / group.share:.0%} of what others of its class take"

@@ -38,22 +38,22 @@ def with_words(verdict: FleetVerdict, fleet: Fleet, tests: Sequence[PairTest]) -
     """Complete a verdict with its parts, evidence and answer in words; `answer_line` begins it."""
     worded = replace(
         verdict,
-        blamed=tuple(_worded(one, verdict, fleet) for one in verdict.blamed),
-        observations=tuple(_worded(one, verdict, fleet) for one in verdict.observations),
-        undecided=tuple(suspect_words(one, verdict, fleet) for one in verdict.suspects),
+        blamed=tuple(_worded(finding, verdict, fleet) for finding in verdict.blamed),
+        observations=tuple(_worded(finding, verdict, fleet) for finding in verdict.observations),
+        undecided=tuple(suspect_words(finding, verdict, fleet) for finding in verdict.suspects),
         missing=tuple(_missing(fleet, tests)) if fleet.foreign else (),
     )
     return replace(worded, answer=_answer(worded, fleet))
 
 
-def _worded(one: FleetFinding, verdict: FleetVerdict, fleet: Fleet) -> FleetFinding:
-    again = one.step.line if one.step else ""
-    if fleet.foreign and one.partners:  # there is no cluster on which a command could test them
-        again = f"test {one.name} again with three other hosts, one pair at a time"
+def _worded(finding: FleetFinding, verdict: FleetVerdict, fleet: Fleet) -> FleetFinding:
+    again = finding.step.line if finding.step else ""
+    if fleet.foreign and finding.partners:  # there is no cluster on which a command could test them
+        again = f"test {finding.name} again with three other hosts, one pair at a time"
     return replace(
-        one,
-        part=part_name(one.place, fleet.devices),
-        evidence=_evidence(one, verdict, fleet),
+        finding,
+        part=part_name(finding.place, fleet.devices),
+        evidence=_evidence(finding, verdict, fleet),
         confirm=again,
     )
 
@@ -77,8 +77,8 @@ def part_name(part: Part, kind: str = "") -> str:
             return part.kind
 
 
-def _evidence(one: FleetFinding, verdict: FleetVerdict, fleet: Fleet) -> str:
-    reason = one.reason
+def _evidence(finding: FleetFinding, verdict: FleetVerdict, fleet: Fleet) -> str:
+    reason = finding.reason
     if fleet.devices:
         return devices.evidence(reason, fleet)
     match reason.code:
@@ -89,24 +89,24 @@ def _evidence(one: FleetFinding, verdict: FleetVerdict, fleet: Fleet) -> str:
         case "busy":
             return _busy(reason)
         case "slow" | "silent":
-            capacity = value(one.capacity or 0.0, fleet.metric)
-            return host_words(reason, one.direction, capacity)
+            capacity = value(finding.capacity or 0.0, fleet.metric)
+            return host_words(reason, finding.direction, capacity)
         case "low_pair":
-            return _between(reason)
+            return _pair_evidence(reason)
         case "varying":
-            why = f" ({reason.message})" if reason.message else ""
+            message = f" ({reason.message})" if reason.message else ""
             return (
                 f"low with {reason.low} of {reason.of} partners, good with the others: it comes "
-                f"and goes{why}"
+                f"and goes{message}"
             )
         case _:
-            return _fabric_evidence(one, verdict, fleet)
+            return _fabric_evidence(finding, verdict, fleet)
 
 
-def _fabric_evidence(one: FleetFinding, verdict: FleetVerdict, fleet: Fleet) -> str:
+def _fabric_evidence(finding: FleetFinding, verdict: FleetVerdict, fleet: Fleet) -> str:
     """Say what was seen of a group, a link, or the fabric as a whole."""
-    reason = one.reason
-    share, capacity = f"{reason.share:.0%}", value(one.capacity or 0.0, fleet.metric)
+    reason = finding.reason
+    share, capacity = f"{reason.share:.0%}", value(finding.capacity or 0.0, fleet.metric)
     match reason.code:
         case "slow_group":
             rail = f", NIC {reason.nic} of each host" if reason.nic >= 0 else ""
@@ -117,7 +117,7 @@ def _fabric_evidence(one: FleetFinding, verdict: FleetVerdict, fleet: Fleet) -> 
             )
         case "slow_link":
             return (
-                f"{_link(one.place)} gives at most {share} of what the others do; the hosts at "
+                f"{_link(finding.place)} gives at most {share} of what the others do; the hosts at "
                 "both ends are good by other ways"
             )
         case "shared":
@@ -183,12 +183,12 @@ def _variation(reason: Reason) -> str:
     return f"; it comes and goes: {reason.best:.0%} at best, {reason.worst:.0%} of that at times"
 
 
-def _between(reason: Reason) -> str:
+def _pair_evidence(reason: Reason) -> str:
     """Say what is known of a pair of good hosts."""
     both = "both hosts are good with others; between them"
     if reason.of > reason.low:
-        why = f" ({reason.message})" if reason.message else ""
-        what = f"nothing arrives{why}" if reason.failed else "they are low"
+        message = f" ({reason.message})" if reason.message else ""
+        what = f"nothing arrives{message}" if reason.failed else "they are low"
         return (
             f"{both} {what} in {reason.low} of {reason.of} tests alone, and good in the rest: one "
             "of several paths, such as an uplink or a spine switch, or a route that changes"
@@ -209,8 +209,8 @@ def _link(part: Part) -> str:
 
 def _low_pairs(reason: Reason, fleet: Fleet) -> str:
     pairs = [f"{fleet.names[a]} and {fleet.names[b]}" for a, b in reason.pairs[:NAMED_PAIRS]]
-    left = len(reason.pairs) - len(pairs)
-    more = f", and {left} more" if left else ""
+    others = len(reason.pairs) - len(pairs)
+    more = f", and {others} more" if others else ""
     return (
         f"{reason.low} of {reason.of} tests are low, and their hosts are good with others: "
         f"{'; '.join(pairs)}{more}. A link, routes that collide, or other work at the same time"
@@ -229,17 +229,17 @@ def _missing(fleet: Fleet, tests: Sequence[PairTest]) -> Iterator[str]:
             yield f"{source} and {target}: {test.why}"
 
 
-def suspect_words(one: Suspect, verdict: FleetVerdict, fleet: Fleet) -> str:
+def suspect_words(suspect: Suspect, verdict: FleetVerdict, fleet: Fleet) -> str:
     """Say why it is not certain that a part is at fault."""
     if fleet.devices:
-        return devices.suspect(one, fleet)
-    reason, name = one.reason, _end(one.place, one.direction, fleet)
+        return devices.suspect(suspect, fleet)
+    reason, name = suspect.reason, _end(suspect.place, suspect.direction, fleet)
     tests = "test" if reason.low == 1 else "tests"
     match reason.code:
         case "same_tests":
-            others = ", ".join(_end(place, way, fleet) for place, way in one.twins)
+            others = ", ".join(_end(place, way, fleet) for place, way in suspect.twins)
             return f"{name} or {others}: the same tests speak against each of them"
-        case "chance" if one.place.kind == "group":
+        case "chance" if suspect.place.kind == "group":
             hosts = ", ".join(f"host:{host}" for host in reason.hosts)
             return f"{name} ({hosts}): its {reason.low} low {tests} to other groups could be chance"
         case "chance":
@@ -247,9 +247,11 @@ def suspect_words(one: Suspect, verdict: FleetVerdict, fleet: Fleet) -> str:
         case "in_no_group":
             return f"{name}: it is low with all others, and in no group"
         case _:
-            where = f"{part_name(one.place)} ({fleet.names[one.place.host]})"
-            said = host_words(reason, one.direction, value(one.capacity or 0.0, verdict.metric))
-            return f"{where}: {said}: slow, or far away"
+            where = f"{part_name(suspect.place)} ({fleet.names[suspect.place.host]})"
+            words = host_words(
+                reason, suspect.direction, value(suspect.capacity or 0.0, verdict.metric)
+            )
+            return f"{where}: {words}: slow, or far away"
 
 
 def _end(part: Part, way: Way, fleet: Fleet) -> str:
@@ -268,9 +270,9 @@ def _answer(verdict: FleetVerdict, fleet: Fleet) -> str:
         case "no_tests":
             return "there are no tests of pairs."
         case "no_values":
-            why = f": {reason.message}" if reason.message else ""
+            detail = f": {reason.message}" if reason.message else ""
             return (
-                f"none of {verdict.failed} tests gave a value{why}. No host can be singled out; "
+                f"none of {verdict.failed} tests gave a value{detail}. No host can be singled out; "
                 "check what they share: a firewall, a route, an interface."
             )
         case "one_pair":
@@ -312,7 +314,9 @@ def _answer(verdict: FleetVerdict, fleet: Fleet) -> str:
 
 
 def _healthy(verdict: FleetVerdict, fleet: Fleet, usual: str) -> str:
-    shared = next((one for one in verdict.observations if one.kind == "SHARED"), None)
+    shared = next(
+        (observation for observation in verdict.observations if observation.kind == "SHARED"), None
+    )
     if fleet.foreign:
         below = " The fabric is shared: see below." if shared else ""
         return f"no host differs from the others; {usual}.{below}"
@@ -341,32 +345,34 @@ def answer_line(verdict: FleetVerdict, status: Status, reason: str) -> str:
     """Answer with the word of the verdict; a check that was cut off leaves the rest untested."""
     if status == "done":
         return f"{verdict.verdict}: {verdict.answer}"
-    why = f" ({reason.rstrip('.')})" if reason else ""
-    cut = f"the check is {status}{why} and has {verdict.rounds} round(s): the rest is untested"
+    cause = f" ({reason.rstrip('.')})" if reason else ""
+    cut = f"the check is {status}{cause} and has {verdict.rounds} round(s): the rest is untested"
     if verdict.verdict == "FAULTY":
         return f"FAULTY: {verdict.answer.rstrip('.')}; {cut}."
     word = "" if verdict.verdict == "UNDECIDED" else f"{verdict.verdict}: "
     return f"UNDECIDED: {cut}. So far: {word}{verdict.answer}"
 
 
-def new_host_words(found: NewHost, verdict: FleetVerdict) -> str:
+def new_host_words(host: NewHost, verdict: FleetVerdict) -> str:
     """Say what tests of a new machine with good hosts showed."""
-    where = f"in {found.tests} tests with {', '.join(map(str, found.partners))}"
-    if found.sent is None or found.received is None:
-        return f"nothing arrives {where}{found.message and ': ' + found.message}"
+    where = f"in {host.tests} tests with {', '.join(map(str, host.partners))}"
+    if host.sent is None or host.received is None:
+        return f"nothing arrives {where}{host.message and ': ' + host.message}"
     usual = format_value(verdict.reference or 0.0, "s" if verdict.metric == "latency" else "B/s")
-    return f"sends {found.sent:.0%} and receives {found.received:.0%} of the usual {usual}, {where}"
+    return f"sends {host.sent:.0%} and receives {host.received:.0%} of the usual {usual}, {where}"
 
 
 def faults_named(findings: Sequence[FleetFinding], *, by_name: bool = False) -> str:
-    """Name the faults among findings, such as `BAD host:7 rx, LINK link:3-5 both`.
-
-    `by_name` adds the names of hosts: in logs of other tools, their numbers are ours.
-    """
+    """Name faults: `BAD host:7 rx, LINK link:3-5 both`; `by_name` adds names of hosts."""
     words = [
-        (one.kind, one.part, f"({one.name})" if by_name and one.name else "", one.direction)
-        for one in findings
-        if one.kind in FAULTS
+        (
+            finding.kind,
+            finding.part,
+            f"({finding.name})" if by_name and finding.name else "",
+            finding.direction,
+        )
+        for finding in findings
+        if finding.kind in FAULTS
     ]
     return _some([" ".join(filter(None, of_one)) for of_one in words], NAMED, " and ")
 

@@ -83,13 +83,14 @@ def _times(limit: Limit) -> str:
 
 
 def _part(limit: Limit) -> str:
-    """Return the part of the hardware that sets a limit."""
     several = f"{limit.count} x " if limit.count > 1 or limit.host else ""
     match limit.kind:
         case "tcp" | "efa" if limit.line:
             name = "TCP" if limit.kind == "tcp" else limit.kind
-            held = f", {format_rate(limit.per_connection)} a connection"
-            return f"{name} over {format_rate(limit.line)}{held if limit.per_connection else ''}"
+            per_flow = f", {format_rate(limit.per_connection)} a connection"
+            return (
+                f"{name} over {format_rate(limit.line)}{per_flow if limit.per_connection else ''}"
+            )
         case "tcp" | "udp" if limit.mtu:
             return f"{_network(limit)}, {limit.kind.upper()}" if limit.host else limit.kind.upper()
         case "tcp" | "rdma" | "efa":
@@ -133,17 +134,17 @@ def _network(limit: Limit) -> str:
     return f"{several}the network of a host"
 
 
-def assumption_words(found: Assumption) -> str:
+def assumption_words(assumption: Assumption) -> str:
     """Return what a limit takes for granted: the end of `only if ...`."""
-    match found.kind:
+    match assumption.kind:
         case "mtu":
-            return f"its MTU is {found.mtu} (else say mtu={JUMBO})"
+            return f"its MTU is {assumption.mtu} (else say mtu={JUMBO})"
         case "messages_by_tcp":
             return "messages go by TCP (else say rdma=yes)"
         case "several_hosts":
             return (
-                f"the ranks that ran are on {found.hosts} hosts (others waited, and one host may "
-                "hold all that ran)"
+                f"the ranks that ran are on {assumption.hosts} hosts (others waited, and one host "
+                "may hold all that ran)"
             )
         case "receiver_wrote_log":
             return (
@@ -151,16 +152,17 @@ def assumption_words(found: Assumption) -> str:
                 "it sends"
             )
         case "connection_held":
-            return f"a connection is held to {format_rate(found.rate)} ({found.source})"
+            return f"a connection is held to {format_rate(assumption.rate)} ({assumption.source})"
         case "half_of_hosts_send":
-            return f"half of the {found.hosts} hosts send (the number of pairs is not known)"
+            return f"half of the {assumption.hosts} hosts send (the number of pairs is not known)"
         case "pairs_send_from_hosts":
-            senders = f"{found.senders} of the {found.hosts} hosts to the others"
-            return f"its {found.pairs} pairs send from {senders}"
+            senders = f"{assumption.senders} of the {assumption.hosts} hosts to the others"
+            return f"its {assumption.pairs} pairs send from {senders}"
         case "no_sharp":
             return "no switch of the network sums (SHARP)"
         case "nearest_interfaces":
-            return f"a rank sends through {found.nics} network interface(s), those next to its GPU"
+            interfaces = f"{assumption.nics} network interface(s)"
+            return f"a rank sends through {interfaces}, those next to its GPU"
         case "no_bridge":
             return (
                 "no bridge of NVLink joins the boards (nvidia-smi topo -m says NV4 to NV18 if one "
@@ -178,13 +180,13 @@ def percentages(share: float, usual: float) -> tuple[str, str]:
     return next((pair for pair in pairs if pair[0] != pair[1]), pairs[0])
 
 
-def usual_words(found: Usual) -> str:
+def usual_words(usual: Usual) -> str:
     """Return who measured what is usual."""
-    classes = [_threshold_words(name) for name in found.thresholds]
-    source = "; with trees: ".join(classes) or found.source
-    if not found.used:
+    classes = [_threshold_words(name) for name in usual.thresholds]
+    source = "; with trees: ".join(classes) or usual.source
+    if not usual.used:
         return source
-    used = f"{found.used} of {found.interfaces} interfaces, one for each pair of ranks"
+    used = f"{usual.used} of {usual.interfaces} interfaces, one for each pair of ranks"
     return f"{used}: {source}"
 
 
@@ -196,17 +198,23 @@ def _threshold_words(name: str) -> str:
     )
 
 
-def published_words(found: Published, median: float, unit: str) -> str:
+def published_words(published: Published, median: float, unit: str) -> str:
     """Compare a series with what others published of the same thing, or with what is nearest."""
-    results = [find(id_) for id_ in found.results]
-    if found.runs < ENOUGH or found.low is None or found.high is None:
-        lead = "published" if found.runs else "nearest published"
+    results = [find(id_) for id_ in published.results]
+    if published.runs < ENOUGH or published.low is None or published.high is None:
+        lead = "published" if published.runs else "nearest published"
         return f"{lead}: {'; '.join(map(_result_words, results))}"
     grades = ", ".join(sorted({result.run.grade for result in results}))
-    ends = f"{format_value(found.low, unit)} to {format_value(found.high, unit)}"
-    where = "below all" if median < found.low else "above all" if median > found.high else "in it"
+    ends = f"{format_value(published.low, unit)} to {format_value(published.high, unit)}"
+    where = (
+        "below all"
+        if median < published.low
+        else "above all"
+        if median > published.high
+        else "in it"
+    )
     mine = format_value(median, unit)
-    return f"usual: {ends} in {found.runs} published runs ({grades}); yours, {mine}, is {where}"
+    return f"usual: {ends} in {published.runs} published runs ({grades}); yours, {mine}, is {where}"
 
 
 def _result_words(result: PublishedResult) -> str:

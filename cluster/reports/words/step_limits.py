@@ -19,36 +19,35 @@ BOUNDS: dict[Stage, str] = {
 }
 
 
-def training_answer(found: TrainingVerdict) -> str:
+def training_answer(verdict: TrainingVerdict) -> str:
     """Return the rate, and what limits it; without a full stop."""
-    return f"{format_value(found.rate, 'samples/s')}. {limit_of_training(found)}"
+    return f"{format_value(verdict.rate, 'samples/s')}. {limit_of_training(verdict)}"
 
 
-def limit_of_training(found: TrainingVerdict) -> str:
+def limit_of_training(verdict: TrainingVerdict) -> str:
     """Return the stage that limits training, its share, and whether so few rounds can tell."""
-    unsure = f"; {found.rounds} round(s) are too few to be sure: --rounds {ENOUGH_ROUNDS}"
-    return f"{_stage_words(found)}{'' if found.sure else unsure}"
+    unsure = f"; {verdict.rounds} round(s) are too few to be sure: --rounds {ENOUGH_ROUNDS}"
+    return f"{_stage_words(verdict)}{'' if verdict.sure else unsure}"
 
 
-def _stage_words(found: TrainingVerdict) -> str:
-    lost, stage = found.stalls, found.stage
+def _stage_words(verdict: TrainingVerdict) -> str:
+    lost, stage = verdict.stalls, verdict.stage
     match stage:
         case "slow rank":
-            times = f"{found.times_slower:.2g} times as long as the others"
-            return (
-                f"slow rank: rank {found.slowest} computes {times}, {lost.slow_rank:.0%} of a step"
-            )
+            times = f"{verdict.times_slower:.2g} times as long as the others"
+            rank = f"rank {verdict.slowest} computes {times}"
+            return f"slow rank: {rank}, {lost.slow_rank:.0%} of a step"
         case "compute":
-            return f"compute: no stall, {_reached(found, stage)}"
+            return f"compute: no stall, {_reached(verdict, stage)}"
         case "fetch":
             share = lost.fetch
         case "preparation":
             share = lost.preparation
         case "exchange":
             share = lost.exchange
-    reached = [_reached(found, stage)] if stage == found.limit else []
+    reached = [_reached(verdict, stage)] if stage == verdict.limit else []
     return ", ".join((NAMES.get(stage, stage), *reached, f"{share:.0%} of a step is this stall"))
 
 
-def _reached(found: TrainingVerdict, stage: Stage) -> str:
-    return f"{found.rate / found.bounds[stage]:.0%} of {BOUNDS[stage]}"
+def _reached(verdict: TrainingVerdict, stage: Stage) -> str:
+    return f"{verdict.rate / verdict.bounds[stage]:.0%} of {BOUNDS[stage]}"

@@ -141,11 +141,9 @@ class Answer(Value, frozen=True, kw_only=True):
     next_command: tuple[str, ...] = ()
 
     def __repr__(self) -> str:
-        """Return the line that answers."""
         return f"<Judgement {self.line}>"
 
     def __str__(self) -> str:
-        """Return the line that answers."""
         return self.line
 
     @property
@@ -383,14 +381,14 @@ def finding_words(sign: Sign) -> Finding:
     )
 
 
-def finding_lines(found: Sequence[Sign]) -> Iterator[str]:
+def finding_lines(signs: Sequence[Sign]) -> Iterator[str]:
     """Return findings as text: lines; none if nothing was found."""
-    if found:
+    if signs:
         yield "What to look at:"
-    for number, one in enumerate(map(finding_words, found), 1):
-        yield f"  {number}. {one.name} ({one.confidence}): {one.evidence}"
-        yield f"     Remedy: {one.remedy}"
-        yield f"     Confirm: {one.confirm}"
+    for number, sign in enumerate(map(finding_words, signs), 1):
+        yield f"  {number}. {sign.name} ({sign.confidence}): {sign.evidence}"
+        yield f"     Remedy: {sign.remedy}"
+        yield f"     Confirm: {sign.confirm}"
 
 
 def summary_answers(summaries: Iterable[Summary]) -> tuple[SummaryAnswer, ...]:

@@ -121,7 +121,7 @@ def read_logs(
     with ExitStack() as opened:
         copies = [opened.enter_context(SpooledTemporaryFile(IN_MEMORY)) for _ in files]
         readings = tuple(
-            _named(file, _kept(redact(log_chunks(file, stdin)), copy), format_)
+            _read_named(file, _copy_chunks(redact(log_chunks(file, stdin)), copy), format_)
             for file, copy in zip(files, copies, strict=True)
         )
         folder = Path(name, store.run_id(at, "log"))
@@ -175,12 +175,12 @@ def _placed(results: Sequence[Parsed], hosts: int) -> list[Parsed]:
 def _with_participants(result: Parsed, hosts: int, models: Sequence[str]) -> Parsed:
     """Add operation, ranks, hosts and GPU to a result's parameters; the log overrides the user."""
     media = {d.id: d.medium for d in result.definitions}
-    who: dict[str, Scalar] = {"operation": result.operation, "ranks": result.ranks}
-    who = {key: value for key, value in who.items() if value}
+    participants: dict[str, Scalar] = {"operation": result.operation, "ranks": result.ranks}
+    participants = {key: value for key, value in participants.items() if value}
     if len(models) == 1:
-        who["gpu"] = models[0]
+        participants["gpu"] = models[0]
     where: dict[str, Scalar] = {"hosts": result.hosts or hosts} if result.hosts or hosts else {}
-    if not who and not where:
+    if not participants and not where:
         return result
     merged: dict[tuple[int, bool], dict[str, Scalar]] = {}  # metrics of a point share its params
 
@@ -190,7 +190,7 @@ def _with_participants(result: Parsed, hosts: int, models: Sequence[str]) -> Par
         between = medium in BETWEEN or m.metric == LATENCY or inside
         key = id(m.params), between
         if key not in merged:
-            merged[key] = {**m.params, **who, **(where if between else {})}
+            merged[key] = {**m.params, **participants, **(where if between else {})}
         return structs.replace(m, params=merged[key])
 
     return structs.replace(result, measurements=tuple(map(placed, result.measurements)))
@@ -198,7 +198,7 @@ def _with_participants(result: Parsed, hosts: int, models: Sequence[str]) -> Par
 
 def read_log(file: str, *, format_: str = "", stdin: BinaryIO | None = None) -> Reading:
     """Read a log without keeping it; errors and arguments are those of `read_logs`."""
-    return _named(file, log_chunks(file, stdin), format_)
+    return _read_named(file, log_chunks(file, stdin), format_)
 
 
 def _check_prose(file: str, format_: str) -> None:
@@ -212,7 +212,7 @@ def _check_prose(file: str, format_: str) -> None:
         )
 
 
-def _named(file: str, chunks: Iterable[bytes], format_: str) -> Reading:
+def _read_named(file: str, chunks: Iterable[bytes], format_: str) -> Reading:
     """Read a log, and name its file in errors."""
     try:
         return read(chunks, format_)
@@ -296,16 +296,16 @@ def _portions(file: str, stdin: BinaryIO | None) -> Iterator[bytes]:
 
 def _files_in(folder: Path) -> str:
     """Say how to name the files of a folder: by a pattern that the shell expands."""
-    found = sorted(path for path in folder.rglob("*") if path.is_file())
-    if not found:
+    files = sorted(path for path in folder.rglob("*") if path.is_file())
+    if not files:
         return "There are no files in it."
-    first = found[0].relative_to(folder)
+    first = files[0].relative_to(folder)
     below = "/".join("*" for _ in first.parts[:-1])
-    ending = first.suffix if all(path.suffix == first.suffix for path in found) else ""
-    return f"Name the {len(found)} file(s) in it: {folder / below}/*{ending}"
+    ending = first.suffix if all(path.suffix == first.suffix for path in files) else ""
+    return f"Name the {len(files)} file(s) in it: {folder / below}/*{ending}"
 
 
-def _kept(chunks: Iterable[bytes], out: IO[bytes]) -> Iterator[bytes]:
+def _copy_chunks(chunks: Iterable[bytes], out: IO[bytes]) -> Iterator[bytes]:
     for chunk in chunks:
         out.write(chunk)
         yield chunk
@@ -317,15 +317,15 @@ def _distinct(results: Sequence[Parsed]) -> Iterator[Measurement]:
         yield from results[0].measurements
         return
     keys = Counter(m.key for result in results for m in result.measurements)
-    seen: Counter[object] = Counter()
+    counts: Counter[object] = Counter()
     for result in results:
         for m in result.measurements:
             key = m.key
             if keys[key] == 1:
                 yield m
                 continue
-            seen[key] += 1
-            yield structs.replace(m, params={**m.params, "part": seen[key]})
+            counts[key] += 1
+            yield structs.replace(m, params={**m.params, "part": counts[key]})
 
 
 def _record(

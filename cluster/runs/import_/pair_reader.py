@@ -74,7 +74,7 @@ def read_pairs(texts: Sequence[LogText], options: PairLogOptions) -> PairLogs:
 def _are_of_several_pairs(known: Sequence[ReadLog], pattern: str) -> bool:
     """Tell whether the logs name several pairs of hosts; if not, they may be of one host's NICs."""
     pairs = {
-        frozenset(hosts) for one in known for hosts in _hosts(*one, pattern) if len(hosts) == PAIR
+        frozenset(hosts) for log in known for hosts in _hosts(*log, pattern) if len(hosts) == PAIR
     }
     return bool(pattern) or len(pairs) > 1
 
@@ -85,11 +85,11 @@ def _of_hosts(
     """Return the values of pairs of hosts; those of devices of a host are left out."""
     left_out: list[str] = []
     failed: list[LoggedPair] = []
-    for log, why in unread:
-        _note_failure(log.file, why, options.pattern, left_out, failed)
+    for log, reason in unread:
+        _note_failure(log.file, reason, options.pattern, left_out, failed)
     inside = [o for o in known if any(map(matrix_kinds, o[1].results))]
-    left_out += [f"{Path(one.log.file).name}: of devices of one host" for one in inside]
-    of_hosts = [one for one in known if one not in inside]
+    left_out += [f"{Path(each_log.log.file).name}: of devices of one host" for each_log in inside]
+    of_hosts = [each_log for each_log in known if each_log not in inside]
     results = list(_results(of_hosts, options, left_out))
     logs = pair_logs(results, options.metric, options.series)
     if not (logs.pairs or failed):
@@ -144,23 +144,21 @@ def _of_tables(
     )
 
 
-def _by_full_names(
-    pairs: Iterable[LoggedPair],
-) -> tuple[tuple[LoggedPair, ...], tuple[str, ...]]:
+def _by_full_names(pairs: Iterable[LoggedPair]) -> tuple[tuple[LoggedPair, ...], tuple[str, ...]]:
     """Return the pairs under one name for each host, and what is left out, with the reason.
 
     A pair of two names of one host is left out.
     """
     known = tuple(pairs)
     full = full_names(host for pair in known for host in pair.hosts)
-    kept, left_out = [], []
+    renamed, left_out = [], []
     for pair in known:
-        one, other = pair.hosts
-        if full[one] == full[other]:
-            left_out.append(f"{Path(pair.log).name}: {one} and {other} are one host")
+        first, second = pair.hosts
+        if full[first] == full[second]:
+            left_out.append(f"{Path(pair.log).name}: {first} and {second} are one host")
         else:
-            kept.append(msgspec.structs.replace(pair, hosts=(full[one], full[other])))
-    return tuple(kept), tuple(left_out)
+            renamed.append(msgspec.structs.replace(pair, hosts=(full[first], full[second])))
+    return tuple(renamed), tuple(left_out)
 
 
 def _readings(texts: Sequence[LogText]) -> tuple[list[ReadLog], list[UnreadLog]]:
@@ -212,10 +210,10 @@ def _hosts(log: LogText, reading: Reading, pattern: str) -> list[tuple[str, ...]
     name = Path(log.file).name
     if pattern:
         return [hosts_by_pattern(pattern, name) or ()] * len(reading.results)
-    found = hosts_of_results(host_lines(log.text), [result.first for result in reading.results])
+    results = hosts_of_results(host_lines(log.text), [result.first for result in reading.results])
     named = hosts_in_name(name) or ()
-    full = full_names(host for hosts in found for host in hosts)
-    return [tuple(dict.fromkeys(full[host] for host in hosts)) or named for hosts in found]
+    full = full_names(host for hosts in results for host in hosts)
+    return [tuple(dict.fromkeys(full[host] for host in hosts)) or named for hosts in results]
 
 
 def _unknown_hosts(files: Sequence[str]) -> SpecError:

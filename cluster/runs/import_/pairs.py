@@ -54,14 +54,11 @@ class ImportedPairsParams(msgspec.Struct, frozen=True, kw_only=True):
 
 
 def import_pairs(words: Sequence[str], where: Path, options: PairLogOptions) -> Run:
-    """Make a run folder from logs of pairs of hosts: files, folders, or patterns like `logs/*.out`.
-
-    A file that cannot be read raises a SpecError; so do errors of `read_pairs`.
-    """
+    """Make a run folder from logs of pairs: files, folders, or patterns like `logs/*.out`."""
     at = time.time()
     folder = store.create(where, NAME, PAIRS, at)
     with on_failure(lambda: shutil.rmtree(folder, ignore_errors=True)):
-        texts = [_kept(file, folder / RAW) for file in log_files(words)]
+        texts = [_read_and_copy(file, folder / RAW) for file in log_files(words)]
         logs = read_pairs(texts, options)
         names = host_order(host for pair in logs.pairs for host in pair.hosts)
         machines = tuple(map(_machine, names))
@@ -76,7 +73,7 @@ def import_pairs(words: Sequence[str], where: Path, options: PairLogOptions) -> 
 
 def log_files(words: Sequence[str]) -> list[str]:
     """Find the files that are meant, those of a folder sorted and not hidden (SpecError: none)."""
-    found: list[str] = []
+    files: list[str] = []
     for word in words:
         path = Path(word)
         if path.is_dir():
@@ -87,11 +84,11 @@ def log_files(words: Sequence[str]) -> list[str]:
             inside = [path]
         if not inside:
             raise SpecError(f"There are no files in {word}.", remedy="Name the logs of the pairs.")
-        found += map(str, inside)
-    return list(dict.fromkeys(found))
+        files += map(str, inside)
+    return list(dict.fromkeys(files))
 
 
-def _kept(file: str, raw: Path) -> LogText:
+def _read_and_copy(file: str, raw: Path) -> LogText:
     """Read a log, and keep a copy without secrets."""
     raw.mkdir(exist_ok=True)
     parts: list[bytes] = []

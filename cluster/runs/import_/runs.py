@@ -48,8 +48,8 @@ def _is_copy(here: Path, folder: Path, record: Record) -> bool:
     """Tell whether a folder holds the same run; its id may have got a number here."""
     if not store.is_run(here) or replace(store.record(here), id=record.id) != record:
         return False
-    one, other = (store.read(place).measurements for place in (here, folder))
-    return list(one) == list(other)
+    own, copied = (store.read(place).measurements for place in (here, folder))
+    return list(own) == list(copied)
 
 
 def _strange(folder: str, names: list[str]) -> list[str]:

@@ -14,14 +14,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple, TypeVar
 import msgspec
 
 from cluster.agent.host_settings import SYSCTLS
-from cluster.core.model.fleet import (
-    ClassShare,
-    FleetFinding,
-    FleetVerdict,
-    Part,
-    Reason,
-    Suspect,
-)
+from cluster.core.model.fleet import ClassShare, FleetFinding, FleetVerdict, Part, Reason, Suspect
 from cluster.core.model.hardware import Figure, Hardware
 from cluster.core.model.hosts import (
     SIMULATED,
@@ -88,12 +81,12 @@ class Names:
         """Return the pseudonym of a name: the same name of a kind always has the same one."""
         key = kind, original
         while key not in self.pseudonyms:
-            made = self._made(kind, original)
-            if made not in self._taken:
-                self.pseudonyms[key] = made
+            pseudonym = self._make_pseudonym(kind, original)
+            if pseudonym not in self._taken:
+                self.pseudonyms[key] = pseudonym
         return self.pseudonyms[key]
 
-    def _made(self, kind: str, original: str) -> str:
+    def _make_pseudonym(self, kind: str, original: str) -> str:
         if kind == "address" and IPV4.fullmatch(original):
             network = self._networks.get(original, "")
             number = self._number("network", network)
@@ -103,8 +96,8 @@ class Names:
         self._counts[kind] += 1
         return f"{kind}{self._counts[kind]}"
 
-    def _number(self, kind: str, of: str) -> int:
-        key = kind, f"{kind} {of}"
+    def _number(self, kind: str, name: str) -> int:
+        key = kind, f"{kind} {name}"
         if key not in self.pseudonyms:
             self._counts[kind] += 1
             self.pseudonyms[key] = str(self._counts[kind])
@@ -274,10 +267,7 @@ TEXTS: Mapping[type[msgspec.Struct], Mapping[str, Rule | Keyed]] = {
     Planned: {"metric": METRIC, "params": POINT},
     Hardware: {"name": _known_or("hardware"), "gpu": _words},
     Figure: {"source": _words, "threshold": _whole},
-    FleetVerdict: {
-        **dict.fromkeys(("verdict", "metric"), _choice),
-        "replaced": _drop,
-    },
+    FleetVerdict: {**dict.fromkeys(("verdict", "metric"), _choice), "replaced": _drop},
     FleetFinding: {
         **dict.fromkeys(("kind", "direction"), _choice),
         "part": _like(r"[a-z]{1,10}(:\d+([.-]\d+)*)?", "fabric"),
@@ -301,10 +291,7 @@ TEXTS: Mapping[type[msgspec.Struct], Mapping[str, Rule | Keyed]] = {
     PeerAccess: {"devices": _words, "status": _like(r"[A-Z]{1,3}", "?")},
     NcclEdge: {"transport": _whole, "via": VIA},
     NcclRank: {"host": HOST, "bus": PCI, "place": PCI},
-    NcclLog: {
-        **dict.fromkeys(("versions", "networks", "interfaces"), _words),
-        "warnings": _whole,
-    },
+    NcclLog: {**dict.fromkeys(("versions", "networks", "interfaces"), _words), "warnings": _whole},
     Symptom: {"kind": _whole, "text": _words, "value": _whole},
     Routine: {"name": _like(r"MPIX?_[A-Za-z_]{1,40}", "MPI_other")},
     RoleTime: {"role": _words},
@@ -360,12 +347,12 @@ def _new_items(old: dict[str, Any], rule: Keyed, names: Names) -> dict[str, Any]
 
 def shared_definitions(known: Mapping[str, Definition], names: Names) -> dict[str, Definition]:
     """Return definitions by their ids, which are those of what is left of their words."""
-    made = {}
+    definitions = {}
     for id_, old in sorted(known.items(), key=lambda item: bool(item[1].rate_of)):
         new = shared(old, names)
         names.definitions[id_] = new.id
-        made[new.id] = new
-    return made
+        definitions[new.id] = new
+    return definitions
 
 
 def shared_json(value: Any, names: Names) -> Any:  # noqa: ANN401 - any JSON

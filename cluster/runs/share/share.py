@@ -62,13 +62,15 @@ def prepare(folder: Path, *, with_logs: bool = False) -> Prepared:
     parts = tuple(SharedPart(name=name, text=text) for name, text in sorted(texts.items()))
     record = msgspec.json.decode(texts[RECORD], type=Record)
     parts = (*parts, SharedPart(name=CRATE, text=_crate(record, parts, with_logs=with_logs)))
-    made = SharedRun(format=FORMAT, version=VERSION, simulated=run.record.simulated, parts=parts)
+    shared_run = SharedRun(
+        format=FORMAT, version=VERSION, simulated=run.record.simulated, parts=parts
+    )
     replaced = (
         Replacement(kind, original, pseudonym)
         for (kind, original), pseudonym in names.pseudonyms.items()
         if kind != "network"
     )
-    return Prepared(summed(made), tuple(replaced), tuple(names.left_out))
+    return Prepared(summed(shared_run), tuple(replaced), tuple(names.left_out))
 
 
 def _texts(run: Run, names: Names) -> dict[str, str]:
@@ -99,7 +101,7 @@ def _json(value: object) -> str:
 
 def _record(record: Record, names: Names) -> Record:
     definitions = shared_definitions(record.definitions, names)
-    made = shared(record, names)
+    pseudonymous = shared(record, names)
     stamp = time.strftime("%Y%m%dT%H%M%SZ", time.gmtime(record.at))
     for known in ("Record.id", "Record.params", "Record.definitions"):  # they are made anew
         names.left_out.pop(known, None)
@@ -107,14 +109,14 @@ def _record(record: Record, names: Names) -> Record:
     new = shared_json(params, names)
     is_named = isinstance(params, dict)
     lost = [key for key in params if params[key] != new.get(key)] if is_named else []
-    lost += [key for key in record.variables if key not in made.variables]
+    lost += [key for key in record.variables if key not in pseudonymous.variables]
     note = (f"{len(lost)} parameters and variables are not shared, as they may hold names",)
     return replace(
-        made,
-        id=f"{stamp}-{made.benchmark}",
+        pseudonymous,
+        id=f"{stamp}-{pseudonymous.benchmark}",
         params=msgspec.Raw(msgspec.json.encode(new)),
         definitions=definitions,
-        notes=(*made.notes, *(note if lost else ())),
+        notes=(*pseudonymous.notes, *(note if lost else ())),
     )
 
 
@@ -134,9 +136,9 @@ def _logs(folder: Path) -> Iterator[tuple[str, str]]:
         try:
             text = path.read_bytes().decode()
         except (OSError, UnicodeDecodeError) as error:
-            why = "cannot be read" if isinstance(error, OSError) else "is no text"
+            problem = "cannot be read" if isinstance(error, OSError) else "is no text"
             raise ClusterError(
-                f"{name} {why}, so secrets cannot be taken out of it.",
+                f"{name} {problem}, so secrets cannot be taken out of it.",
                 remedy="Share the run without its logs: leave --with-logs out",
             ) from error
         if not name.isprintable():
@@ -189,12 +191,7 @@ def _crate(record: Record, parts: tuple[SharedPart, ...], *, with_logs: bool) ->
         }
         for part in parts
     ]
-    described = {
-        "@id": CRATE,
-        "@type": "CreativeWork",
-        "conformsTo": about,
-        "about": {"@id": "./"},
-    }
+    described = {"@id": CRATE, "@type": "CreativeWork", "conformsTo": about, "about": {"@id": "./"}}
     logs = ", but those in the logs are not" if with_logs else ""
     dataset = {
         "@id": "./",

@@ -62,21 +62,18 @@ class _Point(NamedTuple):
 
 
 def series(runs: Iterable[Run], cluster: str = "") -> Iterator[WatchedSeries]:
-    """Collect the medians of runs, the oldest first, by data point, and by host of a fleet.
-
-    Runs that are not done are left out.
-    """
-    found: dict[tuple[object, ...], dict[str, list[tuple[Record, _Point]]]] = {}
+    """Collect the medians of finished runs, the oldest first, by data point and by host."""
+    by_key: dict[tuple[object, ...], dict[str, list[tuple[Record, _Point]]]] = {}
     for run in runs:
         launch = run.record.launch_of or run.record.id
         for point in _points(run) if run.status == "done" else ():
-            own = found.setdefault(point.key, defaultdict(list))
+            own = by_key.setdefault(point.key, defaultdict(list))
             own[launch].append((run.record, point))
-    every = [_medians(own.values()) for own in found.values()]
+    every = [_medians(own.values()) for own in by_key.values()]
     looks = [look(values) for *_, values in every]
     moved = any(
-        seen.state == "alarm"
-        for (_, point, _), seen in zip(every, looks, strict=True)
+        look_.state == "alarm"
+        for (_, point, _), look_ in zip(every, looks, strict=True)
         if point.metric == MEMORY
     )
     for (records, point, values), (found_points, now) in zip(every, looks, strict=True):
@@ -123,9 +120,9 @@ def _medians(
     return [launch[0][0] for launch in own], own[-1][-1][1], values
 
 
-def _changes(records: Sequence[Record], found: Sequence[ChangePoint]) -> Iterator[WatchedChange]:
-    ends = [0, *(point.at for point in found), len(records)]
-    for point, start, end in zip(found, ends, ends[2:], strict=False):
+def _changes(records: Sequence[Record], points: Sequence[ChangePoint]) -> Iterator[WatchedChange]:
+    ends = [0, *(point.at for point in points), len(records)]
+    for point, start, end in zip(points, ends, ends[2:], strict=False):
         yield WatchedChange(
             at=records[point.at].at,
             run=records[point.at].id,

@@ -96,10 +96,7 @@ def names(where: Path) -> tuple[str, ...]:
 
 
 def events(where: Path, name: str) -> tuple[WatchEvent, ...]:
-    """Read what became of all attempts, in the order of the log (ParseError).
-
-    A last line that was cut off is left out.
-    """
+    """Read what became of all attempts, in order, but for a line cut off (ParseError)."""
     path = where / name / LOG
     try:
         lines = jsonl.complete_lines(path.read_bytes())

@@ -64,7 +64,7 @@ def find(text: str) -> Hardware:
     if not first and not words:
         raise SpecError("--hardware is empty.", remedy=_remedy())
     described = _decoded({"host": first, **words}, f"--hardware {text}")
-    return _described(described, text) if words else _named(first)
+    return _described(described, text) if words else _by_name(first)
 
 
 def in_toml(content: bytes, path: str) -> Hardware:
@@ -95,10 +95,7 @@ def with_logged_gpus(hardware: Hardware | None, models: Sequence[str]) -> Hardwa
 
 
 def of_point(hardware: Hardware | None, params: Mapping[str, Scalar]) -> Hardware | None:
-    """Return the hardware of a point: a file may contain runs on several models of GPUs.
-
-    The parameter `gpu` is the model, if there are several.
-    """
+    """Return the hardware of a point: `gpu` is the model, if a file has several."""
     gpu = params.get("gpu")
     return with_logged_gpus(hardware, [gpu]) if isinstance(gpu, str) else hardware
 
@@ -142,7 +139,7 @@ def names() -> tuple[str, ...]:
     return (*listed_gpus(), *listed_hosts().hosts)
 
 
-def _named(name: str) -> Hardware:
+def _by_name(name: str) -> Hardware:
     lowered = name.lower()
     host = listed_hosts().hosts.get(lowered) or listed_hosts().hosts.get(f"standard_{lowered}")
     if host is not None:
@@ -165,7 +162,7 @@ def _as_host(name: str, host: HardwareHost) -> Hardware:
     maker = listed_hosts().makers[host.maker]
     each = parse_rate(host.nic)
     several = f"{host.nics} x " if host.nics > 1 else ""
-    found = Hardware(
+    hardware = Hardware(
         name=name,
         gpus=host.gpus,
         nic=Figure(
@@ -178,7 +175,7 @@ def _as_host(name: str, host: HardwareHost) -> Hardware:
         mtu=maker.mtu,
         flow=None if maker.flow is None else maker.flow.figure,
     )
-    return _with_gpu(found, host.gpu) if host.gpu else found
+    return _with_gpu(hardware, host.gpu) if host.gpu else hardware
 
 
 def _with_gpu(hardware: Hardware, key: str) -> Hardware:
@@ -204,7 +201,7 @@ def is_efa(hardware: Hardware) -> bool:
     name = hardware.name.split(",")[0].strip()
     host = listed_hosts().hosts.get(name.lower())
     has_efa = host is not None and host.rdma and host.maker == "amazon"
-    return has_efa and hardware.nic == _named(name).nic
+    return has_efa and hardware.nic == _by_name(name).nic
 
 
 def is_amd(hardware: Hardware) -> bool:
@@ -248,31 +245,31 @@ def _plain(name: str) -> str:
     return _PLAIN.sub(" ", name.lower()).strip()
 
 
-def _described(said: Described, text: str) -> Hardware:
-    base = _named(said.host) if said.host else Hardware(name=said.name or text)
-    if said.gpu:
-        key = _gpu_key(said.gpu) or (said.gpu if said.gpu in listed_gpus() else None)
+def _described(words: Described, text: str) -> Hardware:
+    base = _by_name(words.host) if words.host else Hardware(name=words.name or text)
+    if words.gpu:
+        key = _gpu_key(words.gpu) or (words.gpu if words.gpu in listed_gpus() else None)
         if key is None:
-            raise SpecError(f"There is no GPU {said.gpu!r} in our lists.", remedy=_remedy())
+            raise SpecError(f"There is no GPU {words.gpu!r} in our lists.", remedy=_remedy())
         base = _with_gpu(base, key)
-    source = said.source or SAID
-    changes: dict[str, object] = {"name": said.name or text}
+    source = words.source or SAID
+    changes: dict[str, object] = {"name": words.name or text}
     changes |= {
         field: value
         for field in ("gpus", "nics", "rdma", "mtu")
-        if (value := getattr(said, field)) is not None
+        if (value := getattr(words, field)) is not None
     }
-    for field, rate in (("nvlink", said.nvlink), ("memory", said.memory), ("flow", said.flow)):
+    for field, rate in (("nvlink", words.nvlink), ("memory", words.memory), ("flow", words.flow)):
         if rate:
             changes[field] = Figure(rate=parse_rate(rate), source=source)
-    if said.pcie:
-        changes["bus"] = _slot(said.pcie)
-    if said.nic:
-        nics = said.nics or 1
+    if words.pcie:
+        changes["bus"] = _slot(words.pcie)
+    if words.nic:
+        nics = words.nics or 1
         several = f"{nics} x " if nics > 1 else ""
         changes["nics"] = nics
         changes["nic"] = Figure(
-            rate=parse_rate(said.nic) * nics, source=f"{several}{said.nic}: {source}"
+            rate=parse_rate(words.nic) * nics, source=f"{several}{words.nic}: {source}"
         )
     return msgspec.structs.replace(base, **changes)
 
@@ -280,12 +277,12 @@ def _described(said: Described, text: str) -> Hardware:
 def _slot(text: str) -> Figure:
     short = _SLOT.fullmatch(text.lower())
     words = f"{_GENERATIONS[short[1]]} GT/s PCIe x{short[2]}" if short else text
-    found = pcie.slot_bandwidth(words)
-    if found is None:
+    bandwidth = pcie.slot_bandwidth(words)
+    if bandwidth is None:
         raise SpecError(
             f"{text!r} is no slot of PCIe.", remedy="Write pcie=gen4x16, or 16.0 GT/s PCIe x16."
         )
-    return found
+    return bandwidth
 
 
 def _pair(word: str) -> tuple[str, object]:

@@ -38,16 +38,16 @@ def of_measured(measurements: Iterable[Measurement]) -> Hardware | None:
 
 def _bus(links: Sequence[Measurement]) -> Figure | None:
     slots = {str(m.params["slot"]) for m in links}
-    found = pcie.slot_bandwidth(slots.pop()) if len(slots) == 1 else None
-    if found is None:
+    bandwidth = pcie.slot_bandwidth(slots.pop()) if len(slots) == 1 else None
+    if bandwidth is None:
         return None
-    return msgspec.structs.replace(found, source=f"in use during copies, {found.source}")
+    return msgspec.structs.replace(bandwidth, source=f"in use during copies, {bandwidth.source}")
 
 
-def _peak(found: Sequence[Measurement]) -> Figure | None:
-    rates = {m.values[0] for m in found}
+def _peak(peaks: Sequence[Measurement]) -> Figure | None:
+    rates = {m.values[0] for m in peaks}
     if len(rates) != 1:
         return None
-    clock, bits = (found[0].params[name] for name in ("MHz", "bits"))
+    clock, bits = (peaks[0].params[name] for name in ("MHz", "bits"))
     source = f"2 x {clock} MHz during copies x {bits} bit (nvidia-smi, the driver)"
     return Figure(rate=rates.pop(), source=source)

@@ -154,8 +154,8 @@ def results_of(definition: str) -> tuple[PublishedResult, ...]:
 
     Only the entries that name it are read: a whole command waits for that.
     """
-    found = (run for name in FILES for run in _entries_with(definition, name))
-    return points(run for run in found if run.definition == definition)
+    runs = (run for name in FILES for run in _entries_with(definition, name))
+    return points(run for run in runs if run.definition == definition)
 
 
 def _entries_with(words: str, name: str) -> tuple[PublishedRun, ...]:
@@ -174,8 +174,8 @@ def results() -> tuple[PublishedResult, ...]:
 @cache
 def definitions() -> dict[str, Definition]:
     """Return the definitions of what was published, by their ids."""
-    found = msgspec.toml.decode(_text(DEFINITIONS), type=_Definitions).definition
-    return {definition.id: definition for definition in found}
+    entries = msgspec.toml.decode(_text(DEFINITIONS), type=_Definitions).definition
+    return {definition.id: definition for definition in entries}
 
 
 @cache
@@ -206,15 +206,12 @@ def _entry(text: str, problem: str) -> str:
     if place is None:
         return ""
     entries = msgspec.toml.decode(text)["run"]
-    found = entries[int(place[1])].get("id")
-    return f"{found}: " if isinstance(found, str) else ""
+    id_ = entries[int(place[1])].get("id")
+    return f"{id_}: " if isinstance(id_, str) else ""
 
 
-def points(found: Iterable[PublishedRun]) -> tuple[PublishedResult, ...]:
-    """Return every point of some runs whose units are known; `checks` names the others.
-
-    A size that cannot be read raises a SpecError.
-    """
+def points(runs: Iterable[PublishedRun]) -> tuple[PublishedResult, ...]:
+    """Return every point of runs whose units are known (SpecError: an unreadable size)."""
     return tuple(
         PublishedResult(
             id=f"{run.id}@{point.size.replace(' ', '')}" if point.size else run.id,
@@ -223,7 +220,7 @@ def points(found: Iterable[PublishedRun]) -> tuple[PublishedResult, ...]:
             values=tuple(value * UNITS[run.unit][0] for value in point.values),
             address=run.source.address(point.line),
         )
-        for run in found
+        for run in runs
         if run.unit in UNITS
         for point in run.points
     )

@@ -33,15 +33,15 @@ DATE = re.compile(r"20\d\d-(?:0[1-9]|1[0-2])-(?:0[1-9]|[12]\d|3[01])")
 
 def problems(runs: Sequence[PublishedRun]) -> tuple[str, ...]:
     """Check published runs; return a line for each problem."""
-    found = [f"{run.id}: {problem}" for run in runs for problem in _problems(run)]
+    texts = [f"{run.id}: {problem}" for run in runs for problem in _problems(run)]
     ids = Counter(run.id for run in runs)
-    found += [f"{id_}: {count} entries have this id" for id_, count in ids.items() if count > 1]
-    seen: dict[object, str] = {}
+    texts += [f"{id_}: {count} entries have this id" for id_, count in ids.items() if count > 1]
+    first_ids: dict[object, str] = {}
     for run in runs:
-        same = seen.setdefault((run.source.address(), run.definition, run.points), run.id)
+        same = first_ids.setdefault((run.source.address(), run.definition, run.points), run.id)
         if same != run.id:
-            found.append(f"{run.id}: the same values of the same source as {same}")
-    return tuple(found)
+            texts.append(f"{run.id}: the same values of the same source as {same}")
+    return tuple(texts)
 
 
 def unread(run: PublishedRun, measurements: Iterable[Measurement]) -> tuple[str, ...]:
@@ -62,15 +62,15 @@ def unread(run: PublishedRun, measurements: Iterable[Measurement]) -> tuple[str,
 
 def threshold_problems(thresholds: dict[str, Threshold]) -> tuple[str, ...]:
     """Check thresholds against the published results that they name."""
-    found = []
+    texts = []
     for name, threshold in thresholds.items():
         shares = [evidence_share(each) for each in threshold.evidence]
         if not shares:
-            found.append(f"{name}: it has no evidence")
+            texts.append(f"{name}: it has no evidence")
         if shares and not threshold.share <= min(shares) <= ABOVE * threshold.share:
             lowest = f"the lowest of its evidence is {min(shares):.3f}"
-            found.append(f"{name}: {threshold.share} does not fit, {lowest}")
-    return tuple(found)
+            texts.append(f"{name}: {threshold.share} does not fit, {lowest}")
+    return tuple(texts)
 
 
 def evidence_share(evidence: ThresholdEvidence) -> float:
@@ -95,8 +95,8 @@ def find(id_: str) -> PublishedResult:
 def limit(result: PublishedResult) -> float | None:
     """Return the rate in B/s that the hardware of a published result allows; None without bound."""
     definition = published.definitions()[result.run.definition]
-    found = bound(definition, result.params, hardware.find(result.run.hardware))
-    return None if found is None else found.rate
+    highest = bound(definition, result.params, hardware.find(result.run.hardware))
+    return None if highest is None else highest.rate
 
 
 def _problems(run: PublishedRun) -> Iterator[str]:

@@ -140,10 +140,10 @@ def _nearest_of_each_run(
 ) -> list[PublishedResult]:
     """Keep one point of each run: a run that was published with many sizes counts once."""
     ordered = sorted(results, key=lambda result: _distance(result, params))
-    seen: Counter[str] = Counter()
+    counts: Counter[str] = Counter()
     nearest = []
     for result in ordered:
-        seen[result.run.id] += 1
-        if seen[result.run.id] == 1:
+        counts[result.run.id] += 1
+        if counts[result.run.id] == 1:
             nearest.append(result)
     return nearest

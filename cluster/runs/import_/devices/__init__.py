@@ -98,10 +98,7 @@ def readers() -> dict[str, DeviceKindReader]:
 
 
 def read_devices(logs: DeviceLogs) -> PairLogs | None:
-    """Read the devices of one host; None if the logs are not of devices.
-
-    Those of several kinds, or of one that cannot be judged, are refused (SpecError).
-    """
+    """Read the devices of one host, all of a kind (SpecError); None if there are none."""
     found = (reader.read(logs) for reader in readers().values())
     return next((one for one in found if one is not None), None)
 
