@@ -66,10 +66,7 @@ def job_end(folder: Path, *, begun: bool) -> Ended | Lost | None:
 
 
 def is_alive(folder: Path) -> bool | None:
-    """Tell whether the job's script runs; None if it has not begun.
-
-    The command line is compared, because process ids are reused.
-    """
+    """Tell by its command line whether the job's script runs; None if it has not begun."""
     pid = read_text(folder / "pid")
     if not pid:
         return None
@@ -88,10 +85,7 @@ def _print_new_text(folder: Path, offsets: dict[Path, int], *, final: bool) -> N
 
 
 def _new_text(path: Path, offsets: dict[Path, int], *, final: bool) -> bytes:
-    """Read what was added to a file since the last call, about a chunk at a time.
-
-    Only whole lines are given, except at the end of a file that will not grow any more.
-    """
+    """Read about a chunk of what was added to a file: whole lines, unless it is final."""
     text = piece = b""
     try:
         with path.open("rb") as file:

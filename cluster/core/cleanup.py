@@ -11,10 +11,7 @@ if TYPE_CHECKING:
 
 @contextmanager
 def on_failure(clean_up: Callable[[], object]) -> Iterator[None]:
-    """Clean up if the block fails, also by Ctrl-C or SIGTERM, then re-raise its exception.
-
-    If that fails itself, its exception has the original one as its context.
-    """
+    """Clean up if the block fails, also by Ctrl-C or SIGTERM, then re-raise its exception."""
     with ExitStack() as stack:
         stack.callback(clean_up)
         yield

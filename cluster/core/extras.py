@@ -27,10 +27,7 @@ def require(library: str, extra: str, purpose: str) -> None:
 
 
 def install_command(extra: str) -> str:
-    """Return the command that adds an extra of `pyproject.toml` to the environment that runs this.
-
-    By pipx or uv if one of them made the environment, else by its own pip.
-    """
+    """Return the command that adds an extra to this environment: by pipx or uv if these made it."""
     return _pip("install", shlex.quote(f"{DISTRIBUTION}[{extra}]"))
 
 

@@ -64,10 +64,7 @@ def read_text(file: str | Path, remedy: str = "") -> str:
 
 
 def write_file(file: str | Path, content: bytes) -> None:
-    """Write a file whole, or leave what was there (SpecError, such as on a full disk).
-
-    A device or a pipe is written as it is.
-    """
+    """Write a file whole, or leave what was there (SpecError); a device or pipe as it is."""
     path = Path(file)
     try:
         if _is_stream(path):

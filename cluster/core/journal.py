@@ -264,10 +264,7 @@ class Journal(Value, frozen=True, kw_only=True):
 
     @contextmanager
     def in_use(self) -> Iterator[None]:
-        """Let no other process launch the cluster or replace its machines while this one lives.
-
-        SpecError: another process does.
-        """
+        """Let no other process launch the cluster or replace its machines (SpecError: one does)."""
         if self.is_launching():
             raise self.busy_error()
         with (self.folder / "launching").open("wb") as file:
@@ -311,10 +308,7 @@ class Journal(Value, frozen=True, kw_only=True):
 
 
 def root() -> Path:
-    """Return the state folder, which need not exist yet.
-
-    ClusterError: another user may have written into it.
-    """
+    """Return the state folder, which need not exist (ClusterError: others could write into it)."""
     folder = state_folder().resolve()
     check_owner(folder, CHOOSE)
     return folder

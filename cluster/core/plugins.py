@@ -38,10 +38,7 @@ P = TypeVar("P", bound=Plugin)
 
 
 def names(kind: type[Plugin]) -> tuple[str, ...]:
-    """List the plug-ins of a kind, sorted, without importing them.
-
-    A file whose name begins with `_` is shared code, not a plug-in.
-    """
+    """List the plug-ins of a kind, sorted, without importing them; `_name` is shared code."""
     return _listed(tuple((path, _changed(path)) for path in _paths(kind)))
 
 

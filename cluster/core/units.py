@@ -100,10 +100,7 @@ def _doublings(low: int, high: int) -> list[int]:
 
 
 def parse_size(text: str) -> int:
-    """Read one size, such as `8`, `64KiB` or `1.5MB`, in bytes.
-
-    SpecError: it is not a positive whole number of bytes.
-    """
+    """Read one size, such as `8`, `64KiB` or `1.5MB`, in whole bytes (SpecError)."""
     match = _SIZE.fullmatch(text.strip())
     if match is None or match[2] not in BYTES:
         raise SpecError(
@@ -144,10 +141,7 @@ def format_point(params: Mapping[str, Scalar]) -> str:
 
 
 def format_value(value: float, unit: str) -> str:
-    """Format a value with four significant digits and the prefix that suits it: `1.116 µs`.
-
-    Units other than `s`, `B/s` and `B` are left as they are.
-    """
+    """Format a value in `s`, `B/s` or `B` with four significant digits and a prefix: `1.116 µs`."""
     if unit == "s":
         return _scaled(value, ((1.0, "s"), (1e-3, "ms"), (1e-6, "µs"), (1e-9, "ns")))
     if unit == "B/s":

@@ -206,10 +206,7 @@ def check_pair(pair: tuple[int, int], ranks: int) -> None:
 
 
 def measurements(text: str) -> Iterator[Measurement]:
-    """Read the lines of a measurement file; an incomplete last line is ignored.
-
-    ParseError: a line before the last is not a measurement.
-    """
+    """Read a measurement file (ParseError: an invalid line); an incomplete last line is ignored."""
     lines = text.splitlines()
     for number, line in enumerate(lines, 1):
         try:

@@ -143,10 +143,7 @@ class Rank:
         self._progress.write(line + b"\n")
 
     def receive(self, comm: Comm, source: int) -> Any:  # noqa: ANN401 - whatever was sent
-        """Wait for an object from another rank, by its number in the communicator.
-
-        Without busy-waiting: others may need the core.
-        """
+        """Wait, without busy-waiting, for an object from another rank, by its number there."""
         request = comm.irecv(source=source)
         while True:
             arrived, what = request.test()

@@ -85,10 +85,7 @@ def rotate(
     known_hosts: Path,
     between: Callable[[], None] = lambda: None,
 ) -> None:
-    """Give each machine a new host key, whose private half never leaves it, and pin it.
-
-    ClusterError: it failed on one host; HostErrors: on several.
-    """
+    """Give each machine a new host key, whose private half never leaves it, and pin it."""
     made = on_each(shells, lambda _, shell: _as_root(shell, MAKE).strip())
     new = [(_alias(machines[name]), public) for name, public in made.items()]
     before = [tuple(line.split(" ", 1)) for line in known_hosts.read_text().splitlines()]

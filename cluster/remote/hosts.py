@@ -100,10 +100,7 @@ class Hosts:
         return {machine.name: self.shell(machine) for machine in there}
 
     def leave_out_dead(self, seconds: float | None) -> None:
-        """Leave out hosts that do not answer in time; None includes all of them again.
-
-        Unreachable: the first host, which runs the jobs' scripts, does not answer.
-        """
+        """Leave out hosts that do not answer in time (Unreachable: the first); None ends that."""
         self.absent = frozenset()
         if seconds is None:
             return

@@ -45,10 +45,7 @@ def provider_of(machines: Iterable[Machine]) -> str:
 
 
 def check_provider(shells: Mapping[str, Shell], provider: str) -> None:
-    """Check on every host that libfabric has a provider such as `efa`; TCP (empty) needs none.
-
-    SpecError: a host lacks it, nothing was measured. ClusterError: a host did not answer.
-    """
+    """Check on every host that libfabric has a provider such as `efa` (SpecError), if not TCP."""
     if not provider:
         return
     words = ["sh", "-c", ASK, "sh", provider]

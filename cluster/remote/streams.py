@@ -15,10 +15,7 @@ MOST_LINE = 256  # bytes of the first line, before a file's content
 
 
 class ChunkWriter:
-    """Cuts a stream into pieces of at most `most` bytes, the size of a connection's packets.
-
-    `send` sends the beginning of a piece and returns its length; 0 if the host reads no more.
-    """
+    """Cuts a stream into pieces of at most `most` bytes; `send` returns how many were sent."""
 
     def __init__(self, send: Callable[[bytes], int], most: int) -> None:
         self._send = send
@@ -69,10 +66,7 @@ class StreamReader:
         return piece
 
     def read(self, size: int) -> bytes:
-        """Read the next bytes of a header; fewer at the end of the stream.
-
-        tarfile.TarError: the headers of this file are too long to be kept in memory.
-        """
+        """Read the next bytes of a header, fewer at the end (tarfile.TarError: it is too long)."""
         self.header_left -= size
         if self.header_left < 0:
             raise tarfile.TarError(f"what describes a file is longer than {MOST_HEADER} bytes")

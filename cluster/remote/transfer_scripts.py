@@ -43,10 +43,7 @@ def file_script(path: str, size: int, mode: int) -> str:
 
 
 def folder_script(path: str, source: str = "") -> str:
-    """Return the script that unpacks standard input, or the output of the command `source`.
-
-    ShellError: the path names no folder.
-    """
+    """Return the script that unpacks standard input, or the output of `source` (ShellError)."""
     there = _quoted(path)
     inner, whole = f"{there.part}/{INSIDE}", f"{there.part}/{WHOLE}"
     unpack = f"tar -C {there.part} -xpof -"

@@ -55,10 +55,7 @@ def coordinate(
     seconds: float,
     allreduce: int = 0,
 ) -> None:
-    """Test the pairs of a fleet from its first host (ClusterError: addresses are not known).
-
-    `allreduce` is the bytes that two ranks of MPI sum, instead of a transfer.
-    """
+    """Test the pairs of a fleet from its first host (ClusterError), or sum `allreduce` bytes."""
     addresses = os.environ.get(HOSTS, "").split(",")
     if addresses == [""]:
         raise ClusterError(f"The addresses of the hosts are not known: {HOSTS} is not set.")

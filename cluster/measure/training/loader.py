@@ -91,10 +91,7 @@ class _Ready(NamedTuple):
 
 
 class Loader:
-    """Batches, in the order of the shards.
-
-    As many threads as `workers` fetch, and as many prepare; with 0, the training does both.
-    """
+    """Batches in the order of the shards; `workers` threads fetch, and as many prepare, or none."""
 
     def __init__(self, stages: Stages, names: Sequence[str], workers: int) -> None:
         self._stages = stages

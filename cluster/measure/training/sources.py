@@ -143,10 +143,7 @@ def _on_disk(path: Path, do: Callable[[], T]) -> T:
 
 
 class StoreSource(ShardSource):
-    """A bucket and prefix, such as `s3://bucket/digits`, by obstore.
-
-    A request that fails is repeated, and counted.
-    """
+    """A bucket and prefix, such as `s3://bucket/digits`, by obstore, which repeats requests."""
 
     def __init__(self, url: str) -> None:
         super().__init__()

@@ -121,10 +121,7 @@ class Intent(Value, Generic[Offer], frozen=True, kw_only=True):
 
 
 class LaunchJournal:
-    """Records the calls of one launch in the cluster's journal.
-
-    A later search looks in its `place`, a region or project.
-    """
+    """Records the calls of one launch in the journal, and its `place`: a region or project."""
 
     def __init__(self, provider: str, place: str, cluster_journal: journal.Journal) -> None:
         self._provider = provider

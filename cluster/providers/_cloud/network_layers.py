@@ -13,10 +13,7 @@ if TYPE_CHECKING:
 def network_layers(
     names: Sequence[str], locations: Sequence[Sequence[str]], *, machines: int = 0
 ) -> tuple[NetworkLayer, ...]:
-    """Group hosts by the layers that the cloud names for any host, the nearest to hosts first.
-
-    `locations` has each host's node in these layers; empty or cut off where the cloud says none.
-    """
+    """Group hosts by the layers that the cloud names; a location may be empty or cut off."""
     layers = []
     for depth, name in enumerate(names):
         groups = _numbered([_node(location, depth) for location in locations])

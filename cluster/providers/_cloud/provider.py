@@ -449,11 +449,7 @@ class CloudProvider(
         return self.everywhere()
 
     def selection(self, client: ClientT, name: str, entries: Entries) -> Selection:
-        """Select a cluster's resources in a place: by its journal's launches, else name and owner.
-
-        Denied: somebody else launched it; only who launched it may delete it, or be told that
-        nothing is left.
-        """
+        """Select a cluster's resources in a place (Denied: they are of another user's launch)."""
         owned = (owned_entry for owned_entry in entries if isinstance(owned_entry, journal.Owned))
         here = [
             owned_entry
@@ -469,10 +465,7 @@ class CloudProvider(
 
 
 def what_remains(name: str, entries: Entries, intent: Intent[Any] | None = None) -> str:
-    """Say what may be left of a cluster, what it costs, and when it ends, without any call.
-
-    Without an intent, the journal says price and end. The last sentence ends with the command.
-    """
+    """Say, without any call, what may be left of a cluster, its cost and end, and the command."""
     launches = [entry_ for entry_ in entries if isinstance(entry_, journal.Intended)]
     if not launches:
         return "It may still exist."

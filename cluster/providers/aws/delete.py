@@ -192,10 +192,7 @@ class AwsResource(CloudResource, frozen=True, kw_only=True):
 
 
 class AwsDeletion(Deletion[AwsResource]):
-    """Finds and deletes selected resources in a region: by their tags, or as unlisted by their ids.
-
-    Nothing else is ever deleted.
-    """
+    """Finds and deletes resources by their tags, or as unlisted by their ids; nothing else."""
 
     def __init__(
         self, region: Region, whose: Selection, unlisted: AwsUnlisted = NOTHING_UNLISTED

@@ -64,10 +64,7 @@ def region_of(spec: ClusterSpec, options: AwsOptions) -> str:
 
 
 def make_offer(region: Region, spec: ClusterSpec, options: AwsOptions) -> AwsOffer:
-    """Decide everything that a launch would create, or refuse it.
-
-    SpecError: Amazon does not offer it. Quota: the account's limit is too low.
-    """
+    """Decide everything that a launch would create, or refuse it (SpecError, Quota)."""
     _check_name_is_free(region, spec)
     offer = _possible_offer(region, spec, options)
     tags = new_tags(spec.name, region.owner, region.now() + offer.ttl, user=region.user)

@@ -94,10 +94,7 @@ class RequestedAccelerators(Value, frozen=True, kw_only=True):
 def requested_accelerators(
     spec: ClusterSpec, *, allow_retired: bool
 ) -> RequestedAccelerators | None:
-    """Read which accelerators a spec requests of each machine; none if it requests none.
-
-    SpecError: the kind or the number does not exist, or the kind is retired.
-    """
+    """Return the accelerators that a spec requests per machine, or None (SpecError: none such)."""
     if not spec.accelerator:
         return None
     match = WANTED.fullmatch(spec.accelerator.lower())

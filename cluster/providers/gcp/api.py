@@ -130,10 +130,7 @@ class Project:
         return retry(partial(self._send, collection, verb, params))
 
     def all(self, collection: str, **params: Any) -> tuple[Any, ...]:  # noqa: ANN401
-        """List resources, over all pages; of every zone or region, if the call names none.
-
-        Failure: it was refused, or did not succeed in time.
-        """
+        """List resources over all pages, of every zone or region if none is named (Failure)."""
         alone = collection in ("firewalls", "networks", "regions", "zones", "images")
         verb = "list" if alone or params.keys() & {"zone", "region"} else "aggregated_list"
         return retry(partial(self._list, collection, verb, params))

@@ -154,10 +154,7 @@ def weight(word: str) -> int:
 
 
 def call_name(collection: str, verb: str) -> str:
-    """Return a call's name in Google's documentation, such as `resourcePolicies.bulkInsert`.
-
-    It is `resource_policies` and `bulk_insert` in the client's spelling.
-    """
+    """Return Google's name of a call, such as `resourcePolicies.bulkInsert`, from the client's."""
 
     def camel(name: str) -> str:
         first, *others = name.split("_")

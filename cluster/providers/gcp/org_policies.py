@@ -59,10 +59,7 @@ EXTERNAL = POLICIES[-1]
 
 
 def check(project: Project, *, public: bool) -> str:
-    """Check that no organisation policy forbids a launch (SpecError).
-
-    Returns a line for the plan; empty if the cloud has no such policies.
-    """
+    """Check that no policy forbids a launch (SpecError); return a line for the plan, if any."""
     wanted = [
         (policy, constraint)
         for policy in POLICIES

@@ -46,10 +46,7 @@ class MachineChoice(NamedTuple):
 
 
 def project_of(options: GcpOptions) -> str:
-    """Return the project of a launch, of the options or the environment (SpecError: none is named).
-
-    Failure: there are no credentials.
-    """
+    """Return the project of a launch (SpecError: none is named; Failure: no credentials)."""
     if project := options.project or default_project():
         return project
     raise SpecError(
@@ -59,10 +56,7 @@ def project_of(options: GcpOptions) -> str:
 
 
 def make_offer(project: Project, spec: ClusterSpec, options: GcpOptions) -> GcpOffer:
-    """Decide everything that a launch would create, or refuse it.
-
-    SpecError: Google does not offer it. Quota: the project's limit is too low.
-    """
+    """Decide everything that a launch would create, or refuse it (SpecError, Quota)."""
     return _offer(project, spec, options, _machines(project, spec, options))
 
 

@@ -45,10 +45,7 @@ def check(
     *,
     public: bool,
 ) -> str:
-    """Refuse a launch that exceeds a quota of the project (Quota).
-
-    Returns a line for the plan: what is needed, in use and allowed.
-    """
+    """Refuse a launch beyond a quota (Quota); return a plan's line: needed, in use, allowed."""
     here = _limits(project, region)
     needs = _needs(spec, kind, gpus, here, public=public)
     all_over = _limits(project, "") if gpus else {}

@@ -37,10 +37,7 @@ def line_rate(options: LabOptions) -> float | None:
 
 
 def join(pids: dict[str, int], options: LabOptions) -> int:
-    """Create the bridge, and links to it from each host and from this machine.
-
-    Returns the number of the lab's network.
-    """
+    """Create the bridge, with links to each host and this machine; return the network's number."""
     switch = pids.pop("switch")
     room = _take_room(switch)
     # The namespace contains only bridges, so no firewall of this machine filters their packets.

@@ -78,9 +78,6 @@ def time_limit(spec: ClusterSpec) -> float:
 
 
 def own_allocation(options: SlurmOptions) -> str:
-    """Return the id of the job that this process runs in, if its nodes are the ones to use.
-
-    Empty if a job is to be submitted: options that ask for a new one, or another Slurm, win.
-    """
+    """Return the id of the job that this process runs in, if the options ask for no other."""
     asks = any(getattr(options, flag) for flag in (*ASKED, "time", "extra", "login", "lab"))
     return "" if asks else os.environ.get("SLURM_JOB_ID", "")

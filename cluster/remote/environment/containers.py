@@ -35,10 +35,7 @@ sys.exit(sys.version_info < (3, 11))' || {{ echo {lacks}; exit 1; }}
 
 
 def step(engine: str, image: str) -> str:
-    """Return the script that pulls an image, and checks that ranks can run in it.
-
-    Without an engine (`docker`, `podman`) on the host, the step's hash differs.
-    """
+    """Return the script that pulls an image, by the engine of the host, and tries a rank in it."""
     word = shlex.quote(image)
     return STEP.format(
         engine=engine,

