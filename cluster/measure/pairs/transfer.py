@@ -6,11 +6,11 @@ import os
 import socket
 import struct
 import time
-from contextlib import suppress
+from contextlib import contextmanager, suppress
 from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
-    from collections.abc import Callable
+    from collections.abc import Callable, Iterator
 
     from cluster.measure.pairs.processor_load import ProcessorLoad
 
@@ -46,22 +46,13 @@ def receive(
             link, _ = server.accept()
         except TimeoutError as error:
             raise TransferError("no connection came within the limit") from error
-    with link:
-        link.settimeout(limit)
-        link.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
-        try:
-            _receive_exactly(link, len(HELLO))
-            load.begin()
-            if metric == "latency":
-                _echo(link)
-                return None
-            return _receive_rate(link, seconds)
-        except TimeoutError as error:
-            raise TransferError(SILENT) from error
-        except OSError as error:
-            raise TransferError(f"the connection broke: {error.strerror}") from error
-        finally:
-            load.end()
+    with _prepared(link, limit, load):
+        _receive_exactly(link, len(HELLO))
+        load.begin()
+        if metric == "latency":
+            _echo(link)
+            return None
+        return _receive_rate(link, seconds)
 
 
 def send(
@@ -77,22 +68,29 @@ def send(
         raise TransferError(f"{address} cannot be reached: no answer within the limit") from error
     except OSError as error:
         raise TransferError(f"{address} cannot be reached: {error.strerror}") from error
+    with _prepared(link, limit, load):
+        link.sendall(HELLO)
+        load.begin()
+        if metric == "latency":
+            return _ping_pong(link, seconds)
+        _send_for(link, seconds)
+    return None
+
+
+@contextmanager
+def _prepared(link: socket.socket, limit: float, load: ProcessorLoad) -> Iterator[None]:
+    """Prepare a connection for a test; a failure in the block is a TransferError."""
     with link:
         link.settimeout(limit)
         link.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
         try:
-            link.sendall(HELLO)
-            load.begin()
-            if metric == "latency":
-                return _ping_pong(link, seconds)
-            _send_for(link, seconds)
+            yield
         except TimeoutError as error:
             raise TransferError(SILENT) from error
         except OSError as error:
             raise TransferError(f"the connection broke: {error.strerror}") from error
         finally:
             load.end()
-    return None
 
 
 def _receive_exactly(link: socket.socket, size: int) -> None:

@@ -86,98 +86,39 @@ class AwsResourceType(Value, frozen=True, kw_only=True):
     tags: str = "Tags"  # the field with the tags
 
 
+def _type(requested: str, kind: str = "", **exceptions: str) -> AwsResourceType:
+    """Return a type whose names at Amazon follow from that of its requests, but for exceptions."""
+    call = requested.replace("-", "_")
+    name = requested.title().replace("-", "")
+    own = {
+        "describe": f"describe_{call}s",
+        "key": f"{name}s",
+        "id": f"{name}Id",
+        "delete": f"delete_{call}",
+        "by_id": f"{requested}-id",
+    } | exceptions
+    own.setdefault("param", own["id"])
+    return AwsResourceType(kind=kind or requested.replace("-", " "), requested=requested, **own)
+
+
 RESOURCE_TYPES = (  # in the order in which they can be deleted
-    AwsResourceType(
-        kind="volume",
-        describe="describe_volumes",
-        key="Volumes",
-        id="VolumeId",
-        delete="delete_volume",
-        param="VolumeId",
-        by_id="volume-id",
-        requested="volume",
-    ),
-    AwsResourceType(
-        kind="network interface",
-        describe="describe_network_interfaces",
-        key="NetworkInterfaces",
-        id="NetworkInterfaceId",
-        delete="delete_network_interface",
-        param="NetworkInterfaceId",
-        by_id="network-interface-id",
-        requested="network-interface",
-        tags="TagSet",
-    ),
-    AwsResourceType(
-        kind=ELASTIC_IP,
+    _type("volume"),
+    _type("network-interface", tags="TagSet"),
+    _type(
+        ELASTIC_IP_REQUEST,
+        ELASTIC_IP,
         describe="describe_addresses",
         key="Addresses",
         id="AllocationId",
         delete="release_address",
-        param="AllocationId",
         by_id="allocation-id",
-        requested=ELASTIC_IP_REQUEST,
     ),
-    AwsResourceType(
-        kind="key pair",
-        describe="describe_key_pairs",
-        key="KeyPairs",
-        id="KeyName",
-        delete="delete_key_pair",
-        param="KeyName",
-        by_id="key-name",
-        requested="key-pair",
-    ),
-    AwsResourceType(
-        kind="placement group",
-        describe="describe_placement_groups",
-        key="PlacementGroups",
-        id="GroupName",
-        delete="delete_placement_group",
-        param="GroupName",
-        by_id="group-name",
-        requested="placement-group",
-    ),
-    AwsResourceType(
-        kind="security group",
-        describe="describe_security_groups",
-        key="SecurityGroups",
-        id="GroupId",
-        delete="delete_security_group",
-        param="GroupId",
-        by_id="group-id",
-        requested="security-group",
-    ),
-    AwsResourceType(
-        kind="subnet",
-        describe="describe_subnets",
-        key="Subnets",
-        id="SubnetId",
-        delete="delete_subnet",
-        param="SubnetId",
-        by_id="subnet-id",
-        requested="subnet",
-    ),
-    AwsResourceType(
-        kind=GATEWAY,
-        describe="describe_internet_gateways",
-        key="InternetGateways",
-        id="InternetGatewayId",
-        delete="delete_internet_gateway",
-        param="InternetGatewayId",
-        by_id="internet-gateway-id",
-        requested="internet-gateway",
-    ),
-    AwsResourceType(
-        kind="virtual network",
-        describe="describe_vpcs",
-        key="Vpcs",
-        id="VpcId",
-        delete="delete_vpc",
-        param="VpcId",
-        by_id="vpc-id",
-        requested="vpc",
-    ),
+    _type("key-pair", id="KeyName", by_id="key-name"),
+    _type("placement-group", id="GroupName", by_id="group-name"),
+    _type("security-group", id="GroupId", by_id="group-id"),
+    _type("subnet"),
+    _type("internet-gateway", GATEWAY),
+    _type("vpc", "virtual network"),
 )
 KINDS = {**PAID, **{one.requested: one.kind for one in RESOURCE_TYPES}}  # by those in a journal
 LISTS = ("describe_instances", *(one.describe for one in RESOURCE_TYPES))  # to find resources

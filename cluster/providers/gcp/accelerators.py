@@ -42,32 +42,17 @@ KNOWN = {
     "l4": Accelerator(
         type="nvidia-l4",
         quota="NVIDIA_L4_GPUS",
-        machines={
-            1: "g2-standard-4",
-            2: "g2-standard-24",
-            4: "g2-standard-48",
-            8: "g2-standard-96",
-        },
+        machines={1: "g2-standard-4", 2: "g2-standard-24", 4: "g2-standard-48", 8: "g2-standard-96"},
     ),
     "a100": Accelerator(
         type="nvidia-tesla-a100",
         quota="NVIDIA_A100_GPUS",
-        machines={
-            1: "a2-highgpu-1g",
-            2: "a2-highgpu-2g",
-            4: "a2-highgpu-4g",
-            8: "a2-highgpu-8g",
-        },
+        machines={n: f"a2-highgpu-{n}g" for n in (1, 2, 4, 8)},
     ),
     "h100": Accelerator(
         type="nvidia-h100-80gb",
         quota="NVIDIA_H100_GPUS",
-        machines={
-            1: "a3-highgpu-1g",
-            2: "a3-highgpu-2g",
-            4: "a3-highgpu-4g",
-            8: "a3-highgpu-8g",
-        },
+        machines={n: f"a3-highgpu-{n}g" for n in (1, 2, 4, 8)},
     ),
     "k80": Accelerator(
         type="nvidia-tesla-k80",
