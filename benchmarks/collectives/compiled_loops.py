@@ -6,10 +6,7 @@ import ctypes
 from typing import TYPE_CHECKING, ClassVar
 
 from cluster.benchmarks.collectives.loops import CollectiveLoops
-from cluster.benchmarks.collectives.operations import (
-    NUMBER,
-    OPERATIONS,
-)
+from cluster.benchmarks.collectives.operations import NUMBER, OPERATIONS
 from cluster.measure.kernels import address, timed_in_c
 from cluster.measure.payload import WrongDataError, aligned
 

@@ -6,9 +6,7 @@ from time import perf_counter_ns
 from typing import TYPE_CHECKING
 
 from cluster.benchmarks.collectives.loops import CollectiveLoops
-from cluster.benchmarks.collectives.operations import (
-    BARRIER,
-)
+from cluster.benchmarks.collectives.operations import BARRIER
 
 if TYPE_CHECKING:
     from collections.abc import Callable

@@ -4,10 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from cluster.benchmarks.collectives.operations import (
-    NUMBER,
-    Collective,
-)
+from cluster.benchmarks.collectives.operations import NUMBER, Collective
 from cluster.core.units import format_size
 from cluster.measure.payload import aligned, check_data, inverse, pattern
 
@@ -47,8 +44,7 @@ class CollectiveSeries:
         numbers = self.operation.reduces
         data = _numbers(self.size, n, me) if numbers else _bytes(self.size)
         self.given, self.expected = zip(
-            *(_parts(self.operation.name, part, whole, n, me) for part, whole in data),
-            strict=True,
+            *(_parts(self.operation.name, part, whole, n, me) for part, whole in data), strict=True
         )
         gets = self.expected[0]
         self.result = aligned(0 if gets is None else gets.nbytes)

@@ -6,9 +6,7 @@ from time import perf_counter_ns
 from typing import TYPE_CHECKING, Any
 
 from cluster.benchmarks.collectives.loops import CollectiveLoops
-from cluster.benchmarks.collectives.operations import (
-    BARRIER,
-)
+from cluster.benchmarks.collectives.operations import BARRIER
 from cluster.measure import torch_group
 
 if TYPE_CHECKING:

@@ -90,12 +90,7 @@ class _GpuHost:
                 copies = CudaCopies(self._torch, gpu, size)
                 point: dict[str, Scalar] = {"gpu": gpu, "to": other, "size": size}
                 point["p2p"] = "on" if direct else "off"
-                self._series(
-                    definitions.BETWEEN_GPUS,
-                    point,
-                    size,
-                    partial(copies.to_peer, other),
-                )
+                self._series(definitions.BETWEEN_GPUS, point, size, partial(copies.to_peer, other))
 
     def _hardware(self, gpu: int) -> None:
         """Record the link and the clock of the memory during copies; they are the bounds."""
@@ -130,12 +125,7 @@ class _GpuHost:
                 (definitions.HOST_TO_GPU, copies.from_host),
                 (definitions.GPU_TO_HOST, copies.to_host),
             ):
-                self._series(
-                    own,
-                    {**point, "memory": memory},
-                    size,
-                    partial(times, pinned=pinned),
-                )
+                self._series(own, {**point, "memory": memory}, size, partial(times, pinned=pinned))
         both = {**point, "memory": "pinned"}
         self._series(definitions.BOTH_WAYS, both, 2 * size, copies.both_ways)
         if size == max(self._params.sizes):

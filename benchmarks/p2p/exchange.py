@@ -6,14 +6,7 @@ from statistics import median
 from typing import TYPE_CHECKING
 
 from cluster.benchmarks.p2p.compiled_loops import MOST_AT_ONCE, CompiledPairLoops
-from cluster.benchmarks.p2p.definitions import (
-    BLOCKING,
-    COPY,
-    LARGE,
-    LATENCY,
-    WINDOWED,
-    series_of,
-)
+from cluster.benchmarks.p2p.definitions import BLOCKING, COPY, LARGE, LATENCY, WINDOWED, series_of
 from cluster.benchmarks.p2p.memory import Messages, PairMemory
 from cluster.core.units import format_size, format_value
 from cluster.measure.repetitions import BUDGET, FEWEST, Counts, samples

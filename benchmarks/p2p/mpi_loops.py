@@ -5,13 +5,7 @@ from __future__ import annotations
 from time import perf_counter_ns
 from typing import TYPE_CHECKING
 
-from cluster.benchmarks.p2p.definitions import (
-    BANDWIDTH,
-    BIDIRECTIONAL,
-    BLOCKING,
-    COPY,
-    LATENCY,
-)
+from cluster.benchmarks.p2p.definitions import BANDWIDTH, BIDIRECTIONAL, BLOCKING, COPY, LATENCY
 
 if TYPE_CHECKING:
     from collections.abc import Callable

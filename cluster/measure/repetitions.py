@@ -79,11 +79,7 @@ class Counts(Value, frozen=True, kw_only=True):
 
 
 def samples(
-    repeat: Callable[[int], list[float]],
-    counts: Counts,
-    most: int,
-    comm: Comm,
-    values: list[float],
+    repeat: Callable[[int], list[float]], counts: Counts, most: int, comm: Comm, values: list[float]
 ) -> Iterator[tuple[int, list[float]]]:
     """Warm up, then repeat until there are enough values, which are added to `values`.
 

@@ -59,8 +59,5 @@ def join(rank: Rank, torch: Any, backend: str) -> None:  # noqa: ANN401
     nccl_group.name_interface(here, rank.number)
     port = rank.comm.bcast(free_port(here[0]) if rank.number == 0 else None)
     torch.distributed.init_process_group(
-        backend,
-        init_method=f"tcp://{here[0]}:{port}",
-        rank=rank.number,
-        world_size=rank.size,
+        backend, init_method=f"tcp://{here[0]}:{port}", rank=rank.number, world_size=rank.size
     )

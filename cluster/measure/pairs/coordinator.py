@@ -336,10 +336,7 @@ class HostLinks:
         elif self._reach and number:
             words = [*self._reach[number], *words]
         process = subprocess.Popen(
-            words,
-            stdin=subprocess.PIPE,
-            stdout=subprocess.PIPE,
-            stderr=self._stderr[number],
+            words, stdin=subprocess.PIPE, stdout=subprocess.PIPE, stderr=self._stderr[number]
         )
         self._selector.register(_pipe(process.stdout), selectors.EVENT_READ, number)
         self._agents.append(process)

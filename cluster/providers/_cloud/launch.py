@@ -157,11 +157,7 @@ class LaunchJournal:
         """Record what the next call creates, and the token by which it is found or recognised."""
         self._cluster_journal.append(
             journal.Requested(
-                provider=self._provider,
-                region=self._place,
-                kind=kind,
-                token=token,
-                at=time.time(),
+                provider=self._provider, region=self._place, kind=kind, token=token, at=time.time()
             )
         )
 

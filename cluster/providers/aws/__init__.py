@@ -23,13 +23,7 @@ from cluster.providers._cloud.provider import CloudProvider, specs_of
 from cluster.providers._cloud.tags import CLUSTER, Selection
 from cluster.providers.aws import api, images, power
 from cluster.providers.aws.create import AwsLaunch
-from cluster.providers.aws.delete import (
-    KINDS,
-    LOOKED_FOR,
-    PAID,
-    AwsDeletion,
-    AwsUnlisted,
-)
+from cluster.providers.aws.delete import KINDS, LOOKED_FOR, PAID, AwsDeletion, AwsUnlisted
 from cluster.providers.aws.errors import to_cluster_error
 from cluster.providers.aws.instances import (
     GONE,
@@ -269,9 +263,7 @@ def read_topology(region: Region, ids: Sequence[str]) -> ProviderTopology:
     by_id: dict[str, InstanceTopologyTypeDef] = {}
     for first in range(0, len(ids), MOST):
         named = region.all(
-            "describe_instance_topology",
-            "Instances",
-            InstanceIds=list(ids[first : first + MOST]),
+            "describe_instance_topology", "Instances", InstanceIds=list(ids[first : first + MOST])
         )
         by_id |= {instance["InstanceId"]: instance for instance in named}
     locations = [by_id[id_].get("NetworkNodes", ()) if id_ in by_id else () for id_ in ids]

@@ -241,9 +241,7 @@ class AwsLaunch(CloudLaunch[Region, AwsOptions, AwsOffer, "InstanceTypeDef"]):
         gateway = self._own("internet-gateway")
         self._unless_there("attach_internet_gateway", InternetGatewayId=gateway, VpcId=vpc)
         [table, *_] = self._client.all(
-            "describe_route_tables",
-            "RouteTables",
-            Filters=[{"Name": "vpc-id", "Values": [vpc]}],
+            "describe_route_tables", "RouteTables", Filters=[{"Name": "vpc-id", "Values": [vpc]}]
         )
         self._unless_there(
             "create_route",

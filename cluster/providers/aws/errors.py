@@ -76,11 +76,7 @@ ENDINGS: tuple[tuple[str, Kind], ...] = (
 PASSING_STATUSES = (500, 502, 503, 504)  # a failing server, or a proxy in front of it
 KINDS: dict[str, Kind] = {code: kind for kind, codes in CODES.items() for code in codes}
 ERRORS: dict[Kind, tuple[type[ProvisionError], str, str]] = {
-    "capacity": (
-        Capacity,
-        "There are not enough machines of this type there now",
-        NO_ROOM,
-    ),
+    "capacity": (Capacity, "There are not enough machines of this type there now", NO_ROOM),
     "quota": (
         Quota,
         "The account's own limit is reached, which is the same in every zone of the region",

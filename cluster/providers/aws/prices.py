@@ -67,11 +67,7 @@ def _on_demand(region: Region, instance: str) -> Price | None:
     }
     filters = [{"Type": "TERM_MATCH", "Field": key, "Value": wanted[key]} for key in wanted]
     answer = region.call(
-        "get_products",
-        "PriceList",
-        service="pricing",
-        ServiceCode="AmazonEC2",
-        Filters=filters,
+        "get_products", "PriceList", service="pricing", ServiceCode="AmazonEC2", Filters=filters
     )
     for text in answer["PriceList"]:
         product = msgspec.json.decode(text, type=Product)

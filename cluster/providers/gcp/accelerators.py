@@ -42,7 +42,12 @@ KNOWN = {
     "l4": Accelerator(
         type="nvidia-l4",
         quota="NVIDIA_L4_GPUS",
-        machines={1: "g2-standard-4", 2: "g2-standard-24", 4: "g2-standard-48", 8: "g2-standard-96"},
+        machines={
+            1: "g2-standard-4",
+            2: "g2-standard-24",
+            4: "g2-standard-48",
+            8: "g2-standard-96",
+        },
     ),
     "a100": Accelerator(
         type="nvidia-tesla-a100",

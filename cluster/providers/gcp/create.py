@@ -254,10 +254,7 @@ class GcpLaunch(CloudLaunch[Project, GcpOptions, GcpOffer, "Instance"]):
             return None
 
     def _finish(
-        self,
-        what: str,
-        operation: Operation | None,
-        begin: Callable[[int], Operation | None],
+        self, what: str, operation: Operation | None, begin: Callable[[int], Operation | None]
     ) -> None:
         """Wait until a resource is created; start again after an internal error of Google."""
         for attempt in range(1, ATTEMPTS + 1):

@@ -29,13 +29,7 @@ LINK = "https://www.googleapis.com/compute/v1/projects/{}/zones/{}/instances/{}"
 
 
 def ended_machine(
-    project: Project,
-    zone: str,
-    name: str,
-    state: str,
-    *,
-    target: str = "",
-    since: str = "",
+    project: Project, zone: str, name: str, state: str, *, target: str = "", since: str = ""
 ) -> EndedMachine:
     """Return how a machine ended, as far as Google's operations say it.
 

@@ -235,8 +235,7 @@ def _check_kind(
         )
     if options.threads_per_core == 2 and machine_types.family(kind.name) in ("t2a", "t2d"):  # noqa: PLR2004
         raise SpecError(
-            f"{kind.name} has one thread per core.",
-            remedy="Leave --option threads_per_core out.",
+            f"{kind.name} has one thread per core.", remedy="Leave --option threads_per_core out."
         )
 
 

@@ -100,12 +100,7 @@ class PricedPart(Value, frozen=True, kw_only=True):
 
 
 def price(
-    project: Project,
-    kind: MachineType,
-    region: str,
-    gpus: tuple[str, int] | None,
-    *,
-    spot: bool,
+    project: Project, kind: MachineType, region: str, gpus: tuple[str, int] | None, *, spot: bool
 ) -> Price | None:
     """Read the price of one machine for an hour; none if that of any part is not known."""
     try:

@@ -63,10 +63,7 @@ def _extras(spec: ClusterSpec, options: GcpOptions, offer: GcpOffer, near: str) 
     extras: dict[str, Any] = {}
     if offer.accelerator:
         extras["guest_accelerators"] = [
-            {
-                "accelerator_type": offer.accelerator,
-                "accelerator_count": offer.accelerators,
-            }
+            {"accelerator_type": offer.accelerator, "accelerator_count": offer.accelerators}
         ]
     if spec.placement:
         extras["resource_policies"] = [near]

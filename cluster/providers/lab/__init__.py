@@ -60,12 +60,7 @@ from cluster.providers.lab.options import (
     upper_of,
 )
 from cluster.providers.lab.processes import START, kill_all, processes_of
-from cluster.providers.lab.rootfs import (
-    INIT,
-    SSHD_CONFIG,
-    private,
-    text_of,
-)
+from cluster.providers.lab.rootfs import INIT, SSHD_CONFIG, private, text_of
 from cluster.providers.lab.slurm import check_programs, write_settings, write_slurm
 
 if TYPE_CHECKING:

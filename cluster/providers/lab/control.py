@@ -11,10 +11,7 @@ from cluster.core.units import parse_rate
 from cluster.providers.lab.network import host_number, inside, line_rate, shape_uplink
 from cluster.providers.lab.options import LabOptions
 from cluster.providers.lab.processes import HostProcess, kill_all, processes_of
-from cluster.providers.lab.rootfs import (
-    shape,
-    text_of,
-)
+from cluster.providers.lab.rootfs import shape, text_of
 
 if TYPE_CHECKING:
     from cluster.core.model.hosts import Machine

@@ -12,12 +12,7 @@ from cluster.core.errors import ProvisionError
 from cluster.core.model.hosts import Link, Machine
 from cluster.core.units import parse_rate
 from cluster.providers.lab.options import SBIN, LabFolder, LabOptions, leaf_of, upper_of
-from cluster.providers.lab.rootfs import (
-    VXLAN,
-    links,
-    shape,
-    text_of,
-)
+from cluster.providers.lab.rootfs import VXLAN, links, shape, text_of
 
 if TYPE_CHECKING:
     from collections.abc import Sequence

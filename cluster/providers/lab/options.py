@@ -7,9 +7,7 @@ from typing import Literal
 
 from cluster.core.model.spec import EnvironmentOptions
 from cluster.core.model.value import Value
-from cluster.providers.lab.rootfs import (
-    Upper,
-)
+from cluster.providers.lab.rootfs import Upper
 
 SBIN = "/usr/local/sbin:/usr/sbin:/sbin"
 READY_WITHIN = 60.0  # seconds for all hosts to be up

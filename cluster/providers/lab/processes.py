@@ -13,9 +13,7 @@ from cluster.core import journal
 from cluster.core.errors import ProvisionError
 from cluster.core.model.value import Value
 from cluster.providers.lab.options import GONE_WITHIN, POLL
-from cluster.providers.lab.rootfs import (
-    text_of,
-)
+from cluster.providers.lab.rootfs import text_of
 
 if TYPE_CHECKING:
     from collections.abc import Iterable

@@ -158,11 +158,7 @@ def links(outer: str, inner: str, prefix: int, mtu: int) -> str:
 
     Without an overlay network, `inner` equals `outer`; the prefix is of both.
     """
-    lines = [
-        "link set dev lo up",
-        f"addr add {outer}/{prefix} dev eth0",
-        "link set dev eth0 up",
-    ]
+    lines = ["link set dev lo up", f"addr add {outer}/{prefix} dev eth0", "link set dev eth0 up"]
     if inner != outer:
         lines += [
             f"link add dev vxlan0 type vxlan id {VNI} group {GROUP} dev eth0 dstport 4789",

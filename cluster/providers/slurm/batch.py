@@ -54,13 +54,7 @@ def mark_of(job: SlurmJob) -> Mark | None:
 
 def request(spec: ClusterSpec, mark: Mark) -> tuple[str, ...]:
     """Return the command that submits the job; others' jobs on its nodes would be measured too."""
-    return (
-        "sbatch",
-        "--parsable",
-        *flags(spec),
-        f"--comment={mark.comment}",
-        f"--wrap={HOLDER}",
-    )
+    return ("sbatch", "--parsable", *flags(spec), f"--comment={mark.comment}", f"--wrap={HOLDER}")
 
 
 def job_number(printed: str) -> str:

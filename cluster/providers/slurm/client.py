@@ -11,13 +11,7 @@ from typing import TYPE_CHECKING
 from cluster.core import journal
 from cluster.core.errors import ProvisionError, SpecError
 from cluster.core.login_host import SSH_FAILED, login_command
-from cluster.core.model.hosts import (
-    Access,
-    Completed,
-    Machine,
-    parse_access,
-    ssh_words,
-)
+from cluster.core.model.hosts import Access, Completed, Machine, parse_access, ssh_words
 from cluster.core.model.value import Value
 from cluster.providers.slurm.node_states import SlurmNode, parse_nodes
 from cluster.providers.slurm.partitions import Partition, parse_partitions

@@ -66,10 +66,7 @@ def route(access: Access) -> list[fabric.Connection]:
 
 
 def _way_to(
-    target: fabric.Connection,
-    config: fabric.Config,
-    seen: tuple[object, ...] = (),
-    jumps: str = "",
+    target: fabric.Connection, config: fabric.Config, seen: tuple[object, ...] = (), jumps: str = ""
 ) -> list[fabric.Connection]:
     """Set a connection's jump hosts as in the user's settings, and return connections to them."""
     jumps = jumps or target.ssh_config.get("proxyjump") or "none"
@@ -262,10 +259,7 @@ def _translated(error: Exception, where: str, state: str) -> Unreachable:
                 means="It may still be booting, or that host blocks the connection.",
             )
     return Unreachable(
-        f"{where} could not be connected: {why}",
-        state=state,
-        transient=True,
-        means=STATES[state],
+        f"{where} could not be connected: {why}", state=state, transient=True, means=STATES[state]
     )
 
 
