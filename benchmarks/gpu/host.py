@@ -104,7 +104,7 @@ class _GpuHost:
                 "no bound."
             )
         else:
-            self._one(definitions.LINK, {**point, "slot": state.slot}, slot.rate)
+            self._record_rate(definitions.LINK, {**point, "slot": state.slot}, slot.rate)
         bits = getattr(properties, "memory_bus_width", 0)
         if state is None or not state.memory_clock or not bits:
             self._rank.note(
@@ -114,7 +114,7 @@ class _GpuHost:
         else:
             peak = memory_rate(state.memory_clock, bits)
             megahertz = round(state.memory_clock / 1e6)
-            self._one(definitions.MEMORY, {**point, "MHz": megahertz, "bits": bits}, peak)
+            self._record_rate(definitions.MEMORY, {**point, "MHz": megahertz, "bits": bits}, peak)
 
     def _with_host(self, gpu: int, node: int, size: int) -> None:
         copies = CudaCopies(self._torch, gpu, size)
@@ -165,7 +165,7 @@ class _GpuHost:
         values += times(count)
         self._rank.end()
 
-    def _one(self, own: Definition, point: dict[str, Scalar], rate: float) -> None:
+    def _record_rate(self, own: Definition, point: dict[str, Scalar], rate: float) -> None:
         self._rank.begin(own, point, unit=own.unit).append(rate)
         self._rank.end()
 

@@ -74,7 +74,7 @@ def train(rank: Rank, params: TrainingParams, prepare: Callable[[Digits], Digits
     trainer = Trainer(torch, device, params.width, params.seed)
     utilisation = Utilisation(rank, torch, device, params.phases)
     setting = _set_up(rank, params, trainer, real, prepare, utilisation)
-    _say(setting, torch)
+    _add_notes(setting, torch)
     _rounds(setting)
     utilisation.close()
     if params.target:
@@ -119,7 +119,7 @@ def _set_up(
     )  # fmt: skip
 
 
-def _say(setting: _Setting, torch: Any) -> None:  # noqa: ANN401
+def _add_notes(setting: _Setting, torch: Any) -> None:  # noqa: ANN401
     """Note what a reader of the values must know."""
     rank, params, trainer = setting.rank, setting.params, setting.trainer
     rank.note(
@@ -148,7 +148,7 @@ def _rounds(setting: _Setting) -> None:
     """Alternate the kinds of steps and the probes, and judge them."""
     rank, params = setting.rank, setting.params
     phases = [_phase(rank, name) for name in params.phases]
-    results = _Found(rank, params)
+    results = _Results(rank, params)
     for number in range(params.rounds):
         for place, phase in enumerate(phases):
             done = number + place / len(phases)
@@ -232,7 +232,7 @@ def _turn(setting: _Setting, number: int) -> Sequence[str]:
     return (*names[first:], *names[:first])
 
 
-class _Found:
+class _Results:
     """What rank 0 knows of all ranks, round by round; the other ranks only tell it."""
 
     def __init__(self, rank: Rank, params: TrainingParams) -> None:
@@ -300,7 +300,7 @@ def _by_rounds(values: Sequence[float], steps: int) -> tuple[float, ...]:
     return tuple(median(values[at : at + steps]) for at in range(0, len(values), steps))
 
 
-def _probe(setting: _Setting, results: _Found, number: int) -> None:
+def _probe(setting: _Setting, results: _Results, number: int) -> None:
     """Do one stage at a time, on all ranks at once."""
     params, rank = setting.params, setting.rank
     needed = params.steps * params.batch
@@ -327,7 +327,7 @@ def _probe(setting: _Setting, results: _Found, number: int) -> None:
         results.probed(definitions.EXCHANGE_RATE, params.batch, shortest)
 
 
-def _conclude(setting: _Setting, results: _Found, phases: Sequence[_Phase]) -> None:
+def _conclude(setting: _Setting, results: _Results, phases: Sequence[_Phase]) -> None:
     """Judge, and say it."""
     rank, params = setting.rank, setting.params
     own = phases[0].parts

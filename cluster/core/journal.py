@@ -191,7 +191,7 @@ class Journal(Value, frozen=True, kw_only=True):
         try:
             yield
         except FileNotFoundError as error:
-            raise self._gone() from error
+            raise self._removed_error() from error
         except OSError as error:
             raise ClusterError(
                 f"The state folder {self.folder} cannot be written: {error.strerror}.",
@@ -235,11 +235,11 @@ class Journal(Value, frozen=True, kw_only=True):
         try:
             handle = os.open(self.folder, os.O_RDONLY)
         except FileNotFoundError as error:
-            raise self._gone() from error
+            raise self._removed_error() from error
         try:
             fcntl.flock(handle, fcntl.LOCK_EX)
             if not os.path.samestat(os.fstat(handle), self._stat()):
-                raise self._gone()  # a new cluster of this name has a new folder
+                raise self._removed_error()  # a new cluster of this name has a new folder
             yield
         finally:
             os.close(handle)
@@ -294,9 +294,9 @@ class Journal(Value, frozen=True, kw_only=True):
         try:
             return self.folder.stat()
         except FileNotFoundError as error:
-            raise self._gone() from error
+            raise self._removed_error() from error
 
-    def _gone(self) -> ClusterError:
+    def _removed_error(self) -> ClusterError:
         return ClusterError(
             f"The cluster {self.name!r} was taken down by another process meanwhile.",
             remedy="List what exists: cluster ls",

@@ -161,7 +161,7 @@ class MpiJob:
         self._tmux = tmux_on(machine.name, self._shell)
 
     @property
-    def _others(self) -> dict[str, Shell]:
+    def _other_shells(self) -> dict[str, Shell]:
         return {name: s for name, s in self._shells.items() if name != self._machine.name}
 
     def start(
@@ -272,7 +272,7 @@ class MpiJob:
         """End the ranks on all hosts but the first, as far as they can be reached."""
         words = self._words("halt", self.record.folder)
         with suppress(ShellError, HostErrors):
-            on_each(self._others, lambda _, shell: shell.run(words, timeout=COMMAND_TIMEOUT))
+            on_each(self._other_shells, lambda _, shell: shell.run(words, timeout=COMMAND_TIMEOUT))
 
     def status(self) -> int | None:
         """Return the exit status of the job; None while it runs (JobError: it was lost)."""

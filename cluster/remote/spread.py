@@ -81,7 +81,7 @@ class Meeting:
 
 def _connect(shells: Mapping[str, Shell], name: str) -> dict[str, str]:
     """Let hosts reach one another, if they do not; return each one's settings of ssh."""
-    hosts = on_each(shells, _who)
+    hosts = on_each(shells, _identify)
     folders = {host: folder for host, (_, folder, _) in hosts.items()}
     if not all(meshed for *_, meshed in hosts.values()):
         mesh = {
@@ -100,7 +100,7 @@ def _connect(shells: Mapping[str, Shell], name: str) -> dict[str, str]:
     return {host: ssh_mesh.config_file(folder) for host, folder in folders.items()}
 
 
-def _who(name: str, shell: Shell) -> tuple[str, str, bool]:
+def _identify(name: str, shell: Shell) -> tuple[str, str, bool]:
     ours = shell.machine.folder if shell.machine else ""
     done = shell.run(["sh", "-c", WHO, "sh", ours], timeout=COMMAND_TIMEOUT)
     user, home, *meshed = done.stdout.splitlines() or ["", ""]

@@ -29,7 +29,7 @@ def said(monkeypatch: pytest.MonkeyPatch, *, disk: bool, **params: Any) -> str:
         asked=object() if disk else memory,
     )
     torch: Any = SimpleNamespace(__version__="2.13.0+cpu", get_num_threads=lambda: 1)
-    rounds._say(setting, torch)
+    rounds._add_notes(setting, torch)
     return "\n".join(notes)
 
 

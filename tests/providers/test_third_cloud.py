@@ -73,7 +73,7 @@ class ToyDeletion(Deletion[CloudResource]):
             return tags.launch in self._whose.launches
         return (tags.owner, tags.name) == (self._whose.owner, self._whose.name)
 
-    def _others(self) -> Sequence[Callable[[], Sequence[CloudResource]]]:
+    def _other_lists(self) -> Sequence[Callable[[], Sequence[CloudResource]]]:
         return ()
 
     def _unlisted(self) -> tuple[Resource, ...]:

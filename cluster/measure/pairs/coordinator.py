@@ -376,7 +376,7 @@ class HostLinks:
             pipe.write(msgspec.json.encode(order) + b"\n")
             pipe.flush()
         except OSError:
-            self.give_up(number, self._why(number))
+            self.give_up(number, self._last_error_line(number))
 
     def answers(self, seconds: float) -> Iterator[tuple[int, Answer]]:
         """Wait for answers of the agents for some seconds, and yield those that came."""
@@ -384,7 +384,7 @@ class HostLinks:
             number: int = key.data
             data = os.read(key.fd, MOST_READ)
             if not data:
-                self.give_up(number, self._why(number))
+                self.give_up(number, self._last_error_line(number))
                 continue
             *lines, self._rests[number] = (self._rests[number] + data).split(b"\n")
             for line in lines:
@@ -397,7 +397,7 @@ class HostLinks:
             self._selector.unregister(_pipe(self._agents[number].stdout))
             self._agents[number].kill()
 
-    def _why(self, number: int) -> str:
+    def _last_error_line(self, number: int) -> str:
         """Return the last line that its connection wrote to standard error."""
         file = self._stderr[number]
         file.seek(0)

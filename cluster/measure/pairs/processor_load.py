@@ -23,16 +23,16 @@ class ProcessorLoad:
 
     def begin(self) -> None:
         """Begin the time that counts."""
-        self._before, self._began = _asked(), time.perf_counter()
+        self._before, self._began = _demand_seconds(), time.perf_counter()
 
     def end(self) -> None:
         """End it; the share stays 0 where Linux does not say."""
-        after, took = _asked(), time.perf_counter() - self._began
+        after, took = _demand_seconds(), time.perf_counter() - self._began
         if self._before is not None and after is not None and took > 0:
             self.share = min(1.0, (after - self._before) / took)
 
 
-def _asked() -> float | None:
+def _demand_seconds() -> float | None:
     """Return the seconds in which this process ran or waited for a processor."""
     try:
         ran, waited = SCHEDULED.read_text().split()[:2]

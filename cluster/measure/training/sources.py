@@ -171,11 +171,11 @@ class StoreSource(ShardSource):
             try:
                 return do()
             except FileNotFoundError as error:
-                if NO_BUCKET in _why(error):
+                if NO_BUCKET in _reason(error):
                     raise self._no_bucket() from error
                 raise
             except Exception as error:  # each store has errors of its own
-                why = _why(error)
+                why = _reason(error)
                 if number == TRIES or DENIED.search(why):
                     raise self._failed(name, why, number) from error
             time.sleep(pause)
@@ -203,7 +203,7 @@ class StoreSource(ShardSource):
         )
 
 
-def _why(error: Exception) -> str:
+def _reason(error: Exception) -> str:
     text = " ".join(str(error).partition("Debug source")[0].split())
     return ACT.sub(r"\1: ", ANSWER.sub(r"\2: \3", text))
 

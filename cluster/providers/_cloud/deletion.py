@@ -50,7 +50,7 @@ class Deletion(ABC, Generic[R]):
         """List the machines that exist."""
 
     @abstractmethod
-    def _others(self) -> Sequence[Callable[[], Sequence[R]]]:
+    def _other_lists(self) -> Sequence[Callable[[], Sequence[R]]]:
         """Return function that lists each other kind, in the order in which they can be deleted."""
 
     @abstractmethod
@@ -59,7 +59,10 @@ class Deletion(ABC, Generic[R]):
 
     def found(self) -> tuple[R, ...]:
         """List all selected resources that exist."""
-        return (*self._machines(), *(resource for list_ in self._others() for resource in list_()))
+        return (
+            *self._machines(),
+            *(resource for list_ in self._other_lists() for resource in list_()),
+        )
 
     @abstractmethod
     def _unlisted(self) -> tuple[Resource, ...]:
@@ -110,7 +113,7 @@ class Deletion(ABC, Generic[R]):
             return machines
         remaining: tuple[Resource, ...] = ()
         refused: list[Failure] = []
-        for list_ in self._others():
+        for list_ in self._other_lists():
             try:
                 remaining += self._attempt(list_())
             except Failure as failure:
@@ -155,12 +158,12 @@ def delete_until_gone(attempt: Callable[[], tuple[Resource, ...]], where: str) -
             if not remaining:
                 return
             if time.monotonic() > deadline:
-                raise _left(remaining, where)
+                raise _remaining_error(remaining, where)
         time.sleep(pause)
         pause = min(2 * pause, LONGEST_POLL)
 
 
-def _left(remaining: tuple[Resource, ...], where: str) -> ProvisionError:
+def _remaining_error(remaining: tuple[Resource, ...], where: str) -> ProvisionError:
     return ProvisionError(
         f"{len(remaining)} resource(s) were not seen to be gone in {where}: "
         + ", ".join(f"{resource.kind} {resource.id}" for resource in remaining),

@@ -171,7 +171,7 @@ class AwsProvider(CloudProvider["Region", AwsOffer], NeedsCredentials, Stops):
     def stop(self, name: str, machines: tuple[Machine, ...]) -> None:
         """Stop the instances; their disks remain, and still cost money."""
         with self.translating_errors("They go on."):
-            region, filters = self._found(name, journal.for_cluster(name).entries())
+            region, filters = self._locate(name, journal.for_cluster(name).entries())
             power.stop(region, filters, machines)
 
     def start(
@@ -182,7 +182,7 @@ class AwsProvider(CloudProvider["Region", AwsOffer], NeedsCredentials, Stops):
         spec = specs_of(entries)[-1]
         options = _options(spec)
         with self.translating_errors("They are as they were."):
-            region, filters = self._found(name, entries)
+            region, filters = self._locate(name, entries)
             running = power.start(
                 region,
                 filters,
@@ -223,7 +223,7 @@ class AwsProvider(CloudProvider["Region", AwsOffer], NeedsCredentials, Stops):
         regions = self.clients_of(journal.for_cluster(name).entries())
         return "".join(console(region, machine.id) for region in regions)
 
-    def _found(self, name: str, entries: Entries) -> tuple[Region, Filters]:
+    def _locate(self, name: str, entries: Entries) -> tuple[Region, Filters]:
         """Return the region of a cluster, and the filters that find its instances."""
         [region] = self.clients_of(entries)
         return region, filters_of(self.selection(region, name, entries))

@@ -119,7 +119,7 @@ class AwsLaunch(CloudLaunch[Region, AwsOptions, AwsOffer, "InstanceTypeDef"]):
         """List the instances with these ids."""
         del site
         listed = instances(self._client, filters_of(self._whose))
-        machines = (self._seen(item) for item in listed if item["InstanceId"] in ids)
+        machines = (self._as_listed(item) for item in listed if item["InstanceId"] in ids)
         return sorted(machines, key=lambda item: item.number)
 
     def check(
@@ -176,7 +176,7 @@ class AwsLaunch(CloudLaunch[Region, AwsOptions, AwsOffer, "InstanceTypeDef"]):
         """Return the fields of an instance that all clouds have."""
         return instance_view(instance)
 
-    def _seen(self, instance: InstanceTypeDef) -> ListedMachine[InstanceTypeDef]:
+    def _as_listed(self, instance: InstanceTypeDef) -> ListedMachine[InstanceTypeDef]:
         state, view = state_of(instance), instance_view(instance)
         connected = bool(view.private and (view.public or not self.options.is_public))
         return ListedMachine(
@@ -282,7 +282,7 @@ class AwsLaunch(CloudLaunch[Region, AwsOptions, AwsOffer, "InstanceTypeDef"]):
         resource = retry(lambda: _only(self._named_so(kind, name)), kinds=UNLISTED)
         if tags_of(resource).get(LAUNCH) != self._tags.launch:
             raise name_taken_error(self._spec.name, self._client.name)
-        return self._made(kind, token, resource)
+        return self._record_created(kind, token, resource)
 
     def _own(self, kind: str, *, where: Mapping[str, str] = NOWHERE, **params: str) -> str:
         """Create a resource without a name, once: after a lost reply it is found by its tags."""
@@ -300,9 +300,9 @@ class AwsLaunch(CloudLaunch[Region, AwsOptions, AwsOffer, "InstanceTypeDef"]):
             self._client.once(create, **params, **self._tagged(kind))
             return retry(lambda: _only(self._listed(kind, filters)), kinds=UNLISTED)
 
-        return self._made(kind, token, retry(attempt))
+        return self._record_created(kind, token, retry(attempt))
 
-    def _made(self, kind: str, token: str, resource: Mapping[str, Any]) -> str:
+    def _record_created(self, kind: str, token: str, resource: Mapping[str, Any]) -> str:
         """Record that a resource exists now; return its id."""
         id_ = str(resource[TYPES[kind].id])
         self.journal.made(token, id_)

@@ -162,7 +162,7 @@ class AwsDeletion(Deletion[AwsResource]):
         self._alive = {instance["InstanceId"] for instance in alive}
         return [_instance(instance) for instance in alive]
 
-    def _others(self) -> list[Callable[[], Sequence[AwsResource]]]:
+    def _other_lists(self) -> list[Callable[[], Sequence[AwsResource]]]:
         return [partial(self._listed, type_) for type_ in RESOURCE_TYPES]
 
     def _listed(self, type_: AwsResourceType) -> list[AwsResource]:

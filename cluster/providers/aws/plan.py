@@ -84,7 +84,7 @@ def _possible_offer(region: Region, spec: ClusterSpec, options: AwsOptions) -> A
     link = link_of(kind, grouped=spec.placement, efa=options.efa)
     allow = public_address.allowed_network(options.allow, jump=options.jump)
     lines = (
-        _what(spec, options, sites, vpc, allow),
+        _description(spec, options, sites, vpc, allow),
         f"image: {image['ImageId']} ({image.get('Name', 'no name')}, {image['Architecture']})",
         *([_packages_line(packages)] if packages else []),
         _network_line(kind, link, spec),
@@ -249,7 +249,7 @@ def _zones(region: Region, spec: ClusterSpec, options: AwsOptions) -> list[str]:
         Filters=[{"Name": "instance-type", "Values": [name]}],
     )
     there = sorted({offering["Location"] for offering in offered})
-    requested = _asked(region, spec, options)
+    requested = _requested_zones(region, spec, options)
     chosen = [zone for zone in requested if zone in there] if requested else there
     if not chosen:
         where = ", ".join(requested) or region.name
@@ -263,7 +263,7 @@ def _zones(region: Region, spec: ClusterSpec, options: AwsOptions) -> list[str]:
     return [zone for zone in chosen if zone not in full] or chosen
 
 
-def _asked(region: Region, spec: ClusterSpec, options: AwsOptions) -> list[str]:
+def _requested_zones(region: Region, spec: ClusterSpec, options: AwsOptions) -> list[str]:
     zones = [spec.zone] if spec.zone and spec.zone != region.name else []
     zones += [region.name + word if len(word) == 1 else word for word in words(options.zones)]
     return list(dict.fromkeys(zones))
@@ -325,7 +325,7 @@ def _subnets(region: Region, options: AwsOptions) -> tuple[SubnetTypeDef, ...]:
     )
 
 
-def _what(
+def _description(
     spec: ClusterSpec, options: AwsOptions, sites: tuple[ZoneSubnet, ...], vpc: str, allow: str
 ) -> str:
     spare = "spot " if spec.spot else ""

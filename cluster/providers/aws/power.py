@@ -70,7 +70,7 @@ def _wait(
         for name, state in states.items():
             on_state(name, state)
             if state == "terminated":
-                raise _gone(name)
+                raise _vanished_error(name)
         late = [item for item in machines if item.id not in by_id or not ready(by_id[item.id])]
         if not late:
             return [by_id[item.id] for item in machines]
@@ -79,7 +79,7 @@ def _wait(
         time.sleep(POLL)
 
 
-def _gone(name: str) -> ProvisionError:
+def _vanished_error(name: str) -> ProvisionError:
     return ProvisionError(
         f"{name} does not exist any more.",
         means="It ended, or somebody ended it; the others are as they were.",

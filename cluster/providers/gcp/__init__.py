@@ -249,10 +249,12 @@ def list_clusters(project: Project) -> tuple[RemoteCluster, ...]:
         tags = parse_description(item.description)
         if tags is not None and is_of(whose, item.description):
             alive.setdefault(tags.name, []).append(item)
-    return tuple(_seen(project, tags, alive[name]) for name, tags in sorted(tags_by_name.items()))
+    return tuple(
+        _remote_cluster(project, tags, alive[name]) for name, tags in sorted(tags_by_name.items())
+    )
 
 
-def _seen(project: Project, tags: Tags, machines: Sequence[Instance]) -> RemoteCluster:
+def _remote_cluster(project: Project, tags: Tags, machines: Sequence[Instance]) -> RemoteCluster:
     began = [_moment(instance.creation_timestamp) for instance in machines]
     first = machines[0] if machines else None
     return RemoteCluster(

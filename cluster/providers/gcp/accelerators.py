@@ -97,7 +97,7 @@ def requested_accelerators(
         )
     count = int(match[2] or 1)
     if kind.retired and not allow_retired:
-        raise _gone(spec, match[1], kind, count)
+        raise _retired_error(spec, match[1], kind, count)
     if count not in kind.machines:
         raise SpecError(
             f"No machine has {count} x {match[1]}.",
@@ -106,7 +106,7 @@ def requested_accelerators(
     return RequestedAccelerators(kind=kind, count=count)
 
 
-def _gone(spec: ClusterSpec, name: str, kind: Accelerator, count: int) -> SpecError:
+def _retired_error(spec: ClusterSpec, name: str, kind: Accelerator, count: int) -> SpecError:
     zone = f" --zone {spec.zone}" if spec.zone else ""
     command = f"cluster up {spec.name} --provider gcp --hosts {spec.hosts}{zone} --accelerator"
     alike = min(count, max(KNOWN["t4"].machines))

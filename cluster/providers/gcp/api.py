@@ -188,7 +188,7 @@ class Project:
         params = {"pageSize": "5000", "currencyCode": "USD"}
         skus = []
         while True:
-            page = self._other("CLOUDBILLING", "skus.list", SKUS, params, SkuPage)
+            page = self._call_service("CLOUDBILLING", "skus.list", SKUS, params, SkuPage)
             skus += [_decoded("skus.list", sku, kind) for sku in page.skus]
             if not page.next_page_token:
                 return tuple(skus)
@@ -200,9 +200,9 @@ class Project:
         Failure: it cannot be read; another cloud's endpoint must be set in the environment.
         """
         path = f"/v2/projects/{self.name}/policies/{constraint}:getEffectivePolicy"
-        return self._other("ORGPOLICY", "policies.getEffectivePolicy", path, {}, kind)
+        return self._call_service("ORGPOLICY", "policies.getEffectivePolicy", path, {}, kind)
 
-    def _other(
+    def _call_service(
         self, service: str, what: str, path: str, params: dict[str, str], kind: type[T]
     ) -> T:
         """Call a service other than Compute Engine, once: a plan does not need its answer."""

@@ -203,7 +203,7 @@ class GcpLaunch(CloudLaunch[Project, GcpOptions, GcpOffer, "Instance"]):
         started = [(rule, begin, begin()) for rule, begin in zip(others, begins, strict=True)]
         for rule, begin, operation in started:
             self._finish("firewalls.insert", operation, begin)
-            self._made("firewalls", rule)
+            self._record_created("firewalls", rule)
 
     def _policy(self) -> None:
         """Create the placement policy, without a VM count: with one, machines wait for others."""
@@ -217,7 +217,7 @@ class GcpLaunch(CloudLaunch[Project, GcpOptions, GcpOffer, "Instance"]):
         region = self._offer.region
         begin = partial(self._begin, "resource_policies", "resource_policy", body, region=region)
         self._finish("resourcePolicies.insert", begin(), begin)
-        self._made("resource_policies", body, region)
+        self._record_created("resource_policies", body, region)
 
     def _named(self, collection: str, kind: str, body: dict[str, Any]) -> None:
         """Create a named resource, and refuse a name that another launch has.
@@ -231,9 +231,9 @@ class GcpLaunch(CloudLaunch[Project, GcpOptions, GcpOffer, "Instance"]):
         tags = parse_description(existing.description)
         if tags is None or tags.launch != self._tags.launch:
             raise name_taken_error(self._spec.name, self._client.name)
-        self._made(collection, body)
+        self._record_created(collection, body)
 
-    def _made(self, collection: str, body: dict[str, Any], region: str = "") -> None:
+    def _record_created(self, collection: str, body: dict[str, Any], region: str = "") -> None:
         scope = f"{region}/" if region else ""
         token = request_id(self._tags, f"{collection}/{body['name']}")
         self.journal.made(token, f"{scope}{body['name']}")

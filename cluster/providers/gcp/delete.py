@@ -153,7 +153,7 @@ class GcpDeletion(Deletion[GcpResource]):
         tags = parse_description(row.description)
         return tags is None or is_of(self._whose, row.description)
 
-    def _others(self) -> list[Callable[[], Sequence[GcpResource]]]:
+    def _other_lists(self) -> list[Callable[[], Sequence[GcpResource]]]:
         return [
             partial(self._labelled if type_.labelled else self._listed, type_)
             for type_ in OTHER_TYPES

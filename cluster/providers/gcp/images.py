@@ -24,7 +24,11 @@ def choose(project: Project, requested: str, architecture: str, *, gpus: bool) -
 
     SpecError: there is no such image, or it is for another architecture.
     """
-    image = _given(project, requested) if requested else _own(project, architecture, gpus=gpus)
+    image = (
+        _requested_image(project, requested)
+        if requested
+        else _own(project, architecture, gpus=gpus)
+    )
     if (made_for := image.architecture or INTEL) != architecture:
         raise SpecError(
             f"The image {image.name} is for {made_for} machines, not {architecture}.",
@@ -50,7 +54,7 @@ def _own(project: Project, architecture: str, *, gpus: bool) -> Image:
     return _newest(project, UBUNTU, FAMILIES[architecture])
 
 
-def _given(project: Project, requested: str) -> Image:
+def _requested_image(project: Project, requested: str) -> Image:
     words = requested.removeprefix("projects/").split("/")
     if len(words) == 2:  # noqa: PLR2004 - a project and a family
         return _newest(project, words[0], words[1])

@@ -74,7 +74,7 @@ def _offer(
     ttl = lifetime(spec, cost, TTL)
     allow = public_address.allowed_network(options.allow, jump=options.jump)
     lines = (
-        _what(spec, options, machines, network, allow),
+        _description(spec, options, machines, network, allow),
         f"image: {image.name} ({image.family or 'no family'}, {architecture})",
         _network_line(link, tier1=tier1),
         quotas.check(project, machines.region, spec, kind, gpus, public=options.is_public),
@@ -192,7 +192,7 @@ def _zones(
         listed = project.all("accelerator_types", filter=f"name = {wanted.kind.type}")
         have = {_last(offer.zone) for offer in listed}
         there = {zone: offer for zone, offer in there.items() if zone in have}
-    requested = _asked(spec, options, region)
+    requested = _requested_zones(spec, options, region)
     usable = sorted(zone for zone in there if zone.startswith(f"{region}-"))
     zones = [zone for zone in requested if zone in there] if requested else usable
     if not zones:
@@ -212,7 +212,7 @@ def _last(url: str) -> str:
     return url.rpartition("/")[2]
 
 
-def _asked(spec: ClusterSpec, options: GcpOptions, region: str) -> list[str]:
+def _requested_zones(spec: ClusterSpec, options: GcpOptions, region: str) -> list[str]:
     own = os.environ.get("CLOUDSDK_COMPUTE_ZONE", "")
     first = spec.zone or ("" if options.zones else own)
     zones = [first] if first and first != region else []
@@ -294,7 +294,7 @@ def _network_of(project: Project, region: str, subnet: str) -> str:
     return _last(subnetwork.network)
 
 
-def _what(
+def _description(
     spec: ClusterSpec,
     options: GcpOptions,
     machines: MachineChoice,

@@ -109,7 +109,7 @@ def price(
         return None
     wanted = "Preemptible" if spot else "OnDemand"
     here = [s for s in catalog if region in s.service_regions and s.category.usage_type == wanted]
-    parts = [(part, _of(part, here, spot=spot)) for part in _parts(kind, gpus)]
+    parts = [(part, _catalog_entry(part, here, spot=spot)) for part in _parts(kind, gpus)]
     skus = [(part, sku) for part, sku in parts if sku is not None]
     if not skus or len(skus) < len(parts):
         return None
@@ -133,7 +133,7 @@ def _parts(kind: MachineType, gpus: tuple[str, int] | None) -> list[PricedPart]:
     return parts
 
 
-def _of(part: PricedPart, catalog: Iterable[Sku], *, spot: bool) -> Sku | None:
+def _catalog_entry(part: PricedPart, catalog: Iterable[Sku], *, spot: bool) -> Sku | None:
     """Find the catalog entry of a part; none unless exactly one entry matches."""
     before, after = ("", "")
     if spot:

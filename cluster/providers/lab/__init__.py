@@ -118,7 +118,7 @@ class LabProvider(
                 return _bring_up(files, spec, options)
             except (OSError, subprocess.SubprocessError) as error:
                 raise ProvisionError(
-                    f"The lab {spec.name} could not be made: {_why(error)}",
+                    f"The lab {spec.name} could not be made: {_reason(error)}",
                     means="Nothing is left.",
                 ) from error
 
@@ -342,5 +342,5 @@ def _machine(
     )
 
 
-def _why(error: Exception) -> str:
+def _reason(error: Exception) -> str:
     return (isinstance(error, OSError) and error.strerror) or str(error)

@@ -44,7 +44,7 @@ def alter(
         SpecError: the host does not run any more, or the rate is not valid.
     """
     number, switch, host = host_number(machine), *_running(machine.name.split(".")[2], machine)
-    made = _made(host)
+    made = _created_options(host)
     if verb in ("cut", "kill"):
         inside(switch.pid, "ip", f"link set dev h{number} down\n")
         if verb == "kill":  # after the link, as a host that loses its power closes no connection
@@ -74,7 +74,7 @@ def alter_uplink(name: str, leaf: int, verb: Verb, rate: str = "") -> float | No
         SpecError: there is no such leaf, the verb is for hosts only, or the rate is not valid.
     """
     (switch,) = _running(name)
-    made = _made(switch)
+    made = _created_options(switch)
     if leaf not in range(made.leaves):
         raise SpecError(
             f"The lab {name} has {made.leaves} leaf switches, and none has number {leaf}.",
@@ -121,7 +121,7 @@ def _running(name: str, *machines: Machine) -> tuple[HostProcess, ...]:
     return tuple(running[number] for number in numbers)
 
 
-def _made(process: HostProcess) -> LabOptions:
+def _created_options(process: HostProcess) -> LabOptions:
     text = text_of(process.folder / "options.json")
     return msgspec.json.decode(text, type=LabOptions)
 

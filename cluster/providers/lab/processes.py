@@ -86,7 +86,7 @@ def kill_all(processes: Iterable[HostProcess]) -> None:
         with contextlib.suppress(ProcessLookupError):
             os.kill(pid, signal.SIGKILL)
     deadline = time.monotonic() + GONE_WITHIN
-    while alive := [pid for pid in pids if not _gone(pid)]:
+    while alive := [pid for pid in pids if not _has_ended(pid)]:
         if time.monotonic() > deadline:
             raise ProvisionError(f"{len(alive)} processes of the lab cannot be ended: {alive}")
         time.sleep(POLL)
@@ -97,7 +97,7 @@ def _children(pid: int) -> list[int]:
     return [number for number in numbers if _stat(number)[1:2] == [str(pid)]]
 
 
-def _gone(pid: int) -> bool:
+def _has_ended(pid: int) -> bool:
     fields = _stat(pid)
     return not fields or fields[0] == "Z"
 

@@ -99,7 +99,7 @@ def fetch(
     folder = cache_folder() / "wheels" / "-".join(words)
     from filelock import FileLock  # noqa: PLC0415 - slow to import
 
-    with _kept(folder.parent), FileLock(folder.with_name(f"{folder.name}.lock")):
+    with _writing_cache(folder.parent), FileLock(folder.with_name(f"{folder.name}.lock")):
         check_owner(folder, CHOOSE)
         if not folder.exists():
             alone = () if with_dependencies else ("--no-deps",)
@@ -108,7 +108,7 @@ def fetch(
 
 
 @contextmanager
-def _kept(folder: Path) -> Iterator[None]:
+def _writing_cache(folder: Path) -> Iterator[None]:
     """Turn a failure to write the cache into an error with a remedy."""
     try:
         make_private(folder)

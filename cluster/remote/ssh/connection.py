@@ -212,7 +212,7 @@ def _not_let_in(error: AuthFailure, where: str, identity: Identity) -> Unreachab
     )
 
 
-def _why(error: Exception) -> str:
+def _reason(error: Exception) -> str:
     waited = str(error) == NO_BANNER and isinstance(error.__context__, TimeoutError)
     if waited or str(error) == NEVER_BEGAN:
         return f"it does not begin to speak SSH within {CONNECT_TIMEOUT:g} s"
@@ -221,7 +221,7 @@ def _why(error: Exception) -> str:
 
 def _translated(error: Exception, where: str, state: str) -> Unreachable:
     """Translate paramiko's and the system's errors of connecting into ours."""
-    why = _why(error)
+    why = _reason(error)
     match error:
         case socket.gaierror():
             return Unreachable(
@@ -296,10 +296,10 @@ class Transport(paramiko.Transport):
 
     def watch(self) -> None:
         """Send keepalives from now on, and close the connection if no answer comes."""
-        self.packetizer.set_keepalive(KEEPALIVE, self._ask)
+        self.packetizer.set_keepalive(KEEPALIVE, self._send_keepalive)
         threading.Thread(target=self._listen, daemon=True).start()
 
-    def _ask(self) -> None:
+    def _send_keepalive(self) -> None:
         message = paramiko.Message()
         message.add_byte(paramiko.common.cMSG_GLOBAL_REQUEST)
         message.add_string("keepalive@openssh.com")
