@@ -43,6 +43,8 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Iterator
 
 gc.disable()  # until all is imported
+os.environ.pop("PYTHONDONTWRITEBYTECODE", None)
+sys.dont_write_bytecode = False  # a module is compiled once, not in each process that imports it
 ROOT = Path(__file__).parent.parent
 PLUGINS = Path(__file__).parent / "plugins"
 BIN = Path(sys.executable).parent  # of cluster, mpirun and mpicc
@@ -163,7 +165,7 @@ def _share_cores(home: Path) -> None:
 
 @pytest.fixture
 def installed_anew(monkeypatch: pytest.MonkeyPatch) -> None:
-    """Let hosts install their environment step by step: it is the subject."""
+    """Let hosts install their environment and compile: it is the subject."""
     monkeypatch.setenv(prepared.FOLDER, "")
 
 

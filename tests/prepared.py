@@ -1,4 +1,4 @@
-"""Environments for hosts that are this machine, each made once in a run of the suite.
+"""Environments and kernels for hosts that are this machine, each made once in a run of the suite.
 
 The steps of an installation are the subject of a few tests; all others take a copy of what these
 steps make, with its modules compiled. The first installation with the same marker makes it, in any
@@ -15,14 +15,14 @@ import subprocess
 import tempfile
 from contextlib import suppress
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 import msgspec
 from filelock import FileLock
 
 from cluster.core.errors import ClusterError
 from cluster.remote.environment.install import HostInstaller
-from cluster.remote.jobs import COMMAND_TIMEOUT
+from cluster.remote.jobs import COMMAND_TIMEOUT, MpiJob
 from cluster.remote.shells.local import LocalShell
 from tests import clean
 
@@ -32,15 +32,28 @@ if TYPE_CHECKING:
     from cluster.remote.environment.steps import HostProbe, PendingStep
 
 FOLDER = "CLUSTER_TESTS_PREPARED"  # variable: where a run keeps them; if it is empty, hosts install
+KERNELS = "kernels"  # as in cluster.measure.kernels
 COPY = """\
 [ -d "$1" ] && cd -- "$2" && rm -rf env && cp -a -- "$1" env
 """
-really = HostInstaller._do
+really, start = HostInstaller._do, MpiJob.start
 
 
 def use() -> None:
     """Let what this process installs on hosts come from there."""
     HostInstaller._do = take  # type: ignore[method-assign]
+    MpiJob.start = start_with_kernels  # type: ignore[method-assign]
+
+
+def start_with_kernels(self: MpiJob, *words: Any, **more: Any) -> None:
+    """Start a job whose host, if it is this one, keeps its kernels where all of the run do."""
+    if os.environ.get(FOLDER) and isinstance(self._shell, LocalShell):
+        shared = Path(os.environ[FOLDER], KERNELS)
+        own = Path(self.record.folder).with_name(KERNELS)
+        with suppress(OSError):
+            shared.mkdir(exist_ok=True)
+            own.symlink_to(shared)
+    start(self, *words, **more)
 
 
 def begin(config: pytest.Config) -> None:
