@@ -27,12 +27,7 @@ from logs import parsing, profiles
 from loops import profiling, turning
 from startup import around, starting
 from stopwatch import BIN, ROOT
-from training import (
-    fetching_too_slowly,
-    naming_links,
-    naming_slow_links,
-    naming_stalls,
-)
+from training import fetching_too_slowly, naming_links, naming_slow_links, naming_stalls
 from watched import watching
 
 if TYPE_CHECKING:

@@ -19,16 +19,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, NamedTuple
 
 from stopwatch import ROOT
-from watched import (
-    CASES,
-    KINDS,
-    LENGTH,
-    SEEDS,
-    share,
-    stationary,
-    stepped,
-    stepped_in_the_middle,
-)
+from watched import CASES, KINDS, LENGTH, SEEDS, share, stationary, stepped, stepped_in_the_middle
 
 from cluster.analysis.statistics.change_points import SMALLEST, change_points
 

@@ -37,17 +37,10 @@ NETWORK = """<?xml version='1.0'?>
 </platform>
 """
 ALGORITHMS = {  # collective -> our name of an algorithm -> SMPI's
-    "allreduce": {
-        "recursive doubling": "rdb",
-        "ring": "lr",
-        "halving and doubling": "rab",
-    },
+    "allreduce": {"recursive doubling": "rdb", "ring": "lr", "halving and doubling": "rab"},
     "allgather": {"recursive doubling": "rdb", "ring": "ring"},
     "reduce_scatter": {"recursive halving": "ompi_basic_recursivehalving", "ring": "ompi_ring"},
-    "bcast": {
-        "binomial tree": "binomial_tree",
-        "scatter and allgather": "scatter_LR_allgather",
-    },
+    "bcast": {"binomial tree": "binomial_tree", "scatter and allgather": "scatter_LR_allgather"},
     "reduce": {"binomial tree": "binomial", "reduce-scatter and gather": "scatter_gather"},
     "alltoall": {"pairwise": "pair", "Bruck": "bruck"},
 }

@@ -299,11 +299,7 @@ def speeds() -> None:
         rounds = list(first_rounds(groups.tolist(), 10))
         source, target = both_ways(rounds[5])
         paths, capacities = simulator.paths(source, target), simulator.fabric_links.capacities()
-        row(
-            "flows of a round",
-            fabric.size,
-            _fastest(partial(max_min_rates, paths, capacities)),
-        )
+        row("flows of a round", fabric.size, _fastest(partial(max_min_rates, paths, capacities)))
         steps = [both_ways(pairs) for pairs in rounds]
         values = np.concatenate([simulator.rates(*e, n).values for n, e in enumerate(steps)])
         ends = [np.concatenate(column) for column in zip(*steps, strict=True)]

@@ -71,10 +71,7 @@ def _fault(lab: Cluster, kind: str, chance: random.Random) -> Planted:
     machines, host = lab.machines, chance.randrange(1, HOSTS)  # the first one runs the check
     machine = machines[host]
     if kind == "slow uplink":
-        leaf, rate = (
-            chance.randrange(LEAVES),
-            f"{UPLINK * chance.uniform(*THIN):.2f}mbit",
-        )
+        leaf, rate = (chance.randrange(LEAVES), f"{UPLINK * chance.uniform(*THIN):.2f}mbit")
         return Planted(
             f"group:{leaf}",
             ("both",),

@@ -38,13 +38,12 @@ def profiled(where: str, hosts: Cluster, repetitions: int) -> None:
     say(f"latency 8 B profiled, {where}", shown, "1.5 x", good=ratio_ <= 1.5)  # noqa: PLR2004
 
 
-PLAIN = ROOT / "scripts" / "plain"
 ENOUGH = {"latency": 1.05, "bandwidth": 0.97}  # of the plain program's
 
 
 def turning(repetitions: int) -> None:
     """Compare them in the same processes, where they take turns."""
-    os.environ["CLUSTER_PLUGINS"] = str(PLAIN)
+    os.environ["CLUSTER_PLUGINS"] = str(ROOT / "scripts" / "plain")
     both_ways_of_hosts(beside_plain, 3 * repetitions)
 
 
@@ -70,12 +69,10 @@ def beside_plain(where: str, hosts: Cluster, repetitions: int) -> None:
         judge(f"{metric} {format_size(size)}, {where}, by turns", metric, middle, own.bytes, slower)
 
 
-def judge(
-    what: str, metric: str, seconds: float, moved: int, slower: float, more: str = ""
-) -> None:
+def judge(what: str, metric: str, seconds: float, moved: int, slower: float) -> None:
     """Say how a loop of ours compares with the plain one: times, or rates."""
     low, limit = metric == "latency", ENOUGH[metric]
     ratio_ = slower if low else 1 / slower
     shown = format_value(seconds, "s") if low else format_value(moved / seconds, "B/s")
     good = ratio_ <= limit if low else ratio_ >= limit
-    say(what, f"{shown}, {ratio_:.3f} x of plain C{more}", f"{limit} x", good=good, least=not low)
+    say(what, f"{shown}, {ratio_:.3f} x of plain C", f"{limit} x", good=good, least=not low)

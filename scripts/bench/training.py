@@ -219,10 +219,7 @@ def _store(place: Path) -> Iterator[dict[str, str]]:
             if server.stdout:
                 server.stdout.readline()  # ready
             try:
-                yield {
-                    "AWS_CONFIG_FILE": str(config),
-                    "AWS_ENDPOINT_URL": f"http://{FAR}:{PORT}",
-                }
+                yield {"AWS_CONFIG_FILE": str(config), "AWS_ENDPOINT_URL": f"http://{FAR}:{PORT}"}
             finally:
                 server.kill()
     finally:

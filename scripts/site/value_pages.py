@@ -95,10 +95,7 @@ in bytes per second. New fields may be added; fields are not renamed.
 """
 INTERNAL = "disk|state|looked_for|phases|shells|as_reported|evidence|judgement|training|passing|key"
 """Members that other layers of cluster use, and scripts do not need."""
-GIVEN = (
-    *(SpecOptions, Bench, BenchCall),
-    *(Answer, SeriesAnswer, Picture, RunList),
-)
+GIVEN = (*(SpecOptions, Bench, BenchCall), *(Answer, SeriesAnswer, Picture, RunList))
 """What the Python API gives and takes, besides what has a name in `cluster`."""
 FILES: dict[str, Any] = {"run.json": Record, "measurements.jsonl": Measurement}
 
