@@ -251,6 +251,10 @@ def _clusters() -> list[str]:
     return list(journal.names())
 
 
+def _seconds(text: str) -> float:
+    return float(text) if text.isdigit() else parse_seconds(text)
+
+
 def _zero_or_one(value: str) -> int:
     if value not in ("0", "1"):
         raise click.BadParameter(f"{value!r} is not 0 or 1.")
@@ -383,7 +387,7 @@ SPELLINGS = {
     "placement": Spelling(kind=int, metavar="[0|1]", parser=_zero_or_one, more=" Bare: 1."),
     "accelerator": Spelling(metavar="KIND:N"),
     "max_cost": Spelling(metavar="DOLLARS"),
-    "ttl": Spelling(metavar="SPAN", parser=parse_seconds, more=" Or 90min, 2h."),
+    "ttl": Spelling(metavar="SPAN", parser=_seconds, more=" Or 90min, 2h."),
     "options": Spelling("--option", list[str] | None, "KEY=VALUE", more=" Repeatable."),
     "groups": Spelling(
         "--group", list[str] | None, "NAME=N[:TYPE]", more=" Instead of --hosts; repeatable."

@@ -184,7 +184,10 @@ class Journal(Value, frozen=True, kw_only=True):
             jsonl.append(self.path, msgspec.json.encode(entry) + b"\n", sync=True)
 
     def _open(self) -> None:
-        make_private(self.folder)
+        try:
+            make_private(self.folder)
+        except FileNotFoundError as error:  # as in /proc, where nothing can be made
+            raise self._unwritable(error) from error
 
     @contextmanager
     def _writing(self) -> Iterator[None]:
@@ -193,11 +196,14 @@ class Journal(Value, frozen=True, kw_only=True):
         except FileNotFoundError as error:
             raise self._removed_error() from error
         except OSError as error:
-            raise ClusterError(
-                f"The state folder {self.folder} cannot be written: {error.strerror}.",
-                means="Without it, a cluster could be lost track of, so nothing was started.",
-                remedy="Make it writable, or choose another: CLUSTER_STATE=DIR",
-            ) from error
+            raise self._unwritable(error) from error
+
+    def _unwritable(self, error: OSError) -> ClusterError:
+        return ClusterError(
+            f"The state folder {self.folder} cannot be written: {error.strerror}.",
+            means="Without it, a cluster could be lost track of, so nothing was started.",
+            remedy="Make it writable, or choose another: CLUSTER_STATE=DIR",
+        )
 
     def entries(self) -> tuple[Entry, ...]:
         """Read all entries, the oldest first; none if there is no such cluster.

@@ -78,7 +78,7 @@ def find(kind: type[P], name: str) -> type[P]:
     if name not in plugins:
         raise SpecError(
             f"There is no {kind.__name__.lower()} {name!r}.",
-            remedy=f"There are: {', '.join(plugins)}",
+            remedy=f"{_did_you_mean(name, plugins)}There are: {', '.join(plugins)}",
         )
     module = importlib.import_module(f"{kind.folder}.{name}")
     classes = {  # a class may have two names
@@ -94,6 +94,13 @@ def find(kind: type[P], name: str) -> type[P]:
             means="A plug-in file holds exactly one.",
         )
     return classes.pop()
+
+
+def _did_you_mean(name: str, names: tuple[str, ...]) -> str:
+    from difflib import get_close_matches  # noqa: PLC0415 - rarely needed
+
+    near = get_close_matches(name, names, 1)
+    return f"Did you mean {near[0]}? " if near else ""
 
 
 def _paths(kind: type[Plugin]) -> list[str]:

@@ -276,10 +276,11 @@ class Jobs:
         return job.status()
 
     def logs(self) -> str:
-        """Return the standard output of the newest job so far (SpecError)."""
+        """Return what the newest job printed so far, standard error if it is all (SpecError)."""
         job = self.newest()
         if self._is_collected(job):
-            return raw_text(Path(job.record.run), "stdout")
+            folder = Path(job.record.run)
+            return raw_text(folder, "stdout") or raw_text(folder, "stderr")
         return job.logs()
 
     def note_receipt(

@@ -92,6 +92,7 @@ SCRATCH_VARIABLES = (
     *("PRTE_MCA_prte_tmpdir_base", "OMPI_MCA_btl_sm_backing_directory"),
     *("OMPI_MCA_orte_tmpdir_base", "OMPI_MCA_btl_vader_backing_directory"),
 )
+LOGS = 'cd "$1" || exit; [ -s stdout ] && exec cat stdout; exec cat stderr'
 # The arguments run the agent. It starts slowly, so it runs only if there is something to remove.
 SWEEP = f'for one in {SHARED_MEMORY}/{PREFIX}*; do [ ! -O "$one" ] || exec "$@"; done'
 # $1 the scratch folder, $2 that of the job. Another user may have created $1: it must be ours.
@@ -295,10 +296,9 @@ class MpiJob:
         return ()
 
     def logs(self) -> str:
-        """Return the job's standard output so far."""
-        return self._shell.run(
-            ["cat", f"{self.record.folder}/stdout"], timeout=COMMAND_TIMEOUT
-        ).stdout
+        """Return the job's standard output so far; if it has none, its standard error."""
+        words = ["sh", "-c", LOGS, "sh", self.record.folder]
+        return self._shell.run(words, timeout=COMMAND_TIMEOUT).stdout
 
     def fetch(self, to: Path) -> None:
         """Download the job's files from every host, and remove MPI's files from shared memory.

@@ -324,7 +324,7 @@ def _next_step(
         return _next_for_log(word, found)
     if word in ("failed", "normal"):
         return _show("logs", name) if word == "failed" else None
-    if signs != list(findings) and word != "low":
+    if any(isinstance(verdict.reason, BusyHost) for verdict in found):
         return Advice(purpose="again", command=("cluster", "replay", name))
     waits = training is not None and training.waits_for_network and _hosts(record) > 1
     if record.benchmark == TRAINING and not waits:
