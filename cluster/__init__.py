@@ -38,6 +38,7 @@ if TYPE_CHECKING:
     from cluster.core.model.records import Record
     from cluster.core.model.spec import ClusterSpec
     from cluster.orchestration.ab_test import ab
+    from cluster.orchestration.answers import check, import_, judge, proximity
     from cluster.orchestration.bench.listener import Listener
     from cluster.orchestration.cluster import Cluster, attach
     from cluster.orchestration.launch.launch import launch
@@ -73,9 +74,13 @@ __all__ = [
     "__version__",
     "ab",
     "attach",
+    "check",
     "compare",
+    "import_",
+    "judge",
     "launch",
     "load",
+    "proximity",
     "runs",
 ]
 
@@ -106,9 +111,13 @@ _MODULES = {
     "Unreachable": "cluster.core.errors",
     "ab": "cluster.orchestration.ab_test",
     "attach": "cluster.orchestration.cluster",
+    "check": "cluster.orchestration.answers",
     "compare": "cluster.runs.comparison",
+    "import_": "cluster.orchestration.answers",
+    "judge": "cluster.orchestration.answers",
     "launch": "cluster.orchestration.launch.launch",
     "load": "cluster.runs.catalog",
+    "proximity": "cluster.orchestration.answers",
 }
 
 

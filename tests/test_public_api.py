@@ -12,7 +12,7 @@ import pytest
 
 import cluster
 from cluster.orchestration.bench.bench_methods import Bench
-from tests.conftest import ROOT, run
+from tests.conftest import ROOT, answer, run
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
@@ -25,7 +25,8 @@ FROZEN = {
     *("HostErrors", "InUse", "LaunchLeft"),
     *("Listener", "Machine", "Measurement", "ParseError", "ProvisionError", "Quota", "Record"),
     *("Run", "RunComparison", "ShellError", "SpecError", "Summary", "Timeout", "Unreachable"),
-    *("__version__", "ab", "attach", "compare", "launch", "load", "runs"),
+    *("__version__", "ab", "attach", "check", "compare", "import_", "judge", "launch"),
+    *("load", "proximity", "runs"),
 }
 HEAVY = (
     "numpy",
@@ -136,3 +137,16 @@ def test_a_benchmark_is_a_method_that_lists_its_parameters() -> None:
 def test_names_are_found_and_unknown_ones_are_not() -> None:
     assert set(cluster.__all__) <= set(dir(cluster))
     assert not hasattr(cluster, "util")
+
+
+def test_a_log_and_a_cluster_are_judged_as_by_the_commands(home: Path) -> None:
+    del home
+    log = ROOT / "tests" / "logs" / "iperf3.json.txt"
+    shown = answer("judge", str(log), "--hardware", "nic=10gbit", status=1)
+
+    assert cluster.judge(log, "nic=10gbit").line == shown["answer"]
+    assert len(cluster.runs()) == 1  # that of the command
+    assert cluster.import_(log).summary() == cluster.load("latest").summary()
+    with cluster.launch("fleet", provider="sim", hosts=6) as c:
+        assert cluster.check(c, rounds=0).verdict == "HEALTHY"
+        assert len(cluster.proximity("fleet").names) == 6

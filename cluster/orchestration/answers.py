@@ -1,0 +1,109 @@
+"""`cluster.check`, `cluster.judge`, `cluster.import_` and `cluster.proximity`, as the commands."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+from cluster.orchestration.check.verdict import judge_check
+from cluster.orchestration.cluster import Cluster, attach
+from cluster.runs import store
+from cluster.runs.catalog import load
+from cluster.runs.import_.logs import NAME, import_logs, read_logs
+from cluster.runs.run import PAIRS, Run
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping
+
+    from cluster.core.model.fleet import FleetVerdict
+    from cluster.core.model.hardware import Hardware
+    from cluster.core.model.placement import Placement
+    from cluster.reports.words.verdict import Answer
+
+
+def import_(
+    *files: str | Path, name: str = NAME, format_: str = "", runs: str | Path | None = None
+) -> Run:
+    """Keep logs of other tools as a run.
+
+    Example: `cluster.import_("nccl.log").summary()`
+
+    Args:
+        name: of the run's cluster.
+        format_: of the logs; found out by default.
+        runs: the folder of all runs, if it is another than usual.
+
+    Raises:
+        SpecError: a file cannot be read.
+        ParseError: no parser understands it.
+    """
+    texts = [str(file) for file in files]
+    return store.read(import_logs(texts, store.root(runs), name=name, format_=format_).folder)
+
+
+def judge(
+    named: str | Path, hardware: str | Hardware | None = None, *, runs: str | Path | None = None
+) -> Answer:
+    """Judge a log, which is not kept, or a run.
+
+    Example: `print(cluster.judge("nccl.log", "p4d.24xlarge"))`
+
+    Args:
+        named: the file, or the run: its folder, id, cluster, or `latest`.
+        hardware: of the hosts, as `Run.judge` takes it.
+
+    Raises:
+        SpecError: there is neither.
+        ParseError: no parser understands the log.
+    """
+    if Path(named).is_file():
+        with read_logs([str(named)]) as logs:
+            return logs.run.judge(hardware)
+    return load(named, runs=runs).judge(hardware)
+
+
+def check(
+    which: Cluster | str, *, runs: str | Path | None = None, **params: object
+) -> FleetVerdict:
+    """Find the bad host, link or group of a cluster, by rounds of pairs.
+
+    Example: `cluster.check("big", rounds=10, confirm=True).findings`
+
+    Args:
+        which: the cluster, or its name.
+        params: of the benchmark `pairs`.
+
+    Raises:
+        ClusterError: the pairs could not be tested.
+    """
+    return judge_check(_pairs(which, runs, params))
+
+
+def proximity(
+    which: Cluster | str, *, runs: str | Path | None = None, milliseconds: int = 100
+) -> Placement:
+    """Find which hosts of a cluster are near one another, by the latencies of all pairs.
+
+    Example: `cluster.proximity("big").groups`
+
+    Args:
+        which: the cluster, or its name.
+        milliseconds: of each test.
+
+    Raises:
+        ClusterError: the latencies could not be measured.
+    """
+    from cluster.orchestration.proximity import judge_placement  # noqa: PLC0415 - slow: numpy
+
+    params: dict[str, Any] = {
+        "metric": "latency",
+        "rounds": 0,
+        "alone": 0,
+        "milliseconds": milliseconds,
+    }
+    return judge_placement(_pairs(which, runs, params))
+
+
+def _pairs(which: Cluster | str, runs: str | Path | None, params: Mapping[str, Any]) -> Run:
+    cluster = attach(which) if isinstance(which, str) else which
+    return cluster.bench(PAIRS, runs=runs, **params)
