@@ -8,7 +8,7 @@ as many near pairs drawn at random would hardly ever be.
 from __future__ import annotations
 
 import math
-from typing import TYPE_CHECKING, NamedTuple
+from typing import TYPE_CHECKING, Literal, NamedTuple
 
 import msgspec
 import numpy as np
@@ -32,6 +32,7 @@ CHANCE = 0.01  # that near pairs at random would be as transitive
 DRAWS = 400  # at random, where the chance cannot be counted
 COUNTED = 150  # hosts up to which it can: more have more partitions than a float holds
 LEAST = 3  # hosts of which two can be nearer than others
+NoGroups = Literal["few_pairs", "no_gap", "contradictions", "chance"]
 
 
 class NearGroups(NamedTuple):
@@ -42,14 +43,16 @@ class NearGroups(NamedTuple):
         gap: between near and far pairs, as a ratio.
         edge: the longest latency of a near pair, in seconds.
         chance: that near pairs at random would be as transitive; none if it was not asked for.
+        pairs: that have a latency.
     """
 
     groups: tuple[int, ...]
-    reason: str
+    reason: NoGroups | None = None
     gap: float = 1.0
     edge: float = 0.0
     contradictions: int = 0
     chance: float | None = None
+    pairs: int = 0
 
 
 def near_groups(latency: Latencies) -> NearGroups:
@@ -62,27 +65,23 @@ def near_groups(latency: Latencies) -> NearGroups:
     values = latency[rows, columns]
     known = np.flatnonzero(~np.isnan(values))
     if len(latency) < LEAST or len(known) < 2 * SIDE:
-        some = "one pair is" if len(known) == 1 else f"{len(known)} pairs are"
-        return NearGroups((), f"{some} too few")
+        return NearGroups((), "few_pairs", pairs=len(known))
     ranked = np.sort(values[known])
     gaps = ranked[SIDE : -SIDE + 1] / ranked[SIDE - 1 : -SIDE]
     at = int(gaps.argmax()) + SIDE - 1
     gap, edge = float(gaps.max()), float(ranked[at])
     if gap < GAP:
-        reason = f"the largest gap between latencies is {gap:.3f} x, and noise has up to {GAP} x"
-        return NearGroups((), reason, gap, edge)
+        return NearGroups((), "no_gap", gap, edge, pairs=len(known))
     tested = ~np.isnan(latency)
     near = tested & (latency <= edge)
     groups = _components(near)
     wrong = _contradictions(near, tested, groups)
     if wrong > CONTRADICTIONS * len(known):
-        reason = f"{wrong} pairs would be in one group and are not near"
-        return NearGroups((), reason, gap, edge, wrong)
+        return NearGroups((), "contradictions", gap, edge, wrong, pairs=len(known))
     chance = _chance(tested, near, wrong)
     if chance > CHANCE:
-        reason = f"as many near pairs at random would form groups with a chance of {chance:.2g}"
-        return NearGroups((), reason, gap, edge, wrong, chance)
-    return NearGroups(tuple(groups.tolist()), "", gap, edge, wrong, chance)
+        return NearGroups((), "chance", gap, edge, wrong, chance, len(known))
+    return NearGroups(tuple(groups.tolist()), None, gap, edge, wrong, chance, len(known))
 
 
 def unplaced_hosts(latency: Latencies, groups: tuple[int, ...]) -> tuple[int, ...]:

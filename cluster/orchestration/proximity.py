@@ -24,6 +24,7 @@ from cluster.fleet.proximity import (
     unplaced_hosts,
 )
 from cluster.orchestration.provider_topology import ask_topology
+from cluster.reports.words.placement import no_groups
 from cluster.runs import store, verdict_files
 from cluster.runs.import_.logs import NAME
 from cluster.runs.run import PAIRS
@@ -138,7 +139,7 @@ def _placement(
         layers=nested,
         answer=f"{_answer(nearness, values, near, len(unplaced_hosts(latency, groups)))} "
         f"{_comparison(topology, closest, share)}",
-        reason=nearness.reason,
+        reason=no_groups(nearness),
         near=float(np.nanmedian(values[near])) if groups else None,
         far=float(np.nanmedian(values[~near])) if groups else None,
         gap=nearness.gap,
@@ -159,7 +160,7 @@ def _answer(
 ) -> str:
     """Say in one line what was found."""
     if not near_groups.groups:
-        return f"No structure seen: {near_groups.reason}."
+        return f"No structure seen: {no_groups(near_groups)}."
     sizes = sorted(Counter(near_groups.groups).values(), reverse=True)
     inside, outside = (format_value(float(np.nanmedian(values[at])), "s") for at in (near, ~near))
     loose = (

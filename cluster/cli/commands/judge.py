@@ -228,8 +228,8 @@ def detail_lines(result: Parsed) -> Iterator[str]:
     """Describe what a log holds beside measurements, a line each."""
     found = result.detail
     if isinstance(found, NcclLog):
-        pairs = {(e.source, e.target, "/".join(e.via.split("/")[:2])) for e in found.edges}
-        links = Counter(via for _, _, via in pairs)
+        pairs = ((e.source, e.target, "/".join(e.via.split("/")[:2])) for e in found.edges)
+        links = Counter(via for _, _, via in dict.fromkeys(pairs))
         said = ", ".join(f"{number} link(s) via {via}" for via, number in links.most_common())
         who = f"{found.size} ranks" if found.size else ""
         who += f" on {found.nodes} host(s)" if found.nodes else ""

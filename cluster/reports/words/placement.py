@@ -1,0 +1,31 @@
+"""Why latencies show no groups of hosts, in words."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from cluster.fleet.proximity import GAP
+
+if TYPE_CHECKING:
+    from cluster.fleet.proximity import NearGroups
+
+
+def no_groups(found: NearGroups) -> str:
+    """Say why there are no groups; empty if there are some."""
+    match found.reason:
+        case "few_pairs":
+            return f"{'one pair is' if found.pairs == 1 else f'{found.pairs} pairs are'} too few"
+        case "no_gap":
+            return (
+                f"the largest gap between latencies is {found.gap:.3f} x, and noise has up to "
+                f"{GAP} x"
+            )
+        case "contradictions":
+            return f"{found.contradictions} pairs would be in one group and are not near"
+        case "chance":
+            return (
+                "as many near pairs at random would form groups with a chance of "
+                f"{found.chance or 0.0:.2g}"
+            )
+        case None:
+            return ""
