@@ -4,8 +4,10 @@ from __future__ import annotations
 
 import ast
 import re
+import sys
 from collections import Counter
 from functools import cache
+from itertools import zip_longest
 from typing import TYPE_CHECKING
 
 from msgspec import structs
@@ -13,7 +15,7 @@ from msgspec import structs
 from cluster.core import plugins
 from cluster.core.errors import ParseError
 from cluster.core.files import MIB
-from cluster.core.model.logs import Parsed, Reading, Unread
+from cluster.core.model.logs import CAUSE, Parsed, Reading, Symptoms, Unread
 from cluster.logs.parsers import Parser, number
 from cluster.logs.text import DEEPEST, LONGEST, JsonDocument, Lines, inside, split_log
 
@@ -26,6 +28,15 @@ EXAMPLES = 5  # lines that no parser understood, kept as examples
 HEAD = 1 << 16  # characters at the beginning of a document by which it is recognised
 SHOWN = 200  # characters of such a line
 MOST_SHAPES = 20_000  # of lines, that are remembered
+MOST_ROWS = 1000  # lines that look like rows, and are kept
+DIAGNOSIS = "symptoms"  # the parser that reads every line, whoever takes it
+NCCL = "nccl_log"
+# Where tests begin (the group), and where they succeed.
+_STAGES = re.compile(r'("key": ?"run_start")|"key": ?"run_stop".*"status": ?"success"')  # MLPerf
+_STAGE_WORDS = ('"run_start"', '"run_stop"')
+# A row that may be one of a known table: a number, or a stream or a name before figures.
+_ROW = re.compile(r"\s*(?:\[[ \w]+\]|[\w ]{1,30}[=:])?\s*[-+]?\d[\d.,]*(?:\s|$)")
+_COMPLAINT = re.compile(r"error|fail|abort|signal|kill|exit", re.IGNORECASE)
 JOB = "job"  # the parser of what launchers print about a job
 # What helpers of a job may say, of whose benchmark the figures are whole: steps of Slurm, shells.
 _HELPER = re.compile(
@@ -67,13 +78,17 @@ class _Reader:
     def __init__(self, format_: str, depth: int = 0) -> None:
         self._forced = format_
         self._depth = depth  # of nested documents
-        self._idle = [] if format_ else list(_names())  # parsers whose marks have not occurred
+        self._idle = [] if format_ else _readers()  # parsers whose marks have not occurred
         self._active = [_parser(format_)()] if format_ else []
+        self._diagnosis: Parser | None = None  # it reads every line, whoever takes it
         self._results: list[Parsed] = []
         self._lines = self._unread = 0
         self._examples: list[Unread] = []
         self._shapes: set[bytes] = set()  # of lines, with 0 for each digit
         self._sizes: Counter[str] = Counter()  # characters of lines whose figures are kept
+        self._rows: list[Unread] = []  # lines that look like rows, and were not understood
+        self._ends = (0, 0)  # the lines on which the last test began, and succeeded
+        self._open_tests = 0  # that began, and did not succeed
         self._is_any = False  # whether there is a line that is not blank
         self._last = ""  # the last line that was taken
         self._owner = ""  # the parser of the open table
@@ -141,9 +156,10 @@ class _Reader:
     def reading(self) -> Reading:
         """Return the results that were read."""
         self._collect()
-        if not self._results:
+        if all(map(_is_only_suspect, self._results)):
             raise self._nothing()
         results = [_outlived(result, self._results) for result in self._results]
+        results = [self._excuse(self._misread(result)) for result in results]
         return Reading(
             results=tuple(sorted(results, key=lambda result: result.first)),
             lines=self._lines,
@@ -151,8 +167,42 @@ class _Reader:
             examples=tuple(self._examples),
         )
 
+    def _misread(self, result: Parsed) -> Parsed:
+        """Turn the failure that there is no row into a note, if rows were not understood."""
+        later = [other.first for other in self._results if other.first > result.first]
+        end = min(later, default=sys.maxsize) if result.expects else 0
+        row = next((row for row in self._rows if result.first < row.line < end), None)
+        if row is None:
+            return result
+        note = (
+            f"its rows were not understood; line {row.line}: {row.text!r}; expected: "
+            f"{result.expects}"
+        )
+        return structs.replace(
+            result, failures=(), failed_at=(), expects="", notes=(*result.notes, note)
+        )
+
+    def _excuse(self, result: Parsed) -> Parsed:
+        """Turn failures that its test survived, as it succeeded at its end, into notes."""
+        began, ended = self._ends
+        if not result.failed_at or not began <= ended or not ended or self._open_tests > 0:
+            return result
+        since = began if result.format == NCCL else ended
+        failures = list(zip_longest(result.failures, result.failed_at, fillvalue=0))
+        kept = [(text, line) for text, line in failures if line <= since]
+        notes = tuple(
+            f"it succeeded all the same: {text}" for text, line in failures if line > since
+        )
+        return structs.replace(
+            result,
+            failures=tuple(text for text, _ in kept),
+            failed_at=tuple(line for _, line in kept),
+            notes=(*result.notes, *notes),
+        )
+
     def _some(self, text: str, first: int) -> int:
         """Offer lines to the active parsers; lines that they do not take may activate others."""
+        self._scan(text, first)
         if not self._active:
             self._wake(text)
         missed = []
@@ -165,10 +215,26 @@ class _Reader:
         while missed and self._active and self._wake("\n".join(line for _, line in missed)):
             missed = [(n, line) for n, line in missed if not self._offer(line, n)]
         for lineno, line in missed:
-            if not (line.isspace() or _FENCE.match(line) or _RULE.match(line)):
+            if self._diagnosis is not None and self._diagnosis.take(line, lineno):
+                self._lines += 1
+            elif not (line.isspace() or _FENCE.match(line) or _RULE.match(line)):
                 self._miss(lineno, line)
         self._refuse_too_many_rows()
         return text.count("\n")
+
+    def _scan(self, text: str, first: int) -> None:
+        """Look for signs of problems, and for the beginnings and ends of tests, in all lines."""
+        wanted = self._forced in ("", DIAGNOSIS)
+        if self._diagnosis is None and wanted and _is_marked(DIAGNOSIS, text, text):
+            self._diagnosis = _parser(DIAGNOSIS)()
+        if self._diagnosis is not None:
+            self._diagnosis.scan(text, first)
+        for found in _STAGES.finditer(text) if any(word in text for word in _STAGE_WORDS) else ():
+            line = first + text.count("\n", 0, found.start())
+            if found[1]:
+                self._open_tests, self._ends = self._open_tests + 1, (line, 0)
+            else:
+                self._open_tests, self._ends = self._open_tests - 1, (self._ends[0], line)
 
     def _look(self, looking: Sequence[Parser], line: str, lineno: int) -> str:
         """Show a line to the parsers that look at every line; return what they leave of it."""
@@ -270,6 +336,8 @@ class _Reader:
     def _miss(self, lineno: int, line: str) -> None:
         self._lines += 1
         self._unread += 1
+        if len(self._rows) < MOST_ROWS and _ROW.match(line) and not _COMPLAINT.search(line):
+            self._rows.append(Unread(line=lineno, text=line.strip()[:SHOWN]))
         if len(self._examples) < EXAMPLES:
             self._examples.append(Unread(line=lineno, text=line.strip()[:SHOWN]))
 
@@ -283,13 +351,13 @@ class _Reader:
         self._shapes = set()
 
     def _collect(self) -> None:
-        for parser in self._active:
+        for parser in (*self._active, *filter(None, [self._diagnosis])):
             try:
                 found = parser.results()
             except IMPOSSIBLE as error:
                 raise _impossible(parser) from error
             self._results += map(_unusable, found) if parser.name in self._mixed else found
-        self._owner, self._owned, self._before = "", 0, None
+        self._owner, self._owned, self._before, self._diagnosis = "", 0, None, None
         self._mixed = set()
 
     def _nothing(self) -> ParseError:
@@ -341,7 +409,7 @@ def _outlived(result: Parsed, all_: Sequence[Parsed]) -> Parsed:
     if not result.failures or not helpers or not any(map(_is_whole, all_)):
         return result
     notes = tuple(f"{text}: another step, as the figures are whole" for text in result.failures)
-    return structs.replace(result, failures=(), notes=(*result.notes, *notes))
+    return structs.replace(result, failures=(), failed_at=(), notes=(*result.notes, *notes))
 
 
 def _is_whole(result: Parsed) -> bool:
@@ -362,6 +430,16 @@ def _unusable(result: Parsed) -> Parsed:
 def _parser(name: str) -> type[Parser]:
     """Import a parser once: thousands of files may be read one after another."""
     return plugins.find(Parser, name)
+
+
+def _is_only_suspect(result: Parsed) -> bool:
+    """Tell whether it is of lines that may be about anything."""
+    return isinstance(result.detail, Symptoms) and all(s.kind == CAUSE for s in result.detail.found)
+
+
+def _readers() -> list[str]:
+    """Return the parsers that are offered lines, by their names."""
+    return [name for name in _names() if name != DIAGNOSIS]
 
 
 def _names() -> tuple[str, ...]:

@@ -63,7 +63,8 @@ class ResultBuilder:
         self._is_doubted = False  # whether its rows may belong to another run
         self._notes: dict[str, None] = {}
         self._is_whole = True  # no line of it is missing, as far as known
-        self._failures: dict[str, None] = {}
+        self._failures: dict[str, int] = {}  # with their lines
+        self._lacks = self._expects = ""
         self._devices: dict[str, None] = {}
         self._settings: dict[str, str] = {}
         self.operation = ""  # the collective, where there is one
@@ -117,9 +118,14 @@ class ResultBuilder:
         """Tell whether a note was added."""
         return note in self._notes
 
-    def fail(self, text: str) -> None:
+    def fail(self, text: str, lineno: int = 0) -> None:
         """Add a failure that the log records, once."""
-        self._failures[text[:500]] = None
+        self._failures.setdefault(text[:500], lineno)
+
+    def lack_rows(self, text: str, expects: str) -> None:
+        """Add the failure that there is no row, and what a row looks like."""
+        self.fail(text)
+        self._lacks, self._expects = text[:500], expects
 
     def on(self, device: str) -> None:
         """Record that a GPU of this model took part."""
@@ -163,6 +169,8 @@ class ResultBuilder:
             notes=tuple(self._notes),
             whole=self._is_whole,
             failures=failures,
+            failed_at=tuple(map(self._failures.__getitem__, failures)),
+            expects=self._expects if failures == (self._lacks,) else "",
             operation=self.operation,
             ranks=self.ranks,
             hosts=self.hosts,

@@ -84,6 +84,7 @@ _NAME_PREFIXES = (
         r"^([A-Za-z][\w.-]{0,60}\d[\w.-]{0,20}|[\w.-]{1,80}(?=:  )):(?: {1,2}|$)", re.MULTILINE
     ),
 )
+_COMMENTED = re.compile(r"^(?:#[ \t]+)+(?=#[ \t])", re.MULTILINE)  # a comment sign before another
 _FENCE = re.compile(r"^([ \t]*```[^\n`]{0,40}\n)", re.MULTILINE)  # of code, in Markdown
 FEW = 3  # lines that each name must precede
 _OPENING = re.compile(r"^[ \t]*\{[ \t]*(?=\n|\"|\}|$)", re.MULTILINE)
@@ -189,6 +190,8 @@ def _clean(text: str) -> str:
     if "\u00a0" in text:  # web pages
         text = text.replace("\u00a0", " ")
     text = _without_all_prefixes(text)
+    if "# # " in text:
+        text = _COMMENTED.sub("", text)
     if "```" in text:  # a page: each log that it quotes has prefixes of its own
         parts = _FENCE.split(text)  # before a fence, the fence, inside, its end, before the next
         parts[2::4] = map(_without_all_prefixes, parts[2::4])

@@ -9,7 +9,7 @@ import pytest
 
 from cluster.analysis.verdict.diagnose import RULES, diagnose
 from cluster.analysis.verdict.evidence import Evidence, Sign
-from cluster.analysis.verdict.rules import gpus, hosts, network, trust
+from cluster.analysis.verdict.rules import failures, gpus, hosts, network, trust
 from cluster.reports.words.verdict import finding_lines, finding_words
 from tests.analysis.evidence import ALONE, BW, Look, iperf3, nccl, ours, summary
 from tests.logs.samples import LOGS
@@ -44,6 +44,7 @@ TINY = (
     "MPI_Allreduce             #calls    avg. bytes      time(sec)\n"
     "                            1000           8.0          {time}\n"
 )
+MEMLOCK = next(rule for rule in failures.RULES if rule.__name__ == "memlock")
 REGISTRY = (
     "| Description | Cluster | processing rate | expected results |\n|-|-|-|-|\n"
     "| 1 P100 | A | {rate} images/sec | 220 images/sec |\n"
@@ -115,7 +116,7 @@ LOGGED: dict[
         "",
         "mca:mpi:base:param:mpi_built_with_cuda_support:value:true\n",
     ),
-    hosts.limits: (
+    MEMLOCK: (
         "max locked memory           (kbytes, -l) 64\n",
         "",
         "max locked memory           (kbytes, -l) unlimited\n",
@@ -149,7 +150,10 @@ def test_a_trouble_shows_in_a_log_and_its_absence_is_silent(
 # Rules whose evidence is no log alone: each has tests of its own in test_*_pitfalls.py.
 APART = {
     *(network.links_without_effect, network.wrong_interface, network.directions_wait),
-    *(gpus.slow_sockets, hosts.hyper_threads, hosts.shared_core),
+    *(gpus.slow_sockets, hosts.hyper_threads, hosts.shared_core, hosts.fork),
+    *(network.nothing_received, network.datagrams_lost),
+    *(network.bond_reorders, network.overlay_checksums),
+    *(rule for rule in failures.RULES if rule is not MEMLOCK),  # in test_reported_logs.py
 }
 PITFALLS = {  # of the table in the founding knowledge, by their numbers
     1: network.one_flow,
@@ -169,7 +173,7 @@ PITFALLS = {  # of the table in the founding knowledge, by their numbers
     15: gpus.slow_sockets,
     16: gpus.peers_blocked,
     17: gpus.level_by_number,
-    18: hosts.limits,
+    18: MEMLOCK,
     19: network.congestion_control,
     20: network.old_iperf,
     21: network.overlay,

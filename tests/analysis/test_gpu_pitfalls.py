@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import pytest
 
+from cluster.analysis.verdict.evidence import Finding
 from cluster.analysis.verdict.rules import gpus
 from tests.analysis.evidence import ALONE, Look, iperf3, nccl
 
@@ -54,7 +55,7 @@ def test_links_of_efa_without_gpudirect_may_be_all_that_the_instances_have(look:
     unnamed, p4d = (gpus.no_gpudirect(look(log, name)) for name in ("", "p4d.24xlarge"))
 
     assert gpus.no_gpudirect(look(log, "p3dn.24xlarge")) is None
-    assert unnamed is not None
+    assert isinstance(unnamed, Finding)
     assert unnamed.confidence == "likely"
     assert "P3dn" in unnamed.remedy
     assert "nvidia_peermem" not in unnamed.remedy

@@ -8,8 +8,10 @@ from typing import TYPE_CHECKING
 import pytest
 
 from cluster.analysis.limits.hardware import find
-from cluster.analysis.verdict.evidence import AboveLimit
-from cluster.analysis.verdict.reasons import AboveAssumption, Collapse
+from cluster.analysis.models.efficiency import scaling
+from cluster.analysis.models.published_tables import series
+from cluster.analysis.verdict.evidence import AboveLimit, Failure, Trouble
+from cluster.analysis.verdict.reasons import AboveAssumption, Collapse, Low
 from cluster.reports.words.limits import percentages
 from cluster.runs.import_.logs import LogLocation, read_logs
 
@@ -102,3 +104,167 @@ def test_a_share_and_what_is_usual_are_told_apart() -> None:
     assert percentages(0.451, 0.4534) == ("45.1%", "45.3%")
     assert percentages(0.96, 0.9) == ("96%", "90%")
     assert percentages(0.9, 0.9) == ("90%", "90%")
+
+
+EPILOGUE = (
+    "--------------------------------------------------------------------------\n"
+    "Primary job terminated normally, but 1 process returned\na non-zero exit code.\n"
+)
+WARN = "n1:71:90 [1] misc/socket.cc:123 NCCL WARN "
+FAILURES = {
+    "shm": WARN + "Error while creating shared memory segment /dev/shm/nccl-Ab3 (size 8400896), "
+    "error: No space left on device (28)",
+    "memlock": WARN + "Call to ibv_reg_mr_iova2 failed with error Cannot allocate memory errno 12",
+    "interface": WARN + "Bootstrap : no socket interface found",
+    "names": "ssh: Could not resolve hostname job-worker-0.job: Name or service not known",
+    "unreachable": WARN + "socketStartConnect: Connect to 10.0.0.2<4711> failed : No route to host",
+    "device": "n1: Test CUDA failure common.cu:1030 'invalid device ordinal'",
+    "fabric_manager": "n1: Test CUDA failure common.cu:1030 'system not yet initialized'",
+    "gid": WARN + "Call to ibv_modify_qp failed with error Invalid argument errno 22",
+    "died": WARN + "socketProgress: Connection closed by remote peer n2<55930>",
+    "build": "./all_reduce_perf: error while loading shared libraries: libmpi.so.40: cannot open "
+    "shared object file: No such file or directory",
+    "cause": "n1: Test NCCL failure common.cu:1005 'unhandled cuda error'",
+}
+PREFIXES = {
+    "none": "",
+    "host": "node-7: ",
+    "tag": "[1,0]<stderr>:",
+    "time": "2026-11-25T10:00:00.123Z ",
+}
+
+
+@pytest.mark.parametrize("prefix", PREFIXES)
+@pytest.mark.parametrize("kind", FAILURES)
+def test_a_failure_at_the_start_has_its_finding(kind: str, prefix: str) -> None:
+    lines = f"hello\n{FAILURES[kind]}\n{EPILOGUE}".splitlines()
+    text = "".join(f"{PREFIXES[prefix]}{line}\n" for line in lines)
+    found, findings = judged(text)
+    (cause,) = (sign for sign in findings if isinstance(sign, Failure))
+
+    assert found.word == "failed"
+    assert (cause.kind, cause.line) == (kind, 2)
+    assert FAILURES[kind][-30:] in cause.text
+    assert FAILURES[kind][-30:] in found.failure.split("; ")[0]
+    assert found.next_step is not None
+    assert found.next_step.sign == cause
+
+
+MLPERF = (
+    ':::MLLOG {"namespace": "", "time_ms": 17, "event_type": "INTERVAL_END", "key": "run_stop", '
+    '"value": null, "metadata": {"lineno": 2, "status": "%s"}}\n'
+)
+ACCEPT = "n1:7:9 [3] proxy.cc:1458 NCCL WARN [Service thread] Accept failed Resource temporarily\n"
+KILLED = "srun: error: n2: task 9: Killed\n"
+
+
+@pytest.mark.parametrize(
+    ("text", "word"),
+    [
+        (MLPERF % "success" + ACCEPT, "unknown"),
+        (ACCEPT + MLPERF % "success", "unknown"),
+        (MLPERF % "success" + KILLED, "unknown"),
+        (KILLED + MLPERF % "success" + ACCEPT, "failed"),
+        (MLPERF % "aborted" + ACCEPT, "failed"),
+        (all_reduce((64 * MIB, 5.0)) + KILLED, "failed"),
+    ],
+)
+def test_what_follows_success_is_a_note(text: str, word: str) -> None:
+    assert judged(text)[0].word == word
+
+
+OSU_ROWS = " 0                       0.29\n 8                       0.31\n"
+
+
+@pytest.mark.parametrize(
+    ("text", "metric", "medians"),
+    [
+        ("# OSU MPI Latency Test v5.8\n# # Size          Latency (us)\n" + OSU_ROWS, "latency",
+         [2.9e-7, 3.1e-7]),
+        (("Client connecting to b, TCP port 5001\n[ ID] Interval       Transfer     Bandwidth\n"
+         "[  3]  0.0- 0.0 sec  12.0 MBytes  24.1 Gbits/sec\n"), "sent", [24.1e9 / 8]),
+        ("tcp_bw:\n    bw  =  231 MB/sec   (nice)\n", "bandwidth", [231e6]),
+    ],
+)  # fmt: skip
+def test_rows_in_unusual_clothes_are_read(text: str, metric: str, medians: list[float]) -> None:
+    with read_logs(["-"], stdin=io.BytesIO(text.encode())) as logs:
+        found = [s for s in logs.run.summary() if s.metric == metric]
+
+    assert [s.median for s in found] == pytest.approx(medians)
+    assert logs.run.record.status == "done"
+
+
+@pytest.mark.parametrize(
+    ("text", "status", "line"),
+    [
+        ("# OSU MPI Latency Test v5.8\n# Size          Latency (us)\n8 ~ 0.31 us\n", "done", 3),
+        ("tcp_lat:\n    latency  =  3.1 parsecs\n", "done", 2),
+        ("# OSU MPI Latency Test v5.8\n# Size          Latency (us)\n", "failed", 0),
+        ("# OSU MPI Latency Test v5.8\n# Size          Latency (us)\n8 failed\n", "failed", 0),
+    ],
+)
+def test_rows_that_are_not_understood_are_not_absent(text: str, status: str, line: int) -> None:
+    with read_logs(["-"], stdin=io.BytesIO(text.encode())) as logs:
+        record = logs.run.record
+
+    assert record.status == status
+    assert any(f"line {line}:" in note for note in record.notes if "expected" in note) == bool(line)
+
+
+WINDOWS = (
+    "[ ID] Interval           Transfer     Bitrate         Retr  Cwnd\n"
+    "[  5]   0.00-1.00   sec  96.2 KBytes   787 Kbits/sec    2   1.37 KBytes\n"
+    "[  5]   1.00-2.00   sec  0.00 Bytes  0.00 bits/sec    1   1.37 KBytes\n"
+    "[  5]   0.00-2.00   sec  96.2 KBytes   394 Kbits/sec    3             sender\n"
+    "[  5]   0.00-2.04   sec  {}                  receiver\n"
+)
+CHANNEL = "h1:1:2 [0] NCCL INFO Channel 00/0 : {} [{}] via NET/{}\n"
+VXLAN = "Features for vxlan.calico:\ntx-checksum-ip-generic: "
+RECEIVES = CHANNEL.format("1[0] -> 0[0]", "receive", "IB/0/GDRDMA")
+
+
+@pytest.mark.parametrize(
+    ("text", "kind", "word"),
+    [
+        (WINDOWS.format("0.00 Bytes  0.00 bits/sec"), "nothing_received", "low"),
+        (WINDOWS.format("96.2 KBytes   387 Kbits/sec"), None, "unknown"),
+        (RECEIVES + CHANNEL.format("0[0] -> 1[0]", "send", "IB/0"), "gdr_reads_off", "unknown"),
+        (RECEIVES + CHANNEL.format("0[0] -> 1[0]", "send", "IB/0/GDRDMA"), None, "unknown"),
+        ("Bonding Mode: load balancing (round-robin)\n", "bond_reorders", "unknown"),
+        ("Bonding Mode: IEEE 802.3ad Dynamic link aggregation\n", None, "unknown"),
+        (VXLAN + "on\n", "overlay_checksums", "unknown"),
+        (VXLAN + "off\n", None, "unknown"),
+    ],
+)  # fmt: skip
+def test_a_trouble_that_a_line_or_a_figure_names(text: str, kind: str | None, word: str) -> None:
+    found, findings = judged(text)
+
+    assert [sign.kind for sign in findings if isinstance(sign, Trouble)] == [kind] * bool(kind)
+    assert found.word == word
+
+
+@pytest.mark.parametrize(
+    ("rate", "check"), [(17e3, "tcp_stalled"), (50e6, "tcp_link"), (3.1e9, "tcp")]
+)
+def test_what_shows_why_tcp_is_slow_goes_with_its_rate(rate: float, check: str) -> None:
+    nic = "nic=1gbit" if rate < 1e9 else "nic=100gbit"
+    bits = rate * 8
+    found, _ = judged(
+        "Client connecting to b, TCP port 5001\n[ ID] Interval       Transfer     Bandwidth\n"
+        f"[  3]  0.0-10.0 sec  {rate * 10:.0f} Bytes  {bits:.0f} bits/sec\n", nic
+    )  # fmt: skip
+
+    assert found.word == "low"
+    assert [v.reason.check for v in found.verdicts if isinstance(v.reason, Low)] == [check]
+
+
+def test_each_column_of_rates_is_a_series_of_its_own() -> None:
+    table = (
+        "| GPUs | Throughput - FP32 | Throughput - mixed precision |\n|---|---|---|\n"
+        "| 1 | 410 img/s | 1010 img/s |\n| 8 | 3100 img/s | 7200 img/s |\n"
+    )
+    found = [scaling(each).rows for each in series(table)]
+    judgement, _ = judged(table)
+
+    assert [rows[-1].efficiency for rows in found] == pytest.approx([0.945, 0.891], abs=1e-3)
+    assert sorted(v.median for v in judgement.verdicts) == [410, 1010, 3100, 7200]

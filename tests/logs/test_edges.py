@@ -24,7 +24,7 @@ def of(text: str) -> Reading:
 
 
 def one(text: str) -> Parsed:
-    (result,) = of(text).results
+    result, *_ = of(text).results
     return result
 
 

@@ -78,23 +78,27 @@ def _grouped(title: str, rows: list[dict[str, str]]) -> dict[tuple[str, str], li
     groups: dict[tuple[str, str], list[Throughput]] = {}
     growing = _growing(rows)
     for row in rows:
-        found_rate, ranks = _rate(row), _ranks(row)
-        if found_rate is None or ranks is None:
-            continue
-        rate, unit = found_rate
-        printed = PERCENT.search(_cell(row, PRINTED_COLUMN))
-        name = ", ".join(filter(None, [title, _work(row, growing)]))
-        throughput = Throughput(
-            ranks=ranks, rate=rate, printed=float(printed[1]) / 100 if printed else None
-        )
-        groups.setdefault((name, unit), []).append(throughput)
+        ranks = _ranks(row)
+        rates = {
+            column: known
+            for column, cell in row.items()
+            if RATE_COLUMN.search(column) and (known := _rate(column, cell))
+        }
+        printed = PERCENT.search(_cell(row, PRINTED_COLUMN)) if len(rates) == 1 else None
+        for column, (rate, unit) in rates.items() if ranks else ():
+            which = column if len(rates) > 1 else ""
+            name = ", ".join(filter(None, [title, _work(row, growing), which]))
+            throughput = Throughput(
+                ranks=ranks or 0,
+                rate=rate,
+                printed=float(printed[1]) / 100 if printed else None,
+            )
+            groups.setdefault((name, unit), []).append(throughput)
     return groups
 
 
-def _rate(row: dict[str, str]) -> tuple[float, str] | None:
-    """Return the rate of a row, and its unit from the cell or the column."""
-    named = ((name, cell) for name, cell in row.items() if RATE_COLUMN.search(name))
-    name, cell = next(named, ("", ""))
+def _rate(name: str, cell: str) -> tuple[float, str] | None:
+    """Return the rate of a cell, and its unit from the cell or the column."""
     rate, bare, unit = RATE.search(cell), BARE.match(cell), UNIT.search(name)
     if rate:
         return float(rate[1].replace(",", "")), f"{rate[2]}/s"
@@ -138,6 +142,10 @@ def _work(row: dict[str, str], growing: Mapping[str, str]) -> str:
         first = next(iter(row.values()), "")
         description = GPUS.sub("", first) if GPUS.search(first) else FIRST.sub("", first)
     words = [part.strip() for part in BATCH.sub("", description).split(",")]
-    groups = [growing.get(name, cell) for name, cell in row.items() if GROUP_COLUMN.search(name)]
+    groups = [
+        growing.get(name, cell)
+        for name, cell in row.items()
+        if GROUP_COLUMN.search(name) and not RATE_COLUMN.search(name)
+    ]
     same = dict.fromkeys(filter(None, [*words, *groups]))
     return ", ".join(same)

@@ -66,7 +66,39 @@ class OtherLoad(Value, frozen=True, kw_only=True):
     is_slow: bool = False
 
 
-Sign: TypeAlias = Finding | AboveLimit | OtherLoad
+FailureKind = Literal[
+    "shm", "memlock", "interface", "names", "unreachable", "device", "fabric_manager", "gid",
+    "died", "build", "cause",
+]  # fmt: skip
+"""Why a job failed: a kind with a remedy of its own, or the line that decided it."""
+
+
+class Failure(Value, frozen=True, kw_only=True):
+    """Why a job failed, by a line of its log."""
+
+    kind: FailureKind
+    text: str  # of the line
+    line: int  # its number in the log; 0 if that is not known
+    confidence: Confidence
+    is_slow: bool = False
+
+
+TroubleKind = Literal[
+    "nothing_received", "gdr_reads_off", "datagrams_lost", "bond_reorders", "overlay_checksums",
+]  # fmt: skip
+
+
+class Trouble(Value, frozen=True, kw_only=True):
+    """A known problem, by a figure or a line of the log."""
+
+    kind: TroubleKind
+    confidence: Confidence
+    text: str = ""  # of the line, or the name of what it is about
+    figure: float = 0.0  # that shows it; its unit goes with the kind
+    is_slow: bool = False
+
+
+Sign: TypeAlias = Finding | AboveLimit | OtherLoad | Failure | Trouble
 
 
 class Evidence(Value, frozen=True, kw_only=True):

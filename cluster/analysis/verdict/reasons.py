@@ -12,6 +12,8 @@ from cluster.core.model.value import Scalar, Value
 
 Check = Literal[
     "tcp",
+    "tcp_link",
+    "tcp_stalled",
     "latency",
     "messages",
     "rdma",

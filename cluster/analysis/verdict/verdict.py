@@ -41,9 +41,10 @@ REPEATEDLY = 2  # published runs; a single one may come from a slow host
 COLLAPSE = 0.5  # of the best share: a larger message below this is a finding
 SMALL = 64  # bytes of a small message
 LARGE_IN_MEMORY = 1 << 16  # bytes from which a message within one host is meaningful
+# Below these rates, in bytes per second, it is not a core that limits TCP.
+SLOW_TCP: tuple[tuple[float, Check], ...] = ((1e6, "tcp_stalled"), (1e9, "tcp_link"))
 # What shows why a value is low, by what its bytes pass.
 CHECKS: dict[Medium, Check] = {
-    "TCP": "tcp",
     "network": "messages",
     "RDMA": "rdma",
     "collective": "collective",
@@ -353,7 +354,10 @@ def _check(summary: Summary, definition: Definition, hardware: Hardware | None) 
         return "nvls" if is_ring else "gpu_to_gpu"
     if definition.medium == "network" and kind == "efa":
         return "efa"
-    return "tcp" if kind == "tcp" else CHECKS.get(definition.medium)
+    if kind == "tcp" or definition.medium == "TCP":
+        rate = summary.median if summary.unit == "B/s" else math.inf
+        return next((check for most, check in SLOW_TCP if rate < most), "tcp")
+    return CHECKS.get(definition.medium)
 
 
 def word_of(summary: Summary, known: Usual | None, published: Published | None) -> Word:

@@ -29,6 +29,8 @@ if TYPE_CHECKING:
     from cluster.reports.page import ReportRun
     from cluster.runs.run import Run
 
+MOST_SHOWN = 100  # runs in a page: a browser on a phone opens no more
+
 
 def command(
     named: Annotated[list[str], argument("RUN", "A cluster means all of its runs.")],
@@ -36,6 +38,9 @@ def command(
     by: Annotated[
         str | None, option("--by FACTOR", "Compare groups.  [default: condition]")
     ] = None,
+    last: Annotated[
+        int, option("--last N", "The newest runs that are shown; 0 is all.")
+    ] = MOST_SHOWN,
     root: flags.Runs = None,
     *,
     gates: GateFlags,
@@ -44,7 +49,7 @@ def command(
     from cluster.reports.html_page import render_page  # noqa: PLC0415
     from cluster.reports.page import answers, comparisons, report_page  # noqa: PLC0415 - NumPy
 
-    found = read_all(store.root(root), named)
+    found = read_all(store.root(root), named, last)
     shown = [run.as_reported(out.absolute().parent) for run in found]
     compared = comparisons(shown, by)
     page = report_page(shown, compared, no_plots=_why_no_plots())
@@ -72,10 +77,17 @@ def _why_no_plots() -> str:
     return why
 
 
-def read_all(where: Path, named: Sequence[str]) -> list[Run]:
-    """Read all runs that can be read, and report the others (ClusterError: none can)."""
+def read_all(where: Path, named: Sequence[str], last: int = 0) -> list[Run]:
+    """Read the `last` runs that can be read, and report the others (ClusterError: none can)."""
     folders = dict.fromkeys(folder for name in named for folder in store.all_of(where, name))
     found: list[Run] = []
+    if 0 < last < len(folders):
+        sys.stderr.write(
+            f"The newest {last} of {len(folders)} runs are shown. More of them: --last "
+            f"{len(folders)}; others: name them, as cluster runs lists them.\n"
+        )
+        newest = set(sorted(folders, key=lambda folder: folder.name)[-last:])
+        folders = {folder: None for folder in folders if folder in newest}
     for folder in folders:
         try:
             found.append(store.read(folder))

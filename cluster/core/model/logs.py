@@ -5,11 +5,29 @@ Times are seconds, sizes bytes, rates bytes per second, whatever the tool printe
 
 from __future__ import annotations
 
+import re
+import sys
 from collections.abc import Sequence
+from itertools import zip_longest
+from typing import Literal
 
 from cluster.core.model.measurements import Definition, Measurement
 from cluster.core.model.value import Value
 
+CAUSE: Literal["cause"] = "cause"  # of a failure, of no known kind
+# Kinds of failures at the start of a job, of which each has its remedy.
+START_UP = (
+    *("shm", "memlock", "interface", "names", "unreachable", "device", "fabric_manager"),
+    *("gid", "died", "build"),
+)
+# What launchers add at the end of a job that failed.
+_EPILOGUE = re.compile(
+    r"Primary job|noticed that|detected that|BAD TERMINATION|EXIT STRING|ORTE |srun: (?:error|Job)"
+    r"|slurmstepd: error: \*\*\*|MPI_ABORT was invoked|exitcode|ChildFailedError|non-zero"
+    r"|core dumped"
+    r"|exit (?:code|status)|entire process down|exited on signal|MPI_ERRORS_ARE_FATAL"
+    r"|no row|no report|rows of|An error occurred in MPI_",
+)
 NUMA = "NUMA"  # the name of a NUMA node is this and its number
 
 
@@ -126,11 +144,13 @@ class Symptom(Value, frozen=True, kw_only=True):
         kind: of the problem, such as `cma`; see `parsers/symptoms.py`.
         text: of the line.
         value: the figure in it, such as the value of a kernel setting; empty if there is none.
+        line: its number, from 1; 0 if it is not known.
     """
 
     kind: str
     text: str
     value: str = ""
+    line: int = 0
 
 
 class Symptoms(Value, frozen=True, kw_only=True, tag="symptoms"):
@@ -160,6 +180,7 @@ class NcclLog(Value, frozen=True, kw_only=True, tag="nccl-log"):
         warnings: each once, in the order of the log.
         connected: ranks reported connected rings, or a complete set-up.
         fabric: NVLink joins hosts (MNNVL, multi-node NVLink).
+        copied_sends: receives between hosts are GPUDirect RDMA, and sends are not.
         torn: how many lines were interrupted by other ranks' lines.
     """
 
@@ -180,6 +201,7 @@ class NcclLog(Value, frozen=True, kw_only=True, tag="nccl-log"):
     warnings: tuple[str, ...] = ()
     connected: bool = False
     fabric: bool = False
+    copied_sends: bool = False
     torn: int = 0
 
 
@@ -284,6 +306,8 @@ class Parsed(Value, frozen=True, kw_only=True):
         notes: what a reader of the numbers must know.
         whole: no line of it is missing, as far as known.
         failures: failures that the log itself records.
+        failed_at: the lines of these failures; 0 where that is not known.
+        expects: what its rows look like, if its only failure is that there is none.
         operation: the collective, as MPI and NCCL name it without their prefix, such as
             `all_reduce`; empty if it is none, or if the log does not say.
         ranks: how many took part; 0 if the log does not say.
@@ -301,11 +325,38 @@ class Parsed(Value, frozen=True, kw_only=True):
     notes: tuple[str, ...] = ()
     whole: bool = True
     failures: tuple[str, ...] = ()
+    failed_at: tuple[int, ...] = ()
+    expects: str = ""
     operation: str = ""
     ranks: int = 0
     hosts: int = 0
     devices: tuple[str, ...] = ()
     settings: tuple[Setting, ...] = ()
+
+
+def first_cause(results: Sequence[Parsed]) -> Symptom | None:
+    """Return the line that decided that a job failed: the first that no launcher added at its end.
+
+    None if the log records no failure.
+    """
+    failures = [
+        Symptom(kind=CAUSE, text=text, line=line)
+        for result in results
+        for text, line in zip_longest(result.failures, result.failed_at, fillvalue=0)
+        if isinstance(text, str) and isinstance(line, int)
+    ]
+    signs = [
+        sign
+        for result in results
+        if isinstance(result.detail, Symptoms)
+        for sign in result.detail.found
+        if sign.kind in (CAUSE, *START_UP)
+    ]
+    if not failures:  # it failed before anything else was printed
+        is_silent = all(isinstance(result.detail, Symptoms) for result in results)
+        signs = [sign for sign in signs if is_silent and sign.kind in START_UP[2:]]
+    found = [one for one in (*failures, *signs) if not _EPILOGUE.search(one.text)] or failures
+    return min(found, key=lambda one: one.line or sys.maxsize, default=None)
 
 
 class Unread(Value, frozen=True, kw_only=True):

@@ -89,6 +89,9 @@ class Parser(Plugin):
         del lineno
         return line
 
+    def scan(self, text: str, first: int) -> None:
+        """Look at lines that any parser may take; the first of them has a number."""
+
     def take_document(self, text: str, lineno: int) -> bool:
         """Read a JSON document, whose end may be missing, if it belongs to this format."""
         del text, lineno
@@ -139,7 +142,7 @@ class RunParser(Parser):
     def _finish(self, run: ResultBuilder) -> None:
         """Add notes or failures about what is missing in a run that has ended."""
         if run.empty:
-            run.fail(CUT)
+            run.lack_rows(CUT, f"rows of {self.title or self.name}")
 
     def results(self) -> tuple[Parsed, ...]:
         """Return a result per run."""

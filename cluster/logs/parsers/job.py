@@ -123,7 +123,7 @@ class JobFailures(Parser):
         kind = kind_of(line.strip())
         self._kinds[kind] += 1
         if self._kinds[kind] == 1 and len(self._kinds) <= MOST:
-            self._builder.fail(line.strip())
+            self._builder.fail(line.strip(), lineno)
 
     def results(self) -> tuple[Parsed, ...]:
         """Return one result."""

@@ -27,12 +27,12 @@ MOST_SEEN = 100_000  # messages that are remembered, because they are repeated
 
 _EDGE = re.compile(
     r"\w+ (\d{1,4})(?:/\d+)? : (\d{1,7})(?:\[(\w+)\])?(?: -> (\d{1,7})(?:\[(\w+)\])?)?"
-    r"(?: \[(?:send|receive)\])? via (.+?)(?: comm 0x\w+ nRanks (\d{1,7}))?\s*$"  # RCCL's end
+    r"(?: \[(send|receive)\])? via (.+?)(?: comm 0x\w+ nRanks (\d{1,7}))?\s*$"  # RCCL's end
 )
 _VIA = re.compile(
     r"(?:P2P/(?:IPC|direct pointer|CUMEM|MNNVL|indirect/\d+\[\w+\])"
     r"|SHM(?:/direct|/CE){0,2}|direct shared memory|NVLS"
-    r"|(?:COLL)?NET/[A-Za-z][\w.-]*(?: [A-Z][\w.-]*)?(?:/\d+(?:\(\d+\))?)?)"
+    r"|(?:COLL)?NET/[A-Za-z][\w.-]*(?: [A-Za-z][\w.-]*){0,5}(?:/\d+(?:\(\d+\))?)?)"
     r"(?:/CE|/read|/GDRDMA(?:\(PCI\))?|/Shared)*"
 )
 _RING = re.compile(r"\w+ (\d{1,4})(?:/(\d+))? :((?:\s+\d{1,7})+)\s*$")
@@ -96,6 +96,7 @@ class NcclDebug(Parser):
     def __init__(self) -> None:
         self._first = 0
         self._edges: dict[tuple[str, str | None, str], int] = {}  # a bit per channel
+        self._ways: set[tuple[str, bool]] = set()  # directions between hosts, with GPUDirect or not
         self._vias: set[str] = set()  # that matched completely
         self._rings: dict[int, tuple[int, ...]] = {}
         self._seen: set[str] = set()  # messages that were read
@@ -117,6 +118,7 @@ class NcclDebug(Parser):
         self._interfaces: dict[str, None] = {}
         self._settings: dict[str, str] = {}
         self._warnings: dict[str, set[str]] = {}  # with the processes that did not continue
+        self._warned_at: dict[str, int] = {}
         self._words: dict[str, Callable[[str], None]] = {
             "Channel": self._link,
             "Ring": self._link,
@@ -187,9 +189,9 @@ class NcclDebug(Parser):
         elif old and old[1]:
             self._new((old[1],))
         elif old and old[2]:
-            self._warn(old[2].strip(), line)
+            self._warn(old[2].strip(), line, lineno)
         elif warning:
-            self._warn(warning[1].strip(), line)
+            self._warn(warning[1].strip(), line, lineno)
         elif oldest:
             self._edges[oldest[1], oldest[2], oldest[3].strip()] = 0
         else:
@@ -203,7 +205,7 @@ class NcclDebug(Parser):
         if match is None:
             self._ring(message)
             return
-        channel, source, place, target, other, via, size = match.groups()
+        channel, source, place, target, other, way, via, size = match.groups()
         self._size = max(self._size, int(size or 0))
         if via not in self._vias:
             if _VIA.fullmatch(via) is None:
@@ -213,6 +215,8 @@ class NcclDebug(Parser):
         for rank, where in ((source, place), (target, other)):
             if where:
                 self._places[int(rank)] = where
+        if way and via.startswith("NET/"):
+            self._ways.add((way, "GDRDMA" in via))
         key = (source, target, via)
         self._edges[key] = self._edges.get(key, 0) | 1 << int(channel)
 
@@ -299,7 +303,8 @@ class NcclDebug(Parser):
             self._channels = max(self._channels, int(channels[1]))
             self._p2p_channels = max(self._p2p_channels, int(channels[2]))
 
-    def _warn(self, text: str, line: str) -> None:
+    def _warn(self, text: str, line: str, lineno: int) -> None:
+        self._warned_at.setdefault(text, lineno)
         if text in self._warnings or len(self._warnings) < MOST:
             self._warnings.setdefault(text, set()).add(_process(_PREFIX.search(line)))
 
@@ -331,7 +336,7 @@ class NcclDebug(Parser):
             elif not _FATAL.search(warning) and all(map(self._succeeded, waiting)):
                 builder.note(f"its test succeeded all the same: NCCL WARN {warning}")
             else:
-                builder.fail(f"NCCL WARN {warning}")
+                builder.fail(f"NCCL WARN {warning}", self._warned_at[warning])
 
     def _succeeded(self, process: str) -> bool:
         """Tell whether a process belongs to nccl-tests, and all its tests succeeded."""
@@ -369,6 +374,7 @@ class NcclDebug(Parser):
             warnings=tuple(self._warnings),
             connected=self._connected,
             fabric=self._fabric or any("MNNVL" in edge.via for edge in edges),
+            copied_sends=self._ways == {("receive", True), ("send", False)},
             torn=self._torn,
         )
 

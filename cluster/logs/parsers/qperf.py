@@ -29,7 +29,7 @@ LATENCY, BANDWIDTH, RATE = DEFINITIONS = define(
 _TEST = re.compile(r"\s*((?:tcp|udp|sctp|sdp|rds|rc|uc|ud|xrc|ver|conf|quit)(?:_\w+)?):\s*$")
 _VALUE = re.compile(
     r"\s*(bw|send_bw|recv_bw|latency|msg_rate|send_msg_rate|recv_msg_rate)\s+=\s+"
-    r"(\d[\d.,]*)\s+(\S+)\s*$"
+    r"(\d[\d.,]*)\s+(\S+)(?:\s{2,}\S.*|\s+[(#<].*)?\s*$"
 )
 _SIZE = re.compile(
     r"\s*msg_size\s+=\s+(\d{1,12}(?:\.\d{1,3})?)\s+(bytes|KiB|MiB|GiB|KB|MB)(?: \(.*\))?\s*$"

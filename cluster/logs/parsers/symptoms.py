@@ -10,15 +10,61 @@ import re
 from collections import Counter
 from typing import TYPE_CHECKING
 
-from cluster.core.model.logs import Symptom, Symptoms
+from cluster.core.model.logs import CAUSE, START_UP, Symptom, Symptoms
 from cluster.logs.parsers import Parser, ResultBuilder
 
 if TYPE_CHECKING:
     from cluster.core.model.logs import Parsed
 
 MOST = 3  # of a kind that are kept
+WIDTH = 1024  # characters before and behind a word that are looked at
+QUIET = tuple(kind for kind in START_UP if kind not in ("shm", "memlock"))
+_INFORMS = re.compile(r"NCCL INFO|\b(?:INFO|DEBUG|WARNING|[Ww]arning|[Dd]eprecat)|\b0 errors?\b")
 LONGEST = 200  # characters of a line that are kept
 
+_NO_INTERFACE = (
+    *("no socket interface found", "No usable listening interface", "no usable interface"),
+    *("None of the TCP networks specified", "Unable to find reachable pairing"),
+    *("is not available, please use one or more of", "Unable to find address for"),
+    *("specified interface name", "No network interface", "no active messages transport"),
+)
+_NO_NAME = (
+    *("Could not resolve hostname", "Temporary failure in name resolution", "Unknown host"),
+    *("Name or service not known", "nodename nor servname", "failed to resolve", "no such host"),
+    *("could not be resolved", "No address associated with hostname", "Name does not resolve"),
+)
+_NO_ANSWER = (
+    *("No route to host", "Connection timed out", "Connection refused", "connect timed out"),
+    *("Network is unreachable", "Operation timed out", "Software caused connection abort"),
+)
+_NO_DEVICE = (
+    *("invalid device ordinal", "No CUDA GPUs are available", "no CUDA-capable device"),
+    *("cudaErrorNoDevice", "CUDA_ERROR_NO_DEVICE", "Duplicate GPU detected"),
+    "CUDA_ERROR_INVALID_DEVICE",
+)
+_NO_FABRIC = (
+    *("system not yet initialized", "SYSTEM_NOT_READY", "cudaErrorSystemNotReady", "Error 802"),
+    *("abric manager is not", "abric Manager is not", "abricmanager is not", "error code=802"),
+)
+_DIED = (
+    *("Connection closed by remote", "Connection reset by peer", "remote process exited"),
+    *("exited on signal 9", "signal: 9", "oom-kill", "Killed process", "SIGKILL"),
+)
+_WRONG_BUILD = (
+    *("no kernel image is available", "driver version is insufficient", "undefined symbol"),
+    *("version `GLIBC", "error while loading shared libraries", "unsupported toolchain"),
+    *("was not built with", "Mismatched NCCL version", "Illegal instruction"),
+    *("cannot open shared object file", "Exec format error", "mismatched NCCL"),
+)
+_OTHERS = (
+    ("failure", r"(?:CUDA|NCCL|HIP|MPI) failure"),
+    ("rror", r"\b(?:[Ee]rror|ERROR|[A-Z]\w*Error)\b ?[:\]].*"),
+    ("FATAL", r"\bFATAL\b.*"),
+    ("fatal", r"\bfatal\b.*"),
+    ("annot", r"\b[Cc]annot (?:open|find|allocate|connect|create|load|access).*"),
+    ("nable to", r"\b[Uu]nable to .*"),
+    ("ssertion", r"\b[Aa]ssertion .*fail.*"),
+)
 # Each kind, words that every such line contains, and its pattern; a group in it is the value. No
 # gap in a pattern is longer than 200 characters, or a long line would take quadratic time.
 _KINDS = (
@@ -33,7 +79,7 @@ _KINDS = (
     ("cuda_aware", "mpi_built_with_cuda", r"mpi_built_with_cuda_support:value:(true|false)"),
     ("memlock", "max locked memory", r"max locked memory.{0,80}?\s(\d{1,20}|unlimited)\s*$"),
     ("memlock", "MEMLOCK", r"RLIMIT_MEMLOCK|MEMLOCK"),
-    ("memlock", "ibv_reg_mr", r"ibv_reg_mr.{0,200}?(?:failed|Cannot allocate memory)"),
+    ("memlock", "ibv_", r"ibv_(?:reg|create)_\w+.{0,200}?(?:failed|Cannot allocate memory)"),
     ("memlock", "memory lock", r"memory lock(?:ed|ing)? limit"),
     (
         "shm",
@@ -41,8 +87,10 @@ _KINDS = (
         r"(?:creating|allocate|insufficient) shared memory|shared memory \(shm",
     ),
     ("shm", "dev/shm", r"dev/shm.{0,200}?(?:No space left|too small|100%)"),
+    ("shm", "Bus error", r"\bBus error\b"),
     ("fork", "fork()", r"\bfork\(\).{0,200}?(?:unsafe|child|corrupt|danger)|RDMAV_FORK_SAFE"),
     ("connect", "connect() to", r"connect\(\) to ([\d.]+) (?:port \d+ )?failed"),
+    ("connect", "dest_addr=", r"dest_addr=([\d.]+)(?::\d+)?\)? failed"),  # UCX
     ("too_long", "Message too long", r"Message too long(?:, mtu\s*=?\s*(\d+))?"),
     ("too_long", "Frag needed", r"Frag needed and DF set \(mtu = (\d+)\)"),
     ("rmem", "rmem_max", r"net\.core\.rmem_max\s*=\s*(\d+)"),
@@ -58,6 +106,22 @@ _KINDS = (
     ("bound_twice", "than cpus on a", r"processes than cpus on a resource"),  # Open MPI 4
     ("bound_twice", "more cpus than", r"processes to more cpus than are available"),  # and 5
     ("peermem", "nvidia_peermem", r"nvidia_peermem.{0,200}?(?:not found|not loaded|No such)"),
+    ("offload", "tx-checksum-ip-generic", r"tx-checksum-ip-generic: (on)\b"),
+    *(("interface", word, f"{word}.*") for word in _NO_INTERFACE),
+    *(("names", word, f"{word}.*") for word in _NO_NAME),
+    *(("unreachable", word, f"{word}.*") for word in _NO_ANSWER),
+    *(("device", word, f"{word}.*") for word in _NO_DEVICE),
+    *(("fabric_manager", word, f"{word}.*") for word in _NO_FABRIC),
+    ("gid", "ibv_modify_qp", r"ibv_modify_qp.{0,200}?fail"),
+    ("gid", "vendor", r"vendor[_ ]err(?:or)?[ =:]*(?:0x)?(?:81|129)\b"),
+    (
+        "gid",
+        "GID",
+        r"(?i:invalid|no such|not find|empty|bad) GID|GID.{0,60}?(?i:invalid|not found)",
+    ),
+    *(("died", word, f"{word}.*") for word in _DIED),
+    *(("build", word, f"{word}.*") for word in _WRONG_BUILD),
+    *((CAUSE, word, pattern) for word, pattern in _OTHERS),
 )
 _Rule = tuple[str, str, re.Pattern[str]]
 _RULES: tuple[_Rule, ...] = tuple(
@@ -74,34 +138,73 @@ class SymptomLines(Parser):
         *("shared memory", "dev/shm", "fork()", "connect() to", "Message too long"),
         *("Frag needed", "rmem_max", "wmem_max", "tcp_congestion", "default_qdisc"),
         *("Bonding Mode", "vxlan", "ACSCtl", "lowdown", "Power Cap", "per core"),
-        *("than cpus on a", "more cpus than", "nvidia_peermem"),
+        *("than cpus on a", "more cpus than", "nvidia_peermem", "ibv_", "Bus error"),
+        "dest_addr=",
+        *("tx-checksum-ip-generic", "no socket interface found", "No usable listening interface"),
+        *("no usable interface", "None of the TCP networks specified", "specified interface name"),
+        *("Unable to find reachable pairing", "is not available, please use one or more of"),
+        *("Unable to find address for", "No network interface", "no active messages transport"),
+        *("Could not resolve hostname", "Temporary failure in name resolution", "Unknown host"),
+        *("Name or service not known", "nodename nor servname", "failed to resolve"),
+        *("no such host", "could not be resolved", "No address associated with hostname"),
+        *("Name does not resolve", "No route to host", "Connection timed out"),
+        *("Connection refused", "connect timed out", "Network is unreachable"),
+        *("Operation timed out", "Software caused connection abort", "invalid device ordinal"),
+        *("No CUDA GPUs are available", "no CUDA-capable device", "cudaErrorNoDevice"),
+        *("CUDA_ERROR_NO_DEVICE", "Duplicate GPU detected", "CUDA_ERROR_INVALID_DEVICE"),
+        *("system not yet initialized", "SYSTEM_NOT_READY", "cudaErrorSystemNotReady"),
+        *("Error 802", "abric manager is not", "abric Manager is not", "abricmanager is not"),
+        *("error code=802", "vendor", "GID", "Connection closed by remote"),
+        *("Connection reset by peer", "remote process exited", "exited on signal 9", "signal: 9"),
+        *("oom-kill", "Killed process", "SIGKILL", "no kernel image is available"),
+        *("driver version is insufficient", "undefined symbol", "version `GLIBC"),
+        *("error while loading shared libraries", "unsupported toolchain", "was not built with"),
+        *("Mismatched NCCL version", "Illegal instruction", "cannot open shared object file"),
+        *("Exec format error", "mismatched NCCL", "failure", "rror", "FATAL", "fatal", "annot"),
+        *("nable to", "ssertion"),
     )
     definitions = ()
 
     def __init__(self) -> None:
-        self._first = 0
         self._found: list[Symptom] = []
         self._counts: Counter[str] = Counter()
 
     def take(self, line: str, lineno: int) -> bool:
-        """Read a line that is a sign of a known problem."""
-        for kind, word, pattern in _RULES:
-            match = pattern.search(line) if word in line else None
-            if match:
-                self._keep(kind, line, (match.groups() or ("",))[0] or "")
-                self._first = self._first or lineno
-                return True
-        return False
+        """Tell whether a line is a sign of a known problem; `scan` has read it."""
+        del lineno
+        return any(
+            word in line and pattern.search(line) for kind, word, pattern in _RULES if kind != CAUSE
+        )
 
-    def _keep(self, kind: str, line: str, value: str) -> None:
+    def scan(self, text: str, first: int) -> None:
+        """Look for signs of problems in lines, whichever parser takes them."""
+        for kind, word, pattern in _RULES:
+            at = text.find(word)
+            while at >= 0 and self._counts[kind] < MOST:
+                begin, end = text.rfind("\n", 0, at) + 1, text.find("\n", at)
+                end = len(text) if end < 0 else end
+                line = text[max(begin, at - WIDTH) : min(end, at + WIDTH)]
+                if (match := pattern.search(line)) and not _is_remark(kind, line):
+                    self._keep(kind, line, match, first + text.count("\n", 0, begin))
+                at = text.find(word, end)
+
+    def _keep(self, kind: str, line: str, match: re.Match[str], lineno: int) -> None:
+        special = {known.kind for known in self._found if known.line == lineno} - {CAUSE}
+        if kind in special or (kind in (CAUSE, *START_UP) and special & {*START_UP}):
+            return
         self._counts[kind] += 1
-        if self._counts[kind] <= MOST:
-            text = " ".join(line.split())[:LONGEST]
-            self._found.append(Symptom(kind=kind, text=text, value=value))
+        text, value = " ".join(line.split())[:LONGEST], (match.groups() or ("",))[0] or ""
+        self._found.append(Symptom(kind=kind, text=text, value=value, line=lineno))
 
     def results(self) -> tuple[Parsed, ...]:
         """Return one result."""
         if not self._found:
             return ()
-        builder = ResultBuilder("symptoms", self._first, "symptoms")
-        return (builder.parsed(Symptoms(found=tuple(self._found))),)
+        found = tuple(sorted(self._found, key=lambda sign: sign.line))
+        builder = ResultBuilder("symptoms", found[0].line, "symptoms")
+        return (builder.parsed(Symptoms(found=found)),)
+
+
+def _is_remark(kind: str, line: str) -> bool:
+    """Tell whether a line only informs: libraries try networks and devices, and go on."""
+    return kind in (CAUSE, *QUIET) and _INFORMS.search(line) is not None

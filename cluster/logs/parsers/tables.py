@@ -157,7 +157,14 @@ class Tables(Parser):
             self._tell_apart(params)
         has_unit = "/s" in "".join(cells).lower()
         names = named if has_unit else _with_figures(tuple(named))
-        found = [self._cell(builder, name, named[name], params) for name in names]
+        rated = [name for name, cell in named.items() if _RATE.match(cell)]
+        several = sum(not name.startswith("expected") for name in rated) > 1
+        found = [
+            self._cell(
+                builder, name, named[name], {**params, **_heading_param(name, several=several)}
+            )
+            for name in names
+        ]
         return any(found)
 
     def _tell_apart(self, params: dict[str, Scalar]) -> None:
@@ -213,6 +220,11 @@ def _kind(column: str) -> Definition | None:
 
 def _accuracy(column: str) -> Definition:
     return TOP1 if column == "top-1" else TOP5
+
+
+def _heading_param(name: str, *, several: bool) -> dict[str, Scalar]:
+    """Name the column of a rate, where a row has several."""
+    return {"heading": name} if several and not name.startswith("expected") else {}
 
 
 def _column(name: str, definition: Definition) -> dict[str, Scalar]:

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 
 import msgspec
 
-from cluster.analysis.verdict.evidence import Finding, OtherLoad
+from cluster.analysis.verdict.evidence import Failure, Finding, OtherLoad, Trouble
 from cluster.analysis.verdict.judgement import Judged, all_too_small
 from cluster.analysis.verdict.reasons import (
     AboveAssumption,
@@ -26,6 +26,8 @@ from cluster.core.model.limits import Limit  # noqa: TC001 - msgspec reads it
 from cluster.core.model.measurements import SummaryFigures
 from cluster.core.model.value import Value
 from cluster.core.units import format_point, format_size, format_value
+from cluster.reports.words.failures import TROUBLES
+from cluster.reports.words.failures import WORDS as FAILURES
 from cluster.reports.words.limits import (
     assumption_words,
     limit_words,
@@ -59,6 +61,10 @@ HEADLINES: dict[Judged, str] = {
 CHECKS: dict[Check, str] = {
     "tcp": "iperf3 -c HOST -P 8, and several processes at once: a core carries about 25 Gbit/s, "
     "and iperf3 before 3.16 has one thread",
+    "tcp_link": "ethtool INTERFACE on both hosts: rate, duplex, errors; nstat -az TcpRetransSegs "
+    "before and after; tc -s qdisc, for a shaper",
+    "tcp_stalled": "ping -M do -s 1472 HOST: does the path carry packets of the MTU? ss -ti dst "
+    "HOST, for retransmissions",
     "latency": "UCX_LOG_LEVEL=info or --mca btl_base_verbose 30, to see what carries the messages",
     "messages": "ib_write_bw -d DEVICE HOST without MPI, and UCX_LOG_LEVEL=info or "
     "--mca btl_base_verbose 30 to see what carries the messages",
@@ -354,6 +360,26 @@ def finding_words(sign: Sign) -> Finding:
             confidence=sign.confidence,
             remedy="wait until they end; against other virtual machines, a dedicated host",
             confirm="the same run when quiet",
+        )
+    if isinstance(sign, Failure):
+        name, remedy, confirm = FAILURES[sign.kind]
+        where = f"line {sign.line}: " if sign.line else ""
+        return Finding(
+            name=name,
+            evidence=f"{where}{sign.text}",
+            confidence=sign.confidence,
+            remedy=remedy,
+            confirm=confirm,
+        )
+    if isinstance(sign, Trouble):
+        words = TROUBLES[sign.kind]
+        return Finding(
+            name=words.name,
+            evidence=words.evidence.format(text=sign.text, figure=sign.figure),
+            confidence=sign.confidence,
+            remedy=words.remedy,
+            confirm=words.confirm,
+            is_slow=sign.is_slow,
         )
     summary, share = sign.summary, sign.summary.share or 0.0
     point = format_point(summary.params)

@@ -21,7 +21,7 @@ from cluster.core.cleanup import on_failure
 from cluster.core.errors import ParseError, SpecError
 from cluster.core.files import LARGEST, MIB, open_file
 from cluster.core.model.hardware import Hardware
-from cluster.core.model.logs import NcclLog, Reading, Topology
+from cluster.core.model.logs import NcclLog, Reading, Topology, first_cause
 from cluster.core.model.records import Condition, Record
 from cluster.core.model.spec import ClusterSpec
 from cluster.core.model.value import Value
@@ -49,7 +49,7 @@ GZIP = b"\x1f\x8b"  # its first bytes
 GZIP_BITS = zlib.MAX_WBITS | 16  # 16: expect its header
 PORTION = MIB  # bytes read at a time
 IN_MEMORY = 64 * MIB  # bytes of a copy; a larger one is a temporary file until it is kept
-UNPACKED = 1 << 30  # bytes that a compressed log may become
+UNPACKED = 256 * MIB  # bytes that a compressed log may become
 PIPE = "Name a file, or - for standard input: COMMAND | cluster import -"
 
 
@@ -115,8 +115,6 @@ def read_logs(
     `-` is standard input; without `format_`, all parsers that recognise the logs read them. A
     SpecError says that a file cannot be read, a ParseError that no line was understood.
     """
-    for file in files:
-        _check_prose(file, format_)
     at = time.time()
     with ExitStack() as opened:
         copies = [opened.enter_context(SpooledTemporaryFile(IN_MEMORY)) for _ in files]
@@ -201,9 +199,9 @@ def read_log(file: str, *, format_: str = "", stdin: BinaryIO | None = None) -> 
     return _read_named(file, log_chunks(file, stdin), format_)
 
 
-def _check_prose(file: str, format_: str) -> None:
-    """Refuse a page of prose, which would quote other people's measurements."""
-    if not format_ and Path(file).suffix.lower() in PROSE:
+def _check_prose(file: str, format_: str, unread: int, lines: int) -> None:
+    """Refuse a page that is mostly prose, which would quote other people's measurements."""
+    if not format_ and Path(file).suffix.lower() in PROSE and 2 * unread >= lines:
         raise SpecError(
             f"{file} is a page of prose, not a log.",
             means="Numbers that it quotes are examples, and no measurement of yours.",
@@ -215,9 +213,12 @@ def _check_prose(file: str, format_: str) -> None:
 def _read_named(file: str, chunks: Iterable[bytes], format_: str) -> Reading:
     """Read a log, and name its file in errors."""
     try:
-        return read(chunks, format_)
+        found = read(chunks, format_)
     except ParseError as error:
+        _check_prose(file, format_, 1, 1)
         raise ParseError(f"{file}: {error.what}", line=error.line, remedy=error.remedy) from error
+    _check_prose(file, format_, found.unread, found.lines)
+    return found
 
 
 def raw_places(raw: Path, stem: str) -> Iterator[Path]:
@@ -337,7 +338,10 @@ def _record(
     known = hardware.with_logged_gpus(place.hardware, models)
     known = hardware.with_links(known, _nvlinks(results))
     doubt = hardware.contradiction(place.hardware, models)
+    cause = first_cause(results)
     failures = [f"{result.title}: {text}" for result in results for text in result.failures]
+    if cause is not None and not any(cause.text in text for text in failures):
+        failures = [f"line {cause.line}: {cause.text}", *failures]
     formats = dict.fromkeys(result.format for result in results)
     definitions = {d.id: d for result in results for d in result.definitions}
     return Record(

@@ -94,7 +94,7 @@ def test_torn_lines_are_counted_and_what_is_whole_behind_them_is_read() -> None:
 
 
 def test_a_warning_of_a_failure_is_a_failure() -> None:
-    (result,) = read([(LOGS / "nccl_log.failed.txt").read_bytes()]).results
+    result, *_ = read([(LOGS / "nccl_log.failed.txt").read_bytes()]).results
 
     assert result.failures == ("NCCL WARN Connect to 10.0.0.2<40123> failed : Connection refused",)
     assert any("no rank said" in note for note in result.notes)

@@ -93,7 +93,7 @@ class TestNcclLog:
         ],
     )
     def test_warnings_that_end_a_job(self, warning: str) -> None:
-        (result,) = read([f"h:1:2 [0] x.cc:1 NCCL WARN {warning}\n".encode()]).results
+        result, *_ = read([f"h:1:2 [0] x.cc:1 NCCL WARN {warning}\n".encode()]).results
 
         assert result.failures == (f"NCCL WARN {warning}",)
 
@@ -176,7 +176,7 @@ class TestNcclLog:
     def test_events_that_nccl_calls_non_fatal(self) -> None:
         done = f"{HEAD}comm 0x5 rank 0 nranks 2 cudaDev 0 - Init COMPLETE\n"
         event = "NET/IB : mlx5_1:1 Got non-fatal async event: port error(10)"
-        (result,) = read([f"{done}h:1:9 [0] x.cc:253 NCCL WARN {event}\n".encode()]).results
+        result, *_ = read([f"{done}h:1:9 [0] x.cc:253 NCCL WARN {event}\n".encode()]).results
 
         assert result.failures == ()
         assert event in result.notes[0]

@@ -235,7 +235,7 @@ def test_tables_keep_what_was_printed_and_mark_what_was_commented_out() -> None:
 
 def test_the_last_words_of_a_launcher_make_a_failure_of_any_log() -> None:
     text = (LOGS / "osu.latency.txt").read_text() + (LOGS / "job.killed.txt").read_text()
-    osu, job = read([text.encode()]).results
+    osu, job, *_ = read([text.encode()]).results
 
     assert osu.measurements
     assert "exited on signal 9" in job.failures[0]

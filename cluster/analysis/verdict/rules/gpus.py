@@ -6,7 +6,7 @@ from statistics import median
 from typing import TYPE_CHECKING
 
 from cluster.analysis.limits.devices import bound
-from cluster.analysis.verdict.evidence import Evidence, Finding, count
+from cluster.analysis.verdict.evidence import Evidence, Finding, Trouble, count
 from cluster.core.model.hardware import Figure, Hardware
 from cluster.core.units import format_value
 
@@ -23,7 +23,7 @@ SLOW = 0.5  # of the bound
 LARGE = 8 << 20  # bytes of a copy from which it fills a slot
 CARRIED = 0.75  # of what iperf measured over TCP: below this, TCP itself is not the limit
 STRINGS = ("LOC", "NVL", "PIX", "PXB", "PHB", "SYS")
-NICS = ("IB", "AWS Libfabric", "OFI", "IBext")
+NICS = ("IB", "AWS Libfabric", "OFI", "IBext", "NCCL RDMA Plugin")
 # https://github.com/aws/aws-ofi-nccl/issues/547: P instances from P4d on have it, no others.
 OF_EFA = (
     "none is needed on P3dn, G4dn, G5 and G6e, whose EFA has no GPUDirect; from P4d on, "
@@ -47,12 +47,15 @@ def cuda_ipc(evidence: Evidence) -> Finding | None:
     )
 
 
-def no_gpudirect(evidence: Evidence) -> Finding | None:
+def no_gpudirect(evidence: Evidence) -> Finding | Trouble | None:
     """NCCL copies through the host's memory although the NIC could access the GPU directly."""
     if evidence.hardware is not None and not evidence.hardware.gpudirect:
         return None  # no GPU has it there
     said = evidence.symptom("peermem")
     for log in evidence.nccl:
+        if log.copied_sends:  # the module is loaded: it serves the receives
+            edge = next(e for e in _between(log) if not e.direct)
+            return Trouble(kind="gdr_reads_off", confidence="certain", text=edge.via)
         edges = [e for e in _between(log) if e.via.split("/")[1].startswith(NICS)]
         through = [e for e in edges if not e.direct]
         if through:

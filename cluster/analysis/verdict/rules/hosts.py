@@ -1,4 +1,4 @@
-"""Problems of hosts and of MPI on them: cores, limits, copies between processes, waiting."""
+"""Problems of hosts and of MPI on them: cores, fork, copies between processes, waiting."""
 
 from __future__ import annotations
 
@@ -15,7 +15,6 @@ SMALL = 64  # bytes: smaller messages carry hardly any payload
 WAITING = 20e-6  # seconds: a small allreduce that takes longer is mostly waiting
 SHARE = 0.3  # of the time in MPI, from which it is reported
 SHOWN = 4  # ranks that are named
-LOCKED = 1 << 20  # kB: with less, RDMA runs out of memory that it may lock
 BUILT = "mpi_built_with_cuda_support"  # of ompi_info
 BUSY, LEAST_BUSY = 0.1, 0.4  # of all processors, and processors, from which others disturb
 ENOUGH_TIME = 0.2  # seconds: the kernel counts in hundredths
@@ -83,23 +82,17 @@ def not_cuda_aware(evidence: Evidence) -> Finding | None:
     )
 
 
-def limits(evidence: Evidence) -> Finding | None:
-    """Lockable memory or shared memory ran out."""
-    locked = [
-        text
-        for text, value in evidence.symptoms("memlock")
-        if value != "unlimited" and not (value.isdigit() and int(value) >= LOCKED)
-    ]
-    seen = evidence.symptom("shm") or evidence.symptom("fork") or (locked[0] if locked else "")
-    if not seen:
+def fork(evidence: Evidence) -> Finding | None:
+    """Ranks fork, which registered memory does not survive."""
+    line = evidence.symptom("fork")
+    if not line:
         return None
     return Finding(
-        name="a limit of memory: memlock, /dev/shm or fork",
-        evidence=seen,
+        name="ranks fork beside registered memory",
+        evidence=line,
         confidence="likely",
-        remedy="ulimit -l unlimited for the daemon that starts ranks; docker --shm-size 1g "
-        "--ulimit memlock=-1; RDMAV_FORK_SAFE only if ranks fork",
-        confirm="ulimit -l and df /dev/shm on each host, inside the job: cluster run NAME -- ...",
+        remedy="RDMAV_FORK_SAFE=1 only if ranks fork; else start no processes from them",
+        confirm="the same run without the fork",
     )
 
 
@@ -257,6 +250,6 @@ def slow_input(evidence: Evidence) -> Finding | None:
 
 
 RULES = (
-    *(oversubscribed, cma_blocked, not_cuda_aware, limits, hyper_threads, shared_core),
+    *(oversubscribed, cma_blocked, not_cuda_aware, fork, hyper_threads, shared_core),
     *(other_load, burst_credits, waiting, slow_input),
 )

@@ -6,7 +6,7 @@ from collections import Counter
 from ipaddress import IPv4Address, IPv4Network
 from typing import TYPE_CHECKING
 
-from cluster.analysis.verdict.evidence import Evidence, Finding, count
+from cluster.analysis.verdict.evidence import Evidence, Finding, Trouble, count
 from cluster.core.units import format_rate, format_size, format_value
 
 if TYPE_CHECKING:
@@ -25,6 +25,7 @@ PRIVATE = (IPv4Network("172.17.0.0/16"), IPv4Network("192.168.122.0/24"))
 BUFFER = 16 * 2**20  # bytes, what hosts with fast networks should allow a socket
 HALVED = 0.8  # of a bound: below this, both directions together are slow
 EAGER = 65_536  # bytes: for larger messages, Open MPI over TCP asks first (btl_tcp_eager_limit)
+LOST = 5.0  # percent of datagrams, from which their loss is a finding
 OLD = (3, 16)  # the first version of iperf3 with a thread for each stream
 OVERLAYS = ("cali", "vxlan", "flannel", "tunl", "geneve", "cilium", "weave")
 TYPICAL = {1398: 1450, 1388: 1440, 1428: 1480, 1410: 1450, 1400: 1440}
@@ -337,6 +338,41 @@ def overlay(evidence: Evidence) -> Finding | None:
     )
 
 
+def nothing_received(evidence: Evidence) -> Trouble | None:
+    """After the first window nothing arrives: the path drops packets of the MTU without a word."""
+    stalled = [r for r in evidence.results if any(s.name == "stalled" for s in r.settings)]
+    sent = evidence.series("sent")
+    if not stalled or not sent:
+        return None
+    rate = sent[0].median
+    return Trouble(kind="nothing_received", confidence="likely", figure=rate, is_slow=True)
+
+
+def datagrams_lost(evidence: Evidence) -> Trouble | None:
+    """Many datagrams of UDP did not arrive."""
+    lost = max((s.median for s in evidence.series("lost")), default=0.0)
+    if lost < LOST:
+        return None
+    return Trouble(kind="datagrams_lost", confidence="certain", figure=lost, is_slow=True)
+
+
+def bond_reorders(evidence: Evidence) -> Trouble | None:
+    """A bond sends the packets of a connection over its members in turn, and they overtake."""
+    modes = [text for text, mode in evidence.symptoms("bond") if "round-robin" in mode]
+    if not modes:
+        return None
+    slow = any((s.share or 1.0) < FULL for s in evidence.between_hosts())
+    return Trouble(kind="bond_reorders", confidence="likely" if slow else "possible", text=modes[0])
+
+
+def overlay_checksums(evidence: Evidence) -> Trouble | None:
+    """The NIC computes checksums for an overlay's packets, which some drivers do wrongly."""
+    line = evidence.symptom("offload")
+    if not line or not evidence.symptom("overlay"):
+        return None
+    return Trouble(kind="overlay_checksums", confidence="possible", text=line)
+
+
 def _rate(summary: Summary) -> str:
     return f"{summary.metric} of {format_value(summary.median, summary.unit)}"
 
@@ -350,5 +386,6 @@ RULES = (
         one_of_several,
         shared_subnet,
     ),
+    *(nothing_received, datagrams_lost, bond_reorders, overlay_checksums),
     *(socket_buffers, mtu_mismatch, congestion_control, retransmissions, old_iperf, overlay),
 )

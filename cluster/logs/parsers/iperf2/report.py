@@ -69,11 +69,14 @@ class StreamReport:
     def of(cls, match: re.Match[str]) -> StreamReport | None:
         """Read a line of `_LINE`; none if it ends before it begins."""
         _, _, begin, end, amount, of_amount, rate, of_rate, unit, rest = match.groups()
+        rate = float(rate) * bytes_of(of_rate, unit)
+        if end == begin and rate:  # the test was so short that both ends are rounded to one
+            end = float(begin) + float(amount) * bytes_of(of_amount, "Bytes") / rate
         if float(end) <= float(begin):
             return None
-        rate = float(rate) * bytes_of(of_rate, unit)
         flow = cls(float(end), float(amount) * bytes_of(of_amount, "Bytes"), rate, float(begin))
         flow.udp = _UDP.match(rest) if "(" in rest else None
+        flow.is_alone = begin != match[4]  # no interval is as short as that
         return flow
 
     @property
@@ -219,8 +222,9 @@ class Iperf2Test:
         if self._builder.empty and self.role == "server" and not self._streams:
             self._builder.note("no client connected to this server")
         elif self._builder.empty:
-            self._builder.fail(
-                "there is no report of the whole test: it was stopped, or the log is cut off"
+            self._builder.lack_rows(
+                "there is no report of the whole test: it was stopped, or the log is cut off",
+                "[ ID] Interval Transfer Bandwidth",
             )
 
     def _only_sum(self) -> dict[tuple[Definition, str], dict[str, StreamReport]]:

@@ -24,6 +24,7 @@ if TYPE_CHECKING:
     from cluster.core.model.logs import Parsed
     from cluster.core.model.value import Scalar
 
+STALLED = "stalled"  # the setting of a result of which nothing arrived
 START = 0.05  # seconds: a line that begins before this is of a test's beginning, or its whole
 _PREFIX = r"([KMGT]?)"
 _FIGURE = r"\d{1,20}+(?:\.\d{0,20}+)?"
@@ -66,6 +67,7 @@ class TextReport:
         self._last = 0.0  # second that any interval reaches
         self._is_summary = self._is_old_udp = self._is_servers = False
         self.is_begun = False
+        self._is_stalled = False  # nothing was sent in the last interval
 
     def fail(self, text: str) -> None:
         """Record a failure; a server that was stopped after the test did not fail."""
@@ -114,6 +116,7 @@ class TextReport:
         side, udp = self._side(rest), _UDP.match(rest) if "%" in rest else None
         if udp is not None or (stream != SUM and _SENT_UDP.match(rest)):
             self._params["protocol"] = "UDP"
+        self._watch(side, rate)
         if side and rate:  # without bytes, this side does not know the count of the other one
             self._totals.setdefault((side, way), {})[stream] = rate
         elif not side and OMITTED not in rest:
@@ -128,6 +131,13 @@ class TextReport:
         if udp and (side == "receiver" or not ROLE.search(rest)):
             self._udp.setdefault(way, {})[stream] = _jitter_and_loss(udp)
         return True
+
+    def _watch(self, side: str, rate: float) -> None:
+        """Notice that the receiver has nothing at the end, though bytes were sent."""
+        if not side:
+            self._is_stalled = not rate
+        elif side == "receiver" and not rate and self._is_stalled and self._totals:
+            self._builder.set(STALLED, "yes")
 
     def _side(self, rest: str) -> str:
         """Tell whose total it is, from the end of the line; empty for an interval."""

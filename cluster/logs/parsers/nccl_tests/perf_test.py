@@ -349,7 +349,10 @@ class PerfTest:
                 f"({self.hidden[:60]!r})"
             )
         elif builder.empty and (self.headed or not self._failures):
-            builder.fail("there is no row: it ended before its first size")
+            builder.lack_rows(
+                "there is no row: it ended before its first size",
+                "rows of size, count, type, and time, algbw, busbw of each place",
+            )
         elif not self.ended:
             builder.lack("its last lines are missing: it was stopped, or the log is cut off")
 

@@ -274,7 +274,10 @@ class _Table:
                 "none of them is used"
             )
         elif self.builder.empty and "Hello World" not in self._test:
-            self.builder.fail(f"{self._test}: there is no row; it ended before its first size")
+            self.builder.lack_rows(
+                f"{self._test}: there is no row; it ended before its first size",
+                f"columns {', '.join(name for name, _ in self._columns) or 'under a heading'}",
+            )
         return self.builder.parsed()
 
 

@@ -1,0 +1,58 @@
+"""Why a job failed, by the first of the lines that say so."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, get_args
+
+from cluster.analysis.verdict.evidence import Confidence, Evidence, Failure, FailureKind
+from cluster.core.model.logs import CAUSE, Symptoms, first_cause
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
+
+    from cluster.core.model.logs import Symptom
+
+ALWAYS: tuple[FailureKind, ...] = ("shm", "memlock")  # worth a look even if the job went on
+EFFECTS: tuple[FailureKind, ...] = ("unreachable", "died")  # what other failures lead to
+LOCKED = 1 << 20  # kB: with less, RDMA runs out of memory that it may lock
+
+
+def _rule(kind: FailureKind) -> Callable[[Evidence], Failure | None]:
+    """Return the rule that looks for a kind of failure."""
+
+    def rule(evidence: Evidence) -> Failure | None:
+        signs = [
+            sign
+            for result in evidence.results
+            if isinstance(result.detail, Symptoms)
+            for sign in result.detail.found
+            if sign.kind == kind and not _is_enough(sign)
+        ]
+        if not signs or not (evidence.failed or kind in ALWAYS):
+            return None
+        cause = first_cause(evidence.results)
+        decided = cause is not None and cause.line == signs[0].line
+        sure: Confidence = "certain" if evidence.failed and decided else "likely"
+        sure = "possible" if kind in EFFECTS and not decided else sure
+        return Failure(kind=kind, text=signs[0].text, line=signs[0].line, confidence=sure)
+
+    rule.__name__ = kind
+    return rule
+
+
+def _is_enough(sign: Symptom) -> bool:
+    """Tell whether a limit of lockable memory is high enough."""
+    return sign.value == "unlimited" or (sign.value.isdigit() and int(sign.value) >= LOCKED)
+
+
+def first_line(evidence: Evidence) -> Failure | None:
+    """The first line that says that a job failed, where it is of no known kind."""
+    known = any(rule(evidence) for rule in KNOWN)
+    cause = first_cause(evidence.results) if evidence.failed and not known else None
+    if cause is None:
+        return None
+    return Failure(kind=CAUSE, text=cause.text, line=cause.line, confidence="likely")
+
+
+KNOWN = tuple(_rule(kind) for kind in get_args(FailureKind) if kind != CAUSE)
+RULES = (*KNOWN, first_line)
