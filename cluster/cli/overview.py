@@ -33,7 +33,20 @@ GROUPS = {
         *("watch", "fit", "plot", "push", "share", "verify"),
     ),
     "Clusters": (
-        *("up", "run", "jobs", "kill", "put", "get", "sync", "forward", "ls", "hosts", "connect"),
+        *(
+            "up",
+            "launch",
+            "run",
+            "jobs",
+            "kill",
+            "put",
+            "get",
+            "sync",
+            "forward",
+            "ls",
+            "hosts",
+            "connect",
+        ),
         *("status", "logs", "wait", "fetch", "down", "pause", "resume", "lab"),
     ),
     "Logs": ("import", "topology", "profile", "scaling", "corpus"),
@@ -41,6 +54,7 @@ GROUPS = {
 }
 """The order of use; a command that is not named here comes last, under `More`."""
 LINES: dict[tuple[str, ...], str] = {
+    ("up", "launch"): "Launch a cluster, or all that a file says; they stay up.",
     ("put", "get", "sync"): "Copy files to all hosts, from them, or what changed.",
     ("ls", "hosts"): "List the clusters that exist, or the hosts of one.",
     ("fit", "plot"): "Fit t = alpha + size / beta to sweeps, or draw runs.",

@@ -24,6 +24,7 @@ from cluster.cli.commands.hosts import HostRow
 from cluster.cli.commands.import_ import ImportAnswer
 from cluster.cli.commands.jobs import JobRow
 from cluster.cli.commands.judge import JudgeAnswer
+from cluster.cli.commands.launch import Launched
 from cluster.cli.commands.ls import ClusterRow
 from cluster.cli.commands.profile import ProfileAnswer
 from cluster.cli.commands.run import Outcome
@@ -82,6 +83,7 @@ ANSWERS: dict[str, Any] = {  # what --json of a command prints; None: it depends
     "gc": list[Resource],
     "plan": Plan,
     "up": list[HostRow],
+    "launch": Launched,
     "resume": list[HostRow],
     "doctor": list[DoctorCheck],
 }

@@ -55,7 +55,7 @@ def command(  # noqa: PLR0913 - each is a flag
     name: flags.ClusterName,
     words: Command,
     *,
-    on: Annotated[str, option("--on HOSTS", "Which: 0, 1:, 0,2 or a name.  [default: all]")] = "",
+    on: Annotated[str, option("--on HOSTS", "0, 1:, 0,2, a name or group.  [default: all]")] = "",
     job: Annotated[str, option("--job JOB", "As a job of this name, and follow it.")] = "",
     detach: Annotated[bool, option("--detach", "As a job, which goes on alone.")] = False,
     env: Annotated[list[str] | None, option("--env K=V", "A variable; repeatable.")] = None,

@@ -22,7 +22,7 @@ def command(
         str, argument("[THERE]", "The folder on every host, the same name by default.")
     ] = "",
     *,
-    on: Annotated[str, option("--on HOSTS", "Which: 0, 1:, 0,2 or a name.  [default: all]")] = "",
+    on: Annotated[str, option("--on HOSTS", "0, 1:, 0,2, a name or group.  [default: all]")] = "",
     delete: Annotated[
         bool, option("--delete", "Remove there what is not here, but nothing ignored.")
     ] = False,

@@ -6,6 +6,7 @@ Example: cluster up mine --provider ssh --option hosts=alice@h1,h2:2222
 from __future__ import annotations
 
 import sys
+from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
 
 from cluster.cli import flags
@@ -15,7 +16,8 @@ from cluster.cli.console import console
 from cluster.cli.flags import option
 from cluster.cli.progress.hosts import HostProgress
 from cluster.cli.show import show_plan
-from cluster.orchestration.launch.launch import launch_spec, plan_spec
+from cluster.orchestration.jobs.host_setup import read_script
+from cluster.orchestration.launch.launch import launch_spec, plan_spec, set_up
 
 if TYPE_CHECKING:
     from cluster.core.model.resources import Plan
@@ -27,6 +29,9 @@ def command(
     machines: flags.Machines,
     plan: flags.PlanOnly = False,
     install: Annotated[bool, option("--install", "Install now what benchmarks need.")] = False,
+    setup: Annotated[
+        str, option("--setup FILE", "A script that each host runs, once for each content.")
+    ] = "",
     replace: Annotated[bool, option("--replace", "Rebuild it if its hosts do not answer.")] = False,
     yes: flags.Yes = False,
     json: flags.Json = False,
@@ -34,6 +39,7 @@ def command(
     if machines["provider"] is None:
         machines = flags.like_running(name, machines)
     spec = flags.spec(name=name, **machines)
+    script = read_script(Path(setup)) if setup else ""
     if plan:
         show_plan(plan_spec(spec)[1], as_json=json)
         return
@@ -45,4 +51,6 @@ def command(
         cluster = launch_spec(spec, waiting, confirm=confirm, replace=replace)
         if install:
             cluster.install(on_state=waiting)
+        if script:
+            set_up(cluster, script)
     show_hosts(cluster, as_json=json, most=MOST_SHOWN)

@@ -13,7 +13,6 @@ from typing import TYPE_CHECKING, TypeVar, overload
 import msgspec
 
 from cluster.core.errors import ClusterError, JobError, ShellError, SpecError
-from cluster.core.model.hosts import group_of
 from cluster.orchestration.files.sync import Sync, SyncReport
 from cluster.orchestration.files.tree import read_tree
 from cluster.remote import spread
@@ -89,7 +88,8 @@ class HostGroup(Sequence["Host"]):
             return Host(HostGroup(self._remote, self._start, (self.machines[key],)))
         if isinstance(key, slice):
             return HostGroup(self._remote, self._start, self.machines[key])
-        chosen = select(self.machines, key)
+        names = select(self.names, key)
+        chosen = tuple(machine for machine in self.machines if machine.name in names)
         return HostGroup(self._remote, self._start, chosen)
 
     def run(
@@ -387,28 +387,26 @@ def _checked(
     )
 
 
-def select(machines: tuple[Machine, ...], text: str) -> tuple[Machine, ...]:
-    """Return the machines of a selection: numbers, ranges `1:`, names, commas (SpecError)."""
-    chosen: dict[str, Machine] = {}
-    for part in text.split(","):
-        chosen |= {machine.name: machine for machine in _part(machines, part.strip())}
-    return tuple(machine for machine in machines if machine.name in chosen)
+def select(names: tuple[str, ...], text: str) -> tuple[str, ...]:
+    """Return the names of a selection: numbers, ranges `1:`, names, commas (SpecError)."""
+    chosen = {name for part in text.split(",") for name in _part(names, part.strip())}
+    return tuple(name for name in names if name in chosen)
 
 
-def _part(machines: tuple[Machine, ...], part: str) -> tuple[Machine, ...]:
+def _part(names: tuple[str, ...], part: str) -> tuple[str, ...]:
     first, colon, last = part.partition(":")
     if all(end == "" or end.lstrip("-").isdigit() for end in (first, last)) and (first or colon):
         bounds = [int(end) if end else None for end in (first, last)]
-        selected = machines[slice(*bounds)] if colon else machines[int(first) :][:1]
+        selected = names[slice(*bounds)] if colon else names[int(first) :][:1]
     else:
-        selected = tuple(m for m in machines if part in (m.name, group_of(m)))
+        selected = tuple(name for name in names if part in (name, name.split(".")[1]))
     if not selected:
-        groups = dict.fromkeys(map(group_of, machines))
-        names = [*(groups if len(groups) > 1 else ()), *(m.name for m in machines)]
-        known = ", ".join(names[:4])
-        more = ", ..." if len(names) > 4 else ""  # noqa: PLR2004 - as many as a line shows
+        groups = dict.fromkeys(name.split(".")[1] for name in names)
+        all_ = [*(groups if len(groups) > 1 else ()), *names]
+        known = ", ".join(all_[:4])
+        more = ", ..." if len(all_) > 4 else ""  # noqa: PLR2004 - as many as a line shows
         raise SpecError(
-            f"{part!r} names none of the {len(machines)} hosts.",
+            f"{part!r} names none of the {len(names)} hosts.",
             remedy=f"Name them by number, range or name: 0, 1:, 0:2, {known}{more}",
         )
     return selected

@@ -216,7 +216,7 @@ class NamedJobs(Mapping[str, Job]):
         def begin(name: str, shell: Shell) -> TaskState:
             task = tasks[name]
             variables = task_variables(self._remote.name, record, machines[name], task, addresses)
-            env = {**variables, **record.spec.env}
+            env = {**variables, **group_variables(self._remote.machines), **record.spec.env}
             spec = structs.replace(record.spec, env=env, cwd=task.cwd)
             state = HostTasks(machines[name], shell).start(task, spec)
             if state.end is not None and not state.began:
@@ -300,3 +300,13 @@ def task_variables(
         "LOCAL_RANK": "0",
         "LOCAL_WORLD_SIZE": "1",
     }
+
+
+def group_variables(machines: Sequence[Machine]) -> dict[str, str]:
+    """Return the addresses of each group's hosts, such as `CLUSTER_IPS_WORKER`; none without."""
+    groups: dict[str, list[str]] = {}
+    for machine in machines:
+        groups.setdefault(group_of(machine), []).append(machine.address)
+    if len(groups) == 1:
+        return {}
+    return {f"CLUSTER_IPS_{name.upper()}": " ".join(ips) for name, ips in groups.items()}

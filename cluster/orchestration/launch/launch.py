@@ -120,8 +120,14 @@ def launch(  # noqa: PLR0913 - each is an option of its own
     on_state = NotebookProgress().preparing if in_notebook() else ignore
     cluster = launch_spec(make_spec(name, fields), on_state, confirm=_warn, replace=replace)
     if script is not None:
-        cluster.setup(script)
+        set_up(cluster, script)
     return cluster
+
+
+def set_up(cluster: Cluster, script: str) -> None:
+    """Run a script on hosts that have not run it; if it fails, a new cluster is taken down."""
+    with on_failure(cluster.down if cluster.launch_phases else cluster.close):
+        cluster.setup(script)
 
 
 def _warn(plan: Plan) -> None:

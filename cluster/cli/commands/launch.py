@@ -1,0 +1,87 @@
+"""Launch a cluster, its set-up, files and jobs, as a file says.
+
+Example: cluster launch adder.toml --dry-run
+"""
+
+from __future__ import annotations
+
+import sys
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated
+
+from cluster.cli import flags
+from cluster.cli.commands.hosts import MOST_SHOWN, show_hosts
+from cluster.cli.confirm import confirm_cost
+from cluster.cli.console import console
+from cluster.cli.flags import argument, option
+from cluster.cli.progress.hosts import HostProgress
+from cluster.cli.show import print_json, print_lines
+from cluster.core.model.hosts import Machine
+from cluster.core.model.jobs import NamedJob
+from cluster.core.model.resources import Plan
+from cluster.core.model.value import Value
+from cluster.orchestration.launch.launch import plan_spec
+from cluster.orchestration.launch.launch_file import launch_file, read_launch_file
+
+if TYPE_CHECKING:
+    from cluster.orchestration.launch.launch_file import LaunchFile
+
+
+class DryRun(Value, frozen=True, kw_only=True):
+    """What `cluster launch FILE --dry-run --json` prints."""
+
+    name: str  # of the cluster
+    plan: Plan
+    steps: tuple[str, ...]  # that follow its launch
+
+
+class Launched(Value, frozen=True, kw_only=True):
+    """What `cluster launch FILE --json` prints."""
+
+    name: str  # of the cluster
+    machines: tuple[Machine, ...]
+    jobs: tuple[NamedJob, ...]
+
+
+def command(
+    file: Annotated[Path, argument("FILE", "A file in TOML.")],
+    *,
+    dry_run: Annotated[bool, option("--dry-run", "Show what would happen.")] = False,
+    keep: Annotated[bool, option("--keep", "Leave the hosts up if a later step fails.")] = False,
+    replace: Annotated[bool, option("--replace", "Rebuild it if its hosts do not answer.")] = False,
+    yes: flags.Yes = False,
+    json: flags.Json = False,
+) -> None:
+    asked = read_launch_file(file)
+    if dry_run:
+        _show_plan(asked, as_json=json)
+        return
+
+    def tell(line: str) -> None:
+        sys.stderr.write(f"{line}\n")
+
+    with HostProgress(console(stderr=True)) as waiting:
+        made, jobs = launch_file(
+            asked,
+            waiting,
+            confirm=lambda plan: confirm_cost(asked.spec, plan, tell, yes=yes),
+            replace=replace,
+            keep=keep,
+            on_step=tell,
+        )
+    if json:
+        records = tuple(job.record for job in jobs)
+        print_json(Launched(name=made.name, machines=made.machines, jobs=records))
+        return
+    show_hosts(made, as_json=False, most=MOST_SHOWN)
+    for job in jobs:
+        hosts, name = len(job.record.tasks), job.name
+        print_lines(f"{name} on {hosts} host(s): cluster logs {made.name} {name} -f")
+
+
+def _show_plan(asked: LaunchFile, *, as_json: bool) -> None:
+    plan, steps = plan_spec(asked.spec)[1], asked.steps()
+    if as_json:
+        print_json(DryRun(name=asked.spec.name, plan=plan, steps=steps))
+    else:
+        print_lines(*plan.lines, *steps)

@@ -1,0 +1,223 @@
+"""`cluster launch FILE.toml`: a cluster, its set-up, files and jobs, in one file."""
+
+from __future__ import annotations
+
+import tomllib
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+from cluster.core.cleanup import on_failure
+from cluster.core.errors import SpecError
+from cluster.core.model.spec import ClusterSpec, SpecOptions
+from cluster.core.model.value import StateCallback, Value, ignore
+from cluster.core.options import convert
+from cluster.core.units import parse_seconds
+from cluster.orchestration.jobs.host_group import select
+from cluster.orchestration.jobs.host_setup import read_script
+from cluster.orchestration.launch.launch import launch_spec, make_spec
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Mapping
+
+    from cluster.core.model.resources import Plan
+    from cluster.orchestration.cluster import Cluster
+    from cluster.orchestration.jobs.job import Job
+
+
+class FileJob(Value, frozen=True, kw_only=True):
+    """A job of a launch file: a command, and the options of `Cluster.start`."""
+
+    command: str  # for `sh`
+    on: str = ""  # the hosts, such as `0`, `1:` or a group; all, if empty
+    cwd: str = ""  # a folder on the hosts
+    env: dict[str, str] = {}  # noqa: RUF012 - msgspec copies an empty default
+    timeout: float | None = None  # seconds
+    after: str = (
+        ""  # a job above that has to end first; as `JOB:PORT`, one that has to listen there
+    )
+
+
+class FileKeys(SpecOptions, frozen=True, kw_only=True):
+    """The keys of a launch file: those of `launch`, and what follows it."""
+
+    name: str
+    setup: str = ""  # lines of shell, or the name of a file beside this one
+    # folders here, and on every host the folders that they are sent to
+    files: dict[str, str] = {}  # noqa: RUF012
+    jobs: dict[str, FileJob] = {}  # noqa: RUF012 - msgspec copies an empty default
+
+
+class LaunchFile(Value, frozen=True, kw_only=True):
+    """What a launch file asks for, checked; paths begin at its folder."""
+
+    spec: ClusterSpec
+    setup: str = ""  # the text of the script
+    files: dict[str, str] = {}  # noqa: RUF012
+    jobs: dict[str, FileJob] = {}  # noqa: RUF012 - msgspec copies an empty default
+
+    def hosts_of(self, job: FileJob) -> tuple[str, ...]:
+        """Return the names of a job's hosts."""
+        names = tuple(self.spec.machine_name(number) for number in range(self.spec.hosts))
+        return select(names, job.on) if job.on else names
+
+    def steps(self) -> tuple[str, ...]:
+        """Return what follows the launch, for a person to read."""
+        count = len(self.setup.splitlines())
+        setup = f"set-up: a script of {count} line(s), once on each host"
+        jobs = (
+            f"job {name} on {len(self.hosts_of(job))} host(s){f' ({job.on})' if job.on else ''}"
+            f"{f', in {job.cwd}' if job.cwd else ''}"
+            f"{f', after {job.after}' if job.after else ''}: {job.command}"
+            for name, job in self.jobs.items()
+        )
+        sent = (f"send what changed in {here} to {there}" for here, there in self.files.items())
+        return (*([setup] if self.setup else []), *sent, *jobs)
+
+
+def read_launch_file(path: str | Path) -> LaunchFile:
+    """Read a launch file, and refuse what cannot be launched, before anything is created.
+
+    Raises:
+        SpecError: it cannot be read, or a key or a value is wrong.
+    """
+    path = Path(path)
+    try:
+        keys = tomllib.loads(path.read_text())
+    except (OSError, UnicodeDecodeError) as error:
+        reason = error.strerror if isinstance(error, OSError) else "it is no text"
+        raise SpecError(f"{path} cannot be read: {reason}.") from error
+    except tomllib.TOMLDecodeError as error:
+        raise SpecError(
+            f"{path} is not TOML: {error}.", remedy="Text is in quotes: https://toml.io"
+        ) from error
+    return _checked(keys, path)
+
+
+def _checked(keys: dict[str, object], path: Path) -> LaunchFile:
+    if "name" not in keys:
+        raise SpecError(f"{path} has no name.", remedy='Name the cluster: name = "mine"')
+    tables = {key: _table(keys, key, path) for key in ("groups", "options", "files", "jobs")}
+    groups, options, files, jobs = tables.values()
+    checked = {
+        name: convert(_job(name, job), FileJob, f"key of the job {name!r}")
+        for name, job in jobs.items()
+    }
+    ttl = keys.get("ttl")
+    keys = {
+        **keys,
+        "groups": {},
+        "options": {key: _text(value) for key, value in options.items()},
+        "jobs": {},
+        **({"ttl": parse_seconds(ttl)} if isinstance(ttl, str) else {}),
+    }
+    known = convert(keys, FileKeys, f"key of {path.name}")
+    own = {key: value for key, value in keys.items() if key in SpecOptions.__struct_fields__}
+    beside = path.parent / known.setup
+    is_file = "\n" not in known.setup and (beside.is_file() or known.setup.endswith(".sh"))
+    launch = LaunchFile(
+        spec=make_spec(known.name, {**own, "groups": groups or None}),
+        setup=read_script(beside if is_file else known.setup) if known.setup else "",
+        files={str(path.parent / here): str(there) for here, there in files.items()},
+        jobs=checked,
+    )
+    for here in launch.files:
+        if not Path(here).is_dir():
+            raise SpecError(f"{path.name}: {here} is not a folder on this machine.")
+    for number, (name, job) in enumerate(checked.items()):
+        launch.hosts_of(job)
+        before, colon, port = job.after.partition(":")
+        if job.after and (before not in list(checked)[:number] or (colon and not port.isdecimal())):
+            raise SpecError(
+                f"The job {name!r} is to start after {job.after!r}, which is no job above it.",
+                remedy='Such as: after = "ps:2222" (it listens), after = "prepare" (it ended)',
+            )
+    return launch
+
+
+def _table(keys: Mapping[str, object], key: str, path: Path) -> dict[str, object]:
+    found = keys.get(key, {})
+    if not isinstance(found, dict):
+        raise SpecError(f"{path.name}: {key} is {found!r}; it must be a table: [{key}]")
+    return found
+
+
+def _job(name: str, job: object) -> dict[str, object]:
+    if isinstance(job, str):
+        return {"command": job}
+    if not isinstance(job, dict) or "command" not in job:
+        raise SpecError(
+            f"The job {name!r} has no command.",
+            remedy=f'Write: [jobs.{name}], and below it: command = "python3 train.py"',
+        )
+    env = job.get("env")
+    texts = {k: _text(v) for k, v in env.items()} if isinstance(env, dict) else env
+    return {**job, **({} if env is None else {"env": texts})}
+
+
+def _text(value: object) -> object:
+    """Return a number or a truth value as the text that an option or a variable has."""
+    if isinstance(value, bool):
+        return str(value).lower()
+    return str(value) if isinstance(value, int | float) else value
+
+
+def launch_file(
+    path: str | Path | LaunchFile,
+    on_state: StateCallback = ignore,
+    *,
+    confirm: Callable[[Plan], None] | None = None,
+    replace: bool = False,
+    keep: bool = False,
+    on_step: Callable[[str], None] = lambda _: None,
+) -> tuple[Cluster, tuple[Job, ...]]:
+    """Launch what a file asks for: the cluster, its set-up, its files, its jobs.
+
+    What is there already is used as it is, so the same file can be launched again.
+
+    Args:
+        path: of the file.
+        on_state: called with a machine and its new state.
+        confirm: called with the plan before anything is created.
+        replace: rebuild a cluster that cannot be used as it is.
+        keep: leave a new cluster up if its set-up, files or jobs fail.
+        on_step: called with what is done next.
+
+    Returns:
+        The cluster, and its jobs.
+
+    Raises:
+        SpecError: the file is wrong, or a job runs that has another command.
+        ClusterError: a step failed; a new cluster is taken down, unless `keep`.
+    """
+    asked = path if isinstance(path, LaunchFile) else read_launch_file(path)
+    cluster = launch_spec(asked.spec, on_state, confirm=confirm, replace=replace)
+    is_new = bool(cluster.launch_phases) and not keep
+    with on_failure(cluster.down if is_new else cluster.close):
+        return cluster, tuple(_follow(cluster, asked, on_step))
+
+
+def _follow(cluster: Cluster, asked: LaunchFile, on_step: Callable[[str], None]) -> list[Job]:
+    """Do what follows the launch of a cluster, and return its jobs."""
+    if asked.setup:
+        ran = cluster.setup(asked.setup)
+        on_step(f"set-up: ran on {len(ran)} of {len(cluster.hosts)} host(s)")
+    for here, there in asked.files.items():
+        on_step(str(cluster.sync(here, there)))
+    jobs = []
+    for name, job in asked.jobs.items():
+        before, _, port = job.after.partition(":")
+        if port:
+            cluster.jobs[before].wait_for_port(int(port))
+        elif before:
+            cluster.jobs[before].wait()
+        jobs.append(
+            cluster.start(
+                job.command,
+                hosts=job.on or None,
+                name=name,
+                cwd=job.cwd,
+                env=job.env,
+                timeout=job.timeout,
+            )
+        )
+    return jobs

@@ -1,0 +1,103 @@
+"""Groups, set-up and launch files on this machine: what is there is used again."""
+
+from __future__ import annotations
+
+import json
+from typing import TYPE_CHECKING, Any
+
+import pytest
+
+import cluster
+from cluster.core.errors import JobError, SpecError
+from cluster.orchestration.cluster import attach
+from cluster.orchestration.launch.launch_file import launch_file, read_launch_file
+from tests.conftest import ROOT, answer, command
+
+if TYPE_CHECKING:
+    from pathlib import Path
+
+EXAMPLE = ROOT / "examples" / "parameter_servers.toml"
+
+
+@pytest.mark.usefixtures("tools")
+def test_groups_are_selected_and_set_up_once_for_each_content() -> None:
+    groups: dict[str, Any] = {"ps": 1, "worker": {"hosts": 2}}
+    with cluster.launch("two", groups=groups, setup="echo ran >> marks") as c:
+        assert c.hosts["worker"].names == ("1.worker.two", "2.worker.two")
+        assert cluster.launch("two", groups=groups, setup="echo ran >> marks").spec == c.spec
+        assert [host.read("marks") for host in c.hosts] == ["ran\n"] * 3
+        assert c.setup("echo more >> marks", hosts="ps") == ("0.ps.two",)
+        assert c.hosts[0].read("marks") == "ran\nmore\n"
+        job = c.start("echo $CLUSTER_GROUP $CLUSTER_IPS_PS", hosts="worker")
+        job.wait()
+        assert {line.text for line in job.lines()} == {"worker 127.0.0.1"}
+        with pytest.raises(
+            JobError, match=r"The set-up of 0\.ps\.two ended with exit status 3"
+        ) as no:
+            c.setup("echo before\nexit 3", hosts=c.hosts[0])
+        assert no.value.stdout == "before"
+        with pytest.raises(SpecError, match="'wrker' names none") as unknown:
+            c.start("true", hosts="wrker")
+        assert "ps, worker" in unknown.value.remedy
+    with pytest.raises(JobError):
+        cluster.launch("new", hosts=1, setup="false")
+    assert answer("ls") == []
+
+
+@pytest.mark.usefixtures("tools")
+def test_a_launch_file_is_launched_once_and_then_found_as_it_is() -> None:
+    shown = json.loads(command("launch", str(EXAMPLE), "--dry-run", "--json").stdout)
+    assert answer("ls") == []
+    assert [step.partition(":")[0] for step in shown["steps"]][-1].startswith("job work on 3")
+    first = json.loads(command("launch", str(EXAMPLE), "--json").stdout)
+    again = json.loads(command("launch", str(EXAMPLE), "--json").stdout)
+    starts = [[job["at"] for job in made["jobs"]][:2] for made in (first, again)]
+    assert starts[0] == starts[1]
+    c = attach("fit")
+    c.jobs["work"].wait(120)
+    assert {line.text for line in c.jobs["work"].lines()} == {
+        f"worker {rank} ends near [ 3. -2.]" for rank in range(3)
+    }
+    other = EXAMPLE.parent / "other.toml"
+    text = EXAMPLE.read_text().replace("serve 0", "serve 7")
+    try:
+        other.write_text(text)
+        with pytest.raises(SpecError, match="A job 'first' is running"):
+            launch_file(other)
+    finally:
+        other.unlink()
+    assert attach("fit").jobs["first"].state == "running"  # it was left as it is
+    c.down()
+
+
+@pytest.mark.parametrize(
+    ("text", "what", "hint"),
+    [
+        ("name = mine", "is not TOML: Invalid value (at line 1, column 8)", "in quotes"),
+        ("hosts = 2", "has no name", 'name = "mine"'),
+        ('name = "a"\nhots = 2', "There is no key 'hots' of a.toml", "Did you mean 'hosts'?"),
+        ('name = "a"\n[jobs.x]\ncmd = "y"', "The job 'x' has no command", "command ="),
+        (
+            'name = "a"\n[jobs.x]\ncommand = "y"\ncwdd = "z"',
+            "no key 'cwdd' of the job 'x'",
+            "Did you mean 'cwd'?",
+        ),
+        ('name = "a"\n[jobs.x]\ncommand = "y"\non = "ps"', "'ps' names none of the 2", "0.mpi.a"),
+        ('name = "a"\n[jobs.x]\ncommand = "y"\nafter = "z"', "which is no job above it", "ps:2222"),
+        ('name = "a"\njobs = 3', "jobs is 3; it must be a table", ""),
+        ('name = "a"\n[files]\n"no" = "x"', "no is not a folder", ""),
+        ('name = "a"\nsetup = "no.sh"', "no.sh cannot be read: No such file", ""),
+        ('name = "a"\n[groups.ps]\nhost = 2', "no option 'host' of the group 'ps'", "'hosts'"),
+        ('name = "a"\nhosts = 3\n[groups]\nps = 2', "hosts is 3, but the groups have 2", ""),
+        ('name = "a"\n[groups]\n"0" = 2', "'0' cannot be the name of a group", "worker"),
+    ],
+)
+def test_what_is_wrong_in_a_launch_file_is_named(
+    tmp_path: Path, text: str, what: str, hint: str
+) -> None:
+    path = tmp_path / "a.toml"
+    path.write_text(text)
+    with pytest.raises(SpecError) as wrong:
+        read_launch_file(path)
+    assert what in str(wrong.value)
+    assert hint in str(wrong.value)
