@@ -22,6 +22,7 @@ from cluster.core.model.measurements import Planned, Summary
 from cluster.core.model.records import Status
 from cluster.core.model.resources import Plan
 from cluster.core.model.value import Value
+from cluster.core.money import dollars
 from cluster.core.printable import json_printable, printable
 from cluster.core.units import format_seconds
 from cluster.orchestration.bench.mpi_profile import FILES as PROFILES
@@ -45,7 +46,7 @@ from cluster.runs.run import RAW
 from cluster.runs.store import read
 
 if TYPE_CHECKING:
-    from collections.abc import Sequence
+    from collections.abc import Iterator, Sequence
 
     from cluster.analysis.verdict.evidence import Sign
     from cluster.core.model.hardware import Hardware
@@ -253,7 +254,16 @@ def receipt_lines(cluster: Cluster) -> list[str]:
     if receipt.ended:
         cost = f"at most {cost}; {receipt.ended} of them had ended before, and it is not known when"
     answer = f"{cluster.name} is down; 0 left (looked for {cluster.looked_for})."
-    return [f"Receipt: {phases}", f"Cost: {cost}", answer]
+    return [f"Receipt: {phases}", f"Cost: {cost}", *_group_lines(cluster, receipt.seconds), answer]
+
+
+def _group_lines(cluster: Cluster, seconds: float) -> Iterator[str]:
+    """Say what each group of hosts cost; nothing of a cluster without groups."""
+    for part in cluster.spec.parts:
+        hosts = part.spec.hosts
+        if price := cluster.state.prices.get(part.group):
+            cost = f"${dollars(price, hosts, seconds):.2f} (${price.hourly:.4g} an hour each)"
+            yield f"  {part.group}: {hosts} x {part.spec.instance}: {cost}"
 
 
 def print_json(value: object) -> None:
