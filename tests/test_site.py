@@ -23,6 +23,7 @@ INTERNAL = {
         *("ADDRESSES", "FOLDER", "HOST_FOLDER", "HOSTS", "NAMES"),
         *("RANKS", "REACH", "SSH_CONFIG", "TASK"),
         *("NAME", "JOB", "NODE_RANK", "NUM_NODES", "NODE_IPS", "HEAD_IP", "GROUP"),  # of a task
+        *("RESTART", "IPS_"),
     )
 }
 LOADED = re.compile(
