@@ -154,7 +154,7 @@ class Pairs(Benchmark[PairsParams]):
             found.extend(tests)
             return tests
 
-        survey(hosts, params.plan, measure, fleet)
+        survey(hosts, params.plan, measure, fleet.routes)
         for test in found:
             yield measurement_of(test, definition, f"sim-{test.source}")
 

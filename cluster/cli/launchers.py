@@ -263,7 +263,7 @@ def launcher(
             "run_local": flags.parameter("run_local", flags.RunLocal, False),
             "provider": flags.with_default("provider", None, shown=provider),
             "hosts": flags.SPEC["hosts"],
-            "given": flags.group(params),
+            "chosen_params": flags.group(params),
             "machines": flags.Group(flags.MACHINES),
             "options": flags.group(BenchOptions, LAUNCHER),
         },

@@ -12,9 +12,11 @@ from cluster.fleet.findings import (
     bad_pairs,
     crowded_groups,
     crowded_hosts,
+    is_across,
     is_of_group,
     shared_fabric,
     short_hosts,
+    slow_groups,
     undecided_groups,
     undecided_hosts,
     unstable_hosts,
@@ -61,7 +63,8 @@ def diagnose(
     found = diagnosed(table, routes if fleet.metric == "bandwidth" else None)
     findings = in_order([*_findings(fleet, found), *untested])
     blamed, observations = by_fault(findings)
-    suspects = tuple(undecided_hosts(fleet, found))
+    slow = {host for one in findings for host in one.reason.hosts if one.kind == "GROUP"}
+    suspects = tuple(s for s in undecided_hosts(fleet, found) if s.place.host not in slow)
     reference = unit_value(fleet, found, float(found.blame.references[HOST]))
     word = _word(fleet, findings, suspects, reference)
     reason = _reason(word, findings, found)
@@ -86,16 +89,17 @@ def diagnose(
 
 def _findings(fleet: Fleet, found: Diagnosed) -> list[FleetFinding]:
     """Return what the tests that were tried show; of a slow group, not each host once more."""
-    crowded = tuple(crowded_groups(fleet, found))
-    unstable = [one for one in unstable_hosts(fleet, found) if not is_of_group(fleet, one, crowded)]
+    slow = tuple(slow_groups(fleet, found))
+    groups = (*slow, *bad_groups(fleet, found), *crowded_groups(fleet, found))
+    unstable = [one for one in unstable_hosts(fleet, found) if not is_of_group(fleet, one, groups)]
+    pairs = bad_pairs(found, {one.place.host for one in unstable})
     return [
-        *bad_hosts(fleet, found),
-        *bad_groups(fleet, found),
+        *groups,
+        *bad_hosts(fleet, found, slow),
         *bad_links(fleet, found),
         *unstable,
-        *bad_pairs(found, {one.place.host for one in unstable}),
+        *(pair for pair in pairs if not is_across(fleet, pair, groups)),
         *shared_fabric(fleet, found),
-        *crowded,
         *crowded_hosts(fleet, found),
         *short_hosts(fleet, found),
     ]

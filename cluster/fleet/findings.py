@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections import Counter, defaultdict
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, NamedTuple
 
 import numpy as np
 from msgspec.structs import replace
@@ -13,9 +13,19 @@ from cluster.fleet.pair_table import (
     CROWDED,
     direction_of,
     most_common_reason,
+    peers,
     unit_value,
 )
-from cluster.fleet.solver import CHANCE, GROUP, HOST, LINK, MANY, solve, unstable_parts
+from cluster.fleet.solver import (
+    CHANCE,
+    GROUP,
+    HOST,
+    LINK,
+    MANY,
+    at_least,
+    solve,
+    unstable_parts,
+)
 
 if TYPE_CHECKING:
     from collections.abc import Collection, Iterable, Iterator, Sequence
@@ -26,9 +36,12 @@ if TYPE_CHECKING:
     from cluster.fleet.pair_table import Diagnosed
     from cluster.fleet.solver import Culprit
 
+APART = 6.0  # median absolute deviations of groups' means, four standard deviations
+FEWEST_OF_GROUP = 3  # hosts that are slow for one reason
+ALIKE = 0.1  # by which the capacities of such hosts differ at most
 DRIFTS = 0.8  # correlation with the number of the round, from which a host drifts
 PARTNERS = 3  # of a host in a confirming run
-WORSE = 0.55  # of what other groups reach at the same time: a group below this is a finding
+WORSE = 0.8  # of what other groups reach at the same time: a group below this is a finding
 
 
 def untested_hosts(fleet: Fleet, tests: Sequence[PairTest]) -> Iterator[FleetFinding]:
@@ -71,16 +84,89 @@ def short_hosts(fleet: Fleet, found: Diagnosed) -> Iterator[FleetFinding]:
         )
 
 
-def bad_hosts(fleet: Fleet, found: Diagnosed) -> Iterator[FleetFinding]:
-    """Return the hosts, or NICs of hosts, that are blamed; both directions together."""
+def suspected_hosts(fleet: Fleet, found: Diagnosed) -> list[int]:
+    """Return the hosts that are blamed or undecided."""
+    ends = found.parts.endpoints
+    parts = (c.part for c in (*found.blame.blamed, *found.blame.undecided))
+    return sorted({part % ends // fleet.nics for part in parts if part < 2 * ends})
+
+
+def hidden_groups(fleet: Fleet, found: Diagnosed) -> list[tuple[int, ...]]:
+    """Return suspects that are good among themselves: they share a part, and nobody said which.
+
+    A host is as fast as its best test, so two that reach the usual rate with one another are good.
+    """
+    late = peers(found.table) & ~found.table.limited
+    line = float(found.blame.references[HOST]) * (1 - found.blame.tolerance)
+    good = late & (found.table.rates >= line)
+    of = {host: {host} for host in suspected_hosts(fleet, found)}
+    for at in np.flatnonzero(good):
+        test = found.table.tests[at]
+        if test.source in of and test.target in of:
+            whole = of[test.source] | of[test.target]
+            of.update(dict.fromkeys(whole, whole))
+    ends = found.parts.endpoints
+    blamed = {c.part % ends // fleet.nics for c in found.blame.blamed if c.part < 2 * ends}
+    groups = {tuple(sorted(members)) for members in of.values()}
+    return sorted(group for group in groups if len(blamed.intersection(group)) >= FEWEST_OF_GROUP)
+
+
+def slow_groups(fleet: Fleet, found: Diagnosed) -> Iterator[FleetFinding]:
+    """Return groups of hosts with one cause: a part nobody knew of, or another kind of host."""
+    blame, ends = found.blame, found.parts.endpoints
+    capacity = {c.part: c for c in (*blame.blamed, *blame.undecided) if c.part < 2 * ends}
+    hidden = hidden_groups(fleet, found)
+    for number, group in enumerate(hidden or _alike_groups(fleet, found)):
+        own = [c for part, c in capacity.items() if part % ends // fleet.nics in group]
+        best = max(c.capacity for c in own)
+        yield FleetFinding(
+            place=Part(kind="group", number=number if hidden else fleet.groups[group[0]]),
+            kind="GROUP",
+            direction=direction_of(
+                ("rx" if c.part >= ends else "tx" for c in own), directed=fleet.directed
+            ),
+            capacity=unit_value(fleet, found, best),
+            tests=sum(c.tests for c in own),
+            reason=Reason(
+                code="good_among_themselves" if hidden else "slow_everywhere",
+                share=best / float(blame.references[HOST]),
+                hosts=group,
+            ),
+        )
+
+
+def _alike_groups(fleet: Fleet, found: Diagnosed) -> Iterator[tuple[int, ...]]:
+    """Return groups whose hosts are all slow, also among themselves, and by the same share."""
+    if not fleet.grouped:
+        return
+    ends = found.parts.endpoints
+    worst: dict[int, float] = {}
+    for culprit in found.blame.blamed:
+        if culprit.part < 2 * ends and culprit.capacity > 0:
+            host = culprit.part % ends // fleet.nics
+            worst[host] = min(culprit.capacity, worst.get(host, culprit.capacity))
+    for number in dict.fromkeys(fleet.groups):
+        group = tuple(host for host, own in enumerate(fleet.groups) if own == number)
+        rates = [worst.get(host, 0.0) for host in group]
+        if len(group) >= FEWEST_OF_GROUP and min(rates) > max(rates) * (1 - ALIKE):
+            yield group
+
+
+def bad_hosts(
+    fleet: Fleet, found: Diagnosed, groups: Iterable[FleetFinding] = ()
+) -> Iterator[FleetFinding]:
+    """Return the hosts, or NICs of hosts, that are blamed, but those of groups that are."""
     ends = found.parts.endpoints
     culprits: defaultdict[int, list[Culprit]] = defaultdict(list)
     for culprit in found.blame.blamed:
         if culprit.part < 2 * ends:  # hosts come before groups and links
             culprits[culprit.part % ends].append(culprit)
     of_host = Counter(end // fleet.nics for end in culprits)
+    known = {host for group in groups for host in group.reason.hosts}
     for end, own in culprits.items():
         host, nic = divmod(end, fleet.nics)
+        if host in known:
+            continue
         if of_host[host] == fleet.nics and nic > 0:
             continue  # all its NICs are blamed: name the host once
         place = Part(kind="nic", host=host, nic=nic)
@@ -153,67 +239,101 @@ def fresh_partners(fleet: Fleet, found: Diagnosed, host: int) -> tuple[int, ...]
     return tuple(fit[:PARTNERS])
 
 
+class PairCounts(NamedTuple):
+    """The tests alone of a pair of good hosts that was low."""
+
+    pair: tuple[int, int]
+    low: tuple[PairTest, ...]
+    ways: dict[tuple[int, int, int], list[bool]]  # source, target, port: the tests that were low
+
+    @property
+    def silent(self) -> bool:
+        """Whether nothing arrived in any low test."""
+        return not any(test.value for test in self.low)
+
+    def chance(self, share: float, pairs: int) -> float:
+        """Return the chance that a healthy fleet has a pair like it.
+
+        A pair is tested again because its first test was low, so that one says nothing.
+
+        Args:
+            share: of other tests, that are low.
+            pairs: of which each could be low by chance.
+        """
+        if self.silent:
+            return share ** len(self.low) * pairs
+        again = [low[1:] for low in self.ways.values() if len(low) > 1]
+        ports = [at_least(sum(low), len(low), share) for low in again]
+        directions: defaultdict[tuple[int, int], list[bool]] = defaultdict(list)
+        for (source, target, _), low in self.ways.items():
+            directions[source, target] += low
+        every = [odd for low in directions.values() for odd in low[1:]]
+        whole = at_least(sum(every), len(every), share) if every else 1.0
+        return 2 * min(max(1, len(ports)) * min(ports, default=1.0), whole) * pairs
+
+
+def _low_pairs(found: Diagnosed, unstable: Collection[int]) -> Iterator[tuple[PairCounts, float]]:
+    """Return pairs of stable hosts that are low or silent alone, with the chance of each."""
+    table = found.table
+    every: defaultdict[tuple[int, int], list[int]] = defaultdict(list)
+    for at, test in enumerate(table.tests):
+        if test.alone or not test.value:
+            every[min(test.source, test.target), max(test.source, test.target)].append(at)
+    odd, alone = found.blame.unexplained, table.alone
+    silent = odd & (table.rates <= 0)
+    ways = [(test.source, test.target, test.port, test.alone) for test in table.tests]
+    first = np.zeros_like(alone)  # a test is repeated because it was low
+    first[np.unique(np.array(ways), axis=0, return_index=True)[1]] = True
+    first &= alone
+    for pair, places in every.items():
+        own = [at for at in places if odd[at]]
+        if not own or set(pair) & set(unstable):
+            continue
+        by_port: defaultdict[tuple[int, int, int], list[bool]] = defaultdict(list)
+        for at in places:
+            test = table.tests[at]
+            by_port[test.source, test.target, test.port].append(bool(odd[at]))
+        known = PairCounts(pair, tuple(table.tests[at] for at in own), dict(by_port))
+        # Pairs of one group and of two differ in what others can take from them.
+        others = silent | True if known.silent else first & (table.between == table.between[own[0]])
+        others[own] = False
+        hits = int(((silent if known.silent else odd & alone) & others).sum())
+        share = (hits + 0.5) / (int(others.sum()) + 1)
+        yield known, known.chance(share, _pairs(found, silent=known.silent))
+
+
 def bad_pairs(found: Diagnosed, unstable: Collection[int]) -> Iterator[FleetFinding]:
-    """Return pairs of good, stable hosts that are low or silent even when tested alone."""
-    low: defaultdict[tuple[int, int], list[int]] = defaultdict(list)
-    good: Counter[tuple[int, int]] = Counter()
-    for at, test in enumerate(found.table.tests):
-        if found.blame.unexplained[at]:
-            low[min(test.source, test.target), max(test.source, test.target)].append(at)
-        elif test.alone:
-            good[test.source, test.target] += 1
-    for pair, places in low.items():
-        if not set(pair) & set(unstable):
-            yield from _bad_pair(found, pair, places, good)
+    """Return pairs of good, stable hosts that are low or silent alone, too often for chance."""
+    for known, chance in _low_pairs(found, unstable):
+        if chance > CHANCE:
+            continue
+        pair, low = known.pair, known.low
+        failed = [test for test in low if not test.value]
+        ways = {(test.source, test.target) for test in low}
+        tried = sum(len(every) for (a, b, _), every in known.ways.items() if (a, b) in ways)
+        yield FleetFinding(
+            place=Part(kind="pair", host=pair[0], peer=pair[1]),
+            kind="LINK",
+            direction="both" if len(ways) > 1 else "tx" if pair in ways else "rx",
+            capacity=max(test.value or 0.0 for test in low) or None,
+            tests=len(low),
+            reason=Reason(
+                code="low_pair",
+                low=len(low),
+                of=tried,
+                failed=len(failed),
+                message=most_common_reason(failed),
+            ),
+        )
 
 
-def _bad_pair(
-    found: Diagnosed,
-    pair: tuple[int, int],
-    places: Sequence[int],
-    good: Counter[tuple[int, int]],
-) -> Iterator[FleetFinding]:
-    """Return the finding about a pair, unless so many low tests could be chance."""
-    tests = _low_alone(found, places, good)
-    failed = [test for test in tests if not test.value]
-    silent = len(failed) == len(tests)
-    share = _share_elsewhere(found, places, silent=silent)
-    if not tests or share ** len(tests) * _pairs(found, silent=silent) > CHANCE:
-        return
-    ways = {(test.source, test.target) for test in tests}
-    yield FleetFinding(
-        place=Part(kind="pair", host=pair[0], peer=pair[1]),
-        kind="LINK",
-        direction="both" if len(ways) > 1 else "tx" if pair in ways else "rx",
-        capacity=max(test.value or 0.0 for test in tests) or None,
-        tests=len(tests),
-        reason=Reason(
-            code="low_pair",
-            low=len(tests),
-            of=len(tests) + sum(good[way] for way in ways),
-            failed=len(failed),
-            message=most_common_reason(failed),
-        ),
-    )
-
-
-def _low_alone(
-    found: Diagnosed, places: Sequence[int], good: Counter[tuple[int, int]]
-) -> list[PairTest]:
-    """Return low tests alone; in a direction with a good one, they count from the second on."""
-    tests = [found.table.tests[at] for at in places]
-    alone = [test for test in tests if test.alone or not test.value]
-    each = Counter((test.source, test.target) for test in alone)
-    ways = {way for way, count in each.items() if not good[way] or count > 1}
-    return [test for test in alone if (test.source, test.target) in ways]
-
-
-def _share_elsewhere(found: Diagnosed, places: Sequence[int], *, silent: bool) -> float:
-    """Return the share of other tests that are silent, or low although they ran alone."""
-    odd = found.blame.unexplained & (found.table.rates <= 0 if silent else found.table.alone)
-    told = np.ones_like(odd) if silent else found.table.alone.copy()
-    told[list(places)] = False
-    return (int((odd & told).sum()) + 0.5) / (int(told.sum()) + 1)
+def doubtful_pairs(fleet: Fleet, found: Diagnosed) -> Iterator[tuple[int, tuple[int, int]]]:
+    """Return pairs that could be low by chance, with the ports at which they were never good."""
+    unstable = {one.place.host for one in unstable_hosts(fleet, found)}
+    for known, chance in _low_pairs(found, unstable):
+        if not known.silent and chance > CHANCE:
+            ports = {port for (_, _, port), low in known.ways.items() if all(low)}
+            yield from ((port, known.pair) for port in sorted(ports))
 
 
 def _pairs(found: Diagnosed, *, silent: bool) -> int:
@@ -426,29 +546,31 @@ def crowded_groups(fleet: Fleet, found: Diagnosed) -> Iterator[FleetFinding]:
     names = np.unique(np.asarray(fleet.groups))
     if not innocent.any():
         return
-    everywhere = float(np.mean(table.rates[innocent]))  # the sum of rates is what uplinks carry
+    means: dict[tuple[int, str], float] = {}
+    tests: Counter[int] = Counter()
     first, count = 2 * found.parts.endpoints, found.parts.groups
+    for way, ends in (("tx", table.source), ("rx", table.target)):
+        for group in range(count):
+            own = innocent & (table.groups[ends] == group)  # the mean is what its uplinks carry
+            if own.sum() >= MANY and first + group + (count if way == "rx" else 0) not in blamed:
+                means[group, way] = float(np.mean(table.rates[own]))
+                tests[group] += int(own.sum())
     for group in range(count):
-        means: dict[str, float] = {}
-        tests = 0
-        for way, ends in (("tx", table.source), ("rx", table.target)):
-            own = innocent & (table.groups[ends] == group)
-            part = first + group + (count if way == "rx" else 0)
-            if own.sum() >= MANY and part not in blamed:
-                means[way] = float(np.mean(table.rates[own]))
-                tests += int(own.sum())
-        ways = {way for way, mean in means.items() if mean < WORSE * everywhere}
+        others = [mean for (number, _), mean in means.items() if number != group]
+        own_means = {way: means[group, way] for way in ("tx", "rx") if (group, way) in means}
+        if len(others) < FEWEST_OF_GROUP or not own_means:
+            continue
+        usual = float(np.median(others))
+        spread = APART * float(np.median(np.abs(np.array(others) - usual)))
+        ways = [way for way, mean in own_means.items() if mean < min(WORSE * usual, usual - spread)]
         if ways:
-            worst = min(means.values())
             yield FleetFinding(
                 place=Part(kind="group", number=int(names[group // fleet.nics])),
                 kind="GROUP",
                 direction=direction_of(ways),
-                capacity=unit_value(fleet, found, worst),
-                tests=tests,
-                reason=Reason(
-                    code="slow_group_at_once", usual=unit_value(fleet, found, everywhere)
-                ),
+                capacity=unit_value(fleet, found, min(own_means.values())),
+                tests=tests[group],
+                reason=Reason(code="slow_group_at_once", usual=unit_value(fleet, found, usual)),
             )
 
 
@@ -458,9 +580,23 @@ def is_of_group(fleet: Fleet, host: FleetFinding, groups: Iterable[FleetFinding]
     Returns:
         Whether the host is of one of them, and slow in no other direction.
     """
-    own = fleet.groups[host.place.host]
+    own = host.place.host
     return any(
-        one.place.number == own and one.direction in ("both", host.direction) for one in groups
+        own in group.reason.hosts
+        if group.reason.hosts
+        else group.place.number == fleet.groups[own] and group.direction in ("both", host.direction)
+        for group in groups
+    )
+
+
+def is_across(fleet: Fleet, pair: FleetFinding, groups: Iterable[FleetFinding]) -> bool:
+    """Tell whether a pair has one end in a slow group, whose other tests are as slow."""
+    ends = pair.place.host, pair.place.peer
+    return any(
+        len({end in group.reason.hosts for end in ends}) > 1
+        if group.reason.hosts
+        else len({fleet.groups[end] == group.place.number for end in ends}) > 1
+        for group in groups
     )
 
 

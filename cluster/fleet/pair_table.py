@@ -134,6 +134,11 @@ class PairTable(NamedTuple):
     busy: Flags = NO_FLAGS
 
     @property
+    def one_group(self) -> bool:
+        """Whether it is not known which hosts share a switch."""
+        return not self.foreign and not bool(self.between.any())
+
+    @property
     def limited(self) -> Flags:
         """Whether a processor limited each test."""
         source, target = self.busy if self.busy.size else (np.zeros_like(self.alone),) * 2
@@ -218,10 +223,34 @@ def diagnosed(table: PairTable, routes: FleetSimulator | None = None) -> Diagnos
     if routes is not None:
         return _routed(table, routes)
     parts = parts_of(table.source, table.target, table.groups, directed=table.directed)
-    seen = PairTests(parts.paths, table.rates, _shares(table), parts.kinds)
+    paths = np.where(peers(table)[:, None], -1, parts.paths)
+    events = None if table.foreign else _events(table)
+    seen = PairTests(paths, table.rates, _shares(table), parts.kinds, events, table.one_group)
+    parts = parts._replace(paths=paths)
     return _without_half_good_tests(
         _without_limited_tests(Diagnosed(table, parts, seen, solve(seen)))
     )
+
+
+def _events(table: PairTable) -> Numbers:
+    """Number the tests by what they met: those of a round as one, and all of a pair alone as one.
+
+    A pair takes the same links each time.
+    """
+    rounds = np.array([test.round for test in table.tests], dtype=np.int64)
+    pairs = table.source * len(table.groups) + table.target
+    return np.where(table.alone, rounds.max(initial=0) + 1 + pairs, rounds)
+
+
+def peers(table: PairTable) -> Flags:
+    """Return the tests of suspects among one another: those at once after the sample alone.
+
+    They tell only whether the suspects share what is slow; what a host reaches is known without.
+    """
+    rounds = np.array([test.round for test in table.tests], dtype=np.int64)
+    first = rounds[table.alone].min(initial=np.iinfo(np.int64).max)
+    late: Flags = ~table.alone & (rounds > first) & (not table.foreign)
+    return late
 
 
 def _without_limited_tests(found: Diagnosed) -> Diagnosed:

@@ -8,12 +8,20 @@ other; then all pairs that are left.
 
 from __future__ import annotations
 
+from collections import defaultdict
 from itertools import chain, cycle, islice
 from typing import TYPE_CHECKING, NamedTuple
 
 import numpy as np
 
-from cluster.fleet.findings import crowded_pairs, fresh_partners, short_hosts
+from cluster.fleet.findings import (
+    FEWEST_OF_GROUP,
+    crowded_pairs,
+    doubtful_pairs,
+    fresh_partners,
+    short_hosts,
+    suspected_hosts,
+)
 from cluster.fleet.pair_table import diagnosed, pair_table
 from cluster.fleet.solver import DEEP, HOST, MANY
 
@@ -23,7 +31,7 @@ if TYPE_CHECKING:
     from numpy.typing import NDArray
 
     from cluster.core.model.fleet import Fleet, PairTest
-    from cluster.fleet.pair_table import Diagnosed
+    from cluster.fleet.pair_table import Diagnosed, PairTable
     from cluster.fleet.simulation import FleetSimulator
 
     Pairs = NDArray[np.int64]
@@ -34,6 +42,8 @@ CONFIRMATION = "confirmation"
 ALL = 0  # rounds: until every pair has met
 DEFAULT = 10  # rounds
 FEW_HOSTS = 17  # whose pairs all meet in 16 or 17 rounds
+PEERS = 8  # rounds of suspects among one another
+MOST_REPEATS = 8  # times that a low pair of good hosts is tested by the same port
 MOST_AGAIN = 16  # pairs that are tested again for each reason
 MOST_TIMES = 3  # repeated tests: clearing one suspect may leave another
 PORTS = 8  # tried for a low pair of good hosts: other ports may take other paths
@@ -76,8 +86,9 @@ def survey(
     sample = _sample(fleet, rounds, plan.alone) if rounds else []
     if sample:  # few rounds may have no pair of different groups
         tests += measure(_alone(_next(tests), sample, "a sample alone"))
-    for _ in range(MOST_TIMES):
-        for step in _repeated_tests(fleet, tests, routes):
+    peers = [_among_suspects] if sample and not fleet.grouped else []
+    for more in (*[_repeated_tests] * MOST_TIMES, *peers, *[_low_pairs_again] * MOST_REPEATS):
+        for step in more(fleet, tests, routes):
             tests += measure(step)
     if plan.confirm and (again := _confirming(fleet, tests, routes)):
         tests += measure(_alone(_next(tests), again, CONFIRMATION))
@@ -152,6 +163,36 @@ def _repeated_tests(
     if again := dict.fromkeys([*odd, *others]):
         yield _alone(number, again, "what could be chance, alone")
     yield from _by_other_ports(fleet, found, odd, silent, number + 1)
+
+
+def _among_suspects(
+    fleet: Fleet, tests: Sequence[PairTest], routes: FleetSimulator | None
+) -> Iterator[SurveyStep]:
+    """Test suspects with one another: if they are good then, what is slow is a part they share."""
+    table = pair_table(fleet, tests)
+    if not table.tests or not (table.rates > 0).any():
+        return
+    hosts = np.array(suspected_hosts(fleet, diagnosed(table, routes)), dtype=np.int64)
+    if len(hosts) < FEWEST_OF_GROUP:
+        return
+    for number, pairs in enumerate(islice(tournament(len(hosts)), PEERS), _next(tests)):
+        yield SurveyStep(
+            number, hosts[pairs], alone=False, port=0, what="suspects among themselves"
+        )
+
+
+def _low_pairs_again(
+    fleet: Fleet, tests: Sequence[PairTest], routes: FleetSimulator | None
+) -> Iterator[SurveyStep]:
+    """Test low pairs of good hosts by the port at which they were never good, at another time."""
+    table = pair_table(fleet, tests)
+    if not table.tests or not (table.rates > 0).any():
+        return
+    by_port: defaultdict[int, list[tuple[int, int]]] = defaultdict(list)
+    for port, pair in islice(doubtful_pairs(fleet, diagnosed(table, routes)), MOST_AGAIN):
+        by_port[port].append(pair)
+    for number, (port, pairs) in enumerate(by_port.items(), _next(tests)):
+        yield _alone(number, pairs, "low pairs, at another time", port)
 
 
 def _by_other_ports(
@@ -259,13 +300,23 @@ def _pairs_of(found: Diagnosed, wanted: NDArray[np.bool_]) -> set[tuple[int, int
     return {_either_way((test.source, test.target)) for test in tests}
 
 
+def _pair_keys(table: PairTable) -> Hosts:
+    """Number the pairs of endpoints, the same for both directions."""
+    low, high = np.minimum(table.source, table.target), np.maximum(table.source, table.target)
+    keys: Hosts = low * len(table.groups) + high
+    return keys
+
+
 def _slow_fabric(found: Diagnosed) -> Iterator[tuple[int, int]]:
-    """Return pairs through each blamed group and link, which may be good alone."""
+    """Return pairs through each suspected group and link, which may be good alone."""
     first = 2 * found.parts.endpoints
-    table = found.table
-    blamed = [c.part for c in found.blame.blamed if c.part >= first]
-    for part in blamed[:MOST_AGAIN]:
-        for at in np.flatnonzero(found.blame.explained_by == part)[:2]:
+    table, blame = found.table, found.blame
+    once = _pair_keys(table)[table.alone]
+    suspects = [c.part for c in (*blame.blamed, *blame.undecided) if c.part >= first]
+    for part in suspects[:MOST_AGAIN]:
+        through = (found.parts.paths == part).any(axis=1) & blame.low
+        through &= np.isin(blame.explained_by, [part, -1]) & ~np.isin(_pair_keys(table), once)
+        for at in np.flatnonzero(through)[:2]:
             yield table.tests[at].source, table.tests[at].target
 
 

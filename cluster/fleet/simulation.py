@@ -15,10 +15,11 @@ from typing import TYPE_CHECKING, NamedTuple
 
 import numpy as np
 
+from cluster.core.model.fabric import Noise
 from cluster.core.model.fleet import PairTest, Part
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator, Sequence
+    from collections.abc import Iterator, Mapping
 
     from numpy.typing import NDArray
 
@@ -28,7 +29,8 @@ if TYPE_CHECKING:
     Numbers = NDArray[np.int64]
     Values = NDArray[np.float64]
 
-NOISE = 0.01  # of a rate: the spread of the loss of a healthy pair, one-sided
+USUAL = Noise()
+TAILS = 2  # degrees of freedom of Student's t: no variance, as of hosts that others use
 JITTER = 0.05  # of a latency
 STALLS = 1e-5  # of all tests: the share in which half of the time is lost
 HOST_ALPHA = 1.2e-6  # seconds that a small message takes in the two hosts
@@ -52,13 +54,26 @@ class FleetSimulator:
     """Hosts of a fabric, with faults; the same seed gives the same values."""
 
     def __init__(
-        self, fabric: Fabric, hosts: int, faults: tuple[Fault, ...] = (), seed: int = 1
+        self,
+        fabric: Fabric,
+        hosts: int,
+        faults: tuple[Fault, ...] = (),
+        seed: int = 1,
+        noise: Noise = USUAL,
+        *,
+        known_routes: bool = False,
     ) -> None:
         self.fabric_links = FabricLinks(fabric, hosts)
         self.hosts = hosts
         self.faults = faults
         self.seed = seed
-        self._misrouted = tuple(f.number for f in faults if f.kind == "misroute")
+        self.noise = noise
+        self.routes = self if known_routes else None
+        self._misrouted = {f.number: 1 for f in faults if f.kind == "misroute"}
+        upper = self.fabric_links.edge.upper
+        self._misrouted |= {
+            f.number: max(1, round(f.share * upper)) for f in faults if f.kind == "uplinks"
+        }
 
     def measure(
         self, pairs: Numbers, step: int, *, metric: PairMetric, alone: bool, port: int = 0
@@ -103,7 +118,7 @@ class FleetSimulator:
             As `FabricLinks.paths` gives them.
         """
         hashed = self.seed * 64 + np.broadcast_to(np.asarray(ports), source.shape)
-        return self.fabric_links.paths(source, target, hashed, () if healthy else self._misrouted)
+        return self.fabric_links.paths(source, target, hashed, {} if healthy else self._misrouted)
 
     def rates(
         self, source: Numbers, target: Numbers, step: int, *, alone: bool = False, port: int = 0
@@ -115,13 +130,17 @@ class FleetSimulator:
         """
         capacities = self._capacities(step)
         paths = self.paths(source, target, port, healthy=False)
-        if alone:
+        others = self._background(step, port)
+        if alone and not len(others):
             bounds = np.append(capacities, np.inf)
             rates = bounds[np.where(paths < 0, len(capacities), paths)].min(axis=1)
+        elif alone:
+            each = (max_min_rates(np.vstack([path, others]), capacities)[0] for path in paths)
+            rates = np.fromiter(each, dtype=np.float64, count=len(paths))
         else:
-            rates = max_min_rates(paths, capacities)
+            rates = max_min_rates(np.vstack([paths, others]), capacities)[: len(paths)]
         chance = self._chance(step, 1 + alone + 2 * port)
-        rates = rates * np.exp(-NOISE * np.abs(chance.standard_normal(len(rates))))
+        rates = rates * self._variation(chance, len(rates))
         rates[chance.random(len(rates)) < STALLS] /= 2
         reasons = [""] * len(rates)
         for at, why in self._failures(source, target, step):
@@ -129,6 +148,24 @@ class FleetSimulator:
         for at in np.flatnonzero(rates <= 0).tolist():
             reasons[at] = reasons[at] or CUT
         return Outcomes(rates, reasons)
+
+    def _variation(self, chance: np.random.Generator, count: int) -> Values:
+        """Return what noise leaves of each rate; more than it only if the noise is two-sided."""
+        kind, spread = self.noise.kind, self.noise.spread
+        if kind == "tails":
+            left: Values = np.exp(-spread * np.abs(chance.standard_t(TAILS, count)))
+            return left
+        normal = chance.standard_normal(count)
+        return np.exp(spread * (normal if kind == "both" else -np.abs(normal)))
+
+    def _background(self, step: int, port: int) -> Numbers:
+        """Return the links of flows of others, which use the switches but none of our hosts."""
+        count = round(self.noise.background * self.fabric_links.endpoints)
+        chance = self._chance(step, port, 79)
+        ends = chance.integers(0, self.fabric_links.endpoints, (2, count))
+        paths = self.paths(*ends, chance.integers(0, 1 << 16, count), healthy=False)
+        paths[:, [0, -1]] = NO_LINK
+        return paths[(paths >= 0).any(axis=1)]
 
     def latencies(self, source: Numbers, target: Numbers, step: int) -> Outcomes:
         """Measure half a round trip of 8 bytes between endpoints."""
@@ -181,7 +218,7 @@ class FleetSimulator:
             return np.concatenate([edge.up(low, everything), edge.down(low, everything)])
         if fault.kind == "spine":
             return self._of_spine(fault.number)
-        if fault.kind in ("misroute", "duplicate", "mtu"):
+        if fault.kind in ("misroute", "uplinks", "duplicate", "mtu"):
             return np.array([], dtype=np.int64)
         nics = fabric_links.fabric.nics
         own = [fault.part] if fault.kind == "nic" else range(nics)
@@ -314,19 +351,22 @@ class FabricLinks:
         return leaves
 
     def paths(
-        self, source: Numbers, target: Numbers, ports: Numbers, misrouted: Sequence[int] = ()
+        self, source: Numbers, target: Numbers, ports: Numbers, misrouted: Mapping[int, int]
     ) -> Numbers:
         """Return the links that each flow takes.
 
         Args:
             ports: of each connection; the hash of connections between the same two depends on it.
+            misrouted: how many of its uplinks a leaf switch uses, where that is not all of them.
 
         Returns:
             Of the shape (flows, 4), or (flows, 6) in a fat tree, padded with `NO_LINK`.
         """
         low, high = self.leaf(source), self.leaf(target)
         chosen = self._choice(source, target, ports, self.edge.upper, level=0)
-        chosen = np.where(np.isin(low, misrouted), 0, chosen)
+        for leaf, uplinks in misrouted.items():
+            few = (low == leaf) | ((high == leaf) & (uplinks > 1))
+            chosen = np.where(few, chosen % uplinks, chosen)
         over = low != high
         ways = [source, self.edge.up(low, chosen), self.edge.down(high, chosen)]
         crosses = [over, over]

@@ -78,6 +78,8 @@ class PairTests(NamedTuple):
     values: Values  # bytes per second of each test; 0 if nothing arrived
     shared: Flags
     kinds: Numbers
+    events: Numbers | None = None  # the same number for tests at the same time
+    unknown: bool = False  # which tests share links: any two at the same time may
 
 
 class Culprit(NamedTuple):
@@ -196,6 +198,8 @@ class _Chances:
         ]
         self._parts = np.bincount(tests.kinds, minlength=SPINE + 1)
         self._kinds = tests.kinds
+        self._unknown = tests.unknown
+        self._tests = tests
 
     def share(self, value: float, *, shared: bool) -> float:
         """Return the share of healthy tests up to a value; never 0."""
@@ -236,6 +240,10 @@ class _Chances:
         told = self._once(own)
         values = self._values[told]
         best = float(values.max())
+        if self._kinds[part] == GROUP and self._tests.events is not None:
+            bests = _bests_of_groups(self._tests, self._tests.events, part)
+            chance = _chance_of_group(part, best, bests) * int(self._parts[GROUP])
+            return Culprit(part, best, len(own), min(1.0, chance))
         shares = self._shares(np.append(told, good), best)
         chance = float(np.exp(np.log(shares).sum()))
         if good.size:
@@ -243,6 +251,9 @@ class _Chances:
         crowd = np.sort(values[self._shared[told]])[::-1]
         if self._kinds[part] == HOST and crowd.size > 1:
             chance = low_and_close(min(1.0, chance), closeness(crowd, self._healthy[1]))
+        alone = told[~self._shared[told]]
+        if self._unknown and self._kinds[part] == HOST and alone.size:
+            chance = max(chance, float(np.exp(np.log(self._shares(alone, best)).sum())))
         among = self._parts[self._kinds[part]]
         return Culprit(part, best, len(own), min(1.0, chance * among))
 
@@ -261,6 +272,46 @@ class _Chances:
         below = np.array([self.share(value, shared=s) for s in (False, True)])
         shares: Values = below[self._shared[own].astype(np.int64)]
         return shares
+
+
+class _Bests(NamedTuple):
+    """The best test of each event through each group."""
+
+    values: Values
+    groups: Numbers
+    alone: Flags
+
+
+def _bests_of_groups(tests: PairTests, events: Numbers, part: int) -> _Bests:
+    """Return the bests of a group, and those of the others in tests that do not pass it."""
+    mine = tests.paths == part
+    other = (tests.kinds[tests.paths] == GROUP) & ~mine.any(axis=1)[:, None]
+    at, hops = np.nonzero((tests.paths >= 0) & (mine | other))
+    keys = np.stack([tests.paths[at, hops], events[at], ~tests.shared[at]], axis=1)
+    each, place = np.unique(keys, axis=0, return_inverse=True)
+    bests = np.zeros(len(each))
+    np.maximum.at(bests, place.ravel(), tests.values[at])
+    return _Bests(bests, each[:, 0], each[:, 2] > 0)
+
+
+def _chance_of_group(part: int, best: float, bests: _Bests) -> float:
+    """Return the chance that the best tests through a healthy group are as low.
+
+    Tests through one group at the same time share its links, and meet the same traffic of others
+    there: they are one draw from such bests of all other groups, or from those of pairs alone.
+    These must be low for themselves, if there are any: others may take a link from all at once.
+    """
+    chance, by_pairs = 1.0, 0.0
+    for alone in (False, True):
+        at = bests.alone == alone
+        own = bests.values[at & (bests.groups == part)]
+        others = bests.values[at & (bests.groups != part)]
+        share = min(1.0, (int((others <= best).sum()) + 0.5) / (len(others) + 1))
+        good = int((own > best).sum())
+        own_chance = share ** (len(own) - good) * (1 + good * (1 - share) / share)
+        chance *= own_chance
+        by_pairs = own_chance if alone and len(own) else 0.0
+    return max(chance, by_pairs)
 
 
 class _Index:
@@ -553,12 +604,49 @@ def _instability(
     mine, others = told & (met == part).any(axis=1), told & (hosts[met] != own).all(axis=1)
     background = (int(is_low[others].sum()) + 0.5) / (int(others.sum()) + 1)
     hit, count = int(is_low[mine].sum()), int(mine.sum())
-    return _at_least(hit, count, background), hit, count
+    low = np.bincount(met[others & is_low].ravel(), minlength=len(hosts))
+    tried = np.bincount(met[others].ravel(), minlength=len(hosts))
+    return at_least(hit, count, background, clustering(low, tried)), hit, count
 
 
-def _at_least(hits: int, count: int, share: float) -> float:
-    """Return the binomial probability of at least so many hits."""
-    return sum(
-        math.exp(log_choose(count, k) + k * math.log(share) + (count - k) * math.log1p(-share))
+def clustering(low: Numbers, tried: Numbers) -> float:
+    """Estimate how much more the low tests of a fleet gather at some parts than by chance.
+
+    Returns:
+        The intraclass correlation of a beta-binomial distribution, by moments, without the worst
+        parts, which may be bad: 0 if all parts are alike.
+    """
+    low, tried = low[tried > 1], tried[tried > 1]
+    worst = np.argsort(low / np.maximum(tried, 1))[: len(low) - max(2, len(low) // 20)]
+    low, tried = low[worst], tried[worst]
+    share = low.sum() / max(1, tried.sum())
+    if not 0 < share < 1:
+        return 0.0
+    spread = float((tried * (low / tried - share) ** 2).sum() / (share * (1 - share)))
+    return float(np.clip((spread - (len(low) - 1)) / (tried - 1).sum(), 0.0, 0.99))
+
+
+def at_least(hits: int, count: int, share: float, correlation: float = 0.0) -> float:
+    """Return the probability of at least so many hits, binomial or, if correlated, beta-binomial.
+
+    Args:
+        share: between 0 and 1, both excluded.
+        correlation: of two draws of the same part, below 1.
+    """
+    if correlation < 1e-6:  # noqa: PLR2004 - the gamma functions would lose all digits
+        odds, rest = math.log(share), math.log1p(-share)
+        tail = (
+            log_choose(count, k) + k * odds + (count - k) * rest for k in range(hits, count + 1)
+        )
+        return min(1.0, sum(map(math.exp, tail)))
+    a, b = (p * (1 - correlation) / correlation for p in (share, 1 - share))
+    whole = _log_beta(a, b)
+    tail = (
+        log_choose(count, k) + _log_beta(k + a, count - k + b) - whole
         for k in range(hits, count + 1)
     )
+    return min(1.0, sum(map(math.exp, tail)))
+
+
+def _log_beta(a: float, b: float) -> float:
+    return math.lgamma(a) + math.lgamma(b) - math.lgamma(a + b)

@@ -53,8 +53,11 @@ class SimOptions(Value, frozen=True, kw_only=True):
             target) or leastloaded.
         rate: of each NIC, each way.
         fault: planted faults, KIND:NUMBER[:tx|rx|both]=SHARE, several with commas; the kinds are
-            host, nic (7.3: NIC 3 of host 7), link (3-5: leaf 3 to spine 5), leaf, spine, misroute,
-            duplicate, mtu, cpu, flap and drift.
+            host, nic (7.3: NIC 3 of host 7), link (3-5: leaf 3 to spine 5), leaf, uplinks (how many
+            of a leaf are left), spine, misroute, duplicate, mtu, cpu, flap and drift.
+        noise: KIND:SPREAD of rates: loss, both (two-sided) or tails (losses of heavy tails).
+        background: flows of others between the switches, for each host.
+        known_routes: the check knows which links each test takes, as it never does on real hosts.
         seed: of routes, noise and flapping; the same seed gives the same values.
     """
 
@@ -63,6 +66,9 @@ class SimOptions(Value, frozen=True, kw_only=True):
     routes: Routing = "ecmp"
     rate: str = "100gbit"
     fault: str = ""
+    noise: str = "loss:0.01"
+    background: float = 0.0
+    known_routes: bool = False
     seed: int = 1
 
 

@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from cluster.core.model.fabric import parse_fabric, parse_faults
+from cluster.core.model.fabric import parse_fabric, parse_faults, parse_noise
 from cluster.core.model.fleet import Fleet, FleetVerdict, PairMetric, PairTest
 from cluster.fleet.diagnosis import diagnose
 from cluster.fleet.rounds import SurveyPlan, survey
@@ -35,10 +35,14 @@ class Simulated:
         grouped: bool = True,
         metric: PairMetric = "bandwidth",
         limit: float = RATE,
+        noise: str = "loss:0.01",
+        background: float = 0.0,
     ) -> None:
         made = parse_fabric(fabric, oversubscription=oversubscription, routes=routes, rate=RATE)
         count = hosts or made.size
-        self.simulator = FleetSimulator(made, count, parse_faults(fault, made, count), seed)
+        self.simulator = FleetSimulator(
+            made, count, parse_faults(fault, made, count), seed, parse_noise(noise, background)
+        )
         self.fleet = Fleet(
             names=tuple(f"{host}.mpi.sim" for host in range(count)),
             groups=tuple(host // made.hosts if grouped else 0 for host in range(count)),

@@ -14,7 +14,7 @@ from cluster.fleet.diagnosis import diagnose
 from cluster.fleet.foreign import diagnose_foreign
 from cluster.fleet.rounds import SurveyPlan, SurveyStep, survey
 from cluster.fleet.simulation import max_min_rates
-from cluster.fleet.solver import _at_least
+from cluster.fleet.solver import at_least
 from cluster.reports.words.fleet import with_words
 
 MOST_HOSTS = 12
@@ -151,5 +151,5 @@ def test_fleets_of_several_generations_with_uneven_links_get_a_verdict(seed: int
 
 
 def test_the_chance_of_more_than_a_thousand_low_partners_is_a_number() -> None:
-    assert _at_least(600, 1100, 0.5) == pytest.approx(0.00142, rel=0.1)
-    assert _at_least(0, 3, 0.25) == pytest.approx(1.0)
+    assert at_least(600, 1100, 0.5) == pytest.approx(0.00142, rel=0.1)
+    assert at_least(0, 3, 0.25) == pytest.approx(1.0)

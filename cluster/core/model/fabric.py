@@ -14,8 +14,10 @@ FabricKind = Literal["leafspine", "fattree", "rail"]
 Routing = Literal["ecmp", "dmodk", "leastloaded"]
 Direction = Literal["tx", "rx", "both"]
 FaultKind = Literal[
-    "host", "nic", "link", "leaf", "spine", "misroute", "duplicate", "mtu", "cpu", "flap", "drift"
-]
+    "host", "nic", "link", "leaf", "uplinks", "spine", "misroute", "duplicate", "mtu", "cpu",
+    "flap", "drift",
+]  # fmt: skip
+NoiseKind = Literal["loss", "both", "tails"]
 MOST_ENDPOINTS = 200_000
 SHAPES = {
     "leafspine": ("LEAVESxHOSTS", 2, "leafspine:32x32"),
@@ -76,7 +78,38 @@ class Fault(Value, frozen=True, kw_only=True):
     number: int  # of the host, leaf or spine
     part: int = 0  # of the NIC of a host, or of the spine of a link
     direction: Direction = "both"  # the direction of a host's traffic that is affected
-    share: float = 0.5  # of the rate that is left; 0.4 leaves 40%
+    share: float = 0.5  # of the rate that is left; 0.4 leaves 40%; of `uplinks`, of their number
+
+
+class Noise(Value, frozen=True, kw_only=True):
+    """How rates of healthy pairs vary from test to test."""
+
+    kind: NoiseKind = "loss"  # half of a normal distribution, a whole one, or losses of Student's t
+    spread: float = 0.01  # of a rate
+    background: float = 0.0  # flows of others between the switches, for each host of the fabric
+
+
+def parse_noise(text: str, background: float) -> Noise:
+    """Read a noise such as `tails:0.03`.
+
+    Raises:
+        SpecError: there is no such kind, or a share is out of its range.
+    """
+    kind, _, spread = text.partition(":")
+    try:
+        made = msgspec.convert(
+            {"kind": kind, "spread": spread or 0.01, "background": background}, Noise, strict=False
+        )
+    except msgspec.ValidationError:
+        made = None
+    if made is None or not 0 <= made.spread <= 0.5 or not 0 <= made.background <= 1:  # noqa: PLR2004
+        raise SpecError(
+            f"The noise {text!r} with background {background:g} is not KIND:SPREAD, a spread up to "
+            "0.5, and a background up to 1.",
+            means=f"The kinds are {', '.join(get_args(NoiseKind))}.",
+            remedy="Such as: --option noise=tails:0.03 --option background=0.2",
+        )
+    return made
 
 
 def parse_fabric(text: str, *, oversubscription: float, routes: Routing, rate: float) -> Fabric:
@@ -178,7 +211,7 @@ def _check_part(text: str, fault: Fault, fabric: Fabric, hosts: int) -> None:
     """Refuse a fault of a part that does not exist."""
     leaves = fabric.leaves * fabric.nics if fabric.kind == "rail" else fabric.leaves
     spines = {"fattree": fabric.ports**2 // 4}.get(fabric.kind, fabric.spines * fabric.nics)
-    there = {"leaf": leaves, "misroute": leaves, "link": leaves, "spine": spines}
+    there = dict.fromkeys(("leaf", "misroute", "link", "uplinks"), leaves) | {"spine": spines}
     most = there.get(fault.kind, hosts)
     parts = {"nic": fabric.nics, "link": fabric.ports // 2 or fabric.spines}.get(fault.kind, 1)
     if fault.number >= most or fault.part >= parts:

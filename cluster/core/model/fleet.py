@@ -20,7 +20,8 @@ PartKind = Literal[
 ReasonCode = Literal[
     # of findings about hosts, links and groups
     "lost", "untried", "busy", "silent", "slow", "low_pair", "varying", "slow_group",
-    "slow_group_at_once", "slow_link", "shared", "slow_at_once", "slow_between_groups",
+    "slow_group_at_once", "good_among_themselves", "slow_everywhere", "slow_link",
+    "shared", "slow_at_once", "slow_between_groups",
     "low_pairs",
     # of findings about devices
     "slow_device", "slow_device_alone", "slow_device_pair",

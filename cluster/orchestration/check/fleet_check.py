@@ -58,11 +58,11 @@ def judge_fleet(run: Run) -> FleetVerdict:
             remedy="Check a cluster: cluster check NAME",
         )
     params = msgspec.json.decode(record.params, type=SurveyParams)
-    routes = simulator_of(record.spec) if record.simulated else None
+    simulator = simulator_of(record.spec) if record.simulated else None
     fleet = Fleet(
         names=tuple(machine.name for machine in record.machines),
         groups=params.groups or (0,) * len(record.machines),
-        nics=1 if routes is None else routes.fabric_links.fabric.nics,
+        nics=1 if simulator is None else simulator.fabric_links.fabric.nics,
         limit=params.limit or (None if params.allreduce else _limit(record.machines)),
         metric=params.metric,
         directed=params.directed,
@@ -70,7 +70,7 @@ def judge_fleet(run: Run) -> FleetVerdict:
         devices=params.devices,
     )
     tests = tuple(pair_tests(run.measurements))
-    diagnosed = _diagnosed(fleet, tests, routes)
+    diagnosed = _diagnosed(fleet, tests, simulator.routes if simulator else None)
     confirmed = confirmations(diagnosed, tests) if params.confirm else {}
     before = verdict_files.verdict(run.folder)
     complete = partial(_with_step, params, record.spec.name, confirmed)

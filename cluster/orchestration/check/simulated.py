@@ -27,6 +27,7 @@ AT_ONCE = 1000  # values that are written together
 def simulator_of(spec: ClusterSpec, machines: Sequence[Machine] = ()) -> FleetSimulator:
     """Return the model of a cluster of `sim`; machines that replaced others have no fault."""
     from cluster.analysis.limits.link import goodput  # noqa: PLC0415
+    from cluster.core.model.fabric import parse_noise  # noqa: PLC0415
     from cluster.core.model.hosts import Link  # noqa: PLC0415
     from cluster.fleet.simulation import FleetSimulator  # noqa: PLC0415 - NumPy
     from cluster.providers.sim import MTU, SimOptions, fabric_of, faults_left  # noqa: PLC0415
@@ -35,7 +36,15 @@ def simulator_of(spec: ClusterSpec, machines: Sequence[Machine] = ()) -> FleetSi
     fabric = fabric_of(spec)
     rate = goodput(Link(rate=fabric.rate, mtu=MTU, source="simulated"))
     whole = msgspec.structs.replace(fabric, rate=rate)
-    return FleetSimulator(whole, spec.hosts, faults_left(spec, machines), options.seed)
+    noise = parse_noise(options.noise, options.background)
+    return FleetSimulator(
+        whole,
+        spec.hosts,
+        faults_left(spec, machines),
+        options.seed,
+        noise,
+        known_routes=options.known_routes,
+    )
 
 
 def simulate(state: ClusterState, request: JobRequest, listener: JobListener) -> Run:

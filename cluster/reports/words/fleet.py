@@ -103,6 +103,18 @@ def _evidence(finding: FleetFinding, verdict: FleetVerdict, fleet: Fleet) -> str
             return _fabric_evidence(finding, verdict, fleet)
 
 
+def _hosts(numbers: Sequence[int]) -> str:
+    """Write numbers of hosts, those that follow one another as a range."""
+    ends: list[list[int]] = []
+    for number in numbers:
+        if ends and ends[-1][-1] == number - 1:
+            ends[-1][1:] = [number]
+        else:
+            ends.append([number])
+    ranges = ["-".join(map(str, dict.fromkeys(pair))) for pair in ends]
+    return f"hosts {_some(ranges, NAMED, ' and ')}"
+
+
 def _fabric_evidence(finding: FleetFinding, verdict: FleetVerdict, fleet: Fleet) -> str:
     """Say what was seen of a group, a link, or the fabric as a whole."""
     reason = finding.reason
@@ -139,6 +151,18 @@ def _fabric_evidence(finding: FleetFinding, verdict: FleetVerdict, fleet: Fleet)
                 f"when all hosts send, its traffic with other groups reaches {capacity} (mean), "
                 f"that of all groups {value(reason.usual, fleet.metric)}; its hosts are good, and "
                 "so is one pair alone: fewer uplinks, or all flows on one of them"
+            )
+        case "good_among_themselves":
+            return (
+                f"{_hosts(reason.hosts)} are good among themselves, and reach all others with at "
+                f"most {capacity}, {share} of what most hosts reach: they share a part that is "
+                "slow, such as a leaf switch or its uplinks, and no host is at fault. Which hosts "
+                "share a switch is not known here: --groups FILE says it"
+            )
+        case "slow_everywhere":
+            return (
+                f"all its {len(reason.hosts)} hosts, {_hosts(reason.hosts)}, reach {share} of what "
+                "most hosts reach, also among themselves: another kind of host or NIC?"
             )
         case "slow_between_groups":
             sizes = ", ".join(map(str, sorted(Counter(verdict.groups).values(), reverse=True)))
