@@ -162,8 +162,8 @@ class FleetSimulator:
         """Return the links of flows of others, which use the switches but none of our hosts."""
         count = round(self.noise.background * self.fabric_links.endpoints)
         chance = self._chance(step, port, 79)
-        ends = chance.integers(0, self.fabric_links.endpoints, (2, count))
-        paths = self.paths(*ends, chance.integers(0, 1 << 16, count), healthy=False)
+        source, target = chance.integers(0, self.fabric_links.endpoints, (2, count))
+        paths = self.paths(source, target, chance.integers(0, 1 << 16, count), healthy=False)
         paths[:, [0, -1]] = NO_LINK
         return paths[(paths >= 0).any(axis=1)]
 
