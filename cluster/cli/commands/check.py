@@ -64,7 +64,7 @@ class Survey(Value, frozen=True, kw_only=True):
     metric: Annotated[str, option("--metric WORD", "bandwidth, latency, allreduce:SIZE.")] = (
         "bandwidth"
     )
-    groups: Annotated[
+    grouping: Annotated[
         Text,
         option(
             "--groups topology|placement|FILE",
@@ -106,7 +106,7 @@ def command(
     if survey.within:
         _refuse_besides_within(survey, logs)
     if logs.from_:
-        run = run_of(names, store.root(options.runs), logs, survey.metric, survey.groups)
+        run = run_of(names, store.root(options.runs), logs, survey.metric, survey.grouping)
         _exit_by_gates(gates, run, _show(judge_check(run), as_json=options.json))
     name = only_name(names)
     if survey.within:
@@ -150,7 +150,7 @@ def _refuse_besides_within(survey: Survey, logs: PairLogFlags) -> None:
     typed = {
         "--from": logs.from_,
         "--pairs": survey.pairs,
-        "--groups": survey.groups,
+        "--groups": survey.grouping,
         "--confirm": survey.confirm or survey.replace,
     }
     unfit = [flag for flag, value in typed.items() if value]
@@ -218,7 +218,7 @@ def _check_claimed(
 
     if survey.replace:
         finish_replacement(cluster)
-    params = {**params, "groups": _groups(cluster, survey.groups, store.root(options.runs))}
+    params = {**params, "groups": _groups(cluster, survey.grouping, store.root(options.runs))}
     try:
         with CheckProgress(len(cluster.machines), params["metric"], stderr=options.json) as live:
             run = cluster.bench(
