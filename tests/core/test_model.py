@@ -139,6 +139,7 @@ def test_what_is_not_asked_for() -> None:
         "ttl": None,
         "max_cost": None,
         "options": {},
+        "groups": {},
     }
 
 
@@ -171,7 +172,12 @@ def test_what_is_not_asked_for() -> None:
         ),
         (
             resources.Plan,
-            {"costs": False, "price": None, "ttl": None, "gpus": None, "warnings": ()},
+            {
+                **dict.fromkeys(("price", "ttl", "gpus")),
+                "costs": False,
+                "prices": msgspec.NODEFAULT,
+                "warnings": (),
+            },
         ),
         (measurements.Output, {"stdout": "", "ranks": ()}),
         (Machine, {"access": None, "link": None, "job": ""}),

@@ -15,6 +15,7 @@ from cluster.agent.facts import host_facts
 from cluster.agent.protocol import ADVICE, REASON
 from cluster.benchmarks.p2p import P2P
 from cluster.benchmarks.p2p.definitions import BANDWIDTH, BIDIRECTIONAL, LATENCY, ONEWAY
+from cluster.benchmarks.p2p.exchange import PROBES
 from cluster.benchmarks.p2p.params import P2PParams
 from cluster.core.model.measurements import Measurement
 from cluster.core.model.resources import Plan
@@ -115,7 +116,9 @@ def test_every_metric_over_real_mpi_by_addresses_alone() -> None:
     # large one. Once for each metric to clear, and for each of the two patterns.
     windows, trips, clearing = 3 * 6 * 2, 6 * 2, 4
     small, large = 2 * (1 + 2), 6 * (1 + 2)
-    assert waits == [2 * (windows + trips + clearing) + small + large + 2] * 2
+    # Round trips of the least and of the largest message estimate how long all will take.
+    probes = 2 * (1 + PROBES * (2 + 1 + 2))
+    assert waits == [2 * (windows + trips + clearing) + small + large + 2 + probes] * 2
 
 
 @pytest.mark.usefixtures("tools")

@@ -243,7 +243,7 @@ def test_digits_of_a_port_or_a_time_are_no_status(
     store: StoreSource, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     answer = "GET http://127.0.0.1:40301/digits/a/x in 4.614037ms - status code: 500"
-    monkeypatch.setattr(sources, "_why", lambda _: answer)
+    monkeypatch.setattr(sources, "_reason", lambda _: answer)
     monkeypatch.setattr(FaultyStore, "failures", [500] * 9)
 
     with pytest.raises(ClusterError, match="could not be reached in 4 tries"):
