@@ -18,13 +18,13 @@ pytestmark = pytest.mark.usefixtures("tools")
 
 
 AFTER_ONE = (
-    "                found.append(once(outgoing, incoming))\n",
+    "                seconds.append(once(outgoing, incoming))\n",
     "                incoming[1234] ^= 4 * (messages.number == 3)\n",
 )
 FLIPS = {
     "oneway_time": AFTER_ONE,
     "latency": (
-        "            found = [half(*messages.message(number)) for number in numbers]\n",
+        "            seconds = [half(*messages.message(number)) for number in numbers]\n",
         "            messages.message(numbers.start)[1][5] ^= 4 * (50 in numbers)\n",
     ),
     "bandwidth": AFTER_ONE,
@@ -37,7 +37,7 @@ BEFORE_C = """\
         def repeat(n: int) -> list[float]:
 """
 IN_C = """\
-            if pair.number >= 3 and not self.data.first:
+            if pair.number >= 3 and definition.metric == METRIC and not self.data.first:
                 messages.patterns[0][1234] = self.data.patterns[1][1234]
 """
 
@@ -61,8 +61,8 @@ def test_a_wrong_byte_fails_the_run(
     """The real benchmark, with one byte that differs after one message in the middle arrived."""
     if kernel == "c" and shutil.which("cc") is None:
         pytest.skip("there is no C compiler: apt-get install gcc")
-    change = ("compiled_loops", BEFORE_C, IN_C) if kernel == "c" else ("mpi_loops", *FLIPS[metric])
-    altered(home, monkeypatch, *change)
+    in_c = "compiled_loops", BEFORE_C, IN_C.replace("METRIC", repr(metric))
+    altered(home, monkeypatch, *(in_c if kernel == "c" else ("mpi_loops", *FLIPS[metric])))
 
     words = (f"--metrics={metric}", f"--sizes={size}", "--iters=100", f"--kernel={kernel}")
     done = command("bench", "altered", *words, status=1)

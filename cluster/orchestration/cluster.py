@@ -406,7 +406,7 @@ class Cluster:
         if self.spec.max_cost is not None:
             raise SpecError(
                 f"{self.name} was launched with --max-cost, and cannot be paused.",
-                means="The timer of its machines begins anew at each boot: they could cost more.",
+                means="The timer of its machines starts again at each boot: they could cost more.",
                 remedy=f"Take it down instead: cluster down {self.name}",
             )
         with self.disk.lock():

@@ -10,7 +10,7 @@ import pytest
 from cluster.analysis.limits.hardware import find
 from cluster.analysis.models.efficiency import scaling
 from cluster.analysis.models.published_tables import series
-from cluster.analysis.verdict.evidence import AboveLimit, Failure, Trouble
+from cluster.analysis.verdict.evidence import AboveLimit, JobFailure, Trouble
 from cluster.analysis.verdict.reasons import AboveAssumption, Collapse, Low
 from cluster.reports.words.limits import percentages
 from cluster.runs.import_.logs import LogLocation, read_logs
@@ -140,7 +140,7 @@ def test_a_failure_at_the_start_has_its_finding(kind: str, prefix: str) -> None:
     lines = f"hello\n{FAILURES[kind]}\n{EPILOGUE}".splitlines()
     text = "".join(f"{PREFIXES[prefix]}{line}\n" for line in lines)
     found, findings = judged(text)
-    (cause,) = (sign for sign in findings if isinstance(sign, Failure))
+    (cause,) = (sign for sign in findings if isinstance(sign, JobFailure))
 
     assert found.word == "failed"
     assert (cause.kind, cause.line) == (kind, 2)

@@ -16,7 +16,7 @@ import pytest
 from cluster.core import journal
 from cluster.core.errors import Capacity, ClusterError, Denied
 from cluster.core.model.resources import Price, RemoteCluster, Resource
-from cluster.core.model.spec import ClusterSpec, Part
+from cluster.core.model.spec import ClusterSpec, SpecPart
 from cluster.providers._cloud.api_errors import Failure
 from cluster.providers._cloud.deletion import CloudResource, Deletion
 from cluster.providers._cloud.launch import CloudLaunch, CloudOffer, Intent, ListedMachine, Site
@@ -153,7 +153,7 @@ class ToyProvider(CloudProvider[Toy, CloudOffer]):
     def launch(
         self,
         client: Toy,
-        part: Part,
+        part: SpecPart,
         cluster: journal.Journal,
         intent: Intent[CloudOffer],
         on_state: StateCallback,

@@ -73,7 +73,7 @@ FailureKind = Literal[
 """Why a job failed: a kind with a remedy of its own, or the line that decided it."""
 
 
-class Failure(Value, frozen=True, kw_only=True):
+class JobFailure(Value, frozen=True, kw_only=True):
     """Why a job failed, by a line of its log."""
 
     kind: FailureKind
@@ -98,7 +98,7 @@ class Trouble(Value, frozen=True, kw_only=True):
     is_slow: bool = False
 
 
-Sign: TypeAlias = Finding | AboveLimit | OtherLoad | Failure | Trouble
+Sign: TypeAlias = Finding | AboveLimit | OtherLoad | JobFailure | Trouble
 
 
 class Evidence(Value, frozen=True, kw_only=True):

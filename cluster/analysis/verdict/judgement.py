@@ -15,7 +15,7 @@ from cluster.analysis.limits.devices import with_hardware_bound
 from cluster.analysis.limits.link import MEMORY, goodput, with_given_bound
 from cluster.analysis.limits.network import JUMBO
 from cluster.analysis.models.step_limits import TRAINING, TrainingVerdict
-from cluster.analysis.verdict.evidence import AboveLimit, Failure, OtherLoad
+from cluster.analysis.verdict.evidence import AboveLimit, JobFailure, OtherLoad
 from cluster.analysis.verdict.reasons import (
     AboveAssumption,
     Advice,
@@ -341,7 +341,7 @@ def _sign_of(word: Judged, findings: Sequence[Sign]) -> Sign | None:
     above = [finding for finding in findings if isinstance(finding, AboveLimit)]
     others = [finding for finding in findings if not isinstance(finding, AboveLimit)]
     slow = [finding for finding in others if finding.is_slow]
-    failed = [finding for finding in others if isinstance(finding, Failure)]
+    failed = [finding for finding in others if isinstance(finding, JobFailure)]
     about: dict[Judged, Sequence[Sign]] = {
         "failed": failed,
         "impossible": above,

@@ -121,18 +121,18 @@ class ClusterSpec(SpecOptions, frozen=True, kw_only=True):
             )
 
     @property
-    def parts(self) -> tuple[Part, ...]:
+    def parts(self) -> tuple[SpecPart, ...]:
         """Its groups; a cluster without groups is one part."""
         if not self.groups:
-            return (Part(group=ONE_GROUP, number=0, first=0, spec=self),)
-        parts: list[Part] = []
+            return (SpecPart(group=ONE_GROUP, number=0, first=0, spec=self),)
+        parts: list[SpecPart] = []
         for name, group in self.groups.items():
             own = {field: getattr(group, field) for field in group.__struct_fields__}
             given = {field: value for field, value in own.items() if value is not None}
             first = sum(part.spec.hosts for part in parts)
             # what all of them may cost is not what one may
             spec = replace(self, groups={}, max_cost=None, **given)
-            parts.append(Part(group=name, number=len(parts), first=first, spec=spec))
+            parts.append(SpecPart(group=name, number=len(parts), first=first, spec=spec))
         return tuple(parts)
 
     def machine_name(self, number: int) -> str:
@@ -141,7 +141,7 @@ class ClusterSpec(SpecOptions, frozen=True, kw_only=True):
         return machine_name(self.name, number, group)
 
 
-class Part(Value, frozen=True, kw_only=True):
+class SpecPart(Value, frozen=True, kw_only=True):
     """The hosts of a group."""
 
     group: str  # its name

@@ -30,7 +30,7 @@ if TYPE_CHECKING:
     from pathlib import Path
 
     from cluster.core.model.hosts import Machine
-    from cluster.core.model.spec import Part
+    from cluster.core.model.spec import SpecPart
     from cluster.core.model.value import StateCallback
     from cluster.providers._cloud.api_errors import Kind
     from cluster.providers._cloud.machine import InstanceView
@@ -203,7 +203,7 @@ class CloudLaunch(ABC, Generic[ClientT, OptionsT, Offer, M]):
     def __init__(
         self,
         client: ClientT,
-        part: Part,
+        part: SpecPart,
         options: OptionsT,
         cluster_journal: journal.Journal,
         intent: Intent[Offer],

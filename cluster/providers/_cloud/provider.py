@@ -52,7 +52,7 @@ if TYPE_CHECKING:
 
     from cluster.core.model.hosts import Machine
     from cluster.core.model.resources import Price, RemoteCluster
-    from cluster.core.model.spec import ClusterSpec, Part
+    from cluster.core.model.spec import ClusterSpec, SpecPart
     from cluster.core.model.value import StateCallback
     from cluster.providers._cloud.deletion import Deletion
     from cluster.providers._cloud.launch import CloudLaunch, EndedMachine
@@ -125,7 +125,7 @@ class CloudProvider(
     def launch(
         self,
         client: ClientT,
-        part: Part,
+        part: SpecPart,
         cluster: journal.Journal,
         intent: Intent[OfferT],
         on_state: StateCallback,

@@ -49,7 +49,7 @@ if TYPE_CHECKING:
     from cluster.core.errors import ClusterError
     from cluster.core.model.hosts import Machine
     from cluster.core.model.resources import Plan
-    from cluster.core.model.spec import ClusterSpec, Environment, Part
+    from cluster.core.model.spec import ClusterSpec, Environment, SpecPart
     from cluster.core.model.value import StateCallback
     from cluster.providers._cloud.api_errors import Failure
     from cluster.providers._cloud.launch import EndedMachine
@@ -126,7 +126,7 @@ class AwsProvider(CloudProvider["Region", AwsOffer], NeedsCredentials, Stops):
     def launch(
         self,
         client: Region,
-        part: Part,
+        part: SpecPart,
         cluster: journal.Journal,
         intent: Intent[AwsOffer],
         on_state: StateCallback,

@@ -38,7 +38,7 @@ if TYPE_CHECKING:
     from cluster.core.errors import ClusterError
     from cluster.core.model.hosts import Machine
     from cluster.core.model.resources import Plan, Price
-    from cluster.core.model.spec import ClusterSpec, Part
+    from cluster.core.model.spec import ClusterSpec, SpecPart
     from cluster.core.model.value import StateCallback
     from cluster.providers._cloud.launch import EndedMachine
     from cluster.providers._cloud.options import CloudOptions
@@ -109,7 +109,7 @@ class GcpProvider(CloudProvider["Project", GcpOffer], NeedsCredentials, OffersGp
     def launch(
         self,
         client: Project,
-        part: Part,
+        part: SpecPart,
         cluster: journal.Journal,
         intent: Intent[GcpOffer],
         on_state: StateCallback,

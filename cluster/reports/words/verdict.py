@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 
 import msgspec
 
-from cluster.analysis.verdict.evidence import Failure, Finding, OtherLoad, Trouble
+from cluster.analysis.verdict.evidence import Finding, JobFailure, OtherLoad, Trouble
 from cluster.analysis.verdict.judgement import Judged, all_too_small
 from cluster.analysis.verdict.reasons import (
     AboveAssumption,
@@ -361,7 +361,7 @@ def finding_words(sign: Sign) -> Finding:
             remedy="wait until they end; against other virtual machines, a dedicated host",
             confirm="the same run when quiet",
         )
-    if isinstance(sign, Failure):
+    if isinstance(sign, JobFailure):
         name, remedy, confirm = FAILURES[sign.kind]
         where = f"line {sign.line}: " if sign.line else ""
         return Finding(

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, get_args
 
-from cluster.analysis.verdict.evidence import Confidence, Evidence, Failure, FailureKind
+from cluster.analysis.verdict.evidence import Confidence, Evidence, FailureKind, JobFailure
 from cluster.core.model.logs import CAUSE, Symptoms, first_cause
 
 if TYPE_CHECKING:
@@ -17,10 +17,10 @@ EFFECTS: tuple[FailureKind, ...] = ("unreachable", "died")  # what other failure
 LOCKED = 1 << 20  # kB: with less, RDMA runs out of memory that it may lock
 
 
-def _rule(kind: FailureKind) -> Callable[[Evidence], Failure | None]:
+def _rule(kind: FailureKind) -> Callable[[Evidence], JobFailure | None]:
     """Return the rule that looks for a kind of failure."""
 
-    def rule(evidence: Evidence) -> Failure | None:
+    def rule(evidence: Evidence) -> JobFailure | None:
         signs = [
             sign
             for result in evidence.results
@@ -34,7 +34,7 @@ def _rule(kind: FailureKind) -> Callable[[Evidence], Failure | None]:
         decided = cause is not None and cause.line == signs[0].line
         sure: Confidence = "certain" if evidence.failed and decided else "likely"
         sure = "possible" if kind in EFFECTS and not decided else sure
-        return Failure(kind=kind, text=signs[0].text, line=signs[0].line, confidence=sure)
+        return JobFailure(kind=kind, text=signs[0].text, line=signs[0].line, confidence=sure)
 
     rule.__name__ = kind
     return rule
@@ -45,13 +45,13 @@ def _is_enough(sign: Symptom) -> bool:
     return sign.value == "unlimited" or (sign.value.isdigit() and int(sign.value) >= LOCKED)
 
 
-def first_line(evidence: Evidence) -> Failure | None:
+def first_line(evidence: Evidence) -> JobFailure | None:
     """The first line that says that a job failed, where it is of no known kind."""
     known = any(rule(evidence) for rule in KNOWN)
     cause = first_cause(evidence.results) if evidence.failed and not known else None
     if cause is None:
         return None
-    return Failure(kind=CAUSE, text=cause.text, line=cause.line, confidence="likely")
+    return JobFailure(kind=CAUSE, text=cause.text, line=cause.line, confidence="likely")
 
 
 KNOWN = tuple(_rule(kind) for kind in get_args(FailureKind) if kind != CAUSE)
