@@ -388,6 +388,7 @@ SPELLINGS = {
     "accelerator": Spelling(metavar="KIND:N"),
     "max_cost": Spelling(metavar="DOLLARS"),
     "ttl": Spelling(metavar="SPAN", parser=_seconds, more=" Or 90min, 2h."),
+    "idle": Spelling(metavar="SPAN", parser=_seconds, more=" Or 30min."),
     "options": Spelling("--option", list[str] | None, "KEY=VALUE", more=" Repeatable."),
     "groups": Spelling(
         "--group", list[str] | None, "NAME=N[:TYPE]", more=" Instead of --hosts; repeatable."

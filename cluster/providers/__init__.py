@@ -15,6 +15,7 @@ from cluster.core.errors import ProvisionError, SpecError
 from cluster.core.model.spec import Environment, EnvironmentOptions
 from cluster.core.model.value import Value, ignore
 from cluster.core.plugins import Plugin
+from cluster.core.units import format_seconds
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
@@ -47,7 +48,16 @@ CLOUD_OPTIONS = {
     "spot": "it creates no machines",
     "max_cost": "its machines are free",
     "ttl": "its machines are free, and stay until they are taken down",
+    "idle": "its machines stay until they are taken down",
 }
+
+
+def idle_lines(spec: ClusterSpec) -> list[str]:
+    """Return the line of a plan that says when unused machines end."""
+    if spec.idle is None:
+        return []
+    unused = f"{format_seconds(spec.idle)} without a job, an SSH session or an attached tmux"
+    return [f"ends by itself after {unused} (--idle)"]
 
 
 def refuse(spec: ClusterSpec, reasons: Mapping[str, str]) -> None:

@@ -138,6 +138,7 @@ def test_what_is_not_asked_for() -> None:
         "accelerator": None,
         "ttl": None,
         "max_cost": None,
+        "idle": None,
         "options": {},
         "groups": {},
     }

@@ -14,7 +14,7 @@ from cluster.cli import flags
 from cluster.core.errors import SpecError
 from cluster.core.model.spec import ClusterSpec, GroupSpec, SpecOptions
 from cluster.core.options import help_of
-from cluster.orchestration.launch.launch import make_spec
+from cluster.orchestration.launch.launch import make_spec, plan_spec
 
 FIELDS = msgspec.structs.fields(SpecOptions)
 SOMETHING: dict[str, Any] = {
@@ -29,6 +29,7 @@ SOMETHING: dict[str, Any] = {
     "accelerator": "t4:1",
     "ttl": 7200.0,
     "max_cost": 20.0,
+    "idle": 1800.0,
     "options": {"rate": "1gbit"},
     "groups": {"ps": GroupSpec(hosts=1), "worker": GroupSpec(hosts=2, instance="c5.large")},
 }
@@ -94,3 +95,19 @@ def test_a_wrong_option_is_refused_by_its_name(asked: dict[str, Any], said: str)
     assert str(refused.value).startswith(said)
     with pytest.raises(TypeError, match="'host'"):
         cluster.launch("mine", host=2)  # type: ignore[call-arg]
+
+
+@pytest.mark.parametrize(
+    ("provider", "remedy"),
+    [
+        ("local", "Leave --idle out"),
+        ("ssh", "Leave --idle out"),
+        ("slurm", "--ttl"),
+        ("gcp", "--ttl"),
+    ],
+)
+def test_hosts_that_cannot_end_by_themselves_are_no_idle_ones(provider: str, remedy: str) -> None:
+    with pytest.raises(SpecError, match="idle has no effect") as caught:
+        plan_spec(ClusterSpec(name="a", provider=provider, idle=600.0))
+
+    assert remedy in f"{caught.value.what} {caught.value.remedy}"

@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING
 
 import msgspec
 
+from cluster.core.model.spec import ClusterSpec
 from cluster.core.ssh_keys import load_or_create
 from cluster.providers._cloud import cloud_init
 
@@ -29,7 +30,9 @@ def install(tmp_path: Path, network_after: int) -> tuple[int, list[str]]:
         (tmp_path / name).write_text(script)
         (tmp_path / name).chmod(0o755)
     key = load_or_create(tmp_path / "key")
-    told = cloud_init.user_data(key, 60.0, ("python3.11",)).partition("\n")[2]
+    told = cloud_init.user_data(ClusterSpec(name="c5"), key, 60.0, ("python3.11",)).partition("\n")[
+        2
+    ]
     [command] = msgspec.json.decode(told)["bootcmd"]
     assert command[:4] == ["cloud-init-per", "once", "cluster-packages", "sh"]
     calls = tmp_path / "calls"

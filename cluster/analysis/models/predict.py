@@ -26,7 +26,13 @@ if TYPE_CHECKING:
 
     Rounds = Callable[[int, float], Iterator[float]]
 
-OTHER = {"hosts", "spot", "ttl", "max_cost"}  # options that do not affect what a machine is like
+OTHER = {
+    "hosts",
+    "spot",
+    "ttl",
+    "max_cost",
+    "idle",
+}  # options that do not affect what a machine is like
 MACHINES = {field.name for field in structs.fields(SpecOptions)} - OTHER
 SETTINGS = ("host.", "link.", "mca:", "env:")
 

@@ -15,6 +15,7 @@ GROUP = re.compile(r"[a-z][a-z0-9_]{0,19}")
 NAME = re.compile(r"[A-Za-z0-9][A-Za-z0-9_-]{0,29}")
 MOST_RANKS = 100_000
 SHORTEST_TTL, LONGEST_TTL = 60.0, 30 * 24 * 3600.0  # seconds
+SHORTEST_IDLE = 60.0  # seconds
 
 
 class GroupSpec(Value, frozen=True, kw_only=True):
@@ -69,6 +70,7 @@ class SpecOptions(Value, frozen=True, kw_only=True):
         accelerator: Accelerators of each machine, such as t4:1.
         ttl: Seconds after which the machines end.
         max_cost: Dollars that the machines may cost, after which they end.
+        idle: Seconds without a job, SSH session or attached tmux, after which the machines end.
         options: Options of the provider.
         groups: Hosts of several types, each with a name.
     """
@@ -84,6 +86,7 @@ class SpecOptions(Value, frozen=True, kw_only=True):
     accelerator: str | None = None
     ttl: float | None = None
     max_cost: float | None = None
+    idle: float | None = None
     options: dict[str, str] = {}
     groups: dict[str, GroupSpec] = {}
 
@@ -109,6 +112,11 @@ class ClusterSpec(SpecOptions, frozen=True, kw_only=True):
             raise SpecError(
                 f"--ttl is {self.ttl:g} s; it must be between a minute and 30 days.",
                 remedy="Set how long the machines may live: --ttl 2h",
+            )
+        if self.idle is not None and not SHORTEST_IDLE <= self.idle <= LONGEST_TTL:
+            raise SpecError(
+                f"--idle is {self.idle:g} s; it must be between a minute and 30 days.",
+                remedy="Set how long the machines may be unused: --idle 30min",
             )
         for name, group in self.groups.items():
             check_group_name(name)

@@ -2,10 +2,11 @@
 
 from __future__ import annotations
 
+import posixpath
 import time
 from typing import TYPE_CHECKING
 
-from cluster.core import journal, plugins
+from cluster.core import idle_watch, journal, plugins
 from cluster.core.cleanup import on_failure
 from cluster.core.errors import SpecError, Timeout, tail
 from cluster.core.model.value import StateCallback, ignore
@@ -13,7 +14,7 @@ from cluster.core.ssh_keys import KNOWN
 from cluster.orchestration.hosts.revocation import unless_gone
 from cluster.providers import Boots, HasConsoles, Provider, Replaces, seconds_to_answer
 from cluster.remote import host_keys
-from cluster.remote.parallel import connect_all
+from cluster.remote.parallel import connect_all, try_each
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -21,6 +22,7 @@ if TYPE_CHECKING:
     from cluster.core.model.hosts import Machine
     from cluster.orchestration.hosts.state import StateOnDisk
     from cluster.remote.hosts import Hosts
+    from cluster.remote.shells import Shell
 
 
 def connect(
@@ -39,11 +41,24 @@ def connect(
             if isinstance(provider, Boots) and provider.rotates_host_keys:
                 known = disk.journal.folder / KNOWN
                 host_keys.rotate(shells, by_name, known, between=check)
+        if spec.idle is not None:
+            _introduce(disk, remote)
     except Timeout as error:
         late = [machine for machine in machines if machine.name == error.host]
         consoles = map(provider.console, late) if isinstance(provider, HasConsoles) else ()
         means = "\n".join([error.means, *(tail(text) for text in consoles if text)])
         raise Timeout(error.what, means=means, remedy=error.remedy) from error
+
+
+def _introduce(disk: StateOnDisk, remote: Hosts) -> None:
+    """Tell all hosts that answer the addresses of all: one that is in use keeps the others."""
+    machines = {machine.name: machine for machine in disk.state.machines}
+    text = "".join(f"{machine.address}\n" for machine in machines.values())
+
+    def write(name: str, shell: Shell) -> None:
+        shell.write(text, posixpath.join(machines[name].folder, idle_watch.PEERS))
+
+    try_each(remote.shells(), write)
 
 
 def can_replace(disk: StateOnDisk) -> bool:

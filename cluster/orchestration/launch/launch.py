@@ -64,6 +64,7 @@ def launch(  # noqa: PLR0913 - each is an option of its own
     accelerator: str | None = None,
     ttl: float | None = None,
     max_cost: float | None = None,
+    idle: float | None = None,
     options: Mapping[str, str] | None = None,
     groups: Mapping[str, Mapping[str, object]] | None = None,
     setup: str | Path | None = None,
@@ -88,6 +89,7 @@ def launch(  # noqa: PLR0913 - each is an option of its own
         accelerator: Accelerators of each machine, such as t4:1.
         ttl: Seconds after which the machines end.
         max_cost: Dollars that the machines may cost, after which they end.
+        idle: Seconds without a job, SSH session or attached tmux, after which the machines end.
         options: Options of the provider.
         groups: Hosts of several types, each with a name. Instead of `hosts`:
             `{"worker": {"hosts": 4, "instance": "g5.12xlarge"}, "ps": {"hosts": 2}}`.
@@ -113,6 +115,7 @@ def launch(  # noqa: PLR0913 - each is an option of its own
         "accelerator": accelerator,
         "ttl": ttl,
         "max_cost": max_cost,
+        "idle": idle,
         "options": options,
         "groups": groups,
     }

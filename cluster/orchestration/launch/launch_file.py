@@ -102,13 +102,13 @@ def _checked(keys: dict[str, object], path: Path) -> LaunchFile:
         name: convert(_job(name, job), FileJob, f"key of the job {name!r}")
         for name, job in jobs.items()
     }
-    ttl = keys.get("ttl")
+    spans = {key: keys[key] for key in ("ttl", "idle") if key in keys}
     keys = {
         **keys,
         "groups": {},
         "options": {key: _text(value) for key, value in options.items()},
         "jobs": {},
-        **({"ttl": parse_seconds(ttl)} if isinstance(ttl, str) else {}),
+        **{key: parse_seconds(span) for key, span in spans.items() if isinstance(span, str)},
     }
     known = convert(keys, FileKeys, f"key of {path.name}")
     own = {key: value for key, value in keys.items() if key in SpecOptions.__struct_fields__}

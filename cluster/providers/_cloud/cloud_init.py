@@ -6,15 +6,20 @@ It is written as JSON, which is valid YAML: no YAML library is needed, and nothi
 from __future__ import annotations
 
 import math
+from pathlib import Path
 from typing import TYPE_CHECKING
 
 import msgspec
 
+from cluster.core import idle_watch
+
 if TYPE_CHECKING:
+    from cluster.core.model.spec import ClusterSpec
     from cluster.core.ssh_keys import SshKeyPair
 
 INSTALL_WITHIN = 180  # seconds within which a failed installation of packages is tried again
 EVERY_BOOT = "/var/lib/cloud/scripts/per-boot/cluster-ttl"
+IDLE_WATCH = "/usr/local/sbin/cluster-idle"
 
 
 class File(msgspec.Struct, frozen=True, kw_only=True):
@@ -38,20 +43,27 @@ class CloudConfig(msgspec.Struct, frozen=True, kw_only=True):
     bootcmd: tuple[tuple[str, ...], ...] | msgspec.UnsetType = msgspec.UNSET
 
 
-def user_data(host_key: SshKeyPair, ttl: float, packages: tuple[str, ...] = ()) -> str:
-    """Return the user data of a host: its host key, and a timer that ends it whatever happens here.
+def user_data(
+    spec: ClusterSpec, host_key: SshKeyPair, ttl: float, packages: tuple[str, ...] = ()
+) -> str:
+    """Return the user data of a host: its host key, and what ends it whatever happens here.
 
     The timer starts at each boot, so no clock has to be right; `ttl`, in seconds, is rounded up to
     minutes. Other users of a host can read its user data, so each host gets its own key right after
     the first connection.
     """
     minutes = max(1, math.ceil(ttl / 60))
-    end = File(
-        path=EVERY_BOOT, permissions="0755", content=f"#!/bin/sh\nexec shutdown -P +{minutes}\n"
-    )
+    files, watch = [], ""
+    if spec.idle is not None:
+        text = Path(idle_watch.__file__).read_text()
+        files = [File(path=IDLE_WATCH, permissions="0644", content=text)]
+        words = idle_watch.words(spec.idle, f".cluster-{spec.name}", "shutdown -P now")
+        watch = f"setsid python3 {IDLE_WATCH} {words} < /dev/null > /dev/null 2>&1 &\n"
+    end = f"#!/bin/sh\n{watch}exec shutdown -P +{minutes}\n"
+    files.append(File(path=EVERY_BOOT, permissions="0755", content=end))
     config = CloudConfig(
         ssh_keys={"ed25519_private": host_key.private, "ed25519_public": host_key.public},
-        write_files=(end,),
+        write_files=tuple(files),
         bootcmd=(_install(packages),) if packages else msgspec.UNSET,
     )
     return "#cloud-config\n" + msgspec.json.encode(config).decode() + "\n"

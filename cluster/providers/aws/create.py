@@ -191,7 +191,8 @@ class AwsLaunch(CloudLaunch[Region, AwsOptions, AwsOffer, "InstanceTypeDef"]):
         return ssh_keys.load_or_create(self._cluster_journal.folder / ssh_keys.FIRST)
 
     def _user_data(self) -> str:
-        return cloud_init.user_data(self._first_key(), self._offer.ttl, self._offer.packages)
+        offer = self._offer
+        return cloud_init.user_data(self._spec, self._first_key(), offer.ttl, offer.packages)
 
     # What machines need.
 

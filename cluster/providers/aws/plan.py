@@ -10,6 +10,7 @@ from cluster.core.errors import SpecError
 from cluster.core.model.hosts import Link
 from cluster.core.money import lifetime, price_line
 from cluster.core.units import format_seconds
+from cluster.providers import idle_lines
 from cluster.providers._cloud import capacity_cache, public_address
 from cluster.providers._cloud.api_errors import Failure
 from cluster.providers._cloud.options import TTL, words
@@ -90,6 +91,7 @@ def _possible_offer(region: Region, spec: ClusterSpec, options: AwsOptions) -> A
         _network_line(kind, link, spec),
         quotas.check(region, kind, spec.hosts, spot=spec.spot),
         _end_line(ttl),
+        *idle_lines(spec),
         price_line(cost, spec.hosts, ttl),
         *([_elastic_line(spec.hosts)] if options.elastic_ip else []),
     )

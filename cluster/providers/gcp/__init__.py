@@ -11,7 +11,7 @@ import msgspec
 from cluster.core import journal
 from cluster.core.model.placement import ProviderTopology
 from cluster.core.model.resources import RemoteCluster
-from cluster.providers import Credentials, NeedsCredentials, OffersGpus
+from cluster.providers import Credentials, NeedsCredentials, OffersGpus, refuse
 from cluster.providers._cloud.api_errors import Failure
 from cluster.providers._cloud.deletion import listing_delay
 from cluster.providers._cloud.launch import Intent, intent_file
@@ -52,6 +52,9 @@ NOTHING = (
     "Google names no physical hosts for these machines: it does so with --placement, and for some "
     "types, such as a3-highgpu-8g, a4 or h4d"
 )
+REFUSED_OPTIONS = {
+    "idle": "no machine can delete itself there; limit their time: --ttl 2h",
+}
 
 
 class GcpProvider(CloudProvider["Project", GcpOffer], NeedsCredentials, OffersGpus):
@@ -98,7 +101,8 @@ class GcpProvider(CloudProvider["Project", GcpOffer], NeedsCredentials, OffersGp
         return self._clients[key]
 
     def plan(self, spec: ClusterSpec) -> Plan:
-        """Refuse accelerators that do not exist, before the first call, then plan the launch."""
+        """Refuse what Google does not have, before the first call, then plan the launch."""
+        refuse(spec, REFUSED_OPTIONS)
         requested_accelerators(spec, allow_retired=_options(spec).allow_retired)
         return super().plan(spec)
 

@@ -21,7 +21,7 @@ from typing import TYPE_CHECKING, ClassVar
 
 import msgspec
 
-from cluster.core import journal
+from cluster.core import idle_watch, journal
 from cluster.core.cleanup import on_failure
 from cluster.core.errors import ProvisionError, SpecError, Timeout, tail
 from cluster.core.model.hosts import Access, Machine
@@ -37,6 +37,7 @@ from cluster.providers import (
     PreparesHosts,
     Provider,
     Searchable,
+    idle_lines,
     refuse,
 )
 from cluster.providers.lab.network import (
@@ -60,7 +61,7 @@ from cluster.providers.lab.options import (
     upper_of,
 )
 from cluster.providers.lab.processes import START, kill_all, processes_of
-from cluster.providers.lab.rootfs import INIT, SSHD_CONFIG, private, text_of
+from cluster.providers.lab.rootfs import IDLE, INIT, SSHD_CONFIG, private, text_of
 from cluster.providers.lab.slurm import check_programs, write_settings, write_slurm
 
 if TYPE_CHECKING:
@@ -70,7 +71,7 @@ if TYPE_CHECKING:
 
 
 REFUSED_OPTIONS = {
-    **CLOUD_OPTIONS,
+    **{option: why for option, why in CLOUD_OPTIONS.items() if option != "idle"},
     "placement": "its hosts are all on this machine",
     "instance": "its hosts are what this machine is",
     "zone": "its hosts are all on this machine",
@@ -104,7 +105,8 @@ class LabProvider(
         leaves = f" on {options.leaves} leaf switches" if options.leaves else ""
         overlay = f", {options.overlay} over it" if options.overlay else ""
         links = f"links{rate}, MTU {options.mtu}{overlay}"
-        return Plan(lines=(f"{spec.hosts} hosts of namespaces on this machine{leaves}, {links}",))
+        made = f"{spec.hosts} hosts of namespaces on this machine{leaves}, {links}"
+        return Plan(lines=(made, *idle_lines(spec)))
 
     def create(
         self, spec: ClusterSpec, journal: journal.Journal, on_state: StateCallback = ignore
@@ -114,7 +116,7 @@ class LabProvider(
         files = LabFolder(name=spec.name, folder=journal.folder / "lab")
         with on_failure(lambda: self.destroy(spec.name)):
             try:
-                _write_files(files, spec.hosts, options)
+                _write_files(files, spec, options)
                 return _bring_up(files, spec, options)
             except (OSError, subprocess.SubprocessError) as error:
                 raise ProvisionError(
@@ -223,13 +225,13 @@ def _which(tool: str) -> str | None:
     return shutil.which(tool, path=f"{os.environ.get('PATH', '')}:{SBIN}")
 
 
-def _write_files(files: LabFolder, hosts: int, options: LabOptions) -> None:
+def _write_files(files: LabFolder, spec: ClusterSpec, options: LabOptions) -> None:
     """Write all files that the hosts read while they start."""
     files.folder.mkdir(mode=0o700)
     (files.folder / "options.json").write_bytes(msgspec.json.encode(options))
     (files.folder / "root").write_text(str(Path(options.root).resolve()))
     (files.folder / "init").write_text(INIT)
-    keys = [files.folder / "key"]
+    hosts, keys = spec.hosts, [files.folder / "key"]
     for number in range(hosts):
         host = files.host(number)
         for part in ("upper", "work", "root"):
@@ -250,6 +252,10 @@ def _write_files(files: LabFolder, hosts: int, options: LabOptions) -> None:
         upper.write("/etc/ssh/cluster_authorized_keys", text_of(files.folder / "key.pub"))
         upper.write("/etc/hostname", f"{files.name}-{number}\n")
         upper.let_in(options.user)
+        if spec.idle is not None:
+            words = idle_watch.words(spec.idle, f".cluster-{spec.name}", "kill 1")
+            upper.write(IDLE, f"#!/bin/sh\nexec python3 {IDLE}.py {words}\n", 0o755)
+            upper.write(f"{IDLE}.py", Path(idle_watch.__file__).read_text())
     if options.slurm:
         write_slurm(files, hosts, options)
 

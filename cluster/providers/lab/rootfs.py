@@ -19,6 +19,7 @@ BURST = 0.001  # seconds: the size of a burst, as time at the rate of the line
 QUEUE = 0.020  # seconds: the length of the queue, as time at the rate of the line
 SMALLEST_QUEUE = 200_000  # bytes
 
+IDLE = "/etc/cluster-idle"  # the script that ends a host which nobody uses, if that was asked for
 SLURM = "/etc/cluster-slurm"  # the script by which a host starts Slurm, where it has one
 
 # Mounts the root file system of a host from the layers in the current folder.
@@ -55,6 +56,7 @@ echo "$1-$2" > /proc/sys/kernel/hostname
 ip -batch links
 tc -batch shape{MOUNTS}/usr/sbin/sshd -t -f /etc/ssh/cluster_config
 [ ! -x {SLURM} ] || {SLURM} "$2" > /var/log/cluster-slurm.log
+[ ! -x {IDLE} ] || setsid {IDLE} < /dev/null > /var/log/cluster-idle.log 2>&1 &
 trap - EXIT
 echo "$2 up"
 exec /usr/sbin/sshd -D -e -f /etc/ssh/cluster_config < /dev/null > /var/log/cluster-sshd.log 2>&1

@@ -66,6 +66,7 @@ REFUSED_OPTIONS = {
     "image": "its nodes keep their system; ranks can run in one: --option image=IMAGE",
     "accelerator": "ask Slurm for GPUs: --option gres=gpu:8",
     "max_cost": "its nodes have no price here; limit their time: --ttl 2h",
+    "idle": "no node can end its job; limit their time: --ttl 2h",
     "spot": "ask Slurm for a partition that can be preempted: --option partition=NAME",
 }
 POLLS = (0.2, 0.5, 1.0, 2.0, 5.0)  # seconds between two questions, the last for ever

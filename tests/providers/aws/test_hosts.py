@@ -12,8 +12,11 @@ from typing import TYPE_CHECKING, Any
 import msgspec
 import pytest
 
+from cluster.cli.show import receipt_lines
 from cluster.core import journal, plugins, ssh_keys
+from cluster.core.errors import SpecError
 from cluster.core.model.spec import ClusterSpec
+from cluster.orchestration.launch.launch import launch_spec
 from cluster.providers import Provider
 from cluster.providers._cloud.api_errors import Failure
 from cluster.providers.aws import api
@@ -270,3 +273,22 @@ def test_sixty_four_hosts(aws_hosts: Cloud) -> None:
     assert "0 left" in command("down", "c5").stdout
     assert len(aws_hosts.mutating()) <= 5 + 6
     assert aws_hosts.things() == before
+
+
+def test_machines_end_by_themselves_when_nobody_uses_them(
+    aws_hosts: Cloud, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("cluster.core.model.spec.SHORTEST_IDLE", 3.0)
+    c = launch_spec(msgspec.structs.replace(SPEC, idle=3.0, max_cost=50.0))
+    ids = [machine.id for machine in c.machines]
+    with pytest.raises(SpecError, match="launched with max_cost, and cannot be paused"):
+        c.pause()
+    c.run("true")
+    assert all(aws_hosts.running(id_) for id_ in ids)
+    c.close()
+    until(lambda: not any(aws_hosts.running(id_) for id_ in ids), "the hosts are gone")
+
+    c.down()
+    cost = receipt_lines(c)[1]
+    assert cost.startswith("Cost: at most $")  # they ended before, and nobody knows when
+    assert ", of at most $50 (--max-cost)" in cost

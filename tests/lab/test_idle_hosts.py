@@ -1,0 +1,79 @@
+"""Hosts that nobody uses end by themselves, all at the same time, with no client there."""
+
+from __future__ import annotations
+
+import os
+import pty
+import signal
+import subprocess
+import time
+from contextlib import contextmanager
+from typing import TYPE_CHECKING
+
+import pytest
+
+import cluster
+from cluster.providers.lab import LabProvider
+from tests.conftest import until
+from tests.lab.conftest import first_process
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Iterator
+    from contextlib import AbstractContextManager
+
+    from cluster.orchestration.cluster import Cluster
+
+    Use = Callable[[Cluster], AbstractContextManager[None]]
+
+IDLE = 2.0  # seconds
+
+
+def hosts_of(c: Cluster) -> set[str]:
+    return {found.kind for found in LabProvider().find(c.name) if found.kind.startswith("host")}
+
+
+@contextmanager
+def job(c: Cluster) -> Iterator[None]:
+    task = c.hosts[1].start("sleep 300", name="long")
+    c.close()
+    yield
+    task.stop()
+    c.close()
+
+
+@contextmanager
+def attached(c: Cluster) -> Iterator[None]:
+    ours, terminal = pty.openpty()
+    process = str(first_process(c, 1))
+    words = ["nsenter", "-t", process, "-m", "-p", "-n", "-u", "-i", "tmux", "new-session"]
+    env = {**os.environ, "TERM": "xterm"}
+    client = subprocess.Popen(words, stdin=terminal, stdout=terminal, stderr=terminal, env=env)
+    os.close(terminal)
+    assert os.read(ours, 1)
+    c.close()
+    yield
+    client.send_signal(signal.SIGKILL)
+    client.wait()
+    os.close(ours)  # the terminal is gone, and the client there with it
+
+
+@contextmanager
+def session(c: Cluster) -> Iterator[None]:
+    assert c.run("true")
+    yield
+    c.close()
+
+
+@pytest.mark.usefixtures("own")
+@pytest.mark.parametrize("use", [job, attached, session])
+def test_hosts_end_once_none_of_them_is_used(use: Use, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("cluster.core.model.spec.SHORTEST_IDLE", IDLE)
+    c = cluster.launch("rest", provider="lab", hosts=2, idle=IDLE)
+    with use(c):
+        began = time.monotonic()
+        until(lambda: time.monotonic() > began + 2 * IDLE, "twice the time")
+        assert hosts_of(c) == {"host 0", "host 1"}  # also the one that has nothing to do
+    began = time.monotonic()
+    until(lambda: not hosts_of(c), "the end of both")
+
+    assert time.monotonic() - began > IDLE / 2
