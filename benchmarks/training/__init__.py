@@ -45,7 +45,7 @@ class Training(Benchmark[TrainingParams]):
         if params.device == "cpu":
             left_out |= set(definitions.UTILISATION)
         if params.source == "memory":
-            left_out |= {definitions.FETCH_STALL, definitions.LINK_RATE}
+            left_out.add(definitions.LINK_RATE)
         return tuple(own for own in self.metrics if own not in left_out)
 
     def planned(self, params: TrainingParams, ranks: int) -> Iterator[Planned]:

@@ -20,7 +20,6 @@ _training = partial(
 )
 _part = partial(_training, unit="s", better="lower", aggregation="all ranks")
 _rate = partial(_training, unit="samples/s", better="higher", aggregation="all ranks")
-_share = partial(_training, unit="%", better="lower", aggregation="all ranks")
 
 SAMPLES_RATE = _rate(
     metric="samples_rate",
@@ -56,16 +55,6 @@ PARTS: Mapping[str, Definition] = {
         metric=PART_METRICS["update"], what="of the weights, and the loss read from the device"
     ),
 }
-FETCH_STALL = _share(
-    metric="fetch_stall",
-    what="(step with data as asked - step with data in memory) / step with data as asked, by "
-    "rounds",
-)
-PREPARATION_STALL = _share(
-    metric="preparation_stall",
-    what="(step with data in memory - step with data resident on the device) / step with data as "
-    "asked, by rounds",
-)
 LINK_RATE = _training(
     metric="link_rate",
     unit="B/s",
@@ -146,8 +135,6 @@ BY_PHASE = (SAMPLES_RATE, STEP_TIME, *PARTS.values())
 ACCURACY = (TIME_TO_ACCURACY, FINAL_ACCURACY, FINAL_LOSS)
 METRICS = (
     *BY_PHASE,
-    FETCH_STALL,
-    PREPARATION_STALL,
     LINK_RATE,
     PREPARATION_RATE,
     EXCHANGE_RATE,

@@ -156,7 +156,6 @@ def _rounds(setting: _Setting) -> None:
             rate = results.trained(phase.name, _train(setting, phase, number))
             setting.utilisation.computed(phase.name, rate, setting.trainer.flops)
         _probe(setting, results, number)
-        results.compared()
     results.series(definitions.GRADIENT_BYTES).append(setting.trainer.gradient_bytes)
     for own, value in (
         (definitions.REQUESTS, setting.asked.requests),
@@ -242,10 +241,6 @@ class _Results:
         self._rates = {
             phase: self.series(definitions.SAMPLES_RATE, {"data": phase}) for phase in params.phases
         }
-        self._stalls = {
-            own: self.series(own)
-            for own in (definitions.FETCH_STALL, definitions.PREPARATION_STALL)
-        }
         self._probed: dict[Definition, list[float]] = {}
 
     def series(self, own: Definition, params: dict[str, Any] | None = None) -> list[float]:
@@ -274,16 +269,6 @@ class _Results:
         rate = amount * self.rank.size / self.slowest(seconds)
         self._probed[own].append(rate)
         self.probes.setdefault(own.metric, []).append(rate)
-
-    def compared(self) -> None:
-        """Compute the stalls of the round by differences."""
-        last = {phase: values[-1] for phase, values in self.seconds.items()}
-        last_seconds = last[self.params.phases[-1]]
-        lost = {definitions.PREPARATION_STALL: last["memory"] - last["resident"]}
-        if self.params.source != "memory":
-            lost[definitions.FETCH_STALL] = last_seconds - last["memory"]
-        for own, seconds in lost.items():
-            self._stalls[own].append(100 * seconds / last_seconds)
 
     def steps(self, phase: str) -> tuple[float, ...]:
         """Return the seconds of a step, by rounds."""

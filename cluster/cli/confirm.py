@@ -15,6 +15,7 @@ from cluster.orchestration.cluster import attach
 if TYPE_CHECKING:
     from collections.abc import Callable
 
+    from cluster.core.errors import LargeDownload
     from cluster.core.model.resources import Plan
     from cluster.core.model.spec import ClusterSpec
 
@@ -44,6 +45,13 @@ def ask(question: str, price: str) -> bool:
             remedy="To go on without a question, add --yes to the command.",
         )
     return click.confirm(question, err=True)
+
+
+def confirm_download(error: LargeDownload) -> bool:
+    """Say how much is downloaded and ask (LargeDownload: there is no terminal)."""
+    if not has_terminal():
+        raise error
+    return click.confirm(f"{error.what}\n{error.means}\nDownload them?", err=True)
 
 
 def has_terminal() -> bool:

@@ -309,7 +309,7 @@ Replace = Annotated[
     bool,
     option("--replace", "End a job that runs there; rebuild a cluster whose hosts do not answer."),
 ]
-Yes = Annotated[bool, option("--yes -y", "Do not ask before it costs money.")]
+Yes = Annotated[bool, option("--yes -y", "Do not ask before it costs money, or downloads 100 MB.")]
 Lottery = Annotated[
     int | None,
     option(

@@ -5,10 +5,12 @@ from __future__ import annotations
 import os
 import sys
 import time
+from functools import partial
 from typing import TYPE_CHECKING, Any
 
 from cluster.analysis.statistics.compare import ENOUGH_LAUNCHES, Comparison, headline
 from cluster.cli import flags
+from cluster.cli.confirm import confirm_download
 from cluster.cli.gates import Gates
 from cluster.cli.progress.jobs import JobProgress
 from cluster.cli.show import (
@@ -23,7 +25,7 @@ from cluster.cli.show import (
     show_tables,
 )
 from cluster.core import plugins
-from cluster.core.errors import JobError, SpecError
+from cluster.core.errors import JobError, LargeDownload, SpecError
 from cluster.core.model.value import Value
 from cluster.measure.benchmark import Benchmark
 from cluster.orchestration.ab_test import PLAIN, Trial, compare_conditions, run_alternating
@@ -200,7 +202,8 @@ def _bench(
     /,
     **more: Any,  # noqa: ANN401 - parameters have their own types
 ) -> Run:
-    return cluster.bench(
+    bench = partial(
+        cluster.bench,
         benchmark,
         runs=options.runs,
         timeout=options.timeout,
@@ -215,6 +218,13 @@ def _bench(
         replace=options.replace,
         **more,
     )
+    try:
+        return bench(yes=options.yes)
+    except LargeDownload as error:
+        live.end_waiting()
+        if not confirm_download(error):
+            raise
+        return bench(yes=True)
 
 
 def alternate(

@@ -2,7 +2,8 @@
 
 ClusterError
 ├── SpecError          what was asked for cannot be done; nothing was created
-│   └── InUse          another process uses the cluster; it is left alone
+│   ├── InUse          another process uses the cluster; it is left alone
+│   └── LargeDownload  more would be downloaded than is done without a question
 ├── ProvisionError     a provider could not give the machines
 │   ├── Capacity       the zone has no room now; another zone or time may have
 │   ├── Quota          the account's limit is reached; ask for more
@@ -61,6 +62,10 @@ class SpecError(ClusterError):
 
 class InUse(SpecError):
     """Another process uses the cluster; it is left alone."""
+
+
+class LargeDownload(SpecError):
+    """More would be downloaded than is done without a question; nothing was."""
 
 
 class ProvisionError(ClusterError):

@@ -441,6 +441,8 @@ class Cluster:
         programs: tuple[str, ...] = (),
         on_state: StateCallback = ignore,
         libraries: tuple[str, ...] = (),
+        *,
+        yes: bool = False,
     ) -> None:
         """Install what benchmarks need on every host, where it is missing.
 
@@ -448,16 +450,22 @@ class Cluster:
             programs: Programs that a benchmark needs beyond Python, MPI and tmux.
             on_state: Called with a machine and the step of the installation that it begins.
             libraries: Python libraries that it needs; a container image has its own.
+            yes: Whether they may be a download above 100 MB.
 
         Raises:
             ClusterError: it could not be installed on one host.
             HostErrors: on several.
         """
         self._standing_machines()
-        self._install(programs, libraries, on_state)
+        self._install(programs, libraries, on_state, large=yes)
 
     def _install(
-        self, programs: Sequence[str], libraries: tuple[str, ...], on_state: StateCallback
+        self,
+        programs: Sequence[str],
+        libraries: tuple[str, ...],
+        on_state: StateCallback,
+        *,
+        large: bool,
     ) -> Environment | None:
         """Install what is missing; return the environment, which hosts that use ours lack."""
         provider = self._provider
@@ -468,6 +476,7 @@ class Cluster:
             wanted,
             programs=(*wanted.programs, *programs),
             libraries=() if wanted.image else libraries,
+            large=large,
         )
         began = time.monotonic()
         logs = self.disk.journal.folder / "logs"
@@ -523,7 +532,9 @@ class Cluster:
         need = host_setup.gpu_need(benchmark, request.params, self.spec.ranks_per_host)
         libraries = benchmark.libraries(request.params)
         # Hosts with GPUs have a torch whose CUDA fits their driver.
-        environment = self._install(benchmark.programs, () if need.wanted else libraries, on_state)
+        environment = self._install(
+            benchmark.programs, () if need.wanted else libraries, on_state, large=request.yes
+        )
         if environment and environment.image:
             need = host_setup.GpuNeed()  # in an image, the ranks check the GPUs
         facts, silent = self.facts, frozenset[str]()
@@ -537,7 +548,9 @@ class Cluster:
             self.disk.record(journal.Examined(facts=() if silent else facts))
         folder = ""
         if environment is None:
-            folder = host_setup.install_beside(libraries, benchmark.name, machines[0], on_state)
+            folder = host_setup.install_beside(
+                libraries, benchmark.name, machines[0], on_state, large=request.yes
+            )
         hosts = ReadyHosts(
             spec=self.spec,
             machines=machines,

@@ -198,6 +198,15 @@ def test_rounds_that_are_too_few_say_so() -> None:
     assert judge(five).sure
 
 
+def test_rounds_that_contradict_one_another_name_no_stage() -> None:
+    """Steps with data in memory were quicker than those with data resident: by other work."""
+    found = judge(trained(resident=0.021, memory=0.010, asked=0.010))
+
+    assert found.contradiction == pytest.approx(1.1)
+    assert training_answer(found).split(". ")[1].startswith("What limits it cannot be said")
+    assert not judge(trained()).contradiction
+
+
 def test_188_of_220_images_per_second_are_a_slow_input() -> None:
     """Document 002: one GPU with data from an object store, and with synthetic ones."""
     step = 128 / 220

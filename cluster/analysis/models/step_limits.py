@@ -94,6 +94,9 @@ class TrainingVerdict(Value, frozen=True, kw_only=True):
     times_slower: float
     rounds: int  # that were measured; `sure` if so many can tell a stall from chance
     sure: bool
+    # the share of a step by which steps that have more to do were quicker: then the rounds
+    # contradict one another; 0 if that is little
+    contradiction: float = 0.0
 
     @property
     def share(self) -> float:
@@ -243,7 +246,17 @@ def judge(trained: Trained) -> TrainingVerdict:
         times_slower=_times_slower(trained),
         rounds=len(trained.asked),
         sure=median_interval_ranks(len(trained.asked), ONE_SIDED) is not None,
+        contradiction=_contradiction(trained),
     )
+
+
+def _contradiction(trained: Trained) -> float:
+    more_to_do = ((trained.memory, trained.asked), (trained.resident, trained.memory))
+    gained = max(
+        median((a - b) / c for a, b, c in zip(less, more, trained.asked, strict=True))
+        for less, more in more_to_do
+    )
+    return gained if gained >= NOTICED else 0.0
 
 
 def _share(lost: Stalls, stage: Stage) -> float:

@@ -60,7 +60,7 @@ class JobProgress(Listener):
         return self
 
     def __exit__(self, *error: object) -> None:
-        self._end_waiting()
+        self.end_waiting()
         for line in self._last:
             self._show(line)
         if self._bar is not None:
@@ -74,14 +74,15 @@ class JobProgress(Listener):
             self._waiting = HostProgress(self.console).__enter__()
         self._waiting(host, step)
 
-    def _end_waiting(self) -> None:
+    def end_waiting(self) -> None:
+        """End the line with the states of the hosts, so that a question can be asked."""
         if self._waiting is not None:
             self._waiting.__exit__(None, None, None)
             self._waiting = None
 
     def started(self, cluster: Cluster, folder: Path) -> None:
         """Show how to connect, once."""
-        self._end_waiting()
+        self.end_waiting()
         self._launch += 1
         if self._launch > 1:
             return

@@ -209,6 +209,7 @@ class Environment(Value, frozen=True, kw_only=True):
     # that it needs besides Python; each is named like its package
     programs: tuple[str, ...] = ("tmux",)
     libraries: tuple[str, ...] = ()  # Python libraries of a benchmark, such as `torch==2.13.0+cpu`
+    large: bool = True  # they are installed even if more than 100 MB are downloaded for them
 
 
 class EnvironmentOptions(Value, frozen=True, kw_only=True):

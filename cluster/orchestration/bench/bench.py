@@ -47,6 +47,7 @@ class BenchCall:
         order: HostOrder = "given",
         starter: str = "",
         replace: bool = False,
+        yes: bool = False,
         **params: object,
     ) -> Run:
         """Run a benchmark and download its results.
@@ -66,6 +67,7 @@ class BenchCall:
             order: `near`: neighbouring ranks on near hosts, as `cluster placement` found them.
             starter: of the ranks: `mpirun`, `srun`, ...; by default, what fits the hosts.
             replace: end a job of another process that runs there; without it, yours is refused.
+            yes: download what the ranks lack, also above 100 MB; without it, that is refused.
             params: of the benchmark: `cluster bench NAME --help` lists them.
         """
         about = Condition(
@@ -79,7 +81,7 @@ class BenchCall:
             condition=about,
             runs=runs, timeout=timeout, detach=detach, listener=listener,
             profile=profile, workdir=workdir, order=order, starter=starter,
-            replace=replace,
+            replace=replace, yes=yes,
         )  # fmt: skip
         return self._run(benchmark, options, params)
 

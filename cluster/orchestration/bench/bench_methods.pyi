@@ -37,6 +37,7 @@ class Bench(BenchCall):
         order: HostOrder = ...,
         starter: str = ...,
         replace: bool = ...,
+        yes: bool = ...,
     ) -> Run: ...
     def gpu(
         self,
@@ -60,6 +61,7 @@ class Bench(BenchCall):
         order: HostOrder = ...,
         starter: str = ...,
         replace: bool = ...,
+        yes: bool = ...,
     ) -> Run: ...
     def iperf(
         self,
@@ -86,6 +88,7 @@ class Bench(BenchCall):
         order: HostOrder = ...,
         starter: str = ...,
         replace: bool = ...,
+        yes: bool = ...,
     ) -> Run: ...
     def p2p(
         self,
@@ -116,6 +119,7 @@ class Bench(BenchCall):
         order: HostOrder = ...,
         starter: str = ...,
         replace: bool = ...,
+        yes: bool = ...,
     ) -> Run: ...
     def pairs(
         self,
@@ -144,6 +148,7 @@ class Bench(BenchCall):
         order: HostOrder = ...,
         starter: str = ...,
         replace: bool = ...,
+        yes: bool = ...,
     ) -> Run: ...
     def program(
         self,
@@ -165,6 +170,7 @@ class Bench(BenchCall):
         order: HostOrder = ...,
         starter: str = ...,
         replace: bool = ...,
+        yes: bool = ...,
     ) -> Run: ...
     def training(
         self,
@@ -200,6 +206,7 @@ class Bench(BenchCall):
         order: HostOrder = ...,
         starter: str = ...,
         replace: bool = ...,
+        yes: bool = ...,
     ) -> Run: ...
     def within(
         self,
@@ -223,4 +230,5 @@ class Bench(BenchCall):
         order: HostOrder = ...,
         starter: str = ...,
         replace: bool = ...,
+        yes: bool = ...,
     ) -> Run: ...

@@ -67,6 +67,7 @@ class RunOptions(Value, frozen=True, kw_only=True):
     order: HostOrder
     starter: str
     replace: bool
+    yes: bool
 
 
 class JobRequest(Value, frozen=True, kw_only=True):
@@ -83,6 +84,7 @@ class JobRequest(Value, frozen=True, kw_only=True):
     # `own`, or the path of a libmpitrace on the hosts; None for no profiles
     profile: str | None = None
     workdir: WorkingFolder | None = None
+    yes: bool = False  # to a download above 100 MB
 
 
 class JobPlan(Value, frozen=True, kw_only=True):
@@ -113,6 +115,7 @@ def make_request(
         starter=options.starter,
         profile=options.profile,
         workdir=find_files(workdir, runs) if isinstance(workdir, str | Path) else workdir,
+        yes=options.yes,
     )
 
 

@@ -6,7 +6,7 @@ import posixpath
 import sys
 from collections import Counter
 from contextlib import suppress
-from functools import cached_property
+from functools import cached_property, partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -122,7 +122,12 @@ def needs_every_host(benchmark: Benchmark[Any]) -> bool:
 
 
 def install_beside(
-    libraries: Sequence[str], benchmark: str, machine: Machine, on_state: StateCallback
+    libraries: Sequence[str],
+    benchmark: str,
+    machine: Machine,
+    on_state: StateCallback,
+    *,
+    large: bool,
 ) -> str:
     """Install the libraries that ranks on this machine lack; return their folder, or nothing."""
     if not libraries or machine.bin != str(Path(sys.executable).parent):
@@ -130,7 +135,8 @@ def install_beside(
     from cluster.remote.environment import beside  # noqa: PLC0415 - few benchmarks want any
 
     on_state(machine.name, "libraries")
-    return str(beside.install_beside(libraries, benchmark) or "")
+    on_download = partial(on_state, machine.name)
+    return str(beside.install_beside(libraries, benchmark, on_download, large=large) or "")
 
 
 def install(

@@ -11,7 +11,7 @@ import re
 import shlex
 from typing import TYPE_CHECKING
 
-from cluster.remote.environment import wheels
+from cluster.remote.environment import downloads, wheels
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -34,7 +34,7 @@ rm -rf {folder}.part
 set -- "$1" "$2" "$new"/*.whl
 [ $# = 3 ] && from= || from="--no-index --find-links $new"
 get() {{
-  env/bin/python3 "$(echo "$new"/pip-*.whl)/pip" install --quiet --no-input \\
+  env/bin/python3 "$(echo "$new"/pip-*.whl)/pip" install --no-input \\
     --disable-pip-version-check --retries {retries} --only-binary=:all: --no-compile \\
     --target {folder}.part $from "$@" {requirements}
 }}
@@ -58,7 +58,7 @@ def folder(libraries: Sequence[str]) -> str:
 
 def script(libraries: Sequence[str], requirements: Sequence[str]) -> str:
     """Return the script that installs them, with what they need, from the wheels sent along."""
-    other = wheels.sources(requirements)[1:]
+    other = downloads.sources(requirements)[1:]
     return INSTALL.format(
         folder=folder(libraries),
         retries=wheels.RETRIES,

@@ -19,20 +19,27 @@ from typing import TYPE_CHECKING
 from cluster.core.errors import SpecError, tail
 from cluster.core.extras import install_command
 from cluster.core.paths import cache_folder, make_private
-from cluster.remote.environment import wheels
+from cluster.remote.environment import downloads
 
 if TYPE_CHECKING:
-    from collections.abc import Sequence
+    from collections.abc import Callable, Sequence
 
 TIMEOUT = 1800.0  # seconds; torch alone has hundreds of megabytes
 TAIL = 3  # lines of pip's output in an error
 _NAME = re.compile(r"[\w.-]+")
 
 
-def install_beside(requirements: Sequence[str], extra: str) -> Path | None:
+def install_beside(
+    requirements: Sequence[str],
+    extra: str,
+    on_download: Callable[[str], None] | None = None,
+    *,
+    large: bool = True,
+) -> Path | None:
     """Install libraries that this Python lacks, and return the folder for `PYTHONPATH`.
 
-    None if this Python has all of them, in whatever version. SpecError: the index lacks one.
+    None if this Python has all of them, in whatever version. SpecError: the index lacks one, or
+    (LargeDownload) there is more to download than is done unasked, and not `large`.
     """
     missing = tuple(
         sorted(requirement for requirement in requirements if not _is_here(requirement))
@@ -47,7 +54,9 @@ def install_beside(requirements: Sequence[str], extra: str) -> Path | None:
     make_private(folder.parent)
     with FileLock(folder.with_name(f"{digest}.lock")):
         if not folder.exists():
-            _install(missing, folder, extra)
+            if not large:
+                downloads.check_size((), missing, TIMEOUT)
+            _install(missing, folder, extra, on_download)
     return folder
 
 
@@ -59,14 +68,15 @@ def _is_here(requirement: str) -> bool:
         return False
 
 
-def _install(missing: Sequence[str], folder: Path, extra: str) -> None:
+def _install(
+    missing: Sequence[str], folder: Path, extra: str, on_download: Callable[[str], None] | None
+) -> None:
     for partial in folder.parent.glob(f"{folder.name}.part-*"):  # left by a process that was killed
         shutil.rmtree(partial, ignore_errors=True)
     part = Path(tempfile.mkdtemp(prefix=f"{folder.name}.part-", dir=folder.parent))
     try:
-        words = ("--quiet", "--no-input", "--disable-pip-version-check", "--only-binary=:all:")
-        argv = [sys.executable, "-P", "-m", "pip", "install", *words, "--target", str(part)]
-        done = wheels.run_pip([*argv, *missing], missing, TIMEOUT)
+        argv = ("install", *downloads.QUIETLY, "--target", str(part), *missing)
+        done = downloads.run_pip(argv, missing, TIMEOUT, on_download)
         if done.status != 0:
             raise SpecError(
                 f"The ranks need {', '.join(missing)}, which could not be installed.",

@@ -11,9 +11,9 @@ from functools import partial
 from pathlib import Path
 from typing import IO, TYPE_CHECKING
 
-from cluster.core.errors import ClusterError, ShellError, tail
+from cluster.core.errors import ClusterError, HostErrors, LargeDownload, ShellError, tail
 from cluster.remote.environment import benchmark_libraries as extra
-from cluster.remote.environment import steps, wheels
+from cluster.remote.environment import downloads, steps, wheels
 from cluster.remote.jobs import COMMAND_TIMEOUT
 from cluster.remote.parallel import on_each
 
@@ -42,7 +42,8 @@ def install(
     """Install the environment in each machine's folder `env`; a host that has it is only probed.
 
     `on_state` gets each host's steps, the last is `ready`. ShellError has the failed step and its
-    last lines; HostErrors: several hosts failed, the others are ready.
+    last lines; HostErrors: several hosts failed, the others are ready; LargeDownload: more would
+    be downloaded than the environment allows.
     """
     logs.mkdir(parents=True, exist_ok=True)
     installation = Installation(environment, tuple(shells))
@@ -56,7 +57,11 @@ def install(
         finally:
             installation.ended[name].set()
 
-    on_each(shells, do)
+    try:
+        on_each(shells, do)
+    except HostErrors as errors:
+        large = (error for error in errors.exceptions if isinstance(error, LargeDownload))
+        raise next(large, errors) from None
 
 
 class Installation:
@@ -70,14 +75,17 @@ class Installation:
         self._lock = threading.Lock()
         self._fetched: dict[tuple[wheels.Target, tuple[str, ...]], Path | ClusterError] = {}
 
-    def wheels(self, target: wheels.Target, step: Step) -> Path:
+    def wheels(self, target: wheels.Target, step: Step, on_download: Callable[[str], None]) -> Path:
         """Download the wheels for a kind of host, once; a failure (ClusterError) is not retried."""
         with self._lock:
             wanted = target, step.libraries
             if wanted not in self._fetched:
                 try:
                     self._fetched[wanted] = wheels.fetch(
-                        *wanted, with_dependencies=step.with_dependencies
+                        *wanted,
+                        with_dependencies=step.with_dependencies,
+                        large=self.environment.large,
+                        on_download=on_download,
                     )
                 except ClusterError as error:
                     self._fetched[wanted] = error
@@ -210,6 +218,8 @@ class HostInstaller:
                     self._lay_out(todo.step, probe, Path(staging, todo.place))
                 there = f"{self._machine.folder}/{steps.NEW}/{self._installation.token}"
                 self._shell.put(Path(staging), there)
+        except LargeDownload:
+            raise
         except ClusterError as error:
             raise self._failed(error.what, error.means, error.remedy) from error
         except OSError as error:
@@ -227,11 +237,16 @@ class HostInstaller:
 
     def _lay_out_wheels(self, step: Step, probe: HostProbe, place: Path) -> bool:
         """Add the libraries' wheels from this machine; return whether that was possible."""
-        source = self._installation.environment.source
+        environment = self._installation.environment
+        source = environment.source
         if source == "index":
+            if step.with_dependencies and not environment.large:
+                wheels.check_size(probe.target, step.libraries)
             return False
         try:
-            folder = self._installation.wheels(probe.target, step)
+            folder = self._installation.wheels(probe.target, step, self._on_state)
+        except LargeDownload:
+            raise
         except ClusterError as error:
             if source == "controller":
                 raise
@@ -255,6 +270,8 @@ class HostInstaller:
         if line.startswith(steps.HEAD):
             self._begin(line.removeprefix(steps.HEAD))
         else:
+            if download := downloads.begun(line):
+                self._on_state(download)
             self._said.append(line)
             self._log.write(f"{line}\n")
 

@@ -11,7 +11,6 @@ import hashlib
 import io
 import os
 import shutil
-import sys
 import tempfile
 import zipfile
 from contextlib import contextmanager
@@ -19,21 +18,16 @@ from importlib.util import find_spec
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from cluster.core import plugins
 from cluster.core.errors import ClusterError, tail
 from cluster.core.model.value import Value
 from cluster.core.paths import cache_folder, check_owner, make_private
 from cluster.core.version import __version__
-from cluster.remote.shells import Shell
+from cluster.remote.environment import downloads
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator, Sequence
-
-    from cluster.core.model.hosts import Completed
-
+    from collections.abc import Callable, Iterator
 
 LIBRARIES = ("installer", "mpi4py", "msgspec", "numpy")
-FOR_PROCESSORS = "https://download.pytorch.org/whl/cpu"  # elsewhere torch brings CUDA: gigabytes
 OLDEST_GLIBC = 5  # glibc 2.5, of manylinux1, the first kind of wheels for Linux
 DOWNLOAD_TIMEOUT = 900.0  # seconds
 RETRIES = 2  # of pip; its default of 5 takes 15 s if no index answers
@@ -81,16 +75,18 @@ def _version(name: str) -> str:
         return ""
 
 
-def sources(requirements: Sequence[str]) -> tuple[tuple[str, ...], ...]:
-    """Return pip's options in turn: the index here; for torch without CUDA, also PyTorch's own."""
-    is_for_processors = any(requirement.endswith("+cpu") for requirement in requirements)
-    return ((), ("--extra-index-url", FOR_PROCESSORS)) if is_for_processors else ((),)
-
-
 def fetch(
-    target: Target, requirements: tuple[str, ...], *, with_dependencies: bool = False
+    target: Target,
+    requirements: tuple[str, ...],
+    *,
+    with_dependencies: bool = False,
+    large: bool = False,
+    on_download: Callable[[str], None] | None = None,
 ) -> Path:
-    """Return the wheels of libraries, downloaded unless cached (ClusterError: they cannot be)."""
+    """Return the wheels of libraries, downloaded unless cached (ClusterError: they cannot be).
+
+    LargeDownload: there is more than is downloaded unasked, and not `large`.
+    """
     if not target.glibc:
         raise ClusterError("There are no wheels for a host without the GNU C library.")
     wanted = (*requirements, *(("and what they need",) if with_dependencies else ()))
@@ -102,8 +98,10 @@ def fetch(
     with _writing_cache(folder.parent), FileLock(folder.with_name(f"{folder.name}.lock")):
         check_owner(folder, CHOOSE)
         if not folder.exists():
+            if with_dependencies and not large:
+                check_size(target, requirements)
             alone = () if with_dependencies else ("--no-deps",)
-            _download(target, (*alone, *requirements), folder)
+            _download(target, (*alone, *requirements), folder, on_download)
     return folder
 
 
@@ -122,20 +120,34 @@ def _writing_cache(folder: Path) -> Iterator[None]:
         ) from error
 
 
-def _download(target: Target, words: tuple[str, ...], folder: Path) -> None:
+def check_size(target: Target, requirements: tuple[str, ...]) -> None:
+    """Refuse libraries that are a large download for a kind of host (LargeDownload)."""
+    with tempfile.TemporaryDirectory() as nowhere:
+        options = (*_options(target), "--target", nowhere)
+        downloads.check_size(options, requirements, DOWNLOAD_TIMEOUT)
+
+
+def _options(target: Target) -> tuple[str, ...]:
+    """Return pip's options for a kind of host."""
+    return (
+        *("--retries", str(RETRIES), "--implementation", "cp", "--python-version", target.python),
+        *(word for abi in (target.abi, "abi3", "none") for word in ("--abi", abi)),
+        *(word for name in target.platforms for word in ("--platform", name)),
+    )
+
+
+def _download(
+    target: Target,
+    words: tuple[str, ...],
+    folder: Path,
+    on_download: Callable[[str], None] | None,
+) -> None:
     for partial in folder.parent.glob(f"{folder.name}.part-*"):  # left by a process that was killed
         shutil.rmtree(partial, ignore_errors=True)
     part = Path(tempfile.mkdtemp(prefix=f"{folder.name}.part-", dir=folder.parent))
     try:
-        argv = [
-            *(sys.executable, "-P", "-m", "pip", "download", "--quiet", "--no-input"),
-            *("--disable-pip-version-check", "--retries", str(RETRIES)),
-            *("--only-binary=:all:", "--implementation", "cp", "--python-version", target.python),
-            *(word for abi in (target.abi, "abi3", "none") for word in ("--abi", abi)),
-            *(word for name in target.platforms for word in ("--platform", name)),
-            *("--dest", str(part), *words),
-        ]
-        done = run_pip(argv, words, DOWNLOAD_TIMEOUT)
+        argv = ("download", *downloads.QUIETLY, *_options(target), "--dest", str(part), *words)
+        done = downloads.run_pip(argv, words, DOWNLOAD_TIMEOUT, on_download)
         if done.status != 0:
             raise ClusterError(
                 "The wheels for the hosts could not be downloaded here.",
@@ -145,14 +157,6 @@ def _download(target: Target, words: tuple[str, ...], folder: Path) -> None:
         part.rename(folder)
     finally:
         shutil.rmtree(part, ignore_errors=True)
-
-
-def run_pip(argv: Sequence[str], requirements: Sequence[str], timeout: float) -> Completed:
-    """Run pip here, with one place after another; each may take `timeout` seconds."""
-    shell = plugins.find(Shell, "local")()
-    tries = (shell.run([*argv, *more], timeout=timeout) for more in sources(requirements))
-    first = next(tries)
-    return first if first.status == 0 else next((t for t in tries if t.status == 0), first)
 
 
 def project_wheel() -> tuple[str, bytes]:

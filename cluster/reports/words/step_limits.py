@@ -25,7 +25,13 @@ def training_answer(verdict: TrainingVerdict) -> str:
 
 
 def limit_of_training(verdict: TrainingVerdict) -> str:
-    """Return the stage that limits training, its share, and whether so few rounds can tell."""
+    """Return the stage that limits training, its share, and whether these rounds can tell."""
+    if verdict.contradiction:
+        return (
+            "What limits it cannot be said: the rounds contradict one another, as steps with more "
+            f"to do took less time, by {verdict.contradiction:.0%} of a step. Repeat it when the "
+            f"hosts are quiet, with --rounds {max(ENOUGH_ROUNDS, 2 * verdict.rounds)}"
+        )
     unsure = f"; {verdict.rounds} round(s) are too few to be sure: --rounds {ENOUGH_ROUNDS}"
     return f"{_stage_words(verdict)}{'' if verdict.sure else unsure}"
 

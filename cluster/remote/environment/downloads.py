@@ -1,0 +1,130 @@
+"""What pip would download, and how large that is: asked before, and named while it comes."""
+
+from __future__ import annotations
+
+import re
+import sys
+import urllib.request
+from concurrent.futures import ThreadPoolExecutor
+from pathlib import PurePosixPath
+from typing import TYPE_CHECKING
+
+import msgspec
+
+from cluster.core import plugins
+from cluster.core.errors import LargeDownload
+from cluster.remote.shells import Shell
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Sequence
+
+    from cluster.core.model.hosts import Completed
+
+LARGE = 100e6  # bytes, above which nothing is downloaded without a question
+FOR_PROCESSORS = "https://download.pytorch.org/whl/cpu"  # elsewhere torch brings CUDA: gigabytes
+HEAD_WITHIN = 10.0  # seconds for a server to tell the size of a file
+SIZES_AT_ONCE = 8  # requests
+MOST_NAMED = 3  # packages
+PIP = (sys.executable, "-P", "-m", "pip")
+QUIETLY = ("--no-input", "--disable-pip-version-check", "--only-binary=:all:")
+_BEGUN = re.compile(r"\s*Downloading \S*?(?P<name>[\w.]+-[^-/\s]+)-\S+\.whl \((?P<size>[^)]+)\)")
+
+
+class _Source(msgspec.Struct):
+    url: str
+
+
+class _Package(msgspec.Struct):
+    download_info: _Source
+
+
+class _Report(msgspec.Struct):
+    """The part of pip's installation report that names files."""
+
+    install: list[_Package]
+
+
+def sources(requirements: Sequence[str]) -> tuple[tuple[str, ...], ...]:
+    """Return pip's options in turn: the index here; for torch without CUDA, also PyTorch's own."""
+    is_for_processors = any(requirement.endswith("+cpu") for requirement in requirements)
+    return ((), ("--extra-index-url", FOR_PROCESSORS)) if is_for_processors else ((),)
+
+
+def run_pip(
+    argv: Sequence[str],
+    requirements: Sequence[str],
+    timeout: float,
+    on_download: Callable[[str], None] | None = None,
+) -> Completed:
+    """Run pip here, with one place after another; each may take `timeout` seconds.
+
+    `on_download` gets each package that is downloaded, with its size.
+    """
+    shell = plugins.find(Shell, "local")()
+
+    def hear(line: str) -> None:
+        if on_download is not None and (what := begun(line)):
+            on_download(what)
+
+    on_line = hear if on_download is not None else None
+    tries = (
+        shell.run([*PIP, *argv, *more], timeout=timeout, on_line=on_line)
+        for more in sources(requirements)
+    )
+    first = next(tries)
+    return first if first.status == 0 else next((t for t in tries if t.status == 0), first)
+
+
+def begun(line: str) -> str:
+    """Return the package and size of a line with which pip begins a download; else nothing."""
+    match = _BEGUN.match(line)
+    return f"downloading {match['name'].replace('-', ' ')} ({match['size']})" if match else ""
+
+
+def check_size(options: Sequence[str], requirements: Sequence[str], timeout: float) -> None:
+    """Refuse to download more than `LARGE` bytes (LargeDownload).
+
+    Sizes that the index does not tell count as nothing.
+    """
+    argv = ("install", "--dry-run", "--ignore-installed", "--quiet", "--report", "-", *QUIETLY)
+    # Without it, pip downloads whole files of an index that has no metadata beside them.
+    lazily = ("--use-feature", "fast-deps")
+    done = run_pip([*argv, *lazily, *options, *requirements], requirements, timeout)
+    if done.status != 0:  # the installation says why
+        return
+    packages = msgspec.json.decode(done.stdout, type=_Report).install
+    urls = [package.download_info.url for package in packages]
+    with ThreadPoolExecutor(SIZES_AT_ONCE) as pool:
+        sizes = dict(zip(urls, pool.map(_size, urls), strict=True))
+    total = sum(sizes.values())
+    if total <= LARGE:
+        return
+    largest = sorted(sizes, key=lambda url: -sizes[url])[:MOST_NAMED]
+    named = ", ".join(f"{_name(url)} {_megabytes(sizes[url])}" for url in largest)
+    more = f" and {len(urls) - len(largest)} more" if len(urls) > len(largest) else ""
+    raise LargeDownload(
+        f"The ranks need Python libraries, of which {_megabytes(total)} would be "
+        "downloaded; nothing was.",
+        means=f"They are: {named}{more}.",
+        remedy="To download them, add --yes",
+    )
+
+
+def _megabytes(size: float) -> str:
+    return f"{size / 1e6:,.0f} MB"
+
+
+def _name(url: str) -> str:
+    return PurePosixPath(url).name.partition("-")[0]
+
+
+def _size(url: str) -> float:
+    """Return the size of a file on a server, in bytes; 0 if it is here, or is not told."""
+    if not url.startswith(("http:", "https:")):
+        return 0.0
+    request = urllib.request.Request(url, method="HEAD")  # noqa: S310 - http, as tested above
+    try:
+        with urllib.request.urlopen(request, timeout=HEAD_WITHIN) as answer:  # noqa: S310
+            return float(answer.headers.get("Content-Length") or 0)
+    except (OSError, ValueError):
+        return 0.0
