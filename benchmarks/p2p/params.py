@@ -14,7 +14,7 @@ class P2PParams(Repetitions, frozen=True, kw_only=True):
 
     Args:
         metrics: Which metrics to measure.
-        sizes: Such as 8:64MiB (powers of two) or 8,65536.
+        sizes: 8:64MiB (powers of two) or 8,512.
         window: Messages in flight. [default: 64]
         pair: The two ranks that exchange messages.
         kernel: The timed loops: c, python, or auto.
