@@ -52,7 +52,7 @@ class CollectivesParams(Repetitions, frozen=True, kw_only=True):
 
     Args:
         operations: allreduce, allgather, reduce_scatter, bcast, reduce, alltoall, barrier.
-        sizes: S in bytes, such as 8:64MiB (powers of two) or 8,65536.
+        sizes: 8:64MiB (powers of two) or 8,512.
         transport: mpi; gloo or nccl, by torch; or nccl4py.
         kernel: Timed loops: c, python, or auto.
     """
