@@ -13,7 +13,6 @@ from rich.text import Text
 
 from cluster.agent.gpus import BUILT
 from cluster.analysis.statistics.launches import launch_notes
-from cluster.analysis.verdict.evidence import Finding
 from cluster.cli.console import console
 from cluster.core import plugins
 from cluster.core.errors import SpecError
@@ -33,13 +32,12 @@ from cluster.reports.formats.terminal import summaries_text, table_text, wrapped
 from cluster.reports.logbook import expectation_lines, missing_series
 from cluster.reports.table import Table
 from cluster.reports.tables import launches_table
+from cluster.reports.words.findings import FindingAnswer, finding_lines, finding_words
 from cluster.reports.words.limits import doubt_notes
 from cluster.reports.words.verdict import (
     Answer,
     SummaryAnswer,
     answer,
-    finding_lines,
-    finding_words,
     summary_answers,
 )
 from cluster.runs.run import RAW
@@ -71,7 +69,7 @@ class RunAnswer(Value, frozen=True, kw_only=True):
     status: Status
     reason: str
     notes: tuple[str, ...]
-    findings: tuple[Finding, ...]
+    findings: tuple[FindingAnswer, ...]
     summaries: tuple[SummaryAnswer, ...]
     missing: tuple[Planned, ...] = ()
     verdict: str = ""

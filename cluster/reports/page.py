@@ -29,8 +29,9 @@ from cluster.reports.fleet import findings_table
 from cluster.reports.html_page import Page, PageLink, PageSection
 from cluster.reports.table import Table, summaries_table
 from cluster.reports.tables import comparison_tables, fits_table, scaling_table
+from cluster.reports.words.findings import finding_words
 from cluster.reports.words.limits import doubt_notes
-from cluster.reports.words.verdict import Answer, answer, finding_words
+from cluster.reports.words.verdict import Answer, answer
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping, Sequence

@@ -10,7 +10,7 @@ import pytest
 from cluster.analysis.verdict.diagnose import RULES, diagnose
 from cluster.analysis.verdict.evidence import Evidence, Sign
 from cluster.analysis.verdict.rules import failures, gpus, hosts, network, trust
-from cluster.reports.words.verdict import finding_lines, finding_words
+from cluster.reports.words.findings import finding_lines, finding_words
 from tests.analysis.evidence import ALONE, BW, Look, iperf3, nccl, ours, summary
 from tests.logs.samples import LOGS
 
@@ -151,6 +151,7 @@ def test_a_trouble_shows_in_a_log_and_its_absence_is_silent(
 APART = {
     *(network.links_without_effect, network.wrong_interface, network.directions_wait),
     *(gpus.slow_sockets, hosts.hyper_threads, hosts.shared_core, hosts.fork),
+    hosts.other_load,
     *(network.nothing_received, network.datagrams_lost),
     *(network.bond_reorders, network.overlay_checksums),
     *(rule for rule in failures.RULES if rule is not MEMLOCK),  # in test_reported_logs.py

@@ -8,9 +8,9 @@ from typing import TYPE_CHECKING, Literal, TypeAlias
 import msgspec
 
 from cluster.core.model.hardware import Hardware
-from cluster.core.model.hosts import Facts, RankProcess
+from cluster.core.model.hosts import Facts, Interface, RankProcess
 from cluster.core.model.limits import IN_MEMORY
-from cluster.core.model.logs import NcclLog, Parsed, Profile, Symptoms
+from cluster.core.model.logs import NcclEdge, NcclLog, Parsed, Profile, Symptoms
 from cluster.core.model.measurements import Definition, Summary
 from cluster.core.model.value import Value
 
@@ -28,18 +28,41 @@ BY_MPI = {
 Confidence = Literal["certain", "likely", "possible"]
 
 
-class Finding(Value, frozen=True, kw_only=True):
-    """A known problem of a run, with its evidence.
+FindingKind = Literal[
+    "cuda_ipc", "no_gpudirect", "efa_without_gpudirect", "gdr_reads_off", "nccl_on_sockets",
+    "few_sockets", "level_by_number", "no_peers", "peers_blocked", "slow_peers", "far_memory",
+    "unconnected", "oversubscribed", "cma_blocked", "not_cuda_aware", "fork", "hyper_threads",
+    "shared_core", "burst_credits", "waiting", "slow_input", "one_flow", "one_core",
+    "links_without_effect", "directions_wait", "wrong_interface", "one_of_several",
+    "shared_subnet", "nothing_received", "datagrams_lost", "bond_reorders", "overlay_checksums",
+    "socket_buffers", "mtu_mismatch", "bbr_without_fq", "retransmissions", "old_iperf", "overlay",
+]  # fmt: skip
+SLOW: tuple[FindingKind, ...] = ("slow_peers", "nothing_received", "datagrams_lost")
+"""What makes a run low by itself."""
+
+
+class Finding(Value, frozen=True, kw_only=True, omit_defaults=True):
+    """A known problem of a run, and what shows it.
 
     It is confirmed only if the confirming run moves the figure beyond its confidence interval.
     """
 
-    name: str
-    evidence: str
+    kind: FindingKind
     confidence: Confidence
-    remedy: str
-    confirm: str
-    is_slow: bool = False
+    text: str = ""  # of the line that shows it
+    name: str = ""  # of a host, board, instance type or address, or the value of a setting
+    names: tuple[str, ...] = ()  # of several
+    series: Summary | None = None  # that shows it
+    other: Summary | None = None  # to compare it with
+    share: float | None = None  # of what is possible
+    count: int = 0  # ranks, links, tests or bytes, as its kind says
+    other_count: int = 0  # to compare it with
+    figure: float = 0.0  # that shows it; its unit goes with the kind
+    rate: float = 0.0  # of a cap or an interface, in bytes per second
+    network: float = 0.0  # the rate of the network, or of the faster interface
+    edge: NcclEdge | None = None  # a link of NCCL
+    ranks: tuple[RankProcess, ...] = ()
+    interfaces: tuple[Interface, ...] = ()
 
 
 Mistake = Literal["bits", "both_ways", "gib", "mib"]
@@ -52,7 +75,6 @@ class AboveLimit(Value, frozen=True, kw_only=True):
     confidence: Confidence
     mistake: Mistake | None = None  # the common one that its share suggests
     interfaces: int = 0  # that the log names, if it is more than were stated and explains the share
-    is_slow: bool = False
 
 
 class OtherLoad(Value, frozen=True, kw_only=True):
@@ -63,7 +85,6 @@ class OtherLoad(Value, frozen=True, kw_only=True):
     processors: int  # that the host has
     stolen: float = 0.0  # processors, by other virtual machines
     confidence: Confidence = "possible"
-    is_slow: bool = False
 
 
 FailureKind = Literal[
@@ -80,25 +101,14 @@ class JobFailure(Value, frozen=True, kw_only=True):
     text: str  # of the line
     line: int  # its number in the log; 0 if that is not known
     confidence: Confidence
-    is_slow: bool = False
 
 
-TroubleKind = Literal[
-    "nothing_received", "gdr_reads_off", "datagrams_lost", "bond_reorders", "overlay_checksums",
-]  # fmt: skip
+Sign: TypeAlias = Finding | AboveLimit | OtherLoad | JobFailure
 
 
-class Trouble(Value, frozen=True, kw_only=True):
-    """A known problem, by a figure or a line of the log."""
-
-    kind: TroubleKind
-    confidence: Confidence
-    text: str = ""  # of the line, or the name of what it is about
-    figure: float = 0.0  # that shows it; its unit goes with the kind
-    is_slow: bool = False
-
-
-Sign: TypeAlias = Finding | AboveLimit | OtherLoad | JobFailure | Trouble
+def is_slow(sign: Sign) -> bool:
+    """Tell whether a sign makes a run low by itself."""
+    return isinstance(sign, Finding) and sign.kind in SLOW
 
 
 class Evidence(Value, frozen=True, kw_only=True):

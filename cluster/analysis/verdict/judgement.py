@@ -15,7 +15,7 @@ from cluster.analysis.limits.devices import with_hardware_bound
 from cluster.analysis.limits.link import MEMORY, goodput, with_given_bound
 from cluster.analysis.limits.network import JUMBO
 from cluster.analysis.models.step_limits import TRAINING, TrainingVerdict
-from cluster.analysis.verdict.evidence import AboveLimit, JobFailure, OtherLoad
+from cluster.analysis.verdict.evidence import AboveLimit, JobFailure, OtherLoad, is_slow
 from cluster.analysis.verdict.reasons import (
     AboveAssumption,
     Advice,
@@ -166,7 +166,7 @@ def _word(found: Sequence[Verdict], record: Record, findings: Sequence[Sign]) ->
     """Return the worst word of the series, the findings and the run."""
     about = [v for v in found if v.metric != WITHIN or v.word in ("impossible", "low")] or found
     words: set[str] = {verdict.word for verdict in about}
-    words |= {"low"} if any(finding.is_slow for finding in findings) else set()
+    words |= {"low"} if any(map(is_slow, findings)) else set()
     words |= {"failed"} if record.status == "failed" else set()
     return next((one for one in ORDER if one in words), "unknown")
 
@@ -340,7 +340,7 @@ def _sign_of(word: Judged, findings: Sequence[Sign]) -> Sign | None:
     """Return the finding that the word of a run is about, or that may explain it."""
     above = [finding for finding in findings if isinstance(finding, AboveLimit)]
     others = [finding for finding in findings if not isinstance(finding, AboveLimit)]
-    slow = [finding for finding in others if finding.is_slow]
+    slow = [finding for finding in others if is_slow(finding)]
     failed = [finding for finding in others if isinstance(finding, JobFailure)]
     about: dict[Judged, Sequence[Sign]] = {
         "failed": failed,

@@ -13,7 +13,6 @@ from typing import TYPE_CHECKING, Annotated
 from click.exceptions import Exit
 
 from cluster.analysis.limits import hardware
-from cluster.analysis.verdict.evidence import Finding
 from cluster.cli import flags
 from cluster.cli.flags import argument, option
 from cluster.cli.gates import GateFlags, Gates, report_cases
@@ -35,13 +34,12 @@ from cluster.core.model.spec import check_count
 from cluster.core.model.value import Value
 from cluster.core.units import format_point, format_value
 from cluster.reports.ci import judgement_cases
+from cluster.reports.words.findings import FindingAnswer, finding_lines, finding_words
 from cluster.reports.words.limits import percentages
 from cluster.reports.words.verdict import (
     Answer,
     SeriesAnswer,
     SummaryAnswer,
-    finding_lines,
-    finding_words,
     summary_answers,
 )
 from cluster.runs import store
@@ -67,7 +65,7 @@ class JudgeAnswer(Value, frozen=True, kw_only=True):
     reason: str
     hardware: Hardware | None
     verdicts: tuple[SeriesAnswer, ...]
-    findings: tuple[Finding, ...]
+    findings: tuple[FindingAnswer, ...]
     notes: tuple[str, ...]
     summaries: tuple[SummaryAnswer, ...]
     launches: tuple[str, ...]

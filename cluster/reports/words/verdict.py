@@ -7,7 +7,6 @@ from typing import TYPE_CHECKING
 
 import msgspec
 
-from cluster.analysis.verdict.evidence import Finding, JobFailure, OtherLoad, Trouble
 from cluster.analysis.verdict.judgement import Judged, all_too_small
 from cluster.analysis.verdict.reasons import (
     AboveAssumption,
@@ -26,8 +25,7 @@ from cluster.core.model.limits import Limit  # noqa: TC001 - msgspec reads it
 from cluster.core.model.measurements import SummaryFigures
 from cluster.core.model.value import Value
 from cluster.core.units import format_point, format_size, format_value
-from cluster.reports.words.failures import TROUBLES
-from cluster.reports.words.failures import WORDS as FAILURES
+from cluster.reports.words.findings import finding_words, load_words
 from cluster.reports.words.limits import (
     assumption_words,
     limit_words,
@@ -39,15 +37,13 @@ from cluster.reports.words.limits import (
 from cluster.reports.words.step_limits import training_answer
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable, Iterator, Sequence
+    from collections.abc import Iterable
 
     from cluster.analysis.limits.published.comparison import Published
-    from cluster.analysis.verdict.evidence import Sign
     from cluster.analysis.verdict.judgement import Judgement
     from cluster.analysis.verdict.reasons import Check
     from cluster.core.model.measurements import Summary
 
-STOLEN = 0.05  # processors, from which it is said
 DETAILS = {"place", "type", "redop", "root"}  # parameters of nccl-tests, which the table has
 HEADLINES: dict[Judged, str] = {
     "failed": "FAILED: the run or the log records a failure, so its numbers are not judged.",
@@ -89,12 +85,6 @@ LATENCIES = (
     "others measured 1.6 µs on InfiniBand, 10 to 16 µs on EFA, 20 to 43 µs with TCP in clouds "
     "(OSU, 8 B)"
 )
-MISTAKES = {
-    "bits": "bits were taken for bytes",
-    "both_ways": "both directions were counted, or read and write",
-    "gib": "GiB were taken for GB",
-    "mib": "MiB were taken for MB",
-}
 
 
 class PublishedAnswer(Value, frozen=True, kw_only=True):
@@ -215,12 +205,6 @@ def _figure(verdict: Verdict) -> str:
         usual = f"less than half of the {verdict.reason.best:.0%} that {small} reaches"
     note = reason_words(verdict.reason) if verdict.word == "unknown" else usual
     return f"{figure} ({note})" if note else figure
-
-
-def load_words(load: OtherLoad) -> str:
-    """Return what else ran on a host."""
-    stolen = f", and other virtual machines {load.stolen:.1f}" if load.stolen >= STOLEN else ""
-    return f"other processes used {load.used:.1f} of {load.processors} processors{stolen}"
 
 
 def _headline(judged: Judgement) -> str:
@@ -347,74 +331,6 @@ def next_words(step: Advice | None) -> str:
             return _missing_words(step.reason)
         case _:
             return command
-
-
-def finding_words(sign: Sign) -> Finding:
-    """Word what may be wrong."""
-    if isinstance(sign, Finding):
-        return sign
-    if isinstance(sign, OtherLoad):
-        return Finding(
-            name="a busy host",
-            evidence=f"{sign.host}: {load_words(sign)}",
-            confidence=sign.confidence,
-            remedy="wait until they end; against other virtual machines, a dedicated host",
-            confirm="the same run when quiet",
-        )
-    if isinstance(sign, JobFailure):
-        name, remedy, confirm = FAILURES[sign.kind]
-        where = f"line {sign.line}: " if sign.line else ""
-        return Finding(
-            name=name,
-            evidence=f"{where}{sign.text}",
-            confidence=sign.confidence,
-            remedy=remedy,
-            confirm=confirm,
-        )
-    if isinstance(sign, Trouble):
-        words = TROUBLES[sign.kind]
-        return Finding(
-            name=words.name,
-            evidence=words.evidence.format(text=sign.text, figure=sign.figure),
-            confidence=sign.confidence,
-            remedy=words.remedy,
-            confirm=words.confirm,
-            is_slow=sign.is_slow,
-        )
-    summary, share = sign.summary, sign.summary.share or 0.0
-    point = format_point(summary.params)
-    what = f"{summary.metric}{f' ({point})' if point else ''} is {share:.1%} of"
-    bound = format_value(summary.bound or 0.0, summary.unit)
-    if summary.limit is None or summary.limit.assumption is None:
-        guess = f"; {MISTAKES[sign.mistake]}?" if sign.mistake else ""
-        if sign.interfaces:
-            guess = f"; the log names {sign.interfaces} interfaces: say nics={sign.interfaces}"
-        return Finding(
-            name="faster than possible",
-            evidence=f"{what} its limit, {bound}{guess}",
-            confidence=sign.confidence,
-            remedy="do not believe it: look at its unit and direction, and at the hardware that "
-            "was named (--hardware); switches that sum (SHARP) and ENA Express raise limits",
-            confirm="the same with another tool on the same path",
-        )
-    return Finding(
-        name="faster than possible, or not as it was assumed",
-        evidence=f"{what} {bound}, its limit only if {assumption_words(summary.limit.assumption)}",
-        confidence=sign.confidence,
-        remedy="find out whether that holds, and say what it ran on: --hardware NAME, or words "
-        "such as nvlink=300GB/s,nic=100gbit,nics=4, and --hosts",
-        confirm="cluster judge again, with what was found out",
-    )
-
-
-def finding_lines(signs: Sequence[Sign]) -> Iterator[str]:
-    """Return findings as text: lines; none if nothing was found."""
-    if signs:
-        yield "What to look at:"
-    for number, sign in enumerate(map(finding_words, signs), 1):
-        yield f"  {number}. {sign.name} ({sign.confidence}): {sign.evidence}"
-        yield f"     Remedy: {sign.remedy}"
-        yield f"     Confirm: {sign.confirm}"
 
 
 def summary_answers(summaries: Iterable[Summary]) -> tuple[SummaryAnswer, ...]:

@@ -4,13 +4,8 @@ from __future__ import annotations
 
 from collections import Counter
 from ipaddress import IPv4Address, IPv4Network
-from typing import TYPE_CHECKING
 
-from cluster.analysis.verdict.evidence import Evidence, Finding, Trouble, count
-from cluster.core.units import format_rate, format_size, format_value
-
-if TYPE_CHECKING:
-    from cluster.core.model.measurements import Summary
+from cluster.analysis.verdict.evidence import Evidence, Finding, count
 
 GBIT = 1e9 / 8
 CAPS = (5 * GBIT, 10 * GBIT)
@@ -43,11 +38,7 @@ def _streams_help(evidence: Evidence) -> Finding | None:
     many = [s for s in rates if count(s, "streams") > 1]
     if not alone or not many or many[0].median < GAIN * alone[0].median:
         return None
-    one, several = alone[0], many[0]
-    return _one_flow(
-        f"{_rate(one)} with one connection, {_rate(several)} with {count(several, 'streams')}",
-        sure=True,
-    )
+    return Finding(kind="one_flow", confidence="certain", series=alone[0], other=many[0])
 
 
 def _at_a_cap(evidence: Evidence) -> Finding | None:
@@ -58,10 +49,12 @@ def _at_a_cap(evidence: Evidence) -> Finding | None:
     caps = (*CAPS, hardware.flow.rate) if hardware.flow else CAPS
     for cap in caps:
         if hardware.nic.rate > GAIN * cap and NEAR < rates[0].median / cap <= 1:
-            return _one_flow(
-                f"{_rate(rates[0])} is what one connection of {format_rate(cap)} brings, and the "
-                f"network has {format_rate(hardware.nic.rate)}",
-                sure=False,
+            return Finding(
+                kind="one_flow",
+                confidence="likely",
+                series=rates[0],
+                rate=cap,
+                network=hardware.nic.rate,
             )
     return None
 
@@ -76,24 +69,7 @@ def _one_core(evidence: Evidence) -> Finding | None:
     if count(one, "streams") != 1 or not CORE[0] <= one.median <= CORE[1] or part > FEW:
         return None
     return Finding(
-        name="one TCP stream is limited by a core",
-        evidence=f"{_rate(one)} with one connection is {part:.0%} of the network's "
-        f"{format_rate(hardware.nic.rate)}",
-        confidence="likely",
-        remedy="use several: iperf3 -P 8 (iperf3 3.16 or newer, else several processes with ports "
-        "of their own), more sockets of NCCL, more ranks; or RDMA",
-        confirm="iperf3 -c HOST -P 8, or cluster bench iperf --streams 1,8",
-    )
-
-
-def _one_flow(evidence: str, *, sure: bool) -> Finding:
-    return Finding(
-        name="one TCP connection is capped",
-        evidence=evidence,
-        confidence="certain" if sure else "likely",
-        remedy="use several: more ranks or sockets, NCCL_NSOCKS_PERTHREAD; on EC2 a placement "
-        "group, ENA Express or EFA; on a bond, a hash over ports (layer3+4)",
-        confirm="cluster bench iperf --streams 1,8",
+        kind="one_core", confidence="likely", series=one, share=part, network=hardware.nic.rate
     )
 
 
@@ -106,17 +82,13 @@ def links_without_effect(evidence: Evidence) -> Finding | None:
     few = bool(links) and max(links.values()) < int(asked)
     if not few and _at_a_cap(evidence) is None:
         return None
-    (one, other), most = max(links.items(), key=lambda link: link[1], default=((0, 0), 0))
-    counted = f"ranks {one} and {other} have {most} TCP connection(s)" if links else ""
-    rate = "" if few else "the rate is that of one connection"
+    pair, most = max(links.items(), key=lambda link: link[1], default=((), 0))
     return Finding(
-        name="btl_tcp_links is not honoured",
-        evidence=f"btl_tcp_links is {asked}, and {' and '.join(filter(None, (counted, rate)))}",
+        kind="links_without_effect",
         confidence="certain" if few else "likely",
-        remedy="another number of links or another Open MPI (its pull request 4247), UCX, or more "
-        "ranks per host",
-        confirm="ss -tn | grep -c ESTAB while it runs; "
-        "cluster bench p2p --ab mca:btl_tcp_links=1,4",
+        name=asked,
+        names=tuple(map(str, pair)),
+        count=most,
     )
 
 
@@ -134,16 +106,7 @@ def directions_wait(evidence: Evidence) -> Finding | None:
     if not slow or alone < NEAR:
         return None
     worst = min(slow, key=lambda s: s.share or 0)
-    return Finding(
-        name="the two directions wait for each other",
-        evidence=f"{worst.metric} of {format_size(count(worst, 'size'))} reaches "
-        f"{worst.share or 0:.0%} of its limit, and one direction alone {alone:.0%}",
-        confidence="likely",
-        remedy="let Open MPI send without asking: --mca btl_tcp_eager_limit=BYTES above the size "
-        "(it costs memory); or several connections: --mca btl_tcp_links=2; or UCX",
-        confirm=f"cluster bench collectives --operations allgather --sizes 4MB "
-        f"--ab mca:btl_tcp_eager_limit={EAGER},{2**25}",
-    )
+    return Finding(kind="directions_wait", confidence="likely", series=worst, share=alone)
 
 
 def wrong_interface(evidence: Evidence) -> Finding | None:
@@ -157,13 +120,7 @@ def wrong_interface(evidence: Evidence) -> Finding | None:
     if not near or fast < 2 * slow:
         return None
     return Finding(
-        name="the wrong interface is used",
-        evidence=f"{_rate(rates[0])} is what the {format_rate(slow)} interface brings, and the "
-        f"hosts have one of {format_rate(fast)}",
-        confidence="likely",
-        remedy="name the network: --mca btl_tcp_if_include CIDR (never exclude as well), "
-        "NCCL_SOCKET_IFNAME, UCX_NET_DEVICES",
-        confirm="compare /proc/net/dev before and after a run",
+        kind="wrong_interface", confidence="likely", series=rates[0], rate=slow, network=fast
     )
 
 
@@ -176,13 +133,11 @@ def one_of_several(evidence: Evidence) -> Finding | None:
     if not 0.85 < rates[0].median / each <= 1.02:  # noqa: PLR2004 - the rate of one
         return None
     return Finding(
-        name="one network interface of several is used",
-        evidence=f"{_rate(rates[0])} is {rates[0].median / each:.0%} of one interface "
-        f"({format_rate(each)}); a host has {hardware.nics}",
+        kind="one_of_several",
         confidence="likely",
-        remedy="one rank near each interface, as osu_mbw_mr or NCCL do; a pair of ranks is "
-        "expected to use one",
-        confirm="osu_mbw_mr with as many pairs as interfaces",
+        series=rates[0],
+        rate=each,
+        count=hardware.nics,
     )
 
 
@@ -193,14 +148,11 @@ def shared_subnet(evidence: Evidence) -> Finding | None:
     twice = [address for address, hosts in claims.items() if hosts > 1]
     if not tried and not (twice and evidence.failed):
         return None
-    seen = f"a rank tried to connect to {tried[0]}" if tried else f"{twice[0]} is on several hosts"
     return Finding(
-        name="a private bridge is taken for the network",
-        evidence=f"{seen}: docker0 and virbr0 have the same addresses everywhere",
+        kind="shared_subnet",
         confidence="certain" if tried else "likely",
-        remedy="--mca btl_tcp_if_include CIDR --mca oob_tcp_if_include CIDR, and no exclude list; "
-        "NCCL_SOCKET_IFNAME=eth0",
-        confirm="the same run with these",
+        name=tried[0] if tried else twice[0],
+        count=len(tried),
     )
 
 
@@ -222,15 +174,7 @@ def socket_buffers(evidence: Evidence) -> Finding | None:
     slow = [s for s in evidence.between_hosts() if s.share is not None and s.share < 0.7]  # noqa: PLR2004
     if not small or not slow:
         return None
-    return Finding(
-        name="socket buffers are small",
-        evidence=f"the kernel allows {min(small)} B, and {_rate(slow[0])} is "
-        f"{slow[0].share:.0%} of its limit",
-        confidence="possible",
-        remedy="sysctl -w net.core.rmem_max=16777216 net.core.wmem_max=16777216, and leave "
-        "btl_tcp_sndbuf and rcvbuf 0",
-        confirm="cluster bench p2p --ab mca:btl_tcp_sndbuf=0,4194304",
-    )
+    return Finding(kind="socket_buffers", confidence="possible", count=min(small), series=slow[0])
 
 
 def mtu_mismatch(evidence: Evidence) -> Finding | None:
@@ -241,13 +185,11 @@ def mtu_mismatch(evidence: Evidence) -> Finding | None:
     }
     if not long and len(mtus) < 2:  # noqa: PLR2004 - they differ
         return None
-    seen = long or f"the hosts' common network has MTUs of {' and '.join(map(str, sorted(mtus)))}"
     return Finding(
-        name="MTUs do not agree",
-        evidence=seen,
+        kind="mtu_mismatch",
         confidence="likely",
-        remedy="set one MTU on all interfaces of the network; outside of a VPC it is 1500",
-        confirm="ping -M do -s 8972 between each pair; cluster bench iperf",
+        text=long,
+        names=tuple(map(str, sorted(mtus))),
     )
 
 
@@ -264,13 +206,11 @@ def congestion_control(evidence: Evidence) -> Finding | None:
     slow = [s for s in evidence.between_hosts() if s.share is not None and s.share < 0.8]  # noqa: PLR2004
     if not any(kind.startswith("bbr") for kind in kinds) or "fq" in queues or not (slow or queues):
         return None
-    seen = f"with the queue {', '.join(sorted(queues))}" if queues else f"and {_rate(slow[0])}"
     return Finding(
-        name="BBR without fq",
-        evidence=f"congestion control is bbr, {seen}",
+        kind="bbr_without_fq",
         confidence="likely" if queues else "possible",
-        remedy="sysctl -w net.core.default_qdisc=fq, or net.ipv4.tcp_congestion_control=cubic",
-        confirm="iperf3 -C cubic and iperf3 -C bbr, one after the other and back",
+        names=tuple(sorted(queues)),
+        series=None if queues else slow[0],
     )
 
 
@@ -280,11 +220,10 @@ def retransmissions(evidence: Evidence) -> Finding | None:
         sent = [s for s in evidence.between_hosts() if s.metric in ("sent", "received")]
         if again.median > 1000 and sent and (sent[0].share or 0) < 0.9:  # noqa: PLR2004 - many
             return Finding(
-                name="the path loses packets",
-                evidence=f"{again.median:.0f} segments were sent again, at {_rate(sent[0])}",
+                kind="retransmissions",
                 confidence="possible",
-                remedy="look for a policer, a full queue or a bad cable: ethtool -S, tc -s qdisc",
-                confirm="iperf3 -u -b just below the rate, and its loss",
+                figure=again.median,
+                series=sent[0],
             )
     return None
 
@@ -301,12 +240,11 @@ def old_iperf(evidence: Evidence) -> Finding | None:
         busy = float(said.get("cpu") or 0)
         if busy > 90 or (several[0].share is not None and several[0].share < 0.9):  # noqa: PLR2004
             return Finding(
-                name="iperf3 has one thread",
-                evidence=f"version {said['version']} serves {count(several[0], 'streams')} streams "
-                f"with one thread{f', {busy:.0f} % busy' if busy else ''}: {_rate(several[0])}",
+                kind="old_iperf",
                 confidence="certain" if busy > 90 else "likely",  # noqa: PLR2004 - percent
-                remedy="take iperf3 3.16 or later, or start several of them",
-                confirm="the same with iperf3 3.16: iperf3 -P 8",
+                name=said["version"],
+                series=several[0],
+                figure=busy,
             )
     return None
 
@@ -317,64 +255,55 @@ def _version(text: str) -> tuple[int, ...]:
 
 def overlay(evidence: Evidence) -> Finding | None:
     """An overlay network encapsulates the packets."""
-    names = [
-        f"{i.name} (MTU {i.mtu})"
-        for host in evidence.hosts
-        for i in host.interfaces
-        if i.name.startswith(OVERLAYS)
-    ]
+    wrapped = [i for host in evidence.hosts for i in host.interfaces if i.name.startswith(OVERLAYS)]
     said = [s.value for r in evidence.results for s in r.settings if s.name == "mss"]
     mss = [int(value) for value in said if value.isdigit() and int(value) in TYPICAL]
     line = evidence.symptom("overlay")
-    if not names and not mss and not line:
+    if not wrapped and not mss and not line:
         return None
-    by_mss = f"segments of {mss[0]} B tell of an MTU of {TYPICAL[mss[0]]}" if mss else ""
     return Finding(
-        name="an overlay network wraps packets",
-        evidence=", ".join(filter(None, (*names[:2], by_mss, line))),
+        kind="overlay",
         confidence="likely" if mss or line else "possible",
-        remedy="use the hosts' own network (hostNetwork: true), or routes without encapsulation",
-        confirm="cluster bench iperf on the hosts' addresses and on the overlay's",
+        text=line,
+        interfaces=tuple(wrapped[:2]),
+        count=mss[0] if mss else 0,
+        other_count=TYPICAL[mss[0]] if mss else 0,
     )
 
 
-def nothing_received(evidence: Evidence) -> Trouble | None:
+def nothing_received(evidence: Evidence) -> Finding | None:
     """After the first window nothing arrives: the path drops packets of the MTU without a word."""
     stalled = [r for r in evidence.results if any(s.name == "stalled" for s in r.settings)]
     sent = evidence.series("sent")
     if not stalled or not sent:
         return None
     rate = sent[0].median
-    return Trouble(kind="nothing_received", confidence="likely", figure=rate, is_slow=True)
+    return Finding(kind="nothing_received", confidence="likely", figure=rate)
 
 
-def datagrams_lost(evidence: Evidence) -> Trouble | None:
+def datagrams_lost(evidence: Evidence) -> Finding | None:
     """Many datagrams of UDP did not arrive."""
     lost = max((s.median for s in evidence.series("lost")), default=0.0)
     if lost < LOST:
         return None
-    return Trouble(kind="datagrams_lost", confidence="certain", figure=lost, is_slow=True)
+    return Finding(kind="datagrams_lost", confidence="certain", figure=lost)
 
 
-def bond_reorders(evidence: Evidence) -> Trouble | None:
+def bond_reorders(evidence: Evidence) -> Finding | None:
     """A bond sends the packets of a connection over its members in turn, and they overtake."""
     modes = [text for text, mode in evidence.symptoms("bond") if "round-robin" in mode]
     if not modes:
         return None
     slow = any((s.share or 1.0) < FULL for s in evidence.between_hosts())
-    return Trouble(kind="bond_reorders", confidence="likely" if slow else "possible", text=modes[0])
+    return Finding(kind="bond_reorders", confidence="likely" if slow else "possible", text=modes[0])
 
 
-def overlay_checksums(evidence: Evidence) -> Trouble | None:
+def overlay_checksums(evidence: Evidence) -> Finding | None:
     """The NIC computes checksums for an overlay's packets, which some drivers do wrongly."""
     line = evidence.symptom("offload")
     if not line or not evidence.symptom("overlay"):
         return None
-    return Trouble(kind="overlay_checksums", confidence="possible", text=line)
-
-
-def _rate(summary: Summary) -> str:
-    return f"{summary.metric} of {format_value(summary.median, summary.unit)}"
+    return Finding(kind="overlay_checksums", confidence="possible", text=line)
 
 
 RULES = (
