@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from typing import TYPE_CHECKING
 
 from cluster.core.model.fleet import FleetVerdict, Reason
@@ -55,7 +56,8 @@ def diagnose(
 ) -> FleetVerdict:
     """Diagnose a fleet."""
     tests = believable(tests)
-    rounds = len({test.round for test in tests if not test.alone})
+    first_alone = min((test.round for test in tests if test.alone), default=math.inf)
+    rounds = len({test.round for test in tests if not test.alone and test.round < first_alone})
     table = pair_table(fleet, tests)
     untested = tuple(untested_hosts(fleet, tests))
     if not table.tests or not (table.rates > 0).any():

@@ -173,7 +173,7 @@ def _among_suspects(
     if not table.tests or not (table.rates > 0).any():
         return
     hosts = np.array(suspected_hosts(fleet, diagnosed(table, routes)), dtype=np.int64)
-    if len(hosts) < FEWEST_OF_GROUP:
+    if not FEWEST_OF_GROUP <= len(hosts) <= len(fleet.names) / 2:
         return
     for number, pairs in enumerate(islice(tournament(len(hosts)), PEERS), _next(tests)):
         yield SurveyStep(
