@@ -18,6 +18,7 @@ from cluster.fleet.pair_table import (
 )
 from cluster.fleet.solver import (
     CHANCE,
+    DEEP,
     GROUP,
     HOST,
     LINK,
@@ -36,6 +37,7 @@ if TYPE_CHECKING:
     from cluster.fleet.pair_table import Diagnosed
     from cluster.fleet.solver import Culprit
 
+ODD = 0.05  # chance of a host that is low at times, from which it is tested again
 APART = 6.0  # median absolute deviations of groups' means, four standard deviations
 FEWEST_OF_GROUP = 3  # hosts that are slow for one reason
 ALIKE = 0.1  # by which the capacities of such hosts differ at most
@@ -227,7 +229,9 @@ def _tests_of(found: Diagnosed, own: Sequence[Culprit]) -> int:
     return int(np.isin(found.parts.paths, wanted).any(axis=1).sum())
 
 
-def fresh_partners(fleet: Fleet, found: Diagnosed, host: int) -> tuple[int, ...]:
+def fresh_partners(
+    fleet: Fleet, found: Diagnosed, host: int, count: int = PARTNERS
+) -> tuple[int, ...]:
     """Choose good partners to test a host with: hosts of its group and new partners first."""
     ends, nics = found.parts.endpoints, fleet.nics
     bad = {c.part % ends // nics for c in (*found.blame.blamed, *found.blame.undecided)}
@@ -236,7 +240,7 @@ def fresh_partners(fleet: Fleet, found: Diagnosed, host: int) -> tuple[int, ...]
     tested = set(np.unique(np.concatenate([source, target])).tolist())
     fit = [h for h in tested if h != host and h not in bad]
     fit.sort(key=lambda h: (fleet.groups[h] != fleet.groups[host], h in met, h))
-    return tuple(fit[:PARTNERS])
+    return tuple(fit[:count])
 
 
 class PairCounts(NamedTuple):
@@ -366,6 +370,33 @@ def unstable_hosts(fleet: Fleet, found: Diagnosed) -> Iterator[FleetFinding]:
             reason=Reason(code="varying", low=low, of=count, message=most_common_reason(own)),
             partners=fresh_partners(fleet, found, host),
         )
+
+
+def varying_hosts(fleet: Fleet, found: Diagnosed) -> list[int]:
+    """Return hosts all of whose tests are low in more rounds than of most others, the worst first.
+
+    They may be slow at times; others may as well have taken their bandwidth.
+    """
+    table, blame = found.table, found.blame
+    deep = blame.unexplained & (found.seen.values < _deep_line(found))
+    at_once = ~table.alone & ~peers(table) & (blame.explained_by < 0)
+    rounds = np.array([test.round for test in table.tests], dtype=np.int64)[at_once]
+    hosts = np.stack([table.source, table.target])[:, at_once] // fleet.nics
+    keys = np.stack([hosts.ravel(), np.tile(rounds, 2)], axis=1)
+    met, place = np.unique(keys, axis=0, return_inverse=True)
+    is_low = np.ones(len(met), dtype=np.bool_)
+    is_low[place.ravel()[~np.tile(deep[at_once], 2)]] = False
+    low = np.bincount(met[is_low, 0], minlength=len(fleet.names))
+    tried = np.bincount(met[:, 0], minlength=len(fleet.names))
+    share = (low.sum() + 0.5) / (tried.sum() + 1)
+    chances = {
+        host: at_least(int(low[host]), int(tried[host]), share) for host in np.flatnonzero(low)
+    }
+    return [int(host) for host in sorted(chances, key=chances.__getitem__) if chances[host] < ODD]
+
+
+def _deep_line(found: Diagnosed) -> float:
+    return float(found.blame.references[HOST]) * (1 - DEEP * found.blame.tolerance)
 
 
 def crowded_pairs(fleet: Fleet, found: Diagnosed) -> Iterator[tuple[int, int]]:

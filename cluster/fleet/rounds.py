@@ -21,6 +21,7 @@ from cluster.fleet.findings import (
     fresh_partners,
     short_hosts,
     suspected_hosts,
+    varying_hosts,
 )
 from cluster.fleet.pair_table import diagnosed, pair_table
 from cluster.fleet.solver import DEEP, HOST, MANY
@@ -44,6 +45,7 @@ DEFAULT = 10  # rounds
 FEW_HOSTS = 17  # whose pairs all meet in 16 or 17 rounds
 PEERS = 8  # rounds of suspects among one another
 MOST_REPEATS = 8  # times that a low pair of good hosts is tested by the same port
+MOST_VARYING, TIMES = 8, 8  # hosts that may be slow at times, and tests of each
 MOST_AGAIN = 16  # pairs that are tested again for each reason
 MOST_TIMES = 3  # repeated tests: clearing one suspect may leave another
 PORTS = 8  # tried for a low pair of good hosts: other ports may take other paths
@@ -87,7 +89,8 @@ def survey(
     if sample:  # few rounds may have no pair of different groups
         tests += measure(_alone(_next(tests), sample, "a sample alone"))
     peers = [_among_suspects] if sample and not fleet.grouped else []
-    for more in (*[_repeated_tests] * MOST_TIMES, *peers, *[_low_pairs_again] * MOST_REPEATS):
+    again = [_repeated_tests] * MOST_TIMES
+    for more in (*again, *peers, _at_other_times, *[_low_pairs_again] * MOST_REPEATS):
         for step in more(fleet, tests, routes):
             tests += measure(step)
     if plan.confirm and (again := _confirming(fleet, tests, routes)):
@@ -179,6 +182,23 @@ def _among_suspects(
         yield SurveyStep(
             number, hosts[pairs], alone=False, port=0, what="suspects among themselves"
         )
+
+
+def _at_other_times(
+    fleet: Fleet, tests: Sequence[PairTest], routes: FleetSimulator | None
+) -> Iterator[SurveyStep]:
+    """Test hosts that may be slow at times, alone with good hosts, several times."""
+    table = pair_table(fleet, tests)
+    if not table.tests or not (table.rates > 0).any():
+        return
+    found = diagnosed(table, routes)
+    partners = {
+        host: fresh_partners(fleet, found, host, TIMES)
+        for host in varying_hosts(fleet, found)[:MOST_VARYING]
+    }
+    for time in range(TIMES if any(partners.values()) else 0):
+        pairs = [(host, own[time % len(own)]) for host, own in partners.items() if own]
+        yield _alone(_next(tests) + time, pairs, "hosts that may be slow at times")
 
 
 def _low_pairs_again(
