@@ -89,8 +89,8 @@ def survey(
     if sample:  # few rounds may have no pair of different groups
         tests += measure(_alone(_next(tests), sample, "a sample alone"))
     peers = [_among_suspects] if sample and not fleet.grouped else []
-    again = [_repeated_tests] * MOST_TIMES
-    for more in (*again, *peers, _at_other_times, *[_low_pairs_again] * MOST_REPEATS):
+    repeats = [*[_repeated_tests] * MOST_TIMES, *peers, _at_other_times]
+    for more in (*repeats, *[_low_pairs_again] * MOST_REPEATS):
         for step in more(fleet, tests, routes):
             tests += measure(step)
     if plan.confirm and (again := _confirming(fleet, tests, routes)):
