@@ -14,6 +14,7 @@ import pytest
 from cluster.analysis.limits import hardware, published
 from cluster.analysis.limits.devices import with_hardware_bound
 from cluster.analysis.limits.published import Grade, Point, PublishedSource, checks
+from cluster.analysis.limits.published.checks import EntryProblem
 from cluster.analysis.limits.published.comparison import compare
 from cluster.analysis.limits.usual import usual
 from cluster.analysis.verdict.verdict import word_of
@@ -21,6 +22,7 @@ from cluster.core import plugins
 from cluster.core.errors import SpecError
 from cluster.logs.parsers import Parser
 from cluster.logs.reader import read
+from cluster.reports.words.corpus import entry_problem_words
 from cluster.reports.words.limits import published_words
 from tests.conftest import ROOT, run
 from tests.plain_values import plain_summary
@@ -64,6 +66,7 @@ def test_all_entries_have_a_source_and_a_grade() -> None:
 LOOKED_UP = """
 import json, sys, time
 from cluster.analysis.limits import hardware, published
+from cluster.analysis.limits.published.checks import EntryProblem
 from cluster.analysis.limits.published.comparison import compare
 from tests.conftest import ROOT, run
 from tests.plain_values import plain_summary
@@ -111,7 +114,7 @@ def test_every_threshold_rests_on_published_results() -> None:
     buses = [bus for name in hardware.names() if (bus := hardware.find(name).bus)]
     bare = {"it": published.Threshold(share=0.9, evidence=())}
 
-    assert checks.threshold_problems(bare) == ("it: it has no evidence",)
+    assert checks.threshold_problems(bare) == (EntryProblem("it", "no_evidence"),)
     assert {bus.threshold for bus in buses} == {"", "k80_bus", "c2c", "two_on_c2c"}
     assert {bus.threshold or "pcie" for bus in buses} <= set(known)
 
@@ -241,8 +244,8 @@ def test_an_entry_that_is_wrong_is_named(changes: dict[str, object], problem: st
 
     (found,) = checks.problems([run])
 
-    assert found.startswith("p5-allreduce-aws-eks: ")
-    assert problem in found
+    assert found.id == "p5-allreduce-aws-eks"
+    assert problem in entry_problem_words(found)
 
 
 def test_what_nothing_can_reach_is_named() -> None:
@@ -251,16 +254,17 @@ def test_what_nothing_can_reach_is_named() -> None:
     fast = msgspec.structs.replace(slow, points=(point,))
     one_host = msgspec.structs.replace(RUNS["c5n-latency-centos7-intelmpi"], grade="C", reason="")
 
-    assert "1.20 of its limit" in checks.problems([fast])[0]
-    assert "too short between hosts" in checks.problems([one_host])[0]
+    (above,), (short,) = checks.problems([fast]), checks.problems([one_host])
+    assert (above.code, short.code) == ("above_limit", "too_short")
+    assert above.figures[1] == pytest.approx(1.20, abs=0.005)
 
 
 def test_the_same_twice_is_named() -> None:
     run = RUNS["p5-allreduce-aws-eks"]
     again = msgspec.structs.replace(run, id="another")
 
-    assert checks.problems([run, run]) == ("p5-allreduce-aws-eks: 2 entries have this id",)
-    assert "the same values" in checks.problems([run, again])[0]
+    assert checks.problems([run, run]) == (EntryProblem(run.id, "same_id", (2,)),)
+    assert checks.problems([run, again]) == (EntryProblem("another", "same_values", (run.id,)),)
 
 
 def test_a_log_that_says_something_else_is_named() -> None:
@@ -268,7 +272,7 @@ def test_a_log_that_says_something_else_is_named() -> None:
     changed = run.log.replace("10516.40", "10999.00")
     measurements = [m for r in read([changed.encode()]).results for m in r.measurements]
 
-    assert "is not in its log" in checks.unread(run, measurements)[0]
+    assert [problem.code for problem in checks.unread(run, measurements)] == ["not_in_log"]
 
 
 def test_a_file_that_is_none_is_refused() -> None:

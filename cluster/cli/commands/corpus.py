@@ -25,6 +25,7 @@ from cluster.core.model.hosts import SIMULATED as SIMULATED_SHELL
 from cluster.core.model.value import Value
 from cluster.core.units import format_size, format_value
 from cluster.logs.reader import read
+from cluster.reports.words.corpus import entry_problem_words
 from cluster.runs import shared_file, store
 from cluster.runs.import_.logs import STDIN, read_log
 from cluster.runs.run import RAW
@@ -33,6 +34,7 @@ if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator
 
     from cluster.analysis.limits.published import PublishedResult
+    from cluster.analysis.limits.published.checks import EntryProblem
     from cluster.core.model.logs import Parsed
 
 SIMULATED = re.compile(r"\bprovider\W+sim\b|\bsimulated\b", re.IGNORECASE)
@@ -116,7 +118,7 @@ def add(
         known_problems = set(checks.problems(published.runs()))
         for problem in checks.problems([*published.runs(), entry]):
             if problem not in known_problems:
-                print_lines(f"# to do: {problem}")
+                print_lines(f"# to do: {entry_problem_words(problem)}")
 
 
 def check(json: flags.Json = False) -> None:
@@ -135,13 +137,13 @@ def check(json: flags.Json = False) -> None:
         results=len(published.results()),
         read_again=len(logged),
         bytes=published.size(),
-        problems=tuple(problems),
+        problems=tuple(map(entry_problem_words, problems)),
     )
     if json:
         print_json(answer)
     else:
         print_lines(
-            *problems,
+            *answer.problems,
             f"{answer.results} results of {answer.runs} published runs, {answer.read_again} of "
             f"them read again from their logs: {len(problems)} problem(s).",
         )
@@ -189,7 +191,7 @@ def _simulated(log: str) -> SpecError:
     )
 
 
-def _unread(run: PublishedRun) -> tuple[str, ...]:
+def _unread(run: PublishedRun) -> tuple[EntryProblem, ...]:
     results = read([run.log.encode()]).results
     return checks.unread(run, [m for result in results for m in result.measurements])
 

@@ -6,12 +6,13 @@ import math
 import re
 from collections import Counter
 from statistics import median
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Literal
 
 from cluster.analysis.limits import hardware, published
 from cluster.analysis.limits.devices import bound
 from cluster.analysis.limits.link import BELIEVABLE
 from cluster.core.errors import SpecError
+from cluster.core.model.value import Scalar, Value
 from cluster.core.units import parse_rate
 
 if TYPE_CHECKING:
@@ -30,21 +31,36 @@ ABOVE = 1.25  # by what factor the lowest evidence may be above its threshold
 ROUNDED = 1e-9
 DATE = re.compile(r"20\d\d-(?:0[1-9]|1[0-2])-(?:0[1-9]|[12]\d|3[01])")
 
+ProblemCode = Literal[
+    "same_id", "same_values", "not_in_log", "no_evidence", "evidence_apart", "no_definition",
+    "other_unit", "unknown_hardware", "ranks_below_hosts", "too_many_ranks", "no_address",
+    "no_commit", "no_log", "no_author", "reason_or_grade", "no_line", "no_versions", "no_date",
+    "no_values", "above_limit", "too_short", "no_points",
+]  # fmt: skip
 
-def problems(runs: Sequence[PublishedRun]) -> tuple[str, ...]:
-    """Check published runs; return a line for each problem."""
-    texts = [f"{run.id}: {problem}" for run in runs for problem in _problems(run)]
+
+class EntryProblem(Value, frozen=True):
+    """What is wrong with an entry of the corpus, or with a threshold."""
+
+    id: str  # of a published run, one of its results, or a threshold
+    code: ProblemCode
+    figures: tuple[Scalar, ...] = ()  # or names, in the order of its words
+
+
+def problems(runs: Sequence[PublishedRun]) -> tuple[EntryProblem, ...]:
+    """Check published runs."""
+    found = [problem for run in runs for problem in _problems(run)]
     ids = Counter(run.id for run in runs)
-    texts += [f"{id_}: {count} entries have this id" for id_, count in ids.items() if count > 1]
+    found += [EntryProblem(id_, "same_id", (count,)) for id_, count in ids.items() if count > 1]
     first_ids: dict[object, str] = {}
     for run in runs:
         same = first_ids.setdefault((run.source.address(), run.definition, run.points), run.id)
         if same != run.id:
-            texts.append(f"{run.id}: the same values of the same source as {same}")
-    return tuple(texts)
+            found.append(EntryProblem(run.id, "same_values", (same,)))
+    return tuple(found)
 
 
-def unread(run: PublishedRun, measurements: Iterable[Measurement]) -> tuple[str, ...]:
+def unread(run: PublishedRun, measurements: Iterable[Measurement]) -> tuple[EntryProblem, ...]:
     """Compare an entry with the values that our parsers read from its log."""
     printed = Counter(
         (m.params.get("size", 0), _rounded(value))
@@ -53,24 +69,24 @@ def unread(run: PublishedRun, measurements: Iterable[Measurement]) -> tuple[str,
         for value in m.values
     )
     return tuple(
-        f"{result.id}: {value:.6g} is not in its log"
+        EntryProblem(result.id, "not_in_log", (value,))
         for result in published.points([run])
         for value in result.values
         if not printed[result.size, _rounded(value)]
     )
 
 
-def threshold_problems(thresholds: dict[str, Threshold]) -> tuple[str, ...]:
+def threshold_problems(thresholds: dict[str, Threshold]) -> tuple[EntryProblem, ...]:
     """Check thresholds against the published results that they name."""
-    texts = []
+    found = []
     for name, threshold in thresholds.items():
         shares = [evidence_share(each) for each in threshold.evidence]
         if not shares:
-            texts.append(f"{name}: it has no evidence")
+            found.append(EntryProblem(name, "no_evidence"))
         if shares and not threshold.share <= min(shares) <= ABOVE * threshold.share:
-            lowest = f"the lowest of its evidence is {min(shares):.3f}"
-            texts.append(f"{name}: {threshold.share} does not fit, {lowest}")
-    return tuple(texts)
+            apart = (threshold.share, min(shares))
+            found.append(EntryProblem(name, "evidence_apart", apart))
+    return tuple(found)
 
 
 def evidence_share(evidence: ThresholdEvidence) -> float:
@@ -99,71 +115,70 @@ def limit(result: PublishedResult) -> float | None:
     return None if highest is None else highest.rate
 
 
-def _problems(run: PublishedRun) -> Iterator[str]:
+def _problems(run: PublishedRun) -> Iterator[EntryProblem]:
     yield from _origin_problems(run)
     yield from _missing_fields(run)
     definition = published.definitions().get(run.definition)
     if definition is None:
-        yield f"no definition {run.definition!r} is in definitions.toml"
+        yield EntryProblem(run.id, "no_definition", (run.definition,))
         return
     if published.UNITS.get(run.unit, (0, ""))[1] != definition.unit:
         known_units = ", ".join(
             u for u, (_, base) in published.UNITS.items() if base == definition.unit
         )
-        yield f"its unit is {run.unit!r}, and its definition's is one of: {known_units}"
+        yield EntryProblem(run.id, "other_unit", (run.unit, known_units))
         return
     try:
         known = hardware.find(run.hardware)
     except SpecError as error:
-        yield error.what
+        yield EntryProblem(run.id, "unknown_hardware", (error.what,))
         return
     if not 1 <= run.hosts <= run.ranks:
-        yield f"{run.ranks} ranks on {run.hosts} hosts"
+        yield EntryProblem(run.id, "ranks_below_hosts", (run.ranks, run.hosts))
         return
     if definition.medium == "collective" and known.gpus and run.ranks > run.hosts * known.gpus:
-        yield f"{run.ranks} ranks, and {run.hosts} hosts have {known.gpus} GPUs each"
+        yield EntryProblem(run.id, "too_many_ranks", (run.ranks, run.hosts, known.gpus))
     yield from _value_problems(run)
 
 
-def _origin_problems(run: PublishedRun) -> Iterator[str]:
-    """Say what is missing about the origin of a run."""
+def _origin_problems(run: PublishedRun) -> Iterator[EntryProblem]:
+    """Find what is missing about the origin of a run."""
     if not run.source.url.startswith("https://"):
-        yield "its source is no address that a reader can open"
+        yield EntryProblem(run.id, "no_address")
     if run.source.path and not run.source.commit:
-        yield "its source has a path, and no commit"
+        yield EntryProblem(run.id, "no_commit")
     if run.grade == "A" and not run.log:
-        yield "grade A needs the lines of the log"
+        yield EntryProblem(run.id, "no_log")
     if run.grade == "B" and (not run.source.author or run.versions in ("", published.UNKNOWN)):
-        yield "grade B needs an author and versions"
+        yield EntryProblem(run.id, "no_author")
     if (run.grade == "X") != bool(run.reason):
-        yield "a reason is for grade X, and grade X needs one"
+        yield EntryProblem(run.id, "reason_or_grade")
 
 
-def _missing_fields(run: PublishedRun) -> Iterator[str]:
+def _missing_fields(run: PublishedRun) -> Iterator[EntryProblem]:
     if run.source.path and not (run.source.line or all(point.line for point in run.points)):
-        yield "it does not say in which line of its path its values are"
+        yield EntryProblem(run.id, "no_line")
     if not run.versions:
-        yield f"it has no versions; where its source has none, they are {published.UNKNOWN!r}"
+        yield EntryProblem(run.id, "no_versions", (published.UNKNOWN,))
     if run.date != published.UNKNOWN and not DATE.fullmatch(run.date):
-        yield f"its date is no YYYY-MM-DD, and not {published.UNKNOWN!r}"
+        yield EntryProblem(run.id, "no_date", (published.UNKNOWN,))
 
 
-def _value_problems(run: PublishedRun) -> Iterator[str]:
+def _value_problems(run: PublishedRun) -> Iterator[EntryProblem]:
     for result in published.points([run]):
         if not result.values or not all(math.isfinite(v) and v > 0 for v in result.values):
-            yield f"{result.id} has no values, or some that are not above 0"
+            yield EntryProblem(run.id, "no_values", (result.id,))
             return
         if run.grade == "X":
             continue
         rate = limit(result)
         if rate is not None and _rate(result) > BELIEVABLE * rate:
-            share = _rate(result) / rate
-            yield f"{result.id} is {share:.2f} of its limit: grade X, with the reason"
+            yield EntryProblem(run.id, "above_limit", (result.id, _rate(result) / rate))
         is_latency = published.definitions()[run.definition].metric == "latency"
         if is_latency and run.hosts > 1 and min(result.values) < BETWEEN_HOSTS:
-            yield f"{result.id} is too short between hosts: grade X, with the reason"
+            yield EntryProblem(run.id, "too_short", (result.id,))
     if not run.points:
-        yield "it has no points"
+        yield EntryProblem(run.id, "no_points")
 
 
 def _rate(result: PublishedResult) -> float:
