@@ -20,6 +20,7 @@ from cluster.fleet.findings import (
     slow_groups,
     undecided_groups,
     undecided_hosts,
+    unproven_hosts,
     unstable_hosts,
     untested_hosts,
 )
@@ -69,7 +70,7 @@ def diagnose(
     suspects = tuple(s for s in undecided_hosts(fleet, found) if s.place.host not in slow)
     reference = unit_value(fleet, found, float(found.blame.references[HOST]))
     word = _word(fleet, findings, suspects, reference)
-    reason = _reason(word, findings, found)
+    reason = _reason(word, findings, fleet, found)
     if word == "UNDECIDED":
         suspects += tuple(undecided_groups(fleet, found))
     return FleetVerdict(
@@ -154,7 +155,9 @@ def _word(
     return "HEALTHY"
 
 
-def _reason(word: FleetWord, findings: Sequence[FleetFinding], found: Diagnosed) -> Reason:
+def _reason(
+    word: FleetWord, findings: Sequence[FleetFinding], fleet: Fleet, found: Diagnosed
+) -> Reason:
     """Return why the verdict is this, and what is missing for another one."""
     undecided = found.blame.undecided
     if word == "FAULTY":
@@ -167,4 +170,7 @@ def _reason(word: FleetWord, findings: Sequence[FleetFinding], found: Diagnosed)
             return Reason(code="two_ends")
         needed = rounds_needed(found.blame, found.seen)
         return Reason(code="few_rounds", low=len(undecided), of=needed)
-    return Reason(code="below_limit" if word == "LOW" else "alike")
+    if word == "LOW":
+        return Reason(code="below_limit")
+    unproven = unproven_hosts(fleet, found)
+    return Reason(code="alike", low=len(unproven), of=len(fleet.names), hosts=unproven)

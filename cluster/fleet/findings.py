@@ -372,6 +372,16 @@ def unstable_hosts(fleet: Fleet, found: Diagnosed) -> Iterator[FleetFinding]:
         )
 
 
+def unproven_hosts(fleet: Fleet, found: Diagnosed) -> tuple[int, ...]:
+    """Return hosts that reached the usual rate in no test, of one direction at least."""
+    table = found.table
+    line = float(found.blame.references[HOST]) * (1 - found.blame.tolerance)
+    good = (table.rates >= line) & (found.seen.paths >= 0).any(axis=1)
+    proven = [set((ends[good] // fleet.nics).tolist()) for ends in (table.source, table.target)]
+    both = proven[0] & proven[1] if fleet.directed else proven[0] | proven[1]
+    return tuple(host for host in range(len(fleet.names)) if host not in both)
+
+
 def varying_hosts(fleet: Fleet, found: Diagnosed) -> list[int]:
     """Return hosts all of whose tests are low in more rounds than of most others, the worst first.
 

@@ -344,9 +344,12 @@ def _healthy(verdict: FleetVerdict, fleet: Fleet, usual: str) -> str:
     if fleet.foreign:
         below = " The fabric is shared: see below." if shared else ""
         return f"no host differs from the others; {usual}.{below}"
-    fabric = f" SHARED: {shared.evidence}." if shared else ""
-    hosts = len(fleet.names)
-    return f"{hosts} hosts in {verdict.rounds} rounds, nobody is blamed; {usual}.{fabric}"
+    fabric = f" The fabric is as built, and SHARED: {shared.evidence}." if shared else ""
+    reason, hosts = verdict.reason, f"{len(fleet.names)} hosts"
+    if reason.low:
+        hosts = f"{reason.of - reason.low} of {hosts} are proven"
+        fabric = f" {_capital(_hosts(reason.hosts))} reached that in no test.{fabric}"
+    return f"{hosts} in {verdict.rounds} rounds, nobody is blamed; {usual}.{fabric}"
 
 
 def _usual(verdict: FleetVerdict, fleet: Fleet) -> str:
