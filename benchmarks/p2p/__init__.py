@@ -77,7 +77,8 @@ class P2P(Benchmark[P2PParams]):
 
     def memory(self, params: P2PParams, ranks: int) -> int:
         """Count two patterns and the receive buffer, for both ranks of the pair, and the copies."""
-        return (3 * min(2, ranks) + 1) * max(params.sizes) if params.buffer == "cpu" else 0
+        pieces = 3 * min(2, ranks) + (COPY.metric in params.metrics)
+        return pieces * max(params.sizes) if params.buffer == "cpu" else 0
 
     def transport(self, params: P2PParams) -> str:
         """MPI sends its messages, from whatever memory."""

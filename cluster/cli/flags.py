@@ -379,7 +379,7 @@ SPELLINGS = {
     "provider": Spelling(
         kind=str | None,
         metavar="NAME",
-        more=f" {', '.join(_providers())}.  [default: local, or that of the running cluster]",
+        more=f" {', '.join(_providers())}.  [default: local, or the running cluster's]",
         completion=_providers,
     ),
     "hosts": Spelling(kind=int | None, metavar="N", more="  [default: 2, or all named]"),

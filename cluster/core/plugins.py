@@ -19,6 +19,8 @@ from typing import ClassVar, TypeVar
 
 from cluster.core.errors import SpecError
 
+ALIKE = 0.7  # similarity, from 0 to 1, that a suggested name has at least
+
 
 class Plugin(ABC):
     """The base of each plug-in interface."""
@@ -99,7 +101,7 @@ def find(kind: type[P], name: str) -> type[P]:
 def _did_you_mean(name: str, names: tuple[str, ...]) -> str:
     from difflib import get_close_matches  # noqa: PLC0415 - rarely needed
 
-    near = get_close_matches(name, names, 1)
+    near = get_close_matches(name, names, 1, ALIKE)
     return f"Did you mean {near[0]}? " if near else ""
 
 

@@ -127,7 +127,7 @@ WRONG = {
 """,
     ),
     "python": (
-        "                found.append((perf_counter_ns() - start) / 1e9)\n",
+        "                seconds.append((perf_counter_ns() - start) / 1e9)\n",
         """\
                 if cell.number == 3 and cell.expected[0] is not None:
                     cell.result.view("uint8")[5] ^= 4

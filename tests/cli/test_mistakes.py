@@ -95,7 +95,7 @@ def test_messages_that_no_memory_holds_start_nothing(typed: Typed, home: Path) -
     status, _, said = typed("bench p2p --sizes 100GB")
 
     assert status == 2
-    assert "p2p would allocate 600.0 GB for messages on" in said
+    assert "p2p would allocate 700.0 GB for messages on" in said
     assert "Choose smaller --sizes" in said
     assert not list(home.parent.glob("runs/*/*"))
 

@@ -74,7 +74,8 @@ def planted(folder: Path, text: str) -> Path:
 
     raw = folder / "raw"
     raw.mkdir(parents=True)
-    spec = {**filled(inspect.type_info(Record), text)["spec"], "name": "qvmine"}
+    spec = filled(inspect.type_info(Record), text)["spec"]
+    spec |= {"name": "qvmine", "groups": {"qvgroup": spec["groups"][text]}}
     (folder / "run.json").write_bytes(written(Record, version=1, spec=spec))
     (folder / "measurements.jsonl").write_bytes(written(Measurement) + b"\n")
     details = (Topology, PeerAccess, NcclLog, Profile, Symptoms)

@@ -71,7 +71,7 @@ def _passed(definition: Definition, link: Link) -> Link:
 
 def copy_rates(measurements: Iterable[Measurement]) -> dict[int, float]:
     """Return the bytes per second of the best copy of each size that was measured with messages."""
-    copies = [m for m in measurements if m.metric == MEMORY and m.values]
+    copies = [m for m in measurements if m.metric == MEMORY and m.values and "size" in m.params]
     return {int(m.params["size"]): m.bytes / min(m.values) for m in copies}
 
 

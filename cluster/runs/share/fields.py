@@ -289,7 +289,7 @@ TEXTS: Mapping[type[msgspec.Struct], Mapping[str, Rule | Keyed]] = {
     Setting: {"name": _words, "value": _words},
     Device: {"name": _words, "paths": PATH, "cpus": NUMBERS, "numa": NUMBERS, "model": _words},
     PeerAccess: {"devices": _words, "status": _like(r"[A-Z]{1,3}", "?")},
-    NcclEdge: {"transport": _whole, "via": VIA},
+    NcclEdge: {"transport": _like("P2P|SHM|NET|COLLNET|NVLS", ""), "via": VIA},
     NcclRank: {"host": HOST, "bus": PCI, "place": PCI},
     NcclLog: {**dict.fromkeys(("versions", "networks", "interfaces"), _words), "warnings": _whole},
     Symptom: {"kind": _whole, "text": _words, "value": _whole},

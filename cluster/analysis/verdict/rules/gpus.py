@@ -38,9 +38,9 @@ def no_gpudirect(evidence: Evidence) -> Finding | None:
         return None  # no GPU has it there
     said = evidence.symptom("peermem")
     for log in evidence.nccl:
-        if log.copied_sends:  # the module is loaded: it serves the receives
-            edge = next(e for e in _between(log) if not e.direct)
-            return Finding(kind="gdr_reads_off", confidence="certain", edge=edge)
+        copied = [edge for edge in _between(log) if not edge.direct]
+        if log.copied_sends and copied:  # the module is loaded: it serves the receives
+            return Finding(kind="gdr_reads_off", confidence="certain", edge=copied[0])
         edges = [e for e in _between(log) if e.via.split("/")[1].startswith(NICS)]
         through = [e for e in edges if not e.direct]
         if through:
