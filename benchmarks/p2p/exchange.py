@@ -5,6 +5,8 @@ from __future__ import annotations
 from statistics import median
 from typing import TYPE_CHECKING
 
+from msgspec import structs
+
 from cluster.benchmarks.p2p.compiled_loops import MOST_AT_ONCE, CompiledPairLoops
 from cluster.benchmarks.p2p.definitions import BLOCKING, COPY, LARGE, LATENCY, WINDOWED, series_of
 from cluster.benchmarks.p2p.memory import Messages, PairMemory
@@ -23,7 +25,8 @@ if TYPE_CHECKING:
 AT_ONCE = 1 << 20  # bytes exchanged, about, between two checks of the precision
 WINDOW_WITHIN = BUDGET / FEWEST  # seconds of a window, or it has fewer messages
 PROBES = 3  # exchanges of which the fastest says how long one takes: the first opens connections
-LONG = 60.0  # seconds, from which the user is told how long it takes
+LONG = 60.0  # seconds, from which series are shortened, and the user is told how long it takes
+SHORTEST = BUDGET / 8  # seconds of a series, unless FEWEST values take longer
 
 
 class Exchange:
@@ -40,11 +43,17 @@ class Exchange:
         self.data = data
         self.loops = loops
         self.params = params
+        self._budget = BUDGET  # seconds of a series
 
     def run(self, definitions: tuple[Definition, ...]) -> None:
         """Measure every metric at every size."""
         cells = series_of(definitions, self.params)
-        if (seconds := self._estimate(cells)) > LONG:
+        sizes = self.params.sizes
+        start, whole = self._probe(LATENCY, min(sizes)), self._probe(LATENCY, max(sizes))
+        each = max(0.0, whole - start) / max(sizes)
+        while (seconds := self._estimate(cells, start, each)) > LONG and self._budget > SHORTEST:
+            self._budget /= 2
+        if seconds > LONG:
             self.rank.notice(f"It will take about {format_value(seconds, 's')}.")
         for number, (definition, size) in enumerate(cells):
             what = f"{definition.metric} {format_size(size)}"
@@ -76,11 +85,8 @@ class Exchange:
         repeat = self.loops.prepared(definition, Messages(self.data, definition, size))
         return float(self.data.comm.bcast(min((repeat(1) or [0.0])[0] for _ in range(PROBES))))
 
-    def _estimate(self, cells: list[tuple[Definition, int]]) -> float:
-        """Estimate the seconds of all series, from round trips of the least and largest message."""
-        sizes = self.params.sizes
-        start, whole = self._probe(LATENCY, min(sizes)), self._probe(LATENCY, max(sizes))
-        each = max(0.0, whole - start) / max(sizes)
+    def _estimate(self, cells: list[tuple[Definition, int]], start: float, each: float) -> float:
+        """Estimate the seconds of all series, from those of a round trip, and of each byte more."""
         total = 0.0
         for definition, size in cells:
             if definition is COPY:
@@ -88,7 +94,10 @@ class Exchange:
             counts = self._counts(definition, size)
             # A message is answered, and most round trips are followed by one that is not timed.
             ways = 4 if definition is LATENCY and size > LARGE else 2
-            value = ways * start + (self.data.moved(definition, size) * each) * ways / 2
+            sent = self.data.moved(definition, size) * each
+            if counts.seconds and definition in WINDOWED and size > LARGE:
+                sent = min(sent, max(WINDOW_WITHIN, size * each))  # windows are shortened
+            value = ways * start + sent * ways / 2
             most = (counts.values + counts.warm_up) * value
             total += min(most, max(counts.seconds, FEWEST * value)) if counts.seconds else most
         return total
@@ -111,7 +120,8 @@ class Exchange:
             warm_up, values = (100, 10_000) if small else (10, 1_000)
         else:
             warm_up, values = (10, 100) if small else (2, 20)
-        return self.params.counts(warm_up, values)
+        counts = self.params.counts(warm_up, values)
+        return structs.replace(counts, seconds=self._budget) if counts.seconds else counts
 
     def _print_oneway(
         self,

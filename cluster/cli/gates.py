@@ -11,7 +11,7 @@ from cluster.analysis.statistics.compare import ENOUGH_LAUNCHES
 from cluster.cli.flags import group, option
 from cluster.cli.overview import FAILED, GATE_HIT
 from cluster.core.errors import SpecError
-from cluster.core.files import write_file
+from cluster.core.files import check_output, write_file
 from cluster.core.model.value import Value
 
 if TYPE_CHECKING:
@@ -57,6 +57,8 @@ def read_gates(fail_on: FailOn = None, junit: Junit = None, github: Github = Fal
             means="FAILED and IMPOSSIBLE fail without it, with exit status 1.",
             remedy=f"There are: {', '.join(FAIL_ON)}; several with commas: --fail-on low,unknown",
         )
+    if junit is not None:
+        check_output(junit)
     return Gates(fail_on=words, junit=junit, github=github)
 
 

@@ -59,7 +59,7 @@ LINES: dict[tuple[str, ...], str] = {
     ("ls", "hosts"): "List the clusters that exist, or the hosts of one.",
     ("fit", "plot"): "Fit t = alpha + size / beta to sweeps, or draw runs.",
     ("compare", "replay"): "Compare runs, or a run with a new one of the same.",
-    ("share", "verify"): "Write a run into one file with pseudonyms, or check one.",
+    ("share", "verify"): "Write an anonymised export of a run, or check one.",
     ("plan", "script"): "Show what would be created, or print a batch script.",
     ("jobs", "kill"): "List the jobs and benchmarks of a cluster, or end a job.",
     ("logs", "wait"): "Print what a job prints, or wait for it.",

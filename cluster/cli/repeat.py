@@ -25,7 +25,7 @@ from cluster.cli.show import (
     show_tables,
 )
 from cluster.core import plugins
-from cluster.core.errors import JobError, LargeDownload, SpecError
+from cluster.core.errors import ClusterError, JobError, LargeDownload, SpecError
 from cluster.core.model.value import Value
 from cluster.measure.benchmark import Benchmark
 from cluster.orchestration.ab_test import PLAIN, Trial, compare_conditions, run_alternating
@@ -253,9 +253,17 @@ def alternate(
                 line = f"Launch {len(ran)} of {2 * each} done: {trial.name}"
                 line += "; both in turn, ABBA" if len(ran) == 1 else ""
                 live.console.print(line, soft_wrap=True)
-    finally:
+    except KeyboardInterrupt:
+        print_lines(
+            f"{len(ran)} of {2 * each} launches are done: too few to compare. "
+            "Each is a run: cluster runs"
+        )
+        raise
+    except ClusterError:
         if ran:
             _show_alternated(pair, ran, options, cases)
+        raise
+    _show_alternated(pair, ran, options, cases)
 
 
 def _show_alternated(

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 import secrets
+import shlex
 import stat
 from contextlib import suppress
 from pathlib import Path
@@ -77,6 +78,15 @@ def write_file(file: str | Path, content: bytes) -> None:
             f"{file} cannot be written: {why}.",
             remedy="Make room, or name a file in another folder.",
         ) from error
+
+
+def check_output(file: Path) -> None:
+    """Refuse a file whose folder is not there, before its content is measured (SpecError)."""
+    if not file.absolute().parent.is_dir():
+        raise SpecError(
+            f"{file} cannot be written: there is no folder {file.parent}.",
+            remedy=f"Type: mkdir -p {shlex.quote(str(file.parent))}",
+        )
 
 
 def _is_stream(path: Path) -> bool:

@@ -139,8 +139,11 @@ def _folders(
     except SpecError as error:
         if is_shared(Path(named[0])):  # one that is damaged, or too new
             raise
+        folder = Path(named[0]).is_dir()
         raise SpecError(
-            f"There is neither a file nor a run {named[0]!r}.",
+            f"{named[0]} is a folder, but not of a run; a log is a file."
+            if folder
+            else f"There is neither a file nor a run {named[0]!r}.",
             means=f"Runs are looked for in {where}, by folder, id, cluster or 'latest'.",
             remedy="List them: cluster runs",
         ) from error

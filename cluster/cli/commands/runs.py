@@ -6,6 +6,7 @@ Example: cluster runs --json
 from __future__ import annotations
 
 import sys
+import time
 from contextlib import contextmanager
 from pathlib import Path
 from tempfile import TemporaryDirectory
@@ -13,13 +14,16 @@ from typing import TYPE_CHECKING, Annotated
 
 from cluster.cli import flags
 from cluster.cli.flags import option
-from cluster.cli.show import print_json, relative_path, table
+from cluster.cli.show import print_json, print_lines, relative_path, table
 from cluster.core.errors import ClusterError, SpecError
 from cluster.core.model.records import ExpectedResult
 from cluster.core.model.value import Value
+from cluster.core.units import format_seconds, format_value
 from cluster.reports.formats.markdown import table_markdown
 from cluster.reports.logbook import Entry, logbook, missing_series
 from cluster.runs import object_store, store
+from cluster.runs.import_.logs import NAME as IMPORTED
+from cluster.runs.run import RAW
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Iterator
@@ -27,6 +31,7 @@ if TYPE_CHECKING:
 
     T = TypeVar("T")
 
+MOST_JUDGED = 20  # of the runs listed: to judge one takes some 50 ms
 Place = tuple[Path, str]  # a run's folder here, and where it is kept
 
 
@@ -45,6 +50,7 @@ class RunRow(Value, frozen=True, kw_only=True):
     description: str = ""
     expected: ExpectedResult | None = None
     simulated: bool = False
+    logs: tuple[str, ...] = ()  # the names of the files that were imported
 
 
 def command(
@@ -63,21 +69,42 @@ def command(
     if json:
         print_json(rows)
         return
+    older = max(0, len(rows) - (MOST_JUDGED if from_ is None else 0))
+    judged = [("", "")] * older + [_judged(Path(row.run)) for row in rows[older:]]
     table(
-        ("run", "provider", "placement", "status", "why"),
+        ("run", "age", "figure", "verdict", "of", "why"),
         [
-            (
-                f"{r.name}/{Path(r.run).name}",
-                f"{r.provider} (simulated)" if r.simulated else r.provider,
-                str(int(r.placement)),
-                r.status,
-                r.reason,
-            )
-            for r in rows
+            (f"{r.name}/{Path(r.run).name}", _age(r.at), *found, _of(r),
+             r.reason)
+            for r, found in zip(rows, judged, strict=True)
         ],
         empty=f"There are no runs in {from_ or store.root(root)}.",
-        spare=(("placement",), ("provider",)),
-    )
+        spare=(("why",), ("age",), ("of",)),
+    )  # fmt: skip
+    if older and from_ is None:
+        print_lines(f"Judged are the newest {MOST_JUDGED}; any other: cluster judge RUN")
+
+
+def _age(at: float) -> str:
+    minutes = (time.time() - at) // 60
+    return format_seconds(60 * minutes) if minutes >= 1 else "< 1 min"
+
+
+def _of(row: RunRow) -> str:
+    """Return what a run is of: the logs that were imported, or a benchmark and where it ran."""
+    if row.logs:
+        return row.logs[0] + (f" and {len(row.logs) - 1} more" if row.logs[1:] else "")
+    return f"{row.benchmark}, {row.provider}{', simulated' if row.simulated else ''}"
+
+
+def _judged(folder: Path) -> tuple[str, str]:
+    """Return the figure that decides the verdict on a run, and the verdict."""
+    run = store.read(folder)
+    summaries = run.summary()
+    judged = run.judgement(summaries, run.findings(summaries))
+    figure = judged.figures[-1] if judged.figures else None
+    words = f"{figure.metric} {format_value(figure.median, figure.unit)}" if figure else ""
+    return words, judged.word.upper()
 
 
 @contextmanager
@@ -109,6 +136,7 @@ def _each(make: Callable[[Place], T], places: Iterable[Place]) -> Iterator[T]:
 def _row(place: Place) -> RunRow:
     folder, address = place
     record = store.record(folder)
+    imported = record.spec.provider == IMPORTED
     return RunRow(
         run=address,
         name=record.spec.name,
@@ -122,6 +150,7 @@ def _row(place: Place) -> RunRow:
         description=record.description,
         expected=record.expected,
         simulated=record.simulated,
+        logs=tuple(sorted(path.name for path in (folder / RAW).glob("*"))) if imported else (),
     )
 
 

@@ -1,4 +1,4 @@
-"""Write a run into one file, with pseudonyms for all names.
+"""Write an anonymised export of a run: one file, with pseudonyms for all names.
 
 Example: cluster share latest -o run.share.json
 """

@@ -265,19 +265,29 @@ def _row(each: WatchedSeries) -> tuple[str, ...]:
         str(each.runs),
         format_value(each.last, each.unit),
         format_value(each.baseline, each.unit),
-        each.state,
+        _state(each),
         f"{_day(last.at)} {last.point.change:+.1%}" if last else "",
     )
 
 
-def _lines(series: Sequence[WatchedSeries]) -> Iterator[str]:
+def _enough() -> int:
+    """Return how many runs there must be before a change differs from noise."""
     from cluster.analysis.statistics.change_points import ALARMS, PROVED  # noqa: PLC0415 - slow: numpy
 
+    return PROVED + min(ALARMS)
+
+
+def _state(each: WatchedSeries) -> str:
+    few = each.state == "steady" and each.runs < _enough()
+    return "too few" if few else each.state
+
+
+def _lines(series: Sequence[WatchedSeries]) -> Iterator[str]:
     for each in series:
         for change in each.changes:
             yield change_text(each, change)
             yield from (f"  changed with it: {text}" for text in factor_texts(change))
-    needed = PROVED + min(ALARMS)
+    needed = _enough()
     if series and max(each.runs for each in series) < needed:
         yield f"{needed} runs are needed before a change differs from noise."
 

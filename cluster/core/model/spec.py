@@ -65,8 +65,8 @@ class SpecOptions(Value, frozen=True, kw_only=True):
         placement: In a placement group.
         instance: The provider's machine type.
         zone: The provider's zone.
-        image: What the machines start from.
-        spot: Spare machines: cheaper, but the cloud may end them.
+        image: Machine image.
+        spot: Spot instances: cheaper, but the cloud may end them.
         accelerator: Accelerators of each machine, such as t4:1.
         ttl: Seconds after which the machines end.
         max_cost: Dollars that the machines may cost, after which they end.

@@ -144,6 +144,19 @@ def _least_widths(
     ]
 
 
+def _widths(
+    names: Sequence[str], cells: Sequence[Sequence[str]], left: Collection[str], width: int
+) -> list[int]:
+    """Return the width of each column: what is free after the least goes to the first columns."""
+    widths = _least_widths(names, cells, left)
+    free = max(0, width - _total(widths))
+    for at, texts in enumerate(zip(names, *cells, strict=True)):
+        more = min(free, max(map(len, texts)) - widths[at])
+        widths[at] += more
+        free -= more
+    return widths
+
+
 def _longest_word(text: str) -> int:
     return max(map(len, _whole_values(text).split()), default=0)
 
@@ -157,10 +170,10 @@ def _grid(
     names: Sequence[str], cells: Sequence[Sequence[str]], left: Collection[str], width: int
 ) -> str:
     grid = Grid(box=box.SIMPLE_HEAD, pad_edge=False)
-    for name, least in zip(names, _least_widths(names, cells, left), strict=True):
+    for name, own in zip(names, _widths(names, cells, left, width), strict=True):
         justify: Literal["left", "right"] = "left" if name in left else "right"
         wraps = name in left and width < WIDE
-        grid.add_column(name, justify=justify, no_wrap=not wraps, min_width=least)
+        grid.add_column(name, justify=justify, no_wrap=not wraps, width=own)
     for texts in cells:
         grid.add_row(*map(_whole_values, texts))
     return plain_text(grid, width).replace(JOINT, " ")

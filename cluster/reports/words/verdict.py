@@ -135,6 +135,7 @@ class Answer(Value, frozen=True, kw_only=True):
     headline: str = ""  # what the word means here
     # the words of that command; none if it is not one of `cluster`
     next_command: tuple[str, ...] = ()
+    unlimited: bool = False  # nothing was measured that a limit could apply to
 
     def __repr__(self) -> str:
         return f"<Judgement {self.line}>"
@@ -146,7 +147,8 @@ class Answer(Value, frozen=True, kw_only=True):
     def line(self) -> str:
         """The one line that answers: figures, the word in capitals, and what to do next."""
         next_ = f" Next: {self.next_step}" if self.next_step else ""
-        return f"{self.answer}. {self.word.upper()}.{next_}"
+        word = "No limit applies" if self.unlimited else self.word.upper()
+        return f"{self.answer}. {word}.{next_}"
 
 
 def answer(judged: Judgement) -> Answer:
@@ -163,7 +165,14 @@ def answer(judged: Judgement) -> Answer:
         ),
         headline=_headline(judged),
         next_command=judged.next_step.command if judged.next_step else (),
+        unlimited=judged.word == "unknown" and _is_unlimited(judged),
     )
+
+
+def _is_unlimited(judged: Judgement) -> bool:
+    reasons = [verdict.reason for verdict in judged.verdicts]
+    without = all(isinstance(reason, TooSmall | NoLimitOfLatency) for reason in reasons)
+    return judged.fleet is None and (without or all_too_small(judged.verdicts))
 
 
 def _answer(judged: Judgement) -> str:
@@ -175,7 +184,9 @@ def _answer(judged: Judgement) -> str:
     failure = judged.failure.rstrip(".")
     if failure[:3] == "It ":
         failure = f"failed: {failure[0].lower()}{failure[1:]}"
-    stopped = "the run was interrupted, and this is what it had measured"
+    stopped = "the run was interrupted"
+    if judged.verdicts:
+        stopped += ", and this is what it had measured"
     parts = (
         *(figures or ["no values were measured"]),
         load_words(judged.load) if judged.load else "",

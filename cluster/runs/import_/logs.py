@@ -45,6 +45,7 @@ LATENCY = "latency"  # of a message: it depends on whether the ranks share a hos
 NAME = "imported"
 PLAIN = Condition()
 PROSE = (".md", ".rst", ".html", ".htm", ".pdf", ".docx")
+PROGRAMS = (b"\x7fELF", b"\x89PNG", b"MZ\x90", b"PK\x03\x04", b"%PDF")  # first bytes
 GZIP = b"\x1f\x8b"  # its first bytes
 GZIP_BITS = zlib.MAX_WBITS | 16  # 16: expect its header
 PORTION = MIB  # bytes read at a time
@@ -250,6 +251,8 @@ def log_chunks(file: str, stdin: BinaryIO | None) -> Iterator[bytes]:
 
 def _unpacked(file: str, chunks: Iterator[bytes]) -> Iterator[bytes]:
     first = next(chunks, b"")
+    if first.startswith(PROGRAMS):
+        raise SpecError(f"{file} is a binary file, and a log is text.", remedy=PIPE)
     if not first.startswith(GZIP):
         yield first
         yield from chunks
