@@ -38,7 +38,7 @@ if TYPE_CHECKING:
     from cluster.core.model.records import Record
     from cluster.core.model.spec import ClusterSpec
     from cluster.orchestration.ab_test import ab
-    from cluster.orchestration.answers import check, import_, judge, proximity
+    from cluster.orchestration.answers import check, import_, judge, proximity, watch
     from cluster.orchestration.bench.listener import Listener
     from cluster.orchestration.cluster import Cluster, attach
     from cluster.orchestration.launch.launch import launch
@@ -82,6 +82,7 @@ __all__ = [
     "load",
     "proximity",
     "runs",
+    "watch",
 ]
 
 _MODULES = {
@@ -118,6 +119,7 @@ _MODULES = {
     "launch": "cluster.orchestration.launch.launch",
     "load": "cluster.runs.catalog",
     "proximity": "cluster.orchestration.answers",
+    "watch": "cluster.orchestration.answers",
 }
 
 

@@ -13,6 +13,7 @@ if sys.argv[1:2] == ["train"]:
     torch.manual_seed(rank)  # each rank has data of its own
     model = torch.nn.parallel.DistributedDataParallel(torch.nn.Linear(2, 1))
     optimizer = torch.optim.SGD(model.parameters(), lr=0.1)
+    loss = torch.zeros(1)
     for _ in range(200):
         x = torch.randn(32, 2)
         loss = ((model(x) - x @ torch.tensor([[3.0], [-2.0]])) ** 2).mean()

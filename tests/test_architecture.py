@@ -5,16 +5,19 @@ from __future__ import annotations
 import re
 import shutil
 import sys
+import threading
 import tomllib
+from pathlib import Path
 from typing import TYPE_CHECKING
 
 import pytest
 
+import cluster
 from tests.conftest import ROOT, run
 from tests.test_docs import blocks
 
 if TYPE_CHECKING:
-    from pathlib import Path
+    from types import FrameType
 
 PAGE = ROOT / "docs" / "explanation" / "architecture.md"
 ADR = ROOT / "docs" / "adr" / "0018-packages-on-floors.md"
@@ -154,3 +157,40 @@ def test_a_stranger_adds_a_column_to_the_report_in_one_file(copy: Copy, form: st
     assert "p95 / p5" in copy.cluster("show", "osu", "--format", form)
     copy.cluster("report", "osu", "-o", "page.html")
     assert "p95 / p5" in (copy.root.parent / "work" / "page.html").read_text()
+
+
+@pytest.mark.usefixtures("tools")
+def test_the_walk_of_a_started_command_is_what_stands_on_the_stack() -> None:
+    """Traced on this machine down to tmux; what is below it there is the shell of SSH."""
+    walks = list[list[str]]()
+
+    def trace(frame: FrameType, event: str, _: object) -> None:
+        code = frame.f_code
+        names = (event, Path(code.co_filename).name, code.co_name)
+        if names == ("call", "tmux.py", "start"):
+            main = sys._current_frames()[threading.main_thread().ident or 0]
+            walks.append([*files_below(main), *files_below(frame)])
+
+    with cluster.launch("walk", provider="local", hosts=2) as c:
+        threading.setprofile(trace)
+        c.start("true", name="walked").wait()
+        threading.setprofile(None)
+
+    section = PAGE.read_text().partition("## The walk of a started command")[2].partition("##")[0]
+    named = re.findall(r"`(cluster/[\w/]+\.py)`", section)
+    ssh = ["cluster/remote/remote_shell.py", "cluster/remote/shells/ssh.py"]
+    *here, on_host = named
+    assert len(here) <= 8
+    assert sorted({*walks[0], *ssh}) == sorted(here)
+    assert on_host == "cluster/agent/task.py"
+
+
+def files_below(frame: FrameType | None) -> list[str]:
+    """List our files on a stack, the outermost first."""
+    found = list[str]()
+    while frame:
+        path = Path(frame.f_code.co_filename)
+        if path.is_relative_to(ROOT / "cluster"):
+            found.append(str(path.relative_to(ROOT)))
+        frame = frame.f_back
+    return found[::-1]

@@ -26,7 +26,7 @@ FROZEN = {
     *("Listener", "Machine", "Measurement", "ParseError", "ProvisionError", "Quota", "Record"),
     *("Run", "RunComparison", "ShellError", "SpecError", "Summary", "Timeout", "Unreachable"),
     *("__version__", "ab", "attach", "check", "compare", "import_", "judge", "launch"),
-    *("load", "proximity", "runs"),
+    *("load", "proximity", "runs", "watch"),
 }
 HEAVY = (
     "numpy",

@@ -1,7 +1,8 @@
 """The same message for two readers: flags for a command line, keywords for Python.
 
-The source writes messages with flags (`--hosts 3`), as most people read them in a terminal. Used
-from Python, the library shows the flags as keywords: `hosts=3`. Complete commands stay as they are.
+The source writes messages with flags (`--hosts 3`) and commands (`cluster down mine`), as most
+people read them in a terminal. Used from Python, the library shows flags as keywords, `hosts=3`,
+and the commands of `_CALLS` as calls. Others, and those with more words, stay as they are.
 """
 
 from __future__ import annotations
@@ -27,7 +28,20 @@ _PROGRAMS = (
     *("ucx_info", "uv"),
 )
 _VALUE = r"[^\s;()]*(?:\.\.\.|[^\s;(),.:])"  # without the punctuation of the sentence
+_CALLS = {  # by verb, and whether a job is named: it is the second word
+    **{(verb, False): f'cluster.attach("{{0}}").{verb}()' for verb in ("down", "fetch", "pause")},
+    **{(verb, False): f'cluster.attach("{{0}}").{verb}()' for verb in ("resume", "wait")},
+    ("logs", False): 'print(cluster.attach("{0}").logs())',
+    ("logs", True): 'print(cluster.attach("{0}").jobs["{1}"].logs())',
+    ("wait", True): 'cluster.attach("{0}").jobs["{1}"].wait()',
+    ("check", False): 'cluster.check("{0}")',
+    ("jobs", False): 'cluster.attach("{0}").jobs',
+    ("kill", True): 'cluster.attach("{0}").jobs["{1}"].stop()',
+}
+_CALLED = "|".join(sorted({verb for verb, _ in _CALLS}))
 _TEXT = re.compile(
+    rf"(?P<call>(?<![\w/-])cluster (?P<verb>{_CALLED}) (?P<cluster>[\w-]+)(?: (?P<job>[\w-]+))?)"
+    r"(?: -f)?(?=[.;,)]|\n|\Z| &&)|"
     rf"(?P<command>(?<![\w/-])(?:{'|'.join(_PROGRAMS)}) [^;,()\n]*)"
     rf"|--(?P<pair>option|mca|env) (?P<key>\w+)=(?P<of_key>{_VALUE})"
     # After a colon, also a word such as `cpu` is the flag's value: "Or: --buffer cpu"
@@ -50,22 +64,25 @@ def for_command_line() -> Iterator[None]:
 
 def for_reader(message: str) -> str:
     """Return a message in the form that its reader types."""
-    if _MessageReader.types_commands or "--" not in message:
+    if _MessageReader.types_commands or not ("--" in message or "cluster " in message):
         return message
     matches = list(_TEXT.finditer(message))
     ends = [0, *(match.end() for match in matches)]
     between = [message[a : match.start()] for a, match in zip(ends, matches, strict=False)]
     words = map(_as_keyword, matches)
-    # Flags follow one another with a space, keywords with a comma.
+    commands = [True, *(bool(match["command"] or match["call"]) for match in matches)]
+    # Flags follow one another with a space, keywords with a comma; commands with &&, calls with ;
     shown = "".join(
-        (", " if gap == " " and number and not matches[number - 1]["command"] else gap) + word
-        for number, (gap, word) in enumerate(zip(between, words, strict=True))
+        (", " if gap == " " and not command else "; " if gap == " && " else gap) + word
+        for gap, word, command in zip(between, words, commands, strict=False)
     )
     return shown + message[ends[-1] :]
 
 
 def _as_keyword(match: re.Match[str]) -> str:
-    if match["command"]:
+    if match["call"] and (call := _CALLS.get((match["verb"], bool(match["job"])))):
+        return call.format(match["cluster"], match["job"])
+    if match["command"] or match["call"]:
         return match[0]
     if match["pair"]:
         name = "options" if match["pair"] == "option" else match["pair"]

@@ -1,4 +1,4 @@
-"""`cluster.check`, `cluster.judge`, `cluster.import_` and `cluster.proximity`, as the commands."""
+"""`check`, `judge`, `import_`, `proximity` and `watch` of the library, as the commands."""
 
 from __future__ import annotations
 
@@ -11,6 +11,7 @@ from cluster.runs import store
 from cluster.runs.catalog import load
 from cluster.runs.import_.logs import NAME, import_logs, read_logs
 from cluster.runs.run import PAIRS, Run
+from cluster.runs.watch import store as watches
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
@@ -19,6 +20,7 @@ if TYPE_CHECKING:
     from cluster.core.model.hardware import Hardware
     from cluster.core.model.placement import Placement
     from cluster.reports.words.verdict import Answer
+    from cluster.runs.watch.series import WatchedSeries
 
 
 def import_(
@@ -102,6 +104,27 @@ def proximity(
         "milliseconds": milliseconds,
     }
     return judge_placement(_pairs(which, runs, params))
+
+
+def watch(name: str, *, runs: str | Path | None = None) -> tuple[WatchedSeries, ...]:
+    """Find when the results of a cluster's runs changed, and what changed with them.
+
+    Example: `[each.metric for each in cluster.watch("mpi_test") if each.state == "alarm"]`
+
+    Args:
+        name: of the cluster.
+        runs: the folder of all runs, if it is another than usual.
+
+    Raises:
+        SpecError: it has no runs, and is not watched.
+    """
+    from cluster.runs.watch.series import series  # noqa: PLC0415 - slow: numpy
+
+    where = store.root(runs)
+    if name in watches.names(where) and not watches.run_ids(where, name):
+        return ()
+    folders = watches.in_order(store.all_of(where, name), watches.events(where, name))
+    return tuple(series((store.read(folder) for folder in folders), name))
 
 
 def _pairs(which: Cluster | str, runs: str | Path | None, params: Mapping[str, Any]) -> Run:

@@ -12,6 +12,7 @@ import msgspec
 
 from cluster.core import claims, journal, plugins
 from cluster.core.errors import ClusterError, InUse, SpecError
+from cluster.core.model.hosts import group_of
 from cluster.core.model.jobs import MOST_OUTPUT, TaskSpec
 from cluster.core.model.spec import ClusterSpec, check_name
 from cluster.core.model.value import StateCallback, ignore
@@ -28,7 +29,7 @@ from cluster.orchestration.hosts.setup import ReadyHosts
 from cluster.orchestration.hosts.state import StateOnDisk
 from cluster.orchestration.hosts.teardown import check_gone, clean_hosts, destroy
 from cluster.orchestration.jobs.host_group import Host, HostGroup, check_command
-from cluster.orchestration.jobs.host_setup import read_script, run_once
+from cluster.orchestration.jobs.host_setup import read_script, run_once, scripts_of
 from cluster.orchestration.jobs.registry import NamedJobs
 from cluster.orchestration.notebook import default_listener
 from cluster.providers import (
@@ -347,10 +348,20 @@ class Cluster:
         if can_replace(self.disk) and len(places) < len(self.machines):
             replace_lost(self.disk, self.remote, places)
             self.install()
+            for place in places:
+                self._repeat_setup(self.hosts[place].group)
             return tuple(self.machines[place].name for place in places)
         shells = {name: shell for name, shell in self.shells().items() if name in names}
         connect_all(shells, seconds_to_answer(self._provider, self.spec))
         return ()
+
+    def _repeat_setup(self, new: HostGroup) -> None:
+        """Run on a new host what has run on another of its group."""
+        group = group_of(new.machines[0])
+        others = [m for m in self.machines if group_of(m) == group and m.name not in new.names]
+        if others:
+            for script in scripts_of(others[0], self.remote.shell(others[0])):
+                run_once(new, script)
 
     def end_jobs(self, reason: str) -> None:
         """Stop all jobs and benchmarks, and keep their output and results here.

@@ -15,6 +15,7 @@ from typing import TYPE_CHECKING
 import msgspec
 import pytest
 
+import cluster
 from cluster.cli.commands import watch as watch_command
 from cluster.runs.watch import store as watches
 from cluster.runs.watch.store import WatchEvent, in_order, why_not_due
@@ -265,7 +266,7 @@ def test_promtool_accepts_the_file_whatever_the_names_are(tmp_path: Path) -> Non
         add_run(tmp_path, number, 1.0)
     found = [
         msgspec.structs.replace(each, cluster='a "b" \\ c\nd', params={**each.params, "x": "µ{}=,"})
-        for each in watch_command.series_of(tmp_path, "old")
+        for each in cluster.watch("old", runs=tmp_path)
     ]
 
     assert len(found) > 1

@@ -29,6 +29,17 @@ from cluster.core.messages import for_command_line, for_reader
             'Or: provider="ssh", options={"hosts": "H1,H2"}',
         ),
         ("Leave it out: --spot is dear.", "Leave it out: spot is dear."),
+        ("Take it down: cluster down x", 'Take it down: cluster.attach("x").down()'),
+        ("Look: cluster logs x job -f", 'Look: print(cluster.attach("x").jobs["job"].logs())'),
+        (
+            "Or: cluster kill x job. End all: --replace",
+            'Or: cluster.attach("x").jobs["job"].stop(). End all: replace',
+        ),
+        (
+            "cluster wait x && cluster fetch x\nEnd it",
+            'cluster.attach("x").wait(); cluster.attach("x").fetch()\nEnd it',
+        ),
+        ("Type: cluster check x --groups rack", "Type: cluster check x --groups rack"),
     ],
 )
 def test_a_flag_is_a_keyword_in_python_and_a_command_stays(typed: str, in_python: str) -> None:

@@ -446,3 +446,33 @@ def test_a_benchmark_beside_a_job_is_refused_or_ends_it_and_says_who(c: Cluster)
     reasons = {state.end.reason for state in job.ended() if state.end}
     assert len(reasons) == 1
     assert f"process {os.getpid()}" in reasons.pop()
+
+
+def test_sixteen_hosts_print_ten_megabytes_a_second() -> None:
+    """2 s of it each; every host keeps its newest lines, to the last one."""
+    program = (
+        "import sys, time\n"
+        "for number in range(20):\n"
+        "    end = time.monotonic() + 0.1\n"
+        "    sys.stdout.write(('%06d ' % number + 'x' * 92 + '\\n') * 10_000)\n"
+        "    time.sleep(max(0.0, end - time.monotonic()))\n"
+        "print('the last')\n"
+    )
+    with cluster.launch("many", provider="local", hosts=16) as c:
+        job = c.start(["python3", "-c", program], name="much", most_output=1 << 20)
+        job.wait()
+        states = job.states()
+        kept = {
+            task.host: Path(job.record.folder, f"{task.host}.output") for task in job.record.tasks
+        }
+
+        assert len(states) == len(kept) == 16
+        for host, path in kept.items():
+            state = states[host]
+            assert isinstance(state, TaskState)
+            assert state.end is not None
+            size = path.stat().st_size
+            assert (1 << 20) * 7 // 8 <= size <= (1 << 20) * 9 // 8 + (1 << 18)
+            # each line has its time and stream before it
+            assert state.end.dropped + size == 20 * 10_000 * (100 + 20) + len("the last\n") + 20
+            assert path.read_bytes().endswith(b" o the last\n")

@@ -74,13 +74,15 @@ def test_a_host_that_is_lost_is_replaced_and_the_job_starts_again_everywhere(
     monkeypatch.setattr(job_module, "GIVE_UP", 1.0)
     with cluster.launch("spare", provider="spare", hosts=3) as c:
         c.hosts.write("checkpoint\n", "work/state")
-        job = c.start(LINE, cwd="work", name="train", restarts=2)
+        assert len(c.setup("echo ready > ready")) == len(c.setup("echo again >> ready")) == 3
+        job = c.hosts.start(LINE, cwd="work", name="train", restarts=2, most_output=1 << 20)
         until(lambda: len(printed(job)) == 3, "the first lines")
         first, lost = job.record, c.machines[1]
         Path(lost.bin, "python3").unlink()
         c.jobs["train"].wait()
 
         assert [machine.id for machine in c.machines] == ["0", "101", "2"]
+        assert [host.read("ready") for host in c.hosts] == ["ready\nagain\n"] * 3
         assert printed(c.jobs["train"]) == [f"1 of {rank}: checkpoint" for rank in range(3)]
         (attempt,) = c.jobs["train"].record.attempts
         assert (attempt.at, attempt.folder) == (first.at, first.folder)

@@ -174,6 +174,37 @@ def test_libraries_of_a_benchmark_are_beside_the_others(
     assert [step for _, step in lab.install(wanted)] == ["look", "ready"]
 
 
+STAND_IN = """
+import os, subprocess, sys, torch
+words = sys.argv[sys.argv.index("--no-python") + 1:]
+sys.exit(subprocess.run(words, env={**os.environ, "RANK": "0"}).returncode)
+"""
+
+
+@pytest.mark.usefixtures("tools")
+def test_torch_that_was_installed_brings_its_torchrun(
+    lab: Lab, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """A stand-in of torch, in whose folder pip would leave a program without its path."""
+    places = index(lab, tmp_path / "index")
+    with zipfile.ZipFile(tmp_path / "index" / "torch-1.0-py3-none-any.whl", "w") as made:
+        for name, text in (("__init__", ""), ("distributed/__init__", ""), ("helper", "")):
+            made.writestr(f"torch/{name}.py", text)
+        made.writestr("torch/distributed/run.py", STAND_IN)
+        about = "Metadata-Version: 2.1\nName: torch\nVersion: 1.0\n"
+        made.writestr("torch-1.0.dist-info/METADATA", about)
+        made.writestr("torch-1.0.dist-info/WHEEL", wheels.WHEEL)
+        made.writestr("torch-1.0.dist-info/RECORD", "")
+    monkeypatch.setenv("PIP_NO_INDEX", "1")
+    monkeypatch.setenv("PIP_FIND_LINKS", places)
+    lab.install(Environment(source="controller", libraries=("torch==1.0",)))
+
+    program = "import os, torch.helper; print(os.environ['RANK'], os.environ['PYTHONPATH'])"
+    words = ("--nnodes", "1", "--no-python", f"{lab.bin()}/python3", "-c", program)
+    own = f"{lab.machines['0.mpi.lab'].folder}/{benchmark_libraries.folder(('torch==1.0',))}"
+    assert run(f"{lab.bin()}/torchrun", *words).stdout == f"0 {own}\n"
+
+
 @pytest.mark.usefixtures("tools")
 def test_libraries_that_the_named_python_has_are_not_installed_again(
     lab: Lab, tmp_path: Path

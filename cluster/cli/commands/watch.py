@@ -24,6 +24,7 @@ from cluster.cli.show import print_json, print_lines, table
 from cluster.core.errors import ClusterError, ShellError, SpecError
 from cluster.core.model.spec import check_name
 from cluster.core.units import format_point, format_value, parse_seconds
+from cluster.orchestration.answers import watch as watched_series
 from cluster.orchestration.launch.busy import why_busy
 from cluster.remote.shells.local import LocalShell
 from cluster.reports.prometheus import Gauge
@@ -236,7 +237,7 @@ def show(
     """
     where = store.root(root)
     wanted = tuple(names or watches.names(where))
-    watched = tuple(series for name in wanted for series in series_of(where, name))
+    watched = tuple(series for name in wanted for series in watched_series(name, runs=where))
     if json:
         print_json(watched)
     else:
@@ -359,7 +360,7 @@ def _measure(where: Path, watch: Watch) -> None:
 
 def _report(where: Path, watch: Watch) -> int:
     """Write the file for Prometheus, tell the user's command of new alarms, and give the status."""
-    series = series_of(where, watch.name)
+    series = watched_series(watch.name, runs=where)
     if watch.prometheus:
         LocalShell().write(prometheus_text(series), watch.prometheus)
     alarms = [each for each in series if each.state == "alarm"]
@@ -426,17 +427,6 @@ MOST_FACTORS = 5  # named with a change
 FIRST = ("kernel", "driver", "nccl", "firmware", "version", "mpi")
 STATES = {"steady": 0, "watch": 1, "alarm": 2}
 UNITS = {"s": "_seconds", "B/s": "_bytes_per_second"}
-
-
-def series_of(where: Path, name: str) -> tuple[WatchedSeries, ...]:
-    """Read the series of a cluster (SpecError: it has no runs, and is not watched)."""
-    from cluster.runs.watch.series import series  # noqa: PLC0415 - slow to import: numpy
-
-    known = watches.events(where, name)
-    if name in watches.names(where) and not watches.run_ids(where, name):
-        return ()
-    folders = watches.in_order(store.all_of(where, name), known)
-    return tuple(series((store.read(folder) for folder in folders), name))
 
 
 def change_text(each: WatchedSeries, change: WatchedChange) -> str:

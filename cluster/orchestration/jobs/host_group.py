@@ -13,6 +13,7 @@ from typing import TYPE_CHECKING, TypeVar, overload
 import msgspec
 
 from cluster.core.errors import ClusterError, JobError, ShellError, SpecError
+from cluster.core.model.jobs import MOST_OUTPUT
 from cluster.orchestration.files.sync import Sync, SyncReport
 from cluster.orchestration.files.tree import read_tree
 from cluster.remote import spread
@@ -156,9 +157,23 @@ class HostGroup(Sequence["Host"]):
         cwd: str = "",
         env: Mapping[str, str] | None = None,
         timeout: float | None = None,
+        restarts: int = 0,
+        most_output: int = MOST_OUTPUT,
     ) -> Job:
-        """Start a job on these hosts, which goes on without this process; see `Cluster.start`."""
-        return self._start(command, hosts=self, name=name, cwd=cwd, env=env, timeout=timeout)
+        """Start a job on these hosts, which goes on without this process; see `Cluster.start`.
+
+        Example: `c.hosts["worker"].start("python train.py", name="train")`
+        """
+        return self._start(
+            command,
+            hosts=self,
+            name=name,
+            cwd=cwd,
+            env=env,
+            timeout=timeout,
+            restarts=restarts,
+            most_output=most_output,
+        )
 
     def put(self, path: str | Path, to: str) -> None:
         """Copy a file or folder to each host; hosts pass what is large on to one another.
@@ -317,9 +332,22 @@ class Host:
         cwd: str = "",
         env: Mapping[str, str] | None = None,
         timeout: float | None = None,
+        restarts: int = 0,
+        most_output: int = MOST_OUTPUT,
     ) -> Job:
-        """Start a job here, which goes on without this process; see `Cluster.start`."""
-        return self.group.start(command, name=name, cwd=cwd, env=env, timeout=timeout)
+        """Start a job here, which goes on without this process; see `Cluster.start`.
+
+        Example: `c.hosts[0].start("tensorboard --logdir logs", name="tb").forward(6006)`
+        """
+        return self.group.start(
+            command,
+            name=name,
+            cwd=cwd,
+            env=env,
+            timeout=timeout,
+            restarts=restarts,
+            most_output=most_output,
+        )
 
     def put(self, path: str | Path, to: str) -> None:
         """Copy a file or folder here; see `HostGroup.put`."""

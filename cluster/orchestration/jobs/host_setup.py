@@ -15,6 +15,7 @@ from cluster.remote.parallel import on_each
 if TYPE_CHECKING:
     from collections.abc import Callable
 
+    from cluster.core.model.hosts import Machine
     from cluster.orchestration.jobs.host_group import HostGroup
     from cluster.remote.shells import Shell
 
@@ -40,6 +41,14 @@ def read_script(script: str | Path) -> str:
     if not text.strip():
         raise SpecError("The set-up script is empty.", remedy="Leave it out.")
     return text
+
+
+def scripts_of(machine: Machine, shell: Shell) -> list[str]:
+    """Return the scripts that have run on a host, in their order."""
+    folder = posixpath.join(machine.folder, FOLDER, machine.name)
+    names = shell.run(["sh", "-c", 'cd -- "$1" 2> /dev/null && ls -tr', "sh", folder]).stdout
+    keys = [name.removesuffix(".done") for name in names.split() if name.endswith(".done")]
+    return [shell.run(["cat", f"{folder}/{key}"]).stdout for key in keys]
 
 
 def run_once(

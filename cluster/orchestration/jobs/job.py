@@ -229,6 +229,10 @@ class Job:
         self._each(download, ended)
         return folder
 
+    def logs(self) -> str:
+        """Return what the tasks have printed so far, each line after the name of its host."""
+        return "".join(f"{line.host}: {line.text}\n" for line in self.lines(follow=False))
+
     def lines(self, *, follow: bool = True) -> Iterator[Line]:
         """Yield what the tasks print, as it comes; the lines of one host are in their order.
 

@@ -40,6 +40,19 @@ get() {{
 }}
 get{otherwise}
 mv {folder}.part {folder}
+if [ -d {folder}/torch ]; then
+  printf '%s\n' {torchrun} > env/bin/torchrun
+  chmod +x env/bin/torchrun
+fi
+"""
+
+# What pip would have put beside the environment's Python: the folder's own program lacks its path.
+TORCHRUN = """\
+#!/bin/sh
+here=${{0%/bin/*}}
+PYTHONPATH="$here/libraries/{name}${{PYTHONPATH:+:$PYTHONPATH}}"
+export PYTHONPATH
+exec "$here/bin/python3" -m torch.distributed.run "$@"
 """
 
 
@@ -59,8 +72,10 @@ def folder(libraries: Sequence[str]) -> str:
 def script(libraries: Sequence[str], requirements: Sequence[str]) -> str:
     """Return the script that installs them, with what they need, from the wheels sent along."""
     other = downloads.sources(requirements)[1:]
+    torchrun = TORCHRUN.format(name=folder(libraries).rpartition("/")[2])
     return INSTALL.format(
         folder=folder(libraries),
+        torchrun=shlex.quote(torchrun.rstrip()),
         retries=wheels.RETRIES,
         requirements=" ".join(map(shlex.quote, requirements)),
         otherwise="".join(
