@@ -2,9 +2,12 @@
 
 from __future__ import annotations
 
+import io
 import json
+import random
 import re
 import tarfile
+from functools import partial
 from typing import TYPE_CHECKING
 
 import pytest
@@ -15,7 +18,8 @@ from cluster.remote import transfer
 from cluster.remote.parallel import try_each
 from cluster.remote.remote_shell import MOST_OUTPUT
 from cluster.remote.shells.ssh import SshShell
-from tests.conftest import command, run
+from cluster.remote.streams import ChunkWriter, StreamReader
+from tests.conftest import LONG, command, run
 from tests.contracts.sshd import Sshd, servers, sshd
 
 if TYPE_CHECKING:
@@ -353,3 +357,42 @@ def test_no_agent_is_forwarded_even_if_the_settings_say_so(
 
     assert "SSH_AUTH_SOCK" not in seen
     assert "AWS_SECRET_ACCESS_KEY" not in seen
+
+
+def mutated(content: bytes, chance: random.Random) -> bytes:
+    """Change bytes, mostly of headers, cut the end, or put something in between."""
+    changed = bytearray(content)
+    for _ in range(chance.choice((1, 1, 2, 5, 20))):
+        at = chance.randrange(min(len(changed), chance.choice((512, 2048, len(changed)))))
+        match chance.randrange(5):
+            case 0:
+                del changed[at + 1 :]
+            case 1:
+                changed[at:at] = chance.randbytes(chance.randrange(600))
+            case _:
+                changed[at] = chance.randrange(256)
+    return bytes(changed)
+
+
+def test_a_damaged_archive_is_an_archive_or_one_error(tmp_path: Path) -> None:
+    """Whatever arrives: nothing else is raised, and nothing is written outside."""
+    source = tmp_path / "source"
+    (source / "folder").mkdir(parents=True)
+    (source / "file").write_bytes(b"x" * 3000)
+    (source / "folder" / "file").write_bytes(bytes(range(256)) * 9)
+    sent = io.BytesIO()
+    writer = ChunkWriter(sent.write, 700)
+    transfer.pack(source, writer)
+    writer.flush()
+    chance, refused = random.Random(41), 0
+    for number in range(2000 if LONG else 400):
+        stream = io.BytesIO(mutated(sent.getvalue(), chance))
+        reader = StreamReader(partial(stream.read, 700))
+        try:
+            transfer.unpack(reader, tmp_path / "in" / str(number))
+        except tarfile.TarError:
+            refused += 1
+
+    assert refused > 100
+    assert {path.name for path in tmp_path.iterdir()} <= {"source", "in", "work"}
+    assert not any(path.is_symlink() for path in (tmp_path / "in").rglob("*"))
