@@ -299,6 +299,8 @@ def test_messages_that_are_too_small_are_named() -> None:
     small = judge([summary(BANDWIDTH, 1e6, 2)], record(hosts=1))
 
     assert small.word == "unknown"
+    assert answer(small).unlimited
+    assert not answer(judge(mixed, record())).unlimited
     assert answer(small).answer == (
         "bandwidth 2 B: 1.000 MB/s (too small a message to fill it; measure 64 KiB or more)"
     )

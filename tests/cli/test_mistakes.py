@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import sys
 from typing import TYPE_CHECKING
 
 import pytest
@@ -32,6 +33,9 @@ if TYPE_CHECKING:
         ),
         ("plot latest --kind pie", "'pie' is none of 'sweep', 'comparison'", "cluster plot --help"),
         ("run mine uname -a", "No such option '-a'", "cluster run mine -- uname -a"),
+        ("bench p2p --run-local --junit no/j.xml", "there is no folder no", "mkdir -p no"),
+        ("judge /", "/ is a folder, but not of a run", "cluster runs"),
+        (f"judge {sys.executable}", "is a binary file, and a log is text", "Name a file"),
         ("import .", ". is a folder, and a log is a file.", "There are no files in it"),
         (f"import {ROOT / 'README.md'}", "is a page of prose, not a log", "--format NAME"),
         (f"judge {ROOT / 'README.md'}", "is a page of prose, not a log", "--format NAME"),

@@ -87,7 +87,7 @@ def command(
 
 def _age(at: float) -> str:
     minutes = (time.time() - at) // 60
-    return format_seconds(60 * minutes) if minutes >= 1 else "< 1 min"
+    return format_seconds(60 * minutes) if minutes >= 1 else "<1 min"
 
 
 def _of(row: RunRow) -> str:
