@@ -95,7 +95,7 @@ SENTENCE = 4  # words
 WITH_SENTENCES = {
     *("cluster/analysis/limits/hardware/__init__.py", "cluster/analysis/limits/speeds.py"),
     *("cluster/analysis/limits/hardware/from_run.py", "cluster/analysis/models/predict.py"),
-    *("cluster/analysis/statistics/compare.py", "cluster/analysis/statistics/launches.py"),
+    *("cluster/analysis/statistics/compare.py",),
     *("cluster/analysis/statistics/slowdown.py", "cluster/analysis/topology/nccl_toggles.py"),
     *("cluster/analysis/topology/topology.py", "cluster/analysis/topology/transports.py"),
     "cluster/analysis/verdict/profiles/__init__.py",

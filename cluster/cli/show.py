@@ -12,7 +12,6 @@ import msgspec
 from rich.text import Text
 
 from cluster.agent.gpus import BUILT
-from cluster.analysis.statistics.launches import launch_notes
 from cluster.cli.console import console
 from cluster.core import plugins
 from cluster.core.errors import SpecError
@@ -33,6 +32,7 @@ from cluster.reports.logbook import expectation_lines, missing_series
 from cluster.reports.table import Table
 from cluster.reports.tables import launches_table
 from cluster.reports.words.findings import FindingAnswer, finding_lines, finding_words
+from cluster.reports.words.launches import launch_notes
 from cluster.reports.words.limits import doubt_notes
 from cluster.reports.words.verdict import (
     Answer,

@@ -1,0 +1,52 @@
+"""How launches of one command differ, and why they may, in words."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from cluster.analysis.statistics.launches import (
+    ENOUGH_FOR_INTERVAL,
+    UNSTEADY,
+    fewest_cores,
+    likeliest_cause,
+    unsteady,
+)
+from cluster.core.units import format_point, format_value
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator, Sequence
+
+    from cluster.analysis.statistics.launches import Cause
+    from cluster.core.model.hosts import Facts
+    from cluster.core.model.measurements import Summary
+
+CAUSES: dict[Cause, str] = {
+    "virtual_cores": "The host is a virtual machine: its hypervisor may move a virtual processor "
+    "to another physical core, and messages between cores that share a cache are several times "
+    "faster. Nothing inside the machine shows or prevents that; use a bare-metal or dedicated host "
+    "for numbers below a microsecond",
+    "shared_cores": "{ranks} ranks share {cores} usable core(s): each launch depends on when a "
+    "waiting rank gets its core. Use as many ranks as cores",
+    "busy": "Other programs on the host, or another placement of the ranks, can cause this",
+}
+
+
+def launch_notes(
+    pooled: Sequence[Summary], launches: int, ranks: int, facts: Sequence[Facts]
+) -> Iterator[str]:
+    """Return notes on numbers over several launches, pooled by `pool_launches`."""
+    if launches < ENOUGH_FOR_INTERVAL:
+        yield (
+            f"A 95% confidence interval over launches needs {ENOUGH_FOR_INTERVAL} of them: "
+            f"--launches {ENOUGH_FOR_INTERVAL}"
+        )
+    apart = unsteady(pooled)
+    if not apart or apart[0].shape is None:
+        return
+    worst, ends = apart[0], (apart[0].shape.minimum, apart[0].shape.maximum)
+    low, high = (format_value(end, worst.unit) for end in ends)
+    what = " ".join(filter(None, (worst.metric, format_point(worst.params))))
+    several = f" in {len(apart)} of {len(pooled)} data points" if len(pooled) > 1 else ""
+    yield f"Launches differ by more than {UNSTEADY:.0%}{several}: {what} is {low} to {high}."
+    cause = CAUSES[likeliest_cause(ranks, facts)].format(ranks=ranks, cores=fewest_cores(facts))
+    yield f"{cause}."
