@@ -38,7 +38,7 @@ class _Package(msgspec.Struct):
     download_info: _Source
 
 
-class _Report(msgspec.Struct):
+class _PipReport(msgspec.Struct):
     """The part of pip's installation report that names files."""
 
     install: list[_Package]
@@ -92,7 +92,7 @@ def check_size(options: Sequence[str], requirements: Sequence[str], timeout: flo
     done = run_pip([*argv, *lazily, *options, *requirements], requirements, timeout)
     if done.status != 0:  # the installation says why
         return
-    packages = msgspec.json.decode(done.stdout, type=_Report).install
+    packages = msgspec.json.decode(done.stdout, type=_PipReport).install
     urls = [package.download_info.url for package in packages]
     with ThreadPoolExecutor(SIZES_AT_ONCE) as pool:
         sizes = dict(zip(urls, pool.map(_size, urls), strict=True))
