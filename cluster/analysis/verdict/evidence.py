@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections import Counter
-from typing import TYPE_CHECKING, Literal, TypeAlias
+from typing import TYPE_CHECKING, Literal, NamedTuple, TypeAlias
 
 import msgspec
 
@@ -36,9 +36,18 @@ FindingKind = Literal[
     "links_without_effect", "directions_wait", "wrong_interface", "one_of_several",
     "shared_subnet", "nothing_received", "datagrams_lost", "bond_reorders", "overlay_checksums",
     "socket_buffers", "mtu_mismatch", "bbr_without_fq", "retransmissions", "old_iperf", "overlay",
+    "added",
 ]  # fmt: skip
 SLOW: tuple[FindingKind, ...] = ("slow_peers", "nothing_received", "datagrams_lost")
 """What makes a run low by itself."""
+
+
+class FindingWords(NamedTuple):
+    """The name of a problem, its remedy, and what confirms it."""
+
+    name: str
+    remedy: str
+    confirm: str
 
 
 class Finding(Value, frozen=True, kw_only=True, omit_defaults=True):
@@ -63,6 +72,7 @@ class Finding(Value, frozen=True, kw_only=True, omit_defaults=True):
     edge: NcclEdge | None = None  # a link of NCCL
     ranks: tuple[RankProcess, ...] = ()
     interfaces: tuple[Interface, ...] = ()
+    words: FindingWords | None = None  # of a rule that was added, whose kind is `added`
 
 
 Mistake = Literal["bits", "both_ways", "gib", "mib"]

@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, NamedTuple
+from typing import TYPE_CHECKING
 
 from cluster.analysis.verdict.evidence import (
     AboveLimit,
     Confidence,
     Finding,
+    FindingWords,
     JobFailure,
     OtherLoad,
     is_slow,
@@ -43,14 +44,6 @@ class FindingAnswer(Value, frozen=True, kw_only=True):
     remedy: str
     confirm: str
     is_slow: bool = False
-
-
-class FindingWords(NamedTuple):
-    """The name of a problem, its remedy, and what confirms it."""
-
-    name: str
-    remedy: str
-    confirm: str
 
 
 WORDS: dict[FindingKind | FailureKind, FindingWords] = {
@@ -357,7 +350,7 @@ def finding_words(sign: Sign) -> FindingAnswer:
             evidence = f"{f'line {sign.line}: ' if sign.line else ''}{sign.text}"
         case Finding():
             evidence = _evidence(sign)
-    words = WORDS[sign.kind]
+    words = (isinstance(sign, Finding) and sign.words) or WORDS[sign.kind]
     return FindingAnswer(
         code=sign.kind,
         name=words.name,
