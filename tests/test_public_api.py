@@ -22,7 +22,7 @@ if TYPE_CHECKING:
 
 FROZEN = {
     *("Capacity", "Cluster", "ClusterError", "ClusterSpec", "Definition", "Denied", "JobError"),
-    *("HostErrors", "InUse", "LaunchLeft"),
+    *("HostErrors", "InUse", "LargeDownload", "LaunchLeft"),
     *("Listener", "Machine", "Measurement", "ParseError", "ProvisionError", "Quota", "Record"),
     *("Run", "RunComparison", "ShellError", "SpecError", "Summary", "Timeout", "Unreachable"),
     *("__version__", "ab", "attach", "check", "compare", "import_", "judge", "launch"),
