@@ -7,6 +7,7 @@ from pathlib import Path
 from typing import get_args
 
 from cluster.core.model.fleet import PartKind, ReasonCode
+from cluster.reports.words.findings import WORDS
 from tests.conftest import ROOT
 
 PAGE = Path(ROOT / "docs" / "reference" / "check-codes.md").read_text()
@@ -17,3 +18,10 @@ def test_the_reference_has_each_code_and_no_other() -> None:
     codes = {code for cell in first_cells for code in re.findall(r"`(\w+)`", cell)}
 
     assert codes == {*get_args(ReasonCode), *get_args(PartKind)}
+
+
+def test_the_reference_has_each_code_of_a_finding() -> None:
+    page = (Path(ROOT) / "docs" / "reference" / "finding-codes.md").read_text()
+    others = {"above_limit", "above_assumption", "other_load", "added"}
+
+    assert set(re.findall(r"^\| `(\w+)` \|", page, re.MULTILINE)) == {*WORDS, *others}
