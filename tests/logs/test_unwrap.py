@@ -127,8 +127,9 @@ def test_a_notebook_is_read_by_its_outputs_and_not_by_its_code() -> None:
 def test_the_failure_of_a_notebook_is_found() -> None:
     traceback = ["Traceback (most recent call last)", "RuntimeError: CUDA error: out of memory"]
     cells = [{"cell_type": "code", "outputs": [{"output_type": "error", "traceback": traceback}]}]
-    (result,) = of(json.dumps({"cells": cells}, indent=1)).results
+    result, signs = of(json.dumps({"cells": cells}, indent=1)).results
 
+    assert signs.format == "symptoms"
     assert result.failures == ("RuntimeError: CUDA error: out of memory",)
 
 

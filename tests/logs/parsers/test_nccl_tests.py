@@ -70,9 +70,10 @@ def test_json() -> None:
     ],
 )
 def test_a_failure_is_one(what: str, instead: str, says: str) -> None:
-    (result,) = read([NEW.replace(what, instead).encode()]).results
+    result, *signs = read([NEW.replace(what, instead).encode()]).results
 
     assert says in result.failures[0]
+    assert {sign.format for sign in signs} <= {"symptoms"}
 
 
 def test_a_test_without_a_row_is_a_failure() -> None:

@@ -28,12 +28,13 @@ def test_the_lines_of_many_frameworks() -> None:
 
 
 def test_a_traceback_is_a_failure_and_takes_no_figure_away() -> None:
-    figures, job = results("job.traceback")
+    figures, job, signs = results("job.traceback")
 
     assert values(figures, "step_rate") == [205.3, 204.8]
     assert job.failures == (
         "tensorflow.python.framework.errors_impl.UnknownError: Horovod has been shut down.",
     )
+    assert signs.format == "symptoms"
 
 
 def test_a_traceback_without_its_end_is_a_failure() -> None:
@@ -52,7 +53,9 @@ def test_what_python_ignores_while_it_ends_is_no_failure() -> None:
         b"TypeError: 'NoneType' object is not callable\n"
     )
 
-    assert [found.format for found in read([text]).results] == ["throughput"]
+    throughput, signs = read([text]).results
+
+    assert throughput.failures == signs.failures == ()
 
 
 def test_a_fork_of_the_synthetic_benchmark_may_say_more() -> None:
