@@ -64,11 +64,9 @@ def test_all_entries_have_a_source_and_a_grade() -> None:
 
 
 LOOKED_UP = """
-import json, sys, time
+import json, pathlib, sys, time
 from cluster.analysis.limits import hardware, published
-from cluster.analysis.limits.published.checks import EntryProblem
 from cluster.analysis.limits.published.comparison import compare
-from tests.conftest import ROOT, run
 from tests.plain_values import plain_summary
 import msgspec.toml, tomllib
 name, definition, value, params = json.loads(sys.argv[1])
@@ -76,7 +74,11 @@ began = time.process_time()
 known = hardware.find(name)
 definition = published.definitions()[definition]
 assert compare(plain_summary(value, definition, params=params), definition, known).runs
-print(time.process_time() - began)
+took = time.process_time() - began
+entries = pathlib.Path(published.__file__).with_name("messages.toml").read_text()
+began = time.process_time()
+tomllib.loads(entries)
+print(took / (time.process_time() - began))
 """
 LARGE = {"size": 8 << 30, "hosts": 2, "ranks": 16, "operation": "all_reduce"}
 
@@ -89,12 +91,12 @@ LARGE = {"size": 8 << 30, "hosts": 2, "ranks": 16, "operation": "all_reduce"}
     ],
     ids=lambda point: point[0],
 )
-def test_a_comparison_takes_20_ms_at_most_in_a_new_process(point: tuple[object, ...]) -> None:
-    """Processor time, the best of five: other processes of this machine do not count."""
+def test_a_comparison_in_a_new_process_reads_little(point: tuple[object, ...]) -> None:
+    """It takes less than reading half of the published results four times, as text."""
     argv = [sys.executable, "-c", LOOKED_UP, json.dumps(point)]
-    times = [float(run(*argv, cwd=ROOT).stdout) for _ in range(5)]
+    ratios = [float(run(*argv, cwd=ROOT).stdout) for _ in range(5)]
 
-    assert min(times) <= 0.020, times
+    assert min(ratios) < 4, ratios
 
 
 def test_entries_are_found_by_their_definition() -> None:
