@@ -21,7 +21,7 @@ from cluster.core.model.value import Value
 from cluster.core.units import format_seconds, format_value
 from cluster.reports.formats.markdown import table_markdown
 from cluster.reports.logbook import Entry, logbook, missing_series
-from cluster.runs import object_store, store
+from cluster.runs import object_store, store, verdict_files
 from cluster.runs.import_.logs import NAME as IMPORTED
 from cluster.runs.run import RAW
 
@@ -98,7 +98,9 @@ def _of(row: RunRow) -> str:
 
 
 def _judged(folder: Path) -> tuple[str, str]:
-    """Return the figure that decides the verdict on a run, and the verdict."""
+    """Return the figure that decides the verdict on a run, and the verdict; of a check, its own."""
+    if fleet := verdict_files.verdict(folder):
+        return "", fleet.verdict
     run = store.read(folder)
     summaries = run.summary()
     judged = run.judgement(summaries, run.findings(summaries))
