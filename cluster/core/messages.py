@@ -29,7 +29,7 @@ _PROGRAMS = (
 )
 _VALUE = r"[^\s;()]*(?:\.\.\.|[^\s;(),.:])"  # without the punctuation of the sentence
 _CALLS = {  # by verb, and whether a job is named: it is the second word
-    **{(verb, False): f'cluster.attach("{{0}}").{verb}()' for verb in ("down", "fetch", "pause")},
+    **{(verb, False): f'cluster.attach("{{0}}").{verb}()' for verb in ("fetch", "pause")},
     **{(verb, False): f'cluster.attach("{{0}}").{verb}()' for verb in ("resume", "wait")},
     ("logs", False): 'print(cluster.attach("{0}").logs())',
     ("logs", True): 'print(cluster.attach("{0}").jobs["{1}"].logs())',

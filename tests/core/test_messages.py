@@ -29,7 +29,7 @@ from cluster.core.messages import for_command_line, for_reader
             'Or: provider="ssh", options={"hosts": "H1,H2"}',
         ),
         ("Leave it out: --spot is dear.", "Leave it out: spot is dear."),
-        ("Take it down: cluster down x", 'Take it down: cluster.attach("x").down()'),
+        ("Take it down: cluster down x", "Take it down: cluster down x"),  # it may have no journal
         ("Look: cluster logs x job -f", 'Look: print(cluster.attach("x").jobs["job"].logs())'),
         (
             "Or: cluster kill x job. End all: --replace",
