@@ -79,7 +79,7 @@ _KINDS = (
     ("cuda_aware", "mpi_built_with_cuda", r"mpi_built_with_cuda_support:value:(true|false)"),
     ("memlock", "max locked memory", r"max locked memory.{0,80}?\s(\d{1,20}|unlimited)\s*$"),
     ("memlock", "MEMLOCK", r"RLIMIT_MEMLOCK|MEMLOCK"),
-    ("memlock", "ibv_", r"ibv_(?:reg|create)_\w+.{0,200}?(?:failed|Cannot allocate memory)"),
+    ("memlock", "ibv_", r"ibv_(?:reg|create)_.{0,200}?(?:failed|Cannot allocate memory)"),
     ("memlock", "memory lock", r"memory lock(?:ed|ing)? limit"),
     (
         "shm",
