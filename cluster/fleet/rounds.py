@@ -88,14 +88,31 @@ def survey(
     sample = _sample(fleet, rounds, plan.alone) if rounds else []
     if sample:  # few rounds may have no pair of different groups
         tests += measure(_alone(_next(tests), sample, "a sample alone"))
-    peers = [_among_suspects] if sample and not fleet.grouped else []
-    repeats = [*[_repeated_tests] * MOST_TIMES, *peers, _at_other_times]
-    for more in (*repeats, *[_low_pairs_again] * MOST_REPEATS):
-        for step in more(fleet, tests, routes):
-            tests += measure(step)
-    if plan.confirm and (again := _confirming(fleet, tests, routes)):
-        tests += measure(_alone(_next(tests), again, CONFIRMATION))
+    for step in _further_steps(fleet, tests, plan, routes):
+        tests += measure(step)
     return tests
+
+
+def _further_steps(
+    fleet: Fleet, tests: Sequence[PairTest], plan: SurveyPlan, routes: FleetSimulator | None
+) -> Iterator[SurveyStep]:
+    """Return what to test again; each kind of step sees the tests of those before it in `tests`."""
+    kinds = [
+        (_repeated_tests, MOST_TIMES),
+        (_among_suspects, 1),
+        (_at_other_times, 1),
+        (_low_pairs_again, MOST_REPEATS),
+        (_confirming, int(plan.confirm)),
+    ]
+    for steps_of, times in kinds:
+        for _ in range(times):
+            table = pair_table(fleet, tests)
+            if not table.tests or not (table.rates > 0).any():
+                return
+            steps = list(steps_of(fleet, tests, diagnosed(table, routes)))
+            yield from steps
+            if not steps:
+                break
 
 
 def planned_rounds(groups: Sequence[int], count: int) -> list[Pairs]:
@@ -143,13 +160,9 @@ def _sample(fleet: Fleet, rounds: Sequence[Pairs], count: int) -> list[tuple[int
 
 
 def _repeated_tests(
-    fleet: Fleet, tests: Sequence[PairTest], routes: FleetSimulator | None
+    fleet: Fleet, tests: Sequence[PairTest], found: Diagnosed
 ) -> Iterator[SurveyStep]:
     """Return the pairs to test again, alone: low tests that no blamed part explains."""
-    table = pair_table(fleet, tests)
-    if not table.tests or not (table.rates > 0).any():
-        return
-    found = diagnosed(table, routes)
     number = _next(tests)
     once = {_either_way((t.source, t.target)) for t in tests if t.alone}
     often = {_either_way((t.source, t.target)) for t in tests if t.port}
@@ -169,14 +182,12 @@ def _repeated_tests(
 
 
 def _among_suspects(
-    fleet: Fleet, tests: Sequence[PairTest], routes: FleetSimulator | None
+    fleet: Fleet, tests: Sequence[PairTest], found: Diagnosed
 ) -> Iterator[SurveyStep]:
     """Test suspects with one another: if they are good then, what is slow is a part they share."""
-    table = pair_table(fleet, tests)
-    if not table.tests or not (table.rates > 0).any():
-        return
-    hosts = np.array(suspected_hosts(fleet, diagnosed(table, routes)), dtype=np.int64)
-    if not FEWEST_OF_GROUP <= len(hosts) <= len(fleet.names) / 2:
+    hosts = np.array(suspected_hosts(fleet, found), dtype=np.int64)
+    several = FEWEST_OF_GROUP <= len(hosts) <= len(fleet.names) / 2
+    if fleet.grouped or not several or not found.table.alone.any():
         return
     for number, pairs in enumerate(islice(tournament(len(hosts)), PEERS), _next(tests)):
         yield SurveyStep(
@@ -185,31 +196,25 @@ def _among_suspects(
 
 
 def _at_other_times(
-    fleet: Fleet, tests: Sequence[PairTest], routes: FleetSimulator | None
+    fleet: Fleet, tests: Sequence[PairTest], found: Diagnosed
 ) -> Iterator[SurveyStep]:
     """Test hosts that may be slow at times, alone with good hosts, several times."""
-    table = pair_table(fleet, tests)
-    if not table.tests or not (table.rates > 0).any():
-        return
-    found = diagnosed(table, routes)
+    number = _next(tests)
     partners = {
         host: fresh_partners(fleet, found, host, TIMES)
         for host in varying_hosts(fleet, found)[:MOST_VARYING]
     }
     for time in range(TIMES if any(partners.values()) else 0):
         pairs = [(host, own[time % len(own)]) for host, own in partners.items() if own]
-        yield _alone(_next(tests) + time, pairs, "hosts that may be slow at times")
+        yield _alone(number + time, pairs, "hosts that may be slow at times")
 
 
 def _low_pairs_again(
-    fleet: Fleet, tests: Sequence[PairTest], routes: FleetSimulator | None
+    fleet: Fleet, tests: Sequence[PairTest], found: Diagnosed
 ) -> Iterator[SurveyStep]:
     """Test low pairs of good hosts by the port at which they were never good, at another time."""
-    table = pair_table(fleet, tests)
-    if not table.tests or not (table.rates > 0).any():
-        return
     by_port: defaultdict[int, list[tuple[int, int]]] = defaultdict(list)
-    for port, pair in islice(doubtful_pairs(fleet, diagnosed(table, routes)), MOST_AGAIN):
+    for port, pair in islice(doubtful_pairs(fleet, found), MOST_AGAIN):
         by_port[port].append(pair)
     for number, (port, pairs) in enumerate(by_port.items(), _next(tests)):
         yield _alone(number, pairs, "low pairs, at another time", port)
@@ -340,19 +345,15 @@ def _slow_fabric(found: Diagnosed) -> Iterator[tuple[int, int]]:
             yield table.tests[at].source, table.tests[at].target
 
 
-def _confirming(
-    fleet: Fleet, tests: Sequence[PairTest], routes: FleetSimulator | None
-) -> list[tuple[int, int]]:
+def _confirming(fleet: Fleet, tests: Sequence[PairTest], found: Diagnosed) -> Iterator[SurveyStep]:
     """Pair each blamed host with good hosts that it was not tested with."""
-    table = pair_table(fleet, tests)
-    if not table.tests or not (table.rates > 0).any():
-        return []
-    found = diagnosed(table, routes)
     ends = found.parts.endpoints
     hosts = dict.fromkeys(
         c.part % ends // fleet.nics for c in found.blame.blamed if c.part < 2 * ends
     )
-    return [(h, other) for h in hosts for other in fresh_partners(fleet, found, h)]
+    pairs = [(host, other) for host in hosts for other in fresh_partners(fleet, found, host)]
+    if pairs:
+        yield _alone(_next(tests), pairs, CONFIRMATION)
 
 
 def tournament(n: int) -> Iterator[Pairs]:
