@@ -165,7 +165,7 @@ def _share_cores(home: Path) -> None:
 
 @pytest.fixture
 def installed_anew(monkeypatch: pytest.MonkeyPatch) -> None:
-    """Let hosts install their environment and compile: it is the subject."""
+    """Let hosts install their environment: it is the subject."""
     monkeypatch.setenv(prepared.FOLDER, "")
 
 

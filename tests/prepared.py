@@ -15,14 +15,14 @@ import subprocess
 import tempfile
 from contextlib import suppress
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 import msgspec
 from filelock import FileLock
 
 from cluster.core.errors import ClusterError
 from cluster.remote.environment.install import HostInstaller
-from cluster.remote.jobs import COMMAND_TIMEOUT, MpiJob
+from cluster.remote.jobs import COMMAND_TIMEOUT
 from cluster.remote.shells.local import LocalShell
 from tests import clean
 
@@ -32,28 +32,15 @@ if TYPE_CHECKING:
     from cluster.remote.environment.steps import HostProbe, PendingStep
 
 FOLDER = "CLUSTER_TESTS_PREPARED"  # variable: where a run keeps them; if it is empty, hosts install
-KERNELS = "kernels"  # as in cluster.measure.kernels
 COPY = """\
 [ -d "$1" ] && cd -- "$2" && rm -rf env && cp -a -- "$1" env
 """
-really, start = HostInstaller._do, MpiJob.start
+really = HostInstaller._do
 
 
 def use() -> None:
     """Let what this process installs on hosts come from there."""
     HostInstaller._do = take  # type: ignore[method-assign]
-    MpiJob.start = start_with_kernels  # type: ignore[method-assign]
-
-
-def start_with_kernels(self: MpiJob, *words: Any, **more: Any) -> None:
-    """Start a job whose host, if it is this one, keeps its kernels where all of the run do."""
-    if os.environ.get(FOLDER) and isinstance(self._shell, LocalShell):
-        shared = Path(os.environ[FOLDER], KERNELS)
-        own = Path(self.record.folder).with_name(KERNELS)
-        with suppress(OSError):
-            shared.mkdir(exist_ok=True)
-            own.symlink_to(shared)
-    start(self, *words, **more)
 
 
 def begin(config: pytest.Config) -> None:

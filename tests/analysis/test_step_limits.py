@@ -12,7 +12,6 @@ from hypothesis import strategies as st
 from cluster.analysis.models.step_limits import (
     PART_METRICS,
     Trained,
-    fetch_stall_expected,
     from_measurements,
     judge,
     split_wait,
@@ -254,8 +253,3 @@ def test_an_exchange_that_the_input_hides_is_not_blamed(preparation: float, stag
     )
 
     assert found.stage == stage
-
-
-@pytest.mark.parametrize(("rate", "stall"), [(2e6, 0.0), (1e6, 0.0), (0.5e6, 0.5), (0.2e6, 0.8)])
-def test_what_a_link_takes_beyond_the_computing(rate: float, stall: float) -> None:
-    assert fetch_stall_expected(264e-6, 264, rate) == pytest.approx(stall)

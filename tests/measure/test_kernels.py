@@ -46,7 +46,7 @@ def test_a_metric_timed_in_c_has_a_definition_of_its_own() -> None:
     assert definitions_for(both, "auto") == (timed_in_c(LATENCY), timed_in_c(BANDWIDTH), *both)
 
 
-@pytest.mark.usefixtures("compiler", "installed_anew")
+@pytest.mark.usefixtures("compiler")
 def test_c_runs_where_it_can_and_the_run_says_how_it_was_made() -> None:
     with cluster.launch("which", hosts=2) as c:
         found = c.bench("p2p", metrics=["latency"], sizes=[8], iterations=20)
@@ -64,7 +64,7 @@ def test_c_runs_where_it_can_and_the_run_says_how_it_was_made() -> None:
         assert one.record.notes == python.record.notes == ()
 
 
-@pytest.mark.usefixtures("compiler", "installed_anew")
+@pytest.mark.usefixtures("compiler")
 def test_without_a_compiler_python_does_it_and_the_run_says_so(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:

@@ -220,15 +220,6 @@ def bounds(trained: Trained) -> dict[Stage, float]:
     return {stage: rate for stage, rate in known.items() if rate is not None}
 
 
-def fetch_stall_expected(compute: float, size: float, rate: float) -> float:
-    """Return the share of a step that a link takes beyond the computing that it overlaps with.
-
-    It is max(0, 1 - c B / s) for c seconds to compute and B bytes of a sample, and a link of s
-    bytes per second.
-    """
-    return max(0.0, 1 - compute * rate / size)
-
-
 def judge(trained: Trained) -> TrainingVerdict:
     """Say which stage limits the training."""
     lost, allowed = stalls(trained), bounds(trained)

@@ -45,11 +45,6 @@ def default_region() -> str:
     return str(_session("").region_name or "")
 
 
-def known_regions() -> tuple[str, ...]:
-    """Return the regions in boto3's own data, without any call."""
-    return tuple(sorted(_session("").get_available_regions("ec2")))
-
-
 def _session(region: str) -> Any:  # noqa: ANN401 - boto3 has no types
     require("boto3", "aws", "Amazon's cloud")
     import boto3  # noqa: PLC0415 - slow to import, and not everybody needs it
