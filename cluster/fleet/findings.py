@@ -99,34 +99,34 @@ def hidden_groups(fleet: Fleet, found: Diagnosed) -> list[tuple[int, ...]]:
     A host is as fast as its best test, so two that reach the usual rate with one another are good.
     """
     late = peers(found.table) & ~found.table.limited
-    line = float(found.blame.references[HOST]) * (1 - found.blame.tolerance)
-    good = late & (found.table.rates >= line)
-    of = {host: {host} for host in suspected_hosts(fleet, found)}
-    for at in np.flatnonzero(good):
+    members = {host: {host} for host in suspected_hosts(fleet, found)}
+    for at in np.flatnonzero(late & (found.table.rates >= _line(found))):
         test = found.table.tests[at]
-        if test.source in of and test.target in of:
-            whole = of[test.source] | of[test.target]
-            of.update(dict.fromkeys(whole, whole))
+        if test.source in members and test.target in members:
+            whole = members[test.source] | members[test.target]
+            members.update(dict.fromkeys(whole, whole))
     ends = found.parts.endpoints
     blamed = {c.part % ends // fleet.nics for c in found.blame.blamed if c.part < 2 * ends}
-    groups = {tuple(sorted(members)) for members in of.values()}
+    groups = {tuple(sorted(group)) for group in members.values()}
     return sorted(group for group in groups if len(blamed.intersection(group)) >= FEWEST_OF_GROUP)
 
 
 def slow_groups(fleet: Fleet, found: Diagnosed) -> Iterator[FleetFinding]:
     """Return groups of hosts with one cause: a part nobody knew of, or another kind of host."""
     blame, ends = found.blame, found.parts.endpoints
-    capacity = {c.part: c for c in (*blame.blamed, *blame.undecided) if c.part < 2 * ends}
+    suspects = {c.part: c for c in (*blame.blamed, *blame.undecided) if c.part < 2 * ends}
     hidden = hidden_groups(fleet, found)
     for number, group in enumerate(hidden or _alike_groups(fleet, found)):
-        own = [c for part, c in capacity.items() if part % ends // fleet.nics in group]
+        own = [c for part, c in suspects.items() if part % ends // fleet.nics in group]
         best = max(c.capacity for c in own)
+        ways = {"rx" if c.part >= ends else "tx" for c in own}
+        endpoints = [host * fleet.nics + nic for host in group for nic in range(fleet.nics)]
+        for group_part in set(found.table.groups[endpoints].tolist()):  # of tests with others
+            ways |= {_way_of_group(found, c) for c in _blamed_groups(found).get(group_part, ())}
         yield FleetFinding(
             place=Part(kind="group", number=number if hidden else fleet.groups[group[0]]),
             kind="GROUP",
-            direction=direction_of(
-                ("rx" if c.part >= ends else "tx" for c in own), directed=fleet.directed
-            ),
+            direction=direction_of(ways, directed=fleet.directed),
             capacity=unit_value(fleet, found, best),
             tests=sum(c.tests for c in own),
             reason=Reason(
@@ -164,10 +164,10 @@ def bad_hosts(
         if culprit.part < 2 * ends:  # hosts come before groups and links
             culprits[culprit.part % ends].append(culprit)
     of_host = Counter(end // fleet.nics for end in culprits)
-    known = {host for group in groups for host in group.reason.hosts}
+    explained = {host for group in groups for host in group.reason.hosts}
     for end, own in culprits.items():
         host, nic = divmod(end, fleet.nics)
-        if host in known:
+        if host in explained:
             continue
         if of_host[host] == fleet.nics and nic > 0:
             continue  # all its NICs are blamed: name the host once
@@ -297,24 +297,24 @@ def _low_pairs(found: Diagnosed, unstable: Collection[int]) -> Iterator[tuple[Pa
         for at in places:
             test = table.tests[at]
             by_port[test.source, test.target, test.port].append(bool(odd[at]))
-        known = PairCounts(pair, tuple(table.tests[at] for at in own), dict(by_port))
+        counts = PairCounts(pair, tuple(table.tests[at] for at in own), dict(by_port))
         # Pairs of one group and of two differ in what others can take from them.
-        others = silent | True if known.silent else first & (table.between == table.between[own[0]])
+        alike = first & (table.between == table.between[own[0]])
+        others, low = (np.ones_like(odd), silent) if counts.silent else (alike, odd & alone)
         others[own] = False
-        hits = int(((silent if known.silent else odd & alone) & others).sum())
-        share = (hits + 0.5) / (int(others.sum()) + 1)
-        yield known, known.chance(share, _pairs(found, silent=known.silent))
+        share = (int((low & others).sum()) + 0.5) / (int(others.sum()) + 1)
+        yield counts, counts.chance(share, _pairs(found, silent=counts.silent))
 
 
 def bad_pairs(found: Diagnosed, unstable: Collection[int]) -> Iterator[FleetFinding]:
     """Return pairs of good, stable hosts that are low or silent alone, too often for chance."""
-    for known, chance in _low_pairs(found, unstable):
+    for counts, chance in _low_pairs(found, unstable):
         if chance > CHANCE:
             continue
-        pair, low = known.pair, known.low
+        pair, low = counts.pair, counts.low
         failed = [test for test in low if not test.value]
         ways = {(test.source, test.target) for test in low}
-        tried = sum(len(every) for (a, b, _), every in known.ways.items() if (a, b) in ways)
+        tried = sum(len(every) for (a, b, _), every in counts.ways.items() if (a, b) in ways)
         yield FleetFinding(
             place=Part(kind="pair", host=pair[0], peer=pair[1]),
             kind="LINK",
@@ -334,10 +334,10 @@ def bad_pairs(found: Diagnosed, unstable: Collection[int]) -> Iterator[FleetFind
 def doubtful_pairs(fleet: Fleet, found: Diagnosed) -> Iterator[tuple[int, tuple[int, int]]]:
     """Return pairs that could be low by chance, with the ports at which they were never good."""
     unstable = {one.place.host for one in unstable_hosts(fleet, found)}
-    for known, chance in _low_pairs(found, unstable):
-        if not known.silent and chance > CHANCE:
-            ports = {port for (_, _, port), low in known.ways.items() if all(low)}
-            yield from ((port, known.pair) for port in sorted(ports))
+    for counts, chance in _low_pairs(found, unstable):
+        if not counts.silent and chance > CHANCE:
+            ports = {port for (_, _, port), low in counts.ways.items() if all(low)}
+            yield from ((port, counts.pair) for port in sorted(ports))
 
 
 def _pairs(found: Diagnosed, *, silent: bool) -> int:
@@ -375,8 +375,7 @@ def unstable_hosts(fleet: Fleet, found: Diagnosed) -> Iterator[FleetFinding]:
 def unproven_hosts(fleet: Fleet, found: Diagnosed) -> tuple[int, ...]:
     """Return hosts that reached the usual rate in no test, of one direction at least."""
     table = found.table
-    line = float(found.blame.references[HOST]) * (1 - found.blame.tolerance)
-    good = (table.rates >= line) & (found.seen.paths >= 0).any(axis=1)
+    good = (table.rates >= _line(found)) & (found.seen.paths >= 0).any(axis=1)
     proven = [set((ends[good] // fleet.nics).tolist()) for ends in (table.source, table.target)]
     both = proven[0] & proven[1] if fleet.directed else proven[0] | proven[1]
     return tuple(host for host in range(len(fleet.names)) if host not in both)
@@ -388,7 +387,7 @@ def varying_hosts(fleet: Fleet, found: Diagnosed) -> list[int]:
     They may be slow at times; others may as well have taken their bandwidth.
     """
     table, blame = found.table, found.blame
-    deep = blame.unexplained & (found.seen.values < _deep_line(found))
+    deep = blame.unexplained & (found.seen.values < _line(found, DEEP))
     at_once = ~table.alone & ~peers(table) & (blame.explained_by < 0)
     rounds = np.array([test.round for test in table.tests], dtype=np.int64)[at_once]
     hosts = np.stack([table.source, table.target])[:, at_once] // fleet.nics
@@ -405,8 +404,9 @@ def varying_hosts(fleet: Fleet, found: Diagnosed) -> list[int]:
     return [int(host) for host in sorted(chances, key=chances.__getitem__) if chances[host] < ODD]
 
 
-def _deep_line(found: Diagnosed) -> float:
-    return float(found.blame.references[HOST]) * (1 - DEEP * found.blame.tolerance)
+def _line(found: Diagnosed, tolerances: float = 1.0) -> float:
+    """Return the value below which a test is low, in bytes per second."""
+    return float(found.blame.references[HOST]) * (1 - tolerances * found.blame.tolerance)
 
 
 def crowded_pairs(fleet: Fleet, found: Diagnosed) -> Iterator[tuple[int, int]]:
@@ -475,14 +475,9 @@ def _end(fleet: Fleet, part: int, ends: int) -> tuple[Part, Way]:
 
 def bad_groups(fleet: Fleet, found: Diagnosed) -> Iterator[FleetFinding]:
     """Return the groups whose traffic to other groups is slow, whichever host sends."""
-    first, count = 2 * found.parts.endpoints, found.parts.groups
-    own: defaultdict[int, list[Culprit]] = defaultdict(list)
-    for culprit in found.blame.blamed:
-        if first <= culprit.part < first + 2 * count:
-            own[(culprit.part - first) % count].append(culprit)
     names = np.unique(np.asarray(fleet.groups))
-    for group, culprits in own.items():
-        ways = {"tx" if c.part < first + count else "rx" for c in culprits}
+    for group, culprits in _blamed_groups(found).items():
+        ways = {_way_of_group(found, c) for c in culprits}
         worst = min(culprits, key=lambda c: c.capacity)
         number, nic = divmod(group, fleet.nics)
         usual = float(found.blame.references[GROUP])
@@ -498,6 +493,20 @@ def bad_groups(fleet: Fleet, found: Diagnosed) -> Iterator[FleetFinding]:
                 nic=nic if fleet.nics > 1 else -1,
             ),
         )
+
+
+def _blamed_groups(found: Diagnosed) -> dict[int, list[Culprit]]:
+    """Return what is blamed of each group of endpoints."""
+    first, count = 2 * found.parts.endpoints, found.parts.groups
+    own: defaultdict[int, list[Culprit]] = defaultdict(list)
+    for culprit in found.blame.blamed:
+        if first <= culprit.part < first + 2 * count:
+            own[(culprit.part - first) % count].append(culprit)
+    return own
+
+
+def _way_of_group(found: Diagnosed, culprit: Culprit) -> str:
+    return "tx" if culprit.part < 2 * found.parts.endpoints + found.parts.groups else "rx"
 
 
 def bad_links(fleet: Fleet, found: Diagnosed) -> Iterator[FleetFinding]:

@@ -205,7 +205,7 @@ def test_hosts_with_one_cause_are_one_finding(
     verdict = Simulated(fault=fault, grouped=grouped, oversubscription=oversubscription).check()
     (found,) = verdict.blamed
 
-    assert (found.kind, found.reason.code) == ("GROUP", code)
+    assert (found.kind, found.reason.code, found.direction) == ("GROUP", code, "both")
     assert found.reason.hosts in ((), tuple(range(24, 32)))
 
 

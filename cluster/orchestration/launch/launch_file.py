@@ -32,9 +32,7 @@ class FileJob(Value, frozen=True, kw_only=True):
     cwd: str = ""  # a folder on the hosts
     env: dict[str, str] = {}  # noqa: RUF012 - msgspec copies an empty default
     timeout: float | None = None  # seconds
-    after: str = (
-        ""  # a job above that has to end first; as `JOB:PORT`, one that has to listen there
-    )
+    after: str = ""  # a job above that has to end first, or as JOB:PORT, to listen there
 
 
 class FileKeys(SpecOptions, frozen=True, kw_only=True):
@@ -110,13 +108,13 @@ def _checked(keys: dict[str, object], path: Path) -> LaunchFile:
         "jobs": {},
         **{key: parse_seconds(span) for key, span in spans.items() if isinstance(span, str)},
     }
-    known = convert(keys, FileKeys, f"key of {path.name}")
+    values = convert(keys, FileKeys, f"key of {path.name}")
     own = {key: value for key, value in keys.items() if key in SpecOptions.__struct_fields__}
-    beside = path.parent / known.setup
-    is_file = "\n" not in known.setup and (beside.is_file() or known.setup.endswith(".sh"))
+    beside = path.parent / values.setup
+    is_file = "\n" not in values.setup and (beside.is_file() or values.setup.endswith(".sh"))
     launch = LaunchFile(
-        spec=make_spec(known.name, {**own, "groups": groups or None}),
-        setup=read_script(beside if is_file else known.setup) if known.setup else "",
+        spec=make_spec(values.name, {**own, "groups": groups or None}),
+        setup=read_script(beside if is_file else values.setup) if values.setup else "",
         files={str(path.parent / here): str(there) for here, there in files.items()},
         jobs=checked,
     )
@@ -135,10 +133,10 @@ def _checked(keys: dict[str, object], path: Path) -> LaunchFile:
 
 
 def _table(keys: Mapping[str, object], key: str, path: Path) -> dict[str, object]:
-    found = keys.get(key, {})
-    if not isinstance(found, dict):
-        raise SpecError(f"{path.name}: {key} is {found!r}; it must be a table: [{key}]")
-    return found
+    table = keys.get(key, {})
+    if not isinstance(table, dict):
+        raise SpecError(f"{path.name}: {key} is {table!r}; it must be a table: [{key}]")
+    return table
 
 
 def _job(name: str, job: object) -> dict[str, object]:
@@ -189,22 +187,22 @@ def launch_file(
         SpecError: the file is wrong, or a job runs that has another command.
         ClusterError: a step failed; a new cluster is taken down, unless `keep`.
     """
-    asked = path if isinstance(path, LaunchFile) else read_launch_file(path)
-    cluster = launch_spec(asked.spec, on_state, confirm=confirm, replace=replace)
+    plan = path if isinstance(path, LaunchFile) else read_launch_file(path)
+    cluster = launch_spec(plan.spec, on_state, confirm=confirm, replace=replace)
     is_new = bool(cluster.launch_phases) and not keep
     with on_failure(cluster.down if is_new else cluster.close):
-        return cluster, tuple(_follow(cluster, asked, on_step))
+        return cluster, tuple(_follow(cluster, plan, on_step))
 
 
-def _follow(cluster: Cluster, asked: LaunchFile, on_step: Callable[[str], None]) -> list[Job]:
+def _follow(cluster: Cluster, plan: LaunchFile, on_step: Callable[[str], None]) -> list[Job]:
     """Do what follows the launch of a cluster, and return its jobs."""
-    if asked.setup:
-        ran = cluster.setup(asked.setup)
+    if plan.setup:
+        ran = cluster.setup(plan.setup)
         on_step(f"set-up: ran on {len(ran)} of {len(cluster.hosts)} host(s)")
-    for here, there in asked.files.items():
+    for here, there in plan.files.items():
         on_step(str(cluster.sync(here, there)))
     jobs = []
-    for name, job in asked.jobs.items():
+    for name, job in plan.jobs.items():
         before, _, port = job.after.partition(":")
         if port:
             cluster.jobs[before].wait_for_port(int(port))
