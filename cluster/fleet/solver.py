@@ -604,49 +604,11 @@ def _instability(
     mine, others = told & (met == part).any(axis=1), told & (hosts[met] != own).all(axis=1)
     background = (int(is_low[others].sum()) + 0.5) / (int(others.sum()) + 1)
     hit, count = int(is_low[mine].sum()), int(mine.sum())
-    low = np.bincount(met[others & is_low].ravel(), minlength=len(hosts))
-    tried = np.bincount(met[others].ravel(), minlength=len(hosts))
-    return at_least(hit, count, background, clustering(low, tried)), hit, count
+    return at_least(hit, count, background), hit, count
 
 
-def clustering(low: Numbers, tried: Numbers) -> float:
-    """Estimate how much more the low tests of a fleet gather at some parts than by chance.
-
-    Returns:
-        The intraclass correlation of a beta-binomial distribution, by moments, without the worst
-        parts, which may be bad: 0 if all parts are alike.
-    """
-    low, tried = low[tried > 1], tried[tried > 1]
-    worst = np.argsort(low / np.maximum(tried, 1))[: len(low) - max(2, len(low) // 20)]
-    low, tried = low[worst], tried[worst]
-    share = low.sum() / max(1, tried.sum())
-    if not 0 < share < 1:
-        return 0.0
-    spread = float((tried * (low / tried - share) ** 2).sum() / (share * (1 - share)))
-    return float(np.clip((spread - (len(low) - 1)) / (tried - 1).sum(), 0.0, 0.99))
-
-
-def at_least(hits: int, count: int, share: float, correlation: float = 0.0) -> float:
-    """Return the probability of at least so many hits, binomial or, if correlated, beta-binomial.
-
-    Args:
-        share: between 0 and 1, both excluded.
-        correlation: of two draws of the same part, below 1.
-    """
-    if correlation < 1e-6:  # noqa: PLR2004 - the gamma functions would lose all digits
-        odds, rest = math.log(share), math.log1p(-share)
-        tail = (
-            log_choose(count, k) + k * odds + (count - k) * rest for k in range(hits, count + 1)
-        )
-        return min(1.0, sum(map(math.exp, tail)))
-    a, b = (p * (1 - correlation) / correlation for p in (share, 1 - share))
-    whole = _log_beta(a, b)
-    tail = (
-        log_choose(count, k) + _log_beta(k + a, count - k + b) - whole
-        for k in range(hits, count + 1)
-    )
+def at_least(hits: int, count: int, share: float) -> float:
+    """Return the binomial probability of at least so many hits."""
+    odds, rest = math.log(share), math.log1p(-share)
+    tail = (log_choose(count, k) + k * odds + (count - k) * rest for k in range(hits, count + 1))
     return min(1.0, sum(map(math.exp, tail)))
-
-
-def _log_beta(a: float, b: float) -> float:
-    return math.lgamma(a) + math.lgamma(b) - math.lgamma(a + b)

@@ -5,6 +5,7 @@ from __future__ import annotations
 import ast
 import re
 import sys
+from bisect import bisect_right
 from collections import Counter
 from functools import cache
 from itertools import zip_longest
@@ -159,7 +160,8 @@ class _Reader:
         if all(map(_is_only_suspect, self._results)):
             raise self._nothing()
         results = [_outlived(result, self._results) for result in self._results]
-        results = [self._excuse(self._misread(result)) for result in results]
+        starts = sorted(result.first for result in results)
+        results = [self._excuse(self._misread(result, starts)) for result in results]
         return Reading(
             results=tuple(sorted(results, key=lambda result: result.first)),
             lines=self._lines,
@@ -167,13 +169,20 @@ class _Reader:
             examples=tuple(self._examples),
         )
 
-    def _misread(self, result: Parsed) -> Parsed:
-        """Turn the failure that there is no row into a note, if rows were not understood."""
-        later = [other.first for other in self._results if other.first > result.first]
-        end = min(later, default=sys.maxsize) if result.expects else 0
-        row = next((row for row in self._rows if result.first < row.line < end), None)
-        if row is None:
+    def _misread(self, result: Parsed, starts: Sequence[int]) -> Parsed:
+        """Turn the failure that there is no row into a note, if rows were not understood.
+
+        Args:
+            starts: the first lines of all results, sorted.
+        """
+        if not result.expects:
             return result
+        begin = bisect_right(self._rows, result.first, key=lambda row: row.line)
+        after = bisect_right(starts, result.first)
+        end = starts[after] if after < len(starts) else sys.maxsize
+        if begin == len(self._rows) or self._rows[begin].line >= end:
+            return result
+        row = self._rows[begin]
         note = (
             f"its rows were not understood; line {row.line}: {row.text!r}; expected: "
             f"{result.expects}"

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 import pytest
 
@@ -183,6 +183,7 @@ def test_hosts_are_blamed_in_a_thin_fabric_if_others_reach_more_alone(
     assert (found.kind, found.reason.hosts or (found.place.host,)) == (kind, slow)
 
 
+NOISES = ("both:0.03", "tails:0.03")
 SLOW_RACK = ",".join(f"host:{host}=0.25" for host in range(24, 32))
 
 
@@ -216,19 +217,17 @@ def test_slow_hosts_of_one_kind_are_bad_if_they_are_slow_among_themselves() -> N
     assert {(b.kind, b.place.host) for b in verdict.blamed} == {("BAD", h) for h in range(24, 32)}
 
 
-@pytest.mark.parametrize("grouped", [True, False])
 @pytest.mark.parametrize(
-    ("noise", "background"), [("both:0.03", 0.0), ("tails:0.03", 0.0), ("both:0.03", 0.5)]
+    "disturbance",
+    [
+        *({"noise": noise, "grouped": grouped} for noise in NOISES for grouped in (True, False)),
+        *({"background": 0.5, "grouped": grouped} for grouped in (True, False)),
+        {"noise": "both:0.03", "background": 0.5, "oversubscription": 3.0},
+    ],
 )
-def test_noise_and_the_traffic_of_others_are_no_fault(
-    noise: str,
-    background: float,
-    grouped: bool,  # noqa: FBT001 - a column of the table
-) -> None:
+def test_noise_and_the_traffic_of_others_are_no_fault(disturbance: dict[str, Any]) -> None:
     for seed in (1, 2, 3):
-        verdict = Simulated(noise=noise, background=background, grouped=grouped, seed=seed).check()
-
-        assert verdict.blamed == ()
+        assert Simulated(seed=seed, **disturbance).check().blamed == ()
 
 
 FLEET = Fleet(names=("a", "b", "c", "d"), groups=(0, 0, 0, 0))
