@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import atexit
 import ctypes
+import faulthandler
 import gc
 import importlib
 import io
@@ -150,6 +151,7 @@ def _become(words: list[str], variables: dict[str, str], folder: str, machine: i
     os.environ.update(variables)
     os.chdir(folder)
     time.tzset()
+    faulthandler.enable()  # a crash says where, on the error output of the script
     sys.argv = words
     sys.path[0] = str(Path(words[0]).parent)
     runpy.run_path(words[0], run_name="__main__")
