@@ -98,8 +98,6 @@ WITH_SENTENCES = {
     *("cluster/analysis/statistics/compare.py",),
     *("cluster/analysis/statistics/slowdown.py", "cluster/analysis/topology/nccl_toggles.py"),
     *("cluster/analysis/topology/topology.py", "cluster/analysis/topology/transports.py"),
-    "cluster/analysis/verdict/profiles/__init__.py",
-    "cluster/analysis/verdict/profiles/findings.py",
     *("cluster/fleet/pair_logs.py", "cluster/fleet/rounds.py", "cluster/fleet/simulation.py"),
 }
 """What still words what it finds; parsers of logs do, too, in their notes."""

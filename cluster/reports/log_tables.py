@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING
 from cluster.core.units import format_bytes, format_value
 from cluster.reports.table import Table
 from cluster.reports.tables import bar
+from cluster.reports.words.profiles import check_words, profile_words
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -32,9 +33,9 @@ def _meaning(job: JobProfile) -> Table:
     return Table(
         title=f"{of_job}: {len(job.ranks)} of {job.size or '?'} rank(s) wrote a profile",
         columns=("finding", "arithmetic"),
-        rows=tuple((finding.says, finding.how) for finding in job.findings),
+        rows=tuple(map(profile_words, job.findings)),
         notes=(
-            *(f"Its sums do not agree: {check.what}: {check.how}" for check in wrong),
+            *(f"Its sums do not agree: {check_words(check)}" for check in wrong),
             f"{len(job.checks) - len(wrong)} of {len(job.checks)} sums were checked and agree",
             *((f"the files of {missing} rank(s) are not here",) if missing > 0 else ()),
         ),

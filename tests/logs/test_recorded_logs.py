@@ -13,6 +13,7 @@ from cluster.analysis.verdict.profiles import job_profiles
 from cluster.analysis.verdict.profiles.values import Source
 from cluster.core.model.logs import NcclLog, PeerAccess, Profile, Topology
 from cluster.logs.reader import read
+from cluster.reports.words.profiles import profile_words
 from tests.logs.samples import values
 
 if TYPE_CHECKING:
@@ -179,8 +180,8 @@ def test_the_profiles_of_document_003_mean_what_it_says() -> None:
         if isinstance(result.detail, Profile)
     ]
     cpu, gpu = job_profiles(found)
-    says = {finding.name: finding.says for finding in cpu.findings}
-    gpu_says = {finding.name: finding.says for finding in gpu.findings}
+    says = {finding.name: profile_words(finding)[0] for finding in cpu.findings}
+    gpu_says = {finding.name: profile_words(finding)[0] for finding in gpu.findings}
 
     assert says["negotiation"] == (
         "8-byte Allreduce, 91% of calls, 54% of the time: negotiation or waiting, not transfer"

@@ -35,6 +35,7 @@ class ProfileAnswer(Value, frozen=True, kw_only=True):
     """What `cluster profile --json` prints."""
 
     jobs: tuple[JobProfile, ...]
+    words: tuple[tuple[tuple[str, str], ...], ...]  # of the findings of each job
     unread: tuple[str, ...]
 
 
@@ -48,14 +49,15 @@ def command(
 ) -> None:
     from cluster.analysis.verdict.profiles import job_profiles  # noqa: PLC0415
     from cluster.reports.log_tables import profile_tables  # noqa: PLC0415
+    from cluster.reports.words.profiles import profile_words  # noqa: PLC0415
 
     unread: list[str] = []
     files = [file for name in named for file in _files(name, root)]
     logs = readings(files, unread, format_=FORMAT)
     jobs = job_profiles(source for file, reading in logs for source in _profiles(file, reading))
-    answer = ProfileAnswer(jobs=jobs, unread=tuple(unread))
     if json:
-        print_json(answer)
+        words = tuple(tuple(map(profile_words, job.findings)) for job in jobs)
+        print_json(ProfileAnswer(jobs=jobs, words=words, unread=tuple(unread)))
         return
     print_left_out(unread)
     show_tables([table for job in jobs for table in profile_tables(job)], report)

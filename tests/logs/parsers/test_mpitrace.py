@@ -8,6 +8,7 @@ from cluster.analysis.verdict.profiles import job_profiles
 from cluster.analysis.verdict.profiles.values import Source
 from cluster.core.model.logs import Profile
 from cluster.logs.reader import read
+from cluster.reports.words.profiles import profile_words
 from tests.logs.samples import LOGS
 
 
@@ -49,16 +50,14 @@ def test_operations_on_files_are_no_communication() -> None:
     assert (profile.communication, profile.files) == (1.75, 1.0)
     assert result.notes == ()
     assert [check for check in made.checks if not check.agrees] == []
-    assert [f.says for f in made.findings if f.name == "files"] == [
-        "25% of the time is spent in files, by MPI-IO, beside that"
-    ]
+    assert [f.share for f in made.findings if f.name == "files"] == [0.25]
     wrong = text.replace(b"MPI-IO time = 1.000", b"MPI-IO time = 3.000")
     (lying,) = (r.detail for r in read([wrong]).results)
     assert isinstance(lying, Profile)
     (made,) = job_profiles([Source(job="x", profile=lying)])
-    assert {check.what for check in made.checks if not check.agrees} == {
-        "rank 0: times of its operations on files",
-        "rank 0: time in MPI within the elapsed time",
+    assert {check.sum for check in made.checks if not check.agrees} == {
+        "files",
+        "inside",
     }
 
 
@@ -133,7 +132,8 @@ def test_the_summary_alone_names_the_ranks() -> None:
         ("maximum", 25, 0.804),
     ]
     (uneven,) = (found for found in made.findings if found.name == "imbalance")
-    assert uneven.says.startswith("uneven: rank 25 spends 0.70 s more in MPI than rank 52,")
-    assert uneven.how == (
+    says, how = profile_words(uneven)
+    assert says.startswith("uneven: rank 25 spends 0.70 s more in MPI than rank 52,")
+    assert how == (
         "0.10 s (rank 52), median 0.59 s, 0.80 s (rank 25), of a time that the log does not say"
     )

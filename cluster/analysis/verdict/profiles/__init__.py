@@ -18,6 +18,7 @@ from cluster.core.model.logs import Profile, Routine, TaskTimes, is_file_routine
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator, Sequence
 
+    from cluster.analysis.verdict.profiles.values import CheckedSum
     from cluster.core.model.logs import Profile, Routine
 
 
@@ -141,71 +142,78 @@ TENTH = 0.1  # bytes to which an average rounds
 
 def sum_checks(profile: Profile) -> Iterator[SumCheck]:
     """Check the sums of a profile, as far as it has them."""
-    whose = f"rank {profile.rank}"
     bins: dict[str, list[Routine]] = defaultdict(list)
     for row in profile.distributions:
         bins[row.name].append(row)
     for routine in profile.routines:
         if routine.name in bins:
-            yield from _bin_checks(whose, routine, bins[routine.name])
+            yield from _bin_checks(profile.rank, routine, bins[routine.name])
     if not profile.complete:
-        yield SumCheck(what=f"{whose}: its totals", agrees=False, how="they are missing")
+        yield SumCheck(sum="totals", rank=profile.rank, agrees=False)
         return
     files = [routine for routine in profile.routines if is_file_routine(routine.name)]
     others = [routine for routine in profile.routines if not is_file_routine(routine.name)]
-    yield _sum_check(f"{whose}: times of its routines", others, profile.communication)
+    yield _sum_check("routines", profile.rank, others, profile.communication)
     if files:
-        yield _sum_check(f"{whose}: times of its operations on files", files, profile.files)
+        yield _sum_check("files", profile.rank, files, profile.files)
     inside = profile.communication + profile.files
     yield SumCheck(
-        what=f"{whose}: time in MPI within the elapsed time",
+        sum="inside",
+        rank=profile.rank,
         agrees=inside <= profile.elapsed + MILLI,
-        how=f"{inside:.3f} s of {profile.elapsed:.3f} s",
+        value=inside,
+        printed=profile.elapsed,
     )
-    yield from _task_checks(whose, profile)
+    yield from _task_checks(profile)
 
 
-def _task_checks(whose: str, profile: Profile) -> Iterator[SumCheck]:
+def _task_checks(profile: Profile) -> Iterator[SumCheck]:
     for task in profile.tasks:
         if task.rank == profile.rank:
             yield SumCheck(
-                what=f"{whose}: its line in the table of all ranks",
+                sum="task",
+                rank=profile.rank,
                 agrees=abs(task.communication - profile.communication) <= CENTI,
-                how=f"{task.communication:.2f} s, and {profile.communication:.3f} s in its total",
+                value=task.communication,
+                printed=profile.communication,
             )
     if profile.tasks:
         yield SumCheck(
-            what=f"{whose}: lines in the table of all ranks",
+            sum="tasks",
+            rank=profile.rank,
             agrees=len(profile.tasks) == profile.size,
-            how=f"{len(profile.tasks)}, for {profile.size} ranks",
+            value=len(profile.tasks),
+            printed=profile.size,
         )
 
 
-def _sum_check(what: str, rows: Sequence[Routine], told: float) -> SumCheck:
+def _sum_check(
+    which: CheckedSum, rank: int, rows: Sequence[Routine], printed: float, routine: str = ""
+) -> SumCheck:
     total = sum(row.time for row in rows)
+    agrees = abs(total - printed) <= MILLI * (len(rows) + 1)
     return SumCheck(
-        what=what,
-        agrees=abs(total - told) <= MILLI * (len(rows) + 1),
-        how=f"{total:.3f} s, and {told:.3f} s in its total",
+        sum=which, rank=rank, routine=routine, agrees=agrees, value=total, printed=printed
     )
 
 
-def _bin_checks(whose: str, routine: Routine, rows: Sequence[Routine]) -> Iterator[SumCheck]:
+def _bin_checks(rank: int, routine: Routine, rows: Sequence[Routine]) -> Iterator[SumCheck]:
     calls = sum(row.calls for row in rows)
     yield SumCheck(
-        what=f"{whose}: {routine.name}, calls by size",
+        sum="calls",
+        rank=rank,
+        routine=routine.name,
         agrees=calls == routine.calls,
-        how=f"{calls}, and {routine.calls} in its row",
+        value=calls,
+        printed=routine.calls,
     )
     mean = sum(row.calls * row.bytes for row in rows) / calls if calls else 0.0
     yield SumCheck(
-        what=f"{whose}: {routine.name}, bytes by size",
+        sum="bytes",
+        rank=rank,
+        routine=routine.name,
         agrees=abs(mean - routine.bytes) <= TENTH,
-        how=f"{mean:.1f} B a call, and {routine.bytes:.1f} B in its row",
+        value=mean,
+        printed=routine.bytes,
     )
-    time = sum(row.time for row in rows)
-    yield SumCheck(
-        what=f"{whose}: {routine.name}, time by size",
-        agrees=abs(time - routine.time) <= MILLI * (len(rows) + 1),
-        how=f"{time:.3f} s, and {routine.time:.3f} s in its row",
-    )
+    yield _sum_check("time", rank, rows, routine.time, routine.name)

@@ -5,9 +5,8 @@ from __future__ import annotations
 from statistics import median
 from typing import TYPE_CHECKING
 
-from cluster.analysis.verdict.profiles.values import MILLI, ProfileFinding
+from cluster.analysis.verdict.profiles.values import MILLI, Imbalance, ProfileFinding
 from cluster.core.model.logs import RoleTime, is_file_routine
-from cluster.core.units import format_bytes, format_value
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence
@@ -39,21 +38,26 @@ def findings(job: JobProfile) -> Iterator[ProfileFinding]:
 
 
 def _share(job: JobProfile) -> ProfileFinding:
-    how = f"{job.communication:.3f} s of {job.elapsed:.3f} s, of {len(job.tasks)} rank(s) together"
     return ProfileFinding(
-        name="share", says=f"{job.share:.0%} of the time is spent in MPI", how=how
+        name="share",
+        share=job.share,
+        time=job.communication,
+        elapsed=job.elapsed,
+        ranks=len(job.tasks),
     )
 
 
 def file_findings(profiles: Sequence[Profile]) -> Iterator[ProfileFinding]:
-    """Say how much of the time is spent on files, which may not involve the network."""
+    """Return how much of the time is spent on files, which may not involve the network."""
     whole = [profile for profile in profiles if profile.complete]
     time, elapsed = sum(p.files for p in whole), sum(p.elapsed for p in whole)
     if time > MILLI and elapsed:
         yield ProfileFinding(
             name="files",
-            says=f"{time / elapsed:.0%} of the time is spent in files, by MPI-IO, beside that",
-            how=f"{time:.3f} s of {elapsed:.3f} s, of {len(whole)} rank(s) together",
+            share=time / elapsed,
+            time=time,
+            elapsed=elapsed,
+            ranks=len(whole),
         )
 
 
@@ -69,10 +73,10 @@ def _no_payload(job: JobProfile) -> ProfileFinding | None:
         return None
     return ProfileFinding(
         name="no payload",
-        says="no payload through MPI: NCCL carries it, if these ranks train on GPUs, or another "
-        "library that MPI does not see",
-        how=f"{sum(r.calls for r in routines)} calls hold {format_bytes(held)} in all, and take "
-        f"{format_value(time, 's')}; the largest messages have {format_bytes(largest)}",
+        calls=sum(r.calls for r in routines),
+        bytes=held,
+        time=time,
+        largest=largest,
     )
 
 
@@ -84,14 +88,7 @@ def _payload(job: JobProfile) -> ProfileFinding | None:
     total = sum(one.bytes for one in sent)
     if row is None or row.bytes < MOST_CALLS * total or row.size <= LARGE or row.time <= MILLI:
         return None
-    rate = format_value(row.bytes / row.time, "B/s")
-    return ProfileFinding(
-        name="payload",
-        says=f"{_word(row.routine)} of {format_bytes(row.size)} carries {row.bytes / total:.0%} of "
-        f"the bytes, at {rate} per rank",
-        how=f"{row.calls} calls, {format_bytes(row.bytes)} of {format_bytes(total)}, in "
-        f"{format_value(row.time, 's')}",
-    )
+    return ProfileFinding(name="payload", share=row.bytes / total, row=row, of_bytes=total)
 
 
 def _waiting(job: JobProfile) -> ProfileFinding | None:
@@ -99,52 +96,45 @@ def _waiting(job: JobProfile) -> ProfileFinding | None:
     share = sum(routine.share for routine in waits)
     if share < MUCH:
         return None
-    names = ", ".join(_word(routine.name) for routine in waits if routine.share >= MUCH / 5)
-    time = sum(routine.time for routine in waits)
     return ProfileFinding(
         name="waiting",
-        says=f"{names}: {share:.0%} of the time in MPI: transfers that no computation hides, or "
-        "waiting for other ranks",
-        how=f"{time:.3f} s of {sum(r.time for r in job.routines):.3f} s",
+        share=share,
+        time=sum(routine.time for routine in waits),
+        elapsed=sum(r.time for r in job.routines),
+        routines=tuple(routine.name for routine in waits if routine.share >= MUCH / 5),
     )
 
 
 def _imbalance(job: JobProfile) -> ProfileFinding | None:
     """Compare ranks: the one that computes longest waits least."""
-    least, middle, most = _extremes(job)
-    if least is None or most is None or least.rank == most.rank:
+    extremes = _extremes(job)
+    if extremes is None or extremes.least.rank == extremes.most.rank:
         return None
-    elapsed = max((task.elapsed for task in job.tasks), default=0.0)
-    apart = most.time - least.time
-    if apart < UNEVEN * (elapsed or most.time):
+    apart = extremes.most.time - extremes.least.time
+    if apart < UNEVEN * (extremes.elapsed or extremes.most.time):
         return None
-    more = f"{apart / elapsed:.0%} of the time more" if elapsed else f"{apart:.2f} s more"
-    ends = f"of {elapsed:.2f} s elapsed" if elapsed else "of a time that the log does not say"
-    return ProfileFinding(
-        name="imbalance",
-        says=f"uneven: rank {most.rank} spends {more} in MPI than "
-        f"rank {least.rank}, for which the others may be waiting",
-        how=f"{least.time:.2f} s (rank {least.rank}), {middle}, "
-        f"{most.time:.2f} s (rank {most.rank}), {ends}",
-    )
+    return ProfileFinding(name="imbalance", imbalance=extremes)
 
 
-def _extremes(job: JobProfile) -> tuple[RoleTime | None, str, RoleTime | None]:
-    """Return the ranks with the least and the most time in MPI, and the median in words.
+def _extremes(job: JobProfile) -> Imbalance | None:
+    """Return the ranks with the least and the most time in MPI, and the median.
 
     The summary of a file takes precedence over its table, which may be cut off.
     """
-    said = {one.role: one for one in job.extremes}
-    if len(said) == len(ROLES):
-        least, middle, most = (said[role] for role in ROLES)
-        return least, f"median {middle.time:.2f} s", most
+    elapsed = max((task.elapsed for task in job.tasks), default=0.0)
+    summary = {extreme.role: extreme for extreme in job.extremes}
+    if len(summary) == len(ROLES):
+        least, middle, most = (summary[role] for role in ROLES)
+        return Imbalance(least=least, most=most, elapsed=elapsed, median=middle.time)
     if not job.tasks:
-        return None, "", None
-    known = [RoleTime(role="", rank=t.rank, time=t.communication) for t in job.tasks]
-    words = f"median {median(one.time for one in known):.2f} s"
-    if len(known) < job.size:
-        words = f"of {len(known)} of {job.size} ranks that are known"
-    return min(known, key=lambda one: one.time), words, max(known, key=lambda one: one.time)
+        return None
+    times = [RoleTime(role="", rank=t.rank, time=t.communication) for t in job.tasks]
+    least, most = (end(times, key=lambda rank: rank.time) for end in (min, max))
+    if len(times) < job.size:
+        ranks = (len(times), job.size)
+        return Imbalance(least=least, most=most, elapsed=elapsed, ranks=ranks)
+    middle_time = median(rank.time for rank in times)
+    return Imbalance(least=least, most=most, elapsed=elapsed, median=middle_time)
 
 
 def _negotiations(job: JobProfile) -> Iterator[ProfileFinding]:
@@ -156,28 +146,12 @@ def _negotiations(job: JobProfile) -> Iterator[ProfileFinding]:
             continue
         calls, time = row.calls / routine.calls, row.time / routine.time
         if routine.share >= MUCH and calls >= MOST_CALLS and time >= MUCH:
-            yield ProfileFinding(
-                name="negotiation",
-                says=f"{round(row.size)}-byte {_word(routine.name)}, {calls:.0%} of calls, "
-                f"{time:.0%} of the time: negotiation or waiting, not transfer",
-                how=f"{row.calls} of {routine.calls} calls of {routine.name}, {row.time:.3f} s of "
-                f"its {routine.time:.3f} s: {_each(row)} a call{_faster(row, rows)}",
-            )
+            faster = _faster(row, rows)
+            yield ProfileFinding(name="negotiation", of=routine, row=row, faster=faster)
 
 
-def _faster(small: Bin, rows: Sequence[Bin]) -> str:
-    """Name larger messages that take less time each, as proof that small ones are waiting."""
+def _faster(small: Bin, rows: Sequence[Bin]) -> Bin | None:
+    """Return the largest messages that take less time each, as proof that small ones wait."""
     timed = [row for row in rows if row.size > small.size and row.time > 5 * MILLI]
     faster = [row for row in timed if row.time / row.calls < small.time / small.calls]
-    if not faster:
-        return f", for {format_bytes(small.bytes)} in all"
-    best = max(faster, key=lambda row: row.size)
-    return f"; those of {format_bytes(best.size)} take {_each(best)}"
-
-
-def _each(row: Bin) -> str:
-    return format_value(row.time / row.calls, "s")
-
-
-def _word(routine: str) -> str:
-    return routine.removeprefix("MPI_")
+    return max(faster, key=lambda row: row.size, default=None)

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from typing import Literal
+
 from cluster.core.model.logs import Profile, RoleTime, TaskTimes
 from cluster.core.model.value import Value
 
@@ -37,20 +39,52 @@ class Bin(Value, frozen=True, kw_only=True):
     time: float  # of all these ranks, seconds
 
 
+CheckedSum = Literal[
+    "totals", "routines", "files", "inside", "task", "tasks", "calls", "bytes", "time"
+]
+FindingName = Literal[
+    "share", "files", "no payload", "payload", "waiting", "imbalance", "negotiation"
+]
+
+
 class SumCheck(Value, frozen=True, kw_only=True):
     """A sum in a profile that must agree with another figure in it."""
 
-    what: str
+    sum: CheckedSum
     agrees: bool
-    how: str
+    rank: int
+    routine: str = ""  # of sums over the sizes of one
+    value: float = 0.0
+    printed: float = 0.0  # the figure that it must agree with
 
 
-class ProfileFinding(Value, frozen=True, kw_only=True):
-    """A finding from a profile."""
+class Imbalance(Value, frozen=True, kw_only=True):
+    """The ranks with the least and the most time in MPI."""
 
-    name: str
-    says: str
-    how: str
+    least: RoleTime
+    most: RoleTime
+    elapsed: float  # seconds; 0 if the log does not say
+    median: float = 0.0  # time in MPI, where the time of every rank is known
+    ranks: tuple[int, int] = (0, 0)  # of which the time is known, of all; zeros if of all
+
+
+class ProfileFinding(Value, frozen=True, kw_only=True, omit_defaults=True):
+    """What a profile shows, and its figures."""
+
+    name: FindingName
+    share: float = 0.0  # of the time; of the bytes, of a payload
+    time: float = 0.0  # seconds
+    elapsed: float = 0.0  # that the time is a part of, seconds
+    ranks: int = 0
+    calls: int = 0
+    bytes: float = 0.0
+    of: Total | None = None  # the routine of a negotiation
+    of_bytes: float = 0.0  # of all messages, of a payload
+    largest: float = 0.0  # bytes of a message
+    routines: tuple[str, ...] = ()
+    row: Bin | None = None  # the messages that are meant
+    faster: Bin | None = None  # larger messages that take less time
+    imbalance: Imbalance | None = None
 
 
 class JobProfile(Value, frozen=True, kw_only=True):

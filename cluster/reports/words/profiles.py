@@ -1,0 +1,136 @@
+"""What an MPI profile shows, in words: each finding, and the arithmetic behind it."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from cluster.core.units import format_bytes, format_value
+
+if TYPE_CHECKING:
+    from cluster.analysis.verdict.profiles.values import Bin, Imbalance, ProfileFinding, SumCheck
+
+
+def profile_words(finding: ProfileFinding) -> tuple[str, str]:
+    """Return what a finding says, and its arithmetic."""
+    share, row, of = f"{finding.share:.0%}", finding.row, finding.of
+    match finding.name:
+        case "share":
+            return f"{share} of the time is spent in MPI", _of_ranks(finding)
+        case "files":
+            says = f"{share} of the time is spent in files, by MPI-IO, beside that"
+            return says, _of_ranks(finding)
+        case "no payload":
+            return (
+                (
+                    "no payload through MPI: NCCL carries it, if these ranks train on GPUs, or "
+                    "another library that MPI does not see"
+                ),
+                (
+                    f"{finding.calls} calls hold {format_bytes(finding.bytes)} in all, and take "
+                    f"{format_value(finding.time, 's')}; the largest messages have "
+                    f"{format_bytes(finding.largest)}"
+                ),
+            )
+        case "payload" if row:
+            rate = format_value(row.bytes / row.time, "B/s")
+            return (
+                (
+                    f"{_short(row.routine)} of {format_bytes(row.size)} carries {share} of the "
+                    f"bytes, at {rate} per rank"
+                ),
+                (
+                    f"{row.calls} calls, {format_bytes(row.bytes)} of "
+                    f"{format_bytes(finding.of_bytes)}, in {format_value(row.time, 's')}"
+                ),
+            )
+        case "waiting":
+            return (
+                (
+                    f"{', '.join(map(_short, finding.routines))}: {share} of the time in MPI: "
+                    "transfers that no computation hides, or waiting for other ranks"
+                ),
+                f"{finding.time:.3f} s of {finding.elapsed:.3f} s",
+            )
+        case "imbalance" if finding.imbalance:
+            return _imbalance(finding.imbalance)
+        case "negotiation" if row and of:
+            return (
+                (
+                    f"{round(row.size)}-byte {_short(of.name)}, {row.calls / of.calls:.0%} of "
+                    f"calls, {row.time / of.time:.0%} of the time: negotiation or waiting, not "
+                    "transfer"
+                ),
+                (
+                    f"{row.calls} of {of.calls} calls of {of.name}, {row.time:.3f} s of its "
+                    f"{of.time:.3f} s: {_each(row)} a call{_faster(finding.faster, row)}"
+                ),
+            )
+    return "", ""
+
+
+def _of_ranks(finding: ProfileFinding) -> str:
+    part = f"{finding.time:.3f} s of {finding.elapsed:.3f} s"
+    return f"{part}, of {finding.ranks} rank(s) together"
+
+
+def _imbalance(ends: Imbalance) -> tuple[str, str]:
+    least, most, elapsed = ends.least, ends.most, ends.elapsed
+    apart, (known, size) = most.time - least.time, ends.ranks
+    more = f"{apart / elapsed:.0%} of the time more" if elapsed else f"{apart:.2f} s more"
+    end = f"of {elapsed:.2f} s elapsed" if elapsed else "of a time that the log does not say"
+    middle = f"median {ends.median:.2f} s"
+    if size:
+        middle = f"of {known} of {size} ranks that are known"
+    return (
+        (
+            f"uneven: rank {most.rank} spends {more} in MPI than rank {least.rank}, for which the "
+            "others may be waiting"
+        ),
+        (
+            f"{least.time:.2f} s (rank {least.rank}), {middle}, "
+            f"{most.time:.2f} s (rank {most.rank}), {end}"
+        ),
+    )
+
+
+def _faster(larger: Bin | None, small: Bin) -> str:
+    if larger is None:
+        return f", for {format_bytes(small.bytes)} in all"
+    return f"; those of {format_bytes(larger.size)} take {_each(larger)}"
+
+
+def _each(row: Bin) -> str:
+    return format_value(row.time / row.calls, "s")
+
+
+def _short(routine: str) -> str:
+    return routine.removeprefix("MPI_")
+
+
+def check_words(check: SumCheck) -> str:
+    """Return which sum was checked, and the two figures."""
+    value, printed = f"{check.value:.3f} s", f"{check.printed:.3f} s"
+    match check.sum:
+        case "totals":
+            words = "its totals: they are missing"
+        case "routines":
+            words = f"times of its routines: {value}, and {printed} in its total"
+        case "files":
+            words = f"times of its operations on files: {value}, and {printed} in its total"
+        case "inside":
+            words = f"time in MPI within the elapsed time: {value} of {printed}"
+        case "task":
+            line = f"{check.value:.2f} s, and {printed} in its total"
+            words = f"its line in the table of all ranks: {line}"
+        case "tasks":
+            lines = f"{check.value:.0f}, for {check.printed:.0f} ranks"
+            words = f"lines in the table of all ranks: {lines}"
+        case "calls":
+            row = f"{check.value:.0f}, and {check.printed:.0f} in its row"
+            words = f"{check.routine}, calls by size: {row}"
+        case "bytes":
+            row = f"{check.value:.1f} B a call, and {check.printed:.1f} B in its row"
+            words = f"{check.routine}, bytes by size: {row}"
+        case "time":
+            words = f"{check.routine}, time by size: {value}, and {printed} in its row"
+    return f"rank {check.rank}: {words}"
