@@ -349,7 +349,7 @@ def test_a_run_of_six_tests_that_speak_against_nobody_is_judged(home: Path) -> N
 @pytest.mark.usefixtures("tools")
 def test_a_check_whose_process_was_killed_is_undecided_until_it_is_fetched(home: Path) -> None:
     command("up", "here", "--provider", "local", "--hosts", "3")
-    words = ("--rounds", "3", "--alone", "0", "--milliseconds", "1000")
+    words = ("--rounds", "3", "--alone", "0", "--milliseconds", "500")
     with subprocess.Popen([COMMAND, "check", "here", *words], stdout=subprocess.DEVNULL) as check:
         values = until(
             lambda: list(home.parent.glob("runs/*/*/measurements.jsonl")), "first values"

@@ -61,8 +61,10 @@ class Faulty(Benchmark[FaultyParams]):
             rank.end()
             rank.barrier()  # mpirun ends the other rank at once
             raise ValueError(ESCAPES)
-        if rank.number == 1 or params.how == "sleep":  # a rank that waits in MPI keeps a core
+        if rank.number == 1:
             _go_wrong(params.how)
+        if params.how in ("sleep", "deaf"):  # a rank that waits in MPI keeps a core
+            _go_wrong("sleep")
         rank.comm.recv(source=1)
 
 
