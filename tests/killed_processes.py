@@ -19,6 +19,7 @@ from cluster.orchestration.cluster import attach
 from cluster.orchestration.launch.launch import launch_spec
 from cluster.providers.aws.api import service_models
 from cluster.remote import host_keys
+from tests.clouds import hurry
 from tests.fork_server import spare_the_collector
 from tests.replacements import killed, replace_host
 
@@ -151,5 +152,6 @@ def replace_until_tests(name: str) -> None:
 def _in(environ: dict[str, str], what: Callable[..., None], *args: object) -> None:
     os.environ.clear()
     os.environ.update(environ)
+    hurry()
     os.dup2(os.open(os.devnull, os.O_WRONLY), 2)  # what it says as it dies is nobody's business
     what(*args)

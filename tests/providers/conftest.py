@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING, Any
 
 import pytest
 
-from tests.clouds import WORLDS, World
+from tests.clouds import WAITS, WORLDS, World
 
 if TYPE_CHECKING:
     from tests.fakes.cloud import Emulated
@@ -25,3 +25,11 @@ def cloud(world: World, request: pytest.FixtureRequest) -> Emulated[Any]:
     found: Emulated[Any] = request.getfixturevalue(world.name)
     found.set(**world.settings)
     return found
+
+
+@pytest.fixture
+def soon(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Let clouds be consistent after a moment: the test clouds are at once."""
+    monkeypatch.setenv("CLUSTER_LATE", "0.1")
+    for path, seconds in WAITS.items():
+        monkeypatch.setattr(path, seconds)

@@ -29,13 +29,6 @@ pytestmark = pytest.mark.usefixtures("soon")
 WAYS = ("down", "gc", "gc without a journal")
 
 
-@pytest.fixture
-def soon(monkeypatch: pytest.MonkeyPatch) -> None:
-    """Let clouds be consistent after a moment: the test clouds are at once."""
-    monkeypatch.setenv("CLUSTER_LATE", "0.2")
-    monkeypatch.setattr("cluster.providers.gcp.delete.LOOK_AGAIN", 0.1)
-
-
 def clear(way: str) -> None:
     """Do what `cluster down` and `cluster gc -y` do."""
     if way == "gc without a journal":

@@ -21,16 +21,8 @@ if TYPE_CHECKING:
     from cluster.core.model.hosts import Machine
     from tests.fakes.cloud import Emulated
 
+pytestmark = pytest.mark.usefixtures("soon")
 PRICE = Price(hourly=3.0, at="2026-11-01", source="a test")
-
-
-@pytest.fixture(autouse=True)
-def soon(monkeypatch: pytest.MonkeyPatch) -> None:
-    """Let clouds be consistent after a moment: the test clouds are at once."""
-    monkeypatch.setenv("CLUSTER_LATE", "0.1")
-    monkeypatch.setattr("cluster.providers._cloud.launch.POLL", 0.05)
-    monkeypatch.setattr("cluster.providers.gcp.create.PAUSE", 0.05)
-    monkeypatch.setattr("cluster.providers._cloud.launch.PAUSE", 0.05)
 
 
 @pytest.fixture

@@ -18,20 +18,12 @@ from tests.fakes.values import Fault
 if TYPE_CHECKING:
     from tests.fakes.cloud import Emulated
 
+pytestmark = pytest.mark.usefixtures("soon")
 EXPIRED: dict[str, dict[str, Any]] = {
     "aws": {"code": "RequestExpired", "status": 400},
     "gcp": {"code": "authError", "status": 401},
 }
 STEPS = [(world, call) for world in (AWS, GCP) for call in (*world.making[1:], *world.after[:1])]
-
-
-@pytest.fixture(autouse=True)
-def soon(monkeypatch: pytest.MonkeyPatch) -> None:
-    """Let clouds be consistent after a moment: the test clouds are at once."""
-    monkeypatch.setenv("CLUSTER_LATE", "0.1")
-    monkeypatch.setattr("cluster.providers._cloud.launch.POLL", 0.05)
-    monkeypatch.setattr("cluster.providers.gcp.create.PAUSE", 0.05)
-    monkeypatch.setattr("cluster.providers._cloud.launch.PAUSE", 0.05)
 
 
 def machines(cloud: Emulated[Any]) -> set[str]:

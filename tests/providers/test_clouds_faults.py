@@ -32,14 +32,10 @@ AT_RANDOM = {  # Google takes the call, and its operation fails later
 
 
 @pytest.fixture(autouse=True)
-def soon(monkeypatch: pytest.MonkeyPatch) -> None:
+def impatient(soon: None, monkeypatch: pytest.MonkeyPatch) -> None:
     """Lose patience sooner than with a real cloud."""
     monkeypatch.setenv("CLUSTER_LATE", "0.3")
     monkeypatch.setattr("cluster.providers._cloud.api_errors.PATIENCE", PATIENCE)
-    monkeypatch.setattr("cluster.providers._cloud.launch.POLL", 0.05)
-    monkeypatch.setattr("cluster.providers.gcp.create.PAUSE", 0.05)
-    monkeypatch.setattr("cluster.providers._cloud.launch.PAUSE", 0.05)
-    monkeypatch.setattr("cluster.providers.gcp.delete.LOOK_AGAIN", 0.1)
 
 
 @pytest.fixture

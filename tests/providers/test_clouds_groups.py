@@ -23,6 +23,7 @@ if TYPE_CHECKING:
 
     from tests.fakes.cloud import Emulated
 
+pytestmark = pytest.mark.usefixtures("soon")
 SMALL = {"aws": "c5.large", "gcp": "c2-standard-4"}
 ZONES = {"aws": ("us-east-1a", "us-east-1b"), "gcp": ("us-central1-a", "us-central1-b")}
 CREATE = {"aws": "RunInstances", "gcp": "instances.bulkInsert"}
@@ -30,13 +31,6 @@ SHARED = {
     "aws": ("CreateSecurityGroup", "ImportKeyPair"),
     "gcp": ("firewalls.insert",),
 }
-
-
-@pytest.fixture(autouse=True)
-def soon(monkeypatch: pytest.MonkeyPatch) -> None:
-    """Let clouds be consistent after a moment: the test clouds are at once."""
-    monkeypatch.setenv("CLUSTER_LATE", "0.2")
-    monkeypatch.setattr("cluster.providers.gcp.delete.LOOK_AGAIN", 0.1)
 
 
 def grouped(world: World, options: Mapping[str, str] | None = None) -> World:

@@ -21,15 +21,7 @@ if TYPE_CHECKING:
     from tests.fakes.aws import Cloud
     from tests.fakes.cloud import Emulated
 
-
-@pytest.fixture(autouse=True)
-def soon(monkeypatch: pytest.MonkeyPatch) -> None:
-    """Let clouds be consistent after a moment: the test clouds are at once."""
-    monkeypatch.setenv("CLUSTER_LATE", "0.1")
-    monkeypatch.setattr("cluster.providers._cloud.launch.POLL", 0.05)
-    monkeypatch.setattr("cluster.providers.gcp.create.PAUSE", 0.05)
-    monkeypatch.setattr("cluster.providers._cloud.launch.PAUSE", 0.05)
-    monkeypatch.setattr("cluster.orchestration.launch.orphans.LOOK_AGAIN", 0.05)
+pytestmark = pytest.mark.usefixtures("soon")
 
 
 def launched(world: World) -> None:

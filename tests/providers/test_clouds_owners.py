@@ -12,16 +12,14 @@ from typing import TYPE_CHECKING, Any
 import pytest
 from google.oauth2.credentials import Credentials
 
-from cluster.core import journal, plugins
+from cluster.core import journal
 from cluster.core.errors import Denied
 from cluster.core.model.spec import ClusterSpec
 from cluster.orchestration.launch.orphans import find_orphans, search
-from cluster.providers import Provider
 from cluster.providers._cloud.api_errors import Failure
-from cluster.providers._cloud.provider import CloudProvider
 from cluster.providers.aws import api as api_of_amazon
 from cluster.providers.gcp import api
-from tests.clouds import AWS, GCP, NAME, World
+from tests.clouds import AWS, GCP, NAME
 from tests.fakes.aws.permissions import ACCOUNT, OTHER_ACCOUNT
 
 if TYPE_CHECKING:
@@ -31,25 +29,9 @@ if TYPE_CHECKING:
     from tests.fakes.aws import Cloud
     from tests.fakes.values import Thing
 
+pytestmark = pytest.mark.usefixtures("soon")
 POLICY = Path(__file__).parents[2] / "docs" / "aws-policy.json"
 KEYS = ("AWS_ACCESS_KEY_ID", "AWS_SECRET_ACCESS_KEY")
-
-
-@pytest.fixture(autouse=True)
-def soon(monkeypatch: pytest.MonkeyPatch) -> None:
-    """Let clouds be consistent after a moment: the test clouds are at once."""
-    monkeypatch.setenv("CLUSTER_LATE", "0.1")
-    monkeypatch.setattr("cluster.providers._cloud.launch.POLL", 0.05)
-    monkeypatch.setattr("cluster.providers.gcp.create.PAUSE", 0.05)
-    monkeypatch.setattr("cluster.providers._cloud.launch.PAUSE", 0.05)
-    monkeypatch.setattr("cluster.providers.gcp.delete.LOOK_AGAIN", 0.1)
-
-
-def afresh(world: World) -> CloudProvider[Any, Any]:
-    """Give a provider that knows nothing, as a new process has it."""
-    found = plugins.load(Provider, world.name)
-    assert isinstance(found, CloudProvider)
-    return found
 
 
 def ours(cloud: Cloud) -> list[Thing]:
@@ -96,9 +78,9 @@ def test_a_role_takes_down_what_it_launched_in_another_session(
     if not known:
         journal.for_cluster(NAME).forget()
 
-    assert len(afresh(AWS).find(NAME)) >= AWS.spec.hosts
-    assert [one.name for one in afresh(AWS).live()] == [NAME]
-    afresh(AWS).destroy(NAME)
+    assert len(AWS.provider().find(NAME)) >= AWS.spec.hosts
+    assert [one.name for one in AWS.provider().live()] == [NAME]
+    AWS.provider().destroy(NAME)
     assert aws.things() == before
 
 
@@ -146,11 +128,11 @@ def test_a_person_of_identity_center_is_told_from_others_with_the_same_role(
     AWS.create(AWS.planned())
     shared.session("bob@example.com")
 
-    assert afresh(AWS).live() == ()
+    assert AWS.provider().live() == ()
     with pytest.raises(Denied, match=r"alice@example\.com.*bob@example\.com"):
-        afresh(AWS).destroy(NAME)
+        AWS.provider().destroy(NAME)
     shared.session("alice@example.com")
-    afresh(AWS).destroy(NAME)
+    AWS.provider().destroy(NAME)
     assert ours(aws) == []
 
 
@@ -164,7 +146,7 @@ def test_somebody_else_is_refused_with_both_names(
     theirs = aws.user("bob", None, account)
     monkeypatch.setenv(KEYS[0], theirs[KEYS[0]])
 
-    for act in (afresh(AWS).find, afresh(AWS).destroy):
+    for act in (AWS.provider().find, AWS.provider().destroy):
         with pytest.raises(Denied) as caught:
             act(NAME)
         words = caught.value.what
@@ -172,12 +154,12 @@ def test_somebody_else_is_refused_with_both_names(
         assert f"arn:aws:iam::{account}:user/bob in the account {account}" in words
         assert "may still run" in caught.value.means
     with pytest.raises(Denied):
-        afresh(AWS).create(AWS.spec, journal.for_cluster(NAME))
+        AWS.provider().create(AWS.spec, journal.for_cluster(NAME))
     assert ours(aws) == made
     assert journal.names() == (NAME,)
 
     monkeypatch.setenv(KEYS[0], aws.environ[KEYS[0]])
-    afresh(AWS).destroy(NAME)
+    AWS.provider().destroy(NAME)
     assert ours(aws) == []
 
 
@@ -208,9 +190,9 @@ def test_tags_that_were_taken_off_hide_no_machine(aws: Cloud) -> None:
     for life in region.alive():
         if "cluster-launch" in region.backend.tags.get(life.instance.id, {}):
             region.backend.tags.pop(life.instance.id)
-    assert len([one for one in afresh(AWS).find(NAME) if "instance" in one.kind]) == 2
+    assert len([one for one in AWS.provider().find(NAME) if "instance" in one.kind]) == 2
 
-    afresh(AWS).destroy(NAME)
+    AWS.provider().destroy(NAME)
     assert [one for one in aws.things(theirs=False) if one.kind == "instance"] == []
 
 
@@ -223,9 +205,9 @@ def test_labels_that_were_taken_off_hide_no_machine(gcp: google.Cloud) -> None:
         life.instance["labels"] = {}
         if not described:
             life.instance["description"] = "somebody wrote something else"
-    assert len([one for one in afresh(GCP).find(NAME) if "instance" in one.kind]) == 2
+    assert len([one for one in GCP.provider().find(NAME) if "instance" in one.kind]) == 2
 
-    afresh(GCP).destroy(NAME)
+    GCP.provider().destroy(NAME)
     assert not gcp.lives
 
 
@@ -241,8 +223,8 @@ def test_a_variable_of_the_shell_makes_nobody_somebody_else(
     if not known:
         journal.for_cluster(NAME).forget()
 
-    assert len(afresh(GCP).find(NAME)) >= GCP.spec.hosts
-    afresh(GCP).destroy(NAME)
+    assert len(GCP.provider().find(NAME)) >= GCP.spec.hosts
+    GCP.provider().destroy(NAME)
     assert gcp.things(theirs=False) == frozenset()
 
 
@@ -255,9 +237,9 @@ def test_equal_names_on_two_machines_are_two_owners(
     made = gcp.things()
     monkeypatch.setattr("platform.node", lambda: "another-machine")
 
-    assert afresh(GCP).live() == ()
+    assert GCP.provider().live() == ()
     with pytest.raises(Denied, match="another-machine"):
-        afresh(GCP).destroy(NAME)
+        GCP.provider().destroy(NAME)
     assert gcp.things() == made
 
 

@@ -34,6 +34,7 @@ if TYPE_CHECKING:
 
     from tests.fakes.cloud import Emulated
 
+pytestmark = pytest.mark.usefixtures("soon")
 CODES: Mapping[tuple[str, str], Mapping[str, Any]] = {
     ("aws", "capacity"): {"code": "InsufficientInstanceCapacity", "status": 500},
     ("aws", "quota"): {"code": "VcpuLimitExceeded", "status": 400},
@@ -45,13 +46,6 @@ CREATING = {"aws": "RunInstances", "gcp": "instances.bulkInsert"}
 ENDING = {"aws": "TerminateInstances", "gcp": "instances.delete"}
 
 
-@pytest.fixture(autouse=True)
-def soon(monkeypatch: pytest.MonkeyPatch) -> None:
-    """Let clouds be consistent after a moment: the test clouds are at once."""
-    monkeypatch.setenv("CLUSTER_LATE", "0.2")
-    monkeypatch.setattr("cluster.providers.gcp.delete.LOOK_AGAIN", 0.1)
-
-
 def made(cloud: Emulated[Any], world: World) -> int:
     """Count the calls that create machines, without mere questions."""
     calls = cloud.calls(CREATING[world.name])
@@ -61,7 +55,7 @@ def made(cloud: Emulated[Any], world: World) -> int:
 def launched(world: World) -> tuple[str, ...]:
     """Launch a cluster up to the first connection, as if it had been made; give its machines."""
     book = journal.for_cluster(NAME)
-    provider = world.planned()
+    provider = world.provider()
     price = provider.plan(world.spec).price
     intended = journal.Intended(spec=world.spec, at=time.time(), costs=True, price=price)
     with book.open_for_launch(intended), book.lock():
@@ -73,7 +67,7 @@ def launched(world: World) -> tuple[str, ...]:
 
 def in_cloud(world: World) -> set[str]:
     """Give the machines that the cloud has."""
-    found = world.planned().list_except(NAME, ())
+    found = world.provider().list_except(NAME, ())
     return {one.id for one in found}
 
 

@@ -21,11 +21,10 @@ INSTANCE = "c5.18xlarge"
 
 
 @pytest.fixture
-def soon(monkeypatch: pytest.MonkeyPatch) -> None:
-    """Let Amazon be consistent after a second: the test cloud is."""
+def soon(soon: None, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Be patient for three seconds, and let the cloud be consistent after one."""
     monkeypatch.setenv("CLUSTER_LATE", "1")
     monkeypatch.setattr("cluster.providers._cloud.api_errors.PATIENCE", 3.0)
-    monkeypatch.setattr("cluster.providers._cloud.launch.POLL", 0.05)
 
 
 def spec_of(name: str = "c5", **fields: Any) -> ClusterSpec:

@@ -18,11 +18,10 @@ PATIENCE = 0.7  # seconds
 
 
 @pytest.fixture(autouse=True)
-def soon(monkeypatch: pytest.MonkeyPatch) -> None:
+def impatient(soon: None, monkeypatch: pytest.MonkeyPatch) -> None:
     """Lose patience sooner than with Amazon."""
     monkeypatch.setenv("CLUSTER_LATE", "0.3")
     monkeypatch.setattr("cluster.providers._cloud.api_errors.PATIENCE", PATIENCE)
-    monkeypatch.setattr("cluster.providers._cloud.launch.POLL", 0.05)
 
 
 def refused(code: str, status: int = 400) -> dict[str, Any]:

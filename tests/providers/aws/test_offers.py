@@ -26,12 +26,7 @@ if TYPE_CHECKING:
 
     from tests.fakes.aws import Cloud, Thing
 
-
-@pytest.fixture(autouse=True)
-def soon(monkeypatch: pytest.MonkeyPatch) -> None:
-    """Let Amazon be consistent after a moment: the test cloud is."""
-    monkeypatch.setenv("CLUSTER_LATE", "0.1")
-    monkeypatch.setattr("cluster.providers._cloud.launch.POLL", 0.05)
+pytestmark = pytest.mark.usefixtures("soon")
 
 
 def spec_of(**fields: Any) -> ClusterSpec:

@@ -20,14 +20,10 @@ BULK = "instances.bulkInsert"
 
 
 @pytest.fixture
-def soon(monkeypatch: pytest.MonkeyPatch) -> None:
-    """Let Google be consistent after a second: the test cloud is."""
+def soon(soon: None, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Be patient for three seconds, and let the cloud be consistent after one."""
     monkeypatch.setenv("CLUSTER_LATE", "1")
     monkeypatch.setattr("cluster.providers._cloud.api_errors.PATIENCE", 3.0)
-    monkeypatch.setattr("cluster.providers._cloud.launch.POLL", 0.05)
-    monkeypatch.setattr("cluster.providers.gcp.create.PAUSE", 0.05)
-    monkeypatch.setattr("cluster.providers._cloud.launch.PAUSE", 0.05)
-    monkeypatch.setattr("cluster.providers.gcp.delete.LOOK_AGAIN", 0.1)
 
 
 def spec_of(name: str = "c5", **fields: Any) -> ClusterSpec:
