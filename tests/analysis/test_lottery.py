@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import math
 from itertools import combinations
+from typing import TYPE_CHECKING
 
 import msgspec
 import numpy as np
@@ -17,24 +18,18 @@ from cluster.analysis.statistics.lottery import (
     split,
 )
 from cluster.core.model.lottery import DrawCost, DrawnSeries
-from cluster.core.model.measurements import Summary
+from tests.plain_values import plain_summary
+
+if TYPE_CHECKING:
+    from cluster.core.model.measurements import Summary
 
 VALUES = (3.0, 1.0, 4.0, 1.5, 9.0, 2.6)
 
 
 def job(median: float, better: str = "lower", metric: str = "latency") -> Summary:
-    return Summary(
-        metric=metric,
-        unit="s",
-        better="lower" if better == "lower" else "higher",
-        params={"size": 8},
-        n=100,
-        median=median,
-        ci=None,
-        p5=median,
-        p95=median,
-        p99=median,
-        converged=True,
+    direction = "lower" if better == "lower" else "higher"
+    return plain_summary(
+        median, metric=metric, unit="s", better=direction, params={"size": 8}, n=100
     )
 
 

@@ -47,7 +47,7 @@ class Emulated(Generic[S]):
     settings: S
     public: Iterator[str]
 
-    def __init__(self, *, hosts: bool) -> None:
+    def __init__(self, *, hosts: bool = False, settings: S | None = None, port: int = 0) -> None:
         self.lock = threading.RLock()
         if hosts and (why := missing()):
             raise RuntimeError(why)
@@ -57,6 +57,8 @@ class Emulated(Generic[S]):
         self.log: list[Call] = []
         self.faults = Faults()
         self._again: threading.Timer | None = None
+        self.reset(settings)
+        self._listen(port)
 
     def _listener(self, port: int) -> Listening:
         """Give what answers on a port, any that is free if it is 0, once it serves."""

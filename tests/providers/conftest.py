@@ -33,3 +33,10 @@ def soon(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("CLUSTER_LATE", "0.1")
     for path, seconds in WAITS.items():
         monkeypatch.setattr(path, seconds)
+
+
+@pytest.fixture
+def after_a_second(soon: None, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Let clouds be consistent after a second, and lose patience after three."""
+    monkeypatch.setenv("CLUSTER_LATE", "1")
+    monkeypatch.setattr("cluster.providers._cloud.api_errors.PATIENCE", 3.0)

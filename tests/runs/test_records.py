@@ -12,9 +12,10 @@ import msgspec
 import pytest
 
 from cluster.core.errors import ClusterError, ParseError, SpecError
-from cluster.core.model.hosts import Facts, Machine
+from cluster.core.model.hosts import Machine
 from cluster.core.model.measurements import Definition
 from cluster.runs import store
+from tests.plain_values import plain_facts
 from tests.runs.conftest import a_run, record
 
 WHOLE = record(
@@ -40,9 +41,9 @@ WHOLE = record(
         ),
     },
     environment=(
-        Facts(
+        plain_facts(
+            "hôte",
             home="/h",
-            host="hôte",
             user="u",
             system="s",
             kernel="k",
@@ -50,11 +51,8 @@ WHOLE = record(
             cores=2,
             usable_cores=1,
             cgroup_cpus=1.5,
-            cgroup_memory=None,
             memory=1024,
-            clock="tsc",
             python="3.11",
-            mpi=None,
             tmux="tmux 3.4",
             libraries={"numpy": "2"},
             variables={"OMPI_MCA_btl": "tcp"},

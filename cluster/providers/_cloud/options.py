@@ -2,9 +2,13 @@
 
 from __future__ import annotations
 
-from typing import Literal
+from typing import TYPE_CHECKING, Literal
 
 from cluster.core.model.spec import EnvironmentOptions
+
+if TYPE_CHECKING:
+    import re
+    from collections.abc import Iterable
 
 TTL = 2 * 3600.0  # seconds until machines end by themselves, if the spec does not say
 
@@ -42,6 +46,16 @@ class CloudOptions(EnvironmentOptions, frozen=True, kw_only=True):
     def is_public(self) -> bool:
         """Whether machines get public addresses; behind a jump host they need none."""
         return self.public and not self.jump
+
+
+def region_in(places: Iterable[str], zone: re.Pattern[str], region: re.Pattern[str]) -> str:
+    """Return the first region that zones or regions name; empty if none does."""
+    for place in places:
+        if match := zone.fullmatch(place):
+            return match[1]
+        if region.fullmatch(place):
+            return place
+    return ""
 
 
 def words(text: str) -> list[str]:

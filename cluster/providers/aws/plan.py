@@ -13,7 +13,7 @@ from cluster.core.units import format_seconds
 from cluster.providers import idle_lines
 from cluster.providers._cloud import capacity_cache, public_address
 from cluster.providers._cloud.api_errors import Failure
-from cluster.providers._cloud.options import TTL, words
+from cluster.providers._cloud.options import TTL, region_in, words
 from cluster.providers._cloud.tags import new_tags
 from cluster.providers.aws import images, permissions, quotas
 from cluster.providers.aws.api import default_region
@@ -46,11 +46,8 @@ NO_CARD: NetworkCardInfoTypeDef = {}
 
 def region_of(spec: ClusterSpec, options: AwsOptions) -> str:
     """Return the region of a launch, from the spec or the environment (SpecError: neither)."""
-    for word in (spec.zone or "", *words(options.zones)):
-        if match := ZONE.fullmatch(word):
-            return match[1]
-        if REGION.fullmatch(word):
-            return word
+    if region := region_in((spec.zone or "", *words(options.zones)), ZONE, REGION):
+        return region
     if spec.zone:
         raise SpecError(
             f"--zone {spec.zone} is not a zone of Amazon.",

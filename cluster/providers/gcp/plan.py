@@ -12,7 +12,7 @@ from cluster.core.money import lifetime, price_line
 from cluster.core.units import format_seconds
 from cluster.providers._cloud import capacity_cache, public_address
 from cluster.providers._cloud.api_errors import Failure
-from cluster.providers._cloud.options import TTL, words
+from cluster.providers._cloud.options import TTL, region_in, words
 from cluster.providers._cloud.tags import Selection
 from cluster.providers.gcp import images, machine_types, org_policies, prices, quotas
 from cluster.providers.gcp.accelerators import RequestedAccelerators, requested_accelerators
@@ -152,11 +152,8 @@ def _instance(spec: ClusterSpec, wanted: RequestedAccelerators | None) -> str:
 def _region(spec: ClusterSpec, options: GcpOptions) -> str:
     own = [os.environ.get(f"CLOUDSDK_COMPUTE_{kind}", "") for kind in ("ZONE", "REGION")]
     zones = [spec.zone] if spec.zone else [*words(options.zones), *own]
-    for word in zones:
-        if match := ZONE.fullmatch(word):
-            return match[1]
-        if REGION.fullmatch(word):
-            return word
+    if region := region_in(zones, ZONE, REGION):
+        return region
     if spec.zone:
         raise SpecError(
             f"--zone {spec.zone} is not a zone of Google.",

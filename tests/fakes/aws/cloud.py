@@ -29,13 +29,6 @@ HOME = "us-east-1"
 class Cloud(Emulated[Settings]):
     """Amazon's cloud, as far as it is known here; see `tests.fakes.aws`."""
 
-    def __init__(
-        self, *, hosts: bool = False, settings: Settings | None = None, port: int = 0
-    ) -> None:
-        super().__init__(hosts=hosts)
-        self.reset(settings)
-        self._listen(port)
-
     def _listener(self, port: int) -> Listening:
         return listener(self, port)
 

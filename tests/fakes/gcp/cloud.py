@@ -33,13 +33,6 @@ KINDS = ("instances", "disks", "firewalls", "networks", "subnetworks", "resource
 class Cloud(Emulated[Settings]):
     """Google's cloud, as far as it is known here; see `tests.fakes.gcp`."""
 
-    def __init__(
-        self, *, hosts: bool = False, settings: Settings | None = None, port: int = 0
-    ) -> None:
-        super().__init__(hosts=hosts)
-        self.reset(settings)
-        self._listen(port)
-
     def _listener(self, port: int) -> Listening:
         return listener(self, port)
 

@@ -5,8 +5,6 @@ from __future__ import annotations
 import time
 from typing import TYPE_CHECKING, Any
 
-import pytest
-
 from cluster.core import journal
 from cluster.core.model.spec import ClusterSpec
 from cluster.core.model.value import StateCallback, ignore
@@ -18,13 +16,6 @@ if TYPE_CHECKING:
     from tests.fakes.aws.values import Thing
 
 INSTANCE = "c5.18xlarge"
-
-
-@pytest.fixture
-def soon(soon: None, monkeypatch: pytest.MonkeyPatch) -> None:
-    """Be patient for three seconds, and let the cloud be consistent after one."""
-    monkeypatch.setenv("CLUSTER_LATE", "1")
-    monkeypatch.setattr("cluster.providers._cloud.api_errors.PATIENCE", 3.0)
 
 
 def spec_of(name: str = "c5", **fields: Any) -> ClusterSpec:

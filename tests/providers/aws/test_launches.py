@@ -20,7 +20,7 @@ if TYPE_CHECKING:
 
     from tests.fakes.aws import Cloud
 
-pytestmark = pytest.mark.usefixtures("soon")
+pytestmark = pytest.mark.usefixtures("after_a_second")
 UP = ("up", "c5", "--provider", "aws", "--instance", INSTANCE, "--placement", "--yes")
 MOST = 6  # mutating calls of a launch, and of a teardown
 

@@ -16,7 +16,7 @@ from tests.providers.aws.conftest import create, ours, provider, spec_of
 if TYPE_CHECKING:
     from tests.fakes.aws import Cloud
 
-pytestmark = pytest.mark.usefixtures("soon")
+pytestmark = pytest.mark.usefixtures("after_a_second")
 
 
 def test_everything_goes_and_nothing_of_others(aws: Cloud) -> None:

@@ -5,8 +5,6 @@ from __future__ import annotations
 import time
 from typing import TYPE_CHECKING, Any
 
-import pytest
-
 from cluster.core import journal
 from cluster.core.model.spec import ClusterSpec
 from cluster.providers.gcp import GcpProvider
@@ -17,13 +15,6 @@ if TYPE_CHECKING:
 
 INSTANCE, ZONE, NEXT = "c2-standard-60", "us-central1-a", "us-central1-b"
 BULK = "instances.bulkInsert"
-
-
-@pytest.fixture
-def soon(soon: None, monkeypatch: pytest.MonkeyPatch) -> None:
-    """Be patient for three seconds, and let the cloud be consistent after one."""
-    monkeypatch.setenv("CLUSTER_LATE", "1")
-    monkeypatch.setattr("cluster.providers._cloud.api_errors.PATIENCE", 3.0)
 
 
 def spec_of(name: str = "c5", **fields: Any) -> ClusterSpec:

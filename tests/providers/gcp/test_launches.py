@@ -26,7 +26,7 @@ from tests.providers.gcp.conftest import (
 if TYPE_CHECKING:
     from tests.fakes.gcp import Cloud
 
-pytestmark = pytest.mark.usefixtures("soon")
+pytestmark = pytest.mark.usefixtures("after_a_second")
 MOST = 6  # mutating calls of a launch
 
 

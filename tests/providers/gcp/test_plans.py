@@ -14,7 +14,7 @@ from tests.providers.gcp.conftest import asked, create, provider, spec_of
 if TYPE_CHECKING:
     from tests.fakes.gcp import Cloud
 
-pytestmark = pytest.mark.usefixtures("soon")
+pytestmark = pytest.mark.usefixtures("after_a_second")
 
 
 def test_a_plan_shows_what_will_be_and_makes_nothing(gcp: Cloud) -> None:

@@ -25,7 +25,7 @@ from tests.providers.gcp.conftest import (
 if TYPE_CHECKING:
     from tests.fakes.gcp import Cloud
 
-pytestmark = pytest.mark.usefixtures("soon")
+pytestmark = pytest.mark.usefixtures("after_a_second")
 
 
 def test_everything_goes_and_nothing_of_others(gcp: Cloud, monkeypatch: pytest.MonkeyPatch) -> None:
