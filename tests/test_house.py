@@ -220,3 +220,16 @@ def test_no_pattern_repeats_a_group_possessively() -> None:
 
 if __name__ == "__main__":  # scripts/check shows it
     print(*report(), sep="\n")  # noqa: T201
+
+
+def test_types_are_decoded_where_several_threads_may_do_it() -> None:
+    """`cluster.core.decoders` says why; programs of a host have one thread that decodes."""
+    alone = ("cluster/agent", "cluster/measure", "cluster/core/model", "cluster/core/decoders.py")
+    direct = re.compile(r"\bmsgspec\.(convert\(|json\.decode\([^\n]*type=)")
+    files = (path.relative_to(ROOT) for path in (ROOT / "cluster").rglob("*.py"))
+
+    assert not [
+        path
+        for path in files
+        if not str(path).startswith(alone) and direct.search((ROOT / path).read_text())
+    ]

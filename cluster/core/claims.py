@@ -20,6 +20,7 @@ from typing import TYPE_CHECKING
 
 import msgspec
 
+from cluster.core import decoders
 from cluster.core.errors import InUse
 from cluster.core.model.value import Value
 
@@ -179,6 +180,6 @@ def encode(by: Controller) -> str:
 def decode(text: str) -> Controller | None:
     """Read what `encode` wrote; none if it is something else."""
     try:
-        return msgspec.json.decode(text, type=Controller)
+        return decoders.decode(text, Controller)
     except msgspec.DecodeError:
         return None

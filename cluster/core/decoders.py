@@ -1,25 +1,49 @@
-"""Prepare types for decoding in several threads."""
+"""Decoding that several threads may do at once, one for each host or region.
+
+msgspec reads the annotations of a type when the first value of it is decoded, and msgspec 0.22.0
+ends the process by a segmentation fault if another thread decodes one of the same type meanwhile.
+"""
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
+import threading
+from typing import TYPE_CHECKING, Any, TypeVar, overload
 
 import msgspec
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable
+    from collections.abc import Callable
+    from types import UnionType
+
+    Content = bytes | str | msgspec.Raw
+    Hook = Callable[[type, object], object]
+
+T = TypeVar("T")
+_reading = threading.Lock()
+_prepared: set[object] = set()
 
 
-def prepare(*types: object) -> None:
-    """Make msgspec read the annotations of types now, in one thread.
+@overload
+def decode(content: Content, kind: type[T], *, strict: bool = True) -> T: ...
+@overload
+def decode(content: Content, kind: UnionType, *, strict: bool = True) -> Any: ...  # noqa: ANN401 - as of msgspec
+def decode(content: Content, kind: Any, *, strict: bool = True) -> Any:
+    """Decode JSON as a type (msgspec.DecodeError)."""
+    _prepare(kind)
+    return msgspec.json.decode(content, type=kind, strict=strict)
 
-    By default it reads them when the first value is decoded, and msgspec 0.22.0 crashes with a
-    segmentation fault if several threads do that at once, one for each host or region.
-    """
-    for kind in types:
-        msgspec.json.Decoder(kind)
+
+def convert(
+    value: object, kind: type[T], *, strict: bool = True, dec_hook: Hook | None = None
+) -> T:
+    """Convert plain values to a type (msgspec.ValidationError)."""
+    _prepare(kind)
+    return msgspec.convert(value, kind, strict=strict, dec_hook=dec_hook)
 
 
-def structs(names: Iterable[object]) -> list[type[msgspec.Struct]]:
-    """Return the structs among a module's `vars().values()`."""
-    return [item for item in names if isinstance(item, type) and issubclass(item, msgspec.Struct)]
+def _prepare(kind: object) -> None:
+    """Have msgspec read the annotations of a type in one thread at a time."""
+    if kind not in _prepared:
+        with _reading:
+            msgspec.json.Decoder(kind)
+            _prepared.add(kind)

@@ -17,7 +17,7 @@ from typing import TYPE_CHECKING
 
 import msgspec
 
-from cluster.core import jsonl
+from cluster.core import decoders, jsonl
 from cluster.core.errors import ClusterError, ParseError, SpecError
 from cluster.core.model.hosts import Facts, Machine
 from cluster.core.model.jobs import NamedJob
@@ -223,9 +223,7 @@ class Journal(Value, frozen=True, kw_only=True):
                 remedy="Make it readable, or choose another: CLUSTER_STATE=DIR",
             ) from error
         try:
-            return tuple(
-                msgspec.json.decode(line, type=Entry) for line in jsonl.complete_lines(text)
-            )
+            return tuple(decoders.decode(line, Entry) for line in jsonl.complete_lines(text))
         except (msgspec.DecodeError, UnicodeDecodeError, SpecError) as error:
             raise ParseError(
                 f"The journal {self.path} cannot be read: {error}",
@@ -345,7 +343,7 @@ def used_regions(provider: str) -> tuple[str, ...]:
         text = (root() / REGIONS_FILE).read_bytes()
     except OSError:
         return ()
-    used = [msgspec.json.decode(line, type=UsedRegion) for line in jsonl.complete_lines(text)]
+    used = [decoders.decode(line, UsedRegion) for line in jsonl.complete_lines(text)]
     return tuple(dict.fromkeys(entry.region for entry in used if entry.provider == provider))
 
 

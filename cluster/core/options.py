@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING, Literal, TypeVar, get_args, get_origin
 
 import msgspec
 
+from cluster.core import decoders
 from cluster.core.errors import SpecError
 from cluster.core.model.value import Value
 from cluster.core.units import Sizes
@@ -59,7 +60,7 @@ def convert(options: Mapping[str, object], kind: type[ParamsT], noun: str) -> Pa
     types = {field.name: field.type for field in msgspec.structs.fields(kind)}
     values = {key: _as_field_value(value, types[key]) for key, value in options.items()}
     try:
-        return msgspec.convert(values, kind, strict=False, dec_hook=decode)
+        return decoders.convert(values, kind, strict=False, dec_hook=decode)
     except msgspec.ValidationError as error:
         raise _wrong(values, kind, noun) or SpecError(
             f"One {noun} is missing or wrong: {error}"
@@ -71,7 +72,7 @@ def _wrong(values: Mapping[str, object], kind: type[Value], noun: str) -> SpecEr
     for field in msgspec.structs.fields(kind):
         try:
             if field.name in values:
-                msgspec.convert(values[field.name], field.type, strict=False, dec_hook=decode)
+                decoders.convert(values[field.name], field.type, strict=False, dec_hook=decode)
         except msgspec.ValidationError as error:
             choices = get_args(field.type) if get_origin(field.type) is Literal else ()
             value = values[field.name]

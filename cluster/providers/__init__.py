@@ -9,8 +9,7 @@ from __future__ import annotations
 from abc import ABC, abstractmethod
 from typing import TYPE_CHECKING, ClassVar
 
-import msgspec
-
+from cluster.core import decoders
 from cluster.core.errors import ProvisionError, SpecError
 from cluster.core.model.spec import Environment, EnvironmentOptions
 from cluster.core.model.value import Value, ignore
@@ -241,7 +240,7 @@ class PreparesHosts(ABC):
         Raises:
             SpecError: the options contradict each other.
         """
-        options = msgspec.convert(spec.options, self.Options, strict=False)
+        options = decoders.convert(spec.options, self.Options, strict=False)
         if not isinstance(options, EnvironmentOptions):
             return None
         if options.image and options.python:

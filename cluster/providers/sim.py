@@ -7,8 +7,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, ClassVar
 
-import msgspec
-
+from cluster.core import decoders
 from cluster.core.errors import SpecError
 from cluster.core.journal import Replacing
 from cluster.core.model.fabric import Fabric, Fault, Routing, parse_fabric, parse_faults
@@ -79,7 +78,7 @@ class SimProvider(Provider, Simulates, CountsHosts, KnowsTopology, Replaces):
 
     def default_hosts(self, options: dict[str, str]) -> int:
         """Return the number of hosts that the fabric has room for."""
-        return _fabric(msgspec.convert(options, SimOptions, strict=False)).size
+        return _fabric(decoders.convert(options, SimOptions, strict=False)).size
 
     def plan(self, spec: ClusterSpec) -> Plan:
         """Refuse more hosts than the fabric has room for, and faults of parts that it lacks."""
@@ -156,12 +155,12 @@ def faults_left(spec: ClusterSpec, machines: Sequence[Machine]) -> tuple[Fault, 
 
 def fabric_of(spec: ClusterSpec) -> Fabric:
     """Return the fabric of a cluster, with the line rate of each NIC (SpecError: it is invalid)."""
-    return _fabric(msgspec.convert(spec.options, SimOptions, strict=False))
+    return _fabric(decoders.convert(spec.options, SimOptions, strict=False))
 
 
 def faults_of(spec: ClusterSpec) -> tuple[Fault, ...]:
     """Return the faults that are injected into a cluster (SpecError: one is not valid)."""
-    options = msgspec.convert(spec.options, SimOptions, strict=False)
+    options = decoders.convert(spec.options, SimOptions, strict=False)
     return parse_faults(options.fault, _fabric(options), spec.hosts)
 
 

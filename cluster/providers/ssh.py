@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, ClassVar, Literal
 
 import msgspec
 
+from cluster.core import decoders
 from cluster.core.errors import SpecError
 from cluster.core.model.hosts import Access, Machine, parse_access
 from cluster.core.model.resources import Plan, Resource
@@ -58,12 +59,12 @@ class SshProvider(Provider, ExistingHosts, CountsHosts, PreparesHosts, HintsRepl
 
     def default_hosts(self, options: dict[str, str]) -> int:
         """Count the machines that the options name."""
-        return len(_named(msgspec.convert(options, SshOptions)))
+        return len(_named(decoders.convert(options, SshOptions)))
 
     def plan(self, spec: ClusterSpec) -> Plan:
         """Refuse fields that only a cloud has, and more hosts than the options name."""
         refuse(spec, REFUSED_OPTIONS)
-        named = _named(msgspec.convert(spec.options, SshOptions))
+        named = _named(decoders.convert(spec.options, SshOptions))
         if spec.hosts > len(named):
             raise SpecError(
                 f"--hosts is {spec.hosts}, but {len(named)} are named.",
@@ -75,7 +76,7 @@ class SshProvider(Provider, ExistingHosts, CountsHosts, PreparesHosts, HintsRepl
         self, spec: ClusterSpec, journal: Journal, on_state: StateCallback = ignore
     ) -> tuple[Machine, ...]:
         """Return the first machines of the list; they already exist."""
-        options = msgspec.convert(spec.options, SshOptions)
+        options = decoders.convert(spec.options, SshOptions)
         pinned = str(journal.folder / "known_hosts") if options.trust == "first-use" else ""
         return tuple(
             Machine(  # noqa: S604 - "shell" names a plug-in
@@ -92,12 +93,12 @@ class SshProvider(Provider, ExistingHosts, CountsHosts, PreparesHosts, HintsRepl
 
     def environment(self, spec: ClusterSpec) -> Environment | None:
         """Return no environment, so that nothing is installed, if the user names a Python."""
-        options = msgspec.convert(spec.options, SshOptions)
+        options = decoders.convert(spec.options, SshOptions)
         return None if options.bin else super().environment(spec)
 
     def replacement_hint(self, spec: ClusterSpec, bad: tuple[Machine, ...]) -> str:
         """Return the commands that launch the cluster again without some hosts."""
-        options = msgspec.convert(spec.options, SshOptions)
+        options = decoders.convert(spec.options, SshOptions)
         numbers = {int(machine.name.partition(".")[0]) for machine in bad}
         words = list(enumerate(_words(options)))
         out = ", ".join(word for number, word in words if number in numbers)

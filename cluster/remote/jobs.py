@@ -28,7 +28,7 @@ from cluster.agent.protocol import (
     Wrote,
 )
 from cluster.agent.scratch import OWNER, PREFIX, SHARED_MEMORY, scratch_of
-from cluster.core.decoders import prepare
+from cluster.core import decoders
 from cluster.core.errors import HostErrors, JobError, ShellError, Unreachable
 from cluster.core.model.value import Value
 from cluster.remote.parallel import on_each, try_each
@@ -43,7 +43,6 @@ if TYPE_CHECKING:
     from cluster.core.model.records import JobRecord
     from cluster.remote.shells import Shell
 
-prepare(Event)
 COMMAND_TIMEOUT = 60.0  # seconds for a command that should end at once
 SILENT = 3 * HEARTBEAT  # seconds without a word, after which a watcher was stopped
 BETWEEN_LOOKS = 2.0  # seconds, at a job that has no watcher any more
@@ -219,7 +218,7 @@ class MpiJob:
 
         def receive(line: str) -> None:
             watcher.heard()
-            event = msgspec.json.decode(line, type=Event)
+            event = decoders.decode(line, Event)
             if isinstance(event, Wrote):
                 on_event(event)
             elif not isinstance(event, Running):
@@ -279,7 +278,7 @@ class MpiJob:
         """Return the exit status of the job; None while it runs (JobError: it was lost)."""
         done = self._agent("look")
         try:
-            event = msgspec.json.decode(done.stdout, type=Event)
+            event = decoders.decode(done.stdout, Event)
         except msgspec.DecodeError as error:
             raise ShellError(
                 f"The job {self.record.session} has an unknown status.", means=done.stderr.strip()
@@ -338,7 +337,7 @@ class MpiJob:
         if not folder:
             return None
         with suppress(msgspec.DecodeError):  # what the host cannot say may still run
-            event = msgspec.json.decode(self._agent("look", folder=folder).stdout, type=Event)
+            event = decoders.decode(self._agent("look", folder=folder).stdout, Event)
             if event != Running():
                 return None
         return RunningJob(folder=folder, by=self._tmux.started_by(session))

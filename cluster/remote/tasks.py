@@ -10,6 +10,7 @@ import msgspec
 
 from cluster.agent.protocol import AGENT, HEARTBEAT
 from cluster.agent.task import OUTPUT, SPEC
+from cluster.core import decoders
 from cluster.core.errors import ShellError, Unreachable
 from cluster.core.model.jobs import TaskOutput, TaskSpec, TaskState
 from cluster.remote.leftovers import MARK
@@ -83,7 +84,7 @@ class HostTasks:
 
         def receive(line: str) -> None:
             silence.heard()
-            event = msgspec.json.decode(line, type=TaskOutput | TaskState)
+            event = decoders.decode(line, TaskOutput | TaskState)
             if isinstance(event, TaskOutput):
                 on_output(event)
             else:
@@ -135,4 +136,4 @@ class HostTasks:
         return [self._python, *AGENT, verb, *words]
 
     def _state(self, text: str) -> TaskState:
-        return msgspec.json.decode(text, type=TaskState)
+        return decoders.decode(text, TaskState)

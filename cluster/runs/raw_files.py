@@ -6,6 +6,7 @@ from typing import TYPE_CHECKING, TypeVar
 
 import msgspec
 
+from cluster.core import decoders
 from cluster.core.errors import ParseError
 from cluster.core.model.hosts import PROCESS_FILE, RankProcess
 
@@ -26,7 +27,7 @@ def rank_processes(raw: Path) -> tuple[RankProcess, ...]:
     processes = []
     for path in raw.glob(PROCESS_FILE.format(rank="*")):
         try:
-            processes.append(msgspec.json.decode(path.read_bytes(), type=RankProcess))
+            processes.append(decoders.decode(path.read_bytes(), RankProcess))
         except (OSError, msgspec.DecodeError, UnicodeDecodeError, RecursionError):
             continue
     return tuple(sorted(processes, key=lambda process: process.rank))
@@ -62,7 +63,7 @@ def topologies(raw: Path) -> dict[str, Topology]:
 
 def _decoded(path: Path, kind: type[V]) -> V | None:
     try:
-        return msgspec.json.decode(path.read_bytes(), type=kind)
+        return decoders.decode(path.read_bytes(), kind)
     except (OSError, msgspec.DecodeError, UnicodeDecodeError, RecursionError):
         return None
 

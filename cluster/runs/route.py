@@ -6,6 +6,7 @@ from typing import TYPE_CHECKING
 
 import msgspec
 
+from cluster.core import decoders
 from cluster.core.model.hosts import Layout, Link, Machine
 
 if TYPE_CHECKING:
@@ -86,6 +87,6 @@ def _known_link(record: Record, machine: Machine) -> Link | None:
 
 def _pair_params(record: Record) -> PairParams:
     try:
-        return msgspec.json.decode(record.params, type=PairParams)
+        return decoders.decode(record.params, PairParams)
     except msgspec.ValidationError:  # a benchmark whose parameter of this name is something else
         return PairParams()

@@ -9,6 +9,7 @@ from urllib.parse import quote
 
 import msgspec
 
+from cluster.core import decoders
 from cluster.core.errors import SpecError
 from cluster.core.files import write_file
 from cluster.core.model.fleet import FleetVerdict
@@ -307,7 +308,7 @@ class Run(Value, frozen=True, kw_only=True):
             variables={**of_hosts, **record.variables},
             instance=record.spec.instance or (record.hardware.name if record.hardware else ""),
             failed=record.status == "failed",
-            transport=msgspec.json.decode(record.params, type=_Transport).transport,
+            transport=decoders.decode(record.params, _Transport).transport,
         )
 
     @property

@@ -10,6 +10,7 @@ from pathlib import Path, PurePosixPath
 
 import msgspec
 
+from cluster.core import decoders
 from cluster.core.errors import SpecError
 from cluster.core.files import open_file, read_file
 from cluster.core.model.value import Value
@@ -70,7 +71,7 @@ def is_shared(path: Path) -> bool:
 def decode(content: bytes, name: str) -> SharedRun:
     """Read a shared run, and check it against its checksums (SpecError, NewerFormatError)."""
     try:
-        known = msgspec.json.decode(content, type=_Version)
+        known = decoders.decode(content, _Version)
         if known.format != FORMAT:
             raise SpecError(f"{name} is no shared run: its format is {known.format!r}.")
         if known.version > VERSION:
@@ -79,7 +80,7 @@ def decode(content: bytes, name: str) -> SharedRun:
                 means="So it cannot be checked whether it was changed.",
                 remedy="Install a newer cluster-ruler: pip install --upgrade cluster-ruler",
             )
-        run = msgspec.json.decode(content, type=SharedRun)
+        run = decoders.decode(content, SharedRun)
     except (msgspec.DecodeError, UnicodeDecodeError, RecursionError) as error:
         raise SpecError(
             f"{name} is no shared run, or was cut off or changed: {error!s:.300}.", remedy=AGAIN

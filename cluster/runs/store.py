@@ -11,7 +11,7 @@ from typing import IO, TYPE_CHECKING
 
 import msgspec
 
-from cluster.core import jsonl
+from cluster.core import decoders, jsonl
 from cluster.core.errors import ClusterError, ParseError, SpecError
 from cluster.core.model.fleet import FleetVerdict, Reason
 from cluster.core.model.measurements import Measurement
@@ -153,7 +153,7 @@ def record(folder: Path) -> Record:
             remedy="List the runs: cluster runs",
         ) from error
     try:
-        known = msgspec.json.decode(text, type=Record)
+        known = decoders.decode(text, Record)
         _check_depth(msgspec.json.decode(known.params))
     except (msgspec.DecodeError, UnicodeDecodeError, RecursionError, SpecError) as error:
         raise ParseError(
@@ -230,7 +230,7 @@ def _results(folder: Path) -> Iterator[Parsed]:
 
     for number, line in enumerate(jsonl.complete_lines(text), 1):
         try:
-            yield msgspec.json.decode(line, type=Parsed)
+            yield decoders.decode(line, Parsed)
         except (msgspec.DecodeError, UnicodeDecodeError, RecursionError) as error:
             raise ParseError(
                 f"Line {number} of {folder / RESULTS} is no result: {error!s:.300}"
@@ -239,7 +239,7 @@ def _results(folder: Path) -> Iterator[Parsed]:
 
 def _measurement(folder: Path, number: int, line: bytes) -> Measurement:
     try:
-        return msgspec.json.decode(line, type=Measurement)
+        return decoders.decode(line, Measurement)
     except (msgspec.DecodeError, UnicodeDecodeError, RecursionError) as error:
         raise ParseError(
             f"Line {number} of {folder / MEASUREMENTS} is not a measurement: {error!s:.300}",

@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING, Any, TypeVar
 
 import msgspec
 
+from cluster.core import decoders
 from cluster.core.files import write_file
 from cluster.core.model.fleet import FleetVerdict, Part
 
@@ -43,7 +44,7 @@ def _recorded(path: Path) -> FleetVerdict | None:
             for finding in raw.get(key, ())
         ]
     try:
-        return msgspec.convert({**raw, "reason": unknown}, FleetVerdict)
+        return decoders.convert({**raw, "reason": unknown}, FleetVerdict)
     except msgspec.ValidationError:
         return None
 
@@ -63,10 +64,10 @@ def _place(name: str) -> Part:
     numbers = [int(number) for number in re.findall(r"\d+", rest)]
     if kind in fields and len(numbers) == len(fields[kind]):
         known = dict(zip(fields[kind], numbers, strict=True))
-        return msgspec.convert({"kind": kind, **known}, Part)
+        return decoders.convert({"kind": kind, **known}, Part)
     if rest:
         return Part(kind="device", device=rest)
-    return msgspec.convert({"kind": kind}, Part)
+    return decoders.convert({"kind": kind}, Part)
 
 
 def write_placement(folder: Path, judged: Placement) -> None:
@@ -87,6 +88,6 @@ def _write(path: Path, value: Value) -> None:
 
 def _read(path: Path, kind: type[V]) -> V | None:
     try:
-        return msgspec.json.decode(path.read_bytes(), type=kind)
+        return decoders.decode(path.read_bytes(), kind)
     except (OSError, msgspec.DecodeError, UnicodeDecodeError, RecursionError):
         return None

@@ -14,6 +14,7 @@ from typing import TYPE_CHECKING, Literal
 import msgspec
 
 from cluster.analysis.statistics.median import median_interval_ranks
+from cluster.core import decoders
 from cluster.core.model.value import Value
 
 if TYPE_CHECKING:
@@ -122,7 +123,7 @@ def from_measurements(measurements: Iterable[Measurement], params: bytes) -> Tra
     `params` are of the benchmark, as JSON. A request that was repeated counts as one of a file
     without bytes.
     """
-    shape = msgspec.json.decode(params, type=_Shape)
+    shape = decoders.decode(params, _Shape)
     series = {(m.metric, m.params.get("data"), m.rank): m.values for m in measurements}
     phases = [str(data) for metric, data, _ in series if metric == "samples_rate"]
     ranks = sorted({rank for metric, *_, rank in series if metric == PART_METRICS["compute"]})

@@ -6,11 +6,10 @@ from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
 
-import msgspec
-
 from cluster.cli.commands._log_files import print_left_out
 from cluster.cli.flags import argument, group, option
 from cluster.cli.repeat import BenchOptions
+from cluster.core import decoders
 from cluster.core.errors import SpecError
 from cluster.core.files import read_text
 from cluster.core.model.value import Value
@@ -98,7 +97,7 @@ def run_of(
         limit=parse_rate(typed.limit) if typed.limit else None,
     )
     run = import_pairs(words, where, options)
-    print_left_out(msgspec.json.decode(run.record.params, type=ImportedPairsParams).left_out)
+    print_left_out(decoders.decode(run.record.params, ImportedPairsParams).left_out)
     return run
 
 

@@ -17,7 +17,7 @@ from cluster.cli.commands.compare import show_comparisons
 from cluster.cli.measurement import measure
 from cluster.cli.repeat import BenchOptions
 from cluster.cli.show import print_lines
-from cluster.core import plugins
+from cluster.core import decoders, plugins
 from cluster.core.errors import SpecError
 from cluster.measure.benchmark import Benchmark
 from cluster.runs import store
@@ -99,7 +99,7 @@ def _check(record: Record, name: str) -> None:
 
 
 def _params(record: Record) -> dict[str, object]:
-    params = msgspec.json.decode(record.params, type=dict[str, object])
+    params = decoders.decode(record.params, dict[str, object])
     return {key: value for key, value in params.items() if value is not None}
 
 

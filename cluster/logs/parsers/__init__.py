@@ -13,8 +13,7 @@ from abc import abstractmethod
 from textwrap import dedent
 from typing import TYPE_CHECKING, ClassVar, NamedTuple, get_args
 
-import msgspec
-
+from cluster.core import decoders
 from cluster.core.model.measurements import Aggregation, Definition, Flow, Medium
 from cluster.core.plugins import Plugin
 from cluster.logs.table import ResultBuilder as ResultBuilder
@@ -184,7 +183,7 @@ def _definition(row: str, common: dict[str, str]) -> Definition:
     better = "lower" if unit == "s" else "higher"
     special = {_FIELDS[word]: word for word in words}
     fields = {"better": better, **common, **special, "metric": metric, "unit": unit, "what": what}
-    return msgspec.convert(fields, Definition)
+    return decoders.convert(fields, Definition)
 
 
 class SizeColumn(NamedTuple):

@@ -14,6 +14,7 @@ from typing import TYPE_CHECKING
 
 import msgspec
 
+from cluster.core import decoders
 from cluster.logs.parsers import MIB, Parser, ResultBuilder, define
 
 if TYPE_CHECKING:
@@ -83,7 +84,7 @@ class Dlio(Parser):
         if self.marks[0] not in text:
             return False
         try:
-            found = msgspec.json.decode(text, type=_Summary)
+            found = decoders.decode(text, _Summary)
         except (msgspec.DecodeError, UnicodeEncodeError):
             return False
         builder = ResultBuilder("dlio", lineno, "DLIO")

@@ -12,6 +12,7 @@ from typing import TYPE_CHECKING
 
 import msgspec
 
+from cluster.core import decoders
 from cluster.logs.parsers import MIB, Parser, ResultBuilder, define, number
 
 if TYPE_CHECKING:
@@ -68,7 +69,7 @@ class MlBench(Parser):
     def take_document(self, text: str, lineno: int) -> bool:
         """Read a JSON line."""
         try:
-            found = msgspec.json.decode(text, type=_MlBenchJson)
+            found = decoders.decode(text, _MlBenchJson)
         except (msgspec.DecodeError, UnicodeEncodeError):
             return False
         if not found.values:

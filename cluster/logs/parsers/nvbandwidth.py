@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING
 
 import msgspec
 
+from cluster.core import decoders
 from cluster.logs.parsers import GB, Parser, ResultBuilder, count, define, number
 
 if TYPE_CHECKING:
@@ -263,7 +264,7 @@ class NvBandwidth(Parser):
     def take_document(self, text: str, lineno: int) -> bool:
         """Read what `-j` wrote."""
         try:
-            found = msgspec.json.decode(text, type=_NvBandwidthJson).nvbandwidth
+            found = decoders.decode(text, _NvBandwidthJson).nvbandwidth
         except (msgspec.DecodeError, UnicodeEncodeError):
             return False
         builder = ResultBuilder("nvbandwidth", lineno, f"nvbandwidth {found.version}".strip())

@@ -22,7 +22,7 @@ import msgspec
 
 from cluster.agent.commands import find_program, output_of
 from cluster.agent.kernel_files import read_text
-from cluster.core import plugins
+from cluster.core import decoders, plugins
 from cluster.core.errors import ClusterError, SpecError
 from cluster.core.messages import for_command_line
 from cluster.core.model.batch import BatchRequest
@@ -134,7 +134,7 @@ def _write(plan: JobPlan) -> None:
 def end(folder: Path) -> Run:
     """Collect what the ranks wrote to the folder of `begin`, and close the run (SpecError)."""
     try:
-        record = msgspec.json.decode((folder / RECORD).read_bytes(), type=JobRecord)
+        record = decoders.decode((folder / RECORD).read_bytes(), JobRecord)
     except (OSError, msgspec.DecodeError) as error:
         raise SpecError(f"{folder} is not the folder of a batch job: {error}") from error
     first = store.record(Path(record.run)).machines[0]
@@ -240,7 +240,7 @@ def _forgotten() -> list[str]:
 
 
 def _read_facts(path: Path) -> tuple[str, Facts]:
-    return path.name.removeprefix(f"{FACTS}."), msgspec.json.decode(path.read_bytes(), type=Facts)
+    return path.name.removeprefix(f"{FACTS}."), decoders.decode(path.read_bytes(), Facts)
 
 
 def _in_order(machines: tuple[Machine, ...], reports: list[tuple[str, Facts]]) -> tuple[Facts, ...]:
@@ -263,7 +263,7 @@ def main(verb: str, what: str) -> int:
     with for_command_line():
         try:
             if verb == "begin":
-                sys.stdout.write(f"{begin(msgspec.json.decode(what, type=BatchRequest))}\n")
+                sys.stdout.write(f"{begin(decoders.decode(what, BatchRequest))}\n")
                 return 0
             run = end(Path(what))
         except ClusterError as error:

@@ -16,7 +16,7 @@ import msgspec
 from cluster.agent.protocol import ADVICE, BY_SIGNAL, NOTICE, REASON, TIMED_OUT
 from cluster.analysis.limits.hardware.from_run import of_measured
 from cluster.analysis.statistics.slowdown import describe_slowdown
-from cluster.core import plugins
+from cluster.core import decoders, plugins
 from cluster.core.errors import HostErrors, JobError, ParseError, ShellError, SpecError
 from cluster.core.model.measurements import Output, Progress
 from cluster.core.model.records import NOTES_FILE, Status
@@ -261,7 +261,7 @@ class JobOutput:
 
     def _progress(self, line: str) -> None:
         with suppress(msgspec.DecodeError):  # any program may write a file of this name
-            self._listener.progress(msgspec.json.decode(line, type=Progress))
+            self._listener.progress(decoders.decode(line, Progress))
 
 
 @contextmanager

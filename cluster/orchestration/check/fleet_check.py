@@ -9,6 +9,7 @@ import msgspec
 from msgspec.structs import replace
 
 from cluster.analysis.limits.link import goodput
+from cluster.core import decoders
 from cluster.core.errors import SpecError
 from cluster.core.host_names import full_names
 from cluster.core.model.fleet import DeviceKind, Fleet, FleetVerdict, PairMetric
@@ -57,7 +58,7 @@ def judge_fleet(run: Run) -> FleetVerdict:
             f"{run.folder} is a run of {record.benchmark}, and no check of a fleet.",
             remedy="Check a cluster: cluster check NAME",
         )
-    params = msgspec.json.decode(record.params, type=SurveyParams)
+    params = decoders.decode(record.params, SurveyParams)
     simulator = simulator_of(record.spec) if record.simulated else None
     fleet = Fleet(
         names=tuple(machine.name for machine in record.machines),

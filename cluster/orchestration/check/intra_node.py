@@ -8,6 +8,7 @@ import msgspec
 from msgspec.structs import replace
 
 from cluster.analysis.topology.gpu_paths import OLD, UNKNOWN
+from cluster.core import decoders
 from cluster.core.model.fleet import DeviceKind, Fleet, FleetVerdict, PairTest, Reason
 from cluster.fleet.devices import diagnose_devices
 from cluster.logs.hosts import host_order
@@ -39,7 +40,7 @@ def judge_within(run: Run) -> FleetVerdict:
     """
     found = list(run.measurements)
     kinds = {str(m.params.get("devices", "")) for m in found}
-    asked = msgspec.json.decode(run.record.params, type=WithinRunParams).devices
+    asked = decoders.decode(run.record.params, WithinRunParams).devices
     if len(kinds) != 1:
         verdict = _not_compared(kinds, asked, run.record.notes)
     else:

@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING
 
 import msgspec
 
+from cluster.core import decoders
 from cluster.orchestration.bench.plan import make_record
 from cluster.runs import store
 
@@ -32,7 +33,7 @@ def simulator_of(spec: ClusterSpec, machines: Sequence[Machine] = ()) -> FleetSi
     from cluster.fleet.simulation import FleetSimulator  # noqa: PLC0415 - NumPy
     from cluster.providers.sim import MTU, SimOptions, fabric_of, faults_left  # noqa: PLC0415
 
-    options = msgspec.convert(spec.options, SimOptions, strict=False)
+    options = decoders.convert(spec.options, SimOptions, strict=False)
     fabric = fabric_of(spec)
     rate = goodput(Link(rate=fabric.rate, mtu=MTU, source="simulated"))
     whole = msgspec.structs.replace(fabric, rate=rate)
@@ -76,6 +77,6 @@ def simulate(state: ClusterState, request: JobRequest, listener: JobListener) ->
 def _words(spec: ClusterSpec) -> str:
     from cluster.providers.sim import SimOptions, fabric_of  # noqa: PLC0415
 
-    options = msgspec.convert(spec.options, SimOptions, strict=False)
+    options = decoders.convert(spec.options, SimOptions, strict=False)
     planted = f", planted: {options.fault}" if options.fault else ""
     return f"{spec.hosts} hosts, {fabric_of(spec).words}, seed {options.seed}{planted}"

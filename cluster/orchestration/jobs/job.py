@@ -16,6 +16,7 @@ from typing import TYPE_CHECKING, TypeVar
 import msgspec
 
 from cluster.agent.task import OUTPUT
+from cluster.core import decoders
 from cluster.core.errors import ClusterError, JobError, ShellError, Timeout
 from cluster.core.model.jobs import NamedJob, State, TaskState
 from cluster.core.model.value import Value
@@ -372,7 +373,7 @@ class Job:
         dropped = 0
         with suppress(FileNotFoundError):
             states = Path(self.record.folder, STATES).read_bytes()
-            state = msgspec.json.decode(states, type=dict[str, TaskState]).get(task.host)
+            state = decoders.decode(states, dict[str, TaskState]).get(task.host)
             dropped = state.end.dropped if state and state.end else 0
         if offset < dropped:
             yield _note(task, f"{dropped - offset} bytes of older output are not kept.")

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 
 import msgspec
 
-from cluster.core import journal, jsonl
+from cluster.core import decoders, journal, jsonl
 from cluster.core.model.value import Value
 from cluster.core.paths import make_private
 
@@ -47,7 +47,7 @@ def _all() -> Iterator[Shortage]:
     except OSError:
         return
     for line in jsonl.complete_lines(text):
-        yield msgspec.json.decode(line, type=Shortage)
+        yield decoders.decode(line, Shortage)
 
 
 def _path() -> Path:

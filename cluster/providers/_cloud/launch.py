@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, Any, ClassVar, Generic, Self, TypeVar
 
 import msgspec
 
-from cluster.core import journal, ssh_keys
+from cluster.core import decoders, journal, ssh_keys
 from cluster.core.errors import Capacity, ProvisionError, Timeout, tail
 from cluster.core.model.hosts import Link, machine_name
 from cluster.core.model.resources import Price
@@ -134,7 +134,7 @@ class LaunchJournal:
         """Record what is about to be created, or read the intent of the launch to continue."""
         path = intent_file(self._cluster_journal, self._provider)
         if path.exists():
-            return msgspec.json.decode(path.read_bytes(), type=kind)
+            return decoders.decode(path.read_bytes(), kind)
         intent = decide()
         self.record_owner(intent.tags, account)
         ssh_keys.write_secret(path, msgspec.json.encode(intent))

@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Any, ClassVar, Generic, TypeVar
 
 import msgspec
 
-from cluster.core import journal
+from cluster.core import decoders, journal
 from cluster.core.cleanup import on_failure
 from cluster.core.errors import ClusterError, Denied, ProvisionError, SpecError
 from cluster.core.model.hosts import group_of
@@ -361,7 +361,7 @@ class CloudProvider(
 
     def reachable_within(self, spec: ClusterSpec) -> float:
         """Return the option `ready_within`: large types boot more slowly."""
-        return msgspec.convert(spec.options, self.Options, strict=False).ready_within
+        return decoders.convert(spec.options, self.Options, strict=False).ready_within
 
     def _offers_for(self, spec: ClusterSpec) -> dict[str, OfferT]:
         """Decide once per spec, so that a launch creates exactly what its plan showed.
@@ -420,7 +420,7 @@ class CloudProvider(
                 means="Machines like its own cannot be created.",
                 remedy=f"Take it down, and launch it again: cluster down {cluster.name}",
             )
-        intent: Intent[OfferT] = msgspec.json.decode(path.read_bytes(), type=self.intent)
+        intent: Intent[OfferT] = decoders.decode(path.read_bytes(), self.intent)
         return intent
 
     def _clean_up(

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Any, ClassVar
 
 import msgspec
 
-from cluster.core import journal
+from cluster.core import decoders, journal
 from cluster.core.errors import ProvisionError
 from cluster.core.model.placement import ProviderTopology
 from cluster.core.model.resources import RemoteCluster, Resource
@@ -230,7 +230,7 @@ class AwsProvider(CloudProvider["Region", AwsOffer], NeedsCredentials, Stops):
 
 
 def _options(spec: ClusterSpec) -> AwsOptions:
-    return msgspec.convert(spec.options, AwsOptions, strict=False)
+    return decoders.convert(spec.options, AwsOptions, strict=False)
 
 
 def _unlisted(entries: Entries) -> AwsUnlisted:

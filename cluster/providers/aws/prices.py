@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING
 
 import msgspec
 
+from cluster.core import decoders
 from cluster.core.model.resources import Price
 from cluster.providers._cloud.api_errors import Failure
 
@@ -70,7 +71,7 @@ def _on_demand(region: Region, instance: str) -> Price | None:
         "get_products", "PriceList", service="pricing", ServiceCode="AmazonEC2", Filters=filters
     )
     for text in answer["PriceList"]:
-        product = msgspec.json.decode(text, type=Product)
+        product = decoders.decode(text, Product)
         for term in product.terms.on_demand.values():
             for dimension in term.price_dimensions.values():
                 hourly = float(dimension.price_per_unit.USD or 0)

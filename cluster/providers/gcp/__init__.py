@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any, ClassVar
 
 import msgspec
 
-from cluster.core import journal
+from cluster.core import decoders, journal
 from cluster.core.model.placement import ProviderTopology
 from cluster.core.model.resources import RemoteCluster
 from cluster.providers import Credentials, NeedsCredentials, OffersGpus, refuse
@@ -183,7 +183,7 @@ def _state(client: Project, zone: str, name: str, target: str) -> str:
 
 
 def _options(spec: ClusterSpec) -> GcpOptions:
-    return msgspec.convert(spec.options, GcpOptions, strict=False)
+    return decoders.convert(spec.options, GcpOptions, strict=False)
 
 
 def _unlisted(entries: Entries) -> GcpUnlisted:

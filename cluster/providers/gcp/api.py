@@ -14,6 +14,7 @@ from typing import TYPE_CHECKING, Any, TypeVar
 
 import msgspec
 
+from cluster.core import decoders
 from cluster.core.extras import require
 from cluster.providers._cloud.api_errors import Failure, Kind, NotTheCloudError, retry
 from cluster.providers.gcp.errors import call_name, check_operations, kind_of
@@ -285,7 +286,7 @@ def _check_answer(response: Any, **_: object) -> None:  # noqa: ANN401 - of requ
     if response.status_code >= HTTPStatus.INTERNAL_SERVER_ERROR:
         return
     try:
-        answer = msgspec.json.decode(response.content, type=AnyAnswer)
+        answer = decoders.decode(response.content, AnyAnswer)
     except (msgspec.DecodeError, UnicodeDecodeError):
         answer = AnyAnswer()
     if not (answer.kind.startswith("compute#") if response.ok else answer.error):
@@ -298,7 +299,7 @@ def _check_answer(response: Any, **_: object) -> None:  # noqa: ANN401 - of requ
 def _decoded(what: str, answer: bytes | msgspec.Raw, kind: type[T]) -> T:
     """Decode the answer of a service; what is not valid, such as a proxy's page, is a failure."""
     try:
-        return msgspec.json.decode(answer, type=kind, strict=False)
+        return decoders.decode(answer, kind, strict=False)
     except (msgspec.DecodeError, UnicodeDecodeError) as error:
         message = f"The answer is not one of Google's: {error}"
         raise Failure("other", operation=what, code="unreadable", message=message) from error

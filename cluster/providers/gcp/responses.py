@@ -4,8 +4,6 @@ from __future__ import annotations
 
 import msgspec
 
-from cluster.core.decoders import prepare, structs
-
 
 class GcpResponse(msgspec.Struct, frozen=True, kw_only=True, rename="camel"):
     """The base of every answer; fields that are not listed are ignored."""
@@ -71,6 +69,3 @@ class EffectivePolicy(GcpResponse, frozen=True, kw_only=True):
         return any(
             rule.enforce or rule.deny_all or rule.values.allowed_values for rule in self.spec.rules
         )
-
-
-prepare(*structs(globals().values()))

@@ -21,7 +21,7 @@ from typing import TYPE_CHECKING, ClassVar
 
 import msgspec
 
-from cluster.core import idle_watch, journal
+from cluster.core import decoders, idle_watch, journal
 from cluster.core.cleanup import on_failure
 from cluster.core.errors import ProvisionError, SpecError, Timeout, tail
 from cluster.core.model.hosts import Access, Machine
@@ -98,7 +98,7 @@ class LabProvider(
     def plan(self, spec: ClusterSpec) -> Plan:
         """Refuse what namespaces cannot provide, and a machine that cannot create them."""
         refuse(spec, REFUSED_OPTIONS)
-        options = msgspec.convert(spec.options, LabOptions, strict=False)
+        options = decoders.convert(spec.options, LabOptions, strict=False)
         _check_options(spec, options)
         _check_machine()
         rate = f" of {options.rate}" if options.rate else ""
@@ -112,7 +112,7 @@ class LabProvider(
         self, spec: ClusterSpec, journal: journal.Journal, on_state: StateCallback = ignore
     ) -> tuple[Machine, ...]:
         """Start the processes, create the links between them, then let the hosts start up."""
-        options = msgspec.convert(spec.options, LabOptions, strict=False)
+        options = decoders.convert(spec.options, LabOptions, strict=False)
         files = LabFolder(name=spec.name, folder=journal.folder / "lab")
         with on_failure(lambda: self.destroy(spec.name)):
             try:
@@ -126,7 +126,7 @@ class LabProvider(
 
     def topology(self, spec: ClusterSpec, machines: tuple[Machine, ...]) -> ProviderTopology:
         """Return the leaf switch of each host."""
-        leaves = msgspec.convert(spec.options, LabOptions, strict=False).leaves
+        leaves = decoders.convert(spec.options, LabOptions, strict=False).leaves
         if not leaves:
             return ProviderTopology(reason="a lab without --option leaves=N has one switch")
         groups = tuple(leaf_of(number, len(machines), leaves) for number in range(len(machines)))

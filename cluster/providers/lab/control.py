@@ -4,8 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Literal
 
-import msgspec
-
+from cluster.core import decoders
 from cluster.core.errors import SpecError
 from cluster.core.units import parse_rate
 from cluster.providers.lab.network import host_number, inside, line_rate, shape_uplink
@@ -123,7 +122,7 @@ def _running(name: str, *machines: Machine) -> tuple[HostProcess, ...]:
 
 def _created_options(process: HostProcess) -> LabOptions:
     text = text_of(process.folder / "options.json")
-    return msgspec.json.decode(text, type=LabOptions)
+    return decoders.decode(text, LabOptions)
 
 
 def _slow(whole: float | None, rate: str) -> float:

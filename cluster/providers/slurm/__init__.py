@@ -13,9 +13,7 @@ from contextlib import suppress
 from datetime import UTC, datetime
 from typing import TYPE_CHECKING, ClassVar
 
-import msgspec
-
-from cluster.core import journal
+from cluster.core import decoders, journal
 from cluster.core.cleanup import on_failure
 from cluster.core.errors import ClusterError, LaunchLeft, ProvisionError, SpecError
 from cluster.core.model.hosts import Machine, machine_name
@@ -94,7 +92,7 @@ class SlurmProvider(
 
     def default_hosts(self, options: dict[str, str]) -> int:
         """Count the nodes of the allocation that we run in; two for a new job."""
-        if own_allocation(msgspec.convert(options, SlurmOptions, strict=False)):
+        if own_allocation(decoders.convert(options, SlurmOptions, strict=False)):
             return int(os.environ.get("SLURM_JOB_NUM_NODES", "1"))
         return 2
 

@@ -6,8 +6,7 @@ import math
 import os
 from typing import TYPE_CHECKING, Literal
 
-import msgspec
-
+from cluster.core import decoders
 from cluster.core.errors import SpecError
 from cluster.core.model.spec import EnvironmentOptions
 from cluster.core.units import parse_seconds
@@ -61,7 +60,7 @@ class SlurmOptions(EnvironmentOptions, frozen=True, kw_only=True):
 
 def options_of(spec: ClusterSpec) -> SlurmOptions:
     """Return the options of a spec, typed."""
-    return msgspec.convert(spec.options, SlurmOptions, strict=False)
+    return decoders.convert(spec.options, SlurmOptions, strict=False)
 
 
 def time_limit(spec: ClusterSpec) -> float:

@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING
 
 import msgspec
 
-from cluster.core import plugins
+from cluster.core import decoders, plugins
 from cluster.core.errors import LargeDownload
 from cluster.remote.shells import Shell
 
@@ -92,7 +92,7 @@ def check_size(options: Sequence[str], requirements: Sequence[str], timeout: flo
     done = run_pip([*argv, *lazily, *options, *requirements], requirements, timeout)
     if done.status != 0:  # the installation says why
         return
-    packages = msgspec.json.decode(done.stdout, type=_PipReport).install
+    packages = decoders.decode(done.stdout, _PipReport).install
     urls = [package.download_info.url for package in packages]
     with ThreadPoolExecutor(SIZES_AT_ONCE) as pool:
         sizes = dict(zip(urls, pool.map(_size, urls), strict=True))

@@ -4,10 +4,8 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-import msgspec
-
 from cluster.agent.protocol import AGENT
-from cluster.core.decoders import prepare
+from cluster.core import decoders
 from cluster.core.errors import ShellError, SpecError
 from cluster.core.model.hosts import Facts
 from cluster.remote.jobs import COMMAND_TIMEOUT
@@ -18,8 +16,6 @@ if TYPE_CHECKING:
 
     from cluster.core.model.hosts import Machine
     from cluster.remote.shells import Shell
-
-prepare(Facts)  # a thread for each host decodes them
 
 
 def examine(shell: Shell, machine: Machine, programs: Sequence[str] = ()) -> Facts:
@@ -32,7 +28,7 @@ def examine(shell: Shell, machine: Machine, programs: Sequence[str] = ()) -> Fac
             means=done.stderr.strip(),
             remedy=f"It needs cluster in the Python environment {machine.bin}",
         )
-    return msgspec.json.decode(done.stdout, type=Facts)
+    return decoders.decode(done.stdout, Facts)
 
 
 def check_tools(facts: tuple[Facts, ...], programs: Sequence[str] = ()) -> None:

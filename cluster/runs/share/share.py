@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, NamedTuple
 import msgspec
 from msgspec.structs import replace
 
+from cluster.core import decoders
 from cluster.core.errors import ClusterError
 from cluster.core.model.hosts import PROCESS_FILE
 from cluster.core.model.records import Record
@@ -60,7 +61,7 @@ def prepare(folder: Path, *, with_logs: bool = False) -> Prepared:
     if with_logs:
         texts = {**dict(_logs(folder)), **texts}
     parts = tuple(SharedPart(name=name, text=text) for name, text in sorted(texts.items()))
-    record = msgspec.json.decode(texts[RECORD], type=Record)
+    record = decoders.decode(texts[RECORD], Record)
     parts = (*parts, SharedPart(name=CRATE, text=_crate(record, parts, with_logs=with_logs)))
     shared_run = SharedRun(
         format=FORMAT, version=VERSION, simulated=run.record.simulated, parts=parts

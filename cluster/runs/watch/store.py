@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING, Literal
 
 import msgspec
 
-from cluster.core import jsonl
+from cluster.core import decoders, jsonl
 from cluster.core.errors import ClusterError, ParseError, SpecError
 from cluster.core.model.value import Value
 from cluster.core.paths import make_private
@@ -77,7 +77,7 @@ def find(where: Path, name: str) -> Watch:
     """Read a watch (SpecError: there is none; ParseError: it is damaged)."""
     path = where / name / WATCH
     try:
-        return msgspec.json.decode(path.read_bytes(), type=Watch)
+        return decoders.decode(path.read_bytes(), Watch)
     except FileNotFoundError as error:
         raise SpecError(
             f"There is no watch {name!r} under {where}.",
@@ -100,7 +100,7 @@ def events(where: Path, name: str) -> tuple[WatchEvent, ...]:
     path = where / name / LOG
     try:
         lines = jsonl.complete_lines(path.read_bytes())
-        return tuple(msgspec.json.decode(line, type=WatchEvent) for line in lines)
+        return tuple(decoders.decode(line, WatchEvent) for line in lines)
     except FileNotFoundError:
         return ()
     except msgspec.DecodeError as error:

@@ -14,7 +14,7 @@ import msgspec
 
 from cluster.analysis.limits import speeds as link_speeds
 from cluster.analysis.limits.hardware.catalog import HardwareHost, listed_gpus, listed_hosts
-from cluster.core import pcie
+from cluster.core import decoders, pcie
 from cluster.core.errors import SpecError
 from cluster.core.model.hardware import SAID, Figure, Hardware
 from cluster.core.model.value import Value
@@ -298,7 +298,7 @@ def _pair(word: str) -> tuple[str, object]:
 
 def _decoded(words: dict[str, object], where: str) -> Described:
     try:
-        return msgspec.convert(words, Described, strict=False)
+        return decoders.convert(words, Described, strict=False)
     except msgspec.ValidationError as error:
         raise SpecError(
             f"{where}: {error}", remedy="Such as: nic=100gbit,nics=4,gpus=8,gpu=a100,rdma=yes"

@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING
 
 import msgspec
 
+from cluster.core import decoders
 from cluster.logs.parsers import Parser, ResultBuilder
 from cluster.logs.parsers.iperf3 import metrics
 from cluster.logs.parsers.iperf3.json_report import (
@@ -105,7 +106,7 @@ class Iperf3(Parser):
         """Read a document of `-J`."""
         try:
             if '"event"' in text[:EVENT]:
-                return self._event(msgspec.json.decode(text, type=JsonEvent), lineno)
+                return self._event(decoders.decode(text, JsonEvent), lineno)
             document = decode_report(text)
         except (msgspec.DecodeError, UnicodeEncodeError):
             return self._torn(text, lineno)
@@ -117,7 +118,7 @@ class Iperf3(Parser):
         """Read a line of `--json-stream`, which contains one part of the report as a document."""
         data = event.data
         if event.event == "start":
-            start = msgspec.json.decode(data, type=Start)
+            start = decoders.decode(data, Start)
             if not start.version.startswith("iperf"):
                 return False  # of another program
             self._end_stream()
@@ -125,11 +126,11 @@ class Iperf3(Parser):
         elif self._stream is None:
             return False
         elif event.event == "interval" and self._stream.intervals is not None:
-            self._stream.intervals.append(msgspec.json.decode(data, type=Interval))
+            self._stream.intervals.append(decoders.decode(data, Interval))
         elif event.event == "end":
-            self._stream.end = msgspec.json.decode(data, type=End)
+            self._stream.end = decoders.decode(data, End)
         elif event.event == "error":
-            self._stream.error = msgspec.json.decode(data, type=str)
+            self._stream.error = decoders.decode(data, str)
         return True
 
     def _end_stream(self) -> None:

@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING, Any
 
 import msgspec
 
+from cluster.core import decoders
 from cluster.logs.parsers.iperf3 import metrics
 from cluster.logs.tcp import WITHIN, stays_within
 
@@ -188,6 +189,6 @@ def decode_report(text: str) -> Iperf3JsonReport:
     """Read a document, also one in a list, and one with figures that are not numbers."""
     text = text.rstrip().removesuffix(",")
     try:
-        return msgspec.json.decode(text, type=Iperf3JsonReport)
+        return decoders.decode(text, Iperf3JsonReport)
     except msgspec.DecodeError:
-        return msgspec.json.decode(_NAN.sub("null", text), type=Iperf3JsonReport)
+        return decoders.decode(_NAN.sub("null", text), Iperf3JsonReport)

@@ -16,6 +16,7 @@ from typing import TYPE_CHECKING
 
 import msgspec
 
+from cluster.core import decoders
 from cluster.logs.parsers import Parser
 from cluster.logs.parsers.nccl_tests.json_report import NcclJsonReport
 from cluster.logs.parsers.nccl_tests.metrics import ALGBW, AVERAGE, BUSBW, TIME
@@ -189,7 +190,7 @@ class NcclTests(Parser):
     def take_document(self, text: str, lineno: int) -> bool:
         """Read what `-J` wrote."""
         try:
-            found = msgspec.json.decode(text, type=NcclJsonReport)
+            found = decoders.decode(text, NcclJsonReport)
         except (msgspec.DecodeError, UnicodeEncodeError):
             return False
         found.fill(self._new(lineno))
