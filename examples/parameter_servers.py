@@ -9,7 +9,7 @@ import numpy as np
 
 import cluster
 
-PORT, RATE, TRUE = 32310, 0.05, np.array([3.0, -2.0])
+PORT, RATE, TRUE = 32310, 0.1, np.array([3.0, -2.0])
 if sys.argv[1:2] == ["serve"]:
     weight = 0.0
     with Listener(("", PORT + int(sys.argv[2]))) as listener:

@@ -81,7 +81,7 @@ def diagnose(
         metric=fleet.metric,
         tests=int((table.rates > 0).sum()),
         failed=sum(1 for test in tests if not test.value),
-        reference=reference,
+        reference=reference if math.isfinite(found.blame.references[HOST]) else None,
         limit=fleet.limit,
         tolerance=float(found.blame.tolerance),
         groups=fleet.groups if fleet.grouped else (),

@@ -153,3 +153,13 @@ def test_fleets_of_several_generations_with_uneven_links_get_a_verdict(seed: int
 def test_the_chance_of_more_than_a_thousand_low_partners_is_a_number() -> None:
     assert at_least(600, 1100, 0.5) == pytest.approx(0.00142, rel=0.1)
     assert at_least(0, 3, 0.25) == pytest.approx(1.0)
+
+
+def test_hosts_that_were_all_short_of_processor_time_have_no_reference() -> None:
+    tests = [
+        PairTest(round=0, source=0, target=0),
+        PairTest(round=0, source=0, target=0, value=0.0, alone=True),
+        PairTest(round=0, source=0, target=0, value=5e-324, alone=True, target_busy=0.9),
+        PairTest(round=0, source=0, target=1, value=1.7e308, target_busy=0.9),
+    ]
+    assert diagnose(grouped(2, 2), tests).reference is None

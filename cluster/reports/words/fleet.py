@@ -330,7 +330,8 @@ def _answer(verdict: FleetVerdict, fleet: Fleet) -> str:
         case "untested" if fleet.foreign:
             return f"{reason.low} host(s) have no value; {usual}."
         case "untested":
-            return f"{reason.low} of {hosts} hosts could not be judged; the others are good."
+            others = "; the others are good" if reason.low < hosts else ""
+            return f"{reason.low} of {hosts} hosts could not be judged{others}."
         case "below_limit":
             return f"no host differs from the others, but {usual}."
         case _:
