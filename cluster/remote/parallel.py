@@ -8,14 +8,14 @@ import threading
 import time
 from concurrent.futures import FIRST_COMPLETED, FIRST_EXCEPTION, Future, wait
 from functools import partial
-from typing import TYPE_CHECKING, TypeVar
+from typing import TYPE_CHECKING, NoReturn, TypeVar
 
 from cluster.core.cleanup import on_failure
-from cluster.core.errors import STATES, ClusterError, HostErrors, Timeout, Unreachable
+from cluster.core.errors import STATES, ClusterError, HostErrors, ShellError, Timeout, Unreachable
 from cluster.remote.threads import complete
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Collection, Mapping
+    from collections.abc import Callable, Collection, Iterator, Mapping
 
     from cluster.remote.shells import Shell
 
@@ -25,6 +25,7 @@ BETWEEN_ATTEMPTS = 1.0  # seconds
 # seconds: two lost packets delay a connection by 3 s.
 SLOWER, AT_LEAST = 10.0, 4.0  # times; seconds
 GRACE = 3.0  # seconds for running calls to end once one has failed
+BETWEEN_CLOSINGS = 0.2  # seconds
 
 T = TypeVar("T")
 
@@ -45,8 +46,7 @@ def try_each(
 
     KeyboardInterrupt closes the shells, which ends their commands.
     """
-    begun = _begin(hosts, do)
-    with on_failure(lambda: _abandon(hosts, begun)):
+    with _calls(hosts, do) as begun:
         wait(begun.values())
     failed = _failures(begun)
     if len(hosts) > 1:
@@ -80,8 +80,7 @@ def unanswering(hosts: Mapping[str, Shell], seconds: float) -> dict[str, Unreach
     as the slowest of these took, at least `AT_LEAST` seconds, but never more than the deadline.
     KeyboardInterrupt closes the shells.
     """
-    begun = _begin(hosts, lambda _, shell: shell.run(["true"]))
-    with on_failure(lambda: _abandon(hosts, begun)):
+    with _calls(hosts, lambda _, shell: shell.run(["true"])) as begun:
         late, waited = _silent(begun.values(), seconds)
     dead = {
         name: Unreachable(f"{name} does not answer within {waited:.2g} s.", state="connecting")
@@ -126,8 +125,7 @@ def connect_all(
     """
     began = time.monotonic()
     attempts = _Attempts(on_state, transient)
-    begun = _begin(hosts, attempts.connect)
-    with on_failure(lambda: _abandon(hosts, begun)):
+    with _calls(hosts, attempts.connect) as begun:
         try:
             done, late = _first_failure(begun.values(), seconds, between)
         finally:
@@ -230,29 +228,45 @@ def _raise_slowest(
         raise error
 
 
-def _begin(hosts: Mapping[str, Shell], do: Callable[[str, Shell], T]) -> dict[str, Future[T]]:
-    """Start calls in daemon threads: neither Ctrl-C nor the end of the process waits for them."""
+@contextlib.contextmanager
+def _calls(
+    hosts: Mapping[str, Shell], do: Callable[[str, Shell], T]
+) -> Iterator[dict[str, Future[T]]]:
+    """Start calls in daemon threads: neither Ctrl-C nor the end of the process waits for them.
+
+    If the block fails, or an interrupt comes while they are started, the shells are closed, which
+    ends the running calls, and waited for a moment.
+    """
     begun: dict[str, Future[T]] = {name: Future() for name in hosts}
     waiting = queue.SimpleQueue[str]()
     for name in hosts:
         waiting.put(name)
 
+    abandoned = threading.Event()
+
     def work() -> None:
         with contextlib.suppress(queue.Empty):
             while True:
                 name = waiting.get_nowait()
-                complete(begun[name], partial(do, name, hosts[name]))
+                call = _not_begun if abandoned.is_set() else partial(do, name, hosts[name])
+                complete(begun[name], call)
 
-    for _ in range(min(MOST_AT_ONCE, len(hosts))):
-        threading.Thread(target=work, daemon=True).start()
-    return begun
+    def abandon() -> None:
+        abandoned.set()
+        deadline, late = time.monotonic() + GRACE, set(begun.values())
+        while late and time.monotonic() < deadline:
+            for shell in hosts.values():
+                shell.close()  # also what a thread began since the last time
+            late = wait(late, BETWEEN_CLOSINGS).not_done
+
+    with on_failure(abandon):
+        for _ in range(min(MOST_AT_ONCE, len(hosts))):
+            threading.Thread(target=work, daemon=True).start()
+        yield begun
 
 
-def _abandon(hosts: Mapping[str, Shell], begun: Mapping[str, Future[T]]) -> None:
-    """End the running calls by closing their shells, and wait a moment for them."""
-    for shell in hosts.values():
-        shell.close()
-    wait(begun.values(), GRACE)
+def _not_begun() -> NoReturn:
+    raise ShellError("It was interrupted before it began.")
 
 
 def _failures(begun: Mapping[str, Future[T]]) -> dict[str, ClusterError]:

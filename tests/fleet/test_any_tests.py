@@ -162,4 +162,5 @@ def test_hosts_that_were_all_short_of_processor_time_have_no_reference() -> None
         PairTest(round=0, source=0, target=0, value=5e-324, alone=True, target_busy=0.9),
         PairTest(round=0, source=0, target=1, value=1.7e308, target_busy=0.9),
     ]
-    assert diagnose(grouped(2, 2), tests).reference is None
+    fleet = Fleet(names=("0", "1"), groups=(0, 0), directed=False)
+    assert diagnose(fleet, tests).reference is None

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import _thread
 import os
 import signal
 import subprocess
@@ -204,6 +205,35 @@ def test_an_interrupt_ends_at_once(sshd: Sshd, home: Path, provider: str) -> Non
     assert "Traceback" not in said
     for pid in processes(mark):
         os.kill(pid, signal.SIGKILL)
+
+
+class Closed(LocalShell):
+    """A shell that tells when it was closed."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.is_closed = threading.Event()
+
+    def close(self) -> None:
+        super().close()
+        self.is_closed.set()
+
+
+def test_a_call_that_begins_while_the_others_are_interrupted_is_ended_too() -> None:
+    seconds = "20.625"
+
+    def do(name: str, shell: Shell) -> None:
+        assert isinstance(shell, Closed)
+        if name == "first":
+            time.sleep(0.3)  # until the main thread waits
+            _thread.interrupt_main()
+        else:
+            shell.is_closed.wait(10)
+            shell.run(["sleep", seconds])
+
+    with pytest.raises(KeyboardInterrupt):
+        parallel.try_each({"first": Closed(), "second": Closed()}, do)
+    assert processes(f"sleep\0{seconds}") == []
 
 
 class Silent(LocalShell):
