@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import _thread
 import os
 import signal
 import subprocess
@@ -226,7 +225,7 @@ def test_a_call_that_begins_while_the_others_are_interrupted_is_ended_too() -> N
         assert isinstance(shell, Closed)
         if name == "first":
             time.sleep(0.3)  # until the main thread waits
-            _thread.interrupt_main()
+            signal.pthread_kill(threading.main_thread().ident or 0, signal.SIGINT)
         else:
             shell.is_closed.wait(10)
             shell.run(["sleep", seconds])
