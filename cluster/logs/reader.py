@@ -33,8 +33,11 @@ MOST_ROWS = 1000  # lines that look like rows, and are kept
 DIAGNOSIS = "symptoms"  # the parser that reads every line, whoever takes it
 NCCL = "nccl_log"
 # Where tests begin (the group), and where they succeed.
-_STAGES = re.compile(r'("key": ?"run_start")|"key": ?"run_stop".*"status": ?"success"')  # MLPerf
-_STAGE_WORDS = ('"run_start"', '"run_stop"')
+_STAGES = re.compile(
+    r'("key": ?"run_start")|"key": ?"run_stop".*"status": ?"success"'  # MLPerf
+    r"|(# nThread \d)|# Avg bus bandwidth *: *\d"  # nccl-tests
+)
+_STAGE_WORDS = ('"run_start"', '"run_stop"', "# nThread", "# Avg bus")
 # A row that may be one of a known table: a number, or a stream or a name before figures.
 _ROW = re.compile(r"\s*(?:\[[ \w]+\]|[\w ]{1,30}[=:])?\s*[-+]?\d[\d.,]*(?:\s|$)")
 _COMPLAINT = re.compile(r"error|fail|abort|signal|kill|exit", re.IGNORECASE)
@@ -89,6 +92,7 @@ class _Reader:
         self._sizes: Counter[str] = Counter()  # characters of lines whose figures are kept
         self._rows: list[Unread] = []  # lines that look like rows, and were not understood
         self._ends = (0, 0)  # the lines on which the last test began, and succeeded
+        self._is_mlperf = False  # whether the last of them may be of MLPerf
         self._open_tests = 0  # that began, and did not succeed
         self._is_any = False  # whether there is a line that is not blank
         self._last = ""  # the last line that was taken
@@ -196,6 +200,10 @@ class _Reader:
         began, ended = self._ends
         if not result.failed_at or not began <= ended or not ended or self._open_tests > 0:
             return result
+        if result.format == NCCL and not self._is_mlperf:
+            return result  # its parser knows which process of a test it is about
+        if any(one.first > ended and (one.definitions or one.expects) for one in self._results):
+            return result  # another program began
         since = began if result.format == NCCL else ended
         failures = list(zip_longest(result.failures, result.failed_at, fillvalue=0))
         kept = [(text, line) for text, line in failures if line <= since]
@@ -240,7 +248,8 @@ class _Reader:
             self._diagnosis.scan(text, first)
         for found in _STAGES.finditer(text) if any(word in text for word in _STAGE_WORDS) else ():
             line = first + text.count("\n", 0, found.start())
-            if found[1]:
+            self._is_mlperf |= "run_st" in found[0]
+            if found[1] or found[2]:
                 self._open_tests, self._ends = self._open_tests + 1, (line, 0)
             else:
                 self._open_tests, self._ends = self._open_tests - 1, (self._ends[0], line)

@@ -16,6 +16,8 @@ from cluster.reports.words.limits import percentages
 from cluster.runs.import_.logs import LogLocation, read_logs
 
 if TYPE_CHECKING:
+    from pathlib import Path
+
     from cluster.analysis.verdict.evidence import Sign
     from cluster.analysis.verdict.judgement import Judgement
 
@@ -155,6 +157,7 @@ MLPERF = (
     '"value": null, "metadata": {"lineno": 2, "status": "%s"}}\n'
 )
 ACCEPT = "n1:7:9 [3] proxy.cc:1458 NCCL WARN [Service thread] Accept failed Resource temporarily\n"
+LAST = "# Out of bounds values : 0 OK\n# Avg bus bandwidth    : 5.0\n"
 KILLED = "srun: error: n2: task 9: Killed\n"
 
 
@@ -167,10 +170,64 @@ KILLED = "srun: error: n2: task 9: Killed\n"
         (KILLED + MLPERF % "success" + ACCEPT, "failed"),
         (MLPERF % "aborted" + ACCEPT, "failed"),
         (all_reduce((64 * MIB, 5.0)) + KILLED, "failed"),
+        (all_reduce((64 * MIB, 5.0)) + LAST + KILLED, "unknown"),
+        (all_reduce((64 * MIB, 5.0)) + LAST + FAILURES["device"] + "\n", "unknown"),
+        (all_reduce((64 * MIB, 5.0)) + FAILURES["device"] + "\n" + LAST, "failed"),
+        (LAST + KILLED + "# OSU MPI Latency Test v5.8\n# Size          Latency (us)\n", "failed"),
     ],
 )
 def test_what_follows_success_is_a_note(text: str, word: str) -> None:
     assert judged(text)[0].word == word
+
+
+RANK = "#  Rank  {} Group  {} Pid  7 on  h{} device  {} [0x10] NVIDIA A100-SXM4-40GB\n"
+
+
+@pytest.mark.parametrize(
+    ("groups", "hosts", "ranks", "on"),
+    [("0011", "1122", 2, 1), ("0101", "1122", 2, 2)],
+)
+def test_the_ranks_of_a_split_communicator_are_those_of_a_group(
+    groups: str, hosts: str, ranks: int, on: int
+) -> None:
+    named = "".join(
+        RANK.format(rank, group, host, rank % 2)
+        for rank, (group, host) in enumerate(zip(groups, hosts, strict=True))
+    )
+    found, _ = judged(all_reduce((64 * MIB, 5.0)).replace("#\n", "#\n" + named, 1), "p4d.24xlarge")
+    (verdict,) = (v for v in found.verdicts if v.metric == "busbw")
+
+    assert (verdict.params["ranks"], verdict.params["hosts"]) == (ranks, on)
+    assert verdict.word not in ("low", "impossible")
+
+
+@pytest.mark.parametrize(
+    ("text", "medians"),
+    [
+        (("# OSU MPI Bandwidth Test v5.8\n# Size      Bandwidth (MB/s)   Bandwidth (MB/s)\n"
+          "4194304  12100.00  6100.00\n"), [12.1e9, 6.1e9]),
+        (biband((MIB, 24000.0)).replace("Msg/sec\n", "Msg/sec Mbytes/sec Msg/sec\n").replace(
+            "22888\n", "22888 12000.0 11444\n"), [24e9, 12e9]),
+    ],
+)  # fmt: skip
+def test_two_tests_side_by_side_are_two_series(text: str, medians: list[float]) -> None:
+    with read_logs(["-"], stdin=io.BytesIO(text.encode())) as logs:
+        found = [s.median for s in logs.run.summary() if s.unit == "B/s"]
+
+    assert sorted(found) == pytest.approx(sorted(medians))
+
+
+def test_the_user_names_the_operation_that_a_log_leaves_open(tmp_path: Path) -> None:
+    log = tmp_path / "notes.md"  # no name is refused
+    log.write_text(
+        "# nThread 1 nGpus 8\n# size count type redop root time algbw busbw #wrong\n"
+        "67108864 16777216 float none 0 671.1 100.00 100.00 0\n"
+    )
+    place = LogLocation(hardware=find("p4d.24xlarge"), hosts=2, operation="broadcast")
+    with read_logs([str(log)], place=place) as logs:
+        (point,) = (s.params for s in logs.run.summary() if s.metric == "busbw")
+
+    assert point["operation"] == "broadcast"
 
 
 OSU_ROWS = " 0                       0.29\n 8                       0.31\n"

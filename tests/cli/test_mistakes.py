@@ -8,7 +8,6 @@ from typing import TYPE_CHECKING
 import pytest
 
 import cluster
-from tests.conftest import ROOT
 
 if TYPE_CHECKING:
     from pathlib import Path
@@ -37,8 +36,6 @@ if TYPE_CHECKING:
         ("judge /", "/ is a folder, but not of a run", "cluster runs"),
         (f"judge {sys.executable}", "is a binary file, and a log is text", "Name a file"),
         ("import .", ". is a folder, and a log is a file.", "There are no files in it"),
-        (f"import {ROOT / 'README.md'}", "is a page of prose, not a log", "--format NAME"),
-        (f"judge {ROOT / 'README.md'}", "is a page of prose, not a log", "--format NAME"),
         ("runs --runs nowhere", "nowhere does not exist", "Name another --runs"),
         ("show --runs nowhere", "nowhere does not exist", "cluster bench p2p --run-local"),
         ("run mine --workdir . -- ls", "--workdir has no effect without --mpi", "cluster put mine"),

@@ -238,10 +238,15 @@ def test_a_log_without_figures_is_not_empty() -> None:
         "MPIDI_OFI_handle_cq_error(1059): OFI poll failed (ofi_events.c:1059)",
     ],
 )
-def test_failures_that_were_read_as_success(line: str) -> None:
-    found = of(HEAD + ROW + FOOT + line + "\n")
+def test_a_failure_before_the_last_line_of_a_test_is_fatal_and_one_behind_it_a_note(
+    line: str,
+) -> None:
+    during = of(HEAD + ROW + line + "\n" + FOOT)
+    behind = of(HEAD + ROW + FOOT + line + "\n")
 
-    assert any(result.failures for result in found.results), line
+    assert any(result.failures for result in during.results), line
+    assert not any(result.failures for result in behind.results), line
+    assert any(result.notes for result in behind.results), line
 
 
 @pytest.mark.parametrize(

@@ -38,6 +38,7 @@ if TYPE_CHECKING:
     from cluster.core.model.value import Scalar
 
 BETWEEN_HOSTS = ("network", "RDMA")  # media of messages
+OR = " or "  # between the operations that a log's figures fit
 MOST_RAISED = 2  # times the rate of a memory: no memory runs at twice its clock
 Missing = Literal[
     "hardware", "hosts", "network", "operation", "gpu",
@@ -93,7 +94,9 @@ def missing(
         (hardware.fabric and medium == "collective" and hosts > 1, "network_beside_nvlink"),
         (hardware.nic is None and (hosts > 1 or medium == "TCP"), "network"),
         (
-            medium == "collective" and hosts not in (1, ranks) and not params.get("operation"),
+            medium == "collective"
+            and hosts not in (1, ranks)
+            and str(params.get("operation", "")) not in FACTORS,
             "operation",
         ),
         (medium in ("host to GPU", "GPU to GPU") and hardware.bus is None, "gpu"),
@@ -108,9 +111,12 @@ def _collective(
 
     If NVLink joins hosts, the network carries only a part of the data, and it is not known which.
     """
-    del definition
-    hosts, ranks = count(params, "hosts"), count(params, "ranks")
-    operation = str(params.get("operation", ""))
+    several = str(params.get("operation", "")).split(OR)
+    if len(several) > 1:  # of a class: the limit that all of them have
+        each = [_collective(definition, {**params, "operation": o}, hardware) for o in several]
+        alike = {limit and (limit.kind, limit.rate) for limit in each}
+        return each[0] if len(alike) == 1 else None
+    hosts, ranks, operation = count(params, "hosts"), count(params, "ranks"), several[0]
     if hosts == 1:
         return _inside(operation, ranks, hosts, hardware)
     if hardware.fabric:

@@ -313,7 +313,9 @@ def _usual(summary: Summary, definition: Definition, hardware: Hardware | None) 
 
 
 def _is_of_subgroup(summary: Summary) -> bool:
-    """Tell whether the ranks may all be on one host: then the share of the network says nothing."""
+    """Tell whether the ranks may all be on one host, or share its network with other groups."""
+    if summary.params.get("groups", 1) not in (0, 1):
+        return True
     assumption = summary.limit.assumption if summary.limit else None
     return assumption is not None and assumption.kind == "several_hosts"
 

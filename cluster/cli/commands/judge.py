@@ -13,6 +13,7 @@ from typing import TYPE_CHECKING, Annotated
 from click.exceptions import Exit
 
 from cluster.analysis.limits import hardware
+from cluster.analysis.limits.network import FACTORS
 from cluster.cli import flags
 from cluster.cli.flags import argument, option
 from cluster.cli.gates import GateFlags, Gates, report_cases
@@ -47,7 +48,7 @@ from cluster.runs.import_.logs import NAME, STDIN, LogLocation, LogRun, keep, re
 from cluster.runs.shared_file import is_shared
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator, Sequence
+    from collections.abc import Iterator, Mapping, Sequence
 
     from cluster.runs.run import Run
 
@@ -73,7 +74,7 @@ class JudgeAnswer(Value, frozen=True, kw_only=True):
     next_command: tuple[str, ...]
 
 
-def command(
+def command(  # noqa: PLR0913 - a parameter is a flag
     named: Annotated[
         list[str],
         argument("RUN|LOG...|-", "A run (latest, id, folder, cluster), or logs; - is stdin."),
@@ -90,6 +91,14 @@ def command(
     hosts: Annotated[
         int | None, option("--hosts", "Number of hosts.  [default: what the log says]")
     ] = None,
+    operation: Annotated[
+        str,
+        option(
+            "--operation",
+            "The collective of a log: all_reduce, broadcast.  [default: what the log says]",
+            autocompletion=lambda: tuple(FACTORS),
+        ),
+    ] = "",
     format_: flags.LogFormat = "",
     name: flags.RunName = NAME,
     root: flags.Runs = None,
@@ -97,14 +106,17 @@ def command(
     *,
     gates: GateFlags,
 ) -> None:
+    lone = {"hosts": hosts, "format": format_, "operation": operation}
     named_hardware = None if hardware_ is None else find_hardware(hardware_)
     if not is_log(named):
-        runs = [store.read(f) for f in _folders(named, root, hosts=hosts, format_=format_)]
+        runs = [store.read(f) for f in _folders(named, root, lone)]
         shared = Path(named[0])
         place = shared if is_shared(shared) else runs[-1].folder
         raise Exit(_show(runs, named_hardware, gates, as_json=json, place=place))
     location = LogLocation(
-        hardware=named_hardware, hosts=0 if hosts is None else check_count("hosts", hosts)
+        hardware=named_hardware,
+        hosts=0 if hosts is None else check_count("hosts", hosts),
+        operation=_check_operation(operation),
     )
     with read_logs(
         named, name=name, format_=format_, stdin=sys.stdin.buffer, place=location
@@ -118,8 +130,17 @@ def is_log(named: Sequence[str]) -> bool:
     return any(name == STDIN or (is_there(name) and not is_shared(Path(name))) for name in named)
 
 
+def _check_operation(operation: str) -> str:
+    """Return the name of a collective, or none (SpecError)."""
+    if operation and operation not in FACTORS:
+        raise SpecError(
+            f"There is no collective {operation!r}.", remedy=f"Name one of {', '.join(FACTORS)}."
+        )
+    return operation
+
+
 def _folders(
-    named: Sequence[str], root: str | None, *, hosts: int | None, format_: str
+    named: Sequence[str], root: str | None, lone: Mapping[str, int | str | None]
 ) -> list[Path]:
     """Find the one run, or the launches, that are named; refuse flags that are for logs."""
     if len(named) != 1:
@@ -127,7 +148,7 @@ def _folders(
             f"{len(named)} names were given, and none is a file.",
             remedy="Judge one run at a time, or name log files: cluster judge latest",
         )
-    for flag, value in (("hosts", hosts), ("format", format_)):
+    for flag, value in lone.items():
         if value:
             raise SpecError(
                 f"--{flag} is for logs, and {named[0]!r} is not a file.",

@@ -235,7 +235,7 @@ class Imb(RunParser):
         values = numbers(cells)
         if values is None or not columns or len(cells) != len(columns) or self._run is None:
             return False
-        named = dict(zip(columns, values, strict=True))
+        named = dict(zip(reversed(columns), reversed(values), strict=True))
         point = dict(self._params)
         self._next = 0
         if "Group" in named:
@@ -249,8 +249,10 @@ class Imb(RunParser):
         scale = self._scale(named, size)
         if scale is None:
             return False
-        for column, value in named.items():
-            self._add(self._run, column, value, point, scale)
+        for at, (column, value) in enumerate(zip(columns, values, strict=True)):
+            again = columns[:at].count(column)  # of another test, side by side with this one
+            other = {**point, "column": 1 + again} if again else point
+            self._add(self._run, column, value, other, scale)
         return True
 
     @property

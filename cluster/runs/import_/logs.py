@@ -16,6 +16,7 @@ from typing import IO, TYPE_CHECKING
 from msgspec import structs
 
 from cluster.analysis.limits import hardware
+from cluster.analysis.limits.network import FACTORS
 from cluster.analysis.topology.gpu_paths import nvlinks
 from cluster.core.cleanup import on_failure
 from cluster.core.errors import ParseError, SpecError
@@ -44,7 +45,6 @@ BETWEEN = ("network", "RDMA", "collective")  # media between hosts
 LATENCY = "latency"  # of a message: it depends on whether the ranks share a host
 NAME = "imported"
 PLAIN = Condition()
-PROSE = (".md", ".rst", ".html", ".htm", ".pdf", ".docx")
 PROGRAMS = (b"\x7fELF", b"\x89PNG", b"MZ\x90", b"PK\x03\x04", b"%PDF")  # first bytes
 GZIP = b"\x1f\x8b"  # its first bytes
 GZIP_BITS = zlib.MAX_WBITS | 16  # 16: expect its header
@@ -79,6 +79,7 @@ class LogLocation(Value, frozen=True, kw_only=True):
 
     hardware: Hardware | None = None
     hosts: int = 0  # how many took part; 0 if that is not known
+    operation: str = ""  # of collectives, where the log does not say; empty if that is not known
 
 
 UNKNOWN = LogLocation()
@@ -128,7 +129,7 @@ def read_logs(
         run = Run(
             folder=folder,
             record=_record(readings, folder, at, condition, place),
-            measurements=tuple(_distinct(_placed(results, place.hosts))),
+            measurements=tuple(_distinct(_placed(results, place))),
             results=tuple(structs.replace(result, measurements=()) for result in results),
         )
         names = _copy_names(files)
@@ -162,19 +163,22 @@ def keep(logs: LogRun, where: Path) -> Run:
     return structs.replace(run, folder=folder, record=record)
 
 
-def _placed(results: Sequence[Parsed], hosts: int) -> list[Parsed]:
+def _placed(results: Sequence[Parsed], place: LogLocation) -> list[Parsed]:
     """Add ranks and hosts to the parameters of results, and the GPU model if there are several."""
     models = {result.devices for result in results if result.devices and result.measurements}
     several = len(models) > 1
     return [
-        _with_participants(result, hosts, result.devices if several else ()) for result in results
+        _with_participants(result, place, result.devices if several else ()) for result in results
     ]
 
 
-def _with_participants(result: Parsed, hosts: int, models: Sequence[str]) -> Parsed:
+def _with_participants(result: Parsed, place: LogLocation, models: Sequence[str]) -> Parsed:
     """Add operation, ranks, hosts and GPU to a result's parameters; the log overrides the user."""
     media = {d.id: d.medium for d in result.definitions}
-    participants: dict[str, Scalar] = {"operation": result.operation, "ranks": result.ranks}
+    hosts = place.hosts
+    stated = place.operation if "collective" in media.values() else ""
+    operation = result.operation if result.operation in FACTORS else stated or result.operation
+    participants: dict[str, Scalar] = {"operation": operation, "ranks": result.ranks}
     participants = {key: value for key, value in participants.items() if value}
     if len(models) == 1:
         participants["gpu"] = models[0]
@@ -200,26 +204,12 @@ def read_log(file: str, *, format_: str = "", stdin: BinaryIO | None = None) -> 
     return _read_named(file, log_chunks(file, stdin), format_)
 
 
-def _check_prose(file: str, format_: str, unread: int, lines: int) -> None:
-    """Refuse a page that is mostly prose, which would quote other people's measurements."""
-    if not format_ and Path(file).suffix.lower() in PROSE and 2 * unread >= lines:
-        raise SpecError(
-            f"{file} is a page of prose, not a log.",
-            means="Numbers that it quotes are examples, and no measurement of yours.",
-            remedy="Name the log itself; to read the page all the same: --format NAME "
-            "(cluster import --help)",
-        )
-
-
 def _read_named(file: str, chunks: Iterable[bytes], format_: str) -> Reading:
     """Read a log, and name its file in errors."""
     try:
-        found = read(chunks, format_)
+        return read(chunks, format_)
     except ParseError as error:
-        _check_prose(file, format_, 1, 1)
         raise ParseError(f"{file}: {error.what}", line=error.line, remedy=error.remedy) from error
-    _check_prose(file, format_, found.unread, found.lines)
-    return found
 
 
 def raw_places(raw: Path, stem: str) -> Iterator[Path]:

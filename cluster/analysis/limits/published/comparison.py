@@ -91,7 +91,9 @@ def _usual(summary: Summary, alike: Sequence[PublishedResult]) -> Published:
 
 def _is_plain(params: dict[str, Scalar]) -> bool:
     """Tell whether a test is the usual one: one pair, pinned memory, one GPU, P2P enabled."""
-    several = any(params.get(name, 1) not in (0, 1) for name in ("pairs", "devices", "streams"))
+    several = any(
+        params.get(name, 1) not in (0, 1) for name in ("pairs", "devices", "streams", "groups")
+    )
     return not several and params.get("p2p") != "off" and params.get("memory") != "pageable"
 
 

@@ -179,7 +179,9 @@ class NcclTests(Parser):
             self._open(lineno)  # the log begins after its head
         elif self._test is not None and self._test.is_mean_alone and AVERAGE_LINE.match(text):
             self._new(lineno)  # the last line of another test
-        return self._test is not None and (self._test.take(text) or self._hides(self._test, text))
+        return self._test is not None and (
+            self._test.take(text, lineno) or self._hides(self._test, text)
+        )
 
     def _hides(self, test: PerfTest, text: str) -> bool:
         """Notice a row that cannot be read, because of other text around its columns."""

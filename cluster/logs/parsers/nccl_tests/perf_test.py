@@ -43,7 +43,7 @@ PARTIAL = (
     "as in all other tests"
 )
 RANK = re.compile(
-    r"#?\s*Rank\s+(\d+)\s+(?:Group\s+\d+\s+)?(?:Pid\s+\d+\s+)?on\s+(\S+)\s+device\s+(\d+)"
+    r"#?\s*Rank\s+(\d+)\s+(?:Group\s+(\d+)\s+)?(?:Pid\s+\d+\s+)?on\s+(\S+)\s+device\s+(\d+)"
     r"(?:\s+\[\w+(?::\w+)*(?:\.\d)?\]\s+(\S.*))?"
 )
 CONCLUDED = "Collective test concluded"
@@ -116,6 +116,7 @@ class PerfTest:
         self._columned = 0  # how often its columns were named
         self.ended = False
         self.ranks: dict[int, tuple[str, int]] = {}  # the host of each rank, and its device there
+        self._groups: dict[int, str] = {}  # of ranks, each of which is a communicator
         self.models: dict[str, None] = {}
         self._halves: list[HalfRow] = []
         self._width = HALF
@@ -128,15 +129,15 @@ class PerfTest:
         self.stopped = -1  # size of the last row, if it was begun and never finished
         self._average: float | None = None
         self._ends = 0  # how many last lines it has: one, or one for each process that ran alone
-        self._failures: list[str] = []
+        self._failures: dict[str, int] = {}  # with their lines; 0 if that is not known
 
     def _count_hosts(self, ranks: int) -> int:
         """Count the hosts; containers with one name are told apart by repeated devices."""
         if self._alone:
             return 1
-        if len(self.ranks) < ranks:
+        if len(self._members) < ranks:
             return 0  # some of its lines are missing
-        places = list(self.ranks.values())
+        places = list(self._members.values())
         names = {host for host, _ in places}
         repeated = len(set(places)) < len(places)
         return max(len(names), max(Counter(places).values()) if repeated else 0)
@@ -148,8 +149,16 @@ class PerfTest:
         """
         if self._alone:
             return len(self.ranks)
+        if len(set(self._groups.values())) > 1:
+            return len(self._members)
         derived = 0 if self._partial else ranks_of((h.algbw, h.busbw) for h in self._halves)
         return max(1 + max(self.ranks, default=-1), derived)
+
+    @property
+    def _members(self) -> dict[int, tuple[str, int]]:
+        """The ranks of one communicator: NCCL_TESTS_SPLIT makes several, which run at once."""
+        ((largest, _),) = Counter(self._groups.values()).most_common(1) or (("", 0),)
+        return {r: place for r, place in self.ranks.items() if self._groups.get(r, "") == largest}
 
     @property
     def is_columned(self) -> bool:
@@ -193,15 +202,16 @@ class PerfTest:
         self._counts = counts
         self._width, self._scale = _layout(text)
 
-    def take(self, text: str) -> bool:
+    def take(self, text: str, lineno: int = 0) -> bool:
         """Read a line before or after its rows."""
         rank = RANK.match(text)
         foot = FOOT.match(text) if rank is None else None
         if rank:
             self._alone |= int(rank[1]) in self.ranks
-            self.ranks[int(rank[1])] = rank[2], int(rank[3])
-            if rank[4]:
-                self.models[rank[4]] = None
+            self.ranks[int(rank[1])] = rank[3], int(rank[4])
+            self._groups[int(rank[1])] = rank[2] or ""
+            if rank[5]:
+                self.models[rank[5]] = None
         elif foot and foot[1] == CONCLUDED:
             self.ended = True
             self.name = self.name or foot[2].strip()
@@ -213,14 +223,14 @@ class PerfTest:
             if "FAILED" in foot[2]:
                 self.fail(text.lstrip("# "))
         elif FAILED.match(text):
-            self.fail(text.lstrip("# "))
+            self.fail(text.lstrip("# "), lineno)
         else:
             return False
         return True
 
-    def fail(self, text: str) -> None:
+    def fail(self, text: str, lineno: int = 0) -> None:
         """Record a failure."""
-        self._failures.append(text)
+        self._failures.setdefault(text, lineno)
 
     def row(self, cells: list[str]) -> bool:
         """Read a row from the right, because the columns in its middle vary."""
@@ -281,12 +291,15 @@ class PerfTest:
     def parsed(self) -> Parsed:
         """Return the results that were read."""
         builder = ResultBuilder("nccl_tests", self._first, self.name or "nccl-tests")
-        for failure in self._failures:
-            builder.fail(failure)
+        for failure, lineno in self._failures.items():
+            builder.fail(failure, lineno)
+        groups = len(set(self._groups.values()))
+        several: dict[str, Scalar] = {"groups": groups} if groups > 1 else {}
         for half in self._halves:
-            builder.add(TIME, half.time / MICRO, half.params, size=half.size)
-            builder.add(ALGBW, half.algbw * GB, half.params, size=half.size)
-            builder.add(BUSBW, half.busbw * GB, half.params, size=half.size)
+            params = {**half.params, **several}
+            builder.add(TIME, half.time / MICRO, params, size=half.size)
+            builder.add(ALGBW, half.algbw * GB, params, size=half.size)
+            builder.add(BUSBW, half.busbw * GB, params, size=half.size)
         is_torn = self.follows and not self._rises
         if (self.is_mixed and (self._ends != 1 or not self._rises)) or self._is_doubled or is_torn:
             builder.doubt()

@@ -246,8 +246,9 @@ class _Table:
             self._mixed |= size <= self._last
             self._last = size
             params["size"] = size
-        for (name, unit), value in zip(columns, values, strict=True):
-            self._add(name, unit, value, params)
+        for at, ((name, unit), value) in enumerate(zip(columns, values, strict=True)):
+            again = columns[:at].count((name, unit))  # two tests, side by side
+            self._add(name, unit, value, {**params, "column": 1 + again} if again else params)
         return True
 
     def _add(self, name: str, unit: str, value: float, params: dict[str, Scalar]) -> None:
