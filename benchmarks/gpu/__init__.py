@@ -1,7 +1,7 @@
 """What one host's GPUs do: copies to, from, within and between them, and the latency of launches.
 
 The bounds are those of the hardware as it is during the copies: generation and width of PCIe, and
-the clock of the GPU's memory. Nobody has run it on a GPU yet.
+the clock of the GPU's memory.
 """
 
 from __future__ import annotations

@@ -128,17 +128,6 @@ def test_hosts_of_one_kernel_share_its_cores() -> None:
     assert not hosts.shared_core(msgspec.structs.replace(run, processes=(first, elsewhere)))
 
 
-def test_hosts_with_gpus_whose_mpi_does_not_know_them() -> None:
-    def told(built: str, *gpus_: str) -> Evidence:
-        facts = host("a")
-        flags = {hosts.BUILT: built}
-        return ours(hosts=(msgspec.structs.replace(facts, gpus=gpus_, mpi_flags=flags),))
-
-    assert hosts.not_cuda_aware(told("false", "Tesla T4")) is not None
-    assert hosts.not_cuda_aware(told("true", "Tesla T4")) is None
-    assert hosts.not_cuda_aware(told("false")) is None  # without a GPU it does no harm
-
-
 def shaped(**words: object) -> Summary:
     whole = {
         "minimum": 1.0,

@@ -46,7 +46,7 @@ def test_a_copy_to_the_gpu_is_held_against_the_link_in_use() -> None:
     assert found.share == pytest.approx(55.4e9 / GEN5)
     assert found.limit is not None
     assert found.limit.kind == "host_bus"
-    assert "in use during copies, 32.0 GT/s PCIe x16" in found.limit.source
+    assert "32.0 GT/s PCIe x16" in found.limit.source
 
 
 def test_both_ways_have_twice_the_bound() -> None:

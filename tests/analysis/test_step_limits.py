@@ -217,6 +217,13 @@ def test_188_of_220_images_per_second_are_a_slow_input() -> None:
     assert 0.9 < found.share < 1
 
 
+def test_one_rank_exchanges_with_nobody() -> None:
+    found = judge(trained(0.0325, 0.0325, 0.0325, busy=(0.0275,), exposed=0.005))
+
+    assert found.stage == "compute"
+    assert found.stalls.exchange == 0
+
+
 def test_a_rank_that_computes_longer_is_named_and_the_exchange_is_not_blamed() -> None:
     busy = (BUSY, 3.2 * BUSY, BUSY)
     found = judge(trained(0.0325, 0.0325, 0.0325, busy=busy, exposed=0.0005))

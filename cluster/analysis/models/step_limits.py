@@ -182,7 +182,9 @@ def stalls(trained: Trained) -> Stalls:
     return Stalls(
         fetch=_lost(trained.asked, trained.memory, trained.asked),
         preparation=_lost(trained.memory, trained.resident, trained.asked),
-        exchange=_sure([wait / step for wait, step in zip(trained.exposed, steps, strict=True)]),
+        exchange=_sure([wait / step for wait, step in zip(trained.exposed, steps, strict=True)])
+        if len(trained.busy) > 1  # one rank packs and unpacks its gradients, and waits for nobody
+        else 0.0,
         slow_rank=_sure([more / step for more, step in zip(late, steps, strict=True)]),
     )
 

@@ -435,9 +435,6 @@ def _host_evidence(finding: Finding) -> str:
             return _joined(f.text or ranks, f"latency is {_value(series)}" if series else "")
         case "cma_blocked":
             return _joined(f.text, f"kernel.yama.ptrace_scope is {f.name}" if f.name else "")
-        case "not_cuda_aware" if f.names:
-            host, gpu = f.names
-            return f"{host} has {gpu}, and its Open MPI says mpi_built_with_cuda_support false"
         case "hyper_threads" if series and series.shape:
             tail = f"the slowest hundredth of {series.metric} is {series.shape.tail:.1f} x slower"
             return f"{f.count} threads per core, and {tail} than its median"

@@ -65,7 +65,7 @@ def short_limit(limit: Limit | None) -> str:
         case "gpu_memory" | "gpu_memory_copy":
             return _part(limit)
         case "host_bus" | "gpu_pair":  # the total of both ways is not the limit
-            cited = re.sub(r" \(.*|, [^,]* both ways", "", _part(limit))
+            cited = re.sub(r" \(.*|: PCI Express.*|, [^,]* both ways", "", _part(limit))
             return f"{limit.count} x {cited}" if limit.count > 1 else cited
         case _:
             return f"{_times(limit)}{_part(limit)}"

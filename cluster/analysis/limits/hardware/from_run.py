@@ -41,7 +41,7 @@ def _bus(links: Sequence[Measurement]) -> Figure | None:
     bandwidth = pcie.slot_bandwidth(slots.pop()) if len(slots) == 1 else None
     if bandwidth is None:
         return None
-    return msgspec.structs.replace(bandwidth, source=f"in use during copies, {bandwidth.source}")
+    return msgspec.structs.replace(bandwidth, source=f"{bandwidth.source}, as in use during copies")
 
 
 def _peak(peaks: Sequence[Measurement]) -> Figure | None:

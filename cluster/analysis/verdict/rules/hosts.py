@@ -13,7 +13,6 @@ SLOW = 10e-6  # seconds: on idle cores, a small message has a lower latency
 SMALL = 64  # bytes: smaller messages carry hardly any payload
 WAITING = 20e-6  # seconds: a small allreduce that takes longer is mostly waiting
 SHARE = 0.3  # of the time in MPI, from which it is reported
-BUILT = "mpi_built_with_cuda_support"  # of ompi_info
 BUSY, LEAST_BUSY = 0.1, 0.4  # of all processors, and processors, from which others disturb
 ENOUGH_TIME = 0.2  # seconds: the kernel counts in hundredths
 BURSTS = ("t2.", "t3.", "t3a.", "t4g.", "e2-micro", "e2-small", "e2-medium", "f1-", "g1-")
@@ -54,13 +53,7 @@ def cma_blocked(evidence: Evidence) -> Finding | None:
 def not_cuda_aware(evidence: Evidence) -> Finding | None:
     """This MPI cannot send from a GPU's memory."""
     lines = [text for text, value in evidence.symptoms("cuda_aware") if value == "false"]
-    if lines:
-        return Finding(kind="not_cuda_aware", confidence="certain", text=lines[0])
-    for host in evidence.hosts:
-        if host.gpus and host.mpi_flags.get(BUILT) == "false":
-            names = (host.host, host.gpus[0])
-            return Finding(kind="not_cuda_aware", confidence="certain", names=names)
-    return None
+    return Finding(kind="not_cuda_aware", confidence="certain", text=lines[0]) if lines else None
 
 
 def fork(evidence: Evidence) -> Finding | None:
