@@ -9,19 +9,20 @@ import numpy as np
 
 import cluster
 
-PORT, RATE, TRUE = 32310, 0.1, np.array([3.0, -2.0])
+PORT, RATE, CLOSE, TRUE = 32310, 0.1, 0.02, np.array([3.0, -2.0])
 if sys.argv[1:2] == ["serve"]:
-    weight = 0.0
-    with Listener(("", PORT + int(sys.argv[2]))) as listener:
-        while True:  # until the job is stopped
-            with listener.accept() as worker:
-                weight -= worker.recv()
-                worker.send(weight)
+    weight, listener = 0.0, Listener(("", PORT + int(sys.argv[2])))
+    while True:  # until the job is stopped
+        with listener.accept() as worker:
+            weight -= worker.recv()
+            worker.send(weight)
 elif sys.argv[1:2] == ["work"]:
     rank, rng, weights = int(os.environ["CLUSTER_NODE_RANK"]), np.random.default_rng(), np.zeros(2)
-    for _ in range(60):
-        x = rng.normal(size=(64, 2))
-        for shard, step in enumerate(RATE * x.T @ (x @ (weights - TRUE)) / len(x)):
+    while True:
+        errors = (x := rng.normal(size=(64, 2))) @ (weights - TRUE)
+        if abs(errors).max() < CLOSE:
+            break
+        for shard, step in enumerate(RATE * x.T @ errors / len(x)):
             with Client((sys.argv[2 + shard], PORT + shard)) as server:
                 server.send(float(step))
                 weights[shard] = server.recv()
