@@ -19,8 +19,8 @@ if TYPE_CHECKING:
     from collections.abc import Iterator
 
 READERS = {
-    *("judge", "show", "compare", "fit", "share", "verify", "runs", "import"),
-    *("corpus", "topology", "profile", "scaling", "script"),
+    *("judge", "show", "compare", "runs", "import"),
+    *("share", "verify", "corpus", "topology", "profile", "scaling", "script"),
 }
 """Commands that start nothing and wait for nothing, and draw nothing."""
 OF_A_PROCESS = ("CLUSTER_PLUGINS", "TZ")  # variables whose effect would stay
@@ -28,9 +28,9 @@ OF_A_PROCESS = ("CLUSTER_PLUGINS", "TZ")  # variables whose effect would stay
 
 def can_run_here(*words: str) -> bool:
     """Say whether a command line is the same in this process as in one of its own."""
-    return (
-        bool(words) and words[0] in READERS and not any(name in os.environ for name in OF_A_PROCESS)
-    )
+    name = next((word for word in words if word != "more"), "")
+    reads = (name in READERS and "--again" not in words) or "--fit" in words
+    return reads and not any(variable in os.environ for variable in OF_A_PROCESS)
 
 
 def run_here(*words: str, text: str = "") -> subprocess.CompletedProcess[str]:

@@ -115,7 +115,9 @@ def test_a_stranger_adds_a_provider_in_one_file(copy: Copy) -> None:
     copy.add(text.replace("# providers", "# cluster/providers", 1))
 
     assert copy.changed() == ["cluster/providers/here.py"]
-    assert "this machine" in copy.cluster("plan", "mine", "--provider", "here", "--hosts", "1")
+    assert "this machine" in copy.cluster(
+        "up", "--plan", "mine", "--provider", "here", "--hosts", "1"
+    )
 
 
 def test_a_stranger_adds_a_rule_of_diagnosis_in_one_file(copy: Copy, tmp_path: Path) -> None:

@@ -59,14 +59,14 @@ def plant(state: Path, proof: Path) -> None:
     "words",
     [
         ("ls",),
-        ("hosts", "theirs"),
+        ("ls", "theirs"),
         ("status", "theirs"),
         ("bench", "p2p", "--name", "theirs"),
         ("run", "theirs", "--", "true"),
         ("logs", "theirs"),
         ("wait", "theirs"),
         ("down", "theirs", "-y"),
-        ("gc", "-y"),
+        ("more", "gc", "-y"),
     ],
 )
 def test_a_state_folder_of_another_user_is_never_executed(
@@ -91,7 +91,7 @@ def test_a_cluster_planted_in_our_own_state_folder_is_not_read(tmp_path: Path) -
     plant(state, proof)
     give_away(state / "theirs")
 
-    done = command("hosts", "theirs", status=None)
+    done = command("ls", "theirs", status=None)
 
     assert f"{state / 'theirs'} belongs to another user" in done.stderr
     assert not proof.exists()
@@ -102,7 +102,7 @@ def test_a_state_folder_that_all_may_write_is_refused(tmp_path: Path) -> None:
     plant(state, tmp_path / "executed")
     state.chmod(0o1777)
 
-    done = command("hosts", "theirs", status=None)
+    done = command("ls", "theirs", status=None)
 
     assert f"All users of this machine may write into {state}" in done.stderr
     assert not (tmp_path / "executed").exists()

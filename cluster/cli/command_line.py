@@ -10,7 +10,7 @@ import signal
 import sys
 from importlib import import_module
 from pathlib import Path
-from typing import TYPE_CHECKING, NoReturn
+from typing import TYPE_CHECKING, Any, NoReturn
 
 import click
 from click.exceptions import Abort, Exit
@@ -96,9 +96,9 @@ def _call(app: click.Command, how_much: int) -> NoReturn:
 
 
 def _status(app: click.Command) -> int:
-    name = "cluster" if isinstance(app, Commands) else Path(sys.argv[0]).name
+    name = "cluster" if isinstance(app, TopCommands) else Path(sys.argv[0]).name
     shell = os.environ.get(COMPLETE)
-    if shell and isinstance(app, Commands):
+    if shell and isinstance(app, TopCommands):
         return shell_complete(app, {}, "cluster", COMPLETE, shell)
     try:
         return call(app, name, sys.argv[1:])
@@ -159,17 +159,34 @@ def print_misuse(error: click.ClickException) -> int:
 
 
 class Commands(CommandGroup):
-    """All commands, each imported when it is looked up."""
+    """The commands of a folder, each imported when it is looked up."""
+
+    def __init__(self, name: str, folder: str = "", **how: Any) -> None:  # noqa: ANN401 - click's
+        self._place = overview.FOLDER / folder
+        commands = dict.fromkeys(overview.names(self._place), click.Command(None))
+        super().__init__(name, commands, no_args_is_help=True, context_settings=SETTINGS, **how)
 
     def get_command(self, ctx: click.Context, cmd_name: str) -> click.Command | None:  # noqa: ARG002
         """Import a command."""
         if cmd_name not in self.commands:
             return None
-        module = import_module(f"cluster.cli.commands.{overview.module(cmd_name)}")
+        folder = self._place.relative_to(overview.FOLDER).parts
+        module = import_module(
+            ".".join(("cluster.cli.commands", *folder, overview.module(cmd_name)))
+        )
         command = module.command
         if isinstance(command, click.Command):
             return command
         return make_command(cmd_name, command, module.__doc__)
+
+    def format_commands(self, ctx: click.Context, formatter: click.HelpFormatter) -> None:  # noqa: ARG002
+        """List them without importing any."""
+        with formatter.section("Commands"):
+            formatter.write_dl([(c, overview.summary(c, self._place)) for c in self.commands])
+
+
+class TopCommands(Commands):
+    """All commands."""
 
     def get_help(self, ctx: click.Context) -> str:  # noqa: ARG002 - as click has it
         """Return the help that lists all commands."""
@@ -215,10 +232,8 @@ COMPLETIONS = {  # the file that completes, and the settings that read it; fish 
     "zsh": (".zfunc/cluster.zsh", ".zshrc"),
     "fish": (".config/fish/completions/cluster.fish", ""),
 }
-app = Commands(
-    name="cluster",
-    commands=dict.fromkeys(overview.names(), click.Command(None)),
-    no_args_is_help=True,
+app = TopCommands(
+    "cluster",
     params=[
         click.Option([flag], is_flag=True, expose_value=False, is_eager=True, callback=act)
         for flag, act in (
@@ -227,5 +242,4 @@ app = Commands(
             ("--show-completion", _complete),
         )
     ],
-    context_settings=SETTINGS,
 )

@@ -243,7 +243,8 @@ DEFAULT_IN_HELP = re.compile(r"\[default: [^]]*\]")
 DEFAULT_PROVIDER = SpecOptions().provider  # of every command; launchers name their own
 
 
-def _providers() -> list[str]:
+def providers() -> list[str]:
+    """List the providers, without importing them."""
     return list(plugins.names(ProviderPlugin))
 
 
@@ -268,7 +269,7 @@ PlanOnly = Annotated[bool, option("--plan", "Show what would be created.")]
 
 def _regions(regions: list[str] | None) -> list[str] | None:
     """Refuse a region that no provider has: nothing would be searched there."""
-    kinds = [plugins.find(ProviderPlugin, kind) for kind in _providers()] if regions else []
+    kinds = [plugins.find(ProviderPlugin, kind) for kind in providers()] if regions else []
     for region in regions or ():
         if not any(issubclass(kind, Regional) and kind.has_region(region) for kind in kinds):
             raise SpecError(
@@ -332,7 +333,7 @@ Order = Annotated[
     Literal["given", "near"],
     option(
         "--order given|near",
-        "near: neighbouring ranks on near hosts, as cluster placement found them.",
+        "near: neighbouring ranks on near hosts, as cluster check --near found them.",
     ),
 ]
 Starter = Annotated[
@@ -348,10 +349,19 @@ Describe = Annotated[str, option("--describe TEXT", "What the run is for.")]
 Expect = Annotated[str, option("--expect VALUE", "Expected result: 220, 1.1GB/s, 12us.")]
 Run = Annotated[str, argument("RUN", "Folder, id, cluster or latest.")]
 Threshold = Annotated[float, option("--threshold PERCENT", "Differences below it count as equal.")]
-TableFormat = Annotated[str, option("--format", "terminal or markdown.")]
+RunList = Annotated[
+    list[str] | None, argument("RUN", "Folders, ids, clusters or latest.  [default: latest]")
+]
+LATEST = "latest"
+FORMATS = ("terminal", "markdown", "csv", "json", "html")
+Format = Annotated[
+    str,
+    option("--format", "terminal, markdown, csv, json or html.", autocompletion=lambda: FORMATS),
+]
 JobName = Annotated[str, argument("JOB", "Name of a job.")]
 AnyJob = Annotated[str, argument("JOB", "Name of a job.  [default: the newest benchmark]")]
 ClusterName = Annotated[str, argument("NAME", "Name of the cluster.", autocompletion=_clusters)]
+SomeCluster = Annotated[str, argument("NAME", "A cluster.", autocompletion=_clusters)]
 
 LogFormat = Annotated[
     str,
@@ -379,8 +389,8 @@ SPELLINGS = {
     "provider": Spelling(
         kind=str | None,
         metavar="NAME",
-        more=f" {', '.join(_providers())}.  [default: local, or the running cluster's]",
-        completion=_providers,
+        more=f" {', '.join(providers())}.  [default: local, or the running cluster's]",
+        completion=providers,
     ),
     "hosts": Spelling(kind=int | None, metavar="N", more="  [default: 2, or all named]"),
     "ranks_per_host": Spelling(metavar="N"),

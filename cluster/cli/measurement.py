@@ -164,7 +164,7 @@ def _check_order(name: str, benchmark: str, options: BenchOptions) -> None:
         raise SpecError(
             f"--order near needs a placement, and the cluster {name} does not run.",
             means="Which of its hosts are near one another is not known before they exist.",
-            remedy=f"Type: cluster up {name}; cluster placement {name}; then this again, with "
+            remedy=f"Type: cluster up {name}; cluster check {name} --near; then this again, with "
             f"--name {name}",
         )
     chosen = plugins.load(Benchmark, benchmark)

@@ -29,43 +29,14 @@ STATUSES = {
 FOLDER = Path(__file__).with_name("commands")
 GROUPS = {
     "Measure": (
-        *("bench", "check", "placement", "judge", "compare", "replay", "report", "show", "runs"),
-        *("watch", "fit", "plot", "push", "share", "verify"),
+        *("bench", "check", "judge", "compare", "report", "show", "runs"),
+        *("import", "watch", "plot"),
     ),
-    "Clusters": (
-        *(
-            "up",
-            "launch",
-            "run",
-            "jobs",
-            "kill",
-            "put",
-            "get",
-            "sync",
-            "forward",
-            "ls",
-            "hosts",
-            "connect",
-        ),
-        *("status", "logs", "wait", "fetch", "down", "pause", "resume", "lab"),
-    ),
-    "Logs": ("import", "topology", "profile", "scaling", "corpus"),
-    "Maintenance": ("gc", "doctor", "plan", "script"),
+    "Clusters": ("up", "launch", "ls", "connect", "put", "get", "lab", "down"),
+    "Jobs": ("run", "status", "logs", "wait", "fetch", "kill"),
+    "Help": ("doctor", "providers", "help", "more"),
 }
-"""The order of use; a command that is not named here comes last, under `More`."""
-LINES: dict[tuple[str, ...], str] = {
-    ("up", "launch"): "Launch a cluster, or all that a file says; they stay up.",
-    ("put", "get", "sync"): "Copy files to all hosts, from them, or what changed.",
-    ("ls", "hosts"): "List the clusters that exist, or the hosts of one.",
-    ("fit", "plot"): "Fit t = alpha + size / beta to sweeps, or draw runs.",
-    ("compare", "replay"): "Compare runs, or a run with a new one of the same.",
-    ("share", "verify"): "Write an anonymised export of a run, or check one.",
-    ("plan", "script"): "Show what would be created, or print a batch script.",
-    ("jobs", "kill"): "List the jobs and benchmarks of a cluster, or end a job.",
-    ("logs", "wait"): "Print what a job prints, or wait for it.",
-    ("pause", "resume"): "Switch machines off, and on again; their disks stay.",
-}
-"""The lines of commands that share one, so that all fit a screen."""
+"""The order of use; a command that is not named here comes last, under `Others`."""
 HEAD = """\
 Usage: cluster [OPTIONS] COMMAND [ARGS]...
 
@@ -81,37 +52,33 @@ def answer(words: list[str]) -> str | None:
     """Return what a command line asks that needs no command, such as --help; else nothing."""
     if words == ["--version"]:
         return f"cluster {__version__}"
-    return help_text() if words in (["--help"], ["-h"]) else None
+    return help_text() if words in (["--help"], ["-h"], ["help"]) else None
 
 
-def names() -> list[str]:
-    """List the commands, which are the files of their folder, without importing any."""
-    files = (path.stem.removesuffix("_") for path in FOLDER.glob("[!_]*.py"))
+def names(folder: Path = FOLDER) -> list[str]:
+    """List the commands, which are the files and folders of a folder, without importing any."""
+    inits = (path.parent for path in folder.glob("[!_]*/__init__.py"))
+    files = (path.stem.removesuffix("_") for path in (*folder.glob("[!_]*.py"), *inits))
     place = {name: number for number, name in enumerate(chain(*GROUPS.values()))}
     return sorted(files, key=lambda name: (place.get(name, len(place)), name))
 
 
 def groups() -> dict[str, tuple[str, ...]]:
     """Return the commands by the title under which the help lists them."""
-    more = tuple(name for name in names() if not any(name in group for group in GROUPS.values()))
-    return GROUPS | ({"More": more} if more else {})
+    others = tuple(n for n in names() if not any(n in group for group in GROUPS.values()))
+    return GROUPS | ({"Others": others} if others else {})
 
 
 def help_text() -> str:
     """Return the help that lists all commands."""
-    shared = {name: line for line in LINES for name in line}
-    groups_ = {
-        title: dict.fromkeys(shared.get(name, (name,)) for name in commands)
-        for title, commands in groups().items()
-    }
-    indent = 4 + max(len(", ".join(line)) for group in groups_.values() for line in group)
+    indent = 4 + max(map(len, names()))
     room = max(min(shutil.get_terminal_size().columns, 80) - 2, 50) - indent
     lines = [HEAD]
-    for title, group in groups_.items():
+    for title, group in groups().items():
         lines += ["", f"{title}:"]
-        for line in group:
-            first, *more = textwrap.wrap(LINES.get(line) or summary(line[0]), room)
-            lines.append(f"  {', '.join(line)}".ljust(indent) + first)
+        for name in group:
+            first, *more = textwrap.wrap(summary(name), room)
+            lines.append(f"  {name}".ljust(indent) + first)
             lines += [" " * indent + text for text in more]
     return "\n".join(lines)
 
@@ -121,7 +88,9 @@ def module(command: str) -> str:
     return f"{command}_" if iskeyword(command) else command
 
 
-def summary(command: str) -> str:
+def summary(command: str, folder: Path = FOLDER) -> str:
     """Return the first line of a command's file; an import would take ten times as long."""
-    with (FOLDER / f"{module(command)}.py").open(encoding="utf-8") as file:
+    path = folder / module(command)
+    path = path / "__init__.py" if path.is_dir() else path.with_suffix(".py")
+    with path.open(encoding="utf-8") as file:
         return file.readline().strip().strip('"')

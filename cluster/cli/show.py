@@ -12,6 +12,7 @@ import msgspec
 from rich.text import Text
 
 from cluster.agent.gpus import BUILT
+from cluster.cli import flags
 from cluster.cli.console import console
 from cluster.core import plugins
 from cluster.core.errors import SpecError
@@ -26,8 +27,10 @@ from cluster.core.units import format_seconds
 from cluster.orchestration.bench.mpi_profile import FILES as PROFILES
 from cluster.orchestration.bench.mpi_profile import PRELOAD
 from cluster.reports.formats import Report
+from cluster.reports.formats.csv import table_csv
 from cluster.reports.formats.markdown import table_markdown
 from cluster.reports.formats.terminal import summaries_text, table_text, wrapped
+from cluster.reports.html_page import Page, PageSection, render_page
 from cluster.reports.logbook import expectation_lines, missing_series
 from cluster.reports.table import Table
 from cluster.reports.tables import launches_table
@@ -52,7 +55,6 @@ if TYPE_CHECKING:
     from cluster.runs.run import Run
 
 
-FORMATS = ("terminal", "markdown")
 MOST_ROWS = 500  # of a table on the screen: nobody reads more, and each takes a millisecond
 VERDICT_STYLES = {  # PLAUSIBLE and UNKNOWN are plain
     "normal": "bold green",
@@ -179,7 +181,7 @@ def _show_profiles(run: Run) -> None:
     profiles = len(list((run.folder / RAW).rglob(PROFILES)))
     if profiles:
         which = "/".join(run.folder.parts[-2:])
-        print_lines(f"MPI profiles: {profiles}; show them: cluster profile {which}")
+        print_lines(f"MPI profiles: {profiles}; show them: cluster more profile {which}")
     elif PRELOAD in run.record.variables:
         print_lines("No MPI profile was written: no rank came to MPI_Finalize.")
 
@@ -350,20 +352,30 @@ def judge_launches(
     return pooled, answer(judgement.judge_launches(launches, newest.record, signs, hardware))
 
 
-def show_tables(tables: Sequence[Table], report: str) -> None:
-    """Show tables on standard output, as `terminal` or `markdown` (SpecError)."""
+def show_tables(tables: Sequence[Table], report: str, answer: object = None) -> None:
+    """Show tables on standard output in a format (SpecError); `json` prints the answer."""
     check_format(report)
+    if report == "json":
+        print_json(answer)
+        return
     width = screen_width()
-    texts = (
-        table_text(table, width) if report == "terminal" else table_markdown(table)
-        for table in tables
-    )
+    match report:
+        case "html":
+            sections = tuple(PageSection(title=t.title, tables=(t,)) for t in tables)
+            texts = [render_page(Page(title="cluster", verdicts=(), sections=sections))]
+        case "csv":
+            texts = [table_csv(table) for table in tables]
+        case "markdown":
+            texts = [table_markdown(table) for table in tables]
+        case _:
+            texts = [table_text(table, width) for table in tables]
     sys.stdout.write("\n".join(texts))
 
 
 def check_format(report: str) -> None:
     """Refuse a format that tables do not have."""
-    if report not in FORMATS:
+    if report not in flags.FORMATS:
         raise SpecError(
-            f"There is no format {report!r} for this.", remedy=f"There are: {', '.join(FORMATS)}"
+            f"There is no format {report!r} for this.",
+            remedy=f"There are: {', '.join(flags.FORMATS)}",
         )

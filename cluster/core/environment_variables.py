@@ -65,7 +65,7 @@ VARIABLES = tuple(
         (
             "CLUSTER_PYTHON",
             "the Python that printed the script",
-            "In a batch script of `cluster script`: the Python with cluster, on every host.",
+            "In a batch script of `cluster more script`: the Python with cluster, on every host.",
         ),
         (
             "CLUSTER_HOSTFILE",

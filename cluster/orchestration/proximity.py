@@ -57,7 +57,7 @@ def judge_placement(run: Run) -> Placement:
     if not tests or run.measurements[0].metric != METRIC:
         raise SpecError(
             f"{run.folder} has no latencies of pairs of hosts.",
-            remedy="Measure them: cluster placement NAME",
+            remedy="Measure them: cluster check NAME --near",
         )
     names = tuple(machine.name for machine in record.machines)
     latency = _matrix(len(names), tests)
@@ -90,7 +90,7 @@ def newest_placement(where: Path, state: ClusterState) -> Placement:
     raise SpecError(
         f"No placement of {state.name} was measured.",
         means="Which of its hosts are near one another is not known.",
-        remedy=f"Measure it: cluster placement {state.name}",
+        remedy=f"Measure it: cluster check {state.name} --near",
     )
 
 

@@ -93,7 +93,7 @@ class Forward:
         except OSError as error:  # it is in use, or only for the superuser
             raise SpecError(
                 f"Port {self.local} of this machine cannot be opened: {error.strerror}.",
-                remedy=f"Take another one here: cluster forward NAME {self._port}:18888",
+                remedy=f"Take another one here: cluster more forward NAME {self._port}:18888",
             ) from error
 
     def _accept(self, listener: socket.socket) -> None:

@@ -1,4 +1,4 @@
-"""Writes the schemas against which `cluster script mpijob` and `jobset` are tested.
+"""Writes the schemas against which `cluster more script mpijob` and `jobset` are tested.
 
 Usage: pip install kubeflow-trainer-api==2.3.0; python scripts/kubernetes
 

@@ -15,21 +15,19 @@ from cluster.analysis.limits.published import PublishedResult, PublishedRun
 from cluster.analysis.models.efficiency import Scaling
 from cluster.analysis.statistics.compare import Comparison
 from cluster.analysis.topology.host_topology import HostTopology
+from cluster.cli.commands._fit import FitAnswer
 from cluster.cli.commands._lottery import LotteryAnswer
-from cluster.cli.commands.corpus import CheckAnswer
 from cluster.cli.commands.doctor import DoctorCheck
 from cluster.cli.commands.down import DownRow
-from cluster.cli.commands.fit import FitAnswer
-from cluster.cli.commands.hosts import HostRow
 from cluster.cli.commands.import_ import ImportAnswer
-from cluster.cli.commands.jobs import JobRow
 from cluster.cli.commands.judge import JudgeAnswer
 from cluster.cli.commands.launch import Launched
-from cluster.cli.commands.ls import ClusterRow
-from cluster.cli.commands.profile import ProfileAnswer
+from cluster.cli.commands.ls import ClusterRow, HostRow
+from cluster.cli.commands.more.corpus import CheckAnswer
+from cluster.cli.commands.more.profile import ProfileAnswer
 from cluster.cli.commands.run import Outcome
 from cluster.cli.commands.runs import RunRow
-from cluster.cli.commands.status import StatusAnswer
+from cluster.cli.commands.status import JobRow
 from cluster.cli.repeat import AbAnswer
 from cluster.cli.show import LaunchesAnswer, RunAnswer
 from cluster.core import plugins
@@ -61,30 +59,28 @@ ANSWERS: dict[str, Any] = {  # what --json of a command prints; None: it depends
     "judge": JudgeAnswer,
     "compare": list[Comparison],
     "check": FleetVerdict,
-    "placement": Placement,
-    "fit": FitAnswer,
-    "scaling": list[Scaling],
+    "check --near": Placement,
+    "plot --fit": FitAnswer,
+    "more scaling": list[Scaling],
     "import": ImportAnswer,
-    "profile": ProfileAnswer,
-    "topology": list[HostTopology],
-    "corpus list": list[PublishedResult],
-    "corpus show": PublishedRun,
-    "corpus check": CheckAnswer,
+    "more profile": ProfileAnswer,
+    "more topology": list[HostTopology],
+    "more corpus list": list[PublishedResult],
+    "more corpus show": PublishedRun,
+    "more corpus check": CheckAnswer,
     "watch show": list[WatchedSeries],
-    "replay": list[Comparison],
     "runs": list[RunRow],
     "ls": list[ClusterRow],
     "down": list[DownRow],
-    "hosts": list[HostRow],
+    "ls NAME": list[HostRow],
     "run": list[Outcome],
-    "status": StatusAnswer,
-    "sync": SyncReport,
-    "jobs": list[JobRow],
-    "gc": list[Resource],
-    "plan": Plan,
+    "status": list[JobRow],
+    "more sync": SyncReport,
+    "more gc": list[Resource],
+    "up --plan": Plan,
     "up": list[HostRow],
     "launch": Launched,
-    "resume": list[HostRow],
+    "more resume": list[HostRow],
     "doctor": list[DoctorCheck],
 }
 PROVIDERS = """

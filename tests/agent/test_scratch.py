@@ -122,8 +122,8 @@ def test_a_host_is_asked_to_remove_them(
 def test_gc_shows_and_removes_what_is_left_on_this_machine(tmp_path: Path) -> None:
     """With the real folder: its name is proved by the job's, which is this test's own."""
     path = left_behind(scratch.SHARED_MEMORY, tmp_path / "gone-1")
-    shown = [one for one in answer("gc") if one["name"] == "gone-1"]
-    removed = command("gc", "-y")
+    shown = [one for one in answer("more", "gc") if one["name"] == "gone-1"]
+    removed = command("more", "gc", "-y")
 
     assert shown[0]["resources"] == [{"kind": "shared memory", "id": str(path)}]
     assert "this machine" in removed.stdout

@@ -204,11 +204,11 @@ def test_what_is_commented_out_and_what_is_no_rate_is_left_out() -> None:
 def test_the_command_reads_a_page() -> None:
     page = str(ROOT / "examples" / "ddl_scaling.md")
     bounds = ("--batch=128", "--exchange=102MB", "--link=10gbit", "--ranks-per-host=2")
-    shown = command("scaling", page, *bounds).stdout
+    shown = command("more", "scaling", page, *bounds).stdout
 
     assert "efficiency over 1 rank(s) at 226 images/s" in shown
     assert "95% does not follow" in shown
-    assert answer("scaling", page)[0]["rows"][1]["efficiency"] == pytest.approx(426 / 452)
+    assert answer("more", "scaling", page)[0]["rows"][1]["efficiency"] == pytest.approx(426 / 452)
 
 
 @pytest.mark.parametrize(
@@ -222,4 +222,4 @@ def test_the_command_reads_a_page() -> None:
 def test_what_cannot_be_scaled_is_refused(words: tuple[str, ...], message: str) -> None:
     page, *more = words
 
-    assert message in command("scaling", str(ROOT / page), *more, status=2).stderr
+    assert message in command("more", "scaling", str(ROOT / page), *more, status=2).stderr

@@ -185,7 +185,9 @@ def test_what_else_ran_on_a_host_is_said_and_may_be_why_a_value_is_off(
     assert says in answer(alone).line
     line = answer(beside).line
     assert "; other processes used 1.8 of 2 processors." in line
-    assert line.endswith("Next: again when quiet: cluster replay mine") == (busy == "unknown")
+    assert line.endswith("Next: again when quiet: cluster compare mine --again") == (
+        busy == "unknown"
+    )
 
 
 @pytest.mark.parametrize(
@@ -223,7 +225,7 @@ def test_the_next_step_of_a_batch_job_is_a_batch_script() -> None:
     made = record(spec=spec, command=("/usr/bin/srun", "--mpi=pmix", "python3"))
     found = judge(over(GIGABIT, summary(BIDIRECTIONAL, 110e6)), made)
 
-    assert found.next_step == step("measure", "cluster script srun iperf --hosts 2")
+    assert found.next_step == step("measure", "cluster more script srun iperf --hosts 2")
 
 
 def test_the_next_step_on_simulated_hosts_is_one_that_they_can_do() -> None:

@@ -262,7 +262,7 @@ def test_simulated_hosts_are_replaced_to_rehearse(home: Path) -> None:
 
     assert set(replaced) == {"host:2", "host:7", "host:9"}
     assert (replaced["host:7"]["old"], replaced["host:7"]["new"]) == ("sim-7", "sim-7-new1")
-    hosts = [host["id"] for host in answer("hosts", "big")]
+    hosts = [host["id"] for host in answer("ls", "big")]
     assert hosts == [replaced[p]["new"] if (p := f"host:{n}") in replaced else f"sim-{n}"
                      for n in range(16)]  # fmt: skip
     again = answer("check", "--from", verdict["run"])
@@ -297,15 +297,15 @@ def test_an_interrupted_replacement_is_seen_and_finished(home: Path) -> None:
     cluster = attach("big")
     cluster.disk.record(journal.Replacing(kept=cluster.machines))
 
-    assert answer("ls")[0]["status"] == "replacing hosts was interrupted: cluster gc"
-    (orphan,) = answer("gc")
+    assert answer("ls")[0]["status"] == "replacing hosts was interrupted: cluster more gc"
+    (orphan,) = answer("more", "gc")
     assert "the replacement of its hosts was interrupted" in orphan["why"]
     with cluster.disk.journal.in_use():
-        assert answer("gc") == []  # not while a process is at it
+        assert answer("more", "gc") == []  # not while a process is at it
         assert answer("ls")[0]["status"] == "replacing hosts"
-    command("gc", "-y")
-    assert answer("gc") == []
-    assert len(answer("hosts", "big")) == 16
+    command("more", "gc", "-y")
+    assert answer("more", "gc") == []
+    assert len(answer("ls", "big")) == 16
 
 
 def test_a_check_that_was_cut_off_is_not_healthy_anywhere(home: Path) -> None:

@@ -1,4 +1,4 @@
-"""`cluster corpus`, and what `cluster judge` says of others' results."""
+"""`cluster more corpus`, and what `cluster judge` says of others' results."""
 
 from __future__ import annotations
 
@@ -53,9 +53,11 @@ def test_an_entry_is_printed_listed_and_shown(tmp_path: Path) -> None:
     assert entry["points"] == [{"size": "1 GiB", "values": [440.0, 440.0]}]
     assert "grade A needs the lines of the log" in added.stdout
     assert "to do: p5.48xlarge-all_reduce-AUTHOR: it has no versions" in added.stdout
-    listed = json.loads(command("corpus", "list", "--hardware", "p5.48xlarge", "--json").stdout)
+    listed = json.loads(
+        command("more", "corpus", "list", "--hardware", "p5.48xlarge", "--json").stdout
+    )
     assert {result["run"]["hardware"] for result in listed} == {"p5.48xlarge"}
-    shown = command("corpus", "show", "c5n-latency-centos7-intelmpi").stdout
+    shown = command("more", "corpus", "show", "c5n-latency-centos7-intelmpi").stdout
     assert "grade X: 0.5 us or less is a copy in memory" in shown
     assert "/blob/4f5fb041f6fcc2ed2adfef94b872b821adca8c58/" in shown
 
@@ -75,28 +77,31 @@ def test_an_entry_that_no_reader_could_check_is_refused(
     log = tmp_path / "latency.log"
     log.write_text(LATENCY.format(us="17.21"))
 
-    assert said in command("corpus", "add", str(log), *words, status=2).stderr
+    assert said in command("more", "corpus", "add", str(log), *words, status=2).stderr
 
 
 def test_a_shared_run_is_read_from_its_logs_and_a_simulated_one_is_refused(tmp_path: Path) -> None:
     log, real, model = tmp_path / "a.log", tmp_path / "a.share.json", tmp_path / "sim.share.json"
     log.write_text(all_reduce(440.0, 16, 2, "NVIDIA H100 80GB HBM3"))
     command("import", str(log))
-    command("share", "imported", "-o", str(real))
+    command("more", "share", "imported", "-o", str(real))
     add = ("--hardware", "p5.48xlarge", "--source", SOURCE)
-    assert "share RUN --with-logs" in command("corpus", "add", str(real), *add, status=2).stderr
-    command("share", "imported", "-o", str(real), "--with-logs", "-y")
-    (entry,) = tomllib.loads(command("corpus", "add", str(real), *add).stdout)["run"]
+    assert (
+        "share RUN --with-logs"
+        in command("more", "corpus", "add", str(real), *add, status=2).stderr
+    )
+    command("more", "share", "imported", "-o", str(real), "--with-logs", "-y")
+    (entry,) = tomllib.loads(command("more", "corpus", "add", str(real), *add).stdout)["run"]
     command("check", "model", "--provider", "sim", "--hosts", "3")
-    command("share", "model", "-o", str(model), "-y")
+    command("more", "share", "model", "-o", str(model), "-y")
 
     assert entry["points"] == [{"size": "1 GiB", "values": [440.0, 440.0]}]
-    said = command("corpus", "add", str(model), *add, status=2).stderr
+    said = command("more", "corpus", "add", str(model), *add, status=2).stderr
     assert f"{model} is of a simulated run." in said
 
 
 def test_it_is_checked() -> None:
-    checked = json.loads(command("corpus", "check", "--json").stdout)
+    checked = json.loads(command("more", "corpus", "check", "--json").stdout)
 
     assert checked["problems"] == []
     assert checked["read_again"] >= 60

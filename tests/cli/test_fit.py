@@ -1,4 +1,4 @@
-"""`cluster fit`, on a real sweep."""
+"""`cluster plot --fit`, on a real sweep."""
 
 from __future__ import annotations
 
@@ -16,8 +16,8 @@ from tests.reports.test_page import saved
 @pytest.mark.usefixtures("tools")
 def test_a_sweep_of_this_machine() -> None:
     answer("bench", "p2p", "--metrics=latency", "--sizes=8:256KiB", "--iterations=60")
-    shown = command("fit", "p2p").stdout
-    parsed = answer("fit", "p2p", "--metric", "latency")
+    shown = command("plot", "--fit", "p2p").stdout
+    parsed = answer("plot", "--fit", "p2p", "--metric", "latency")
 
     assert shown.startswith("t = alpha + size / beta\n")
     assert "latency" in shown
@@ -25,8 +25,8 @@ def test_a_sweep_of_this_machine() -> None:
     assert [piece["points"] for piece in fit["pieces"]]
     assert sum(piece["points"] for piece in fit["pieces"]) == 16
     assert 1e-8 < fit["pieces"][0]["alpha"] < 1e-2
-    assert "no sweep to fit" in command("fit", "p2p", "--metric=gossip", status=2).stderr
-    assert "| metric |" in command("fit", "p2p", "--format=markdown").stdout
+    assert "no sweep to fit" in command("plot", "--fit", "p2p", "--metric=gossip", status=2).stderr
+    assert "| metric |" in command("plot", "--fit", "p2p", "--format=markdown").stdout
     command("down", "p2p")
 
 
@@ -35,14 +35,14 @@ def test_launches_of_a_cluster_are_one_fit_and_conditions_are_several() -> None:
     for at in (1e9, 1e9 + 60):
         saved("two", at=at)
     saved("two", at=1e9 + 120, condition="links=4")
-    found = answer("fit", "two", "--metric", "latency")["fits"]
+    found = answer("plot", "--fit", "two", "--metric", "latency")["fits"]
 
     assert [(one["of"], one["launches"]) for one in found] == [
         ("20010909T014640Z-test", 2),
         ("links=4", 1),
     ]
-    assert [one["of"] for one in answer("fit")["fits"]] == ["links=4", "links=4"]
-    assert "links=4" in command("fit", "two").stdout
+    assert [one["of"] for one in answer("plot", "--fit")["fits"]] == ["links=4", "links=4"]
+    assert "links=4" in command("plot", "--fit", "two").stdout
 
 
 def operations(name: str, *sizes: int, **params: str) -> None:
@@ -67,8 +67,8 @@ def operations(name: str, *sizes: int, **params: str) -> None:
 def test_operations_are_predicted_by_single_messages_and_none_is_left_out() -> None:
     saved("messages")
     operations("ops", 1024, 2**30, transport="gloo")
-    parsed = answer("fit", "messages", "--metric", "bandwidth", "--collectives", "ops")
-    shown = command("fit", "messages", "--collectives", "ops").stdout
+    parsed = answer("plot", "--fit", "messages", "--metric", "bandwidth", "--collectives", "ops")
+    shown = command("plot", "--fit", "messages", "--collectives", "ops").stdout
 
     assert [one["metric"] for one in parsed["fits"]] == ["bandwidth"]
     [one] = parsed["predictions"]
@@ -86,9 +86,9 @@ def test_what_cannot_be_predicted_is_refused() -> None:
     saved("messages", at=3e9, condition="links=8")
     operations("ops", 8, 64, 512, 4096)
 
-    several = command("fit", "messages", "--collectives", "ops", status=2).stderr
+    several = command("plot", "--fit", "messages", "--collectives", "ops", status=2).stderr
     assert "are 3 kinds of messages" in several
-    none = command("fit", "latest", "--collectives", "latest", status=2).stderr
+    none = command("plot", "--fit", "latest", "--collectives", "latest", status=2).stderr
     assert "holds no collective operation" in none
-    windows = command("fit", "ops", "--collectives", "ops", status=2).stderr
+    windows = command("plot", "--fit", "ops", "--collectives", "ops", status=2).stderr
     assert "There is no sweep of latency" in windows

@@ -388,7 +388,9 @@ def test_what_stays_on_a_host_is_not_held_against_its_network() -> None:
 def test_what_has_no_figures_is_sent_to_what_shows_it() -> None:
     page = "\tGPU0\tGPU1\nGPU0\t X \tNV12\nGPU1\tNV12\t X \n"
 
-    assert "Next: look at what else it says: cluster topology LOG" in judge("-", text=page).stdout
+    assert (
+        "Next: look at what else it says: cluster more topology LOG" in judge("-", text=page).stdout
+    )
 
 
 def test_a_published_result_without_a_word_leaves_the_question_for_the_hosts() -> None:

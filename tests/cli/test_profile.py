@@ -1,4 +1,4 @@
-"""`cluster profile`: files, folders, runs and pasted text; what is no profile is said."""
+"""`cluster more profile`: files, folders, runs and pasted text; what is no profile is said."""
 
 from __future__ import annotations
 
@@ -26,17 +26,20 @@ def folder_of(home: Path, ranks: int) -> Path:
 
 def test_a_folder_is_one_job(home: Path) -> None:
     folder = folder_of(home, 40)
-    (job,) = answer("profile", str(folder))["jobs"]
+    (job,) = answer("more", "profile", str(folder))["jobs"]
 
     assert (job["job"], job["size"], len(job["ranks"])) == ("77", 40, 40)
     assert job["calls"] == 40 * 8064
     assert all(check["agrees"] for check in job["checks"])
-    shown = command("profile", str(folder)).stdout
+    shown = command("more", "profile", str(folder)).stdout
     assert "job 77: 40 of 40 rank(s) wrote a profile" in shown
     assert "8-byte Allreduce, 100% of calls, 100% of the time" in shown
     assert "8 ranks between these are not shown" in shown
     assert "\x1b" not in shown
-    assert command("profile", str(folder), "--format=markdown").stdout.count("| routine |") == 2
+    assert (
+        command("more", "profile", str(folder), "--format=markdown").stdout.count("| routine |")
+        == 2
+    )
 
 
 def test_pasted_text_and_files(home: Path) -> None:
@@ -53,21 +56,21 @@ def test_what_is_no_profile_is_left_out_or_refused(home: Path) -> None:
     folder = folder_of(home, 2)
     (folder / "mpi_profile.77.2").write_text("")
     (folder / "mpi_profile.77.3").write_bytes(bytes(range(256)) * 40)
-    done = command("profile", str(folder))
+    done = command("more", "profile", str(folder))
 
     assert "2 of 2 rank(s)" in done.stdout
     assert done.stderr.count("Left out: ") == 2
     (home / "other").write_text("to be\nor not to be\n")
-    refused = command("profile", "other", status=1).stderr
+    refused = command("more", "profile", "other", status=1).stderr
     assert "other: Nothing in 2 line(s) could be read as mpitrace (line 1 is" in refused
     (home / "empty").mkdir()
-    refused = command("profile", "empty", status=2).stderr
+    refused = command("more", "profile", "empty", status=2).stderr
     assert "There is no run 'empty'" in refused or "There are no profiles in" in refused
 
 
 def test_a_run_without_profiles_says_how_to_take_some() -> None:
     command("import", str(LOGS / "osu.latency.txt"))
-    refused = command("profile", "latest", status=2).stderr
+    refused = command("more", "profile", "latest", status=2).stderr
 
     assert str(runs_folder()) in refused
     assert "cluster bench p2p --profile" in refused
@@ -77,7 +80,7 @@ def test_profiles_that_were_imported_are_found_by_their_run(home: Path) -> None:
     folder = folder_of(home, 2)
     command("import", *map(str, sorted(folder.iterdir())))
 
-    assert answer("profile", "latest")["jobs"][0]["ranks"] == [0, 1]
+    assert answer("more", "profile", "latest")["jobs"][0]["ranks"] == [0, 1]
 
 
 def test_flags_behind_two_dashes_are_somebody_elses() -> None:

@@ -1,4 +1,4 @@
-"""`cluster script`: scripts that run as they are printed, and manifests that Kubernetes takes."""
+"""`cluster more script`: scripts that run as printed, and manifests that Kubernetes takes."""
 
 from __future__ import annotations
 
@@ -47,7 +47,7 @@ wait
 def printed(tmp_path: Path, *words: str) -> Path:
     """Print a script, which bash understands, and shellcheck where it is installed."""
     path = tmp_path / "job.sh"
-    path.write_text(command("script", *words).stdout)
+    path.write_text(command("more", "script", *words).stdout)
     run("bash", "-n", str(path))
     if shutil.which("shellcheck"):
         run("shellcheck", "--severity=warning", str(path))
@@ -134,7 +134,9 @@ def test_torchrun_gives_each_process_its_rank(home: Path, tmp_path: Path) -> Non
 @pytest.mark.parametrize("hosts", ["1", "8"])
 def test_a_manifest_fits_the_published_schema(home: Path, kind: str, hosts: str) -> None:
     words = ("--hosts", hosts, "--gpus", "8", "--image", "site/cluster:1", "--name", "x")
-    found = json.loads(command("script", kind, "collectives", *words, "--ranks-per-host=2").stdout)
+    found = json.loads(
+        command("more", "script", kind, "collectives", *words, "--ranks-per-host=2").stdout
+    )
 
     jsonschema.validate(found, json.loads((SCHEMAS / f"{kind}.json").read_text()))
     text = json.dumps(found)
@@ -155,7 +157,7 @@ def test_the_schema_refuses_an_unknown_field_wherever_it_is(home: Path, kind: st
     """All objects but those of free names: the limits of a container."""
     schema = json.loads((SCHEMAS / f"{kind}.json").read_text())
     words = ("--hosts", "2", "--image", "i", "--name", "x")
-    found = json.loads(command("script", kind, "p2p", *words).stdout)
+    found = json.loads(command("more", "script", kind, "p2p", *words).stdout)
     check = jsonschema.Draft202012Validator(schema)
     places = [one for one in objects(found) if "cpu" not in one]
     assert len(places) > 15
@@ -168,7 +170,7 @@ def test_the_schema_refuses_an_unknown_field_wherever_it_is(home: Path, kind: st
 
 def test_a_jobset_lists_its_pods_by_the_names_that_it_gives_them(home: Path) -> None:
     words = ("jobset", "p2p", "--hosts", "3", "--image", "i", "--name", "x", "--ranks-per-host=2")
-    found = json.loads(command("script", *words).stdout)
+    found = json.loads(command("more", "script", *words).stdout)
     first = found["spec"]["replicatedJobs"][0]["template"]["spec"]["template"]["spec"]
     listed = first["containers"][0]["command"][2].splitlines()[0]
 
@@ -194,7 +196,7 @@ def test_a_jobset_lists_its_pods_by_the_names_that_it_gives_them(home: Path) -> 
 def test_what_no_job_could_run_is_refused_here(
     home: Path, words: tuple[str, ...], said: str
 ) -> None:
-    done = command("script", *words, status=2)
+    done = command("more", "script", *words, status=2)
 
     assert said in done.stderr
     assert "Traceback" not in done.stderr

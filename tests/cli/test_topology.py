@@ -1,4 +1,4 @@
-"""`cluster topology`: of logs, and live on the hosts of a cluster."""
+"""`cluster more topology`: of logs, and live on the hosts of a cluster."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ DGX = LOGS / "topology.dgx1v.txt"
 
 
 def test_a_matrix_is_shown_plain_without_a_terminal() -> None:
-    shown = command("topology", str(DGX)).stdout
+    shown = command("more", "topology", str(DGX)).stdout
 
     assert "\x1b" not in shown
     assert " GPU0     X      NV1    NV1    NV2" in shown
@@ -56,7 +56,7 @@ def test_classes_have_colours_on_a_terminal() -> None:
 
 
 def test_json_holds_all_of_it() -> None:
-    (host,) = answer("topology", str(DGX), str(LOGS / "nccl_log.two_nodes.txt"))
+    (host,) = answer("more", "topology", str(DGX), str(LOGS / "nccl_log.two_nodes.txt"))
 
     assert len(host["joined"]["pairs"]) == 28
     assert host["joined"]["best"][0]["path"] == "NV2"
@@ -66,23 +66,23 @@ def test_json_holds_all_of_it() -> None:
 
 def test_pasted_with_single_spaces_and_a_log_without_a_topology() -> None:
     text = " ".join(DGX.read_text().replace("\n", " \n ").split(" "))
-    done = command("topology", "-", text=text)
+    done = command("more", "topology", "-", text=text)
 
     assert "connected by NV1      0,1,2,3  4,5,6,7" in done.stdout
-    refused = command("topology", str(LOGS / "osu.latency.txt"), status=1).stderr
+    refused = command("more", "topology", str(LOGS / "osu.latency.txt"), status=1).stderr
     assert "No log says how GPUs are connected; found: osu." in refused
-    refused = command("topology", status=2).stderr
-    assert "cluster topology LOG" in refused
+    refused = command("more", "topology", status=2).stderr
+    assert "cluster more topology LOG" in refused
 
 
 def test_a_log_that_says_nothing_is_left_out_and_named(home: Path) -> None:
     (home / "empty").write_text("")
-    done = command("topology", "empty", str(DGX))
+    done = command("more", "topology", "empty", str(DGX))
 
     assert "best for two ranks" in done.stdout
     assert done.stderr == "Left out: empty: The log is empty.\n"
-    assert "empty: The log is empty." in command("topology", "empty", status=1).stderr
-    assert "nowhere cannot be read" in command("topology", "nowhere", status=2).stderr
+    assert "empty: The log is empty." in command("more", "topology", "empty", status=1).stderr
+    assert "nowhere cannot be read" in command("more", "topology", "nowhere", status=2).stderr
 
 
 @pytest.fixture
@@ -93,10 +93,10 @@ def two(tools: None) -> str:
 
 
 def test_hosts_without_gpus_say_so(two: str) -> None:
-    refused = command("topology", "--live", two, status=1).stderr
+    refused = command("more", "topology", "--live", two, status=1).stderr
 
     assert "0.mpi.two has no nvidia-smi." in refused
-    assert "cluster topology LOG" in refused
+    assert "cluster more topology LOG" in refused
     command("down", two)
 
 
@@ -107,13 +107,13 @@ def test_hosts_are_asked(two: str, home: Path, monkeypatch: pytest.MonkeyPatch) 
     stand_in.write_text(f'#!/bin/sh\n[ "$*" = "topo -m" ] && cat {DGX}\n')
     stand_in.chmod(0o755)
     monkeypatch.setenv("PATH", f"{stand_in.parent}:{os.environ['PATH']}")
-    hosts = answer("topology", "--live", two)
+    hosts = answer("more", "topology", "--live", two)
 
     assert [host["host"] for host in hosts] == ["0.mpi.two"]  # both are this machine
     assert hosts[0]["joined"]["best"][0]["gpus"] == [0, 3]
-    assert command("topology", "--live", two).stdout.startswith("0.mpi.two\n")
+    assert command("more", "topology", "--live", two).stdout.startswith("0.mpi.two\n")
     stand_in.write_text("#!/bin/sh\necho 'Failed to initialize NVML' >&2\nexit 9\n")
-    refused = command("topology", "--live", two, status=1).stderr
+    refused = command("more", "topology", "--live", two, status=1).stderr
     assert "exit status 9" in refused
     assert "Failed to initialize NVML" in refused
     command("down", two)

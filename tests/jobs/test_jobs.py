@@ -425,7 +425,7 @@ def test_the_commands_do_the_same(c: Cluster) -> None:
     printed = command("logs", c.name, "w", "-f").stdout
     assert sorted(printed.splitlines()) == ["1.mpi.jobs: b c", "2.mpi.jobs: b c"]
     assert command("wait", c.name, "w", status=3).stdout == ""
-    (row,) = json.loads(command("jobs", c.name, "--json").stdout)
+    (row,) = json.loads(command("status", c.name, "--json").stdout)
     assert (row["name"], row["state"], row["exit_status"]) == ("w", "failed", 3)
     assert [task["host"] for task in row["tasks"]] == ["1.mpi.jobs", "2.mpi.jobs"]
     command("run", c.name, "--detach", "--job", "s", "--", "sleep 300")

@@ -50,7 +50,7 @@ def test_a_measurement_that_was_killed_leaves_nothing(
     """The cluster is as good as any other: it is listed, kept by gc, and taken down."""
     before = alone.left()
     alone.die_at(point, BENCH)
-    assert "Nothing was forgotten." in alone.command("gc", "-y").stdout
+    assert "Nothing was forgotten." in alone.command("more", "gc", "-y").stdout
 
     assert alone.command("down", "crash").stdout == "crash is down; 0 left.\n"
     assert alone.left_in_the_end(before) == before

@@ -41,7 +41,7 @@ def test_ranks_of_two_hosts_are_profiled(lab: Cluster, home: Path) -> None:
     (home / "known.py").write_text(PROGRAM)
     lab.put(home / "known.py", "/root/known.py")
     command("run", lab.name, "--profile", "--", "python3", "/root/known.py")
-    (job,) = answer("profile", "latest")["jobs"]
+    (job,) = answer("more", "profile", "latest")["jobs"]
     (allreduce,) = (row for row in job["routines"] if row["name"] == "MPI_Allreduce")
     assert (allreduce["calls"], allreduce["bytes"]) == (50, 50 * 512.0)
     assert {task["host"] for task in job["tasks"]} == {"shared-0", "shared-1"}

@@ -115,11 +115,11 @@ def test_a_fleet_behind_a_scheduler(tmp_path: Path, monkeypatch: pytest.MonkeyPa
 
     log_in(tmp_path, monkeypatch)
     words = ("--provider", "slurm", "--hosts", "2", "--option", "login=login1")
-    assert "on login1" in command("plan", "far", *words).stdout
+    assert "on login1" in command("up", "--plan", "far", *words).stdout
     command("up", "far", *words)
     assert answer("bench", "p2p", "--name", "far", *quick)["status"] == "done"
     command("down", "far")
-    assert "Nothing was forgotten" in command("gc").stdout
+    assert "Nothing was forgotten" in command("more", "gc").stdout
 
     a_node_dies(*ANOTHER)
     a_node_dies(*THE_FIRST)

@@ -87,7 +87,7 @@ def test_a_program_of_mpi4py_is_counted_to_the_byte(home: Path) -> None:
     newest = store.read(store.find(runs_folder(), "latest"))
     found = profiles(newest.folder / "raw")
 
-    assert "MPI profiles: 2; show them: cluster profile mine/" in shown
+    assert "MPI profiles: 2; show them: cluster more profile mine/" in shown
     assert sums(found[0]) == {**BOTH, **SENT}
     assert sums(found[1]) == {**BOTH, **RECEIVED}
     made = job(found)
@@ -96,7 +96,7 @@ def test_a_program_of_mpi4py_is_counted_to_the_byte(home: Path) -> None:
         ("MPI_Isend", 800.0, 4)
     }
     assert [task.rank for task in found[0].tasks] == [0, 1]
-    assert answer("profile", "latest")["jobs"][0]["calls"] == made.calls
+    assert answer("more", "profile", "latest")["jobs"][0]["calls"] == made.calls
     assert {m.metric for m in newest.measurements} == {"run_time"}
     command("down", "mine")
 

@@ -286,8 +286,8 @@ def test_what_is_no_folder_is_refused(here: Cluster, home: Path, name: str) -> N
 def test_the_command_says_what_it_did(here: Cluster, home: Path) -> None:
     write(home / "code", main="text", **{".gitignore": "*.o", "a.o": ""})
 
-    said = command("sync", "here", "code", str(home / "there")).stdout
-    again = answer("sync", "here", "code", str(home / "there"))
+    said = command("more", "sync", "here", "code", str(home / "there")).stdout
+    again = answer("more", "sync", "here", "code", str(home / "there"))
 
     assert "there on 1 host(s): 2 of 2 files sent, 7 B from here." in said
     assert "Left out (.gitignore, caches, Python environments, runs): a.o." in said

@@ -30,7 +30,7 @@ WAYS = ("down", "gc", "gc without a journal")
 
 
 def clear(way: str) -> None:
-    """Do what `cluster down` and `cluster gc -y` do."""
+    """Do what `cluster down` and `cluster more gc -y` do."""
     if way == "gc without a journal":
         journal.for_cluster(NAME).forget()
     if way == "down":

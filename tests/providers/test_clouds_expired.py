@@ -56,7 +56,7 @@ def test_what_remains_is_said_by_each_command_although_nothing_can_be_asked(
         launch_spec(msgspec.structs.replace(world.spec, ttl=3600.0))
 
     assert type(caught.value) is Denied
-    assert "0 removed; what is left is not known." in command("gc", "-y", status=1).stdout
+    assert "0 removed; what is left is not known." in command("more", "gc", "-y", status=1).stdout
     [gc, *_] = [error.means for error in search().errors if f"down {NAME}" in error.means]
     down = command("down", NAME, status=1).stderr
     left = machines(cloud)

@@ -117,7 +117,7 @@ def test_the_answer_for_a_program_names_what_is_down_and_nothing_else(aws: Cloud
     assert "nosuch" not in done.stdout
     assert "nosuch" in done.stderr
     assert not machines(aws)
-    assert answer("gc") == []
+    assert answer("more", "gc") == []
 
 
 def test_a_program_gets_the_same_error(aws: Cloud) -> None:

@@ -115,4 +115,4 @@ def test_google_remedies_name_the_policy_or_the_switch(
     said = to_cluster_error(failure, left="It may still exist.")
     assert type(said) is error
     assert remedy in said.remedy
-    assert "cluster plan" not in said.remedy
+    assert "cluster up --plan" not in said.remedy

@@ -234,7 +234,7 @@ def up(world: World, hosts: int) -> list[str]:
 
 
 def machines() -> list[str]:
-    return [machine["id"] for machine in answer("hosts", NAME)]
+    return [machine["id"] for machine in answer("ls", NAME)]
 
 
 def host_of(cloud: Emulated[Any], machine: str) -> str:

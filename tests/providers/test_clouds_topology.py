@@ -69,7 +69,7 @@ def test_amazon_agrees(aws: Cloud) -> None:
     aws.set(nodes=nodes(RACKS))
     run = measured(fast(), amazon.create(fast()))
     found = judge_placement(run)
-    shown = command("placement", "--from", str(run.folder)).stdout
+    shown = command("check", "--near", "--from", str(run.folder)).stdout
 
     assert [layer.name for layer in found.topology.layers] == [
         *("network node 3", "network node 2", "network node 1")
@@ -89,7 +89,7 @@ def test_amazon_disagrees(aws: Cloud) -> None:
     aws.set(nodes=nodes(SWAPPED))
     run = measured(fast(), amazon.create(fast()))
     found = judge_placement(run)
-    shown = command("placement", "--from", str(run.folder)).stdout
+    shown = command("check", "--near", "--from", str(run.folder)).stdout
 
     assert found.agreement == pytest.approx(1 - 12 / 120)
     assert len(found.disagreements) == 10
@@ -123,7 +123,7 @@ def test_types_without_network_nodes_are_said_to_have_none(aws: Cloud) -> None:
     )
     with pytest.raises(SpecError, match="names no network nodes for c5") as raised:
         topology_groups(spec, machines)
-    assert "cluster placement c5" in raised.value.remedy
+    assert "cluster check c5 --near" in raised.value.remedy
 
 
 def test_amazon_is_asked_for_a_hundred_at_a_time_and_for_all_pages(aws: Cloud) -> None:

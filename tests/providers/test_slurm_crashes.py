@@ -76,7 +76,7 @@ def kills(
 
 
 def clear(way: str) -> None:
-    """Do what `cluster down` and `cluster gc -y` do."""
+    """Do what `cluster down` and `cluster more gc -y` do."""
     if way == "gc without a journal":
         journal.for_cluster("mine").forget()
     if way == "down":

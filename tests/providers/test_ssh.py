@@ -137,9 +137,9 @@ def test_files_go_there_and_come_home(mine: str, home: Path) -> None:
 
 
 def test_hosts_as_a_table_as_json_and_for_ssh(mine: str, sshd: Sshd, home: Path) -> None:
-    assert [row["id"] for row in answer("hosts", mine)] == ["127.0.0.1", "twin"]
-    assert "0.mpi.mine" in command("hosts", mine).stdout
-    blocks = command("hosts", mine, "--ssh-config").stdout
+    assert [row["id"] for row in answer("ls", mine)] == ["127.0.0.1", "twin"]
+    assert "0.mpi.mine" in command("ls", mine).stdout
+    blocks = command("ls", mine, "--ssh-config").stdout
     (home / "conf").write_text(f"IdentityFile {sshd.folder / 'user'}\n" + blocks)
     done = run("ssh", "-F", str(home / "conf"), "0.mpi.mine", "echo hello")
 

@@ -19,8 +19,8 @@ READERS = (
     ("show", "bad"),
     ("show", "bad", "--json"),
     ("compare", "bad", "good"),
-    ("fit", "bad"),
-    ("scaling", "bad", "good"),
+    ("plot", "--fit", "bad"),
+    ("more", "scaling", "bad", "good"),
     ("plot", "bad"),
     ("report", "bad"),
 )

@@ -232,15 +232,17 @@ def test_a_host_whose_name_is_also_a_word_is_replaced_and_the_run_is_read(
 def test_logs_are_added_without_secrets_after_a_question(folder: Path, tmp_path: Path) -> None:
     """Names stay in them, which is said first."""
     path = tmp_path / "run.share.json"
-    bare = command("share", str(folder), "-o", str(path)).stdout
+    bare = command("more", "share", str(folder), "-o", str(path)).stdout
     assert "10.20.30.40" in bare
     assert b"gpu-node-7" not in path.read_bytes()
     path.unlink()
 
-    asked = command("share", str(folder), "-o", str(path), "--with-logs", status=1, text="n\n")
+    asked = command(
+        "more", "share", str(folder), "-o", str(path), "--with-logs", status=1, text="n\n"
+    )
     assert "Names of hosts, users and paths stay in them" in asked.stdout
     assert not path.exists()
-    command("share", str(folder), "-o", str(path), "--with-logs", "-y")
+    command("more", "share", str(folder), "-o", str(path), "--with-logs", "-y")
     content = path.read_bytes()
     assert b"gpu-node-7" in content
     assert b"hunter2secret" not in content
@@ -288,10 +290,12 @@ def test_its_metadata_name_every_file(folder: Path) -> None:
 
 def test_it_is_shared_verified_imported_and_judged_alone(folder: Path, tmp_path: Path) -> None:
     path = tmp_path / "run.share.json"
-    command("share", str(folder), "-o", str(path))
+    command("more", "share", str(folder), "-o", str(path))
     shutil.rmtree(folder)
 
-    assert "WHOLE: run.share.json is a run of 3 files." in command("verify", str(path)).stdout
+    assert (
+        "WHOLE: run.share.json is a run of 3 files." in command("more", "verify", str(path)).stdout
+    )
     assert answer("judge", str(path))["status"] == "done"
     answered = answer("import", str(path), "--name", "theirs")
     assert answered["status"] == "done"
@@ -299,7 +303,7 @@ def test_it_is_shared_verified_imported_and_judged_alone(folder: Path, tmp_path:
     again = answer("import", str(path), "--name", "theirs")
     assert again["run"] == answered["run"]
     path.write_bytes(path.read_bytes().replace(b"host1", b"host9", 1))
-    assert "CHANGED" in command("verify", str(path), status=1).stdout
+    assert "CHANGED" in command("more", "verify", str(path), status=1).stdout
 
 
 @pytest.mark.usefixtures("openssh")
@@ -314,7 +318,7 @@ def test_the_signature_of_the_how_to_holds_for_these_bytes_only(
     (tmp_path / "allowed_signers").write_text(
         f"alice@example.org {(tmp_path / 'id_ed25519.pub').read_text()}"
     )
-    command("share", str(folder), "-o", "run.share.json")
+    command("more", "share", str(folder), "-o", "run.share.json")
     sign, verify = (line.replace("~/.ssh/", "") for line in lines)
     run("sh", "-ec", sign)
 

@@ -145,7 +145,7 @@ def test_others_judge_compare_and_report_it_without_the_original(
     record = newer / "run.json"
     record.write_text(record.read_text().replace(folder.name, newer.name))
     for name, each in (("a", folder), ("b", newer)):
-        command("share", str(each), "-o", str(there / f"{name}.json"))
+        command("more", "share", str(each), "-o", str(there / f"{name}.json"))
     shutil.rmtree(tmp_path / "runs")
     monkeypatch.chdir(there)
 

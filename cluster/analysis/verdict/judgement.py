@@ -325,7 +325,7 @@ def _next_step(
     if word in ("failed", "normal"):
         return _show("logs", name) if word == "failed" else None
     if any(isinstance(verdict.reason, BusyHost) for verdict in found):
-        return Advice(purpose="again", command=("cluster", "replay", name))
+        return Advice(purpose="again", command=("cluster", "compare", name, "--again"))
     waits = training is not None and training.waits_for_network and _hosts(record) > 1
     if record.benchmark == TRAINING and not waits:
         return _show("report", name)  # it draws the parts of a step
@@ -443,7 +443,7 @@ def _again(record: Record, benchmark: str, *flags: str) -> Advice:
     hosts = ("--hosts", str(spec.hosts))
     if spec.provider == BATCH:
         starter = record.command[0].rpartition("/")[2] if record.command else "srun"
-        command = ("cluster", "script", starter, benchmark, *hosts, *flags)
+        command = ("cluster", "more", "script", starter, benchmark, *hosts, *flags)
         return Advice(purpose="measure", command=command)
     options = [word for k, v in spec.options.items() for word in ("--option", f"{k}={v}")]
     where = ("--name", spec.name, "--provider", spec.provider)

@@ -49,8 +49,7 @@ class PairLogFlags(Value, frozen=True, kw_only=True):
     ] = None
 
 
-Names = Annotated[list[str] | None, argument("[NAME]", "A running cluster.")]
-Milliseconds = Annotated[int, option("--milliseconds N", "Length of a test.")]
+Names = Annotated[list[str] | None, argument("NAME", "A running cluster.")]
 SurveyOptions = Annotated[BenchOptions, group(BenchOptions, "runs keep timeout yes json")]
 
 

@@ -79,7 +79,7 @@ def _replaced(
 def _say_what_is_left(cluster: Cluster) -> None:
     """Say after a failure whether new machines may exist."""
     if cluster.state.machines_to_keep:
-        sys.stderr.write("New or bad machines may still exist. To end them: cluster gc -y\n")
+        sys.stderr.write("New or bad machines may still exist. To end them: cluster more gc -y\n")
     else:
         sys.stderr.write(f"{cluster.name} is as it was: no host was replaced.\n")
 
@@ -108,9 +108,7 @@ def _ask(cluster: Cluster, bad: Mapping[int, FleetFinding], options: BenchOption
         sys.stderr.write(f"{line}\n")
     words = price_words(msgspec.structs.replace(cluster.spec, hosts=len(bad)), plan)
     if plan.costs and not options.yes and not ask(f"Replace {len(bad)} for {words}?", words):
-        raise SpecError(
-            "Nothing was replaced.", remedy=f"See it again: cluster hosts {cluster.name}"
-        )
+        raise SpecError("Nothing was replaced.", remedy=f"See it again: cluster ls {cluster.name}")
 
 
 def raise_if_bad(verdict: FleetVerdict, name: str) -> None:

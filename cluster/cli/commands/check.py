@@ -6,6 +6,7 @@ Example: cluster check big --confirm
 from __future__ import annotations
 
 import sys
+from contextlib import nullcontext
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any, NoReturn
 
@@ -13,8 +14,8 @@ from click.exceptions import Exit
 
 from cluster.analysis.verdict.judgement import judge
 from cluster.cli import flags
+from cluster.cli.commands._near import show_near
 from cluster.cli.commands._pair_logs import (
-    Milliseconds,
     Names,
     PairLogFlags,
     SurveyOptions,
@@ -42,15 +43,17 @@ from cluster.runs.run import PAIRS, WITHIN
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence
+    from contextlib import AbstractContextManager
 
     from cluster.cli.gates import Gates
     from cluster.cli.repeat import BenchOptions
     from cluster.core.model.fleet import FleetVerdict
-    from cluster.core.model.spec import ClusterSpec
+    from cluster.orchestration.bench.listener import Listener
     from cluster.runs.run import Run
 
 Text = str | None
 METRICS = ("bandwidth", "latency", "allreduce")
+DEVICES = ("auto", "gpus", "numa", "cores")
 NAME = "check"  # of a cluster that is launched for a check
 LONGEST = 30 * 24 * 3600.0  # seconds
 
@@ -68,8 +71,8 @@ class Survey(Value, frozen=True, kw_only=True):
         Text,
         option(
             "--groups topology|placement|FILE",
-            "Which hosts share a switch: from the provider, from cluster placement, or a "
-            "line per group.  [default: topology]",
+            "Which hosts share a switch: from the provider, from check --near, or a line per "
+            "group.  [default: topology]",
         ),
     ] = None
     alone: Annotated[int, option("--alone N", "Pairs also tested alone.")] = 8
@@ -87,7 +90,12 @@ class Survey(Value, frozen=True, kw_only=True):
     replace: Annotated[
         bool, option("--replace", "Create new machines for confirmed bad hosts.")
     ] = False
-    milliseconds: Milliseconds = 300
+    near: Annotated[
+        bool, option("--near", "Find which hosts are near one another, by latency.")
+    ] = False
+    milliseconds: Annotated[
+        int | None, option("--milliseconds N", "Length of a test.  [default: 300; --near: 100]")
+    ] = None
 
 
 def command(
@@ -99,27 +107,64 @@ def command(
     machines: flags.Machines,
     options: SurveyOptions,
 ) -> None:
-    provider, replace = machines["provider"], survey.replace
-    if replace:
+    if survey.replace:
+        provider = machines["provider"]
         stays = not (logs.from_ or survey.pairs) and (provider is None or bool(options.keep))
         _refuse_unless_it_stays(stays=stays)
     if survey.within:
-        _refuse_besides_within(survey, logs)
+        _refuse_besides("--within", "measures the devices of each host", survey, logs)
+    if survey.near:
+        _refuse_besides("--near", "measures the latency of all pairs", survey)
     if logs.from_:
-        run = run_of(names, store.root(options.runs), logs, survey.metric, survey.grouping)
+        metric = "latency" if survey.near else survey.metric
+        run = run_of(names, store.root(options.runs), logs, metric, survey.grouping)
+        if survey.near:
+            show_near(run, as_json=options.json)
+            return
         _exit_by_gates(gates, run, _show(judge_check(run), as_json=options.json))
     name = only_name(names)
-    if survey.within:
-        spec = _spec(name, machines)
-        run = check_within(name if provider is None else None, survey.within, spec, options)
-        _exit_by_gates(gates, run, _show(run.fleet or judge_check(run), as_json=options.json))
-    params = _params(survey)
-    if name is not None and provider is None:
-        _exit_by_gates(gates, *_check(attach(name), params, survey, options))
-    spec = _spec(name, machines)
-    with launched(spec, PAIRS, params, options) as cluster:
-        run, verdict = _check(cluster, params, survey, options)
+    benchmark, params = (WITHIN, _devices(survey)) if survey.within else (PAIRS, _params(survey))
+    with _cluster(name, machines, benchmark, params, options) as cluster:
+        if survey.near:
+            from cluster.cli.progress.heat_map import CheckProgress  # noqa: PLC0415 - slow: numpy
+
+            with CheckProgress(len(cluster.machines), "latency", stderr=options.json) as live:
+                near = _bench(cluster, PAIRS, params, live, options)
+            show_near(near, as_json=options.json)
+            return
+        if survey.within:
+            run = _bench(cluster, WITHIN, params, JobProgress(stderr=options.json), options)
+            verdict = _show(run.fleet or judge_check(run), as_json=options.json)
+        else:
+            run, verdict = _check(cluster, params, survey, options)
     _exit_by_gates(gates, run, verdict)
+
+
+def _cluster(
+    name: str | None,
+    machines: dict[str, Any],
+    benchmark: str,
+    params: dict[str, Any],
+    options: BenchOptions,
+) -> AbstractContextManager[Cluster]:
+    """Attach to the cluster that is named, or launch one for the check."""
+    provider = machines["provider"]
+    if name is not None and provider is None:
+        return nullcontext(attach(name))
+    chosen = {"name": name or NAME, "provider": provider or flags.DEFAULT_PROVIDER}
+    return launched(flags.spec(**{**machines, **chosen}), benchmark, params, options)
+
+
+def _bench(
+    cluster: Cluster,
+    benchmark: str,
+    params: dict[str, Any],
+    live: Listener,
+    options: BenchOptions,
+) -> Run:
+    return cluster.bench(
+        benchmark, runs=options.runs, timeout=options.timeout, listener=live, **params
+    )
 
 
 def _exit_by_gates(gates: Gates, run: Run, verdict: FleetVerdict) -> NoReturn:
@@ -129,35 +174,43 @@ def _exit_by_gates(gates: Gates, run: Run, verdict: FleetVerdict) -> NoReturn:
     raise Exit(report_cases(gates, list(judgement_cases(suite, judged))))
 
 
-def _spec(name: str | None, machines: dict[str, Any]) -> ClusterSpec:
-    provider = machines["provider"] or flags.DEFAULT_PROVIDER
-    return flags.spec(**{**machines, "name": name or NAME, "provider": provider})
+def _devices(survey: Survey) -> dict[str, Any]:
+    """Return the parameters of a check within each host (SpecError)."""
+    if survey.within not in DEVICES:
+        what = f"--within {survey.within} is not known."
+        raise SpecError(what, remedy=f"There are: {', '.join(DEVICES)}")
+    return {"devices": survey.within}
 
 
 def _params(survey: Survey) -> dict[str, Any]:
+    milliseconds = survey.milliseconds or (100 if survey.near else 300)
+    if survey.near:
+        return {"metric": "latency", "rounds": 0, "alone": 0, "milliseconds": milliseconds}
     return {
         "rounds": _rounds(survey.rounds),
         **_metric(survey.metric),
         "alone": survey.alone,
         "pairs": tuple(survey.pairs.split(",")) if survey.pairs else (),
-        "milliseconds": survey.milliseconds,
+        "milliseconds": milliseconds,
         "confirm": survey.confirm or survey.replace,
     }
 
 
-def _refuse_besides_within(survey: Survey, logs: PairLogFlags) -> None:
+def _refuse_besides(flag: str, why: str, survey: Survey, logs: PairLogFlags | None = None) -> None:
     """Refuse flags about pairs of hosts, or about logs."""
     typed = {
-        "--from": logs.from_,
+        "--from": logs and logs.from_,
         "--pairs": survey.pairs,
         "--groups": survey.grouping,
         "--confirm": survey.confirm or survey.replace,
+        "--within": flag == "--near" and survey.within,
+        "--near": flag == "--within" and survey.near,
     }
-    unfit = [flag for flag, value in typed.items() if value]
+    unfit = [word for word, value in typed.items() if value]
     if unfit:
         raise SpecError(
-            f"{unfit[0]} does not go with --within, which measures the devices of each host.",
-            remedy="Leave one of them out. Logs of devices need no --within: --from LOG...",
+            f"{unfit[0]} does not go with {flag}, which {why}.",
+            remedy="Leave one of them out.",
         )
 
 
@@ -221,9 +274,7 @@ def _check_claimed(
     params = {**params, "groups": _groups(cluster, survey.grouping, store.root(options.runs))}
     try:
         with CheckProgress(len(cluster.machines), params["metric"], stderr=options.json) as live:
-            run = cluster.bench(
-                PAIRS, runs=options.runs, timeout=options.timeout, listener=live, **params
-            )
+            run = _bench(cluster, PAIRS, params, live, options)
     except (JobError, KeyboardInterrupt):
         if cluster.state.jobs:
             _show(judge_check(store.read(Path(cluster.job()[0].run))), as_json=options.json)
@@ -276,27 +327,6 @@ def _show(verdict: FleetVerdict, *, as_json: bool) -> FleetVerdict:
     else:
         show_verdict(verdict)
     return verdict
-
-
-DEVICES = ("auto", "gpus", "numa", "cores")
-
-
-def check_within(name: str | None, devices: str, spec: ClusterSpec, options: BenchOptions) -> Run:
-    """Measure copies between the devices of each host, `auto` by the first kind (SpecError)."""
-    if devices not in DEVICES:
-        what = f"--within {devices} is not known."
-        raise SpecError(what, remedy=f"There are: {', '.join(DEVICES)}")
-    if name is not None:
-        return _measure(attach(name), devices, options)
-    with launched(spec, WITHIN, {"devices": devices}, options) as cluster:
-        return _measure(cluster, devices, options)
-
-
-def _measure(cluster: Cluster, devices: str, options: BenchOptions) -> Run:
-    live = JobProgress(stderr=options.json)
-    return cluster.bench(
-        WITHIN, runs=options.runs, timeout=options.timeout, listener=live, devices=devices
-    )
 
 
 SHOWN = 5  # pairs without a value; the others are in verdict.json

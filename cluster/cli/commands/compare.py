@@ -1,21 +1,24 @@
 """Compare runs: what differs, and a verdict per data point.
 
-With --by, a cluster means all of its runs, otherwise its newest.
+With --by, a cluster means all of its runs, otherwise its newest. With --again, a run is
+measured once more, here or elsewhere, and the two are compared.
 
 Example: cluster compare --by condition p2p
 """
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Annotated
+from typing import TYPE_CHECKING, Annotated, Any
 
 from click.exceptions import Exit
 
 from cluster.analysis.statistics.compare import THRESHOLD, Side, compare, group_by
 from cluster.cli import flags
+from cluster.cli.commands._again import MACHINES, measure_again
 from cluster.cli.flags import argument, option
 from cluster.cli.gates import GateFlags, check_decidable, report_cases
-from cluster.cli.show import check_format, print_json, relative_path, show_tables
+from cluster.cli.repeat import BenchOptions
+from cluster.cli.show import check_format, relative_path, show_tables
 from cluster.core.errors import SpecError
 from cluster.reports.ci import comparison_cases
 from cluster.reports.tables import comparison_tables
@@ -30,26 +33,42 @@ if TYPE_CHECKING:
 
 
 def command(
-    named: Annotated[list[str], argument("RUN", "Two; each may be several launches: A1,A2,A3.")],
+    named: Annotated[
+        list[str] | None,
+        argument(
+            "RUN",
+            "Two; each may be several launches: A1,A2,A3. With --again one, and a name for the "
+            "new cluster.",
+        ),
+    ] = None,
     by: Annotated[
         str | None, option("--by FACTOR", "Group the named runs by it: placement, condition ...")
     ] = None,
     threshold: flags.Threshold = THRESHOLD * 100,
-    report: flags.TableFormat = "terminal",
-    root: flags.Runs = None,
-    json: flags.Json = False,
+    report: flags.Format = "terminal",
+    again: Annotated[
+        bool,
+        option("--again", "Measure RUN, which may be a shared file, again: on the hosts below."),
+    ] = False,
     *,
     gates: GateFlags,
+    machines: Annotated[dict[str, Any], MACHINES],
+    options: Annotated[BenchOptions, flags.group(BenchOptions, "runs keep timeout yes json")],
 ) -> None:
     check_format(report)
-    where = store.root(root)
+    named = named or ["latest"]
+    if again:
+        run, name = named if len(named) == 2 else (named[0], "again")  # noqa: PLR2004
+        show_comparisons([measure_again(run, name, machines, options)], as_json=options.json)
+        return
+    where = store.root(options.runs)
     if by is None:
         groups: Sequence[Side] = _two(where, named)
     else:
         folders = dict.fromkeys(f for name in named for f in store.all_of(where, name))
         groups = group_by([launch_of(store.read(folder)) for folder in folders], by)
     comparisons = [compare(groups[0], other, threshold / 100) for other in groups[1:]]
-    show_comparisons(comparisons, report=report, as_json=json)
+    show_comparisons(comparisons, report=report, as_json=options.json)
     check_decidable(gates, comparisons)
     status = report_cases(
         gates, [case for comparison in comparisons for case in comparison_cases(comparison)]
@@ -88,9 +107,5 @@ def show_comparisons(
     comparisons: Sequence[Comparison], *, report: str = "terminal", as_json: bool
 ) -> None:
     """Show comparisons on standard output; `report` is `terminal` or `markdown`."""
-    if as_json:
-        print_json(list(comparisons))
-        return
-    show_tables(
-        [table for comparison in comparisons for table in comparison_tables(comparison)], report
-    )
+    tables = [table for comparison in comparisons for table in comparison_tables(comparison)]
+    show_tables(tables, "json" if as_json else report, list(comparisons))

@@ -19,7 +19,7 @@ from cluster.orchestration.cluster import Cluster, attach
 
 
 def command(
-    fragment: Annotated[str, argument("[FRAGMENT]", "Part of a name, address or id.")] = "",
+    fragment: Annotated[str, argument("FRAGMENT", "Part of a name, address or id.")] = "",
     job: flags.AnyJob = "",
     host: Annotated[str, argument("HOST", "Number or name of a host of the job.")] = "",
     print_: Annotated[bool, option("--print", "Print the command instead of running it.")] = False,

@@ -39,10 +39,10 @@ PROGRAMS = (  # what, the program, how to install it, which commands need it
         "loops in C of bench p2p and collectives, and --profile",
     ),
     ("iperf3", "iperf3", "sudo apt-get install iperf3", "cluster bench iperf"),
-    ("nvidia-smi", "nvidia-smi", "install NVIDIA's driver", "--buffer cuda, cluster topology"),
+    ("nvidia-smi", "nvidia-smi", "install NVIDIA's driver", "--buffer cuda, cluster more topology"),
 )
 MODULES = (  # what, the distribution, the extra that brings it, which commands need it
-    ("obstore", "obstore", "stores", "cluster push, cluster runs --from"),
+    ("obstore", "obstore", "stores", "cluster more push, cluster runs --from"),
     ("matplotlib", "matplotlib", "plot", "cluster plot, plots of cluster report"),
 )
 

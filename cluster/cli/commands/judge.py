@@ -256,18 +256,18 @@ def detail_lines(result: Parsed) -> Iterator[str]:
         who = f"{found.size} ranks" if found.size else ""
         who += f" on {found.nodes} host(s)" if found.nodes else ""
         what = ": ".join(filter(None, (result.title, who, said or "no links are named")))
-        yield f"  {what}; see cluster topology"
+        yield f"  {what}; see cluster more topology"
     elif isinstance(found, Profile):
         share = f", {found.communication / found.elapsed:.0%} of it in MPI" if found.elapsed else ""
         yield (
             f"  Profile of rank {found.rank} of {found.size}: {found.elapsed:.4g} s{share}; "
-            "see cluster profile"
+            "see cluster more profile"
         )
     elif isinstance(found, Topology):
         gpus = sum(device.is_gpu for device in found.devices)
-        yield f"  Topology of {gpus} GPU(s); see cluster topology"
+        yield f"  Topology of {gpus} GPU(s); see cluster more topology"
     elif isinstance(found, PeerAccess):
-        yield f"  Peer access of {len(found.devices)} GPU(s); see cluster topology"
+        yield f"  Peer access of {len(found.devices)} GPU(s); see cluster more topology"
 
 
 def _series(verdict: SeriesAnswer, of: str, *, several: bool) -> Iterator[str]:

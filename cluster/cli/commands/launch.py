@@ -10,7 +10,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
 
 from cluster.cli import flags
-from cluster.cli.commands.hosts import MOST_SHOWN, show_hosts
+from cluster.cli.commands.ls import MOST_SHOWN, show_hosts
 from cluster.cli.confirm import confirm_cost
 from cluster.cli.console import console
 from cluster.cli.flags import argument, option

@@ -1,6 +1,6 @@
-"""List the clusters that exist.
+"""List the clusters that exist, or the hosts of one.
 
-Example: cluster ls
+Example: cluster ls mine --ssh-config > mine.conf; ssh -F mine.conf 0.mpi.mine
 """
 
 from __future__ import annotations
@@ -8,26 +8,29 @@ from __future__ import annotations
 import sys
 import time
 from functools import partial
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Annotated
 
 import msgspec
 
 from cluster.cli import flags
 from cluster.cli.commands.status import short_run, state_of
-from cluster.cli.show import print_json, table
+from cluster.cli.flags import option
+from cluster.cli.show import print_json, print_lines, table
 from cluster.core import journal, plugins
 from cluster.core.errors import ClusterError, ParseError
+from cluster.core.model.hosts import Machine
 from cluster.core.model.resources import RemoteCluster
 from cluster.core.model.value import Value
 from cluster.core.money import dollars
 from cluster.core.units import format_seconds
-from cluster.orchestration.cluster import attach
+from cluster.orchestration.cluster import Cluster, attach
 from cluster.providers import ENDED, NeedsCredentials, Provider, Searchable, in_regions
 from cluster.remote.threads import start
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
+MOST_SHOWN = 64  # hosts, after `up` and `start`
 LIVE_WITHIN = 10.0  # seconds for all clouds and batch systems together
 
 
@@ -48,11 +51,38 @@ class ClusterRow(Value, frozen=True, kw_only=True):
     ended: int = 0  # how many machines do not exist any more although nobody took the cluster down
 
 
-def command(region: flags.Regions = None, json: flags.Json = False) -> None:
+class HostRow(Value, frozen=True, kw_only=True):
+    """One line of `cluster ls NAME`."""
+
+    name: str
+    id: str
+    address: str
+    user: str
+    port: int
+
+
+def command(
+    name: flags.SomeCluster = "",
+    region: flags.Regions = None,
+    json: flags.Json = False,
+    ssh_config: Annotated[
+        bool, option("--ssh-config", "With NAME: print Host blocks for ssh -F.")
+    ] = False,
+) -> None:
+    if ssh_config:
+        machines = attach(name).machines
+        sys.stdout.write("\n".join(_block(machine) for machine in machines))
+    elif name:
+        show_hosts(attach(name), as_json=json)
+    else:
+        _list_clusters(region or (), as_json=json)
+
+
+def _list_clusters(regions: Sequence[str], *, as_json: bool) -> None:
     answers = [start(partial(_cluster_row, name)) for name in journal.names()]
-    live, searched = _live(region or ())  # both at once: a host, or a cloud, may not answer
+    live, searched = _live(regions)  # both at once: a host, or a cloud, may not answer
     rows = _with_live([row.result() for row in answers], live)
-    if json:
+    if as_json:
         print_json(rows)
         return
     costly = any(row.expires or row.ended for row in rows)
@@ -158,7 +188,7 @@ def _cluster_row(name: str) -> ClusterRow:
         status = f"{ended} of {len(states)} machines have ended" if ended else status
     if cluster.state.machines_to_keep:
         now = cluster.disk.journal.is_launching()
-        status = "replacing hosts" if now else "replacing hosts was interrupted: cluster gc"
+        status = "replacing hosts" if now else "replacing hosts was interrupted: cluster more gc"
     receipt = cluster.receipt()
     return ClusterRow(
         name=name,
@@ -172,3 +202,44 @@ def _cluster_row(name: str) -> ClusterRow:
         expires=None if ended and ended == len(cluster.machines) else cluster.expires,
         ended=ended,
     )
+
+
+def show_hosts(cluster: Cluster, *, as_json: bool, most: int = 0) -> None:
+    """Show the hosts of a cluster: all, or the first few."""
+    rows = [_host_row(machine) for machine in cluster.machines]
+    if as_json:
+        print_json(rows)
+        return
+    table(
+        ("name", "id", "address", "user", "port"),
+        [
+            (r.name, r.id, r.address, r.user or "-", str(r.port or "-"))
+            for r in rows[: most or None]
+        ],
+        empty="It has no hosts.",
+    )
+    if 0 < most < len(rows):
+        print_lines(f"{len(rows) - most} more; all: cluster ls {cluster.name}")
+
+
+def _host_row(machine: Machine) -> HostRow:
+    user, port = (machine.access.user, machine.access.port) if machine.access else ("", 0)
+    return HostRow(name=machine.name, id=machine.id, address=machine.address, user=user, port=port)
+
+
+def _block(machine: Machine) -> str:
+    """Return what OpenSSH's client needs to reach a machine as we do."""
+    access = machine.access
+    if access is None:
+        return f"# {machine.name} is this machine\n"
+    settings = {
+        "HostName": access.host,
+        "User": access.user,
+        "Port": str(access.port or ""),
+        "IdentityFile": access.key,
+        "IdentitiesOnly": "yes" if access.key else "",
+        "UserKnownHostsFile": access.known_hosts,
+        "HostKeyAlias": access.alias,
+    }
+    lines = [f'  {key} "{value}"' for key, value in settings.items() if value]
+    return "\n".join([f"Host {machine.name}", *lines]) + "\n"

@@ -1,4 +1,6 @@
-"""Draw runs: a line per condition, intervals, limits, fits.
+"""Draw runs: a line per condition, intervals, limits; or fit a line to sweeps.
+
+With --fit, a table is printed instead of a picture: t = alpha + size / beta, for each condition.
 
 Example: cluster plot p2p --metric bandwidth -o bandwidth.png
 """
@@ -13,8 +15,9 @@ from cluster.analysis.models.efficiency import measured_series
 from cluster.analysis.models.efficiency import scaling as scale
 from cluster.analysis.statistics.compare import Launch, compare, group_by
 from cluster.cli import flags
+from cluster.cli.commands._fit import show_fits
 from cluster.cli.commands.report import read_all, set_font_cache, write
-from cluster.cli.flags import argument, option
+from cluster.cli.flags import option
 from cluster.core.errors import SpecError
 from cluster.core.model.value import Value
 from cluster.core.units import parse_rate
@@ -34,36 +37,48 @@ Kind = Literal["sweep", "comparison", "scaling", "distribution"]
 
 
 class PlotOptions(Value, frozen=True, kw_only=True):
-    """How to draw: the flags of the same names, and the form of the file."""
+    """What to draw: flags."""
 
-    form: Format
-    metric: str | None
-    by: str
-    bound: float | None
-
-
-def command(
-    named: Annotated[list[str], argument("RUN", "A cluster means all of its runs.")],
-    out: Annotated[Path, option("-o --output FILE", ".svg, .png or .pdf")] = Path("plot.svg"),
-    kind: Annotated[Kind, option("--kind", "What to draw.")] = "sweep",
-    metric: Annotated[
-        str | None, option("--metric", "Metric to plot.  [default: the first]")
-    ] = None,
-    by: Annotated[str, option("--by FACTOR", "Factor of a comparison.")] = "condition",
+    out: Annotated[Path, option("-o --output FILE", ".svg, .png or .pdf")] = Path("plot.svg")
+    kind: Annotated[Kind, option("--kind", "What to draw.")] = "sweep"
+    metric: Annotated[str | None, option("--metric", "Metric to plot.  [default: the first]")] = (
+        None
+    )
+    by: Annotated[str, option("--by FACTOR", "Factor of a comparison.")] = "condition"
     bound: Annotated[
         float | None,
         option(
             "--bound RATE", "Rate of a network that is not in the runs: 8gbit.", parser=parse_rate
         ),
-    ] = None,
-    root: flags.Runs = None,
-) -> None:
-    from cluster.reports.pictures import file_format  # noqa: PLC0415 - it imports NumPy
+    ] = None
 
-    options = PlotOptions(form=file_format(str(out)), metric=metric, by=by, bound=bound)
+    @property
+    def form(self) -> Format:
+        """The form of the file."""
+        from cluster.reports.pictures import file_format  # noqa: PLC0415 - it imports NumPy
+
+        return file_format(str(self.out))
+
+
+def command(
+    named: flags.RunList = None,
+    fit: Annotated[bool, option("--fit", "Print fits of the sweeps.")] = False,
+    collectives: Annotated[
+        str | None, option("--collectives RUN", "With --fit: predict this run's operations.")
+    ] = None,
+    report: flags.Format = "terminal",
+    root: flags.Runs = None,
+    json: flags.Json = False,
+    *,
+    options: Annotated[PlotOptions, flags.group(PlotOptions)],
+) -> None:
+    names, where = named or [flags.LATEST], store.root(root)
+    if fit or collectives:
+        show_fits(names, options.metric, collectives, where, "json" if json else report)
+        return
+    _ = options.form  # one that cannot be is refused before anything is read
     set_font_cache()
-    runs = read_all(store.root(root), named)
-    write(out, DRAW[kind](runs, options).image)
+    write(options.out, DRAW[options.kind](read_all(where, names), options).image)
 
 
 def _sweep(runs: Sequence[Run], options: PlotOptions) -> Picture:

@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, Annotated
 from click.exceptions import Exit
 
 from cluster.cli import flags
-from cluster.cli.flags import argument, option
+from cluster.cli.flags import option
 from cluster.cli.gates import GateFlags, check_decidable, report_cases
 from cluster.cli.show import print_judgement, relative_path
 from cluster.core import paths
@@ -33,7 +33,7 @@ MOST_SHOWN = 100  # runs in a page: a browser on a phone opens no more
 
 
 def command(
-    named: Annotated[list[str], argument("RUN", "A cluster means all of its runs.")],
+    named: flags.RunList = None,
     out: Annotated[Path, option("-o --output FILE")] = Path("report.html"),
     by: Annotated[
         str | None, option("--by FACTOR", "Compare groups.  [default: condition]")
@@ -49,7 +49,7 @@ def command(
     from cluster.reports.html_page import render_page  # noqa: PLC0415
     from cluster.reports.page import answers, comparisons, report_page  # noqa: PLC0415 - NumPy
 
-    found = read_all(store.root(root), named, last)
+    found = read_all(store.root(root), named or [flags.LATEST], last)
     shown = [run.as_reported(out.absolute().parent) for run in found]
     compared = comparisons(shown, by)
     page = report_page(shown, compared, no_plots=_why_no_plots())

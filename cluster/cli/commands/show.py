@@ -22,14 +22,7 @@ def _run_names() -> list[str]:
 
 def command(
     run: Annotated[str, argument("RUN", autocompletion=_run_names)] = "latest",
-    report: Annotated[
-        str,
-        option(
-            "--format",
-            "terminal, markdown, csv, json or html.",
-            autocompletion=lambda: list(plugins.names(Report)),
-        ),
-    ] = "terminal",
+    report: flags.Format = "terminal",
     wide: Annotated[
         bool, option("--wide", "All columns, whatever the width of the terminal.")
     ] = False,

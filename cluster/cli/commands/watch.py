@@ -226,7 +226,7 @@ SHOW, HELP = "show", ("--help", "-h")
 
 def show(
     names: Annotated[
-        list[str] | None, argument("[NAME...]", "Clusters.  [default: all watched ones]")
+        list[str] | None, argument("NAME...]", "Clusters.  [default: all watched ones]")
     ] = None,
     root: flags.Runs = None,
     json: flags.Json = False,

@@ -1,6 +1,6 @@
 """A benchmark inside of a batch job: no connection from outside, and a run folder at the end.
 
-The script that `cluster script` prints calls this module twice, around the job's own script:
+The script that `cluster more script` prints calls this module twice, around the job's own script:
 `begin REQUEST` makes the run folder and prints its path; `end FOLDER` closes it.
 """
 

@@ -64,7 +64,7 @@ class BenchCall:
             expect: the expected result, such as `1.1GB/s`.
             workdir: ranks run in a copy of this folder; `raw/workdir` gets what they change.
             launch_of: any text that launches share, which are then judged together.
-            order: `near`: neighbouring ranks on near hosts, as `cluster placement` found them.
+            order: `near`: neighbouring ranks on near hosts, as `cluster check --near` found them.
             starter: of the ranks: `mpirun`, `srun`, ...; by default, what fits the hosts.
             replace: end a job of another process that runs there; without it, yours is refused.
             yes: download what the ranks lack, also above 100 MB; without it, that is refused.

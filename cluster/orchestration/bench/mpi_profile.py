@@ -1,7 +1,7 @@
 """MPI profiles of a job, by a library that LD_PRELOAD loads into its ranks.
 
 The library is IBM's libmpitrace, if its path is given, else our own `kernels/profile.c`, which
-writes the same files. They are downloaded with the job's other files; `cluster profile` reads them.
+writes the same files. They are downloaded with the job's others; `cluster more profile` reads them.
 """
 
 from __future__ import annotations

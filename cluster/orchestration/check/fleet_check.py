@@ -192,7 +192,7 @@ def known_groups(spec: ClusterSpec, machines: tuple[Machine, ...]) -> tuple[int,
 
 
 def read_groups(
-    text: str, machines: Sequence[Machine], *, remedy: str = "See its hosts: cluster hosts NAME"
+    text: str, machines: Sequence[Machine], *, remedy: str = "See its hosts: cluster ls NAME"
 ) -> tuple[int, ...]:
     """Parse which hosts share a switch: one line per group, with its hosts (SpecError).
 

@@ -63,7 +63,7 @@ class NamedJobs(Mapping[str, Job]):
             known = ", ".join(records) or "none"
             raise SpecError(
                 f"The cluster {self._remote.name} has no job {name!r}; it has: {known}.",
-                remedy=f"List them: cluster jobs {self._remote.name}",
+                remedy=f"List them: cluster status {self._remote.name}",
             )
         if name not in self._known or self._known[name].record != records[name]:
             self._known[name] = Job(records[name], self._remote, self.restart)

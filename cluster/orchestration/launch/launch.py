@@ -275,7 +275,7 @@ def _why_unusable(cluster: Cluster) -> str:
     """Say which hosts of a cluster do not answer, and what else is known; empty if all do."""
     provider, machines = plugins.load(Provider, cluster.spec.provider), cluster.machines
     if cluster.state.is_off:
-        return f"{cluster.name} is paused. To switch it on: cluster resume {cluster.name}"
+        return f"{cluster.name} is paused. To switch it on: cluster more resume {cluster.name}"
     if any(map(_has_no_python, machines)):
         why = f"{cluster.name} was launched with {machines[0].bin}, which is gone."
     elif isinstance(provider, RevokedAtOnce) and (revoked := _revoked(provider, cluster)):

@@ -25,7 +25,7 @@ if TYPE_CHECKING:
     from cluster.core.model.resources import RemoteCluster
 
 
-AGAIN = "cluster gc -y"
+AGAIN = "cluster more gc -y"
 LOOK_AGAIN = 1.0  # seconds between two searches for what a cloud may list late
 THIS_MACHINE = "this machine"  # in place of a provider's name
 

@@ -168,5 +168,5 @@ def _remaining_error(remaining: tuple[Resource, ...], where: str) -> ProvisionEr
         f"{len(remaining)} resource(s) were not seen to be gone in {where}: "
         + ", ".join(f"{resource.kind} {resource.id}" for resource in remaining),
         means="Deletion was retried, and the cloud still lists them.",
-        remedy="Try again: cluster gc -y",
+        remedy="Try again: cluster more gc -y",
     )

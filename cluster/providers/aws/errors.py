@@ -90,7 +90,7 @@ ERRORS: dict[Kind, tuple[type[ProvisionError], str, str]] = {
     "lost": (
         Timeout,
         "The network or Amazon's service is down",
-        "Type the same again; what exists: cluster ls, cluster gc",
+        "Type the same again; what exists: cluster ls, cluster more gc",
     ),
     "foreign": (
         Timeout,
@@ -107,7 +107,7 @@ CODES_PAGE = "https://docs.aws.amazon.com/AWSEC2/latest/APIReference/errors-over
 OTHERWISE = (
     ProvisionError,
     "cluster has no advice for this error of Amazon's",
-    f"Look the code up: {CODES_PAGE}; what exists: cluster ls, cluster gc",
+    f"Look the code up: {CODES_PAGE}; what exists: cluster ls, cluster more gc",
 )
 PROTECTED = re.compile(r"'disableApi(Termination|Stop)'")
 INSTANCE_ID = re.compile(r"\bi-[0-9a-f]+\b")

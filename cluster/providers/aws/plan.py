@@ -346,7 +346,7 @@ def _end_line(ttl: float) -> str:
     """Say when machines end, by a timer in the machine: one at Amazon would need an IAM role."""
     return (
         f"ends by itself {format_seconds(ttl)} after its start (--ttl), by a timer in the machine: "
-        "one whose system hangs stays until `cluster down` or `cluster gc`"
+        "one whose system hangs stays until `cluster down` or `cluster more gc`"
     )
 
 
@@ -360,8 +360,8 @@ def _packages_line(packages: tuple[str, ...]) -> str:
 def _elastic_line(hosts: int) -> str:
     return (
         f"{hosts} Elastic IPs: ${hosts * HOURLY:.3f} an hour more until `cluster down` or "
-        "`cluster gc`, also after the machines have ended by themselves (an account has 5 in a "
-        "region, if it did not ask for more)"
+        "`cluster more gc`, also after the machines have ended by themselves (an account has 5 in "
+        "a region, if it did not ask for more)"
     )
 
 

@@ -76,7 +76,7 @@ def check(region: Region, kind: InstanceTypeInfoTypeDef, hosts: int, *, spot: bo
             means=f"It is the account's own limit, {limit.get('QuotaName', 'vCPUs')} "
             f"({code}); nothing was created.",
             remedy="Ask for more: https://console.aws.amazon.com/servicequotas/home/services/ec2/"
-            f"quotas/{code}\nOr end what runs: cluster ls, cluster gc",
+            f"quotas/{code}\nOr end what runs: cluster ls, cluster more gc",
         )
     return f"vCPUs: {need} needed, {used} in use, {allowed:g} allowed"
 

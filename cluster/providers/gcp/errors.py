@@ -81,7 +81,7 @@ ERRORS: dict[Kind, tuple[type[ProvisionError], str, str]] = {
     "lost": (
         Timeout,
         "The network or Google's service is down",
-        "Type the same again; what exists: cluster ls, cluster gc",
+        "Type the same again; what exists: cluster ls, cluster more gc",
     ),
     "foreign": (
         Timeout,
@@ -127,7 +127,7 @@ OTHERWISE = (
     "cluster has no advice for this error of Google's",
     (
         "Look it up: https://cloud.google.com/compute/docs/troubleshooting; "
-        "what exists: cluster ls, cluster gc"
+        "what exists: cluster ls, cluster more gc"
     ),
 )
 CONSTRAINT = re.compile(r"\bconstraints/([\w.]+\w)")  # of an organisation policy

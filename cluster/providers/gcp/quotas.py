@@ -117,5 +117,5 @@ def _refuse_more(need: Need, quota: Quota, region: str) -> None:
         "are in use.",
         means="It is the project's own limit, and no matter of what Google has; nothing was "
         "created.",
-        remedy=f"Ask for more: {PAGE}\nOr end what runs: cluster ls, cluster gc",
+        remedy=f"Ask for more: {PAGE}\nOr end what runs: cluster ls, cluster more gc",
     )

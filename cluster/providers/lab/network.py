@@ -90,7 +90,7 @@ def _take_room(switch: int) -> int:
     raise ProvisionError(
         f"No network is free for another lab; {ROOMS} may be up at once.",
         means=why,
-        remedy="See what is up: cluster ls; what was forgotten: cluster gc",
+        remedy="See what is up: cluster ls; what was forgotten: cluster more gc",
     )
 
 

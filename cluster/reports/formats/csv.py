@@ -13,6 +13,7 @@ if TYPE_CHECKING:
     from collections.abc import Sequence
 
     from cluster.core.model.measurements import Distribution, Summary
+    from cluster.reports.table import Table
 
 NUMBERS = (
     *("n", "median", "ci_low", "ci_high", "p5", "p95", "p99", "converged", "complete"),
@@ -38,6 +39,14 @@ class Csv(Report):
         ]
         writer.writerows(map(_as_text, row) for row in rows)
         return out.getvalue()
+
+
+def table_csv(table: Table) -> str:
+    """Write any table, without its title and notes."""
+    out = io.StringIO()
+    writer = csv.writer(out, lineterminator="\n")
+    writer.writerows(map(_as_text, row) for row in (table.columns, *table.rows))
+    return out.getvalue()
 
 
 def _as_text(cell: object) -> object:

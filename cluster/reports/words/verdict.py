@@ -71,8 +71,8 @@ CHECKS: dict[Check, str] = {
     "nvls": "the same test with NCCL_DEBUG=INFO: does it say NVLS multicast support is available? "
     "If not, the switch does not sum (NCCL_NVLS_ENABLE, the fabric manager); if so, "
     "nvidia-smi nvlink --status: are all links up?",
-    "collective": "the same test with NCCL_DEBUG=INFO, then cluster topology LOG: which network, "
-    "which interfaces, with GPUDirect or without",
+    "collective": "the same test with NCCL_DEBUG=INFO, then cluster more topology LOG: which "
+    "network, which interfaces, with GPUDirect or without",
     "gpu_to_gpu": "nvidia-smi topo -m and nvidia-smi nvlink --status: are all links up?",
     "host_to_gpu": "nvidia-smi -q | grep -A2 'Link Width' while it copies, and the same with "
     "numactl --cpunodebind and --membind of the GPU's node",
@@ -327,8 +327,8 @@ def next_words(step: Advice | None) -> str:
             return f"compare it with another run of the test: {command}"
         case "read_log":
             return (
-                "look at what else it says: cluster topology LOG shows links, cluster profile LOG "
-                "calls of MPI"
+                "look at what else it says: cluster more topology LOG shows links, "
+                "cluster more profile LOG calls of MPI"
             )
     match step.reason:
         case Low(check) | Collapse(check):

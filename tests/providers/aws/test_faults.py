@@ -157,7 +157,7 @@ def test_a_protected_machine_is_named_with_the_command_that_frees_it(aws: Cloud)
     with pytest.raises(ProvisionError, match="TerminateInstances") as caught:
         provider.destroy("c5")
     assert f"--instance-id {first} --no-disable-api-termination" in caught.value.remedy
-    assert "cluster plan" not in str(caught.value)
+    assert "cluster up --plan" not in str(caught.value)
     instance.disable_api_termination = False
     provider.destroy("c5")
 

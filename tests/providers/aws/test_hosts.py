@@ -109,11 +109,11 @@ def test_a_cluster_that_stays_is_used_stopped_started_and_taken_down(aws_hosts: 
     assert "c5 stays up, and costs" in command("bench", "p2p", "--name=c5", *quick).stderr
     assert [row["name"] for row in answer("ls")] == ["c5"]
 
-    command("pause", "c5")
+    command("more", "pause", "c5")
     stopped = answer("ls")[0]
     assert stopped["status"] == "stopped"
     assert answer("ls")[0]["dollars"] == stopped["dollars"]  # what is off costs nothing
-    command("resume", "c5")
+    command("more", "resume", "c5")
     command("run", "c5", "--", "true")
     words = command("connect", "--print", "c5").stdout
     assert "StrictHostKeyChecking" not in words
@@ -126,30 +126,30 @@ def test_a_cluster_that_stays_is_used_stopped_started_and_taken_down(aws_hosts: 
 def test_a_start_renews_the_time_to_live(aws_hosts: Cloud) -> None:
     """What was started again is not taken for forgotten, neither here nor by its tags."""
     command(*UP, "--ttl", "60s")
-    command("pause", "c5")
+    command("more", "pause", "c5")
     book = journal.for_cluster("c5")
     [created] = [e for e in book.entries() if isinstance(e, journal.Created)]
     book.append(msgspec.structs.replace(created, expires=1.0))  # it was off for long
-    command("resume", "c5")
+    command("more", "resume", "c5")
 
     assert answer("ls")[0]["expires"] > time.time()
-    assert answer("gc") == []
+    assert answer("more", "gc") == []
     command("down", "c5")
 
 
 def test_a_stopped_machine_is_armed_again_when_it_starts(aws_hosts: Cloud) -> None:
     aws_hosts.set(minute=10.0)
     command(*UP, "--ttl", "60s")
-    command("pause", "c5")
-    command("resume", "c5")
-    ids = [machine["id"] for machine in answer("hosts", "c5")]
+    command("more", "pause", "c5")
+    command("more", "resume", "c5")
+    ids = [machine["id"] for machine in answer("ls", "c5")]
     until(lambda: not any(aws_hosts.running(id_) for id_ in ids), "the hosts are gone")
 
 
 def test_machines_end_by_themselves_when_nobody_is_there_any_more(aws_hosts: Cloud) -> None:
     aws_hosts.set(minute=4.0)
     command(*UP, "--ttl", "60s")
-    ids = [machine["id"] for machine in answer("hosts", "c5")]
+    ids = [machine["id"] for machine in answer("ls", "c5")]
     until(lambda: not any(aws_hosts.running(id_) for id_ in ids), "the hosts are gone")
     until(
         lambda: (
@@ -183,8 +183,8 @@ def test_the_policy_of_the_docs_is_enough(
     before = aws_hosts.things()
     _become_newcomer(aws_hosts, monkeypatch)
     command(*UP)
-    command("pause", "c5")
-    command("resume", "c5")
+    command("more", "pause", "c5")
+    command("more", "resume", "c5")
     command("down", "c5")
 
     assert aws_hosts.things() == before

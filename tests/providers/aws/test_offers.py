@@ -271,7 +271,7 @@ def test_machines_with_several_adapters_get_elastic_ips_that_go_with_them(
     machines = chosen.create(spec, book)
     requests = [e.kind for e in book.entries() if isinstance(e, journal.Requested)]
 
-    assert "2 Elastic IPs: $0.010 an hour more until `cluster down` or `cluster gc`" in lines
+    assert "2 Elastic IPs: $0.010 an hour more until `cluster down` or `cluster more gc`" in lines
     assert "elastic-ip" in requests
     assert "elastic-ip" not in requests[requests.index("instances") :]
     cards = aws.calls("RunInstances")[-1].params["NetworkInterfaces"]

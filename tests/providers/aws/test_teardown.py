@@ -74,21 +74,21 @@ def test_gc_finds_what_no_journal_knows_of(aws: Cloud) -> None:
     create(spec_of("lost2", placement=False))
     for name in ("lost", "lost2"):
         journal.for_cluster(name).forget()
-    found = answer("gc")
+    found = answer("more", "gc")
     assert {orphan["name"] for orphan in found} == {"lost", "lost2"}
 
-    command("gc", "-y")
+    command("more", "gc", "-y")
     assert aws.things() == before
 
 
 def test_gc_looks_everywhere_if_asked(aws: Cloud) -> None:
     create(spec_of(zone="eu-west-1a"))
     journal.for_cluster("c5").forget()
-    [far] = answer("gc")  # regions are remembered when journals are gone
+    [far] = answer("more", "gc")  # regions are remembered when journals are gone
     assert far["regions"] == ["eu-west-1"]
     (journal.root() / "regions.jsonl").unlink()
-    assert answer("gc") == []
-    command("gc", "-y", "--all-regions")
+    assert answer("more", "gc") == []
+    command("more", "gc", "-y", "--all-regions")
 
     assert not ours(aws)
 

@@ -70,7 +70,7 @@ def test_a_cluster_that_stays_is_used_and_taken_down(gcp_hosts: Cloud) -> None:
     words = command("connect", "--print", "c5").stdout
     assert "StrictHostKeyChecking" not in words
     assert "HostKeyAlias=instance-" in words
-    assert "has no such switch" in command("pause", "c5", status=2).stderr
+    assert "has no such switch" in command("more", "pause", "c5", status=2).stderr
     assert "0 left" in command("down", "c5").stdout
     assert gcp_hosts.things() == before
 
@@ -142,12 +142,12 @@ def is_open(machine: Machine) -> bool:
 def test_machines_end_by_themselves_when_nobody_is_there_any_more(gcp_hosts: Cloud) -> None:
     gcp_hosts.set(second=0.4)
     command(*UP, "--ttl", "60s")
-    names = [machine["id"].partition("/")[2] for machine in answer("hosts", "c5")]
+    names = [machine["id"].partition("/")[2] for machine in answer("ls", "c5")]
     assert all(gcp_hosts.running(name) for name in names)
 
     until(lambda: not any(t.id in names for t in gcp_hosts.things()), "the instances are gone")
     assert not any(gcp_hosts.running(name) for name in names)
-    assert "its time to live is over" in command("gc").stdout or answer("ls")
+    assert "its time to live is over" in command("more", "gc").stdout or answer("ls")
     command("down", "c5")
     assert gcp_hosts.things(theirs=False) == frozenset()
 

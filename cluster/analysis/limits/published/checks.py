@@ -104,7 +104,7 @@ def find(id_: str) -> PublishedResult:
         if result.id == id_:
             return result
     raise SpecError(
-        f"There is no published result {id_!r}.", remedy="List them: cluster corpus list"
+        f"There is no published result {id_!r}.", remedy="List them: cluster more corpus list"
     )
 
 

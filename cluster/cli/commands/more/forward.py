@@ -2,7 +2,7 @@
 
 It is open at the loopback address only.
 
-Example: cluster forward mine 8888
+Example: cluster more forward mine 8888
 """
 
 from __future__ import annotations

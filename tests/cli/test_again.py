@@ -1,4 +1,4 @@
-"""`cluster replay`: a shared run measured again elsewhere, and what cannot be chosen."""
+"""`cluster compare --again`: a shared run measured again elsewhere, and what cannot be chosen."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ def shared(tools: None, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iter
     """A small run of this machine as a shared file, without the run itself."""
     command("bench", *RUN.split(), "--name", "first")
     path = tmp_path / "first.share.json"
-    command("share", "first", "-o", str(path), "-y")
+    command("more", "share", "first", "-o", str(path), "-y")
     monkeypatch.setenv("CLUSTER_RUNS", str(tmp_path / "elsewhere"))
     yield path
     for name in ("first", "again"):
@@ -31,14 +31,14 @@ def shared(tools: None, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iter
 @pytest.mark.usefixtures("home")
 def test_a_shared_run_is_measured_again_and_compared(shared: Path, tmp_path: Path) -> None:
     """Two launches of `mpirun`, as both sides of a comparison are measured: 10 s."""
-    said = command("replay", str(shared), "--provider", "local", "--name", "again").stdout
+    said = command("compare", str(shared), "again", "--again", "--provider", "local").stdout
     (made,) = (tmp_path / "elsewhere").glob("again/*-p2p/run.json")
     record = json.loads(made.read_text())
 
     assert record["params"]["sizes"] == [8]
     assert record["params"]["iterations"] == 5
     assert record["variables"] == {"LC_TIME": "C"}
-    listed, measured = said.index("a replay cannot choose"), said.index("Run folder")
+    listed, measured = said.index("a repetition cannot choose"), said.index("Run folder")
     assert listed < said.index("  kernel: ") < measured
     assert listed < said.index("  processor: ") < measured
     assert measured < said.index("against shared/first")
@@ -55,8 +55,8 @@ def test_a_shared_run_that_cannot_be_trusted_is_not_measured(
     change: tuple[str, str], said: str, tmp_path: Path
 ) -> None:
     path, folder = tmp_path / "old.share.json", ROOT / "tests" / "plain_run"
-    command("share", str(folder), "-o", str(path), "-y")
+    command("more", "share", str(folder), "-o", str(path), "-y")
     path.write_text(path.read_text().replace(*change))
 
-    assert said in command("replay", str(path), "--provider", "local", status=2).stderr
+    assert said in command("compare", str(path), "--again", "--provider", "local", status=2).stderr
     assert said.rsplit(maxsplit=1)[-1] in command("judge", str(path), status=2).stderr

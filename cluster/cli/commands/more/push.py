@@ -1,6 +1,6 @@
 """Copy a run into an object store, if it has no secret.
 
-Example: cluster push latest s3://bucket/prefix
+Example: cluster more push s3://bucket/prefix latest
 """
 
 from __future__ import annotations
@@ -19,8 +19,8 @@ if TYPE_CHECKING:
 
 
 def command(
-    run: flags.Run,
     url: Annotated[str, argument("URL", "Object store: s3://bucket/prefix.")],
+    run: flags.Run = "latest",
     root: flags.Runs = None,
 ) -> None:
     address = object_store.push(store.find(store.root(root), run), url)

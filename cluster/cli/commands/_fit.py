@@ -1,20 +1,13 @@
-"""Fit t = alpha + size / beta to each sweep of runs.
-
-Launches under equal conditions become one fit; different conditions are fitted separately.
-
-Example: cluster fit p2p --metric latency
-"""
+"""Fits of sweeps, t = alpha + size / beta, one for each kind: `cluster plot --fit`."""
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Annotated
+from typing import TYPE_CHECKING
 
 import msgspec
 
 from cluster.analysis.models.predict import MeasuredCollective, Prediction
-from cluster.cli import flags
-from cluster.cli.flags import argument, option
-from cluster.cli.show import print_json, show_tables
+from cluster.cli.show import show_tables
 from cluster.core.errors import SpecError
 from cluster.core.model.fits import Fit
 from cluster.core.model.value import Value
@@ -24,6 +17,7 @@ from cluster.runs.nccl_logs import launch_of
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
+    from pathlib import Path
 
     from cluster.analysis.statistics.compare import Launch
 
@@ -39,25 +33,16 @@ class FitAnswer(Value, frozen=True, kw_only=True):
     notes: tuple[str, ...] = ()
 
 
-def command(
-    named: Annotated[
-        list[str] | None,
-        argument(
-            "RUN",
-            "A cluster means all of its runs; repeated runs become one fit.  [default: latest]",
-        ),
-    ] = None,
-    metric: Annotated[str | None, option("--metric", "Only this one.  [default: all]")] = None,
-    collectives: Annotated[
-        str | None, option("--collectives RUN", "Predict this run's operations.")
-    ] = None,
-    report: flags.TableFormat = "terminal",
-    root: flags.Runs = None,
-    json: flags.Json = False,
+def show_fits(
+    names: Sequence[str],
+    metric: str | None,
+    collectives: str | None,
+    where: Path,
+    report: str,
 ) -> None:
+    """Fit launches under equal conditions together, and show each fit."""
     from cluster.analysis.models.fit import fit_launches  # noqa: PLC0415 - it imports NumPy
 
-    where, names = store.root(root), named or ["latest"]
     folders = dict.fromkeys(folder for name in names for folder in store.all_of(where, name))
     launches = [launch_of(store.read(folder)) for folder in folders]
     fits = fit_launches(launches)
@@ -67,13 +52,10 @@ def command(
         messages = _messages(fits)
         operations = launch_of(store.read(store.find(where, collectives)))
         answer = _with_predictions(answer, messages, launches[0], operations)
-    if json:
-        print_json(answer)
-        return
     tables = [fits_table(shown)]
     if collectives:
         tables.append(predictions_table(answer.predictions, answer.unpredicted, answer.notes))
-    show_tables(tables, report)
+    show_tables(tables, report, answer)
 
 
 def _of_metric(fits: Sequence[Fit], metric: str | None, names: Sequence[str]) -> tuple[Fit, ...]:
@@ -96,7 +78,7 @@ def _messages(fits: Sequence[Fit]) -> Fit:
         raise SpecError(
             f"These runs are {len(kinds)} kinds of messages: {', '.join(kinds)}.",
             means="A prediction needs messages of one kind.",
-            remedy="Name the runs of one: cluster fit RUN --collectives RUN",
+            remedy="Name the runs of one: cluster plot RUN --fit --collectives RUN",
         )
     if not single:
         raise SpecError(

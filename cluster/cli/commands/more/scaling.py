@@ -1,6 +1,6 @@
 """Compute efficiencies and the limits of the network.
 
-Example: cluster scaling examples/ddl_scaling.md --batch 128 --exchange 102MB --link 10gbit
+Example: cluster more scaling examples/ddl_scaling.md --batch 128 --exchange 102MB --link 10gbit
 """
 
 from __future__ import annotations
@@ -13,7 +13,7 @@ from cluster.analysis.models.efficiency import scaling as scale
 from cluster.analysis.models.published_tables import series
 from cluster.cli import flags
 from cluster.cli.flags import argument, option
-from cluster.cli.show import print_json, show_tables
+from cluster.cli.show import show_tables
 from cluster.core.errors import SpecError
 from cluster.core.files import is_there, read_text
 from cluster.core.units import parse_rate, parse_size
@@ -37,7 +37,7 @@ def command(
     ] = None,
     link: Annotated[str | None, option("--link RATE", "Rate of a host's network: 10gbit.")] = None,
     ranks_per_host: Annotated[int, option("--ranks-per-host N", "Ranks that share a link.")] = 1,
-    report: flags.TableFormat = "terminal",
+    report: flags.Format = "terminal",
     root: flags.Runs = None,
     json: flags.Json = False,
 ) -> None:
@@ -49,14 +49,12 @@ def command(
     if not works:
         raise SpecError(
             "Nothing was measured on different numbers of ranks.",
-            remedy="Name runs with different --hosts or --ranks-per-host: cluster scaling A B C",
+            remedy="Name runs with other --hosts or --ranks-per-host: cluster more scaling A B C",
         )
     work = _work(batch, exchange, link, ranks_per_host)
     results = [scale(series_, work) for series_ in works]
-    if json:
-        print_json(results)
-    else:
-        show_tables([scaling_table(result) for result in results], report)
+    tables = [scaling_table(result) for result in results]
+    show_tables(tables, "json" if json else report, results)
 
 
 def _page(path: Path) -> Sequence[Series]:

@@ -1,19 +1,15 @@
-"""Measure again what a run measured, elsewhere, and compare; RUN may be a shared file.
-
-Example: cluster replay run.share.json --provider ssh --option hosts=a,b
-"""
+"""Measure again what a run measured, elsewhere, and compare: `cluster compare --again`."""
 
 from __future__ import annotations
 
 import sys
 from contextlib import redirect_stdout
-from typing import TYPE_CHECKING, Annotated, Any
+from typing import TYPE_CHECKING, Any
 
 import msgspec
 
-from cluster.analysis.statistics.compare import THRESHOLD, Side, compare
+from cluster.analysis.statistics.compare import THRESHOLD, Comparison, Side, compare
 from cluster.cli import flags
-from cluster.cli.commands.compare import show_comparisons
 from cluster.cli.measurement import measure
 from cluster.cli.repeat import BenchOptions
 from cluster.cli.show import print_lines
@@ -31,8 +27,7 @@ if TYPE_CHECKING:
     from cluster.core.model.hosts import Facts
     from cluster.core.model.records import Record
 
-NAME = "replay"
-# Facts of the hosts that a replay cannot choose, and how they are called.
+# Facts of the hosts that a repetition cannot choose, and how they are called.
 FIXED = {"cpu": "processor", "cores": "cores", "kernel": "kernel", "gpu_driver": "GPU driver"}
 
 
@@ -46,13 +41,10 @@ MACHINES = flags.Group(
 )
 
 
-def command(
-    run: flags.Run,
-    *,
-    name: flags.Name = NAME,
-    machines: Annotated[dict[str, Any], MACHINES],
-    options: Annotated[BenchOptions, flags.group(BenchOptions, "runs keep timeout yes json")],
-) -> None:
+def measure_again(
+    run: str, name: str, machines: dict[str, Any], options: BenchOptions
+) -> Comparison:
+    """Measure what a run measured on new or other hosts, and compare the two."""
     where = store.root(options.runs)
     folders = store.find_launches(where, run)
     record = store.record(folders[0])
@@ -72,7 +64,7 @@ def command(
         json=False,
         launches=len(folders),
         env=[f"{key}={value}" for key, value in record.variables.items()],
-        describe=f"replay of {record.id}",
+        describe=f"again: {record.id}",
     )
     with redirect_stdout(
         sys.stderr if options.json else sys.stdout
@@ -80,7 +72,7 @@ def command(
         print_lines(*_announced(record, len(folders)))
         measure(spec, record.benchmark, _params(record), measured)
     ids = sorted(watches.run_ids(where, name) - before)
-    _compare(folders, [where / name / id_ for id_ in ids], as_json=options.json)
+    return _compared(folders, [where / name / id_ for id_ in ids])
 
 
 def _check(record: Record, name: str) -> None:
@@ -94,7 +86,7 @@ def _check(record: Record, name: str) -> None:
     if record.spec.name == name:
         raise SpecError(
             f"{record.id} is of a cluster that has the name {name}, too.",
-            remedy="Choose another name for the new one: --name again",
+            remedy="Choose another name for the new one: cluster compare RUN NAME --again",
         )
 
 
@@ -107,11 +99,11 @@ def _announced(record: Record, launches: int) -> Iterator[str]:
     """Say what is repeated, and what cannot be."""
     spec = record.spec
     yield (
-        f"Replay of {record.id}: {record.benchmark} on {spec.hosts} x {spec.ranks_per_host} ranks, "
+        f"Again {record.id}: {record.benchmark} on {spec.hosts} x {spec.ranks_per_host} ranks, "
         f"{launches} launch(es), with the same parameters"
         f"{' and ' + ', '.join(record.variables) if record.variables else ''}."
     )
-    yield "What it ran on, and a replay cannot choose:"
+    yield "What it ran on, and a repetition cannot choose:"
     yield f"  provider: {spec.provider}, {spec.instance or 'its own machines'}"
     if record.order:
         yield "  its ranks were placed along a placement of its cluster (--order near)"
@@ -128,7 +120,7 @@ def _fixed(hosts: Sequence[Facts]) -> Iterator[str]:
         yield f"GPUs: {', '.join(gpus)}"
 
 
-def _compare(old: Sequence[Path], new: Sequence[Path], *, as_json: bool) -> None:
+def _compared(old: Sequence[Path], new: Sequence[Path]) -> Comparison:
     base, other = (
         Side(
             name="/".join(side[0].parts[-2:]),
@@ -136,4 +128,4 @@ def _compare(old: Sequence[Path], new: Sequence[Path], *, as_json: bool) -> None
         )
         for side in (old, new)
     )
-    show_comparisons([compare(base, other, THRESHOLD)], as_json=as_json)
+    return compare(base, other, THRESHOLD)

@@ -1,6 +1,6 @@
 """Print a script for a batch system, or a manifest for Kubernetes.
 
-Example: cluster script srun p2p --hosts 8 --sizes 8:1MiB > job.sh; sbatch job.sh
+Example: cluster more script srun p2p --hosts 8 --sizes 8:1MiB > job.sh; sbatch job.sh
 """
 
 from __future__ import annotations
@@ -83,7 +83,7 @@ def _print_script(
         ),
     ],
     benchmark: Annotated[
-        str, argument("[BENCHMARK|check]", "What to run; its own flags are those of bench.")
+        str, argument("BENCHMARK|check", "What to run; its own flags are those of bench.")
     ] = "p2p",
     *,
     written: Annotated[Written, group(Written)],
@@ -166,7 +166,7 @@ def _check(kind: str, request: BatchRequest) -> None:
     if kind == "cray" and request.benchmark == PAIRS:
         raise SpecError(
             "check starts a process on each host by itself, which aprun does not do.",
-            remedy="Run a benchmark of ranks: cluster script aprun collectives",
+            remedy="Run a benchmark of ranks: cluster more script aprun collectives",
         )
 
 

@@ -1,6 +1,6 @@
 """Find what was left behind; -y removes it.
 
-Example: cluster gc -y
+Example: cluster more gc -y
 """
 
 from __future__ import annotations
@@ -43,10 +43,10 @@ def command(
         remains = "what is left is not known" if last.errors else f"{len(remaining)} left"
         sys.stdout.write(f"{len(orphans) - len(errors)} removed; {remains}.\n")
     elif orphans:
-        sys.stdout.write("To remove it: cluster gc -y\n")
+        sys.stdout.write("To remove it: cluster more gc -y\n")
     raise_all([*errors, *last.errors])
     if yes and remaining:
-        raise ProvisionError(f"{len(remaining)} are left.", remedy="Try again: cluster gc -y")
+        raise ProvisionError(f"{len(remaining)} are left.", remedy="Try again: cluster more gc -y")
 
 
 def _removed(orphan: Orphan) -> ClusterError | None:

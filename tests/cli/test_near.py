@@ -1,4 +1,4 @@
-"""`cluster placement`: on simulated hosts, and on this machine with real connections."""
+"""`cluster check --near`: on simulated hosts, and on this machine with real connections."""
 
 from __future__ import annotations
 
@@ -23,8 +23,8 @@ FABRIC = ("--provider", "sim", "--option", "fabric=leafspine:4x4")
 
 def test_the_leaves_of_a_fabric_are_found_and_used_by_check(home: Path) -> None:
     command("up", "big", *FABRIC)
-    found = answer("placement", "big")
-    shown = command("placement", "--from", "latest").stdout
+    found = answer("check", "--near", "big")
+    shown = command("check", "--near", "--from", "latest").stdout
     command("check", "big", "--groups", "placement")
     checked = store.read(store.find(store.root(), "latest"))
 
@@ -41,7 +41,9 @@ def test_the_leaves_of_a_fabric_are_found_and_used_by_check(home: Path) -> None:
 
 def test_hosts_below_one_switch_have_no_structure(home: Path) -> None:
     command("up", "flat", "--provider", "sim", "--option", "fabric=leafspine:1x16")
-    assert command("placement", "flat").stdout.splitlines()[-1].startswith("No structure seen: ")
+    assert (
+        command("check", "--near", "flat").stdout.splitlines()[-1].startswith("No structure seen: ")
+    )
     assert "shows no groups" in command("check", "flat", "--groups", "placement", status=2).stderr
 
 
@@ -77,16 +79,16 @@ def test_an_interrupted_run_says_how_many_pairs_are_missing(home: Path) -> None:
 def test_a_run_without_latencies_is_refused(home: Path) -> None:
     command("up", "big", *FABRIC)
     command("check", "big")
-    failed = command("placement", "--from", "latest", status=2).stderr
+    failed = command("check", "--near", "--from", "latest", status=2).stderr
     assert "has no latencies of pairs" in failed
-    assert "cluster placement NAME" in failed
+    assert "cluster check NAME --near" in failed
     with pytest.raises(SpecError, match="No placement of big was measured"):
         placed_groups(store.root(), attach("big").state)
 
 
 def test_a_damaged_placement_is_none(home: Path) -> None:
     command("up", "big", *FABRIC)
-    folder = Path(answer("placement", "big")["run"])
+    folder = Path(answer("check", "--near", "big")["run"])
     (folder / verdict_files.PLACEMENT).write_text("{")
     with pytest.raises(SpecError, match="No placement of big was measured"):
         placed_groups(store.root(), attach("big").state)
@@ -95,7 +97,7 @@ def test_a_damaged_placement_is_none(home: Path) -> None:
 def test_processes_of_this_machine(home: Path) -> None:
     """Real connections: nothing is claimed of four processes that share one machine."""
     found = answer(
-        "placement", "here", "--provider", "local", "--hosts", "4", "--milliseconds", "20"
+        "check", "--near", "here", "--provider", "local", "--hosts", "4", "--milliseconds", "20"
     )
     assert found["pairs"] == 6
     assert not found["simulated"]
@@ -105,7 +107,7 @@ def test_processes_of_this_machine(home: Path) -> None:
 
 def test_the_layers_of_a_fat_tree_are_compared_one_by_one(home: Path) -> None:
     command("up", "tree", "--provider", "sim", "--option", "fabric=fattree:8")
-    found = answer("placement", "tree")
+    found = answer("check", "--near", "tree")
     said = found["topology"]["layers"]
 
     assert [(one["name"], max(one["groups"])) for one in said] == [("leaf switch", 31), ("pod", 7)]
@@ -117,5 +119,5 @@ def test_only_who_asks_for_the_providers_groups_is_told_that_there_are_none(home
     here = ("--provider", "local", "--hosts", "3", "--milliseconds", "20")
     refused = command("check", "here", *here, "--groups", "topology", status=2).stderr
     assert "the provider 'local' knows no switches" in refused
-    assert "cluster placement here" in refused
+    assert "cluster check here --near" in refused
     command("check", "here", *here)

@@ -1,6 +1,6 @@
 """List and check the results that others published.
 
-Example: cluster corpus list
+Example: cluster more corpus list
 """
 
 from __future__ import annotations
@@ -44,7 +44,7 @@ MOST_POINTS = 6  # of the largest messages, which an entry of a sweep keeps
 
 
 class CheckAnswer(Value, frozen=True, kw_only=True):
-    """What `cluster corpus check --json` prints."""
+    """What `cluster more corpus check --json` prints."""
 
     runs: int
     results: int
@@ -61,7 +61,7 @@ def list_(
 ) -> None:
     """List the published results.
 
-    Example: cluster corpus list --hardware p5.48xlarge
+    Example: cluster more corpus list --hardware p5.48xlarge
     """
     results = [r for r in published.results() if not hardware or r.run.hardware == hardware]
     if json:
@@ -78,11 +78,11 @@ def show(
 ) -> None:
     """Show a published run: its values, versions, source and log.
 
-    Example: cluster corpus show p5-allreduce-aws
+    Example: cluster more corpus show p5-allreduce-aws
     """
     run = next((run for run in published.runs() if run.id == id_.partition("@")[0]), None)
     if run is None:
-        raise SpecError(f"There is no published run {id_!r}.", remedy="cluster corpus list")
+        raise SpecError(f"There is no published run {id_!r}.", remedy="cluster more corpus list")
     if json:
         print_json(run)
         return
@@ -98,7 +98,7 @@ def add(
 ) -> None:
     """Print the entry for a published log, for a file of `cluster/analysis/limits/published`.
 
-    Example: cluster corpus add all_reduce.log --hardware p5.48xlarge --hosts 2 --source https://...
+    Example: cluster more corpus add all_reduce.log --hardware p5.48xlarge --hosts 2 --source https://...
     """
     _check_origin(source, hardware, hosts)
     results = _results(log, format_)
@@ -124,7 +124,7 @@ def add(
 def check(json: flags.Json = False) -> None:
     """Check every entry: logs read again, bounds, units, sources, duplicates and thresholds.
 
-    Example: cluster corpus check
+    Example: cluster more corpus check
     """
     logged = [run for run in published.runs() if run.grade == "A"]
     problems = [
@@ -179,7 +179,7 @@ def _results(log: str, format_: str) -> tuple[Parsed, ...]:
     if not results:
         raise SpecError(
             f"{log} was shared without its logs, from which the corpus is read.",
-            remedy="Get it with them: cluster share RUN --with-logs -o FILE",
+            remedy="Get it with them: cluster more share RUN --with-logs -o FILE",
         )
     return tuple(results)
 

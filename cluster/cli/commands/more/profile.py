@@ -1,6 +1,6 @@
 """Show the ranks' time in MPI, from mpitrace or --profile.
 
-Example: cluster profile mpi_profile.*
+Example: cluster more profile mpi_profile.*
 """
 
 from __future__ import annotations
@@ -13,7 +13,7 @@ from cluster.analysis.verdict.profiles.values import JobProfile
 from cluster.cli import flags
 from cluster.cli.commands._log_files import print_left_out, readings
 from cluster.cli.flags import argument
-from cluster.cli.show import print_json, show_tables
+from cluster.cli.show import show_tables
 from cluster.core.errors import SpecError
 from cluster.core.files import is_there
 from cluster.core.model.value import Value
@@ -32,7 +32,7 @@ _TIME = re.compile(r"\.\d{10}$")  # MMDDhhmmss
 
 
 class ProfileAnswer(Value, frozen=True, kw_only=True):
-    """What `cluster profile --json` prints."""
+    """What `cluster more profile --json` prints."""
 
     jobs: tuple[JobProfile, ...]
     words: tuple[tuple[tuple[str, str], ...], ...]  # of the findings of each job
@@ -43,7 +43,7 @@ def command(
     named: Annotated[
         list[str], argument("FILE|DIR|RUN...", "Profiles, a folder of them, or a run; - is stdin.")
     ],
-    report: flags.TableFormat = "terminal",
+    report: flags.Format = "terminal",
     root: flags.Runs = None,
     json: flags.Json = False,
 ) -> None:
@@ -55,12 +55,12 @@ def command(
     files = [file for name in named for file in _files(name, root)]
     logs = readings(files, unread, format_=FORMAT)
     jobs = job_profiles(source for file, reading in logs for source in _profiles(file, reading))
-    if json:
-        words = tuple(tuple(map(profile_words, job.findings)) for job in jobs)
-        print_json(ProfileAnswer(jobs=jobs, words=words, unread=tuple(unread)))
-        return
-    print_left_out(unread)
-    show_tables([table for job in jobs for table in profile_tables(job)], report)
+    report = "json" if json else report
+    words = tuple(tuple(map(profile_words, job.findings)) for job in jobs)
+    answer = ProfileAnswer(jobs=jobs, words=words, unread=tuple(unread))
+    if report != "json":
+        print_left_out(unread)
+    show_tables([table for job in jobs for table in profile_tables(job)], report, answer)
 
 
 def _files(name: str, root: str | None) -> Sequence[str]:

@@ -1,6 +1,6 @@
 """Say which GPUs belong together, and which are too slow.
 
-Example: cluster topology topo.txt nccl.log p2p.txt
+Example: cluster more topology topo.txt nccl.log p2p.txt
 """
 
 from __future__ import annotations
@@ -63,7 +63,7 @@ def command(
 ) -> None:
     if not logs and live is None:
         raise SpecError(
-            "Nothing was named.", remedy="Type: cluster topology LOG..., or --live NAME"
+            "Nothing was named.", remedy="Type: cluster more topology LOG..., or --live NAME"
         )
     left_out: list[str] = []
     read = readings(logs or (), left_out)
@@ -113,7 +113,7 @@ def _answer(host: str, end: Completed | ClusterError) -> Topology:
             f"{host} has no nvidia-smi.",
             means="It has no NVIDIA GPU or no driver: only nvidia-smi knows how GPUs are "
             "connected.",
-            remedy="Install the driver there, or give a log of another host: cluster topology LOG",
+            remedy="Install the driver there, or name a log of a host: cluster more topology LOG",
         )
     if end.status != 0:
         raise ShellError(

@@ -1,12 +1,12 @@
 """Switch paused machines on again.
 
-Example: cluster resume mine
+Example: cluster more resume mine
 """
 
 from __future__ import annotations
 
 from cluster.cli import flags
-from cluster.cli.commands.hosts import MOST_SHOWN, show_hosts
+from cluster.cli.commands.ls import MOST_SHOWN, show_hosts
 from cluster.cli.console import console
 from cluster.cli.progress.hosts import HostProgress
 from cluster.orchestration.cluster import attach

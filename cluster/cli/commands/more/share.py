@@ -1,6 +1,8 @@
-"""Write an anonymised export of a run: one file, with pseudonyms for all names.
+"""Write an anonymised export of a run into one file.
 
-Example: cluster share latest -o run.share.json
+All names become pseudonyms.
+
+Example: cluster more share latest -o run.share.json
 """
 
 from __future__ import annotations
@@ -12,7 +14,7 @@ import click
 from click.exceptions import Exit
 
 from cluster.cli import flags
-from cluster.cli.flags import argument, option
+from cluster.cli.flags import option
 from cluster.cli.show import print_lines, table
 from cluster.core.files import write_file
 from cluster.runs import shared_file, store
@@ -24,8 +26,8 @@ if TYPE_CHECKING:
 
 
 def command(
-    run: Annotated[str, argument("RUN", "A folder, id, cluster or latest.")],
-    output: Annotated[Path, option("--output -o", "The file to write.")],
+    run: flags.Run = "latest",
+    output: Annotated[Path, option("--output -o", "The file to write.")] = Path("run.share.json"),
     with_logs: Annotated[bool, option("--with-logs", "Add its logs, in which names stay.")] = False,
     yes: Annotated[bool, option("--yes -y", "Do not ask about the logs.")] = False,
     root: flags.Runs = None,
@@ -42,7 +44,7 @@ def command(
         if not yes and not click.confirm(f"Write {output}?"):
             raise Exit(1)
     write_file(output, shared_file.encode(shared))
-    print_lines(f"Written: {output}", f"Check it anywhere: cluster verify {output}")
+    print_lines(f"Written: {output}", f"Check it anywhere: cluster more verify {output}")
 
 
 def _left_out(fields: Sequence[str]) -> Iterator[str]:

@@ -1,7 +1,7 @@
 """Send what changed in a folder to all hosts.
 
 What .gitignore files name is left out, as are caches and Python environments.
-Example: cluster sync mine . adder
+Example: cluster more sync mine . adder
 """
 
 from __future__ import annotations
@@ -19,7 +19,7 @@ def command(
     name: flags.ClusterName,
     here: Annotated[Path, argument("HERE", "A folder here.")],
     there: Annotated[
-        str, argument("[THERE]", "The folder on every host, the same name by default.")
+        str, argument("THERE", "The folder on every host, the same name by default.")
     ] = "",
     *,
     on: Annotated[str, option("--on HOSTS", "0, 1:, 0,2, a name or group.  [default: all]")] = "",

@@ -1,6 +1,6 @@
 """Check that no byte of a shared run was changed.
 
-Example: cluster verify run.share.json
+Example: cluster more verify run.share.json
 """
 
 from __future__ import annotations
@@ -17,7 +17,9 @@ from cluster.core.files import read_file
 from cluster.runs import shared_file
 
 
-def command(file: Annotated[Path, argument("FILE", "A file that `cluster share` wrote.")]) -> None:
+def command(
+    file: Annotated[Path, argument("FILE", "A file that `cluster more share` wrote.")],
+) -> None:
     content = read_file(file, largest=shared_file.LARGEST)
     try:
         shared = shared_file.decode(content, file.name)

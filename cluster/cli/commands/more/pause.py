@@ -1,6 +1,6 @@
 """Switch machines off; their disks stay.
 
-Example: cluster pause mine
+Example: cluster more pause mine
 """
 
 from __future__ import annotations
@@ -13,4 +13,4 @@ from cluster.orchestration.cluster import attach
 
 def command(name: flags.ClusterName) -> None:
     attach(name).pause()
-    sys.stdout.write(f"{name} is paused. On again: cluster resume {name}\n")
+    sys.stdout.write(f"{name} is paused. On again: cluster more resume {name}\n")
