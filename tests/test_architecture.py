@@ -116,7 +116,7 @@ def test_a_stranger_adds_a_provider_in_one_file(copy: Copy) -> None:
 
     assert copy.changed() == ["cluster/providers/here.py"]
     assert "this machine" in copy.cluster(
-        "up", "--plan", "mine", "--provider", "here", "--hosts", "1"
+        "up", "mine", "--plan", "--provider", "here", "--hosts", "1"
     )
 
 
@@ -145,7 +145,7 @@ def command(host: str) -> None:
     assert copy.changed() == ["cluster/cli/commands/greet.py"]
     assert copy.cluster("greet", "node-a") == "Good morning, node-a\n"
     assert "Example: cluster greet node-a" in copy.cluster("greet", "--help")
-    assert re.search(r"^More:\n  greet +Greet a host\.$", copy.cluster("--help"), re.MULTILINE)
+    assert re.search(r"^Others:\n  greet +Greet a host\.$", copy.cluster("--help"), re.MULTILINE)
 
 
 @pytest.mark.parametrize("form", ["terminal", "markdown", "html"])

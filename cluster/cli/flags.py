@@ -441,6 +441,14 @@ def with_default(name: str, default: object, *, shown: str = "") -> click.Parame
     return own
 
 
+def hidden(*parameters: click.Parameter) -> Group:
+    """Return flags that the help of a command leaves to another one's."""
+    own = [copy(parameter) for parameter in parameters]
+    for option_ in own:
+        option_.hidden = True  # type: ignore[attr-defined]
+    return Group(tuple(own))
+
+
 def choose_provider(
     provider: str | None, *, run_local: bool, default: str = DEFAULT_PROVIDER
 ) -> str:

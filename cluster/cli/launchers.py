@@ -158,7 +158,7 @@ class ComparisonLauncher(Value, frozen=True, kw_only=True):
                 f"None of the runs of {name} is of {names} and finished.",
                 remedy="Measure them first; runs are listed by: cluster runs",
             )
-        plot.command(folders, out, "sweep", METRIC, root=root)
+        plot.command(folders, root=root, options=plot.PlotOptions(out=out, metric=METRIC))
 
     def _finished_runs(self, where: Path, name: str) -> Iterator[Path]:
         names = {condition.verb for condition in self.conditions}

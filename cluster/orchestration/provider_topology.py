@@ -34,7 +34,7 @@ def topology_groups(spec: ClusterSpec, machines: tuple[Machine, ...]) -> tuple[i
         reason = topology.reason or "each of these hosts has a switch of its own"
         raise SpecError(
             f"Which hosts share a switch is not known: {reason}.",
-            remedy="Find it by latency: cluster check --near "
-            f"{spec.name}; cluster check {spec.name} --groups placement",
+            remedy=f"Find it by latency: cluster check {spec.name} --near; "
+            f"cluster check {spec.name} --groups placement",
         )
     return groups

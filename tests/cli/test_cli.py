@@ -39,7 +39,7 @@ def test_every_help_fits_a_screen_and_shows_an_example(name: str) -> None:
 def test_the_first_help_names_every_command() -> None:
     shown = command("--help").stdout
 
-    assert len(shown.splitlines()) < 50, "40 commands in four groups"
+    assert len(shown.splitlines()) < 50, "two dozen commands in four groups"
     assert "Example: cluster bench p2p --run-local" in shown
     assert "Options: --version --install-completion --show-completion -h --help -v -q" in shown
     assert not re.search(r"^  .*\.\.\.$", shown, re.MULTILINE), "a summary is cut off"
@@ -48,7 +48,7 @@ def test_the_first_help_names_every_command() -> None:
     assert sorted(grouped) == sorted(set(grouped))
     listed = re.findall(r"^  ([a-z]+(?:, [a-z]+)*) {2,}\S", shown, re.MULTILINE)
     assert [name for names in listed for name in names.split(", ")] == grouped
-    assert set(COMMANDS) <= set(grouped)
+    assert {name.partition(" ")[0] for name in COMMANDS} <= set(grouped)
     assert isinstance(app, Commands)
     assert set(app.commands) == set(grouped)
 

@@ -42,7 +42,7 @@ def test_a_latency_within_one_host_is_not_compared() -> None:
 def test_an_entry_is_printed_listed_and_shown(tmp_path: Path) -> None:
     log = tmp_path / "all_reduce.log"
     log.write_text(all_reduce(440.0, 16, 2, "NVIDIA H100 80GB HBM3"))
-    words = ("corpus", "add", str(log), "--hardware", "p5.48xlarge", "--source", SOURCE)
+    words = ("more", "corpus", "add", str(log), "--hardware", "p5.48xlarge", "--source", SOURCE)
     added = command(*words)
     (entry,) = tomllib.loads(added.stdout)["run"]
 

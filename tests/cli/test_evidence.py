@@ -131,7 +131,7 @@ def test_a_page_is_shown_with_what_it_means(
     monkeypatch.setenv("CLUSTER_LATE", "0")
     world.create(world.planned())
     cloud.fail(Fault(action="*", body=BLOCKED, status=200))
-    for line in (f"down {NAME}", "ls", "gc -y"):
+    for line in (f"down {NAME}", "ls", "more gc -y"):
         status, out, err = typed(line)
         shown = " ".join((out + err).split())
 
@@ -217,7 +217,7 @@ def test_what_lost_its_tags_is_found_by_the_journal(
     before = cloud.things()
     world.create(world.planned())
     cloud.lose_tags(*([kind] if kind else []))
-    status, out, err = typed(f"down {NAME}" if way == "down" else "gc -y")
+    status, out, err = typed(f"down {NAME}" if way == "down" else "more gc -y")
 
     assert (status, err) == (0, ""), err
     assert cloud.things() == before, out

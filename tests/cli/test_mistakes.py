@@ -135,7 +135,7 @@ def test_without_credentials_nobody_is_said_to_have_refused(
         monkeypatch.delenv(name, raising=False)
     monkeypatch.setenv("AWS_EC2_METADATA_DISABLED", "true")
     monkeypatch.setenv("AWS_DEFAULT_REGION", "us-east-1")
-    status, _, said = typed("plan --provider aws --instance c5.large")
+    status, _, said = typed("up a --plan --provider aws --instance c5.large")
 
     assert status == 1
     assert "There are no credentials of Amazon on this machine." in said

@@ -45,7 +45,7 @@ def test_a_folder_is_one_job(home: Path) -> None:
 def test_pasted_text_and_files(home: Path) -> None:
     """Quoted, with the carriage returns and colours of a terminal."""
     text = "".join(f"> \x1b[32m{line}\x1b[0m\r\n" for line in OLDER.splitlines())
-    done = run(COMMAND, "profile", "-", "--json", input=text)
+    done = run(COMMAND, "more", "profile", "-", "--json", input=text)
     (job,) = json.loads(done.stdout)["jobs"]
 
     assert job["ranks"] == [3]

@@ -48,11 +48,11 @@ def on_a_terminal(*words: str, **variables: str) -> str:
 
 
 def test_classes_have_colours_on_a_terminal() -> None:
-    shown = on_a_terminal("topology", str(DGX))
+    shown = on_a_terminal("more", "topology", str(DGX))
 
     assert "\x1b[1;32mNV2" in shown
     assert "\x1b[31mSYS" in shown
-    assert "\x1b" not in on_a_terminal("topology", str(DGX), NO_COLOR="1")
+    assert "\x1b" not in on_a_terminal("more", "topology", str(DGX), NO_COLOR="1")
 
 
 def test_json_holds_all_of_it() -> None:

@@ -40,7 +40,7 @@ COMMANDS = (
     ("import", "a.log"),
     ("watch", "a"),
     ("ls", "up"),
-    ("up", "--plan"),
+    ("up", "a", "--plan"),
     ("more", "corpus", "list"),
     ("more", "corpus", "show", "p4de-allreduce-aws"),
     ("doctor",),

@@ -83,11 +83,11 @@ def test_every_module_can_be_imported_without_the_extras(bare: Path) -> None:
 @pytest.mark.parametrize(
     ("words", "library", "extra"),
     [
-        (("plan", "--provider", "aws", "--instance", "c5.large"), "boto3", "aws"),
-        (("plan", "--provider", "gcp", "--zone", "us-central1-a"), "google", "gcp"),
+        (("up", "a", "--plan", "--provider", "aws", "--instance", "c5.large"), "boto3", "aws"),
+        (("up", "a", "--plan", "--provider", "gcp", "--zone", "us-central1-a"), "google", "gcp"),
         (("plot", "osu"), "matplotlib", "plot"),
-        (("push", "osu", "s3://nowhere/here"), "obstore", "stores"),
-        (("push", "osu", "file:///nowhere/here"), "fsspec", "stores"),
+        (("more", "push", "s3://nowhere/here", "osu"), "obstore", "stores"),
+        (("more", "push", "file:///nowhere/here", "osu"), "fsspec", "stores"),
     ],
     ids=lambda value: value if isinstance(value, str) else "",
 )

@@ -115,7 +115,7 @@ def test_a_fleet_behind_a_scheduler(tmp_path: Path, monkeypatch: pytest.MonkeyPa
 
     log_in(tmp_path, monkeypatch)
     words = ("--provider", "slurm", "--hosts", "2", "--option", "login=login1")
-    assert "on login1" in command("up", "--plan", "far", *words).stdout
+    assert "on login1" in command("up", "far", "--plan", *words).stdout
     command("up", "far", *words)
     assert answer("bench", "p2p", "--name", "far", *quick)["status"] == "done"
     command("down", "far")

@@ -51,8 +51,8 @@ def test_a_run_goes_to_the_store_and_is_listed_from_there(bucket: Any, home: Pat
     first, second = saved("one", description="as it is"), saved("two", at=1e9 + 60)
     (first / RAW).mkdir()
     (first / RAW / "stdout").write_text("Process 1 transferred 100 MB\n")
-    shown = command("more", "push", "one", PLACE).stdout
-    command("more", "push", "two", f"{PLACE}/")
+    shown = command("more", "push", PLACE, "one").stdout
+    command("more", "push", f"{PLACE}/", "two")
     keys = {item.key: item.get()["Body"].read() for item in bucket.objects.all()}
 
     assert shown == f"Kept: {PLACE}/one/{first.name}\n"
@@ -74,14 +74,14 @@ def test_a_run_goes_to_the_store_and_is_listed_from_there(bucket: Any, home: Pat
 
 def test_pushing_again_changes_nothing_and_never_replaces_another_run(bucket: Any) -> None:
     folder = saved("one")
-    command("more", "push", "one", PLACE)
+    command("more", "push", PLACE, "one")
     when = {item.key: item.last_modified for item in bucket.objects.all()}
-    command("more", "push", "one", PLACE)
+    command("more", "push", PLACE, "one")
     assert {item.key: item.last_modified for item in bucket.objects.all()} == when
 
     fields = json.loads((folder / store.RECORD).read_text())
     (folder / store.RECORD).write_text(json.dumps({**fields, "reason": "another"}))
-    assert "Another run is at" in command("more", "push", "one", PLACE, status=2).stderr
+    assert "Another run is at" in command("more", "push", PLACE, "one", status=2).stderr
 
 
 @pytest.mark.parametrize(
@@ -96,7 +96,7 @@ def test_a_secret_is_refused_before_anything_is_sent(bucket: Any, file: str, tex
     folder = saved("one")
     (folder / file).parent.mkdir(parents=True)
     (folder / file).write_text(text)
-    refused = command("more", "push", "one", PLACE, status=2).stderr
+    refused = command("more", "push", PLACE, "one", status=2).stderr
 
     assert f"{folder / file} seems to hold a secret in line" in refused
     assert "wJalrXUtnFEMIK7MDENG" not in refused
@@ -107,7 +107,7 @@ def test_a_secret_in_the_record_is_refused(bucket: Any) -> None:
     saved("one", notes=("password: hunter2hunter2",))
 
     assert (
-        "run.json seems to hold a secret" in command("more", "push", "one", PLACE, status=2).stderr
+        "run.json seems to hold a secret" in command("more", "push", PLACE, "one", status=2).stderr
     )
     assert not list(bucket.objects.all())
 
@@ -115,12 +115,12 @@ def test_a_secret_in_the_record_is_refused(bucket: Any) -> None:
 def test_a_run_that_is_not_over_is_refused(bucket: Any) -> None:
     saved("one", status="running")
 
-    assert "is running" in command("more", "push", "one", PLACE, status=2).stderr
+    assert "is running" in command("more", "push", PLACE, "one", status=2).stderr
 
 
 def test_what_is_damaged_in_the_store_is_left_out(bucket: Any) -> None:
     saved("one")
-    command("more", "push", "one", PLACE)
+    command("more", "push", PLACE, "one")
     bucket.put_object(Key="ruler/two/20260101T000000Z-p2p/run.json", Body=b"{")
     bucket.put_object(Key="ruler/readme.txt", Body=b"not a run")
     done = command("runs", "--from", PLACE, "--json")
@@ -162,12 +162,12 @@ def test_without_credentials_it_says_so(bucket: Any, monkeypatch: pytest.MonkeyP
     monkeypatch.delenv("AWS_SECRET_ACCESS_KEY")
     monkeypatch.setenv("AWS_EC2_METADATA_DISABLED", "true")
 
-    assert "credentials" in command("more", "push", "one", PLACE, status=1).stderr
+    assert "credentials" in command("more", "push", PLACE, "one", status=1).stderr
 
 
 def test_any_other_place_that_fsspec_reaches(home: Path) -> None:
     folder = saved("one")
-    command("more", "push", "one", f"file://{home}/kept")
+    command("more", "push", f"file://{home}/kept", "one")
 
     assert (home / "kept" / "one" / folder.name / store.RECORD).is_file()
     assert len(answer("runs", "--from", f"file://{home}/kept")) == 1

@@ -31,13 +31,11 @@ if TYPE_CHECKING:
 FIXED = {"cpu": "processor", "cores": "cores", "kernel": "kernel", "gpu_driver": "GPU driver"}
 
 
-MACHINES = flags.Group(
-    (
-        flags.SPEC["provider"],
-        flags.with_default("hosts", None, shown="those of the run"),
-        flags.with_default("ranks_per_host", None, shown="those of the run"),
-        *flags.MACHINES,
-    )
+MACHINES = flags.hidden(
+    flags.SPEC["provider"],
+    flags.with_default("hosts", None),
+    flags.with_default("ranks_per_host", None),
+    *flags.MACHINES,
 )
 
 

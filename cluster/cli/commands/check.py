@@ -14,7 +14,6 @@ from click.exceptions import Exit
 
 from cluster.analysis.verdict.judgement import judge
 from cluster.cli import flags
-from cluster.cli.commands._near import show_near
 from cluster.cli.commands._pair_logs import (
     Names,
     PairLogFlags,
@@ -35,10 +34,11 @@ from cluster.core.units import format_value, parse_size
 from cluster.orchestration.check.verdict import judge_check
 from cluster.orchestration.cluster import Cluster, attach
 from cluster.reports.ci import judgement_cases
-from cluster.reports.fleet import findings_table, replacement_lines
+from cluster.reports.fleet import findings_table, group_table, layer_table, replacement_lines
 from cluster.reports.formats.terminal import table_text
 from cluster.reports.words.verdict import answer
 from cluster.runs import store
+from cluster.runs.import_.logs import NAME as IMPORTED
 from cluster.runs.run import PAIRS, WITHIN
 
 if TYPE_CHECKING:
@@ -48,6 +48,7 @@ if TYPE_CHECKING:
     from cluster.cli.gates import Gates
     from cluster.cli.repeat import BenchOptions
     from cluster.core.model.fleet import FleetVerdict
+    from cluster.core.model.placement import Placement
     from cluster.orchestration.bench.listener import Listener
     from cluster.runs.run import Run
 
@@ -119,7 +120,7 @@ def command(
         metric = "latency" if survey.near else survey.metric
         run = run_of(names, store.root(options.runs), logs, metric, survey.grouping)
         if survey.near:
-            show_near(run, as_json=options.json)
+            _show_near(run, as_json=options.json)
             return
         _exit_by_gates(gates, run, _show(judge_check(run), as_json=options.json))
     name = only_name(names)
@@ -130,7 +131,7 @@ def command(
 
             with CheckProgress(len(cluster.machines), "latency", stderr=options.json) as live:
                 near = _bench(cluster, PAIRS, params, live, options)
-            show_near(near, as_json=options.json)
+            _show_near(near, as_json=options.json)
             return
         if survey.within:
             run = _bench(cluster, WITHIN, params, JobProgress(stderr=options.json), options)
@@ -367,3 +368,32 @@ def _missing_lines(missing: Sequence[str]) -> Iterator[str]:
     if len(missing) > SHOWN:
         more = len(missing) - SHOWN
         yield f"No value: {more} more {'pair' if more == 1 else 'pairs'}; all are in verdict.json."
+
+
+def _show_near(run: Run, *, as_json: bool) -> None:
+    """Find which hosts of a run of latencies are near one another, and show the groups."""
+    from cluster.orchestration.proximity import judge_placement  # noqa: PLC0415 - slow: numpy
+
+    placement = judge_placement(run)
+    if as_json:
+        print_json(placement)
+        return
+    if placement.groups:
+        sys.stdout.write(table_text(group_table(placement), screen_width()))
+    if placement.topology.layers:
+        sys.stdout.write(table_text(layer_table(placement), screen_width()))
+    print_lines(*_near_lines(placement, run.record.spec.name))
+
+
+def _near_lines(placement: Placement, name: str) -> Iterator[str]:
+    yield from placement.disagreements
+    for layer in placement.layers[1:]:
+        yield f"These groups form {len(set(layer))} larger ones."
+    simulated = " (simulated: nothing was measured)" if placement.simulated else ""
+    yield f"Run folder: {relative_path(Path(placement.run))}{simulated}"
+    if placement.untested:
+        pairs = placement.pairs + placement.untested
+        yield f"{placement.untested} of {pairs} pairs have no latency."
+    yield placement.answer
+    if placement.groups and name != IMPORTED:
+        yield f"Next: cluster check {name} --groups placement"

@@ -1,7 +1,7 @@
 """Compare runs: what differs, and a verdict per data point.
 
 With --by, a cluster means all of its runs, otherwise its newest. With --again, a run is
-measured once more, here or elsewhere, and the two are compared.
+measured once more, and the two are compared; it takes the flags of machines of `cluster bench`.
 
 Example: cluster compare --by condition p2p
 """
@@ -48,7 +48,7 @@ def command(
     report: flags.Format = "terminal",
     again: Annotated[
         bool,
-        option("--again", "Measure RUN, which may be a shared file, again: on the hosts below."),
+        option("--again", "Measure RUN, which may be a shared file, again: on other hosts."),
     ] = False,
     *,
     gates: GateFlags,
@@ -59,21 +59,23 @@ def command(
     named = named or ["latest"]
     if again:
         run, name = named if len(named) == 2 else (named[0], "again")  # noqa: PLR2004
-        show_comparisons([measure_again(run, name, machines, options)], as_json=options.json)
-        return
-    where = store.root(options.runs)
-    if by is None:
-        groups: Sequence[Side] = _two(where, named)
+        comparisons = [measure_again(run, name, machines, options)]
     else:
-        folders = dict.fromkeys(f for name in named for f in store.all_of(where, name))
-        groups = group_by([launch_of(store.read(folder)) for folder in folders], by)
-    comparisons = [compare(groups[0], other, threshold / 100) for other in groups[1:]]
+        groups = _groups(store.root(options.runs), named, by)
+        comparisons = [compare(groups[0], other, threshold / 100) for other in groups[1:]]
     show_comparisons(comparisons, report=report, as_json=options.json)
     check_decidable(gates, comparisons)
     status = report_cases(
         gates, [case for comparison in comparisons for case in comparison_cases(comparison)]
     )
     raise Exit(status)
+
+
+def _groups(where: Path, named: Sequence[str], by: str | None) -> Sequence[Side]:
+    if by is None:
+        return _two(where, named)
+    folders = dict.fromkeys(f for name in named for f in store.all_of(where, name))
+    return group_by([launch_of(store.read(folder)) for folder in folders], by)
 
 
 def _two(where: Path, named: Sequence[str]) -> list[Side]:

@@ -40,14 +40,16 @@ def test_the_founding_command_on_a_type_that_cannot_be_placed(aws: Cloud) -> Non
 
 def test_plan_as_a_command_and_as_a_flag(aws: Cloud) -> None:
     shown = command(
-        "up", "--plan", "c5", "--provider=aws", "--instance", INSTANCE, "--placement"
+        "up", "c5", "--plan", "--provider=aws", "--instance", INSTANCE, "--placement"
     ).stdout
 
     assert (
         launcher(f"--instance={INSTANCE}", "--placement=1", "--name=c5", "--plan").stdout == shown
     )
     assert (
-        answer("up", "--plan", "--provider=aws", "--instance", INSTANCE, "--ttl", "30min")["ttl"]
+        answer("up", "c5", "--plan", "--provider=aws", "--instance", INSTANCE, "--ttl", "30min")[
+            "ttl"
+        ]
         == 1800
     )
     assert not aws.mutating()
