@@ -72,6 +72,7 @@ def test_what_is_usual_comes_from_published_results() -> None:
     assert 0.5 < usual(definitions.HOST_TO_GPU, point, hardware).share < 1  # type: ignore[union-attr]
     assert 0.5 < usual(definitions.WITHIN_GPU, {"size": GIB}, hardware).share < 1  # type: ignore[union-attr]
     assert usual(definitions.HOST_TO_GPU, {**point, "memory": "pageable"}, hardware) is None
+    assert usual(definitions.BOTH_WAYS, point, hardware) is None  # two H100s: 71% and 78%
 
 
 def test_gpus_with_different_links_have_no_common_bound() -> None:

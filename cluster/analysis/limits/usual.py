@@ -60,7 +60,7 @@ def usual(definition: Definition, params: Mapping[str, Scalar], hardware: Hardwa
     if medium in ("network", "RDMA"):
         return _usual_messages(definition, params, hardware)
     if medium == "host to GPU":
-        return _usual_bus(params, hardware.bus)
+        return None if definition.flow == "both ways" else _usual_bus(params, hardware.bus)
     return _usual_of_one(medium, params, hardware)
 
 
