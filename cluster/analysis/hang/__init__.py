@@ -1,0 +1,70 @@
+"""Which rank keeps the others waiting, and why.
+
+`situation` joins what the sources say by rank, `rules` has one file for each class of hang, and
+`diagnose` chooses among what they find.
+"""
+
+from __future__ import annotations
+
+import importlib
+import pkgutil
+from typing import TYPE_CHECKING
+
+import msgspec
+
+from cluster.analysis.hang import rules
+from cluster.analysis.hang.situation import Situation, join_snapshots
+from cluster.core.model.hang import Cause, HangAnswer
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Iterator, Sequence
+
+    from cluster.core.model.hang import Snapshot, Verdict
+
+    Rule = Callable[[Situation], Cause | None]
+
+SOURCES = ("flight_recorder", "nccl_ras", "mpi_calls", "processes", "python_stacks")
+
+
+def _rules() -> Iterator[tuple[int, str, Rule]]:
+    for found in pkgutil.iter_modules(rules.__path__):
+        module = importlib.import_module(f"{rules.__name__}.{found.name}")
+        yield module.PRECEDENCE, found.name, module.find_cause
+
+
+RULES = tuple(sorted(_rules(), key=lambda rule: rule[:2]))
+
+
+def diagnose(snapshots: Sequence[Snapshot]) -> HangAnswer:
+    """Return which rank the others wait for, and why."""
+    situation = join_snapshots(snapshots)
+    causes = tuple(
+        msgspec.structs.replace(cause, kind=kind)
+        for _, kind, find in RULES
+        if (cause := find(situation)) is not None
+    )
+    sources = tuple(sorted({snapshot.source for snapshot in snapshots}))
+    return HangAnswer(
+        verdict=_verdict(situation, causes),
+        cause=causes[0] if causes else None,
+        others=causes[1:],
+        waited=situation.waited,
+        rate=situation.rate,
+        ranks=tuple(view.rank for view in situation.views),
+        sources=sources,
+        missing=tuple(source for source in SOURCES if source not in sources),
+    )
+
+
+def _verdict(situation: Situation, causes: Sequence[Cause]) -> Verdict:
+    if not situation.views:
+        return "unknown"
+    if situation.progress:
+        return "slow"
+    if not causes:
+        known = any(view.operations or view.counts for view in situation.views)
+        return "moving" if known and not situation.stuck else "unknown"
+    hard = any(cause.hard for cause in causes)
+    if hard or (not situation.early and (situation.stuck or situation.repeated)):
+        return "hung"
+    return "undecided"

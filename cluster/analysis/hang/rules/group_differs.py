@@ -1,0 +1,38 @@
+"""Ranks that know a group by one name, and have different members in it."""
+
+from __future__ import annotations
+
+from collections import Counter
+from typing import TYPE_CHECKING
+
+from cluster.core.model.hang import Cause
+
+if TYPE_CHECKING:
+    from cluster.analysis.hang.situation import Situation
+
+PRECEDENCE = 60
+
+
+def find_cause(situation: Situation) -> Cause | None:
+    """Two sets of members that share a rank, of a group that is waited in."""
+    for stuck in situation.stuck:
+        known = {
+            view.rank: group.ranks
+            for view in situation.views
+            for group in view.groups
+            if group.group == stuck.group and view.rank in group.ranks
+        }
+        usual = Counter(known.values()).most_common(1)
+        odd = [
+            r for r, ranks in known.items() if ranks != usual[0][0] and {*ranks} & {*usual[0][0]}
+        ]
+        if odd:
+            return Cause(
+                stragglers=tuple(map(situation.straggler, odd)),
+                stuck=stuck,
+                confidence="likely",
+                usual_ranks=usual[0][0],
+                other_ranks=known[odd[0]],
+                hard=True,
+            )
+    return None

@@ -1,0 +1,23 @@
+"""All have entered a collective, the same, and it does not end."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from cluster.core.model.hang import Cause
+
+if TYPE_CHECKING:
+    from cluster.analysis.hang.situation import Situation
+
+PRECEDENCE = 110
+
+
+def find_cause(situation: Situation) -> Cause | None:
+    """Nobody is absent: what is between the ranks, or a device, is at fault."""
+    if not situation.stuck or situation.root:
+        return None
+    return Cause(
+        stragglers=(),
+        stuck=situation.stuck[0],
+        confidence="likely" if situation.repeated else "possible",
+    )

@@ -1,0 +1,45 @@
+"""Ranks that call different collectives at the same place of a group."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from cluster.analysis.hang.differences import first_difference
+from cluster.core.model.hang import Cause
+
+if TYPE_CHECKING:
+    from cluster.analysis.hang.situation import Situation
+
+PRECEDENCE = 40
+
+
+def find_cause(situation: Situation) -> Cause | None:
+    """Find the first number whose name differs; the fewer ranks are the stragglers."""
+    differing = first_difference(situation, lambda operation: operation.name)
+    if differing is None:
+        return _crossed(situation)
+    return Cause(
+        stragglers=tuple(map(situation.straggler, differing.ranks)),
+        stuck=differing.stuck,
+        confidence="likely" if differing.even else "certain",
+        usual=differing.usual,
+        other=differing.other,
+        hard=True,
+    )
+
+
+def _crossed(situation: Situation) -> Cause | None:
+    """Ranks that wait for one another in two groups."""
+    for one in situation.stuck:
+        for other in situation.stuck:
+            here, there = set(one.waiting) & set(other.absent), set(other.waiting) & set(one.absent)
+            if one is not other and here and there:
+                return Cause(
+                    stragglers=tuple(map(situation.straggler, sorted(here | there))),
+                    stuck=one,
+                    confidence="likely",
+                    usual=one.name,
+                    other=other.name,
+                    hard=True,
+                )
+    return None

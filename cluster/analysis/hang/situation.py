@@ -1,0 +1,313 @@
+"""All that is known of a job, joined by rank, and the collectives that are waited in."""
+
+from __future__ import annotations
+
+from collections import Counter, defaultdict
+from itertools import pairwise
+from typing import TYPE_CHECKING
+
+import msgspec
+
+from cluster.core.model.hang import Frame, Operation, ProcessState, Snapshot, Straggler, Stuck
+from cluster.core.model.value import Value
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable, Iterator, Sequence
+
+PATIENCE = 10.0  # seconds that any collective may wait
+GAPS = 3.0  # times the longest time between two collectives so far
+APART = 1.0  # seconds, after which a second snapshot of one source is a later one
+Key = tuple[str, tuple[int, ...]]  # of a group: its name, and its ranks, as names are used twice
+_GONE: tuple[ProcessState, ...] = ("gone", "dead", "unreachable", "stopped", "disk", "unresponsive")
+
+
+class Situation(Value, frozen=True, kw_only=True):
+    """What is known."""
+
+    views: tuple[Snapshot, ...]  # of each rank all that its newest snapshots say, by rank
+    stuck: tuple[Stuck, ...]  # the one that explains the others first
+    root: tuple[int, ...] = ()  # ranks that wait for nobody, and for which others wait
+    waited: float = 0.0  # seconds; 0 if not known
+    early: bool = False  # it is known to be shorter than collectives of this job may take
+    rate: float = 0.0  # collectives per second
+    progress: bool = False  # between two snapshots
+    repeated: bool = False  # there are two snapshots, and nothing went on between them
+
+    def view(self, rank: int) -> Snapshot:
+        """Return all that is known of a rank."""
+        found = [view for view in self.views if view.rank == rank]
+        return found[0] if found else Snapshot(source="", rank=rank)
+
+    def straggler(self, rank: int) -> Straggler:
+        """Return a rank with what it does."""
+        view = self.view(rank)
+        pending = [one for one in view.operations if not one.done]
+        return Straggler(
+            rank=rank,
+            host=view.host,
+            pid=view.pid,
+            state=view.state,
+            wchan=view.wchan,
+            frame=own_frame(view.stack),
+            operation=pending[0] if pending else None,
+            file=view.files[0] if view.files else "",
+        )
+
+
+def own_frame(stack: Sequence[Frame]) -> Frame | None:
+    """Return the innermost frame of the program itself, not of the libraries that it waits in."""
+    frames = [
+        frame
+        for frame in stack
+        if "site-packages" not in frame.file and "/lib/python" not in frame.file
+    ]
+    return next(iter(frames or stack), None)
+
+
+def join_snapshots(snapshots: Sequence[Snapshot]) -> Situation:
+    """Join snapshots by rank; look for what went on between earlier and later ones."""
+    named = list(_with_ranks(snapshots))
+    first, last = _first_and_last(named)
+    views = _views(last)
+    stuck = _stuck(views)
+    before = _views(first)
+    root, ordered = _root(stuck)
+    times = sorted(one.since for view in views for one in view.operations if one.since)
+    at = max((view.at for view in views), default=0.0)
+    since = min((one.since for one in ordered if one.since), default=0.0)
+    if not since and ordered:
+        since = times[-1] if times else 0.0
+    gap, rate = _pace(views)
+    waited = max(0.0, at - since) if since and at else 0.0
+    early = waited < max(PATIENCE, GAPS * gap)
+    moved = bool(before) and _moved(before, views)
+    if moved:
+        rate = _measured_rate(before, views) or rate
+    return Situation(
+        views=views,
+        stuck=ordered,
+        root=root,
+        waited=waited,
+        early=early and waited > 0,
+        rate=rate,
+        progress=moved and early,
+        repeated=bool(before) and not moved,
+    )
+
+
+def _with_ranks(snapshots: Sequence[Snapshot]) -> Iterator[Snapshot]:
+    """Give a rank to those of which only the process is known, by the others."""
+    by_pid: dict[int, set[tuple[str, int]]] = defaultdict(set)
+    for one in snapshots:
+        if one.rank >= 0 and one.pid:
+            by_pid[one.pid].add((one.host, one.rank))
+    for one in snapshots:
+        if one.rank >= 0:
+            yield one
+            continue
+        owners = {rank for host, rank in by_pid[one.pid] if one.host in ("", host)}
+        if len(owners) == 1:
+            yield msgspec.structs.replace(one, rank=owners.pop())
+
+
+def _first_and_last(snapshots: Iterable[Snapshot]) -> tuple[list[Snapshot], list[Snapshot]]:
+    """Return the first snapshots of each rank and source that has several, and the last of all."""
+    found: dict[tuple[int, str], list[Snapshot]] = defaultdict(list)
+    for one in snapshots:
+        found[one.rank, one.source].append(one)
+    early, late = [], []
+    for several in found.values():
+        several.sort(key=lambda one: one.at)
+        late.append(several[-1])
+        if several[-1].at - several[0].at >= APART:
+            early.append(several[0])
+    return early, late
+
+
+def _views(snapshots: Sequence[Snapshot]) -> tuple[Snapshot, ...]:
+    """Join the sources of each rank."""
+    found: dict[int, list[Snapshot]] = defaultdict(list)
+    for one in snapshots:
+        found[one.rank].append(one)
+    return tuple(_joined(found[rank]) for rank in sorted(found))
+
+
+def _joined(sources: Sequence[Snapshot]) -> Snapshot:
+    first = sources[0]
+    states = {one.state for one in sources}
+    state: ProcessState = next((word for word in _GONE if word in states), "")
+    return Snapshot(
+        source=",".join(sorted(one.source for one in sources)),
+        rank=first.rank,
+        host=next((one.host for one in sources if one.host), ""),
+        pid=next((one.pid for one in sources if one.pid), 0),
+        at=max(one.at for one in sources),
+        operations=tuple(op for one in sources for op in one.operations),
+        groups=tuple(group for one in sources for group in one.groups),
+        counts=tuple(count for one in sources for count in one.counts),
+        state=state or next((one.state for one in sources if one.state), ""),
+        wchan=next((one.wchan for one in sources if one.wchan), ""),
+        files=tuple(name for one in sources for name in one.files),
+        full=tuple(name for one in sources for name in one.full),
+        stack=next((one.stack for one in sources if one.stack), ()),
+        threads=tuple(thread for one in sources for thread in one.threads),
+    )
+
+
+def _members(views: Sequence[Snapshot]) -> dict[str, set[tuple[int, ...]]]:
+    """Return the sets of ranks that each name of a group has."""
+    found: dict[str, set[tuple[int, ...]]] = defaultdict(set)
+    for view in views:
+        for group in view.groups:
+            found[group.group].add(group.ranks)
+    return found
+
+
+def _ranks_of(group: str, rank: int, members: dict[str, set[tuple[int, ...]]]) -> tuple[int, ...]:
+    mine = [ranks for ranks in members.get(group, ()) if rank in ranks]
+    return max(mine, key=len) if mine else ()
+
+
+class _Entered(Value, frozen=True, kw_only=True):
+    """How far each rank has come in a group."""
+
+    key: Key
+    numbers: dict[int, int]
+    pending: dict[int, Operation]  # the first that is not done
+
+
+def _groups(views: Sequence[Snapshot]) -> list[_Entered]:
+    members = _members(views)
+    numbers: dict[Key, dict[int, int]] = defaultdict(dict)
+    pending: dict[Key, dict[int, Operation]] = defaultdict(dict)
+    for view in views:
+        for one in view.operations:
+            key = one.group, _ranks_of(one.group, view.rank, members)
+            numbers[key][view.rank] = max(numbers[key].get(view.rank, 0), one.number)
+            first = pending[key].get(view.rank)
+            if not one.done and (first is None or one.number < first.number):
+                pending[key][view.rank] = one
+    for key, entered in numbers.items():
+        _add_absent(key, entered, views, alone=len(numbers) == 1)
+    return [_Entered(key=key, numbers=numbers[key], pending=pending[key]) for key in numbers]
+
+
+def _add_absent(
+    key: Key, entered: dict[int, int], views: Sequence[Snapshot], *, alone: bool
+) -> None:
+    """Add the members that have entered none; of the only group, all that have a dump are."""
+    members = key[1] or ([view.rank for view in views] if alone else ())
+    for view in views:
+        if view.operations and view.rank in members:
+            entered.setdefault(view.rank, 0)
+
+
+def _stuck(views: Sequence[Snapshot]) -> list[Stuck]:
+    found = [stuck for group in _groups(views) if (stuck := _of_operations(group)) is not None]
+    return found or list(_of_counts(views))
+
+
+def _of_operations(group: _Entered) -> Stuck | None:
+    if not group.pending:
+        return None
+    number = min(one.number for one in group.pending.values())
+    waiting = tuple(rank for rank, one in group.pending.items() if one.number == number)
+    names = Counter(group.pending[rank].name for rank in waiting)
+    first = group.pending[waiting[0]]
+    times = [group.pending[rank].since for rank in waiting if group.pending[rank].since]
+    return Stuck(
+        group=group.key[0],
+        number=number,
+        name=names.most_common(1)[0][0],
+        waiting=tuple(sorted(waiting)),
+        absent=tuple(sorted(r for r, entered in group.numbers.items() if entered < number)),
+        unseen=tuple(rank for rank in group.key[1] if rank not in group.numbers),
+        since=min(times, default=0.0),
+        place=first.place,
+    )
+
+
+def _of_counts(views: Sequence[Snapshot]) -> Iterator[Stuck]:
+    """Find collectives that some have launched and others have not, by counts alone."""
+    members = _members(views)
+    counts: dict[tuple[str, str], dict[int, int]] = defaultdict(dict)
+    for view in views:
+        for one in view.counts:
+            counts[one.group, one.name][view.rank] = one.entered
+    for (group, name), entered in counts.items():
+        least, most = min(entered.values()), max(entered.values())
+        ranks = max(members.get(group, {()}), key=len)
+        unseen = tuple(rank for rank in ranks if rank not in entered)
+        if least < most or unseen:
+            number = least + 1 if least < most else most
+            yield Stuck(
+                group=group,
+                number=number,
+                name=name,
+                waiting=tuple(sorted(rank for rank, n in entered.items() if n >= number)),
+                absent=tuple(sorted(rank for rank, n in entered.items() if n < number)),
+                unseen=unseen,
+            )
+
+
+def _root(stuck: Sequence[Stuck]) -> tuple[tuple[int, ...], tuple[Stuck, ...]]:
+    """Return the ranks for which others wait and which wait for nobody, and where that begins.
+
+    A rank that is absent from one collective may wait in another; the chain ends at the cause.
+    """
+    waiting = {rank for one in stuck for rank in one.waiting}
+    free = {rank for one in stuck for rank in (*one.absent, *one.unseen) if rank not in waiting}
+
+    def weight(one: Stuck) -> tuple[bool, bool, float, int]:
+        absent = {*one.absent, *one.unseen}
+        return (not absent & free, not absent, one.since, -len(one.waiting))
+
+    ordered = tuple(sorted(stuck, key=weight))
+    if not ordered:
+        return (), ()
+    first = ordered[0]
+    known = tuple(rank for rank in first.absent if rank in free)
+    return known or tuple(rank for rank in first.unseen if rank in free), ordered
+
+
+def _pace(views: Sequence[Snapshot]) -> tuple[float, float]:
+    """Return the longest time between two collectives of a rank, and how many came per second."""
+    gaps: list[float] = []
+    for view in views:
+        times = sorted(one.since for one in view.operations if one.since)
+        gaps += [b - a for a, b in pairwise(times) if b > a]
+    if not gaps:
+        return 0.0, 0.0
+    middle = sorted(gaps)[len(gaps) // 2]
+    return max(gaps), 1 / middle
+
+
+def _far(view: Snapshot) -> dict[tuple[str, str], int]:
+    """Return how far a rank has come."""
+    far: dict[tuple[str, str], int] = {(one.group, one.name): one.entered for one in view.counts}
+    for one in view.operations:
+        for key in ((one.group, ""), (one.group, "done") if one.done else (one.group, "")):
+            far[key] = max(far.get(key, 0), one.number)
+    return far
+
+
+def _moved(before: Sequence[Snapshot], after: Sequence[Snapshot]) -> bool:
+    """Tell whether a collective that was waited in has ended, or all ranks have come further."""
+    ahead = {view.rank: _far(view) for view in after}
+    moved = {
+        view.rank: any(ahead.get(view.rank, {}).get(key, 0) > n for key, n in _far(view).items())
+        for view in before
+        if view.operations or view.counts
+    }
+    return bool(moved) and all(moved.values())
+
+
+def _measured_rate(before: Sequence[Snapshot], after: Sequence[Snapshot]) -> float:
+    later = {view.rank: view for view in after}
+    rates = []
+    for view in before:
+        now = later[view.rank]
+        steps = max((_far(now).get(key, n) - n for key, n in _far(view).items()), default=0)
+        if now.at > view.at and steps > 0:
+            rates.append(steps / (now.at - view.at))
+    return min(rates, default=0.0)

@@ -1,0 +1,77 @@
+"""Readers of what a job that hangs leaves behind: one file per source.
+
+A dump comes from a stranger: nothing in it is run, and what is read of it is bounded.
+"""
+
+from __future__ import annotations
+
+import re
+from abc import abstractmethod
+from typing import TYPE_CHECKING, ClassVar
+
+import msgspec
+
+from cluster.core import plugins
+from cluster.core.errors import SpecError
+from cluster.core.plugins import Plugin
+
+if TYPE_CHECKING:
+    from cluster.core.model.hang import Snapshot
+
+MOST_RANK = 1 << 17
+_RANK = re.compile(r"rank[-_.]?(\d{1,7})(?!\d)", re.IGNORECASE)
+_LAST = re.compile(r"(\d{1,7})(?:\.[A-Za-z]+)*$")
+_MALFORMED = (ValueError, TypeError, KeyError, EOFError, RecursionError, OverflowError)
+
+
+class DumpReader(Plugin):
+    """One format."""
+
+    folder: ClassVar[str] = "cluster.logs.dumps"
+
+    marks: ClassVar[tuple[bytes, ...]]
+    """Every dump of this format has one of these in it."""
+
+    @abstractmethod
+    def read(self, name: str, content: bytes, at: float) -> tuple[Snapshot, ...]:
+        """Return what a dump says; nothing if it is of another format.
+
+        Args:
+            name: of its file.
+            content: of the whole file.
+            at: when the file was written; 0 if that is not known.
+
+        Raises:
+            ValueError: it is of this format, but malformed; so do all errors of decoding.
+        """
+
+
+def read_dump(name: str, content: bytes, at: float) -> tuple[Snapshot, ...]:
+    """Return what a dump says by the first reader that knows its format (SpecError)."""
+    reason = ""
+    for kind in plugins.names(DumpReader):
+        reader = plugins.load(DumpReader, kind)
+        if not any(mark in content for mark in reader.marks):
+            continue
+        try:
+            found = reader.read(name, content, at)
+        except (*_MALFORMED, msgspec.MsgspecError) as error:
+            reason = reason or f"{kind}: {error}"[:200]
+        else:
+            if found:
+                return found
+    raise SpecError(
+        f"{name} is no dump that can be read.",
+        means=reason or f"Known are: {', '.join(plugins.names(DumpReader))}.",
+    )
+
+
+def rank_in(name: str, *, last: bool = False) -> int:
+    """Return the rank in a file's name, such as `nccl_trace_rank_5`; -1 if there is none.
+
+    With `last`, the last number in it is the rank if no other is marked as one.
+    """
+    base = name.rpartition("/")[2]
+    match = _RANK.search(base) or (_LAST.search(base) if last else None)
+    rank = int(match[1]) if match else -1
+    return rank if rank < MOST_RANK else -1

@@ -1,0 +1,18 @@
+"""What `cluster hang NAME` collected on a host, as the agent wrote it."""
+
+from __future__ import annotations
+
+from cluster.core import decoders
+from cluster.core.model.hang import Snapshot
+from cluster.logs.dumps import DumpReader
+
+
+class HostDump(DumpReader):
+    """Our own: states, stacks and calls of the processes of a host."""
+
+    marks = (b'"source":"processes"',)
+
+    def read(self, name: str, content: bytes, at: float) -> tuple[Snapshot, ...]:
+        """Decode the snapshots."""
+        del name, at
+        return decoders.decode(content, tuple[Snapshot, ...])

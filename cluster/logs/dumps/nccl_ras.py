@@ -1,0 +1,99 @@
+"""NCCL's RAS in JSON: `SET FORMAT json`, `VERBOSE STATUS` to port 28028, NCCL 2.28.7 and later.
+
+The fields are those of src/ras/client_support.cc (NCCL 2.30.7). Ranks are those of a communicator:
+those of the largest are taken for the job's, and other communicators are joined by process.
+"""
+
+from __future__ import annotations
+
+from collections import defaultdict
+from datetime import datetime
+
+import msgspec
+
+from cluster.core import decoders
+from cluster.core.model.hang import Count, Membership, ProcessState, Snapshot
+from cluster.logs.dumps import DumpReader
+
+
+class _RankStatus(msgspec.Struct):
+    unresponsive: bool = False
+    considered_dead: bool = False
+
+
+class _Rank(msgspec.Struct):
+    rank: int
+    host: str = ""
+    pid: int = 0
+    cuda_dev: int = 0
+    status: _RankStatus = msgspec.field(default_factory=_RankStatus)
+    collective_counts: dict[str, int] = {}
+
+
+class _Communicator(msgspec.Struct):
+    hash: str
+    size: int
+    secondary_hash: str = ""
+    ranks: list[_Rank] = []
+    missing_ranks: list[_Rank] = []
+
+
+class _Answer(msgspec.Struct):
+    nccl_version: str
+    communicators: list[_Communicator]
+    timestamp: str = ""
+
+
+class NcclRas(DumpReader):
+    """NCCL RAS, JSON: counts of collectives, and processes that do not answer."""
+
+    marks = (b'"nccl_version"',)
+
+    def read(self, name: str, content: bytes, at: float) -> tuple[Snapshot, ...]:
+        """Join all communicators by process."""
+        del name
+        start, end = content.find(b"{"), content.rfind(b"}")  # replies to SET FORMAT come before
+        answer = decoders.decode(content[start : end + 1], _Answer)
+        at = _seconds(answer.timestamp) or at
+        groups = sorted(answer.communicators, key=lambda group: -group.size)
+        known: dict[tuple[str, int, int], int] = {}
+        counts: dict[int, list[Count]] = defaultdict(list)
+        members: dict[int, list[Membership]] = defaultdict(list)
+        states: dict[int, ProcessState] = {}
+        for group in groups:
+            every = [*group.ranks, *group.missing_ranks]
+            first = group is groups[0]
+            for one in every if first else ():
+                known.setdefault((one.host, one.pid, one.cuda_dev), one.rank)
+            job = {r.rank: known.get((r.host, r.pid, r.cuda_dev), -1) for r in every}
+            ranks = tuple(sorted(rank for rank in job.values() if rank >= 0))
+            for one in every:
+                rank = job[one.rank]
+                members[rank].append(Membership(group=group.hash, ranks=ranks))
+                counts[rank] += [
+                    Count(group=group.hash, name=kind, entered=number)
+                    for kind, number in one.collective_counts.items()
+                ]
+            for one in group.missing_ranks:
+                gone = one.status.considered_dead
+                states[job[one.rank]] = "dead" if gone else "unresponsive"
+        return tuple(
+            Snapshot(
+                source="nccl_ras",
+                rank=rank,
+                host=host,
+                pid=pid,
+                at=at,
+                counts=tuple(counts[rank]),
+                groups=tuple(members[rank]),
+                state=states.get(rank, ""),
+            )
+            for (host, pid, _), rank in known.items()
+        )
+
+
+def _seconds(text: str) -> float:
+    try:
+        return datetime.fromisoformat(text).timestamp()
+    except ValueError:
+        return 0.0
