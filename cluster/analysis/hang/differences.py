@@ -37,7 +37,7 @@ def first_difference(
     for stuck in situation.stuck:
         values: dict[int, dict[int, str]] = defaultdict(dict)
         names: dict[int, set[str]] = defaultdict(set)
-        members = {*stuck.waiting, *stuck.absent}
+        members = {*stuck.waiting, *stuck.absent, *stuck.ended}
         for view in situation.views:
             for operation in view.operations:
                 value = value_of(operation)

@@ -221,6 +221,9 @@ def _of_operations(group: _Entered) -> Stuck | None:
         name=names.most_common(1)[0][0],
         waiting=tuple(sorted(waiting)),
         absent=tuple(sorted(r for r, entered in group.numbers.items() if entered < number)),
+        ended=tuple(
+            sorted(r for r, n in group.numbers.items() if n >= number and r not in waiting)
+        ),
         unseen=tuple(rank for rank in group.key[1] if rank not in group.numbers),
         since=min(times, default=0.0),
         place=first.place,

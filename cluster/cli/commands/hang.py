@@ -59,7 +59,7 @@ def command(
             f"None of {len(unread)} file(s) is a dump that can be read.",
             means="; ".join(unread[:3]),
         )
-    again = f"take dumps again in 30 s, and name both: cluster hang --from {' '.join(words)} AGAIN"
+    again = "take dumps again in 30 s, and name both: cluster hang --from BEFORE AFTER"
     show(
         HangReply(answer=(found := diagnose(snapshots)), line=answer_line(found), unread=unread),
         again,

@@ -78,6 +78,7 @@ class Stuck(Value, frozen=True, kw_only=True):
     name: str
     waiting: tuple[int, ...]
     absent: tuple[int, ...]  # members that have not entered it
+    ended: tuple[int, ...] = ()  # members for which it has ended
     unseen: tuple[int, ...] = ()  # members of which no source says whether they have
     since: float = 0.0  # when the first of them entered it
     place: str = ""

@@ -99,7 +99,8 @@ def _cause_lines(cause: Cause) -> Iterator[str]:
 def _waiting(stuck: Stuck) -> str:
     where = f"{stuck.name} #{stuck.number} of group {stuck.group or 'unknown'}"
     place = f", called at {stuck.place}" if stuck.place else ""
-    return f"rank {format_ranks(stuck.waiting)} in {where}{place}"
+    ended = f"; it has ended for rank {format_ranks(stuck.ended)}" if stuck.ended else ""
+    return f"rank {format_ranks(stuck.waiting)} in {where}{place}{ended}"
 
 
 def _rank(straggler: Straggler) -> str:

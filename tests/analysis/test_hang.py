@@ -1,0 +1,212 @@
+"""Which rank a job waits for: planted hangs of every class, jobs that are only slow, real dumps."""
+
+from __future__ import annotations
+
+import random
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import msgspec
+import pytest
+
+from cluster.analysis.hang import diagnose
+from cluster.core.model.hang import Count, Frame, Membership, Operation, Snapshot
+from cluster.logs.dumps import read_dump
+from tests.conftest import ROOT
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
+
+DUMPS = ROOT / "tests" / "logs" / "dumps"
+NOW = 1_790_000_000.0
+LOADER = Frame(function="__next__", file="/opt/torch/utils/data/dataloader.py", line=701)
+LOCK = Frame(function="acquire", file="/usr/lib/python3.11/threading.py", line=1)
+
+
+def job(size: int, step: float, number: int, waits: float) -> list[Snapshot]:
+    """Return ranks that all have entered a collective, `waits` seconds ago."""
+    return [
+        Snapshot(
+            source="flight_recorder",
+            rank=rank,
+            host=f"{rank // 8}.mpi",
+            at=NOW,
+            groups=(Membership(group="0", ranks=tuple(range(size))),),
+            operations=tuple(
+                Operation(
+                    group="0",
+                    number=n,
+                    name="all_reduce",
+                    done=n < number,
+                    since=NOW - waits - step * (number - n),
+                    sizes=((1024,),),
+                    dtypes=("Float",),
+                )
+                for n in range(max(1, number - 20), number + 1)
+            ),
+        )
+        for rank in range(size)
+    ]
+
+
+def last(snapshot: Snapshot, **changes: Any) -> Snapshot:
+    """Change the last operation of a rank."""
+    operation = msgspec.structs.replace(snapshot.operations[-1], **changes)
+    return msgspec.structs.replace(snapshot, operations=(*snapshot.operations[:-1], operation))
+
+
+def absent(snapshot: Snapshot, **changes: Any) -> Snapshot:
+    """Take the last operation of a rank away."""
+    return msgspec.structs.replace(snapshot, operations=snapshot.operations[:-1], **changes)
+
+
+PLANTED: dict[str, Callable[[Snapshot], Snapshot]] = {
+    "rank_absent": absent,
+    "process_stopped": lambda s: absent(s, state="stopped"),
+    "process_gone": lambda s: absent(s, state="gone"),
+    "host_dead": lambda s: absent(s, state="unreachable"),
+    "order_differs": lambda s: last(s, name="broadcast"),
+    "shape_differs": lambda s: last(s, sizes=((1000,),)),
+    "group_differs": lambda s: msgspec.structs.replace(
+        s, groups=(Membership(group="0", ranks=s.groups[0].ranks[:-1]),)
+    ),
+    "slow_input": lambda s: absent(s, stack=(LOADER,)),
+    "disk_full": lambda s: absent(s, full=("/scratch",)),
+    "deadlock": lambda s: absent(s, stack=(LOCK,)),
+}
+
+
+@pytest.mark.parametrize("kind", PLANTED)
+def test_planted_hangs_are_named_with_their_rank(kind: str) -> None:
+    """In 20 jobs of 3 to 64 ranks; the rank and its class, in each."""
+    chance = random.Random(kind)
+    for _ in range(20):
+        size, step = chance.randint(3, 64), chance.uniform(0.01, 2)
+        ranks = job(size, step, chance.randint(2, 900), waits=chance.uniform(20, 900))
+        odd = chance.randrange(size - 1)
+        ranks[odd] = PLANTED[kind](ranks[odd])
+        chance.shuffle(ranks)
+        answer = diagnose(ranks)
+        assert answer.verdict == "hung"
+        assert answer.cause is not None
+        assert answer.cause.kind == kind
+        assert [straggler.rank for straggler in answer.cause.stragglers] == [odd]
+
+
+def test_a_link_that_is_cut_blames_no_rank() -> None:
+    answer = diagnose(job(8, 0.1, 50, waits=60))
+    assert answer.verdict == "hung"
+    assert answer.cause is not None
+    assert (answer.cause.kind, answer.cause.stragglers) == ("link_cut", ())
+
+
+def test_jobs_that_are_only_slow_are_not_called_hung() -> None:
+    """100 jobs, each seen twice: steps of 5 to 60 s, a rank late in each of them."""
+    chance = random.Random(7)
+    for _ in range(100):
+        size, step, number = chance.randint(2, 32), chance.uniform(5, 60), chance.randint(3, 500)
+        before = job(size, step, number, waits=step * chance.uniform(0.1, 0.9))
+        odd = chance.randrange(size)
+        before[odd] = absent(before[odd])
+        before = [msgspec.structs.replace(one, at=NOW - step) for one in before]
+        after = job(size, step, number + 1, waits=step * chance.uniform(0.1, 0.9))
+        after[odd] = absent(after[odd])
+        assert diagnose(after).verdict != "hung"  # one look tells it by the gaps before
+        found = diagnose([*before, *after])
+        assert found.verdict == "slow"
+        assert found.rate == pytest.approx(1 / step, rel=0.5)
+
+
+def test_a_chain_of_groups_ends_at_the_rank_that_waits_for_nobody() -> None:
+    """Rank 0 sleeps, rank 1 waits for it in a pair, and all others wait for both."""
+    pair = Membership(group="pair", ranks=(0, 1))
+    ranks = job(6, 0.5, 10, waits=90)
+    ranks[0] = absent(ranks[0], groups=(*ranks[0].groups, pair))
+    entered = Operation(group="pair", number=1, name="all_reduce", since=NOW - 91)
+    ranks[1] = msgspec.structs.replace(
+        absent(ranks[1]),
+        operations=(*ranks[1].operations[:-1], entered),
+        groups=(*ranks[1].groups, pair),
+    )
+    answer = diagnose(ranks)
+    assert answer.cause is not None
+    assert [straggler.rank for straggler in answer.cause.stragglers] == [0]
+
+
+def test_counts_of_ras_name_the_rank_that_is_behind() -> None:
+    ranks = [
+        Snapshot(
+            source="nccl_ras",
+            rank=rank,
+            at=at,
+            groups=(Membership(group="c", ranks=(0, 1, 2, 3)),),
+            counts=(Count(group="c", name="AllReduce", entered=811 + (rank != 2)),),
+        )
+        for rank in range(4)
+        for at in (NOW, NOW + 30)
+    ]
+    answer = diagnose(ranks)
+    assert answer.verdict == "hung"
+    assert answer.cause is not None
+    assert answer.cause.stuck is not None
+    assert answer.cause.stuck.number == 812
+    assert [straggler.rank for straggler in answer.cause.stragglers] == [2]
+
+
+def test_nothing_known_is_unknown_and_nobody_waiting_is_moving() -> None:
+    assert diagnose([]).verdict == "unknown"
+    assert diagnose([Snapshot(source="processes", rank=0, state="sleeping")]).verdict == "unknown"
+    ended = [last(one, done=True) for one in job(4, 1.0, 5, waits=1)]
+    assert diagnose(ended).verdict == "moving"
+
+
+def recorded(pattern: str) -> list[Snapshot]:
+    """Read real dumps of torch 2.13 and gloo: the first 8 s after the start, the second 20 s."""
+    found: list[Snapshot] = []
+    for path in sorted(DUMPS.glob(pattern)):
+        found += read_dump(path.name, path.read_bytes(), 0.0)
+    start = max(one.since for snapshot in found for one in snapshot.operations)
+    after = {"1": 4.0, "2": 16.0}
+    names = sorted(DUMPS.glob(pattern))
+    return [
+        msgspec.structs.replace(one, at=start + after[Path(path).name.partition("-")[2][0]])
+        for path, one in zip(names, found, strict=True)
+    ]
+
+
+@pytest.mark.parametrize(
+    ("pattern", "kind", "rank"),
+    [
+        ("absent-?.rank*.json", "rank_absent", 2),
+        ("absent-2[_.][rs]*_*", "rank_absent", 2),  # pickled, and stacks
+        ("order-?.rank*.json", "order_differs", 2),
+        ("shape-?.rank*.json", "shape_differs", 2),
+        ("groups-?.rank*.json", "rank_absent", 0),
+        ("input-2*", "slow_input", 2),
+        ("lock-2*", "rank_absent", 2),
+    ],
+)
+def test_real_dumps_name_the_rank(pattern: str, kind: str, rank: int) -> None:
+    answer = diagnose(recorded(pattern))
+    assert answer.verdict == "hung"
+    assert answer.cause is not None
+    assert answer.cause.kind == kind
+    assert [straggler.rank for straggler in answer.cause.stragglers] == [rank]
+
+
+def test_the_stack_says_what_a_rank_does_instead() -> None:
+    answer = diagnose(recorded("lock-2*"))
+    assert answer.cause is not None
+    frame = answer.cause.stragglers[0].frame
+    assert frame is not None
+    assert (frame.function, frame.line) == ("<module>", 28)
+
+
+def test_one_rank_of_nccl_waits_for_the_device() -> None:
+    """A real dump of an H100 whose stream is busy: scheduled, and not ended."""
+    (snapshot,) = read_dump("nccl-1.rank0.json", (DUMPS / "nccl-1.rank0.json").read_bytes(), NOW)
+    assert [(one.name, one.done) for one in snapshot.operations] == [
+        ("all_reduce", True),
+        ("all_reduce", False),
+        ("broadcast", False),
+    ]

@@ -1,0 +1,143 @@
+"""Dumps of jobs that hang come from strangers: nothing in them is run, and no bytes crash."""
+
+from __future__ import annotations
+
+import json
+import os
+import pickle
+import random
+import time
+from contextlib import suppress
+from typing import TYPE_CHECKING
+
+import pytest
+
+from cluster.core.errors import SpecError
+from cluster.logs.dumps import read_dump
+from cluster.logs.dumps._pickled import plain_value
+from tests.conftest import ROOT, answer, command
+
+if TYPE_CHECKING:
+    from pathlib import Path
+
+DUMPS = ROOT / "tests" / "logs" / "dumps"
+RAS = b"""{"nccl_version": "2.28.9", "timestamp": "2026-11-26T10:00:00", "communicators": [
+ {"hash": "0x1", "size": 2, "ranks": [
+  {"rank": 0, "host": "n0", "pid": 10, "cuda_dev": 0, "collective_counts": {"AllReduce": 5}}],
+  "missing_ranks": [{"rank": 1, "host": "n1", "pid": 20, "cuda_dev": 0,
+   "status": {"considered_dead": true}}]}]}"""
+INSPECTOR = b"""{"header":{"id":"0xa","rank":3,"n_ranks":4},"metadata":\
+{"inspector_output_format_version":"v4.0","dump_timestamp_us":1790000000000000,"hostname":"n0",\
+"pid":5},"coll_perf":{"coll":"AllReduce","coll_sn":41}}
+{"header":{"id":"0xa","rank":3"""
+PY_SPY = b"""Process 4711: python train.py
+Python v3.11.2 (/usr/bin/python3.11)
+
+Thread 4711 (idle): "MainThread"
+    _recv_bytes (multiprocessing/connection.py:395)
+    __next__ (torch/utils/data/dataloader.py:701)
+Thread 4712 (idle): "pin"
+    select (selectors.py:415)
+"""
+
+
+class Hostile:
+    def __reduce__(self) -> tuple[object, tuple[str, ...]]:
+        return os.system, ("touch pickle-was-run",)
+
+
+def test_both_forms_of_a_flight_recorder_say_the_same() -> None:
+    names = ("absent-2.rank1.json", "absent-2_rank_1.pickle")
+    forms = [read_dump(name, (DUMPS / name).read_bytes(), 0.0)[0] for name in names]
+    for form in forms:
+        rows = [(one.number, one.name, one.done, one.sizes) for one in form.operations]
+        assert rows == [(1, "all_reduce", True, ((4,),)), (2, "all_reduce", False, ((4,),))]
+
+
+def test_a_hostile_pickle_does_nothing(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.chdir(tmp_path)
+    for protocol in range(6):
+        content = pickle.dumps({"version": "2.10", "pg_config": Hostile()}, protocol)
+        with pytest.raises(SpecError, match="would run code"):
+            read_dump("dump_rank_0", content, 0.0)
+    assert not (tmp_path / "pickle-was-run").exists()
+
+
+def test_plain_pickles_are_read_as_pickle_reads_them() -> None:
+    value = {"a": [1, -2, 3.5, True, None, "é"], "n": {"k": 1 << 70}, "t": [1, [2, [3]]]}
+    for protocol in range(6):
+        assert plain_value(pickle.dumps(value, protocol)) == value
+
+
+def test_a_pickle_that_unfolds_without_end_is_refused() -> None:
+    wide: list[object] = []
+    for _ in range(40):
+        wide = [wide, wide]  # 2**40 values in 200 bytes
+    loop: list[object] = []
+    loop.append(loop)
+    for value in (wide, loop):
+        began = time.process_time()
+        with pytest.raises(ValueError, match="too large"):
+            plain_value(pickle.dumps(value))
+        assert time.process_time() - began < 20
+
+
+def test_other_sources_are_read() -> None:
+    ras = read_dump("ras.json", RAS, 0.0)
+    assert [(one.rank, one.host, one.state) for one in ras] == [(0, "n0", ""), (1, "n1", "dead")]
+    (rank,) = read_dump("inspector.jsonl", INSPECTOR, 0.0)
+    assert (rank.rank, rank.operations[-1].number) == (3, 41)
+    (process,) = read_dump("stacks.txt", PY_SPY, 0.0)
+    assert (process.pid, process.stack[0].function, len(process.threads)) == (
+        4711,
+        "_recv_bytes",
+        1,
+    )
+
+
+def test_mutated_dumps_are_read_or_refused() -> None:
+    """2,000 of them, of every format: no other error, and none takes long."""
+    chance = random.Random(45)
+    samples = [
+        *((path.name, path.read_bytes()) for path in sorted(DUMPS.glob("absent-*"))),
+        *(("ras.json", RAS), ("inspector.jsonl", INSPECTOR), ("stacks.txt", PY_SPY)),
+    ]
+    slowest = 0.0
+    for _ in range(2000):
+        name, content = chance.choice(samples)
+        mutated = bytearray(content)
+        for _ in range(chance.choice((1, 3, 30))):
+            where = chance.randrange(len(mutated))
+            match chance.randrange(3):
+                case 0:
+                    mutated[where] = chance.randrange(256)
+                case 1:
+                    del mutated[where : where + chance.randrange(1, 40)]
+                case _:
+                    mutated[where:where] = mutated[where : where + chance.randrange(1, 40)]
+            mutated = mutated or bytearray(b"x")
+        began = time.process_time()
+        with suppress(SpecError):
+            read_dump(name, bytes(mutated), 0.0)
+        slowest = max(slowest, time.process_time() - began)
+    assert slowest < 5
+
+
+@pytest.mark.usefixtures("home")
+def test_the_command_answers_and_says_what_it_did_not_read(tmp_path: Path) -> None:
+    folder = tmp_path / "dumps"
+    folder.mkdir()
+    for path in DUMPS.glob("order-2.rank*.json"):
+        (folder / path.name).write_bytes(path.read_bytes())
+    (folder / "notes.txt").write_text("nothing")
+    shown = command("hang", "--from", str(folder))
+    assert "notes.txt is no dump" in shown.stderr
+    found = answer("hang", "--from", str(folder))
+    assert found["answer"]["verdict"] == "hung"
+    assert found["answer"]["cause"]["kind"] == "order_differs"
+    assert [one["rank"] for one in found["answer"]["cause"]["stragglers"]] == [2]
+    assert len(found["unread"]) == 1
+    assert json.dumps(found)
+    refused = command("hang", "--from", str(folder / "notes.txt"), status=2).stderr
+    assert "None of 1 file(s) is a dump" in refused
+    assert "cannot be read" in command("hang", "--from", str(folder / "none"), status=2).stderr
