@@ -64,7 +64,4 @@ def _verdict(situation: Situation, causes: Sequence[Cause]) -> Verdict:
     if not causes:
         known = any(view.operations or view.counts for view in situation.views)
         return "moving" if known and not situation.stuck else "unknown"
-    hard = any(cause.hard for cause in causes)
-    if hard or (not situation.early and (situation.stuck or situation.repeated)):
-        return "hung"
-    return "undecided"
+    return "hung" if situation.long or any(cause.hard for cause in causes) else "undecided"

@@ -32,11 +32,12 @@ def first_difference(
 ) -> Difference | None:
     """Return the first collective, of a group that is waited in, whose ranks have other values.
 
-    An empty value is one that cannot be compared.
+    An empty value is one that cannot be compared. What has ended for all was no difference.
     """
     for stuck in situation.stuck:
         values: dict[int, dict[int, str]] = defaultdict(dict)
         names: dict[int, set[str]] = defaultdict(set)
+        pending: set[int] = set()
         members = {*stuck.waiting, *stuck.absent, *stuck.ended}
         for view in situation.views:
             for operation in view.operations:
@@ -44,7 +45,9 @@ def first_difference(
                 if value and operation.group == stuck.group and view.rank in members:
                     values[operation.number][view.rank] = value
                     names[operation.number].add(operation.name)
-        for number in sorted(values):
+                    if not operation.done:
+                        pending.add(operation.number)
+        for number in sorted(pending):
             counts = Counter(values[number].values()).most_common()
             if len(counts) == 1:
                 continue

@@ -8,14 +8,24 @@ from typing import TYPE_CHECKING
 
 import msgspec
 
-from cluster.core.model.hang import Frame, Operation, ProcessState, Snapshot, Straggler, Stuck
+from cluster.core.model.hang import (
+    Cause,
+    Frame,
+    Operation,
+    ProcessState,
+    Snapshot,
+    Straggler,
+    Stuck,
+)
 from cluster.core.model.value import Value
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator, Sequence
 
-PATIENCE = 10.0  # seconds that any collective may wait
-GAPS = 3.0  # times the longest time between two collectives so far
+    from cluster.core.model.hang import Confidence
+
+ONCE = 30.0, 10.0  # a wait is long: its seconds, and times the longest pause between collectives
+TWICE = 10.0, 3.0  # the same, if a second look found that nothing went on
 APART = 1.0  # seconds, after which a second snapshot of one source is a later one
 Key = tuple[str, tuple[int, ...]]  # of a group: its name, and its ranks, as names are used twice
 _GONE: tuple[ProcessState, ...] = ("gone", "dead", "unreachable", "stopped", "disk", "unresponsive")
@@ -28,7 +38,7 @@ class Situation(Value, frozen=True, kw_only=True):
     stuck: tuple[Stuck, ...]  # the one that explains the others first
     root: tuple[int, ...] = ()  # ranks that wait for nobody, and for which others wait
     waited: float = 0.0  # seconds; 0 if not known
-    early: bool = False  # it is known to be shorter than collectives of this job may take
+    long: bool = False  # longer than collectives of this job take
     rate: float = 0.0  # collectives per second
     progress: bool = False  # between two snapshots
     repeated: bool = False  # there are two snapshots, and nothing went on between them
@@ -53,6 +63,23 @@ class Situation(Value, frozen=True, kw_only=True):
             file=view.files[0] if view.files else "",
         )
 
+    def in_state(self, *states: ProcessState) -> list[int]:
+        """Return the ranks whose process is in one of these states."""
+        return [view.rank for view in self.views if view.state in states]
+
+    def cause(
+        self, ranks: Sequence[int], confidence: Confidence, *, hard: bool = False
+    ) -> Cause | None:
+        """Return ranks as the cause of what is waited in; None without any."""
+        if not ranks:
+            return None
+        return Cause(
+            stragglers=tuple(map(self.straggler, ranks)),
+            stuck=self.stuck[0] if self.stuck else None,
+            confidence=confidence,
+            hard=hard,
+        )
+
 
 def own_frame(stack: Sequence[Frame]) -> Frame | None:
     """Return the innermost frame of the program itself, not of the libraries that it waits in."""
@@ -72,27 +99,33 @@ def join_snapshots(snapshots: Sequence[Snapshot]) -> Situation:
     stuck = _stuck(views)
     before = _views(first)
     root, ordered = _root(stuck)
-    times = sorted(one.since for view in views for one in view.operations if one.since)
-    at = max((view.at for view in views), default=0.0)
-    since = min((one.since for one in ordered if one.since), default=0.0)
-    if not since and ordered:
-        since = times[-1] if times else 0.0
-    gap, rate = _pace(views)
-    waited = max(0.0, at - since) if since and at else 0.0
-    early = waited < max(PATIENCE, GAPS * gap)
     moved = bool(before) and _moved(before, views)
-    if moved:
-        rate = _measured_rate(before, views) or rate
+    repeated = bool(before) and not moved
+    gap, rate = _pace(views)
+    waited = _waited(views, ordered) or (_span(before, views) if repeated else 0.0)
+    least, gaps = TWICE if repeated else ONCE
+    long = waited >= max(least, gaps * gap)
     return Situation(
         views=views,
         stuck=ordered,
         root=root,
         waited=waited,
-        early=early and waited > 0,
-        rate=rate,
-        progress=moved and early,
-        repeated=bool(before) and not moved,
+        long=long,
+        rate=(_measured_rate(before, views) if moved else 0.0) or rate,
+        progress=moved and not long,
+        repeated=repeated,
     )
+
+
+def _waited(views: Sequence[Snapshot], stuck: Sequence[Stuck]) -> float:
+    """Return since how many seconds ranks wait; 0 if no source says."""
+    at = max((view.at for view in views), default=0.0)
+    since = min((one.since for one in stuck if one.since), default=at)
+    return max(0.0, at - since)
+
+
+def _span(before: Sequence[Snapshot], after: Sequence[Snapshot]) -> float:
+    return max(view.at for view in after) - max(view.at for view in before)
 
 
 def _with_ranks(snapshots: Sequence[Snapshot]) -> Iterator[Snapshot]:

@@ -4,14 +4,11 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from cluster.core.model.hang import Cause
-
 if TYPE_CHECKING:
     from cluster.analysis.hang.situation import Situation
-    from cluster.core.model.hang import Snapshot
+    from cluster.core.model.hang import Cause, Snapshot
 
 PRECEDENCE = 90
-
 MODULES = ("threading.py", "queue.py", "synchronize.py", "_base.py", "filelock")
 WAITS = ("acquire", "__enter__", "join", "wait", "get", "put", "result", "_wait_for_tstate_lock")
 
@@ -19,13 +16,7 @@ WAITS = ("acquire", "__enter__", "join", "wait", "get", "put", "result", "_wait_
 def find_cause(situation: Situation) -> Cause | None:
     """Its innermost frame is a wait of the standard library."""
     ranks = [rank for rank in situation.root if _waits(situation.view(rank))]
-    if not ranks:
-        return None
-    return Cause(
-        stragglers=tuple(map(situation.straggler, ranks)),
-        stuck=situation.stuck[0] if situation.stuck else None,
-        confidence="likely",
-    )
+    return situation.cause(ranks, "likely")
 
 
 def _waits(view: Snapshot) -> bool:

@@ -4,10 +4,9 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from cluster.core.model.hang import Cause
-
 if TYPE_CHECKING:
     from cluster.analysis.hang.situation import Situation
+    from cluster.core.model.hang import Cause
 
 PRECEDENCE = 70
 
@@ -15,10 +14,4 @@ PRECEDENCE = 70
 def find_cause(situation: Situation) -> Cause | None:
     """It has a file open for writing on a file system without room."""
     ranks = [rank for rank in situation.root if situation.view(rank).full]
-    if not ranks:
-        return None
-    return Cause(
-        stragglers=tuple(map(situation.straggler, ranks)),
-        stuck=situation.stuck[0] if situation.stuck else None,
-        confidence="likely",
-    )
+    return situation.cause(ranks, "likely")

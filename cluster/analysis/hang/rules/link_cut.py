@@ -8,6 +8,7 @@ from cluster.core.model.hang import Cause
 
 if TYPE_CHECKING:
     from cluster.analysis.hang.situation import Situation
+    from cluster.core.model.hang import Confidence
 
 PRECEDENCE = 110
 
@@ -16,8 +17,5 @@ def find_cause(situation: Situation) -> Cause | None:
     """Nobody is absent: what is between the ranks, or a device, is at fault."""
     if not situation.stuck or situation.root:
         return None
-    return Cause(
-        stragglers=(),
-        stuck=situation.stuck[0],
-        confidence="likely" if situation.repeated else "possible",
-    )
+    sure: Confidence = "likely" if situation.repeated else "possible"
+    return Cause(stuck=situation.stuck[0], confidence=sure)

@@ -4,22 +4,13 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from cluster.core.model.hang import Cause
-
 if TYPE_CHECKING:
     from cluster.analysis.hang.situation import Situation
+    from cluster.core.model.hang import Cause
 
 PRECEDENCE = 30
 
 
 def find_cause(situation: Situation) -> Cause | None:
     """State T of proc(5)."""
-    ranks = [view.rank for view in situation.views if view.state == "stopped"]
-    if not ranks:
-        return None
-    return Cause(
-        stragglers=tuple(map(situation.straggler, ranks)),
-        stuck=situation.stuck[0] if situation.stuck else None,
-        confidence="certain",
-        hard=True,
-    )
+    return situation.cause(situation.in_state("stopped"), "certain", hard=True)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from math import prod
 from typing import TYPE_CHECKING
 
 from cluster.analysis.hang.differences import first_difference
@@ -13,12 +14,11 @@ if TYPE_CHECKING:
 
 PRECEDENCE = 50
 
-EQUAL = frozenset(  # those to which each rank must bring as much as the others
+EQUAL = frozenset(  # those to which each rank must bring as many values as the others
     (
-        *("all_reduce", "allreduce", "broadcast", "reduce", "all_gather", "allgather", "barrier"),
-        *("_all_gather_base", "all_gather_into_tensor", "all_gather_single", "reduce_scatter"),
-        *("_reduce_scatter_base", "reduce_scatter_tensor", "reduce_scatter_single"),
-        *("all_to_all_single", "_broadcast_oop", "_reduce_oop", "allreduce_coalesced"),
+        *("all_reduce", "allreduce", "broadcast", "reduce", "all_gather", "_broadcast_oop"),
+        *("_all_gather_base", "all_gather_into_tensor", "reduce_scatter", "_reduce_oop"),
+        *("_reduce_scatter_base", "reduce_scatter_tensor", "allreduce_coalesced"),
     )
 )
 
@@ -39,7 +39,7 @@ def find_cause(situation: Situation) -> Cause | None:
 
 
 def _brought(one: Operation) -> str:
-    if one.name not in EQUAL:
+    """Return how many values of which types; their shape does not matter."""
+    if one.name not in EQUAL or not one.sizes:
         return ""
-    sizes = " ".join("x".join(map(str, size)) or "1" for size in one.sizes)
-    return f"{sizes} {' '.join(one.dtypes)}".strip()
+    return f"{sum(map(prod, one.sizes))} x {' '.join(one.dtypes)}"

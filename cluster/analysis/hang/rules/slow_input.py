@@ -4,14 +4,11 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from cluster.core.model.hang import Cause
-
 if TYPE_CHECKING:
     from cluster.analysis.hang.situation import Situation
-    from cluster.core.model.hang import Snapshot
+    from cluster.core.model.hang import Cause, Snapshot
 
 PRECEDENCE = 80
-
 FUNCTIONS = ("__next__", "_next_data", "_try_get_data", "_get_data", "__getitem__")
 FILES = ("torch/utils/data/", "webdataset/", "datasets/", "tensorflow/python/data")
 IN_KERNEL = ("nfs", "rpc_", "fuse", "lustre", "ceph", "folio", "wait_on_page", "io_schedule")
@@ -20,13 +17,7 @@ IN_KERNEL = ("nfs", "rpc_", "fuse", "lustre", "ceph", "folio", "wait_on_page", "
 def find_cause(situation: Situation) -> Cause | None:
     """Its stack is in a data loader, or the kernel waits for a disk or file server."""
     ranks = [rank for rank in situation.root if _reads(situation.view(rank))]
-    if not ranks:
-        return None
-    return Cause(
-        stragglers=tuple(map(situation.straggler, ranks)),
-        stuck=situation.stuck[0] if situation.stuck else None,
-        confidence="likely",
-    )
+    return situation.cause(ranks, "likely")
 
 
 def _reads(view: Snapshot) -> bool:
