@@ -18,8 +18,8 @@ TERMINATED = 143
 STATUSES = {
     0: "success",
     FAILED: "the command failed; a verdict is FAILED or IMPOSSIBLE (`judge` always; `bench`, "
-    "`report` and `compare` with `--fail-on`, `--junit` or `--github`); or `doctor` found a "
-    "problem",
+    "`report` and `compare` with `--fail-on`, `--junit` or `--github`); `doctor` found a "
+    "problem, or `hang` a hang",
     REFUSED: "wrong usage, or refused before anything was created",
     GATE_HIT: "a verdict that `--fail-on` names; or an alarm of `cluster watch`",
     INTERRUPTED: "interrupted by Ctrl-C",
@@ -33,7 +33,7 @@ GROUPS = {
         *("import", "watch", "plot"),
     ),
     "Clusters": ("up", "launch", "ls", "connect", "put", "get", "lab", "down"),
-    "Jobs": ("run", "status", "logs", "wait", "fetch", "kill"),
+    "Jobs": ("run", "status", "logs", "hang", "wait", "fetch", "kill"),
     "Help": ("doctor", "providers", "help", "more"),
 }
 """The order of use; a command that is not named here comes last, under `Others`."""

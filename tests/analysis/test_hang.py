@@ -4,23 +4,18 @@ from __future__ import annotations
 
 import random
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import msgspec
 import pytest
 
 from cluster.analysis.hang import diagnose
-from cluster.core.model.hang import Count, Frame, Membership, Operation, Snapshot
+from cluster.core.model.hang import Count, Membership, Operation, Snapshot
 from cluster.logs.dumps import read_dump
 from tests.conftest import ROOT
 
-if TYPE_CHECKING:
-    from collections.abc import Callable
-
 DUMPS = ROOT / "tests" / "logs" / "dumps"
 NOW = 1_790_000_000.0
-LOADER = Frame(function="__next__", file="/opt/torch/utils/data/dataloader.py", line=701)
-LOCK = Frame(function="acquire", file="/usr/lib/python3.11/threading.py", line=1)
 
 
 def job(size: int, step: float, number: int, waits: float) -> list[Snapshot]:
@@ -58,39 +53,6 @@ def last(snapshot: Snapshot, **changes: Any) -> Snapshot:
 def absent(snapshot: Snapshot, **changes: Any) -> Snapshot:
     """Take the last operation of a rank away."""
     return msgspec.structs.replace(snapshot, operations=snapshot.operations[:-1], **changes)
-
-
-PLANTED: dict[str, Callable[[Snapshot], Snapshot]] = {
-    "rank_absent": absent,
-    "process_stopped": lambda s: absent(s, state="stopped"),
-    "process_gone": lambda s: absent(s, state="gone"),
-    "host_dead": lambda s: absent(s, state="unreachable"),
-    "order_differs": lambda s: last(s, name="broadcast"),
-    "shape_differs": lambda s: last(s, sizes=((1000,),)),
-    "group_differs": lambda s: msgspec.structs.replace(
-        s, groups=(Membership(group="0", ranks=s.groups[0].ranks[:-1]),)
-    ),
-    "slow_input": lambda s: absent(s, stack=(LOADER,)),
-    "disk_full": lambda s: absent(s, full=("/scratch",)),
-    "deadlock": lambda s: absent(s, stack=(LOCK,)),
-}
-
-
-@pytest.mark.parametrize("kind", PLANTED)
-def test_planted_hangs_are_named_with_their_rank(kind: str) -> None:
-    """In 20 jobs of 3 to 64 ranks; the rank and its class, in each."""
-    chance = random.Random(kind)
-    for _ in range(20):
-        size, step = chance.randint(3, 64), chance.uniform(0.01, 2)
-        ranks = job(size, step, chance.randint(2, 900), waits=chance.uniform(20, 900))
-        odd = chance.randrange(size - 1)
-        ranks[odd] = PLANTED[kind](ranks[odd])
-        chance.shuffle(ranks)
-        answer = diagnose(ranks)
-        assert answer.verdict == "hung"
-        assert answer.cause is not None
-        assert answer.cause.kind == kind
-        assert [straggler.rank for straggler in answer.cause.stragglers] == [odd]
 
 
 def test_a_link_that_is_cut_blames_no_rank() -> None:
@@ -161,12 +123,12 @@ def test_nothing_known_is_unknown_and_nobody_waiting_is_moving() -> None:
 
 
 def recorded(pattern: str) -> list[Snapshot]:
-    """Read real dumps of torch 2.13 and gloo: the first 8 s after the start, the second 20 s."""
+    """Read real dumps of torch 2.13 and gloo: two looks at each."""
     found: list[Snapshot] = []
     for path in sorted(DUMPS.glob(pattern)):
         found += read_dump(path.name, path.read_bytes(), 0.0)
     start = max(one.since for snapshot in found for one in snapshot.operations)
-    after = {"1": 4.0, "2": 16.0}
+    after = {"1": 4.0, "2": 40.0}
     names = sorted(DUMPS.glob(pattern))
     return [
         msgspec.structs.replace(one, at=start + after[Path(path).name.partition("-")[2][0]])

@@ -7,14 +7,17 @@ import os
 import pickle
 import random
 import time
+import tracemalloc
 from contextlib import suppress
 from typing import TYPE_CHECKING
 
 import pytest
 
+from cluster.analysis.hang import diagnose
 from cluster.core.errors import SpecError
 from cluster.logs.dumps import read_dump
 from cluster.logs.dumps._pickled import plain_value
+from cluster.reports.words.hang import answer_lines
 from tests.conftest import ROOT, answer, command
 
 if TYPE_CHECKING:
@@ -30,6 +33,34 @@ INSPECTOR = b"""{"header":{"id":"0xa","rank":3,"n_ranks":4},"metadata":\
 {"inspector_output_format_version":"v4.0","dump_timestamp_us":1790000000000000,"hostname":"n0",\
 "pid":5},"coll_perf":{"coll":"AllReduce","coll_sn":41}}
 {"header":{"id":"0xa","rank":3"""
+RAS_TEXT = """\
+NCCL version 2.26.2 compiled with CUDA 12.8
+Communicators... (0.00s)
+=============
+
+Group     Comms     Nodes     Ranks     Ranks     Ranks    Status  Errors
+    #  in group  per comm  per node  per comm  in group
+    0         1         2         4         8         8   RUNNING  MISMATCH
+
+Warnings
+========
+
+#0-0 (00c0ffee00c0ffee) MISMATCH
+  Communicator ranks have different AllReduce operation counts
+  7 ranks have launched up to operation 812
+  1 rank has launched up to operation 811
+  Rank 5 -- GPU 1 managed by process 4242 on node 10.0.0.7
+"""
+RAS_OLD = RAS_TEXT.replace("2.26.2", "2.24.3").replace(
+    "AllReduce operation", "collective operation"
+)
+FAULT_HANDLER = b"""\
+Thread 0x00007f97 [loader] (most recent call first):
+  File "/job/loader.py", line 5 in read
+
+Current thread 0x00007f98 (most recent call first):
+  File "/job/train.py", line 12 in main
+"""
 PY_SPY = b"""Process 4711: python train.py
 Python v3.11.2 (/usr/bin/python3.11)
 
@@ -95,13 +126,55 @@ def test_other_sources_are_read() -> None:
     )
 
 
+@pytest.mark.parametrize(("text", "kind"), [(RAS_TEXT, "AllReduce"), (RAS_OLD, "collective")])
+def test_ras_as_text(text: str, kind: str) -> None:
+    ranks = {one.rank: one for one in read_dump("ras.txt", text.encode(), 0.0)}
+
+    counts = {rank: one.counts[0].entered for rank, one in ranks.items()}
+    assert counts == {rank: 811 if rank == 5 else 812 for rank in range(8)}
+    assert (ranks[5].host, ranks[5].pid, ranks[5].counts[0].name) == ("10.0.0.7", 4242, kind)
+
+
+def test_stacks_of_faulthandler() -> None:
+    (rank,) = read_dump("stack_rank1.txt", FAULT_HANDLER, 0.0)
+
+    assert [(frame.file, frame.line) for frame in rank.stack] == [("/job/train.py", 12)]
+    assert [thread[0].function for thread in rank.threads] == ["read"]
+
+
+def test_small_dumps_of_large_values_are_refused() -> None:
+    doubled = b"\x80\x02X\x09\x00\x00\x00pg_config" + b"q\x00" + b"h\x00h\x00\x86q\x00" * 60 + b"."
+    itself = b"\x80\x02]q\x00X\x09\x00\x00\x00pg_configah\x00a."
+    deep = b"\x80\x02X\x09\x00\x00\x00pg_config" + b"\x85" * 1_000_000 + b"."
+    long = b"\x80\x02X\x09\x00\x00\x00pg_config\x8e" + b"\xff" * 7 + b"\x7f."
+    nested = b'{"pg_config":' + b"[" * 1_000_000
+    sections = "Communicator ranks have different X operation counts\n1 rank has launched up\n"
+    table = (
+        "Communicators...\n    0   1   1   1   131071   131071   RUNNING   OK\n#0-0 (0f) MISMATCH\n"
+    )
+    for content in (doubled, itself, deep, long, nested, (table + sections * 10_000).encode()):
+        tracemalloc.start()
+        try:
+            with pytest.raises(SpecError):
+                read_dump("dump_rank_0", content, 0)
+            assert tracemalloc.get_traced_memory()[1] < 200e6
+        finally:
+            tracemalloc.stop()
+
+
 def test_mutated_dumps_are_read_or_refused() -> None:
     """2,000 of them, of every format: no other error, and none takes long."""
     chance = random.Random(45)
     samples = [
         *((path.name, path.read_bytes()) for path in sorted(DUMPS.glob("absent-*"))),
-        *(("ras.json", RAS), ("inspector.jsonl", INSPECTOR), ("stacks.txt", PY_SPY)),
+        *(
+            ("ras.json", RAS),
+            ("inspector.jsonl", INSPECTOR),
+            ("stacks.txt", PY_SPY),
+            ("ras.txt", RAS_TEXT.encode()),
+        ),
     ]
+    others = read_dump("absent-1.rank0.json", (DUMPS / "absent-1.rank0.json").read_bytes(), 0.0)
     slowest = 0.0
     for _ in range(2000):
         name, content = chance.choice(samples)
@@ -118,7 +191,8 @@ def test_mutated_dumps_are_read_or_refused() -> None:
             mutated = mutated or bytearray(b"x")
         began = time.process_time()
         with suppress(SpecError):
-            read_dump(name, bytes(mutated), 0.0)
+            found = read_dump(name, bytes(mutated), 0.0)
+            list(answer_lines(diagnose([*others, *found]), ""))
         slowest = max(slowest, time.process_time() - began)
     assert slowest < 5
 
@@ -130,9 +204,9 @@ def test_the_command_answers_and_says_what_it_did_not_read(tmp_path: Path) -> No
     for path in DUMPS.glob("order-2.rank*.json"):
         (folder / path.name).write_bytes(path.read_bytes())
     (folder / "notes.txt").write_text("nothing")
-    shown = command("hang", "--from", str(folder))
+    shown = command("hang", "--from", str(folder), status=1)
     assert "notes.txt is no dump" in shown.stderr
-    found = answer("hang", "--from", str(folder))
+    found = answer("hang", "--from", str(folder), status=1)
     assert found["answer"]["verdict"] == "hung"
     assert found["answer"]["cause"]["kind"] == "order_differs"
     assert [one["rank"] for one in found["answer"]["cause"]["stragglers"]] == [2]

@@ -44,6 +44,8 @@ def diagnose(snapshots: Sequence[Snapshot]) -> HangAnswer:
         if (cause := find(situation)) is not None
     )
     sources = tuple(sorted({snapshot.source for snapshot in snapshots}))
+    if "processes" not in sources:
+        causes = tuple(map(_less_sure, causes))
     return HangAnswer(
         verdict=_verdict(situation, causes),
         cause=causes[0] if causes else None,
@@ -54,6 +56,13 @@ def diagnose(snapshots: Sequence[Snapshot]) -> HangAnswer:
         sources=sources,
         missing=tuple(source for source in SOURCES if source not in sources),
     )
+
+
+def _less_sure(cause: Cause) -> Cause:
+    """Lower what is certain only if the process is still there, of which nothing is known."""
+    if cause.hard or cause.confidence != "certain":
+        return cause
+    return msgspec.structs.replace(cause, confidence="likely")
 
 
 def _verdict(situation: Situation, causes: Sequence[Cause]) -> Verdict:

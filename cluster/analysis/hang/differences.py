@@ -39,10 +39,10 @@ def first_difference(
         names: dict[int, set[str]] = defaultdict(set)
         pending: set[int] = set()
         members = {*stuck.waiting, *stuck.absent, *stuck.ended}
-        for view in situation.views:
+        for view in map(situation.view, sorted(members)):
             for operation in view.operations:
                 value = value_of(operation)
-                if value and operation.group == stuck.group and view.rank in members:
+                if value and operation.group == stuck.group:
                     values[operation.number][view.rank] = value
                     names[operation.number].add(operation.name)
                     if not operation.done:

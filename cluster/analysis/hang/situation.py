@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from bisect import bisect_left
 from collections import Counter, defaultdict
 from itertools import pairwise
 from typing import TYPE_CHECKING
@@ -45,8 +46,9 @@ class Situation(Value, frozen=True, kw_only=True):
 
     def view(self, rank: int) -> Snapshot:
         """Return all that is known of a rank."""
-        found = [view for view in self.views if view.rank == rank]
-        return found[0] if found else Snapshot(source="", rank=rank)
+        at = bisect_left(self.views, rank, key=lambda view: view.rank)
+        known = self.views[at : at + 1]
+        return known[0] if known and known[0].rank == rank else Snapshot(source="", rank=rank)
 
     def straggler(self, rank: int) -> Straggler:
         """Return a rank with what it does."""
@@ -187,18 +189,11 @@ def _joined(sources: Sequence[Snapshot]) -> Snapshot:
     )
 
 
-def _members(views: Sequence[Snapshot]) -> dict[str, set[tuple[int, ...]]]:
-    """Return the sets of ranks that each name of a group has."""
-    found: dict[str, set[tuple[int, ...]]] = defaultdict(set)
-    for view in views:
-        for group in view.groups:
-            found[group.group].add(group.ranks)
-    return found
-
-
-def _ranks_of(group: str, rank: int, members: dict[str, set[tuple[int, ...]]]) -> tuple[int, ...]:
-    mine = [ranks for ranks in members.get(group, ()) if rank in ranks]
-    return max(mine, key=len) if mine else ()
+def _members(views: Sequence[Snapshot]) -> dict[tuple[str, int], tuple[int, ...]]:
+    """Return the ranks of the group that a name means for a rank: the largest that holds it."""
+    groups = {(group.group, group.ranks) for view in views for group in view.groups}
+    ordered = sorted(groups, key=lambda group: (len(group[1]), group))
+    return {(name, rank): ranks for name, ranks in ordered for rank in ranks}
 
 
 class _Entered(Value, frozen=True, kw_only=True):
@@ -215,7 +210,7 @@ def _groups(views: Sequence[Snapshot]) -> list[_Entered]:
     pending: dict[Key, dict[int, Operation]] = defaultdict(dict)
     for view in views:
         for one in view.operations:
-            key = one.group, _ranks_of(one.group, view.rank, members)
+            key = one.group, members.get((one.group, view.rank), ())
             numbers[key][view.rank] = max(numbers[key].get(view.rank, 0), one.number)
             first = pending[key].get(view.rank)
             if not one.done and (first is None or one.number < first.number):
@@ -229,7 +224,7 @@ def _add_absent(
     key: Key, entered: dict[int, int], views: Sequence[Snapshot], *, alone: bool
 ) -> None:
     """Add the members that have entered none; of the only group, all that have a dump are."""
-    members = key[1] or ([view.rank for view in views] if alone else ())
+    members = {*key[1]} or ({view.rank for view in views} if alone else set())
     for view in views:
         if view.operations and view.rank in members:
             entered.setdefault(view.rank, 0)
@@ -272,7 +267,7 @@ def _of_counts(views: Sequence[Snapshot]) -> Iterator[Stuck]:
             counts[one.group, one.name][view.rank] = one.entered
     for (group, name), entered in counts.items():
         least, most = min(entered.values()), max(entered.values())
-        ranks = max(members.get(group, {()}), key=len)
+        ranks = members.get((group, min(entered)), ())
         unseen = tuple(rank for rank in ranks if rank not in entered)
         if least < most or unseen:
             number = least + 1 if least < most else most

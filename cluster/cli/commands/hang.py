@@ -9,14 +9,18 @@ import sys
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
 
+from click.exceptions import Exit
+
 from cluster.analysis.hang import diagnose
 from cluster.cli import flags
 from cluster.cli.flags import argument, option
+from cluster.cli.overview import FAILED
 from cluster.cli.show import print_json, print_lines
 from cluster.core.errors import ClusterError, SpecError
 from cluster.core.files import read_file
 from cluster.core.model.hang import HangAnswer
 from cluster.core.model.value import Value
+from cluster.core.printable import printable
 from cluster.logs.dumps import read_dump
 from cluster.reports.words.hang import answer_line, answer_lines, waited_line
 
@@ -60,11 +64,9 @@ def command(
             means="; ".join(unread[:3]),
         )
     again = "take dumps again in 30 s, and name both: cluster hang --from BEFORE AFTER"
-    show(
-        HangReply(answer=(found := diagnose(snapshots)), line=answer_line(found), unread=unread),
-        again,
-        json=json,
-    )
+    answer = diagnose(snapshots)
+    show(HangReply(answer=answer, line=answer_line(answer), unread=unread), again, json=json)
+    raise Exit(FAILED if answer.verdict == "hung" else 0)
 
 
 def show(reply: HangReply, again: str, *, json: bool) -> None:
@@ -73,10 +75,10 @@ def show(reply: HangReply, again: str, *, json: bool) -> None:
         print_json(reply)
         return
     for text in reply.unread[:5]:
-        sys.stderr.write(f"Not read: {text}\n")
+        sys.stderr.write(printable(f"Not read: {text}\n"))
     lines = [*answer_lines(reply.answer, again), waited_line(reply.answer)]
     kept = f"Evidence: {reply.evidence}" if reply.evidence else ""
-    print_lines(*filter(None, (*lines, kept)))
+    print_lines(*map(printable, filter(None, (*lines, kept))))
 
 
 def read_files(named: Sequence[str]) -> tuple[list[Snapshot], tuple[str, ...]]:

@@ -19,6 +19,7 @@ from cluster.logs.dumps._pickled import plain_value
 
 NS = 1e9
 FORMAT = 2  # the major version
+DEFAULT = "0"  # the group of all ranks, whose name is empty with gloo
 
 
 class _Entry(msgspec.Struct):
@@ -70,9 +71,9 @@ class FlightRecorder(DumpReader):
             at=at,
             operations=tuple(_operation(entry) for entry in dump.entries if not entry.is_p2p),
             groups=tuple(
-                Membership(group=group.name or key, ranks=ranks)
+                Membership(group=group.name or key or DEFAULT, ranks=ranks)
                 for key, group in dump.pg_config.items()
-                if (ranks := _ranks(group.ranks)) and (group.name or key)
+                if (ranks := _ranks(group.ranks))
             ),
         )
         return (snapshot,)

@@ -24,6 +24,7 @@ _RANK = re.compile(
     r" -- (?:GPU .*managed by process (\d+) on node (\S+))?"
 )
 _MISSING = re.compile(r"\s*The missing ranks?: ([\d, ]+)")
+MOST_COUNTS = 1 << 21
 _ANY = "collective"  # before 2.26
 
 
@@ -102,6 +103,8 @@ class NcclRasText(DumpReader):
         for line in text.splitlines():
             status.take(line)
         found, process, missing = status.found, status.process, status.missing
+        if sum(one.size for one in found) > MOST_COUNTS:
+            raise ValueError("It has more counts than any job.")
         counted = [(one, one.counts()) for one in found]
         groups = tuple(
             Membership(group=one.group, ranks=tuple(range(one.size))) for one in found if one.size

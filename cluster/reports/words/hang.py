@@ -65,7 +65,7 @@ def answer_lines(answer: HangAnswer, again: str) -> Iterator[str]:
     if cause is not None:
         yield from (f"  {line}" for line in _cause_lines(cause))
         yield f"  confidence: {cause.confidence}"
-        yield f"  to confirm: {_words(cause)[1]}"
+        yield f"  to confirm: {_confirm(cause)}"
     for other in answer.others[:3]:
         who = format_ranks(straggler.rank for straggler in other.stragglers)
         yield f"Also: {f'rank {who}: ' if who else ''}{_words(other)[0]}"
@@ -125,6 +125,14 @@ def _words(cause: Cause) -> tuple[str, str]:
     if cause.words is not None:
         return cause.words.name, cause.words.confirm
     return NAMES[cause.kind]
+
+
+def _confirm(cause: Cause) -> str:
+    """Return the command that confirms it, for the first of its ranks."""
+    command = _words(cause)[1]
+    first = next(iter(cause.stragglers), None)
+    pid = first.pid if first else 0
+    return command.replace("PID", str(pid)) if pid else command
 
 
 def waited_line(answer: HangAnswer) -> str:
