@@ -93,12 +93,9 @@ def _fields(name: str) -> AbstractSet[str]:
 FACTS = ("cluster/analysis", "cluster/fleet")
 SENTENCE = 4  # words
 WITH_SENTENCES = {
-    *("cluster/analysis/limits/hardware/__init__.py", "cluster/analysis/limits/speeds.py"),
-    *("cluster/analysis/limits/hardware/from_run.py", "cluster/analysis/models/predict.py"),
-    *("cluster/analysis/statistics/compare.py",),
-    *("cluster/analysis/statistics/slowdown.py", "cluster/analysis/topology/nccl_toggles.py"),
-    *("cluster/analysis/topology/topology.py", "cluster/analysis/topology/transports.py"),
-    *("cluster/fleet/pair_logs.py", "cluster/fleet/rounds.py", "cluster/fleet/simulation.py"),
+    "cluster/analysis/topology/topology.py",
+    "cluster/analysis/topology/transports.py",
+    "cluster/fleet/pair_logs.py",
 }
 """What still words what it finds; parsers of logs do, too, in their notes."""
 

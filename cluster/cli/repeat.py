@@ -8,7 +8,7 @@ import time
 from functools import partial
 from typing import TYPE_CHECKING, Any
 
-from cluster.analysis.statistics.compare import ENOUGH_LAUNCHES, Comparison, headline
+from cluster.analysis.statistics.compare import ENOUGH_LAUNCHES, Comparison
 from cluster.cli import flags
 from cluster.cli.confirm import confirm_download
 from cluster.cli.gates import Gates
@@ -36,6 +36,7 @@ from cluster.orchestration.cluster import Cluster
 from cluster.reports.ci import Case, comparison_cases, judgement_cases
 from cluster.reports.formats.terminal import wrapped
 from cluster.reports.tables import comparison_tables
+from cluster.reports.words.comparison import headline, with_words
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping, Sequence
@@ -276,7 +277,7 @@ def _show_alternated(
     cases += comparison_cases(comparison)
     if options.json:
         folders = tuple(str(run.folder) for _, run in ran)
-        print_json(AbAnswer(runs=folders, comparison=comparison))
+        print_json(AbAnswer(runs=folders, comparison=with_words(comparison)))
         return
     show_tables(comparison_tables(comparison), "terminal")
     for _, run in ran:

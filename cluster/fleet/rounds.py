@@ -10,7 +10,7 @@ from __future__ import annotations
 
 from collections import defaultdict
 from itertools import chain, cycle, islice
-from typing import TYPE_CHECKING, NamedTuple
+from typing import TYPE_CHECKING, Literal, NamedTuple
 
 import numpy as np
 
@@ -39,7 +39,10 @@ if TYPE_CHECKING:
     Measure = Callable[["SurveyStep"], Sequence[PairTest]]
     Hosts = NDArray[np.int64]
 
-CONFIRMATION = "confirmation"
+StepKind = Literal[
+    "named", "round", "sample", "suspects", "chance", "varying", "again", "ports", "confirmation"
+]
+CONFIRMATION: StepKind = "confirmation"
 ALL = 0  # rounds: until every pair has met
 DEFAULT = 10  # rounds
 FEW_HOSTS = 17  # whose pairs all meet in 16 or 17 rounds
@@ -62,7 +65,7 @@ class SurveyStep(NamedTuple):
     pairs: Pairs  # of hosts, of the shape (pairs, 2)
     alone: bool
     port: int
-    what: str
+    what: StepKind  # what it is for
 
 
 class SurveyPlan(NamedTuple):
@@ -80,14 +83,14 @@ def survey(
     """Test a fleet: rounds, a sample of pairs alone, and unclear cases again."""
     tests: list[PairTest] = []
     if plan.pairs:
-        tests += measure(_alone(0, plan.pairs, "the pairs that were named"))
+        tests += measure(_alone(0, plan.pairs, "named"))
         return tests
     rounds = planned_rounds(fleet.groups, plan.rounds)
     for number, pairs in enumerate(rounds):
-        tests += measure(SurveyStep(number, pairs, alone=False, port=0, what=f"round {number + 1}"))
+        tests += measure(SurveyStep(number, pairs, alone=False, port=0, what="round"))
     sample = _sample(fleet, rounds, plan.alone) if rounds else []
     if sample:  # few rounds may have no pair of different groups
-        tests += measure(_alone(_next(tests), sample, "a sample alone"))
+        tests += measure(_alone(_next(tests), sample, "sample"))
     for step in _further_steps(fleet, tests, plan, routes):
         tests += measure(step)
     return tests
@@ -136,7 +139,9 @@ def _next(tests: Sequence[PairTest]) -> int:
     return 1 + max((test.round for test in tests), default=-1)
 
 
-def _alone(number: int, pairs: Iterable[tuple[int, int]], what: str, port: int = 0) -> SurveyStep:
+def _alone(
+    number: int, pairs: Iterable[tuple[int, int]], what: StepKind, port: int = 0
+) -> SurveyStep:
     return SurveyStep(
         number, np.array(list(pairs), dtype=np.int64), alone=True, port=port, what=what
     )
@@ -177,7 +182,7 @@ def _repeated_tests(
     )
     others = [pair for pair in (*unexplained, *map(_either_way, doubtful)) if pair not in once]
     if again := dict.fromkeys([*odd, *others]):
-        yield _alone(number, again, "what could be chance, alone")
+        yield _alone(number, again, "chance")
     yield from _by_other_ports(fleet, found, odd, silent, number + 1)
 
 
@@ -190,9 +195,7 @@ def _among_suspects(
     if fleet.grouped or not several or not found.table.alone.any():
         return
     for number, pairs in enumerate(islice(tournament(len(hosts)), PEERS), _next(tests)):
-        yield SurveyStep(
-            number, hosts[pairs], alone=False, port=0, what="suspects among themselves"
-        )
+        yield SurveyStep(number, hosts[pairs], alone=False, port=0, what="suspects")
 
 
 def _at_other_times(
@@ -206,7 +209,7 @@ def _at_other_times(
     }
     for time in range(TIMES if any(partners.values()) else 0):
         pairs = [(host, own[time % len(own)]) for host, own in partners.items() if own]
-        yield _alone(number + time, pairs, "hosts that may be slow at times")
+        yield _alone(number + time, pairs, "varying")
 
 
 def _low_pairs_again(
@@ -217,7 +220,7 @@ def _low_pairs_again(
     for port, pair in islice(doubtful_pairs(fleet, found), MOST_AGAIN):
         by_port[port].append(pair)
     for number, (port, pairs) in enumerate(by_port.items(), _next(tests)):
-        yield _alone(number, pairs, "low pairs, at another time", port)
+        yield _alone(number, pairs, "again", port)
 
 
 def _by_other_ports(
@@ -243,7 +246,7 @@ def _by_other_ports(
         if pairs:
             pairs += [own[port % len(own)] for ends in beside for own in ends if own]
             once = dict.fromkeys(pairs)
-            yield _alone(number + port - 1, once, "pairs of good hosts, by other ports", port)
+            yield _alone(number + port - 1, once, "ports", port)
 
 
 def _beside(

@@ -16,7 +16,7 @@ from typing import TYPE_CHECKING, NamedTuple
 import numpy as np
 
 from cluster.core.model.fabric import Noise
-from cluster.core.model.fleet import PairTest, Part
+from cluster.core.model.fleet import HOLE, SAME_ADDRESS, SILENT, PairTest, Part
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping
@@ -36,9 +36,6 @@ STALLS = 1e-5  # of all tests: the share in which half of the time is lost
 HOST_ALPHA = 1.2e-6  # seconds that a small message takes in the two hosts
 HOP_ALPHA = 0.3e-6  # seconds that it takes in each switch
 RAMP = 9  # rounds over which a drift builds up
-CUT = "nothing arrived within the limit"
-HOLE = "small messages arrive, large ones do not: an MTU hole"
-TWICE = "refused: another host has the same address"
 NO_LINK = -1  # pads the paths that are shorter than the longest
 ROUNDING = 1e-9  # of a share: links that differ by less are full at the same time
 
@@ -146,7 +143,7 @@ class FleetSimulator:
         for at, why in self._failures(source, target, step):
             reasons[at], rates[at] = why, 0.0
         for at in np.flatnonzero(rates <= 0).tolist():
-            reasons[at] = reasons[at] or CUT
+            reasons[at] = reasons[at] or SILENT
         return Outcomes(rates, reasons)
 
     def _variation(self, chance: np.random.Generator, count: int) -> Values:
@@ -182,7 +179,7 @@ class FleetSimulator:
         cut = np.append(self._capacities(step), np.inf)
         lost = (cut[np.where(paths < 0, len(cut) - 1, paths)] <= 0).any(axis=1)
         for at in np.flatnonzero(lost).tolist():
-            reasons[at], seconds[at] = CUT, 0.0
+            reasons[at], seconds[at] = SILENT, 0.0
         return Outcomes(seconds, reasons)
 
     def _host(self, endpoints: Numbers) -> Numbers:
@@ -254,7 +251,7 @@ class FleetSimulator:
                 hit = (receivers == fault.number) | (receivers == fault.number + 1)
                 lots = self._chance(fault.number, step, 78).random(len(hit))
                 lost = np.flatnonzero(hit & (lots < 0.5))  # noqa: PLR2004 - either of the two answers
-                yield from ((int(at), TWICE) for at in lost)
+                yield from ((int(at), SAME_ADDRESS) for at in lost)
 
 
 def max_min_rates(paths: Numbers, capacities: Values) -> Values:

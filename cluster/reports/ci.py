@@ -10,6 +10,7 @@ from cluster.core.model.value import Value
 from cluster.core.units import format_point, format_value
 from cluster.reports.formats.markdown import table_markdown
 from cluster.reports.table import Table
+from cluster.reports.words.comparison import reason_words
 from cluster.reports.words.limits import percentages
 
 if TYPE_CHECKING:
@@ -61,7 +62,8 @@ def comparison_cases(comparison: Comparison) -> Iterator[Case]:
         if cell.interval is not None:
             ratio += f", 95% CI {cell.interval[0]:.3f} .. {cell.interval[1]:.3f}"
         name = " ".join(filter(None, (cell.metric, format_point(cell.params))))
-        text = "; ".join(filter(None, (ratio, cell.reason)))
+        reason = reason_words(cell.reason) if cell.reason else ""
+        text = "; ".join(filter(None, (ratio, reason)))
         yield Case(suite=suite, name=name, verdict=cell.verdict, text=text)
 
 

@@ -13,7 +13,7 @@ import msgspec
 from cluster.analysis.limits.link import with_given_bound
 from cluster.analysis.models.efficiency import training_scaling
 from cluster.analysis.models.fit import fit, fits, params_but_size, sweeps
-from cluster.analysis.statistics.compare import Launch, Side, compare, group_by, headline
+from cluster.analysis.statistics.compare import Launch, Side, compare, group_by
 from cluster.analysis.statistics.factors import factors
 from cluster.analysis.statistics.summarize import pool_launches
 from cluster.analysis.verdict.evidence import Sign
@@ -29,6 +29,7 @@ from cluster.reports.fleet import findings_table
 from cluster.reports.html_page import Page, PageLink, PageSection
 from cluster.reports.table import Table, summaries_table
 from cluster.reports.tables import comparison_tables, fits_table, scaling_table
+from cluster.reports.words.comparison import headline
 from cluster.reports.words.findings import finding_words
 from cluster.reports.words.limits import doubt_notes
 from cluster.reports.words.verdict import Answer, answer

@@ -6,10 +6,10 @@ import math
 from typing import TYPE_CHECKING
 
 from cluster.analysis.limits.link import BELIEVABLE
-from cluster.analysis.statistics.compare import headline
 from cluster.analysis.statistics.launches import spread
 from cluster.core.units import format_point, format_size, format_value
 from cluster.reports.table import Table
+from cluster.reports.words.comparison import headline, note_words, reason_words
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator, Sequence
@@ -58,7 +58,7 @@ def _nothing_in_common(comparison: Comparison) -> Table:
             )
             for metric in metrics
         ),
-        notes=(SAME_FLAGS, *comparison.notes),
+        notes=(SAME_FLAGS, *map(note_words, comparison.notes)),
         left=("measured", comparison.base, comparison.other),
     )
 
@@ -91,7 +91,11 @@ def _cells(comparison: Comparison) -> Table:
         title=headline(comparison),
         columns=(*columns, comparison.base, comparison.other, *(bounds if bounded else ())),
         rows=tuple(_cell(cell, span, bounded=bounded) for cell in comparison.cells),
-        notes=(*_inconclusive(comparison), *_explained(comparison), *comparison.notes),
+        notes=(
+            *_inconclusive(comparison),
+            *_explained(comparison),
+            *map(note_words, comparison.notes),
+        ),
         left=("metric", "parameters", "verdict", header),
         spare=(bounds, (header,), (comparison.base, comparison.other)),
     )
@@ -104,7 +108,7 @@ def _inconclusive(comparison: Comparison) -> Iterator[str]:
         metrics = dict.fromkeys(cell.metric for cell in cells)
         points = ((m, _points([c for c in cells if c.metric == m], alone="")) for m in metrics)
         named = ", ".join(" ".join(filter(None, point)) for point in points)
-        yield f"Inconclusive: {named}: {reason}."
+        yield f"Inconclusive: {named}: {reason_words(reason)}."
 
 
 def _explained(comparison: Comparison) -> tuple[str, ...]:

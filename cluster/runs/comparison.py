@@ -7,10 +7,11 @@ from typing import TYPE_CHECKING, Any
 
 from msgspec import structs
 
-from cluster.analysis.statistics.compare import THRESHOLD, Comparison, Side, headline
+from cluster.analysis.statistics.compare import THRESHOLD, Comparison, Side
 from cluster.analysis.statistics.compare import compare as compare_sides
 from cluster.core.errors import SpecError
 from cluster.core.files import write_file
+from cluster.reports.words.comparison import headline
 from cluster.runs import frames
 from cluster.runs.catalog import load
 from cluster.runs.nccl_logs import launch_of

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 import pytest
 
 from cluster.analysis.limits import hardware
-from cluster.analysis.limits.hardware import contradiction, names, of_devices, with_logged_gpus
+from cluster.analysis.limits.hardware import contradicting_gpu, names, of_devices, with_logged_gpus
 from cluster.cli.commands.judge import find_hardware
 from cluster.core.errors import SpecError
 from cluster.core.model.hardware import Figure
@@ -155,9 +155,9 @@ def test_a_log_completes_what_was_said_and_may_contradict_it() -> None:
     assert (both.name, both.gpu, both.nic) == ("n1-standard-8", "Tesla K80", n1.nic)
     assert with_logged_gpus(None, ["Tesla K80"]) == hardware.of_devices(["Tesla K80"])
     assert with_logged_gpus(n1, ["what?"]) == n1
-    assert contradiction(find_hardware("h100"), ["NVIDIA A100-SXM4-40GB"])
-    assert not contradiction(find_hardware("a100"), ["NVIDIA A100-SXM4-40GB"])
-    assert not contradiction(n1, ["NVIDIA A100-SXM4-40GB"])
+    assert contradicting_gpu(find_hardware("h100"), ["NVIDIA A100-SXM4-40GB"])
+    assert not contradicting_gpu(find_hardware("a100"), ["NVIDIA A100-SXM4-40GB"])
+    assert not contradicting_gpu(n1, ["NVIDIA A100-SXM4-40GB"])
 
 
 @pytest.mark.parametrize(

@@ -9,7 +9,8 @@ from typing import Any
 import msgspec
 import pytest
 
-from cluster.analysis.limits.speeds import NVLINKS, link, nvlink
+from cluster.analysis.limits.hardware.catalog import listed_nvlinks, nvlink
+from cluster.analysis.limits.speeds import link
 from cluster.core.model.hosts import Interface
 from cluster.core.model.measurements import Definition
 from cluster.core.pcie import LANES, slot_bandwidth
@@ -61,7 +62,8 @@ def test_nvlinks_carry_what_is_published_and_more_than_was_measured() -> None:
 
 
 def test_every_figure_says_where_it_is_from() -> None:
-    assert all(figure.source for figure in (*LANES.values(), *NVLINKS.values()))
+    assert all(figure.source for figure in LANES.values())
+    assert all(listed.source for listed in listed_nvlinks().values())
 
 
 def interface(**words: Any) -> Interface:
@@ -82,7 +84,7 @@ def test_a_slot_may_be_slower_than_the_interface_in_it() -> None:
     assert narrow
     assert wide
     assert narrow.rate == pytest.approx(7.877e9, rel=1e-3)
-    assert "in a slot of 8.0 GT/s PCIe x8" in narrow.source
+    assert "slot: 8.0 GT/s PCIe x8" in narrow.source
     assert wide.rate == 100 * GBIT
 
 

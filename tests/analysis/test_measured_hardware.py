@@ -61,7 +61,7 @@ def test_a_copy_within_the_gpu_reads_and_writes() -> None:
     assert found.bound == pytest.approx(4814e9)
     assert found.limit is not None
     assert found.limit.kind == "gpu_memory"
-    assert "2 x 3201 MHz during copies x 6016 bit" in found.limit.source
+    assert "6402 MT/s, 6016 bit" in found.limit.source
 
 
 def test_what_is_usual_comes_from_published_results() -> None:

@@ -4,8 +4,9 @@ from __future__ import annotations
 
 import pytest
 
-from cluster.analysis.statistics.slowdown import describe_slowdown
+from cluster.analysis.statistics.slowdown import find_slowdown
 from cluster.core.model.measurements import Measurement
+from cluster.reports.words.launches import slowdown_words
 
 KIB = 1024
 
@@ -27,26 +28,30 @@ def series(size: int, *values: float, complete: bool = True, rank: int = 0) -> M
 def test_repetitions_that_took_much_longer_at_the_end_are_counted() -> None:
     ended = series(64 * KIB, *[0.01] * 30, 0.5, 0.6, 0.4, complete=False)
 
-    assert describe_slowdown([series(KIB, 0.001, 0.001), ended]) == (
+    found = find_slowdown([series(KIB, 0.001, 0.001), ended])
+    assert found is not None
+    assert (found.count, found.before) == (3, None)
+    assert found.ratio == pytest.approx(50)
+    assert slowdown_words(found) == (
         "The last 3 of 33 repetitions of bandwidth 64 KiB took 50 times as long as those before. "
         "A link or a host became slower while it ran."
     )
 
 
 def test_one_slow_repetition_is_enough_if_the_run_ended_in_it() -> None:
-    assert describe_slowdown([series(KIB, *[1e-3] * 4, 9.0, complete=False)]).startswith(
-        "The last 1"
-    )
+    found = find_slowdown([series(KIB, *[1e-3] * 4, 9.0, complete=False)])
+    assert found is not None
+    assert found.count == 1
 
 
 def test_a_series_that_was_slow_from_its_beginning_is_compared_with_the_one_before() -> None:
     before = series(KIB, 0.001, 0.001, 0.001)
     ended = series(4 * KIB, 0.4, 0.4, complete=False)
 
-    assert describe_slowdown([before, ended]) == (
-        "Repetitions of bandwidth 4 KiB took 100 times as long as those of bandwidth 1 KiB "
-        "suggest. A link or a host became slower while it ran."
-    )
+    found = find_slowdown([before, ended])
+    assert found is not None
+    assert (found.count, found.before) == (0, before)
+    assert found.ratio == pytest.approx(100)
 
 
 @pytest.mark.parametrize(
@@ -62,4 +67,4 @@ def test_a_series_that_was_slow_from_its_beginning_is_compared_with_the_one_befo
     ],
 )
 def test_what_does_not_show_it_is_not_blamed_on_a_link(ended: list[Measurement]) -> None:
-    assert describe_slowdown(ended) == ""
+    assert find_slowdown(ended) is None

@@ -12,7 +12,7 @@ import pytest
 from cluster.cli.progress.heat_map import PairMap
 from cluster.core import journal
 from cluster.core.errors import SpecError
-from cluster.core.model.fleet import PairTest
+from cluster.core.model.fleet import HOLE, PairTest
 from cluster.core.model.hosts import Machine
 from cluster.fleet.pair_measurements import pair_tests
 from cluster.orchestration.check.fleet_check import judge_fleet, read_groups
@@ -163,9 +163,7 @@ def test_tests_survive_as_measurements(home: Path) -> None:
     tests = list(pair_tests(run.measurements))
 
     assert {test.nic for test in tests} == {0, 1}
-    assert {test.reason for test in tests if not test.value} == {
-        "small messages arrive, large ones do not: an MTU hole"
-    }
+    assert {test.reason for test in tests if not test.value} == {HOLE}
     with pytest.raises(SpecError, match="There is no cluster"):
         attach("sim")
 

@@ -32,7 +32,7 @@ RUNNING = {
 }
 
 
-@pytest.mark.parametrize("remedy", ["down crash", "gc -y"])
+@pytest.mark.parametrize("remedy", ["down crash", "more gc -y"])
 @pytest.mark.parametrize("point", LAUNCHING.values(), ids=LAUNCHING)
 def test_a_launch_that_was_killed_leaves_nothing(alone: Alone, point: str, remedy: str) -> None:
     before = alone.left()

@@ -23,6 +23,7 @@ from cluster.core.model.spec import ClusterSpec
 from cluster.logs import reader
 from cluster.orchestration.ab_test import check_toggles, compare_conditions, trials
 from cluster.orchestration.bench.plan import check_bench
+from cluster.reports.words.comparison import note_words, proof_fault_words, with_words
 from cluster.runs import store
 from cluster.runs.nccl_logs import proof_of
 
@@ -52,14 +53,14 @@ def dgx1() -> dict[str, Topology]:
 def why(variables: dict[str, str], path: Path, topologies: dict[str, Topology]) -> str:
     proof = toggle_proof(variables, log(path), topologies)
     assert proof is not None
-    return proof.why
+    return proof_fault_words(proof.fault) if proof.fault else ""
 
 
 def test_a_pair_of_gpus_without_peer_to_peer_is_proven_by_shared_memory() -> None:
     proof = toggle_proof({"NCCL_P2P_DISABLE": "1"}, log(OFF), {})
 
     assert proof is not None
-    assert proof.why == ""
+    assert proof.fault is None
     assert [(p.name, p.via) for p in proof.pairs] == [("GPU1-GPU2", "SHM/direct/direct")]
 
 
@@ -82,7 +83,7 @@ def test_the_founding_log_of_level_pix_proves_the_level_and_knows_the_path() -> 
     proof = toggle_proof({"NCCL_P2P_LEVEL": "1"}, log(HERE / "v100_pix.log"), dgx1())
 
     assert proof is not None
-    assert proof.why == ""
+    assert proof.fault is None
     assert [(p.name, p.path, p.via) for p in proof.pairs] == [("GPU0-GPU3", "NV2", "P2P/IPC")]
 
 
@@ -166,7 +167,8 @@ def test_a_proven_toggle_that_changes_nothing_is_equivalent(tmp_path: Path) -> N
 
     assert [cell.verdict for cell in found.cells] == ["equivalent"]
     assert any(
-        note == "NCCL_P2P_DISABLE=1 in 5 of 5 launch(es) of env:NCCL_P2P_DISABLE=1: took effect, "
+        note_words(note)
+        == "NCCL_P2P_DISABLE=1 in 5 of 5 launch(es) of env:NCCL_P2P_DISABLE=1: took effect, "
         "by NCCL's log: GPU1-GPU2 (?) via SHM/direct/direct."
         for note in found.notes
     )
@@ -186,8 +188,8 @@ def test_without_proof_there_is_no_verdict(
     found = compared(tmp_path, logs)
 
     assert [cell.verdict for cell in found.cells] == ["inconclusive"]
-    assert reason in found.cells[0].reason
-    assert any("unproven" in note for note in found.notes)
+    assert reason in with_words(found).cells[0].why
+    assert any(note.proof and note.proof.fault for note in found.notes)
 
 
 def test_other_runs_have_nothing_to_prove(tmp_path: Path) -> None:

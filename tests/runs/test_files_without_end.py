@@ -28,11 +28,11 @@ READERS = (
     "import {}",
     "judge {}",
     "check --from {}",
-    "topology {}",
-    "profile {}",
-    f"corpus add {{}}{SOURCE}",
-    "scaling {}",
-    "verify {}",
+    "more topology {}",
+    "more profile {}",
+    f"more corpus add {{}}{SOURCE}",
+    "more scaling {}",
+    "more verify {}",
     "judge latest --hardware {}.toml",
 )
 
@@ -78,10 +78,13 @@ def assert_refused(done: subprocess.CompletedProcess[str], word: str) -> None:
 @pytest.mark.parametrize(
     ("make", "line"),
     [
-        *((sparse, line) for line in ("import {}", "judge {}", "check --from {}", "corpus add {}")),
         *(
             (sparse, line)
-            for line in ("verify {}", "scaling {}", "judge latest --hardware {}.toml")
+            for line in ("import {}", "judge {}", "check --from {}", "more corpus add {}")
+        ),
+        *(
+            (sparse, line)
+            for line in ("more verify {}", "more scaling {}", "judge latest --hardware {}.toml")
         ),
         *((make, "import {}") for make in (one_letter, packed_zeros)),
     ],

@@ -32,9 +32,9 @@ COMMANDS = (
     "judge bad",
     "report bad -o page.html",
     "compare bad good",
-    "fit bad",
+    "plot --fit bad",
     "runs",
-    "share bad -o shared.json",
+    "more share bad -o shared.json",
     "import bad --name copy",
     "judge bad --hardware wrong.toml",
 )

@@ -149,7 +149,7 @@ def test_names_from_outside_lead_nowhere_else(name: str) -> None:
 )
 def test_a_store_that_cannot_be(bucket: Any, url: str, status: int, message: str) -> None:
     saved("one")
-    for words in (("push", "one", url), ("runs", "--from", url)):
+    for words in (("more", "push", url, "one"), ("runs", "--from", url)):
         refused = command(*words, status=status).stderr
         assert message in refused
         assert "Traceback" not in refused
@@ -176,7 +176,7 @@ def test_any_other_place_that_fsspec_reaches(home: Path) -> None:
 def test_many_at_once_all_end_as_they_should(bucket: Any) -> None:
     """A library whose threads outlive its answer has Python aborted on a busy machine."""
     saved("one")
-    words = (COMMAND, "push", "one", PLACE)
+    words = (COMMAND, "more", "push", PLACE, "one")
 
     with ThreadPoolExecutor(6) as pool:
         shown = list(pool.map(lambda _: run(*words).stdout, range(24)))
@@ -188,7 +188,7 @@ def test_without_the_libraries_the_message_says_what_to_install(library: str, ur
     saved("one")
     script = (
         f"import sys; sys.modules['{library}'] = None;"
-        f"sys.argv = ['cluster', 'push', 'one', '{url}'];"
+        f"sys.argv = ['cluster', 'more', 'push', '{url}', 'one'];"
         "from cluster.cli import main; main()"
     )
     done = run(sys.executable, "-c", script, status=2)

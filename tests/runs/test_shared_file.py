@@ -165,7 +165,7 @@ def test_a_full_disk_leaves_the_file_that_was_there(folder: Path, tmp_path: Path
     """A limit on the size of files stands for the disk: the kernel refuses to write, too."""
     path = tmp_path / "run.share.json"
     path.write_text("older")
-    limited = f"trap '' XFSZ; ulimit -f 1; exec {COMMAND} share {folder} -o {path}"
+    limited = f"trap '' XFSZ; ulimit -f 1; exec {COMMAND} more share {folder} -o {path}"
     said = run("sh", "-c", limited, status=2).stderr
 
     assert f"{path} cannot be written: " in said

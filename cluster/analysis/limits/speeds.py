@@ -1,36 +1,15 @@
-"""Rates of NVLinks and network interfaces, as hosts report them, each with its source."""
+"""Rates of network interfaces, as hosts report them, each with its source."""
 
 from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from cluster.core.model.hardware import Figure
 from cluster.core.model.hosts import Link
 from cluster.core.pcie import slot_bandwidth
 from cluster.core.units import format_rate
 
 if TYPE_CHECKING:
     from cluster.core.model.hosts import Interface
-
-
-# One NVLink, by the architecture of the GPU.
-NVLINKS = {
-    "Pascal": Figure(rate=20e9, source="NVIDIA P100 white paper: 4 links, 160 GB/s both ways"),
-    "Volta": Figure(rate=25e9, source="NVIDIA V100 white paper: 6 links, 300 GB/s both ways"),
-    "Ampere": Figure(rate=25e9, source="NVIDIA A100 white paper: 12 links, 600 GB/s both ways"),
-    "Hopper": Figure(rate=25e9, source="NVIDIA H100 white paper: 18 links, 900 GB/s both ways"),
-    "Blackwell": Figure(rate=50e9, source="NVIDIA Blackwell brief: 18 links, 1.8 TB/s both ways"),
-}
-
-
-def nvlink(architecture: str, links: int) -> Figure | None:
-    """Return the rate of a GPU's NVLinks in one direction: 450 GB/s for 18 of Hopper."""
-    each = NVLINKS.get(architecture)
-    if each is None or links < 1:
-        return None
-    return Figure(
-        rate=each.rate * links, source=f"{links} x NVLink of {architecture}: {each.source}"
-    )
 
 
 def link(interface: Interface) -> Link | None:
@@ -50,5 +29,5 @@ def link(interface: Interface) -> Link | None:
         rate=slot.rate,
         mtu=interface.mtu,
         flow=interface.flow or None,
-        source=f"{source}, in a slot of {slot.source}",
+        source=f"{source}, slot: {slot.source}",
     )

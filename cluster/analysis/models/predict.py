@@ -20,19 +20,15 @@ from cluster.core.model.value import Value
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Iterator
 
+    from cluster.analysis.statistics.factors import Factor
     from cluster.core.model.fits import Fit
     from cluster.core.model.measurements import Summary
     from cluster.core.model.records import Record
 
     Rounds = Callable[[int, float], Iterator[float]]
 
-OTHER = {
-    "hosts",
-    "spot",
-    "ttl",
-    "max_cost",
-    "idle",
-}  # options that do not affect what a machine is like
+# options that do not affect what a machine is like
+OTHER = {"hosts", "spot", "ttl", "max_cost", "idle"}
 MACHINES = {field.name for field in structs.fields(SpecOptions)} - OTHER
 SETTINGS = ("host.", "link.", "mca:", "env:")
 
@@ -202,13 +198,9 @@ def without_prediction(
     )
 
 
-def differences(messages: Record, operations: Record) -> Iterator[str]:
-    """Say why one run's messages may not predict another's operations, in sentences."""
-    yield from (f"Of the operations: {note}" for note in operations.notes)
+def differing_conditions(messages: Record, operations: Record) -> Iterator[Factor]:
+    """Return the factors by which one run's messages may not predict another's operations."""
     for factor in differing_factors([messages], [operations]):
         own = factor.name in MACHINES or factor.name.startswith(SETTINGS)
         if own or (factor.name == "transport" and factor.other != "mpi"):
-            yield (
-                f"The messages are not those of the operations: {factor.name} is {factor.base}, "
-                f"and {factor.other} for the operations."
-            )
+            yield factor

@@ -17,7 +17,7 @@ from typing import TYPE_CHECKING, Literal
 import msgspec
 
 from cluster.analysis.statistics.factors import Factor, differing_factors, factors
-from cluster.analysis.topology.nccl_toggles import ToggleProof, proof_notes, undecided
+from cluster.analysis.topology.nccl_toggles import ToggleProof, count_proofs, undecided
 from cluster.core.errors import SpecError
 from cluster.core.model.measurements import Summary
 from cluster.core.model.records import Record
@@ -30,8 +30,6 @@ if TYPE_CHECKING:
 THRESHOLD = 0.03  # of a value: a smaller difference is of no practical interest
 ENOUGH_LAUNCHES = 5  # of each group, for a verdict
 RARE = 0.025  # p-value: of 200 comparisons of equal conditions, hardly ever do more than 5% differ
-NO_SURPRISE = "of {} data points, one may differ as much by chance"
-LACKING = "a launch has no value for it"
 
 Verdict = Literal["faster", "slower", "equivalent", "inconclusive"]
 VERDICTS: tuple[Verdict, ...] = ("faster", "slower", "equivalent", "inconclusive")
@@ -54,6 +52,36 @@ class Side(Value, frozen=True, kw_only=True):
     launches: tuple[Launch, ...]
 
 
+class CellReason(Value, frozen=True, kw_only=True, omit_defaults=True):
+    """Why a cell has no verdict."""
+
+    kind: Literal[
+        "not_measured", "definitions", "no_positive_median", "too_few_launches", "no_interval",
+        "includes_one", "small", "chance", "value_missing", "unproven", "same_transports",
+    ]  # fmt: skip
+    side: str = ""  # that did not measure it
+    names: tuple[str, ...] = ()  # why it failed, or the definitions
+    count: int = 0  # data points, or launches of the first group
+    other_count: int = 0
+    threshold: float = 0.0
+    proof: ToggleProof | None = None
+
+
+class ComparisonNote(Value, frozen=True, kw_only=True, omit_defaults=True):
+    """What a reader of the verdicts must know."""
+
+    kind: Literal["proof", "simulated", "two_launches", "in_sequence", "not_done"]
+    side: str = ""
+    other: str = ""
+    proof: ToggleProof | None = None
+    count: int = 0  # launches, of `total`, that have the proof
+    total: int = 0
+    id: str = ""  # of a run that is not done
+    status: str = ""
+    reason: str = ""  # of its record
+    words: str = ""
+
+
 class ComparisonCell(Value, frozen=True, kw_only=True):
     """A metric at a point, in two groups of launches."""
 
@@ -70,7 +98,8 @@ class ComparisonCell(Value, frozen=True, kw_only=True):
     ratio: float | None = None  # of the second group's medians to the first's
     interval: tuple[float, float] | None = None  # the ends of its 95 % confidence interval
     verdict: Verdict = "inconclusive"  # on the second group
-    reason: str = ""
+    reason: CellReason | None = None
+    why: str = ""  # the reason in words
 
     @property
     def is_common(self) -> bool:
@@ -101,7 +130,8 @@ class Comparison(Value, frozen=True, kw_only=True):
     threshold: float  # the smallest relative difference that matters
     factors: tuple[Factor, ...]  # that differ
     cells: tuple[ComparisonCell, ...]  # every metric and point that either group has
-    notes: tuple[str, ...] = ()  # what a reader of the verdicts must know
+    notes: tuple[ComparisonNote, ...] = ()
+    headline: str = ""  # in words
 
     @property
     def is_possible(self) -> bool:
@@ -234,7 +264,9 @@ def _cell(pair: Pair, groups: tuple[Side, Side], threshold: float) -> Comparison
         interval = ratio_interval(medians[0], medians[1])
     verdict, reason = _verdict(estimate, interval, threshold, some.better)
     if min(cell.launches) < ENOUGH_LAUNCHES:
-        verdict, reason = "inconclusive", _too_few_launches(cell.launches)
+        own, others = cell.launches
+        reason = CellReason(kind="too_few_launches", count=own, other_count=others)
+        verdict = "inconclusive"
     return msgspec.structs.replace(
         cell, ratio=estimate, interval=interval, verdict=verdict, reason=reason
     )
@@ -245,28 +277,17 @@ def _share(group: Sequence[Summary]) -> float | None:
     return median(known) if known and len(known) == len(group) else None
 
 
-def _incomparable(pair: Pair, groups: tuple[Side, Side]) -> str:
-    """Say why a cell cannot be compared; empty if it can."""
+def _incomparable(pair: Pair, groups: tuple[Side, Side]) -> CellReason | None:
     for summaries, side in zip(pair, groups, strict=True):
         if not summaries:
-            return f"not measured in {side.name}{_failure_reasons(side)}"
+            failures = dict.fromkeys(x.record.reason for x in side.launches if x.record.reason)
+            return CellReason(kind="not_measured", side=side.name, names=tuple(failures))
     definitions = {summary.definition for summaries in pair for summary in summaries}
     if len(definitions) > 1:
-        return f"not the same metric: its definitions are {' and '.join(sorted(definitions))}"
+        return CellReason(kind="definitions", names=tuple(sorted(definitions)))
     if not all(0 < s.median < math.inf for summaries in pair for s in summaries):
-        return "a median is not above 0, or its time too short for the clock"
-    return ""
-
-
-def _failure_reasons(side: Side) -> str:
-    reasons = dict.fromkeys(x.record.reason for x in side.launches if x.record.reason)
-    return f": {' '.join(reasons)}" if reasons else ""
-
-
-def _too_few_launches(launches: tuple[int, int]) -> str:
-    return (
-        f"{launches[0]} against {launches[1]} launch(es); a verdict needs {ENOUGH_LAUNCHES} of each"
-    )
+        return CellReason(kind="no_positive_median")
+    return None
 
 
 def _interval_of_two_launches(base: Summary, other: Summary) -> tuple[float, float] | None:
@@ -278,17 +299,17 @@ def _interval_of_two_launches(base: Summary, other: Summary) -> tuple[float, flo
 
 def _verdict(
     estimate: float, interval: tuple[float, float] | None, threshold: float, better: str
-) -> tuple[Verdict, str]:
+) -> tuple[Verdict, CellReason | None]:
     if interval is None:
-        return "inconclusive", "too few launches for an interval"
+        return "inconclusive", CellReason(kind="no_interval")
     low, high = interval
     if 1 / (1 + threshold) <= low and high <= 1 + threshold:
-        return "equivalent", ""
+        return "equivalent", None
     if low <= 1 <= high:
-        return "inconclusive", f"the interval includes 1 and reaches beyond {threshold:.1%}"
+        return "inconclusive", CellReason(kind="includes_one", threshold=threshold)
     if max(estimate, 1 / estimate) < 1 + threshold:
-        return "inconclusive", f"a difference, but perhaps less than {threshold:.1%}"
-    return ("faster" if (estimate > 1) == (better == "higher") else "slower"), ""
+        return "inconclusive", CellReason(kind="small", threshold=threshold)
+    return ("faster" if (estimate > 1) == (better == "higher") else "slower"), None
 
 
 def _without_chance_verdicts(
@@ -306,7 +327,8 @@ def _without_chance_verdicts(
     likely = dict(zip(family, permutation_p_values(first, second), strict=True)) if family else {}
     for i, cell in enumerate(cells):
         if cell.verdict in ("faster", "slower") and likely.get(i, 1.0) > RARE:
-            reason = NO_SURPRISE.format(len(family)) if i in likely else LACKING
+            chance = CellReason(kind="chance", count=len(family))
+            reason = chance if i in likely else CellReason(kind="value_missing")
             judged[i] = msgspec.structs.replace(cell, verdict="inconclusive", reason=reason)
     return judged
 
@@ -315,59 +337,46 @@ def _without_unproven_verdicts(
     cells: Sequence[ComparisonCell], base: Side, other: Side
 ) -> list[ComparisonCell]:
     """Withdraw verdicts on a variable of NCCL that may have done nothing."""
-    reason = undecided(*([launch.toggle for launch in side.launches] for side in (base, other)))
-    if not reason:
+    proof = undecided(*([launch.toggle for launch in side.launches] for side in (base, other)))
+    if proof is None:
         return list(cells)
+    reason = CellReason(kind="unproven" if proof.fault else "same_transports", proof=proof)
     return [
         msgspec.structs.replace(cell, verdict="inconclusive", reason=cell.reason or reason)
         for cell in cells
     ]
 
 
-def _notes(base: Side, other: Side) -> Iterable[str]:
+def _notes(base: Side, other: Side) -> Iterator[ComparisonNote]:
     for side in (base, other):
-        yield from proof_notes(side.name, [launch.toggle for launch in side.launches])
-        if any(launch.record.simulated for launch in side.launches):
-            yield f"{side.name} is simulated: its values are those of a model."
+        launches = side.launches
+        for proof, count in count_proofs([launch.toggle for launch in launches]).items():
+            yield ComparisonNote(
+                kind="proof", side=side.name, proof=proof, count=count, total=len(launches)
+            )
+        if any(launch.record.simulated for launch in launches):
+            yield ComparisonNote(kind="simulated", side=side.name)
     if len(base.launches) == len(other.launches) == 1:
-        yield (
-            "Intervals are those of two launches, and say nothing of the next one: the same "
-            "command may give another median. For a verdict: cluster bench ... --ab KEY=A,B"
-        )
+        yield ComparisonNote(kind="two_launches")
     if min(len(base.launches), len(other.launches)) >= ENOUGH_LAUNCHES and _ran_one_after_the_other(
         base, other
     ):
-        yield (
-            f"No launch of {base.name} was between those of {other.name}: whatever changed in the "
-            "meantime may be the reason. In turn: cluster bench ... --ab KEY=A,B"
-        )
-    for side in (base, other):
-        for launch in side.launches:
-            if launch.record.status != "done":
-                reason = f": {launch.record.reason}" if launch.record.reason else ""
-                yield f"{launch.record.id} ({side.name}) is {launch.record.status}{reason}"
+        yield ComparisonNote(kind="in_sequence", side=base.name, other=other.name)
+    yield from (
+        _not_done(side, x.record)
+        for side in (base, other)
+        for x in side.launches
+        if x.record.status != "done"
+    )
+
+
+def _not_done(side: Side, record: Record) -> ComparisonNote:
+    return ComparisonNote(
+        kind="not_done", side=side.name, id=record.id, status=record.status, reason=record.reason
+    )
 
 
 def _ran_one_after_the_other(base: Side, other: Side) -> bool:
     """Tell whether all launches of one group ran before all of the other."""
     first, second = ([launch.record.at for launch in side.launches] for side in (base, other))
     return max(first) < min(second) or max(second) < min(first)
-
-
-def headline(comparison: Comparison) -> str:
-    """Return the verdict, if all data points have the same; else how many have each."""
-    about = f"{comparison.other} against {comparison.base}"
-    if not comparison.cells:
-        return f"{about}: nothing was measured"
-    if not comparison.is_possible:
-        return f"{about}: NOT COMPARABLE, they have no data point in common"
-    common = [cell for cell in comparison.cells if cell.is_common]
-    counts = {v: sum(cell.verdict == v for cell in common) for v in VERDICTS}
-    [*verdicts] = (verdict for verdict, count in counts.items() if count)
-    alone = len(comparison.cells) - len(common)
-    rest = f"; {alone} data point(s) in only one of them" if alone else ""
-    if len(verdicts) > 1:
-        return f"{about}: " + ", ".join(f"{counts[v]} {v}" for v in verdicts) + rest
-    if len(common) > 1:
-        return f"{about}: {verdicts[0]} in all {len(common)} data points{rest}"
-    return f"{about}: {verdicts[0]}{rest}"

@@ -8,7 +8,8 @@ say: `via P2P/CUMEM`, `via SHM/direct`.
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
+from collections import Counter
+from typing import TYPE_CHECKING, Literal
 
 from cluster.analysis.topology.gpu_paths import OLD, UNKNOWN, nvlinks
 from cluster.analysis.topology.transports import DIRECT, carriers
@@ -30,13 +31,21 @@ NUMBERED = (NEVER, "PIX", "PXB", "PHB", "SYS", "SYS")  # what the numbers 0 to 5
 SAME = {"NODE": "PHB", **OLD}
 
 
+class PairFault(Value, frozen=True, kw_only=True):
+    """How a pair differs from what the variable says."""
+
+    kind: Literal["direct", "beyond", "indirect", "path_unknown"]
+    via: str
+    limit: str = ""  # the level
+
+
 class PairProof(Value, frozen=True, kw_only=True):
     """What carried data between two GPUs of a host."""
 
     name: str
     path: str  # between them, as `nvidia-smi topo -m` names it; `?` if it is not known
     via: str
-    why: str = ""  # it is no proof; empty if NCCL did what the variable says
+    fault: PairFault | None = None  # none if NCCL did what the variable says
 
     @property
     def is_direct(self) -> bool:
@@ -44,12 +53,24 @@ class PairProof(Value, frozen=True, kw_only=True):
         return self.via.startswith(DIRECT)
 
 
+class ProofFault(Value, frozen=True, kw_only=True):
+    """Why it is not proven that a variable took effect."""
+
+    kind: Literal[
+        "no_log", "level_unknown", "read_elsewhere", "not_read", "read_other", "no_pairs", "pair",
+        "not_used",
+    ]  # fmt: skip
+    level: str = ""  # that NCCL does not know
+    read: tuple[tuple[str, str], ...] = ()  # what it read instead
+    pair: PairProof | None = None
+
+
 class ToggleProof(Value, frozen=True, kw_only=True):
     """Whether a variable took effect in a launch."""
 
     setting: str  # such as `NCCL_P2P_LEVEL=LOC`
     pairs: tuple[PairProof, ...] = ()
-    why: str = ""  # it is not proven; empty if it is
+    fault: ProofFault | None = None  # none if it is proven
 
 
 def toggle_proof(
@@ -65,10 +86,10 @@ def toggle_proof(
         return None
     setting, limit = ", ".join(settings), level(variables)
     if log is None:
-        return ToggleProof(setting=setting, why="there is no log of NCCL")
+        return ToggleProof(setting=setting, fault=ProofFault(kind="no_log"))
     pairs = tuple(_pairs(log, topologies, limit))
-    reason = _unread(variables, limit, log) or _disobeyed(pairs, limit)
-    return ToggleProof(setting=setting, pairs=pairs, why=reason)
+    fault = _unread(variables, limit, log) or _disobeyed(pairs, limit)
+    return ToggleProof(setting=setting, pairs=pairs, fault=fault)
 
 
 def level(variables: Mapping[str, str]) -> str:
@@ -81,8 +102,12 @@ def level(variables: Mapping[str, str]) -> str:
     return text if text in LEVELS else ""
 
 
-def undecided(base: Sequence[ToggleProof | None], other: Sequence[ToggleProof | None]) -> str:
-    """Return why two conditions do not show what a variable does; empty if they do.
+def undecided(
+    base: Sequence[ToggleProof | None], other: Sequence[ToggleProof | None]
+) -> ToggleProof | None:
+    """Return why two conditions do not show what a variable does; None if they do.
+
+    The proof that lacks, or one without a fault if both used the same transports.
 
     They do if all launches have their proof and a pair changes its transport, or if both conditions
     have the same setting.
@@ -90,58 +115,43 @@ def undecided(base: Sequence[ToggleProof | None], other: Sequence[ToggleProof | 
     known = [proof for proof in (*base, *other) if proof is not None]
     settings = [{proof.setting if proof else "" for proof in side} for side in (base, other)]
     if not known or settings[0] == settings[1]:
-        return ""
-    lacking = next((proof for proof in known if proof.why), None)
-    if lacking is not None:
-        return f"{lacking.setting} is not proven: {lacking.why}"
-    if None in (*base, *other):
-        return ""  # one side is without any setting; that of the other is proven
+        return None
+    lacking = next((proof for proof in known if proof.fault), None)
+    if lacking is not None or None in (*base, *other):
+        return lacking  # one side is without any setting; that of the other is proven
     direct = [{p.name: p.is_direct for proof in side if proof for p in proof.pairs}
               for side in (base, other)]  # fmt: skip
-    if direct[0] == direct[1]:
-        return "both conditions used the same transports between all pairs of GPUs"
-    return ""
+    return known[0] if direct[0] == direct[1] else None
 
 
-def proof_notes(side: str, proofs: Sequence[ToggleProof | None]) -> Iterator[str]:
-    """Say what the launches of a condition prove, a line per outcome, by pair of GPUs."""
-    counts: dict[tuple[str, str, str], int] = {}
-    for proof in proofs:
-        if proof is not None:
-            carried = ", ".join(f"{pair.name} ({pair.path}) via {pair.via}" for pair in proof.pairs)
-            key = (proof.setting, proof.why, carried)
-            counts[key] = counts.get(key, 0) + 1
-    for (setting, reason, carried), count in counts.items():
-        many = f"{count} of {len(proofs)} launch(es) of {side}"
-        outcome = f"unproven: {reason}" if reason else "took effect, by NCCL's log"
-        yield f"{setting} in {many}: {outcome}" + (f": {carried}." if carried else ".")
+def count_proofs(proofs: Sequence[ToggleProof | None]) -> Counter[ToggleProof]:
+    """Count the launches of a condition by what they prove."""
+    return Counter(proof for proof in proofs if proof is not None)
 
 
-def _unread(variables: Mapping[str, str], limit: str, log: NcclLog) -> str:
-    """Say whether NCCL read something else than the variables say; empty if it read them."""
+def _unread(variables: Mapping[str, str], limit: str, log: NcclLog) -> ProofFault | None:
+    """Return what NCCL read instead of the variables; None if it read them."""
     read = {setting.name: setting.value for setting in log.settings if setting.name in TOGGLES}
     if not limit:
         if LEVEL in variables:
-            return f"NCCL knows no level {variables[LEVEL]!r}, and ignores it"
-        shown = ", ".join(f"{name}={value}" for name, value in read.items())
-        return f"NCCL read {shown} elsewhere: in nccl.conf, or on the host" if read else ""
-    obeyed = level(read)
-    if obeyed == limit:
-        return ""
+            return ProofFault(kind="level_unknown", level=variables[LEVEL])
+        return ProofFault(kind="read_elsewhere", read=tuple(read.items())) if read else None
+    if level(read) == limit:
+        return None
     if not read:
-        return "NCCL's log does not say that it read the variable (NCCL_DEBUG=INFO would)"
-    return f"NCCL's log says {', '.join(f'{name}={value}' for name, value in read.items())}"
+        return ProofFault(kind="not_read")
+    return ProofFault(kind="read_other", read=tuple(read.items()))
 
 
-def _disobeyed(pairs: Sequence[PairProof], limit: str) -> str:
+def _disobeyed(pairs: Sequence[PairProof], limit: str) -> ProofFault | None:
     if not pairs:
-        return "no two GPUs of one host exchanged data: peer-to-peer stays within a host"
-    wrong = next((pair for pair in pairs if pair.why), None)
+        return ProofFault(kind="no_pairs")
+    wrong = next((pair for pair in pairs if pair.fault), None)
     if wrong is not None:
-        return f"{wrong.name} {wrong.why}"
+        return ProofFault(kind="pair", pair=wrong)
     if limit != NEVER and not any(pair.is_direct for pair in pairs):
-        return "it allows peer-to-peer, and no pair of GPUs used it"
-    return ""
+        return ProofFault(kind="not_used")
+    return None
 
 
 def _pairs(log: NcclLog, topologies: Mapping[str, Topology], limit: str) -> Iterator[PairProof]:
@@ -154,7 +164,7 @@ def _pairs(log: NcclLog, topologies: Mapping[str, Topology], limit: str) -> Iter
         path = _path(carrier, _matrix(topologies, host))
         via = " and ".join(carrier.via)
         name = f"{host} {carrier.name}" if several else carrier.name
-        yield PairProof(name=name, path=path, via=via, why=_wrong(carrier, path, limit))
+        yield PairProof(name=name, path=path, via=via, fault=_pair_fault(carrier, path, limit))
 
 
 def _matrix(topologies: Mapping[str, Topology], host: str) -> Topology | None:
@@ -170,21 +180,18 @@ def _path(carrier: Carrier, matrix: Topology | None) -> str:
     return matrix.path(*(f"GPU{gpu}" for gpu in carrier.gpus))
 
 
-def _wrong(carrier: Carrier, path: str, limit: str) -> str:
-    """Say how a pair differs from what the level says; empty if it does not."""
+def _pair_fault(carrier: Carrier, path: str, limit: str) -> PairFault | None:
     direct = [via for via in carrier.via if via.startswith(DIRECT)]
     if limit == NEVER:
-        return f"uses {direct[0]} all the same" if direct else ""
+        return PairFault(kind="direct", via=direct[0]) if direct else None
     if not limit:
-        return ""
+        return None
     allowed = _allowed(path, limit)
     if direct and allowed is False:
-        return f"uses {direct[0]} over {path}, beyond {limit}"
-    if not direct and allowed:
-        return f"is connected by {path} and uses {carrier.via[0]} all the same"
-    if not direct and allowed is None:
-        return f"uses {carrier.via[0]}, and how it is connected is not known (nvidia-smi topo -m)"
-    return ""
+        return PairFault(kind="beyond", via=direct[0], limit=limit)
+    if direct or allowed is False:
+        return None
+    return PairFault(kind="indirect" if allowed else "path_unknown", via=carrier.via[0])
 
 
 def _allowed(path: str, limit: str) -> bool | None:

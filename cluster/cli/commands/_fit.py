@@ -92,7 +92,7 @@ def _messages(fits: Sequence[Fit]) -> Fit:
 def _with_predictions(answer: FitAnswer, messages: Fit, base: Launch, other: Launch) -> FitAnswer:
     """Add the predicted times of a run's operations."""
     from cluster.analysis.models.predict import (  # noqa: PLC0415 - NumPy
-        differences,
+        differing_conditions,
         measured_collectives,
         predictions,
         without_prediction,
@@ -109,5 +109,12 @@ def _with_predictions(answer: FitAnswer, messages: Fit, base: Launch, other: Lau
         answer,
         predictions=predictions(messages, operations),
         unpredicted=without_prediction(messages, operations),
-        notes=tuple(differences(base.record, other.record)),
+        notes=(
+            *(f"Of the operations: {note}" for note in other.record.notes),
+            *(
+                f"The messages are not those of the operations: {factor.name} is {factor.base}, "
+                f"and {factor.other} for the operations."
+                for factor in differing_conditions(base.record, other.record)
+            ),
+        ),
     )

@@ -22,6 +22,7 @@ from cluster.cli.show import check_format, relative_path, show_tables
 from cluster.core.errors import SpecError
 from cluster.reports.ci import comparison_cases
 from cluster.reports.tables import comparison_tables
+from cluster.reports.words.comparison import with_words
 from cluster.runs import store
 from cluster.runs.nccl_logs import launch_of
 
@@ -110,4 +111,4 @@ def show_comparisons(
 ) -> None:
     """Show comparisons on standard output; `report` is `terminal` or `markdown`."""
     tables = [table for comparison in comparisons for table in comparison_tables(comparison)]
-    show_tables(tables, "json" if as_json else report, list(comparisons))
+    show_tables(tables, "json" if as_json else report, list(map(with_words, comparisons)))

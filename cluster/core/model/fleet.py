@@ -35,6 +35,12 @@ ReasonCode = Literal[
 ]  # fmt: skip
 
 
+SILENT = "nothing arrived within the limit"
+HOLE = "small messages arrive, large ones do not: an MTU hole?"
+SAME_ADDRESS = "refused: another host has the same address"
+"""Why a test has no value, as a rank writes it."""
+
+
 class PairTest(Value, frozen=True, kw_only=True):
     """One direction of a pair, tested once."""
 

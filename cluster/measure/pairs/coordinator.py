@@ -32,6 +32,7 @@ from cluster.measure.pairs.messages import (
     Ready,
     TestOutcome,
 )
+from cluster.reports.words.fleet import step_words
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Iterator, Sequence
@@ -108,8 +109,9 @@ class Coordinator:
                 results.append(test)
                 self._rank.add(measurement_of(test, self._definition, self._addresses[test.source]))
         succeeded = [test.value for test in results if test.value]
-        self._rank.progress(step.number, step.number + 1, step.what)
-        self._rank.print_line(f"{step.what}: {len(succeeded)} of {len(results)} tests gave a value")
+        what = step_words(step)
+        self._rank.progress(step.number, step.number + 1, what)
+        self._rank.print_line(f"{what}: {len(succeeded)} of {len(results)} tests gave a value")
         return results
 
     @property

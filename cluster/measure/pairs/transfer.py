@@ -9,6 +9,8 @@ import time
 from contextlib import contextmanager, suppress
 from typing import TYPE_CHECKING
 
+from cluster.core.model.fleet import HOLE, SILENT
+
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator
 
@@ -18,8 +20,6 @@ HELLO = b"cluster!"  # 8 bytes: if they arrive and nothing else does, large pack
 CHUNK = 1 << 20  # bytes
 WARM_UP = 0.2  # share of the time that is not counted
 ENOUGH = 2  # reads that make a rate
-HOLE = "small messages arrive, large ones do not: an MTU hole?"
-SILENT = "nothing arrived within the limit"
 
 
 class TransferError(Exception):

@@ -15,13 +15,14 @@ import msgspec
 
 from cluster.agent.protocol import ADVICE, BY_SIGNAL, NOTICE, REASON, TIMED_OUT
 from cluster.analysis.limits.hardware.from_run import of_measured
-from cluster.analysis.statistics.slowdown import describe_slowdown
+from cluster.analysis.statistics.slowdown import find_slowdown
 from cluster.core import decoders, plugins
 from cluster.core.errors import HostErrors, JobError, ParseError, ShellError, SpecError
 from cluster.core.model.measurements import Output, Progress
 from cluster.core.model.records import NOTES_FILE, Status
 from cluster.core.model.value import Value
 from cluster.measure.benchmark import Benchmark, measurements
+from cluster.reports.words.launches import slowdown_words
 from cluster.runs import store
 from cluster.runs.run import RAW
 
@@ -133,8 +134,9 @@ def _download(job: MpiJob, folder: Path, result: JobResult) -> JobResult:
     if reason:
         result = msgspec.structs.replace(result, reason=_failure_reason(reason, result))
     if result.exit_status == TIMED_OUT:
-        slower = describe_slowdown(store.read(folder).measurements)
-        result = msgspec.structs.replace(result, reason=f"{result.reason} {slower}".strip())
+        slower = find_slowdown(store.read(folder).measurements)
+        words = slowdown_words(slower) if slower else ""
+        result = msgspec.structs.replace(result, reason=f"{result.reason} {words}".strip())
     return result
 
 

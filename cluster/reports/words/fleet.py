@@ -26,12 +26,27 @@ if TYPE_CHECKING:
     )
     from cluster.core.model.records import Status
     from cluster.fleet.replacement import NewHost
+    from cluster.fleet.rounds import StepKind, SurveyStep
 
 NAMED = 5  # parts, or hosts
 NAMED_PAIRS = 4  # pairs, or hosts of a group, by their own names
 BELIEVED = 1.25  # of a limit: more says that it is none
 FAULTS = ("HUNG", "BAD", "GROUP", "LINK", "UNSTABLE")
+STEPS: dict[StepKind, str] = {
+    "named": "the pairs that were named",
+    "sample": "a sample alone",
+    "suspects": "suspects among themselves",
+    "chance": "what could be chance, alone",
+    "varying": "hosts that may be slow at times",
+    "again": "low pairs, at another time",
+    "ports": "pairs of good hosts, by other ports",
+}
 VERBS = {"tx": "sends", "rx": "receives"}
+
+
+def step_words(step: SurveyStep) -> str:
+    """Return what a step of a survey is for; rounds are numbered from 1."""
+    return f"round {step.number + 1}" if step.what == "round" else STEPS.get(step.what, step.what)
 
 
 def with_words(verdict: FleetVerdict, fleet: Fleet, tests: Sequence[PairTest]) -> FleetVerdict:

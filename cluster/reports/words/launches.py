@@ -17,8 +17,9 @@ if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence
 
     from cluster.analysis.statistics.launches import Cause
+    from cluster.analysis.statistics.slowdown import Slowdown
     from cluster.core.model.hosts import Facts
-    from cluster.core.model.measurements import Summary
+    from cluster.core.model.measurements import Measurement, Summary
 
 CAUSES: dict[Cause, str] = {
     "virtual_cores": "The host is a virtual machine: its hypervisor may move a virtual processor "
@@ -50,3 +51,19 @@ def launch_notes(
     yield f"Launches differ by more than {UNSTEADY:.0%}{several}: {what} is {low} to {high}."
     cause = CAUSES[likeliest_cause(ranks, facts)].format(ranks=ranks, cores=fewest_cores(facts))
     yield f"{cause}."
+
+
+def slowdown_words(slowdown: Slowdown) -> str:
+    """Return how a run had become slower before it was ended."""
+    series, ratio = _series_name(slowdown.series), f"{slowdown.ratio:.0f} times as long as those"
+    if slowdown.before is None:
+        many = f"{slowdown.count} of {len(slowdown.series.values)}"
+        figures = f"The last {many} repetitions of {series} took {ratio} before."
+    else:
+        before = _series_name(slowdown.before)
+        figures = f"Repetitions of {series} took {ratio} of {before} suggest."
+    return f"{figures} A link or a host became slower while it ran."
+
+
+def _series_name(series: Measurement) -> str:
+    return f"{series.metric} {format_point(series.params)}".strip()

@@ -330,7 +330,9 @@ def _record(
     logs = [result.detail for result in results if isinstance(result.detail, NcclLog)]
     known = hardware.with_logged_gpus(place.hardware, models)
     known = hardware.with_links(known, _nvlinks(results))
-    doubt = hardware.contradiction(place.hardware, models)
+    other = hardware.contradicting_gpu(place.hardware, models)
+    gpu = place.hardware.gpu if place.hardware else ""
+    doubts = [f"the log says {other}, and --hardware {gpu}"] if other else []
     cause = first_cause(results)
     failures = [f"{result.title}: {text}" for result in results for text in result.failures]
     if cause is not None and not any(cause.text in text for text in failures):
@@ -345,7 +347,7 @@ def _record(
         spec=ClusterSpec(name=folder.parent.name, provider=NAME, hosts=1),
         argv=tuple(sys.argv),
         definitions=definitions,
-        notes=tuple(dict.fromkeys((*_notes(readings), *filter(None, [doubt])))),
+        notes=tuple(dict.fromkeys((*_notes(readings), *doubts))),
         reason="; ".join(failures[:3]),
         software=__version__,
         revision=revision(),

@@ -12,8 +12,7 @@ from typing import TYPE_CHECKING
 
 import msgspec
 
-from cluster.analysis.limits import speeds as link_speeds
-from cluster.analysis.limits.hardware.catalog import HardwareHost, listed_gpus, listed_hosts
+from cluster.analysis.limits.hardware.catalog import HardwareHost, listed_gpus, listed_hosts, nvlink
 from cluster.core import decoders, pcie
 from cluster.core.errors import SpecError
 from cluster.core.model.hardware import SAID, Figure, Hardware
@@ -121,17 +120,17 @@ def with_links(hardware: Hardware | None, links: int) -> Hardware | None:
     gpu = listed_gpus().get(_gpu_key(hardware.gpu) or "")
     if hardware.nvlink is None or gpu is None or links >= gpu.nvlinks:
         return hardware
-    pair = link_speeds.nvlink(gpu.architecture, links)
+    pair = nvlink(gpu.architecture, links)
     return msgspec.structs.replace(hardware, pair=pair, switched=False, reduces=False)
 
 
-def contradiction(hardware: Hardware | None, models: Sequence[str]) -> str:
-    """Return a clause if a log names other GPUs than the user; empty if one names none."""
+def contradicting_gpu(hardware: Hardware | None, models: Sequence[str]) -> str:
+    """Return a GPU that a log names, if it is not the user's; empty if one names none."""
     if hardware is None or not hardware.gpu:
         return ""
     mine = _gpu_key(hardware.gpu)
     others = [m for m in models if _gpu_key(m) not in (None, mine)]
-    return f"the log says {others[0]}, and --hardware {hardware.gpu}" if others else ""
+    return others[0] if others else ""
 
 
 def names() -> tuple[str, ...]:
@@ -180,7 +179,7 @@ def _as_host(name: str, host: HardwareHost) -> Hardware:
 
 def _with_gpu(hardware: Hardware, key: str) -> Hardware:
     gpu = listed_gpus()[key]
-    links = gpu.nvlink.figure if gpu.nvlink else link_speeds.nvlink(gpu.architecture, gpu.nvlinks)
+    links = gpu.nvlink.figure if gpu.nvlink else nvlink(gpu.architecture, gpu.nvlinks)
     return msgspec.structs.replace(
         hardware,
         gpu=gpu.names[0],
@@ -224,7 +223,7 @@ def between(model: str, path: str, slot: str) -> Figure | None:
     """
     key = _gpu_key(model)
     if match := _BONDED.fullmatch(path):
-        return link_speeds.nvlink(listed_gpus()[key].architecture, int(match[1])) if key else None
+        return nvlink(listed_gpus()[key].architecture, int(match[1])) if key else None
     return pcie.slot_bandwidth(slot) if path in THROUGH_SLOTS else None
 
 

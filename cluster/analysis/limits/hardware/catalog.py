@@ -11,7 +11,7 @@ from cluster.core.model.hardware import Figure
 from cluster.core.model.value import Value
 from cluster.core.units import parse_rate
 
-GPUS, HOSTS = "gpus.toml", "hosts.toml"
+GPUS, HOSTS, NVLINKS = "gpus.toml", "hosts.toml", "nvlinks.toml"
 
 
 class ListedRate(Value, frozen=True, kw_only=True):
@@ -101,6 +101,23 @@ class HardwareHosts(Value, frozen=True, kw_only=True):
 def listed_gpus() -> dict[str, HardwareGpu]:
     """Read `gpus.toml`: the GPUs by their keys."""
     return msgspec.toml.decode(_text(GPUS), type=dict[str, HardwareGpu])
+
+
+@cache
+def listed_nvlinks() -> dict[str, ListedRate]:
+    """Read `nvlinks.toml`: one NVLink by the architecture of its GPU."""
+    return msgspec.toml.decode(_text(NVLINKS), type=dict[str, ListedRate])
+
+
+def nvlink(architecture: str, links: int) -> Figure | None:
+    """Return the rate of a GPU's NVLinks in one direction: 450 GB/s for 18 of Hopper."""
+    listed = listed_nvlinks().get(architecture)
+    if listed is None or links < 1:
+        return None
+    each = listed.figure
+    return Figure(
+        rate=each.rate * links, source=f"{links} x NVLink of {architecture}: {each.source}"
+    )
 
 
 @cache

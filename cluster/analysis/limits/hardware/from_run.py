@@ -41,13 +41,13 @@ def _bus(links: Sequence[Measurement]) -> Figure | None:
     bandwidth = pcie.slot_bandwidth(slots.pop()) if len(slots) == 1 else None
     if bandwidth is None:
         return None
-    return msgspec.structs.replace(bandwidth, source=f"{bandwidth.source}, as in use during copies")
+    return msgspec.structs.replace(bandwidth, source=f"{bandwidth.source} (in use)")
 
 
 def _peak(peaks: Sequence[Measurement]) -> Figure | None:
     rates = {m.values[0] for m in peaks}
     if len(rates) != 1:
         return None
-    clock, bits = (peaks[0].params[name] for name in ("MHz", "bits"))
-    source = f"2 x {clock} MHz during copies x {bits} bit (nvidia-smi, the driver)"
+    clock, bits = (int(peaks[0].params[name]) for name in ("MHz", "bits"))
+    source = f"{2 * clock} MT/s, {bits} bit (nvidia-smi)"
     return Figure(rate=rates.pop(), source=source)

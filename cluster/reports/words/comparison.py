@@ -1,0 +1,148 @@
+"""Why a comparison has no verdict, what its reader must know, and its headline, in words."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from msgspec.structs import replace
+
+from cluster.analysis.statistics.compare import ENOUGH_LAUNCHES, VERDICTS
+
+if TYPE_CHECKING:
+    from cluster.analysis.statistics.compare import CellReason, Comparison, ComparisonNote
+    from cluster.analysis.topology.nccl_toggles import PairProof, ProofFault, ToggleProof
+
+
+def with_words(comparison: Comparison) -> Comparison:
+    """Complete a comparison with its reasons, notes and headline in words."""
+    return replace(
+        comparison,
+        cells=tuple(
+            replace(cell, why=reason_words(cell.reason)) if cell.reason else cell
+            for cell in comparison.cells
+        ),
+        notes=tuple(replace(note, words=note_words(note)) for note in comparison.notes),
+        headline=headline(comparison),
+    )
+
+
+def reason_words(reason: CellReason) -> str:
+    """Return why a cell has no verdict."""
+    match reason.kind:
+        case "not_measured":
+            failures = f": {' '.join(reason.names)}" if reason.names else ""
+            return f"not measured in {reason.side}{failures}"
+        case "definitions":
+            return f"not the same metric: its definitions are {' and '.join(reason.names)}"
+        case "no_positive_median":
+            return "a median is not above 0, or its time too short for the clock"
+        case "too_few_launches":
+            launches = f"{reason.count} against {reason.other_count} launch(es)"
+            return f"{launches}; a verdict needs {ENOUGH_LAUNCHES} of each"
+        case "no_interval":
+            return "too few launches for an interval"
+        case "includes_one":
+            return f"the interval includes 1 and reaches beyond {reason.threshold:.1%}"
+        case "small":
+            return f"a difference, but perhaps less than {reason.threshold:.1%}"
+        case "chance":
+            return f"of {reason.count} data points, one may differ as much by chance"
+        case "value_missing":
+            return "a launch has no value for it"
+        case "same_transports":
+            return "both conditions used the same transports between all pairs of GPUs"
+        case "unproven":
+            proof = reason.proof
+            return f"{proof.setting} is not proven: {_fault(proof)}" if proof else ""
+
+
+def note_words(note: ComparisonNote) -> str:
+    """Return what a reader of the verdicts must know."""
+    match note.kind:
+        case "proof" if note.proof is not None:
+            return _proof_words(note, note.proof)
+        case "simulated":
+            return f"{note.side} is simulated: its values are those of a model."
+        case "two_launches":
+            return (
+                "Intervals are those of two launches, and say nothing of the next one: the same "
+                "command may give another median. For a verdict: cluster bench ... --ab KEY=A,B"
+            )
+        case "in_sequence":
+            return (
+                f"No launch of {note.side} was between those of {note.other}: whatever changed in "
+                "the meantime may be the reason. In turn: cluster bench ... --ab KEY=A,B"
+            )
+        case _:
+            reason = f": {note.reason}" if note.reason else ""
+            return f"{note.id} ({note.side}) is {note.status}{reason}"
+
+
+def _proof_words(note: ComparisonNote, proof: ToggleProof) -> str:
+    carried = ", ".join(f"{pair.name} ({pair.path}) via {pair.via}" for pair in proof.pairs)
+    many = f"{note.count} of {note.total} launch(es) of {note.side}"
+    outcome = f"unproven: {_fault(proof)}" if proof.fault else "took effect, by NCCL's log"
+    return f"{proof.setting} in {many}: {outcome}" + (f": {carried}." if carried else ".")
+
+
+def _fault(proof: ToggleProof) -> str:
+    return proof_fault_words(proof.fault) if proof.fault else ""
+
+
+def proof_fault_words(fault: ProofFault) -> str:
+    """Return why it is not proven that a variable took effect."""
+    read = ", ".join(f"{name}={value}" for name, value in fault.read)
+    match fault.kind:
+        case "no_log":
+            return "there is no log of NCCL"
+        case "level_unknown":
+            return f"NCCL knows no level {fault.level!r}, and ignores it"
+        case "read_elsewhere":
+            return f"NCCL read {read} elsewhere: in nccl.conf, or on the host"
+        case "not_read":
+            return "NCCL's log does not say that it read the variable (NCCL_DEBUG=INFO would)"
+        case "read_other":
+            return f"NCCL's log says {read}"
+        case "no_pairs":
+            return "no two GPUs of one host exchanged data: peer-to-peer stays within a host"
+        case "not_used":
+            return "it allows peer-to-peer, and no pair of GPUs used it"
+        case "pair":
+            return pair_words(fault.pair) if fault.pair else ""
+
+
+def pair_words(pair: PairProof) -> str:
+    """Return how a pair differs from what the variable says."""
+    fault = pair.fault
+    if fault is None:
+        return f"{pair.name} obeys"
+    uses = f"uses {fault.via}"
+    match fault.kind:
+        case "direct":
+            return f"{pair.name} {uses} all the same"
+        case "beyond":
+            return f"{pair.name} {uses} over {pair.path}, beyond {fault.limit}"
+        case "indirect":
+            return f"{pair.name} is connected by {pair.path} and {uses} all the same"
+        case "path_unknown":
+            unknown = "how it is connected is not known (nvidia-smi topo -m)"
+            return f"{pair.name} {uses}, and {unknown}"
+
+
+def headline(comparison: Comparison) -> str:
+    """Return the verdict, if all data points have the same; else how many have each."""
+    about = f"{comparison.other} against {comparison.base}"
+    if not comparison.cells:
+        return f"{about}: nothing was measured"
+    if not comparison.is_possible:
+        return f"{about}: NOT COMPARABLE, they have no data point in common"
+    common = [cell for cell in comparison.cells if cell.is_common]
+    counts = {v: sum(cell.verdict == v for cell in common) for v in VERDICTS}
+    [*verdicts] = (verdict for verdict, count in counts.items() if count)
+    alone = len(comparison.cells) - len(common)
+    rest = f"; {alone} data point(s) in only one of them" if alone else ""
+    if len(verdicts) > 1:
+        return f"{about}: " + ", ".join(f"{counts[v]} {v}" for v in verdicts) + rest
+    if len(common) > 1:
+        return f"{about}: {verdicts[0]} in all {len(common)} data points{rest}"
+    return f"{about}: {verdicts[0]}{rest}"
