@@ -92,11 +92,7 @@ def _fields(name: str) -> AbstractSet[str]:
 
 FACTS = ("cluster/analysis", "cluster/fleet")
 SENTENCE = 4  # words
-WITH_SENTENCES = {
-    "cluster/analysis/topology/topology.py",
-    "cluster/analysis/topology/transports.py",
-    "cluster/fleet/pair_logs.py",
-}
+WITH_SENTENCES = {"cluster/fleet/pair_logs.py"}
 """What still words what it finds; parsers of logs do, too, in their notes."""
 
 

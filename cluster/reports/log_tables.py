@@ -8,6 +8,13 @@ from cluster.core.units import format_bytes, format_value
 from cluster.reports.table import Table
 from cluster.reports.tables import bar
 from cluster.reports.words.profiles import check_words, profile_words
+from cluster.reports.words.topology import (
+    carried_words,
+    experiment_name,
+    finding_words,
+    misfit_words,
+    note_words,
+)
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -136,7 +143,8 @@ def topology_tables(topology: GpuTopology, carried: Transports) -> Iterator[Tabl
     """Show how GPUs are connected, and which transports NCCL chose; no empty table."""
     tables = (_best(topology), _pairs(topology, carried), _near(topology), _carried(carried))
     yield from (table for table in tables if table.rows)
-    rows = tuple((says,) for says in (*topology.findings, *carried.findings))
+    found = [*map(finding_words, topology.findings), *map(finding_words, carried.findings)]
+    rows = tuple((finding,) for finding in found)
     if rows:
         yield Table(title="What follows", columns=("finding",), rows=rows, left=("finding",))
 
@@ -157,10 +165,10 @@ def _best(topology: GpuTopology) -> Table:
         rows=(*rows, *together),
         notes=(
             *(
-                f"{_name(item.gpus)} does not fit {item.path}: {item.why}"
+                f"{_name(item.gpus)} does not fit {item.path}: {misfit_words(item)}"
                 for item in topology.misfits
             ),
-            *topology.notes,
+            *map(note_words, topology.notes),
         ),
         left=("what", "GPUs"),
     )
@@ -240,8 +248,8 @@ def _carried(carried: Transports) -> Table:
         rows=tuple(
             (
                 str(experiment.line),
-                experiment.where,
-                experiment.how,
+                experiment_name(experiment),
+                carried_words(experiment),
                 "-" if experiment.rate is None else f"{experiment.rate:.0f} {experiment.unit}",
             )
             for experiment in carried.experiments

@@ -7,12 +7,13 @@ import random
 import pytest
 
 from cluster.analysis.topology.gpu_paths import speed
-from cluster.analysis.topology.topology import GpuTopology, gpu_topology
+from cluster.analysis.topology.topology import FASTER, GpuTopology, TopologyNote, gpu_topology
 from cluster.analysis.topology.transports import Transports, transports
 from cluster.core.errors import ParseError
 from cluster.core.model.logs import Device, Parsed, PeerAccess, Topology
 from cluster.logs.reader import read
 from cluster.reports.log_tables import topology_tables
+from cluster.reports.words.topology import experiment_name, finding_words
 from tests.logs.samples import LOGS, damaged
 
 DGX = (LOGS / "topology.dgx1v.txt").read_text()
@@ -121,22 +122,24 @@ def test_rates_that_fit_their_links_are_no_misfits() -> None:
 
 
 @pytest.mark.parametrize(
-    ("rates", "misfit", "words"),
+    ("rates", "misfit", "kind", "share"),
     [
-        ({(1, 2): 48.4}, "GPU1-GPU2", "96.80 GB/s: 50%"),
-        ({(1, 2): 14.5}, "GPU1-GPU2", "no more than pairs without NVLink have"),
-        ({(0, 1): 96.0}, "GPU0-GPU1", "48.40 GB/s: 198%"),
-        ({(3, 6): 5.0}, "GPU3-GPU6", "14.30 GB/s: 35%"),
+        ({(1, 2): 48.4}, "GPU1-GPU2", "unlike_others", 0.5),
+        ({(1, 2): 14.5}, "GPU1-GPU2", "as_without_nvlink", 0.15),
+        ({(0, 1): 96.0}, "GPU0-GPU1", "unlike_others", 1.98),
+        ({(3, 6): 5.0}, "GPU3-GPU6", "unlike_others", 0.35),
     ],
 )
 def test_a_pair_that_does_not_do_what_its_links_promise_is_named(
-    rates: dict[tuple[int, int], float], misfit: str, words: str
+    rates: dict[tuple[int, int], float], misfit: str, kind: str, share: float
 ) -> None:
     made, _ = seen(DGX, matrix(rates))
     (one,) = made.misfits
 
     assert f"GPU{one.gpus[0]}-GPU{one.gpus[1]}" == misfit
-    assert words in one.why
+    assert one.kind == kind
+    assert one.expected is not None
+    assert one.rate / one.expected == pytest.approx(share, abs=0.005)
 
 
 def test_nvlinks_that_peer_to_peer_does_not_use() -> None:
@@ -145,8 +148,8 @@ def test_nvlinks_that_peer_to_peer_does_not_use() -> None:
     made, _ = seen(DGX, matrix(slow), matrix(slow, p2p="Disabled"))
 
     assert len(made.misfits) == 16
-    assert all("NVLink" in one.why for one in made.misfits)
-    assert any("nothing in rate" in says for says in made.findings)
+    assert {one.kind for one in made.misfits} <= {"as_without_nvlink", "as_without_p2p"}
+    assert any(one.rate < FASTER for one in made.findings)
 
 
 def test_what_the_driver_forbids_is_said() -> None:
@@ -156,7 +159,9 @@ def test_what_the_driver_forbids_is_said() -> None:
     )
 
     assert made.pairs[0].access == "CNS"
-    assert made.notes == ("GPU0-GPU1 has NV2, but the driver says CNS of peer-to-peer",)
+    assert made.notes == (
+        TopologyNote(kind="access", names=("GPU0-GPU1",), path="NV2", back="CNS"),
+    )
 
 
 def test_without_a_matrix_nvlinks_follow_from_rates() -> None:
@@ -165,7 +170,7 @@ def test_without_a_matrix_nvlinks_follow_from_rates() -> None:
     assert made.best[0].inferred
     assert made.best[0].path == "NV2"
     assert names(made.best) == ["GPU0-GPU3", "GPU0-GPU4"]
-    assert any("inferred" in note for note in made.notes)
+    assert [note.kind for note in made.notes] == ["inferred"]
 
 
 def test_cards_on_pcie_have_no_nvlinks_however_fast_they_are() -> None:
@@ -175,7 +180,7 @@ def test_cards_on_pcie_have_no_nvlinks_however_fast_they_are() -> None:
     made = gpu_topology(None, copies, None, ["NVIDIA GeForce RTX 4090"])
 
     assert {pair.path for pair in made.pairs} == {"?"}
-    assert all("NVLink" not in finding for finding in made.findings)
+    assert {finding.path for finding in made.findings} == {"?"}
 
 
 def test_what_a_log_lost_is_said_and_taken_from_the_other_direction() -> None:
@@ -186,7 +191,7 @@ def test_what_a_log_lost_is_said_and_taken_from_the_other_direction() -> None:
     assert pair is not None
     assert pair.path == "NV2"
     made, _ = seen("".join([*lines[:1], *lines[3:]]).replace("GPU2\t", "GPU9\t"))
-    assert any("lost" in note or "misread" in note for note in made.notes)
+    assert {note.kind for note in made.notes} & {"lost", "misread"}
 
 
 def run(first: int, last: int, via: str, rate: float, setting: str = "") -> str:
@@ -205,8 +210,12 @@ def test_experiments_on_the_same_gpus_are_compared() -> None:
         run(0, 3, "direct shared memory", 95000, "LOC"),
     )
 
-    assert [one.where for one in carried.experiments] == ["GPU0-GPU3", "GPU1-GPU7", "GPU0-GPU3"]
-    unused, cost, extremes = carried.findings
+    assert list(map(experiment_name, carried.experiments)) == [
+        "GPU0-GPU3",
+        "GPU1-GPU7",
+        "GPU0-GPU3",
+    ]
+    unused, cost, extremes = map(finding_words, carried.findings)
     assert unused == (
         "GPU0-GPU3 has NV2, but NCCL used direct shared memory; NCCL_P2P_LEVEL=LOC says so"
     )
@@ -223,7 +232,7 @@ def test_experiments_on_the_same_gpus_are_compared() -> None:
 def test_alike_pairs_have_no_best_and_no_worst() -> None:
     _, carried = seen(DGX, run(0, 3, "P2P/IPC", 100000), run(0, 1, "P2P/IPC", 99500))
 
-    assert carried.findings[-1] == (
+    assert finding_words(carried.findings[-1]) == (
         "all 2 pairs are alike: 100000 images/s (P2P/IPC, 1 channel(s)), within 0.5%"
     )
 
@@ -247,10 +256,11 @@ def test_ranks_are_found_on_their_gpus_however_nccl_says_it() -> None:
         "h:1:1 [0] NCCL INFO Channel 00/0 : 0[6000] -> 1[b000] via P2P/IPC\n"
     )
 
-    assert seen(newer)[1].experiments[0].where == "GPU1-GPU7"
-    assert seen(said)[1].experiments[0].where == "GPU2-GPU5"
+    assert experiment_name(seen(newer)[1].experiments[0]) == "GPU1-GPU7"
+    assert experiment_name(seen(said)[1].experiments[0]) == "GPU2-GPU5"
     unknown = "NCCL INFO Channel 00 : 0[6000] -> 1[b000] via P2P/IPC\n"
-    assert seen(unknown)[1].experiments[0].where == "rank 0 at 6000 - rank 1 at b000"
+    name = experiment_name(seen(unknown)[1].experiments[0])
+    assert name == "rank 0 at 6000 - rank 1 at b000"
 
 
 def test_ranks_of_two_hosts_are_on_no_pair_of_one() -> None:
@@ -272,7 +282,8 @@ def test_a_figure_of_other_work_is_not_comparable() -> None:
         (166697.0, "batch-size=8192"),
         (104000.0, ""),
     ]
-    assert "not comparable: 166697 images/s" in carried.findings[0]
+    assert carried.findings[0].kind == "not_comparable"
+    assert carried.findings[0].figure == carried.figures[0]
     _, alike = seen(table.replace("~104000", "~104000 (batch-size=8192)"))
     assert alike.findings == ()
 

@@ -14,6 +14,7 @@ from cluster.analysis.verdict.profiles.values import Source
 from cluster.core.model.logs import NcclLog, PeerAccess, Profile, Topology
 from cluster.logs.reader import read
 from cluster.reports.words.profiles import profile_words
+from cluster.reports.words.topology import finding_words
 from tests.logs.samples import values
 
 if TYPE_CHECKING:
@@ -216,13 +217,13 @@ def test_the_conclusions_of_document_004_come_out_of_its_figures() -> None:
     carried = transports(found, made)
 
     assert next((pair.name, pair.path) for pair in made.best) == ("GPU0-GPU3", "NV2")
-    assert "peer-to-peer brings 6.7 x the rate" in made.findings[0]
-    assert "nothing in rate" in made.findings[-1]
+    assert "peer-to-peer brings 6.7 x the rate" in finding_words(made.findings[0])
+    assert "nothing in rate" in finding_words(made.findings[-1])
     for words in (
         "GPU0-GPU3: peer-to-peer off costs 6.3%: 94848 images/s",
         "peer-to-peer off costs 7.2%: 97400 images/s (direct shared memory, 4 channel(s)",
         "best GPU0-GPU3 with 101216 images/s (P2P/IPC, 4 channel(s)), worst GPU1-GPU7",
         "not comparable: 166697 images/s",
     ):
-        assert any(words in says for says in carried.findings), carried.findings
+        assert any(words in finding_words(one) for one in carried.findings), carried.findings
     assert [figure.alone for figure in carried.figures if figure.alone] == ["batch-size=8192"]

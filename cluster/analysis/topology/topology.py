@@ -10,12 +10,11 @@ from __future__ import annotations
 from collections import defaultdict
 from itertools import combinations
 from statistics import median
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Literal
 
 from cluster.analysis.topology.gpu_paths import OLD, UNKNOWN, nvlinks, speed
 from cluster.core.model.logs import Device
 from cluster.core.model.value import Value
-from cluster.core.units import format_value
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
@@ -30,6 +29,9 @@ LINK = 25e9  # bytes per second of an NVLink of generation 2 to 4 in each direct
 OF_LINK = (0.85, 1.02)  # the share of it that copies reach
 MOST_INFERRED = 6  # NVLinks of a V100; a measurement cannot tell more of them apart
 BOARD = "SXM"  # GPUs with NVLinks to most others; PCIe 4.0 or 5.0 is as fast as one NVLink
+
+
+Mismatch = Literal["as_without_nvlink", "as_without_p2p", "slower_than_without", "unlike_others"]
 
 
 class Copies(Value, frozen=True, kw_only=True):
@@ -79,7 +81,31 @@ class UnusualPair(Value, frozen=True, kw_only=True):
     path: str
     rate: float  # that was measured, in bytes per second
     expected: float | None  # the rate of other pairs of their kind; none if there are none
-    why: str
+    kind: Mismatch
+    without: float | None = None  # its rate without peer-to-peer
+    others: int = 0  # pairs of its kind
+    words: str = ""
+
+
+class PeerGain(Value, frozen=True, kw_only=True):
+    """What peer-to-peer brings to the pairs of a class: medians of ratios."""
+
+    path: str
+    pairs: int
+    rate: float
+    latency: float | None  # without, to with it; none if it was not measured
+    kind: Literal["gain"] = "gain"
+    words: str = ""
+
+
+class TopologyNote(Value, frozen=True, kw_only=True):
+    """What else a reader of a topology must know."""
+
+    kind: Literal["misread", "lost", "inferred", "access"]
+    names: tuple[str, ...] = ()  # two devices, or pairs
+    path: str = ""
+    back: str = ""  # the path as the second device has it, or what the driver says of the pair
+    words: str = ""
 
 
 class GpuTopology(Value, frozen=True, kw_only=True):
@@ -91,8 +117,8 @@ class GpuTopology(Value, frozen=True, kw_only=True):
     worst: tuple[GpuPair, ...]
     nearest: tuple[Nearest, ...]
     misfits: tuple[UnusualPair, ...]
-    findings: tuple[str, ...] = ()
-    notes: tuple[str, ...] = ()  # what else a reader must know
+    findings: tuple[PeerGain, ...] = ()
+    notes: tuple[TopologyNote, ...] = ()
 
     def pair(self, a: int, b: int) -> GpuPair | None:
         """Return a pair; None if nothing is known of it."""
@@ -232,8 +258,7 @@ def _extreme_pairs(
             yield pair
 
 
-def _gains(pairs: Sequence[GpuPair]) -> Iterator[str]:
-    """Describe the gain by peer-to-peer for each class."""
+def _gains(pairs: Sequence[GpuPair]) -> Iterator[PeerGain]:
     for path in sorted({pair.path for pair in pairs}, key=speed, reverse=True):
         same = [pair.copies for pair in pairs if pair.path == path]
         rates = [
@@ -247,13 +272,8 @@ def _gains(pairs: Sequence[GpuPair]) -> Iterator[str]:
             if measured.latency and measured.latency_without
         ]
         if rates:
-            gain = median(rates)
-            brings = f"{gain:.1f} x the rate" if gain >= FASTER else "nothing in rate"
-            if gain < SLOWER:
-                brings = f"{gain:.2f} x the rate: it is slower than through the host's memory"
-            latency = f", and latency / {median(times):.1f}" if times else ""
-            kind = f"connected by {path}" if path != UNKNOWN else "whose links no log names"
-            yield f"peer-to-peer brings {brings}{latency} to {len(rates)} pair(s) {kind}"
+            latency = median(times) if times else None
+            yield PeerGain(path=path, pairs=len(rates), rate=median(rates), latency=latency)
 
 
 def _groups(pairs: Sequence[GpuPair]) -> Iterator[GpuGroup]:
@@ -317,46 +337,44 @@ def _misfits(pairs: Sequence[GpuPair]) -> Iterator[UnusualPair]:
             continue
         links, others = nvlinks(pair.path), len(rates[_kind(pair.path)]) - 1
         expected = norms[_kind(pair.path)] * max(1, links)
-        reason = _mismatch_reason(pair, rate, expected, others, slow)
-        if reason:
-            norm = expected if others else None
-            yield UnusualPair(gpus=pair.gpus, path=pair.path, rate=rate, expected=norm, why=reason)
+        kind = _mismatch(pair, rate, expected if others else 0.0, slow)
+        if kind is not None:
+            yield UnusualPair(
+                gpus=pair.gpus,
+                path=pair.path,
+                rate=rate,
+                expected=expected if others else None,
+                kind=kind,
+                without=pair.copies.rate_without,
+                others=others,
+            )
 
 
-def _mismatch_reason(pair: GpuPair, rate: float, expected: float, others: int, slow: float) -> str:
-    """Say why a rate does not match its links; empty if it does."""
-    shown, links = format_value(rate, "B/s"), nvlinks(pair.path)
+def _mismatch(pair: GpuPair, rate: float, expected: float, slow: float) -> Mismatch | None:
+    """Return how a rate does not match its links; `expected` is 0 if there is no other pair."""
+    links, without = nvlinks(pair.path), pair.copies.rate_without
     if links and rate <= slow * FASTER:
-        return f"{shown} over {links} NVLink(s): no more than pairs without NVLink have"
-    without = pair.copies.rate_without
+        return "as_without_nvlink"
     if links and without is not None and rate <= without * FASTER:
-        return f"{shown} over {links} NVLink(s): no more than without peer-to-peer"
+        return "as_without_p2p"
     if without is not None and rate < SLOWER * without:
-        return (
-            f"{shown} with peer-to-peer, {format_value(without, 'B/s')} without: it is slower than "
-            "through the host's memory"
-        )
-    if others and not SLOWER <= rate / expected <= FASTER:
-        norm = format_value(expected, "B/s")
-        how = f"the {others} other pair(s) of its kind promise {norm}"
-        return f"{shown}, where {how}: {rate / expected:.0%}"
-    return ""
+        return "slower_than_without"
+    if expected and not SLOWER <= rate / expected <= FASTER:
+        return "unlike_others"
+    return None
 
 
-def _notes(topology: Topology | None, pairs: Sequence[GpuPair]) -> Iterator[str]:
+def _notes(topology: Topology | None, pairs: Sequence[GpuPair]) -> Iterator[TopologyNote]:
     if topology:
         for a, b in combinations([d.name for d in topology.devices if d.is_gpu], 2):
             there, back = topology.path(a, b), topology.path(b, a)
             if UNKNOWN not in (there, back) and there != back:
-                yield f"the matrix says {there} from {a} to {b}, and {back} back: one was misread"
-    lost = [pair.name for pair in pairs if pair.path == UNKNOWN]
+                yield TopologyNote(kind="misread", names=(a, b), path=there, back=back)
+    lost = tuple(pair.name for pair in pairs if pair.path == UNKNOWN)
     if topology and lost:
-        yield f"the matrix lost how these are connected: {', '.join(lost)}"
+        yield TopologyNote(kind="lost", names=lost)
     if any(pair.inferred for pair in pairs):
-        yield (
-            "no matrix shows how the GPUs are connected: NVLinks are inferred from rates with "
-            "peer-to-peer that are multiples of 25 GB/s each way (V100, A100, H100)"
-        )
+        yield TopologyNote(kind="inferred")
     for pair in pairs:
         if nvlinks(pair.path) and pair.access not in ("", "OK"):
-            yield f"{pair.name} has {pair.path}, but the driver says {pair.access} of peer-to-peer"
+            yield TopologyNote(kind="access", names=(pair.name,), path=pair.path, back=pair.access)

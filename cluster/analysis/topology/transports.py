@@ -10,7 +10,7 @@ import re
 from collections import defaultdict
 from itertools import groupby
 from statistics import median
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Literal
 
 from msgspec import structs
 
@@ -25,7 +25,6 @@ if TYPE_CHECKING:
     from cluster.core.model.logs import NcclEdge, Parsed
     from cluster.core.model.measurements import Measurement
 
-MOST_SHOWN = 4  # carriers in the name of an experiment
 DIRECT = "P2P"
 ALIKE = 0.01  # of a rate: the best and the worst pair within this are alike
 ADDRESS = 4  # the fewest digits of a PCI address, as all versions of RCCL print it
@@ -69,24 +68,6 @@ class NcclExperiment(Value, frozen=True, kw_only=True):
     unit: str = ""
 
     @property
-    def where(self) -> str:
-        """Which GPUs it ran on."""
-        more = len(self.carriers) - MOST_SHOWN
-        names = [carrier.name for carrier in self.carriers[:MOST_SHOWN]]
-        return ", ".join([*names, *([f"and {more} more"] if more > 0 else [])])
-
-    @property
-    def how(self) -> str:
-        """What carried its data, and with which settings."""
-        if not self.carriers:
-            return "nothing that the log names"
-        kinds = dict.fromkeys(via for carrier in self.carriers for via in carrier.via)
-        settings = ", ".join(f"{setting.name}={setting.value}" for setting in self.settings)
-        return f"{', '.join(kinds)}, {self.channels} channel(s)" + (
-            f", {settings}" if settings else ""
-        )
-
-    @property
     def has_p2p(self) -> bool:
         """Whether all data went from GPU to GPU."""
         return all(via.startswith(DIRECT) for carrier in self.carriers for via in carrier.via)
@@ -102,26 +83,47 @@ class PublishedFigure(Value, frozen=True, kw_only=True):
     alone: str = ""  # why it must not be compared with the others of its column; empty if it can be
 
 
+class TransportFinding(Value, frozen=True, kw_only=True, omit_defaults=True):
+    """What follows from the transports and the results."""
+
+    kind: Literal["unused", "cost", "alike", "extremes", "not_comparable"]
+    pair: str = ""  # whose NVLinks are not used
+    path: str = ""
+    experiment: NcclExperiment | None = None  # the one with peer-to-peer, or the best
+    other: NcclExperiment | None = None
+    via: tuple[str, ...] = ()
+    share: float = 0.0  # of the rate, that the other one has less
+    count: int = 0  # pairs
+    figure: PublishedFigure | None = None
+    words: str = ""
+
+
 class Transports(Value, frozen=True, kw_only=True):
     """The transports that NCCL chose, and the results."""
 
     experiments: tuple[NcclExperiment, ...]
     figures: tuple[PublishedFigure, ...]
-    findings: tuple[str, ...]
+    findings: tuple[TransportFinding, ...]
 
 
 def transports(results: Sequence[Parsed], topology: GpuTopology) -> Transports:
     """Find experiments, and compare them."""
     experiments, figures = tuple(_experiments(results)), tuple(_figures(results))
     findings = (
-        *(says for experiment in experiments for says in _unused(experiment, topology)),
+        *(unused for experiment in experiments for unused in _unused(experiment, topology)),
         *_costs(experiments),
         *_extremes(experiments),
-        *(_incomparable(figure) for figure in figures if figure.alone),
+        *(TransportFinding(kind="not_comparable", figure=f) for f in figures if f.alone),
     )
-    return Transports(
-        experiments=experiments, figures=figures, findings=tuple(dict.fromkeys(findings))
-    )
+    return Transports(experiments=experiments, figures=figures, findings=_without_repeats(findings))
+
+
+def _without_repeats(findings: Iterable[TransportFinding]) -> tuple[TransportFinding, ...]:
+    kept: list[TransportFinding] = []
+    for finding in findings:
+        if finding not in kept:
+            kept.append(finding)
+    return tuple(kept)
 
 
 def _experiments(results: Sequence[Parsed]) -> Iterator[NcclExperiment]:
@@ -213,29 +215,25 @@ def _figures(results: Iterable[Parsed]) -> Iterator[PublishedFigure]:
             )
 
 
-def _incomparable(figure: PublishedFigure) -> str:
-    row = ", ".join(str(value) for value in figure.params.values())
-    rate = f"{figure.rate:.0f} {figure.unit}"
-    return (
-        f"not comparable: {rate} ({figure.column}: {row}) is of {figure.alone}, which the other "
-        "figures of its column are not"
-    )
-
-
-def _unused(experiment: NcclExperiment, topology: GpuTopology) -> Iterator[str]:
+def _unused(experiment: NcclExperiment, topology: GpuTopology) -> Iterator[TransportFinding]:
     """Name pairs whose NVLinks NCCL did not use."""
     for carrier in experiment.carriers:
         pair = topology.pair(*carrier.gpus) if carrier.same_host else None
         other = [via for via in carrier.via if not via.startswith(DIRECT)]
         if pair and nvlinks(pair.path) and other:
-            settings = ", ".join(
-                f"{setting.name}={setting.value}" for setting in experiment.settings
+            settings = structs.replace(
+                experiment, carriers=(), line=0, channels=0, rate=None, unit=""
             )
-            reason = f"; {settings} says so" if settings else ""
-            yield f"{pair.name} has {pair.path}, but NCCL used {', '.join(other)}{reason}"
+            yield TransportFinding(
+                kind="unused",
+                pair=pair.name,
+                path=pair.path,
+                via=tuple(other),
+                experiment=settings if experiment.settings else None,
+            )
 
 
-def _costs(experiments: Sequence[NcclExperiment]) -> Iterator[str]:
+def _costs(experiments: Sequence[NcclExperiment]) -> Iterator[TransportFinding]:
     """Compare experiments on the same GPUs with and without peer-to-peer."""
     rated = [
         experiment
@@ -257,20 +255,12 @@ def _place(experiment: NcclExperiment) -> tuple[tuple[str, str], ...]:
     return tuple(carrier.places for carrier in experiment.carriers)
 
 
-def _cost(base: NcclExperiment, other: NcclExperiment) -> str:
+def _cost(base: NcclExperiment, other: NcclExperiment) -> TransportFinding:
     less = 1 - (other.rate or 0.0) / (base.rate or 1.0)
-    verb = f"costs {less:.1%}" if less > 0 else f"brings {-less:.1%}"
-    return (
-        f"{base.where}: peer-to-peer off {verb}: {_label(other)} ({other.how}), "
-        f"{_label(base)} with it ({base.how})"
-    )
+    return TransportFinding(kind="cost", experiment=base, other=other, share=less)
 
 
-def _label(experiment: NcclExperiment) -> str:
-    return f"{experiment.rate:.0f} {experiment.unit}" if experiment.rate is not None else "-"
-
-
-def _extremes(experiments: Sequence[NcclExperiment]) -> Iterator[str]:
+def _extremes(experiments: Sequence[NcclExperiment]) -> Iterator[TransportFinding]:
     """Compare pairs of GPUs of one machine, each with the transports that NCCL chose by itself."""
     rated = [
         experiment
@@ -282,13 +272,8 @@ def _extremes(experiments: Sequence[NcclExperiment]) -> Iterator[str]:
         return
     best = max(named, key=lambda experiment: experiment.rate or 0.0)
     worst = min(named, key=lambda experiment: experiment.rate or 0.0)
-    if not best.rate or not worst.rate or best.where == worst.where:
+    if not best.rate or not worst.rate or _place(best) == _place(worst):
         return
     less = 1 - worst.rate / best.rate
-    if less <= ALIKE:
-        yield f"all {len(named)} pairs are alike: {_label(best)} ({best.how}), within {less:.1%}"
-        return
-    yield (
-        f"best {best.where} with {_label(best)} ({best.how}), worst {worst.where} with "
-        f"{_label(worst)} ({worst.how}): {less:.1%} less"
-    )
+    kind: Literal["alike", "extremes"] = "alike" if less <= ALIKE else "extremes"
+    yield TransportFinding(kind=kind, experiment=best, other=worst, share=less, count=len(named))

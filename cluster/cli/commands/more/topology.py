@@ -27,6 +27,7 @@ from cluster.core.printable import printable
 from cluster.logs import reader
 from cluster.orchestration.cluster import attach
 from cluster.reports.formats.terminal import WIDE, natural_width, table_text
+from cluster.reports.words.topology import with_words
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence
@@ -79,7 +80,7 @@ def command(
             "printed.",
         )
     if json:
-        print_json(shown)
+        print_json(list(map(with_words, shown)))
         return
     for alike in group_alike(shown):
         write_coloured(_text(alike))
