@@ -8,6 +8,7 @@ watch FOLDER              what a job writes, as it writes it, until it ends
 stop FOLDER               end a job's processes, the ranks first, and wait until they are gone
 halt FOLDER               end a job's ranks on this host
 sweep                     remove what ended jobs left in this host's shared memory
+hang FOLDER               what the ranks of a job do now
 results FOLDER            leave only results in the copy of a user's folder that a job ran in
 
 task FOLDER               run a task of a job, in a tmux pane
@@ -41,6 +42,11 @@ def main(verb: str, *words: str) -> int:
         from cluster.agent import task  # noqa: PLC0415 - not needed for the ranks of a benchmark
 
         return task.main(verb, *words)
+    if verb == "hang":
+        from cluster.agent.hang import report  # noqa: PLC0415 - only when a job hangs
+
+        print_event(report(Path(words[0]).absolute()))
+        return 0
     _answer(verb, words)
     return 0
 

@@ -14,6 +14,7 @@ from cluster.agent.kernel_files import read_text
 from cluster.agent.protocol import FOLLOWED, HEARTBEAT, Ended, Event, Lost, Running, Wrote
 
 if TYPE_CHECKING:
+    from cluster.core.model.hang import HostReport
     from cluster.core.model.hosts import Facts
     from cluster.core.model.jobs import TaskOutput, TaskState
 
@@ -101,7 +102,7 @@ def _new_text(path: Path, offsets: dict[Path, int], *, final: bool) -> bytes:
     return text
 
 
-def print_event(answer: Facts | Event | TaskOutput | TaskState) -> None:
+def print_event(answer: Facts | Event | HostReport | TaskOutput | TaskState) -> None:
     """Print an answer as one line of JSON, at once."""
     sys.stdout.buffer.write(msgspec.json.encode(answer) + b"\n")
     sys.stdout.buffer.flush()

@@ -6,7 +6,7 @@ from itertools import cycle, islice
 from typing import TYPE_CHECKING
 
 from cluster.analysis.hang import RULES, diagnose
-from cluster.cli.commands.hang import read_files
+from cluster.runs.dumps import read_dumps
 from tests.logs.dumps.planted import KINDS, SLOW, Case, plant, plant_slow
 
 if TYPE_CHECKING:
@@ -16,7 +16,7 @@ if TYPE_CHECKING:
 
 
 def ask(*paths: Path) -> HangAnswer:
-    snapshots, unread = read_files([str(path) for path in paths])
+    snapshots, unread = read_dumps([str(path) for path in paths])
     assert not unread
     return diagnose(snapshots)
 

@@ -1,6 +1,6 @@
 """Say which rank of a job the others wait for, and why.
 
-Example: cluster hang --from dumps/
+Example: cluster hang mine train; of dumps that somebody sent: cluster hang --from dumps/
 """
 
 from __future__ import annotations
@@ -16,20 +16,17 @@ from cluster.cli import flags
 from cluster.cli.flags import argument, option
 from cluster.cli.overview import FAILED
 from cluster.cli.show import print_json, print_lines
-from cluster.core.errors import ClusterError, SpecError
-from cluster.core.files import read_file
+from cluster.core.errors import SpecError
 from cluster.core.model.hang import HangAnswer
 from cluster.core.model.value import Value
 from cluster.core.printable import printable
-from cluster.logs.dumps import read_dump
+from cluster.orchestration.cluster import attach
+from cluster.orchestration.jobs.hang import look_on
 from cluster.reports.words.hang import answer_line, answer_lines, waited_line
+from cluster.runs.dumps import read_dumps
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator, Sequence
-
-    from cluster.core.model.hang import Snapshot
-
-MOST_FILES = 20_000
+    from cluster.orchestration.cluster import Cluster
 
 
 class HangReply(Value, frozen=True, kw_only=True):
@@ -52,12 +49,17 @@ def command(
     json: flags.Json = False,
 ) -> None:
     words = named or []
-    if not dumps or not words:
+    if not words or (not dumps and len(words) > 2):  # noqa: PLR2004 - NAME JOB
         raise SpecError(
-            "No files were named.",
-            remedy="Name the dumps, or their folder: cluster hang --from dumps/",
+            "A cluster and one of its jobs are named, or files.",
+            remedy="cluster hang mine train, or of files: cluster hang --from dumps/",
         )
-    snapshots, unread = read_files(words)
+    if not dumps:
+        answer, evidence = look_at(attach(words[0]), *words[1:])
+        reply = HangReply(answer=answer, line=answer_line(answer), evidence=str(evidence))
+        show(reply, f"cluster hang {' '.join(words)}", json=json)
+        raise Exit(FAILED if answer.verdict == "hung" else 0)
+    snapshots, unread = read_dumps(words)
     if not snapshots:
         raise SpecError(
             f"None of {len(unread)} file(s) is a dump that can be read.",
@@ -81,26 +83,20 @@ def show(reply: HangReply, again: str, *, json: bool) -> None:
     print_lines(*map(printable, filter(None, (*lines, kept))))
 
 
-def read_files(named: Sequence[str]) -> tuple[list[Snapshot], tuple[str, ...]]:
-    """Read dumps; return what they say, and which were none."""
-    snapshots: list[Snapshot] = []
-    unread = []
-    for path in _paths(named):
-        try:
-            snapshots += read_dump(str(path), read_file(path), path.stat().st_mtime)
-        except ClusterError as error:
-            unread.append(f"{error.what} {error.means}".strip())
-    return snapshots, tuple(unread)
+def look_at(cluster: Cluster, name: str = "") -> tuple[HangAnswer, Path]:
+    """Return which rank of a job the others wait for, and the folder of the evidence (SpecError).
 
-
-def _paths(named: Sequence[str]) -> Iterator[Path]:
-    count = 0
-    for name in named:
-        path = Path(name)
-        for file in sorted(path.rglob("*")) if path.is_dir() else [path]:
-            if path.is_dir() and not file.is_file():
-                continue
-            count += 1
-            if count > MOST_FILES:
-                raise SpecError(f"There are more than {MOST_FILES} files.")
-            yield file
+    By default, of the newest benchmark if it runs, else of the only job.
+    """
+    running = [] if name else [key for key, job in cluster.jobs.items() if not job.is_kept]
+    if not name and cluster.state.jobs and cluster.job()[1] == "running":
+        record, _ = cluster.job()
+        shells = cluster.shells()
+        machines = {one.name: one for one in cluster.machines if one.name in shells}
+        return look_on(shells, machines, dict.fromkeys(shells, record.folder), Path(record.run))
+    if len(running) > 1:
+        raise SpecError(
+            f"Several jobs run on {cluster.name}: {', '.join(running)}.",
+            remedy=f"Name one: cluster hang {cluster.name} {running[0]}",
+        )
+    return cluster.jobs[name or next(iter(running), "")].look_for_hang()

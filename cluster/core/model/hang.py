@@ -63,11 +63,28 @@ class Snapshot(Value, frozen=True, kw_only=True):
     counts: tuple[Count, ...] = ()
     state: ProcessState = ""
     wchan: str = ""  # where in the kernel it waits
+    call: str = ""  # of MPI, in which it waits for one other rank, such as MPI_Recv
     files: tuple[str, ...] = ()  # that it has open and may be reading or writing
     # full, of those where a file is open for writing
     full: tuple[str, ...] = ()
     stack: tuple[Frame, ...] = ()  # of the main thread, the innermost first
     threads: tuple[tuple[Frame, ...], ...] = ()  # the others
+
+
+class DumpFile(Value, frozen=True, kw_only=True):
+    """A dump of a rank, as it was written."""
+
+    name: str
+    content: bytes
+    at: float  # when it was written, in seconds since the epoch
+
+
+class HostReport(Value, frozen=True, kw_only=True):
+    """What the ranks of a job on one host do."""
+
+    snapshots: tuple[Snapshot, ...] = ()
+    files: tuple[DumpFile, ...] = ()
+    size: int = 0  # ranks of the whole job, if their variables tell
 
 
 class Stuck(Value, frozen=True, kw_only=True):
@@ -92,6 +109,7 @@ class Straggler(Value, frozen=True, kw_only=True):
     pid: int = 0
     state: ProcessState = ""
     wchan: str = ""
+    call: str = ""
     frame: Frame | None = None
     operation: Operation | None = None  # what it has entered instead
     file: str = ""

@@ -10,7 +10,7 @@ from cluster.logs.dumps import DumpReader
 class HostDump(DumpReader):
     """Our own: states, stacks and calls of the processes of a host."""
 
-    marks = (b'"source":"processes"',)
+    marks = (b'"source":"',)
 
     def read(self, name: str, content: bytes, at: float) -> tuple[Snapshot, ...]:
         """Decode the snapshots."""

@@ -14,11 +14,15 @@
  * of Open MPI and MPICH call PMPI_Send or MPI_Send. Calls that MPI makes itself, such as those of
  * its file operations, count for the program's call. Times of files are no communication, as in
  * mpitrace. Not counted: neighbourhood collectives, and what threads do before MPI_Init.
+ *
+ * While the program runs, mpi_calls.RANK in the same folder says which call the rank is in, and how
+ * many collectives it has entered in each group of ranks: cluster/agent/hang.py reads it.
  */
 
 #define _GNU_SOURCE
 #include <dlfcn.h>
 #include <errno.h>
+#include <fcntl.h>
 #include <limits.h>
 #include <mpi.h>
 #include <sched.h>
@@ -26,6 +30,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/mman.h>
 #include <sys/resource.h>
 #include <time.h>
 #include <unistd.h>
@@ -81,7 +86,7 @@ static struct routine {
 
 static int active, threaded, lock;
 static __thread int depth __attribute__((tls_model("initial-exec"))); /* of calls within calls */
-static char folder[PATH_MAX];
+static char folder[PATH_MAX], calls_path[PATH_MAX + 32];
 static int64_t first_tick, first_nanosecond;
 static double second; /* ticks */
 
@@ -132,6 +137,85 @@ static void record(int which, int64_t start, int64_t end, int64_t bytes)
     add(&routine->bins[bin(bytes)], bytes, end - start);
     if (threaded)
         __atomic_clear(&lock, __ATOMIC_RELEASE);
+}
+
+enum { SLOTS = 64 }; /* the first is of calls that are no collectives */
+
+static struct calls {
+    int32_t pid, rank, size, unused;
+    struct slot {
+        uint64_t group; /* of its ranks in MPI_COMM_WORLD */
+        int64_t number, since;
+        int32_t size, inside;
+        char name[32];
+    } slots[SLOTS];
+} *calls;
+static MPI_Comm known[SLOTS]; /* communicators, each with its slot */
+static int slot_of_known[SLOTS], communicators;
+static const MPI_Comm c; /* in CALLED, of a routine without a communicator */
+
+static uint64_t members(MPI_Comm comm, int size)
+{
+    MPI_Group group, world;
+    uint64_t hash = 14695981039346656037u; /* FNV-1a */
+    PMPI_Comm_group(comm, &group);
+    PMPI_Comm_group(MPI_COMM_WORLD, &world);
+    for (int i = 0, rank = 0; i < size; i++) {
+        PMPI_Group_translate_ranks(group, 1, &i, world, &rank);
+        hash = (hash ^ (uint64_t)rank) * 1099511628211u;
+    }
+    PMPI_Group_free(&group);
+    PMPI_Group_free(&world);
+    return hash;
+}
+
+static int slot_of(MPI_Comm comm)
+{
+    int inter = 0, size = 0, slot = 1;
+    uint64_t group;
+    for (int i = 0; i < communicators; i++)
+        if (known[i] == comm)
+            return slot_of_known[i];
+    PMPI_Comm_test_inter(comm, &inter);
+    if (inter || communicators == SLOTS)
+        return 0;
+    PMPI_Comm_size(comm, &size);
+    group = members(comm, size);
+    while (slot < SLOTS - 1 && calls->slots[slot].size && calls->slots[slot].group != group)
+        slot++;
+    if (slot == SLOTS - 1)
+        return 0;
+    calls->slots[slot].group = group;
+    calls->slots[slot].size = size;
+    known[communicators] = comm;
+    return slot_of_known[communicators++] = slot;
+}
+
+static struct slot *enter(int which, MPI_Comm comm)
+{
+    struct timespec now;
+    struct slot *slot;
+    if (!calls)
+        return 0;
+    slot = &calls->slots[which >= R_Barrier && which <= R_Ialltoallw && comm ? slot_of(comm) : 0];
+    clock_gettime(CLOCK_REALTIME_COARSE, &now);
+    strncpy(slot->name, names[which], sizeof slot->name - 1);
+    slot->since = (int64_t)now.tv_sec * 1000000000 + now.tv_nsec;
+    slot->number++;
+    slot->inside = 1;
+    return slot;
+}
+
+static void show_calls(const char *path)
+{
+    int file = open(path, O_RDWR | O_CREAT | O_TRUNC, 0600);
+    if (file < 0)
+        return;
+    if (ftruncate(file, sizeof *calls) == 0) {
+        void *mapped = mmap(0, sizeof *calls, PROT_READ | PROT_WRITE, MAP_SHARED, file, 0);
+        calls = mapped == MAP_FAILED ? 0 : mapped;
+    }
+    close(file);
 }
 
 static int64_t held(int64_t count, MPI_Datatype type)
@@ -193,10 +277,13 @@ static void *behind(const char *name)
     {                                                                                             \
         BEHIND(fn);                                                                               \
         int outer = !depth++;                                                                     \
+        struct slot *slot = outer ? enter(R_##name, c) : 0;                                       \
         int64_t start = tick();                                                                   \
         int outcome = real args;                                                                  \
         int64_t end = tick();                                                                     \
         depth--;                                                                                  \
+        if (slot)                                                                                 \
+            slot->inside = 0;                                                                     \
         if (outer)                                                                                \
             record(R_##name, start, end, bytes);                                                  \
         return outcome;                                                                           \
@@ -732,6 +819,13 @@ static void begin(int level)
     if (!getcwd(folder, sizeof folder))
         strcpy(folder, ".");
     threaded = level == MPI_THREAD_MULTIPLE;
+    snprintf(calls_path, sizeof calls_path, "%s/mpi_calls.%d", folder, own(MPI_COMM_WORLD));
+    show_calls(calls_path);
+    if (calls) {
+        calls->pid = (int32_t)getpid();
+        calls->rank = own(MPI_COMM_WORLD);
+        calls->size = peers(MPI_COMM_WORLD);
+    }
     first_nanosecond = nanoseconds();
     first_tick = tick();
     active = 1;
@@ -760,6 +854,9 @@ int MPI_Finalize(void)
     BEHIND(Finalize);
     if (active) {
         active = 0;
+        if (calls)
+            unlink(calls_path);
+        calls = 0;
         report();
     }
     return real();

@@ -21,6 +21,7 @@ from cluster.core.errors import ClusterError, JobError, ShellError, Timeout
 from cluster.core.model.jobs import NamedJob, State, TaskState
 from cluster.core.model.value import Value
 from cluster.core.paths import make_private
+from cluster.orchestration.jobs.hang import look_on
 from cluster.remote.forward import Forward
 from cluster.remote.parallel import on_each, results, try_each
 from cluster.remote.tasks import HostTasks
@@ -29,6 +30,7 @@ from cluster.remote.threads import start
 if TYPE_CHECKING:
     from collections.abc import Callable, Collection, Iterable, Iterator, Sequence
 
+    from cluster.core.model.hang import HangAnswer
     from cluster.core.model.hosts import Machine
     from cluster.core.model.jobs import Task, TaskOutput
     from cluster.remote.hosts import Hosts
@@ -205,6 +207,19 @@ class Job:
         grace = self.record.spec.grace
         self._keep(self._each(lambda task, host: host.stop(task, grace, reason), tasks))
         self.fetch()
+
+    def look_for_hang(self) -> tuple[HangAnswer, Path]:
+        """Return which of its ranks the others wait for, and the folder of the evidence.
+
+        SpecError: none of its ranks runs.
+        """
+        tasks = {task.host: task for task in self.record.tasks}
+        return look_on(
+            {name: self._shell(name) for name in tasks},
+            {name: self._machine(name) for name in tasks},
+            {name: task.folder for name, task in tasks.items()},
+            Path(self.record.folder),
+        )
 
     def fetch(self) -> Path:
         """Download what the tasks have printed; return the folder, with a file for each host.

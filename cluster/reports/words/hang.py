@@ -113,6 +113,7 @@ def _doing(straggler: Straggler) -> str:
     if (frame := straggler.frame) is not None:
         parts.append(f"in {frame.function} ({frame.file}:{frame.line})")
         parts += [frame.text] if frame.text else []
+    parts += [f"in {straggler.call}"] if straggler.call else []
     if (entered := straggler.operation) is not None:
         parts.append(f"in {entered.name} #{entered.number} of group {entered.group}")
     parts += [f"file {straggler.file}"] if straggler.file else []

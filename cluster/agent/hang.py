@@ -1,0 +1,242 @@
+"""What the ranks of a job on this host do now: for `cluster hang`.
+
+No process is stopped: all is read from /proc, but for py-spy, which reads the memory of a process,
+and for faulthandler, which interrupts it for less than a millisecond.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import os
+import platform
+import shutil
+import signal
+import socket
+import struct
+import subprocess
+import time
+from pathlib import Path
+
+from cluster.agent.kernel_files import read_text
+from cluster.agent.supervise import find_ranks
+from cluster.agent.task import marked
+from cluster.core.model.hang import (
+    DumpFile,
+    HostReport,
+    Membership,
+    Operation,
+    ProcessState,
+    Snapshot,
+)
+from cluster.core.model.value import Value
+
+RANKS = (  # the variables of a rank; the first that any process has tell who the ranks are
+    *(("OMPI_COMM_WORLD_RANK", ""), ("PMIX_RANK", ""), ("PMI_RANK", "")),
+    *(("RANK", "TORCHELASTIC_RUN_ID"), ("RANK", "")),
+)
+SIZES = ("OMPI_COMM_WORLD_SIZE", "PMI_SIZE", "WORLD_SIZE")
+SHELLS = ("sh", "bash", "dash", "env", "timeout", "mpirun", "mpiexec", "torchrun", "prterun")
+STATES: dict[str, ProcessState] = {
+    "R": "running",
+    "S": "sleeping",
+    "I": "sleeping",
+    "D": "disk",
+    "T": "stopped",
+    "t": "stopped",
+    "Z": "gone",
+    "X": "gone",
+}
+STACKS = "stacks"  # the folder of stacks below that of a task; python_start/sitecustomize.py
+STACK_SIGNAL = signal.SIGRTMIN + 9
+WITHIN = 4.0  # seconds for py-spy, and for NCCL to answer
+RAS = ("127.0.0.1", 28028)  # NCCL_RAS_ADDR
+RAS_QUESTION = b"CLIENT PROTOCOL 2\nTIMEOUT 3\nSET FORMAT json\nVERBOSE STATUS\n"
+RECORDS = ("TORCH_FR_DUMP_TEMP_FILE", "TORCH_NCCL_DEBUG_INFO_TEMP_FILE")
+LARGEST = 1 << 24  # bytes of a dump
+HEAD = struct.Struct("=4i")  # `struct calls` of cluster/measure/kernels/profile.c
+SLOT = struct.Struct("=Qqqii32s")
+MOST_FILES = 8  # that are open, of a process
+SEEN = ("/dev/", "/proc/", "/sys/", "/memfd:", "/usr/", "/SYSV")
+
+
+class _FoundRank(Value, frozen=True, kw_only=True):
+    rank: int
+    pid: int
+    env: dict[str, str]
+
+
+def report(folder: Path) -> HostReport:
+    """Look at the ranks of a job, whose folder it is."""
+    pids = {*marked(folder), *find_ranks(folder)}
+    ranks = _ranks(pids)
+    processes = [_process(one) for one in ranks]
+    calls = [found for one in ranks if (found := _calls(one)) is not None]
+    files = [file for one in ranks for file in (*_records(one), *_stack(one, folder))]
+    size = max((int(one.env.get(name, 0)) for one in ranks for name in SIZES), default=0)
+    return HostReport(
+        snapshots=(*processes, *calls), files=(*files, *(_ras() if ranks else ())), size=size
+    )
+
+
+def _ranks(pids: set[int]) -> list[_FoundRank]:
+    """Return one process of each rank: the one that started its others."""
+    known = {pid: _environment(pid) for pid in sorted(pids)}
+    for name, beside in RANKS:
+        mine = {
+            pid: env
+            for pid, env in known.items()
+            if name in env and (not beside or beside in env) and _name(pid) not in SHELLS
+        }
+        ranks: dict[int, _FoundRank] = {}
+        for pid, env in mine.items():
+            if _parent(pid) not in mine and env[name].isdecimal():
+                ranks.setdefault(int(env[name]), _FoundRank(rank=int(env[name]), pid=pid, env=env))
+        if ranks:
+            return [ranks[rank] for rank in sorted(ranks)]
+    return []
+
+
+def _environment(pid: int) -> dict[str, str]:
+    try:
+        raw = Path(f"/proc/{pid}/environ").read_bytes()
+    except OSError:
+        return {}
+    pairs = (word.partition("=") for word in os.fsdecode(raw).split("\0"))
+    return {name: value for name, _, value in pairs if name}
+
+
+def _name(pid: int) -> str:
+    return read_text(Path(f"/proc/{pid}/comm"))
+
+
+def _stat(pid: int) -> list[str]:
+    return read_text(Path(f"/proc/{pid}/stat")).rpartition(")")[2].split() or ["X", "0"]
+
+
+def _parent(pid: int) -> int:
+    return int(_stat(pid)[1])
+
+
+def _process(one: _FoundRank) -> Snapshot:
+    proc = Path(f"/proc/{one.pid}")
+    opened: list[str] = []
+    full: list[str] = []
+    for link in (proc / "fd").glob("*"):
+        with contextlib.suppress(OSError, ValueError):
+            path = str(link.readlink())
+            if not path.startswith("/") or path.startswith(SEEN):
+                continue
+            writes = int(read_text(proc / "fdinfo" / link.name).split()[3], 8) & os.O_ACCMODE
+            opened.append(path)
+            room = os.statvfs(path)
+            if writes and room.f_blocks and not room.f_bavail:
+                full.append(path)
+    wchan = read_text(proc / "wchan")
+    return Snapshot(
+        source="processes",
+        rank=one.rank,
+        host=platform.node(),
+        pid=one.pid,
+        at=time.time(),
+        state=STATES.get(_stat(one.pid)[0], ""),
+        wchan="" if wchan == "0" else wchan,
+        files=tuple(opened[:MOST_FILES]),
+        full=tuple(full),
+    )
+
+
+def _calls(one: _FoundRank) -> Snapshot | None:
+    """Read which MPI call a rank is in, as our profile library shows it."""
+    try:
+        path = Path(f"/proc/{one.pid}/cwd").readlink() / f"mpi_calls.{one.rank}"
+        raw = path.read_bytes()
+        pid, rank, size, _ = HEAD.unpack_from(raw)
+        slots = list(SLOT.iter_unpack(raw[HEAD.size :]))
+    except (OSError, struct.error):
+        return None
+    if (pid, rank) != (one.pid, one.rank):
+        return None
+    every = tuple(range(size))
+    used = [
+        ("MPI_COMM_WORLD" if slot[3] == size else f"{slot[0]:016x}", slot)
+        for slot in slots[1:]
+        if slot[1]
+    ]
+    return Snapshot(
+        source="mpi_calls",
+        rank=rank,
+        pid=pid,
+        at=time.time(),
+        call=_text(slots[0]) if slots[0][4] else "",
+        operations=tuple(
+            Operation(
+                group=group, number=slot[1], name=_text(slot), done=not slot[4], since=slot[2] / 1e9
+            )
+            for group, slot in used
+        ),
+        groups=tuple(Membership(group=g, ranks=every) for g, slot in used if slot[3] == size),
+    )
+
+
+def _text(slot: tuple[int, int, int, int, int, bytes]) -> str:
+    return slot[5].partition(b"\0")[0].decode(errors="replace")
+
+
+def _records(one: _FoundRank) -> list[DumpFile]:
+    """Read the Flight Recorder's dump of a rank, if it has written one."""
+    cache = one.env.get("XDG_CACHE_HOME", f"{one.env.get('HOME', '')}/.cache")
+    named = [f"{one.env[name]}{one.rank}" for name in RECORDS if name in one.env]
+    named += [f"{cache}/torch/comm_lib_trace_rank_{one.rank}", f"/tmp/nccl_trace_rank_{one.rank}"]  # noqa: S108
+    began = Path(f"/proc/{one.pid}").stat().st_mtime if Path(f"/proc/{one.pid}").exists() else 0
+    for name in named:
+        path = Path(name)
+        if path.is_file() and path.stat().st_mtime >= began:
+            return _dump(f"trace_rank_{one.rank}", path)
+    return []
+
+
+def _dump(name: str, path: Path) -> list[DumpFile]:
+    with contextlib.suppress(OSError):
+        if path.stat().st_size <= LARGEST:
+            return [DumpFile(name=name, content=path.read_bytes(), at=path.stat().st_mtime)]
+    return []
+
+
+def _stack(one: _FoundRank, folder: Path) -> list[DumpFile]:
+    """Return a rank's Python stack: by py-spy, else by faulthandler if we have registered it."""
+    name = f"stack_rank{one.rank}.txt"
+    if _stat(one.pid)[0] in "TtDZX":
+        return []
+    if spy := shutil.which("py-spy"):
+        with contextlib.suppress(OSError, subprocess.SubprocessError):
+            words = [spy, "dump", "--nonblocking", "--pid", str(one.pid)]
+            done = subprocess.run(words, capture_output=True, timeout=WITHIN, check=True)
+            return [DumpFile(name=name, content=done.stdout, at=time.time())]
+    path = folder / STACKS / str(one.pid)
+    caught = next((line.split()[1] for line in _status(one.pid) if line.startswith("SigCgt")), "0")
+    if not path.exists() or not int(caught, 16) >> (STACK_SIGNAL - 1) & 1:
+        return []
+    begin = path.stat().st_size
+    os.kill(one.pid, STACK_SIGNAL)
+    deadline = time.monotonic() + 0.5
+    size = begin
+    while time.monotonic() < deadline and (size == begin or size != path.stat().st_size):
+        size = path.stat().st_size
+        time.sleep(0.02)
+    content = path.read_bytes()[begin:]
+    return [DumpFile(name=name, content=content, at=time.time())] if content else []
+
+
+def _status(pid: int) -> list[str]:
+    return read_text(Path(f"/proc/{pid}/status")).splitlines()
+
+
+def _ras() -> list[DumpFile]:
+    """Ask NCCL for the state of its communicators, if a process of it listens here."""
+    reply = b""
+    with contextlib.suppress(OSError), socket.create_connection(RAS, 0.2) as connection:
+        connection.settimeout(WITHIN)
+        connection.sendall(RAS_QUESTION)
+        while (piece := connection.recv(1 << 16)) and len(reply) < LARGEST:
+            reply += piece
+    return [DumpFile(name="nccl_ras.txt", content=reply, at=time.time())] if reply else []

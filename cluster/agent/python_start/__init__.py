@@ -1,0 +1,1 @@
+"""The folder on the PYTHONPATH of jobs whose stacks can be asked for."""

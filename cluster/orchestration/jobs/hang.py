@@ -1,0 +1,96 @@
+"""Which rank of a running job the others wait for: two looks at all its hosts, and the answer."""
+
+from __future__ import annotations
+
+import time
+from typing import TYPE_CHECKING
+
+from cluster.agent.protocol import AGENT
+from cluster.analysis.hang import diagnose
+from cluster.core import decoders
+from cluster.core.errors import ClusterError, ShellError, SpecError
+from cluster.core.model.hang import HangAnswer, HostReport, Snapshot
+from cluster.core.paths import make_private
+from cluster.remote.parallel import try_each
+from cluster.runs.dumps import read_dumps, write_answer, write_report
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping
+    from pathlib import Path
+
+    from cluster.core.model.hosts import Machine
+    from cluster.remote.shells import Shell
+
+FOLDER = "hang"  # of the evidence, in the folder of a run or job
+WITHIN = 20.0  # seconds for a host's report
+BETWEEN = 2.0  # seconds between two looks
+
+
+def look_on(
+    shells: Mapping[str, Shell],
+    machines: Mapping[str, Machine],
+    folders: Mapping[str, str],
+    kept: Path,
+) -> tuple[HangAnswer, Path]:
+    """Return which rank of a job the others wait for, and the folder of the evidence.
+
+    Args:
+        shells: to its hosts, by their names.
+        machines: of these names.
+        folders: of the job, on each.
+        kept: the folder here that gets the evidence.
+
+    Raises:
+        SpecError: no rank of it runs.
+    """
+
+    def ask(name: str, shell: Shell) -> HostReport:
+        words = [f"{machines[name].bin}/python3", *AGENT, "hang", folders[name]]
+        done = shell.run(words, timeout=WITHIN)
+        if done.status != 0:
+            raise ShellError(f"{name} cannot say what its ranks do.", means=done.stderr.strip())
+        return decoders.decode(done.stdout, HostReport)
+
+    evidence = kept / FOLDER / time.strftime("%Y%m%dT%H%M%S")
+    make_private(evidence)
+    for look in ("1", "2"):
+        answers = try_each(shells, ask)
+        reports = {
+            name: report for name, report in answers.items() if isinstance(report, HostReport)
+        }
+        for name, report in reports.items():
+            write_report(evidence / look / name, report)
+        write_report(evidence / look / "absent", _absent(answers, reports))
+        if look == "1":
+            time.sleep(BETWEEN)
+    if not any(report.snapshots for report in reports.values()):
+        raise SpecError(
+            "No rank of this job runs.",
+            means="; ".join(str(one) for one in answers.values() if isinstance(one, ClusterError)),
+        )
+    snapshots, _ = read_dumps([evidence])
+    answer = diagnose(snapshots)
+    write_answer(evidence, answer)
+    return answer, evidence
+
+
+def _absent(
+    answers: Mapping[str, HostReport | ClusterError], reports: Mapping[str, HostReport]
+) -> HostReport:
+    """Return the ranks that no host has: gone, or on a host that does not answer."""
+    known = {one.rank for report in reports.values() for one in report.snapshots}
+    size = max((report.size for report in reports.values()), default=0)
+    silent = [name for name in answers if name not in reports]
+    return HostReport(
+        snapshots=tuple(
+            Snapshot(
+                source="processes",
+                rank=rank,
+                host=", ".join(silent),
+                at=time.time(),
+                state="unreachable" if silent else "gone",
+            )
+            for rank in range(size)
+            if rank not in known
+        )
+    )

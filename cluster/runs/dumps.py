@@ -1,0 +1,61 @@
+"""Files of dumps: those that somebody sent, and those that were collected from hosts."""
+
+from __future__ import annotations
+
+import os
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+import msgspec
+
+from cluster.core.errors import ClusterError, SpecError
+from cluster.core.files import read_file
+from cluster.logs.dumps import read_dump
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator, Sequence
+
+    from cluster.core.model.hang import HangAnswer, HostReport, Snapshot
+
+MOST_FILES = 20_000
+ANSWER = "answer.json"
+
+
+def read_dumps(named: Sequence[str | Path]) -> tuple[list[Snapshot], tuple[str, ...]]:
+    """Read files and folders; return what the dumps say, and which files are none."""
+    snapshots: list[Snapshot] = []
+    unread = []
+    for path in _paths(named):
+        try:
+            snapshots += read_dump(str(path), read_file(path), path.stat().st_mtime)
+        except ClusterError as error:
+            unread.append(f"{error.what} {error.means}".strip())
+    return snapshots, tuple(unread)
+
+
+def _paths(named: Sequence[str | Path]) -> Iterator[Path]:
+    count = 0
+    for path in map(Path, named):
+        files = sorted(path.rglob("*")) if path.is_dir() else [path]
+        for file in files:
+            if path.is_dir() and (not file.is_file() or file.name == ANSWER):
+                continue
+            count += 1
+            if count > MOST_FILES:
+                raise SpecError(f"There are more than {MOST_FILES} files.")
+            yield file
+
+
+def write_report(folder: Path, report: HostReport) -> None:
+    """Keep what a host reported, each dump as a file of its own with its time."""
+    folder.mkdir(parents=True, exist_ok=True)
+    for dump in report.files:
+        path = folder / Path(dump.name).name
+        path.write_bytes(dump.content)
+        os.utime(path, (dump.at, dump.at))
+    (folder / "processes.json").write_bytes(msgspec.json.encode(report.snapshots))
+
+
+def write_answer(folder: Path, answer: HangAnswer) -> None:
+    """Keep the answer beside its evidence."""
+    (folder / ANSWER).write_bytes(msgspec.json.encode(answer))
