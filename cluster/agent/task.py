@@ -92,6 +92,9 @@ def _start(spec: TaskSpec, folder: Path) -> subprocess.Popen[bytes]:
     own = {name: value for name, value in os.environ.items() if not name.startswith("TMUX")}
     path = os.pathsep.join(filter(None, (spec.env.get("PATH"), own.get("PATH"))))
     env = {**own, **spec.env, "PATH": path, MARK: str(folder)}
+    if spec.hang_after is not None:
+        starts = str(Path(__file__).parent / "python_start")
+        env["PYTHONPATH"] = os.pathsep.join(filter(None, (starts, env.get("PYTHONPATH"))))
     cwd = Path.home() / spec.cwd
     if not cwd.is_dir():
         raise FileNotFoundError(errno.ENOENT, f"{cwd} is no folder on this host.")
@@ -355,12 +358,19 @@ def task_state(folder: Path) -> TaskState:
             ended = msgspec.json.decode(end, type=TaskEnd)
             return TaskState(state=ended.state, began=float(began or 0), end=ended)
         if pid and _supervises(int(pid), folder):
-            return TaskState(state="running" if float(began) else "starting", began=float(began))
+            state: State = "running" if float(began) else "starting"
+            return TaskState(state=state, began=float(began), quiet=_quiet(folder))
         if not pid and time.time() - (folder / SPEC).stat().st_mtime < BEGINS_WITHIN:
             return TaskState(state="starting")
         reason = "its supervisor was killed, or the host was restarted" if pid else "it never began"
     lost = TaskEnd(exit_status=-1, state="lost", at=time.time(), reason=f"{reason}.".capitalize())
     return TaskState(state="lost", end=lost, processes=len(marked(folder)))
+
+
+def _quiet(folder: Path) -> float:
+    """Return since how many seconds a task has printed nothing."""
+    changed = [part.stat().st_mtime for part in folder.glob(f"{OUTPUT}.*")]
+    return max(0.0, time.time() - max(changed, default=time.time()))
 
 
 def _supervises(pid: int, folder: Path) -> bool:

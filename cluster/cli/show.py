@@ -35,6 +35,7 @@ from cluster.reports.logbook import expectation_lines, missing_series
 from cluster.reports.table import Table
 from cluster.reports.tables import launches_table
 from cluster.reports.words.findings import FindingAnswer, finding_lines, finding_words
+from cluster.reports.words.hang import answer_line
 from cluster.reports.words.launches import launch_notes
 from cluster.reports.words.limits import doubt_notes
 from cluster.reports.words.verdict import (
@@ -43,6 +44,7 @@ from cluster.reports.words.verdict import (
     answer,
     summary_answers,
 )
+from cluster.runs.dumps import kept_answers
 from cluster.runs.run import RAW
 from cluster.runs.store import read
 
@@ -155,6 +157,7 @@ def _show_on_screen(
     reason = f": {run.record.reason}" if run.record.reason else ""
     print_lines(f"{place} ({run.status}{reason})")
     _show_profiles(run)
+    print_lines(*map(printable, map(answer_line, kept_answers(run.folder)[-1:])))
     for verdict in judged.verdicts:
         if verdict.usual_source and verdict.usual is not None:
             usual = f"{verdict.usual:.0%} or more; {verdict.usual_source}"

@@ -253,6 +253,7 @@ class Cluster:
         cwd: str = "",
         env: Mapping[str, str] | None = None,
         timeout: float | None = None,
+        hang_after: float | None = None,
         grace: float = 10.0,
         restarts: int = 0,
         most_output: int = MOST_OUTPUT,
@@ -274,6 +275,8 @@ class Cluster:
             cwd: a folder on the hosts; by default the home folder, on `local` one for each host.
             env: variables beyond those of the login.
             timeout: seconds after which a task is ended.
+            hang_after: seconds without a line after which whoever waits for it looks which rank
+                the others wait for, as `cluster hang` does, and ends it, unless its ranks go on.
             grace: seconds between SIGTERM and SIGKILL when a task is ended.
             restarts: how often it is started again on all its hosts, with `CLUSTER_RESTART`, after
                 one was lost: by whoever waits for it or follows its lines, such as `cluster wait`.
@@ -297,6 +300,7 @@ class Cluster:
             cwd=cwd,
             env=dict(env or {}),
             timeout=timeout,
+            hang_after=hang_after,
             grace=grace,
             most_output=most_output,
         )

@@ -8,16 +8,19 @@ from typing import TYPE_CHECKING
 
 import msgspec
 
+from cluster.core import decoders
 from cluster.core.errors import ClusterError, SpecError
 from cluster.core.files import read_file
+from cluster.core.model.hang import HangAnswer
 from cluster.logs.dumps import read_dump
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence
 
-    from cluster.core.model.hang import HangAnswer, HostReport, Snapshot
+    from cluster.core.model.hang import HostReport, Snapshot
 
 MOST_FILES = 20_000
+FOLDER = "hang"  # of the evidence, in the folder of a run or job
 ANSWER = "answer.json"
 
 
@@ -54,6 +57,12 @@ def write_report(folder: Path, report: HostReport) -> None:
         path.write_bytes(dump.content)
         os.utime(path, (dump.at, dump.at))
     (folder / "processes.json").write_bytes(msgspec.json.encode(report.snapshots))
+
+
+def kept_answers(folder: Path) -> list[HangAnswer]:
+    """Return the answers that were kept in the folder of a run, the oldest first."""
+    files = sorted(folder.glob(f"{FOLDER}/*/{ANSWER}"))
+    return [decoders.decode(read_file(file), HangAnswer) for file in files]
 
 
 def write_answer(folder: Path, answer: HangAnswer) -> None:

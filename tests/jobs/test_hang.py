@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import os
 import shlex
+import subprocess
 import sys
 from pathlib import Path
 from typing import TYPE_CHECKING
@@ -10,6 +12,7 @@ from typing import TYPE_CHECKING
 import pytest
 
 import cluster
+from cluster.core.errors import ClusterError
 from cluster.measure.kernels import compile_kernel
 from tests.conftest import answer, until
 
@@ -19,6 +22,7 @@ if TYPE_CHECKING:
     from cluster.orchestration.cluster import Cluster
     from cluster.orchestration.jobs.job import Job
 
+TORCH_PYTHON = os.environ.get("CLUSTER_TORCH_PYTHON", sys.executable)
 pytestmark = pytest.mark.usefixtures("tools", "compiler")
 PROGRAM = """
 import os, signal, sys, time
@@ -97,3 +101,68 @@ def test_a_job_that_goes_on_is_not_hung(c: Cluster, library: Path) -> None:
 
     assert found.verdict == "slow"
     assert found.rate > 1
+
+
+TORCH = """
+import datetime, time, torch, torch.distributed as dist
+dist.init_process_group("gloo", timeout=datetime.timedelta(seconds=600))
+x = torch.ones(4)
+for _ in range(3):
+    dist.all_reduce(x)
+if dist.get_rank() == 1:
+    time.sleep(600)
+dist.all_reduce(x)
+"""
+STUCK = """
+import os, time
+def wait_for_all():
+    time.sleep(600)
+def load():
+    time.sleep(600)
+print("begun", flush=True)
+load() if os.environ["RANK"] == "1" else wait_for_all()
+"""
+
+
+def test_a_job_without_a_line_is_ended_with_the_answer() -> None:
+    """Its Python stacks are in the evidence: nothing was installed or imported for that."""
+    with cluster.launch("quiet", provider="local", hosts=2) as c:
+        c.hosts.write(STUCK, "stuck.py")
+        job = c.start("python3 stuck.py", name="stuck", hang_after=3, grace=1)
+        with pytest.raises(ClusterError) as ended:
+            job.wait(timeout=60)
+
+        assert job.state == "stopped"
+        assert "No line for 3 s." in str(ended.value)
+        stacks = sorted(Path(job.record.folder).glob("hang/*/2/1.*/stack_rank1.txt"))
+        assert " in load" in stacks[0].read_text()
+
+
+def test_a_job_that_prints_is_not_ended() -> None:
+    with cluster.launch("loud", provider="local", hosts=1) as c:
+        line = "for i in 1 2 3 4 5 6 7 8; do echo $i; sleep 0.5; done"
+        c.start(line, name="loud", hang_after=2).wait(timeout=60)
+        assert not list(Path(c.jobs["loud"].record.folder).glob("hang"))
+
+
+def test_a_rank_of_torch_that_is_late() -> None:
+    python = TORCH_PYTHON
+    if subprocess.run([python, "-c", "import torch"], check=False, capture_output=True).returncode:
+        pytest.skip("no torch")
+    with cluster.launch("late", provider="local", hosts=3) as c:
+        c.hosts.write(TORCH, "late.py")
+        job = c.start([python, "late.py"], name="late", hang_after=600)
+        until(lambda: _frames(job), "rank 1 sleeps, and the others wait")
+        found, _ = job.look_for_hang()
+
+        assert found.cause is not None
+        assert [one.rank for one in found.cause.stragglers] == [1]
+        assert found.cause.stuck is not None
+        assert (found.cause.stuck.name, found.cause.stuck.waiting) == ("all_reduce", (0, 2))
+
+
+def _frames(job: Job) -> bool:
+    """Tell whether the ranks have come to where they stay."""
+    found, evidence = job.look_for_hang()
+    texts = [path.read_text() for path in evidence.glob("2/*/stack_rank?.txt")]
+    return len(found.ranks) == 3 and sum("all_reduce" in text for text in texts) == 2

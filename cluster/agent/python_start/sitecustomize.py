@@ -16,7 +16,7 @@ sys.path[:] = [folder for folder in sys.path if Path(folder) != HERE]
 sys.modules.pop("sitecustomize", None)
 with suppress(ImportError):
     importlib.import_module("sitecustomize")
-with suppress(OSError, RuntimeError, ValueError):
+with suppress(KeyError, OSError, RuntimeError, ValueError):
     stacks = Path(os.environ["CLUSTER_TASK"], "stacks")
     stacks.mkdir(mode=0o700, exist_ok=True)
     file = (stacks / str(os.getpid())).open("a")

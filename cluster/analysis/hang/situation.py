@@ -28,6 +28,7 @@ if TYPE_CHECKING:
 ONCE = 30.0, 10.0  # a wait is long: its seconds, and times the longest pause between collectives
 TWICE = 10.0, 3.0  # the same, if a second look found that nothing went on
 APART = 1.0  # seconds, after which a second snapshot of one source is a later one
+COLLECTIVES = "torch/distributed/distributed_c10d.py"
 Key = tuple[str, tuple[int, ...]]  # of a group: its name, and its ranks, as names are used twice
 _GONE: tuple[ProcessState, ...] = ("gone", "dead", "unreachable", "stopped", "disk", "unresponsive")
 
@@ -165,7 +166,32 @@ def _views(snapshots: Sequence[Snapshot]) -> tuple[Snapshot, ...]:
     found: dict[int, list[Snapshot]] = defaultdict(list)
     for one in snapshots:
         found[one.rank].append(one)
-    return tuple(_joined(found[rank]) for rank in sorted(found))
+    return _with_calls(tuple(_joined(found[rank]) for rank in sorted(found)))
+
+
+def _with_calls(views: tuple[Snapshot, ...]) -> tuple[Snapshot, ...]:
+    """Take the collective that ranks are in from their stacks, if no other source says it."""
+    calls = {view.rank: _call(view.stack) for view in views if view.stack}
+    names = {*calls.values()} - {""}
+    if len(names) != 1 or any(view.operations or view.counts for view in views):
+        return views
+    return tuple(
+        msgspec.structs.replace(view, operations=(_entered(view.stack, calls[view.rank]),))
+        if view.rank in calls
+        else view
+        for view in views
+    )
+
+
+def _entered(stack: Sequence[Frame], name: str) -> Operation:
+    frame = own_frame(stack)
+    place = f"{frame.file}:{frame.line} in {frame.function}" if frame else ""
+    return Operation(group="", number=int(bool(name)), name=name, done=not name, place=place)
+
+
+def _call(stack: Sequence[Frame]) -> str:
+    names = [frame.function for frame in stack if frame.file.endswith(COLLECTIVES)]
+    return names[-1] if names else ""
 
 
 def _joined(sources: Sequence[Snapshot]) -> Snapshot:

@@ -61,6 +61,10 @@ def command(  # noqa: PLR0913 - each is a flag
     env: Annotated[list[str] | None, option("--env K=V", "A variable; repeatable.")] = None,
     cwd: Annotated[str, option("--cwd DIR", "A folder on the hosts.")] = "",
     timeout: Annotated[float | None, option("--timeout S", "Seconds it may take.")] = None,
+    hang_after: Annotated[
+        float | None,
+        option("--hang-after S", "Seconds without a line after which a job that hangs is ended."),
+    ] = None,
     restarts: Annotated[
         int, option("--restarts N", "Starts of a job after a host was lost; cluster wait acts.")
     ] = 0,
@@ -115,6 +119,7 @@ def command(  # noqa: PLR0913 - each is a flag
             cwd=cwd,
             env=variables,
             timeout=timeout,
+            hang_after=hang_after,
             restarts=restarts,
             runs=root,
         )

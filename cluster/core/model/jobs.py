@@ -19,6 +19,8 @@ class TaskSpec(Value, frozen=True, kw_only=True):
     # variables beyond those of the login, `PATH` with what goes before the host's own
     env: dict[str, str] = {}
     timeout: float | None = None  # seconds, after which the task is ended; None for no limit
+    # seconds without a line after which it is ended, unless its ranks go on; None for no limit
+    hang_after: float | None = None
     grace: float = 10.0  # seconds between SIGTERM and SIGKILL
     most_output: int = MOST_OUTPUT  # bytes that are kept of what it prints, without the oldest
 
@@ -40,6 +42,7 @@ class TaskState(Value, frozen=True, kw_only=True, tag="state"):
 
     state: State
     began: float = 0.0  # when its command was started, in seconds since the epoch; 0 before
+    quiet: float = 0.0  # seconds since it has printed something, while it runs
     end: TaskEnd | None = None
     processes: int = 0  # that run in it, or that it has left behind
 

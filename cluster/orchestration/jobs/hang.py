@@ -12,7 +12,7 @@ from cluster.core.errors import ClusterError, ShellError, SpecError
 from cluster.core.model.hang import HangAnswer, HostReport, Snapshot
 from cluster.core.paths import make_private
 from cluster.remote.parallel import try_each
-from cluster.runs.dumps import read_dumps, write_answer, write_report
+from cluster.runs.dumps import FOLDER, read_dumps, write_answer, write_report
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
@@ -21,7 +21,6 @@ if TYPE_CHECKING:
     from cluster.core.model.hosts import Machine
     from cluster.remote.shells import Shell
 
-FOLDER = "hang"  # of the evidence, in the folder of a run or job
 WITHIN = 20.0  # seconds for a host's report
 BETWEEN = 2.0  # seconds between two looks
 

@@ -157,6 +157,7 @@ class HostGroup(Sequence["Host"]):
         cwd: str = "",
         env: Mapping[str, str] | None = None,
         timeout: float | None = None,
+        hang_after: float | None = None,
         restarts: int = 0,
         most_output: int = MOST_OUTPUT,
     ) -> Job:
@@ -171,6 +172,7 @@ class HostGroup(Sequence["Host"]):
             cwd=cwd,
             env=env,
             timeout=timeout,
+            hang_after=hang_after,
             restarts=restarts,
             most_output=most_output,
         )
@@ -332,6 +334,7 @@ class Host:
         cwd: str = "",
         env: Mapping[str, str] | None = None,
         timeout: float | None = None,
+        hang_after: float | None = None,
         restarts: int = 0,
         most_output: int = MOST_OUTPUT,
     ) -> Job:
@@ -345,6 +348,7 @@ class Host:
             cwd=cwd,
             env=env,
             timeout=timeout,
+            hang_after=hang_after,
             restarts=restarts,
             most_output=most_output,
         )

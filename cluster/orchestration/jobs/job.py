@@ -17,7 +17,7 @@ import msgspec
 
 from cluster.agent.task import OUTPUT
 from cluster.core import decoders
-from cluster.core.errors import ClusterError, JobError, ShellError, Timeout
+from cluster.core.errors import ClusterError, JobError, ShellError, SpecError, Timeout
 from cluster.core.model.jobs import NamedJob, State, TaskState
 from cluster.core.model.value import Value
 from cluster.core.paths import make_private
@@ -26,6 +26,7 @@ from cluster.remote.forward import Forward
 from cluster.remote.parallel import on_each, results, try_each
 from cluster.remote.tasks import HostTasks
 from cluster.remote.threads import start
+from cluster.reports.words.hang import answer_line
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Collection, Iterable, Iterator, Sequence
@@ -78,6 +79,7 @@ class Job:
         self._remote = remote
         self._restart = restart
         self._ended: dict[int, TaskState] = {}
+        self._next_look = 0.0  # for a hang, by the monotonic clock
 
     def __repr__(self) -> str:
         return f"<Job {self.name} on {', '.join(task.host for task in self.record.tasks)}>"
@@ -151,6 +153,7 @@ class Job:
                 continue
             if len(self._ended) == len(self.record.tasks):
                 break
+            self._end_if_hung(states)
             if silent and time.monotonic() > answered + GIVE_UP:
                 results(states)
             if time.monotonic() > deadline:
@@ -221,6 +224,26 @@ class Job:
             Path(self.record.folder),
         )
 
+    def _end_if_hung(self, states: Lost) -> None:
+        """End a job that has printed nothing for `hang_after`, unless its ranks go on."""
+        after, now = self.record.spec.hang_after, time.monotonic()
+        running = [one for one in states.values() if isinstance(one, TaskState) and not one.end]
+        quiet = min((one.quiet for one in running), default=0.0)
+        if after is None or quiet < after or now < self._next_look:
+            return
+        self._next_look = now + after
+        with suppress(SpecError):
+            answer, evidence = self.look_for_hang()
+            if answer.verdict not in ("slow", "moving"):
+                self.stop(f"No line for {after:g} s. {answer_line(answer)}. Evidence: {evidence}")
+
+    def _watch_for_hang(self) -> None:
+        """Do so until all tasks have ended, beside whoever reads their lines."""
+        while len(self._ended) < len(self.record.tasks):
+            with suppress(ClusterError):
+                self._end_if_hung(self.states())
+            time.sleep(AGAIN)
+
     def fetch(self) -> Path:
         """Download what the tasks have printed; return the folder, with a file for each host.
 
@@ -261,6 +284,8 @@ class Job:
         arrived: queue.SimpleQueue[Line | ClusterError | None] = queue.SimpleQueue()
         for task in self.record.tasks:
             start(partial(self._collect, task, arrived.put, to_end=follow))
+        if follow and self.record.spec.hang_after is not None:
+            start(self._watch_for_hang)
         failed = None
         for _ in self.record.tasks:
             while isinstance(item := arrived.get(), Line):
