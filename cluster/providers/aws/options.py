@@ -8,6 +8,7 @@ from msgspec.structs import replace
 
 from cluster.providers._cloud.launch import CloudOffer, Site
 from cluster.providers._cloud.options import CloudOptions
+from cluster.providers.aws.network_cards import CardInterface  # noqa: TC001 - msgspec reads it
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -44,7 +45,7 @@ class AwsOffer(CloudOffer, frozen=True, kw_only=True):
     root: str  # device name of the image's root disk
     disk: int  # size of the root disk, in GiB
     cores: int  # of each machine
-    interfaces: int  # number of EFA interfaces of each machine; 0 for one ordinary interface
+    interfaces: tuple[CardInterface, ...] = ()  # of a machine with EFA; else one ordinary one
     packages: tuple[str, ...] = ()  # to install at the first boot, because the image lacks them
 
     def zone_names(self) -> tuple[str, ...]:

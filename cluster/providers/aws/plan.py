@@ -18,6 +18,7 @@ from cluster.providers._cloud.tags import new_tags
 from cluster.providers.aws import images, permissions, quotas
 from cluster.providers.aws.api import default_region
 from cluster.providers.aws.elastic_ips import HOURLY
+from cluster.providers.aws.network_cards import cards_of, efa_layout, layout_line
 from cluster.providers.aws.options import AwsOffer, AwsOptions, ZoneSubnet
 from cluster.providers.aws.prices import price
 
@@ -75,7 +76,9 @@ def _possible_offer(region: Region, spec: ClusterSpec, options: AwsOptions) -> A
     kind = _kind(region, spec)
     _check_kind(region, spec, options, kind)
     zones = _zones(region, spec, options)
-    vpc, sites = _sites(region, spec, options, zones, _interfaces(kind) if options.efa else 1)
+    interfaces = efa_layout(kind) if options.efa else ()
+    addresses = sum(one.has_address for one in interfaces) or 1
+    vpc, sites = _sites(region, spec, options, zones, addresses)
     image, packages = images.choose(region, spec.image or "", kind, efa=options.efa)
     cost = price(region, kind["InstanceType"], sites[0].zone, spot=spec.spot)
     ttl = lifetime(spec, cost, TTL)
@@ -86,6 +89,7 @@ def _possible_offer(region: Region, spec: ClusterSpec, options: AwsOptions) -> A
         f"image: {image['ImageId']} ({image.get('Name', 'no name')}, {image['Architecture']})",
         *([_packages_line(packages)] if packages else []),
         _network_line(kind, link, spec),
+        *([layout_line(interfaces)] if interfaces else []),
         quotas.check(region, kind, spec.hosts, spot=spec.spot),
         _end_line(ttl),
         *idle_lines(spec),
@@ -100,7 +104,7 @@ def _possible_offer(region: Region, spec: ClusterSpec, options: AwsOptions) -> A
         root=images.root_device(image),
         disk=max(options.disk, images.disk_size(image)),
         cores=kind["VCpuInfo"].get("DefaultCores", 0),
-        interfaces=_interfaces(kind) if options.efa else 0,
+        interfaces=interfaces,
         packages=packages,
         allow=allow,
         ttl=ttl,
@@ -119,7 +123,7 @@ def link_of(kind: InstanceTypeInfoTypeDef, *, grouped: bool, efa: bool = False) 
     et al., "A cloud-optimized transport protocol for elastic and scalable HPC", IEEE Micro 2020);
     `fabric` marks that.
     """
-    card = next(iter(_cards(kind)), NO_CARD)
+    card = next(iter(cards_of(kind)), NO_CARD)
     rate = card.get("PeakBandwidthInGbps") or card.get("BaselineBandwidthInGbps")
     if not rate:
         return None
@@ -194,10 +198,10 @@ def _check_kind(
             "An Elastic IP is a public address, and these machines are to have none.",
             remedy="Leave --option elastic_ip=1 out, or --option public=0 and jump=.",
         )
-    cards = _interfaces(kind) if options.efa else 1
+    cards = len(efa_layout(kind)) if options.efa else 1
     if cards > 1 and options.is_public and not options.elastic_ip:
         raise SpecError(
-            f"{name} with {cards} EFA interfaces does not get a public address of its own.",
+            f"{name} with {cards} network interfaces does not get a public address of its own.",
             means="Amazon gives one to machines with a single network interface only.",
             remedy="Use --option elastic_ip=1, or --option jump=USER@HOST with a host in that "
             "network, or --option public=0 from a machine that reaches private addresses.",
@@ -208,16 +212,6 @@ def _check_kind(
             f"{name} cannot have {threads} thread(s) per core.",
             remedy="Leave --option threads_per_core out.",
         )
-
-
-def _interfaces(kind: InstanceTypeInfoTypeDef) -> int:
-    """Return the number of EFAs: one for each network card, up to the limit of the type."""
-    most = kind.get("NetworkInfo", {}).get("EfaInfo", {}).get("MaximumEfaInterfaces", 1)
-    return min(max(1, len(_cards(kind))), most)
-
-
-def _cards(kind: InstanceTypeInfoTypeDef) -> Sequence[NetworkCardInfoTypeDef]:
-    return kind.get("NetworkInfo", {}).get("NetworkCards", ())
 
 
 def _is_placeable(kind: InstanceTypeInfoTypeDef) -> bool:
@@ -269,10 +263,10 @@ def _requested_zones(region: Region, spec: ClusterSpec, options: AwsOptions) -> 
 
 
 def _sites(
-    region: Region, spec: ClusterSpec, options: AwsOptions, zones: list[str], interfaces: int
+    region: Region, spec: ClusterSpec, options: AwsOptions, zones: list[str], addresses: int
 ) -> tuple[str, tuple[ZoneSubnet, ...]]:
-    """Return the zones with a subnet that has an address for each interface of all machines."""
-    needed = spec.hosts * interfaces
+    """Return the zones with a subnet that has `addresses` for each machine."""
+    needed = spec.hosts * addresses
     subnets = _subnets(region, options)
     if not subnets:
         return "", tuple(ZoneSubnet(zone=zone) for zone in zones)
@@ -374,7 +368,7 @@ def _network_line(kind: InstanceTypeInfoTypeDef, link: Link | None, spec: Cluste
     if link is None or link.flow is None:
         performance = kind.get("NetworkInfo", {}).get("NetworkPerformance", "unknown")
         return f"network: {performance}; no limit is known"
-    base = _cards(kind)[0].get("BaselineBandwidthInGbps")
+    base = cards_of(kind)[0].get("BaselineBandwidthInGbps")
     bursts = f" ({base:g} for long)" if base and base * GBIT < link.rate else ""
     where = "in a placement group" if spec.placement else "outside a placement group"
     return (

@@ -56,16 +56,17 @@ def request(
 def interfaces(
     options: AwsOptions, offer: AwsOffer, subnet: str, group: str
 ) -> list[dict[str, Any]]:
-    """Return the network interfaces of each machine.
-
-    There is one EFA for each network card; on each card but the first it has device index 1 (EC2
-    user guide, "Maximize network bandwidth on instances with multiple network cards").
-    """
+    """Return the network interfaces of each machine."""
     common = {"SubnetId": subnet, "Groups": [group], "DeleteOnTermination": True}
-    if offer.interfaces > 1:
+    if len(offer.interfaces) > 1:
         return [
-            {**common, "InterfaceType": "efa", "NetworkCardIndex": n, "DeviceIndex": min(n, 1)}
-            for n in range(offer.interfaces)
+            {
+                **common,
+                "InterfaceType": one.kind,
+                "NetworkCardIndex": one.card,
+                "DeviceIndex": one.device,
+            }
+            for one in offer.interfaces
         ]
     own = options.is_public and not options.elastic_ip
     only = {**common, "DeviceIndex": 0, "AssociatePublicIpAddress": own}

@@ -81,7 +81,7 @@ class Checks(Room):
                 "multiple network interfaces.",
             )
         network = kind["NetworkInfo"]
-        _check_cards(nics, network["MaximumNetworkCards"])
+        _check_cards(nics, network["NetworkCards"], kind["InstanceType"])
         efa = [nic for nic in nics if nic.get("InterfaceType", "interface") != "interface"]
         most = network.get("EfaInfo", {}).get("MaximumEfaInterfaces", 0)
         if len(efa) > most:
@@ -197,17 +197,33 @@ class Checks(Room):
             )
 
 
-def _check_cards(nics: Sequence[dict[str, Any]], cards: int) -> None:
-    seen = set()
+def _check_cards(
+    nics: Sequence[dict[str, Any]], cards: Sequence[dict[str, Any]], instance: str
+) -> None:
+    """Check each interface against its card (EC2 user guide, network cards and efa-only)."""
+    known = {card["NetworkCardIndex"]: card for card in cards}
+    seen: set[tuple[int, int]] = set()
     for nic in nics:
-        place = (nic.get("NetworkCardIndex", 0), nic.get("DeviceIndex"))
-        if place[1] is None or place in seen or place[0] >= cards:
+        card, device = nic.get("NetworkCardIndex", 0), nic.get("DeviceIndex")
+        if device is None or (card, device) in seen or card not in known:
             raise refused(
                 "InvalidParameterValue",
-                f"Invalid network card and device index {place}: each interface needs its own, "
-                f"and there are {cards} cards.",
+                f"Invalid network card and device index {(card, device)}: each interface needs its "
+                f"own, and there are {len(cards)} cards.",
             )
-        seen.add(place)
+        seen.add((card, device))
+        kind, limit = nic.get("InterfaceType", "interface"), known[card]["MaximumNetworkInterfaces"]
+        if kind not in known[card]["InterfaceTypes"] or sum(c == card for c, _ in seen) > limit:
+            raise refused(
+                "InvalidParameterCombination",
+                f"Network card {card} of {instance} takes at most {limit} interface(s), of the "
+                f"types {', '.join(known[card]['InterfaceTypes'])}.",
+            )
+        if kind == "efa-only" and (card, device) == (0, 0):
+            raise refused(
+                "InvalidParameterCombination",
+                "An EFA-only network interface cannot be the primary network interface.",
+            )
     if nics and (0, 0) not in seen:
         raise refused(
             "InvalidParameterCombination",

@@ -80,8 +80,9 @@ class LaunchCalls(Checks):
     def _launch(self, count: int, nics: list[dict[str, Any]]) -> Any:
         """Let moto make them, and mend what it drops."""
         cards = [(nic.get("DeviceIndex", 0), nic) for nic in copy.deepcopy(nics)]
-        for number, nic in enumerate(nics):
-            nic["DeviceIndex"] = number  # moto keeps one interface for each index
+        if nics:  # moto keeps one interface for each index
+            numbered = [{**nic, "DeviceIndex": number} for number, nic in enumerate(nics)]
+            self.params["NetworkInterfaces"] = numbered
         self.params["MinCount"] = count
         self.params["BlockDeviceMappings"] = self._volumes()
         market = self.params.pop("InstanceMarketOptions", {})

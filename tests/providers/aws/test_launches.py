@@ -6,10 +6,12 @@ import time
 from typing import TYPE_CHECKING
 
 import pytest
+from moto.ec2.models import ec2_backends
 
 from cluster.core import journal
 from cluster.core.errors import Capacity, ProvisionError, SpecError, Timeout
 from cluster.providers._cloud import capacity_cache
+from cluster.providers.aws.network_cards import efa_layout
 from cluster.providers.aws.plan import IN_GROUP, OUTSIDE
 from tests.conftest import command
 from tests.fakes.aws import Fault, Settings
@@ -83,10 +85,35 @@ def test_one_efa_for_each_card_and_private_addresses(aws: Cloud) -> None:
     machines = create(spec_of(instance="p4d.24xlarge", options={"efa": "1", "public": "0"}))
     cards = aws.calls("RunInstances")[-1].params["NetworkInterfaces"]
 
-    assert [card["InterfaceType"] for card in cards] == ["efa"] * 4
-    assert [card["NetworkCardIndex"] for card in cards] == [0, 1, 2, 3]
+    assert [
+        (card["NetworkCardIndex"], card["DeviceIndex"], card["InterfaceType"]) for card in cards
+    ] == [(0, 0, "interface"), (0, 1, "efa-only"), *((n, 0, "efa-only") for n in (1, 2, 3))]
     assert all(m.access and m.access.host == m.address for m in machines)
     assert aws.calls("AuthorizeSecurityGroupEgress")
+
+
+@pytest.mark.parametrize(
+    ("instance", "adapters", "beside"),
+    [
+        ("p5.48xlarge", 32, True),
+        ("p5en.48xlarge", 16, True),
+        ("p6-b200.48xlarge", 8, True),
+        ("p6-b300.48xlarge", 16, False),  # its first card takes no EFA
+        ("hpc7a.96xlarge", 2, True),
+        ("trn1.32xlarge", 8, True),
+    ],
+)
+def test_each_type_is_wired_as_amazon_describes_its_cards(
+    instance: str, adapters: int, *, beside: bool
+) -> None:
+    (kind,) = ec2_backends["123456789012"]["us-east-1"].describe_instance_types([instance])
+    primary, *others = efa_layout(kind)
+
+    assert (primary.card, primary.device, primary.kind) == (0, 0, "interface")
+    assert {one.kind for one in others} == {"efa-only"}
+    assert len(others) == adapters
+    assert ((others[0].card, others[0].device) == (0, 1)) == beside
+    assert sum(one.has_address for one in (primary, *others)) == 1
 
 
 def test_the_link_is_what_amazon_says_and_a_flow_has_its_own_limit(aws: Cloud) -> None:
