@@ -22,10 +22,14 @@ class AwsOptions(CloudOptions, frozen=True, kw_only=True):
         elastic_ip: an Elastic IP for each machine; those with several EFA interfaces get no other
             public address. It costs money until `down` or `gc`, also if the machine ended by
             itself.
+        reservation: id of a capacity reservation that the machines use, such as `cr-0123`.
+        block: id of a Capacity Block that they use; they end 30 minutes before it does.
     """
 
     efa: bool = False
     elastic_ip: bool = False
+    reservation: str = ""
+    block: str = ""
     user: str = "ubuntu"
 
 
@@ -46,6 +50,8 @@ class AwsOffer(CloudOffer, frozen=True, kw_only=True):
     disk: int  # size of the root disk, in GiB
     cores: int  # of each machine
     interfaces: tuple[CardInterface, ...] = ()  # of a machine with EFA; else one ordinary one
+    reservation: str = ""  # id of the capacity reservation or block that they use
+    is_block: bool = False
     packages: tuple[str, ...] = ()  # to install at the first boot, because the image lacks them
 
     def zone_names(self) -> tuple[str, ...]:

@@ -15,7 +15,7 @@ from cluster.providers._cloud import capacity_cache, public_address
 from cluster.providers._cloud.api_errors import Failure
 from cluster.providers._cloud.options import TTL, region_in, words
 from cluster.providers._cloud.tags import new_tags
-from cluster.providers.aws import images, permissions, quotas
+from cluster.providers.aws import images, permissions, quotas, reservations
 from cluster.providers.aws.api import default_region
 from cluster.providers.aws.elastic_ips import HOURLY
 from cluster.providers.aws.network_cards import cards_of, efa_layout, layout_line
@@ -34,6 +34,7 @@ if TYPE_CHECKING:
 
     from cluster.core.model.spec import ClusterSpec
     from cluster.providers.aws.api import Region
+    from cluster.providers.aws.reservations import Reservation
 
 
 GBIT = 1e9 / 8  # bytes per second
@@ -75,13 +76,16 @@ def _possible_offer(region: Region, spec: ClusterSpec, options: AwsOptions) -> A
     """Decide what a launch would create, without a check of the user's permissions."""
     kind = _kind(region, spec)
     _check_kind(region, spec, options, kind)
-    zones = _zones(region, spec, options)
+    reserved = reservations.choose(region, spec, options)
+    zones = _zones(region, spec, options, reserved)
     interfaces = efa_layout(kind) if options.efa else ()
     addresses = sum(one.has_address for one in interfaces) or 1
     vpc, sites = _sites(region, spec, options, zones, addresses)
     image, packages = images.choose(region, spec.image or "", kind, efa=options.efa)
     cost = price(region, kind["InstanceType"], sites[0].zone, spot=spec.spot)
     ttl = lifetime(spec, cost, TTL)
+    ends = reservations.block_end(reserved, region.now()) if reserved else None
+    ttl = ttl if ends is None else min(ttl, ends)
     link = link_of(kind, grouped=spec.placement, efa=options.efa)
     allow = public_address.allowed_network(options.allow, jump=options.jump)
     lines = (
@@ -91,9 +95,10 @@ def _possible_offer(region: Region, spec: ClusterSpec, options: AwsOptions) -> A
         _network_line(kind, link, spec),
         *([layout_line(interfaces)] if interfaces else []),
         quotas.check(region, kind, spec.hosts, spot=spec.spot),
+        *([reserved.line(region.now())] if reserved else reservations.fitting_lines(region, spec)),
         _end_line(ttl),
         *idle_lines(spec),
-        price_line(cost, spec.hosts, ttl),
+        "price: paid with the block" if ends else price_line(cost, spec.hosts, ttl),
         *([_elastic_line(spec.hosts)] if options.elastic_ip else []),
     )
     return AwsOffer(
@@ -105,11 +110,13 @@ def _possible_offer(region: Region, spec: ClusterSpec, options: AwsOptions) -> A
         disk=max(options.disk, images.disk_size(image)),
         cores=kind["VCpuInfo"].get("DefaultCores", 0),
         interfaces=interfaces,
+        reservation=reserved.id if reserved else "",
+        is_block=reserved is not None and reserved.is_block,
         packages=packages,
         allow=allow,
         ttl=ttl,
         link=link,
-        price=cost,
+        price=None if ends else cost,
         lines=lines,
         gpus=sum(gpu.get("Count", 0) for gpu in kind.get("GpuInfo", {}).get("Gpus", ())),
     )
@@ -232,8 +239,13 @@ def _placeable(region: Region, name: str) -> Sequence[str]:
     return ([kind for kind in able if kind.endswith(f".{size}")] or able)[:SUGGESTED]
 
 
-def _zones(region: Region, spec: ClusterSpec, options: AwsOptions) -> list[str]:
-    """Return the zones to try: requested, offering the type, and not recently out of capacity."""
+def _zones(
+    region: Region, spec: ClusterSpec, options: AwsOptions, reserved: Reservation | None
+) -> list[str]:
+    """Return the zones to try: requested, offering the type, and not recently out of capacity.
+
+    Of a reservation, that is its own.
+    """
     name = spec.instance or ""
     offered: tuple[InstanceTypeOfferingTypeDef, ...] = region.all(
         "describe_instance_type_offerings",
@@ -252,6 +264,13 @@ def _zones(region: Region, spec: ClusterSpec, options: AwsOptions) -> list[str]:
             if there
             else "Choose another region, or another --instance.",
         )
+    if reserved is not None:
+        if reserved.zone not in chosen:
+            raise SpecError(
+                f"{reserved.id} is in {reserved.zone}, and not in {', '.join(chosen)}.",
+                remedy=f"Use --zone {reserved.zone}",
+            )
+        return [reserved.zone]
     full = capacity_cache.zones(name)
     return [zone for zone in chosen if zone not in full] or chosen
 

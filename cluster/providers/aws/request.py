@@ -42,6 +42,13 @@ def request(
             "CoreCount": offer.cores,
             "ThreadsPerCore": options.threads_per_core,
         }
+    if offer.reservation:
+        parameters["CapacityReservationSpecification"] = {
+            "CapacityReservationPreference": "capacity-reservations-only",
+            "CapacityReservationTarget": {"CapacityReservationId": offer.reservation},
+        }
+    if offer.is_block:
+        parameters["InstanceMarketOptions"] = {"MarketType": "capacity-block"}
     if spec.spot:
         parameters["InstanceMarketOptions"] = {
             "MarketType": "spot",

@@ -7,8 +7,8 @@ import binascii
 from typing import TYPE_CHECKING, Any
 
 from tests.fakes import userdata
-from tests.fakes.aws.capacity import Room
 from tests.fakes.aws.errors import refused
+from tests.fakes.aws.reservations import ReservationCalls
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -16,7 +16,7 @@ if TYPE_CHECKING:
 USER_DATA = 16 * 1024  # bytes, before base64
 
 
-class Checks(Room):
+class Checks(ReservationCalls):
     """Does everything exist, and does it fit together?"""
 
     def _check_kind(self) -> dict[str, Any]:

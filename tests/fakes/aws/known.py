@@ -18,6 +18,7 @@ READS = {
     "ec2": """
         DescribeAccountAttributes AttributeNames
         DescribeAddresses AllocationIds Filters PublicIps
+        DescribeCapacityReservations CapacityReservationIds Filters MaxResults NextToken
         DescribeAvailabilityZones AllAvailabilityZones Filters ZoneNames
         DescribeImages Filters ImageIds Owners IncludeDeprecated
         DescribeInstanceAttribute Attribute InstanceId
@@ -94,7 +95,8 @@ WRITES = {
         ReleaseAddress AllocationId
         RevokeSecurityGroupEgress GroupId IpPermissions SecurityGroupRuleIds
         RevokeSecurityGroupIngress GroupId GroupName IpPermissions SecurityGroupRuleIds
-        RunInstances BlockDeviceMappings ClientToken CpuOptions EbsOptimized ImageId
+        RunInstances BlockDeviceMappings CapacityReservationSpecification ClientToken CpuOptions
+            EbsOptimized ImageId
             InstanceInitiatedShutdownBehavior InstanceMarketOptions InstanceType KeyName MaxCount
             MetadataOptions MinCount NetworkInterfaces Placement SecurityGroupIds SubnetId
             TagSpecifications UserData
@@ -108,6 +110,11 @@ WRITES = {
 PARTS = {
     "BlockDeviceMappings": {"DeviceName", "Ebs"},
     "Ebs": {"DeleteOnTermination", "Encrypted", "VolumeSize", "VolumeType"},
+    "CapacityReservationSpecification": {
+        "CapacityReservationPreference",
+        "CapacityReservationTarget",
+    },
+    "CapacityReservationTarget": {"CapacityReservationId", "CapacityReservationResourceGroupArn"},
     "CpuOptions": {"CoreCount", "ThreadsPerCore"},
     "InstanceMarketOptions": {"MarketType", "SpotOptions"},
     "SpotOptions": {"InstanceInterruptionBehavior", "MaxPrice", "SpotInstanceType"},

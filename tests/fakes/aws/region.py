@@ -101,6 +101,7 @@ class Region:
     backend: Any
     lives: dict[str, Life] = field(default_factory=dict)
     groups: dict[str, PlacementGroup] = field(default_factory=dict)
+    reserved: dict[str, str] = field(default_factory=dict)  # the reservation of each instance
     tokens: dict[str, Token] = field(default_factory=dict)
     made: int = 0  # how many groups there ever were
 

@@ -50,6 +50,7 @@ class LaunchCalls(Checks):
         self._check_processors(kind)
         zone = self._place(kind, nics)
         self._check_group(kind, zone)
+        self._check_reservation(kind, zone)
         self.error_on_dryrun()
         count = self._count(kind, zone, len(nics) or 1)
         reservation = self._launch(count, nics)
@@ -86,9 +87,12 @@ class LaunchCalls(Checks):
         self.params["MinCount"] = count
         self.params["BlockDeviceMappings"] = self._volumes()
         market = self.params.pop("InstanceMarketOptions", {})
+        reserved = self.params.pop("CapacityReservationSpecification", {})
         result: Any = super().run_instances()
         reservation = result.result
+        target = reserved.get("CapacityReservationTarget", {}).get("CapacityReservationId", "")
         for instance in reservation.instances:
+            self.here.reserved[instance.id] = target
             self._mend(instance, cards, spot=market.get("MarketType") == "spot")
         self.here.launched([self.here.live(i) for i in reservation.instances])
         return reservation

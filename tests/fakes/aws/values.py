@@ -7,7 +7,20 @@ from collections.abc import Mapping
 from cluster.core.model.value import Value
 from tests.fakes.values import Call, Fault, Thing
 
-__all__ = ["Call", "Fault", "Settings", "Thing"]
+__all__ = ["Call", "Fault", "Reserved", "Settings", "Thing"]
+
+
+class Reserved(Value, frozen=True, kw_only=True):
+    """A capacity reservation of the account; `end` is in seconds from now."""
+
+    id: str
+    instance: str
+    zone: str = "us-east-1a"
+    state: str = "active"
+    total: int = 4
+    block: bool = False
+    start: float = -3600.0
+    end: float | None = None
 
 
 class Settings(Value, frozen=True, kw_only=True):
@@ -35,4 +48,5 @@ class Settings(Value, frozen=True, kw_only=True):
     # the network nodes above each instance of a launch, from the top; all have the same ones, if
     # none are said
     nodes: tuple[tuple[str, ...], ...] = ()
+    reservations: tuple[Reserved, ...] = ()
     nodes_page: int = 1000  # how many instances a page of DescribeInstanceTopology has at most

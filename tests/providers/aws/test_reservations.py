@@ -1,0 +1,103 @@
+"""Reservations and Capacity Blocks: used as they are, and refused before anything is made."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any
+
+import pytest
+
+from cluster.core.errors import SpecError
+from tests.fakes.aws import Settings
+from tests.fakes.aws.values import Reserved
+from tests.providers.aws.conftest import create, provider, spec_of
+
+if TYPE_CHECKING:
+    from cluster.core.model.spec import ClusterSpec
+    from tests.fakes.aws import Cloud
+
+pytestmark = pytest.mark.usefixtures("after_a_second")
+HOUR = 3600.0
+OWN = Reserved(id="cr-0own", instance="c5.large", zone="us-east-1b")
+BLOCK = Reserved(id="cr-0block", instance="c5.large", zone="us-east-1c", block=True, end=HOUR)
+LATER = Reserved(id="cr-0later", instance="c5.large", state="scheduled", start=HOUR)
+
+
+@pytest.fixture
+def reserved(aws: Cloud) -> Cloud:
+    aws.reset(Settings(reservations=(OWN, BLOCK, LATER)))
+    return aws
+
+
+def reserving(hosts: int = 2, **options: str) -> ClusterSpec:
+    return spec_of(instance="c5.large", hosts=hosts, placement=False, options=options)
+
+
+def test_machines_come_out_of_the_reservation_in_its_zone(reserved: Cloud) -> None:
+    machines = create(reserving(reservation="cr-0own"))
+    sent = reserved.calls("RunInstances")[-1].params
+
+    assert sent["CapacityReservationSpecification"] == {
+        "CapacityReservationPreference": "capacity-reservations-only",
+        "CapacityReservationTarget": {"CapacityReservationId": "cr-0own"},
+    }
+    assert "InstanceMarketOptions" not in sent
+    region = reserved.region("us-east-1")
+    zones = {region.lives[m.id].instance.placement.zone for m in machines}
+    assert zones == {"us-east-1b"}
+    with pytest.raises(SpecError, match="2 of 4 instances free; 3 were asked"):
+        provider().plan(reserving(3, reservation="cr-0own"))
+
+
+def test_a_block_cuts_the_time_to_live_and_costs_nothing_more(reserved: Cloud) -> None:
+    plan = provider().plan(reserving(block="cr-0block"))
+
+    assert plan.ttl == pytest.approx(HOUR - 1800, abs=30)
+    assert plan.price is None
+    assert any("cr-0block" in line for line in plan.lines)
+    create(reserving(block="cr-0block"))
+    sent = reserved.calls("RunInstances")[-1].params
+    assert sent["InstanceMarketOptions"] == {"MarketType": "capacity-block"}
+
+
+@pytest.mark.parametrize(
+    ("fields", "options", "what"),
+    [
+        ({}, {"reservation": "cr-0none"}, "There is no capacity reservation 'cr-0none'"),
+        ({}, {"reservation": "cr-0block"}, "cr-0block is a Capacity Block"),
+        ({}, {"block": "cr-0own"}, "cr-0own is a capacity reservation"),
+        ({}, {"reservation": "cr-0own", "block": "cr-0block"}, "not both"),
+        ({}, {"reservation": "cr-0later"}, "cr-0later is scheduled. It begins in 1 h"),
+        ({"placement": True}, {"reservation": "cr-0own"}, "cannot be put into a new placement"),
+        ({"spot": True}, {"reservation": "cr-0own"}, "is paid for already, and not spot"),
+        ({"zone": "us-east-1a"}, {"reservation": "cr-0own"}, "is in us-east-1b, and not in"),
+        ({"instance": "c5.xlarge"}, {"reservation": "cr-0own"}, "is of c5.large, and --instance"),
+        ({"hosts": 5}, {"reservation": "cr-0own"}, "has 4 of 4 instances free"),
+    ],
+)
+def test_what_cannot_be_is_refused_in_plan(
+    reserved: Cloud, fields: dict[str, object], options: dict[str, str], what: str
+) -> None:
+    wanted: dict[str, Any] = {"instance": "c5.large", "placement": False, "hosts": 2, **fields}
+    with pytest.raises(SpecError) as caught:
+        provider().plan(spec_of(options=options, **wanted))
+
+    assert what in caught.value.what
+    assert caught.value.remedy
+    assert not reserved.mutating()
+
+
+def test_a_block_that_is_nearly_over_is_refused(aws: Cloud) -> None:
+    aws.reset(
+        Settings(
+            reservations=(Reserved(id="cr-0old", instance="c5.large", block=True, end=2000.0),)
+        )
+    )
+    with pytest.raises(SpecError, match="ends in 33 min"):
+        provider().plan(reserving(block="cr-0old"))
+
+
+def test_a_plan_names_what_is_paid_for_and_not_used(reserved: Cloud) -> None:
+    lines = provider().plan(reserving()).lines
+
+    assert [line for line in lines if "cr-0own" in line and "4 of 4 free" in line]
+    assert not reserved.mutating()
