@@ -105,14 +105,14 @@ def _of_line(line: str) -> Iterator[tuple[tuple[str, ...], Literal["ahead", "ins
     if (match := _CONNECTED.search(line)) is not None:
         yield (match[1], match[2]), "inside"
     elif (match := _JSON_HOSTS.search(line)) is not None:
-        yield tuple(_listed(",".join(filter(None, match.groups())))), "anywhere"
+        yield tuple(listed(",".join(filter(None, match.groups())))), "anywhere"
     elif _STARTER.search(line) and (match := _HOST_FLAG.search(line)) is not None:
-        yield tuple(_listed(match[1])), "ahead"
+        yield tuple(listed(match[1])), "ahead"
     elif (match := _NAMED.search(line)) is not None and _alike(match[1], match[2]):
         yield (match[1], match[2]), "ahead"
 
 
-def _listed(text: str) -> Iterator[str]:
+def listed(text: str) -> Iterator[str]:
     """Return the hosts of a list such as `a:1,b:1` or `node[1-2]`, each once."""
     words = re.findall(r"(?:[^,\[]|\[[^\]]*\])+", text)
     yield from dict.fromkeys(name.partition(":")[0] for word in words for name in _expanded(word))

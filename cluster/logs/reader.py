@@ -16,8 +16,17 @@ from msgspec import structs
 from cluster.core import plugins
 from cluster.core.errors import ParseError
 from cluster.core.files import MIB
-from cluster.core.model.logs import CAUSE, Parsed, Reading, Symptoms, Unread
+from cluster.core.model.logs import (
+    CAUSE,
+    JOB_HOSTS,
+    Parsed,
+    Reading,
+    Setting,
+    Symptoms,
+    Unread,
+)
 from cluster.logs.parsers import Parser, number
+from cluster.logs.participants import Participants
 from cluster.logs.text import DEEPEST, LONGEST, JsonDocument, Lines, inside, split_log
 
 if TYPE_CHECKING:
@@ -85,6 +94,7 @@ class _Reader:
         self._idle = [] if format_ else _readers()  # parsers whose marks have not occurred
         self._active = [_parser(format_)()] if format_ else []
         self._diagnosis: Parser | None = None  # it reads every line, whoever takes it
+        self._participants = Participants()
         self._results: list[Parsed] = []
         self._lines = self._unread = 0
         self._examples: list[Unread] = []
@@ -166,6 +176,11 @@ class _Reader:
         results = [_outlived(result, self._results) for result in self._results]
         starts = sorted(result.first for result in results)
         results = [self._excuse(self._misread(result, starts)) for result in results]
+        hosts = self._participants.count([result.first for result in results])
+        results = [
+            _on_hosts(result, count, is_job=is_job)
+            for result, (count, is_job) in zip(results, hosts, strict=True)
+        ]
         return Reading(
             results=tuple(sorted(results, key=lambda result: result.first)),
             lines=self._lines,
@@ -240,7 +255,8 @@ class _Reader:
         return text.count("\n")
 
     def _scan(self, text: str, first: int) -> None:
-        """Look for signs of problems, and for the beginnings and ends of tests, in all lines."""
+        """Look for signs of problems, hosts, and beginnings and ends of tests, in all lines."""
+        self._participants.scan(text, first)
         wanted = self._forced in ("", DIAGNOSIS)
         if self._diagnosis is None and wanted and _is_marked(DIAGNOSIS, text, text):
             self._diagnosis = _parser(DIAGNOSIS)()
@@ -395,6 +411,14 @@ class _Reader:
             line=first.text,
             remedy=f"Name its format: --format NAME, of {known}",
         )
+
+
+def _on_hosts(result: Parsed, hosts: int, *, is_job: bool) -> Parsed:
+    """Add the hosts that a log names, where the result itself names none."""
+    if result.hosts or not hosts:
+        return result
+    of_job = (Setting(name=JOB_HOSTS, value=str(hosts)),) if is_job else ()
+    return structs.replace(result, hosts=hosts, settings=(*result.settings, *of_job))
 
 
 def _is_marked(name: str, text: str, short: str) -> bool:

@@ -57,6 +57,12 @@ FALLING = ((256 * KIB, 36400.0), (512 * KIB, 29000.0), (MIB, 24800.0), (4 * MIB,
             biband((MIB, 45000.0), (2 * MIB, 45200.0), (4 * MIB, 22000.0), ranks=2, waiting=0),
             *("impossible", 1.808, "likely"),
         ),
+        (
+            biband((MIB, 23000.0), ranks=2, waiting=0).replace(
+                "= 2\n", "= 2\n# ( 4 groups of 2 processes each running simultaneously )\n"
+            ),
+            *("plausible", 0.92, None),
+        ),
         (biband((MIB, 24000.0), ranks=2, waiting=78), "plausible", 0.96, None),
         (biband((MIB, 24000.0), ranks=2, waiting=0), "normal", 0.96, None),
     ],
@@ -134,6 +140,29 @@ PREFIXES = {
     "tag": "[1,0]<stderr>:",
     "time": "2026-11-25T10:00:00.123Z ",
 }
+
+
+# The same kinds in the words of other programs.
+OTHERS = (
+    ("shm", "It appears as if there is not enough space for /dev/shm/osc_rdma.n1.1 (the backing"),
+    ("interface", "No interfaces found with the name eth9"),
+    ("names", "Unable to resolve host name worker-1"),
+    ("unreachable", "DistNetworkError: The client socket has timed out after 60s while trying to"),
+    ("died", "RuntimeError: gloo/transport/tcp/pair.cc:534 Connection closed by peer [10.0.0.2]:1"),
+    ("build", "RuntimeError: Distributed package doesn't have NCCL built in"),
+    ("gid", " Failed to modify QP 291 to RTR"),
+    (
+        "memlock",
+        "failed to initialize while trying to allocate some locked memory.  This typically",
+    ),
+)
+
+
+@pytest.mark.parametrize(("kind", "line"), OTHERS)
+def test_a_failure_in_other_words_has_the_same_finding(kind: str, line: str) -> None:
+    _, findings = judged(f"{line}\n{EPILOGUE}")
+
+    assert [sign.kind for sign in findings if isinstance(sign, JobFailure)] == [kind]
 
 
 @pytest.mark.parametrize("prefix", PREFIXES)
@@ -277,6 +306,14 @@ WINDOWS = (
 )
 CHANNEL = "h1:1:2 [0] NCCL INFO Channel 00/0 : {} [{}] via NET/{}\n"
 VXLAN = "Features for vxlan.calico:\ntx-checksum-ip-generic: "
+UDP = (
+    "MIGRATED UDP STREAM TEST from 0.0.0.0 (0.0.0.0) port 0 AF_INET to 10.0.0.2 () port 0 AF_INET\n"
+    "Socket  Message  Elapsed      Messages\n"
+    "Size    Size     Time         Okay Errors   Throughput\n"
+    "bytes   bytes    secs            #      #   10^6bits/sec\n\n"
+    "212992   65507   10.00      121463      0    6364.96\n"
+    "212992           10.00       {}   3311.79\n"
+)
 RECEIVES = CHANNEL.format("1[0] -> 0[0]", "receive", "IB/0/GDRDMA")
 
 
@@ -287,6 +324,8 @@ RECEIVES = CHANNEL.format("1[0] -> 0[0]", "receive", "IB/0/GDRDMA")
         (WINDOWS.format("96.2 KBytes   387 Kbits/sec"), None, "unknown"),
         (RECEIVES + CHANNEL.format("0[0] -> 1[0]", "send", "IB/0"), "gdr_reads_off", "unknown"),
         (RECEIVES + CHANNEL.format("0[0] -> 1[0]", "send", "IB/0/GDRDMA"), None, "unknown"),
+        (UDP.format(63200), "datagrams_lost", "low"),
+        (UDP.format(121000), None, "unknown"),
         ("Bonding Mode: load balancing (round-robin)\n", "bond_reorders", "unknown"),
         ("Bonding Mode: IEEE 802.3ad Dynamic link aggregation\n", None, "unknown"),
         (VXLAN + "on\n", "overlay_checksums", "unknown"),
@@ -299,6 +338,8 @@ def test_a_trouble_that_a_line_or_a_figure_names(text: str, kind: str | None, wo
     kinds = {sign.kind for sign in findings if isinstance(sign, Finding)} - {"overlay"}
     assert kinds == ({kind} if kind else set())
     assert found.word == word
+    shown = found.next_step.sign if found.next_step else None
+    assert kind is None or shown in findings
 
 
 @pytest.mark.parametrize(

@@ -24,6 +24,7 @@ from cluster.core import plugins
 from cluster.core.errors import ClusterError
 from cluster.logs import parsers
 from cluster.logs.hosts import host_lines, nics_of_results, nodes_of_results, read_host_values
+from cluster.logs.participants import Participants
 from cluster.logs.reader import read
 from cluster.logs.redaction import redact
 from cluster.logs.text import LONGEST
@@ -56,6 +57,7 @@ def whole_hosts(text: str) -> None:
 
 USES: dict[str, Callable[[str], object]] = {
     "hosts": whole_hosts,
+    "participants": lambda text: Participants().scan(text, 1),
     "redaction": redacted,
     "text": whole,
 }
@@ -172,7 +174,9 @@ def test_every_pattern_of_whole_texts(name: str) -> None:
 @pytest.mark.parametrize("name", FORMATS)
 def test_every_pattern_of_a_parser(name: str) -> None:
     module = importlib.import_module(f"{parsers.__name__}.{name}")
-    tried = {attack for pattern in patterns(module) for attack in attacks(pattern)}
+    later = module.rules() if name == "symptoms" else ()  # they are compiled when first used
+    every = (*patterns(module), *(pattern for _, _, pattern in later))
+    tried = {attack for pattern in every for attack in attacks(pattern)}
 
     def use(text: str) -> None:
         lines = (text[at : at + LONGEST] for at in range(0, len(text), LONGEST))

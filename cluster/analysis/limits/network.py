@@ -115,7 +115,7 @@ def messages(
         return None  # a sender's time ends when its buffer is free, and bytes are still in transit
     hosts, pairs = count(params, "hosts"), count(params, "pairs")
     if _fits_on_a_host(params, hosts):
-        whole = messages(definition, {**params, "waiting": 0}, hardware)
+        whole = messages(definition, {**params, "waiting": 0, "groups": 0}, hardware)
         assumed = Assumption(kind="several_hosts", hosts=hosts)
         return whole and replace(whole, assumption=assumed, otherwise=None)
     line = _line(hardware, hardware.nic)
@@ -134,9 +134,10 @@ def messages(
 
 
 def _fits_on_a_host(params: Mapping[str, Scalar], hosts: int) -> bool:
-    """Tell whether the ranks that run, of more that wait, may all be on one host."""
+    """Tell whether ranks that run, beside others that wait or run, may all be on one host."""
     ran, waiting = count(params, "processes"), count(params, "waiting")
-    return bool(waiting) and ran * hosts <= ran + waiting
+    others = waiting + (count(params, "groups") - 1) * ran if count(params, "groups") else waiting
+    return others > 0 and ran * hosts <= ran + others
 
 
 def verbs(definition: Definition, params: Mapping[str, Scalar], hardware: Hardware) -> Limit | None:

@@ -318,7 +318,7 @@ def _next_step(
     """Choose the most informative step, given what is known; never the command just run."""
     name = record.spec.name
     signs = [sign for sign in findings if not isinstance(sign, OtherLoad)]
-    if sign := _sign_of(word, signs):
+    if sign := _sign_of(word, signs) or (signs[0] if signs and not found else None):
         return Advice(purpose="confirm", sign=sign)
     if not _is_ours(record):
         return _next_for_log(word, found)

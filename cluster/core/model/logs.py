@@ -28,6 +28,9 @@ _EPILOGUE = re.compile(
     r"|exit (?:code|status)|entire process down|exited on signal|MPI_ERRORS_ARE_FATAL"
     r"|no row|no report|rows of|An error occurred in MPI_",
 )
+JOB_HOSTS = (
+    "job_hosts"  # the setting of a result whose ranks may be on fewer hosts than its job has
+)
 NUMA = "NUMA"  # the name of a NUMA node is this and its number
 
 

@@ -32,7 +32,7 @@ _EDGE = re.compile(
 _VIA = re.compile(
     r"(?:P2P/(?:IPC|direct pointer|CUMEM|MNNVL|indirect/\d+\[\w+\])"
     r"|SHM(?:/direct|/CE){0,2}|direct shared memory|NVLS"
-    r"|(?:COLL)?NET/[A-Za-z][\w.-]*(?: [A-Za-z][\w.-]*){0,5}(?:/\d+(?:\(\d+\))?)?)"
+    r"|(?:COLL)?NET/[A-Za-z][\w.+-]{0,60}+(?: [\w.+()-]{1,40}+){0,6}(?:/\d+(?:\(\d+\))?)?)"
     r"(?:/CE|/read|/GDRDMA(?:\(PCI\))?|/Shared)*"
 )
 _RING = re.compile(r"\w+ (\d{1,4})(?:/(\d+))? :((?:\s+\d{1,7})+)\s*$")

@@ -16,12 +16,13 @@ if TYPE_CHECKING:
     from cluster.core.model.value import Scalar
     from cluster.logs.parsers import ResultBuilder
 
-STREAM, SENT, RATE, OMNI, TIME = DEFINITIONS = define(
+STREAM, SENT, LOST, RATE, OMNI, TIME = DEFINITIONS = define(
     "netperf",
     """
     stream_bandwidth (B/s, one way, TCP): bytes that arrived over the time; printed in 10^6 bits per
         second
     sent_bandwidth (B/s): bytes of UDP that were sent over the time; printed in 10^6 bits per second
+    lost (%, lower): datagrams of UDP that did not arrive, in percent of those sent
     transaction_rate (transactions/s): requests with their responses per second, one after another
     throughput (B/s): of an omni test: bytes of the side that its direction names; of UDP, some may
         be lost
@@ -58,6 +59,7 @@ _STATISTICS = {"Minimum": "min", "Maximum": "max", "Mean": "mean"}
 _FAILED = re.compile(r".*((?:establish control|netperf: |recv_response: |send_\w+: |catcher: ).*)")
 RR, STREAMS, DATAGRAMS, ARRIVED = 6, 5, 6, 4  # cells of a row
 MICRO = 1e6
+PERCENT = 100.0
 _POWERS = {"K": KIB, "M": KIB**2, "G": KIB**3}
 
 
@@ -77,7 +79,7 @@ class Netperf(RunParser):
         self._is_request = "equest" in title.lower() or title.endswith("RR")
         self._is_udp = title.startswith("UDP") and not self._is_request
         self._is_omni = title.startswith("OMNI")
-        self._scale, self._rows = 0.0, 0
+        self._scale, self._rows, self._sent = 0.0, 0, 0.0
         self._said: dict[str, str] = {}  # the throughput and its unit
         self._heads: list[str] = []  # of the columns that -o asks for, one row of which follows
 
@@ -195,12 +197,15 @@ class Netperf(RunParser):
             return False
         if self._rows != 1 and is_sent:
             run = self._begin(lineno, run.title) if self._rows else run  # another test, no header
-            self._size, self._rows = int(values[1]), 0
+            self._size, self._rows, self._sent = int(values[1]), 0, values[3]
             run.add(SENT, values[5] * self._scale, {"test": run.title, "size": self._size})
             return True
         if self._rows != 1 or len(cells) not in (ARRIVED, ARRIVED + 2):
             return False
-        run.add(STREAM, values[3] * self._scale, {"test": run.title, "size": self._size})
+        point: dict[str, Scalar] = {"test": run.title, "size": self._size}
+        run.add(STREAM, values[3] * self._scale, point)
+        if self._sent:
+            run.add(LOST, PERCENT * max(0.0, 1 - values[2] / self._sent), point)
         return True
 
 

@@ -64,6 +64,11 @@ _KNOWN = re.compile(
     r"Outstand reads|Using SRQ|Using DDP|Lock-free|CQE Poll Batch|Using Enhanced Reorder)\s*:"
     r"|WARNING: BW peak won't be measured|Conflicting CPU frequency|Using \w+ memory)"
 )
+# An InfiniBand end has a LID; a RoCE end has a GID, below a LID of 0.
+_ADDRESS = re.compile(
+    r"\s*(?:(?:local|remote) address: LID (0x0*[1-9a-f]\w*|0*[1-9a-f]\w*)|GID: (\S+))"
+)
+PAIR = 2  # ends
 _FAILED = re.compile(
     r"\s*(Couldn't (?:connect|read|get|listen|create|allocate|initialize).*"
     r"|Unable to (?:init|open|find|Connect|create|perform).*|Completion with error at .*"
@@ -93,13 +98,14 @@ class Perftest(RunParser):
         super().__init__()
         self._columns: list[str] = []
         self._params: dict[str, Scalar] = {}
+        self._ends: list[str] = []  # addresses
 
     def take(self, line: str, lineno: int) -> bool:
         """Read a title, a setting, a header or a row."""
         title = _TITLE.match(line)
         if title:
             self._begin(lineno, title[1])
-            self._columns, self._params = [], {}
+            self._columns, self._params, self._ends = [], {}, []
         elif (side := _SIDE.match(line)) and self._run:
             self._params, self._columns = {**self._params, "side": side[1].lower()}, []
         elif _HEAD.match(line):
@@ -114,8 +120,16 @@ class Perftest(RunParser):
             return self._run is not None and self._said(self._run, line)
         return True
 
+    def _end_of_path(self, run: ResultBuilder, line: str) -> None:
+        """Keep the addresses of both ends: the same one twice is a test within a host."""
+        if end := _ADDRESS.match(line):
+            self._ends.append(end[1] or end[2])
+            if len(self._ends) == PAIR:
+                run.hosts = len(set(self._ends))
+
     def _said(self, run: ResultBuilder, line: str) -> bool:
         pairs, failed = _NAMED.findall(line), _FAILED.match(line)
+        self._end_of_path(run, line)
         for name, value in pairs:
             if name == "Number of qps" and count(value):
                 self._params = {"qps": int(value)}

@@ -14,12 +14,14 @@ if TYPE_CHECKING:
     from cluster.core.model.measurements import Definition
     from cluster.core.model.value import Scalar
 
-LATENCY, BANDWIDTH, RATE = DEFINITIONS = define(
+LATENCY, BANDWIDTH, RDMA, BOTH, OTHER, RATE = DEFINITIONS = define(
     "qperf",
     """
     latency (s): one way: half of a round trip, mean over the time of the test
-    bandwidth (B/s, network): bytes over the time, one way but for tests whose name begins with bi;
-        units of 1000
+    bandwidth (B/s, one way, TCP): of TCP and SCTP: bytes over the time; units of 1000
+    rdma_bandwidth (B/s, one way, RDMA): bytes over the time; units of 1000
+    bidirectional (B/s, both ways, RDMA): bytes of both directions over the time; units of 1000
+    other_bandwidth (B/s): of UDP, SDP and RDS: bytes over the time; units of 1000
     message_rate (messages/s): messages per second
     """,
     clock="gettimeofday of each side",
@@ -84,8 +86,8 @@ class Qperf(RunParser):
     def _figure(self, match: re.Match[str]) -> bool:
         value = number(match[2].replace(",", ""))
         name = match[1]
-        scale = _scale(name, match[3])
         is_time, test = name == "latency", str(self._params["test"])
+        scale = _scale(name, match[3], test)
         if test.endswith("_bw" if is_time else "_lat") and "rate" not in name:
             self._flush()
             self._params = {}  # of another test, whose name is missing
@@ -107,12 +109,22 @@ class Qperf(RunParser):
         super()._end()
 
 
-def _scale(name: str, unit: str) -> tuple[Definition, float, float] | None:
+def _rate(test: str) -> Definition:
+    """Return the metric of a bandwidth, by what carries the bytes of its test."""
+    kind = test.partition("_")[0]
+    if kind in ("tcp", "sctp"):
+        return BANDWIDTH
+    if kind not in ("rc", "uc", "ud", "xrc", "ver"):
+        return OTHER
+    return BOTH if "_bi_" in test else RDMA
+
+
+def _scale(name: str, unit: str, test: str) -> tuple[Definition, float, float] | None:
     """Return the metric of a figure, by what to multiply it, and by what to divide it."""
     moved, messages = _BYTES.fullmatch(unit), _MESSAGES.fullmatch(unit)
     if name == "latency":
         return (LATENCY, 1.0, TIMES[unit]) if unit in TIMES else None
     if name.endswith("bw") and moved:
         bits = 8 if moved[2].startswith("b") and moved[2] != "bytes" else 1
-        return BANDWIDTH, POWERS[moved[1]], bits
+        return _rate(test), POWERS[moved[1]], bits
     return (RATE, POWERS[messages[1]], 1.0) if name.endswith("msg_rate") and messages else None

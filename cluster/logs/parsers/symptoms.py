@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import re
 from collections import Counter
+from functools import cache
 from typing import TYPE_CHECKING
 
 from cluster.core.model.logs import CAUSE, START_UP, Symptom, Symptoms
@@ -27,15 +28,20 @@ _NO_INTERFACE = (
     *("None of the TCP networks specified", "Unable to find reachable pairing"),
     *("is not available, please use one or more of", "Unable to find address for"),
     *("specified interface name", "No network interface", "no active messages transport"),
+    *("No interfaces found", "Did not find interface", "Failed to find interface"),
+    *("for btl_tcp_if_", "for oob_tcp_if_", "No such device: eth", "interface not found"),
 )
 _NO_NAME = (
-    *("Could not resolve hostname", "Temporary failure in name resolution", "Unknown host"),
+    *("Could not resolve hostname", "Temporary failure in name resolution"),
     *("Name or service not known", "nodename nor servname", "failed to resolve", "no such host"),
     *("could not be resolved", "No address associated with hostname", "Name does not resolve"),
+    *("nable to resolve", "ailed to look up", "cannot resolve", "Unknown host", "gethostbyname"),
 )
 _NO_ANSWER = (
     *("No route to host", "Connection timed out", "Connection refused", "connect timed out"),
     *("Network is unreachable", "Operation timed out", "Software caused connection abort"),
+    *("has timed out after", "imed out trying to connect", "imed out waiting for clients"),
+    *("Host is unreachable", "unable to reach", "not reachable from"),
 )
 _NO_DEVICE = (
     *("invalid device ordinal", "No CUDA GPUs are available", "no CUDA-capable device"),
@@ -47,7 +53,7 @@ _NO_FABRIC = (
     *("abric manager is not", "abric Manager is not", "abricmanager is not", "error code=802"),
 )
 _DIED = (
-    *("Connection closed by remote", "Connection reset by peer", "remote process exited"),
+    *("Connection closed by", "Connection reset by peer", "remote process exited"),
     *("exited on signal 9", "signal: 9", "oom-kill", "Killed process", "SIGKILL"),
 )
 _WRONG_BUILD = (
@@ -55,6 +61,7 @@ _WRONG_BUILD = (
     *("version `GLIBC", "error while loading shared libraries", "unsupported toolchain"),
     *("was not built with", "Mismatched NCCL version", "Illegal instruction"),
     *("cannot open shared object file", "Exec format error", "mismatched NCCL"),
+    *("built in", "not compiled with CUDA", "ot compiled with NCCL", "cannot execute binary"),
 )
 _OTHERS = (
     ("failure", r"(?:CUDA|NCCL|HIP|MPI) failure"),
@@ -82,11 +89,22 @@ _KINDS = (
     ("memlock", "ibv_", r"ibv_(?:reg|create)_.{0,200}?(?:failed|Cannot allocate memory)"),
     ("memlock", "memory lock", r"memory lock(?:ed|ing)? limit"),
     (
+        "memlock",
+        "locked memory",
+        r"allocate.{0,40}? locked memory|locked memory.{0,40}? too (?:low|small)",
+    ),
+    ("memlock", "memlock", r"memlock.{0,60}?(?:too (?:low|small)|not unlimited)"),
+    ("memlock", "allocate MR", r"allocate MR\b"),
+    (
         "shm",
         "shared memory",
         r"(?:creating|allocate|insufficient) shared memory|shared memory \(shm",
     ),
-    ("shm", "dev/shm", r"dev/shm.{0,200}?(?:No space left|too small|100%)"),
+    (
+        "shm",
+        "dev/shm",
+        r"dev/shm.{0,200}?(?:No space left|too small|100%)|enough space.{0,60}?dev/shm",
+    ),
     ("shm", "Bus error", r"\bBus error\b"),
     ("fork", "fork()", r"\bfork\(\).{0,200}?(?:unsafe|child|corrupt|danger)|RDMAV_FORK_SAFE"),
     ("connect", "connect() to", r"connect\(\) to ([\d.]+) (?:port \d+ )?failed"),
@@ -113,6 +131,7 @@ _KINDS = (
     *(("device", word, f"{word}.*") for word in _NO_DEVICE),
     *(("fabric_manager", word, f"{word}.*") for word in _NO_FABRIC),
     ("gid", "ibv_modify_qp", r"ibv_modify_qp.{0,200}?fail"),
+    ("gid", "modify QP", r"[Ff]ailed to modify QP.{0,60}?RT[RS]"),
     ("gid", "vendor", r"vendor[_ ]err(?:or)?[ =:]*(?:0x)?(?:81|129)\b"),
     (
         "gid",
@@ -123,46 +142,18 @@ _KINDS = (
     *(("build", word, f"{word}.*") for word in _WRONG_BUILD),
     *((CAUSE, word, pattern) for word, pattern in _OTHERS),
 )
-_Rule = tuple[str, str, re.Pattern[str]]
-_RULES: tuple[_Rule, ...] = tuple(
-    (kind, word, re.compile(pattern)) for kind, word, pattern in _KINDS
-)
+
+
+@cache
+def rules() -> tuple[tuple[str, str, re.Pattern[str]], ...]:
+    """Compile the patterns, which a log without any of their words does not need."""
+    return tuple((kind, word, re.compile(pattern)) for kind, word, pattern in _KINDS)
 
 
 class SymptomLines(Parser):
     """Errors of libraries and settings of hosts that explain figures."""
 
-    marks = (
-        *("Read -1, expected", "process_vm_readv", "ptrace_scope", "cuIpc"),
-        *("mpi_built_with_cuda", "max locked memory", "MEMLOCK", "ibv_reg_mr", "memory lock"),
-        *("shared memory", "dev/shm", "fork()", "connect() to", "Message too long"),
-        *("Frag needed", "rmem_max", "wmem_max", "tcp_congestion", "default_qdisc"),
-        *("Bonding Mode", "vxlan", "ACSCtl", "lowdown", "Power Cap", "per core"),
-        *("than cpus on a", "more cpus than", "nvidia_peermem", "ibv_", "Bus error"),
-        "dest_addr=",
-        *("tx-checksum-ip-generic", "no socket interface found", "No usable listening interface"),
-        *("no usable interface", "None of the TCP networks specified", "specified interface name"),
-        *("Unable to find reachable pairing", "is not available, please use one or more of"),
-        *("Unable to find address for", "No network interface", "no active messages transport"),
-        *("Could not resolve hostname", "Temporary failure in name resolution", "Unknown host"),
-        *("Name or service not known", "nodename nor servname", "failed to resolve"),
-        *("no such host", "could not be resolved", "No address associated with hostname"),
-        *("Name does not resolve", "No route to host", "Connection timed out"),
-        *("Connection refused", "connect timed out", "Network is unreachable"),
-        *("Operation timed out", "Software caused connection abort", "invalid device ordinal"),
-        *("No CUDA GPUs are available", "no CUDA-capable device", "cudaErrorNoDevice"),
-        *("CUDA_ERROR_NO_DEVICE", "Duplicate GPU detected", "CUDA_ERROR_INVALID_DEVICE"),
-        *("system not yet initialized", "SYSTEM_NOT_READY", "cudaErrorSystemNotReady"),
-        *("Error 802", "abric manager is not", "abric Manager is not", "abricmanager is not"),
-        *("error code=802", "vendor", "GID", "Connection closed by remote"),
-        *("Connection reset by peer", "remote process exited", "exited on signal 9", "signal: 9"),
-        *("oom-kill", "Killed process", "SIGKILL", "no kernel image is available"),
-        *("driver version is insufficient", "undefined symbol", "version `GLIBC"),
-        *("error while loading shared libraries", "unsupported toolchain", "was not built with"),
-        *("Mismatched NCCL version", "Illegal instruction", "cannot open shared object file"),
-        *("Exec format error", "mismatched NCCL", "failure", "rror", "FATAL", "fatal", "annot"),
-        *("nable to", "ssertion"),
-    )
+    marks = tuple(dict.fromkeys(word for _, word, _ in _KINDS))
     definitions = ()
 
     def __init__(self) -> None:
@@ -173,12 +164,14 @@ class SymptomLines(Parser):
         """Tell whether a line is a sign of a known problem; `scan` has read it."""
         del lineno
         return any(
-            word in line and pattern.search(line) for kind, word, pattern in _RULES if kind != CAUSE
+            word in line and pattern.search(line)
+            for kind, word, pattern in rules()
+            if kind != CAUSE
         )
 
     def scan(self, text: str, first: int) -> None:
         """Look for signs of problems in lines, whichever parser takes them."""
-        for kind, word, pattern in _RULES:
+        for kind, word, pattern in rules():
             at = text.find(word)
             while at >= 0 and self._counts[kind] < MOST:
                 begin, end = text.rfind("\n", 0, at) + 1, text.find("\n", at)

@@ -143,8 +143,8 @@ def assumption_words(assumption: Assumption) -> str:
             return "messages go by TCP (else say rdma=yes)"
         case "several_hosts":
             return (
-                f"the ranks that ran are on {assumption.hosts} hosts (others waited, and one host "
-                "may hold all that ran)"
+                f"the ranks that ran are on {assumption.hosts} hosts (others waited or ran "
+                "beside them, and one host may hold all of these)"
             )
         case "receiver_wrote_log":
             return (

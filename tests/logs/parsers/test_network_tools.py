@@ -55,12 +55,12 @@ def test_qperf() -> None:
     (result,) = results("qperf.both")
 
     assert values(result, "bandwidth", test="tcp_bw") == [2.66e9]
-    assert values(result, "bandwidth", test="rc_rdma_read_bw") == [3.51e9]
+    assert values(result, "rdma_bandwidth", test="rc_rdma_read_bw") == [3.51e9]
     sizes = {m.bytes for m in result.measurements if m.params["test"] == "rc_rdma_read_bw"}
     assert sizes == {65536}
     assert values(result, "latency", test="tcp_lat") == [pytest.approx(17.7e-6)]
     assert values(result, "message_rate", test="tcp_lat") == [56.5e3]
-    assert values(result, "bandwidth", test="udp_bw", side="recv") == [626e6]
+    assert values(result, "other_bandwidth", test="udp_bw", side="recv") == [626e6]
     assert read([(LOGS / "qperf.both.txt").read_bytes()]).unread == 0
 
 
@@ -74,7 +74,7 @@ def test_qperf_over_sizes_is_not_pooled() -> None:
     text = "rc_bw:\n    bw = {} GB/sec\n    msg_size = {} KiB ({})\n"
     first, second = read([(text.format(1, 1, 1024) + text.format(2, 4, 4096)).encode()]).results
 
-    assert (values(first, "bandwidth"), values(second, "bandwidth")) == ([1e9], [2e9])
+    assert (values(first, "rdma_bandwidth"), values(second, "rdma_bandwidth")) == ([1e9], [2e9])
     assert second.measurements[0].bytes == 4096
 
 

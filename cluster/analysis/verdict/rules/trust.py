@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING
 from cluster.analysis.limits.link import BELIEVABLE
 from cluster.analysis.verdict.evidence import AboveLimit, Evidence, Mistake
 from cluster.analysis.verdict.verdict import is_assumed, judged_points
+from cluster.core.model.logs import JOB_HOSTS
 
 if TYPE_CHECKING:
     from cluster.core.model.limits import LimitKind
@@ -50,7 +51,10 @@ def _names_participants(summary: Summary, evidence: Evidence) -> bool:
     depends = summary.limit is not None and summary.limit.kind in NETWORKS
     if not depends or "hosts" not in summary.params:
         return True
-    return not evidence.results or any(result.hosts for result in evidence.results)
+    return not evidence.results or any(
+        result.hosts and not any(setting.name == JOB_HOSTS for setting in result.settings)
+        for result in evidence.results
+    )
 
 
 def _interfaces(share: float, evidence: Evidence) -> int:
