@@ -124,21 +124,18 @@ def test_the_job_outlives_its_launcher(faulty: None) -> None:
     started.kill()
     started.communicate()
 
-    assert answer("status", "mpi_test")["status"] in ("running", "ended, to be fetched")
+    assert answer("status", "mpi_test")[-1]["state"] in ("running", "ended, to be fetched")
     waited = command("wait", "mpi_test")
     assert "cluster fetch mpi_test" in waited.stdout
-    assert answer("status", "mpi_test")["status"] == "ended, to be fetched"
+    assert answer("status", "mpi_test")[-1]["state"] == "ended, to be fetched"
     fetched = answer("fetch", "mpi_test")
     assert fetched["status"] == "done"
     assert counts(fetched) == [("memory_copy", 100), ("oneway_time", 100), ("oneway_time", 100)]
     assert answer("fetch", "mpi_test") == fetched
     assert record(only_run())["status"] == "done"
-    assert answer("status", "mpi_test") == {
-        "name": "mpi_test",
-        "status": "done",
-        "exit_status": 0,
-        "run": str(only_run()),
-    }
+    [row] = answer("status", "mpi_test")
+    assert (row["name"], row["state"], row["exit_status"]) == ("bench p2p", "done", 0)
+    assert row["folder"] == str(only_run())
 
 
 def test_fetching_too_early_is_refused(hanging: Background) -> None:
@@ -164,7 +161,7 @@ def test_a_killed_session_is_noticed(hanging: Background) -> None:
     """Somebody else's `tmux kill-session` ends the job; the waiting process says so."""
     began = time.monotonic()
     run("tmux", "kill-session", "-t", "=hanging")
-    assert answer("status", "hanging")["status"] in ("running", "ended, to be fetched", "failed")
+    assert answer("status", "hanging")[-1]["state"] in ("running", "ended, to be fetched", "failed")
     status, stderr = hanging.end()
 
     assert status == 1
@@ -172,7 +169,7 @@ def test_a_killed_session_is_noticed(hanging: Background) -> None:
     assert record(only_run())["status"] == "failed"
     assert record(only_run())["reason"]
     assert "Error: The job hanging" in stderr
-    assert answer("status", "hanging")["status"] == "failed"
+    assert answer("status", "hanging")[-1]["state"] == "failed"
     until(no_rank_is_left, "all ranks are gone")
 
 

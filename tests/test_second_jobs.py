@@ -46,7 +46,7 @@ def test_a_second_job_is_refused_with_who_runs_what(hanging: Background) -> None
     with pytest.raises(InUse, match=f"process {hanging.process.pid}"):
         cluster.attach("hanging").bench("faulty")
 
-    assert answer("status", "hanging")["status"] == "running"
+    assert answer("status", "hanging")[-1]["state"] == "running"
     assert record(only_run())["status"] == "running"
     assert hanging.process.poll() is None
 
@@ -74,7 +74,7 @@ def test_a_job_whose_process_was_killed_runs_until_it_is_ended(hanging: Backgrou
     assert f"process {hanging.process.pid}, since 20" in said
     assert "the job goes on in tmux" in said
     assert "cluster connect hanging" in said
-    assert answer("status", "hanging")["status"] == "running"
+    assert answer("status", "hanging")[-1]["state"] == "running"
     command(*SECOND, "--replace")
     assert record(old)["status"] == "interrupted"
     assert record(newest_but(old))["status"] == "done"
@@ -136,7 +136,7 @@ def test_a_second_python_session_leaves_the_first_ones_cluster_up(hanging: Backg
 
     assert done.stdout == "up\n"
     assert "InUse: hanging is in use by" in done.stderr
-    assert answer("status", "hanging")["status"] == "running"
+    assert answer("status", "hanging")[-1]["state"] == "running"
     os.killpg(hanging.process.pid, signal.SIGINT)
     hanging.end()
 

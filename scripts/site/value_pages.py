@@ -19,12 +19,14 @@ from cluster.cli.commands._fit import FitAnswer
 from cluster.cli.commands._lottery import LotteryAnswer
 from cluster.cli.commands.doctor import DoctorCheck
 from cluster.cli.commands.down import DownRow
+from cluster.cli.commands.hang import HangReply
 from cluster.cli.commands.import_ import ImportAnswer
 from cluster.cli.commands.judge import JudgeAnswer
 from cluster.cli.commands.launch import Launched
 from cluster.cli.commands.ls import ClusterRow, HostRow
 from cluster.cli.commands.more.corpus import CheckAnswer
 from cluster.cli.commands.more.profile import ProfileAnswer
+from cluster.cli.commands.providers import ProviderOption
 from cluster.cli.commands.run import Outcome
 from cluster.cli.commands.runs import RunRow
 from cluster.cli.commands.status import JobRow
@@ -80,6 +82,8 @@ ANSWERS: dict[str, Any] = {  # what --json of a command prints; None: it depends
     "up --plan": Plan,
     "up": list[HostRow],
     "launch": Launched,
+    "hang": HangReply,
+    "providers NAME": list[ProviderOption],
     "more resume": list[HostRow],
     "doctor": list[DoctorCheck],
 }

@@ -213,13 +213,13 @@ def test_the_job_outlives_its_launcher(lab: Cluster) -> None:
     launcher.process.kill()
     launcher.process.communicate()
 
-    assert answer("status", lab.name)["status"] in ("running", "ended, to be fetched")
+    assert answer("status", lab.name)[-1]["state"] in ("running", "ended, to be fetched")
     followed = command("logs", "-f", lab.name).stdout
     assert followed.count("Process 1 transferred 10 MB") >= 20
     assert "cluster fetch shared" in command("wait", lab.name).stdout
     shown = answer("fetch", lab.name)
     assert (shown["status"], [s["n"] for s in shown["summaries"]]) == ("done", [20, 20])
-    assert answer("status", lab.name)["status"] == "done"
+    assert answer("status", lab.name)[-1]["state"] == "done"
 
 
 def test_ctrl_c_stops_the_ranks_on_every_host(hanging: Background, lab: Cluster) -> None:

@@ -41,6 +41,7 @@ def assert_as_simulated(name: str) -> None:
     assert shares[0] == pytest.approx(shares[1], rel=0.05)
 
 
+@pytest.mark.serial  # beside other work, links of the lab are as slow as the planted ones
 @pytest.mark.usefixtures("own", "home")
 def test_planted_faults_are_named_by_a_check() -> None:
     """65 s: eight hosts start, and each check tests all 28 pairs in both directions."""

@@ -175,7 +175,7 @@ def test_a_measured_run_over_ssh(sshd: Sshd, home: Path) -> None:
     assert shown["summaries"][0]["n"] == 500
     assert sessions() == ["far"]
     assert (Path(shown["run"]) / "raw" / "stdout").read_text().startswith("Process 0 latency")
-    assert answer("status", "far")["status"] == "done"
+    assert answer("status", "far")[-1]["state"] == "done"
     command("down", "far")
     assert sessions() == []
     record = json.loads((Path(shown["run"]) / "run.json").read_text())
