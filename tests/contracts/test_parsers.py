@@ -15,7 +15,7 @@ import pytest
 
 from cluster.core import plugins
 from cluster.core.errors import ParseError
-from cluster.logs.parsers import Parser
+from cluster.logs.parsers import Parser, symptoms
 from cluster.logs.reader import marks_of, read
 from cluster.logs.tcp import ONLY_INTERVALS
 from tests.conftest import LONG, tries
@@ -131,6 +131,14 @@ def test_only_parsers_whose_mark_is_in_a_log_are_imported() -> None:
     done = subprocess.run([sys.executable, "-c", code], capture_output=True, check=True)
 
     assert done.stdout.decode().split() == ["hpl"]
+
+
+def test_every_word_of_a_symptom_is_a_mark_of_its_parser() -> None:
+    """Without its mark in a log, the parser is not imported, and the rule would never run."""
+    parser = plugins.load(Parser, "symptoms")
+    words = {word for _, word, _ in symptoms.rules()}
+
+    assert words == set(parser.marks)
 
 
 @pytest.mark.parametrize("name", NAMES)

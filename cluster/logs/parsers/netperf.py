@@ -22,7 +22,7 @@ STREAM, SENT, LOST, RATE, OMNI, TIME = DEFINITIONS = define(
     stream_bandwidth (B/s, one way, TCP): bytes that arrived over the time; printed in 10^6 bits per
         second
     sent_bandwidth (B/s): bytes of UDP that were sent over the time; printed in 10^6 bits per second
-    lost (%, lower): datagrams of UDP that did not arrive, in percent of those sent
+    derived_lost (%, lower): datagrams of UDP that did not arrive, in percent of those sent
     transaction_rate (transactions/s): requests with their responses per second, one after another
     throughput (B/s): of an omni test: bytes of the side that its direction names; of UDP, some may
         be lost

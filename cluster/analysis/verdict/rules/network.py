@@ -283,7 +283,8 @@ def nothing_received(evidence: Evidence) -> Finding | None:
 
 def datagrams_lost(evidence: Evidence) -> Finding | None:
     """Many datagrams of UDP did not arrive."""
-    lost = max((s.median for s in evidence.series("lost")), default=0.0)
+    series = (*evidence.series("lost"), *evidence.series("derived_lost"))
+    lost = max((s.median for s in series), default=0.0)
     if lost < LOST:
         return None
     return Finding(kind="datagrams_lost", confidence="certain", figure=lost)
