@@ -76,9 +76,8 @@ class P2P(Benchmark[P2PParams]):
         return definitions_for(selected, params.kernel)
 
     def memory(self, params: P2PParams, ranks: int) -> int:
-        """Count two patterns and the receive buffer, for both ranks of the pair, and the copies."""
-        pieces = 3 * min(2, ranks) + (COPY.metric in params.metrics)
-        return pieces * max(params.sizes) if params.buffer == "cpu" else 0
+        """Count two patterns and the receive buffer, for both ranks of the pair."""
+        return 3 * min(2, ranks) * max(params.sizes) if params.buffer == "cpu" else 0
 
     def transport(self, params: P2PParams) -> str:
         """MPI sends its messages, from whatever memory."""

@@ -88,9 +88,9 @@ COPY = _p2p(
     unit="B/s",
     better="higher",
     what=(
-        "copies, one after another, of 4 MiB together or of one message, from a buffer of the "
-        "first rank to one of the second, or on another host to one of its own: all bytes over "
-        "the time; messages between ranks of one host are copied at least once, so it bounds them"
+        "copies, one after another, of 4 MiB together or of one message, from the buffer that the "
+        "first rank sends from to the one that it receives into: all bytes over the time; messages "
+        "between ranks of one host are copied at least once, so it bounds them"
     ),
     synchronisation="the other rank waits in a barrier meanwhile",
     warm_up="2, not timed, unless said otherwise",

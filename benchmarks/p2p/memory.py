@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-import mmap
-import os
 from typing import TYPE_CHECKING
 
 from cluster.benchmarks.p2p.definitions import (
@@ -17,7 +15,7 @@ from cluster.benchmarks.p2p.definitions import (
     series_of,
 )
 from cluster.core.units import format_size
-from cluster.measure.payload import aligned, inverse, pattern
+from cluster.measure.payload import inverse, pattern
 
 if TYPE_CHECKING:
     from mpi4py.MPI import Comm
@@ -44,13 +42,11 @@ class Messages:
         self.size = size
         self.number = 0
         self.patterns = data.patterns[0][:size], data.patterns[1][:size]
-        incoming = data.copied if definition is COPY else data.incoming
-        self._incoming = [incoming[k * size : (k + 1) * size] for k in range(self.places)]
+        self._incoming = [data.incoming[k * size : (k + 1) * size] for k in range(self.places)]
         self.window = data.window_of(definition, size)
         self._what = f"{definition.metric} of {format_size(size)}"
         self._check = data.memory.check
-        if definition is not COPY or data.first:
-            data.memory.clear(incoming)
+        data.memory.clear(data.incoming)
 
     def message(self, number: int) -> tuple[Piece, Piece]:
         """Return the bytes that a message sends, and the slot where it arrives."""
@@ -77,8 +73,6 @@ class PairMemory:
         bytes_ = pattern(largest)
         self.patterns = memory.put(bytes_), memory.put(inverse(bytes_))
         self.incoming = memory.zeros(largest)
-        copies = COPY.metric in params.metrics and params.buffer == "cpu"
-        self.copied = _shared(comm, largest) if copies else self.incoming
 
     def takes(self, definition: Definition) -> bool:
         """Check whether this rank records the values of a metric."""
@@ -96,24 +90,3 @@ class PairMemory:
             return max(1, COPIED_AT_ONCE // size)
         window = self.window if definition in WINDOWED else 1
         return self.shortened.get((definition.metric, size), window)
-
-
-def _shared(comm: Comm, size: int) -> Piece:
-    """Allocate a buffer of the second rank that the first can write to; its own on another host."""
-    import numpy as np  # noqa: PLC0415 - not needed to list or plan benchmarks
-    from mpi4py import MPI  # noqa: PLC0415 - importing it starts MPI
-
-    host = comm.Split_type(MPI.COMM_TYPE_SHARED, comm.Get_rank())
-    if host.Get_size() < comm.Get_size():
-        return aligned(size)
-    own = os.memfd_create("copies")
-    place = comm.bcast(f"/proc/{os.getpid()}/fd/{own}", 1)
-    os.ftruncate(own, size)
-    comm.Barrier()
-    with open(place, "r+b", buffering=0) as file:  # noqa: PTH123 - not a path of a file system
-        block = np.frombuffer(mmap.mmap(file.fileno(), size), np.uint8)
-    if comm.Get_rank():
-        block[:] = 0
-    comm.Barrier()
-    os.close(own)
-    return block
