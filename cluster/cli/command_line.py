@@ -188,6 +188,15 @@ class Commands(CommandGroup):
 class TopCommands(Commands):
     """All commands."""
 
+    def resolve_command(
+        self, ctx: click.Context, args: list[str]
+    ) -> tuple[str | None, click.Command | None, list[str]]:
+        """Say of a command that is under `more` where it is."""
+        name = args[0]
+        if name not in self.commands and name in overview.names(overview.FOLDER / "more"):
+            ctx.fail(f"No such command {name!r}. It is under `more`: cluster more {name}")
+        return super().resolve_command(ctx, args)
+
     def get_help(self, ctx: click.Context) -> str:  # noqa: ARG002 - as click has it
         """Return the help that lists all commands."""
         return overview.help_text()

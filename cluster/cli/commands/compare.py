@@ -32,6 +32,8 @@ if TYPE_CHECKING:
 
     from cluster.analysis.statistics.compare import Comparison
 
+AGAIN = "again"  # the name of a cluster on which a run is repeated, unless one is given
+
 
 def command(
     named: Annotated[
@@ -57,11 +59,17 @@ def command(
     options: Annotated[BenchOptions, flags.group(BenchOptions, "runs keep timeout yes json")],
 ) -> None:
     check_format(report)
-    named = named or ["latest"]
+    named = named or [flags.LATEST]
     if again:
-        run, name = named if len(named) == 2 else (named[0], "again")  # noqa: PLR2004
+        run, name, *others = *named, *([AGAIN] if len(named) == 1 else [])
+        if others:
+            raise SpecError(
+                f"{len(named)} words were given with --again; it takes a run, and a new name.",
+                remedy=f"Type: cluster compare {run} {AGAIN} --again",
+            )
         comparisons = [measure_again(run, name, machines, options)]
     else:
+        _refuse(machines)
         groups = _groups(store.root(options.runs), named, by)
         comparisons = [compare(groups[0], other, threshold / 100) for other in groups[1:]]
     show_comparisons(comparisons, report=report, as_json=options.json)
@@ -70,6 +78,16 @@ def command(
         gates, [case for comparison in comparisons for case in comparison_cases(comparison)]
     )
     raise Exit(status)
+
+
+def _refuse(machines: dict[str, Any]) -> None:
+    """Refuse flags of machines where nothing is measured."""
+    given = [p for p in MACHINES.parameters if machines[p.name or ""] != p.default]
+    if given:
+        raise SpecError(
+            f"{given[0].opts[0]} has no effect without --again.",
+            remedy="Leave it out, or measure a run once more: cluster compare RUN --again",
+        )
 
 
 def _groups(where: Path, named: Sequence[str], by: str | None) -> Sequence[Side]:

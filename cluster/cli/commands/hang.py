@@ -78,7 +78,8 @@ def show(reply: HangReply, again: str, *, json: bool) -> None:
         return
     for text in reply.unread[:5]:
         sys.stderr.write(printable(f"Not read: {text}\n"))
-    lines = [*answer_lines(reply.answer, again), waited_line(reply.answer)]
+    waited = waited_line(reply.answer, live=bool(reply.evidence))
+    lines = [*answer_lines(reply.answer, again), waited]
     kept = f"Evidence: {reply.evidence}" if reply.evidence else ""
     print_lines(*map(printable, filter(None, (*lines, kept))))
 

@@ -17,7 +17,7 @@ from cluster.cli.commands.status import short_run, state_of
 from cluster.cli.flags import option
 from cluster.cli.show import print_json, print_lines, table
 from cluster.core import journal, plugins
-from cluster.core.errors import ClusterError, ParseError
+from cluster.core.errors import ClusterError, ParseError, SpecError
 from cluster.core.model.hosts import Machine
 from cluster.core.model.resources import RemoteCluster
 from cluster.core.model.value import Value
@@ -69,6 +69,11 @@ def command(
         bool, option("--ssh-config", "With NAME: print Host blocks for ssh -F.")
     ] = False,
 ) -> None:
+    if ssh_config and not name:
+        raise SpecError(
+            "--ssh-config is of one cluster, and none was named.",
+            remedy="Name one: cluster ls NAME --ssh-config",
+        )
     if ssh_config:
         machines = attach(name).machines
         sys.stdout.write("\n".join(_block(machine) for machine in machines))

@@ -96,7 +96,7 @@ def _possible_offer(region: Region, spec: ClusterSpec, options: AwsOptions) -> A
         *([layout_line(interfaces)] if interfaces else []),
         quotas.check(region, kind, spec.hosts, spot=spec.spot),
         *([reserved.line(region.now())] if reserved else reservations.fitting_lines(region, spec)),
-        _end_line(ttl),
+        reservations.end_line(reserved, ttl) if reserved and ttl == ends else _end_line(ttl),
         *idle_lines(spec),
         "price: paid with the block" if ends else price_line(cost, spec.hosts, ttl),
         *([_elastic_line(spec.hosts)] if options.elastic_ip else []),

@@ -159,10 +159,20 @@ def block_end(chosen: Reservation, now: float) -> float | None:
     return remaining
 
 
+def end_line(chosen: Reservation, ttl: float) -> str:
+    """Say that the machines end with their block."""
+    return (
+        f"ends by itself {format_seconds(ttl)} after its start at the latest: Amazon ends the "
+        f"machines of {chosen.id} before the block does"
+    )
+
+
 def fitting_lines(region: Region, spec: ClusterSpec) -> list[str]:
     """Return the active reservations of the type that a plan does not use, for its reader."""
     try:
         known = list_reservations(region, spec.instance or "")
-    except Failure:  # who may not list them has none to use
-        return []
+    except Failure as failure:
+        if failure.kind != "denied":
+            raise
+        return ["reservations: not known, as ec2:DescribeCapacityReservations is not permitted"]
     return [f"also paid for: --option {r.line(region.now())}" for r in known if r.free]

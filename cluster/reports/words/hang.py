@@ -136,11 +136,12 @@ def _confirm(cause: Cause) -> str:
     return command.replace("PID", str(pid)) if pid else command
 
 
-def waited_line(answer: HangAnswer) -> str:
-    """Return since when; empty if no source says."""
+def waited_line(answer: HangAnswer, *, live: bool) -> str:
+    """Return since when; empty if no source says. A file that was copied may look newer."""
     if not answer.waited:
         return ""
-    return f"waiting for {format_seconds(answer.waited)}, if the files were not copied later"
+    doubt = "" if live else ", if the files were not copied later"
+    return f"waiting for {format_seconds(answer.waited)}{doubt}"
 
 
 def format_ranks(ranks: Iterable[int]) -> str:
