@@ -8,7 +8,7 @@ watch FOLDER              what a job writes, as it writes it, until it ends
 stop FOLDER               end a job's processes, the ranks first, and wait until they are gone
 halt FOLDER               end a job's ranks on this host
 sweep                     remove what ended jobs left in this host's shared memory
-hang FOLDER               what the ranks of a job do now
+hang FOLDER SECONDS       what the ranks of a job do now, and after a pause
 results FOLDER            leave only results in the copy of a user's folder that a job ran in
 
 task FOLDER               run a task of a job, in a tmux pane
@@ -27,6 +27,7 @@ run SECONDS COMMAND...    run the command that starts the ranks; end them when t
 from __future__ import annotations
 
 import sys
+import time
 from pathlib import Path
 
 from cluster.agent.follow import follow_job, job_state, print_event
@@ -45,6 +46,8 @@ def main(verb: str, *words: str) -> int:
     if verb == "hang":
         from cluster.agent.hang import report  # noqa: PLC0415 - only when a job hangs
 
+        print_event(report(Path(words[0]).absolute()))
+        time.sleep(float(words[1]))
         print_event(report(Path(words[0]).absolute()))
         return 0
     _answer(verb, words)

@@ -35,7 +35,7 @@ RANKS = (  # the variables of a rank; the first that any process has tell who th
     *(("RANK", "TORCHELASTIC_RUN_ID"), ("RANK", "")),
 )
 SIZES = ("OMPI_COMM_WORLD_SIZE", "PMI_SIZE", "WORLD_SIZE")
-SHELLS = ("sh", "bash", "dash", "env", "timeout", "mpirun", "mpiexec", "torchrun", "prterun")
+WRAPPERS = ("sh", "bash", "dash", "timeout")
 STATES: dict[str, ProcessState] = {
     "R": "running",
     "S": "sleeping",
@@ -79,21 +79,27 @@ def report(folder: Path) -> HostReport:
 
 
 def _ranks(pids: set[int]) -> list[_FoundRank]:
-    """Return one process of each rank: the one that started its others."""
+    """Return one process of each rank."""
     known = {pid: _environment(pid) for pid in sorted(pids)}
+    parents = {pid: int(_stat(pid)[1]) for pid in known}
     for name, beside in RANKS:
         mine = {
-            pid: env
+            pid: int(env[name])
             for pid, env in known.items()
-            if name in env and (not beside or beside in env) and _name(pid) not in SHELLS
+            if env.get(name, "").isdecimal() and (not beside or beside in env)
         }
-        ranks: dict[int, _FoundRank] = {}
-        for pid, env in mine.items():
-            if _parent(pid) not in mine and env[name].isdecimal():
-                ranks.setdefault(int(env[name]), _FoundRank(rank=int(env[name]), pid=pid, env=env))
-        if ranks:
-            return [ranks[rank] for rank in sorted(ranks)]
+        first = {rank: pid for pid, rank in reversed(mine.items()) if parents[pid] not in mine}
+        if first:
+            found = ((rank, _below_wrappers(first[rank], parents)) for rank in sorted(first))
+            return [_FoundRank(rank=rank, pid=pid, env=known[pid]) for rank, pid in found]
     return []
+
+
+def _below_wrappers(pid: int, parents: dict[int, int]) -> int:
+    """Return the process that works: not a shell or another that only waits for its child."""
+    children = [child for child, parent in parents.items() if parent == pid]
+    waits = _name(pid) in WRAPPERS or read_text(Path(f"/proc/{pid}/wchan")) == "do_wait"
+    return _below_wrappers(children[0], parents) if waits and len(children) == 1 else pid
 
 
 def _environment(pid: int) -> dict[str, str]:
@@ -111,10 +117,6 @@ def _name(pid: int) -> str:
 
 def _stat(pid: int) -> list[str]:
     return read_text(Path(f"/proc/{pid}/stat")).rpartition(")")[2].split() or ["X", "0"]
-
-
-def _parent(pid: int) -> int:
-    return int(_stat(pid)[1])
 
 
 def _process(one: _FoundRank) -> Snapshot:

@@ -5,6 +5,8 @@ from __future__ import annotations
 import time
 from typing import TYPE_CHECKING
 
+from msgspec import structs
+
 from cluster.agent.protocol import AGENT
 from cluster.analysis.hang import diagnose
 from cluster.core import decoders
@@ -15,13 +17,13 @@ from cluster.remote.parallel import try_each
 from cluster.runs.dumps import FOLDER, read_dumps, write_answer, write_report
 
 if TYPE_CHECKING:
-    from collections.abc import Mapping
+    from collections.abc import Mapping, Sequence
     from pathlib import Path
 
     from cluster.core.model.hosts import Machine
     from cluster.remote.shells import Shell
 
-WITHIN = 20.0  # seconds for a host's report
+WITHIN = 30.0  # seconds for a host's two reports
 BETWEEN = 2.0  # seconds between two looks
 
 
@@ -43,26 +45,24 @@ def look_on(
         SpecError: no rank of it runs.
     """
 
-    def ask(name: str, shell: Shell) -> HostReport:
-        words = [f"{machines[name].bin}/python3", *AGENT, "hang", folders[name]]
+    def ask(name: str, shell: Shell) -> list[HostReport]:
+        words = [f"{machines[name].bin}/python3", *AGENT, "hang", folders[name], str(BETWEEN)]
         done = shell.run(words, timeout=WITHIN)
         if done.status != 0:
             raise ShellError(f"{name} cannot say what its ranks do.", means=done.stderr.strip())
-        return decoders.decode(done.stdout, HostReport)
+        return [decoders.decode(line, HostReport) for line in done.stdout.splitlines()]
 
     evidence = kept / FOLDER / time.strftime("%Y%m%dT%H%M%S")
     make_private(evidence)
-    for look in ("1", "2"):
-        answers = try_each(shells, ask)
-        reports = {
-            name: report for name, report in answers.items() if isinstance(report, HostReport)
-        }
-        for name, report in reports.items():
-            write_report(evidence / look / name, report)
-        write_report(evidence / look / "absent", _absent(answers, reports))
-        if look == "1":
-            time.sleep(BETWEEN)
-    if not any(report.snapshots for report in reports.values()):
+    answers = try_each(shells, ask)
+    silent = [name for name, looks in answers.items() if not isinstance(looks, list)]
+    last = []
+    for name, looks in answers.items():
+        for number, report in enumerate(looks if isinstance(looks, list) else ()):
+            write_report(evidence / str(number + 1) / name, report)
+        last += looks[-1:] if isinstance(looks, list) else []
+    write_report(evidence / "absent", _absent(last, silent))
+    if not any(report.snapshots for report in last):
         raise SpecError(
             "No rank of this job runs.",
             means="; ".join(str(one) for one in answers.values() if isinstance(one, ClusterError)),
@@ -73,23 +73,15 @@ def look_on(
     return answer, evidence
 
 
-def _absent(
-    answers: Mapping[str, HostReport | ClusterError], reports: Mapping[str, HostReport]
-) -> HostReport:
+def _absent(reports: Sequence[HostReport], silent: Sequence[str]) -> HostReport:
     """Return the ranks that no host has: gone, or on a host that does not answer."""
-    known = {one.rank for report in reports.values() for one in report.snapshots}
-    size = max((report.size for report in reports.values()), default=0)
-    silent = [name for name in answers if name not in reports]
-    return HostReport(
-        snapshots=tuple(
-            Snapshot(
-                source="processes",
-                rank=rank,
-                host=", ".join(silent),
-                at=time.time(),
-                state="unreachable" if silent else "gone",
-            )
-            for rank in range(size)
-            if rank not in known
-        )
+    known = {one.rank for report in reports for one in report.snapshots}
+    size = max((report.size for report in reports), default=0)
+    absent = Snapshot(
+        source="processes",
+        host=", ".join(silent),
+        at=time.time(),
+        state="unreachable" if silent else "gone",
     )
+    ranks = [rank for rank in range(size) if rank not in known]
+    return HostReport(snapshots=tuple(structs.replace(absent, rank=rank) for rank in ranks))
