@@ -16,15 +16,7 @@ from msgspec import structs
 from cluster.core import plugins
 from cluster.core.errors import ParseError
 from cluster.core.files import MIB
-from cluster.core.model.logs import (
-    CAUSE,
-    JOB_HOSTS,
-    Parsed,
-    Reading,
-    Setting,
-    Symptoms,
-    Unread,
-)
+from cluster.core.model.logs import CAUSE, Parsed, Reading, Symptoms, Unread
 from cluster.logs.parsers import Parser, number
 from cluster.logs.participants import Participants
 from cluster.logs.text import DEEPEST, LONGEST, JsonDocument, Lines, inside, split_log
@@ -417,8 +409,7 @@ def _on_hosts(result: Parsed, hosts: int, *, is_job: bool) -> Parsed:
     """Add the hosts that a log names, where the result itself names none."""
     if result.hosts or not hosts:
         return result
-    of_job = (Setting(name=JOB_HOSTS, value=str(hosts)),) if is_job else ()
-    return structs.replace(result, hosts=hosts, settings=(*result.settings, *of_job))
+    return structs.replace(result, hosts=hosts, hosts_of_job=is_job)
 
 
 def _is_marked(name: str, text: str, short: str) -> bool:

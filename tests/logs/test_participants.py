@@ -38,7 +38,7 @@ def test_hosts(text: str, hosts: list[int]) -> None:
     found = read([text.encode()]).results
 
     assert [result.hosts for result in found if result.measurements] == hosts
-    of_job = [any(s.name == "job_hosts" for s in result.settings) for result in found]
+    of_job = [result.hosts_of_job for result in found]
     assert any(of_job) == ("odelist" in text.lower() and any(hosts))
 
 

@@ -28,9 +28,6 @@ _EPILOGUE = re.compile(
     r"|exit (?:code|status)|entire process down|exited on signal|MPI_ERRORS_ARE_FATAL"
     r"|no row|no report|rows of|An error occurred in MPI_",
 )
-JOB_HOSTS = (
-    "job_hosts"  # the setting of a result whose ranks may be on fewer hosts than its job has
-)
 NUMA = "NUMA"  # the name of a NUMA node is this and its number
 
 
@@ -315,6 +312,7 @@ class Parsed(Value, frozen=True, kw_only=True):
             `all_reduce`; empty if it is none, or if the log does not say.
         ranks: how many took part; 0 if the log does not say.
         hosts: how many the ranks were on; 0 if the log does not say.
+        hosts_of_job: `hosts` are those of the whole job, and the ranks may be on fewer.
         devices: models of GPUs, each once, such as `NVIDIA A100-SXM4-40GB`.
         settings: other settings that the tool prints: `version`, `congestion`, `mss`.
     """
@@ -333,6 +331,7 @@ class Parsed(Value, frozen=True, kw_only=True):
     operation: str = ""
     ranks: int = 0
     hosts: int = 0
+    hosts_of_job: bool = False
     devices: tuple[str, ...] = ()
     settings: tuple[Setting, ...] = ()
 

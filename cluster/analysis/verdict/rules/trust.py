@@ -7,7 +7,6 @@ from typing import TYPE_CHECKING
 from cluster.analysis.limits.link import BELIEVABLE
 from cluster.analysis.verdict.evidence import AboveLimit, Evidence, Mistake
 from cluster.analysis.verdict.verdict import is_assumed, judged_points
-from cluster.core.model.logs import JOB_HOSTS
 
 if TYPE_CHECKING:
     from cluster.core.model.limits import LimitKind
@@ -51,10 +50,8 @@ def _names_participants(summary: Summary, evidence: Evidence) -> bool:
     depends = summary.limit is not None and summary.limit.kind in NETWORKS
     if not depends or "hosts" not in summary.params:
         return True
-    return not evidence.results or any(
-        result.hosts and not any(setting.name == JOB_HOSTS for setting in result.settings)
-        for result in evidence.results
-    )
+    named = [result for result in evidence.results if result.hosts and not result.hosts_of_job]
+    return bool(named) or not evidence.results
 
 
 def _interfaces(share: float, evidence: Evidence) -> int:
