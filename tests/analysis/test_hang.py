@@ -79,6 +79,25 @@ def test_jobs_that_are_only_slow_are_not_called_hung() -> None:
         assert found.rate == pytest.approx(1 / step, rel=0.5)
 
 
+@pytest.mark.parametrize(
+    ("waits", "step", "verdict"),
+    [
+        (12, 0.1, "hung"),
+        (5, 0.1, "undecided"),  # any collective may take ten seconds
+        (12, 6, "undecided"),  # those of this job take half as long as this wait
+        (25, 6, "hung"),
+    ],
+)
+def test_a_wait_between_two_looks_is_held_against_the_pauses_of_its_job(
+    waits: float, step: float, verdict: str
+) -> None:
+    later = job(4, step, 50, waits)
+    later[1] = absent(later[1])
+    before = [msgspec.structs.replace(one, at=NOW - 2) for one in later]
+
+    assert diagnose([*before, *later]).verdict == verdict
+
+
 def test_a_chain_of_groups_ends_at_the_rank_that_waits_for_nobody() -> None:
     """Rank 0 sleeps, rank 1 waits for it in a pair, and all others wait for both."""
     pair = Membership(group="pair", ranks=(0, 1))

@@ -152,6 +152,15 @@ def test_nvlinks_that_peer_to_peer_does_not_use() -> None:
     assert any(one.rate < FASTER for one in made.findings)
 
 
+def test_nvlinks_alone_are_compared_with_copies_without_peer_to_peer() -> None:
+    """Without a pair on PCIe, nothing else shows that the links are not used."""
+    links = "\tGPU0\tGPU1\nGPU0\t X \tNV2\nGPU1\tNV2\t X \n"
+    made, _ = seen(links, matrix({(0, 1): 9.6}, 2), matrix({(0, 1): 9.6}, 2, p2p="Disabled"))
+
+    (one,) = made.misfits
+    assert (one.kind, one.rate, one.without) == ("as_without_p2p", 9.6e9, 9.6e9)
+
+
 def test_what_the_driver_forbids_is_said() -> None:
     made, _ = seen(
         "\tGPU0\tGPU1\nGPU0\t X \tNV2\nGPU1\tNV2\t X \n",

@@ -43,6 +43,10 @@ if TYPE_CHECKING:
         ("run mine --mpi --workdir= -- ls", "'' is no folder here", "--workdir none"),
         ("connect nosuch", "no cluster or host with 'nosuch' in its name", "cluster ls"),
         ("connect", "There are no clusters.", "cluster ls"),
+        ("gc -y", "No such command 'gc'", "cluster more gc"),
+        ("compare a b --hosts 4", "--hosts has no effect without --again", "compare RUN --again"),
+        ("compare a b c --again", "3 words were given with --again", "compare a again --again"),
+        ("ls --ssh-config", "of one cluster, and none was named", "cluster ls NAME --ssh-config"),
         ("bencg", "No such command 'bencg'", "Did you mean 'bench'?"),
     ],
 )
@@ -96,7 +100,7 @@ def test_messages_that_no_memory_holds_start_nothing(typed: Typed, home: Path) -
     status, _, said = typed("bench p2p --sizes 100GB")
 
     assert status == 2
-    assert "p2p would allocate 700.0 GB for messages on" in said
+    assert "p2p would allocate 600.0 GB for messages on" in said
     assert "Choose smaller --sizes" in said
     assert not list(home.parent.glob("runs/*/*"))
 
