@@ -46,6 +46,7 @@ if TYPE_CHECKING:
         ("gc -y", "No such command 'gc'", "cluster more gc"),
         ("compare a b --hosts 4", "--hosts has no effect without --again", "compare RUN --again"),
         ("compare a b c --again", "3 words were given with --again", "compare a again --again"),
+        ("check --near --fail-on low", "--near finds groups of hosts", "Leave --near out"),
         ("ls --ssh-config", "of one cluster, and none was named", "cluster ls NAME --ssh-config"),
         ("bencg", "No such command 'bencg'", "Did you mean 'bench'?"),
     ],

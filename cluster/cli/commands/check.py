@@ -112,10 +112,7 @@ def command(
         provider = machines["provider"]
         stays = not (logs.from_ or survey.pairs) and (provider is None or bool(options.keep))
         _refuse_unless_it_stays(stays=stays)
-    if survey.within:
-        _refuse_besides("--within", "measures the devices of each host", survey, logs)
-    if survey.near:
-        _refuse_besides("--near", "measures the latency of all pairs", survey)
+    _refuse_unfit(survey, logs, gates)
     if logs.from_:
         metric = "latency" if survey.near else survey.metric
         run = run_of(names, store.root(options.runs), logs, metric, survey.grouping)
@@ -195,6 +192,18 @@ def _params(survey: Survey) -> dict[str, Any]:
         "milliseconds": milliseconds,
         "confirm": survey.confirm or survey.replace,
     }
+
+
+def _refuse_unfit(survey: Survey, logs: PairLogFlags, gates: Gates) -> None:
+    if survey.within:
+        _refuse_besides("--within", "measures the devices of each host", survey, logs)
+    if survey.near:
+        _refuse_besides("--near", "measures the latency of all pairs", survey)
+    if survey.near and gates.asked:
+        raise SpecError(
+            "--near finds groups of hosts, and has no verdict for a gate.",
+            remedy="Leave --near out, or --fail-on, --junit and --github.",
+        )
 
 
 def _refuse_besides(flag: str, why: str, survey: Survey, logs: PairLogFlags | None = None) -> None:
