@@ -103,6 +103,7 @@ AWS = World(
     after=("DescribeInstances",),
     planning=(
         "DescribeAddresses",
+        "DescribeCapacityReservations",
         "DescribeImages",
         "DescribeInstances",
         "DescribeInstanceTypeOfferings",

@@ -10,6 +10,8 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Annotated, Any
 
+import click
+from click.core import ParameterSource
 from click.exceptions import Exit
 
 from cluster.analysis.statistics.compare import THRESHOLD, Side, compare, group_by
@@ -69,7 +71,7 @@ def command(
             )
         comparisons = [measure_again(run, name, machines, options)]
     else:
-        _refuse(machines)
+        _refuse_machines()
         groups = _groups(store.root(options.runs), named, by)
         comparisons = [compare(groups[0], other, threshold / 100) for other in groups[1:]]
     show_comparisons(comparisons, report=report, as_json=options.json)
@@ -80,9 +82,10 @@ def command(
     raise Exit(status)
 
 
-def _refuse(machines: dict[str, Any]) -> None:
+def _refuse_machines() -> None:
     """Refuse flags of machines where nothing is measured."""
-    given = [p for p in MACHINES.parameters if machines[p.name or ""] != p.default]
+    source = click.get_current_context().get_parameter_source
+    given = [p for p in MACHINES.parameters if source(p.name or "") is ParameterSource.COMMANDLINE]
     if given:
         raise SpecError(
             f"{given[0].opts[0]} has no effect without --again.",
