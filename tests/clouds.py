@@ -103,7 +103,6 @@ AWS = World(
     after=("DescribeInstances",),
     planning=(
         "DescribeAddresses",
-        "DescribeCapacityReservations",
         "DescribeImages",
         "DescribeInstances",
         "DescribeInstanceTypeOfferings",
@@ -119,7 +118,7 @@ AWS = World(
         "GetCallerIdentity",
         "GetParameters",
     ),
-    optional=("GetProducts", "GetServiceQuota"),
+    optional=("DescribeCapacityReservations", "GetProducts", "GetServiceQuota"),
     deleting=(
         "TerminateInstances",
         "DeleteKeyPair",
