@@ -24,12 +24,13 @@ SAMPLES = [
     for path in sorted(LOGS.glob("*.txt"))
     if path.stem not in COMPUTED
 ]
-NUMBER = re.compile(r"\d[\d,]*\.?\d*(?:[eE][+-]?\d+)?")
+# Thousands may be grouped; in CSV, a comma separates figures.
+NUMBER = re.compile(r"(?<!\d)\d{1,3}(?:,\d{3})+(?!\d)(?:\.\d*)?|\d+\.?\d*(?:[eE][+-]?\d+)?")
 K, M, G, T = 1e3, 1e6, 1e9, 1e12
 # Of each unit of ours: what a printed number is multiplied by, and the words that say so.
 TIMES: tuple[tuple[float, str], ...] = (
     (1, r"\bs\b|sec|SECONDS|elapsed|seconds|Time"),
-    (1e-3, r"(?<![A-Za-z])ms\b|msec|\(ms\)"),
+    (1e-3, r"(?<![A-Za-z])ms\b|msec|\(ms\)|milliseconds"),
     (1e-6, r"\bus\b|usec|\(us\)|\bMicro|µs|_usec"),
     (1e-9, r"\bns\b|nsec|\(ns\)"),
 )

@@ -137,7 +137,8 @@ class Tables(Parser):
         self._is_new = False
         if self._is_closed and not (comment or line.rstrip().endswith("|")):
             return False  # its last cell may be cut
-        return bool(self._columns) and self._row(cells, commented=comment is not None)
+        is_row = len(cells) <= len(self._columns)  # else it is one of another table
+        return is_row and self._row(cells, commented=comment is not None)
 
     def _end(self) -> None:
         if self._builder is not None and not self._builder.empty:

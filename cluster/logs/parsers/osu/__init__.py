@@ -161,7 +161,7 @@ class _Table:
     def take(self, line: str) -> bool:
         text = line.strip()
         if text[:1].isdigit():
-            if not (self._columns or self._windows):
+            if not (self._columns or self._windows) and self.builder.empty:
                 self.doubt()  # a row of another table: this one has no columns yet
             cells = text.split()
             return self._varied(cells) if self._windows else self._row(cells)

@@ -127,7 +127,7 @@ class TrainingThroughput(Parser):
     marks = (
         *("/sec", "/s", "hroughput", "_ips", "ips:", "Images/", "images/", "PerSec", "per_sec"),
         *("per sec", "wps", "tps:", "TFLOP"),
-        *("elapsed time per iteration", ", time ", "iter time:", "step_timing", "completed step:"),
+        *("elapsed time per iteration", ", time ", "iter time:", "step_tim", "completed step:"),
         *("data_time:", "Epoch: [", "dt: ", "s/it", "it/s", "global_step/sec", "sec/step"),
         "sec/batch",
     )
